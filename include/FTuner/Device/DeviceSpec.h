@@ -1,0 +1,72 @@
+//===- DeviceSpec.h - Description of a GPU ----------------------*- C++ -*-===//
+//
+// Hardware facts of one GPU, read from a JSON file (lib/Device/devices/*.json,
+// schema in docs/devices.md). Tuned constants do not belong here.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_DEVICE_DEVICESPEC_H
+#define FTUNER_DEVICE_DEVICESPEC_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ftuner {
+
+/// Facts of one GPU. Field names equal the keys of the JSON file.
+struct DeviceSpec {
+  std::string name;
+  std::string architecture;
+  /// Compute capability, e.g. 9 and 0 of "9.0".
+  int computeCapabilityMajor = 0;
+  int computeCapabilityMinor = 0;
+  int64_t smCount = 0;
+  double clockMhz = 0;
+  /// Dense peaks in TFLOP/s; 16-bit ones with f32 accumulation.
+  double fp32Tflops = 0;
+  std::optional<double> tf32Tflops;
+  std::optional<double> f16Tflops;
+  double dramGbps = 0;
+  double l2Mib = 0;
+  int64_t sharedMemoryPerSmBytes = 0;
+  int64_t sharedMemoryPerBlockBytes = 0;
+  int64_t registersPerSm = 0;
+  int64_t maxRegistersPerThread = 255;
+  int64_t maxThreadsPerSm = 0;
+  int64_t maxThreadsPerBlock = 1024;
+  int64_t maxBlocksPerSm = 0;
+
+  /// 10 · major + minor, e.g. 90.
+  int smVersion() const {
+    return 10 * computeCapabilityMajor + computeCapabilityMinor;
+  }
+  /// The LLVM processor name, e.g. "sm_90".
+  std::string chip() const { return "sm_" + std::to_string(smVersion()); }
+  /// Shared memory bandwidth in GB/s: SMs · clock · 128 B [spec, metrics].
+  double sharedMemoryGbps() const { return smCount * clockMhz * 128e-3; }
+  /// Global to shared copies that bypass registers (cp.async).
+  bool hasAsyncCopy() const { return computeCapabilityMajor >= 8; }
+};
+
+/// Parses and checks one description. An error names `sourceName`, the line and
+/// the field, and says what was expected.
+llvm::Expected<DeviceSpec> parseDeviceSpec(llvm::StringRef json,
+                                           llvm::StringRef sourceName);
+
+/// Writes a description that `parseDeviceSpec` reads back unchanged.
+llvm::json::Object toJson(const DeviceSpec &device);
+
+/// Finds a built-in device by name, or else reads the file at that path.
+/// The error for an unknown name lists the built-in ones.
+llvm::Expected<DeviceSpec> loadDeviceSpec(llvm::StringRef nameOrPath);
+
+/// Names of the built-in devices, sorted.
+std::vector<std::string> builtinDeviceNames();
+
+} // namespace ftuner
+
+#endif // FTUNER_DEVICE_DEVICESPEC_H

@@ -1,0 +1,95 @@
+//===- Pipelines.h - FTuner's pipelines -------------------------*- C++ -*-===//
+#ifndef FTUNER_PIPELINES_PIPELINES_H
+#define FTUNER_PIPELINES_PIPELINES_H
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
+
+namespace ftuner {
+
+/// Options of `--ftuner-compile`; the tools take each as `--NAME=VALUE`.
+struct FTunerOptions : public mlir::PassPipelineOptions<FTunerOptions> {
+  Option<std::string> device{
+      *this, "device",
+      llvm::cl::desc("Name of a built-in device, or path of a description")};
+  Option<std::string> strategy{*this, "strategy",
+                               llvm::cl::desc("Search strategy"),
+                               llvm::cl::init("ftuner")};
+  Option<std::string> costModel{*this, "cost-model",
+                                llvm::cl::desc("Cost model that ranks programs"),
+                                llvm::cl::init("sia-program")};
+  Option<int64_t> topK{*this, "top-k",
+                       llvm::cl::desc("Programs kept for each shape"),
+                       llvm::cl::init(1)};
+  Option<int64_t> maxKernels{
+      *this, "max-kernels",
+      llvm::cl::desc("Most kernel families of one workload"),
+      llvm::cl::init(16)};
+  Option<int64_t> maxCandidates{
+      *this, "max-candidates",
+      llvm::cl::desc("Most candidates for each shape after the filter"),
+      llvm::cl::init(256)};
+  Option<double> epsilonMin{*this, "epsilon-min",
+                            llvm::cl::desc("Least padding threshold"),
+                            llvm::cl::init(0.50)};
+  Option<double> epsilonMax{*this, "epsilon-max",
+                            llvm::cl::desc("Largest padding threshold"),
+                            llvm::cl::init(0.95)};
+  Option<double> epsilonStep{*this, "epsilon-step",
+                             llvm::cl::desc("Stride of the padding threshold"),
+                             llvm::cl::init(0.01)};
+  Option<double> lambdaMin{*this, "lambda-min",
+                           llvm::cl::desc("Least occupancy threshold"),
+                           llvm::cl::init(0.90)};
+  Option<double> lambdaMax{*this, "lambda-max",
+                           llvm::cl::desc("Largest occupancy threshold"),
+                           llvm::cl::init(0.95)};
+  Option<double> lambdaStep{
+      *this, "lambda-step",
+      llvm::cl::desc("Stride of the occupancy threshold"),
+      llvm::cl::init(0.001)};
+  Option<int64_t> zeta{*this, "zeta",
+                       llvm::cl::desc("Active blocks for each SM in SetBound"),
+                       llvm::cl::init(2)};
+  Option<double> psi{
+      *this, "psi",
+      llvm::cl::desc("Least share of a shape's best compute-to-memory ratio"),
+      llvm::cl::init(0.5)};
+  Option<int64_t> activeBlocks{
+      *this, "active-blocks-per-sm",
+      llvm::cl::desc("Blocks for each SM that saturate the device"),
+      llvm::cl::init(2)};
+  Option<double> c0{
+      *this, "c0",
+      llvm::cl::desc("SIA's coefficient of the compute-to-memory ratio"),
+      llvm::cl::init(1.0)};
+  Option<double> c1{*this, "c1",
+                    llvm::cl::desc("SIA's coefficient of the padding"),
+                    llvm::cl::init(1.0)};
+  Option<double> c2{*this, "c2",
+                    llvm::cl::desc("SIA's coefficient of the occupancy"),
+                    llvm::cl::init(1.0)};
+};
+
+/// The whole pipeline: linalg on tensors in; out comes a module with host
+/// functions on memrefs that dispatch over `ukernel.launch`, and a `gpu.module`
+/// on the NVVM level for every kernel.
+void buildFTunerPipeline(mlir::OpPassManager &pm, const FTunerOptions &options);
+
+/// The parts of the pipeline, for tools that stop or start in between.
+void buildFrontEndPipeline(mlir::OpPassManager &pm,
+                           const FTunerOptions &options);
+/// ukernel.workload on tensors to memrefs, destinations passed by the caller.
+void buildBufferizationPipeline(mlir::OpPassManager &pm);
+/// gpu.func to llvm.func with NVVM ops, for every gpu.module.
+void buildKernelLoweringPipeline(mlir::OpPassManager &pm);
+/// Host functions of a compiled module to LLVM with the host ABI
+/// (docs/abi.md); drops the gpu.modules.
+void buildHostLoweringPipeline(mlir::OpPassManager &pm);
+
+/// Registers `ftuner-compile` and the pipelines above as pass pipelines.
+void registerFTunerPipelines();
+
+} // namespace ftuner
+
+#endif // FTUNER_PIPELINES_PIPELINES_H

@@ -1,0 +1,46 @@
+//===- Plan.h - The answer of a search --------------------------*- C++ -*-===//
+#ifndef FTUNER_SEARCH_PLAN_H
+#define FTUNER_SEARCH_PLAN_H
+
+#include "FTuner/Search/UKernel.h"
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ftuner {
+
+/// Sends every shape inside a box to a kernel family.
+struct DispatchEntry {
+  /// One closed or open range of extents for each axis of the workload; the
+  /// step is 1.
+  std::vector<SizeRange> box;
+  unsigned family = 0;
+};
+
+/// A count or figure of the search, for the manifest and for remarks.
+struct SearchStatistic {
+  std::string name;
+  double value = 0;
+};
+
+/// Kernel families and which of them serves which shape.
+struct Plan {
+  std::vector<KernelFamily> families;
+  /// The first entry whose box holds the shape wins.
+  std::vector<DispatchEntry> entries;
+  /// Serves aligned operands when no entry holds the shape (sizes outside the
+  /// declared range): a family with vectorWidth > 1 if there is one.
+  unsigned generalFamily = 0;
+  /// Serves any alignment and any stride (vectorWidth 1).
+  unsigned fallbackFamily = 0;
+  std::vector<SearchStatistic> statistics;
+  /// Decisions worth a remark, e.g. a filter stage relaxed for some shapes.
+  std::vector<std::string> remarks;
+
+  /// The family for operands that meet the alignment of vector accesses.
+  unsigned familyFor(llvm::ArrayRef<int64_t> shape) const;
+};
+
+} // namespace ftuner
+
+#endif // FTUNER_SEARCH_PLAN_H

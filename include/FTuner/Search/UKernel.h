@@ -1,0 +1,96 @@
+//===- UKernel.h - uKernels, kernel families and covers ---------*- C++ -*-===//
+//
+// A uKernel is what one thread block computes (paper, section III). Heights
+// on the main axis are g·h: g threads along the axis with h rows each. The
+// heights g·h and g·(h+1) cover an extent H exactly when g divides H and
+// H/g ≥ h·(h−1); e.g. g = 1, h = 7: 53 = 3·7 + 4·8. So one kernel family, the
+// pair in one kernel with the number of blocks of the first as a parameter,
+// serves almost every size, also in open ranges. Where no exact cover exists
+// the last block pads locally.
+//
+// Rejected: a kernel for each size (80 to 116 kernels for 128 sizes), and free
+// pairs of heights (two main loops share nothing but their thread layout).
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_SEARCH_UKERNEL_H
+#define FTUNER_SEARCH_UKERNEL_H
+
+#include "FTuner/Workload/Workload.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+#include <string>
+
+namespace ftuner {
+
+/// Tile sizes at two memory levels, in elements along each axis of the workload
+/// (paper, table I). Reduce axes have register tile 1.
+struct UKernel {
+  llvm::SmallVector<int64_t, 4> smemTile;
+  llvm::SmallVector<int64_t, 4> regTile;
+  /// Slices of the reduce axis that different blocks sum; 1 means unsplit.
+  int64_t reduceSplit = 1;
+
+  /// Threads of the block along one space axis.
+  int64_t threadsAlong(unsigned axis) const {
+    return smemTile[axis] / regTile[axis];
+  }
+  /// Threads of the block.
+  int64_t threads() const {
+    int64_t product = 1;
+    for (unsigned axis = 0; axis < smemTile.size(); ++axis)
+      if (regTile[axis] > 0 && !isReduce(axis))
+        product *= threadsAlong(axis);
+    return product;
+  }
+  /// Reduce axes are the trailing ones of a matrix product: axis 2.
+  static bool isReduce(unsigned axis) { return axis >= 2; }
+
+  bool operator==(const UKernel &other) const {
+    return smemTile == other.smemTile && regTile == other.regTile &&
+           reduceSplit == other.reduceSplit;
+  }
+  /// e.g. "[112,64,16]/[7,4,1]".
+  std::string str() const;
+};
+
+/// The unit of code: one uKernel, or two whose heights on `combineAxis` are
+/// g·h and g·(h+1), in one kernel with one thread layout.
+struct KernelFamily {
+  llvm::SmallVector<UKernel, 2> parts;
+  /// Axis along which the two parts lie; meaningful also with one part.
+  unsigned combineAxis = Workload::kM;
+  /// Pipeline stages of the copies into shared memory.
+  int64_t stages = 2;
+  /// Elements that global accesses along contiguous axes move at once. All
+  /// pointers and rows must be aligned to vectorWidth · element size.
+  int64_t vectorWidth = 4;
+  /// Name of the codegen path.
+  std::string path = "simt";
+
+  int64_t threads() const { return parts.front().threads(); }
+  std::string str() const;
+};
+
+/// How many blocks of each part cover an extent of the combine axis.
+struct Cover {
+  int64_t first = 0;
+  int64_t second = 0;
+  /// Elements beyond the extent that the last block pads locally.
+  int64_t padded = 0;
+  int64_t blocks() const { return first + second; }
+};
+
+/// Covers `extent` with the family: exact where possible with the smallest
+/// `first`, otherwise with the larger part alone and local padding. A family
+/// with one part has all its blocks in `first`.
+Cover coverExtent(const KernelFamily &family, int64_t extent);
+
+/// A family together with its cover of one shape.
+struct Program {
+  const KernelFamily *family = nullptr;
+  Cover cover;
+};
+
+} // namespace ftuner
+
+#endif // FTUNER_SEARCH_UKERNEL_H
