@@ -4,6 +4,10 @@
 
 #include "mlir/Pass/Pass.h"
 
+namespace mlir::gpu {
+class GPUModuleOp;
+} // namespace mlir::gpu
+
 namespace ftuner {
 #define GEN_PASS_DECL
 #include "FTuner/Conversion/Passes.h.inc"

@@ -13,6 +13,17 @@ def ConvertUKernelToGPUPass : Pass<"convert-ukernel-to-gpu", "::mlir::ModuleOp">
     "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }
 
+def UKernelExpandMathPass : Pass<"ukernel-expand-math", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Expand math functions, so that kernels need no device library";
+  let description = [{
+    Uses upstream's polynomial approximations and expansions. A function that
+    would still become a call of a device library is an error.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+}
+
 def ConvertUKernelToLLVMPass : Pass<"convert-ukernel-to-llvm", "::mlir::ModuleOp"> {
   let summary = "Lower host functions to LLVM with the host ABI and calls of the runtime";
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];

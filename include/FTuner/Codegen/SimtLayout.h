@@ -1,0 +1,84 @@
+//===- SimtLayout.h - Thread and shared memory layout of SIMT ---*- C++ -*-===//
+//
+// How one block of the SIMT path computes a tile of out[m, n] += lhs · rhs, free
+// of IR; the model (resources) and the emitter (addresses) both read it here.
+//
+// Threads. A block has gm × gn threads; thread (tm, tn) owns rm rows and rn
+// columns of the tile, so the tile is gm·rm × gn·rn. A warp covers wm × wn
+// threads (wm · wn = 32), 4 × 8 where the block allows.
+//
+// Rows and columns of a thread. Along an axis that is contiguous in shared
+// memory, a thread owns chunks of up to four neighbours, read by one vector
+// load; chunk c of width w starts at base(c) + t·w (`chunks`). Rows of an lhs
+// that is contiguous along the reduce axis are interleaved instead: row i of
+// thread tm is i·gm + tm, which keeps lanes of a warp in different banks.
+//
+// Shared memory. An operand that is contiguous along its space axis is kept as
+// [bk][space tile]; one contiguous along the reduce axis as [space tile][bk]
+// with the pitch bk + 4, so that rows start in different banks, and, for
+// columns, which come in chunks of four, quads of four elements are swizzled:
+// quad q of row r lies at q xor ((r / 8) mod min(4, bk / 4)). With bk = 16, the
+// eight lanes of a 128-bit phase then touch all 32 banks once.
+//
+// Rejected: a transposing copy through registers, which cp.async cannot do; and
+// a pitch alone, which leaves four-way conflicts on chunks of four columns.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_CODEGEN_SIMTLAYOUT_H
+#define FTUNER_CODEGEN_SIMTLAYOUT_H
+
+#include "FTuner/Search/UKernel.h"
+#include "FTuner/Workload/Workload.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace ftuner {
+
+/// Neighbours that a thread owns along one axis: elements
+/// base + t · width … + width − 1 for the thread coordinate t.
+struct LaneChunk {
+  int64_t base;
+  int64_t width;
+};
+
+/// One operand's tile in shared memory. Sizes in elements.
+struct SharedTile {
+  /// Contiguous along the reduce axis, in global and in shared memory.
+  bool reduceContiguous = false;
+  int64_t outer = 0; ///< rows of the tile
+  int64_t inner = 0; ///< contiguous elements of a row
+  int64_t pitch = 0; ///< distance of two rows
+  /// Number of swizzle patterns; 1 means none.
+  int64_t swizzle = 1;
+
+  int64_t elements() const { return outer * pitch; }
+};
+
+struct SimtLayout {
+  int64_t gm, gn, rm, rn, bm, bn, bk;
+  int64_t stages;
+  /// Threads of a warp along m and n; 0 where a warp is a run of linear threads.
+  int64_t wm = 0, wn = 0;
+  SharedTile lhs, rhs;
+
+  int64_t threads() const { return gm * gn; }
+  /// Elements of one pipeline stage.
+  int64_t stageElements() const { return lhs.elements() + rhs.elements(); }
+  int64_t sharedMemoryBytes() const { return 4 * stages * stageElements(); }
+
+  /// Rows of a thread; interleaved ones are chunks of width 1.
+  llvm::SmallVector<LaneChunk> rowChunks() const;
+  llvm::SmallVector<LaneChunk> columnChunks() const;
+  /// Reduce elements that fragments of a reduce-contiguous operand hold.
+  int64_t fragmentDepth() const;
+};
+
+/// The layout of one part of a family for a matrix product workload.
+SimtLayout simtLayout(const Workload &workload, const UKernel &ukernel,
+                      int64_t stages);
+/// The same from facts instead of a workload.
+SimtLayout simtLayout(bool lhsReduceContiguous, bool rhsReduceContiguous,
+                      const UKernel &ukernel, int64_t stages);
+
+} // namespace ftuner
+
+#endif // FTUNER_CODEGEN_SIMTLAYOUT_H

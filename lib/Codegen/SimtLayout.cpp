@@ -1,0 +1,88 @@
+//===- SimtLayout.cpp - Thread and shared memory layout of SIMT -*- C++ -*-===//
+#include "FTuner/Codegen/SimtLayout.h"
+
+#include <algorithm>
+
+using namespace ftuner;
+
+/// Splits `perThread` elements into chunks of 4, 2 and 1 for `threads` threads.
+static llvm::SmallVector<LaneChunk> splitIntoChunks(int64_t perThread,
+                                                    int64_t threads) {
+  llvm::SmallVector<LaneChunk> chunks;
+  int64_t base = 0;
+  for (int64_t width : {4, 2, 1})
+    for (; perThread >= width; perThread -= width, base += width * threads)
+      chunks.push_back({base, width});
+  return chunks;
+}
+
+llvm::SmallVector<LaneChunk> SimtLayout::rowChunks() const {
+  if (!lhs.reduceContiguous)
+    return splitIntoChunks(rm, gm);
+  llvm::SmallVector<LaneChunk> chunks;
+  for (int64_t row = 0; row < rm; ++row)
+    chunks.push_back({row * gm, 1});
+  return chunks;
+}
+
+llvm::SmallVector<LaneChunk> SimtLayout::columnChunks() const {
+  return splitIntoChunks(rn, gn);
+}
+
+int64_t SimtLayout::fragmentDepth() const {
+  int64_t fragmentRows = (lhs.reduceContiguous ? rm : 0) +
+                         (rhs.reduceContiguous ? rn : 0);
+  return fragmentRows <= 16 ? 4 : 2;
+}
+
+/// Lanes of a warp along m and n, or 0, 0.
+static std::pair<int64_t, int64_t> warpShape(int64_t gm, int64_t gn) {
+  // Eight lanes along n read 128 contiguous bytes of the rhs in one phase.
+  for (int64_t wn : {8, 16, 4, 32, 2, 1}) {
+    int64_t wm = 32 / wn;
+    if (gm % wm == 0 && gn % wn == 0)
+      return {wm, wn};
+  }
+  return {0, 0};
+}
+
+static SharedTile sharedTile(bool reduceContiguous, int64_t space,
+                             int64_t reduce, int64_t chunkWidth) {
+  SharedTile tile;
+  tile.reduceContiguous = reduceContiguous;
+  tile.outer = reduceContiguous ? space : reduce;
+  tile.inner = reduceContiguous ? reduce : space;
+  tile.pitch = ceilBy(tile.inner, 4) + (reduceContiguous ? 4 : 0);
+  if (reduceContiguous && chunkWidth == 4)
+    tile.swizzle = std::min<int64_t>(4, reduce / 4);
+  return tile;
+}
+
+SimtLayout ftuner::simtLayout(bool lhsReduceContiguous,
+                              bool rhsReduceContiguous, const UKernel &ukernel,
+                              int64_t stages) {
+  SimtLayout layout;
+  layout.rm = ukernel.regTile[Workload::kM];
+  layout.rn = ukernel.regTile[Workload::kN];
+  layout.gm = ukernel.threadsAlong(Workload::kM);
+  layout.gn = ukernel.threadsAlong(Workload::kN);
+  layout.bm = ukernel.smemTile[Workload::kM];
+  layout.bn = ukernel.smemTile[Workload::kN];
+  layout.bk = ukernel.smemTile[Workload::kK];
+  layout.stages = stages;
+  std::tie(layout.wm, layout.wn) = warpShape(layout.gm, layout.gn);
+  layout.lhs = sharedTile(lhsReduceContiguous, layout.bm, layout.bk, 1);
+  layout.rhs = sharedTile(rhsReduceContiguous, layout.bn, layout.bk,
+                          std::min<int64_t>(layout.rn, 4));
+  return layout;
+}
+
+SimtLayout ftuner::simtLayout(const Workload &workload, const UKernel &ukernel,
+                              int64_t stages) {
+  auto reduceContiguous = [&](OperandRole role) {
+    const Operand *operand = workload.find(role);
+    return operand && operand->contiguousAxis() == Workload::kK;
+  };
+  return simtLayout(reduceContiguous(OperandRole::Lhs),
+                    reduceContiguous(OperandRole::Rhs), ukernel, stages);
+}

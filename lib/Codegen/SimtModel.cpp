@@ -1,0 +1,238 @@
+//===- SimtModel.cpp - What the SIMT path can emit --------------*- C++ -*-===//
+//
+// f32 matrix products on the CUDA cores.
+//
+//===----------------------------------------------------------------------===//
+#include "FTuner/Codegen/CodegenModel.h"
+#include "FTuner/Codegen/SimtLayout.h"
+
+#include <algorithm>
+
+using namespace ftuner;
+
+namespace {
+
+/// Registers for addresses, predicates and loop state beside fragments and
+/// staged copies; ptxas reports 18 to 30 for the emitted kernels.
+constexpr int64_t kAddressRegisters = 28;
+
+template <typename... Args>
+llvm::Error invalid(const char *format, Args... args) {
+  return llvm::createStringError(std::errc::invalid_argument, format, args...);
+}
+
+class SimtModel final : public CodegenModel {
+public:
+  llvm::StringRef name() const override { return "simt"; }
+
+  llvm::Error supports(const Workload &workload,
+                       const DeviceSpec &device) const override {
+    if (workload.axes.size() != 3 ||
+        workload.axes[Workload::kM].kind != AxisKind::Space ||
+        workload.axes[Workload::kN].kind != AxisKind::Space ||
+        workload.axes[Workload::kK].kind != AxisKind::Reduce)
+      return invalid("simt: expected a matrix product with axes m, n and k");
+    const Operand *output = workload.find(OperandRole::Output);
+    if (!workload.find(OperandRole::Lhs) || !workload.find(OperandRole::Rhs) ||
+        !output || output->contiguousAxis() != Workload::kN)
+      return invalid("simt: expected operands lhs and rhs, and an output that "
+                     "is contiguous along n");
+    for (const Operand &operand : workload.operands)
+      if (operand.elementBytes != 4)
+        return invalid("simt: expected elements of 4 bytes, but got %d",
+                       static_cast<int>(operand.elementBytes));
+    return llvm::Error::success();
+  }
+
+  TileGranules granules(const Workload &workload,
+                        const DeviceSpec &device) const override {
+    TileGranules granules;
+    granules.registerTiles.resize(2);
+    for (int64_t rows = 1; rows <= 16; ++rows)
+      granules.registerTiles[Workload::kM].push_back(rows);
+    granules.registerTiles[Workload::kN] = {1, 2, 4, 8};
+    granules.reduceGranule = 8;
+    granules.maxReduceTile = 32;
+    granules.stages = device.hasAsyncCopy()
+                          ? llvm::SmallVector<int64_t>{2, 3, 4}
+                          : llvm::SmallVector<int64_t>{2};
+    granules.combineAxes = {Workload::kM};
+    return granules;
+  }
+
+  int64_t restRegisters(const Workload &workload,
+                        const UKernel &ukernel) const override {
+    SimtLayout layout = simtLayout(workload, ukernel, 2);
+    int64_t depth = layout.fragmentDepth();
+    int64_t fragments =
+        layout.rm * (layout.lhs.reduceContiguous ? depth : 1) +
+        layout.rn * (layout.rhs.reduceContiguous ? depth : 1);
+    return kAddressRegisters + fragments;
+  }
+
+  KernelResources resources(const Workload &workload,
+                            const KernelFamily &family) const override {
+    KernelResources resources;
+    resources.threads = family.threads();
+    for (const UKernel &part : family.parts) {
+      SimtLayout layout = simtLayout(workload, part, family.stages);
+      int64_t accumulators = layout.rm * layout.rn;
+      // Two stages may also be staged through registers below sm_80.
+      int64_t staged =
+          family.stages == 2
+              ? ceilDiv(layout.stageElements(), layout.threads())
+              : 0;
+      resources.registersPerThread =
+          std::max(resources.registersPerThread,
+                   accumulators + staged + restRegisters(workload, part));
+      resources.sharedMemoryBytes =
+          std::max(resources.sharedMemoryBytes, layout.sharedMemoryBytes());
+    }
+    return resources;
+  }
+
+  llvm::Error check(const Workload &workload, const KernelFamily &family,
+                    const DeviceSpec &device) const override;
+
+  int64_t vectorWidth(const Workload &workload,
+                      llvm::ArrayRef<int64_t> shape) const override {
+    for (const Operand &operand : workload.operands)
+      if (auto axis = operand.contiguousAxis();
+          axis && isVectorAccess(operand) && shape[*axis] % 4 != 0)
+        return 1;
+    return 4;
+  }
+
+  int64_t guaranteedVectorWidth(const Workload &workload) const override {
+    for (const Operand &operand : workload.operands)
+      if (auto axis = operand.contiguousAxis();
+          axis && isVectorAccess(operand)) {
+        const SizeRange &range = workload.axes[*axis].range;
+        if (range.min % 4 != 0 || (!range.isFixed() && range.step % 4 != 0))
+          return 1;
+      }
+    return 4;
+  }
+
+private:
+  /// Operands of the epilogue move in vectors only along n.
+  static bool isVectorAccess(const Operand &operand) {
+    return operand.role == OperandRole::Lhs ||
+           operand.role == OperandRole::Rhs ||
+           operand.contiguousAxis() == Workload::kN;
+  }
+
+  static llvm::Error checkPart(const Workload &workload, const UKernel &part,
+                               const KernelFamily &family);
+};
+
+llvm::Error SimtModel::checkPart(const Workload &workload, const UKernel &part,
+                                 const KernelFamily &family) {
+  if (part.smemTile.size() != 3 || part.regTile.size() != 3)
+    return invalid("simt: expected tiles of three axes, but got %s",
+                   part.str().c_str());
+  for (unsigned axis = 0; axis < 3; ++axis)
+    if (part.smemTile[axis] < 1 || part.regTile[axis] < 1 ||
+        part.smemTile[axis] % part.regTile[axis] != 0)
+      return invalid("simt: expected block tiles that are multiples of "
+                     "positive register tiles, but got %s",
+                     part.str().c_str());
+  if (part.regTile[Workload::kK] != 1 || part.reduceSplit != 1)
+    return invalid("simt: expected a register tile of 1 on the reduce axis and "
+                   "no split, but got %s",
+                   part.str().c_str());
+  int64_t bk = part.smemTile[Workload::kK];
+  if (bk % 4 != 0)
+    return invalid("simt: expected a reduce tile that is a multiple of 4, but "
+                   "got %d",
+                   static_cast<int>(bk));
+  if (family.vectorWidth == 1)
+    return llvm::Error::success();
+  for (const Operand &operand : workload.operands)
+    if (auto axis = operand.contiguousAxis();
+        axis && isVectorAccess(operand) && part.smemTile[*axis] % 4 != 0)
+      return invalid("simt: expected tiles of contiguous axes to be multiples "
+                     "of the vector width, but got %s",
+                     part.str().c_str());
+  if (part.regTile[Workload::kN] % 4 != 0)
+    return invalid("simt: expected register tiles along n to be multiples of "
+                   "the vector width, but got %s",
+                   part.str().c_str());
+  return llvm::Error::success();
+}
+
+llvm::Error SimtModel::check(const Workload &workload,
+                             const KernelFamily &family,
+                             const DeviceSpec &device) const {
+  if (llvm::Error error = supports(workload, device))
+    return error;
+  if (family.parts.empty() || family.parts.size() > 2)
+    return invalid("simt: expected one or two parts, but got %d",
+                   static_cast<int>(family.parts.size()));
+  if (family.combineAxis != Workload::kM)
+    return invalid("simt: expected parts along axis 0, but got %u",
+                   family.combineAxis);
+  if (family.vectorWidth != 1 && family.vectorWidth != 4)
+    return invalid("simt: expected a vector width of 1 or 4, but got %d",
+                   static_cast<int>(family.vectorWidth));
+  if (family.stages < 2 || (family.stages > 2 && !device.hasAsyncCopy()))
+    return invalid("simt: expected %s pipeline stages on %s, but got %d",
+                   device.hasAsyncCopy() ? "at least 2" : "exactly 2",
+                   device.name.c_str(), static_cast<int>(family.stages));
+  for (const UKernel &part : family.parts)
+    if (llvm::Error error = checkPart(workload, part, family))
+      return error;
+  if (family.parts.size() == 2) {
+    const UKernel &a = family.parts[0], &b = family.parts[1];
+    bool sameLayout =
+        a.threadsAlong(Workload::kM) == b.threadsAlong(Workload::kM) &&
+        a.regTile[Workload::kM] + 1 == b.regTile[Workload::kM] &&
+        a.smemTile[Workload::kN] == b.smemTile[Workload::kN] &&
+        a.regTile[Workload::kN] == b.regTile[Workload::kN] &&
+        a.smemTile[Workload::kK] == b.smemTile[Workload::kK];
+    if (!sameLayout)
+      return invalid("simt: expected heights g·h and g·(h+1) of one thread "
+                     "layout, but got %s",
+                     family.str().c_str());
+  }
+  KernelResources needs = resources(workload, family);
+  if (needs.threads % 32 != 0 || needs.threads > device.maxThreadsPerBlock)
+    return invalid("simt: expected a multiple of 32 threads, at most %d, but "
+                   "got %d",
+                   static_cast<int>(device.maxThreadsPerBlock),
+                   static_cast<int>(needs.threads));
+  if (needs.sharedMemoryBytes > device.sharedMemoryPerBlockBytes)
+    return invalid("simt: expected at most %d bytes of shared memory, but got "
+                   "%d",
+                   static_cast<int>(device.sharedMemoryPerBlockBytes),
+                   static_cast<int>(needs.sharedMemoryBytes));
+  int64_t registerLimit = std::min(device.maxRegistersPerThread,
+                                   device.registersPerSm / needs.threads);
+  if (needs.registersPerThread > registerLimit)
+    return invalid("simt: expected at most %d registers per thread, but got %d",
+                   static_cast<int>(registerLimit),
+                   static_cast<int>(needs.registersPerThread));
+  return llvm::Error::success();
+}
+
+const CodegenModel &simtModel() {
+  static const SimtModel model;
+  return model;
+}
+
+} // namespace
+
+llvm::ArrayRef<const CodegenModel *> ftuner::codegenModels() {
+  static const CodegenModel *const models[] = {
+#define FTUNER_CODEGEN_PATH(NAME, MODEL) &MODEL(),
+#include "FTuner/Codegen/CodegenPaths.def"
+  };
+  return models;
+}
+
+const CodegenModel *ftuner::findCodegenModel(llvm::StringRef name) {
+  for (const CodegenModel *model : codegenModels())
+    if (model->name() == name)
+      return model;
+  return nullptr;
+}

@@ -1,0 +1,40 @@
+//===- KernelLowering.cpp - gpu.func to NVVM --------------------*- C++ -*-===//
+//
+// The result stays before convert-nvvm-to-llvm, which turns much of it into
+// inline PTX: the emulator and the PTX target both start from here.
+//
+//===----------------------------------------------------------------------===//
+#include "FTuner/Pipelines/Pipelines.h"
+#include "FTuner/Conversion/Passes.h"
+
+#include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
+#include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
+#include "mlir/Conversion/NVGPUToNVVM/NVGPUToNVVM.h"
+#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/VectorToSCF/VectorToSCF.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+void ftuner::buildKernelLoweringPipeline(OpPassManager &pm) {
+  OpPassManager &gpuPm = pm.nest<gpu::GPUModuleOp>();
+  gpuPm.addPass(createUKernelExpandMathPass());
+  gpuPm.addPass(createConvertNVGPUToNVVMPass());
+  gpuPm.addPass(createConvertVectorToSCFPass());
+  gpuPm.addPass(createSCFToControlFlowPass());
+  gpuPm.addPass(memref::createExpandStridedMetadataPass());
+  gpuPm.addPass(createLowerAffinePass());
+  gpuPm.addPass(createCanonicalizerPass());
+  gpuPm.addPass(createCSEPass());
+  ConvertGpuOpsToNVVMOpsOptions options;
+  options.indexBitwidth = 64;
+  options.useBarePtrCallConv = true;
+  gpuPm.addPass(createConvertGpuOpsToNVVMOps(options));
+  gpuPm.addPass(createCanonicalizerPass());
+  gpuPm.addPass(createCSEPass());
+  gpuPm.addPass(createReconcileUnrealizedCastsPass());
+}

@@ -1,0 +1,92 @@
+//===- Pipelines.cpp - FTuner's pipelines -----------------------*- C++ -*-===//
+#include "FTuner/Pipelines/Pipelines.h"
+
+#include "FTuner/Conversion/Passes.h"
+#include "FTuner/Transforms/Passes.h"
+
+#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+namespace ftuner {
+
+/// The options of the search, as the pass takes them.
+static UKernelPlanWorkloadsPassOptions
+planOptions(const FTunerOptions &options) {
+  UKernelPlanWorkloadsPassOptions plan;
+  plan.strategy = options.strategy;
+  plan.costModel = options.costModel;
+  plan.topK = options.topK;
+  plan.maxKernels = options.maxKernels;
+  plan.maxCandidates = options.maxCandidates;
+  plan.epsilonMin = options.epsilonMin;
+  plan.epsilonMax = options.epsilonMax;
+  plan.epsilonStep = options.epsilonStep;
+  plan.lambdaMin = options.lambdaMin;
+  plan.lambdaMax = options.lambdaMax;
+  plan.lambdaStep = options.lambdaStep;
+  plan.zeta = options.zeta;
+  plan.psi = options.psi;
+  plan.activeBlocks = options.activeBlocks;
+  plan.c0 = options.c0;
+  plan.c1 = options.c1;
+  plan.c2 = options.c2;
+  return plan;
+}
+
+void buildFrontEndPipeline(OpPassManager &pm, const FTunerOptions &options) {
+  UKernelAttachDevicePassOptions device;
+  device.device = options.device;
+  pm.addPass(createUKernelAttachDevicePass(device));
+  pm.addPass(createInlinerPass());
+  pm.addPass(createSymbolDCEPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(createUKernelNormalizeLinalgPass());
+  pm.addPass(createLinalgElementwiseOpFusionPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(createUKernelFormWorkloadsPass());
+  pm.addPass(createUKernelPlanWorkloadsPass(planOptions(options)));
+}
+
+void buildFTunerPipeline(OpPassManager &pm, const FTunerOptions &options) {
+  buildFrontEndPipeline(pm, options);
+  pm.addPass(createUKernelPrepareHostPass());
+  buildBufferizationPipeline(pm);
+  pm.addPass(createUKernelDispatchWorkloadsPass());
+  pm.addPass(createUKernelLowerLeftoversPass());
+  pm.addPass(createUKernelPlanWorkspacePass());
+  pm.addPass(createConvertUKernelToGPUPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  buildKernelLoweringPipeline(pm);
+}
+
+void registerFTunerPipelines() {
+  PassPipelineRegistration<FTunerOptions>(
+      "ftuner-compile",
+      "Compile linalg on tensors with dynamic dimensions to GPU kernels and "
+      "host functions that dispatch over them",
+      buildFTunerPipeline);
+  PassPipelineRegistration<FTunerOptions>(
+      "ftuner-front-end",
+      "Form and plan the workloads: the part of ftuner-compile on tensors",
+      buildFrontEndPipeline);
+  PassPipelineRegistration<>(
+      "ftuner-bufferize",
+      "Bufferize planned workloads with destinations passed by the caller",
+      buildBufferizationPipeline);
+  PassPipelineRegistration<>(
+      "ftuner-lower-kernels",
+      "Lower every gpu.module to the NVVM level",
+      buildKernelLoweringPipeline);
+  PassPipelineRegistration<>(
+      "ftuner-lower-host",
+      "Lower the host functions of a compiled module to LLVM",
+      buildHostLoweringPipeline);
+}
+
+} // namespace ftuner
