@@ -2,6 +2,7 @@
 #include "FTuner/Codegen/SimtLayout.h"
 
 #include <algorithm>
+#include <tuple>
 
 using namespace ftuner;
 
@@ -30,8 +31,8 @@ llvm::SmallVector<LaneChunk> SimtLayout::columnChunks() const {
 }
 
 int64_t SimtLayout::fragmentDepth() const {
-  int64_t fragmentRows = (lhs.reduceContiguous ? rm : 0) +
-                         (rhs.reduceContiguous ? rn : 0);
+  int64_t fragmentRows =
+      (lhs.reduceContiguous ? rm : 0) + (rhs.reduceContiguous ? rn : 0);
   return fragmentRows <= 16 ? 4 : 2;
 }
 
@@ -53,8 +54,10 @@ static SharedTile sharedTile(bool reduceContiguous, int64_t space,
   tile.outer = reduceContiguous ? space : reduce;
   tile.inner = reduceContiguous ? reduce : space;
   tile.pitch = ceilBy(tile.inner, 4) + (reduceContiguous ? 4 : 0);
+  // The patterns permute quads within groups of a power of two.
+  int64_t quads = reduce / 4;
   if (reduceContiguous && chunkWidth == 4)
-    tile.swizzle = std::min<int64_t>(4, reduce / 4);
+    tile.swizzle = std::min<int64_t>(4, quads & -quads);
   return tile;
 }
 

@@ -64,9 +64,8 @@ public:
                         const UKernel &ukernel) const override {
     SimtLayout layout = simtLayout(workload, ukernel, 2);
     int64_t depth = layout.fragmentDepth();
-    int64_t fragments =
-        layout.rm * (layout.lhs.reduceContiguous ? depth : 1) +
-        layout.rn * (layout.rhs.reduceContiguous ? depth : 1);
+    int64_t fragments = layout.rm * (layout.lhs.reduceContiguous ? depth : 1) +
+                        layout.rn * (layout.rhs.reduceContiguous ? depth : 1);
     return kAddressRegisters + fragments;
   }
 
@@ -78,10 +77,9 @@ public:
       SimtLayout layout = simtLayout(workload, part, family.stages);
       int64_t accumulators = layout.rm * layout.rn;
       // Two stages may also be staged through registers below sm_80.
-      int64_t staged =
-          family.stages == 2
-              ? ceilDiv(layout.stageElements(), layout.threads())
-              : 0;
+      int64_t staged = family.stages == 2
+                           ? ceilDiv(layout.stageElements(), layout.threads())
+                           : 0;
       resources.registersPerThread =
           std::max(resources.registersPerThread,
                    accumulators + staged + restRegisters(workload, part));

@@ -1,7 +1,8 @@
 //===- SimtLayout.h - Thread and shared memory layout of SIMT ---*- C++ -*-===//
 //
-// How one block of the SIMT path computes a tile of out[m, n] += lhs · rhs, free
-// of IR; the model (resources) and the emitter (addresses) both read it here.
+// How one block of the SIMT path computes a tile of out[m, n] += lhs · rhs,
+// free of IR; the model (resources) and the emitter (addresses) both read it
+// here.
 //
 // Threads. A block has gm × gn threads; thread (tm, tn) owns rm rows and rn
 // columns of the tile, so the tile is gm·rm × gn·rn. A warp covers wm × wn
@@ -17,8 +18,9 @@
 // [bk][space tile]; one contiguous along the reduce axis as [space tile][bk]
 // with the pitch bk + 4, so that rows start in different banks, and, for
 // columns, which come in chunks of four, quads of four elements are swizzled:
-// quad q of row r lies at q xor ((r / 8) mod min(4, bk / 4)). With bk = 16, the
-// eight lanes of a 128-bit phase then touch all 32 banks once.
+// quad q of row r lies at q xor ((r / 8) mod s), s the largest power of two up
+// to 4 that divides bk / 4. With bk = 16, the eight lanes of a 128-bit phase
+// then touch all 32 banks once.
 //
 // Rejected: a transposing copy through registers, which cp.async cannot do; and
 // a pitch alone, which leaves four-way conflicts on chunks of four columns.
@@ -56,7 +58,8 @@ struct SharedTile {
 struct SimtLayout {
   int64_t gm, gn, rm, rn, bm, bn, bk;
   int64_t stages;
-  /// Threads of a warp along m and n; 0 where a warp is a run of linear threads.
+  /// Threads of a warp along m and n; 0 where a warp is a run of linear
+  /// threads.
   int64_t wm = 0, wn = 0;
   SharedTile lhs, rhs;
 

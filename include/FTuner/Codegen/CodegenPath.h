@@ -1,0 +1,60 @@
+//===- CodegenPath.h - Emits kernels ----------------------------*- C++ -*-===//
+//
+// The part of a codegen path that writes IR. Its facts (granules, resources,
+// legality) are in CodegenModel.h.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_CODEGEN_CODEGENPATH_H
+#define FTUNER_CODEGEN_CODEGENPATH_H
+
+#include "FTuner/Codegen/CodegenModel.h"
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace ftuner {
+
+/// What a path needs to emit the tile of one thread block.
+struct TileEmission {
+  /// The workload inside the `ukernel.tile`: maps, regions.
+  ukernel::WorkloadOp workload;
+  ukernel::UKernelAttr ukernel;
+  mlir::Attribute path;
+  const DeviceSpec &device;
+
+  /// Operands in global memory: memrefs without offset, or scalars.
+  mlir::Value lhs, rhs, init, output;
+  llvm::SmallVector<mlir::Value> extras;
+  /// Extents of m, n and k, of type index.
+  llvm::SmallVector<mlir::Value, 3> extents;
+  /// Whether tiles never reach beyond the extent of an axis.
+  llvm::SmallVector<bool, 3> exact;
+  /// First row and column of the block, of type index.
+  mlir::Value rowOffset, columnOffset;
+  /// Number of the thread in the block, of type index.
+  mlir::Value threadId;
+  /// The block's dynamic shared memory: memref<?xi8, workgroup>.
+  mlir::Value sharedMemory;
+};
+
+class CodegenPath {
+public:
+  virtual ~CodegenPath() = default;
+  virtual const CodegenModel &model() const = 0;
+  /// Number of pipeline stages and vector width that the attribute states.
+  virtual std::pair<int64_t, int64_t>
+  stagesAndVectorWidth(mlir::Attribute path) const = 0;
+  /// Threads and dynamic shared memory of a block that computes the tile.
+  virtual KernelResources tileResources(ukernel::WorkloadOp workload,
+                                        ukernel::UKernelAttr ukernel,
+                                        mlir::Attribute path) const = 0;
+  /// Emits the computation of one tile at the insertion point.
+  virtual mlir::LogicalResult emitTile(mlir::ImplicitLocOpBuilder &builder,
+                                       const TileEmission &tile) const = 0;
+};
+
+/// The path that a `path` attribute names, or null.
+const CodegenPath *findCodegenPath(mlir::Attribute path);
+
+} // namespace ftuner
+
+#endif // FTUNER_CODEGEN_CODEGENPATH_H

@@ -1,0 +1,90 @@
+//===- SimtEmitter.cpp - The SIMT codegen path ------------------*- C++ -*-===//
+#include "SimtEmitter.h"
+
+using namespace mlir;
+using namespace ftuner;
+
+SimtTileEmitter::SimtTileEmitter(ImplicitLocOpBuilder &b,
+                                 const TileEmission &tile,
+                                 const SimtLayout &layout, int64_t vectorWidth)
+    : b(b), math(b), tile(tile), layout(layout), vectorWidth(vectorWidth),
+      rowChunks(layout.rowChunks()), columnChunks(layout.columnChunks()) {}
+
+LogicalResult SimtTileEmitter::emit() {
+  if (layout.wn == 0) {
+    tm = math.div(tile.threadId, layout.gn);
+    tn = math.rem(tile.threadId, layout.gn);
+  } else {
+    Value warp = math.div(tile.threadId, 32);
+    Value lane = math.rem(tile.threadId, 32);
+    int64_t warpsAlongN = layout.gn / layout.wn;
+    tm = math.add(math.mul(math.div(warp, warpsAlongN), layout.wm),
+                  math.div(lane, layout.wn));
+    tn = math.add(math.mul(math.rem(warp, warpsAlongN), layout.wn),
+                  math.rem(lane, layout.wn));
+  }
+  emitEpilogue(emitMainLoop());
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The path
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Whether an operand is contiguous along the reduce axis.
+bool isReduceContiguous(AffineMap map) {
+  return cast<AffineDimExpr>(map.getResults().back()).getPosition() ==
+         Workload::kK;
+}
+
+SimtLayout layoutOf(ukernel::WorkloadOp workload, ukernel::UKernelAttr attr,
+                    int64_t stages) {
+  UKernel ukernel;
+  ukernel.smemTile.assign(attr.getSmem().begin(), attr.getSmem().end());
+  ukernel.regTile.assign(attr.getReg().begin(), attr.getReg().end());
+  ukernel.reduceSplit = attr.getSplit();
+  return simtLayout(isReduceContiguous(workload.getLhsMap()),
+                    isReduceContiguous(workload.getRhsMap()), ukernel, stages);
+}
+
+class SimtPath final : public CodegenPath {
+public:
+  const CodegenModel &model() const override {
+    return *findCodegenModel("simt");
+  }
+
+  std::pair<int64_t, int64_t>
+  stagesAndVectorWidth(Attribute path) const override {
+    auto simt = cast<ukernel::SimtAttr>(path);
+    return {simt.getStages(), simt.getVector()};
+  }
+
+  KernelResources tileResources(ukernel::WorkloadOp workload,
+                                ukernel::UKernelAttr ukernel,
+                                Attribute path) const override {
+    SimtLayout layout =
+        layoutOf(workload, ukernel, stagesAndVectorWidth(path).first);
+    KernelResources resources;
+    resources.threads = layout.threads();
+    resources.sharedMemoryBytes = layout.sharedMemoryBytes();
+    return resources;
+  }
+
+  LogicalResult emitTile(ImplicitLocOpBuilder &builder,
+                         const TileEmission &tile) const override {
+    auto [stages, vectorWidth] = stagesAndVectorWidth(tile.path);
+    SimtLayout layout = layoutOf(tile.workload, tile.ukernel, stages);
+    return SimtTileEmitter(builder, tile, layout, vectorWidth).emit();
+  }
+};
+
+} // namespace
+
+const CodegenPath *ftuner::findCodegenPath(Attribute path) {
+  static const SimtPath simt;
+  if (isa<ukernel::SimtAttr>(path))
+    return &simt;
+  return nullptr;
+}

@@ -1,0 +1,165 @@
+//===- SimtEpilogue.cpp - From accumulators to the output -------*- C++ -*-===//
+#include "SimtEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace ftuner;
+
+void SimtTileEmitter::ifInside(Value index, unsigned axis, bool exact,
+                               llvm::function_ref<void()> body) {
+  if (exact)
+    return body();
+  auto ifOp = scf::IfOp::create(b, math.less(index, tile.extents[axis]),
+                                /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  body();
+}
+
+void SimtTileEmitter::emitEpilogue(ValueRange accumulators) {
+  int64_t chunks = columnChunks.size();
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    const LaneChunk &columns = columnChunks[chunk];
+    Value column = math.add(
+        tile.columnOffset, math.add(math.mul(tn, columns.width), columns.base));
+    Values ofChunk;
+    for (int64_t row = 0; row < layout.rm; ++row)
+      ofChunk.push_back(accumulators[row * chunks + chunk]);
+    // With vector accesses a chunk lies inside or outside as a whole; without,
+    // at least its first element must lie inside.
+    ifInside(column, Workload::kN, tile.exact[Workload::kN],
+             [&] { emitColumns(column, chunk, ofChunk); });
+  }
+}
+
+/// The map of an operand of the epilogue; init and extras alike.
+static bool dependsOnRow(AffineMap map) {
+  return map.isFunctionOfDim(Workload::kM);
+}
+
+void SimtTileEmitter::emitColumns(Value column, int64_t chunk,
+                                  ValueRange accumulators) {
+  int64_t width = columnChunks[chunk].width;
+  ukernel::WorkloadOp workload = tile.workload;
+  // Operands that are the same for all rows are loaded once.
+  Values rowInvariant(tile.extras.size());
+  for (auto [index, extra] : llvm::enumerate(tile.extras))
+    if (AffineMap map = workload.getExtraMap(index); !dependsOnRow(map))
+      rowInvariant[index] =
+          loadElementwise(extra, map, /*row=*/Value(), column, width);
+
+  int64_t row = 0;
+  for (const LaneChunk &rows : rowChunks)
+    for (int64_t element = 0; element < rows.width; ++element) {
+      Value index = math.add(tile.rowOffset, math.add(math.mul(tm, rows.width),
+                                                      rows.base + element));
+      Value accumulator = accumulators[row++];
+      ifInside(index, Workload::kM, tile.exact[Workload::kM],
+               [&] { emitRow(index, column, accumulator, rowInvariant); });
+    }
+}
+
+void SimtTileEmitter::emitRow(Value row, Value column, Value accumulator,
+                              ArrayRef<Value> rowInvariant) {
+  ukernel::WorkloadOp workload = tile.workload;
+  int64_t width = cast<VectorType>(accumulator.getType()).getDimSize(0);
+  // Without an init operand the sum continues the output's own value.
+  Value start = tile.init ? tile.init : tile.output;
+  if (isa<MemRefType>(start.getType())) {
+    AffineMap map = tile.init ? workload.getInitMap() : workload.getOutputMap();
+    accumulator = arith::AddFOp::create(
+        b, accumulator, loadElementwise(start, map, row, column, width));
+  }
+  if (workload.hasEpilogue()) {
+    Values extras;
+    for (auto [index, extra] : llvm::enumerate(tile.extras))
+      extras.push_back(rowInvariant[index]
+                           ? rowInvariant[index]
+                           : loadElementwise(extra, workload.getExtraMap(index),
+                                             row, column, width));
+    accumulator = applyEpilogue(accumulator, extras);
+  }
+  storeOutput(row, column, accumulator);
+}
+
+Value SimtTileEmitter::loadElementwise(Value operand, AffineMap map, Value row,
+                                       Value column, int64_t width) {
+  auto memrefType = dyn_cast<MemRefType>(operand.getType());
+  if (!memrefType)
+    return broadcast(operand, width);
+  auto indices = [&](Value columnIndex) {
+    Values result;
+    for (AffineExpr expr : map.getResults()) {
+      if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+        result.push_back(math.constant(constant.getValue()));
+      else
+        result.push_back(cast<AffineDimExpr>(expr).getPosition() == Workload::kM
+                             ? row
+                             : columnIndex);
+    }
+    return result;
+  };
+  if (!map.isFunctionOfDim(Workload::kN))
+    return broadcast(memref::LoadOp::create(b, operand, indices(column)),
+                     width);
+  auto innermost = dyn_cast<AffineDimExpr>(map.getResults().back());
+  if (vectorWidth == 4 && width == 4 && innermost &&
+      innermost.getPosition() == Workload::kN)
+    return vector::LoadOp::create(
+        b, VectorType::get({width}, memrefType.getElementType()), operand,
+        indices(column), /*nontemporal=*/false, llvm::MaybeAlign(4 * width));
+
+  // Elements beyond the last column are never stored: read the last instead.
+  Values scalars;
+  for (int64_t element = 0; element < width; ++element) {
+    Value index = math.add(column, element);
+    if (!tile.exact[Workload::kN] && element > 0)
+      index = math.minimum(index, math.sub(tile.extents[Workload::kN], 1));
+    scalars.push_back(memref::LoadOp::create(b, operand, indices(index)));
+  }
+  return vector::FromElementsOp::create(
+      b, VectorType::get({width}, memrefType.getElementType()), scalars);
+}
+
+Value SimtTileEmitter::applyEpilogue(Value accumulator, ValueRange extras) {
+  Block &body = tile.workload.getEpilogue().front();
+  int64_t width = cast<VectorType>(accumulator.getType()).getDimSize(0);
+  IRMapping mapping;
+  mapping.map(body.getArgument(0), accumulator);
+  mapping.map(body.getArguments().drop_front(), extras);
+  for (Operation &op : body.without_terminator()) {
+    Operation *clone = b.clone(op, mapping);
+    for (auto [original, result] :
+         llvm::zip_equal(op.getResults(), clone->getResults())) {
+      if (clone->hasTrait<OpTrait::ConstantLike>()) {
+        mapping.map(original, broadcast(result, width));
+        continue;
+      }
+      result.setType(VectorType::get({width}, result.getType()));
+      mapping.map(original, result);
+    }
+  }
+  return mapping.lookup(body.getTerminator()->getOperand(0));
+}
+
+void SimtTileEmitter::storeOutput(Value row, Value column, Value vector) {
+  int64_t width = cast<VectorType>(vector.getType()).getDimSize(0);
+  if (vectorWidth == 4 && width == 4) {
+    vector::StoreOp::create(b, vector, tile.output, ValueRange{row, column},
+                            /*nontemporal=*/false, llvm::MaybeAlign(16));
+    return;
+  }
+  for (int64_t element = 0; element < width; ++element) {
+    Value index = math.add(column, element);
+    Value scalar = vector::ExtractOp::create(b, vector, element);
+    bool inside = tile.exact[Workload::kN] || element == 0;
+    ifInside(index, Workload::kN, inside, [&] {
+      memref::StoreOp::create(b, scalar, tile.output, ValueRange{row, index});
+    });
+  }
+}

@@ -1,0 +1,291 @@
+//===- SimtMainLoop.cpp - The reduction of one tile -------------*- C++ -*-===//
+//
+// One barrier for each step of the reduce axis. With asynchronous copies:
+//
+//   start steps 0 … stages − 2
+//   for each step: wait for it; barrier; start step + stages − 1; multiply
+//
+// The barrier both publishes the step's copies and says that nobody still reads
+// the stage that the next copies overwrite. Without asynchronous copies, two
+// stages, and the next step travels through registers while this one is
+// multiplied:
+//
+//   load step 0 and store it
+//   for each step: barrier; load step + 1; multiply; store step + 1
+//
+//===----------------------------------------------------------------------===//
+#include "SimtEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace ftuner;
+
+VectorType SimtTileEmitter::vectorType(int64_t width) {
+  return VectorType::get({width}, b.getF32Type());
+}
+
+Value SimtTileEmitter::broadcast(Value scalar, int64_t width) {
+  return vector::BroadcastOp::create(
+      b, VectorType::get({width}, scalar.getType()), scalar);
+}
+
+Value SimtTileEmitter::sharedTileMemory(const SharedTile &shared,
+                                        int64_t firstElement) {
+  auto type = MemRefType::get(
+      {layout.stages, shared.outer, shared.pitch}, b.getF32Type(),
+      MemRefLayoutAttrInterface(),
+      cast<MemRefType>(tile.sharedMemory.getType()).getMemorySpace());
+  return memref::ViewOp::create(b, type, tile.sharedMemory,
+                                math.constant(4 * firstElement), ValueRange());
+}
+
+Value SimtTileEmitter::nextStage(Value stage) {
+  Value next = math.add(stage, 1);
+  Value wraps = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, next,
+                                      math.constant(layout.stages));
+  return arith::SelectOp::create(b, wraps, math.constant(0), next);
+}
+
+Values SimtTileEmitter::emitMainLoop() {
+  Value scalarInit;
+  if (tile.init && !isa<MemRefType>(tile.init.getType()))
+    scalarInit = tile.init;
+  Values accumulators;
+  for (int64_t row = 0; row < layout.rm; ++row)
+    for (const LaneChunk &chunk : columnChunks) {
+      VectorType type = vectorType(chunk.width);
+      accumulators.push_back(
+          scalarInit ? broadcast(scalarInit, chunk.width)
+                     : arith::ConstantOp::create(b, type, b.getZeroAttr(type))
+                           .getResult());
+    }
+
+  lhsShared = sharedTileMemory(layout.lhs, 0);
+  rhsShared =
+      sharedTileMemory(layout.rhs, layout.stages * layout.lhs.elements());
+  TileCopy lhsCopy(b, layout.lhs, tile.lhs, lhsShared, layout.threads(),
+                   vectorWidth);
+  TileCopy rhsCopy(b, layout.rhs, tile.rhs, rhsShared, layout.threads(),
+                   vectorWidth);
+  Value reduceExtent = tile.extents[Workload::kK];
+  bool reduceExact = tile.exact[Workload::kK];
+  lhsCopy.prepare(tile.threadId, tile.rowOffset, tile.extents[Workload::kM],
+                  tile.exact[Workload::kM], reduceExtent, reduceExact);
+  rhsCopy.prepare(tile.threadId, tile.columnOffset, tile.extents[Workload::kN],
+                  tile.exact[Workload::kN], reduceExtent, reduceExact);
+  return tile.device.hasAsyncCopy()
+             ? emitAsyncLoop(lhsCopy, rhsCopy, accumulators)
+             : emitStagedLoop(lhsCopy, rhsCopy, accumulators);
+}
+
+Values SimtTileEmitter::emitAsyncLoop(TileCopy &lhsCopy, TileCopy &rhsCopy,
+                                      Values accumulators) {
+  auto tokenType = nvgpu::DeviceAsyncTokenType::get(b.getContext());
+  Value reduceExtent = tile.extents[Workload::kK];
+  // Starts the copies of a step unless it lies beyond the extent; the group is
+  // committed either way, so that groups count steps.
+  auto start = [&](Value stage, Value reduceOffset) -> Value {
+    auto ifOp = scf::IfOp::create(b, math.less(reduceOffset, reduceExtent),
+                                  /*withElseRegion=*/false);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(ifOp.thenBlock());
+      Values tokens;
+      lhsCopy.issueAsync(stage, reduceOffset, tokens);
+      rhsCopy.issueAsync(stage, reduceOffset, tokens);
+    }
+    return nvgpu::DeviceAsyncCreateGroupOp::create(b, tokenType, ValueRange());
+  };
+  Value token;
+  for (int64_t stage = 0; stage + 1 < layout.stages; ++stage)
+    token = start(math.constant(stage), math.constant(stage * layout.bk));
+
+  Values initial = accumulators;
+  initial.push_back(math.constant(0));
+  initial.push_back(math.constant(layout.stages - 1));
+  auto loop = scf::ForOp::create(b, math.constant(0), reduceExtent,
+                                 math.constant(layout.bk), initial);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  ValueRange state = loop.getRegionIterArgs();
+  Value readStage = state[accumulators.size()];
+  Value writeStage = state[accumulators.size() + 1];
+  nvgpu::DeviceAsyncWaitOp::create(b, token,
+                                   b.getI32IntegerAttr(layout.stages - 2));
+  gpu::BarrierOp::create(b);
+  start(writeStage,
+        math.add(loop.getInductionVar(), (layout.stages - 1) * layout.bk));
+  Values next = multiply(readStage, Values(state.drop_back(2)));
+  next.push_back(nextStage(readStage));
+  next.push_back(nextStage(writeStage));
+  scf::YieldOp::create(b, next);
+  return Values(loop.getResults().drop_back(2));
+}
+
+Values SimtTileEmitter::emitStagedLoop(TileCopy &lhsCopy, TileCopy &rhsCopy,
+                                       Values accumulators) {
+  Value reduceExtent = tile.extents[Workload::kK];
+  auto ifInRange = [&](Value reduceOffset, llvm::function_ref<void()> body) {
+    auto ifOp = scf::IfOp::create(b, math.less(reduceOffset, reduceExtent),
+                                  /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(ifOp.thenBlock());
+    body();
+  };
+  Value zero = math.constant(0);
+  ifInRange(zero, [&] {
+    lhsCopy.store(zero, lhsCopy.load(zero));
+    rhsCopy.store(zero, rhsCopy.load(zero));
+  });
+
+  Values initial = accumulators;
+  initial.push_back(zero);
+  auto loop = scf::ForOp::create(b, zero, reduceExtent,
+                                 math.constant(layout.bk), initial);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  ValueRange state = loop.getRegionIterArgs();
+  Value stage = state.back();
+  gpu::BarrierOp::create(b);
+  Value reduceOffset = math.add(loop.getInductionVar(), layout.bk);
+  Value hasNext = math.less(reduceOffset, reduceExtent);
+  // The loads come before the multiplication and the stores after it, so the
+  // vectors pass from one conditional to the other.
+  Values vectors;
+  size_t lhsVectors = lhsCopy.slotCount();
+  {
+    SmallVector<Type> types;
+    types.append(lhsVectors + rhsCopy.slotCount(), vectorType(vectorWidth));
+    auto ifOp = scf::IfOp::create(b, types, hasNext, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard ifGuard(b);
+    b.setInsertionPointToStart(ifOp.thenBlock());
+    Values loaded = lhsCopy.load(reduceOffset);
+    llvm::append_range(loaded, rhsCopy.load(reduceOffset));
+    scf::YieldOp::create(b, loaded);
+    b.setInsertionPointToStart(ifOp.elseBlock());
+    VectorType type = vectorType(vectorWidth);
+    Value zeros = arith::ConstantOp::create(b, type, b.getZeroAttr(type));
+    scf::YieldOp::create(b, Values(types.size(), zeros));
+    vectors = Values(ifOp.getResults());
+  }
+  Values next = multiply(stage, Values(state.drop_back()));
+  Value nextStageValue = nextStage(stage);
+  auto ifOp = scf::IfOp::create(b, hasNext, /*withElseRegion=*/false);
+  {
+    OpBuilder::InsertionGuard ifGuard(b);
+    b.setInsertionPointToStart(ifOp.thenBlock());
+    ArrayRef<Value> loaded(vectors);
+    lhsCopy.store(nextStageValue, loaded.take_front(lhsVectors));
+    rhsCopy.store(nextStageValue, loaded.drop_front(lhsVectors));
+  }
+  next.push_back(nextStageValue);
+  scf::YieldOp::create(b, next);
+  return Values(loop.getResults().drop_back());
+}
+
+Values SimtTileEmitter::loadReduceVectors(const SharedTile &shared,
+                                          Value memory, Value stage,
+                                          int64_t depth, int64_t reduce,
+                                          ArrayRef<LaneChunk> chunks,
+                                          Value lane) {
+  Values vectors;
+  int64_t quad = reduce / 4, withinQuad = reduce % 4;
+  for (const LaneChunk &chunk : chunks) {
+    Value first = math.add(math.mul(lane, chunk.width), chunk.base);
+    Value inner = math.constant(reduce);
+    if (shared.swizzle > 1) {
+      // All elements of a chunk share a pattern: chunks start at multiples of
+      // four, and patterns change at multiples of eight.
+      Value pattern = math.rem(math.div(first, 8), shared.swizzle);
+      int64_t low = quad % shared.swizzle;
+      Value permuted = math.bitXor(pattern, low);
+      inner = math.add(math.mul(permuted, 4), 4 * (quad - low) + withinQuad);
+    }
+    for (int64_t element = 0; element < chunk.width; ++element)
+      vectors.push_back(vector::LoadOp::create(
+          b, vectorType(depth), memory,
+          ValueRange{stage, math.add(first, element), inner},
+          /*nontemporal=*/false, llvm::MaybeAlign(4 * depth)));
+  }
+  return vectors;
+}
+
+Values SimtTileEmitter::loadSpaceVectors(Value memory, Value stage,
+                                         int64_t reduce,
+                                         ArrayRef<LaneChunk> chunks,
+                                         Value lane) {
+  Values vectors;
+  for (const LaneChunk &chunk : chunks) {
+    Value first = math.add(math.mul(lane, chunk.width), chunk.base);
+    vectors.push_back(vector::LoadOp::create(
+        b, vectorType(chunk.width), memory,
+        ValueRange{stage, math.constant(reduce), first},
+        /*nontemporal=*/false, llvm::MaybeAlign(4 * chunk.width)));
+  }
+  return vectors;
+}
+
+/// Rows of a thread as scalars of step `element` within the fragments.
+static Value scalarOf(ImplicitLocOpBuilder &b, ValueRange fragments,
+                      bool reduceContiguous, ArrayRef<LaneChunk> chunks,
+                      int64_t row, int64_t element) {
+  if (reduceContiguous)
+    return vector::ExtractOp::create(b, fragments[row], element);
+  for (auto [chunk, fragment] : llvm::zip_equal(chunks, fragments)) {
+    if (row < chunk.width)
+      return vector::ExtractOp::create(b, fragment, row);
+    row -= chunk.width;
+  }
+  llvm_unreachable("row outside of the chunks");
+}
+
+Values SimtTileEmitter::multiply(Value stage, Values accumulators) {
+  int64_t depth = layout.fragmentDepth();
+  for (int64_t reduce = 0; reduce < layout.bk; reduce += depth) {
+    Values lhsFragments, rhsFragments;
+    if (layout.lhs.reduceContiguous)
+      lhsFragments = loadReduceVectors(layout.lhs, lhsShared, stage, depth,
+                                       reduce, rowChunks, tm);
+    if (layout.rhs.reduceContiguous)
+      rhsFragments = loadReduceVectors(layout.rhs, rhsShared, stage, depth,
+                                       reduce, columnChunks, tn);
+    for (int64_t element = 0; element < depth; ++element) {
+      if (!layout.lhs.reduceContiguous)
+        lhsFragments =
+            loadSpaceVectors(lhsShared, stage, reduce + element, rowChunks, tm);
+      Values columns;
+      if (layout.rhs.reduceContiguous) {
+        size_t column = 0;
+        for (const LaneChunk &chunk : columnChunks) {
+          Values scalars;
+          for (int64_t i = 0; i < chunk.width; ++i)
+            scalars.push_back(
+                vector::ExtractOp::create(b, rhsFragments[column++], element));
+          columns.push_back(vector::FromElementsOp::create(
+              b, vectorType(chunk.width), scalars));
+        }
+      } else {
+        columns = loadSpaceVectors(rhsShared, stage, reduce + element,
+                                   columnChunks, tn);
+      }
+      size_t accumulator = 0;
+      for (int64_t row = 0; row < layout.rm; ++row) {
+        Value scalar = scalarOf(b, lhsFragments, layout.lhs.reduceContiguous,
+                                rowChunks, row, element);
+        for (auto [chunk, column] : llvm::zip_equal(columnChunks, columns)) {
+          accumulators[accumulator] =
+              vector::FMAOp::create(b, broadcast(scalar, chunk.width), column,
+                                    accumulators[accumulator]);
+          ++accumulator;
+        }
+      }
+    }
+  }
+  return accumulators;
+}
