@@ -1,0 +1,106 @@
+//===- ToolSupport.cpp - What FTuner's programs share ---------------------===//
+#include "ToolSupport.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+
+namespace ftuner::tool {
+
+int fail(const Twine &message) {
+  errs() << "error: " << message << '\n';
+  return EXIT_FAILURE;
+}
+
+int fail(Error error) { return fail(toString(std::move(error))); }
+
+bool parseCommandLine(int argc, char **argv, StringRef overview) {
+  std::string complaints;
+  raw_string_ostream stream(complaints);
+  if (cl::ParseCommandLineOptions(argc, argv, overview, &stream))
+    return true;
+  // Some complaints go to standard error directly and leave nothing here.
+  StringRef text = StringRef(complaints).trim();
+  fail(text.empty() ? "the command line is not valid" : text);
+  return false;
+}
+
+static Error fileError(const Twine &what, StringRef path,
+                       std::error_code code) {
+  return createStringError(code, what + " '" + path + "': " + code.message());
+}
+
+Expected<std::unique_ptr<MemoryBuffer>> readInput(StringRef path) {
+  if (path != "-" && sys::fs::is_directory(path))
+    return fileError("cannot open", path,
+                     std::make_error_code(std::errc::is_a_directory));
+  auto buffer = MemoryBuffer::getFileOrSTDIN(path, /*IsText=*/true);
+  if (!buffer)
+    return fileError("cannot open", path, buffer.getError());
+  return std::move(*buffer);
+}
+
+/// Writes through an open stream, which does not give up on errors by itself.
+static Error writeStream(raw_fd_ostream &stream, StringRef path,
+                         StringRef content) {
+  stream << content;
+  stream.flush();
+  if (!stream.has_error())
+    return Error::success();
+  std::error_code code = stream.error();
+  stream.clear_error();
+  return fileError("cannot write", path, code);
+}
+
+/// Writes a new file beside the old one, then puts it in the old one's place.
+static Error replaceFile(StringRef path, StringRef content) {
+  Expected<sys::fs::TempFile> temp =
+      sys::fs::TempFile::create(path + ".%%%%%%.tmp");
+  if (!temp)
+    return createStringError(inconvertibleErrorCode(),
+                             "cannot write '" + path +
+                                 "': " + toString(temp.takeError()));
+  {
+    raw_fd_ostream stream(temp->FD, /*shouldClose=*/false);
+    if (Error error = writeStream(stream, path, content))
+      return joinErrors(std::move(error), temp->discard());
+  }
+  if (Error error = temp->keep(path))
+    return createStringError(inconvertibleErrorCode(),
+                             "cannot write '" + path +
+                                 "': " + toString(std::move(error)));
+  return Error::success();
+}
+
+Error writeOutput(StringRef path, StringRef content) {
+  if (path == "-")
+    return writeStream(outs(), "<standard output>", content);
+  sys::fs::file_status status;
+  std::error_code code = sys::fs::status(path, status);
+  if (code || !sys::fs::exists(status))
+    return replaceFile(path, content);
+  if (sys::fs::is_directory(status))
+    return fileError("cannot write", path,
+                     std::make_error_code(std::errc::is_a_directory));
+  if ((code = sys::fs::access(path, sys::fs::AccessMode::Write)))
+    return fileError("cannot write", path, code);
+  if (sys::fs::is_regular_file(status)) {
+    // Follow a link, so that the file is replaced and not the link.
+    SmallString<128> real;
+    if ((code = sys::fs::real_path(path, real)))
+      return fileError("cannot write", path, code);
+    return replaceFile(real, content);
+  }
+  // A device or a pipe.
+  raw_fd_ostream stream(path, code);
+  if (code)
+    return fileError("cannot write", path, code);
+  return writeStream(stream, path, content);
+}
+
+} // namespace ftuner::tool

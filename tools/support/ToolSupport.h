@@ -1,0 +1,61 @@
+//===- ToolSupport.h - What FTuner's programs share -------------*- C++ -*-===//
+//
+// Command lines, input and output with one contract: every failure prints a
+// line with `error:`, and nothing is written on failure.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_TOOLS_SUPPORT_TOOLSUPPORT_H
+#define FTUNER_TOOLS_SUPPORT_TOOLSUPPORT_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/Error.h"
+#include <memory>
+#include <string>
+
+namespace llvm {
+class MemoryBuffer;
+} // namespace llvm
+
+namespace ftuner {
+struct FTunerOptions;
+
+namespace tool {
+
+/// Prints `error: message` and returns the exit code of a failure.
+int fail(const llvm::Twine &message);
+int fail(llvm::Error error);
+
+/// Parses the command line into the registered options. Says what is wrong with
+/// it and returns false otherwise. `--help` and `--version` end the program.
+bool parseCommandLine(int argc, char **argv, llvm::StringRef overview);
+
+/// Reads a file, or standard input for `-`.
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+readInput(llvm::StringRef path);
+
+/// Writes a file in one step (a reader sees the old or the new content, and a
+/// failure leaves the old), or standard output for `-`.
+llvm::Error writeOutput(llvm::StringRef path, llvm::StringRef content);
+
+/// Every option of the pipeline as `--NAME=VALUE` on the command line. The
+/// names and descriptions come from FTunerOptions, the only list of them.
+class PipelineCommandLine {
+public:
+  /// Registers the options. Lives as long as the command line is used.
+  PipelineCommandLine();
+  ~PipelineCommandLine();
+  /// Hands what the user gave to `options`, which says what is wrong with it.
+  llvm::Error apply(FTunerOptions &options) const;
+  /// Whether the user gave the option.
+  bool isGiven(llvm::StringRef name) const;
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl;
+};
+
+} // namespace tool
+} // namespace ftuner
+
+#endif // FTUNER_TOOLS_SUPPORT_TOOLSUPPORT_H
