@@ -1,0 +1,407 @@
+//===- UKernelToGPU.cpp - Kernel families to gpu.func -----------*- C++ -*-===//
+//
+// Each ukernel.kernel @k becomes gpu.module @k { gpu.func @k } with the kernel
+// ABI: pointers, then sizes, strides and part counts as i32, then scalars. What
+// one block computes is the codegen path's; the grid, the two parts and the ABI
+// are the same for all paths and are here.
+//
+//===----------------------------------------------------------------------===//
+#include "FTuner/Codegen/CodegenPath.h"
+#include "FTuner/Conversion/Passes.h"
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Transforms/PlanAttributes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace ftuner {
+#define GEN_PASS_DEF_CONVERTUKERNELTOGPUPASS
+#include "FTuner/Conversion/Passes.h.inc"
+} // namespace ftuner
+
+using namespace mlir;
+using namespace ftuner;
+
+namespace {
+
+constexpr StringLiteral kAxisNames[] = {"m", "n", "k"};
+
+/// The workload that a tile holds.
+ukernel::WorkloadOp workloadOf(ukernel::TileOp tile) {
+  return *tile.getBody().getOps<ukernel::WorkloadOp>().begin();
+}
+
+/// Parameters of the emitted function, in the order of the kernel ABI, and how
+/// they bind to the kernel's block arguments.
+struct Signature {
+  SmallVector<Type> types;
+  SmallVector<Attribute> descriptions;
+  /// Parameter numbers.
+  SmallVector<int64_t> pointers; // by operand; -1 for scalars
+  SmallVector<int64_t> scalars;  // by operand; -1 for memrefs
+  SmallVector<int64_t, 3> sizes; // by axis; -1 where static
+  /// By operand, then by dimension; -1 where static.
+  SmallVector<SmallVector<int64_t>> strides;
+  int64_t part = -1;
+};
+
+class KernelEmitter {
+public:
+  KernelEmitter(ukernel::KernelOp kernel, const DeviceSpec &device)
+      : kernel(kernel), device(device),
+        tiles(llvm::to_vector(
+            kernel.getCombine().getBody().getOps<ukernel::TileOp>())),
+        workload(workloadOf(tiles.front())),
+        extents(workload.getStaticExtents()) {}
+
+  /// Replaces the kernel; fills in what its launches must append.
+  FailureOr<gpu::GPUModuleOp> emit(SymbolTable &symbols);
+  const Signature &getSignature() const { return signature; }
+
+private:
+  void buildSignature();
+  int64_t addParameter(Type type, StringRef kind, Twine name,
+                       StringRef access = "");
+  StringRef operandName(unsigned index);
+  AffineMap operandMap(unsigned index);
+  Value buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
+                     unsigned index);
+  LogicalResult emitBody(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func);
+  LogicalResult emitTile(ImplicitLocOpBuilder &b, TileEmission &emission,
+                         ukernel::TileOp tile, Value blockRow,
+                         Value blockColumn, Value firstBlocks);
+
+  ukernel::KernelOp kernel;
+  const DeviceSpec &device;
+  SmallVector<ukernel::TileOp> tiles;
+  ukernel::WorkloadOp workload;
+  SmallVector<int64_t, 3> extents;
+  const CodegenPath *path = nullptr;
+  Signature signature;
+  SmallVector<Value> operands;
+  SmallVector<Value, 3> sizes;
+  KernelResources resources;
+};
+
+StringRef KernelEmitter::operandName(unsigned index) {
+  // The operands of the kernel are those of the workload in order.
+  if (index == 0)
+    return "lhs";
+  if (index == 1)
+    return "rhs";
+  unsigned last = kernel.getOperandArguments().size() - 1;
+  if (index == last)
+    return "output";
+  return index == 2 && workload.getInit() ? "init" : "extra";
+}
+
+AffineMap KernelEmitter::operandMap(unsigned index) {
+  StringRef name = operandName(index);
+  if (name == "lhs")
+    return workload.getLhsMap();
+  if (name == "rhs")
+    return workload.getRhsMap();
+  if (name == "output")
+    return workload.getOutputMap();
+  if (name == "init")
+    return workload.getInitMap();
+  return workload.getExtraMap(index - 2 - (workload.getInit() ? 1 : 0));
+}
+
+int64_t KernelEmitter::addParameter(Type type, StringRef kind, Twine name,
+                                    StringRef access) {
+  Builder b(type.getContext());
+  NamedAttrList fields;
+  fields.set("kind", b.getStringAttr(kind));
+  fields.set("name", b.getStringAttr(name));
+  fields.set("type", TypeAttr::get(type));
+  if (!access.empty())
+    fields.set("access", b.getStringAttr(access));
+  signature.descriptions.push_back(fields.getDictionary(type.getContext()));
+  signature.types.push_back(kind == "pointer" ? MemRefType::get({}, type)
+                                              : type);
+  return signature.types.size() - 1;
+}
+
+void KernelEmitter::buildSignature() {
+  Type i32 = IntegerType::get(kernel.getContext(), 32);
+  ValueRange args = kernel.getOperandArguments();
+  unsigned count = args.size();
+  signature.pointers.assign(count, -1);
+  signature.scalars.assign(count, -1);
+  signature.strides.resize(count);
+  auto name = [&](unsigned index) {
+    std::string result = operandName(index).str();
+    if (result == "extra")
+      result += std::to_string(index - 2 - (workload.getInit() ? 1 : 0));
+    return result;
+  };
+  for (auto [index, arg] : llvm::enumerate(args))
+    if (auto type = dyn_cast<MemRefType>(arg.getType())) {
+      bool isOutput = index + 1 == count;
+      bool accumulates = isOutput && !workload.getInit();
+      signature.pointers[index] =
+          addParameter(type.getElementType(), "pointer", name(index),
+                       accumulates ? "readwrite"
+                       : isOutput  ? "write"
+                                   : "read");
+    }
+  for (unsigned axis = 0; axis < 3; ++axis)
+    signature.sizes.push_back(ShapedType::isDynamic(extents[axis])
+                                  ? addParameter(i32, "size", kAxisNames[axis])
+                                  : -1);
+  for (auto [index, arg] : llvm::enumerate(args))
+    if (auto type = dyn_cast<MemRefType>(arg.getType())) {
+      auto [strides, offset] = type.getStridesAndOffset();
+      for (auto [dim, stride] : llvm::enumerate(strides))
+        signature.strides[index].push_back(
+            ShapedType::isDynamic(stride)
+                ? addParameter(i32, "stride",
+                               name(index) + "_stride" + Twine(dim))
+                : -1);
+    }
+  if (tiles.size() == 2)
+    signature.part = addParameter(i32, "part", "first_part_blocks");
+  for (auto [index, arg] : llvm::enumerate(args))
+    if (!isa<MemRefType>(arg.getType()))
+      signature.scalars[index] =
+          addParameter(arg.getType(), "scalar", name(index));
+}
+
+/// Views a pointer parameter as the operand's memref, without its offset.
+Value KernelEmitter::buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
+                                  unsigned index) {
+  if (int64_t scalar = signature.scalars[index]; scalar >= 0)
+    return func.getArgument(scalar);
+  auto type = cast<MemRefType>(kernel.getOperandArguments()[index].getType());
+  Value pointer = func.getArgument(signature.pointers[index]);
+  auto [strides, offset] = type.getStridesAndOffset();
+  AffineMap map = operandMap(index);
+  SmallVector<OpFoldResult> sizeValues, strideValues;
+  for (auto [dim, stride] : llvm::enumerate(strides)) {
+    if (!type.isDynamicDim(dim))
+      sizeValues.push_back(b.getIndexAttr(type.getDimSize(dim)));
+    else
+      sizeValues.push_back(
+          sizes[cast<AffineDimExpr>(map.getResult(dim)).getPosition()]);
+    int64_t parameter = signature.strides[index][dim];
+    if (parameter < 0)
+      strideValues.push_back(b.getIndexAttr(stride));
+    else
+      strideValues.push_back(
+          arith::IndexCastOp::create(b, b.getIndexType(),
+                                     func.getArgument(parameter))
+              .getResult());
+  }
+  auto viewType = MemRefType::get(
+      type.getShape(), type.getElementType(),
+      StridedLayoutAttr::get(b.getContext(), /*offset=*/0, strides));
+  return memref::ReinterpretCastOp::create(
+      b, viewType, pointer, b.getIndexAttr(0), sizeValues, strideValues);
+}
+
+FailureOr<gpu::GPUModuleOp> KernelEmitter::emit(SymbolTable &symbols) {
+  path = findCodegenPath(kernel.getPath());
+  if (!path)
+    return kernel.emitOpError("expected the attribute of a codegen path, but "
+                              "got ")
+           << kernel.getPath();
+  buildSignature();
+  SmallVector<ukernel::UKernelAttr> parts;
+  for (ukernel::TileOp tile : tiles) {
+    parts.push_back(tile.getUkernel());
+    KernelResources needs = path->tileResources(
+        workloadOf(tile), tile.getUkernel(), kernel.getPath());
+    if (resources.threads != 0 && resources.threads != needs.threads)
+      return tile.emitOpError("expected ")
+             << resources.threads << " threads as in the first tile, but got "
+             << needs.threads;
+    resources.threads = needs.threads;
+    resources.sharedMemoryBytes =
+        std::max(resources.sharedMemoryBytes, needs.sharedMemoryBytes);
+  }
+
+  ImplicitLocOpBuilder b(kernel.getLoc(), kernel);
+  auto module = gpu::GPUModuleOp::create(b, kernel.getSymName());
+  b.setInsertionPointToStart(module.getBody());
+  auto func = gpu::GPUFuncOp::create(
+      b, kernel.getSymName(),
+      FunctionType::get(b.getContext(), signature.types, {}));
+  func->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
+  func.setKnownBlockSizeAttr(
+      b.getDenseI32ArrayAttr({int32_t(resources.threads), 1, 1}));
+  auto [stages, vectorWidth] = path->stagesAndVectorWidth(kernel.getPath());
+  module->setAttr(
+      ukernel::UKernelDialect::kEntryAttrName,
+      ukernel::EntryAttr::get(
+          b.getContext(), resources.threads, resources.sharedMemoryBytes,
+          4 * vectorWidth, b.getArrayAttr(signature.descriptions),
+          ukernel::FamilyAttr::get(b.getContext(), kernel.getPath(),
+                                   kernel.getCombine().getAxis(), parts),
+          kernel.getWorkloadAttr()));
+  b.setInsertionPointToStart(&func.getBody().front());
+  if (failed(emitBody(b, func)))
+    return failure();
+  gpu::ReturnOp::create(b);
+  symbols.erase(kernel);
+  symbols.insert(module);
+  return module;
+}
+
+LogicalResult KernelEmitter::emitBody(ImplicitLocOpBuilder &b,
+                                      gpu::GPUFuncOp func) {
+  auto asIndex = [&](Value parameter) -> Value {
+    return arith::IndexCastOp::create(b, b.getIndexType(), parameter);
+  };
+  for (unsigned axis = 0; axis < 3; ++axis)
+    sizes.push_back(
+        signature.sizes[axis] < 0
+            ? arith::ConstantIndexOp::create(b, extents[axis]).getResult()
+            : asIndex(func.getArgument(signature.sizes[axis])));
+  for (unsigned index = 0; index < kernel.getOperandArguments().size(); ++index)
+    operands.push_back(buildOperand(b, func, index));
+
+  auto workgroup =
+      gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
+  Value sharedMemory = gpu::DynamicSharedMemoryOp::create(
+      b, MemRefType::get({ShapedType::kDynamic}, b.getI8Type(),
+                         MemRefLayoutAttrInterface(), workgroup));
+  TileEmission emission{workload, tiles.front().getUkernel(), kernel.getPath(),
+                        device};
+  emission.extents = sizes;
+  emission.sharedMemory = sharedMemory;
+  emission.threadId = gpu::ThreadIdOp::create(
+      b, gpu::Dimension::x, b.getIndexAttr(resources.threads));
+  emission.lhs = operands[0];
+  emission.rhs = operands[1];
+  unsigned next = 2;
+  if (workload.getInit())
+    emission.init = operands[next++];
+  for (size_t i = 0; i < workload.getExtras().size(); ++i)
+    emission.extras.push_back(operands[next++]);
+  emission.output = operands[next];
+
+  // Blocks are numbered along n first: neighbours share rows of the lhs.
+  Value block = gpu::BlockIdOp::create(b, gpu::Dimension::x);
+  Value columns = arith::ConstantIndexOp::create(
+      b, tiles.front().getUkernel().getSmem()[Workload::kN]);
+  Value blocksAlongN =
+      arith::CeilDivUIOp::create(b, sizes[Workload::kN], columns);
+  Value blockRow = arith::DivUIOp::create(b, block, blocksAlongN);
+  Value blockColumn = arith::RemUIOp::create(b, block, blocksAlongN);
+  if (tiles.size() == 1)
+    return emitTile(b, emission, tiles[0], blockRow, blockColumn, Value());
+
+  Value firstBlocks = asIndex(func.getArgument(signature.part));
+  Value inFirst = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, blockRow,
+                                        firstBlocks);
+  auto ifOp = scf::IfOp::create(b, inFirst, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  if (failed(emitTile(b, emission, tiles[0], blockRow, blockColumn, Value())))
+    return failure();
+  b.setInsertionPointToStart(ifOp.elseBlock());
+  return emitTile(b, emission, tiles[1], blockRow, blockColumn, firstBlocks);
+}
+
+/// Whether `ukernel.pad` says that a tile may reach beyond an axis.
+bool isPadded(Value operand, AffineMap map, unsigned axis) {
+  auto pad = operand.getDefiningOp<ukernel::PadOp>();
+  if (!pad)
+    return false;
+  for (auto [dim, expr] : llvm::enumerate(map.getResults()))
+    if (cast<AffineDimExpr>(expr).getPosition() == axis)
+      return pad.getTile()[dim] != 1;
+  return false;
+}
+
+LogicalResult KernelEmitter::emitTile(ImplicitLocOpBuilder &b,
+                                      TileEmission &emission,
+                                      ukernel::TileOp tile, Value blockRow,
+                                      Value blockColumn, Value firstBlocks) {
+  ukernel::WorkloadOp op = workloadOf(tile);
+  emission.workload = op;
+  emission.ukernel = tile.getUkernel();
+  emission.exact.clear();
+  for (unsigned axis = 0; axis < 3; ++axis)
+    emission.exact.push_back(!isPadded(op.getLhs(), op.getLhsMap(), axis) &&
+                             !isPadded(op.getRhs(), op.getRhsMap(), axis));
+  ArrayRef<int64_t> smem = tile.getUkernel().getSmem();
+  auto scale = [&](Value value, int64_t factor) -> Value {
+    return arith::MulIOp::create(b, value,
+                                 arith::ConstantIndexOp::create(b, factor));
+  };
+  emission.columnOffset = scale(blockColumn, smem[Workload::kN]);
+  if (!firstBlocks) {
+    emission.rowOffset = scale(blockRow, smem[Workload::kM]);
+  } else {
+    // The second part starts where the first ends.
+    int64_t firstHeight = tiles[0].getUkernel().getSmem()[Workload::kM];
+    Value own = arith::SubIOp::create(b, blockRow, firstBlocks);
+    emission.rowOffset = arith::AddIOp::create(
+        b, scale(firstBlocks, firstHeight), scale(own, smem[Workload::kM]));
+  }
+  return path->emitTile(b, emission);
+}
+
+/// Points a launch to the emitted function and appends what the ABI adds.
+void updateLaunch(ukernel::LaunchOp launch, const Signature &signature) {
+  ImplicitLocOpBuilder b(launch.getLoc(), launch);
+  StringAttr name = launch.getKernel().getRootReference();
+  SmallVector<Value> sizes, strides;
+  for (auto [axis, parameter] : llvm::enumerate(signature.sizes))
+    if (parameter >= 0)
+      sizes.push_back(launch.getSizes()[axis]);
+  for (auto [arg, parameters] :
+       llvm::zip_equal(launch.getArgs(), signature.strides)) {
+    if (llvm::all_of(parameters, [](int64_t p) { return p < 0; }))
+      continue;
+    auto metadata = memref::ExtractStridedMetadataOp::create(b, arg);
+    for (auto [dim, parameter] : llvm::enumerate(parameters))
+      if (parameter >= 0)
+        strides.push_back(metadata.getStrides()[dim]);
+  }
+  launch.setKernelAttr(
+      SymbolRefAttr::get(name, {FlatSymbolRefAttr::get(name)}));
+  launch.getSizesMutable().assign(sizes);
+  launch.getStridesMutable().assign(strides);
+  if (signature.part < 0)
+    launch.getPartsMutable().clear();
+}
+
+struct ConvertUKernelToGPUPass
+    : public ftuner::impl::ConvertUKernelToGPUPassBase<
+          ConvertUKernelToGPUPass> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto kernels = llvm::to_vector(module.getOps<ukernel::KernelOp>());
+    if (kernels.empty())
+      return;
+    FailureOr<DeviceSpec> device = deviceOf(module);
+    if (failed(device))
+      return signalPassFailure();
+    SymbolTable symbols(module);
+    llvm::StringMap<Signature> signatures;
+    for (ukernel::KernelOp kernel : kernels) {
+      std::string name = kernel.getSymName().str();
+      KernelEmitter emitter(kernel, *device);
+      if (failed(emitter.emit(symbols)))
+        return signalPassFailure();
+      signatures[name] = emitter.getSignature();
+    }
+    module.walk([&](ukernel::LaunchOp launch) {
+      auto it = signatures.find(launch.getKernel().getRootReference());
+      if (it != signatures.end() &&
+          launch.getKernel().getNestedReferences().empty())
+        updateLaunch(launch, it->second);
+    });
+  }
+};
+
+} // namespace

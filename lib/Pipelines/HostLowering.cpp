@@ -1,0 +1,3 @@
+#include "FTuner/Pipelines/Pipelines.h"
+
+void ftuner::buildHostLoweringPipeline(mlir::OpPassManager &pm) {}
