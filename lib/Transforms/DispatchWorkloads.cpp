@@ -1,0 +1,491 @@
+//===- DispatchWorkloads.cpp - Workloads to launches ------------*- C++ -*-===//
+//
+// Each planned workload on memrefs becomes
+//
+//   class = aligned ? (family of the first box that holds the shape)
+//                   : the family for any operands
+//   scf.index_switch class, each case one launch
+//
+// and each family that a case names becomes a ukernel.kernel. Workloads of the
+// same form and plan share their kernels.
+//
+//===----------------------------------------------------------------------===//
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Transforms/Passes.h"
+#include "FTuner/Workload/Workload.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include <list>
+
+namespace ftuner {
+#define GEN_PASS_DEF_UKERNELDISPATCHWORKLOADSPASS
+#include "FTuner/Transforms/Passes.h.inc"
+} // namespace ftuner
+
+using namespace mlir;
+using namespace ftuner;
+
+namespace {
+
+/// Most dispatch entries that become a chain of comparisons; more become a
+/// switch over the sizes where those are few enough.
+constexpr size_t kMaxComparedEntries = 8;
+constexpr int64_t kMaxSwitchedSizes = 4096;
+
+/// Unsigned index arithmetic on the host.
+struct HostMath {
+  ImplicitLocOpBuilder &b;
+
+  Value constant(int64_t value) {
+    return arith::ConstantIndexOp::create(b, value);
+  }
+  Value add(Value lhs, Value rhs) {
+    return b.createOrFold<arith::AddIOp>(lhs, rhs);
+  }
+  Value sub(Value lhs, Value rhs) {
+    return b.createOrFold<arith::SubIOp>(lhs, rhs);
+  }
+  Value mul(Value lhs, Value rhs) {
+    return b.createOrFold<arith::MulIOp>(lhs, rhs);
+  }
+  Value div(Value lhs, int64_t rhs) {
+    return b.createOrFold<arith::DivUIOp>(lhs, constant(rhs));
+  }
+  Value rem(Value lhs, int64_t rhs) {
+    return b.createOrFold<arith::RemUIOp>(lhs, constant(rhs));
+  }
+  Value ceilDiv(Value lhs, int64_t rhs) {
+    return div(add(lhs, constant(rhs - 1)), rhs);
+  }
+  Value compare(arith::CmpIPredicate predicate, Value lhs, Value rhs) {
+    return b.createOrFold<arith::CmpIOp>(predicate, lhs, rhs);
+  }
+  Value both(Value lhs, Value rhs) {
+    return b.createOrFold<arith::AndIOp>(lhs, rhs);
+  }
+  Value select(Value condition, Value lhs, Value rhs) {
+    return b.createOrFold<arith::SelectOp>(condition, lhs, rhs);
+  }
+  Value boolean(bool value) {
+    return arith::ConstantOp::create(b, b.getBoolAttr(value));
+  }
+};
+
+/// Operands that kernels move in vectors, and the axis each is contiguous on.
+struct VectorOperand {
+  Value memory;
+  unsigned contiguousAxis;
+};
+
+class WorkloadDispatcher {
+public:
+  WorkloadDispatcher(ModuleOp module) : module(module), symbols(module) {}
+  LogicalResult dispatch(ukernel::WorkloadOp op);
+
+private:
+  void makeInnermostContiguous(ukernel::WorkloadOp op);
+  SmallVector<VectorOperand> vectorOperands(ukernel::WorkloadOp op);
+  Value buildAligned(ImplicitLocOpBuilder &b, ukernel::WorkloadOp op,
+                     ArrayRef<Value> extents, int64_t alignment);
+  Value buildFamilyOfShape(ImplicitLocOpBuilder &b, ukernel::PlanAttr plan,
+                           ArrayRef<Value> extents);
+  void buildLaunch(ImplicitLocOpBuilder &b, ukernel::WorkloadOp op,
+                   ukernel::PlanAttr plan, int64_t family,
+                   ArrayRef<Value> extents);
+  ukernel::KernelOp kernelFor(ukernel::WorkloadOp op,
+                              ukernel::FamilyAttr family, int64_t number);
+  void buildTile(ImplicitLocOpBuilder &b, ukernel::KernelOp kernel,
+                 ukernel::WorkloadOp op, ukernel::UKernelAttr ukernel);
+  std::string kernelPrefix(ukernel::WorkloadOp op);
+  const std::string &prefixOf(ukernel::WorkloadOp op);
+
+  ModuleOp module;
+  SymbolTable symbols;
+  /// The first workload of each kind, and the prefix of its kernels' names.
+  struct Representative {
+    OwningOpRef<ukernel::WorkloadOp> workload;
+    std::string prefix;
+  };
+  std::list<Representative> representatives;
+  llvm::StringMap<ukernel::KernelOp> kernels;
+  llvm::StringMap<int64_t> workloadsOfFunction;
+};
+
+bool isInnermostContiguous(MemRefType type) {
+  if (type.getRank() == 0)
+    return true;
+  auto [strides, offset] = type.getStridesAndOffset();
+  return strides.back() == 1;
+}
+
+/// Kernels want a unit innermost stride; other views are copied.
+void WorkloadDispatcher::makeInnermostContiguous(ukernel::WorkloadOp op) {
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  for (OpOperand &operand : op->getOpOperands()) {
+    auto type = dyn_cast<MemRefType>(operand.get().getType());
+    if (!type || isInnermostContiguous(type))
+      continue;
+    Value view = operand.get();
+    SmallVector<Value> dynamicSizes;
+    for (int64_t dim = 0; dim < type.getRank(); ++dim)
+      if (type.isDynamicDim(dim))
+        dynamicSizes.push_back(memref::DimOp::create(b, view, dim));
+    Value copy = memref::AllocOp::create(
+        b, MemRefType::get(type.getShape(), type.getElementType()),
+        dynamicSizes);
+    bool isOutput = operand.get() == op.getOutput();
+    if (!isOutput || !op.getInit())
+      linalg::CopyOp::create(b, view, copy);
+    operand.set(copy);
+    if (isOutput) {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointAfter(op);
+      linalg::CopyOp::create(b, copy, view);
+    }
+  }
+}
+
+SmallVector<VectorOperand>
+WorkloadDispatcher::vectorOperands(ukernel::WorkloadOp op) {
+  SmallVector<VectorOperand> result;
+  auto add = [&](Value memory, AffineMap map, bool alongAnyAxis) {
+    if (!memory || !isa<MemRefType>(memory.getType()) ||
+        map.getNumResults() == 0)
+      return;
+    auto dim = dyn_cast<AffineDimExpr>(map.getResults().back());
+    if (dim && (alongAnyAxis || dim.getPosition() == Workload::kN))
+      result.push_back({memory, dim.getPosition()});
+  };
+  add(op.getLhs(), op.getLhsMap(), true);
+  add(op.getRhs(), op.getRhsMap(), true);
+  if (op.getInit())
+    add(op.getInit(), op.getInitMap(), false);
+  for (auto [index, extra] : llvm::enumerate(op.getExtras()))
+    add(extra, op.getExtraMap(index), false);
+  add(op.getOutput(), op.getOutputMap(), false);
+  return result;
+}
+
+/// Whether every address that a vector access forms is a multiple of
+/// `alignment` bytes: bases, row strides and the contiguous extents.
+Value WorkloadDispatcher::buildAligned(ImplicitLocOpBuilder &b,
+                                       ukernel::WorkloadOp op,
+                                       ArrayRef<Value> extents,
+                                       int64_t alignment) {
+  HostMath math{b};
+  Value remainders = math.constant(0);
+  auto require = [&](Value value, int64_t multiple) {
+    remainders =
+        b.createOrFold<arith::OrIOp>(remainders, math.rem(value, multiple));
+  };
+  llvm::SmallSetVector<unsigned, 3> contiguousAxes;
+  for (const VectorOperand &operand : vectorOperands(op)) {
+    auto type = cast<MemRefType>(operand.memory.getType());
+    int64_t bytes = type.getElementTypeBitWidth() / 8;
+    int64_t elements = alignment / bytes;
+    contiguousAxes.insert(operand.contiguousAxis);
+    auto metadata = memref::ExtractStridedMetadataOp::create(b, operand.memory);
+    auto [strides, offset] = type.getStridesAndOffset();
+    for (int64_t dim = 0; dim + 1 < type.getRank(); ++dim)
+      require(ShapedType::isDynamic(strides[dim]) ? metadata.getStrides()[dim]
+                                                  : math.constant(strides[dim]),
+              elements);
+    Value base =
+        memref::ExtractAlignedPointerAsIndexOp::create(b, operand.memory);
+    Value offsetValue = ShapedType::isDynamic(offset)
+                            ? Value(metadata.getOffset())
+                            : math.constant(offset);
+    require(math.add(base, math.mul(offsetValue, math.constant(bytes))),
+            alignment);
+  }
+  for (unsigned axis : contiguousAxes)
+    require(extents[axis], alignment / 4);
+  return math.compare(arith::CmpIPredicate::eq, remainders, math.constant(0));
+}
+
+/// Entries that only constrain one axis, disjoint, up to a small size: a switch
+/// from the size to the family.
+static std::optional<unsigned> switchedAxis(ukernel::PlanAttr plan,
+                                            int64_t &maxSize) {
+  std::optional<unsigned> axis;
+  maxSize = 0;
+  for (ukernel::ChoiceAttr choice : plan.getChoices())
+    for (auto [index, range] : llvm::enumerate(choice.getBox())) {
+      if (range.getMin() <= 1 && range.isOpen())
+        continue;
+      if (axis && *axis != index)
+        return std::nullopt;
+      axis = index;
+      if (!range.isOpen())
+        maxSize = std::max(maxSize, range.getMax());
+    }
+  return axis;
+}
+
+Value WorkloadDispatcher::buildFamilyOfShape(ImplicitLocOpBuilder &b,
+                                             ukernel::PlanAttr plan,
+                                             ArrayRef<Value> extents) {
+  HostMath math{b};
+  // The family of one size along `axis` under the first entry that holds it.
+  auto holds = [](ukernel::RangeAttr range, int64_t size) {
+    return size >= range.getMin() && (range.isOpen() || size <= range.getMax());
+  };
+  // A chain of comparisons; entries with an open end alone with `openOnly`.
+  auto chain = [&](bool openOnly) {
+    Value family = math.constant(plan.getGeneral());
+    for (ukernel::ChoiceAttr choice : llvm::reverse(plan.getChoices())) {
+      Value inside = math.boolean(true);
+      bool open = true;
+      for (auto [extent, range] : llvm::zip(extents, choice.getBox())) {
+        open &= range.isOpen();
+        if (range.getMin() > 1)
+          inside =
+              math.both(inside, math.compare(arith::CmpIPredicate::sge, extent,
+                                             math.constant(range.getMin())));
+        if (!range.isOpen())
+          inside =
+              math.both(inside, math.compare(arith::CmpIPredicate::sle, extent,
+                                             math.constant(range.getMax())));
+      }
+      if (!openOnly || open)
+        family = math.select(inside, math.constant(choice.getFamily()), family);
+    }
+    return family;
+  };
+  int64_t maxSize;
+  std::optional<unsigned> axis = switchedAxis(plan, maxSize);
+  if (plan.getChoices().size() <= kMaxComparedEntries || !axis ||
+      maxSize > kMaxSwitchedSizes)
+    return chain(/*openOnly=*/false);
+
+  SmallVector<int64_t> cases, families;
+  for (int64_t size = 1; size <= maxSize; ++size)
+    for (ukernel::ChoiceAttr choice : plan.getChoices())
+      if (holds(choice.getBox()[*axis], size)) {
+        cases.push_back(size);
+        families.push_back(choice.getFamily());
+        break;
+      }
+  auto switchOp = scf::IndexSwitchOp::create(
+      b, TypeRange{b.getIndexType()}, extents[*axis], cases, cases.size());
+  OpBuilder::InsertionGuard guard(b);
+  for (auto [region, family] :
+       llvm::zip_equal(switchOp.getCaseRegions(), families)) {
+    b.createBlock(&region);
+    scf::YieldOp::create(b, math.constant(family));
+  }
+  b.createBlock(&switchOp.getDefaultRegion());
+  scf::YieldOp::create(b, chain(/*openOnly=*/true));
+  return switchOp.getResult(0);
+}
+
+/// Blocks of both parts along the combined axis: `coverExtent` on the host.
+static std::pair<Value, Value>
+buildCover(HostMath &math, ukernel::FamilyAttr family, Value extent) {
+  int64_t axis = family.getAxis();
+  ArrayRef<ukernel::UKernelAttr> parts = family.getParts();
+  if (parts.size() == 1) {
+    Value blocks = math.ceilDiv(extent, parts[0].getSmem()[axis]);
+    return {blocks, blocks};
+  }
+  int64_t rows = parts[0].getReg()[axis];
+  int64_t granule = parts[0].getSmem()[axis] / rows;
+  Value units = math.ceilDiv(extent, granule);
+  Value larger = math.constant(rows + 1);
+  // The smallest count of the first part that leaves a multiple of the second.
+  Value first = math.rem(math.sub(larger, math.rem(units, rows + 1)), rows + 1);
+  Value inFirst = math.mul(first, math.constant(rows));
+  Value exact = math.compare(arith::CmpIPredicate::uge, units, inFirst);
+  Value second = math.div(math.sub(units, inFirst), rows + 1);
+  first = math.select(exact, first, math.constant(0));
+  second = math.select(exact, second, math.ceilDiv(units, rows + 1));
+  return {first, math.add(first, second)};
+}
+
+void WorkloadDispatcher::buildLaunch(ImplicitLocOpBuilder &b,
+                                     ukernel::WorkloadOp op,
+                                     ukernel::PlanAttr plan, int64_t family,
+                                     ArrayRef<Value> extents) {
+  HostMath math{b};
+  ukernel::FamilyAttr attr = plan.getFamilies()[family];
+  auto [first, blocks] = buildCover(math, attr, extents[attr.getAxis()]);
+  for (unsigned axis : {Workload::kM, Workload::kN})
+    if (axis != attr.getAxis())
+      blocks =
+          math.mul(blocks, math.ceilDiv(extents[axis],
+                                        attr.getParts()[0].getSmem()[axis]));
+  ukernel::LaunchOp::create(
+      b, FlatSymbolRefAttr::get(kernelFor(op, attr, family).getSymNameAttr()),
+      blocks, op->getOperands(), extents, /*strides=*/ValueRange(), first);
+}
+
+std::string WorkloadDispatcher::kernelPrefix(ukernel::WorkloadOp op) {
+  auto function = op->getParentOfType<FunctionOpInterface>();
+  std::string name;
+  for (char c : function.getName())
+    name += llvm::isAlnum(c) || c == '_' ? c : '_';
+  if (name.empty() || llvm::isDigit(name.front()))
+    name.insert(0, "_");
+  return name + "_" + std::to_string(workloadsOfFunction[name]++);
+}
+
+/// Whether two workloads compute the same function of their operands.
+static bool computeTheSame(ukernel::WorkloadOp lhs, ukernel::WorkloadOp rhs) {
+  if (!llvm::equal(lhs->getOperandTypes(), rhs->getOperandTypes()))
+    return false;
+  DenseMap<Value, Value> inner;
+  for (auto [a, b] : llvm::zip_equal(lhs->getOperands(), rhs->getOperands()))
+    inner[a] = b;
+  auto sameValue = [&](Value a, Value b) {
+    auto it = inner.find(a);
+    return success(it != inner.end() ? it->second == b : a == b);
+  };
+  auto mark = [&](Value a, Value b) { inner[a] = b; };
+  return OperationEquivalence::isEquivalentTo(
+      lhs, rhs, sameValue, mark, OperationEquivalence::IgnoreLocations);
+}
+
+const std::string &WorkloadDispatcher::prefixOf(ukernel::WorkloadOp op) {
+  for (Representative &known : representatives)
+    if (computeTheSame(known.workload.get(), op))
+      return known.prefix;
+  representatives.push_back({OwningOpRef<ukernel::WorkloadOp>(op.clone()),
+                             kernelPrefix(op)});
+  return representatives.back().prefix;
+}
+
+ukernel::KernelOp WorkloadDispatcher::kernelFor(ukernel::WorkloadOp op,
+                                                ukernel::FamilyAttr family,
+                                                int64_t number) {
+  const std::string &prefix = prefixOf(op);
+  std::string name = prefix + "_k" + std::to_string(number);
+  ukernel::KernelOp &kernel = kernels[name];
+  if (kernel)
+    return kernel;
+
+  ImplicitLocOpBuilder b(op.getLoc(), module.getContext());
+  b.setInsertionPointToEnd(module.getBody());
+  kernel = ukernel::KernelOp::create(b, name, family.getPath(),
+                                     b.getStringAttr(prefix));
+  symbols.insert(kernel);
+  SmallVector<Type> types(op->getOperandTypes());
+  types.append(4, b.getIndexType());
+  SmallVector<Location> locations(types.size(), op.getLoc());
+  Block *body = b.createBlock(&kernel.getBody(), {}, types, locations);
+  SmallVector<int64_t> heights;
+  for (ukernel::UKernelAttr part : family.getParts())
+    heights.push_back(part.getSmem()[family.getAxis()]);
+  Value count = heights.size() == 2 ? body->getArguments().back() : Value();
+  auto combine =
+      ukernel::CombineOp::create(b, family.getAxis(), count, heights);
+  b.createBlock(&combine.getBody());
+  for (ukernel::UKernelAttr part : family.getParts())
+    buildTile(b, kernel, op, part);
+  return kernel;
+}
+
+void WorkloadDispatcher::buildTile(ImplicitLocOpBuilder &b,
+                                   ukernel::KernelOp kernel,
+                                   ukernel::WorkloadOp op,
+                                   ukernel::UKernelAttr ukernel) {
+  OpBuilder::InsertionGuard guard(b);
+  auto tile = ukernel::TileOp::create(b, ukernel);
+  b.createBlock(&tile.getBody());
+  auto pad = [&](Value source, AffineMap map) -> Value {
+    SmallVector<int64_t> sizes;
+    for (AffineExpr expr : map.getResults())
+      sizes.push_back(
+          ukernel.getSmem()[cast<AffineDimExpr>(expr).getPosition()]);
+    return ukernel::PadOp::create(b, source.getType(), source,
+                                  b.getDenseI64ArrayAttr(sizes));
+  };
+  IRMapping mapping;
+  auto clone = cast<ukernel::WorkloadOp>(b.clone(*op, mapping));
+  clone->setOperands(
+      kernel.getBody().front().getArguments().take_front(op->getNumOperands()));
+  clone.removePlanAttr();
+  clone.removeRangesAttr();
+  b.setInsertionPoint(clone);
+  clone.getLhsMutable().assign(pad(clone.getLhs(), clone.getLhsMap()));
+  clone.getRhsMutable().assign(pad(clone.getRhs(), clone.getRhsMap()));
+}
+
+LogicalResult WorkloadDispatcher::dispatch(ukernel::WorkloadOp op) {
+  if (!op.getPlanAttr())
+    return op.emitOpError("expected a plan");
+  auto planOp = symbols.lookup<ukernel::PlanOp>(op.getPlanAttr().getValue());
+  if (!planOp)
+    return op.emitOpError("expected a ukernel.plan named ") << op.getPlanAttr();
+  ukernel::PlanAttr plan = planOp.getPlan();
+  makeInnermostContiguous(op);
+
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  HostMath math{b};
+  SmallVector<Value> extents;
+  for (unsigned axis = 0; axis < 3; ++axis) {
+    auto [source, dim] = op.getExtentSource(axis);
+    extents.push_back(b.createOrFold<memref::DimOp>(source, dim));
+  }
+  llvm::SmallSetVector<int64_t, 8> reachable;
+  for (ukernel::ChoiceAttr choice : plan.getChoices())
+    reachable.insert(choice.getFamily());
+  reachable.insert(plan.getGeneral());
+  Value family = buildFamilyOfShape(b, plan, extents);
+  int64_t alignment = 4;
+  for (int64_t index : reachable)
+    if (auto simt =
+            dyn_cast<ukernel::SimtAttr>(plan.getFamilies()[index].getPath()))
+      alignment = std::max(alignment, 4 * simt.getVector());
+  if (alignment > 4) {
+    Value aligned = buildAligned(b, op, extents, alignment);
+    family = math.select(aligned, family, math.constant(plan.getFallback()));
+    reachable.insert(plan.getFallback());
+  }
+
+  reachable.remove(plan.getFallback());
+  SmallVector<int64_t> cases(reachable.begin(), reachable.end());
+  llvm::sort(cases);
+  auto switchOp =
+      scf::IndexSwitchOp::create(b, TypeRange(), family, cases, cases.size());
+  OpBuilder::InsertionGuard guard(b);
+  for (auto [region, index] :
+       llvm::zip_equal(switchOp.getCaseRegions(), cases)) {
+    b.createBlock(&region);
+    buildLaunch(b, op, plan, index, extents);
+    scf::YieldOp::create(b);
+  }
+  b.createBlock(&switchOp.getDefaultRegion());
+  buildLaunch(b, op, plan, plan.getFallback(), extents);
+  scf::YieldOp::create(b);
+  op.erase();
+  return success();
+}
+
+struct UKernelDispatchWorkloadsPass
+    : public ftuner::impl::UKernelDispatchWorkloadsPassBase<
+          UKernelDispatchWorkloadsPass> {
+  void runOnOperation() override {
+    SmallVector<ukernel::WorkloadOp> workloads;
+    getOperation().walk(
+        [&](ukernel::WorkloadOp op) { workloads.push_back(op); });
+    WorkloadDispatcher dispatcher(getOperation());
+    for (ukernel::WorkloadOp op : workloads) {
+      if (op->getNumResults() != 0) {
+        op.emitOpError("expected memrefs: bufferize before dispatch");
+        return signalPassFailure();
+      }
+      if (failed(dispatcher.dispatch(op)))
+        return signalPassFailure();
+    }
+  }
+};
+
+} // namespace
