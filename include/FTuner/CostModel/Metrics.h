@@ -1,7 +1,28 @@
-//===- Metrics.h - The paper's metrics of a uKernel -------------*- C++ -*-===//
+//===- Metrics.h - Padding, occupancy and compute-to-memory -----*- C++ -*-===//
 //
 // Equations 2, 3, 6 and 7 of the paper, for one uKernel over a whole shape, and
 // for the real cover of a two-uKernel program.
+//
+// For C[M,N] = A[M,K] · B[K,N], block tile bm × bn × bk, register tile rm × rn,
+// b bytes per element, gridM = ceil(M / bm), gridN = ceil(N / bn):
+//
+//   Pad = product over axes of extent / ceil_by(extent, tile) (2) Occ = blocks
+//   / ceil_by(blocks, SMs),  blocks = gridM · gridN · split     (3) CMR =
+//   (FLOPs / peak FLOP/s) / K_mem                                      (6)
+//   K_mem = max((data_R + data_W) / bw_G, (trans_W + trans_R) / bw_S) (7)
+//     data_R  = gridN · |A| + gridM · |B| + the other operands once
+//     data_W  = |C| · split
+//     trans_W = blocks · (bm + bn) · (K / split) · b
+//     trans_R = blocks · threads · (rm + rn) · (K / split) · b
+//     bw_S    = SMs · clock · 128 B
+//
+// The paper counts bytes for Pad and leaves data and trans open; these readings
+// count points of the iteration space and the traffic of a tiled product. A
+// program of two uKernels adds the traffic of its parts over their own rows, so
+// an exact cover has no padding on its combine axis.
+//
+// Example: M = 53, bm = 8 pads to 56 rows, Pad = 53/56; 53 = 3·7 + 4·8 has
+// Pad 1 with the same 7 blocks.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_COSTMODEL_METRICS_H
@@ -30,6 +51,40 @@ Metrics ukernelMetrics(const Workload &workload, llvm::ArrayRef<int64_t> shape,
 /// Metrics of the program's real cover: each part over its own rows.
 Metrics programMetrics(const Workload &workload, llvm::ArrayRef<int64_t> shape,
                        const Program &program, const DeviceSpec &device);
+
+/// The same for many uKernels and programs over one shape: what depends on the
+/// shape alone is computed once. Every extent is at least 1; workload and
+/// device outlive the object.
+class ShapeMetrics {
+public:
+  ShapeMetrics(const Workload &workload, llvm::ArrayRef<int64_t> shape,
+               const DeviceSpec &device);
+
+  Metrics ukernel(const UKernel &ukernel) const;
+  Metrics program(const Program &program) const;
+
+private:
+  /// Traffic in bytes and counts that add up over the parts of a program.
+  struct Totals {
+    double points = 0;
+    double blocks = 0;
+    double globalBytes = 0;
+    double sharedBytes = 0;
+  };
+  /// Adds `count` blocks of `ukernel` along `axis` that hold `rows` of its
+  /// extent; the other axes are covered whole.
+  void add(Totals &totals, const UKernel &ukernel, unsigned axis, int64_t count,
+           int64_t rows) const;
+  Metrics finish(const Totals &totals) const;
+
+  const Workload &workload;
+  Shape shape;
+  double usefulPoints = 0;
+  double computeSeconds = 0;
+  double globalBytesPerSecond = 0;
+  double sharedBytesPerSecond = 0;
+  double smCount = 1;
+};
 
 } // namespace ftuner
 

@@ -35,6 +35,9 @@ struct DeviceSpec {
   int64_t sharedMemoryPerSmBytes = 0;
   int64_t sharedMemoryPerBlockBytes = 0;
   int64_t registersPerSm = 0;
+  /// Most registers of one block: less than registersPerSm on compute
+  /// capability 3.7. A file without it means registersPerSm.
+  int64_t registersPerBlock = 0;
   int64_t maxRegistersPerThread = 255;
   int64_t maxThreadsPerSm = 0;
   int64_t maxThreadsPerBlock = 1024;

@@ -1,0 +1,66 @@
+//===- Filter.h - Which uKernels may serve a shape --------------*- C++ -*-===//
+//
+// The stages of algorithm 1 after HardwareAlign, in the paper's order, for one
+// shape at a time:
+//
+//   CrossPick     Pad ≥ ε and Occ ≥ λ at some step (ε_min + i·Δε, λ_max − i·Δλ)
+//   SetBound      registers · threads ≤ registers per SM / min(ceil(blocks /
+//                 SMs), ζ)                                       (equation 4)
+//   space axes    blocks ≥ active blocks per SM · SMs            (equation 5)
+//   reduce axis   CMR ≥ ψ · (the best CMR left)                  (equation 6)
+//
+// and two that the paper lacks: enough warps in a block for the schedulers of
+// an SM, without which SIA favours blocks of one warp; and the Pareto front of
+// (CMR, Pad, Occ) for each height. A stage that would leave nothing keeps the
+// best by its own metric instead, and counts that as a relaxation.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_SEARCH_FILTER_H
+#define FTUNER_SEARCH_FILTER_H
+
+#include "FTuner/CostModel/Metrics.h"
+#include "FTuner/Search/Candidates.h"
+#include <array>
+
+namespace ftuner {
+
+/// Membership of CrossPick in closed form: the steps where Pad passes are a
+/// prefix, those where Occ passes a suffix; they must meet.
+bool crossPickAccepts(const SearchOptions &options, double pad, double occ);
+
+enum FilterStage {
+  CrossPick,
+  SetBound,
+  SpaceAxis,
+  ReduceAxis,
+  Warps,
+  Pareto,
+  NumFilterStages
+};
+
+/// Lower-case names with underscores, for statistics.
+llvm::StringRef filterStageName(FilterStage stage);
+
+/// Summed over shapes: candidates after each stage, and shapes for which it was
+/// relaxed.
+struct FilterCounts {
+  std::array<int64_t, NumFilterStages> kept = {};
+  std::array<int64_t, NumFilterStages> relaxed = {};
+};
+
+/// A candidate (by index) that passed for a shape.
+struct Survivor {
+  unsigned candidate = 0;
+  Metrics metrics;
+};
+
+/// Candidates that may serve the shape: at least one, at most
+/// `options.maxCandidates`.
+std::vector<Survivor> filterCandidates(const SearchProblem &problem,
+                                       const CandidateSet &set,
+                                       llvm::ArrayRef<int64_t> shape,
+                                       FilterCounts &counts);
+
+} // namespace ftuner
+
+#endif // FTUNER_SEARCH_FILTER_H

@@ -1,0 +1,53 @@
+//===- Sampling.h - Sizes that a search looks at ----------------*- C++ -*-===//
+//
+// Small ranges are enumerated. Large and open ones are sampled at a constant
+// ratio, which suits tiles: what counts is an extent in units of a block tile.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_SEARCH_SAMPLING_H
+#define FTUNER_SEARCH_SAMPLING_H
+
+#include "FTuner/Workload/Workload.h"
+#include "llvm/ADT/ArrayRef.h"
+#include <vector>
+
+namespace ftuner {
+
+/// Where sampling of an open range ends; larger sizes are treated like it.
+constexpr int64_t openRangeEnd = 65536;
+/// Most sizes of a range that are enumerated rather than sampled.
+constexpr int64_t maxEnumeratedSizes = 4096;
+
+/// Stands for the sizes of a range from `size` to before the next sample.
+struct SizeSample {
+  int64_t size = 1;
+  double weight = 1;
+};
+
+/// The largest size of the axis that a search looks at, at least 1.
+int64_t largestSize(const Axis &axis);
+
+/// Ascending sizes ≥ 1 of the axis: all if there are at most `limit`, else
+/// about `limit`, with the smallest and the largest among them. Weights follow
+/// the axis's histogram, or are 1 for each sample.
+std::vector<SizeSample> sampleSizes(const Axis &axis, int64_t limit);
+
+/// Ends and geometric middle of an axis's range, ascending, without repetition.
+std::vector<int64_t> representativeSizes(const Axis &axis);
+
+/// A shape and how much it counts.
+struct ShapeSample {
+  Shape shape;
+  double weight = 1;
+};
+
+/// Every combination of the given main axis sizes with representative sizes of
+/// the other axes, main axis outermost. The weights of one main size sum to its
+/// weight.
+std::vector<ShapeSample> combineShapes(const Workload &workload,
+                                       unsigned mainAxis,
+                                       llvm::ArrayRef<SizeSample> mainSizes);
+
+} // namespace ftuner
+
+#endif // FTUNER_SEARCH_SAMPLING_H

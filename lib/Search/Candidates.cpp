@@ -1,0 +1,273 @@
+//===- Candidates.cpp - uKernels aligned to the device --------------------===//
+#include "FTuner/Search/Candidates.h"
+#include "FTuner/Search/Sampling.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+#include <algorithm>
+#include <cmath>
+
+using namespace ftuner;
+using llvm::Twine;
+
+/// Depth and stages that hide the latency of copies at little shared memory.
+static constexpr int64_t preferredReduceTile = 16;
+static constexpr int64_t preferredStages = 3;
+/// Shared memory that CUDA keeps for itself in each block (since sm_80).
+static constexpr int64_t reservedSharedMemoryBytes = 1024;
+
+static llvm::Error makeError(const Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+KernelFamily CandidateSet::single(unsigned candidate) const {
+  KernelFamily family = prototype;
+  family.parts.push_back(candidates[candidate].ukernel);
+  family.stages = candidates[candidate].stages;
+  return family;
+}
+
+llvm::Error ftuner::checkFamily(const SearchProblem &problem,
+                                const KernelFamily &family) {
+  const DeviceSpec &device = problem.device;
+  if (llvm::Error error =
+          problem.codegen.check(problem.workload, family, device))
+    return error;
+  KernelResources needs = problem.codegen.resources(problem.workload, family);
+  if (needs.threads < 1 || needs.threads > device.maxThreadsPerBlock)
+    return makeError("expected 1 to " + Twine(device.maxThreadsPerBlock) +
+                     " threads, but got " + Twine(needs.threads));
+  if (needs.sharedMemoryBytes > device.sharedMemoryPerBlockBytes)
+    return makeError(
+        "expected at most " + Twine(device.sharedMemoryPerBlockBytes) +
+        " bytes of shared memory, but got " + Twine(needs.sharedMemoryBytes));
+  if (needs.registersPerThread > device.maxRegistersPerThread)
+    return makeError("expected at most " + Twine(device.maxRegistersPerThread) +
+                     " registers per thread, but got " +
+                     Twine(needs.registersPerThread));
+  int64_t registers = needs.registersPerThread * needs.threads;
+  if (registers > device.registersPerBlock)
+    return makeError("expected at most " + Twine(device.registersPerBlock) +
+                     " registers per block, but got " + Twine(registers));
+  return llvm::Error::success();
+}
+
+/// Whether a family is legal; the reason does not matter here.
+static bool isLegal(const SearchProblem &problem, const KernelFamily &family) {
+  if (llvm::Error error = checkFamily(problem, family)) {
+    llvm::consumeError(std::move(error));
+    return false;
+  }
+  return true;
+}
+
+int64_t ftuner::reachableVectorWidth(const SearchProblem &problem) {
+  int64_t width = problem.codegen.guaranteedVectorWidth(problem.workload);
+  if (width > 1)
+    return width;
+  // Sizes that are multiples of 4 where the range holds one.
+  Shape shape;
+  for (const Axis &axis : problem.workload.axes) {
+    int64_t size = std::max<int64_t>(axis.range.min, 1);
+    for (int tries = 0; tries < 4 && size % 4 != 0; ++tries)
+      if (axis.range.contains(size + axis.range.step))
+        size += axis.range.step;
+    shape.push_back(size);
+  }
+  return problem.codegen.vectorWidth(problem.workload, shape);
+}
+
+namespace {
+/// A reduce tile with a number of stages.
+struct ReduceChoice {
+  int64_t tile = 0;
+  int64_t stages = 0;
+};
+
+class Enumerator {
+public:
+  Enumerator(const SearchProblem &problem, int64_t vectorWidth)
+      : problem(problem), workload(problem.workload),
+        granules(problem.codegen.granules(workload, problem.device)) {
+    set.prototype.vectorWidth = vectorWidth;
+    set.prototype.path = problem.codegen.name().str();
+    unsigned mainAxis = workload.mainAxis();
+    if (llvm::is_contained(granules.combineAxes, mainAxis))
+      set.prototype.combineAxis = mainAxis;
+    else if (!granules.combineAxes.empty())
+      set.prototype.combineAxis = granules.combineAxes.front();
+    orderReduceChoices();
+  }
+
+  llvm::Expected<CandidateSet> run();
+
+private:
+  void orderReduceChoices();
+  /// Threads along one axis: 2^a · {1, 3, 5, 9}.
+  std::vector<int64_t> threadCounts() const;
+  /// Whether a tile of `threads` threads with `rows` elements each leaves
+  /// threads or whole register tiles idle for every size of the axis.
+  bool isOversized(unsigned axis, int64_t threads, int64_t rows) const;
+  void visit(int64_t threadsM, int64_t threadsN, int64_t rm, int64_t rn);
+  void sortByPreference();
+
+  const SearchProblem &problem;
+  const Workload &workload;
+  TileGranules granules;
+  llvm::SmallVector<ReduceChoice> choices;
+  ReduceChoice smallest;
+  CandidateSet set;
+};
+} // namespace
+
+void Enumerator::orderReduceChoices() {
+  for (int64_t tile = granules.reduceGranule; tile <= granules.maxReduceTile;
+       tile += granules.reduceGranule)
+    for (int64_t stages : granules.stages)
+      choices.push_back({tile, stages});
+  if (choices.empty())
+    return;
+  smallest = choices.front();
+  std::vector<int64_t> extents =
+      representativeSizes(workload.axes[Workload::kK]);
+  auto padding = [&](int64_t tile) {
+    double sum = 0;
+    for (int64_t extent : extents)
+      sum += 1 - static_cast<double>(extent) / ceilBy(extent, tile);
+    return std::llround(100 * sum / extents.size());
+  };
+  auto key = [&](const ReduceChoice &choice) {
+    return std::make_tuple(
+        padding(choice.tile), std::abs(choice.tile - preferredReduceTile),
+        -choice.tile, std::abs(choice.stages - preferredStages), choice.stages);
+  };
+  llvm::sort(choices, [&](const ReduceChoice &a, const ReduceChoice &b) {
+    return key(a) < key(b);
+  });
+}
+
+std::vector<int64_t> Enumerator::threadCounts() const {
+  std::vector<int64_t> counts;
+  for (int64_t odd : {1, 3, 5, 9})
+    for (int64_t count = odd; count <= problem.device.maxThreadsPerBlock;
+         count *= 2)
+      counts.push_back(count);
+  llvm::sort(counts);
+  return counts;
+}
+
+bool Enumerator::isOversized(unsigned axis, int64_t threads,
+                             int64_t rows) const {
+  int64_t extent = largestSize(workload.axes[axis]);
+  llvm::ArrayRef<int64_t> legal = granules.registerTiles[axis];
+  const int64_t *tile = llvm::lower_bound(legal, rows);
+  // The next smaller legal register tile would do.
+  bool tileIsOversized = tile != legal.begin() && *std::prev(tile) >= extent;
+  bool threadsAreIdle = (threads - 1) * rows >= extent;
+  return tileIsOversized || threadsAreIdle;
+}
+
+void Enumerator::visit(int64_t threadsM, int64_t threadsN, int64_t rm,
+                       int64_t rn) {
+  set.rawCount += choices.size();
+  int64_t threads = threadsM * threadsN;
+  // The smallest block is kept whatever the size: some block must serve
+  // shapes with fewer elements than a warp has lanes.
+  if (threads > granules.warpSize && (isOversized(Workload::kM, threadsM, rm) ||
+                                      isOversized(Workload::kN, threadsN, rn)))
+    return;
+  if (rm * rn >= problem.device.maxRegistersPerThread ||
+      rm * rn * threads >= problem.device.registersPerBlock)
+    return;
+
+  set.candidates.emplace_back();
+  Candidate &candidate = set.candidates.back();
+  UKernel &ukernel = candidate.ukernel;
+  ukernel.regTile = {rm, rn, 1};
+  ukernel.smemTile = {threadsM * rm, threadsN * rn, smallest.tile};
+  candidate.stages = smallest.stages;
+  KernelFamily family = set.single(set.candidates.size() - 1);
+  auto tryChoice = [&](const ReduceChoice &choice) {
+    family.parts.front().smemTile[Workload::kK] = choice.tile;
+    family.stages = choice.stages;
+    return isLegal(problem, family);
+  };
+  if (!tryChoice(smallest)) {
+    set.candidates.pop_back();
+    return;
+  }
+  ReduceChoice chosen = smallest;
+  bool hasChosen = false;
+  for (const ReduceChoice &choice : choices) {
+    if (!tryChoice(choice))
+      continue;
+    int64_t bytes =
+        problem.codegen.resources(workload, family).sharedMemoryBytes +
+        reservedSharedMemoryBytes;
+    bool fits =
+        bytes * problem.options.zeta <= problem.device.sharedMemoryPerSmBytes;
+    if (fits || !hasChosen)
+      chosen = choice;
+    hasChosen = true;
+    if (fits)
+      break;
+  }
+  tryChoice(chosen);
+  ukernel = family.parts.front();
+  candidate.stages = family.stages;
+  candidate.resources = problem.codegen.resources(workload, family);
+}
+
+void Enumerator::sortByPreference() {
+  auto key = [](const Candidate &candidate) {
+    const UKernel &u = candidate.ukernel;
+    int64_t threads = u.threads();
+    int64_t bm = u.smemTile[Workload::kM], bn = u.smemTile[Workload::kN];
+    int64_t bk = u.smemTile[Workload::kK];
+    int64_t distance = threads < 128   ? 128 / threads
+                       : threads > 256 ? threads / 256
+                                       : 0;
+    int64_t uneven =
+        (bm * bk % (4 * threads) != 0) + (bn * bk % (4 * threads) != 0);
+    // Eight threads along the contiguous axis read 128 bytes at once.
+    bool narrow = u.threadsAlong(Workload::kN) % 8 != 0;
+    int64_t elements = u.regTile[Workload::kM] * u.regTile[Workload::kN];
+    int64_t perimeter = bm + bn;
+    return std::make_tuple(distance, narrow, uneven, -elements, perimeter, bm,
+                           bn, u.regTile[Workload::kM]);
+  };
+  using Keyed = std::pair<decltype(key(set.candidates.front())), Candidate>;
+  std::vector<Keyed> keyed;
+  for (Candidate &candidate : set.candidates)
+    keyed.emplace_back(key(candidate), std::move(candidate));
+  llvm::sort(keyed,
+             [](const Keyed &a, const Keyed &b) { return a.first < b.first; });
+  set.candidates.clear();
+  for (Keyed &entry : keyed)
+    set.candidates.push_back(std::move(entry.second));
+}
+
+llvm::Expected<CandidateSet> Enumerator::run() {
+  std::vector<int64_t> counts = threadCounts();
+  for (int64_t threadsM : counts)
+    for (int64_t threadsN : counts) {
+      int64_t threads = threadsM * threadsN;
+      if (threads % granules.warpSize != 0 ||
+          threads > problem.device.maxThreadsPerBlock)
+        continue;
+      for (int64_t rm : granules.registerTiles[Workload::kM])
+        for (int64_t rn : granules.registerTiles[Workload::kN])
+          visit(threadsM, threadsN, rm, rn);
+    }
+  if (set.candidates.empty())
+    return makeError("found no legal uKernel for workload '" + workload.name +
+                     "' on device '" + problem.device.name +
+                     "' with vectors of " + Twine(set.prototype.vectorWidth) +
+                     " elements");
+  sortByPreference();
+  return std::move(set);
+}
+
+llvm::Expected<CandidateSet>
+ftuner::enumerateCandidates(const SearchProblem &problem, int64_t vectorWidth) {
+  return Enumerator(problem, vectorWidth).run();
+}

@@ -1,0 +1,40 @@
+//===- FamilySelection.h - Few families for many shapes ---------*- C++ -*-===//
+#ifndef FTUNER_LIB_SEARCH_FAMILYSELECTION_H
+#define FTUNER_LIB_SEARCH_FAMILYSELECTION_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include <vector>
+
+namespace ftuner {
+
+/// Scores of every family (row) for every shape (column).
+class ScoreMatrix {
+public:
+  ScoreMatrix(size_t families, size_t shapes)
+      : shapes(shapes), scores(families * shapes) {}
+
+  double &at(size_t family, size_t shape) {
+    return scores[family * shapes + shape];
+  }
+  double at(size_t family, size_t shape) const {
+    return scores[family * shapes + shape];
+  }
+  size_t numShapes() const { return shapes; }
+  size_t numFamilies() const { return shapes ? scores.size() / shapes : 0; }
+
+private:
+  size_t shapes;
+  std::vector<double> scores;
+};
+
+/// Chooses at most `limit` further families so that the weighted loss, summed
+/// over the shapes, of the best chosen score against the best of all is small.
+/// Greedy: the one that lowers the loss most joins, the first among equals,
+/// until none lowers it by a hundredth of a percent of the mean score.
+/// `chosen` holds the families that are taken in any case.
+void chooseFamilies(const ScoreMatrix &scores, llvm::ArrayRef<double> weights,
+                    size_t limit, std::vector<unsigned> &chosen);
+
+} // namespace ftuner
+
+#endif // FTUNER_LIB_SEARCH_FAMILYSELECTION_H

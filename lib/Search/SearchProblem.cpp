@@ -1,0 +1,350 @@
+//===- SearchProblem.cpp - Checks of problems and answers -----------------===//
+#include "FTuner/Search/Candidates.h"
+#include "FTuner/Search/Sampling.h"
+#include "FTuner/Search/SearchStrategy.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+using namespace ftuner;
+using llvm::Twine;
+
+static constexpr int64_t maxFamilies = 1024;
+static constexpr int64_t openEnd = std::numeric_limits<int64_t>::max();
+
+static llvm::Error makeError(const Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+//===----------------------------------------------------------------------===//
+// The problem
+//===----------------------------------------------------------------------===//
+
+static llvm::Error checkFigures(const SearchOptions &options) {
+  struct Figure {
+    const char *name;
+    double value, min, max;
+  };
+  const double huge = std::numeric_limits<double>::max();
+  const Figure figures[] = {
+      {"epsilon-min", options.epsilonMin, 0, 1},
+      {"epsilon-max", options.epsilonMax, options.epsilonMin, 1},
+      {"lambda-max", options.lambdaMax, 0, 1},
+      {"lambda-min", options.lambdaMin, 0, options.lambdaMax},
+      {"epsilon-step", options.epsilonStep, 1e-6, 1},
+      {"lambda-step", options.lambdaStep, 1e-6, 1},
+      {"psi", options.psi, 0, 1},
+      {"c0", options.cost.c0, -huge, huge},
+      {"c1", options.cost.c1, -huge, huge},
+      {"c2", options.cost.c2, -huge, huge},
+  };
+  for (const Figure &figure : figures)
+    if (!(figure.value >= figure.min && figure.value <= figure.max))
+      return makeError(Twine("option '") + figure.name + "': expected " +
+                       Twine(std::to_string(figure.min)) + " to " +
+                       Twine(std::to_string(figure.max)) + ", but got " +
+                       Twine(std::to_string(figure.value)));
+  return llvm::Error::success();
+}
+
+static llvm::Error checkOptions(const SearchOptions &options) {
+  if (llvm::Error error = checkFigures(options))
+    return error;
+  struct Count {
+    const char *name;
+    int64_t value, max;
+  };
+  const Count counts[] = {
+      {"zeta", options.zeta, 1024},
+      {"active-blocks-per-sm", options.activeBlocksPerSm, 1024},
+      {"top-k", options.topK, 1 << 20},
+      {"max-kernels", options.maxKernels, maxFamilies},
+      {"max-candidates", options.maxCandidates, 1 << 20},
+  };
+  for (const Count &count : counts)
+    if (count.value < 1 || count.value > count.max)
+      return makeError(Twine("option '") + count.name + "': expected 1 to " +
+                       Twine(count.max) + ", but got " + Twine(count.value));
+  return llvm::Error::success();
+}
+
+llvm::Error SearchProblem::check() const {
+  if (llvm::Error error = workload.check())
+    return error;
+  if (llvm::Error error = checkOptions(options))
+    return error;
+  return codegen.supports(workload, device);
+}
+
+//===----------------------------------------------------------------------===//
+// The answer
+//===----------------------------------------------------------------------===//
+
+namespace {
+class Verifier {
+public:
+  Verifier(const SearchProblem &problem, const Plan &plan)
+      : problem(problem), workload(problem.workload), plan(plan),
+        granules(problem.codegen.granules(workload, problem.device)) {}
+
+  llvm::Error run() const;
+
+private:
+  llvm::Error checkFamilies() const;
+  llvm::Error checkTiles(const KernelFamily &family) const;
+  llvm::Error checkPair(const KernelFamily &family) const;
+  llvm::Error checkEntries() const;
+  llvm::Error checkCoverage() const;
+  llvm::Error checkCovers() const;
+
+  llvm::Error familyError(unsigned index, llvm::Error reason) const {
+    return makeError("family " + Twine(index) + " (" +
+                     plan.families[index].str() +
+                     "): " + llvm::toString(std::move(reason)));
+  }
+
+  const SearchProblem &problem;
+  const Workload &workload;
+  const Plan &plan;
+  TileGranules granules;
+};
+} // namespace
+
+llvm::Error Verifier::checkTiles(const KernelFamily &family) const {
+  size_t rank = workload.axes.size();
+  if (family.parts.empty() || family.parts.size() > 2)
+    return makeError("expected one or two parts, but got " +
+                     Twine(family.parts.size()));
+  if (family.combineAxis >= rank ||
+      workload.axes[family.combineAxis].kind != AxisKind::Space)
+    return makeError("expected parts along a space axis, but got axis " +
+                     Twine(family.combineAxis));
+  for (const UKernel &part : family.parts) {
+    if (part.smemTile.size() != rank || part.regTile.size() != rank)
+      return makeError("expected tiles of " + Twine(rank) + " axes, but got " +
+                       Twine(part.smemTile.size()) + " and " +
+                       Twine(part.regTile.size()));
+    if (part.reduceSplit < 1)
+      return makeError("expected a split of at least 1, but got " +
+                       Twine(part.reduceSplit));
+    for (unsigned axis = 0; axis < rank; ++axis) {
+      int64_t smem = part.smemTile[axis], reg = part.regTile[axis];
+      if (smem < 1 || reg < 1 || smem % reg != 0)
+        return makeError("axis " + Twine(axis) +
+                         ": expected a block tile that is a multiple of a "
+                         "positive register tile, but got " +
+                         Twine(smem) + " and " + Twine(reg));
+      if (workload.axes[axis].kind == AxisKind::Reduce && reg != 1)
+        return makeError("axis " + Twine(axis) +
+                         ": expected register tile 1 on a reduce axis, but "
+                         "got " +
+                         Twine(reg));
+    }
+    if (part.threads() % granules.warpSize != 0)
+      return makeError("expected whole warps of " + Twine(granules.warpSize) +
+                       " threads, but got " + Twine(part.threads()));
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error Verifier::checkPair(const KernelFamily &family) const {
+  if (family.parts.size() < 2)
+    return llvm::Error::success();
+  unsigned combine = family.combineAxis;
+  if (!llvm::is_contained(granules.combineAxes, combine))
+    return makeError("expected parts along an axis that the path combines, "
+                     "but got axis " +
+                     Twine(combine));
+  const UKernel &a = family.parts.front(), &b = family.parts.back();
+  for (unsigned axis = 0; axis < workload.axes.size(); ++axis) {
+    bool agree = axis == combine
+                     ? a.threadsAlong(axis) == b.threadsAlong(axis) &&
+                           a.regTile[axis] + 1 == b.regTile[axis]
+                     : a.smemTile[axis] == b.smemTile[axis] &&
+                           a.regTile[axis] == b.regTile[axis];
+    if (!agree)
+      return makeError("axis " + Twine(axis) +
+                       ": expected heights g·h and g·(h+1) on the combine axis "
+                       "and equal tiles elsewhere");
+  }
+  if (a.reduceSplit != b.reduceSplit)
+    return makeError("expected equal splits of the reduce axis");
+  return llvm::Error::success();
+}
+
+llvm::Error Verifier::checkFamilies() const {
+  if (plan.families.empty())
+    return makeError("expected at least one kernel family");
+  if (static_cast<int64_t>(plan.families.size()) > problem.options.maxKernels)
+    return makeError("expected at most " + Twine(problem.options.maxKernels) +
+                     " kernel families, but got " +
+                     Twine(plan.families.size()));
+  for (auto [index, family] : llvm::enumerate(plan.families)) {
+    if (llvm::Error error = checkTiles(family))
+      return familyError(index, std::move(error));
+    if (llvm::Error error = checkPair(family))
+      return familyError(index, std::move(error));
+    if (family.path != problem.codegen.name())
+      return familyError(
+          index, makeError("expected path '" + problem.codegen.name() + "'"));
+    if (!llvm::is_contained(granules.stages, family.stages))
+      return familyError(index, makeError("expected a number of stages that "
+                                          "the path has, but got " +
+                                          Twine(family.stages)));
+    if (family.vectorWidth < 1)
+      return familyError(index, makeError("expected a positive vector width, "
+                                          "but got " +
+                                          Twine(family.vectorWidth)));
+    if (llvm::Error error = checkFamily(problem, family))
+      return familyError(index, std::move(error));
+  }
+  for (unsigned index : {plan.generalFamily, plan.fallbackFamily})
+    if (index >= plan.families.size())
+      return makeError("expected a general and a fallback family below " +
+                       Twine(plan.families.size()) + ", but got " +
+                       Twine(index));
+  const KernelFamily &fallback = plan.families[plan.fallbackFamily];
+  if (fallback.vectorWidth != 1 || fallback.parts.size() != 1)
+    return familyError(plan.fallbackFamily,
+                       makeError("expected a fallback of one part with vector "
+                                 "width 1"));
+  return llvm::Error::success();
+}
+
+llvm::Error Verifier::checkEntries() const {
+  for (auto [index, entry] : llvm::enumerate(plan.entries)) {
+    if (entry.family >= plan.families.size())
+      return makeError("entry " + Twine(index) + ": expected a family below " +
+                       Twine(plan.families.size()) + ", but got " +
+                       Twine(entry.family));
+    if (entry.box.size() != workload.axes.size())
+      return makeError("entry " + Twine(index) + ": expected " +
+                       Twine(workload.axes.size()) + " ranges, but got " +
+                       Twine(entry.box.size()));
+    for (const SizeRange &range : entry.box)
+      if (range.step != 1 || range.min < 0 ||
+          (range.max && *range.max < range.min))
+        return makeError("entry " + Twine(index) +
+                         ": expected ranges with min <= max and step 1");
+  }
+  return llvm::Error::success();
+}
+
+/// Whether a declared size lies in [lo, hi].
+static bool hasSize(const SizeRange &range, int64_t lo, int64_t hi) {
+  lo = std::max(lo, range.min);
+  hi = std::min(hi, range.max.value_or(openEnd));
+  if (lo > hi)
+    return false;
+  int64_t next = range.min + ceilDiv(lo - range.min, range.step) * range.step;
+  return next <= hi;
+}
+
+llvm::Error Verifier::checkCoverage() const {
+  // Sizes at which some box begins, or has just ended, cut the space into cells
+  // that lie wholly inside or outside of each box.
+  size_t rank = workload.axes.size();
+  std::vector<std::vector<int64_t>> starts(rank);
+  for (unsigned axis = 0; axis < rank; ++axis) {
+    std::vector<int64_t> &cuts = starts[axis];
+    cuts.push_back(workload.axes[axis].range.min);
+    for (const DispatchEntry &entry : plan.entries) {
+      cuts.push_back(entry.box[axis].min);
+      if (entry.box[axis].max)
+        cuts.push_back(*entry.box[axis].max + 1);
+    }
+    llvm::sort(cuts);
+    cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+    // Only cells with declared sizes count.
+    const SizeRange &range = workload.axes[axis].range;
+    std::vector<int64_t> inside;
+    for (unsigned i = 0; i < cuts.size(); ++i) {
+      int64_t hi = i + 1 < cuts.size() ? cuts[i + 1] - 1 : openEnd;
+      if (hasSize(range, cuts[i], hi))
+        inside.push_back(cuts[i]);
+    }
+    cuts = std::move(inside);
+  }
+  std::vector<size_t> cell(rank, 0);
+  auto isCovered = [&](const DispatchEntry &entry) {
+    for (unsigned axis = 0; axis < rank; ++axis)
+      if (!entry.box[axis].contains(starts[axis][cell[axis]]))
+        return false;
+    return true;
+  };
+  while (true) {
+    if (llvm::none_of(plan.entries, isCovered)) {
+      std::string text;
+      for (unsigned axis = 0; axis < rank; ++axis)
+        text += (axis ? ", " : "") + workload.axes[axis].name + " = " +
+                std::to_string(starts[axis][cell[axis]]);
+      return makeError("expected an entry for every declared shape, but none "
+                       "holds the sizes from " +
+                       text);
+    }
+    unsigned axis = 0;
+    while (axis < rank && ++cell[axis] == starts[axis].size())
+      cell[axis++] = 0;
+    if (axis == rank)
+      return llvm::Error::success();
+  }
+}
+
+/// Proves one cover: whole blocks, each row once, and padding only where no
+/// exact cover exists, in the last block alone.
+static llvm::Error checkCover(const KernelFamily &family, int64_t extent) {
+  unsigned axis = family.combineAxis;
+  Cover cover = coverExtent(family, extent);
+  int64_t small = family.parts.front().smemTile[axis];
+  int64_t large = family.parts.back().smemTile[axis];
+  bool isPair = family.parts.size() == 2;
+  int64_t rows = cover.first * small + cover.second * large;
+  int64_t lastHeight = cover.second > 0 ? large : small;
+  bool isCover = cover.first >= 0 && cover.second >= 0 &&
+                 (isPair || cover.second == 0) &&
+                 rows == extent + cover.padded && cover.padded >= 0 &&
+                 cover.padded < std::max<int64_t>(lastHeight, 1);
+  // Where heights h and h + 1 must reach every number of units, less than one
+  // unit may be padded.
+  int64_t g = family.parts.front().threadsAlong(axis);
+  int64_t h = family.parts.front().regTile[axis];
+  bool mustBeTight = isPair && ceilDiv(extent, g) >= h * (h - 1);
+  if (isCover && !(mustBeTight && cover.padded >= g))
+    return llvm::Error::success();
+  return makeError("extent " + Twine(extent) +
+                   ": expected every row in exactly one block, but " +
+                   Twine(cover.first) + " blocks of " + Twine(small) + " and " +
+                   Twine(cover.second) + " of " + Twine(large) + " cover " +
+                   Twine(rows));
+}
+
+llvm::Error Verifier::checkCovers() const {
+  for (auto [index, family] : llvm::enumerate(plan.families)) {
+    const Axis &axis = workload.axes[family.combineAxis];
+    for (const SizeSample &sample : sampleSizes(axis, maxEnumeratedSizes))
+      if (llvm::Error error = checkCover(family, sample.size))
+        return familyError(index, std::move(error));
+    // Sizes beyond the range come to the general families.
+    int64_t last = std::min<int64_t>(4 * largestSize(axis), 1 << 20);
+    for (int64_t extent : {int64_t(1), int64_t(2), last - 1, last, last + 1})
+      if (llvm::Error error = checkCover(family, extent))
+        return familyError(index, std::move(error));
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error Verifier::run() const {
+  if (llvm::Error error = checkFamilies())
+    return error;
+  if (llvm::Error error = checkEntries())
+    return error;
+  if (llvm::Error error = checkCoverage())
+    return error;
+  return checkCovers();
+}
+
+llvm::Error SearchProblem::verify(const Plan &plan) const {
+  return Verifier(*this, plan).run();
+}

@@ -1,0 +1,36 @@
+//===- SearchStrategy.cpp - The registered strategies ---------------------===//
+#include "FTuner/Search/SearchStrategy.h"
+
+namespace ftuner {
+#define FTUNER_SEARCH_STRATEGY(FUNCTION) const SearchStrategy &FUNCTION();
+#include "FTuner/Search/SearchStrategies.def"
+} // namespace ftuner
+
+using namespace ftuner;
+
+llvm::ArrayRef<const SearchStrategy *> ftuner::searchStrategies() {
+  static const SearchStrategy *const strategies[] = {
+#define FTUNER_SEARCH_STRATEGY(FUNCTION) &FUNCTION(),
+#include "FTuner/Search/SearchStrategies.def"
+  };
+  return strategies;
+}
+
+const SearchStrategy *ftuner::findSearchStrategy(llvm::StringRef name) {
+  for (const SearchStrategy *strategy : searchStrategies())
+    if (strategy->name() == name)
+      return strategy;
+  return nullptr;
+}
+
+llvm::Expected<Plan> ftuner::solve(const SearchProblem &problem,
+                                   const SearchStrategy &strategy) {
+  if (llvm::Error error = problem.check())
+    return error;
+  llvm::Expected<Plan> plan = strategy.search(problem);
+  if (!plan)
+    return plan.takeError();
+  if (llvm::Error error = problem.verify(*plan))
+    return error;
+  return plan;
+}
