@@ -127,7 +127,8 @@ Value SimtTileEmitter::loadElementwise(Value operand, AffineMap map, Value row,
 }
 
 Value SimtTileEmitter::applyEpilogue(Value accumulator, ValueRange extras) {
-  Block &body = tile.workload.getEpilogue().front();
+  ukernel::WorkloadOp workload = tile.workload;
+  Block &body = workload.getEpilogue().front();
   int64_t width = cast<VectorType>(accumulator.getType()).getDimSize(0);
   IRMapping mapping;
   mapping.map(body.getArgument(0), accumulator);

@@ -39,7 +39,7 @@ struct UKernelExpandMathPass
     math::populateExpansionPatterns(
         patterns, {"sinh", "cosh", "tan", "asinh", "acosh", "atanh", "exp2",
                    "powf", "fpowi", "round", "roundeven", "rsqrt"});
-    math::populateMathPolynomialApproximationPatterns(
+    populateMathPolynomialApproximationPatterns(
         patterns, [](StringRef name) { return name.starts_with("math."); });
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();

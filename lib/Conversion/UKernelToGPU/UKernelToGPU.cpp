@@ -289,10 +289,12 @@ LogicalResult KernelEmitter::emitBody(ImplicitLocOpBuilder &b,
 
   // Blocks are numbered along n first: neighbours share rows of the lhs.
   Value block = gpu::BlockIdOp::create(b, gpu::Dimension::x);
-  Value columns = arith::ConstantIndexOp::create(
-      b, tiles.front().getUkernel().getSmem()[Workload::kN]);
-  Value blocksAlongN =
-      arith::CeilDivUIOp::create(b, sizes[Workload::kN], columns);
+  int64_t width = tiles.front().getUkernel().getSmem()[Workload::kN];
+  Value blocksAlongN = arith::DivUIOp::create(
+      b,
+      arith::AddIOp::create(b, sizes[Workload::kN],
+                            arith::ConstantIndexOp::create(b, width - 1)),
+      arith::ConstantIndexOp::create(b, width));
   Value blockRow = arith::DivUIOp::create(b, block, blocksAlongN);
   Value blockColumn = arith::RemUIOp::create(b, block, blocksAlongN);
   if (tiles.size() == 1)

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Every kernel selected for Dense is free of spills; those for many rows are tight.
+
+For M = T and M = 16·T, T = 1…128, N = 2304, K = 768, on every built-in device
+that ptxas knows (sm_75 and newer): no spill, no local memory, one `.entry` for
+each family. For M = 16·T at T ≥ 64 on a100 and h200: at most one barrier in each
+main-loop step, only 16-byte cp.async, vector loads from shared memory, vector
+stores, and at least 85 % of the main loop's instructions are FMAs. Older devices
+must emit PTX without cp.async.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import models
+import ptx
+
+RANGES = {"M": "#ukernel.range<1 to 128>", "16M": "#ukernel.range<16 to 2048 step 16>"}
+TIGHT_DEVICES = ("a100", "h200")
+TIGHT_ROWS = 16 * 64
+
+
+def compile_model(bin_dir, folder, device, rows, transpose_b):
+    """Returns the paths of PTX and manifest."""
+    stem = os.path.join(folder, f"{device}_{rows}_{'nt' if transpose_b else 'nn'}")
+    model = models.Matmul(m="M", n=2304, k=768, transpose_b=transpose_b, epilogue="bias_gelu",
+                          ranges={"M": RANGES[rows]}, name="dense")
+    with open(stem + ".mlir", "w") as file:
+        file.write(model.text())
+    translate = os.path.join(bin_dir, "ftuner-translate")
+    for flag, suffix in (("--ftuner-to-ptx", ".ptx"), ("--ftuner-to-manifest", ".json")):
+        run = subprocess.run([translate, stem + ".mlir", flag, f"--device={device}", "-o", stem + suffix],
+                             capture_output=True, text=True)
+        if run.returncode != 0:
+            raise RuntimeError(f"{device}: {run.stderr}")
+    return stem + ".ptx", stem + ".json"
+
+
+def tight_entries(manifest):
+    """Names of the kernels that serve M = 16·T with T ≥ 64."""
+    program = manifest["workloads"][0]
+    families = {entry["family"] for entry in program["dispatch"]
+                if entry["box"][0].get("max") is None or entry["box"][0]["max"] >= TIGHT_ROWS}
+    return {kernel["entry"] for kernel in manifest["kernels"]
+            if kernel.get("family") in families}
+
+
+def check_tight(entry):
+    problems = []
+    loops = entry.main_loops()
+    if not loops:
+        problems.append("has no main loop")
+    for loop in loops:
+        if loop.count(r"^(bar|barrier)\.") > 1:
+            problems.append(f"{loop.count(r'^(bar|barrier)[.]')} barriers in the main loop")
+        if loop.fma_share < 0.85:
+            problems.append(f"{100 * loop.fma_share:.1f} % of the main loop are FMAs")
+        if loop.count(r"^ld\.shared") != loop.count(r"^ld\.shared\.v4"):
+            problems.append("scalar loads from shared memory in the main loop")
+    copies = entry.count(r"^cp\.async\.c[ag]")
+    if copies == 0 or copies != entry.count(r"^cp\.async\.cg\.shared\.global \[[^\]]*\], \[[^\]]*\], 16"):
+        problems.append("copies that are not cp.async of 16 bytes")
+    if entry.count(r"^st\.global") != entry.count(r"^st\.global\.v4"):
+        problems.append("scalar stores")
+    return problems
+
+
+def check_device(bin_dir, folder, ptxas, device, chip, rows, transpose_b):
+    problems, summary = [], []
+    path, manifest_path = compile_model(bin_dir, folder, device, rows, transpose_b)
+    with open(manifest_path) as file:
+        manifest = json.load(file)
+    with open(path) as file:
+        text = file.read()
+    if ".extern .func" in text:
+        problems.append("external functions in the PTX")
+    entries = ptx.entries(text)
+    if sorted(e.name for e in entries) != sorted(k["entry"] for k in manifest["kernels"]):
+        problems.append("entries and manifest differ")
+    version = int(chip.removeprefix("sm_"))
+    if version < 80 and any(e.count(r"^cp\.async") for e in entries):
+        problems.append("cp.async below sm_80")
+    if version >= 75:
+        for name, used in ptx.resources(path, chip, ptxas).items():
+            if used.spill_bytes or used.stack_bytes:
+                problems.append(f"{name}: {used.spill_bytes} bytes of spills, {used.stack_bytes} of stack")
+            summary.append(used.registers)
+    for entry in entries:
+        if entry.count(r"\.local"):
+            problems.append(f"{entry.name}: local memory")
+    if rows == "16M" and device in TIGHT_DEVICES:
+        names = tight_entries(manifest)
+        if not names:
+            problems.append("no kernel serves many rows")
+        for entry in entries:
+            if entry.name in names:
+                problems += [f"{entry.name}: {p}" for p in check_tight(entry)]
+    label = f"{device} {rows} {'NT' if transpose_b else 'NN'}"
+    registers = f", {min(summary)} to {max(summary)} registers" if summary else ""
+    return label, f"{len(entries)} kernels{registers}", problems
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin-dir", required=True)
+    parser.add_argument("--devices", required=True, help="folder of the built-in devices' JSON files")
+    parser.add_argument("--only", help="one device")
+    options = parser.parse_args()
+    ptxas = ptx.find_ptxas()
+    if not ptxas:
+        sys.exit("error: no ptxas found: run tools/setup.sh")
+    devices = {}
+    for file in sorted(os.listdir(options.devices)):
+        if file.endswith(".json"):
+            with open(os.path.join(options.devices, file)) as stream:
+                spec = json.load(stream)
+            devices[spec["name"]] = "sm_" + spec["compute_capability"].replace(".", "")
+    if options.only:
+        devices = {options.only: devices[options.only]}
+    failed = False
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        jobs = [pool.submit(check_device, options.bin_dir, folder, ptxas, device, chip, rows, transpose_b)
+                for device, chip in devices.items() for rows in RANGES for transpose_b in (False, True)]
+        for job in jobs:
+            label, summary, problems = job.result()
+            print(f"{label}: {summary}" + ("" if not problems else " FAILED"))
+            for problem in problems:
+                print(f"  error: {problem}")
+            failed |= bool(problems)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""Reads PTX: entries, their loops and instruction counts; asks ptxas for resources."""
+
+import os
+import re
+import shutil
+import subprocess
+import glob
+from dataclasses import dataclass, field
+
+
+def find_ptxas():
+    """Path of ptxas, or None: on PATH, in CUDA_HOME, or from a Python package."""
+    root = os.path.join(os.path.dirname(__file__), "..", "..")
+    candidates = [shutil.which("ptxas"),
+                  os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "bin", "ptxas")]
+    candidates += glob.glob(os.path.join(root, ".venv/lib/python*/site-packages/nvidia/*/bin/ptxas"))
+    return next((c for c in candidates if c and os.path.exists(c)), None)
+
+
+@dataclass
+class Loop:
+    """Instructions between a label and the last branch back to it."""
+    instructions: list = field(default_factory=list)
+
+    def count(self, pattern):
+        return sum(1 for i in self.instructions if re.search(pattern, i))
+
+    @property
+    def fma_share(self):
+        return self.count(r"^fma\.rn\.f32") / max(1, len(self.instructions))
+
+
+@dataclass
+class Entry:
+    name: str
+    lines: list
+
+    @property
+    def instructions(self):
+        return [i for i in self.lines if not i.endswith(":")]
+
+    def count(self, pattern):
+        return sum(1 for i in self.instructions if re.search(pattern, i))
+
+    def loops(self):
+        labels = {line[:-1]: n for n, line in enumerate(self.lines) if line.endswith(":")}
+        last = {}
+        for n, line in enumerate(self.lines):
+            target = re.search(r"\bbra(?:\.uni)?\s+(\S+);", line)
+            if target and labels.get(target.group(1), n) < n:
+                last[target.group(1)] = n
+        return [Loop([i for i in self.lines[labels[t]:end + 1] if not i.endswith(":")])
+                for t, end in last.items()]
+
+    def main_loops(self):
+        """The loops with multiplications: one for each part of the family."""
+        return [loop for loop in self.loops() if loop.count(r"^fma\.rn\.f32") > 0]
+
+
+def entries(text):
+    result, name, lines = [], None, []
+    depth = 0
+    for raw in text.splitlines():
+        line = re.sub(r"//.*", "", raw).strip()
+        match = re.match(r"\.visible \.entry ([\w$]+)\(", line) or re.match(r"\.entry ([\w$]+)\(", line)
+        if match:
+            name, lines, depth = match.group(1), [], 0
+        if name is None:
+            continue
+        depth += line.count("{") - line.count("}")
+        # Drop guards such as `@%p1`, so that instructions start with their name.
+        line = re.sub(r"^@!?%\w+\s+", "", line)
+        if line.endswith(":") or (line.endswith(";") and not line.startswith(".")):
+            lines.append(line)
+        if line == "}" and depth == 0 and lines:
+            result.append(Entry(name, lines))
+            name = None
+    return result
+
+
+@dataclass
+class Resources:
+    registers: int
+    spill_bytes: int
+    stack_bytes: int
+
+
+def resources(path, chip, ptxas):
+    """ptxas's figures by entry. Raises RuntimeError with its words on failure."""
+    run = subprocess.run([ptxas, f"-arch={chip}", "-v", path, "-o", os.devnull],
+                         capture_output=True, text=True)
+    if run.returncode != 0:
+        raise RuntimeError(run.stderr)
+    result, name, stack, spill = {}, None, 0, 0
+    for line in run.stderr.splitlines():
+        if match := re.search(r"Compiling entry function '([^']+)'", line):
+            name = match.group(1)
+        elif match := re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", line):
+            stack, spill = int(match.group(1)), int(match.group(2)) + int(match.group(3))
+        elif (match := re.search(r"Used (\d+) registers", line)) and name:
+            result[name] = Resources(int(match.group(1)), spill, stack)
+    return result
