@@ -14,7 +14,13 @@ def UKernel_RangeAttr : UKernel_Attr<"Range", "range"> {
   let summary = "sizes of a symbol";
   let description = [{
     min, min + step, … up to max; `?` leaves the range open. `weights` is a
-    histogram of sizes: size and relative frequency.
+    histogram of sizes: size and relative frequency, a floating-point number.
+
+    * `range_c1`: min is at least 0.
+    * `range_c2`: max is at least min, unless it is open.
+    * `range_c3`: step is at least 1.
+    * `range_c4`: every weight is finite and at least 0, and one is positive.
+    * `range_c5`: weighted sizes are in the range and ascend.
 
     ```mlir
     #ukernel.range<1 to 128>
@@ -28,36 +34,62 @@ def UKernel_RangeAttr : UKernel_Attr<"Range", "range"> {
     "int64_t":$max,
     "int64_t":$step,
     ArrayRefParameter<"int64_t">:$weightSizes,
-    ArrayRefParameter<"double">:$weightValues);
+    /// One weight for each of weightSizes; null without weights.
+    OptionalParameter<"::mlir::DenseF64ArrayAttr">:$weights);
+  let builders = [
+    AttrBuilder<(ins "int64_t":$min, "int64_t":$max,
+                     CArg<"int64_t", "1">:$step), [{
+      return $_get($_ctxt, min, max, step, ::llvm::ArrayRef<int64_t>(),
+                   ::mlir::DenseF64ArrayAttr());
+    }]>];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     bool isOpen() const { return getMax() == ::mlir::ShapedType::kDynamic; }
+    bool isFixed() const { return getMin() == getMax(); }
+    /// Weights in the order of getWeightSizes().
+    ::llvm::ArrayRef<double> getWeightValues() const {
+      return getWeights() ? getWeights().asArrayRef() : ::llvm::ArrayRef<double>();
+    }
+    /// Whether the range holds the size.
+    bool contains(int64_t size) const {
+      return size >= getMin() && (isOpen() || size <= getMax()) &&
+             (size - getMin()) % getStep() == 0;
+    }
   }];
 }
 
 def UKernel_DeviceAttr : UKernel_Attr<"Device", "device"> {
   let summary = "description of a GPU";
   let description = [{
-    The fields of the device's JSON file, so that IR between the stages does not
-    depend on files.
+    The fields of the device's JSON file (docs/devices.md), so that IR between
+    the stages does not depend on files. Whole numbers are `i64`, others `f64`,
+    texts are strings, nested objects dictionaries.
+
+    * `device_c1`: the name is not empty and equals the field `name`.
 
     ```mlir
-    #ukernel.device<"h200", {sm_count = 132 : i64, clock_mhz = 1980.0 : f64}>
+    #ukernel.device<"h200", {name = "h200", sm_count = 132 : i64, l2_mib = 60.5 : f64}>
     ```
   }];
   let parameters = (ins StringRefParameter<>:$name, "::mlir::DictionaryAttr":$fields);
   let assemblyFormat = "`<` $name `,` $fields `>`";
+  let genVerifyDecl = 1;
 }
 
 def UKernel_UKernelAttr : UKernel_Attr<"UKernel", "ukernel"> {
   let summary = "tile sizes of one thread block at two memory levels";
   let description = [{
-    `smem` is the tile of the block, `reg` the tile of a thread, along each axis
-    of the workload. `split` slices the reduce axis over blocks.
+    `smem` is the tile of the block, `reg` the tile of a thread, in elements
+    along each axis of the workload. `split` slices the reduce axis over blocks.
+
+    * `ukernel_c1`: both tiles have the same rank, at least 1.
+    * `ukernel_c2`: every `reg` is at least 1 and divides its `smem`.
+    * `ukernel_c3`: the split is at least 1.
 
     ```mlir
     #ukernel.ukernel<smem = [112, 64, 16], reg = [7, 4, 1]>
+    #ukernel.ukernel<smem = [128, 64, 16], reg = [8, 4, 1], split = 4>
     ```
   }];
   let parameters = (ins
@@ -76,6 +108,9 @@ def UKernel_SimtAttr : UKernel_Attr<"Simt", "simt"> {
     `stages` pipeline stages in shared memory; `vector` elements moved by one
     global access along contiguous axes (4: operands are aligned; 1: any).
 
+    * `simt_c1`: there is at least one stage.
+    * `simt_c2`: the vector has 1, 2 or 4 elements.
+
     ```mlir
     #ukernel.simt<stages = 3, vector = 4>
     ```
@@ -88,6 +123,13 @@ def UKernel_SimtAttr : UKernel_Attr<"Simt", "simt"> {
 def UKernel_FamilyAttr : UKernel_Attr<"Family", "family"> {
   let summary = "one or two uKernels that become one kernel";
   let description = [{
+    The two parts differ only along `axis`, and have one thread layout.
+
+    * `family_c1`: there are one or two parts.
+    * `family_c2`: the axis is one of the parts' axes.
+    * `family_c3`: the parts have equal tiles on the other axes, equal splits,
+      and equal numbers of threads along the axis.
+
     ```mlir
     #ukernel.family<#ukernel.simt<stages = 3, vector = 4>, axis = 0,
       parts = [#ukernel.ukernel<smem = [112, 64, 16], reg = [7, 4, 1]>,
@@ -107,6 +149,12 @@ def UKernel_FamilyAttr : UKernel_Attr<"Family", "family"> {
 def UKernel_ChoiceAttr : UKernel_Attr<"Choice", "choice"> {
   let summary = "a box of shapes and the family that serves it";
   let description = [{
+    One range for each axis of the workload; `to` names a family by its index.
+
+    * `choice_c1`: the box has at least one range.
+    * `choice_c2`: the ranges have step 1 and no weights.
+    * `choice_c3`: the index is at least 0.
+
     ```mlir
     #ukernel.choice<[#ukernel.range<1 to 64>, #ukernel.range<1 to ?>, #ukernel.range<1 to ?>] to 3>
     ```
@@ -115,22 +163,36 @@ def UKernel_ChoiceAttr : UKernel_Attr<"Choice", "choice"> {
     ArrayRefParameter<"::ftuner::ukernel::RangeAttr">:$box,
     "int64_t":$family);
   let assemblyFormat = "`<` `[` $box `]` `to` $family `>`";
+  let genVerifyDecl = 1;
 }
 
 def UKernel_PlanAttr : UKernel_Attr<"Plan", "plan"> {
   let summary = "kernel families of a workload and which serves which shape";
   let description = [{
     The first choice whose box holds the shape wins; `general` serves the other
-    shapes with aligned operands, `fallback` any operands.
+    shapes with aligned operands, `fallback` any operands. `statistics` are
+    figures of the search.
+
+    * `plan_c1`: there is at least one family, and all have equally many axes.
+    * `plan_c2`: choices, `general` and `fallback` name families of the plan.
+    * `plan_c3`: every box has one range for each axis.
+
+    ```mlir
+    #ukernel.plan<
+      families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0,
+                    parts = [#ukernel.ukernel<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
+      choices = [#ukernel.choice<[#ukernel.range<1 to 64>, #ukernel.range<1 to ?>, #ukernel.range<1 to ?>] to 0>],
+      general = 0, fallback = 0, statistics = {candidates = 12.0 : f64}>
+    ```
   }];
   let parameters = (ins
     ArrayRefParameter<"::ftuner::ukernel::FamilyAttr">:$families,
-    ArrayRefParameter<"::ftuner::ukernel::ChoiceAttr">:$choices,
+    OptionalArrayRefParameter<"::ftuner::ukernel::ChoiceAttr">:$choices,
     "int64_t":$general,
     "int64_t":$fallback,
     OptionalParameter<"::mlir::DictionaryAttr">:$statistics);
   let assemblyFormat = [{
-    `<` `families` `=` `[` $families `]` `,` `choices` `=` `[` $choices `]` `,`
+    `<` `families` `=` `[` $families `]` `,` `choices` `=` custom<Choices>($choices) `,`
     `general` `=` $general `,` `fallback` `=` $fallback (`,` `statistics` `=` $statistics^)? `>`
   }];
   let genVerifyDecl = 1;
@@ -140,14 +202,21 @@ def UKernel_EntryAttr : UKernel_Attr<"Entry", "entry"> {
   let summary = "launch descriptor of an emitted kernel";
   let description = [{
     What a host needs to launch the kernel: threads of a block, dynamic shared
-    memory, alignment in bytes that every pointer and row must have, and the
-    kinds of the parameters in order (`pointer`, `size`, `stride`, `part` as
-    i32, `scalar` by value). `family` and `workload` say where it comes from;
-    both are absent for kernels of leftover operators.
+    memory in bytes, alignment in bytes that every pointer and row must have,
+    and the parameters in order (`pointer`, `size`, `stride` and `part` as i32,
+    `scalar` by value). `family` and `workload` say where it comes from; both
+    are absent for kernels of leftover operators.
+
+    * `entry_c1`: there are 1 to 1024 threads.
+    * `entry_c2`: the shared memory is not negative.
+    * `entry_c3`: the alignment is a power of two.
+    * `entry_c4`: every parameter is a dictionary with a string `kind` that is
+      one of `pointer`, `size`, `stride`, `part` and `scalar`.
 
     ```mlir
     #ukernel.entry<threads = 256, shared_memory_bytes = 49152, alignment = 16,
-                   parameters = {…}>
+      parameters = [{kind = "pointer", name = "lhs", type = f32, access = "read"},
+                    {kind = "size", name = "m", type = i32} ]>
     ```
   }];
   let parameters = (ins
@@ -163,6 +232,7 @@ def UKernel_EntryAttr : UKernel_Attr<"Entry", "entry"> {
     `alignment` `=` $alignment `,` `parameters` `=` $parameters
     (`,` `family` `=` $family^)? (`,` `workload` `=` $workload^)? `>`
   }];
+  let genVerifyDecl = 1;
 }
 
 #endif

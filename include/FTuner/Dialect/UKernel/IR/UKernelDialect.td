@@ -8,10 +8,40 @@ def UKernel_Dialect : Dialect {
   let name = "ukernel";
   let cppNamespace = "::ftuner::ukernel";
   let summary = "Operators with dynamic shapes as compositions of uKernels";
+  let description = [{
+    An operator starts as a `ukernel.workload` on tensors: a contraction with its
+    fused epilogue. A `ukernel.plan` holds the kernel families that the search
+    chose for it. After bufferization each family becomes a `ukernel.kernel`: a
+    `ukernel.combine` of one or two `ukernel.tile`, each of which reads its
+    operands through `ukernel.pad`; `ukernel.launch` runs it from the host.
+
+    Attributes on other operations:
+
+    * `ukernel.shape` on an argument of a function: one entry for each dimension,
+      the name of a symbol or a size. One name means one size at run time.
+      `dialect_c1`: an array of non-empty strings and non-negative integers.
+      `dialect_c2`: the argument is a ranked shaped value of that rank.
+      `dialect_c3`: integers equal the static sizes, and are not on dynamic ones.
+      `dialect_c4`: one symbol does not stand for two different static sizes.
+    * `ukernel.symbols` on a module: a dictionary of `#ukernel.range`
+      (`dialect_c5`). A symbol without an entry is open.
+    * `ukernel.device` on a module: `#ukernel.device` (`dialect_c6`).
+    * `ukernel.entry` on a `gpu.module`: `#ukernel.entry` (`dialect_c7`).
+    * `ukernel.abi_type` on a function: its type on tensors (`dialect_c8`).
+
+    ```mlir
+    module attributes {ukernel.symbols = {T = #ukernel.range<1 to 128>}} {
+      func.func @f(%a: tensor<?x768xf32> {ukernel.shape = ["T", 768]}) { return }
+    }
+    ```
+  }];
   let useDefaultAttributePrinterParser = 1;
+  let dependentDialects = ["::mlir::tensor::TensorDialect"];
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
   let extraClassDeclaration = [{
+    void registerAttributes();
+
     /// Function argument: symbolic shape, e.g. ["T", 768].
     static constexpr ::llvm::StringLiteral kShapeAttrName = "ukernel.shape";
     /// Module: ranges of the symbols, a dictionary of #ukernel.range.

@@ -5,7 +5,6 @@
 include "FTuner/Dialect/UKernel/IR/UKernelAttributes.td"
 include "FTuner/Dialect/UKernel/IR/UKernelDialect.td"
 include "mlir/IR/BuiltinAttributes.td"
-include "mlir/IR/RegionKindInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/DestinationStyleOpInterface.td"
@@ -17,37 +16,78 @@ class UKernel_Op<string mnemonic, list<Trait> traits = []>
 
 def UKernel_PlanOp : UKernel_Op<"plan", [Symbol]> {
   let summary = "the answer of a search for one workload";
+  let description = [{
+    A symbol that workloads refer to. Equal workloads share one plan.
+
+    ```mlir
+    ukernel.plan @plan_0 <
+      families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0,
+                   parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
+      choices = [], general = 0, fallback = 0>
+    ```
+  }];
   let arguments = (ins SymbolNameAttr:$sym_name, UKernel_PlanAttr:$plan);
   let assemblyFormat = "$sym_name $plan attr-dict";
 }
 
 def UKernel_WorkloadOp : UKernel_Op<"workload", [
-    AttrSizedOperandSegments, SingleBlock,
+    AttrSizedOperandSegments, IsolatedFromAbove, SingleBlock,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
     DestinationStyleOpInterface,
-    DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface>]> {
+    DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a contraction with its fused epilogue";
   let description = [{
     Computes, for every point of the space axes,
     `out = epilogue(init + sum over the reduce axes of lhs · rhs, extras…)`.
     The iteration space is (m, n, k); the indexing maps have these three
     dimensions and are listed for lhs, rhs, init (if it is a shaped value),
-    every extra, and out. A scalar extra or init has no dimension: its map is
-    `(m, n, k) -> ()`. Without `init` the accumulator starts from the value of
-    the output operand.
+    every extra, and out. A scalar extra has no dimension: its map is
+    `(m, n, k) -> ()`; a scalar init has no map. Without `init` the accumulator
+    starts from the value of the output operand.
 
     The first region holds the scalar contraction (lhs, rhs, accumulator); the
     second, if present, the scalar epilogue (accumulator, extras…). On tensors
-    the op returns the output; on memrefs it returns nothing.
+    the op returns the output; on memrefs it returns nothing. Where several
+    operands have the same axis, its extent is the same at run time. `ranges`
+    declares the sizes of m, n and k that are expected; others are right too.
+
+    * `workload_c1`: lhs, rhs and output are ranked; all shaped operands are
+      tensors, or all are memrefs.
+    * `workload_c2`: there is one result on tensors, none on memrefs.
+    * `workload_c3`: there is one map for each operand but a scalar init.
+    * `workload_c4`: maps are projected permutations of (m, n, k) with one
+      result for each dimension of their operand.
+    * `workload_c5`: lhs has m and k, rhs has k and n, out has m and n; init and
+      extras have no k.
+    * `workload_c6`: static sizes of one axis are equal.
+    * `workload_c7`: the contraction takes an element of lhs and of rhs and the
+      accumulator, and yields the accumulator's type, which is the element type
+      of init, or of the output without one.
+    * `workload_c8`: the epilogue takes the accumulator and an element of each
+      extra, and yields an element of the output. Without epilogue there are no
+      extras, and the accumulator is an element of the output.
+    * `workload_c9`: `ranges` holds one range each for m, n and k.
+    * `workload_c10`: `plan` names a `ukernel.plan` of three axes.
 
     ```mlir
     %r = ukernel.workload plan(@plan_0)
       ins(%A, %B : tensor<?x768xf32>, tensor<768x2304xf32>) init(%zero : f32)
       extras(%bias : tensor<2304xf32>) outs(%O : tensor<?x2304xf32>)
-      maps = [affine_map<(m, n, k) -> (m, k)>, …]
-      contract { ^bb0(%a: f32, %b: f32, %c: f32): … ukernel.yield %s : f32 }
-      epilogue { ^bb0(%acc: f32, %x: f32): … ukernel.yield %y : f32 }
-      -> tensor<?x2304xf32>
+      maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+              affine_map<(m, n, k) -> (n)>, affine_map<(m, n, k) -> (m, n)>]
+      ranges = [#ukernel.range<1 to 128>, #ukernel.range<2304 to 2304>,
+                #ukernel.range<768 to 768>]
+      contract {
+      ^bb0(%a: f32, %b: f32, %c: f32):
+        %p = arith.mulf %a, %b : f32
+        %s = arith.addf %c, %p : f32
+        ukernel.yield %s : f32
+      } epilogue {
+      ^bb0(%acc: f32, %x: f32):
+        %y = arith.addf %acc, %x : f32
+        ukernel.yield %y : f32
+      } -> tensor<?x2304xf32>
     ```
   }];
   let arguments = (ins
@@ -74,24 +114,42 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     attr-dict (`->` type($result)^)?
   }];
   let extraClassDeclaration = [{
+    /// The axes of the iteration space, as dimensions of the indexing maps.
+    static constexpr unsigned kM = 0, kN = 1, kK = 2, kNumAxes = 3;
+
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutputMutable(); }
     ::mlir::AffineMap getLhsMap();
     ::mlir::AffineMap getRhsMap();
-    /// The map of a shaped init; null without one.
+    /// The map of a shaped init; null for a scalar one or none.
     ::mlir::AffineMap getInitMap();
     ::mlir::AffineMap getExtraMap(unsigned index);
     ::mlir::AffineMap getOutputMap();
+    /// The map of an operand by its number; null for a scalar init.
+    ::mlir::AffineMap getMapOf(unsigned operandNumber);
     /// Static extents of m, n, k; ShapedType::kDynamic where unknown.
     ::llvm::SmallVector<int64_t, 3> getStaticExtents();
-    /// The (operand, dimension) that defines the extent of an axis.
+    /// The (operand, dimension) that defines the extent of an axis: m and k of
+    /// lhs, n of rhs.
     std::pair<::mlir::Value, int64_t> getExtentSource(unsigned axis);
+    /// Type of the accumulator.
+    ::mlir::Type getAccumulatorType();
     bool hasEpilogue() { return !getEpilogue().empty(); }
+    /// Whether an operand is a tensor or memref, and not a scalar.
+    static bool isShaped(::mlir::Type type) {
+      return ::mlir::isa<::mlir::ShapedType>(type);
+    }
   }];
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 def UKernel_YieldOp : UKernel_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["WorkloadOp"]>]> {
   let summary = "value of a workload's region";
+  let description = [{
+    ```mlir
+    ukernel.yield %s : f32
+    ```
+  }];
   let arguments = (ins AnyType:$value);
   let assemblyFormat = "$value attr-dict `:` type($value)";
 }
@@ -104,11 +162,43 @@ def UKernel_KernelOp : UKernel_Op<"kernel", [
     The block arguments are the workload's operands in order (lhs, rhs, init,
     extras, output), then the sizes m, n, k of type index, then the number of
     blocks of the first part, of type index. The body is one `ukernel.combine`.
+    `path` is the attribute of the codegen path, `workload` names the function
+    or operator that it comes from.
+
+    * `kernel_c1`: the last four arguments are of type index, and at least three
+      come before them.
+    * `kernel_c2`: the body is one `ukernel.combine`.
+    * `kernel_c3`: the workload of every tile has the operand arguments' types,
+      apart from padding, in order.
+
+    ```mlir
+    ukernel.kernel @k0(%A: memref<?x768xf32>, %B: memref<768x64xf32>, %zero: f32,
+                       %O: memref<?x64xf32>, %m: index, %n: index, %k: index,
+                       %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+      ukernel.combine axis 0 [32] {
+        ukernel.tile <smem = [32, 32, 8], reg = [4, 2, 1]> {
+          %a = ukernel.pad %A to [32, 8] : memref<?x768xf32>
+          %o = ukernel.pad %O to [32, 1] : memref<?x64xf32>
+          ukernel.workload ins(%a, %B : memref<?x768xf32>, memref<768x64xf32>)
+            init(%zero : f32) outs(%o : memref<?x64xf32>)
+            maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                    affine_map<(m, n, k) -> (m, n)>]
+            contract {
+            ^bb0(%x: f32, %y: f32, %c: f32):
+              %p = arith.mulf %x, %y : f32
+              %s = arith.addf %c, %p : f32
+              ukernel.yield %s : f32
+            }
+        }
+      }
+    }
+    ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, AnyAttr:$path, OptionalAttr<StrAttr>:$workload);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     /// Operands of the workload, as block arguments.
     ::mlir::ValueRange getOperandArguments();
@@ -125,6 +215,13 @@ def UKernel_CombineOp : UKernel_Op<"combine", [SingleBlock, NoTerminator, HasPar
     The first `count` blocks along `axis` compute the first tile, the others the
     second. With one tile, all blocks compute it.
 
+    * `combine_c1`: there are one or two heights, and a count with two.
+    * `combine_c2`: the body holds one `ukernel.tile` for each height.
+    * `combine_c3`: the axis is one of the tiles', and each height is its tile's
+      `smem` size along it.
+    * `combine_c4`: two tiles have equal sizes on the other axes, equal splits,
+      and equal numbers of threads along the axis.
+
     ```mlir
     ukernel.combine axis 0 [%n1 x 112, 128] { ukernel.tile … ukernel.tile … }
     ukernel.combine axis 0 [128] { ukernel.tile … }
@@ -136,6 +233,7 @@ def UKernel_CombineOp : UKernel_Op<"combine", [SingleBlock, NoTerminator, HasPar
     `axis` $axis custom<Parts>($count, $heights) $body attr-dict
   }];
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 def UKernel_TileOp : UKernel_Op<"tile", [SingleBlock, NoTerminator, HasParent<"CombineOp">]> {
@@ -143,19 +241,35 @@ def UKernel_TileOp : UKernel_Op<"tile", [SingleBlock, NoTerminator, HasParent<"C
   let description = [{
     Holds the workload on memrefs, its operands read through `ukernel.pad` where
     the tile may reach beyond them.
+
+    * `tile_c1`: the body is one `ukernel.workload` on memrefs, after the
+      `ukernel.pad` of its operands.
+    * `tile_c2`: the uKernel has the three axes of the workload.
+
+    ```mlir
+    ukernel.tile <smem = [32, 32, 8], reg = [4, 2, 1]> {
+      %a = ukernel.pad %A to [32, 8] : memref<?x768xf32>
+      ukernel.workload …
+    }
+    ```
   }];
   let arguments = (ins UKernel_UKernelAttr:$ukernel);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$ukernel $body attr-dict";
-  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 def UKernel_PadOp : UKernel_Op<"pad", [Pure, SameOperandsAndResultType]> {
   let summary = "local padding: zero fill between global and shared memory";
   let description = [{
     Views the source as if every dimension reached up to the next multiple of
-    its tile size, the elements beyond being zero. A tile size of 1 means that
-    the dimension is exact. Folds to its source where every dimension is exact.
+    its tile size, the elements beyond being zero; on an output, the elements
+    beyond are not written. A tile size of 1 means that the dimension is exact.
+    Static dimensions that their tile size divides become exact; the op folds to
+    its source where every dimension is.
+
+    * `pad_c1`: there is one tile size for each dimension.
+    * `pad_c2`: tile sizes are at least 1.
 
     ```mlir
     %p = ukernel.pad %A to [112, 16] : memref<?x768xf32>
@@ -166,7 +280,7 @@ def UKernel_PadOp : UKernel_Op<"pad", [Pure, SameOperandsAndResultType]> {
   let assemblyFormat = "$source `to` $tile attr-dict `:` type($source)";
   let hasVerifier = 1;
   let hasFolder = 1;
-  let hasCanonicalizer = 1;
+  let hasCanonicalizeMethod = 1;
 }
 
 def UKernel_LaunchOp : UKernel_Op<"launch", [
@@ -179,8 +293,16 @@ def UKernel_LaunchOp : UKernel_Op<"launch", [
     in order. Nothing is launched when `blocks` is 0. The emitted kernel takes
     the buffers' pointers, then sizes, strides and parts as i32, then scalars.
 
+    * `launch_c1`: arguments are memrefs, integers, floats or of type index.
+    * `launch_c2`: `kernel` names a `ukernel.kernel` or a function.
+    * `launch_c3`: for a `ukernel.kernel`, the arguments are as many as its
+      operand arguments and have their element types and ranks, there are three
+      sizes, and at most one part.
+
     ```mlir
-    ukernel.launch @k4 blocks(%grid) args(%A, %B, %bias, %O : …) sizes(%m, %n, %k) parts(%n1)
+    ukernel.launch @k0 blocks(%grid)
+      args(%A, %B, %zero, %O : memref<?x768xf32>, memref<768x64xf32>, f32, memref<?x64xf32>)
+      sizes(%m, %n, %k) parts(%n1)
     ```
   }];
   let arguments = (ins

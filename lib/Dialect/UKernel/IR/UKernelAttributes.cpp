@@ -1,0 +1,298 @@
+//===- UKernelAttributes.cpp - Attributes ---------------------------------===//
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace ftuner::ukernel;
+
+using EmitError = llvm::function_ref<InFlightDiagnostic()>;
+
+/// A list in brackets, possibly empty.
+static ParseResult parseChoices(AsmParser &parser,
+                                SmallVectorImpl<ChoiceAttr> &choices) {
+  return parser.parseCommaSeparatedList(
+      AsmParser::Delimiter::Square, [&]() -> ParseResult {
+        return parser.parseCustomAttributeWithFallback(choices.emplace_back());
+      });
+}
+
+static void printChoices(AsmPrinter &printer, ArrayRef<ChoiceAttr> choices) {
+  printer << "[";
+  llvm::interleaveComma(choices, printer, [&](ChoiceAttr choice) {
+    printer.printStrippedAttrOrType(choice);
+  });
+  printer << "]";
+}
+
+#define GET_ATTRDEF_CLASSES
+#include "FTuner/Dialect/UKernel/IR/UKernelAttributes.cpp.inc"
+
+void UKernelDialect::registerAttributes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "FTuner/Dialect/UKernel/IR/UKernelAttributes.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// RangeAttr
+//===----------------------------------------------------------------------===//
+
+/// `?` or a number.
+static ParseResult parseBound(AsmParser &parser, int64_t &bound) {
+  if (succeeded(parser.parseOptionalQuestion())) {
+    bound = ShapedType::kDynamic;
+    return success();
+  }
+  return parser.parseInteger(bound);
+}
+
+static ParseResult parseWeights(AsmParser &parser,
+                                SmallVectorImpl<int64_t> &sizes,
+                                SmallVectorImpl<double> &weights) {
+  return parser.parseCommaSeparatedList(
+      AsmParser::Delimiter::Square, [&]() -> ParseResult {
+        return failure(parser.parseInteger(sizes.emplace_back()) ||
+                       parser.parseColon() ||
+                       parser.parseFloat(weights.emplace_back()));
+      });
+}
+
+Attribute RangeAttr::parse(AsmParser &parser, Type) {
+  SMLoc location = parser.getCurrentLocation();
+  int64_t min = 0, max = 0, step = 1;
+  if (parser.parseLess() || parser.parseInteger(min) ||
+      parser.parseKeyword("to") || parseBound(parser, max))
+    return {};
+  if (succeeded(parser.parseOptionalKeyword("step")) &&
+      parser.parseInteger(step))
+    return {};
+  SmallVector<int64_t> sizes;
+  SmallVector<double> values;
+  DenseF64ArrayAttr weights;
+  if (succeeded(parser.parseOptionalKeyword("weights"))) {
+    if (parseWeights(parser, sizes, values))
+      return {};
+    weights = DenseF64ArrayAttr::get(parser.getContext(), values);
+  }
+  if (parser.parseGreater())
+    return {};
+  return parser.getChecked<RangeAttr>(location, parser.getContext(), min, max,
+                                      step, ArrayRef<int64_t>(sizes), weights);
+}
+
+void RangeAttr::print(AsmPrinter &printer) const {
+  printer << "<" << getMin() << " to ";
+  if (isOpen())
+    printer << "?";
+  else
+    printer << getMax();
+  if (getStep() != 1)
+    printer << " step " << getStep();
+  if (getWeights()) {
+    printer << " weights [";
+    llvm::interleaveComma(llvm::zip_equal(getWeightSizes(), getWeightValues()),
+                          printer, [&](auto entry) {
+                            printer << std::get<0>(entry) << " : ";
+                            printer.printFloat(
+                                llvm::APFloat(std::get<1>(entry)));
+                          });
+    printer << "]";
+  }
+  printer << ">";
+}
+
+LogicalResult RangeAttr::verify(EmitError emitError, int64_t min, int64_t max,
+                                int64_t step, ArrayRef<int64_t> weightSizes,
+                                DenseF64ArrayAttr weights) {
+  if (min < 0)
+    return emitError() << "expected min of at least 0, but got " << min;
+  bool isOpen = max == ShapedType::kDynamic;
+  if (!isOpen && max < min)
+    return emitError() << "expected min <= max, but got " << min << " > "
+                       << max;
+  if (step < 1)
+    return emitError() << "expected step of at least 1, but got " << step;
+  size_t numWeights = weights ? weights.size() : 0;
+  if (numWeights != weightSizes.size())
+    return emitError() << "expected one weight for each of "
+                       << weightSizes.size() << " sizes, but got "
+                       << numWeights;
+  if (!weights)
+    return success();
+  double sum = 0;
+  for (auto [index, size] : llvm::enumerate(weightSizes)) {
+    double weight = weights[index];
+    if (!std::isfinite(weight) || weight < 0)
+      return emitError() << "expected a finite weight of at least 0 for size "
+                         << size << ", but got " << weight;
+    if (size < min || (!isOpen && size > max) || (size - min) % step != 0)
+      return emitError() << "expected weights for sizes of the range, but got "
+                            "size "
+                         << size;
+    if (index > 0 && size <= weightSizes[index - 1])
+      return emitError() << "expected ascending sizes, but got " << size
+                         << " after " << weightSizes[index - 1];
+    sum += weight;
+  }
+  if (!(sum > 0))
+    return emitError() << "expected a positive weight";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// DeviceAttr, UKernelAttr, SimtAttr
+//===----------------------------------------------------------------------===//
+
+LogicalResult DeviceAttr::verify(EmitError emitError, StringRef name,
+                                 DictionaryAttr fields) {
+  if (name.empty())
+    return emitError() << "expected a device with a name";
+  auto field = fields.getAs<StringAttr>("name");
+  if (!field || field.getValue() != name)
+    return emitError() << "expected field 'name' to be \"" << name << "\"";
+  return success();
+}
+
+LogicalResult UKernelAttr::verify(EmitError emitError, ArrayRef<int64_t> smem,
+                                  ArrayRef<int64_t> reg, int64_t split) {
+  if (smem.empty() || smem.size() != reg.size())
+    return emitError() << "expected smem and reg of one rank, but got "
+                       << smem.size() << " and " << reg.size() << " sizes";
+  for (auto [axis, tile, registerTile] : llvm::enumerate(smem, reg)) {
+    if (registerTile < 1)
+      return emitError() << "expected reg of at least 1 on axis " << axis
+                         << ", but got " << registerTile;
+    if (tile < 1 || tile % registerTile != 0)
+      return emitError() << "expected smem to be a positive multiple of reg "
+                         << registerTile << " on axis " << axis << ", but got "
+                         << tile;
+  }
+  if (split < 1)
+    return emitError() << "expected split of at least 1, but got " << split;
+  return success();
+}
+
+LogicalResult SimtAttr::verify(EmitError emitError, int64_t stages,
+                               int64_t vector) {
+  if (stages < 1)
+    return emitError() << "expected at least 1 stage, but got " << stages;
+  if (vector != 1 && vector != 2 && vector != 4)
+    return emitError() << "expected vector of 1, 2 or 4, but got " << vector;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// FamilyAttr, ChoiceAttr, PlanAttr, EntryAttr
+//===----------------------------------------------------------------------===//
+
+LogicalResult ftuner::ukernel::verifySharedLayout(EmitError emitError,
+                                                  int64_t axis,
+                                                  UKernelAttr first,
+                                                  UKernelAttr second) {
+  ArrayRef<int64_t> smem1 = first.getSmem(), smem2 = second.getSmem();
+  ArrayRef<int64_t> reg1 = first.getReg(), reg2 = second.getReg();
+  if (smem1.size() != smem2.size())
+    return emitError() << "expected parts of " << smem1.size()
+                       << " axes, but got one of " << smem2.size();
+  for (int64_t other = 0, rank = smem1.size(); other < rank; ++other)
+    if (other != axis &&
+        (smem1[other] != smem2[other] || reg1[other] != reg2[other]))
+      return emitError() << "expected parts with equal tiles on axis " << other;
+  if (smem1[axis] / reg1[axis] != smem2[axis] / reg2[axis])
+    return emitError() << "expected " << smem1[axis] / reg1[axis]
+                       << " threads along axis " << axis
+                       << " in both parts, but got "
+                       << smem2[axis] / reg2[axis];
+  if (first.getSplit() != second.getSplit())
+    return emitError() << "expected split " << first.getSplit()
+                       << " in both parts, but got " << second.getSplit();
+  return success();
+}
+
+LogicalResult FamilyAttr::verify(EmitError emitError, Attribute path,
+                                 int64_t axis, ArrayRef<UKernelAttr> parts) {
+  if (parts.empty() || parts.size() > 2)
+    return emitError() << "expected one or two parts, but got " << parts.size();
+  size_t rank = parts.front().getSmem().size();
+  if (axis < 0 || axis >= static_cast<int64_t>(rank))
+    return emitError() << "expected axis below " << rank << ", but got "
+                       << axis;
+  if (parts.size() == 1)
+    return success();
+  return verifySharedLayout(emitError, axis, parts[0], parts[1]);
+}
+
+LogicalResult ChoiceAttr::verify(EmitError emitError, ArrayRef<RangeAttr> box,
+                                 int64_t family) {
+  if (box.empty())
+    return emitError() << "expected a box of at least one range";
+  for (RangeAttr range : box)
+    if (range.getStep() != 1 || range.getWeights())
+      return emitError() << "expected ranges without step and weights, but got "
+                         << range;
+  if (family < 0)
+    return emitError() << "expected a family of at least 0, but got " << family;
+  return success();
+}
+
+LogicalResult PlanAttr::verify(EmitError emitError,
+                               ArrayRef<FamilyAttr> families,
+                               ArrayRef<ChoiceAttr> choices, int64_t general,
+                               int64_t fallback, DictionaryAttr) {
+  if (families.empty())
+    return emitError() << "expected at least one family";
+  size_t rank = families.front().getParts().front().getSmem().size();
+  for (FamilyAttr family : families)
+    if (size_t other = family.getParts().front().getSmem().size();
+        other != rank)
+      return emitError() << "expected families of " << rank
+                         << " axes, but got one of " << other;
+  auto verifyIndex = [&](StringRef what, int64_t index) -> LogicalResult {
+    if (index >= 0 && index < static_cast<int64_t>(families.size()))
+      return success();
+    return emitError() << "expected " << what << " below " << families.size()
+                       << ", but got " << index;
+  };
+  for (ChoiceAttr choice : choices) {
+    if (failed(verifyIndex("the family of a choice", choice.getFamily())))
+      return failure();
+    if (choice.getBox().size() != rank)
+      return emitError() << "expected boxes of " << rank
+                         << " ranges, but got one of "
+                         << choice.getBox().size();
+  }
+  if (failed(verifyIndex("general", general)))
+    return failure();
+  return verifyIndex("fallback", fallback);
+}
+
+LogicalResult EntryAttr::verify(EmitError emitError, int64_t threads,
+                                int64_t sharedMemoryBytes, int64_t alignment,
+                                ArrayAttr parameters, FamilyAttr, StringAttr) {
+  if (threads < 1 || threads > 1024)
+    return emitError() << "expected 1 to 1024 threads, but got " << threads;
+  if (sharedMemoryBytes < 0)
+    return emitError() << "expected shared memory of at least 0 bytes, but got "
+                       << sharedMemoryBytes;
+  if (alignment < 1 || !llvm::isPowerOf2_64(alignment))
+    return emitError() << "expected alignment to be a power of two, but got "
+                       << alignment;
+  for (Attribute parameter : parameters) {
+    auto dictionary = dyn_cast<DictionaryAttr>(parameter);
+    auto kind = dictionary ? dictionary.getAs<StringAttr>("kind") : nullptr;
+    if (!kind ||
+        !llvm::is_contained({"pointer", "size", "stride", "part", "scalar"},
+                            kind.getValue()))
+      return emitError() << "expected parameters of kind pointer, size, "
+                            "stride, part or scalar, but got "
+                         << parameter;
+  }
+  return success();
+}

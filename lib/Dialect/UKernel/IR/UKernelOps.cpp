@@ -1,0 +1,293 @@
+//===- UKernelOps.cpp - Operations ----------------------------------------===//
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+using namespace ftuner::ukernel;
+
+//===----------------------------------------------------------------------===//
+// Parts of a combine: [%n1 x 112, 128] or [128]
+//===----------------------------------------------------------------------===//
+
+static ParseResult
+parseParts(OpAsmParser &parser,
+           std::optional<OpAsmParser::UnresolvedOperand> &count,
+           DenseI64ArrayAttr &heights) {
+  if (parser.parseLSquare())
+    return failure();
+  SmallVector<int64_t, 2> values;
+  OpAsmParser::UnresolvedOperand operand;
+  OptionalParseResult hasCount = parser.parseOptionalOperand(operand);
+  if (hasCount.has_value()) {
+    if (failed(*hasCount) || parser.parseKeyword("x") ||
+        parser.parseInteger(values.emplace_back()) || parser.parseComma())
+      return failure();
+    count = operand;
+  }
+  if (parser.parseInteger(values.emplace_back()) || parser.parseRSquare())
+    return failure();
+  heights = parser.getBuilder().getDenseI64ArrayAttr(values);
+  return success();
+}
+
+static void printParts(OpAsmPrinter &printer, CombineOp, Value count,
+                       DenseI64ArrayAttr heights) {
+  printer << "[";
+  if (count)
+    printer << count << " x ";
+  llvm::interleaveComma(heights.asArrayRef(), printer);
+  printer << "]";
+}
+
+#define GET_OP_CLASSES
+#include "FTuner/Dialect/UKernel/IR/UKernelOps.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// KernelOp
+//===----------------------------------------------------------------------===//
+
+/// Sizes m, n, k and the number of blocks of the first part.
+static constexpr unsigned numSizeArguments = 3, numIndexArguments = 4;
+
+ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
+  StringAttr name;
+  SmallVector<OpAsmParser::Argument> arguments;
+  if (parser.parseSymbolName(name, getSymNameAttrName(result.name),
+                             result.attributes) ||
+      parser.parseArgumentList(arguments, AsmParser::Delimiter::Paren,
+                               /*allowType=*/true) ||
+      parser.parseOptionalAttrDictWithKeyword(result.attributes))
+    return failure();
+  return parser.parseRegion(*result.addRegion(), arguments);
+}
+
+void KernelOp::print(OpAsmPrinter &printer) {
+  printer << " ";
+  printer.printSymbolName(getSymName());
+  printer << "(";
+  llvm::interleaveComma(
+      getBody().getArguments(), printer,
+      [&](BlockArgument argument) { printer.printRegionArgument(argument); });
+  printer << ")";
+  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
+                                           {getSymNameAttrName()});
+  printer << " ";
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false,
+                      /*printBlockTerminators=*/true);
+}
+
+LogicalResult KernelOp::verify() {
+  if (getBody().empty())
+    return emitOpError("expected a body");
+  TypeRange types = getBody().getArgumentTypes();
+  if (types.size() < 3 + numIndexArguments)
+    return emitOpError("expected at least three operands and ")
+           << numIndexArguments << " arguments of type index, but got "
+           << types.size() << " arguments";
+  for (Type type : types.take_back(numIndexArguments))
+    if (!type.isIndex())
+      return emitOpError("expected the last ")
+             << numIndexArguments << " arguments of type index, but got "
+             << type;
+  return success();
+}
+
+/// The kernel argument that an operand of the tile's workload reads.
+static Value stripPads(Value value) {
+  while (auto pad = value.getDefiningOp<PadOp>())
+    value = pad.getSource();
+  return value;
+}
+
+LogicalResult KernelOp::verifyRegions() {
+  Block &body = getBody().front();
+  if (!llvm::hasSingleElement(body) || !isa<CombineOp>(body.front()))
+    return emitOpError("expected a body of one 'ukernel.combine'");
+  ValueRange arguments = getOperandArguments();
+  WalkResult result = walk([&](WorkloadOp workload) {
+    if (workload->getNumOperands() != arguments.size())
+      return WalkResult(workload.emitOpError("expected ")
+                        << arguments.size()
+                        << " operands as the kernel has, but got "
+                        << workload->getNumOperands());
+    for (auto [index, operand] : llvm::enumerate(workload->getOperands()))
+      if (stripPads(operand) != arguments[index])
+        return WalkResult(workload.emitOpError("expected operand ")
+                          << index << " to be argument " << index
+                          << " of the kernel");
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+ValueRange KernelOp::getOperandArguments() {
+  return ValueRange(getBody().getArguments()).drop_back(numIndexArguments);
+}
+
+ValueRange KernelOp::getSizeArguments() {
+  return ValueRange(getBody().getArguments())
+      .take_back(numIndexArguments)
+      .take_front(numSizeArguments);
+}
+
+Value KernelOp::getPartArgument() { return getBody().getArguments().back(); }
+
+CombineOp KernelOp::getCombine() {
+  return cast<CombineOp>(getBody().front().front());
+}
+
+//===----------------------------------------------------------------------===//
+// CombineOp, TileOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult CombineOp::verify() {
+  size_t numHeights = getHeights().size();
+  if (numHeights < 1 || numHeights > 2)
+    return emitOpError("expected one or two heights, but got ") << numHeights;
+  if ((numHeights == 2) != static_cast<bool>(getCount()))
+    return emitOpError("expected a count for two heights only, but got ")
+           << numHeights << (numHeights == 1 ? " height" : " heights")
+           << (getCount() ? " with" : " without") << " a count";
+  return success();
+}
+
+LogicalResult CombineOp::verifyRegions() {
+  SmallVector<UKernelAttr, 2> parts;
+  for (Operation &op : getBody().front()) {
+    auto tile = dyn_cast<TileOp>(op);
+    if (!tile)
+      return emitOpError("expected a body of 'ukernel.tile', but got '")
+             << op.getName() << "'";
+    parts.push_back(tile.getUkernel());
+  }
+  if (parts.size() != getHeights().size())
+    return emitOpError("expected one tile for each of ")
+           << getHeights().size() << " heights, but got " << parts.size();
+  int64_t axis = getAxis();
+  for (auto [part, height] : llvm::zip_equal(parts, getHeights())) {
+    int64_t rank = part.getSmem().size();
+    if (axis < 0 || axis >= rank)
+      return emitOpError("expected axis below ")
+             << rank << ", but got " << axis;
+    if (part.getSmem()[axis] != height)
+      return emitOpError("expected height ")
+             << part.getSmem()[axis] << " of the tile, but got " << height;
+  }
+  if (parts.size() == 1)
+    return success();
+  return verifySharedLayout([&] { return emitOpError(); }, axis, parts[0],
+                            parts[1]);
+}
+
+LogicalResult TileOp::verifyRegions() {
+  Block &body = getBody().front();
+  if (body.empty() || !isa<WorkloadOp>(body.back()))
+    return emitOpError("expected a body that ends with a 'ukernel.workload'");
+  for (Operation &op : llvm::drop_end(body))
+    if (!isa<PadOp>(op))
+      return emitOpError("expected only 'ukernel.pad' before the workload, "
+                         "but got '")
+             << op.getName() << "'";
+  if (cast<WorkloadOp>(body.back())->getNumResults() != 0)
+    return emitOpError("expected a workload on memrefs");
+  if (size_t rank = getUkernel().getSmem().size(); rank != WorkloadOp::kNumAxes)
+    return emitOpError("expected a uKernel of ")
+           << WorkloadOp::kNumAxes << " axes, but got " << rank;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// PadOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult PadOp::verify() {
+  auto type = dyn_cast<MemRefType>(getSource().getType());
+  if (!type)
+    return emitOpError("expected a ranked memref, but got ")
+           << getSource().getType();
+  if (type.getRank() != static_cast<int64_t>(getTile().size()))
+    return emitOpError("expected one tile size for each of ")
+           << type.getRank() << " dimensions, but got " << getTile().size();
+  for (int64_t size : getTile())
+    if (size < 1)
+      return emitOpError("expected tile sizes of at least 1, but got ") << size;
+  return success();
+}
+
+/// Tile sizes with those of exact dimensions replaced by 1.
+static SmallVector<int64_t> normalizedTile(PadOp op) {
+  auto type = cast<MemRefType>(op.getSource().getType());
+  SmallVector<int64_t> tile(op.getTile());
+  for (auto [size, extent] : llvm::zip_equal(tile, type.getShape()))
+    if (ShapedType::isStatic(extent) && extent % size == 0)
+      size = 1;
+  return tile;
+}
+
+OpFoldResult PadOp::fold(FoldAdaptor) {
+  if (llvm::all_of(normalizedTile(*this),
+                   [](int64_t size) { return size == 1; }))
+    return getSource();
+  return {};
+}
+
+LogicalResult PadOp::canonicalize(PadOp op, PatternRewriter &rewriter) {
+  SmallVector<int64_t> tile = normalizedTile(op);
+  if (ArrayRef<int64_t>(tile) == op.getTile())
+    return failure();
+  rewriter.modifyOpInPlace(op, [&] { op.setTile(tile); });
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// LaunchOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult LaunchOp::verify() {
+  for (Type type : getArgs().getTypes())
+    if (!isa<MemRefType>(type) && !type.isIntOrIndexOrFloat())
+      return emitOpError("expected arguments that are memrefs or scalars, "
+                         "but got ")
+             << type;
+  return success();
+}
+
+/// launch_c3: what an argument must share with the kernel's.
+static bool isCompatible(Type argument, Type parameter) {
+  auto given = dyn_cast<MemRefType>(argument);
+  auto wanted = dyn_cast<MemRefType>(parameter);
+  if (!given || !wanted)
+    return argument == parameter;
+  return given.getElementType() == wanted.getElementType() &&
+         given.getRank() == wanted.getRank();
+}
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
+  Operation *target =
+      symbolTable.lookupNearestSymbolFrom(getOperation(), getKernelAttr());
+  if (!isa_and_nonnull<KernelOp, FunctionOpInterface>(target))
+    return emitOpError("expected ")
+           << getKernelAttr() << " to be a 'ukernel.kernel' or a function";
+  auto kernel = dyn_cast<KernelOp>(target);
+  if (!kernel)
+    return success();
+  ValueRange parameters = kernel.getOperandArguments();
+  if (parameters.size() != getArgs().size())
+    return emitOpError("expected ")
+           << parameters.size() << " arguments, but got " << getArgs().size();
+  for (auto [index, argument] : llvm::enumerate(getArgs()))
+    if (!isCompatible(argument.getType(), parameters[index].getType()))
+      return emitOpError("expected argument ")
+             << index << " of type " << parameters[index].getType()
+             << ", but got " << argument.getType();
+  if (getSizes().size() != numSizeArguments)
+    return emitOpError("expected ")
+           << numSizeArguments << " sizes, but got " << getSizes().size();
+  if (getParts().size() > 1)
+    return emitOpError("expected at most one part, but got ")
+           << getParts().size();
+  return success();
+}

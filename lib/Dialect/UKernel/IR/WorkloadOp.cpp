@@ -1,0 +1,262 @@
+//===- WorkloadOp.cpp - A contraction with its fused epilogue -------------===//
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+using namespace ftuner::ukernel;
+
+static constexpr StringLiteral axisNames[] = {"m", "n", "k"};
+
+//===----------------------------------------------------------------------===//
+// Accessors
+//===----------------------------------------------------------------------===//
+
+AffineMap WorkloadOp::getMapOf(unsigned operandNumber) {
+  unsigned index = operandNumber;
+  if (Value init = getInit(); init && !isShaped(init.getType())) {
+    if (operandNumber == 2)
+      return {};
+    if (operandNumber > 2)
+      --index;
+  }
+  return cast<AffineMapAttr>(getIndexingMaps()[index]).getValue();
+}
+
+AffineMap WorkloadOp::getLhsMap() { return getMapOf(0); }
+AffineMap WorkloadOp::getRhsMap() { return getMapOf(1); }
+AffineMap WorkloadOp::getInitMap() {
+  return getInit() ? getMapOf(2) : AffineMap();
+}
+AffineMap WorkloadOp::getExtraMap(unsigned index) {
+  return getMapOf(2 + (getInit() ? 1 : 0) + index);
+}
+AffineMap WorkloadOp::getOutputMap() {
+  return getMapOf((*this)->getNumOperands() - 1);
+}
+
+SmallVector<int64_t, 3> WorkloadOp::getStaticExtents() {
+  SmallVector<int64_t, 3> extents(kNumAxes, ShapedType::kDynamic);
+  for (OpOperand &operand : (*this)->getOpOperands()) {
+    auto type = dyn_cast<ShapedType>(operand.get().getType());
+    if (!type)
+      continue;
+    AffineMap map = getMapOf(operand.getOperandNumber());
+    for (auto [dim, result] : llvm::enumerate(map.getResults()))
+      if (!type.isDynamicDim(dim))
+        extents[cast<AffineDimExpr>(result).getPosition()] =
+            type.getDimSize(dim);
+  }
+  return extents;
+}
+
+std::pair<Value, int64_t> WorkloadOp::getExtentSource(unsigned axis) {
+  Value operand = axis == kN ? getRhs() : getLhs();
+  AffineMap map = axis == kN ? getRhsMap() : getLhsMap();
+  std::optional<unsigned> dim =
+      map.getResultPosition(getAffineDimExpr(axis, getContext()));
+  return {operand, static_cast<int64_t>(*dim)};
+}
+
+Type WorkloadOp::getAccumulatorType() {
+  return getElementTypeOrSelf(getInit() ? getInit() : getOutput());
+}
+
+//===----------------------------------------------------------------------===//
+// Verification
+//===----------------------------------------------------------------------===//
+
+/// workload_c1 and workload_c2.
+static LogicalResult verifyKinds(WorkloadOp op) {
+  bool onTensors = isa<TensorType>(op.getOutput().getType());
+  for (OpOperand &operand : op->getOpOperands()) {
+    unsigned number = operand.getOperandNumber();
+    Type type = operand.get().getType();
+    bool mustBeShaped = number < 2 || number + 1 == op->getNumOperands();
+    auto shaped = dyn_cast<ShapedType>(type);
+    if (!shaped && mustBeShaped)
+      return op.emitOpError("expected operand ")
+             << number << " with a shape, but got " << type;
+    if (!shaped) {
+      if (!type.isIntOrIndexOrFloat())
+        return op.emitOpError("expected operand ")
+               << number << " with a shape or a number, but got " << type;
+      continue;
+    }
+    bool isRightKind =
+        onTensors ? isa<RankedTensorType>(type) : isa<MemRefType>(type);
+    if (!isRightKind)
+      return op.emitOpError("expected operand ")
+             << number << " to be a ranked "
+             << (onTensors ? "tensor" : "memref") << ", but got " << type;
+  }
+  unsigned numResults = onTensors ? 1 : 0;
+  if (op->getNumResults() != numResults)
+    return op.emitOpError("expected ")
+           << numResults << " results, but got " << op->getNumResults();
+  if (onTensors && op->getResult(0).getType() != op.getOutput().getType())
+    return op.emitOpError("expected the result to be of type ")
+           << op.getOutput().getType() << " as the output, but got "
+           << op->getResult(0).getType();
+  return success();
+}
+
+/// workload_c5: the axes that an operand has and may have.
+static LogicalResult verifyAxes(WorkloadOp op, unsigned number, AffineMap map) {
+  using W = WorkloadOp;
+  auto has = [&](unsigned axis) { return map.isFunctionOfDim(axis); };
+  auto expect = [&](bool holds, StringRef what) -> LogicalResult {
+    if (holds)
+      return success();
+    return op.emitOpError("expected ") << what << ", but got " << AffineMapAttr::get(map);
+  };
+  if (number == 0)
+    return expect(map.getNumResults() == 2 && has(W::kM) && has(W::kK),
+                  "lhs indexed by m and k");
+  if (number == 1)
+    return expect(map.getNumResults() == 2 && has(W::kK) && has(W::kN),
+                  "rhs indexed by k and n");
+  if (number + 1 == op->getNumOperands())
+    return expect(map.getNumResults() == 2 && has(W::kM) && has(W::kN),
+                  "out indexed by m and n");
+  return expect(!has(W::kK), "init and extras not indexed by k");
+}
+
+/// workload_c3 to workload_c6.
+static LogicalResult verifyMaps(WorkloadOp op) {
+  Value init = op.getInit();
+  bool hasScalarInit = init && !WorkloadOp::isShaped(init.getType());
+  unsigned numMaps = op->getNumOperands() - (hasScalarInit ? 1 : 0);
+  if (op.getIndexingMaps().size() != numMaps)
+    return op.emitOpError("expected ")
+           << numMaps << " maps, but got " << op.getIndexingMaps().size();
+  SmallVector<int64_t, 3> extents(WorkloadOp::kNumAxes, ShapedType::kDynamic);
+  for (OpOperand &operand : op->getOpOperands()) {
+    unsigned number = operand.getOperandNumber();
+    AffineMap map = op.getMapOf(number);
+    if (!map)
+      continue;
+    auto type = dyn_cast<ShapedType>(operand.get().getType());
+    int64_t rank = type ? type.getRank() : 0;
+    if (map.getNumDims() != WorkloadOp::kNumAxes || map.getNumSymbols() != 0 ||
+        !map.isProjectedPermutation() || map.getNumResults() != rank)
+      return op.emitOpError("expected a projected permutation of (m, n, k) "
+                            "with ")
+             << rank << " results for operand " << number << ", but got "
+             << AffineMapAttr::get(map);
+    if (failed(verifyAxes(op, number, map)))
+      return failure();
+    for (auto [dim, result] : llvm::enumerate(map.getResults())) {
+      unsigned axis = cast<AffineDimExpr>(result).getPosition();
+      if (type.isDynamicDim(dim))
+        continue;
+      int64_t size = type.getDimSize(dim);
+      if (ShapedType::isStatic(extents[axis]) && extents[axis] != size)
+        return op.emitOpError("expected ")
+               << axisNames[axis] << " to be " << extents[axis]
+               << " in operand " << number << ", but got " << size;
+      extents[axis] = size;
+    }
+  }
+  return success();
+}
+
+LogicalResult WorkloadOp::verify() {
+  if (failed(verifyKinds(*this)) || failed(verifyMaps(*this)))
+    return failure();
+  std::optional<ArrayAttr> ranges = getRanges();
+  if (!ranges)
+    return success();
+  if (ranges->size() != kNumAxes ||
+      !llvm::all_of(*ranges, llvm::IsaPred<RangeAttr>))
+    return emitOpError("expected three ranges for m, n and k, but got ")
+           << *ranges;
+  return success();
+}
+
+static LogicalResult verifyRegion(WorkloadOp op, Region &region, StringRef name,
+                                  ArrayRef<Type> arguments, Type result) {
+  if (region.empty() || region.getArgumentTypes() != TypeRange(arguments))
+    return op.emitOpError("expected ")
+           << name << " to take (" << arguments << "), but got ("
+           << region.getArgumentTypes() << ")";
+  auto yield = dyn_cast<YieldOp>(region.front().back());
+  if (!yield)
+    return op.emitOpError("expected ")
+           << name << " to end with 'ukernel.yield'";
+  if (yield.getValue().getType() != result)
+    return op.emitOpError("expected ")
+           << name << " to yield " << result << ", but got "
+           << yield.getValue().getType();
+  return success();
+}
+
+LogicalResult WorkloadOp::verifyRegions() {
+  Type accumulator = getAccumulatorType();
+  Type element = getElementTypeOrSelf(getOutput().getType());
+  if (failed(
+          verifyRegion(*this, getContract(), "contract",
+                       {getElementTypeOrSelf(getLhs().getType()),
+                        getElementTypeOrSelf(getRhs().getType()), accumulator},
+                       accumulator)))
+    return failure();
+  if (hasEpilogue()) {
+    SmallVector<Type> arguments = {accumulator};
+    for (Value extra : getExtras())
+      arguments.push_back(getElementTypeOrSelf(extra.getType()));
+    return verifyRegion(*this, getEpilogue(), "epilogue", arguments, element);
+  }
+  if (!getExtras().empty())
+    return emitOpError("expected an epilogue for the extras");
+  if (accumulator != element)
+    return emitOpError("expected an epilogue from ")
+           << accumulator << " to " << element;
+  return success();
+}
+
+LogicalResult WorkloadOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
+  FlatSymbolRefAttr name = getPlanAttr();
+  if (!name)
+    return success();
+  auto plan = symbolTable.lookupNearestSymbolFrom<PlanOp>(getOperation(), name);
+  if (!plan)
+    return emitOpError("expected ") << name << " to be a 'ukernel.plan'";
+  size_t rank =
+      plan.getPlan().getFamilies().front().getParts().front().getSmem().size();
+  if (rank != kNumAxes)
+    return emitOpError("expected a plan of ")
+           << kNumAxes << " axes, but got " << rank;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Interfaces
+//===----------------------------------------------------------------------===//
+
+void WorkloadOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  OpOperand &output = getOutputMutable();
+  for (OpOperand &operand : (*this)->getOpOperands()) {
+    if (!isa<MemRefType>(operand.get().getType()))
+      continue;
+    bool isOutput = &operand == &output;
+    if (!isOutput || !getInit())
+      effects.emplace_back(MemoryEffects::Read::get(), &operand,
+                           SideEffects::DefaultResource::get());
+    if (isOutput)
+      effects.emplace_back(MemoryEffects::Write::get(), &operand,
+                           SideEffects::DefaultResource::get());
+  }
+}
+
+LogicalResult WorkloadOp::reifyResultShapes(
+    OpBuilder &builder, ReifiedRankedShapedTypeDims &reifiedReturnShapes) {
+  if ((*this)->getNumResults() == 0)
+    return success();
+  reifiedReturnShapes.push_back(
+      tensor::getMixedSizes(builder, getLoc(), getOutput()));
+  return success();
+}
