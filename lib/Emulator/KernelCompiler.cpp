@@ -1,0 +1,85 @@
+//===- KernelCompiler.cpp - Converted kernels to machine code -------------===//
+#include "KernelCompiler.h"
+#include "BlockRunner.h"
+#include "ConvertNVVMToHost.h"
+#include "mlir/ExecutionEngine/OptUtils.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+
+using namespace ftuner::emulator;
+using namespace llvm::orc;
+
+KernelCompiler::KernelCompiler() = default;
+KernelCompiler::~KernelCompiler() = default;
+
+llvm::Expected<std::unique_ptr<KernelCompiler>> KernelCompiler::create() {
+  static const bool hasTarget = !llvm::InitializeNativeTarget() &&
+                                !llvm::InitializeNativeTargetAsmPrinter();
+  if (!hasTarget)
+    return llvm::createStringError("cannot compile for this machine");
+  auto builder = JITTargetMachineBuilder::detectHost();
+  if (!builder)
+    return builder.takeError();
+  builder->setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
+  std::unique_ptr<KernelCompiler> compiler(new KernelCompiler);
+  auto machine = builder->createTargetMachine();
+  if (!machine)
+    return machine.takeError();
+  compiler->machine = std::move(*machine);
+  auto jit = LLJITBuilder()
+                 .setJITTargetMachineBuilder(std::move(*builder))
+                 .setPlatformSetUp(setUpInactivePlatform)
+                 .create();
+  if (!jit)
+    return jit.takeError();
+  compiler->jit = std::move(*jit);
+  SymbolMap runtime;
+  for (auto [name, address] : runtimeFunctions())
+    runtime[compiler->jit->mangleAndIntern(name)] = {
+        ExecutorAddr::fromPtr(address), llvm::JITSymbolFlags::Exported};
+  if (llvm::Error error = compiler->jit->getMainJITDylib().define(
+          absoluteSymbols(std::move(runtime))))
+    return error;
+  return compiler;
+}
+
+llvm::Expected<CompiledKernel>
+KernelCompiler::compile(const HostKernel &kernel) {
+  auto context = std::make_unique<llvm::LLVMContext>();
+  std::unique_ptr<llvm::Module> module =
+      mlir::translateModuleToLLVMIR(*kernel.module, *context, kernel.entryName);
+  if (!module)
+    return llvm::createStringError("cannot translate '" + kernel.entryName +
+                                   "' to LLVM IR");
+  module->setDataLayout(machine->createDataLayout());
+  module->setTargetTriple(machine->getTargetTriple());
+  if (llvm::Error error = mlir::makeOptimizingTransformer(
+          /*optLevel=*/2, /*sizeLevel=*/0, machine.get())(module.get()))
+    return error;
+
+  auto library =
+      jit->createJITDylib("kernel" + std::to_string(compiledKernels++));
+  if (!library)
+    return library.takeError();
+  library->addToLinkOrder(jit->getMainJITDylib());
+  if (llvm::Error error = jit->addIRModule(
+          *library, ThreadSafeModule(std::move(module), std::move(context))))
+    return error;
+  auto entry = jit->lookup(*library, kernel.entryName);
+  if (!entry)
+    return entry.takeError();
+  CompiledKernel result;
+  result.entry = entry->toPtr<void (*)(void **)>();
+  for (const auto &[name, bytes] : kernel.constants) {
+    auto address = jit->lookup(*library, name);
+    if (!address)
+      return address.takeError();
+    result.constants.push_back(
+        {address->toPtr<char *>(), bytes, name, /*writable=*/false});
+  }
+  return result;
+}

@@ -1,0 +1,45 @@
+//===- KernelCompiler.h - Converted kernels to machine code -----*- C++ -*-===//
+#ifndef FTUNER_LIB_EMULATOR_KERNELCOMPILER_H
+#define FTUNER_LIB_EMULATOR_KERNELCOMPILER_H
+
+#include "MemoryChecker.h"
+#include "llvm/Support/Error.h"
+#include <memory>
+#include <vector>
+
+namespace llvm {
+class TargetMachine;
+namespace orc {
+class LLJIT;
+} // namespace orc
+} // namespace llvm
+
+namespace ftuner::emulator {
+
+struct HostKernel;
+
+struct CompiledKernel {
+  void (*entry)(void **parameters);
+  /// The constants of its module, for bounds checks.
+  std::vector<Buffer> constants;
+};
+
+/// Compiles kernels for the machine it runs on, each apart from the others, so
+/// that their symbols cannot collide.
+class KernelCompiler {
+public:
+  static llvm::Expected<std::unique_ptr<KernelCompiler>> create();
+  ~KernelCompiler();
+
+  llvm::Expected<CompiledKernel> compile(const HostKernel &kernel);
+
+private:
+  KernelCompiler();
+  std::unique_ptr<llvm::TargetMachine> machine;
+  std::unique_ptr<llvm::orc::LLJIT> jit;
+  unsigned compiledKernels = 0;
+};
+
+} // namespace ftuner::emulator
+
+#endif // FTUNER_LIB_EMULATOR_KERNELCOMPILER_H

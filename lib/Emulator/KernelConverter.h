@@ -1,0 +1,81 @@
+//===- KernelConverter.h - State of one kernel's conversion -----*- C++ -*-===//
+#ifndef FTUNER_LIB_EMULATOR_KERNELCONVERTER_H
+#define FTUNER_LIB_EMULATOR_KERNELCONVERTER_H
+
+#include "ConvertNVVMToHost.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace ftuner::emulator {
+
+/// Converts the functions of one module in place. The module holds one kernel
+/// and what it uses.
+class KernelConverter {
+public:
+  KernelConverter(mlir::ModuleOp module, SiteTable &sites);
+
+  mlir::LogicalResult convert(bool instrument, HostKernel &info);
+
+private:
+  // Memory spaces (ConvertNVVMToHost.cpp).
+  mlir::LogicalResult convertGlobals(HostKernel &info);
+  void flattenAddressSpaces();
+  mlir::LogicalResult convertOp(mlir::Operation *op);
+  mlir::LogicalResult convertLLVMOp(mlir::Operation *op);
+  mlir::LogicalResult convertCall(mlir::LLVM::CallOp call);
+  mlir::LogicalResult convertIntrinsicCall(mlir::LLVM::CallIntrinsicOp call);
+  mlir::LogicalResult convertAddressOf(mlir::LLVM::AddressOfOp op);
+  void convertFunction(mlir::LLVM::LLVMFuncOp function);
+  void emitEntry(mlir::LLVM::LLVMFuncOp kernel, const HostKernel &info);
+
+  // NVVM operations (ConvertNVVMOps.cpp).
+  mlir::LogicalResult convertNVVMOp(mlir::Operation *op);
+  mlir::LogicalResult convertBarrier(mlir::Operation *op);
+  mlir::LogicalResult convertWarpOp(mlir::Operation *op);
+  bool convertSpecialRegister(mlir::Operation *op);
+
+  // Checks of memory accesses (InstrumentAccesses.cpp).
+  mlir::LogicalResult instrumentOp(mlir::Operation *op);
+  void instrumentAccess(mlir::Operation *op, mlir::Value address,
+                        mlir::Type type, std::optional<uint64_t> alignment,
+                        unsigned kind);
+  void instrumentMasked(mlir::Operation *op, mlir::Value address,
+                        mlir::Value mask, mlir::Type vectorType, unsigned kind);
+  void instrumentRange(mlir::Operation *op, mlir::Value address,
+                       mlir::Value bytes, unsigned kind);
+
+  // Helpers.
+  mlir::LogicalResult reject(mlir::Operation *op);
+  /// The record of the running thread in the function around `op`.
+  mlir::Value thread(mlir::Operation *op);
+  /// A value of the thread's registers at `offset`.
+  mlir::Value loadRegister(mlir::Operation *op, size_t offset, mlir::Type type);
+  mlir::Value i32(mlir::OpBuilder &builder, mlir::Location loc, int64_t value);
+  mlir::Value i64(mlir::OpBuilder &builder, mlir::Location loc, int64_t value);
+  /// Calls a runtime function on the running thread, before `op`.
+  mlir::LLVM::CallOp callRuntime(mlir::Operation *op, llvm::StringRef name,
+                                 mlir::Type result,
+                                 llvm::ArrayRef<mlir::Value> arguments);
+  mlir::LLVM::LLVMFuncOp declare(llvm::StringRef name, mlir::Type result,
+                                 llvm::ArrayRef<mlir::Type> arguments);
+  mlir::Value site(mlir::Operation *op);
+
+  mlir::ModuleOp module;
+  mlir::MLIRContext *context;
+  SiteTable &sites;
+  mlir::Type i32Type, i64Type, voidType, pointerType;
+  llvm::DenseMap<mlir::Operation *, mlir::Value> threads;
+  llvm::DenseMap<mlir::Operation *, uint32_t> siteOf;
+  /// Offset of each shared global in the block's static shared memory; the
+  /// dynamic one has none.
+  struct SharedGlobal {
+    bool isDynamic;
+    uint64_t offset;
+  };
+  llvm::DenseMap<mlir::StringAttr, SharedGlobal> sharedGlobals;
+};
+
+} // namespace ftuner::emulator
+
+#endif // FTUNER_LIB_EMULATOR_KERNELCONVERTER_H
