@@ -357,8 +357,8 @@ const std::string &WorkloadDispatcher::prefixOf(ukernel::WorkloadOp op) {
   for (Representative &known : representatives)
     if (computeTheSame(known.workload.get(), op))
       return known.prefix;
-  representatives.push_back({OwningOpRef<ukernel::WorkloadOp>(op.clone()),
-                             kernelPrefix(op)});
+  representatives.push_back(
+      {OwningOpRef<ukernel::WorkloadOp>(op.clone()), kernelPrefix(op)});
   return representatives.back().prefix;
 }
 
@@ -411,6 +411,14 @@ void WorkloadDispatcher::buildTile(ImplicitLocOpBuilder &b,
   auto clone = cast<ukernel::WorkloadOp>(b.clone(*op, mapping));
   clone->setOperands(
       kernel.getBody().front().getArguments().take_front(op->getNumOperands()));
+  // Constants are part of the kernel, not parameters.
+  b.setInsertionPointToStart(&kernel.getBody().front());
+  for (auto [operand, original] :
+       llvm::zip_equal(clone->getOpOperands(), op->getOperands()))
+    if (Operation *definition = original.getDefiningOp();
+        definition && definition->hasTrait<OpTrait::ConstantLike>() &&
+        !isa<MemRefType>(original.getType()))
+      operand.set(b.clone(*definition)->getResult(0));
   clone.removePlanAttr();
   clone.removeRangesAttr();
   b.setInsertionPoint(clone);

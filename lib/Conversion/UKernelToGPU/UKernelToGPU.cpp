@@ -169,16 +169,19 @@ void KernelEmitter::buildSignature() {
   if (tiles.size() == 2)
     signature.part = addParameter(i32, "part", "first_part_blocks");
   for (auto [index, arg] : llvm::enumerate(args))
-    if (!isa<MemRefType>(arg.getType()))
+    if (!isa<MemRefType>(arg.getType()) && !arg.use_empty())
       signature.scalars[index] =
           addParameter(arg.getType(), "scalar", name(index));
 }
 
-/// Views a pointer parameter as the operand's memref, without its offset.
+/// Views a pointer parameter as the operand's memref, without its offset; a
+/// scalar is a parameter or a constant.
 Value KernelEmitter::buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
                                   unsigned index) {
   if (int64_t scalar = signature.scalars[index]; scalar >= 0)
     return func.getArgument(scalar);
+  if (signature.pointers[index] < 0)
+    return b.clone(*workload->getOperand(index).getDefiningOp())->getResult(0);
   auto type = cast<MemRefType>(kernel.getOperandArguments()[index].getType());
   Value pointer = func.getArgument(signature.pointers[index]);
   auto [strides, offset] = type.getStridesAndOffset();
@@ -356,7 +359,7 @@ LogicalResult KernelEmitter::emitTile(ImplicitLocOpBuilder &b,
 void updateLaunch(ukernel::LaunchOp launch, const Signature &signature) {
   ImplicitLocOpBuilder b(launch.getLoc(), launch);
   StringAttr name = launch.getKernel().getRootReference();
-  SmallVector<Value> sizes, strides;
+  SmallVector<Value> sizes, strides, args;
   for (auto [axis, parameter] : llvm::enumerate(signature.sizes))
     if (parameter >= 0)
       sizes.push_back(launch.getSizes()[axis]);
@@ -369,8 +372,12 @@ void updateLaunch(ukernel::LaunchOp launch, const Signature &signature) {
       if (parameter >= 0)
         strides.push_back(metadata.getStrides()[dim]);
   }
+  for (auto [index, arg] : llvm::enumerate(launch.getArgs()))
+    if (signature.pointers[index] >= 0 || signature.scalars[index] >= 0)
+      args.push_back(arg);
   launch.setKernelAttr(
       SymbolRefAttr::get(name, {FlatSymbolRefAttr::get(name)}));
+  launch.getArgsMutable().assign(args);
   launch.getSizesMutable().assign(sizes);
   launch.getStridesMutable().assign(strides);
   if (signature.part < 0)

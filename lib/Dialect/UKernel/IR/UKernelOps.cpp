@@ -1,6 +1,7 @@
 //===- UKernelOps.cpp - Operations ----------------------------------------===//
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -104,7 +105,11 @@ static Value stripPads(Value value) {
 
 LogicalResult KernelOp::verifyRegions() {
   Block &body = getBody().front();
-  if (!llvm::hasSingleElement(body) || !isa<CombineOp>(body.front()))
+  bool onlyConstants =
+      !body.empty() && llvm::all_of(llvm::drop_end(body), [](Operation &op) {
+        return op.hasTrait<OpTrait::ConstantLike>();
+      });
+  if (!onlyConstants || !isa<CombineOp>(body.back()))
     return emitOpError("expected a body of one 'ukernel.combine'");
   ValueRange arguments = getOperandArguments();
   WalkResult result = walk([&](WorkloadOp workload) {
@@ -114,7 +119,8 @@ LogicalResult KernelOp::verifyRegions() {
                         << " operands as the kernel has, but got "
                         << workload->getNumOperands());
     for (auto [index, operand] : llvm::enumerate(workload->getOperands()))
-      if (stripPads(operand) != arguments[index])
+      if (!matchPattern(operand, m_Constant()) &&
+          stripPads(operand) != arguments[index])
         return WalkResult(workload.emitOpError("expected operand ")
                           << index << " to be argument " << index
                           << " of the kernel");
@@ -136,7 +142,7 @@ ValueRange KernelOp::getSizeArguments() {
 Value KernelOp::getPartArgument() { return getBody().getArguments().back(); }
 
 CombineOp KernelOp::getCombine() {
-  return cast<CombineOp>(getBody().front().front());
+  return cast<CombineOp>(getBody().front().back());
 }
 
 //===----------------------------------------------------------------------===//

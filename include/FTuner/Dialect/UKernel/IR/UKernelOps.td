@@ -100,7 +100,8 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     OptionalAttr<ArrayAttr>:$ranges,
     OptionalAttr<FlatSymbolRefAttr>:$plan);
   let results = (outs Variadic<AnyRankedTensor>:$result);
-  let regions = (region SizedRegion<1>:$contract, MaxSizedRegion<1>:$epilogue);
+  // Zero or one epilogue; upstream's utilities cannot clone an empty region.
+  let regions = (region SizedRegion<1>:$contract, VariadicRegion<SizedRegion<1>>:$epilogues);
   let assemblyFormat = [{
     (`plan` `(` $plan^ `)`)?
     `ins` `(` $lhs `,` $rhs `:` type($lhs) `,` type($rhs) `)`
@@ -110,7 +111,7 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     `maps` `=` $indexing_maps
     (`ranges` `=` $ranges^)?
     `contract` $contract
-    (`epilogue` $epilogue^)?
+    (`epilogue` $epilogues^)?
     attr-dict (`->` type($result)^)?
   }];
   let extraClassDeclaration = [{
@@ -133,7 +134,9 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     std::pair<::mlir::Value, int64_t> getExtentSource(unsigned axis);
     /// Type of the accumulator.
     ::mlir::Type getAccumulatorType();
-    bool hasEpilogue() { return !getEpilogue().empty(); }
+    bool hasEpilogue() { return !getEpilogues().empty(); }
+    /// The region of the epilogue; requires hasEpilogue().
+    ::mlir::Region &getEpilogue() { return getEpilogues().front(); }
     /// Whether an operand is a tensor or memref, and not a scalar.
     static bool isShaped(::mlir::Type type) {
       return ::mlir::isa<::mlir::ShapedType>(type);
@@ -161,13 +164,14 @@ def UKernel_KernelOp : UKernel_Op<"kernel", [
   let description = [{
     The block arguments are the workload's operands in order (lhs, rhs, init,
     extras, output), then the sizes m, n, k of type index, then the number of
-    blocks of the first part, of type index. The body is one `ukernel.combine`.
+    blocks of the first part, of type index. The body is one `ukernel.combine`
+    after constants that take the place of scalar operands.
     `path` is the attribute of the codegen path, `workload` names the function
     or operator that it comes from.
 
     * `kernel_c1`: the last four arguments are of type index, and at least three
       come before them.
-    * `kernel_c2`: the body is one `ukernel.combine`.
+    * `kernel_c2`: the body is one `ukernel.combine`, after constants.
     * `kernel_c3`: the workload of every tile has the operand arguments' types,
       apart from padding, in order.
 

@@ -1,0 +1,66 @@
+//===- HostFunction.h - Host functions and their failures -------*- C++ -*-===//
+#ifndef FTUNER_LIB_CONVERSION_UKERNELTOLLVM_HOSTFUNCTION_H
+#define FTUNER_LIB_CONVERSION_UKERNELTOLLVM_HOSTFUNCTION_H
+
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace ftuner {
+
+/// What host functions share: the runtime's functions and messages.
+class HostRuntime {
+public:
+  explicit HostRuntime(mlir::ModuleOp module);
+
+  mlir::ModuleOp getModule() const { return module; }
+  const mlir::LLVMTypeConverter &getTypes() const { return types; }
+  mlir::Type getPointerType() const;
+
+  /// int32_t ftrt_fail(const char *) and int32_t ftrt_launch(…).
+  mlir::LLVM::LLVMFuncOp getFail();
+  mlir::LLVM::LLVMFuncOp getLaunch();
+  /// Pointer to a zero-terminated string.
+  mlir::Value getString(mlir::ImplicitLocOpBuilder &b, llvm::StringRef text);
+  /// Pointer to the static ftrt_kernel of a kernel.
+  mlir::Value getKernel(mlir::ImplicitLocOpBuilder &b, llvm::StringRef name);
+
+private:
+  mlir::LLVM::LLVMFuncOp declare(llvm::StringRef name,
+                                 llvm::ArrayRef<mlir::Type> inputs);
+
+  mlir::ModuleOp module;
+  mlir::LLVMTypeConverter types;
+  llvm::StringMap<mlir::LLVM::GlobalOp> strings, kernels;
+};
+
+/// Where a function returns early, the code becomes its result: as it is for
+/// i32, negated for i64 (sizes).
+void returnCode(mlir::ImplicitLocOpBuilder &b, mlir::func::FuncOp func,
+                mlir::Value code);
+
+/// Ends the block before the builder's position: if `condition` holds there,
+/// the function fails with `message`. The builder goes on behind the check.
+void failIf(mlir::ImplicitLocOpBuilder &b, HostRuntime &runtime,
+            mlir::Value condition, llvm::StringRef message);
+
+/// Likewise: returns `code` unless it is 0.
+void returnIfFailed(mlir::ImplicitLocOpBuilder &b, mlir::Value code);
+
+/// Gives `func` and the functions of its sizes the host ABI. Their bodies stay
+/// on memref, arith and cf.
+mlir::LogicalResult lowerHostFunction(mlir::func::FuncOp func,
+                                      HostRuntime &runtime);
+
+/// Turns assertions and launches of `func`, which has the host ABI, into
+/// checks and calls. `entries` are the launch descriptors by kernel.
+mlir::LogicalResult
+lowerRuntimeOps(mlir::func::FuncOp func, HostRuntime &runtime,
+                const llvm::StringMap<mlir::Attribute> &entries);
+
+} // namespace ftuner
+
+#endif // FTUNER_LIB_CONVERSION_UKERNELTOLLVM_HOSTFUNCTION_H

@@ -1,0 +1,115 @@
+//===- HostRuntime.cpp - Calls of the runtime -------------------*- C++ -*-===//
+#include "HostFunction.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+
+using namespace mlir;
+using namespace ftuner;
+
+HostRuntime::HostRuntime(ModuleOp module)
+    : module(module), types(module.getContext()) {}
+
+Type HostRuntime::getPointerType() const {
+  return LLVM::LLVMPointerType::get(types.getDialect()->getContext());
+}
+
+LLVM::LLVMFuncOp HostRuntime::declare(StringRef name, ArrayRef<Type> inputs) {
+  if (auto known = module.lookupSymbol<LLVM::LLVMFuncOp>(name))
+    return known;
+  OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
+  return LLVM::LLVMFuncOp::create(
+      b, module.getLoc(), name,
+      LLVM::LLVMFunctionType::get(b.getI32Type(), inputs));
+}
+
+LLVM::LLVMFuncOp HostRuntime::getFail() {
+  return declare("ftrt_fail", {getPointerType()});
+}
+
+LLVM::LLVMFuncOp HostRuntime::getLaunch() {
+  Type pointer = getPointerType();
+  Type i32 = IntegerType::get(module.getContext(), 32);
+  return declare("ftrt_launch", {pointer, i32, i32, i32, pointer, pointer});
+}
+
+Value HostRuntime::getString(ImplicitLocOpBuilder &b, StringRef text) {
+  LLVM::GlobalOp &global = strings[text];
+  if (!global) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(module.getBody());
+    std::string data = (text + Twine('\0')).str();
+    auto type = LLVM::LLVMArrayType::get(b.getI8Type(), data.size());
+    global = LLVM::GlobalOp::create(
+        b, type, /*isConstant=*/true, LLVM::Linkage::Internal,
+        "ftrt_string_" + std::to_string(strings.size() - 1),
+        b.getStringAttr(data));
+  }
+  return LLVM::AddressOfOp::create(b, global);
+}
+
+Value HostRuntime::getKernel(ImplicitLocOpBuilder &b, StringRef name) {
+  if (!kernels.contains(name)) {
+    Type pointer = getPointerType();
+    auto type = LLVM::LLVMStructType::getLiteral(b.getContext(),
+                                                 {pointer, pointer});
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(module.getBody());
+    auto global = LLVM::GlobalOp::create(
+        b, type, /*isConstant=*/false, LLVM::Linkage::Internal,
+        ("ftrt_kernel_" + name).str(), Attribute());
+    kernels[name] = global;
+    b.createBlock(&global.getInitializerRegion());
+    Value text = getString(b, name);
+    Value value = LLVM::PoisonOp::create(b, type);
+    value = LLVM::InsertValueOp::create(b, value, text, 0);
+    value = LLVM::InsertValueOp::create(
+        b, value, LLVM::ZeroOp::create(b, pointer), 1);
+    LLVM::ReturnOp::create(b, value);
+  }
+  return LLVM::AddressOfOp::create(b, kernels[name]);
+}
+
+void ftuner::returnCode(ImplicitLocOpBuilder &b, func::FuncOp func,
+                        Value code) {
+  Type type = func.getResultTypes().front();
+  if (type != code.getType()) {
+    code = arith::ExtSIOp::create(b, type, code);
+    Value zero =
+        arith::ConstantOp::create(b, b.getIntegerAttr(type, 0));
+    code = arith::SubIOp::create(b, zero, code);
+  }
+  func::ReturnOp::create(b, code);
+}
+
+/// Branches to a new block, at the function's end, if `condition` holds.
+/// Leaves the builder in that block and returns the block to go on in.
+static Block *branchAway(ImplicitLocOpBuilder &b, Value condition) {
+  Block *block = b.getInsertionBlock();
+  Block *next = block->splitBlock(b.getInsertionPoint());
+  Block *away = b.createBlock(block->getParent(), block->getParent()->end());
+  b.setInsertionPointToEnd(block);
+  cf::CondBranchOp::create(b, condition, away, next);
+  b.setInsertionPointToEnd(away);
+  return next;
+}
+
+void ftuner::failIf(ImplicitLocOpBuilder &b, HostRuntime &runtime,
+                    Value condition, StringRef message) {
+  auto func = cast<func::FuncOp>(b.getInsertionBlock()->getParentOp());
+  Block *next = branchAway(b, condition);
+  Value text = runtime.getString(b, message);
+  auto call = LLVM::CallOp::create(b, runtime.getFail(), ValueRange{text});
+  returnCode(b, func, call.getResult());
+  b.setInsertionPointToStart(next);
+}
+
+void ftuner::returnIfFailed(ImplicitLocOpBuilder &b, Value code) {
+  auto func = cast<func::FuncOp>(b.getInsertionBlock()->getParentOp());
+  Value zero = arith::ConstantOp::create(b, b.getI32IntegerAttr(0));
+  Value isBad =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::ne, code, zero);
+  Block *next = branchAway(b, isBad);
+  returnCode(b, func, code);
+  b.setInsertionPointToStart(next);
+}

@@ -1,0 +1,217 @@
+//===- RuntimeOps.cpp - Launches and assertions -----------------*- C++ -*-===//
+#include "HostFunction.h"
+
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace ftuner;
+
+namespace {
+
+/// Lowers the launches of one function.
+class LaunchLowering {
+public:
+  LaunchLowering(func::FuncOp func, HostRuntime &runtime,
+                 const llvm::StringMap<Attribute> &entries)
+      : runtime(runtime), entries(entries),
+        stream(func.getArguments().back()),
+        entryBlock(&func.getBody().front()) {}
+
+  LogicalResult lower(ukernel::LaunchOp launch);
+
+private:
+  LogicalResult check(ukernel::LaunchOp launch, ukernel::EntryAttr &entry);
+  void checkRanges(ImplicitLocOpBuilder &b, ukernel::LaunchOp launch,
+                   StringRef kernel);
+  /// The parameters in the order of the kernel's signature, each as it is
+  /// passed.
+  SmallVector<Value> collectParameters(ImplicitLocOpBuilder &b,
+                                       ukernel::LaunchOp launch);
+  Value addressOf(ImplicitLocOpBuilder &b, Value buffer);
+  Value storeParameters(ImplicitLocOpBuilder &b, ArrayRef<Value> parameters);
+  Value toI64(ImplicitLocOpBuilder &b, Value index) {
+    return arith::IndexCastOp::create(b, b.getI64Type(), index);
+  }
+  Value constant(ImplicitLocOpBuilder &b, int64_t value) {
+    return arith::ConstantOp::create(b, b.getI64IntegerAttr(value));
+  }
+  /// Stack memory for `count` values, allocated once per call of the function.
+  Value allocate(ImplicitLocOpBuilder &b, Type type, int64_t count) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(entryBlock);
+    return LLVM::AllocaOp::create(b, runtime.getPointerType(), type,
+                                  constant(b, count));
+  }
+
+  HostRuntime &runtime;
+  const llvm::StringMap<Attribute> &entries;
+  Value stream;
+  Block *entryBlock;
+};
+} // namespace
+
+LogicalResult LaunchLowering::check(ukernel::LaunchOp launch,
+                                    ukernel::EntryAttr &entry) {
+  SymbolRefAttr kernel = launch.getKernel();
+  auto it = entries.find(kernel.getRootReference().getValue());
+  if (kernel.getNestedReferences().size() != 1 || it == entries.end())
+    return launch.emitOpError(
+               "expected the kernel of a gpu.module with '")
+           << ukernel::UKernelDialect::kEntryAttrName << "', but got "
+           << kernel;
+  entry = cast<ukernel::EntryAttr>(it->second);
+  size_t operands = launch.getArgs().size() + launch.getSizes().size() +
+                    launch.getStrides().size() + launch.getParts().size();
+  if (operands != entry.getParameters().size())
+    return launch.emitOpError("expected ")
+           << entry.getParameters().size()
+           << " operands for the kernel's parameters, but got " << operands;
+  if (!isa<func::FuncOp>(launch->getParentOp()))
+    return launch.emitOpError("expected unstructured control flow, but got ")
+           << launch->getParentOp()->getName();
+  return success();
+}
+
+/// Sizes, strides and parts go as i32, the grid has at most 2^31 - 1 blocks.
+void LaunchLowering::checkRanges(ImplicitLocOpBuilder &b,
+                                 ukernel::LaunchOp launch, StringRef kernel) {
+  Value isBad;
+  auto require = [&](Value condition) {
+    isBad = isBad ? b.createOrFold<arith::OrIOp>(isBad, condition) : condition;
+  };
+  for (ValueRange values :
+       {launch.getSizes(), launch.getStrides(), launch.getParts()})
+    for (Value value : values) {
+      Value shifted = b.createOrFold<arith::AddIOp>(toI64(b, value),
+                                                    constant(b, 1ll << 31));
+      require(b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::ugt, shifted,
+                                            constant(b, (1ll << 32) - 1)));
+    }
+  require(b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::ugt,
+                                        toI64(b, launch.getBlocks()),
+                                        constant(b, (1ll << 31) - 1)));
+  failIf(b, runtime, isBad,
+         ("kernel '" + kernel +
+          "': expected sizes and strides of 32 bits and at most 2147483647 "
+          "blocks, but got more")
+             .str());
+}
+
+Value LaunchLowering::addressOf(ImplicitLocOpBuilder &b, Value buffer) {
+  auto type = cast<MemRefType>(buffer.getType());
+  Value address =
+      toI64(b, memref::ExtractAlignedPointerAsIndexOp::create(b, buffer));
+  auto [strides, offset] = type.getStridesAndOffset();
+  if (offset == 0)
+    return address;
+  int64_t bits = type.getElementType().isIndex()
+                     ? 64
+                     : type.getElementType().getIntOrFloatBitWidth();
+  Value elements =
+      ShapedType::isDynamic(offset)
+          ? toI64(b, memref::ExtractStridedMetadataOp::create(b, buffer)
+                         .getOffset())
+          : constant(b, offset);
+  Value bytes = b.createOrFold<arith::MulIOp>(
+      elements, constant(b, llvm::divideCeil(bits, 8)));
+  return arith::AddIOp::create(b, address, bytes);
+}
+
+SmallVector<Value>
+LaunchLowering::collectParameters(ImplicitLocOpBuilder &b,
+                                  ukernel::LaunchOp launch) {
+  SmallVector<Value> parameters;
+  for (Value arg : launch.getArgs())
+    if (isa<MemRefType>(arg.getType()))
+      parameters.push_back(addressOf(b, arg));
+  for (ValueRange values :
+       {launch.getSizes(), launch.getStrides(), launch.getParts()})
+    for (Value value : values)
+      parameters.push_back(
+          arith::TruncIOp::create(b, b.getI32Type(), toI64(b, value)));
+  for (Value arg : launch.getArgs())
+    if (!isa<MemRefType>(arg.getType()))
+      parameters.push_back(arg.getType().isIndex() ? toI64(b, arg) : arg);
+  return parameters;
+}
+
+Value LaunchLowering::storeParameters(ImplicitLocOpBuilder &b,
+                                      ArrayRef<Value> parameters) {
+  Type pointer = runtime.getPointerType();
+  Value array = allocate(b, pointer, parameters.size());
+  for (auto [index, parameter] : llvm::enumerate(parameters)) {
+    Value slot = allocate(b, parameter.getType(), 1);
+    LLVM::StoreOp::create(b, parameter, slot);
+    Value address = LLVM::GEPOp::create(
+        b, pointer, pointer, array,
+        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)});
+    LLVM::StoreOp::create(b, slot, address);
+  }
+  return array;
+}
+
+LogicalResult LaunchLowering::lower(ukernel::LaunchOp launch) {
+  ukernel::EntryAttr entry;
+  if (failed(check(launch, entry)))
+    return failure();
+  StringRef kernel = launch.getKernel().getLeafReference().getValue();
+  ImplicitLocOpBuilder b(launch.getLoc(), launch);
+  checkRanges(b, launch, kernel);
+  // No blocks, no launch: go on behind it.
+  Block *rest = launch->getBlock()->splitBlock(launch->getNextNode());
+  Block *block = launch->getBlock();
+  Block *call = block->splitBlock(launch);
+  b.setInsertionPointToEnd(block);
+  Value blocks = toI64(b, launch.getBlocks());
+  Value isEmpty = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, blocks,
+                                        constant(b, 0));
+  cf::CondBranchOp::create(b, isEmpty, rest, call);
+
+  b.setInsertionPoint(launch);
+  auto i32 = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(b, b.getI32IntegerAttr(value));
+  };
+  Value parameters = storeParameters(b, collectParameters(b, launch));
+  Value grid = arith::TruncIOp::create(b, b.getI32Type(), blocks);
+  auto code = LLVM::CallOp::create(
+      b, runtime.getLaunch(),
+      ValueRange{runtime.getKernel(b, kernel), grid, i32(entry.getThreads()),
+                 i32(entry.getSharedMemoryBytes()), stream, parameters});
+  returnIfFailed(b, code.getResult());
+  // Behind the check is the launch alone.
+  cf::BranchOp::create(b, rest);
+  launch->erase();
+  return success();
+}
+
+LogicalResult
+ftuner::lowerRuntimeOps(func::FuncOp func, HostRuntime &runtime,
+                        const llvm::StringMap<Attribute> &entries) {
+  SmallVector<Operation *> ops;
+  func.walk([&](Operation *op) {
+    if (isa<cf::AssertOp, ukernel::LaunchOp>(op))
+      ops.push_back(op);
+  });
+  LaunchLowering launches(func, runtime, entries);
+  for (Operation *op : ops) {
+    if (auto launch = dyn_cast<ukernel::LaunchOp>(op)) {
+      if (failed(launches.lower(launch)))
+        return failure();
+      continue;
+    }
+    auto assertion = cast<cf::AssertOp>(op);
+    if (!isa<func::FuncOp>(op->getParentOp()))
+      return op->emitOpError("expected unstructured control flow, but got ")
+             << op->getParentOp()->getName();
+    ImplicitLocOpBuilder b(op->getLoc(), op);
+    Value isTrue = arith::ConstantOp::create(b, b.getBoolAttr(true));
+    Value isBad = arith::XOrIOp::create(b, assertion.getArg(), isTrue);
+    failIf(b, runtime, isBad, assertion.getMsg());
+    op->erase();
+  }
+  return success();
+}

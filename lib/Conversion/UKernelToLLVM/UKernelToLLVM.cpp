@@ -1,0 +1,96 @@
+//===- UKernelToLLVM.cpp - The host ABI -------------------------*- C++ -*-===//
+#include "FTuner/Conversion/Passes.h"
+#include "HostFunction.h"
+
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Transforms/HostAbi.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+namespace ftuner {
+#define GEN_PASS_DEF_CONVERTUKERNELTOLLVMPASS
+#include "FTuner/Conversion/Passes.h.inc"
+} // namespace ftuner
+
+using namespace mlir;
+using namespace ftuner;
+
+/// Replaces an expanded shape by its sizes and strides: upstream's expansion
+/// cannot take two dynamic sizes in one group.
+static void lowerExpandShape(memref::ExpandShapeOp op) {
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  auto type = cast<MemRefType>(op.getResult().getType());
+  auto [staticStrides, staticOffset] = type.getStridesAndOffset();
+  auto metadata = memref::ExtractStridedMetadataOp::create(b, op.getSrc());
+  SmallVector<OpFoldResult> sizes = op.getMixedOutputShape();
+  SmallVector<OpFoldResult> strides(sizes.size());
+  for (auto [group, dims] : llvm::enumerate(op.getReassociationIndices())) {
+    Value stride = metadata.getStrides()[group];
+    for (int64_t dim : llvm::reverse(dims)) {
+      strides[dim] = ShapedType::isDynamic(staticStrides[dim])
+                         ? OpFoldResult(stride)
+                         : b.getIndexAttr(staticStrides[dim]);
+      Value size = getValueOrCreateConstantIndexOp(b, b.getLoc(), sizes[dim]);
+      stride = b.createOrFold<arith::MulIOp>(stride, size);
+    }
+  }
+  // A source without dimensions has one element.
+  for (auto [dim, stride] : llvm::enumerate(strides))
+    if (!stride)
+      stride = b.getIndexAttr(
+          ShapedType::isDynamic(staticStrides[dim]) ? 1 : staticStrides[dim]);
+  OpFoldResult offset = ShapedType::isDynamic(staticOffset)
+                            ? OpFoldResult(metadata.getOffset())
+                            : b.getIndexAttr(staticOffset);
+  op.replaceAllUsesWith(memref::ReinterpretCastOp::create(
+                            b, type, op.getSrc(), offset, sizes, strides)
+                            .getResult());
+  op.erase();
+}
+
+namespace {
+struct ConvertUKernelToLLVM
+    : public ftuner::impl::ConvertUKernelToLLVMPassBase<ConvertUKernelToLLVM> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    llvm::StringMap<Attribute> entries;
+    takeKernels(module, entries);
+    HostRuntime runtime(module);
+    SmallVector<func::FuncOp> funcs;
+    for (auto func : module.getOps<func::FuncOp>())
+      if (getAbiType(func))
+        funcs.push_back(func);
+    for (func::FuncOp func : funcs)
+      if (failed(lowerHostFunction(func, runtime)))
+        return signalPassFailure();
+    for (auto func : llvm::to_vector(module.getOps<func::FuncOp>())) {
+      SmallVector<memref::ExpandShapeOp> expansions;
+      func.walk([&](memref::ExpandShapeOp op) { expansions.push_back(op); });
+      llvm::for_each(expansions, lowerExpandShape);
+      if (failed(lowerRuntimeOps(func, runtime, entries)))
+        return signalPassFailure();
+    }
+  }
+
+private:
+  /// Drops what only kernels and their search need; keeps the descriptors.
+  void takeKernels(ModuleOp module, llvm::StringMap<Attribute> &entries) {
+    for (Operation &op :
+         llvm::make_early_inc_range(module.getBody()->getOperations())) {
+      if (auto kernels = dyn_cast<gpu::GPUModuleOp>(op))
+        if (auto entry = op.getAttrOfType<ukernel::EntryAttr>(
+                ukernel::UKernelDialect::kEntryAttrName))
+          entries[kernels.getName()] = entry;
+      if (isa<gpu::GPUModuleOp, ukernel::PlanOp>(op))
+        op.erase();
+    }
+    module->removeAttr(gpu::GPUDialect::getContainerModuleAttrName());
+  }
+};
+} // namespace
