@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -20,8 +21,10 @@ constexpr size_t kGuardPageBytes = 4096;
 constexpr size_t kStackStride = kStackBytes + kGuardPageBytes;
 /// Stacks start at different cache sets; a page's worth of them.
 constexpr size_t kStackColourBytes = 192;
-/// Bytes around shared memory that a kernel must not write.
+/// Bytes around shared memory that a kernel must not write; checked per block.
 constexpr size_t kSharedGuardBytes = 1024;
+/// Bytes before and after those, so that wild reads yield NaN and do not crash.
+constexpr size_t kSharedSlackBytes = 256 * 1024;
 constexpr size_t kSharedAlignment = 1024;
 constexpr unsigned char kPoison = 0xff;
 
@@ -78,9 +81,11 @@ bool BlockRunner::prepare(const Launch &newLaunch) {
   size_t dynamicBegin =
       alignTo(staticEnd + kSharedGuardBytes, kSharedAlignment);
   size_t end = dynamicBegin + launch->dynamicSharedBytes + kSharedGuardBytes;
-  arena.resize(end + kSharedAlignment);
+  arena.resize(end + kSharedAlignment + 2 * kSharedSlackBytes,
+               static_cast<char>(kPoison));
   char *base = reinterpret_cast<char *>(
-      alignTo(reinterpret_cast<uintptr_t>(arena.data()), kSharedAlignment));
+      alignTo(reinterpret_cast<uintptr_t>(arena.data()) + kSharedSlackBytes,
+              kSharedAlignment));
   shared.staticBase = base + kSharedGuardBytes;
   shared.staticBytes = launch->staticSharedBytes;
   shared.dynamicBase = base + dynamicBegin;
@@ -119,6 +124,11 @@ void BlockRunner::initializeFiber(Fiber &fiber, uint32_t index) {
   fiber.stackBase = stacks + index * kStackStride + kGuardPageBytes;
   fiber.stackTop = stacks + (index + 1) * kStackStride -
                    index * kStackColourBytes % kGuardPageBytes;
+#if defined(__SANITIZE_ADDRESS__)
+  // Frames that were left, not returned from, still mark the stack.
+  __asan_unpoison_memory_region(fiber.stackBase,
+                                fiber.stackTop - fiber.stackBase);
+#endif
   fiber.context =
       context::make_fcontext(fiber.stackTop, fiber.stackTop - fiber.stackBase,
                              &BlockRunner::fiberMain);

@@ -91,7 +91,8 @@ private:
 
   char *stacks = nullptr;
   size_t stackCount = 0;
-  std::vector<char> arena; ///< guard, static, guard, dynamic, guard
+  std::vector<char>
+      arena; ///< slack, guard, static, guard, dynamic, guard, slack
   SharedMemory shared;
 
   // For AddressSanitizer: the scheduler's own stack.
