@@ -12,6 +12,11 @@ using llvm::Twine;
 /// Depth and stages that hide the latency of copies at little shared memory.
 static constexpr int64_t preferredReduceTile = 16;
 static constexpr int64_t preferredStages = 3;
+/// Elements of a row that make one 64-byte access of DRAM in f32.
+static constexpr int64_t leastRow = 16;
+/// By how much ptxas may exceed the path's estimate for one thread without
+/// spilling.
+static constexpr int64_t registerMargin = 16;
 /// Shared memory that CUDA keeps for itself in each block (since sm_80).
 static constexpr int64_t reservedSharedMemoryBytes = 1024;
 
@@ -51,13 +56,17 @@ llvm::Error ftuner::checkFamily(const SearchProblem &problem,
   return llvm::Error::success();
 }
 
-/// Whether a family is legal; the reason does not matter here.
+/// Whether a family is legal, with a margin for its registers; the reason does
+/// not matter here.
 static bool isLegal(const SearchProblem &problem, const KernelFamily &family) {
   if (llvm::Error error = checkFamily(problem, family)) {
     llvm::consumeError(std::move(error));
     return false;
   }
-  return true;
+  KernelResources needs = problem.codegen.resources(problem.workload, family);
+  int64_t limit = std::min(problem.device.maxRegistersPerThread,
+                           problem.device.registersPerBlock / needs.threads);
+  return needs.registersPerThread + registerMargin <= limit;
 }
 
 int64_t ftuner::reachableVectorWidth(const SearchProblem &problem) {
@@ -107,6 +116,9 @@ private:
   /// Whether a tile of `threads` threads with `rows` elements each leaves
   /// threads or whole register tiles idle for every size of the axis.
   bool isOversized(unsigned axis, int64_t threads, int64_t rows) const;
+  /// Whether rows of the tile begin and end at memory transactions in every
+  /// operand that is contiguous along a space axis.
+  bool isAligned(const UKernel &ukernel) const;
   void visit(int64_t threadsM, int64_t threadsN, int64_t rm, int64_t rn);
   void sortByPreference();
 
@@ -127,8 +139,11 @@ void Enumerator::orderReduceChoices() {
   if (choices.empty())
     return;
   smallest = choices.front();
+  // The smallest size of a range would favour the smallest tile always.
   std::vector<int64_t> extents =
       representativeSizes(workload.axes[Workload::kK]);
+  if (extents.size() > 1)
+    extents.erase(extents.begin());
   auto padding = [&](int64_t tile) {
     double sum = 0;
     for (int64_t extent : extents)
@@ -166,6 +181,21 @@ bool Enumerator::isOversized(unsigned axis, int64_t threads,
   return tileIsOversized || threadsAreIdle;
 }
 
+bool Enumerator::isAligned(const UKernel &ukernel) const {
+  for (const Operand &operand : workload.operands) {
+    std::optional<unsigned> axis = operand.contiguousAxis();
+    if (!axis || workload.axes[*axis].kind == AxisKind::Reduce)
+      continue;
+    int64_t extent = largestSize(workload.axes[*axis]);
+    int64_t tile = ukernel.smemTile[*axis];
+    bool isPartial =
+        extent >= granules.reduceGranule && tile % granules.reduceGranule != 0;
+    if (isPartial || tile < std::min(extent, leastRow))
+      return false;
+  }
+  return true;
+}
+
 void Enumerator::visit(int64_t threadsM, int64_t threadsN, int64_t rm,
                        int64_t rn) {
   set.rawCount += choices.size();
@@ -185,6 +215,10 @@ void Enumerator::visit(int64_t threadsM, int64_t threadsN, int64_t rm,
   ukernel.regTile = {rm, rn, 1};
   ukernel.smemTile = {threadsM * rm, threadsN * rn, smallest.tile};
   candidate.stages = smallest.stages;
+  if (!isAligned(ukernel)) {
+    set.candidates.pop_back();
+    return;
+  }
   KernelFamily family = set.single(set.candidates.size() - 1);
   auto tryChoice = [&](const ReduceChoice &choice) {
     family.parts.front().smemTile[Workload::kK] = choice.tile;

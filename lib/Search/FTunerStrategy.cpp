@@ -8,12 +8,13 @@
 #include "FTuner/Search/Filter.h"
 #include "FTuner/Search/Sampling.h"
 #include "FamilySelection.h"
+#include "FamilyTable.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include <algorithm>
+#include <limits>
 #include <map>
-#include <numeric>
 
 using namespace ftuner;
 
@@ -26,37 +27,18 @@ static constexpr int64_t maxFilteredShapes = 384;
 static constexpr int64_t maxDispatchSamples = 768;
 /// Best programs of a shape whose families may be chosen.
 static constexpr size_t proposalsPerShape = 12;
-/// Shapes that the fallback families are scored on.
-static constexpr int64_t fallbackSizes = 12;
+/// Shapes that the fallback family is scored on.
+static constexpr int64_t maxFallbackShapes = 12;
 /// Extent far beyond a range, for the general family.
 static constexpr int64_t generalExtent = 4096;
 
 namespace {
-/// Families by the candidate that is their only or their larger part.
-class FamilyTable {
-public:
-  FamilyTable(const SearchProblem &problem, const CandidateSet &set);
-
-  unsigned single(unsigned candidate);
-  /// The pair of the candidate and the one a row lower, or the candidate alone
-  /// where no such pair is legal.
-  unsigned pairWithLower(unsigned candidate);
-  /// The pair of the candidate and the one a row higher, if it is legal.
-  std::optional<unsigned> pairWithHigher(unsigned candidate);
-
-  std::vector<KernelFamily> families;
-
-private:
-  /// The same thread layout with another height.
-  using Key = std::array<int64_t, 5>;
-  Key key(const UKernel &ukernel, int64_t height) const;
-  unsigned add(KernelFamily family);
-
-  const SearchProblem &problem;
-  const CandidateSet &set;
-  bool combines = false;
-  std::map<Key, unsigned> byLayout;
-  llvm::DenseMap<unsigned, unsigned> singles, pairs;
+/// A sampled shape with what passed its filter.
+struct FilteredShape {
+  ShapeSample sample;
+  FilterResult result;
+  /// Score of its best program; set by `propose`.
+  double bestScore = 0;
 };
 
 class FTunerSearch {
@@ -69,14 +51,23 @@ public:
 
 private:
   double score(const KernelFamily &family, llvm::ArrayRef<int64_t> shape) const;
+  /// The score where one of the parts that run passes the shape's filter; else
+  /// at most the best program's, less what the filter misses.
+  double rate(const KernelFamily &family, const KernelResources &resources,
+              llvm::ArrayRef<int64_t> shape, const FilteredShape &filter) const;
+
+  void filterShapes();
   /// Indices of the families of a shape's best programs, best first.
-  std::vector<unsigned> propose(llvm::ArrayRef<int64_t> shape,
-                                FilterCounts &counts);
+  std::vector<unsigned> propose(FilteredShape &shape);
   std::vector<unsigned> chooseForRange();
   /// A family of one uKernel for sizes beyond the range.
   unsigned chooseGeneral();
   /// A family without alignment requirements.
   KernelFamily chooseFallback() const;
+  /// The first `numFamilies` of the plan's, rated for one size of the main
+  /// axis: the index of the best.
+  unsigned bestFamily(size_t numFamilies,
+                      llvm::ArrayRef<ShapeSample> shapes) const;
   /// Sends every size of the main axis to one of the plan's families.
   void assignSizes(size_t numFamilies);
   /// Replaces pairs of which only one part runs, where that is certain.
@@ -89,82 +80,15 @@ private:
   const CandidateSet &set;
   FamilyTable table;
   unsigned mainAxis;
+  /// Sizes of the main axis, and for each the same number of shapes.
+  std::vector<SizeSample> filteredSizes;
+  std::vector<FilteredShape> filtered;
   FilterCounts counts;
-  int64_t numFilteredShapes = 0, numPrograms = 0;
+  int64_t numPrograms = 0;
   bool isExhaustive = false;
   Plan plan;
 };
 } // namespace
-
-//===----------------------------------------------------------------------===//
-// FamilyTable
-//===----------------------------------------------------------------------===//
-
-FamilyTable::FamilyTable(const SearchProblem &problem, const CandidateSet &set)
-    : problem(problem), set(set) {
-  TileGranules granules =
-      problem.codegen.granules(problem.workload, problem.device);
-  combines =
-      llvm::is_contained(granules.combineAxes, problem.workload.mainAxis());
-  unsigned axis = set.prototype.combineAxis;
-  for (auto [index, candidate] : llvm::enumerate(set.candidates))
-    byLayout.emplace(key(candidate.ukernel, candidate.ukernel.regTile[axis]),
-                     index);
-}
-
-FamilyTable::Key FamilyTable::key(const UKernel &ukernel,
-                                  int64_t height) const {
-  unsigned axis = set.prototype.combineAxis;
-  unsigned other = axis == Workload::kM ? Workload::kN : Workload::kM;
-  return {ukernel.threadsAlong(axis), ukernel.threadsAlong(other),
-          ukernel.regTile[other], height, 0};
-}
-
-unsigned FamilyTable::add(KernelFamily family) {
-  families.push_back(std::move(family));
-  return families.size() - 1;
-}
-
-unsigned FamilyTable::single(unsigned candidate) {
-  auto [it, inserted] = singles.try_emplace(candidate, 0);
-  if (inserted)
-    it->second = add(set.single(candidate));
-  return it->second;
-}
-
-unsigned FamilyTable::pairWithLower(unsigned candidate) {
-  auto it = pairs.find(candidate);
-  if (it != pairs.end())
-    return it->second;
-  KernelFamily family = set.single(candidate);
-  unsigned axis = family.combineAxis;
-  UKernel lower = family.parts.front();
-  int64_t height = lower.regTile[axis];
-  bool isPair = false;
-  if (combines && height > 1) {
-    lower.smemTile[axis] = lower.threadsAlong(axis) * (height - 1);
-    lower.regTile[axis] = height - 1;
-    family.parts.insert(family.parts.begin(), lower);
-    llvm::Error error = checkFamily(problem, family);
-    isPair = !error;
-    llvm::consumeError(std::move(error));
-  }
-  unsigned index = isPair ? add(std::move(family)) : single(candidate);
-  pairs[candidate] = index;
-  return index;
-}
-
-std::optional<unsigned> FamilyTable::pairWithHigher(unsigned candidate) {
-  const UKernel &ukernel = set.candidates[candidate].ukernel;
-  int64_t height = ukernel.regTile[set.prototype.combineAxis];
-  auto it = byLayout.find(key(ukernel, height + 1));
-  if (it == byLayout.end())
-    return std::nullopt;
-  unsigned index = pairWithLower(it->second);
-  if (families[index].parts.size() != 2)
-    return std::nullopt;
-  return index;
-}
 
 //===----------------------------------------------------------------------===//
 // FTunerSearch
@@ -179,8 +103,42 @@ double FTunerSearch::score(const KernelFamily &family,
       .score;
 }
 
-std::vector<unsigned> FTunerSearch::propose(llvm::ArrayRef<int64_t> shape,
-                                            FilterCounts &counts) {
+double FTunerSearch::rate(const KernelFamily &family,
+                          const KernelResources &resources,
+                          llvm::ArrayRef<int64_t> shape,
+                          const FilteredShape &filter) const {
+  Cover cover = coverExtent(family, shape[family.combineAxis]);
+  ShapeMetrics metrics(workload, shape, problem.device);
+  double missing = std::numeric_limits<double>::infinity();
+  auto visit = [&](const UKernel &part) {
+    missing = std::min(missing, violation(problem, filter.result.thresholds,
+                                          metrics.ukernel(part), resources));
+  };
+  if (cover.first > 0)
+    visit(family.parts.front());
+  if (cover.second > 0)
+    visit(family.parts.back());
+  double value = score(family, shape);
+  if (missing == 0)
+    return value;
+  return std::min(value, filter.bestScore) -
+         missing * std::abs(filter.bestScore);
+}
+
+void FTunerSearch::filterShapes() {
+  const Axis &axis = workload.axes[mainAxis];
+  int64_t combinations = combineShapes(workload, mainAxis, SizeSample()).size();
+  int64_t limit = std::clamp<int64_t>(maxFilteredShapes / combinations, 8,
+                                      maxFilteredSizes);
+  filteredSizes = sampleSizes(axis, limit);
+  for (ShapeSample &sample : combineShapes(workload, mainAxis, filteredSizes)) {
+    FilterResult result = filterCandidates(problem, set, sample.shape, counts);
+    filtered.push_back({std::move(sample), std::move(result)});
+  }
+}
+
+std::vector<unsigned> FTunerSearch::propose(FilteredShape &filter) {
+  llvm::ArrayRef<int64_t> shape = filter.sample.shape;
   std::vector<std::pair<double, unsigned>> ranked;
   llvm::DenseMap<unsigned, bool> seen;
   auto add = [&](unsigned family) {
@@ -190,8 +148,7 @@ std::vector<unsigned> FTunerSearch::propose(llvm::ArrayRef<int64_t> shape,
     ranked.emplace_back(score(table.families[family], shape), family);
   };
   unsigned axis = set.prototype.combineAxis;
-  for (const Survivor &survivor :
-       filterCandidates(problem, set, shape, counts)) {
+  for (const Survivor &survivor : filter.result.survivors) {
     // A pair holds its larger part's program of one uKernel, so one family
     // serves this size and its neighbours.
     unsigned candidate = survivor.candidate;
@@ -203,6 +160,7 @@ std::vector<unsigned> FTunerSearch::propose(llvm::ArrayRef<int64_t> shape,
   }
   llvm::stable_sort(
       ranked, [](const auto &a, const auto &b) { return a.first > b.first; });
+  filter.bestScore = ranked.front().first;
   std::vector<unsigned> best;
   for (const auto &entry : ranked)
     best.push_back(entry.second);
@@ -211,17 +169,14 @@ std::vector<unsigned> FTunerSearch::propose(llvm::ArrayRef<int64_t> shape,
 
 unsigned FTunerSearch::chooseGeneral() {
   Shape shape;
-  for (const Axis &axis : workload.axes) {
-    int64_t size = largestSize(axis);
-    bool isMain = shape.size() == mainAxis;
-    shape.push_back(
-        axis.isDynamic() && isMain ? std::max(generalExtent, 4 * size) : size);
-  }
+  for (const Axis &axis : workload.axes)
+    shape.push_back(largestSize(axis));
+  shape[mainAxis] = std::max(generalExtent, 4 * shape[mainAxis]);
   FilterCounts ignored;
   std::optional<unsigned> best;
   double bestScore = 0;
-  for (const Survivor &survivor :
-       filterCandidates(problem, set, shape, ignored)) {
+  FilterResult result = filterCandidates(problem, set, shape, ignored);
+  for (const Survivor &survivor : result.survivors) {
     double value = score(set.single(survivor.candidate), shape);
     if (best && value <= bestScore)
       continue;
@@ -232,17 +187,18 @@ unsigned FTunerSearch::chooseGeneral() {
 }
 
 KernelFamily FTunerSearch::chooseFallback() const {
-  std::vector<ShapeSample> shapes = combineShapes(
-      workload, mainAxis, sampleSizes(workload.axes[mainAxis], fallbackSizes));
+  // Candidates that pass for some shapes of the range, scored over all these.
+  std::vector<const FilteredShape *> shapes;
+  size_t stride = ceilDiv(filtered.size(), maxFallbackShapes);
+  for (size_t i = 0; i < filtered.size(); i += stride)
+    shapes.push_back(&filtered[i]);
+  shapes.push_back(&filtered.back());
+
   std::optional<KernelFamily> best;
-  double bestScore = 0;
-  FilterCounts ignored;
-  // Proposals of the filter for each shape, each scored over all shapes.
+  double bestRating = 0;
   llvm::DenseMap<unsigned, bool> seen;
-  for (const ShapeSample &proposer : shapes) {
-    std::vector<Survivor> survivors =
-        filterCandidates(problem, set, proposer.shape, ignored);
-    for (const Survivor &survivor : survivors) {
+  for (const FilteredShape *proposer : shapes)
+    for (const Survivor &survivor : proposer->result.survivors) {
       if (!seen.try_emplace(survivor.candidate, true).second)
         continue;
       KernelFamily family = set.single(survivor.candidate);
@@ -251,34 +207,22 @@ KernelFamily FTunerSearch::chooseFallback() const {
         llvm::consumeError(std::move(error));
         continue;
       }
+      KernelResources resources = problem.codegen.resources(workload, family);
       double total = 0;
-      for (const ShapeSample &sample : shapes)
-        total += score(family, sample.shape);
-      if (best && total <= bestScore)
+      for (const FilteredShape *filter : shapes)
+        total += filter->sample.weight *
+                 rate(family, resources, filter->sample.shape, *filter);
+      if (best && total <= bestRating)
         continue;
       best = std::move(family);
-      bestScore = total;
+      bestRating = total;
     }
-  }
   // A path whose aligned layouts are all illegal without alignment would be a
   // surprise; `verify` reports it.
   return best ? *best : set.single(0);
 }
 
 std::vector<unsigned> FTunerSearch::chooseForRange() {
-  const SearchOptions &options = problem.options;
-  std::vector<ShapeSample> shapes =
-      combineShapes(workload, mainAxis,
-                    sampleSizes(workload.axes[mainAxis], maxFilteredSizes));
-  if (shapes.size() > maxFilteredShapes) {
-    size_t combinations =
-        combineShapes(workload, mainAxis, SizeSample()).size();
-    int64_t sizes = std::max<int64_t>(maxFilteredShapes / combinations, 8);
-    shapes = combineShapes(workload, mainAxis,
-                           sampleSizes(workload.axes[mainAxis], sizes));
-  }
-  numFilteredShapes = shapes.size();
-
   std::vector<unsigned> proposed;
   llvm::DenseMap<unsigned, bool> seen;
   auto add = [&](unsigned family) {
@@ -286,34 +230,60 @@ std::vector<unsigned> FTunerSearch::chooseForRange() {
       proposed.push_back(family);
   };
   std::vector<unsigned> chosen;
-  const Axis &axis = workload.axes[mainAxis];
-  bool needsGeneral =
-      axis.isDynamic() && !axis.range.isOpen() && options.maxKernels >= 3;
-  if (needsGeneral) {
+  const SizeRange &range = workload.axes[mainAxis].range;
+  if (!range.isFixed() && !range.isOpen() && problem.options.maxKernels >= 3) {
     add(chooseGeneral());
     chosen.push_back(0);
   }
-  for (const ShapeSample &sample : shapes) {
-    std::vector<unsigned> best = propose(sample.shape, counts);
+  for (FilteredShape &shape : filtered) {
+    std::vector<unsigned> best = propose(shape);
     best.resize(std::min(best.size(), proposalsPerShape));
     llvm::for_each(best, add);
   }
 
-  ScoreMatrix scores(proposed.size(), shapes.size());
+  ScoreMatrix scores(proposed.size(), filtered.size());
   std::vector<double> weights;
-  for (const ShapeSample &sample : shapes)
-    weights.push_back(sample.weight);
-  for (size_t row = 0; row < proposed.size(); ++row)
-    for (size_t column = 0; column < shapes.size(); ++column)
+  for (const FilteredShape &shape : filtered)
+    weights.push_back(shape.sample.weight);
+  for (auto [row, family] : llvm::enumerate(proposed))
+    for (auto [column, shape] : llvm::enumerate(filtered))
       scores.at(row, column) =
-          score(table.families[proposed[row]], shapes[column].shape);
+          rate(table.families[family], table.resources[family],
+               shape.sample.shape, shape);
 
   // One kernel is the fallback.
-  size_t limit = options.maxKernels - 1 - chosen.size();
+  size_t limit = problem.options.maxKernels - 1 - chosen.size();
   chooseFamilies(scores, weights, limit, chosen);
   for (unsigned &index : chosen)
     index = proposed[index];
   return chosen;
+}
+
+unsigned FTunerSearch::bestFamily(size_t numFamilies,
+                                  llvm::ArrayRef<ShapeSample> shapes) const {
+  // Sizes between the filtered ones take the thresholds of the one below.
+  int64_t size = shapes.front().shape[mainAxis];
+  auto next = llvm::upper_bound(filteredSizes, size,
+                                [](int64_t value, const SizeSample &sample) {
+                                  return value < sample.size;
+                                });
+  size_t row = std::max<ptrdiff_t>(next - filteredSizes.begin() - 1, 0);
+  const FilteredShape *filters = &filtered[row * shapes.size()];
+  unsigned best = 0;
+  double bestRating = -std::numeric_limits<double>::infinity();
+  for (unsigned family = 0; family < numFamilies; ++family) {
+    KernelResources resources =
+        problem.codegen.resources(workload, plan.families[family]);
+    double total = 0;
+    for (auto [index, shape] : llvm::enumerate(shapes))
+      total +=
+          rate(plan.families[family], resources, shape.shape, filters[index]);
+    if (total <= bestRating)
+      continue;
+    best = family;
+    bestRating = total;
+  }
+  return best;
 }
 
 void FTunerSearch::assignSizes(size_t numFamilies) {
@@ -332,19 +302,9 @@ void FTunerSearch::assignSizes(size_t numFamilies) {
   std::vector<ShapeSample> all = combineShapes(workload, mainAxis, sizes);
   size_t shapesPerSize = all.size() / sizes.size();
   for (auto [index, sample] : llvm::enumerate(sizes)) {
-    llvm::ArrayRef<ShapeSample> shapes =
+    auto shapes =
         llvm::ArrayRef(all).slice(index * shapesPerSize, shapesPerSize);
-    unsigned best = 0;
-    double bestScore = 0;
-    for (unsigned family = 0; family < numFamilies; ++family) {
-      double total = 0;
-      for (const ShapeSample &shape : shapes)
-        total += score(plan.families[family], shape.shape);
-      if (family > 0 && total <= bestScore)
-        continue;
-      best = family;
-      bestScore = total;
-    }
+    unsigned best = bestFamily(numFamilies, shapes);
     std::optional<int64_t> end = axis.range.max;
     if (index + 1 < sizes.size())
       end = sizes[index + 1].size - 1;
@@ -409,7 +369,7 @@ void FTunerSearch::report() {
   };
   add("raw_candidates", set.rawCount);
   add("legal_candidates", set.candidates.size());
-  add("shapes", numFilteredShapes);
+  add("shapes", filtered.size());
   for (unsigned i = 0; i < NumFilterStages; ++i) {
     FilterStage stage = static_cast<FilterStage>(i);
     llvm::StringRef name = filterStageName(stage);
@@ -419,7 +379,7 @@ void FTunerSearch::report() {
     add("relaxed_" + name, counts.relaxed[i]);
     plan.remarks.push_back(("filter stage " + name + " relaxed for " +
                             llvm::Twine(counts.relaxed[i]) + " of " +
-                            llvm::Twine(numFilteredShapes) +
+                            llvm::Twine(filtered.size()) +
                             " shapes: no candidate would be left")
                                .str());
   }
@@ -432,25 +392,21 @@ void FTunerSearch::report() {
 }
 
 Plan FTunerSearch::run() {
-  KernelFamily fallback = chooseFallback();
-  if (problem.options.maxKernels > 1) {
+  filterShapes();
+  if (problem.options.maxKernels > 1)
     for (unsigned family : chooseForRange())
       plan.families.push_back(table.families[family]);
-  }
   size_t numChosen = plan.families.size();
   plan.fallbackFamily = numChosen;
-  plan.families.push_back(std::move(fallback));
+  plan.families.push_back(chooseFallback());
   assignSizes(std::max<size_t>(numChosen, 1));
 
   const Axis &axis = workload.axes[mainAxis];
-  if (axis.isDynamic() && axis.range.isOpen()) {
-    // Beyond an open range lie only sizes smaller than its least.
+  bool isClosed = axis.isDynamic() && !axis.range.isOpen();
+  if (!isClosed) // Beyond an open range lie only sizes below its least.
     plan.generalFamily = plan.entries.front().family;
-  } else if (!axis.isDynamic()) {
-    plan.generalFamily = plan.entries.front().family;
-  } else if (problem.options.maxKernels < 3) {
+  else if (problem.options.maxKernels < 3)
     plan.generalFamily = plan.entries.back().family;
-  }
   dropIdleParts();
   removeUnusedFamilies();
   report();

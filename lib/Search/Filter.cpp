@@ -15,19 +15,81 @@ static constexpr int64_t schedulerThreads = 128;
 /// Rounding of the thresholds' steps, e.g. (0.95 − 0.50) / 0.01.
 static constexpr double tolerance = 1e-9;
 
-bool ftuner::crossPickAccepts(const SearchOptions &options, double pad,
-                              double occ) {
+namespace {
+/// Steps of CrossPick at which one Pad and one Occ pass.
+struct CrossPickSteps {
+  double last;        ///< of all steps
+  double lastForPad;  ///< Pad passes from step 0 to here
+  double firstForOcc; ///< Occ passes from here on
+};
+} // namespace
+
+static CrossPickSteps crossPickSteps(const SearchOptions &options, double pad,
+                                     double occ) {
   auto stepsBetween = [](double low, double high, double step) {
     return std::floor((high - low) / step + tolerance);
   };
-  double lastStep = std::min(
+  CrossPickSteps steps;
+  steps.last = std::min(
       stepsBetween(options.epsilonMin, options.epsilonMax, options.epsilonStep),
       stepsBetween(options.lambdaMin, options.lambdaMax, options.lambdaStep));
-  double lastForPad =
-      stepsBetween(options.epsilonMin, pad, options.epsilonStep);
-  double firstForOcc =
+  steps.lastForPad = stepsBetween(options.epsilonMin, pad, options.epsilonStep);
+  steps.firstForOcc =
       std::ceil((options.lambdaMax - occ) / options.lambdaStep - tolerance);
-  return std::max(firstForOcc, 0.0) <= std::min(lastForPad, lastStep);
+  return steps;
+}
+
+bool ftuner::crossPickAccepts(const SearchOptions &options, double pad,
+                              double occ) {
+  CrossPickSteps steps = crossPickSteps(options, pad, occ);
+  return std::max(steps.firstForOcc, 0.0) <=
+         std::min(steps.lastForPad, steps.last);
+}
+
+double ftuner::crossPickDeficit(const SearchOptions &options, double pad,
+                                double occ) {
+  if (crossPickAccepts(options, pad, occ))
+    return 0;
+  // Nearest is the last step that Pad passes, or the first of all.
+  CrossPickSteps steps = crossPickSteps(options, pad, occ);
+  double step = std::clamp(steps.lastForPad, 0.0, steps.last);
+  double epsilon = options.epsilonMin + step * options.epsilonStep;
+  double lambda = options.lambdaMax - step * options.lambdaStep;
+  double deficit = 0;
+  if (pad < epsilon)
+    deficit += 1 - pad / epsilon;
+  if (occ < lambda)
+    deficit += 1 - occ / lambda;
+  return deficit;
+}
+
+/// Registers of the blocks that SetBound wants on an SM, as a share of the
+/// SM's.
+static double registerShare(const SearchProblem &problem,
+                            const Metrics &metrics,
+                            const KernelResources &needs) {
+  int64_t bound = std::min(ceilDiv(metrics.blocks, problem.device.smCount),
+                           problem.options.zeta);
+  return static_cast<double>(needs.registersPerThread * needs.threads * bound) /
+         problem.device.registersPerSm;
+}
+
+double ftuner::violation(const SearchProblem &problem,
+                         const Thresholds &thresholds, const Metrics &metrics,
+                         const KernelResources &resources) {
+  auto lacking = [](double value, double least) {
+    return value < least * (1 - tolerance) ? 1 - value / least : 0.0;
+  };
+  double sum =
+      thresholds.efficiency
+          ? lacking(metrics.pad * metrics.occ, *thresholds.efficiency)
+          : crossPickDeficit(problem.options, metrics.pad, metrics.occ);
+  sum += lacking(thresholds.registerShare,
+                 registerShare(problem, metrics, resources));
+  sum += lacking(static_cast<double>(metrics.blocks), thresholds.blocks);
+  sum += lacking(metrics.cmr, thresholds.cmr);
+  sum += lacking(static_cast<double>(resources.threads), thresholds.threads);
+  return sum;
 }
 
 llvm::StringRef ftuner::filterStageName(FilterStage stage) {
@@ -43,13 +105,14 @@ public:
               FilterCounts &counts)
       : problem(problem), set(set), counts(counts) {}
 
-  std::vector<Survivor> run(llvm::ArrayRef<int64_t> shape);
+  FilterResult run(llvm::ArrayRef<int64_t> shape);
 
 private:
-  /// Keeps what `accepts`; if that is nothing, what has the best `quality`.
-  void apply(FilterStage stage,
-             llvm::function_ref<bool(const Survivor &)> accepts,
-             llvm::function_ref<double(const Survivor &)> quality);
+  /// Keeps what `accepts`; if that is nothing, what has the best `quality`,
+  /// which is returned.
+  std::optional<double>
+  apply(FilterStage stage, llvm::function_ref<bool(const Survivor &)> accepts,
+        llvm::function_ref<double(const Survivor &)> quality);
   /// Keeps the Pareto front for each height on the combine axis.
   void keepParetoFronts();
   /// Keeps the `maxCandidates` with the greatest sum of metrics.
@@ -66,15 +129,17 @@ private:
 };
 } // namespace
 
-void ShapeFilter::apply(FilterStage stage,
-                        llvm::function_ref<bool(const Survivor &)> accepts,
-                        llvm::function_ref<double(const Survivor &)> quality) {
-  bool isEmpty = llvm::none_of(survivors, accepts);
-  if (isEmpty) {
+std::optional<double>
+ShapeFilter::apply(FilterStage stage,
+                   llvm::function_ref<bool(const Survivor &)> accepts,
+                   llvm::function_ref<double(const Survivor &)> quality) {
+  std::optional<double> relaxedTo;
+  if (llvm::none_of(survivors, accepts)) {
     ++counts.relaxed[stage];
     double best = -std::numeric_limits<double>::infinity();
     for (const Survivor &survivor : survivors)
       best = std::max(best, quality(survivor));
+    relaxedTo = best;
     double least = best - std::abs(best) * tolerance;
     llvm::erase_if(survivors, [&](const Survivor &survivor) {
       return quality(survivor) < least;
@@ -85,6 +150,7 @@ void ShapeFilter::apply(FilterStage stage,
     });
   }
   counts.kept[stage] += survivors.size();
+  return relaxedTo;
 }
 
 void ShapeFilter::keepParetoFronts() {
@@ -130,64 +196,61 @@ void ShapeFilter::limit() {
   survivors.resize(most);
 }
 
-std::vector<Survivor> ShapeFilter::run(llvm::ArrayRef<int64_t> shape) {
+FilterResult ShapeFilter::run(llvm::ArrayRef<int64_t> shape) {
   const SearchOptions &options = problem.options;
-  const DeviceSpec &device = problem.device;
-  ShapeMetrics metrics(problem.workload, shape, device);
+  ShapeMetrics metrics(problem.workload, shape, problem.device);
   for (unsigned i = 0; i < set.candidates.size(); ++i)
     survivors.push_back({i, metrics.ukernel(set.candidates[i].ukernel)});
 
-  apply(
+  Thresholds thresholds;
+  thresholds.efficiency = apply(
       CrossPick,
       [&](const Survivor &s) {
         return crossPickAccepts(options, s.metrics.pad, s.metrics.occ);
       },
       [](const Survivor &s) { return s.metrics.pad * s.metrics.occ; });
 
-  auto registersOverBound = [&](const Survivor &s) {
-    int64_t bound =
-        std::min(ceilDiv(s.metrics.blocks, device.smCount), options.zeta);
-    const KernelResources &needs = candidate(s).resources;
-    return static_cast<double>(needs.registersPerThread * needs.threads *
-                               bound) /
-           device.registersPerSm;
+  auto share = [&](const Survivor &s) {
+    return registerShare(problem, s.metrics, candidate(s).resources);
   };
-  apply(
-      SetBound, [&](const Survivor &s) { return registersOverBound(s) <= 1; },
-      [&](const Survivor &s) { return -registersOverBound(s); });
+  std::optional<double> relaxedTo = apply(
+      SetBound, [&](const Survivor &s) { return share(s) <= 1; },
+      [&](const Survivor &s) { return -share(s); });
+  thresholds.registerShare = relaxedTo ? -*relaxedTo : 1;
 
-  int64_t leastBlocks = options.activeBlocksPerSm * device.smCount;
-  apply(
-      SpaceAxis,
-      [&](const Survivor &s) { return s.metrics.blocks >= leastBlocks; },
-      [](const Survivor &s) { return static_cast<double>(s.metrics.blocks); });
+  auto blocks = [](const Survivor &s) {
+    return static_cast<double>(s.metrics.blocks);
+  };
+  double least = options.activeBlocksPerSm * problem.device.smCount;
+  relaxedTo = apply(
+      SpaceAxis, [&](const Survivor &s) { return blocks(s) >= least; }, blocks);
+  thresholds.blocks = relaxedTo.value_or(least);
 
-  double bestCmr = 0;
   for (const Survivor &survivor : survivors)
-    bestCmr = std::max(bestCmr, survivor.metrics.cmr);
+    thresholds.cmr =
+        std::max(thresholds.cmr, options.psi * survivor.metrics.cmr);
+  auto cmr = [](const Survivor &s) { return s.metrics.cmr; };
   apply(
-      ReduceAxis,
-      [&](const Survivor &s) { return s.metrics.cmr >= options.psi * bestCmr; },
-      [](const Survivor &s) { return s.metrics.cmr; });
+      ReduceAxis, [&](const Survivor &s) { return cmr(s) >= thresholds.cmr; },
+      cmr);
 
-  apply(
-      Warps,
-      [&](const Survivor &s) {
-        return candidate(s).resources.threads >= schedulerThreads;
-      },
-      [&](const Survivor &s) {
-        return static_cast<double>(candidate(s).resources.threads);
-      });
+  auto threads = [&](const Survivor &s) {
+    return static_cast<double>(candidate(s).resources.threads);
+  };
+  relaxedTo = apply(
+      Warps, [&](const Survivor &s) { return threads(s) >= schedulerThreads; },
+      threads);
+  thresholds.threads = relaxedTo.value_or(schedulerThreads);
 
   keepParetoFronts();
   limit();
   counts.kept[Pareto] += survivors.size();
-  return std::move(survivors);
+  return {std::move(survivors), thresholds};
 }
 
-std::vector<Survivor> ftuner::filterCandidates(const SearchProblem &problem,
-                                               const CandidateSet &set,
-                                               llvm::ArrayRef<int64_t> shape,
-                                               FilterCounts &counts) {
+FilterResult ftuner::filterCandidates(const SearchProblem &problem,
+                                      const CandidateSet &set,
+                                      llvm::ArrayRef<int64_t> shape,
+                                      FilterCounts &counts) {
   return ShapeFilter(problem, set, counts).run(shape);
 }

@@ -10,7 +10,9 @@ using namespace ftuner;
 /// enough to break ties, too little to decide.
 static constexpr double unlistedWeight = 1e-3;
 
-/// Largest representative size of an open axis other than the main one.
+/// Representative sizes of an open axis other than the main one lie between
+/// these: nobody asks for speed at the ends of a range without ends.
+static constexpr int64_t leastOpenRepresentative = 64;
 static constexpr int64_t openRepresentative = 4096;
 
 /// The smallest size ≥ 1 of the range.
@@ -77,7 +79,9 @@ std::vector<SizeSample> ftuner::sampleSizes(const Axis &axis, int64_t limit) {
 
 std::vector<int64_t> ftuner::representativeSizes(const Axis &axis) {
   int64_t first = smallestSize(axis.range);
-  int64_t last = endOf(axis.range, openRepresentative);
+  if (axis.range.isOpen() && first < leastOpenRepresentative)
+    first += ceilBy(leastOpenRepresentative - first, axis.range.step);
+  int64_t last = std::max(first, endOf(axis.range, openRepresentative));
   double middle = std::sqrt(static_cast<double>(first) * last);
   int64_t steps = std::llround((middle - first) / axis.range.step);
   std::vector<int64_t> sizes = {first, first + steps * axis.range.step, last};

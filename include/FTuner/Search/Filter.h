@@ -21,12 +21,17 @@
 #include "FTuner/CostModel/Metrics.h"
 #include "FTuner/Search/Candidates.h"
 #include <array>
+#include <optional>
 
 namespace ftuner {
 
 /// Membership of CrossPick in closed form: the steps where Pad passes are a
 /// prefix, those where Occ passes a suffix; they must meet.
 bool crossPickAccepts(const SearchOptions &options, double pad, double occ);
+
+/// What lacks for CrossPick at the step that is nearest, as shares of ε and λ;
+/// 0 if it accepts.
+double crossPickDeficit(const SearchOptions &options, double pad, double occ);
 
 enum FilterStage {
   CrossPick,
@@ -54,12 +59,33 @@ struct Survivor {
   Metrics metrics;
 };
 
-/// Candidates that may serve the shape: at least one, at most
-/// `options.maxCandidates`.
-std::vector<Survivor> filterCandidates(const SearchProblem &problem,
-                                       const CandidateSet &set,
-                                       llvm::ArrayRef<int64_t> shape,
-                                       FilterCounts &counts);
+/// What a uKernel had to meet for one shape, relaxations included.
+struct Thresholds {
+  /// Where CrossPick is relaxed, the least Pad · Occ instead.
+  std::optional<double> efficiency;
+  /// Most registers of the active blocks, as a share of an SM's.
+  double registerShare = 1;
+  double blocks = 1;
+  double cmr = 0;
+  double threads = 1;
+};
+
+struct FilterResult {
+  /// Candidates that may serve the shape, by index: at least one, at most
+  /// `options.maxCandidates`.
+  std::vector<Survivor> survivors;
+  Thresholds thresholds;
+};
+
+FilterResult filterCandidates(const SearchProblem &problem,
+                              const CandidateSet &set,
+                              llvm::ArrayRef<int64_t> shape,
+                              FilterCounts &counts);
+
+/// By how much a uKernel misses the thresholds of a shape: the sum of what
+/// lacks at each stage as a share of what is asked; 0 if it passes.
+double violation(const SearchProblem &problem, const Thresholds &thresholds,
+                 const Metrics &metrics, const KernelResources &resources);
 
 } // namespace ftuner
 

@@ -32,7 +32,8 @@ int64_t largestSize(const Axis &axis);
 /// the axis's histogram, or are 1 for each sample.
 std::vector<SizeSample> sampleSizes(const Axis &axis, int64_t limit);
 
-/// Ends and geometric middle of an axis's range, ascending, without repetition.
+/// Ends and geometric middle of an axis's range, ascending, without repetition;
+/// the ends of an open one are taken to be 64 and 4096.
 std::vector<int64_t> representativeSizes(const Axis &axis);
 
 /// A shape and how much it counts.

@@ -1,0 +1,76 @@
+//===- CostModelTest.cpp - Scores of programs -----------------------------===//
+#include "FTuner/CostModel/CostModel.h"
+#include "FTuner/CostModel/Metrics.h"
+#include <cmath>
+#include <gtest/gtest.h>
+
+using namespace ftuner;
+
+static UKernel tile(int64_t bm, int64_t rm) {
+  UKernel ukernel;
+  ukernel.smemTile = {bm, 128, 16};
+  ukernel.regTile = {rm, 4, 1};
+  return ukernel;
+}
+
+class CostModelTest : public ::testing::Test {
+protected:
+  void SetUp() override {
+    llvm::Expected<DeviceSpec> loaded = loadDeviceSpec("v100");
+    ASSERT_TRUE(static_cast<bool>(loaded));
+    device = *loaded;
+    family.parts = {tile(28, 7), tile(32, 8)};
+  }
+  CostBreakdown evaluate(llvm::StringRef model) {
+    return findCostModel(model)->evaluate(
+        workload, shape, {&family, coverExtent(family, shape[0])}, device,
+        *codegenModels().front(), options);
+  }
+
+  DeviceSpec device;
+  Workload workload = Workload::matmul({1, 4096}, SizeRange::fixed(2304),
+                                       SizeRange::fixed(768));
+  KernelFamily family;
+  Shape shape = {212, 2304, 768}; // 3 · 28 + 4 · 32
+  CostModelOptions options;
+};
+
+TEST_F(CostModelTest, AreRegistered) {
+  ASSERT_NE(findCostModel("sia"), nullptr);
+  ASSERT_NE(findCostModel("sia-program"), nullptr);
+  EXPECT_EQ(findCostModel("nonsense"), nullptr);
+  for (const CostModel *model : costModels())
+    EXPECT_EQ(findCostModel(model->name()), model);
+}
+
+TEST_F(CostModelTest, ScoreIsTheWeightedSumOfItsTerms) {
+  options = {0.5, 2, 3};
+  for (const CostModel *model : costModels()) {
+    CostBreakdown breakdown = evaluate(model->name());
+    double sum = 0;
+    for (const CostTerm &term : breakdown.terms)
+      sum += term.weight * term.value;
+    EXPECT_NEAR(breakdown.score, sum, 1e-12);
+    EXPECT_TRUE(std::isfinite(breakdown.score));
+  }
+}
+
+TEST_F(CostModelTest, SiaIsTheMeanOfWholeShapeScores) {
+  Metrics first = ukernelMetrics(workload, shape, family.parts[0], device);
+  Metrics second = ukernelMetrics(workload, shape, family.parts[1], device);
+  auto sum = [](const Metrics &m) { return m.cmr + m.pad + m.occ; };
+  EXPECT_NEAR(evaluate("sia").score, (sum(first) + sum(second)) / 2, 1e-12);
+  // 212 pads to 224 under either height alone.
+  EXPECT_NEAR(evaluate("sia").terms[1].value, 212.0 / 224, 1e-12);
+}
+
+TEST_F(CostModelTest, SiaScoresOnlyThePartThatRuns) {
+  shape[0] = 96; // 3 · 32
+  Metrics only = ukernelMetrics(workload, shape, family.parts[1], device);
+  EXPECT_NEAR(evaluate("sia").score, only.cmr + only.pad + only.occ, 1e-12);
+}
+
+TEST_F(CostModelTest, SiaProgramSeesTheExactCover) {
+  EXPECT_DOUBLE_EQ(evaluate("sia-program").terms[1].value, 1);
+  EXPECT_GT(evaluate("sia-program").score, evaluate("sia").score);
+}

@@ -1,0 +1,134 @@
+//===- MetricsTest.cpp - Equations 2, 3, 6 and 7 by hand ------------------===//
+#include "FTuner/CostModel/Metrics.h"
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace ftuner;
+
+/// Ten SMs at 1 GHz: 1280 GB/s of shared memory, 100 GB/s of DRAM, 2 TFLOP/s.
+static DeviceSpec testDevice() {
+  DeviceSpec device;
+  device.smCount = 10;
+  device.clockMhz = 1000;
+  device.fp32Tflops = 2;
+  device.dramGbps = 100;
+  return device;
+}
+
+static UKernel tile(int64_t bm, int64_t bn, int64_t bk, int64_t rm,
+                    int64_t rn) {
+  UKernel ukernel;
+  ukernel.smemTile = {bm, bn, bk};
+  ukernel.regTile = {rm, rn, 1};
+  return ukernel;
+}
+
+static Workload matmul() {
+  return Workload::matmul({1, 4096}, {1, 4096}, {1, 4096});
+}
+
+TEST(Metrics, PaddingIsUsefulOverAllPoints) {
+  // 53 rows in tiles of 8 take 56, 96 columns in tiles of 64 take 128, depth
+  // 20 in tiles of 8 takes 24.
+  Metrics m = ukernelMetrics(matmul(), {53, 96, 20}, tile(8, 64, 8, 1, 4),
+                             testDevice());
+  EXPECT_DOUBLE_EQ(m.pad, (53.0 / 56) * (96.0 / 128) * (20.0 / 24));
+  EXPECT_EQ(m.blocks, 7 * 2);
+}
+
+TEST(Metrics, OccupancyIsTheFillOfWaves) {
+  // 14 blocks on 10 SMs: two waves of 10.
+  Metrics m = ukernelMetrics(matmul(), {53, 96, 20}, tile(8, 64, 8, 1, 4),
+                             testDevice());
+  EXPECT_DOUBLE_EQ(m.occ, 14.0 / 20);
+  EXPECT_DOUBLE_EQ(
+      ukernelMetrics(matmul(), {80, 64, 8}, tile(8, 64, 8, 1, 4), testDevice())
+          .occ,
+      1);
+}
+
+TEST(Metrics, ComputeToMemoryByHand) {
+  // 64 × 64 × 32 in tiles of 32 × 32, register tile 4 × 4: 64 threads, 4
+  // blocks. Compute: 2 · 131072 / 2e12 = 131.072 ns.
+  // Global: 2 · |A| + 2 · |B| + |C| = (2 · 2048 + 2 · 2048 + 4096) · 4 B =
+  // 49152 B at 100 GB/s = 491.52 ns.
+  // Shared: 4 · (64 + 64 · 8) · 32 · 4 B = 294912 B at 1280 GB/s = 230.4 ns.
+  DeviceSpec device = testDevice();
+  UKernel ukernel = tile(32, 32, 8, 4, 4);
+  Metrics m = ukernelMetrics(matmul(), {64, 64, 32}, ukernel, device);
+  EXPECT_NEAR(m.cmr, 131.072 / 491.52, 1e-12);
+  // With ten times the DRAM, shared memory is the bound.
+  device.dramGbps = 1000;
+  m = ukernelMetrics(matmul(), {64, 64, 32}, ukernel, device);
+  EXPECT_NEAR(m.cmr, 131.072 / 230.4, 1e-12);
+}
+
+TEST(Metrics, OtherOperandsAreReadOnce) {
+  Workload workload = matmul();
+  workload.operands.push_back({OperandRole::Extra, {Workload::kN}, 4});
+  workload.operands.push_back(
+      {OperandRole::Init, {Workload::kM, Workload::kN}, 4});
+  // 49152 B as above, and 64 · 4 B and 4096 · 4 B.
+  Metrics m = ukernelMetrics(workload, {64, 64, 32}, tile(32, 32, 8, 4, 4),
+                             testDevice());
+  EXPECT_NEAR(m.cmr, 131.072 / 657.92, 1e-12);
+}
+
+TEST(Metrics, SplitMultipliesBlocksAndWrites) {
+  UKernel ukernel = tile(32, 32, 8, 4, 4);
+  ukernel.reduceSplit = 3;
+  // Slices of ceil(32 / 3) = 11 pad to 16 each; |C| is written three times.
+  Metrics m = ukernelMetrics(matmul(), {64, 64, 32}, ukernel, testDevice());
+  EXPECT_EQ(m.blocks, 12);
+  EXPECT_DOUBLE_EQ(m.pad, 32.0 / 48);
+  EXPECT_NEAR(m.cmr, 131.072 / 819.2, 1e-12);
+}
+
+TEST(Metrics, ExactCoverHasNoPaddingOnItsAxis) {
+  KernelFamily family;
+  family.parts = {tile(7, 64, 8, 7, 2), tile(8, 64, 8, 8, 2)};
+  Cover cover = coverExtent(family, 53);
+  EXPECT_EQ(cover.first, 3);
+  EXPECT_EQ(cover.second, 4);
+  EXPECT_EQ(cover.padded, 0);
+  Metrics m =
+      programMetrics(matmul(), {53, 128, 16}, {&family, cover}, testDevice());
+  EXPECT_DOUBLE_EQ(m.pad, 1);
+  EXPECT_EQ(m.blocks, 14);
+  EXPECT_DOUBLE_EQ(m.occ, 0.7);
+  // The parts' traffic over their own rows. Compute 217088 / 2e12 = 108.544
+  // ns. Global: |A| twice, |B| seven times, |C| once:
+  // (2 · 848 + 7 · 2048 + 6784) · 4 B = 91264 B, 912.64 ns.
+  EXPECT_NEAR(m.cmr, 108.544 / 912.64, 1e-12);
+}
+
+TEST(Metrics, ProgramOfOnePartEqualsItsUKernel) {
+  std::mt19937 random(std::random_device{}());
+  auto pick = [&](int64_t most) -> int64_t { return 1 + random() % most; };
+  for (int round = 0; round < 500; ++round) {
+    int64_t rm = pick(8), rn = pick(8);
+    UKernel ukernel = tile(rm * pick(16), rn * pick(16), 8 * pick(4), rm, rn);
+    KernelFamily family;
+    family.parts = {ukernel};
+    family.combineAxis = random() % 2;
+    Shape shape = {pick(3000), pick(3000), pick(3000)};
+    Program program{&family, coverExtent(family, shape[family.combineAxis])};
+    Metrics whole = ukernelMetrics(matmul(), shape, ukernel, testDevice());
+    Metrics real = programMetrics(matmul(), shape, program, testDevice());
+    EXPECT_NEAR(whole.pad, real.pad, 1e-12);
+    EXPECT_NEAR(whole.occ, real.occ, 1e-12);
+    EXPECT_NEAR(whole.cmr, real.cmr, 1e-12 * whole.cmr);
+    EXPECT_EQ(whole.blocks, real.blocks);
+    EXPECT_GT(whole.pad, 0);
+    EXPECT_LE(whole.pad, 1);
+    EXPECT_LE(whole.occ, 1);
+  }
+}
+
+TEST(Metrics, HugeShapesDoNotOverflow) {
+  Metrics m = ukernelMetrics(matmul(), {2147483647, 2147483647, 2147483647},
+                             tile(1, 32, 8, 1, 1), testDevice());
+  EXPECT_GT(m.blocks, 0);
+  EXPECT_GT(m.pad, 0.99);
+  EXPECT_TRUE(std::isfinite(m.cmr) && m.cmr > 0);
+}

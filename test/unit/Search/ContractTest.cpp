@@ -1,0 +1,190 @@
+//===- ContractTest.cpp - What every strategy and cost model keeps --------===//
+//
+// Every strategy with every cost model over devices and workloads: the plan
+// verifies, scores are finite, every size is served, and the same question gets
+// the same answer.
+//
+//===----------------------------------------------------------------------===//
+#include "FTuner/Dispatch/Intervals.h"
+#include "FTuner/Search/SearchStrategy.h"
+#include "StubCodegen.h"
+#include <cmath>
+#include <gtest/gtest.h>
+
+using namespace ftuner;
+
+namespace {
+struct NamedWorkload {
+  const char *name;
+  Workload workload;
+};
+} // namespace
+
+static std::vector<NamedWorkload> workloads() {
+  SizeRange n = SizeRange::fixed(2304), k = SizeRange::fixed(768);
+  SizeRange open{1, std::nullopt};
+  Workload weighted = Workload::matmul({1, 128}, n, k);
+  weighted.axes[0].weights = {{53, 10}, {128, 1}};
+  return {
+      {"dense", Workload::matmul({1, 128}, n, k)},
+      {"dense16", Workload::matmul({16, 2048, 16}, n, k)},
+      {"nt", Workload::matmul({1, 128}, n, k, false, true)},
+      {"tn", Workload::matmul({1, 64}, n, k, true, false)},
+      {"static", Workload::matmul(SizeRange::fixed(512), n, k)},
+      {"one", Workload::matmul(SizeRange::fixed(1), SizeRange::fixed(1),
+                               SizeRange::fixed(1))},
+      {"odd", Workload::matmul({1, 40}, SizeRange::fixed(1009),
+                               SizeRange::fixed(331))},
+      {"open", Workload::matmul(open, n, k)},
+      {"openN", Workload::matmul(SizeRange::fixed(64), open, k)},
+      {"openK", Workload::matmul(SizeRange::fixed(64), n, open)},
+      {"allOpen", Workload::matmul(open, open, open)},
+      {"zero", Workload::matmul({0, 8}, n, k)},
+      {"rows", Workload::matmul(SizeRange::fixed(10000000),
+                                SizeRange::fixed(64), SizeRange::fixed(64))},
+      {"large", Workload::matmul({1, 10000000, 7}, SizeRange::fixed(64),
+                                 SizeRange::fixed(64))},
+      {"weighted", weighted},
+  };
+}
+
+static DeviceSpec load(llvm::StringRef name) {
+  llvm::Expected<DeviceSpec> device = loadDeviceSpec(name);
+  EXPECT_TRUE(static_cast<bool>(device));
+  return *device;
+}
+
+/// A text of everything that a plan decides.
+static std::string textOf(const Plan &plan) {
+  std::string text;
+  for (const KernelFamily &family : plan.families)
+    text += family.str() + "\n";
+  for (const DispatchEntry &entry : plan.entries) {
+    for (const SizeRange &range : entry.box)
+      text += std::to_string(range.min) + "-" +
+              std::to_string(range.max.value_or(-1)) + " ";
+    text += std::to_string(entry.family) + "\n";
+  }
+  text += std::to_string(plan.generalFamily) + " " +
+          std::to_string(plan.fallbackFamily);
+  return text;
+}
+
+static void checkScores(const SearchProblem &problem, const Plan &plan) {
+  const Workload &workload = problem.workload;
+  unsigned axis = workload.mainAxis();
+  const SizeRange &range = workload.axes[axis].range;
+  for (int64_t size : {int64_t(1), int64_t(53), int64_t(128), int64_t(2048),
+                       int64_t(100000), int64_t(10000000)}) {
+    Shape shape;
+    for (const Axis &other : workload.axes)
+      shape.push_back(std::max<int64_t>(other.range.min, 1));
+    if (!range.isFixed())
+      shape[axis] = size;
+    const KernelFamily &family = plan.families[plan.familyFor(shape)];
+    Program program{&family, coverExtent(family, shape[family.combineAxis])};
+    CostBreakdown breakdown =
+        problem.costModel.evaluate(workload, shape, program, problem.device,
+                                   problem.codegen, problem.options.cost);
+    EXPECT_TRUE(std::isfinite(breakdown.score));
+  }
+}
+
+static void walk(const CodegenModel &codegen,
+                 llvm::ArrayRef<const char *> devices) {
+  for (const char *deviceName : devices) {
+    DeviceSpec device = load(deviceName);
+    for (const NamedWorkload &named : workloads())
+      for (const SearchStrategy *strategy : searchStrategies())
+        for (const CostModel *model : costModels()) {
+          SCOPED_TRACE(std::string(deviceName) + " " + named.name + " " +
+                       strategy->name().str() + " " + model->name().str());
+          SearchProblem problem{named.workload, device, codegen, *model, {}};
+          llvm::Expected<Plan> plan = solve(problem, *strategy);
+          if (!plan) {
+            ADD_FAILURE() << llvm::toString(plan.takeError());
+            continue;
+          }
+          checkScores(problem, *plan);
+          EXPECT_TRUE(mainAxisIntervals(*plan, named.workload.mainAxis()));
+          llvm::Expected<Plan> again = solve(problem, *strategy);
+          ASSERT_TRUE(static_cast<bool>(again));
+          EXPECT_EQ(textOf(*plan), textOf(*again));
+        }
+  }
+}
+
+TEST(Contract, HoldsForEveryPath) {
+  for (const CodegenModel *codegen : codegenModels())
+    walk(*codegen, {"h200", "v100", "k80", "orin-nano"});
+}
+
+TEST(Contract, HoldsForAStubPath) { walk(StubCodegen(), {"a100", "p4"}); }
+
+TEST(Contract, HoldsForAPathThatCombinesTheOtherAxis) {
+  walk(StubCodegen(llvm::SmallVector<unsigned>{Workload::kN}), {"t4"});
+}
+
+TEST(Contract, HoldsForAPathThatCombinesNothing) {
+  walk(StubCodegen(llvm::SmallVector<unsigned>{}), {"t4"});
+}
+
+TEST(Contract, MaxKernelsBoundsTheFamilies) {
+  DeviceSpec device = load("a100");
+  Workload workload =
+      Workload::matmul({1, 128}, SizeRange::fixed(2304), SizeRange::fixed(768));
+  StubCodegen codegen;
+  size_t previous = 0;
+  for (int64_t most : {1, 2, 3, 4, 8, 16, 64}) {
+    SearchProblem problem{workload, device, codegen, *findCostModel("sia"), {}};
+    problem.options.maxKernels = most;
+    llvm::Expected<Plan> plan = solve(problem, *searchStrategies().front());
+    ASSERT_TRUE(static_cast<bool>(plan)) << llvm::toString(plan.takeError());
+    EXPECT_LE(plan->families.size(), static_cast<size_t>(most));
+    EXPECT_GE(plan->families.size(), previous);
+    previous = plan->families.size();
+  }
+  EXPECT_GT(previous, 4u);
+}
+
+TEST(Contract, DenseTilesAreRichInArithmeticForManyRows) {
+  // For every size from 1024 rows on, loads from shared memory are few beside
+  // the multiply-adds: rm · rn against (rm + rn) / 4 vector loads.
+  Workload workload = Workload::matmul({16, 2048, 16}, SizeRange::fixed(2304),
+                                       SizeRange::fixed(768));
+  for (const char *name : {"a100", "h200"})
+    for (const CostModel *model : costModels()) {
+      DeviceSpec device = load(name);
+      SearchProblem problem{
+          workload, device, *findCodegenModel("simt"), *model, {}};
+      llvm::Expected<Plan> plan = solve(problem, *searchStrategies().front());
+      ASSERT_TRUE(static_cast<bool>(plan)) << llvm::toString(plan.takeError());
+      for (int64_t rows = 1024; rows <= 2048; rows += 16) {
+        const KernelFamily &family =
+            plan->families[plan->familyFor({rows, 2304, 768})];
+        for (const UKernel &part : family.parts) {
+          double products = part.regTile[0] * part.regTile[1];
+          double loads = (part.regTile[0] + part.regTile[1]) / 4.0;
+          EXPECT_GE(products / (products + loads), 0.9) << family.str();
+          EXPECT_GE(products, 32) << family.str();
+        }
+        EXPECT_GE(family.threads(), 128) << family.str();
+        EXPECT_EQ(768 % family.parts[0].smemTile[2], 0) << family.str();
+        EXPECT_EQ(family.vectorWidth, 4) << family.str();
+      }
+    }
+}
+
+TEST(Contract, UnalignedSizesGetAlignedAndFallbackFamilies) {
+  // N is contiguous and dynamic: aligned families are checked at run time.
+  DeviceSpec device = load("h200");
+  Workload workload =
+      Workload::matmul(SizeRange::fixed(64), {1, 512}, SizeRange::fixed(768));
+  SearchProblem problem{
+      workload, device, *findCodegenModel("simt"), *findCostModel("sia"), {}};
+  llvm::Expected<Plan> plan = solve(problem, *searchStrategies().front());
+  ASSERT_TRUE(static_cast<bool>(plan)) << llvm::toString(plan.takeError());
+  EXPECT_EQ(plan->families[plan->generalFamily].vectorWidth, 4);
+  EXPECT_EQ(plan->families[plan->fallbackFamily].vectorWidth, 1);
+  EXPECT_FALSE(plan->remarks.empty());
+}

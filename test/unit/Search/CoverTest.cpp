@@ -1,0 +1,85 @@
+//===- CoverTest.cpp - Covers in closed form against brute force ----------===//
+#include "FTuner/Search/UKernel.h"
+#include <gtest/gtest.h>
+
+using namespace ftuner;
+
+/// Heights g·h and g·(h + 1), or g·h alone.
+static KernelFamily family(int64_t g, int64_t h, bool isPair = true) {
+  KernelFamily result;
+  for (int64_t height = h; height <= h + isPair; ++height) {
+    UKernel ukernel;
+    ukernel.smemTile = {g * height, 64, 16};
+    ukernel.regTile = {height, 4, 1};
+    result.parts.push_back(ukernel);
+  }
+  return result;
+}
+
+TEST(Cover, PaperExample) {
+  Cover cover = coverExtent(family(1, 7), 53);
+  EXPECT_EQ(cover.first, 3);
+  EXPECT_EQ(cover.second, 4);
+  EXPECT_EQ(cover.padded, 0);
+}
+
+TEST(Cover, EmptyExtentHasNoBlocks) {
+  for (int64_t extent : {0, -5}) {
+    EXPECT_EQ(coverExtent(family(16, 7), extent).blocks(), 0);
+    EXPECT_EQ(coverExtent(family(16, 7), extent).padded, 0);
+  }
+}
+
+TEST(Cover, AgreesWithBruteForce) {
+  for (int64_t g : {1, 2, 3, 4, 8, 16})
+    for (int64_t h = 1; h <= 16; ++h) {
+      KernelFamily pair = family(g, h);
+      for (int64_t extent = 1; extent <= 4096; ++extent) {
+        // The exact cover of whole units with the fewest first blocks.
+        int64_t units = (extent + g - 1) / g;
+        int64_t first = 0;
+        while (first * h <= units && (units - first * h) % (h + 1) != 0)
+          ++first;
+        bool isExact = first * h <= units;
+        Cover cover = coverExtent(pair, extent);
+        int64_t rows = g * (cover.first * h + cover.second * (h + 1));
+        ASSERT_EQ(rows, extent + cover.padded);
+        if (isExact) {
+          ASSERT_EQ(cover.first, first) << g << " " << h << " " << extent;
+          ASSERT_LT(cover.padded, g);
+          ASSERT_TRUE(extent % g != 0 || cover.padded == 0);
+        } else {
+          ASSERT_EQ(cover.first, 0) << g << " " << h << " " << extent;
+          ASSERT_LT(cover.padded, g * (h + 1));
+          // Only possible below h · (h − 1) units.
+          ASSERT_LT(units, h * (h - 1));
+        }
+      }
+    }
+}
+
+TEST(Cover, OnePartPadsItsLastBlock) {
+  for (int64_t extent = 1; extent <= 1000; ++extent) {
+    Cover cover = coverExtent(family(4, 7, /*isPair=*/false), extent);
+    ASSERT_EQ(cover.second, 0);
+    ASSERT_EQ(cover.first, (extent + 27) / 28);
+    ASSERT_EQ(cover.padded, cover.first * 28 - extent);
+  }
+}
+
+TEST(Cover, HoldsForHugeExtents) {
+  for (int64_t extent : {10'000'000L, 2'147'483'647L}) {
+    Cover cover = coverExtent(family(16, 7), extent);
+    EXPECT_EQ(cover.first * 112 + cover.second * 128, extent + cover.padded);
+    EXPECT_LT(cover.padded, 16);
+    EXPECT_LE(cover.first, 7);
+  }
+}
+
+TEST(UKernel, Prints) {
+  EXPECT_EQ(family(16, 7).parts[0].str(), "[112,64,16]/[7,4,1]");
+  EXPECT_EQ(family(16, 7).str(), "simt [112,64,16]/[7,4,1] + "
+                                 "[128,64,16]/[8,4,1] axis 0 stages 2 vector "
+                                 "4");
+  EXPECT_EQ(family(16, 7).threads(), 256);
+}

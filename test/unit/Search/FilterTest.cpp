@@ -1,0 +1,151 @@
+//===- FilterTest.cpp - The stages of algorithm 1 -------------------------===//
+#include "FTuner/Search/Filter.h"
+#include "StubCodegen.h"
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace ftuner;
+
+/// CrossPick as the paper words it: step both thresholds, keep what passes at
+/// some step.
+static bool walkCrossPick(const SearchOptions &options, double pad,
+                          double occ) {
+  for (int i = 0;; ++i) {
+    double epsilon = options.epsilonMin + i * options.epsilonStep;
+    double lambda = options.lambdaMax - i * options.lambdaStep;
+    if (epsilon > options.epsilonMax + 1e-9 ||
+        lambda < options.lambdaMin - 1e-9)
+      return false;
+    if (pad >= epsilon - 1e-9 && occ >= lambda - 1e-9)
+      return true;
+  }
+}
+
+TEST(CrossPick, ClosedFormEqualsTheWalk) {
+  std::mt19937 random(std::random_device{}());
+  std::uniform_real_distribution<double> share(0, 1);
+  SearchOptions published, steep;
+  steep.lambdaStep = 0.02;
+  steep.epsilonStep = 0.03;
+  for (const SearchOptions &options : {published, steep}) {
+    int accepted = 0;
+    for (int round = 0; round < 50000; ++round) {
+      double pad = 0.4 + 0.6 * share(random), occ = 0.85 + 0.15 * share(random);
+      bool expected = walkCrossPick(options, pad, occ);
+      accepted += expected;
+      ASSERT_EQ(crossPickAccepts(options, pad, occ), expected)
+          << pad << " " << occ;
+      ASSERT_EQ(crossPickDeficit(options, pad, occ) == 0, expected)
+          << pad << " " << occ;
+    }
+    EXPECT_GT(accepted, 1000);
+    EXPECT_LT(accepted, 49000);
+  }
+}
+
+TEST(CrossPick, ThresholdsOfTheV100) {
+  SearchOptions options;
+  EXPECT_TRUE(crossPickAccepts(options, 0.50, 0.95));
+  EXPECT_FALSE(crossPickAccepts(options, 0.50, 0.949));
+  EXPECT_TRUE(crossPickAccepts(options, 0.95, 0.905));
+  EXPECT_FALSE(crossPickAccepts(options, 1.00, 0.904));
+  EXPECT_FALSE(crossPickAccepts(options, 0.49, 1.00));
+  EXPECT_TRUE(crossPickAccepts(options, 0.60, 0.94));
+  EXPECT_FALSE(crossPickAccepts(options, 0.60, 0.9395));
+}
+
+class FilterTest : public ::testing::Test {
+protected:
+  void SetUp() override {
+    llvm::Expected<DeviceSpec> loaded = loadDeviceSpec("v100");
+    ASSERT_TRUE(static_cast<bool>(loaded));
+    device = *loaded;
+  }
+  SearchProblem problem() {
+    return {workload, device, codegen, *findCostModel("sia"), options};
+  }
+
+  Workload workload = Workload::matmul({16, 2048, 16}, SizeRange::fixed(2304),
+                                       SizeRange::fixed(768));
+  DeviceSpec device;
+  StubCodegen codegen;
+  SearchOptions options;
+};
+
+TEST_F(FilterTest, CandidatesAreLegalAndWholeWarps) {
+  SearchProblem p = problem();
+  llvm::Expected<CandidateSet> set = enumerateCandidates(p, 4);
+  ASSERT_TRUE(static_cast<bool>(set)) << llvm::toString(set.takeError());
+  EXPECT_GT(set->candidates.size(), 100u);
+  EXPECT_GT(set->rawCount, static_cast<int64_t>(set->candidates.size()));
+  for (unsigned i = 0; i < set->candidates.size(); ++i) {
+    const Candidate &candidate = set->candidates[i];
+    EXPECT_EQ(candidate.ukernel.threads() % 32, 0);
+    EXPECT_EQ(candidate.ukernel.smemTile[2] % 8, 0);
+    llvm::Error error = checkFamily(p, set->single(i));
+    EXPECT_FALSE(static_cast<bool>(error)) << candidate.ukernel.str();
+    llvm::consumeError(std::move(error));
+  }
+}
+
+TEST_F(FilterTest, SurvivorsMeetEveryThreshold) {
+  SearchProblem p = problem();
+  llvm::Expected<CandidateSet> set = enumerateCandidates(p, 4);
+  ASSERT_TRUE(static_cast<bool>(set));
+  FilterCounts counts;
+  FilterResult result = filterCandidates(p, *set, {2048, 2304, 768}, counts);
+  ASSERT_FALSE(result.survivors.empty());
+  double best = 0;
+  for (const Survivor &survivor : result.survivors)
+    best = std::max(best, survivor.metrics.cmr);
+  for (const Survivor &survivor : result.survivors) {
+    const Candidate &candidate = set->candidates[survivor.candidate];
+    const Metrics &m = survivor.metrics;
+    EXPECT_TRUE(walkCrossPick(options, m.pad, m.occ));
+    EXPECT_GE(m.blocks, 2 * 80);
+    EXPECT_GE(m.cmr, 0.5 * best);
+    EXPECT_GE(candidate.ukernel.threads(), 128);
+    EXPECT_LE(2 * candidate.resources.registersPerThread *
+                  candidate.resources.threads,
+              device.registersPerSm);
+    EXPECT_EQ(violation(p, result.thresholds, m, candidate.resources), 0);
+  }
+  for (int stage = 0; stage < NumFilterStages; ++stage)
+    EXPECT_EQ(counts.relaxed[stage], 0);
+  // Stages only remove.
+  for (int stage = 1; stage < NumFilterStages; ++stage)
+    EXPECT_LE(counts.kept[stage], counts.kept[stage - 1]);
+}
+
+TEST_F(FilterTest, NoShapeIsLeftWithoutCandidates) {
+  SearchProblem p = problem();
+  llvm::Expected<CandidateSet> set = enumerateCandidates(p, 4);
+  ASSERT_TRUE(static_cast<bool>(set));
+  // One row cannot fill 80 SMs twice.
+  FilterCounts counts;
+  FilterResult result = filterCandidates(p, *set, {1, 2304, 768}, counts);
+  EXPECT_FALSE(result.survivors.empty());
+  EXPECT_EQ(counts.relaxed[CrossPick], 1);
+  EXPECT_EQ(counts.relaxed[SpaceAxis], 1);
+}
+
+TEST_F(FilterTest, KeepsAtMostMaxCandidates) {
+  options.maxCandidates = 3;
+  SearchProblem p = problem();
+  llvm::Expected<CandidateSet> set = enumerateCandidates(p, 4);
+  ASSERT_TRUE(static_cast<bool>(set));
+  FilterCounts counts;
+  EXPECT_EQ(
+      filterCandidates(p, *set, {2048, 2304, 768}, counts).survivors.size(),
+      3u);
+}
+
+TEST_F(FilterTest, ReportsDevicesThatHoldNoTile) {
+  device.sharedMemoryPerBlockBytes = 256;
+  SearchProblem p = problem();
+  llvm::Expected<CandidateSet> set = enumerateCandidates(p, 4);
+  ASSERT_FALSE(static_cast<bool>(set));
+  EXPECT_EQ(llvm::toString(set.takeError()),
+            "found no legal uKernel for workload 'matmul' on device 'v100' "
+            "with vectors of 4 elements");
+}

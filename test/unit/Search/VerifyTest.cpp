@@ -1,0 +1,207 @@
+//===- VerifyTest.cpp - Bad problems and corrupted plans ------------------===//
+#include "FTuner/Search/SearchStrategy.h"
+#include "StubCodegen.h"
+#include <functional>
+#include <gtest/gtest.h>
+#include <limits>
+
+using namespace ftuner;
+
+class VerifyTest : public ::testing::Test {
+protected:
+  void SetUp() override {
+    llvm::Expected<DeviceSpec> loaded = loadDeviceSpec("v100");
+    ASSERT_TRUE(static_cast<bool>(loaded));
+    device = *loaded;
+    llvm::Expected<Plan> found =
+        solve(problem(), *findSearchStrategy("ftuner"));
+    ASSERT_TRUE(static_cast<bool>(found)) << llvm::toString(found.takeError());
+    plan = *found;
+    // A pair to corrupt, whatever the search found.
+    UKernel low, high;
+    low.smemTile = {28, 128, 16};
+    low.regTile = {7, 4, 1};
+    high.smemTile = {32, 128, 16};
+    high.regTile = {8, 4, 1};
+    KernelFamily pair;
+    pair.parts = {low, high};
+    pair.path = "stub";
+    plan.families[0] = pair;
+  }
+  SearchProblem problem() {
+    return {workload, device, codegen, *findCostModel("sia"), options};
+  }
+  std::string errorOf(const Plan &candidate) {
+    llvm::Error error = problem().verify(candidate);
+    return error ? llvm::toString(std::move(error)) : "no error";
+  }
+  /// The error after one change.
+  std::string corrupted(const std::function<void(Plan &)> &change) {
+    Plan copy = plan;
+    change(copy);
+    return errorOf(copy);
+  }
+  void expectError(const std::function<void(Plan &)> &change,
+                   const std::string &part) {
+    std::string error = corrupted(change);
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+  }
+
+  Workload workload = Workload::matmul({16, 2048, 16}, SizeRange::fixed(2304),
+                                       SizeRange::fixed(768));
+  DeviceSpec device;
+  StubCodegen codegen;
+  SearchOptions options;
+  Plan plan;
+};
+
+TEST_F(VerifyTest, AcceptsTheSoundPlan) {
+  EXPECT_EQ(errorOf(plan), "no error");
+}
+
+TEST_F(VerifyTest, RefusesFamilyIndices) {
+  expectError([](Plan &p) { p.entries[0].family = 99; },
+              "entry 0: expected a family below");
+  expectError([](Plan &p) { p.generalFamily = 99; },
+              "expected a general and a fallback family below");
+  expectError([](Plan &p) { p.fallbackFamily = 99; },
+              "expected a general and a fallback family below");
+  expectError([](Plan &p) { p.fallbackFamily = 0; },
+              "expected a fallback of one part with vector width 1");
+  expectError([](Plan &p) { p.families.clear(); },
+              "expected at least one kernel family");
+  expectError(
+      [&](Plan &p) {
+        while (p.families.size() <= 16)
+          p.families.push_back(p.families[0]);
+      },
+      "expected at most 16 kernel families, but got 17");
+}
+
+TEST_F(VerifyTest, RefusesUncoveredSizes) {
+  expectError([](Plan &p) { p.entries.clear(); },
+              "none holds the sizes from M = 16, N = 2304, K = 768");
+  expectError([](Plan &p) { p.entries.erase(p.entries.begin()); },
+              "expected an entry for every declared shape");
+  expectError([](Plan &p) { p.entries.pop_back(); },
+              "expected an entry for every declared shape");
+  expectError(
+      [](Plan &p) {
+        p.entries.resize(1);
+        p.entries[0].box[0] = {16, 2047, 1};
+      },
+      "none holds the sizes from M = 2048, N = 2304, K = 768");
+  // A hole without a declared size is none.
+  EXPECT_EQ(corrupted([](Plan &p) {
+              p.entries.resize(1);
+              p.entries.push_back(p.entries[0]);
+              p.entries[0].box[0] = {16, 160, 1};
+              p.entries[1].box[0] = {170, 2048, 1};
+            }),
+            "no error");
+  expectError([](Plan &p) { p.entries.front().box[0].min = 17; },
+              "expected an entry for every declared shape");
+  expectError([](Plan &p) { p.entries[0].box.pop_back(); },
+              "entry 0: expected 3 ranges, but got 2");
+  expectError([](Plan &p) { p.entries[0].box[0].step = 2; },
+              "expected ranges with min <= max and step 1");
+}
+
+TEST_F(VerifyTest, RefusesIllegalTiles) {
+  auto part = [](Plan &p) -> UKernel & { return p.families[0].parts[0]; };
+  expectError([&](Plan &p) { part(p).smemTile[0] = 27; },
+              "axis 0: expected a block tile that is a multiple of a positive "
+              "register tile, but got 27 and 7");
+  expectError([&](Plan &p) { part(p).regTile[1] = 0; },
+              "expected a block tile that is a multiple");
+  expectError([&](Plan &p) { part(p).regTile[2] = 2; },
+              "expected register tile 1 on a reduce axis");
+  expectError([&](Plan &p) { part(p).smemTile.pop_back(); },
+              "expected tiles of 3 axes");
+  expectError([&](Plan &p) { part(p).reduceSplit = 0; },
+              "expected a split of at least 1");
+  expectError([&](Plan &p) { part(p).smemTile[1] = 120; },
+              "expected whole warps of 32 threads, but got 120");
+  expectError([](Plan &p) { p.families[0].parts.clear(); },
+              "expected one or two parts, but got 0");
+  expectError([](Plan &p) { p.families[0].combineAxis = 2; },
+              "expected parts along a space axis, but got axis 2");
+  expectError([](Plan &p) { p.families[0].combineAxis = 1; },
+              "expected parts along an axis that the path combines");
+  expectError([](Plan &p) { p.families[0].path = "other"; },
+              "expected path 'stub'");
+  expectError([](Plan &p) { p.families[0].stages = 7; },
+              "expected a number of stages that the path has, but got 7");
+  expectError([](Plan &p) { p.families[0].vectorWidth = 0; },
+              "expected a positive vector width");
+  expectError([](Plan &p) { p.families[0].vectorWidth = 2; },
+              "stub: expected vector width 1 or 4");
+}
+
+TEST_F(VerifyTest, RefusesCoversThatAreNotExact) {
+  auto high = [](Plan &p) -> UKernel & { return p.families[0].parts[1]; };
+  expectError(
+      [&](Plan &p) {
+        high(p).smemTile[0] = 36;
+        high(p).regTile[0] = 9;
+      },
+      "expected heights g·h and g·(h+1) on the combine axis");
+  expectError([&](Plan &p) { high(p).smemTile[1] = 256; },
+              "equal tiles elsewhere");
+  expectError([&](Plan &p) { high(p).smemTile[2] = 8; },
+              "equal tiles elsewhere");
+  expectError(
+      [](Plan &p) {
+        std::swap(p.families[0].parts[0], p.families[0].parts[1]);
+      },
+      "expected heights g·h and g·(h+1) on the combine axis");
+  expectError([&](Plan &p) { high(p).reduceSplit = 2; },
+              "expected equal splits of the reduce axis");
+}
+
+TEST_F(VerifyTest, RefusesWhatTheDeviceCannotHold) {
+  auto resize = [](Plan &p, int64_t threadsAlongN, int64_t reduce) {
+    for (UKernel &part : p.families[0].parts) {
+      part.smemTile[1] = 4 * threadsAlongN;
+      part.smemTile[2] = reduce;
+    }
+  };
+  expectError([&](Plan &p) { resize(p, 512, 16); },
+              "expected 1 to 1024 threads, but got 2048");
+  expectError([&](Plan &p) { resize(p, 32, 128); },
+              "bytes of shared memory, but got");
+  device.registersPerBlock = 8192;
+  expectError([](Plan &) {}, "registers per block, but got 9216");
+}
+
+TEST_F(VerifyTest, ChecksTheProblem) {
+  auto problemError = [&] {
+    llvm::Error error = problem().check();
+    return error ? llvm::toString(std::move(error)) : "no error";
+  };
+  EXPECT_EQ(problemError(), "no error");
+  SearchOptions defaults = options;
+  auto expectOption = [&](const std::string &part) {
+    EXPECT_NE(problemError().find(part), std::string::npos) << problemError();
+    options = defaults;
+  };
+  options.epsilonMin = 1.5;
+  expectOption("option 'epsilon-min': expected 0.000000 to 1.000000");
+  options.epsilonMax = 0.4;
+  expectOption("option 'epsilon-max'");
+  options.lambdaStep = 0;
+  expectOption("option 'lambda-step'");
+  options.psi = std::numeric_limits<double>::quiet_NaN();
+  expectOption("option 'psi'");
+  options.cost.c1 = std::numeric_limits<double>::infinity();
+  expectOption("option 'c1'");
+  options.maxKernels = 0;
+  expectOption("option 'max-kernels': expected 1 to 1024, but got 0");
+  options.zeta = -1;
+  expectOption("option 'zeta'");
+  workload.axes[0].range = {9, 3};
+  EXPECT_EQ(problemError(), "axis 'M': expected min <= max, but got 9 > 3");
+  workload.axes.push_back(workload.axes[0]);
+  workload.axes[0].range = workload.axes[3].range = {1, 3};
+  EXPECT_EQ(problemError(), "stub: expected three axes");
+}

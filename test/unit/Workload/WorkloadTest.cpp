@@ -1,0 +1,89 @@
+//===- WorkloadTest.cpp - Workloads and their ranges ----------------------===//
+#include "FTuner/Workload/Workload.h"
+#include <gtest/gtest.h>
+#include <limits>
+
+using namespace ftuner;
+
+static std::string errorOf(const Workload &workload) {
+  llvm::Error error = workload.check();
+  return error ? llvm::toString(std::move(error)) : "no error";
+}
+
+static Workload dense(SizeRange m) {
+  return Workload::matmul(m, SizeRange::fixed(2304), SizeRange::fixed(768));
+}
+
+TEST(SizeRange, KnowsItsSizes) {
+  SizeRange range{16, 2048, 16};
+  EXPECT_EQ(range.count(), 128);
+  EXPECT_TRUE(range.contains(16) && range.contains(2048));
+  EXPECT_FALSE(range.contains(17) || range.contains(0) || range.contains(2064));
+  SizeRange open{3, std::nullopt, 2};
+  EXPECT_TRUE(open.isOpen() && open.contains(1000001));
+  EXPECT_FALSE(open.contains(4));
+  EXPECT_TRUE(SizeRange::fixed(7).isFixed());
+}
+
+TEST(Workload, MainAxisIsTheLargestDynamicSpaceAxis) {
+  SizeRange fixed = SizeRange::fixed(4096), small{1, 128}, large{1, 512},
+            open{1, std::nullopt};
+  EXPECT_EQ(Workload::matmul(small, fixed, fixed).mainAxis(), Workload::kM);
+  EXPECT_EQ(Workload::matmul(fixed, small, fixed).mainAxis(), Workload::kN);
+  EXPECT_EQ(Workload::matmul(small, large, open).mainAxis(), Workload::kN);
+  EXPECT_EQ(Workload::matmul(open, large, fixed).mainAxis(), Workload::kM);
+  EXPECT_EQ(Workload::matmul(small, small, fixed).mainAxis(), Workload::kM);
+  EXPECT_EQ(Workload::matmul(SizeRange::fixed(8), fixed, open).mainAxis(),
+            Workload::kN);
+}
+
+TEST(Workload, CountsWorkAndElements) {
+  Workload workload = dense({1, 128});
+  Shape shape = {53, 2304, 768};
+  EXPECT_DOUBLE_EQ(workload.flops(shape), 2.0 * 53 * 2304 * 768);
+  EXPECT_EQ(workload.elements(*workload.find(OperandRole::Lhs), shape),
+            53 * 768);
+  EXPECT_EQ(workload.elements(*workload.find(OperandRole::Output), shape),
+            53 * 2304);
+  EXPECT_EQ(workload.find(OperandRole::Init), nullptr);
+  Workload transposed = Workload::matmul({1, 128}, SizeRange::fixed(64),
+                                         SizeRange::fixed(32), true, true);
+  EXPECT_EQ(transposed.find(OperandRole::Lhs)->contiguousAxis(), Workload::kM);
+  EXPECT_EQ(transposed.find(OperandRole::Rhs)->contiguousAxis(), Workload::kK);
+}
+
+TEST(Workload, RefusesBadRanges) {
+  EXPECT_EQ(errorOf(dense({1, 128})), "no error");
+  EXPECT_EQ(errorOf(dense({0, std::nullopt})), "no error");
+  EXPECT_EQ(errorOf(dense({128, 1})),
+            "axis 'M': expected min <= max, but got 128 > 1");
+  EXPECT_EQ(errorOf(dense({-1, 4})),
+            "axis 'M': expected a least size from 0 to 2147483647, but got -1");
+  EXPECT_EQ(errorOf(dense({1, int64_t(1) << 31})),
+            "axis 'M': expected a largest size up to 2147483647, but got "
+            "2147483648");
+  EXPECT_EQ(errorOf(dense({1, 8, 0})),
+            "axis 'M': expected a positive step, but got 0");
+}
+
+TEST(Workload, RefusesBadWeightsAndOperands) {
+  Workload workload = dense({1, 128});
+  workload.axes[0].weights = {{5, 1.0}, {9, 2.0}};
+  EXPECT_EQ(errorOf(workload), "no error");
+  workload.axes[0].weights = {{129, 1.0}};
+  EXPECT_EQ(errorOf(workload),
+            "axis 'M': expected weights for sizes of its range, but got size "
+            "129");
+  workload.axes[0].weights = {{5, std::numeric_limits<double>::quiet_NaN()}};
+  EXPECT_NE(errorOf(workload), "no error");
+  workload.axes[0].weights = {{5, 0.0}};
+  EXPECT_EQ(errorOf(workload),
+            "axis 'M': expected weights with a positive sum");
+
+  Workload operands = dense({1, 128});
+  operands.operands[0].axes = {0, 3};
+  EXPECT_EQ(errorOf(operands), "operand 0: expected axes below 3, but got 3");
+  operands.operands.erase(operands.operands.begin());
+  EXPECT_EQ(errorOf(operands),
+            "expected one left, one right and one output operand");
+}
