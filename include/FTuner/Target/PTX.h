@@ -1,0 +1,59 @@
+//===- PTX.h - PTX of a compiled module -------------------------*- C++ -*-===//
+//
+// The kernels of a compiled module (the output of `ftuner-compile`) as one PTX
+// module. Kernels are translated apart from each other, in parallel, and joined
+// as text: the same input gives the same bytes whatever the number of cores.
+//
+// The PTX depends on no CUDA toolkit and on no device library. A kernel that
+// would need one is an error.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_TARGET_PTX_H
+#define FTUNER_TARGET_PTX_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Support/LLVM.h"
+#include <string>
+#include <vector>
+
+namespace ftuner {
+
+/// What LLVM and ptxas need to know of a device.
+struct PtxTarget {
+  /// LLVM's processor name, which is ptxas's architecture too, e.g. "sm_90".
+  std::string chip;
+  /// LLVM's subtarget features. PTX ISA 8.0 up to sm_90; empty for newer
+  /// processors, for which LLVM takes the oldest PTX ISA that knows them.
+  std::string features;
+};
+
+/// The target for the device that the module is compiled for (its attribute
+/// `ukernel.device`). Reports a missing device, and processors unknown to LLVM.
+mlir::FailureOr<PtxTarget> getPtxTarget(mlir::ModuleOp module);
+
+/// One kernel: a `gpu.module` with one entry.
+struct PtxKernel {
+  /// Name of the entry: a C identifier, unique in the module.
+  std::string entry;
+  /// PTX of this kernel alone, a complete module.
+  std::string text;
+};
+
+struct PtxModule {
+  PtxTarget target;
+  /// In the order of the gpu.modules.
+  std::vector<PtxKernel> kernels;
+  /// All kernels as one PTX module.
+  std::string text;
+};
+
+/// Translates every `gpu.module` of a compiled module. Reports
+///  * a module without kernels, and a gpu.module without exactly one entry;
+///  * entries whose names are no C identifiers or not unique;
+///  * functions that exist in a device library only (`.extern .func`), and
+///    mathematical intrinsics that PTX has no instructions for.
+mlir::FailureOr<PtxModule> translateToPtx(mlir::ModuleOp module);
+
+} // namespace ftuner
+
+#endif // FTUNER_TARGET_PTX_H

@@ -1,0 +1,337 @@
+//===- PTX.cpp - PTX of a compiled module ---------------------------------===//
+#include "FTuner/Target/PTX.h"
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "PTXText.h"
+
+#include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
+#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/ExecutionEngine/OptUtils.h"
+#include "mlir/IR/Threading.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Triple.h"
+#include <mutex>
+
+using namespace mlir;
+
+namespace ftuner {
+
+namespace {
+constexpr llvm::StringLiteral kTriple = "nvptx64-nvidia-cuda";
+/// NVVM's address space of shared memory.
+constexpr unsigned kSharedAddressSpace = 3;
+/// Vector accesses of shared memory are 16 bytes wide.
+constexpr uint64_t kDynamicSharedAlignment = 16;
+} // namespace
+
+static const llvm::Target *findNvptxTarget() {
+  static std::once_flag initialized;
+  std::call_once(initialized, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+  std::string error;
+  return llvm::TargetRegistry::lookupTarget(llvm::Triple(kTriple), error);
+}
+
+FailureOr<PtxTarget> getPtxTarget(ModuleOp module) {
+  auto device = module->getAttrOfType<ukernel::DeviceAttr>(
+      ukernel::UKernelDialect::kDeviceAttrName);
+  if (!device)
+    return module.emitError("expected the attribute '")
+           << ukernel::UKernelDialect::kDeviceAttrName
+           << "' of a compiled module";
+  auto capability = device.getFields().getAs<StringAttr>("compute_capability");
+  unsigned major = 0, minor = 0;
+  auto [majorText, minorText] =
+      (capability ? capability.getValue() : StringRef()).split('.');
+  if (majorText.getAsInteger(10, major) || minorText.getAsInteger(10, minor))
+    return module.emitError("expected a compute capability such as \"9.0\" of "
+                            "device '")
+           << device.getName() << "', but got "
+           << (capability ? Attribute(capability) : Attribute());
+
+  const llvm::Target *target = findNvptxTarget();
+  if (!target)
+    return module.emitError("LLVM was built without the NVPTX target");
+  unsigned version = 10 * major + minor;
+  PtxTarget result{"sm_" + std::to_string(version),
+                   version <= 90 ? "+ptx80" : ""};
+  std::unique_ptr<llvm::MCSubtargetInfo> subtarget(
+      target->createMCSubtargetInfo(llvm::Triple(kTriple), "", ""));
+  if (!subtarget->isCPUStringValid(result.chip))
+    return module.emitError("expected a compute capability that LLVM can "
+                            "generate code for, but got '")
+           << capability.getValue() << "' of device '" << device.getName()
+           << "'";
+  return result;
+}
+
+/// Whether PTX has instructions for the intrinsic on its operand type; LLVM
+/// would end the program for the others.
+static bool needsDeviceLibrary(const llvm::IntrinsicInst &call) {
+  switch (call.getIntrinsicID()) {
+  case llvm::Intrinsic::exp:
+  case llvm::Intrinsic::exp10:
+  case llvm::Intrinsic::log:
+  case llvm::Intrinsic::log2:
+  case llvm::Intrinsic::log10:
+  case llvm::Intrinsic::pow:
+  case llvm::Intrinsic::powi:
+  case llvm::Intrinsic::sin:
+  case llvm::Intrinsic::cos:
+  case llvm::Intrinsic::sincos:
+  case llvm::Intrinsic::tan:
+  case llvm::Intrinsic::asin:
+  case llvm::Intrinsic::acos:
+  case llvm::Intrinsic::atan:
+  case llvm::Intrinsic::atan2:
+  case llvm::Intrinsic::sinh:
+  case llvm::Intrinsic::cosh:
+  case llvm::Intrinsic::tanh:
+  case llvm::Intrinsic::ldexp:
+  case llvm::Intrinsic::frexp:
+  case llvm::Intrinsic::modf:
+    return true;
+  case llvm::Intrinsic::exp2:
+    return call.getType()->getScalarType()->isDoubleTy();
+  default:
+    return false;
+  }
+}
+
+/// Finds a function that exists in no kernel and in no instruction.
+static std::string findMissingFunction(const llvm::Module &module) {
+  for (const llvm::Function &function : module) {
+    if (function.isDeclaration() && !function.isIntrinsic() &&
+        !function.use_empty())
+      return function.getName().str();
+    for (const llvm::Instruction &instruction : llvm::instructions(function))
+      if (auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction))
+        if (needsDeviceLibrary(*call))
+          return call->getCalledFunction()->getName().str();
+  }
+  return {};
+}
+
+/// Prepares the symbols for a module that many kernels share: dynamic shared
+/// memory is one external array, everything else but the entry is internal to
+/// the kernel and carries its name.
+static void prepareSymbols(llvm::Module &module, StringRef entry) {
+  for (llvm::GlobalVariable &global :
+       llvm::make_early_inc_range(module.globals())) {
+    auto *array = llvm::dyn_cast<llvm::ArrayType>(global.getValueType());
+    if (global.getAddressSpace() == kSharedAddressSpace && array &&
+        array->getNumElements() == 0) {
+      global.setInitializer(nullptr);
+      global.setLinkage(llvm::GlobalValue::ExternalLinkage);
+      global.setAlignment(std::max(llvm::Align(kDynamicSharedAlignment),
+                                   global.getAlign().valueOrOne()));
+      if (llvm::GlobalVariable *first =
+              module.getNamedGlobal(kDynamicSharedName)) {
+        first->setAlignment(std::max(*first->getAlign(), *global.getAlign()));
+        global.replaceAllUsesWith(first);
+        global.eraseFromParent();
+      } else {
+        global.setName(kDynamicSharedName);
+      }
+      continue;
+    }
+    if (!global.isDeclaration()) {
+      global.setName(entry + "_" + global.getName());
+      global.setLinkage(llvm::GlobalValue::InternalLinkage);
+    }
+  }
+  for (llvm::Function &function : module) {
+    if (function.isDeclaration() || function.getName() == entry)
+      continue;
+    function.setName(entry + "_" + function.getName());
+    function.setLinkage(llvm::GlobalValue::InternalLinkage);
+  }
+}
+
+namespace {
+/// Turns LLVM's diagnostics into MLIR's, at the operation being translated.
+struct DiagnosticForwarder : llvm::DiagnosticHandler {
+  explicit DiagnosticForwarder(Operation *op) : op(op) {}
+  bool handleDiagnostics(const llvm::DiagnosticInfo &info) override {
+    if (info.getSeverity() == llvm::DS_Error) {
+      std::string text;
+      llvm::raw_string_ostream stream(text);
+      llvm::DiagnosticPrinterRawOStream printer(stream);
+      info.print(printer);
+      op->emitError("LLVM cannot generate PTX: ") << text;
+      failed = true;
+    }
+    return true;
+  }
+  Operation *op;
+  bool failed = false;
+};
+} // namespace
+
+/// Generates PTX for an optimized or unoptimized LLVM module.
+static std::string emitAssembly(llvm::Module &module,
+                                llvm::TargetMachine &machine) {
+  llvm::SmallString<0> text;
+  llvm::raw_svector_ostream stream(text);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, stream, nullptr,
+                                  llvm::CodeGenFileType::AssemblyFile))
+    return {};
+  passes.run(module);
+  return text.str().str();
+}
+
+/// Translates one gpu.module, which holds LLVM and NVVM operations.
+static FailureOr<std::string> translateKernel(gpu::GPUModuleOp kernel,
+                                              StringRef entry,
+                                              const PtxTarget &target) {
+  llvm::LLVMContext context;
+  auto handler = std::make_unique<DiagnosticForwarder>(kernel);
+  DiagnosticForwarder &forwarder = *handler;
+  context.setDiagnosticHandler(std::move(handler));
+
+  std::unique_ptr<llvm::Module> module =
+      translateModuleToLLVMIR(kernel, context, entry);
+  if (!module)
+    return kernel.emitError("translation to LLVM IR failed");
+  std::unique_ptr<llvm::TargetMachine> machine(
+      findNvptxTarget()->createTargetMachine(
+          llvm::Triple(kTriple), target.chip, target.features,
+          llvm::TargetOptions(), std::nullopt, std::nullopt,
+          llvm::CodeGenOptLevel::Aggressive));
+  module->setDataLayout(machine->createDataLayout());
+  module->setTargetTriple(machine->getTargetTriple());
+
+  prepareSymbols(*module, entry);
+  if (std::string name = findMissingFunction(*module); !name.empty())
+    return kernel.emitError("kernel '")
+           << entry << "' needs the function '" << name
+           << "', which only a device library provides";
+  if (llvm::Error error = makeOptimizingTransformer(
+          /*optLevel=*/3, /*sizeLevel=*/0, machine.get())(module.get()))
+    return kernel.emitError("LLVM cannot optimize kernel '")
+           << entry << "': " << llvm::toString(std::move(error));
+  std::string text = emitAssembly(*module, *machine);
+  if (forwarder.failed)
+    return failure();
+  if (text.empty())
+    return kernel.emitError("LLVM cannot generate PTX for '")
+           << target.chip << "'";
+  if (StringRef name = findExternalFunction(text); !name.empty())
+    return kernel.emitError("kernel '")
+           << entry << "' needs the function '" << name
+           << "', which only a device library provides";
+  return text;
+}
+
+/// Finds the entry of a gpu.module and makes its launch bounds explicit.
+static FailureOr<StringRef> prepareEntry(gpu::GPUModuleOp kernel,
+                                         llvm::StringSet<> &names) {
+  LLVM::LLVMFuncOp entry;
+  for (auto function : kernel.getOps<LLVM::LLVMFuncOp>()) {
+    if (!function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()))
+      continue;
+    if (entry)
+      return function.emitError("expected one kernel in 'gpu.module', but got "
+                                "a second one");
+    entry = function;
+  }
+  if (!entry)
+    return kernel.emitError("expected one kernel in 'gpu.module' as a function "
+                            "of the LLVM dialect, but got none");
+  StringRef name = entry.getName();
+  auto isCharacter = [](char c) { return llvm::isAlnum(c) || c == '_'; };
+  if (name.empty() || llvm::isDigit(name[0]) ||
+      !llvm::all_of(name, isCharacter))
+    return entry.emitError("expected a C identifier as name of a kernel, but "
+                           "got '")
+           << name << "'";
+  if (!names.insert(name).second)
+    return entry.emitError("expected unique names of kernels, but got '")
+           << name << "' twice";
+  auto descriptor = kernel->getAttrOfType<ukernel::EntryAttr>(
+      ukernel::UKernelDialect::kEntryAttrName);
+  StringRef bounds = NVVM::NVVMDialect::getMaxntidAttrName();
+  if (descriptor && !entry->hasAttr(bounds) &&
+      !entry->hasAttr(NVVM::NVVMDialect::getReqntidAttrName()))
+    entry->setAttr(bounds,
+                   DenseI32ArrayAttr::get(
+                       kernel.getContext(),
+                       {static_cast<int32_t>(descriptor.getThreads()), 1, 1}));
+  return name;
+}
+
+FailureOr<PtxModule> translateToPtx(ModuleOp module) {
+  FailureOr<PtxTarget> target = getPtxTarget(module);
+  if (failed(target))
+    return failure();
+
+  // The kernels are changed on the way: work on a copy of them.
+  MLIRContext *context = module.getContext();
+  OwningOpRef<ModuleOp> scratch = ModuleOp::create(module.getLoc());
+  std::vector<gpu::GPUModuleOp> kernels;
+  std::vector<StringRef> entries;
+  llvm::StringSet<> names;
+  for (auto original : module.getOps<gpu::GPUModuleOp>()) {
+    auto kernel = cast<gpu::GPUModuleOp>(original->clone());
+    scratch->push_back(kernel);
+    FailureOr<StringRef> entry = prepareEntry(kernel, names);
+    if (failed(entry))
+      return failure();
+    kernels.push_back(kernel);
+    entries.push_back(*entry);
+  }
+  if (kernels.empty())
+    return module.emitError("nothing to compile: the module holds no kernels");
+
+  PassManager pm(context);
+  OpPassManager &kernelPm = pm.nest<gpu::GPUModuleOp>();
+  kernelPm.addPass(createConvertNVVMToLLVMPass());
+  kernelPm.addPass(createReconcileUnrealizedCastsPass());
+  if (failed(pm.run(*scratch)))
+    return failure();
+
+  PtxModule result;
+  result.target = *target;
+  result.kernels.resize(kernels.size());
+  ParallelDiagnosticHandler diagnostics(context);
+  auto translate = [&](size_t index) -> LogicalResult {
+    diagnostics.setOrderIDForThread(index);
+    FailureOr<std::string> text =
+        translateKernel(kernels[index], entries[index], *target);
+    diagnostics.eraseOrderIDForThread();
+    if (failed(text))
+      return failure();
+    result.kernels[index] = {entries[index].str(), std::move(*text)};
+    return success();
+  };
+  if (failed(failableParallelForEachN(context, 0, kernels.size(), translate)))
+    return failure();
+
+  std::vector<StringRef> texts;
+  for (const PtxKernel &kernel : result.kernels)
+    texts.push_back(kernel.text);
+  result.text = joinPtx(texts);
+  return result;
+}
+
+} // namespace ftuner
