@@ -1,8 +1,8 @@
 //===- UKernelOps.cpp - Operations ----------------------------------------===//
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 
-#include "mlir/IR/Matchers.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
@@ -210,10 +210,7 @@ LogicalResult TileOp::verifyRegions() {
 //===----------------------------------------------------------------------===//
 
 LogicalResult PadOp::verify() {
-  auto type = dyn_cast<MemRefType>(getSource().getType());
-  if (!type)
-    return emitOpError("expected a ranked memref, but got ")
-           << getSource().getType();
+  auto type = cast<MemRefType>(getSource().getType());
   if (type.getRank() != static_cast<int64_t>(getTile().size()))
     return emitOpError("expected one tile size for each of ")
            << type.getRank() << " dimensions, but got " << getTile().size();

@@ -110,7 +110,8 @@ static LogicalResult verifyAxes(WorkloadOp op, unsigned number, AffineMap map) {
   auto expect = [&](bool holds, StringRef what) -> LogicalResult {
     if (holds)
       return success();
-    return op.emitOpError("expected ") << what << ", but got " << AffineMapAttr::get(map);
+    return op.emitOpError("expected ")
+           << what << ", but got " << AffineMapAttr::get(map);
   };
   if (number == 0)
     return expect(map.getNumResults() == 2 && has(W::kM) && has(W::kK),
@@ -202,6 +203,9 @@ LogicalResult WorkloadOp::verifyRegions() {
                         getElementTypeOrSelf(getRhs().getType()), accumulator},
                        accumulator)))
     return failure();
+  if (getEpilogues().size() > 1)
+    return emitOpError("expected at most one epilogue, but got ")
+           << getEpilogues().size();
   if (hasEpilogue()) {
     SmallVector<Type> arguments = {accumulator};
     for (Value extra : getExtras())

@@ -1,0 +1,81 @@
+// RUN: ftuner-opt %s -split-input-file | FileCheck %s
+// RUN: ftuner-opt %s -split-input-file | ftuner-opt -split-input-file | FileCheck %s
+// RUN: ftuner-opt %s -split-input-file -mlir-print-op-generic | ftuner-opt -split-input-file | FileCheck %s
+
+// Attributes of the dialect, and the attributes that it puts on others.
+
+// CHECK: module attributes {ukernel.device = #ukernel.device<"small", {name = "small", sm_count = 4 : i64}>
+// CHECK-SAME: ukernel.symbols = {K = #ukernel.range<16 to ? step 16>
+// CHECK-SAME: S = #ukernel.range<0 to 0>
+// CHECK-SAME: T = #ukernel.range<1 to 128 weights [7 : 2.500000e-01, 53 : 7.500000e-01]>
+// CHECK-SAME: U = #ukernel.range<1 to ?>
+module attributes {
+  ukernel.device = #ukernel.device<"small", {name = "small", sm_count = 4 : i64}>,
+  ukernel.symbols = {
+    T = #ukernel.range<1 to 128 weights [7 : 0.25, 53 : 0.75]>,
+    K = #ukernel.range<16 to ? step 16>,
+    S = #ukernel.range<0 to 0>,
+    U = #ukernel.range<1 to ?>}} {
+  // CHECK: func.func @f(%{{.*}}: tensor<?x768xf32> {ukernel.shape = ["T", 768]}, %{{.*}}: tensor<f32> {ukernel.shape = []})
+  // CHECK-SAME: ukernel.abi_type = (tensor<?x768xf32>) -> ()
+  func.func @f(%a: tensor<?x768xf32> {ukernel.shape = ["T", 768]},
+               %b: tensor<f32> {ukernel.shape = []})
+      attributes {ukernel.abi_type = (tensor<?x768xf32>) -> ()} {
+    return
+  }
+  // A symbol may stand for a static size too, the same one everywhere.
+  // CHECK: func.func @g
+  func.func @g(%a: tensor<53xf32> {ukernel.shape = ["T"]},
+               %b: tensor<?x53xf32> {ukernel.shape = ["T", "T"]}) {
+    return
+  }
+}
+
+// -----
+
+// CHECK: test.attributes =
+// CHECK-SAME: #ukernel.ukernel<smem = [112, 64, 16], reg = [7, 4, 1]>
+// CHECK-SAME: #ukernel.ukernel<smem = [8], reg = [8], split = 4>
+// CHECK-SAME: #ukernel.simt<stages = 3, vector = 4>
+// CHECK-SAME: #ukernel.family<#ukernel.simt<stages = 3, vector = 4>, axis = 0, parts = [<smem = [112, 64, 16], reg = [7, 4, 1]>, <smem = [128, 64, 16], reg = [8, 4, 1]>]>
+// CHECK-SAME: #ukernel.choice<[<1 to 64>, <1 to ?>, <0 to 0>] to 3>
+module attributes {test.attributes = [
+  #ukernel.ukernel<smem = [112, 64, 16], reg = [7, 4, 1]>,
+  #ukernel.ukernel<smem = [8], reg = [8], split = 4>,
+  #ukernel.simt<stages = 3, vector = 4>,
+  #ukernel.family<#ukernel.simt<stages = 3, vector = 4>, axis = 0,
+    parts = [#ukernel.ukernel<smem = [112, 64, 16], reg = [7, 4, 1]>,
+             #ukernel.ukernel<smem = [128, 64, 16], reg = [8, 4, 1]>]>,
+  #ukernel.choice<[#ukernel.range<1 to 64>, #ukernel.range<1 to ?>, #ukernel.range<0 to 0>] to 3>
+]} {}
+
+// -----
+
+// CHECK: ukernel.plan @plan_0 <families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>]
+// CHECK-SAME: choices = [<[<1 to 64>, <1 to ?>, <1 to ?>] to 0>, <[<65 to ?>, <1 to ?>, <1 to ?>] to 0>]
+// CHECK-SAME: general = 0, fallback = 0, statistics = {candidates = 1.200000e+01 : f64}>
+ukernel.plan @plan_0 #ukernel.plan<
+  families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0,
+                parts = [#ukernel.ukernel<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
+  choices = [#ukernel.choice<[#ukernel.range<1 to 64>, #ukernel.range<1 to ?>, #ukernel.range<1 to ?>] to 0>,
+             <[<65 to ?>, <1 to ?>, <1 to ?>] to 0>],
+  general = 0, fallback = 0, statistics = {candidates = 12.0 : f64}>
+// CHECK: ukernel.plan @plan_1 <{{.*}}, choices = [], general = 0, fallback = 0>
+ukernel.plan @plan_1 <
+  families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0,
+               parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
+  choices = [], general = 0, fallback = 0>
+
+// -----
+
+// CHECK: gpu.module @k attributes {ukernel.entry = #ukernel.entry<threads = 256, shared_memory_bytes = 49152, alignment = 16, parameters = [{access = "read", kind = "pointer", name = "lhs", type = f32}, {kind = "size", name = "m", type = i32}]>}
+gpu.module @k attributes {ukernel.entry = #ukernel.entry<
+    threads = 256, shared_memory_bytes = 49152, alignment = 16,
+    parameters = [{kind = "pointer", name = "lhs", type = f32, access = "read"},
+                  {kind = "size", name = "m", type = i32}]>} {}
+// CHECK: gpu.module @l attributes {ukernel.entry = #ukernel.entry<{{.*}}, family = <#ukernel.simt<{{.*}}>, axis = 0, parts = [<{{.*}}>]>, workload = "dense">}
+gpu.module @l attributes {ukernel.entry = #ukernel.entry<
+    threads = 64, shared_memory_bytes = 0, alignment = 4, parameters = [],
+    family = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0,
+               parts = [#ukernel.ukernel<smem = [32, 32, 8], reg = [4, 2, 1]>]>,
+    workload = "dense">} {}

@@ -1,0 +1,1182 @@
+// RUN: ftuner-opt %s -split-input-file -verify-diagnostics
+
+// One case for each numbered constraint of the dialect's descriptions.
+
+// -----
+
+// range_c1
+// expected-error @below {{expected min of at least 0, but got -1}}
+module attributes {test.attribute = #ukernel.range<-1 to 4>} {}
+
+// -----
+
+// range_c2
+// expected-error @below {{expected min <= max, but got 5 > 4}}
+module attributes {test.attribute = #ukernel.range<5 to 4>} {}
+
+// -----
+
+// range_c3
+// expected-error @below {{expected step of at least 1, but got 0}}
+module attributes {test.attribute = #ukernel.range<1 to 4 step 0>} {}
+
+// -----
+
+// range_c4
+// expected-error @below {{expected a finite weight of at least 0 for size 2}}
+module attributes {test.attribute = #ukernel.range<1 to 4 weights [2 : -0.5]>} {}
+
+// -----
+
+// range_c4: not a number
+// expected-error @below {{expected a finite weight of at least 0 for size 2}}
+module attributes {test.attribute = #ukernel.range<1 to 4 weights [2 : 0x7FF8000000000000]>} {}
+
+// -----
+
+// range_c4: no weight
+// expected-error @below {{expected a positive weight}}
+module attributes {test.attribute = #ukernel.range<1 to 4 weights [2 : 0.0]>} {}
+
+// -----
+
+// range_c5
+// expected-error @below {{expected weights for sizes of the range, but got size 5}}
+module attributes {test.attribute = #ukernel.range<1 to 4 weights [5 : 0.5]>} {}
+
+// -----
+
+// range_c5: not of the step
+// expected-error @below {{expected weights for sizes of the range, but got size 4}}
+module attributes {test.attribute = #ukernel.range<1 to 9 step 4 weights [4 : 0.5]>} {}
+
+// -----
+
+// range_c5: descending
+// expected-error @below {{expected ascending sizes, but got 2 after 3}}
+module attributes {test.attribute = #ukernel.range<1 to 4 weights [3 : 0.5, 2 : 0.5]>} {}
+
+// -----
+
+// device_c1
+// expected-error @below {{expected a device with a name}}
+module attributes {test.attribute = #ukernel.device<"", {name = ""}>} {}
+
+// -----
+
+// device_c1: another name
+// expected-error @below {{expected field 'name' to be "a"}}
+module attributes {test.attribute = #ukernel.device<"a", {name = "b"}>} {}
+
+// -----
+
+// ukernel_c1
+// expected-error @below {{expected smem and reg of one rank, but got 2 and 1 sizes}}
+module attributes {test.attribute = #ukernel.ukernel<smem = [8, 8], reg = [8]>} {}
+
+// -----
+
+// ukernel_c2
+// expected-error @below {{expected reg of at least 1 on axis 0, but got 0}}
+module attributes {test.attribute = #ukernel.ukernel<smem = [8], reg = [0]>} {}
+
+// -----
+
+// ukernel_c2: no multiple
+// expected-error @below {{expected smem to be a positive multiple of reg 2 on axis 1, but got 9}}
+module attributes {test.attribute = #ukernel.ukernel<smem = [8, 9], reg = [8, 2]>} {}
+
+// -----
+
+// ukernel_c3
+// expected-error @below {{expected split of at least 1, but got 0}}
+module attributes {test.attribute = #ukernel.ukernel<smem = [8], reg = [8], split = 0>} {}
+
+// -----
+
+// simt_c1
+// expected-error @below {{expected at least 1 stage, but got 0}}
+module attributes {test.attribute = #ukernel.simt<stages = 0, vector = 1>} {}
+
+// -----
+
+// simt_c2
+// expected-error @below {{expected vector of 1, 2 or 4, but got 3}}
+module attributes {test.attribute = #ukernel.simt<stages = 1, vector = 3>} {}
+
+// -----
+
+// family_c1
+// expected-error @below {{expected one or two parts, but got 3}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>, <smem = [28, 32, 8], reg = [7, 2, 1]>, <smem = [28, 32, 8], reg = [7, 2, 1]>]>} {}
+
+// -----
+
+// family_c2
+// expected-error @below {{expected axis below 3, but got 3}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 3, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>]>} {}
+
+// -----
+
+// family_c3
+// expected-error @below {{expected parts with equal tiles on axis 1}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>, <smem = [32, 64, 8], reg = [8, 2, 1]>]>} {}
+
+// -----
+
+// family_c3: threads
+// expected-error @below {{expected 4 threads along axis 0 in both parts, but got 8}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>, <smem = [32, 32, 8], reg = [4, 2, 1]>]>} {}
+
+// -----
+
+// family_c3: split
+// expected-error @below {{expected split 1 in both parts, but got 2}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>, <smem = [32, 32, 8], reg = [8, 2, 1], split = 2>]>} {}
+
+// -----
+
+// family_c3: rank
+// expected-error @below {{expected parts of 3 axes, but got one of 2}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>, <smem = [32, 32], reg = [8, 2]>]>} {}
+
+// -----
+
+// choice_c2
+// expected-error @below {{expected ranges without step and weights}}
+module attributes {test.attribute = #ukernel.choice<[#ukernel.range<0 to 4 step 2>] to 0>} {}
+
+// -----
+
+// choice_c3
+// expected-error @below {{expected a family of at least 0, but got -1}}
+module attributes {test.attribute = #ukernel.choice<[#ukernel.range<0 to 4>] to -1>} {}
+
+// -----
+
+// plan_c1
+// expected-error @below {{expected families of 3 axes, but got one of 1}}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>]>, #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [8], reg = [8]>]>], choices = [], general = 0, fallback = 0>} {}
+
+// -----
+
+// plan_c2
+// expected-error @below {{expected general below 1, but got 1}}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>]>], choices = [], general = 1, fallback = 0>} {}
+
+// -----
+
+// plan_c2: fallback
+// expected-error @below {{expected fallback below 1, but got -1}}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>]>], choices = [], general = 0, fallback = -1>} {}
+
+// -----
+
+// plan_c2: choice
+// expected-error @below {{expected the family of a choice below 1, but got 1}}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>]>], choices = [<[<1 to 2>, <1 to 2>, <1 to 2>] to 1>], general = 0, fallback = 0>} {}
+
+// -----
+
+// plan_c3
+// expected-error @below {{expected boxes of 3 ranges, but got one of 1}}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>]>], choices = [<[<1 to 2>] to 0>], general = 0, fallback = 0>} {}
+
+// -----
+
+// entry_c1
+// expected-error @below {{expected 1 to 1024 threads, but got 0}}
+module attributes {test.attribute = #ukernel.entry<threads = 0, shared_memory_bytes = 0, alignment = 16, parameters = []>} {}
+
+// -----
+
+// entry_c1: too many
+// expected-error @below {{expected 1 to 1024 threads, but got 1025}}
+module attributes {test.attribute = #ukernel.entry<threads = 1025, shared_memory_bytes = 0, alignment = 16, parameters = []>} {}
+
+// -----
+
+// entry_c2
+// expected-error @below {{expected shared memory of at least 0 bytes, but got -1}}
+module attributes {test.attribute = #ukernel.entry<threads = 32, shared_memory_bytes = -1, alignment = 16, parameters = []>} {}
+
+// -----
+
+// entry_c3
+// expected-error @below {{expected alignment to be a power of two, but got 12}}
+module attributes {test.attribute = #ukernel.entry<threads = 32, shared_memory_bytes = 0, alignment = 12, parameters = []>} {}
+
+// -----
+
+// entry_c4
+// expected-error @below {{expected parameters of kind pointer, size, stride, part or scalar}}
+module attributes {test.attribute = #ukernel.entry<threads = 32, shared_memory_bytes = 0, alignment = 16, parameters = [{kind = "tensor"}]>} {}
+
+// -----
+
+// entry_c4: no dictionary
+// expected-error @below {{expected parameters of kind pointer, size, stride, part or scalar}}
+module attributes {test.attribute = #ukernel.entry<threads = 32, shared_memory_bytes = 0, alignment = 16, parameters = ["size"]>} {}
+
+// -----
+
+// dialect_c1
+// expected-error @below {{argument 0: 'ukernel.shape' expected an array, but got "T"}}
+func.func @f(%a: tensor<?xf32> {ukernel.shape = "T"}) { return }
+
+// -----
+
+// dialect_c1: entry
+// expected-error @below {{expected names of symbols and non-negative sizes, but got 1.0}}
+func.func @f(%a: tensor<?xf32> {ukernel.shape = [1.0]}) { return }
+
+// -----
+
+// dialect_c1: negative
+// expected-error @below {{expected names of symbols and non-negative sizes, but got -1}}
+func.func @f(%a: tensor<?xf32> {ukernel.shape = [-1]}) { return }
+
+// -----
+
+// dialect_c1: empty name
+// expected-error @below {{expected names of symbols and non-negative sizes}}
+func.func @f(%a: tensor<?xf32> {ukernel.shape = [""]}) { return }
+
+// -----
+
+// dialect_c2
+// expected-error @below {{expected one entry for each of 2 dimensions, but got 1}}
+func.func @f(%a: tensor<?x4xf32> {ukernel.shape = ["T"]}) { return }
+
+// -----
+
+// dialect_c2: no shape
+// expected-error @below {{expected an argument with a ranked shape, but got 'f32'}}
+func.func @f(%a: f32 {ukernel.shape = []}) { return }
+
+// -----
+
+// dialect_c2: no rank
+// expected-error @below {{expected an argument with a ranked shape, but got 'tensor<*xf32>'}}
+func.func @f(%a: tensor<*xf32> {ukernel.shape = []}) { return }
+
+// -----
+
+// dialect_c3
+// expected-error @below {{expected 4 for dimension 1, but got 5}}
+func.func @f(%a: tensor<?x4xf32> {ukernel.shape = ["T", 5]}) { return }
+
+// -----
+
+// dialect_c3: dynamic
+// expected-error @below {{expected the name of a symbol for dynamic dimension 0, but got 3}}
+func.func @f(%a: tensor<?x4xf32> {ukernel.shape = [3, 4]}) { return }
+
+// -----
+
+// dialect_c4
+// expected-error @below {{argument 1: 'ukernel.shape' expected symbol 'T' to be 4 everywhere, but got 5 for dimension 1}}
+func.func @f(%a: tensor<4xf32> {ukernel.shape = ["T"]},
+             %b: tensor<?x5xf32> {ukernel.shape = ["T", "T"]}) { return }
+
+// -----
+
+// dialect_c4: in one argument
+// expected-error @below {{argument 0: 'ukernel.shape' expected symbol 'T' to be 4 everywhere, but got 5 for dimension 1}}
+func.func @f(%a: tensor<4x5xf32> {ukernel.shape = ["T", "T"]}) { return }
+
+// -----
+
+// dialect_c5
+// expected-error @below {{'ukernel.symbols' expected a dictionary of ranges}}
+module attributes {ukernel.symbols = ["T"]} {}
+
+// -----
+
+// dialect_c5: no range
+// expected-error @below {{expected a #ukernel.range for symbol 'T', but got 4}}
+module attributes {ukernel.symbols = {T = 4}} {}
+
+// -----
+
+// dialect_c5: not on a module
+// expected-error @below {{'ukernel.symbols' expected on a module}}
+func.func @f() attributes {ukernel.symbols = {}} { return }
+
+// -----
+
+// dialect_c6
+// expected-error @below {{'ukernel.device' expected a #ukernel.device, but got "h200"}}
+module attributes {ukernel.device = "h200"} {}
+
+// -----
+
+// dialect_c7
+// expected-error @below {{'ukernel.entry' expected a #ukernel.entry}}
+module attributes {ukernel.entry = 1} {}
+
+// -----
+
+// dialect_c8
+// expected-error @below {{'ukernel.abi_type' expected a function type, but got i32}}
+func.func @f() attributes {ukernel.abi_type = i32} { return }
+
+// -----
+
+// A shape that is not on an argument
+// expected-error @below {{'ukernel.shape' expected on arguments of functions}}
+module attributes {ukernel.shape = ["T"]} {}
+
+// -----
+
+// A misspelt attribute
+// expected-error @below {{argument 0: unknown attribute 'ukernel.shapes'}}
+func.func @f(%a: tensor<?xf32> {ukernel.shapes = ["T"]}) { return }
+
+// -----
+
+// workload_c1
+func.func @f(%A: tensor<4x8xf32>, %B: memref<8x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected operand 1 to be a ranked tensor, but got 'memref<8x6xf32>'}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, memref<8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c1: vector
+func.func @f(%A: vector<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected operand 0 to be a ranked tensor, but got 'vector<4x8xf32>'}}
+  %r = ukernel.workload ins(%A, %B : vector<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c1: neither shape nor number
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>, %z: complex<f32>) {
+  // expected-error @below {{expected operand 2 with a shape or a number, but got 'complex<f32>'}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) init(%z : complex<f32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c2
+func.func @f(%A: memref<4x8xf32>, %B: memref<8x6xf32>, %O: memref<4x6xf32>) {
+  // expected-error @below {{expected 0 results, but got 1}}
+  %r = ukernel.workload ins(%A, %B : memref<4x8xf32>, memref<8x6xf32>) outs(%O : memref<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c2: none
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected 1 results, but got 0}}
+  ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    }
+  return
+}
+
+// -----
+
+// workload_c2: type
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected the result to be of type 'tensor<4x6xf32>' as the output, but got 'tensor<?x6xf32>'}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<?x6xf32>
+  return
+}
+
+// -----
+
+// workload_c3
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected 3 maps, but got 2}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c3: scalar init
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>, %z: f32) {
+  // expected-error @below {{expected 3 maps, but got 4}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) init(%z : f32) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c4
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected a projected permutation of (m, n, k) with 2 results for operand 0}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k + 1)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c4: rank
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected a projected permutation of (m, n, k) with 2 results for operand 2}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c4: axes
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected a projected permutation of (m, n, k) with 2 results for operand 0}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c5
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected lhs indexed by m and k}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, n)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c5: rhs
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected rhs indexed by k and n}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (m, n)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c5: out
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected out indexed by m and n}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (k, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c5: init
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>, %z: tensor<8xf32>) {
+  // expected-error @below {{expected init and extras not indexed by k}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) init(%z : tensor<8xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (k)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c6
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<7x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected k to be 8 in operand 1, but got 7}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<7x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c7
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected contract to take ('f32', 'f32', 'f32'), but got ('f32', 'f32')}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c7: accumulator
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>, %z: f64) {
+  // expected-error @below {{expected contract to take ('f32', 'f32', 'f64'), but got ('f32', 'f32', 'f32')}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) init(%z : f64) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c7: result
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected contract to yield 'f32', but got 'f16'}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      %h = arith.truncf %c : f32 to f16
+      ukernel.yield %h : f16
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c8
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>, %z: f32) {
+  // expected-error @below {{expected epilogue to take ('f32', 'f32'), but got ('f32')}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) extras(%z : f32) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> ()>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } epilogue {
+    ^bb0(%x: f32):
+      ukernel.yield %x : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c8: result
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected epilogue to yield 'f32', but got 'f16'}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } epilogue {
+    ^bb0(%x: f32):
+      %h = arith.truncf %x : f32 to f16
+      ukernel.yield %h : f16
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c8: extras without epilogue
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>, %z: f32) {
+  // expected-error @below {{expected an epilogue for the extras}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) extras(%z : f32) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> ()>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c8: another type without epilogue
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>, %z: f64) {
+  // expected-error @below {{expected an epilogue from 'f64' to 'f32'}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) init(%z : f64) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f64):
+      ukernel.yield %c : f64
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c8: two epilogues
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected at most one epilogue, but got 2}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } epilogue {
+    ^bb0(%x: f32):
+      ukernel.yield %x : f32
+    }, {
+    ^bb0(%x: f32):
+      ukernel.yield %x : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c9
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected three ranges for m, n and k}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>] ranges = [#ukernel.range<1 to 4>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c9: no range
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected three ranges for m, n and k}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>] ranges = [#ukernel.range<1 to 4>, 4, 8]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c10
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected @p to be a 'ukernel.plan'}}
+  %r = ukernel.workload plan(@p) ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c10: another rank
+ukernel.plan @p <families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [8], reg = [8]>]>], choices = [], general = 0, fallback = 0>
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected a plan of 3 axes, but got 1}}
+  %r = ukernel.workload plan(@p) ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// The regions capture nothing
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>, %z: f32) {
+  // expected-note @below {{required by region isolation constraints}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      // expected-error @below {{using value defined outside the region}}
+      ukernel.yield %z : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// kernel_c1
+// expected-error @below {{expected the last 4 arguments of type index, but got 'i32'}}
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: i32) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+  ukernel.combine axis 0 [28] {
+    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        }
+    }
+  }
+}
+
+// -----
+
+// kernel_c1: too few
+// expected-error @below {{expected at least three operands and 4 arguments of type index, but got 4 arguments}}
+ukernel.kernel @k(%m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+
+}
+
+// -----
+
+// kernel_c2
+// expected-error @below {{expected a body of one 'ukernel.combine'}}
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+
+}
+
+// -----
+
+// kernel_c2: two
+// expected-error @below {{expected a body of one 'ukernel.combine'}}
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+  ukernel.combine axis 0 [28] {
+    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        }
+    }
+  }
+  ukernel.combine axis 0 [28] {
+    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        }
+    }
+  }
+}
+
+// -----
+
+// kernel_c3
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+  ukernel.combine axis 0 [28] {
+    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+      // expected-error @below {{expected operand 0 to be argument 0 of the kernel}}
+      ukernel.workload ins(%O, %B : memref<?x?xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        }
+    }
+  }
+}
+
+// -----
+
+// kernel_c3: number
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %X: f32, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+  ukernel.combine axis 0 [28] {
+    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+      // expected-error @below {{expected 4 operands as the kernel has, but got 3}}
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        }
+    }
+  }
+}
+
+// -----
+
+// combine_c1
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+  // expected-error @below {{expected one tile for each of 2 heights, but got 1}}
+  ukernel.combine axis 0 [%n1 x 28, 32] {
+    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        }
+    }
+  }
+}
+
+// -----
+
+// combine_c1: a count for one height
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+  // expected-error @below {{expected a count for two heights only, but got 1 height with a count}}
+  "ukernel.combine"(%n1) <{axis = 0 : i64, heights = array<i64: 28>}> ({
+  ^bb0:
+  }) : (index) -> ()
+}
+
+// -----
+
+// combine_c1: three heights
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+  // expected-error @below {{expected one or two heights, but got 3}}
+  "ukernel.combine"() <{axis = 0 : i64, heights = array<i64: 28, 32, 36>}> ({
+  ^bb0:
+  }) : () -> ()
+}
+
+// -----
+
+// combine_c2
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+  // expected-error @below {{expected a body of 'ukernel.tile', but got 'arith.constant'}}
+  ukernel.combine axis 0 [28] {
+    %x = arith.constant 1 : index
+  }
+}
+
+// -----
+
+// combine_c3
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+  // expected-error @below {{expected height 28 of the tile, but got 32}}
+  ukernel.combine axis 0 [32] {
+    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        }
+    }
+  }
+}
+
+// -----
+
+// combine_c3: axis
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+  // expected-error @below {{expected axis below 3, but got 3}}
+  ukernel.combine axis 3 [28] {
+    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        }
+    }
+  }
+}
+
+// -----
+
+// combine_c4
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+  // expected-error @below {{expected parts with equal tiles on axis 2}}
+  ukernel.combine axis 0 [%n1 x 28, 32] {
+    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        }
+    }
+    ukernel.tile <smem = [32, 32, 16], reg = [8, 2, 1]> {
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        }
+    }
+  }
+}
+
+// -----
+
+// combine_c4: threads
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+  // expected-error @below {{expected 4 threads along axis 0 in both parts, but got 8}}
+  ukernel.combine axis 0 [%n1 x 28, 32] {
+    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        }
+    }
+    ukernel.tile <smem = [32, 32, 8], reg = [4, 2, 1]> {
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        }
+    }
+  }
+}
+
+// -----
+
+// tile_c1
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+  ukernel.combine axis 0 [28] {
+    // expected-error @below {{expected a body that ends with a 'ukernel.workload'}}
+    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+      %p = ukernel.pad %A to [28, 8] : memref<?x8xf32>
+    }
+  }
+}
+
+// -----
+
+// tile_c1: another operation
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+  ukernel.combine axis 0 [28] {
+    // expected-error @below {{expected only 'ukernel.pad' before the workload, but got 'arith.constant'}}
+    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+      %x = arith.constant 1 : index
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        }
+    }
+  }
+}
+
+// -----
+
+// tile_c2
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+  ukernel.combine axis 0 [28] {
+    // expected-error @below {{expected a uKernel of 3 axes, but got 1}}
+    ukernel.tile <smem = [28], reg = [7]> {
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        }
+    }
+  }
+}
+
+// -----
+
+// pad_c1
+func.func @f(%A: memref<4x8xf32>) {
+  // expected-error @below {{expected one tile size for each of 2 dimensions, but got 1}}
+  %p = ukernel.pad %A to [4] : memref<4x8xf32>
+  return
+}
+
+// -----
+
+// pad_c2
+func.func @f(%A: memref<4x8xf32>) {
+  // expected-error @below {{expected tile sizes of at least 1, but got 0}}
+  %p = ukernel.pad %A to [4, 0] : memref<4x8xf32>
+  return
+}
+
+// -----
+
+// launch_c1
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+  ukernel.combine axis 0 [28] {
+    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        }
+    }
+  }
+}
+func.func @f(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %s: index, %t: tensor<4xf32>) {
+  // expected-error @below {{expected arguments that are memrefs or scalars, but got 'tensor<4xf32>'}}
+  ukernel.launch @k blocks(%s) args(%t : tensor<4xf32>)
+  return
+}
+
+// -----
+
+// launch_c2
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+  ukernel.combine axis 0 [28] {
+    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        }
+    }
+  }
+}
+func.func @f(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %s: index, %t: tensor<4xf32>) {
+  // expected-error @below {{expected @l to be a 'ukernel.kernel' or a function}}
+  ukernel.launch @l blocks(%s) args()
+  return
+}
+
+// -----
+
+// launch_c2: another symbol
+ukernel.plan @p <families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>]>], choices = [], general = 0, fallback = 0>
+func.func @f(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %s: index, %t: tensor<4xf32>) {
+  // expected-error @below {{expected @p to be a 'ukernel.kernel' or a function}}
+  ukernel.launch @p blocks(%s) args()
+  return
+}
+
+// -----
+
+// launch_c3
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+  ukernel.combine axis 0 [28] {
+    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        }
+    }
+  }
+}
+func.func @f(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %s: index, %t: tensor<4xf32>) {
+  // expected-error @below {{expected 3 arguments, but got 2}}
+  ukernel.launch @k blocks(%s) args(%A, %B : memref<?x8xf32>, memref<8x?xf32>) sizes(%s, %s, %s)
+  return
+}
+
+// -----
+
+// launch_c3: type
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+  ukernel.combine axis 0 [28] {
+    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        }
+    }
+  }
+}
+func.func @f(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %s: index, %t: tensor<4xf32>) {
+  // expected-error @below {{expected argument 1 of type 'memref<8x?xf32>', but got 'index'}}
+  ukernel.launch @k blocks(%s) args(%A, %s, %O : memref<?x8xf32>, index, memref<?x?xf32>) sizes(%s, %s, %s)
+  return
+}
+
+// -----
+
+// launch_c3: sizes
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+  ukernel.combine axis 0 [28] {
+    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        }
+    }
+  }
+}
+func.func @f(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %s: index, %t: tensor<4xf32>) {
+  // expected-error @below {{expected 3 sizes, but got 2}}
+  ukernel.launch @k blocks(%s) args(%A, %B, %O : memref<?x8xf32>, memref<8x?xf32>, memref<?x?xf32>) sizes(%s, %s)
+  return
+}
+
+// -----
+
+// launch_c3: parts
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+  ukernel.combine axis 0 [28] {
+    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        }
+    }
+  }
+}
+func.func @f(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %s: index, %t: tensor<4xf32>) {
+  // expected-error @below {{expected at most one part, but got 2}}
+  ukernel.launch @k blocks(%s) args(%A, %B, %O : memref<?x8xf32>, memref<8x?xf32>, memref<?x?xf32>) sizes(%s, %s, %s) parts(%s, %s)
+  return
+}

@@ -1,0 +1,168 @@
+// RUN: ftuner-opt %s | FileCheck %s
+// RUN: ftuner-opt %s | ftuner-opt | FileCheck %s
+// RUN: ftuner-opt %s -mlir-print-op-generic | ftuner-opt | FileCheck %s
+
+// CHECK-DAG: #[[MK:.*]] = affine_map<(d0, d1, d2) -> (d0, d2)>
+// CHECK-DAG: #[[KN:.*]] = affine_map<(d0, d1, d2) -> (d2, d1)>
+// CHECK-DAG: #[[MN:.*]] = affine_map<(d0, d1, d2) -> (d0, d1)>
+// CHECK-DAG: #[[NM:.*]] = affine_map<(d0, d1, d2) -> (d1, d0)>
+// CHECK-DAG: #[[N:.*]] = affine_map<(d0, d1, d2) -> (d1)>
+// CHECK-DAG: #[[S:.*]] = affine_map<(d0, d1, d2) -> ()>
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#nm = affine_map<(m, n, k) -> (n, m)>
+#n = affine_map<(m, n, k) -> (n)>
+#s = affine_map<(m, n, k) -> ()>
+
+// CHECK: ukernel.plan @plan_0
+ukernel.plan @plan_0 <
+  families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0,
+               parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
+  choices = [], general = 0, fallback = 0>
+
+// CHECK-LABEL: func.func @with_epilogue
+func.func @with_epilogue(%A: tensor<?x768xf32>, %B: tensor<768x2304xf32>,
+                         %bias: tensor<2304xf32>, %O: tensor<?x2304xf32>,
+                         %zero: f32) -> tensor<?x2304xf32> {
+  // CHECK: %[[R:.*]] = ukernel.workload plan(@plan_0) ins(%{{.*}}, %{{.*}} : tensor<?x768xf32>, tensor<768x2304xf32>) init(%{{.*}} : f32) extras(%{{.*}} : tensor<2304xf32>) outs(%{{.*}} : tensor<?x2304xf32>)
+  // CHECK-SAME: maps = [#[[MK]], #[[KN]], #[[N]], #[[MN]]]
+  // CHECK-SAME: ranges = [#ukernel.range<1 to 128>, #ukernel.range<2304 to 2304>, #ukernel.range<768 to 768>]
+  // CHECK-SAME: contract {
+  // CHECK: ukernel.yield %{{.*}} : f32
+  // CHECK: } epilogue {
+  // CHECK: ukernel.yield %{{.*}} : f32
+  // CHECK: } -> tensor<?x2304xf32>
+  %r = ukernel.workload plan(@plan_0)
+    ins(%A, %B : tensor<?x768xf32>, tensor<768x2304xf32>) init(%zero : f32)
+    extras(%bias : tensor<2304xf32>) outs(%O : tensor<?x2304xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+            affine_map<(m, n, k) -> (n)>, affine_map<(m, n, k) -> (m, n)>]
+    ranges = [#ukernel.range<1 to 128>, #ukernel.range<2304 to 2304>,
+              #ukernel.range<768 to 768>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      %p = arith.mulf %a, %b : f32
+      %s = arith.addf %c, %p : f32
+      ukernel.yield %s : f32
+    } epilogue {
+    ^bb0(%acc: f32, %x: f32):
+      %y = arith.addf %acc, %x : f32
+      ukernel.yield %y : f32
+    } -> tensor<?x2304xf32>
+  return %r : tensor<?x2304xf32>
+}
+
+// Accumulates from the output; transposed operands.
+// CHECK-LABEL: func.func @on_memrefs
+func.func @on_memrefs(%A: memref<8x?xf32>, %B: memref<16x8xf32>, %O: memref<16x?xf32>) {
+  // CHECK: ukernel.workload ins(%{{.*}}, %{{.*}} : memref<8x?xf32>, memref<16x8xf32>) outs(%{{.*}} : memref<16x?xf32>) maps = [{{.*}}, {{.*}}, #[[NM]]] contract {
+  // CHECK-NOT: epilogue
+  // CHECK: return
+  ukernel.workload ins(%A, %B : memref<8x?xf32>, memref<16x8xf32>)
+    outs(%O : memref<16x?xf32>)
+    maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (n, k)>, #nm]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      %p = arith.mulf %a, %b : f32
+      %s = arith.addf %c, %p : f32
+      ukernel.yield %s : f32
+    }
+  return
+}
+
+// A shaped init, and scalar, row and full-size extras.
+// CHECK-LABEL: func.func @extras
+func.func @extras(%A: tensor<?x?xf32>, %B: tensor<?x?xf32>, %i: tensor<?xf32>,
+                  %O: tensor<?x?xf32>, %s: f32, %z: tensor<f32>) -> tensor<?x?xf32> {
+  // CHECK: init(%{{.*}} : tensor<?xf32>) extras(%{{.*}}, %{{.*}}, %{{.*}} : f32, tensor<f32>, tensor<?x?xf32>)
+  // CHECK-SAME: maps = [#[[MK]], #[[KN]], #[[N]], #[[S]], #[[S]], #[[NM]], #[[MN]]]
+  %r = ukernel.workload ins(%A, %B : tensor<?x?xf32>, tensor<?x?xf32>)
+    init(%i : tensor<?xf32>) extras(%s, %z, %O : f32, tensor<f32>, tensor<?x?xf32>)
+    outs(%O : tensor<?x?xf32>) maps = [#mk, #kn, #n, #s, #s, #nm, #mn]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      %p = arith.mulf %a, %b : f32
+      %q = arith.addf %c, %p : f32
+      ukernel.yield %q : f32
+    } epilogue {
+    ^bb0(%acc: f32, %x: f32, %y: f32, %w: f32):
+      %0 = arith.mulf %acc, %x : f32
+      %1 = arith.addf %0, %y : f32
+      %2 = arith.subf %1, %w : f32
+      ukernel.yield %2 : f32
+    } -> tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}
+
+// CHECK-LABEL: ukernel.kernel @k0
+// CHECK-SAME: (%{{.*}}: memref<?x768xf32>, %{{.*}}: memref<768x64xf32>, %{{.*}}: f32, %{{.*}}: memref<?x64xf32>, %{{.*}}: index, %{{.*}}: index, %{{.*}}: index, %[[N1:.*]]: index)
+// CHECK-SAME: attributes {path = #ukernel.simt<stages = 2, vector = 1>, workload = "dense"} {
+ukernel.kernel @k0(%A: memref<?x768xf32>, %B: memref<768x64xf32>, %zero: f32,
+                   %O: memref<?x64xf32>, %m: index, %n: index, %k: index,
+                   %n1: index)
+    attributes {path = #ukernel.simt<stages = 2, vector = 1>, workload = "dense"} {
+  // CHECK: ukernel.combine axis 0 [%[[N1]] x 28, 32] {
+  ukernel.combine axis 0 [%n1 x 28, 32] {
+    // CHECK: ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+      // CHECK: %[[P:.*]] = ukernel.pad %{{.*}} to [28, 8] : memref<?x768xf32>
+      %a = ukernel.pad %A to [28, 8] : memref<?x768xf32>
+      %o = ukernel.pad %O to [28, 1] : memref<?x64xf32>
+      // CHECK: ukernel.workload ins(%[[P]], %{{.*}} : memref<?x768xf32>, memref<768x64xf32>) init(%{{.*}} : f32)
+      ukernel.workload ins(%a, %B : memref<?x768xf32>, memref<768x64xf32>)
+        init(%zero : f32) outs(%o : memref<?x64xf32>) maps = [#mk, #kn, #mn]
+        contract {
+        ^bb0(%x: f32, %y: f32, %c: f32):
+          %p = arith.mulf %x, %y : f32
+          %s = arith.addf %c, %p : f32
+          ukernel.yield %s : f32
+        }
+    }
+    ukernel.tile <smem = [32, 32, 8], reg = [8, 2, 1]> {
+      ukernel.workload ins(%A, %B : memref<?x768xf32>, memref<768x64xf32>)
+        init(%zero : f32) outs(%O : memref<?x64xf32>) maps = [#mk, #kn, #mn]
+        contract {
+        ^bb0(%x: f32, %y: f32, %c: f32):
+          %p = arith.mulf %x, %y : f32
+          %s = arith.addf %c, %p : f32
+          ukernel.yield %s : f32
+        }
+    }
+  }
+}
+
+// CHECK-LABEL: ukernel.kernel @one_part
+ukernel.kernel @one_part(%A: memref<?x768xf32>, %B: memref<768x64xf32>,
+                         %O: memref<?x64xf32>, %m: index, %n: index, %k: index,
+                         %n1: index) attributes {path = #ukernel.simt<stages = 1, vector = 4>} {
+  // CHECK: ukernel.combine axis 1 [32] {
+  ukernel.combine axis 1 [32] {
+    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+      ukernel.workload ins(%A, %B : memref<?x768xf32>, memref<768x64xf32>)
+        outs(%O : memref<?x64xf32>) maps = [#mk, #kn, #mn]
+        contract {
+        ^bb0(%x: f32, %y: f32, %c: f32):
+          %p = arith.mulf %x, %y : f32
+          %s = arith.addf %c, %p : f32
+          ukernel.yield %s : f32
+        }
+    }
+  }
+}
+
+gpu.module @k1 {
+  gpu.func @k1() kernel { gpu.return }
+}
+
+// CHECK-LABEL: func.func @launches
+func.func @launches(%A: memref<?x768xf32>, %B: memref<768x64xf32>, %zero: f32,
+                    %O: memref<?x64xf32>, %m: index, %n1: index) {
+  // CHECK: ukernel.launch @k0 blocks(%[[G:.*]]) args(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : memref<?x768xf32>, memref<768x64xf32>, f32, memref<?x64xf32>) sizes(%{{.*}}, %{{.*}}, %{{.*}}) parts(%{{.*}})
+  ukernel.launch @k0 blocks(%m)
+    args(%A, %B, %zero, %O : memref<?x768xf32>, memref<768x64xf32>, f32, memref<?x64xf32>)
+    sizes(%m, %m, %m) parts(%n1)
+  // CHECK: ukernel.launch @k1::@k1 blocks(%{{.*}}) args() strides(%{{.*}}, %{{.*}})
+  ukernel.launch @k1::@k1 blocks(%m) args() strides(%m, %n1)
+  return
+}
