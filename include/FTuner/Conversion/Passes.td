@@ -25,8 +25,21 @@ def UKernelExpandMathPass : Pass<"ukernel-expand-math", "::mlir::gpu::GPUModuleO
 }
 
 def ConvertUKernelToLLVMPass : Pass<"convert-ukernel-to-llvm", "::mlir::ModuleOp"> {
-  let summary = "Lower host functions to LLVM with the host ABI and calls of the runtime";
-  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+  let summary = "Give host functions the host ABI and turn launches into calls of the runtime";
+  let description = [{
+    Functions with `ukernel.abi_type` take pointers and sizes and return a code;
+    the functions of their result sizes and workspace size become public.
+    Launches check what must fit 32 bits, fill in the parameters and call
+    `ftrt_launch`; failed assertions call `ftrt_fail`. Nothing aborts. The
+    gpu.modules are dropped; their `ukernel.entry` is all that is needed.
+
+    Expects unstructured control flow and leaves memref, arith and cf to
+    upstream's conversions. `docs/abi.md` states the ABI.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
+    "::mlir::func::FuncDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::memref::MemRefDialect"];
 }
 
 #endif

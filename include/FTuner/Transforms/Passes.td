@@ -58,10 +58,59 @@ def UKernelPlanWorkloadsPass : Pass<"ukernel-plan-workloads", "::mlir::ModuleOp"
 
 def UKernelPrepareHostPass : Pass<"ukernel-prepare-host", "::mlir::ModuleOp"> {
   let summary = "Record the host ABI and add functions that compute result sizes";
+  let description = [{
+    Checks that every public function can be called from C (ranked tensors and
+    scalars in, ranked tensors out, no calls left), gives it a C name, and
+    records its type on tensors as `ukernel.abi_type` and its name in the source
+    as `ukernel.name`. A private function beside it, named by
+    `ukernel.result_sizes`, computes the sizes of its results from the sizes of
+    its tensor arguments (the dynamic ones, in order) and its scalars. Operators
+    without loops (softmax, pack, …) are decomposed; splat constants become
+    fills. Tensor arguments are marked as never written.
+
+    ```mlir
+    func.func @f(%a: tensor<?x4xf32>) -> tensor<?x4xf32> { … }
+    // becomes
+    func.func @f(%a: tensor<?x4xf32> {bufferization.writable = false}) -> tensor<?x4xf32>
+        attributes {ukernel.abi_type = (tensor<?x4xf32>) -> tensor<?x4xf32>,
+                    ukernel.name = "f", ukernel.result_sizes = @f_result_sizes} { … }
+    func.func private @f_result_sizes(%d0: index) -> (index, index) { … }
+    ```
+  }];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::bufferization::BufferizationDialect",
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::bufferization::BufferizationDialect",
     "::mlir::cf::ControlFlowDialect", "::mlir::func::FuncDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
     "::mlir::tensor::TensorDialect"];
+}
+
+def UKernelResultsToArgumentsPass : Pass<"ukernel-results-to-arguments", "::mlir::ModuleOp"> {
+  let summary = "Compute results in buffers that the caller passes";
+  let description = [{
+    Appends an argument for every result of a function with the host ABI. A
+    buffer that is allocated and returned, also through reshapes, becomes that
+    argument; whatever else is returned is copied.
+
+    ```mlir
+    func.func @f(%a: memref<4xf32>) -> memref<2x2xf32> {
+      %b = memref.alloc() : memref<4xf32>
+      …
+      %r = memref.expand_shape %b [[0, 1]] output_shape [2, 2] : memref<4xf32> into memref<2x2xf32>
+      return %r : memref<2x2xf32>
+    }
+    // becomes
+    func.func @f(%a: memref<4xf32>, %out: memref<2x2xf32>) {
+      %b = memref.reinterpret_cast %out to offset: [0], sizes: [4], strides: [1] : memref<2x2xf32> to memref<4xf32>
+      …
+      return
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::memref::MemRefDialect"];
 }
 
 def UKernelDispatchWorkloadsPass : Pass<"ukernel-dispatch-workloads", "::mlir::ModuleOp"> {
@@ -73,17 +122,44 @@ def UKernelDispatchWorkloadsPass : Pass<"ukernel-dispatch-workloads", "::mlir::M
 
 def UKernelLowerLeftoversPass : Pass<"ukernel-lower-leftovers", "::mlir::ModuleOp"> {
   let summary = "Turn operators that are no workload into simple kernels, a thread for each element";
+  let description = [{
+    Linalg operators, copies, stores of scalars and constants on memrefs each
+    become a `gpu.module` with one kernel and a launch of it. A thread computes
+    one point of the parallel loops; the other loops run inside it. A remark
+    names every operator left over; what has no such lowering is an error.
+
+    ```mlir
+    linalg.exp ins(%a : memref<?xf32>) outs(%b : memref<?xf32>)
+    // becomes
+    ukernel.launch @f_leftover_0::@f_leftover_0 blocks(%blocks)
+      args(%a, %b : memref<?xf32>, memref<?xf32>) sizes(%n, %n)
+    ```
+  }];
   let dependentDialects = [
-    "::ftuner::ukernel::UKernelDialect", "::mlir::arith::ArithDialect",
-    "::mlir::gpu::GPUDialect", "::mlir::linalg::LinalgDialect",
+    "::ftuner::ukernel::UKernelDialect", "::mlir::affine::AffineDialect",
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
 }
 
 def UKernelPlanWorkspacePass : Pass<"ukernel-plan-workspace", "::mlir::ModuleOp"> {
   let summary = "Place intermediates in one workspace that the caller provides";
+  let description = [{
+    Appends an argument `memref<?xi8>` to every function with the host ABI;
+    every allocation becomes a view of it at a multiple of 256 bytes. A private
+    function, named by `ukernel.workspace_size`, computes its size in bytes from
+    the sizes of the tensor arguments and the scalars; it is negative where a
+    size is.
+
+    ```mlir
+    %b = memref.alloc(%n) : memref<?xf32>
+    // becomes
+    %b = memref.view %workspace[%offset][%n] : memref<?xi8> to memref<?xf32>
+    ```
+  }];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
-    "::mlir::memref::MemRefDialect"];
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::func::FuncDialect", "::mlir::memref::MemRefDialect"];
 }
 
 #endif

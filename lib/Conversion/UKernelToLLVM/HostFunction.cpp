@@ -117,9 +117,8 @@ void HostFunctionLowering::checkSizes(ImplicitLocOpBuilder &b, Block *block,
     for (int64_t dim = 0; dim < tensor.getRank(); ++dim) {
       if (!tensor.isDynamicDim(dim))
         continue;
-      Value isNegative =
-          arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
-                                block->getArgument(position++), zero);
+      Value isNegative = arith::CmpIOp::create(
+          b, arith::CmpIPredicate::slt, block->getArgument(position++), zero);
       failIf(b, runtime, isNegative,
              ("size of dimension " + Twine(dim) + " of argument " +
               Twine(number) + " is negative")
@@ -136,8 +135,7 @@ Block *HostFunctionLowering::addPrologue(func::FuncOp target) {
 
 void HostFunctionLowering::enterBody(ImplicitLocOpBuilder &b, Block *body,
                                      ArrayRef<Value> values) {
-  for (auto [argument, value] :
-       llvm::zip_equal(body->getArguments(), values))
+  for (auto [argument, value] : llvm::zip_equal(body->getArguments(), values))
     argument.replaceAllUsesWith(value);
   body->eraseArguments(0, body->getNumArguments());
   cf::BranchOp::create(b, body);
@@ -191,8 +189,7 @@ LogicalResult HostFunctionLowering::check() {
   unsigned expected = abiType.getNumInputs() + abiType.getNumResults() + 1;
   if (func.getNumArguments() != expected || func.getNumResults() != 0)
     return func.emitError("expected ")
-           << expected
-           << " arguments (those of '" << abiType
+           << expected << " arguments (those of '" << abiType
            << "', its results and the workspace) and no results, but got "
            << func.getFunctionType();
   return success();
@@ -257,16 +254,16 @@ void HostFunctionLowering::lowerWorkspaceSize() {
   checkSizes(b, prologue, 0);
 }
 
-SmallVector<Value> HostFunctionLowering::loadResultSizes(
-    ImplicitLocOpBuilder &b, ArrayRef<Value> sizesAndScalars, Value memory,
-    int64_t count) {
+SmallVector<Value>
+HostFunctionLowering::loadResultSizes(ImplicitLocOpBuilder &b,
+                                      ArrayRef<Value> sizesAndScalars,
+                                      Value memory, int64_t count) {
   SmallVector<Value> operands(sizesAndScalars), sizes;
   operands.push_back(memory);
   auto call = func::CallOp::create(b, resultSizes, operands);
   returnIfFailed(b, call.getResult(0));
   for (int64_t i = 0; i < count; ++i)
-    sizes.push_back(
-        LLVM::LoadOp::create(b, i64, elementAddress(b, memory, i)));
+    sizes.push_back(LLVM::LoadOp::create(b, i64, elementAddress(b, memory, i)));
   return sizes;
 }
 
@@ -330,14 +327,14 @@ void HostFunctionLowering::lowerMain() {
         sizes.push_back(resultDims[nextDim]);
     auto bodyType = cast<MemRefType>(
         body->getArgument(abiType.getNumInputs() + index).getType());
-    values.push_back(buildMemRef(
-        b, bodyType, prologue->getArgument(nextPointer++), sizes));
+    values.push_back(
+        buildMemRef(b, bodyType, prologue->getArgument(nextPointer++), sizes));
   }
   // Nobody asks for the size of the workspace as a whole.
-  values.push_back(buildMemRef(
-      b, cast<MemRefType>(body->getArguments().back().getType()),
-      prologue->getArgument(prologue->getNumArguments() - 2),
-      constant(b, std::numeric_limits<int64_t>::max())));
+  values.push_back(
+      buildMemRef(b, cast<MemRefType>(body->getArguments().back().getType()),
+                  prologue->getArgument(prologue->getNumArguments() - 2),
+                  constant(b, std::numeric_limits<int64_t>::max())));
   enterBody(b, body, values);
   placeholder->erase();
 }

@@ -51,8 +51,8 @@ Value HostRuntime::getString(ImplicitLocOpBuilder &b, StringRef text) {
 Value HostRuntime::getKernel(ImplicitLocOpBuilder &b, StringRef name) {
   if (!kernels.contains(name)) {
     Type pointer = getPointerType();
-    auto type = LLVM::LLVMStructType::getLiteral(b.getContext(),
-                                                 {pointer, pointer});
+    auto type =
+        LLVM::LLVMStructType::getLiteral(b.getContext(), {pointer, pointer});
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(module.getBody());
     auto global = LLVM::GlobalOp::create(
@@ -62,9 +62,9 @@ Value HostRuntime::getKernel(ImplicitLocOpBuilder &b, StringRef name) {
     b.createBlock(&global.getInitializerRegion());
     Value text = getString(b, name);
     Value value = LLVM::PoisonOp::create(b, type);
-    value = LLVM::InsertValueOp::create(b, value, text, 0);
-    value = LLVM::InsertValueOp::create(
-        b, value, LLVM::ZeroOp::create(b, pointer), 1);
+    value = LLVM::InsertValueOp::create(b, value, text, ArrayRef<int64_t>{0});
+    value = LLVM::InsertValueOp::create(b, value,
+                                        LLVM::ZeroOp::create(b, pointer), 1);
     LLVM::ReturnOp::create(b, value);
   }
   return LLVM::AddressOfOp::create(b, kernels[name]);
@@ -75,8 +75,7 @@ void ftuner::returnCode(ImplicitLocOpBuilder &b, func::FuncOp func,
   Type type = func.getResultTypes().front();
   if (type != code.getType()) {
     code = arith::ExtSIOp::create(b, type, code);
-    Value zero =
-        arith::ConstantOp::create(b, b.getIntegerAttr(type, 0));
+    Value zero = arith::ConstantOp::create(b, b.getIntegerAttr(type, 0));
     code = arith::SubIOp::create(b, zero, code);
   }
   func::ReturnOp::create(b, code);
@@ -107,8 +106,7 @@ void ftuner::failIf(ImplicitLocOpBuilder &b, HostRuntime &runtime,
 void ftuner::returnIfFailed(ImplicitLocOpBuilder &b, Value code) {
   auto func = cast<func::FuncOp>(b.getInsertionBlock()->getParentOp());
   Value zero = arith::ConstantOp::create(b, b.getI32IntegerAttr(0));
-  Value isBad =
-      arith::CmpIOp::create(b, arith::CmpIPredicate::ne, code, zero);
+  Value isBad = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, code, zero);
   Block *next = branchAway(b, isBad);
   returnCode(b, func, code);
   b.setInsertionPointToStart(next);

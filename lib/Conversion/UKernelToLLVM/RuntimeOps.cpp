@@ -18,7 +18,7 @@ public:
   LaunchLowering(func::FuncOp func, HostRuntime &runtime,
                  const llvm::StringMap<Attribute> &entries)
       : runtime(runtime), entries(entries),
-        stream(func.getArguments().back()),
+        stream(func.getNumArguments() ? func.getArguments().back() : Value()),
         entryBlock(&func.getBody().front()) {}
 
   LogicalResult lower(ukernel::LaunchOp launch);
@@ -59,8 +59,7 @@ LogicalResult LaunchLowering::check(ukernel::LaunchOp launch,
   SymbolRefAttr kernel = launch.getKernel();
   auto it = entries.find(kernel.getRootReference().getValue());
   if (kernel.getNestedReferences().size() != 1 || it == entries.end())
-    return launch.emitOpError(
-               "expected the kernel of a gpu.module with '")
+    return launch.emitOpError("expected the kernel of a gpu.module with '")
            << ukernel::UKernelDialect::kEntryAttrName << "', but got "
            << kernel;
   entry = cast<ukernel::EntryAttr>(it->second);
@@ -113,17 +112,17 @@ Value LaunchLowering::addressOf(ImplicitLocOpBuilder &b, Value buffer) {
                      : type.getElementType().getIntOrFloatBitWidth();
   Value elements =
       ShapedType::isDynamic(offset)
-          ? toI64(b, memref::ExtractStridedMetadataOp::create(b, buffer)
-                         .getOffset())
+          ? toI64(
+                b,
+                memref::ExtractStridedMetadataOp::create(b, buffer).getOffset())
           : constant(b, offset);
   Value bytes = b.createOrFold<arith::MulIOp>(
       elements, constant(b, llvm::divideCeil(bits, 8)));
   return arith::AddIOp::create(b, address, bytes);
 }
 
-SmallVector<Value>
-LaunchLowering::collectParameters(ImplicitLocOpBuilder &b,
-                                  ukernel::LaunchOp launch) {
+SmallVector<Value> LaunchLowering::collectParameters(ImplicitLocOpBuilder &b,
+                                                     ukernel::LaunchOp launch) {
   SmallVector<Value> parameters;
   for (Value arg : launch.getArgs())
     if (isa<MemRefType>(arg.getType()))

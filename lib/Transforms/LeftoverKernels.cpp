@@ -1,0 +1,345 @@
+//===- LeftoverKernels.cpp - Outline a linalg op into a kernel --*- C++ -*-===//
+#include "LeftoverKernels.h"
+#include "LeftoverLoops.h"
+
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Transforms/HostAbi.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+using namespace ftuner;
+
+namespace {
+
+/// A buffer of the host and its parameters. Parameters are numbered by their
+/// place in the kernel's signature; -1 where a static value needs none.
+struct Buffer {
+  Value host;
+  std::string name;
+  bool isRead = false, isWritten = false;
+  int64_t pointer = -1;
+  SmallVector<int64_t> sizes, strides;
+
+  MemRefType getType() const { return cast<MemRefType>(host.getType()); }
+  StringRef getAccess() const {
+    return !isWritten ? "read" : isRead ? "readwrite" : "write";
+  }
+};
+
+struct Scalar {
+  Value host;
+  int64_t parameter = -1;
+};
+
+class LeftoverOutliner {
+public:
+  LeftoverOutliner(linalg::LinalgOp op, StringRef name, ModuleOp module)
+      : op(op), name(name), module(module), split(splitLoops(op)) {}
+
+  LogicalResult outline();
+
+private:
+  LogicalResult collect();
+  LogicalResult addValue(Value value, const Twine &valueName, bool isRead,
+                         bool isWritten);
+  void buildSignature();
+  int64_t addParameter(Type type, StringRef kind, const Twine &name,
+                       StringRef access = "");
+  void buildKernel();
+  Value rebuildBuffer(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
+                      const Buffer &buffer);
+  void mapInputs(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func);
+  void buildLaunch();
+  const Buffer &bufferOf(Value value) {
+    return *llvm::find_if(buffers, [&](Buffer &b) { return b.host == value; });
+  }
+
+  linalg::LinalgOp op;
+  StringRef name;
+  ModuleOp module;
+  LoopSplit split;
+  SmallVector<Buffer> buffers;
+  SmallVector<Scalar> scalars;
+  SmallVector<memref::GetGlobalOp> globals;
+  SmallVector<Operation *> constants;
+  SmallVector<Type> types;
+  SmallVector<Attribute> descriptions;
+  /// Host values to what stands for them in the kernel.
+  IRMapping mapping;
+};
+} // namespace
+
+LogicalResult LeftoverOutliner::addValue(Value value, const Twine &valueName,
+                                         bool isRead, bool isWritten) {
+  Operation *def = value.getDefiningOp();
+  if (auto global = dyn_cast_or_null<memref::GetGlobalOp>(def)) {
+    if (!llvm::is_contained(globals, global))
+      globals.push_back(global);
+    return success();
+  }
+  if (def && def->hasTrait<OpTrait::ConstantLike>()) {
+    if (!llvm::is_contained(constants, def))
+      constants.push_back(def);
+    return success();
+  }
+  if (auto type = dyn_cast<MemRefType>(value.getType())) {
+    SmallVector<int64_t> strides;
+    int64_t offset;
+    if (failed(type.getStridesAndOffset(strides, offset)))
+      return op->emitError("no lowering: ")
+             << op->getName() << " on a memref without strides: " << type;
+    auto it =
+        llvm::find_if(buffers, [&](Buffer &b) { return b.host == value; });
+    if (it == buffers.end()) {
+      it = &buffers.emplace_back();
+      it->host = value;
+      it->name = valueName.str();
+    }
+    it->isRead |= isRead;
+    it->isWritten |= isWritten;
+    return success();
+  }
+  if (!value.getType().isIntOrIndexOrFloat())
+    return op->emitError("no lowering: ")
+           << op->getName() << " on an operand of type " << value.getType();
+  if (llvm::none_of(scalars, [&](Scalar &s) { return s.host == value; }))
+    scalars.push_back({value});
+  return success();
+}
+
+LogicalResult LeftoverOutliner::collect() {
+  unsigned inputs = 0, outputs = 0, captures = 0;
+  for (OpOperand &operand : op->getOpOperands()) {
+    bool isOutput = op.isDpsInit(&operand);
+    bool isRead = op.payloadUsesValueFromOperand(&operand) ||
+                  (isOutput && !split.sequential.empty());
+    std::string valueName = isOutput ? "out" + std::to_string(outputs++)
+                                     : "in" + std::to_string(inputs++);
+    if (failed(addValue(operand.get(), valueName, isRead, isOutput)))
+      return failure();
+  }
+  llvm::SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op->getRegions(), captured);
+  for (Value value : captured) {
+    bool isWritten = llvm::any_of(value.getUsers(), [&](Operation *user) {
+      return op->isProperAncestor(user) && !isa<memref::LoadOp>(user);
+    });
+    if (failed(
+            addValue(value, "captured" + Twine(captures++), true, isWritten)))
+      return failure();
+  }
+  return success();
+}
+
+int64_t LeftoverOutliner::addParameter(Type type, StringRef kind,
+                                       const Twine &parameterName,
+                                       StringRef access) {
+  Builder b(op->getContext());
+  NamedAttrList fields;
+  fields.set("kind", b.getStringAttr(kind));
+  fields.set("name", b.getStringAttr(parameterName));
+  fields.set("type", TypeAttr::get(type));
+  if (!access.empty())
+    fields.set("access", b.getStringAttr(access));
+  descriptions.push_back(fields.getDictionary(op->getContext()));
+  types.push_back(kind == "pointer" ? MemRefType::get({}, type) : type);
+  return types.size() - 1;
+}
+
+void LeftoverOutliner::buildSignature() {
+  Builder b(op->getContext());
+  for (Buffer &buffer : buffers)
+    buffer.pointer = addParameter(buffer.getType().getElementType(), "pointer",
+                                  buffer.name, buffer.getAccess());
+  for (Buffer &buffer : buffers)
+    for (auto [dim, size] : llvm::enumerate(buffer.getType().getShape()))
+      buffer.sizes.push_back(
+          ShapedType::isDynamic(size)
+              ? addParameter(b.getI32Type(), "size",
+                             buffer.name + "_size" + Twine(dim))
+              : -1);
+  for (Buffer &buffer : buffers) {
+    auto [strides, offset] = buffer.getType().getStridesAndOffset();
+    bool isIdentity = buffer.getType().getLayout().isIdentity();
+    for (auto [dim, stride] : llvm::enumerate(strides))
+      buffer.strides.push_back(
+          ShapedType::isDynamic(stride) && !isIdentity
+              ? addParameter(b.getI32Type(), "stride",
+                             buffer.name + "_stride" + Twine(dim))
+              : -1);
+  }
+  for (auto [index, scalar] : llvm::enumerate(scalars)) {
+    Type type = scalar.host.getType();
+    scalar.parameter = addParameter(type.isInteger(1) ? b.getI8Type() : type,
+                                    "scalar", "scalar" + Twine(index));
+  }
+}
+
+/// The buffer with its shape and strides, from the kernel's parameters.
+Value LeftoverOutliner::rebuildBuffer(ImplicitLocOpBuilder &b,
+                                      gpu::GPUFuncOp func,
+                                      const Buffer &buffer) {
+  MemRefType type = buffer.getType();
+  auto [staticStrides, offset] = type.getStridesAndOffset();
+  auto parameter = [&](int64_t number) -> Value {
+    return arith::IndexCastOp::create(b, b.getIndexType(),
+                                      func.getArgument(number));
+  };
+  int64_t rank = type.getRank();
+  SmallVector<OpFoldResult> sizes, strides(rank);
+  for (int64_t dim = 0; dim < rank; ++dim) {
+    int64_t number = buffer.sizes[dim];
+    sizes.push_back(number < 0
+                        ? OpFoldResult(b.getIndexAttr(type.getDimSize(dim)))
+                        : OpFoldResult(parameter(number)));
+  }
+  Value stride = arith::ConstantIndexOp::create(b, 1);
+  for (int64_t dim = rank - 1; dim >= 0; --dim) {
+    if (!ShapedType::isDynamic(staticStrides[dim]))
+      strides[dim] = b.getIndexAttr(staticStrides[dim]);
+    else if (buffer.strides[dim] >= 0)
+      strides[dim] = parameter(buffer.strides[dim]);
+    else
+      strides[dim] = stride;
+    Value size = getValueOrCreateConstantIndexOp(b, b.getLoc(), sizes[dim]);
+    stride = b.createOrFold<arith::MulIOp>(stride, size);
+  }
+  MemRefLayoutAttrInterface layout;
+  if (!type.getLayout().isIdentity())
+    layout = StridedLayoutAttr::get(b.getContext(), 0, staticStrides);
+  auto viewType =
+      MemRefType::get(type.getShape(), type.getElementType(), layout);
+  return memref::ReinterpretCastOp::create(b, viewType,
+                                           func.getArgument(buffer.pointer),
+                                           b.getIndexAttr(0), sizes, strides);
+}
+
+/// Builds what stands for the operands and captured values in the kernel.
+void LeftoverOutliner::mapInputs(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func) {
+  for (Buffer &buffer : buffers)
+    mapping.map(buffer.host, rebuildBuffer(b, func, buffer));
+  for (Scalar &scalar : scalars) {
+    Value value = func.getArgument(scalar.parameter);
+    if (scalar.host.getType().isInteger(1))
+      value = arith::TruncIOp::create(b, b.getI1Type(), value);
+    mapping.map(scalar.host, value);
+  }
+  for (Operation *constant : constants)
+    b.clone(*constant, mapping);
+  for (auto [index, global] : llvm::enumerate(globals)) {
+    auto source = SymbolTable::lookupNearestSymbolFrom<memref::GlobalOp>(
+        global, global.getNameAttr());
+    memref::GlobalOp copy;
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPoint(func);
+      copy = cast<memref::GlobalOp>(b.clone(*source));
+      copy.setName((name + "_data" + Twine(index)).str());
+    }
+    mapping.map(global.getResult(),
+                memref::GetGlobalOp::create(b, global.getType(), copy.getName())
+                    .getResult());
+  }
+}
+
+void LeftoverOutliner::buildKernel() {
+  MLIRContext *context = op->getContext();
+  ImplicitLocOpBuilder b(op.getLoc(), context);
+  b.setInsertionPointToEnd(module.getBody());
+  auto gpuModule = gpu::GPUModuleOp::create(b, name);
+  int64_t alignment = 1;
+  for (Buffer &buffer : buffers) {
+    Type type = buffer.getType().getElementType();
+    int64_t bits = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
+    alignment = std::max<int64_t>(alignment, llvm::divideCeil(bits, 8));
+  }
+  gpuModule->setAttr(ukernel::UKernelDialect::kEntryAttrName,
+                     ukernel::EntryAttr::get(context, kLeftoverThreads,
+                                             /*sharedMemoryBytes=*/0, alignment,
+                                             b.getArrayAttr(descriptions),
+                                             /*family=*/nullptr,
+                                             /*workload=*/nullptr));
+  b.setInsertionPointToStart(gpuModule.getBody());
+  auto func =
+      gpu::GPUFuncOp::create(b, name, FunctionType::get(context, types, {}));
+  func->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
+  func.setKnownBlockSizeAttr(
+      b.getDenseI32ArrayAttr({static_cast<int32_t>(kLeftoverThreads), 1, 1}));
+
+  b.setInsertionPointToEnd(&func.getBody().front());
+  mapInputs(b, func);
+  SmallVector<Value> extents =
+      computeExtents(b, op, [&](unsigned operand, int64_t dim) -> Value {
+        Value source = mapping.lookup(op->getOperand(operand));
+        return b.createOrFold<memref::DimOp>(source, dim);
+      });
+  Value points = computePoints(b, split, extents);
+  Value block = gpu::BlockIdOp::create(b, gpu::Dimension::x);
+  Value thread = gpu::ThreadIdOp::create(b, gpu::Dimension::x);
+  Value threads = arith::ConstantIndexOp::create(b, kLeftoverThreads);
+  Value first = arith::MulIOp::create(b, block, threads);
+  Value point = arith::AddIOp::create(b, first, thread);
+  Value isPoint =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::ult, point, points);
+  auto guarded = scf::IfOp::create(b, isPoint, /*withElseRegion=*/false);
+  gpu::ReturnOp::create(b);
+  b.setInsertionPointToStart(guarded.thenBlock());
+  emitPoint(b, op, split, extents, point, mapping);
+}
+
+void LeftoverOutliner::buildLaunch() {
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  SmallVector<Value> args, sizes, strides;
+  for (Buffer &buffer : buffers) {
+    args.push_back(buffer.host);
+    for (auto [dim, number] : llvm::enumerate(buffer.sizes))
+      if (number >= 0)
+        sizes.push_back(b.createOrFold<memref::DimOp>(buffer.host, dim));
+    if (llvm::all_of(buffer.strides, [](int64_t n) { return n < 0; }))
+      continue;
+    auto metadata = memref::ExtractStridedMetadataOp::create(b, buffer.host);
+    for (auto [dim, number] : llvm::enumerate(buffer.strides))
+      if (number >= 0)
+        strides.push_back(metadata.getStrides()[dim]);
+  }
+  for (Scalar &scalar : scalars)
+    args.push_back(
+        scalar.host.getType().isInteger(1)
+            ? arith::ExtUIOp::create(b, b.getI8Type(), scalar.host).getResult()
+            : scalar.host);
+  SmallVector<Value> extents =
+      computeExtents(b, op, [&](unsigned operand, int64_t dim) -> Value {
+        return b.createOrFold<memref::DimOp>(op->getOperand(operand), dim);
+      });
+  Value points = computePoints(b, split, extents);
+  Value blocks = b.createOrFold<arith::CeilDivUIOp>(
+      points, arith::ConstantIndexOp::create(b, kLeftoverThreads));
+  auto kernel = SymbolRefAttr::get(
+      b.getContext(), name, {FlatSymbolRefAttr::get(b.getContext(), name)});
+  ukernel::LaunchOp::create(b, kernel, blocks, args, sizes, strides,
+                            /*parts=*/ValueRange());
+}
+
+LogicalResult LeftoverOutliner::outline() {
+  if (!op.getShapesToLoopsMap())
+    return op->emitError("no lowering: the loops of ")
+           << op->getName() << " do not follow from its operands' shapes";
+  if (failed(collect()))
+    return failure();
+  buildSignature();
+  buildKernel();
+  buildLaunch();
+  op->erase();
+  return success();
+}
+
+LogicalResult ftuner::outlineLeftover(linalg::LinalgOp op, StringRef name,
+                                      ModuleOp module) {
+  return LeftoverOutliner(op, name, module).outline();
+}

@@ -1,0 +1,23 @@
+//===- LeftoverKernels.h - Outline a linalg op into a kernel ----*- C++ -*-===//
+#ifndef FTUNER_LIB_TRANSFORMS_LEFTOVERKERNELS_H
+#define FTUNER_LIB_TRANSFORMS_LEFTOVERKERNELS_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace ftuner {
+
+/// Replaces `op`, on memrefs, by a `ukernel.launch @name::@name`, and appends
+/// `gpu.module @name` with that kernel to `module`. Operands that are
+/// `memref.get_global` become constants of the kernel's own module; other
+/// buffers become pointers with their dynamic sizes and strides as i32, scalars
+/// parameters by value (i1 as i8), constants part of the kernel.
+///
+/// Fails, with an error at `op`, where an operand is neither.
+mlir::LogicalResult outlineLeftover(mlir::linalg::LinalgOp op,
+                                    llvm::StringRef name,
+                                    mlir::ModuleOp module);
+
+} // namespace ftuner
+
+#endif // FTUNER_LIB_TRANSFORMS_LEFTOVERKERNELS_H

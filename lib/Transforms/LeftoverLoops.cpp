@@ -1,0 +1,277 @@
+//===- LeftoverLoops.cpp - Points of a linalg op, a thread each -*- C++ -*-===//
+#include "LeftoverLoops.h"
+
+#include "mlir/Dialect/Affine/Utils.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace ftuner;
+
+LoopSplit ftuner::splitLoops(linalg::LinalgOp op) {
+  SmallVector<AffineMap> outputs;
+  for (OpOperand &operand : op.getDpsInitsMutable())
+    outputs.push_back(op.getMatchingIndexingMap(&operand));
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+  llvm::SmallBitVector isParallel(iterators.size());
+  for (auto [loop, iterator] : llvm::enumerate(iterators))
+    if (iterator == utils::IteratorType::parallel)
+      isParallel[loop] = llvm::all_of(outputs, [&, loop = loop](AffineMap map) {
+        return llvm::is_contained(map.getResults(),
+                                  getAffineDimExpr(loop, op->getContext()));
+      });
+  LoopSplit split;
+  // In the order of the first output, so that neighbouring threads write
+  // neighbouring elements.
+  if (!outputs.empty())
+    for (AffineExpr expr : outputs.front().getResults())
+      if (auto dim = dyn_cast<AffineDimExpr>(expr))
+        if (isParallel[dim.getPosition()] &&
+            !llvm::is_contained(split.parallel, dim.getPosition()))
+          split.parallel.push_back(dim.getPosition());
+  for (unsigned loop = 0; loop < iterators.size(); ++loop)
+    if (!isParallel[loop])
+      split.sequential.push_back(loop);
+  return split;
+}
+
+SmallVector<Value>
+ftuner::computeExtents(ImplicitLocOpBuilder &b, linalg::LinalgOp op,
+                       llvm::function_ref<Value(unsigned, int64_t)> sizeOf) {
+  AffineMap map = op.getShapesToLoopsMap();
+  SmallVector<Value> sizes;
+  unsigned position = 0;
+  for (OpOperand &operand : op->getOpOperands())
+    for (auto [dim, size] : llvm::enumerate(op.getShape(&operand))) {
+      bool isUsed = map.isFunctionOfDim(position++);
+      if (!isUsed)
+        sizes.push_back(Value());
+      else if (ShapedType::isDynamic(size))
+        sizes.push_back(sizeOf(operand.getOperandNumber(), dim));
+      else
+        sizes.push_back(arith::ConstantIndexOp::create(b, size));
+    }
+  SmallVector<Value> extents;
+  for (AffineExpr expr : map.getResults())
+    extents.push_back(
+        affine::expandAffineExpr(b, b.getLoc(), expr, sizes, ValueRange()));
+  return extents;
+}
+
+Value ftuner::computePoints(ImplicitLocOpBuilder &b, const LoopSplit &split,
+                            ArrayRef<Value> extents) {
+  Value points = arith::ConstantIndexOp::create(b, 1);
+  for (unsigned loop : split.parallel)
+    points = b.createOrFold<arith::MulIOp>(points, extents[loop]);
+  return points;
+}
+
+static bool isNarrowFloat(Type type) { return type.isF16() || type.isBF16(); }
+
+/// Whether the body of `op` may compute in f32 what it states in f16 or bf16.
+static bool canPromote(linalg::LinalgOp op) {
+  bool hasNarrow = false;
+  for (Operation &inner : op.getBlock()->without_terminator()) {
+    if (isa<linalg::IndexOp, cf::AssertOp>(inner))
+      continue;
+    if (inner.getNumRegions() != 0 || isa<arith::BitcastOp>(inner) ||
+        !isa<arith::ArithDialect, math::MathDialect>(inner.getDialect()))
+      return false;
+  }
+  for (Type type : op.getBlock()->getArgumentTypes())
+    hasNarrow |= isNarrowFloat(type);
+  return hasNarrow;
+}
+
+namespace {
+/// Emits the loads, the body and the stores of one point.
+class PointEmitter {
+public:
+  PointEmitter(ImplicitLocOpBuilder &b, linalg::LinalgOp op,
+               const LoopSplit &split, ArrayRef<Value> extents,
+               const IRMapping &mapping)
+      : b(b), op(op), split(split), extents(extents), mapping(mapping),
+        ivs(op.getNumLoops()), promote(canPromote(op)) {}
+
+  void emit(Value point);
+
+private:
+  void delinearize(Value point);
+  /// Runs the sequential loops from `depth` on; `sums` are the accumulators of
+  /// the outputs that stay in registers. Returns their new values.
+  SmallVector<Value> emitLoops(unsigned depth, ValueRange sums);
+  SmallVector<Value> emitBody(ValueRange sums);
+  void cloneOp(Operation &inner);
+  Value load(OpOperand &operand);
+  void store(OpOperand &operand, Value value);
+  SmallVector<Value> indices(OpOperand &operand);
+  bool staysInRegister(OpOperand &operand);
+  Type promoted(Type type) {
+    return promote && isNarrowFloat(type) ? b.getF32Type() : type;
+  }
+  Value promoted(Value value) {
+    Type type = promoted(value.getType());
+    return type == value.getType()
+               ? value
+               : arith::ExtFOp::create(b, type, value).getResult();
+  }
+
+  ImplicitLocOpBuilder &b;
+  linalg::LinalgOp op;
+  const LoopSplit &split;
+  ArrayRef<Value> extents;
+  IRMapping mapping;
+  SmallVector<Value> ivs;
+  bool promote;
+};
+} // namespace
+
+void PointEmitter::delinearize(Value point) {
+  for (unsigned loop : llvm::reverse(split.parallel)) {
+    if (loop == split.parallel.front()) {
+      ivs[loop] = point;
+      break;
+    }
+    ivs[loop] = arith::RemUIOp::create(b, point, extents[loop]);
+    point = arith::DivUIOp::create(b, point, extents[loop]);
+  }
+}
+
+SmallVector<Value> PointEmitter::indices(OpOperand &operand) {
+  SmallVector<Value> result;
+  for (AffineExpr expr : op.getMatchingIndexingMap(&operand).getResults())
+    result.push_back(
+        affine::expandAffineExpr(b, b.getLoc(), expr, ivs, ValueRange()));
+  return result;
+}
+
+Value PointEmitter::load(OpOperand &operand) {
+  Value source = mapping.lookupOrDefault(operand.get());
+  if (!isa<MemRefType>(source.getType()))
+    return promoted(source);
+  return promoted(
+      memref::LoadOp::create(b, source, indices(operand)).getResult());
+}
+
+void PointEmitter::store(OpOperand &operand, Value value) {
+  Value target = mapping.lookupOrDefault(operand.get());
+  Type type = cast<MemRefType>(target.getType()).getElementType();
+  if (type != value.getType())
+    value = arith::TruncFOp::create(b, type, value);
+  memref::StoreOp::create(b, value, target, indices(operand));
+}
+
+bool PointEmitter::staysInRegister(OpOperand &operand) {
+  AffineMap map = op.getMatchingIndexingMap(&operand);
+  return llvm::none_of(split.sequential, [&](unsigned loop) {
+    return map.isFunctionOfDim(loop);
+  });
+}
+
+void PointEmitter::cloneOp(Operation &inner) {
+  if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
+    mapping.map(index.getResult(), ivs[index.getDim()]);
+    return;
+  }
+  if (isa<cf::AssertOp>(inner))
+    return;
+  if (promote) {
+    if (auto constant = dyn_cast<arith::ConstantOp>(inner))
+      if (auto value = dyn_cast<FloatAttr>(constant.getValue());
+          value && isNarrowFloat(value.getType())) {
+        auto wide = arith::ConstantOp::create(
+            b, b.getF32FloatAttr(value.getValue().convertToDouble()));
+        mapping.map(constant.getResult(), wide.getResult());
+        return;
+      }
+    if (isa<arith::ExtFOp, arith::TruncFOp>(inner)) {
+      Value source = mapping.lookup(inner.getOperand(0));
+      Type type = promoted(inner.getResult(0).getType());
+      if (type == source.getType())
+        mapping.map(inner.getResult(0), source);
+      else if (type.getIntOrFloatBitWidth() >
+               source.getType().getIntOrFloatBitWidth())
+        mapping.map(inner.getResult(0),
+                    arith::ExtFOp::create(b, type, source).getResult());
+      else
+        mapping.map(inner.getResult(0),
+                    arith::TruncFOp::create(b, type, source).getResult());
+      return;
+    }
+  }
+  Operation *clone = b.clone(inner, mapping);
+  clone->walk([&](linalg::IndexOp index) {
+    index.replaceAllUsesWith(ivs[index.getDim()]);
+    index.erase();
+  });
+  clone->walk([](cf::AssertOp assertion) { assertion.erase(); });
+  for (OpResult result : clone->getResults())
+    result.setType(promoted(result.getType()));
+}
+
+SmallVector<Value> PointEmitter::emitBody(ValueRange sums) {
+  Block *body = op.getBlock();
+  unsigned nextSum = 0;
+  for (OpOperand &operand : op->getOpOperands()) {
+    BlockArgument argument = op.getMatchingBlockArgument(&operand);
+    bool isSum = op.isDpsInit(&operand) && staysInRegister(operand);
+    Value sum = isSum ? sums[nextSum++] : Value();
+    if (!argument.use_empty())
+      mapping.map(argument, isSum ? sum : load(operand));
+  }
+  for (Operation &inner : body->without_terminator())
+    cloneOp(inner);
+  SmallVector<Value> results;
+  for (OpOperand &operand : op.getDpsInitsMutable()) {
+    Value value = promoted(
+        mapping.lookupOrDefault(op.getMatchingYieldValue(&operand)->get()));
+    if (staysInRegister(operand))
+      results.push_back(value);
+    else
+      store(operand, value);
+  }
+  return results;
+}
+
+SmallVector<Value> PointEmitter::emitLoops(unsigned depth, ValueRange sums) {
+  if (depth == split.sequential.size())
+    return emitBody(sums);
+  unsigned loop = split.sequential[depth];
+  Value zero = arith::ConstantIndexOp::create(b, 0);
+  Value one = arith::ConstantIndexOp::create(b, 1);
+  auto forOp = scf::ForOp::create(b, zero, extents[loop], one, sums);
+  OpBuilder::InsertionGuard guard(b);
+  // Without sums, the loop comes with its terminator.
+  if (sums.empty())
+    forOp.getBody()->getTerminator()->erase();
+  b.setInsertionPointToEnd(forOp.getBody());
+  ivs[loop] = forOp.getInductionVar();
+  scf::YieldOp::create(b, emitLoops(depth + 1, forOp.getRegionIterArgs()));
+  return SmallVector<Value>(forOp.getResults());
+}
+
+void PointEmitter::emit(Value point) {
+  delinearize(point);
+  SmallVector<OpOperand *> inRegisters;
+  SmallVector<Value> sums;
+  for (OpOperand &operand : op.getDpsInitsMutable())
+    if (staysInRegister(operand)) {
+      inRegisters.push_back(&operand);
+      // What no iteration reads or overwrites must stay as it is.
+      bool isNeeded = !split.sequential.empty() ||
+                      !op.getMatchingBlockArgument(&operand).use_empty();
+      sums.push_back(isNeeded ? load(operand) : Value());
+    }
+  SmallVector<Value> results = emitLoops(0, sums);
+  for (auto [operand, value] : llvm::zip_equal(inRegisters, results))
+    store(*operand, value);
+}
+
+void ftuner::emitPoint(ImplicitLocOpBuilder &b, linalg::LinalgOp op,
+                       const LoopSplit &split, ArrayRef<Value> extents,
+                       Value point, const IRMapping &mapping) {
+  PointEmitter(b, op, split, extents, mapping).emit(point);
+}

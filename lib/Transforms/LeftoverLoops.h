@@ -1,0 +1,47 @@
+//===- LeftoverLoops.h - Points of a linalg op, a thread each ---*- C++ -*-===//
+//
+// A leftover linalg op is computed by one thread for every point of its
+// parallel loops; the other loops run inside the thread, their sums in
+// registers. A loop counts as parallel only if every output is indexed by it
+// alone in some dimension: then two threads never write the same element.
+//
+// Bodies on f16 and bf16 compute in f32 and round when they store, where every
+// operation of the body allows it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_LIB_TRANSFORMS_LEFTOVERLOOPS_H
+#define FTUNER_LIB_TRANSFORMS_LEFTOVERLOOPS_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace ftuner {
+
+struct LoopSplit {
+  /// Loops over threads, the fastest one last, and loops inside a thread, both
+  /// by their numbers in the op.
+  llvm::SmallVector<unsigned> parallel, sequential;
+};
+
+LoopSplit splitLoops(mlir::linalg::LinalgOp op);
+
+/// Number of iterations of every loop of `op`, from the sizes of its operands
+/// as `sizeOf(operand, dimension)` gives them (dynamic ones only).
+llvm::SmallVector<mlir::Value>
+computeExtents(mlir::ImplicitLocOpBuilder &b, mlir::linalg::LinalgOp op,
+               llvm::function_ref<mlir::Value(unsigned, int64_t)> sizeOf);
+
+/// Points of the parallel loops: the product of their extents.
+mlir::Value computePoints(mlir::ImplicitLocOpBuilder &b, const LoopSplit &split,
+                          llvm::ArrayRef<mlir::Value> extents);
+
+/// Computes the point with the number `point`. `mapping` holds what stands for
+/// the operands and captured values of `op` here.
+void emitPoint(mlir::ImplicitLocOpBuilder &b, mlir::linalg::LinalgOp op,
+               const LoopSplit &split, llvm::ArrayRef<mlir::Value> extents,
+               mlir::Value point, const mlir::IRMapping &mapping);
+
+} // namespace ftuner
+
+#endif // FTUNER_LIB_TRANSFORMS_LEFTOVERLOOPS_H
