@@ -87,6 +87,8 @@ private:
   Values emitAsyncLoop(TileCopy &lhsCopy, TileCopy &rhsCopy, Values zeros);
   Values emitStagedLoop(TileCopy &lhsCopy, TileCopy &rhsCopy, Values zeros);
   Values multiply(Value stage, Values accumulators);
+  void multiplyChunk(llvm::ArrayRef<Value> rows, size_t chunk, Value columns,
+                     Values &accumulators);
   Values loadReduceVectors(const SharedTile &shared, Value memory, Value stage,
                            int64_t depth, int64_t reduce,
                            llvm::ArrayRef<LaneChunk> chunks, Value lane);

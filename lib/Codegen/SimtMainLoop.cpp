@@ -245,45 +245,54 @@ static Value scalarOf(ImplicitLocOpBuilder &b, ValueRange fragments,
   llvm_unreachable("row outside of the chunks");
 }
 
+void SimtTileEmitter::multiplyChunk(ArrayRef<Value> rows, size_t chunk,
+                                    Value columns, Values &accumulators) {
+  int64_t width = columnChunks[chunk].width;
+  for (auto [row, scalar] : llvm::enumerate(rows)) {
+    Value &accumulator = accumulators[row * columnChunks.size() + chunk];
+    accumulator = vector::FMAOp::create(b, broadcast(scalar, width), columns,
+                                        accumulator);
+  }
+}
+
 Values SimtTileEmitter::multiply(Value stage, Values accumulators) {
   int64_t depth = layout.fragmentDepth();
   for (int64_t reduce = 0; reduce < layout.bk; reduce += depth) {
-    Values lhsFragments, rhsFragments;
+    // rows[element][row]: what each row contributes at each reduce element.
+    SmallVector<Values> rows(depth);
+    Values fragments;
     if (layout.lhs.reduceContiguous)
-      lhsFragments = loadReduceVectors(layout.lhs, lhsShared, stage, depth,
-                                       reduce, rowChunks, tm);
-    if (layout.rhs.reduceContiguous)
-      rhsFragments = loadReduceVectors(layout.rhs, rhsShared, stage, depth,
-                                       reduce, columnChunks, tn);
+      fragments = loadReduceVectors(layout.lhs, lhsShared, stage, depth, reduce,
+                                    rowChunks, tm);
     for (int64_t element = 0; element < depth; ++element) {
       if (!layout.lhs.reduceContiguous)
-        lhsFragments =
+        fragments =
             loadSpaceVectors(lhsShared, stage, reduce + element, rowChunks, tm);
-      Values columns;
-      if (layout.rhs.reduceContiguous) {
-        size_t column = 0;
-        for (const LaneChunk &chunk : columnChunks) {
-          Values scalars;
-          for (int64_t i = 0; i < chunk.width; ++i)
-            scalars.push_back(
-                vector::ExtractOp::create(b, rhsFragments[column++], element));
-          columns.push_back(vector::FromElementsOp::create(
-              b, vectorType(chunk.width), scalars));
-        }
-      } else {
-        columns = loadSpaceVectors(rhsShared, stage, reduce + element,
-                                   columnChunks, tn);
-      }
-      size_t accumulator = 0;
-      for (int64_t row = 0; row < layout.rm; ++row) {
-        Value scalar = scalarOf(b, lhsFragments, layout.lhs.reduceContiguous,
-                                rowChunks, row, element);
-        for (auto [chunk, column] : llvm::zip_equal(columnChunks, columns)) {
-          accumulators[accumulator] =
-              vector::FMAOp::create(b, broadcast(scalar, chunk.width), column,
-                                    accumulators[accumulator]);
-          ++accumulator;
-        }
+      for (int64_t row = 0; row < layout.rm; ++row)
+        rows[element].push_back(scalarOf(b, fragments,
+                                         layout.lhs.reduceContiguous, rowChunks,
+                                         row, element));
+      if (layout.rhs.reduceContiguous)
+        continue;
+      Values columns = loadSpaceVectors(rhsShared, stage, reduce + element,
+                                        columnChunks, tn);
+      for (auto [chunk, vector] : llvm::enumerate(columns))
+        multiplyChunk(rows[element], chunk, vector, accumulators);
+    }
+    if (!layout.rhs.reduceContiguous)
+      continue;
+    // One chunk after the other, so that few fragments are alive at once.
+    for (auto [chunk, columns] : llvm::enumerate(columnChunks)) {
+      Values vectors = loadReduceVectors(layout.rhs, rhsShared, stage, depth,
+                                         reduce, columns, tn);
+      for (int64_t element = 0; element < depth; ++element) {
+        Values scalars;
+        for (Value vector : vectors)
+          scalars.push_back(vector::ExtractOp::create(b, vector, element));
+        multiplyChunk(rows[element], chunk,
+                      vector::FromElementsOp::create(
+                          b, vectorType(columns.width), scalars),
+                      accumulators);
       }
     }
   }
