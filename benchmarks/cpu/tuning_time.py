@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Measures FTuner's tuning time on this machine: from .mlir to PTX.
+
+For Dense with N = 2304, K = 768, bias and GELU, M = T and M = 16·T, T = 1…128:
+the whole of ftuner-translate, and the part up to the plan (selection); the rest
+is code generation. Then one emulated run of 53 × 2304 × 768. Medians of several
+runs, in seconds of wall time, starting the program included. Goals: 8.4 s from
+.mlir to PTX, 1 s for the emulated run.
+
+Writes a table, and JSON with --json FILE.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "test", "Integration"))
+import models  # noqa: E402
+
+RANGES = {"M = T": "#ukernel.range<1 to 128>", "M = 16·T": "#ukernel.range<16 to 2048 step 16>"}
+
+
+def timed(repeat, command):
+    """Median, least and largest seconds of a command."""
+    seconds = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        run = subprocess.run(command, capture_output=True, text=True)
+        seconds.append(time.perf_counter() - start)
+        if run.returncode != 0:
+            sys.exit(run.stderr)
+    return statistics.median(seconds), min(seconds), max(seconds), run.stdout
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin-dir", default=os.path.join(os.path.dirname(__file__), "..", "..", "build", "release", "bin"))
+    parser.add_argument("--devices", default="v100,a100,h200")
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    tool = lambda name: os.path.join(options.bin_dir, name)  # noqa: E731
+    rows = []
+    folder = os.path.join(options.bin_dir, "..", "benchmarks")
+    os.makedirs(folder, exist_ok=True)
+    print(f"{'device':8} {'rows':9} {'to PTX':>8} {'(min max)':>15} {'selection':>10} {'code':>6} {'kernels':>8}")
+    for device in options.devices.split(","):
+        for label, text in RANGES.items():
+            path = os.path.join(folder, "dense.mlir")
+            with open(path, "w") as file:
+                file.write(models.Matmul(m="M", n=2304, k=768, epilogue="bias_gelu", ranges={"M": text}, name="dense").text())
+            total, least, most, ptx = timed(options.repeat, [tool("ftuner-translate"), path, "--ftuner-to-ptx", f"--device={device}"])
+            selection, *_ = timed(options.repeat, [tool("ftuner-opt"), path, f"--ftuner-front-end=device={device}", "-o", os.devnull])
+            kernels = ptx.count(".entry ")
+            rows.append({"device": device, "rows": label, "total_s": total, "selection_s": selection, "kernels": kernels})
+            print(f"{device:8} {label:9} {total:7.2f}s {f'({least:.2f} {most:.2f})':>15} {selection:9.2f}s {total - selection:5.2f}s {kernels:8}")
+    path = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "dense.mlir")
+    run = subprocess.run([tool("ftuner-run"), path, "--device=h200", "--executor=emulator", "--json",
+                          "--args=53x768xf32,768x2304xf32,2304xf32"], capture_output=True, text=True)
+    if run.returncode != 0:
+        sys.exit(run.stderr)
+    emulated = json.loads(run.stdout)
+    print("emulated 53 × 2304 × 768:", json.dumps(emulated))
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump({"tuning": rows, "emulated": emulated}, file, indent=2)
+
+
+if __name__ == "__main__":
+    main()

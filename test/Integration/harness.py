@@ -1,0 +1,49 @@
+"""Runs FTuner's tools for the integration tests and collects failures."""
+
+import concurrent.futures
+import os
+import subprocess
+import sys
+import tempfile
+
+
+class Harness:
+    """Runs jobs on all cores; each returns a list of problems."""
+
+    def __init__(self, bin_dir):
+        self.bin_dir = bin_dir
+        self.folder = tempfile.TemporaryDirectory()
+        self.jobs = []
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w") as file:
+            file.write(text)
+        return self.path(name)
+
+    def tool(self, name, *args, timeout=900):
+        """Runs a tool; returns the completed process."""
+        return subprocess.run([os.path.join(self.bin_dir, name), *args],
+                              capture_output=True, text=True, timeout=timeout)
+
+    def add(self, label, function, *args):
+        self.jobs.append((label, function, args))
+
+    def finish(self):
+        """Runs every job, prints a line for each, and exits."""
+        failed = 0
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            running = [(label, pool.submit(function, *args)) for label, function, args in self.jobs]
+            for label, job in running:
+                try:
+                    problems = job.result()
+                except Exception as error:  # a broken test must not look like a pass
+                    problems = [f"{type(error).__name__}: {error}"]
+                print(f"{'FAILED' if problems else 'ok    '} {label}", flush=True)
+                for problem in problems:
+                    print(f"    {problem}", flush=True)
+                failed += bool(problems)
+        print(f"{len(self.jobs) - failed} passed, {failed} failed")
+        sys.exit(1 if failed or not self.jobs else 0)

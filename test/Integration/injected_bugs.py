@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""Breaks a compiled kernel on purpose and sees the emulator find each bug.
+
+The kernel at the NVVM level is edited as text: a missing wait for asynchronous
+copies, a missing barrier, an out-of-bounds load, a shared buffer that is too
+small, and a wrong zero fill of the reduce axis' tail. The unbroken kernel must
+pass in the same modes, so that a failure is the bug's.
+"""
+
+import argparse
+import os
+import re
+
+import numpy
+
+import harness
+import models
+
+M, N, K = 53, 96, 40
+
+
+def multiplied(a, b):
+    return a.astype(numpy.float64) @ b.astype(numpy.float64)
+
+
+def run(h, name, text, inputs, flags):
+    """Returns (exit status, relative error, output) of the compiled module."""
+    path = h.write(name + ".mlir", text)
+    folder = h.path(name)
+    os.makedirs(folder, exist_ok=True)
+    args = ",".join(f"{'x'.join(map(str, array.shape))}xf32@{h.path(file)}" for file, array in inputs)
+    result = h.tool("ftuner-run", path, "--function=f", "--device=h200", "--executor=emulator",
+                    f"--args={args}", f"--save-dir={folder}", *flags)
+    output = os.path.join(folder, "result0.npy")
+    error = None
+    if result.returncode == 0 and os.path.exists(output):
+        expected = multiplied(inputs[0][1], inputs[1][1])
+        got = numpy.load(output).astype(numpy.float64)
+        error = numpy.linalg.norm(got - expected) / numpy.linalg.norm(expected)
+        if not numpy.isfinite(error):
+            error = float("inf")
+    return result.returncode, error, result.stdout + result.stderr
+
+
+def replace_once_or_more(text, pattern, replacement):
+    text, count = re.subn(pattern, replacement, text)
+    if count == 0:
+        raise RuntimeError(f"nothing matches {pattern!r}: the test must follow the kernel's form")
+    return text
+
+
+def drop_barriers(text):
+    return replace_once_or_more(text, r"\n *nvvm\.barrier0?\b[^\n]*", "")
+
+
+def drop_waits(text):
+    return replace_once_or_more(text, r"\n *nvvm\.cp\.async\.wait\.group[^\n]*", "")
+
+
+def shrink_shared(text):
+    return replace_once_or_more(text, r"shared_memory_bytes = (\d+)",
+                                lambda m: f"shared_memory_bytes = {int(m.group(1)) // 2}")
+
+
+def lose_clamp(text):
+    """Lets rows beyond the tensor be read: the clamp into it goes away."""
+    return replace_once_or_more(text, r"= llvm\.intr\.smin\((%\w+), %\w+\)", r"= llvm.intr.smin(\1, \1)")
+
+
+def lose_zero_fill(text):
+    """Reads garbage instead of zeros beyond the reduce axis: copies all bytes."""
+    return replace_once_or_more(
+        text, r"nvvm\.cp\.async\.shared\.global (%\w+), (%\w+), 16, cache = cg, %\w+ : ([^\n]*), i32",
+        r"nvvm.cp.async.shared.global \1, \2, 16, cache = cg : \3")
+
+
+def check(h, text, inputs):
+    problems = []
+
+    def expect(name, broken, flags, what):
+        status, error, output = run(h, name, broken, inputs, flags)
+        crashed = status < 0
+        caught = status > 0 or (error is not None and error > 1e-5)
+        if crashed or not caught:
+            problems.append(f"{name}: not caught (exit {status}, error {error})")
+        elif what and what not in output:
+            problems.append(f"{name}: expected {what!r} in the report, but got {output[:400]!r}")
+
+    for flags in ([], ["--check-bounds"], ["--check-races"]):
+        status, error, output = run(h, "correct", text, inputs, flags)
+        if status != 0 or error is None or error > 1e-5:
+            problems.append(f"the correct kernel fails with {flags}: exit {status}, error {error}: {output[:400]}")
+    expect("missing_wait", drop_waits(text), [], "")
+    expect("missing_barrier", drop_barriers(text), ["--check-races"], "race")
+    expect("out_of_bounds_load", lose_clamp(text), ["--check-bounds"], "")
+    expect("shared_too_small", shrink_shared(text), ["--check-bounds"], "")
+    expect("wrong_zero_fill", lose_zero_fill(text), [], "")
+    return problems
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin-dir", required=True)
+    options = parser.parse_args()
+    h = harness.Harness(options.bin_dir)
+    rng = numpy.random.default_rng()
+    inputs = [("a.npy", rng.standard_normal((M, K), dtype=numpy.float32)),
+              ("b.npy", rng.standard_normal((K, N), dtype=numpy.float32))]
+    for file, array in inputs:
+        numpy.save(h.path(file), array)
+    source = h.write("source.mlir", models.Matmul(m="T", n=N, k=K, name="f").text())
+    compiled = h.tool("ftuner-opt", source, "--ftuner-compile=device=h200")
+    if compiled.returncode != 0:
+        raise SystemExit(compiled.stderr)
+    h.add("injected bugs", check, h, compiled.stdout, inputs)
+    h.finish()
+
+
+if __name__ == "__main__":
+    main()
