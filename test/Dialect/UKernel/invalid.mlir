@@ -783,7 +783,7 @@ ukernel.kernel @k(%m: index, %n: index, %k: index, %n1: index) attributes {path 
 // -----
 
 // kernel_c2
-// expected-error @below {{expected a body of one 'ukernel.combine'}}
+// expected-error @below {{expected a body that ends with a 'ukernel.combine'}}
 ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
 
 }
@@ -791,7 +791,7 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 // -----
 
 // kernel_c2: two
-// expected-error @below {{expected a body of one 'ukernel.combine'}}
+// expected-error @below {{expected only constants before 'ukernel.combine', but got 'ukernel.combine'}}
 ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
   ukernel.combine axis 0 [28] {
     ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {

@@ -132,15 +132,19 @@ ukernel.kernel @k0(%A: memref<?x768xf32>, %B: memref<768x64xf32>, %zero: f32,
   }
 }
 
+// A constant in the place of a scalar operand.
 // CHECK-LABEL: ukernel.kernel @one_part
-ukernel.kernel @one_part(%A: memref<?x768xf32>, %B: memref<768x64xf32>,
+ukernel.kernel @one_part(%A: memref<?x768xf32>, %B: memref<768x64xf32>, %z: f32,
                          %O: memref<?x64xf32>, %m: index, %n: index, %k: index,
                          %n1: index) attributes {path = #ukernel.simt<stages = 1, vector = 4>} {
+  // CHECK: %[[ZERO:.*]] = arith.constant
+  %zero = arith.constant 0.0 : f32
   // CHECK: ukernel.combine axis 1 [32] {
   ukernel.combine axis 1 [32] {
     ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+      // CHECK: init(%[[ZERO]] : f32)
       ukernel.workload ins(%A, %B : memref<?x768xf32>, memref<768x64xf32>)
-        outs(%O : memref<?x64xf32>) maps = [#mk, #kn, #mn]
+        init(%zero : f32) outs(%O : memref<?x64xf32>) maps = [#mk, #kn, #mn]
         contract {
         ^bb0(%x: f32, %y: f32, %c: f32):
           %p = arith.mulf %x, %y : f32

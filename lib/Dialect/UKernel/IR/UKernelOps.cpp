@@ -105,12 +105,13 @@ static Value stripPads(Value value) {
 
 LogicalResult KernelOp::verifyRegions() {
   Block &body = getBody().front();
-  bool onlyConstants =
-      !body.empty() && llvm::all_of(llvm::drop_end(body), [](Operation &op) {
-        return op.hasTrait<OpTrait::ConstantLike>();
-      });
-  if (!onlyConstants || !isa<CombineOp>(body.back()))
-    return emitOpError("expected a body of one 'ukernel.combine'");
+  if (body.empty() || !isa<CombineOp>(body.back()))
+    return emitOpError("expected a body that ends with a 'ukernel.combine'");
+  for (Operation &op : llvm::drop_end(body))
+    if (!op.hasTrait<OpTrait::ConstantLike>())
+      return emitOpError("expected only constants before 'ukernel.combine', "
+                         "but got '")
+             << op.getName() << "'";
   ValueRange arguments = getOperandArguments();
   WalkResult result = walk([&](WorkloadOp workload) {
     if (workload->getNumOperands() != arguments.size())
@@ -118,12 +119,14 @@ LogicalResult KernelOp::verifyRegions() {
                         << arguments.size()
                         << " operands as the kernel has, but got "
                         << workload->getNumOperands());
-    for (auto [index, operand] : llvm::enumerate(workload->getOperands()))
-      if (!matchPattern(operand, m_Constant()) &&
-          stripPads(operand) != arguments[index])
+    for (auto [index, operand] : llvm::enumerate(workload->getOperands())) {
+      bool isConstant = !isa<MemRefType>(operand.getType()) &&
+                        matchPattern(operand, m_Constant());
+      if (!isConstant && stripPads(operand) != arguments[index])
         return WalkResult(workload.emitOpError("expected operand ")
                           << index << " to be argument " << index
                           << " of the kernel");
+    }
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());

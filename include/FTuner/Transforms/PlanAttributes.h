@@ -1,0 +1,60 @@
+//===- PlanAttributes.h - The core's data as attributes ---------*- C++ -*-===//
+//
+// Search and cost models know nothing of IR; these functions carry their data
+// in and out of it. `toAttribute` and the function that reads the attribute
+// back are inverse to each other.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_TRANSFORMS_PLANATTRIBUTES_H
+#define FTUNER_TRANSFORMS_PLANATTRIBUTES_H
+
+#include "FTuner/Device/DeviceSpec.h"
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Search/Plan.h"
+#include "FTuner/Workload/Workload.h"
+
+namespace ftuner {
+
+/// The device's fields as its JSON file has them (docs/devices.md).
+ukernel::DeviceAttr toAttribute(mlir::MLIRContext *context,
+                                const DeviceSpec &device);
+/// Reads an attribute with the checks of a JSON file.
+llvm::Expected<DeviceSpec> toDeviceSpec(ukernel::DeviceAttr attribute);
+/// The device that the module is compiled for. Emits an error on the module if
+/// there is none, or if its fields are not those of a device.
+mlir::FailureOr<DeviceSpec> deviceOf(mlir::ModuleOp module);
+
+ukernel::RangeAttr toAttribute(mlir::MLIRContext *context,
+                               const SizeRange &range,
+                               llvm::ArrayRef<SizeWeight> weights = {});
+SizeRange toSizeRange(ukernel::RangeAttr attribute);
+std::vector<SizeWeight> toWeights(ukernel::RangeAttr attribute);
+
+ukernel::UKernelAttr toAttribute(mlir::MLIRContext *context,
+                                 const UKernel &ukernel);
+UKernel toUKernel(ukernel::UKernelAttr attribute);
+
+/// The family with the attribute of its codegen path; an error for a path that
+/// has none.
+llvm::Expected<ukernel::FamilyAttr> toAttribute(mlir::MLIRContext *context,
+                                                const KernelFamily &family);
+llvm::Expected<KernelFamily> toKernelFamily(ukernel::FamilyAttr attribute);
+
+/// Without the remarks, which are told when the plan is made.
+llvm::Expected<ukernel::PlanAttr> toAttribute(mlir::MLIRContext *context,
+                                              const Plan &plan);
+llvm::Expected<Plan> toPlan(ukernel::PlanAttr attribute);
+
+/// ukernel.plan, once dispatched: names of the workloads whose kernels it
+/// describes (`workload` of #ukernel.entry), an array of strings.
+inline constexpr llvm::StringLiteral kWorkloadsAttrName = "ukernel.workloads";
+
+/// The workload that the operator poses to a search: axes M, N and K with the
+/// operator's ranges, static extents as fixed ones, others open; operands in
+/// the operator's order. Sizes below 1 are left out of ranges: they cost
+/// nothing, and every plan serves them.
+Workload toWorkload(ukernel::WorkloadOp op);
+
+} // namespace ftuner
+
+#endif // FTUNER_TRANSFORMS_PLANATTRIBUTES_H

@@ -1,0 +1,88 @@
+//===- Contraction.cpp - Structure of linalg operators --------------------===//
+#include "Contraction.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/Utils/Utils.h"
+
+using namespace mlir;
+using namespace ftuner;
+
+/// Whether the operation computes function(a, b) of these two values, in either
+/// order where it commutes.
+template <typename FloatOp, typename IntOp>
+static bool isBinary(Operation *op, Value a, Value b) {
+  return op && isa<FloatOp, IntOp>(op) &&
+         ((op->getOperand(0) == a && op->getOperand(1) == b) ||
+          (op->getOperand(0) == b && op->getOperand(1) == a));
+}
+
+/// yield(acc + a · b), operands of both in any order, in one type.
+static bool isMultiplyAdd(Block &body) {
+  if (body.getNumArguments() != 3 || body.getOperations().size() != 3)
+    return false;
+  Value a = body.getArgument(0), b = body.getArgument(1),
+        accumulator = body.getArgument(2);
+  Operation *product = &body.front();
+  return isBinary<arith::MulFOp, arith::MulIOp>(product, a, b) &&
+         isBinary<arith::AddFOp, arith::AddIOp>(
+             product->getNextNode(), product->getResult(0), accumulator) &&
+         body.back().getNumOperands() == 1 &&
+         body.back().getOperand(0) == product->getNextNode()->getResult(0);
+}
+
+std::optional<Contraction> ftuner::matchContraction(linalg::LinalgOp op) {
+  if (!op.hasPureTensorSemantics() || op.getNumDpsInputs() != 2 ||
+      op.getNumDpsInits() != 1 || op.getNumReductionLoops() == 0)
+    return std::nullopt;
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  if (!llvm::all_of(maps,
+                    [](AffineMap map) { return map.isProjectedPermutation(); }))
+    return std::nullopt;
+  if (!isMultiplyAdd(*op.getBlock()))
+    return std::nullopt;
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+  Contraction result;
+  for (unsigned loop = 0; loop < op.getNumLoops(); ++loop) {
+    bool inLhs = maps[0].isFunctionOfDim(loop);
+    bool inRhs = maps[1].isFunctionOfDim(loop);
+    bool inOut = maps[2].isFunctionOfDim(loop);
+    bool isReduction = linalg::isReductionIterator(iterators[loop]);
+    if (inOut == isReduction)
+      return std::nullopt;
+    if (inLhs && inRhs)
+      (inOut ? result.batch : result.k).push_back(loop);
+    else if (inLhs && inOut)
+      result.m.push_back(loop);
+    else if (inRhs && inOut)
+      result.n.push_back(loop);
+    else
+      return std::nullopt;
+  }
+  return result;
+}
+
+std::optional<ProjectedCopy> ftuner::matchProjectedCopy(Operation *operation) {
+  auto op = dyn_cast_or_null<linalg::LinalgOp>(operation);
+  if (!op || !op.hasPureTensorSemantics() || op.getNumDpsInputs() != 1 ||
+      op.getNumDpsInits() != 1 || op.getNumParallelLoops() != op.getNumLoops())
+    return std::nullopt;
+  Block &body = *op.getBlock();
+  if (!llvm::hasSingleElement(body) ||
+      body.front().getOperands() != ValueRange(body.getArgument(0)))
+    return std::nullopt;
+  OpOperand *input = op.getDpsInputOperand(0);
+  if (!isa<RankedTensorType>(input->get().getType()))
+    return std::nullopt;
+  AffineMap inputMap = op.getMatchingIndexingMap(input);
+  AffineMap outputMap = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
+  if (!inputMap.isProjectedPermutation() || !outputMap.isPermutation())
+    return std::nullopt;
+  return ProjectedCopy{input->get(),
+                       inputMap.compose(inversePermutation(outputMap))};
+}
+
+Value ftuner::matchFill(Value tensor) {
+  if (auto fill = tensor.getDefiningOp<linalg::FillOp>())
+    return fill.value();
+  return {};
+}

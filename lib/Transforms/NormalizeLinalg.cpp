@@ -1,0 +1,303 @@
+//===- NormalizeLinalg.cpp - The form that workloads start from -----------===//
+//
+// Three steps, each by greedy patterns:
+//
+// 1. One form for each thing: elementwise operators and data movements become
+//    linalg.generic, what fills a tensor becomes linalg.fill.
+// 2. Contractions read transposed and broadcast operands through their maps,
+//    and those without batch have one loop each for m, n and k: neighbouring
+//    loops of one role are collapsed through tensor.collapse_shape.
+// 3. Reshapes sink below elementwise operators, and these fuse into one.
+//
+// Operators are never fused into a contraction: it would stop being one.
+//
+//===----------------------------------------------------------------------===//
+#include "Contraction.h"
+#include "FTuner/Transforms/Passes.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Tensor/Transforms/Transforms.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace ftuner {
+#define GEN_PASS_DEF_UKERNELNORMALIZELINALGPASS
+#include "FTuner/Transforms/Passes.h.inc"
+} // namespace ftuner
+
+using namespace mlir;
+using namespace ftuner;
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// One form for each thing
+//===----------------------------------------------------------------------===//
+
+/// Named elementwise operators and data movements to linalg.generic.
+struct GeneralizeElementwise
+    : public OpInterfaceRewritePattern<linalg::LinalgOp> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+
+  LogicalResult matchAndRewrite(linalg::LinalgOp op,
+                                PatternRewriter &rewriter) const override {
+    if (isa<linalg::GenericOp, linalg::FillOp>(op.getOperation()) ||
+        op.getNumParallelLoops() != op.getNumLoops() || op.hasIndexSemantics())
+      return failure();
+    if (!llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) {
+          return map.isProjectedPermutation();
+        }))
+      return failure();
+    return linalg::generalizeNamedOp(rewriter, op);
+  }
+};
+
+Value createFill(PatternRewriter &rewriter, Location loc, Value scalar,
+                 ArrayRef<OpFoldResult> sizes) {
+  Value empty = tensor::EmptyOp::create(rewriter, loc, sizes, scalar.getType());
+  return linalg::FillOp::create(rewriter, loc, scalar, empty).getResult(0);
+}
+
+/// linalg.generic that fills a tensor to linalg.fill.
+struct GenericToFill : public OpRewritePattern<linalg::GenericOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(linalg::GenericOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!op.hasPureTensorSemantics() || op.getNumDpsInits() != 1)
+      return failure();
+    std::optional<Value> scalar = linalg::isaFillOpInterface(op);
+    if (!scalar || !scalar->getType().isIntOrIndexOrFloat() ||
+        scalar->getParentBlock() == op.getBlock())
+      return failure();
+    rewriter.replaceOpWithNewOp<linalg::FillOp>(op, *scalar,
+                                                op.getDpsInits()[0]);
+    return success();
+  }
+};
+
+/// tensor.splat to linalg.fill.
+struct SplatToFill : public OpRewritePattern<tensor::SplatOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(tensor::SplatOp op,
+                                PatternRewriter &rewriter) const override {
+    SmallVector<OpFoldResult> sizes =
+        getMixedValues(op.getType().getShape(), op.getDynamicSizes(), rewriter);
+    rewriter.replaceOp(op,
+                       createFill(rewriter, op.getLoc(), op.getInput(), sizes));
+    return success();
+  }
+};
+
+/// tensor.from_elements of one element to linalg.fill.
+struct SingleElementToFill : public OpRewritePattern<tensor::FromElementsOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(tensor::FromElementsOp op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getElements().size() != 1)
+      return failure();
+    SmallVector<OpFoldResult> sizes =
+        getAsIndexOpFoldResult(op.getContext(), op.getType().getShape());
+    rewriter.replaceOp(
+        op, createFill(rewriter, op.getLoc(), op.getElements().front(), sizes));
+    return success();
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Contractions
+//===----------------------------------------------------------------------===//
+
+/// A contraction reads the source of a transposed or broadcast operand.
+struct FoldCopyIntoContraction
+    : public OpInterfaceRewritePattern<linalg::LinalgOp> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+
+  LogicalResult matchAndRewrite(linalg::LinalgOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!matchContraction(op))
+      return failure();
+    for (OpOperand *operand : op.getDpsInputOperands()) {
+      std::optional<ProjectedCopy> copy =
+          matchProjectedCopy(operand->get().getDefiningOp());
+      if (!copy)
+        continue;
+      SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+      unsigned number = operand->getOperandNumber();
+      maps[number] = copy->map.compose(maps[number]);
+      // Every loop must still be a dimension of some operand.
+      if (!inversePermutation(concatAffineMaps(maps, op.getContext())))
+        continue;
+      return replaceInput(op, number, copy->source, maps, rewriter);
+    }
+    return failure();
+  }
+
+private:
+  static LogicalResult replaceInput(linalg::LinalgOp op, unsigned number,
+                                    Value source, ArrayRef<AffineMap> maps,
+                                    PatternRewriter &rewriter) {
+    SmallVector<Value> inputs = op.getDpsInputs();
+    inputs[number] = source;
+    auto generic = linalg::GenericOp::create(
+        rewriter, op.getLoc(), op->getResultTypes(), inputs, op.getDpsInits(),
+        maps, op.getIteratorTypesArray());
+    rewriter.inlineRegionBefore(op->getRegion(0), generic.getRegion(),
+                                generic.getRegion().begin());
+    rewriter.replaceOp(op, generic);
+    return success();
+  }
+};
+
+/// Batch loops of extent 1 are dropped.
+struct DropUnitBatch : public OpInterfaceRewritePattern<linalg::LinalgOp> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+
+  LogicalResult matchAndRewrite(linalg::LinalgOp op,
+                                PatternRewriter &rewriter) const override {
+    std::optional<Contraction> loops = matchContraction(op);
+    if (!loops || loops->batch.empty())
+      return failure();
+    SmallVector<int64_t> extents = op.getStaticLoopRanges();
+    SmallVector<unsigned> units;
+    for (unsigned loop : loops->batch)
+      if (extents[loop] == 1)
+        units.push_back(loop);
+    if (units.empty())
+      return failure();
+    auto generic = dyn_cast<linalg::GenericOp>(op.getOperation());
+    bool isNamed = !generic;
+    if (isNamed) {
+      FailureOr<linalg::GenericOp> generalized =
+          linalg::generalizeNamedOp(rewriter, op);
+      if (failed(generalized))
+        return failure();
+      generic = *generalized;
+    }
+    linalg::ControlDropUnitDims options;
+    options.controlFn = [&](Operation *) { return units; };
+    FailureOr<linalg::DropUnitDimsResult> result =
+        linalg::dropUnitDims(rewriter, generic, options);
+    if (succeeded(result))
+      rewriter.replaceOp(generic, result->replacements);
+    return success(isNamed || succeeded(result));
+  }
+};
+
+/// Loops of one role become one loop, where every operand has them side by
+/// side in one order.
+struct CollapseContraction
+    : public OpInterfaceRewritePattern<linalg::LinalgOp> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+
+  LogicalResult matchAndRewrite(linalg::LinalgOp op,
+                                PatternRewriter &rewriter) const override {
+    std::optional<Contraction> loops = matchContraction(op);
+    if (!loops || !loops->batch.empty())
+      return failure();
+    SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+    SmallVector<ReassociationIndices> groups;
+    auto collapse = [&](ArrayRef<unsigned> role, AffineMap order) {
+      if (role.size() < 2)
+        return;
+      ReassociationIndices group;
+      for (AffineExpr result : order.getResults()) {
+        unsigned loop = cast<AffineDimExpr>(result).getPosition();
+        if (llvm::is_contained(role, loop))
+          group.push_back(loop);
+      }
+      groups.push_back(group);
+    };
+    collapse(loops->m, maps[0]);
+    collapse(loops->n, maps[1]);
+    collapse(loops->k, maps[0]);
+    if (groups.empty() || !linalg::areDimSequencesPreserved(maps, groups))
+      return failure();
+    FailureOr<linalg::CollapseResult> result =
+        linalg::collapseOpIterationDims(op, groups, rewriter);
+    if (failed(result))
+      return failure();
+    rewriter.replaceOp(op, result->results);
+    return success();
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Elementwise operators
+//===----------------------------------------------------------------------===//
+
+/// Whether an elementwise producer becomes part of its consumer: if nobody else
+/// needs its result, or if it only moves elements.
+bool shouldFuse(OpOperand *operand) {
+  auto consumer = dyn_cast<linalg::LinalgOp>(operand->getOwner());
+  Operation *producer = operand->get().getDefiningOp();
+  if (!consumer || !producer || matchContraction(consumer))
+    return false;
+  return producer->hasOneUse() || matchProjectedCopy(producer).has_value();
+}
+
+/// Whether a reshape moves from an operand of an elementwise operator to its
+/// result: if it is the reshape of an operator's result.
+bool shouldSinkReshape(OpOperand *operand) {
+  auto consumer = dyn_cast<linalg::LinalgOp>(operand->getOwner());
+  auto reshape = operand->get().getDefiningOp<tensor::ExpandShapeOp>();
+  if (!consumer || consumer.getNumParallelLoops() != consumer.getNumLoops())
+    return false;
+  return reshape && reshape->hasOneUse() &&
+         reshape.getSrc().getDefiningOp<linalg::LinalgOp>();
+}
+
+/// Folds of casts, reshapes, empty tensors and dimensions, as upstream's
+/// fusion passes use them.
+void addCleanups(RewritePatternSet &patterns) {
+  MLIRContext *context = patterns.getContext();
+  context->getLoadedDialect<linalg::LinalgDialect>()
+      ->getCanonicalizationPatterns(patterns);
+  linalg::GenericOp::getCanonicalizationPatterns(patterns, context);
+  linalg::FillOp::getCanonicalizationPatterns(patterns, context);
+  affine::AffineApplyOp::getCanonicalizationPatterns(patterns, context);
+  tensor::CastOp::getCanonicalizationPatterns(patterns, context);
+  tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns, context);
+  tensor::DimOp::getCanonicalizationPatterns(patterns, context);
+  tensor::EmptyOp::getCanonicalizationPatterns(patterns, context);
+  tensor::ExpandShapeOp::getCanonicalizationPatterns(patterns, context);
+  tensor::populateFoldTensorEmptyPatterns(patterns);
+}
+
+struct UKernelNormalizeLinalgPass
+    : public ftuner::impl::UKernelNormalizeLinalgPassBase<
+          UKernelNormalizeLinalgPass> {
+  void runOnOperation() override {
+    MLIRContext *context = &getContext();
+    auto apply = [&](llvm::function_ref<void(RewritePatternSet &)> populate) {
+      RewritePatternSet patterns(context);
+      populate(patterns);
+      addCleanups(patterns);
+      return applyPatternsGreedily(getOperation(), std::move(patterns));
+    };
+    if (failed(apply([&](RewritePatternSet &patterns) {
+          linalg::populateElementwiseToLinalgConversionPatterns(patterns);
+          patterns.add<GeneralizeElementwise, GenericToFill, SplatToFill,
+                       SingleElementToFill>(context);
+        })) ||
+        failed(apply([&](RewritePatternSet &patterns) {
+          patterns
+              .add<FoldCopyIntoContraction, DropUnitBatch, CollapseContraction>(
+                  context);
+        })) ||
+        failed(apply([&](RewritePatternSet &patterns) {
+          linalg::populateElementwiseOpsFusionPatterns(patterns, shouldFuse);
+          linalg::populateFoldReshapeOpsByCollapsingPatterns(patterns,
+                                                             shouldSinkReshape);
+          patterns.add<GenericToFill>(context);
+        }))) {
+      getOperation().emitError("linalg operators did not reach a fixed form");
+      signalPassFailure();
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,302 @@
+//===- PlanAttributes.cpp - The core's data as attributes -----------------===//
+#include "FTuner/Transforms/PlanAttributes.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace ftuner;
+
+static llvm::Error makeError(const Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+//===----------------------------------------------------------------------===//
+// Devices
+//===----------------------------------------------------------------------===//
+
+static Attribute fromJson(Builder &b, const llvm::json::Value &value) {
+  switch (value.kind()) {
+  case llvm::json::Value::Null:
+    return b.getUnitAttr();
+  case llvm::json::Value::Boolean:
+    return b.getBoolAttr(*value.getAsBoolean());
+  case llvm::json::Value::Number:
+    if (std::optional<int64_t> integer = value.getAsInteger())
+      return b.getI64IntegerAttr(*integer);
+    return b.getF64FloatAttr(*value.getAsNumber());
+  case llvm::json::Value::String:
+    return b.getStringAttr(*value.getAsString());
+  case llvm::json::Value::Array:
+    return b.getArrayAttr(llvm::map_to_vector(
+        *value.getAsArray(),
+        [&](const llvm::json::Value &item) { return fromJson(b, item); }));
+  case llvm::json::Value::Object:
+    NamedAttrList fields;
+    for (const auto &[key, field] : *value.getAsObject())
+      fields.set(key.str(), fromJson(b, field));
+    return fields.getDictionary(b.getContext());
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
+static llvm::json::Value toJsonValue(Attribute attribute) {
+  if (auto boolean = dyn_cast<BoolAttr>(attribute))
+    return boolean.getValue();
+  if (auto integer = dyn_cast<IntegerAttr>(attribute))
+    return integer.getValue().getSExtValue();
+  if (auto number = dyn_cast<FloatAttr>(attribute))
+    return number.getValueAsDouble();
+  if (auto text = dyn_cast<StringAttr>(attribute))
+    return text.getValue();
+  if (auto array = dyn_cast<ArrayAttr>(attribute))
+    return llvm::json::Array(llvm::map_range(array, toJsonValue));
+  llvm::json::Object object;
+  if (auto dictionary = dyn_cast<DictionaryAttr>(attribute)) {
+    for (NamedAttribute field : dictionary)
+      object[field.getName().getValue()] = toJsonValue(field.getValue());
+    return object;
+  }
+  return nullptr;
+}
+
+ukernel::DeviceAttr ftuner::toAttribute(MLIRContext *context,
+                                        const DeviceSpec &device) {
+  Builder b(context);
+  return ukernel::DeviceAttr::get(
+      context, device.name, cast<DictionaryAttr>(fromJson(b, toJson(device))));
+}
+
+llvm::Expected<DeviceSpec> ftuner::toDeviceSpec(ukernel::DeviceAttr attribute) {
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << llvm::formatv("{0:2}", toJsonValue(attribute.getFields()));
+  return parseDeviceSpec(text, "#ukernel.device");
+}
+
+FailureOr<DeviceSpec> ftuner::deviceOf(ModuleOp module) {
+  auto attribute = module->getAttrOfType<ukernel::DeviceAttr>(
+      ukernel::UKernelDialect::kDeviceAttrName);
+  if (!attribute)
+    return module->emitOpError("expected a device: run "
+                               "'ukernel-attach-device' first");
+  llvm::Expected<DeviceSpec> device = toDeviceSpec(attribute);
+  if (!device)
+    return module->emitOpError() << llvm::toString(device.takeError());
+  return std::move(*device);
+}
+
+//===----------------------------------------------------------------------===//
+// Ranges, uKernels, families
+//===----------------------------------------------------------------------===//
+
+ukernel::RangeAttr ftuner::toAttribute(MLIRContext *context,
+                                       const SizeRange &range,
+                                       ArrayRef<SizeWeight> weights) {
+  SmallVector<int64_t> sizes;
+  SmallVector<double> values;
+  for (const SizeWeight &entry : weights) {
+    sizes.push_back(entry.size);
+    values.push_back(entry.weight);
+  }
+  DenseF64ArrayAttr valuesAttr;
+  if (!values.empty())
+    valuesAttr = DenseF64ArrayAttr::get(context, values);
+  return ukernel::RangeAttr::get(context, range.min,
+                                 range.max.value_or(ShapedType::kDynamic),
+                                 range.step, sizes, valuesAttr);
+}
+
+SizeRange ftuner::toSizeRange(ukernel::RangeAttr attribute) {
+  SizeRange range{attribute.getMin(), std::nullopt, attribute.getStep()};
+  if (!attribute.isOpen())
+    range.max = attribute.getMax();
+  return range;
+}
+
+std::vector<SizeWeight> ftuner::toWeights(ukernel::RangeAttr attribute) {
+  std::vector<SizeWeight> weights;
+  for (auto [size, weight] :
+       llvm::zip_equal(attribute.getWeightSizes(), attribute.getWeightValues()))
+    weights.push_back({size, weight});
+  return weights;
+}
+
+ukernel::UKernelAttr ftuner::toAttribute(MLIRContext *context,
+                                         const UKernel &ukernel) {
+  return ukernel::UKernelAttr::get(context, ukernel.smemTile, ukernel.regTile,
+                                   ukernel.reduceSplit);
+}
+
+UKernel ftuner::toUKernel(ukernel::UKernelAttr attribute) {
+  UKernel ukernel;
+  ukernel.smemTile.assign(attribute.getSmem().begin(),
+                          attribute.getSmem().end());
+  ukernel.regTile.assign(attribute.getReg().begin(), attribute.getReg().end());
+  ukernel.reduceSplit = attribute.getSplit();
+  return ukernel;
+}
+
+llvm::Expected<ukernel::FamilyAttr>
+ftuner::toAttribute(MLIRContext *context, const KernelFamily &family) {
+  if (family.path != ukernel::SimtAttr::getMnemonic())
+    return makeError("expected a codegen path with an attribute, but got '" +
+                     family.path + "'");
+  auto path =
+      ukernel::SimtAttr::get(context, family.stages, family.vectorWidth);
+  auto parts = llvm::map_to_vector(family.parts, [&](const UKernel &part) {
+    return toAttribute(context, part);
+  });
+  return ukernel::FamilyAttr::get(context, path, family.combineAxis, parts);
+}
+
+llvm::Expected<KernelFamily>
+ftuner::toKernelFamily(ukernel::FamilyAttr attribute) {
+  auto simt = dyn_cast<ukernel::SimtAttr>(attribute.getPath());
+  if (!simt) {
+    std::string text;
+    llvm::raw_string_ostream(text) << attribute.getPath();
+    return makeError("expected the attribute of a codegen path, but got " +
+                     text);
+  }
+  KernelFamily family;
+  family.path = ukernel::SimtAttr::getMnemonic().str();
+  family.stages = simt.getStages();
+  family.vectorWidth = simt.getVector();
+  family.combineAxis = attribute.getAxis();
+  for (ukernel::UKernelAttr part : attribute.getParts())
+    family.parts.push_back(toUKernel(part));
+  return family;
+}
+
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
+llvm::Expected<ukernel::PlanAttr> ftuner::toAttribute(MLIRContext *context,
+                                                      const Plan &plan) {
+  SmallVector<ukernel::FamilyAttr> families;
+  for (const KernelFamily &family : plan.families) {
+    llvm::Expected<ukernel::FamilyAttr> attribute =
+        toAttribute(context, family);
+    if (!attribute)
+      return attribute.takeError();
+    families.push_back(*attribute);
+  }
+  auto choices =
+      llvm::map_to_vector(plan.entries, [&](const DispatchEntry &entry) {
+        auto box = llvm::map_to_vector(entry.box, [&](const SizeRange &range) {
+          return toAttribute(context, range);
+        });
+        return ukernel::ChoiceAttr::get(context, box, entry.family);
+      });
+  Builder b(context);
+  NamedAttrList statistics;
+  for (const SearchStatistic &statistic : plan.statistics)
+    statistics.set(statistic.name, b.getF64FloatAttr(statistic.value));
+  return ukernel::PlanAttr::get(
+      context, families, choices, plan.generalFamily, plan.fallbackFamily,
+      statistics.empty() ? DictionaryAttr()
+                         : statistics.getDictionary(context));
+}
+
+llvm::Expected<Plan> ftuner::toPlan(ukernel::PlanAttr attribute) {
+  Plan plan;
+  for (ukernel::FamilyAttr familyAttr : attribute.getFamilies()) {
+    llvm::Expected<KernelFamily> family = toKernelFamily(familyAttr);
+    if (!family)
+      return family.takeError();
+    plan.families.push_back(std::move(*family));
+  }
+  for (ukernel::ChoiceAttr choice : attribute.getChoices()) {
+    DispatchEntry entry;
+    for (ukernel::RangeAttr range : choice.getBox())
+      entry.box.push_back(toSizeRange(range));
+    entry.family = choice.getFamily();
+    plan.entries.push_back(std::move(entry));
+  }
+  plan.generalFamily = attribute.getGeneral();
+  plan.fallbackFamily = attribute.getFallback();
+  if (DictionaryAttr statistics = attribute.getStatistics())
+    for (NamedAttribute statistic : statistics)
+      if (auto value = dyn_cast<FloatAttr>(statistic.getValue()))
+        plan.statistics.push_back(
+            {statistic.getName().str(), value.getValueAsDouble()});
+  return plan;
+}
+
+//===----------------------------------------------------------------------===//
+// Workloads
+//===----------------------------------------------------------------------===//
+
+/// The sizes of the range that are at least 1; size 1 if there is none.
+static SizeRange withoutZero(SizeRange range) {
+  if (range.min >= 1)
+    return range;
+  if (range.max && *range.max < range.step)
+    return SizeRange::fixed(1);
+  return {range.step, range.max, range.step};
+}
+
+static Axis makeAxis(StringRef name, AxisKind kind, int64_t extent,
+                     ukernel::RangeAttr range) {
+  Axis axis{name.str(), kind, SizeRange(), {}};
+  if (ShapedType::isStatic(extent)) {
+    axis.range = SizeRange::fixed(std::max<int64_t>(extent, 1));
+    return axis;
+  }
+  if (!range)
+    return axis;
+  axis.range = withoutZero(toSizeRange(range));
+  double sum = 0;
+  for (const SizeWeight &entry : toWeights(range))
+    if (axis.range.contains(entry.size)) {
+      axis.weights.push_back(entry);
+      sum += entry.weight;
+    }
+  if (!(sum > 0))
+    axis.weights.clear();
+  return axis;
+}
+
+static OperandRole roleOf(ukernel::WorkloadOp op, unsigned number) {
+  if (number < 2)
+    return number == 0 ? OperandRole::Lhs : OperandRole::Rhs;
+  if (number + 1 == op->getNumOperands())
+    return OperandRole::Output;
+  return number == 2 && op.getInit() ? OperandRole::Init : OperandRole::Extra;
+}
+
+static Operand makeOperand(ukernel::WorkloadOp op, unsigned number) {
+  Operand operand{roleOf(op, number), {}, 8};
+  if (AffineMap map = op.getMapOf(number))
+    for (AffineExpr result : map.getResults())
+      operand.axes.push_back(cast<AffineDimExpr>(result).getPosition());
+  Type element = getElementTypeOrSelf(op->getOperand(number).getType());
+  if (element.isIntOrFloat())
+    operand.elementBytes = llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
+  return operand;
+}
+
+Workload ftuner::toWorkload(ukernel::WorkloadOp op) {
+  Workload workload;
+  if (auto function = op->getParentOfType<FunctionOpInterface>())
+    workload.name = function.getName().str();
+  SmallVector<int64_t, 3> extents = op.getStaticExtents();
+  static constexpr StringLiteral names[] = {"M", "N", "K"};
+  for (unsigned axis = 0; axis < ukernel::WorkloadOp::kNumAxes; ++axis) {
+    ukernel::RangeAttr range;
+    if (std::optional<ArrayAttr> ranges = op.getRanges())
+      range = cast<ukernel::RangeAttr>((*ranges)[axis]);
+    workload.axes.push_back(makeAxis(
+        names[axis],
+        axis == ukernel::WorkloadOp::kK ? AxisKind::Reduce : AxisKind::Space,
+        extents[axis], range));
+  }
+  for (unsigned number = 0; number < op->getNumOperands(); ++number)
+    workload.operands.push_back(makeOperand(op, number));
+  return workload;
+}
