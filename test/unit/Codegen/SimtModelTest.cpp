@@ -1,0 +1,101 @@
+//===- SimtModelTest.cpp ----------------------------------------*- C++ -*-===//
+#include "FTuner/Codegen/CodegenModel.h"
+
+#include "gtest/gtest.h"
+
+using namespace ftuner;
+
+namespace {
+
+class SimtModelTest : public ::testing::Test {
+protected:
+  SimtModelTest()
+      : model(*findCodegenModel("simt")),
+        device(llvm::cantFail(loadDeviceSpec("a100"))),
+        workload(Workload::matmul({1, 128, 1}, SizeRange::fixed(2304),
+                                  SizeRange::fixed(768))) {
+    family.stages = 3;
+    family.vectorWidth = 4;
+    family.parts = {part(7), part(8)};
+  }
+
+  /// Height 16 · rows, 128 columns, 8 columns of each thread.
+  static UKernel part(int64_t rows) {
+    UKernel result;
+    result.smemTile = {16 * rows, 128, 16};
+    result.regTile = {rows, 8, 1};
+    return result;
+  }
+
+  std::string error(const KernelFamily &family) {
+    return llvm::toString(model.check(workload, family, device));
+  }
+
+  const CodegenModel &model;
+  DeviceSpec device;
+  Workload workload;
+  KernelFamily family;
+};
+
+TEST_F(SimtModelTest, AcceptsAFamilyOfTwoHeights) {
+  EXPECT_EQ(error(family), "");
+  KernelResources needs = model.resources(workload, family);
+  EXPECT_EQ(needs.threads, 256);
+  EXPECT_EQ(needs.sharedMemoryBytes, 3 * (128 * 20 + 16 * 128) * 4);
+  // 64 accumulators, fragments of 8 · 4 + 8, addresses.
+  EXPECT_GT(needs.registersPerThread, 104);
+  EXPECT_LE(needs.registersPerThread, 168);
+}
+
+TEST_F(SimtModelTest, RefusesHeightsThatDoNotFollowEachOther) {
+  family.parts = {part(6), part(8)};
+  EXPECT_NE(error(family).find("heights"), std::string::npos);
+}
+
+TEST_F(SimtModelTest, RefusesPartialWarps) {
+  family.parts = {UKernel{{7, 20, 16}, {7, 4, 1}}};
+  EXPECT_NE(error(family).find("multiple of 32 threads"), std::string::npos);
+}
+
+TEST_F(SimtModelTest, RefusesTooMuchSharedMemory) {
+  family.parts = {UKernel{{128, 128, 32}, {8, 8, 1}}};
+  family.stages = 6;
+  EXPECT_NE(error(family).find("shared memory"), std::string::npos);
+}
+
+TEST_F(SimtModelTest, RefusesTooManyRegisters) {
+  family.parts = {UKernel{{512, 256, 8}, {16, 8, 1}}};
+  family.stages = 2;
+  EXPECT_NE(error(family).find("registers"), std::string::npos);
+}
+
+TEST_F(SimtModelTest, RefusesMoreStagesThanTheDeviceCanFill) {
+  device = llvm::cantFail(loadDeviceSpec("t4"));
+  EXPECT_NE(error(family).find("pipeline stages"), std::string::npos);
+}
+
+TEST_F(SimtModelTest, VectorsNeedDivisibleContiguousExtents) {
+  EXPECT_EQ(model.guaranteedVectorWidth(workload), 4);
+  EXPECT_EQ(model.vectorWidth(workload, {53, 2304, 768}), 4);
+  EXPECT_EQ(model.vectorWidth(workload, {53, 2303, 768}), 1);
+  EXPECT_EQ(model.vectorWidth(workload, {53, 2304, 766}), 1);
+  // With the lhs stored as K × M, the dynamic M is contiguous.
+  Workload transposed = Workload::matmul({1, 128, 1}, SizeRange::fixed(2304),
+                                         SizeRange::fixed(768), true);
+  EXPECT_EQ(model.guaranteedVectorWidth(transposed), 1);
+  Workload steps = Workload::matmul({16, 2048, 16}, SizeRange::fixed(2304),
+                                    SizeRange::fixed(768), true);
+  EXPECT_EQ(model.guaranteedVectorWidth(steps), 4);
+}
+
+TEST_F(SimtModelTest, RefusesVectorsOfUnalignedTiles) {
+  workload = Workload::matmul({16, 2048, 16}, SizeRange::fixed(2304),
+                              SizeRange::fixed(768), /*transposeLhs=*/true);
+  UKernel odd;
+  odd.smemTile = {7, 128, 16};
+  odd.regTile = {7, 4, 1};
+  family.parts = {odd};
+  EXPECT_NE(error(family).find("vector width"), std::string::npos);
+}
+
+} // namespace
