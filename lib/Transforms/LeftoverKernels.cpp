@@ -5,11 +5,14 @@
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Transforms/HostAbi.h"
 
+#include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
@@ -56,9 +59,8 @@ private:
                       const Buffer &buffer);
   void mapInputs(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func);
   void buildLaunch();
-  const Buffer &bufferOf(Value value) {
-    return *llvm::find_if(buffers, [&](Buffer &b) { return b.host == value; });
-  }
+  void buildChecks(ImplicitLocOpBuilder &b, ArrayRef<Value> extents);
+  Value hostSize(ImplicitLocOpBuilder &b, Value buffer, int64_t dim);
 
   linalg::LinalgOp op;
   StringRef name;
@@ -72,6 +74,8 @@ private:
   SmallVector<Attribute> descriptions;
   /// Host values to what stands for them in the kernel.
   IRMapping mapping;
+  /// Sizes of buffers on the host.
+  DenseMap<std::pair<Value, int64_t>, Value> hostSizes;
 };
 } // namespace
 
@@ -293,14 +297,71 @@ void LeftoverOutliner::buildKernel() {
   emitPoint(b, op, split, extents, point, mapping);
 }
 
+Value LeftoverOutliner::hostSize(ImplicitLocOpBuilder &b, Value buffer,
+                                 int64_t dim) {
+  Value &size = hostSizes[{buffer, dim}];
+  if (!size)
+    size = b.createOrFold<memref::DimOp>(buffer, dim);
+  return size;
+}
+
+/// Every operand must have what its loops read and write: a kernel would run
+/// beyond its end.
+void LeftoverOutliner::buildChecks(ImplicitLocOpBuilder &b,
+                                   ArrayRef<Value> extents) {
+  auto compare = [&](arith::CmpIPredicate predicate, Value lhs, Value rhs) {
+    return b.createOrFold<arith::CmpIOp>(predicate, lhs, rhs);
+  };
+  Value one = arith::ConstantIndexOp::create(b, 1);
+  Value zero = arith::ConstantIndexOp::create(b, 0);
+  SmallVector<Value> last;
+  Value isEmpty = arith::ConstantOp::create(b, b.getBoolAttr(false));
+  for (Value extent : extents) {
+    last.push_back(b.createOrFold<arith::SubIOp>(extent, one));
+    isEmpty = b.createOrFold<arith::OrIOp>(
+        isEmpty, compare(arith::CmpIPredicate::eq, extent, zero));
+  }
+  Value isRight = arith::ConstantOp::create(b, b.getBoolAttr(true));
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isa<MemRefType>(operand.get().getType()))
+      continue;
+    AffineMap map = op.getMatchingIndexingMap(&operand);
+    for (auto [dim, expr] : llvm::enumerate(map.getResults())) {
+      if (isa<AffineConstantExpr>(expr))
+        continue;
+      Value size = hostSize(b, operand.get(), dim);
+      auto loop = dyn_cast<AffineDimExpr>(expr);
+      Value fits =
+          loop ? compare(arith::CmpIPredicate::eq, size,
+                         extents[loop.getPosition()])
+               : b.createOrFold<arith::OrIOp>(
+                     isEmpty,
+                     compare(arith::CmpIPredicate::sgt, size,
+                             affine::expandAffineExpr(b, b.getLoc(), expr, last,
+                                                      ValueRange())));
+      isRight = b.createOrFold<arith::AndIOp>(isRight, fits);
+    }
+  }
+  if (!matchPattern(isRight, m_One()))
+    cf::AssertOp::create(b, isRight,
+                         (op->getName().getStringRef() + " in kernel '" + name +
+                          "': sizes of the operands do not fit each other")
+                             .str());
+}
+
 void LeftoverOutliner::buildLaunch() {
   ImplicitLocOpBuilder b(op.getLoc(), op);
+  SmallVector<Value> extents =
+      computeExtents(b, op, [&](unsigned operand, int64_t dim) -> Value {
+        return hostSize(b, op->getOperand(operand), dim);
+      });
+  buildChecks(b, extents);
   SmallVector<Value> args, sizes, strides;
   for (Buffer &buffer : buffers) {
     args.push_back(buffer.host);
     for (auto [dim, number] : llvm::enumerate(buffer.sizes))
       if (number >= 0)
-        sizes.push_back(b.createOrFold<memref::DimOp>(buffer.host, dim));
+        sizes.push_back(hostSize(b, buffer.host, dim));
     if (llvm::all_of(buffer.strides, [](int64_t n) { return n < 0; }))
       continue;
     auto metadata = memref::ExtractStridedMetadataOp::create(b, buffer.host);
@@ -313,10 +374,6 @@ void LeftoverOutliner::buildLaunch() {
         scalar.host.getType().isInteger(1)
             ? arith::ExtUIOp::create(b, b.getI8Type(), scalar.host).getResult()
             : scalar.host);
-  SmallVector<Value> extents =
-      computeExtents(b, op, [&](unsigned operand, int64_t dim) -> Value {
-        return b.createOrFold<memref::DimOp>(op->getOperand(operand), dim);
-      });
   Value points = computePoints(b, split, extents);
   Value blocks = b.createOrFold<arith::CeilDivUIOp>(
       points, arith::ConstantIndexOp::create(b, kLeftoverThreads));
@@ -336,6 +393,9 @@ LogicalResult LeftoverOutliner::outline() {
   buildKernel();
   buildLaunch();
   op->erase();
+  for (memref::GetGlobalOp global : globals)
+    if (global->use_empty())
+      global.erase();
   return success();
 }
 

@@ -179,6 +179,9 @@ void PointEmitter::cloneOp(Operation &inner) {
   if (isa<cf::AssertOp>(inner))
     return;
   if (promote) {
+    // What the body captures comes as it is.
+    for (Value operand : inner.getOperands())
+      mapping.map(operand, promoted(mapping.lookupOrDefault(operand)));
     if (auto constant = dyn_cast<arith::ConstantOp>(inner))
       if (auto value = dyn_cast<FloatAttr>(constant.getValue());
           value && isNarrowFloat(value.getType())) {

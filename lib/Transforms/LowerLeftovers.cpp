@@ -36,7 +36,15 @@ namespace ftuner {
 using namespace mlir;
 using namespace ftuner;
 
-/// Copies every constant that `func` uses to a buffer at its start.
+/// Whether one kernel alone reads the constant, which may then be its own.
+static bool isReadOnce(ArrayRef<memref::GetGlobalOp> ops) {
+  if (ops.size() != 1 || !ops.front()->hasOneUse())
+    return false;
+  Operation *user = *ops.front()->user_begin();
+  return isa<linalg::LinalgOp, memref::CopyOp>(user);
+}
+
+/// Copies constants that `func` uses to a buffer at its start.
 static void bufferConstants(func::FuncOp func) {
   llvm::MapVector<StringAttr, SmallVector<memref::GetGlobalOp>> uses;
   func.walk([&](memref::GetGlobalOp op) {
@@ -45,6 +53,8 @@ static void bufferConstants(func::FuncOp func) {
   auto b = ImplicitLocOpBuilder::atBlockBegin(func.getLoc(),
                                               &func.getBody().front());
   for (auto &[name, ops] : uses) {
+    if (isReadOnce(ops))
+      continue;
     b.setLoc(ops.front().getLoc());
     MemRefType type = ops.front().getType();
     Value constant = memref::GetGlobalOp::create(b, type, name.getValue());

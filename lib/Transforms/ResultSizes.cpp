@@ -8,12 +8,30 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Dominance.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;
 
 namespace {
+/// A result has the shape of its destination, which is nearer to the function's
+/// arguments than the other operands: often a tensor.empty.
+struct DimOfDestination : public OpRewritePattern<tensor::DimOp> {
+  DimOfDestination(MLIRContext *context)
+      : OpRewritePattern(context, /*benefit=*/10) {}
+  LogicalResult matchAndRewrite(tensor::DimOp dim,
+                                PatternRewriter &rewriter) const override {
+    auto op = dim.getSource().getDefiningOp<DestinationStyleOpInterface>();
+    if (!op)
+      return failure();
+    OpOperand *init = op.getTiedOpOperand(cast<OpResult>(dim.getSource()));
+    rewriter.modifyOpInPlace(
+        dim, [&] { dim.getSourceMutable().assign(init->get()); });
+    return success();
+  }
+};
+
 /// Dimensions of a tensor that a branch chooses are the chosen dimensions.
 struct DimOfIfResult : public OpRewritePattern<tensor::DimOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -38,12 +56,12 @@ struct DimOfIfResult : public OpRewritePattern<tensor::DimOp> {
                                    ifOp.getCondition(), /*addElse=*/false);
     wider.getThenRegion().takeBody(ifOp.getThenRegion());
     wider.getElseRegion().takeBody(ifOp.getElseRegion());
-    for (auto [yield, size] : llvm::zip_equal(
-             ArrayRef<scf::YieldOp>{wider.thenYield(), wider.elseYield()},
-             sizes))
-      rewriter.modifyOpInPlace(yield, [&, value = size] {
-        yield->insertOperands(yield->getNumOperands(), value);
-      });
+    scf::YieldOp yields[] = {wider.thenYield(), wider.elseYield()};
+    for (auto [yield, size] : llvm::zip_equal(yields, sizes)) {
+      rewriter.startOpModification(yield);
+      yield->insertOperands(yield->getNumOperands(), size);
+      rewriter.finalizeOpModification(yield);
+    }
     rewriter.replaceOp(dim, wider.getResults().back());
     rewriter.replaceOp(ifOp, wider.getResults().drop_back());
     return success();
@@ -58,7 +76,7 @@ static LogicalResult simplify(func::FuncOp func) {
   memref::populateResolveRankedShapedTypeResultDimsPatterns(patterns);
   memref::populateResolveShapedTypeResultDimsPatterns(patterns);
   scf::populateSCFForLoopCanonicalizationPatterns(patterns);
-  patterns.add<DimOfIfResult>(context);
+  patterns.add<DimOfDestination, DimOfIfResult>(context);
   for (Dialect *dialect : context->getLoadedDialects())
     dialect->getCanonicalizationPatterns(patterns);
   for (RegisteredOperationName name : context->getRegisteredOperations())

@@ -137,9 +137,9 @@ def UKernelLowerLeftoversPass : Pass<"ukernel-lower-leftovers", "::mlir::ModuleO
   }];
   let dependentDialects = [
     "::ftuner::ukernel::UKernelDialect", "::mlir::affine::AffineDialect",
-    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
-    "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
-    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+    "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
+    "::mlir::gpu::GPUDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
 }
 
 def UKernelPlanWorkspacePass : Pass<"ukernel-plan-workspace", "::mlir::ModuleOp"> {

@@ -54,6 +54,9 @@ private:
   SmallVector<Value> loadResultSizes(ImplicitLocOpBuilder &b,
                                      ArrayRef<Value> sizesAndScalars,
                                      Value memory, int64_t count);
+  /// The arguments of the body, from those of the prologue.
+  SmallVector<Value> rebuildArguments(ImplicitLocOpBuilder &b, Block *prologue,
+                                      Block *body, ArrayRef<Value> resultDims);
   Value elementAddress(ImplicitLocOpBuilder &b, Value array, int64_t index) {
     return LLVM::GEPOp::create(
         b, pointer, i64, array,
@@ -222,6 +225,9 @@ void HostFunctionLowering::lowerResultSizes() {
     b.setInsertionPoint(exit);
     for (auto [index, size] : llvm::enumerate(exit.getOperands())) {
       Value value = arith::IndexCastOp::create(b, i64, size);
+      Value isNegative = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
+                                               value, constant(b, 0));
+      failIf(b, runtime, isNegative, "size of a result is negative");
       LLVM::StoreOp::create(b, value, elementAddress(b, out, index));
     }
     Value zero = arith::ConstantOp::create(b, b.getI32IntegerAttr(0));
@@ -267,6 +273,47 @@ HostFunctionLowering::loadResultSizes(ImplicitLocOpBuilder &b,
   return sizes;
 }
 
+SmallVector<Value>
+HostFunctionLowering::rebuildArguments(ImplicitLocOpBuilder &b, Block *prologue,
+                                       Block *body,
+                                       ArrayRef<Value> resultDims) {
+  SmallVector<Value> values;
+  unsigned nextPointer = 0, nextDim = 0;
+  unsigned nextSize = countTensors() + abiType.getNumResults();
+  unsigned nextScalar = prologue->getNumArguments() - 2 - countScalars();
+  for (auto [type, bodyType] :
+       llvm::zip(abiType.getInputs(), body->getArgumentTypes())) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor) {
+      values.push_back(
+          fromAbi(b, prologue->getArgument(nextScalar++), bodyType));
+      continue;
+    }
+    SmallVector<Value> sizes;
+    for (unsigned i = 0, e = tensor.getNumDynamicDims(); i < e; ++i)
+      sizes.push_back(prologue->getArgument(nextSize++));
+    values.push_back(buildMemRef(b, cast<MemRefType>(bodyType),
+                                 prologue->getArgument(nextPointer++), sizes));
+  }
+  for (auto [index, type] : llvm::enumerate(abiType.getResults())) {
+    auto tensor = cast<RankedTensorType>(type);
+    SmallVector<Value> sizes;
+    for (int64_t dim = 0; dim < tensor.getRank(); ++dim, ++nextDim)
+      if (tensor.isDynamicDim(dim))
+        sizes.push_back(resultDims[nextDim]);
+    auto bodyType = cast<MemRefType>(
+        body->getArgument(abiType.getNumInputs() + index).getType());
+    values.push_back(
+        buildMemRef(b, bodyType, prologue->getArgument(nextPointer++), sizes));
+  }
+  // Nobody asks for the size of the workspace as a whole.
+  values.push_back(
+      buildMemRef(b, cast<MemRefType>(body->getArguments().back().getType()),
+                  prologue->getArgument(prologue->getNumArguments() - 2),
+                  constant(b, std::numeric_limits<int64_t>::max())));
+  return values;
+}
+
 void HostFunctionLowering::lowerMain() {
   Block *body = &func.getBody().front();
   Block *prologue = addPrologue(func);
@@ -275,7 +322,6 @@ void HostFunctionLowering::lowerMain() {
     prologue->addArgument(type, func.getLoc());
   unsigned firstSize = inputs.size();
   addSizesAndScalars(prologue, inputs);
-  unsigned firstScalar = inputs.size() - countScalars();
   for (unsigned i = 0; i < 2; ++i) { // Workspace and stream.
     inputs.push_back(pointer);
     prologue->addArgument(pointer, func.getLoc());
@@ -302,40 +348,7 @@ void HostFunctionLowering::lowerMain() {
       prologue->getArguments().drop_front(firstSize).drop_back(2));
   SmallVector<Value> resultDims = loadResultSizes(b, operands, dims, numDims);
 
-  SmallVector<Value> values;
-  unsigned nextPointer = 0, nextSize = firstSize, nextScalar = firstScalar,
-           nextDim = 0;
-  for (auto [type, bodyType] :
-       llvm::zip(abiType.getInputs(), body->getArgumentTypes())) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    if (!tensor) {
-      values.push_back(
-          fromAbi(b, prologue->getArgument(nextScalar++), bodyType));
-      continue;
-    }
-    SmallVector<Value> sizes;
-    for (int64_t i = 0; i < tensor.getNumDynamicDims(); ++i)
-      sizes.push_back(prologue->getArgument(nextSize++));
-    values.push_back(buildMemRef(b, cast<MemRefType>(bodyType),
-                                 prologue->getArgument(nextPointer++), sizes));
-  }
-  for (auto [index, type] : llvm::enumerate(abiType.getResults())) {
-    auto tensor = cast<RankedTensorType>(type);
-    SmallVector<Value> sizes;
-    for (int64_t dim = 0; dim < tensor.getRank(); ++dim, ++nextDim)
-      if (tensor.isDynamicDim(dim))
-        sizes.push_back(resultDims[nextDim]);
-    auto bodyType = cast<MemRefType>(
-        body->getArgument(abiType.getNumInputs() + index).getType());
-    values.push_back(
-        buildMemRef(b, bodyType, prologue->getArgument(nextPointer++), sizes));
-  }
-  // Nobody asks for the size of the workspace as a whole.
-  values.push_back(
-      buildMemRef(b, cast<MemRefType>(body->getArguments().back().getType()),
-                  prologue->getArgument(prologue->getNumArguments() - 2),
-                  constant(b, std::numeric_limits<int64_t>::max())));
-  enterBody(b, body, values);
+  enterBody(b, body, rebuildArguments(b, prologue, body, resultDims));
   placeholder->erase();
 }
 

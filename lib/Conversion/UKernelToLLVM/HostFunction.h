@@ -55,6 +55,10 @@ void returnIfFailed(mlir::ImplicitLocOpBuilder &b, mlir::Value code);
 mlir::LogicalResult lowerHostFunction(mlir::func::FuncOp func,
                                       HostRuntime &runtime);
 
+/// Makes reshapes and slices ready for upstream's lowering, with assertions
+/// that they fit their buffers.
+void lowerViews(mlir::func::FuncOp func);
+
 /// Turns assertions and launches of `func`, which has the host ABI, into
 /// checks and calls. `entries` are the launch descriptors by kernel.
 mlir::LogicalResult

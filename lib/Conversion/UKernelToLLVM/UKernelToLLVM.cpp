@@ -6,7 +6,6 @@
 #include "FTuner/Transforms/HostAbi.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -20,39 +19,6 @@ namespace ftuner {
 
 using namespace mlir;
 using namespace ftuner;
-
-/// Replaces an expanded shape by its sizes and strides: upstream's expansion
-/// cannot take two dynamic sizes in one group.
-static void lowerExpandShape(memref::ExpandShapeOp op) {
-  ImplicitLocOpBuilder b(op.getLoc(), op);
-  auto type = cast<MemRefType>(op.getResult().getType());
-  auto [staticStrides, staticOffset] = type.getStridesAndOffset();
-  auto metadata = memref::ExtractStridedMetadataOp::create(b, op.getSrc());
-  SmallVector<OpFoldResult> sizes = op.getMixedOutputShape();
-  SmallVector<OpFoldResult> strides(sizes.size());
-  for (auto [group, dims] : llvm::enumerate(op.getReassociationIndices())) {
-    Value stride = metadata.getStrides()[group];
-    for (int64_t dim : llvm::reverse(dims)) {
-      strides[dim] = ShapedType::isDynamic(staticStrides[dim])
-                         ? OpFoldResult(stride)
-                         : b.getIndexAttr(staticStrides[dim]);
-      Value size = getValueOrCreateConstantIndexOp(b, b.getLoc(), sizes[dim]);
-      stride = b.createOrFold<arith::MulIOp>(stride, size);
-    }
-  }
-  // A source without dimensions has one element.
-  for (auto [dim, stride] : llvm::enumerate(strides))
-    if (!stride)
-      stride = b.getIndexAttr(
-          ShapedType::isDynamic(staticStrides[dim]) ? 1 : staticStrides[dim]);
-  OpFoldResult offset = ShapedType::isDynamic(staticOffset)
-                            ? OpFoldResult(metadata.getOffset())
-                            : b.getIndexAttr(staticOffset);
-  op.replaceAllUsesWith(memref::ReinterpretCastOp::create(
-                            b, type, op.getSrc(), offset, sizes, strides)
-                            .getResult());
-  op.erase();
-}
 
 namespace {
 struct ConvertUKernelToLLVM
@@ -70,9 +36,7 @@ struct ConvertUKernelToLLVM
       if (failed(lowerHostFunction(func, runtime)))
         return signalPassFailure();
     for (auto func : llvm::to_vector(module.getOps<func::FuncOp>())) {
-      SmallVector<memref::ExpandShapeOp> expansions;
-      func.walk([&](memref::ExpandShapeOp op) { expansions.push_back(op); });
-      llvm::for_each(expansions, lowerExpandShape);
+      lowerViews(func);
       if (failed(lowerRuntimeOps(func, runtime, entries)))
         return signalPassFailure();
     }
