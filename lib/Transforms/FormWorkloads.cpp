@@ -1,0 +1,121 @@
+//===- FormWorkloads.cpp - Contractions to ukernel.workload ---------------===//
+#include "FTuner/Transforms/Passes.h"
+#include "WorkloadFormation.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/PatternMatch.h"
+
+namespace ftuner {
+#define GEN_PASS_DEF_UKERNELFORMWORKLOADSPASS
+#include "FTuner/Transforms/Passes.h.inc"
+} // namespace ftuner
+
+using namespace mlir;
+using namespace ftuner;
+
+namespace {
+
+/// Asserts at the function's entry that a symbol has one size.
+void assertSymbols(FunctionOpInterface function, RewriterBase &rewriter) {
+  Block &entry = function.getFunctionBody().front();
+  rewriter.setInsertionPointToStart(&entry);
+  struct Occurrence {
+    BlockArgument argument;
+    int64_t dim;
+  };
+  llvm::MapVector<StringAttr, SmallVector<Occurrence>> occurrences;
+  for (BlockArgument argument : entry.getArguments()) {
+    auto shape = function.getArgAttrOfType<ArrayAttr>(
+        argument.getArgNumber(), ukernel::UKernelDialect::kShapeAttrName);
+    if (!shape || !isa<RankedTensorType>(argument.getType()))
+      continue;
+    for (auto [dim, entry] : llvm::enumerate(shape))
+      if (auto symbol = dyn_cast<StringAttr>(entry))
+        occurrences[symbol].push_back({argument, static_cast<int64_t>(dim)});
+  }
+  auto isDynamic = [](const Occurrence &occurrence) {
+    return cast<RankedTensorType>(occurrence.argument.getType())
+        .isDynamicDim(occurrence.dim);
+  };
+  auto sizeOf = [&](const Occurrence &occurrence) -> Value {
+    return rewriter.createOrFold<tensor::DimOp>(
+        function.getLoc(), occurrence.argument, occurrence.dim);
+  };
+  for (auto &[symbol, places] : occurrences) {
+    // A static size, if there is one, is what the others are held against.
+    auto reference = llvm::find_if_not(places, isDynamic);
+    if (reference == places.end())
+      reference = places.begin();
+    for (const Occurrence &place : places) {
+      if (!isDynamic(place) || &place == &*reference)
+        continue;
+      Value equal = arith::CmpIOp::create(rewriter, function.getLoc(),
+                                          arith::CmpIPredicate::eq,
+                                          sizeOf(place), sizeOf(*reference));
+      std::string message =
+          "symbol '" + symbol.str() + "': expected dimension " +
+          std::to_string(place.dim) + " of argument " +
+          std::to_string(place.argument.getArgNumber()) +
+          " to equal dimension " + std::to_string(reference->dim) +
+          " of argument " + std::to_string(reference->argument.getArgNumber());
+      cf::AssertOp::create(rewriter, function.getLoc(), equal, message);
+    }
+  }
+}
+
+/// Erases what the formation left without uses.
+void eraseDeadOps(FunctionOpInterface function, RewriterBase &rewriter) {
+  SmallVector<Operation *> ops;
+  function.getFunctionBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isa<linalg::LinalgOp>(op) ||
+        isa<tensor::TensorDialect>(op->getDialect()) ||
+        isa<affine::AffineApplyOp, arith::ConstantOp>(op))
+      ops.push_back(op);
+    return isa<linalg::LinalgOp, ukernel::WorkloadOp>(op)
+               ? WalkResult::skip()
+               : WalkResult::advance();
+  });
+  for (Operation *op : llvm::reverse(ops))
+    if (isOpTriviallyDead(op))
+      rewriter.eraseOp(op);
+}
+
+struct UKernelFormWorkloadsPass
+    : public ftuner::impl::UKernelFormWorkloadsPassBase<
+          UKernelFormWorkloadsPass> {
+  void runOnOperation() override {
+    getOperation().walk([&](FunctionOpInterface function) {
+      if (function.isExternal())
+        return;
+      runOnFunction(function);
+    });
+  }
+
+private:
+  void runOnFunction(FunctionOpInterface function) {
+    IRRewriter rewriter(&getContext());
+    eraseDeadOps(function, rewriter);
+    assertSymbols(function, rewriter);
+    ExtentAnalysis extents(function);
+    SmallVector<linalg::LinalgOp> candidates;
+    function->walk([&](linalg::LinalgOp op) {
+      if (matchContraction(op))
+        candidates.push_back(op);
+    });
+    for (linalg::LinalgOp op : candidates)
+      if (std::optional<WorkloadSource> source = matchWorkload(op)) {
+        formWorkload(*source, extents, rewriter);
+        ++numWorkloads;
+      }
+    eraseDeadOps(function, rewriter);
+    function->walk([&](linalg::LinalgOp op) {
+      if (!op.hasPureTensorSemantics())
+        return;
+      ++numLeftovers;
+      op->emitRemark("left over: ") << explainLeftover(op);
+    });
+  }
+};
+} // namespace

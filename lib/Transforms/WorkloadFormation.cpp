@@ -1,0 +1,355 @@
+//===- WorkloadFormation.cpp - From contraction to workload ---------------===//
+#include "WorkloadFormation.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+using namespace ftuner;
+using ukernel::WorkloadOp;
+
+namespace {
+
+/// Operands of the workload under construction, with their maps.
+struct Operands {
+  Value lhs, rhs, init, output;
+  SmallVector<Value> extras;
+  SmallVector<AffineMap> maps;
+  /// The block argument or captured value of the epilogue for each extra.
+  SmallVector<Value> extraSources;
+};
+
+class WorkloadBuilder {
+public:
+  WorkloadBuilder(const WorkloadSource &source, ExtentAnalysis &extents,
+                  RewriterBase &rewriter)
+      : source(source), contraction(source.contraction),
+        epilogue(source.epilogue), extents(extents), rewriter(rewriter),
+        context(rewriter.getContext()), loc(contraction.getLoc()) {}
+
+  WorkloadOp build();
+
+private:
+  AffineMap toAxes(AffineMap map, ArrayRef<unsigned> axes);
+  void collectInputs();
+  void collectInit();
+  void collectExtras();
+  void addExtra(Value extra, AffineMap map, Value inBody);
+  Value emptyLike(Value tensor);
+  WorkloadOp createOp();
+  void buildContract(WorkloadOp op);
+  void buildEpilogue(WorkloadOp op);
+  void assertSizes(WorkloadOp op);
+  ArrayAttr rangesOf(WorkloadOp op);
+
+  const WorkloadSource &source;
+  linalg::LinalgOp contraction;
+  linalg::GenericOp epilogue;
+  ExtentAnalysis &extents;
+  RewriterBase &rewriter;
+  MLIRContext *context;
+  Location loc;
+  Operands operands;
+  AffineMap initMap;
+  SmallVector<AffineMap> extraMaps;
+};
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+/// A map over loops as a map over (m, n, k).
+AffineMap WorkloadBuilder::toAxes(AffineMap map, ArrayRef<unsigned> axes) {
+  auto results = llvm::map_to_vector(map.getResults(), [&](AffineExpr result) {
+    unsigned loop = cast<AffineDimExpr>(result).getPosition();
+    return getAffineDimExpr(axes[loop], context);
+  });
+  return AffineMap::get(WorkloadOp::kNumAxes, 0, results, context);
+}
+
+/// A tensor of the same shape, whose elements nobody has set.
+Value WorkloadBuilder::emptyLike(Value tensor) {
+  Value shape = tensor;
+  while (auto op = shape.getDefiningOp<DestinationStyleOpInterface>())
+    shape = op.getTiedOpOperand(cast<OpResult>(shape))->get();
+  if (shape.getType() == tensor.getType() &&
+      shape.getDefiningOp<tensor::EmptyOp>())
+    return shape;
+  auto type = cast<RankedTensorType>(tensor.getType());
+  SmallVector<OpFoldResult> sizes;
+  if (auto empty = shape.getDefiningOp<tensor::EmptyOp>())
+    sizes = empty.getMixedSizes();
+  else
+    sizes = tensor::getMixedSizes(rewriter, loc, shape);
+  for (auto [dim, size] : llvm::enumerate(sizes))
+    if (!type.isDynamicDim(dim))
+      size = rewriter.getIndexAttr(type.getDimSize(dim));
+  return tensor::EmptyOp::create(rewriter, loc, sizes, type.getElementType());
+}
+
+void WorkloadBuilder::collectInputs() {
+  OpOperand *first = contraction.getDpsInputOperand(0);
+  OpOperand *second = contraction.getDpsInputOperand(1);
+  if (source.isSwapped)
+    std::swap(first, second);
+  operands.lhs = first->get();
+  operands.rhs = second->get();
+  for (OpOperand *operand : {first, second})
+    operands.maps.push_back(toAxes(contraction.getMatchingIndexingMap(operand),
+                                   source.contractionAxes));
+}
+
+/// The scalar that a tensor is filled with, by a fill or a constant.
+static Value filledWith(Value tensor, OpBuilder &b, Location loc) {
+  Type element = getElementTypeOrSelf(tensor.getType());
+  if (Value scalar = matchFill(tensor))
+    return scalar.getType() == element ? scalar : Value();
+  SplatElementsAttr splat;
+  if (matchPattern(tensor, m_Constant(&splat)))
+    return arith::ConstantOp::create(b, loc, splat.getSplatValue<TypedAttr>());
+  return {};
+}
+
+/// What the accumulator starts from: a scalar, the source of a broadcast, or a
+/// tensor, which is accumulated in place where no epilogue follows.
+void WorkloadBuilder::collectInit() {
+  OpOperand *operand = contraction.getDpsInitOperand(0);
+  Value init = operand->get();
+  AffineMap map = toAxes(contraction.getMatchingIndexingMap(operand),
+                         source.contractionAxes);
+  if (!epilogue)
+    operands.output = init;
+  if (Value scalar = filledWith(init, rewriter, loc)) {
+    operands.init = scalar;
+  } else if (std::optional<ProjectedCopy> copy =
+                 matchProjectedCopy(init.getDefiningOp())) {
+    operands.init = copy->source;
+    initMap = copy->map.compose(map);
+  } else if (epilogue) {
+    operands.init = init;
+    initMap = map;
+  }
+  if (!epilogue && operands.init)
+    operands.output = emptyLike(init);
+}
+
+void WorkloadBuilder::addExtra(Value extra, AffineMap map, Value inBody) {
+  operands.extras.push_back(extra);
+  operands.extraSources.push_back(inBody);
+  extraMaps.push_back(map);
+}
+
+static bool isConstant(Value value) {
+  return matchPattern(value, m_Constant());
+}
+
+void WorkloadBuilder::collectExtras() {
+  if (!epilogue)
+    return;
+  Value accumulator = contraction->getResult(0);
+  for (OpOperand &operand : epilogue->getOpOperands()) {
+    Value argument = epilogue.getMatchingBlockArgument(&operand);
+    if (operand.get() == accumulator || argument.use_empty())
+      continue;
+    addExtra(
+        operand.get(),
+        toAxes(epilogue.getMatchingIndexingMap(&operand), source.epilogueAxes),
+        argument);
+  }
+  SetVector<Value> captured;
+  getUsedValuesDefinedAbove(epilogue.getRegion(), captured);
+  for (Value value : captured)
+    if (!isConstant(value))
+      addExtra(value, AffineMap::get(WorkloadOp::kNumAxes, 0, context), value);
+
+  OpOperand *result = epilogue.getDpsInitOperand(0);
+  bool isRead = !epilogue.getMatchingBlockArgument(result).use_empty();
+  operands.output = isRead && result->get() != accumulator
+                        ? result->get()
+                        : emptyLike(result->get());
+}
+
+//===----------------------------------------------------------------------===//
+// The operator
+//===----------------------------------------------------------------------===//
+
+WorkloadOp WorkloadBuilder::createOp() {
+  if (initMap)
+    operands.maps.push_back(initMap);
+  llvm::append_range(operands.maps, extraMaps);
+  operands.maps.push_back(
+      AffineMap::get(WorkloadOp::kNumAxes, 0,
+                     {getAffineDimExpr(WorkloadOp::kM, context),
+                      getAffineDimExpr(WorkloadOp::kN, context)},
+                     context));
+  return WorkloadOp::create(
+      rewriter, loc, operands.output.getType(), operands.lhs, operands.rhs,
+      operands.init, operands.extras, operands.output,
+      rewriter.getAffineMapArrayAttr(operands.maps), /*ranges=*/ArrayAttr(),
+      /*plan=*/FlatSymbolRefAttr(), /*epiloguesCount=*/epilogue ? 1u : 0u);
+}
+
+void WorkloadBuilder::buildContract(WorkloadOp op) {
+  Type f32 = rewriter.getF32Type();
+  OpBuilder::InsertionGuard guard(rewriter);
+  Block *block = rewriter.createBlock(&op.getContract(), {}, {f32, f32, f32},
+                                      {loc, loc, loc});
+  Block &body = *contraction.getBlock();
+  IRMapping mapping;
+  mapping.map(body.getArgument(0), block->getArgument(source.isSwapped));
+  mapping.map(body.getArgument(1), block->getArgument(!source.isSwapped));
+  mapping.map(body.getArgument(2), block->getArgument(2));
+  for (Operation &inner : body.without_terminator())
+    rewriter.clone(inner, mapping);
+  ukernel::YieldOp::create(rewriter, loc,
+                           mapping.lookup(body.getTerminator()->getOperand(0)));
+}
+
+void WorkloadBuilder::buildEpilogue(WorkloadOp op) {
+  if (!epilogue)
+    return;
+  OpBuilder::InsertionGuard guard(rewriter);
+  SmallVector<Type> types = {rewriter.getF32Type()};
+  for (Value extra : operands.extras)
+    types.push_back(getElementTypeOrSelf(extra.getType()));
+  Block *block = rewriter.createBlock(&op.getEpilogue(), {}, types,
+                                      SmallVector<Location>(types.size(), loc));
+  IRMapping mapping;
+  for (OpOperand &operand : epilogue->getOpOperands())
+    if (operand.get() == contraction->getResult(0))
+      mapping.map(epilogue.getMatchingBlockArgument(&operand),
+                  block->getArgument(0));
+  for (auto [index, value] : llvm::enumerate(operands.extraSources))
+    mapping.map(value, block->getArgument(1 + index));
+  SetVector<Value> captured;
+  getUsedValuesDefinedAbove(epilogue.getRegion(), captured);
+  for (Value value : captured)
+    if (isConstant(value))
+      mapping.map(value, rewriter.clone(*value.getDefiningOp())->getResult(0));
+  Block &body = *epilogue.getBody();
+  for (Operation &inner : body.without_terminator())
+    rewriter.clone(inner, mapping);
+  ukernel::YieldOp::create(
+      rewriter, loc,
+      mapping.lookupOrDefault(body.getTerminator()->getOperand(0)));
+}
+
+//===----------------------------------------------------------------------===//
+// Sizes
+//===----------------------------------------------------------------------===//
+
+static std::string operandName(WorkloadOp op, unsigned number) {
+  if (number < 2)
+    return number == 0 ? "lhs" : "rhs";
+  if (number + 1 == op->getNumOperands())
+    return "output";
+  if (number == 2 && op.getInit())
+    return "init";
+  return "extra " + std::to_string(number - 2 - (op.getInit() ? 1 : 0));
+}
+
+/// Asserts that operands agree in the extent of each axis.
+void WorkloadBuilder::assertSizes(WorkloadOp op) {
+  rewriter.setInsertionPoint(op);
+  auto sizeOf = [&](Value tensor, int64_t dim) {
+    return rewriter.createOrFold<tensor::DimOp>(loc, tensor, dim);
+  };
+  auto nameOf = [&](const Extent &extent, unsigned number, int64_t dim) {
+    if (std::optional<std::string> name = extents.describe(extent))
+      return *name;
+    return "dimension " + std::to_string(dim) + " of the " +
+           operandName(op, number);
+  };
+  // For each axis the sizes that are asserted or known to equal the first.
+  struct Known {
+    Value tensor;
+    int64_t dim;
+    unsigned number;
+    SmallVector<Extent> equal;
+  };
+  Known axes[WorkloadOp::kNumAxes];
+  for (OpOperand &operand : op->getOpOperands()) {
+    Value tensor = operand.get();
+    unsigned number = operand.getOperandNumber();
+    if (!WorkloadOp::isShaped(tensor.getType()))
+      continue;
+    for (auto [dim, result] :
+         llvm::enumerate(op.getMapOf(number).getResults())) {
+      Known &known = axes[cast<AffineDimExpr>(result).getPosition()];
+      Extent extent = extents.dimOf(tensor, dim);
+      if (known.equal.empty()) {
+        known = {tensor, static_cast<int64_t>(dim), number, {extent}};
+        continue;
+      }
+      if (llvm::is_contained(known.equal, extent))
+        continue;
+      std::string message =
+          "expected " + nameOf(extent, number, dim) + " to equal " +
+          nameOf(known.equal.front(), known.number, known.dim) +
+          " in a matrix product";
+      Value equal = arith::CmpIOp::create(
+          rewriter, loc, arith::CmpIPredicate::eq, sizeOf(tensor, dim),
+          sizeOf(known.tensor, known.dim));
+      cf::AssertOp::create(rewriter, loc, equal, message);
+      known.equal.push_back(extent);
+    }
+  }
+}
+
+/// The narrowest declared range of each axis.
+ArrayAttr WorkloadBuilder::rangesOf(WorkloadOp op) {
+  ukernel::RangeAttr ranges[WorkloadOp::kNumAxes];
+  auto isBetter = [](ukernel::RangeAttr range, ukernel::RangeAttr known) {
+    if (!known || known.isFixed())
+      return !known;
+    if (range.isFixed() || range.isOpen() != known.isOpen())
+      return range.isFixed() || known.isOpen();
+    // Both open, or both closed: anything declared beats nothing.
+    return known.getMin() == 0 && range.getMin() > 0;
+  };
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!WorkloadOp::isShaped(operand.get().getType()))
+      continue;
+    AffineMap map = op.getMapOf(operand.getOperandNumber());
+    for (auto [dim, result] : llvm::enumerate(map.getResults())) {
+      ukernel::RangeAttr range =
+          extents.rangeOf(extents.dimOf(operand.get(), dim));
+      ukernel::RangeAttr &known =
+          ranges[cast<AffineDimExpr>(result).getPosition()];
+      if (isBetter(range, known))
+        known = range;
+    }
+  }
+  return rewriter.getArrayAttr({ranges[0], ranges[1], ranges[2]});
+}
+
+WorkloadOp WorkloadBuilder::build() {
+  Operation *last =
+      epilogue ? epilogue.getOperation() : contraction.getOperation();
+  rewriter.setInsertionPoint(last);
+  collectInputs();
+  collectInit();
+  collectExtras();
+  WorkloadOp op = createOp();
+  buildContract(op);
+  buildEpilogue(op);
+  extents.assumeAssertionsBefore(op);
+  op.setRangesAttr(rangesOf(op));
+  assertSizes(op);
+  rewriter.replaceOp(last, op.getResult());
+  if (epilogue)
+    rewriter.eraseOp(contraction);
+  return op;
+}
+
+} // namespace
+
+WorkloadOp ftuner::formWorkload(const WorkloadSource &source,
+                                ExtentAnalysis &extents,
+                                RewriterBase &rewriter) {
+  return WorkloadBuilder(source, extents, rewriter).build();
+}

@@ -1,0 +1,40 @@
+//===- WorkloadFormation.h - From contraction to workload -------*- C++ -*-===//
+#ifndef FTUNER_LIB_TRANSFORMS_WORKLOADFORMATION_H
+#define FTUNER_LIB_TRANSFORMS_WORKLOADFORMATION_H
+
+#include "Contraction.h"
+#include "Extents.h"
+#include "mlir/IR/PatternMatch.h"
+
+namespace ftuner {
+
+/// A contraction that becomes a workload, and what is fused into it.
+struct WorkloadSource {
+  mlir::linalg::LinalgOp contraction;
+  /// The elementwise operator that alone uses the contraction's result; null
+  /// if there is none.
+  mlir::linalg::GenericOp epilogue;
+  /// Axis m, n or k (WorkloadOp::kM …) of each loop of the contraction.
+  llvm::SmallVector<unsigned, 3> contractionAxes;
+  /// Axis of each loop of the epilogue.
+  llvm::SmallVector<unsigned, 2> epilogueAxes;
+  /// Whether the contraction's second input is lhs. Roles are such that the
+  /// rows of the result are m and its columns n.
+  bool isSwapped = false;
+};
+
+/// Matches an f32 contraction with one loop each for m, n and k.
+std::optional<WorkloadSource> matchWorkload(mlir::linalg::LinalgOp op);
+
+/// Replaces the contraction and its epilogue by a workload. What types, symbols
+/// and earlier assertions do not prove about equal sizes is asserted before it.
+ukernel::WorkloadOp formWorkload(const WorkloadSource &source,
+                                 ExtentAnalysis &extents,
+                                 mlir::RewriterBase &rewriter);
+
+/// Why an operator is no workload.
+std::string explainLeftover(mlir::linalg::LinalgOp op);
+
+} // namespace ftuner
+
+#endif // FTUNER_LIB_TRANSFORMS_WORKLOADFORMATION_H
