@@ -204,9 +204,8 @@ static Expected<ArgumentValue> bindTensor(unsigned index, const Item &item,
   return value;
 }
 
-Expected<std::vector<ArgumentValue>>
-parseArguments(StringRef text, const Signature &signature,
-               const ArgumentOptions &options) {
+static Expected<SmallVector<Item>> parseItems(StringRef text,
+                                              const Signature &signature) {
   SmallVector<StringRef> parts;
   if (!text.trim().empty())
     text.split(parts, ',');
@@ -215,7 +214,6 @@ parseArguments(StringRef text, const Signature &signature,
                              "expected " + Twine(signature.arguments.size()) +
                                  " arguments for function '" + signature.name +
                                  "', but got " + Twine(parts.size()));
-  // First everything that needs no data.
   SmallVector<Item> items;
   StringMap<SymbolSize> symbols;
   for (auto [index, part] : enumerate(parts)) {
@@ -223,13 +221,31 @@ parseArguments(StringRef text, const Signature &signature,
     if (!item)
       return item.takeError();
     const SignatureType &type = signature.arguments[index];
-    if (type.isTensor)
+    if (type.isTensor) {
       if (Error error = checkTensor(index, *item, type, symbols))
         return error;
+    } else {
+      Expected<ArgumentValue> value = bindScalar(index, *item, type);
+      if (!value)
+        return value.takeError();
+    }
     items.push_back(std::move(*item));
   }
+  return items;
+}
+
+Error checkArguments(StringRef text, const Signature &signature) {
+  return parseItems(text, signature).takeError();
+}
+
+Expected<std::vector<ArgumentValue>>
+parseArguments(StringRef text, const Signature &signature,
+               const ArgumentOptions &options) {
+  Expected<SmallVector<Item>> items = parseItems(text, signature);
+  if (!items)
+    return items.takeError();
   std::vector<ArgumentValue> values;
-  for (auto [index, item] : enumerate(items)) {
+  for (auto [index, item] : enumerate(*items)) {
     const SignatureType &type = signature.arguments[index];
     Expected<ArgumentValue> value = type.isTensor
                                         ? bindTensor(index, item, options)

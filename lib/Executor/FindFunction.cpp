@@ -15,26 +15,26 @@ bool isCompiled(ModuleOp module) {
          !module.getOps<gpu::GPUModuleOp>().empty();
 }
 
+llvm::StringRef getSourceName(FunctionOpInterface function) {
+  auto source = function->getAttrOfType<StringAttr>(kSourceNameAttrName);
+  return source ? source.getValue() : function.getName();
+}
+
 llvm::Expected<FunctionOpInterface> findFunction(ModuleOp module,
                                                  llvm::StringRef name) {
   std::vector<FunctionOpInterface> functions;
   for (auto function : module.getOps<FunctionOpInterface>()) {
     if (function.isExternal() || !function.isPublic())
       continue;
-    // A compiled function keeps its name in the source as an attribute.
-    auto source = function->getAttrOfType<StringAttr>(kSourceNameAttrName);
-    if (source ? source.getValue() == name : function.getName() == name)
+    if (getSourceName(function) == name)
       return function;
     functions.push_back(function);
   }
   if (name.empty() && functions.size() == 1)
     return functions.front();
   std::string known;
-  for (FunctionOpInterface function : functions) {
-    auto source = function->getAttrOfType<StringAttr>(kSourceNameAttrName);
-    known += (known.empty() ? "" : ", ") +
-             (source ? source.str() : function.getName().str());
-  }
+  for (FunctionOpInterface function : functions)
+    known += (known.empty() ? "" : ", ") + getSourceName(function).str();
   if (known.empty())
     known = "none";
   std::string expected =

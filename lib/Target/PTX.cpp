@@ -1,6 +1,7 @@
 //===- PTX.cpp - PTX of a compiled module ---------------------------------===//
 #include "FTuner/Target/PTX.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Transforms/PlanAttributes.h"
 #include "PTXText.h"
 
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
@@ -52,34 +53,22 @@ static const llvm::Target *findNvptxTarget() {
 }
 
 FailureOr<PtxTarget> getPtxTarget(ModuleOp module) {
-  auto device = module->getAttrOfType<ukernel::DeviceAttr>(
-      ukernel::UKernelDialect::kDeviceAttrName);
-  if (!device)
-    return module.emitError("expected the attribute '")
-           << ukernel::UKernelDialect::kDeviceAttrName
-           << "' of a compiled module";
-  auto capability = device.getFields().getAs<StringAttr>("compute_capability");
-  unsigned major = 0, minor = 0;
-  auto [majorText, minorText] =
-      (capability ? capability.getValue() : StringRef()).split('.');
-  if (majorText.getAsInteger(10, major) || minorText.getAsInteger(10, minor))
-    return module.emitError("expected a compute capability such as \"9.0\" of "
-                            "device '")
-           << device.getName() << "', but got "
-           << (capability ? Attribute(capability) : Attribute());
-
+  FailureOr<DeviceSpec> device = deviceOf(module);
+  if (failed(device))
+    return failure();
   const llvm::Target *target = findNvptxTarget();
   if (!target)
     return module.emitError("LLVM was built without the NVPTX target");
-  unsigned version = 10 * major + minor;
-  PtxTarget result{"sm_" + std::to_string(version),
-                   version <= 90 ? "+ptx80" : ""};
+  constexpr int lastWithOldPtx = 90;
+  PtxTarget result{device->chip(),
+                   device->smVersion() <= lastWithOldPtx ? "+ptx80" : ""};
   std::unique_ptr<llvm::MCSubtargetInfo> subtarget(
       target->createMCSubtargetInfo(llvm::Triple(kTriple), "", ""));
   if (!subtarget->isCPUStringValid(result.chip))
     return module.emitError("expected a compute capability that LLVM can "
-                            "generate code for, but got '")
-           << capability.getValue() << "' of device '" << device.getName()
+                            "generate code for, but got ")
+           << device->computeCapabilityMajor << '.'
+           << device->computeCapabilityMinor << " of device '" << device->name
            << "'";
   return result;
 }

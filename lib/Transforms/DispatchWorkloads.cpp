@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Transforms/Passes.h"
+#include "FTuner/Transforms/PlanAttributes.h"
 #include "FTuner/Workload/Workload.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -426,6 +427,17 @@ void WorkloadDispatcher::buildTile(ImplicitLocOpBuilder &b,
   clone.getRhsMutable().assign(pad(clone.getRhs(), clone.getRhsMap()));
 }
 
+/// Notes on the plan that it describes the kernels of a workload.
+static void recordWorkload(ukernel::PlanOp plan, StringRef workload) {
+  SmallVector<Attribute> names;
+  if (auto known = plan->getAttrOfType<ArrayAttr>(kWorkloadsAttrName))
+    llvm::append_range(names, known);
+  Attribute name = StringAttr::get(plan.getContext(), workload);
+  if (!llvm::is_contained(names, name))
+    names.push_back(name);
+  plan->setAttr(kWorkloadsAttrName, ArrayAttr::get(plan.getContext(), names));
+}
+
 LogicalResult WorkloadDispatcher::dispatch(ukernel::WorkloadOp op) {
   if (!op.getPlanAttr())
     return op.emitOpError("expected a plan");
@@ -434,6 +446,7 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::WorkloadOp op) {
     return op.emitOpError("expected a ukernel.plan named ") << op.getPlanAttr();
   ukernel::PlanAttr plan = planOp.getPlan();
   makeInnermostContiguous(op);
+  recordWorkload(planOp, prefixOf(op));
 
   ImplicitLocOpBuilder b(op.getLoc(), op);
   HostMath math{b};

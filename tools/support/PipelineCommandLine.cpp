@@ -39,9 +39,16 @@ PipelineCommandLine::PipelineCommandLine() : impl(std::make_unique<Impl>()) {
 
 PipelineCommandLine::~PipelineCommandLine() = default;
 
-bool PipelineCommandLine::isGiven(StringRef name) const {
-  auto it = impl->options.find(name.str());
-  return it != impl->options.end() && it->second->getNumOccurrences() > 0;
+std::vector<std::string> PipelineCommandLine::getGiven() const {
+  std::vector<std::string> names;
+  for (const auto &[name, option] : impl->options)
+    if (option->getNumOccurrences() > 0)
+      names.push_back(name);
+  return names;
+}
+
+void PipelineCommandLine::hideOtherOptions(cl::OptionCategory &category) const {
+  cl::HideUnrelatedOptions({&impl->category, &category});
 }
 
 Error PipelineCommandLine::apply(FTunerOptions &options) const {

@@ -3,10 +3,12 @@
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/raw_ostream.h"
+#include <cstdlib>
 
 using namespace llvm;
 
@@ -18,6 +20,11 @@ int fail(const Twine &message) {
 }
 
 int fail(Error error) { return fail(toString(std::move(error))); }
+
+void installErrorHandler() {
+  install_fatal_error_handler(
+      [](void *, const char *reason, bool) { std::_Exit(fail(reason)); });
+}
 
 bool parseCommandLine(int argc, char **argv, StringRef overview) {
   std::string complaints;

@@ -12,6 +12,11 @@
 #include "llvm/Support/Error.h"
 #include <memory>
 #include <string>
+#include <vector>
+
+namespace llvm::cl {
+class OptionCategory;
+} // namespace llvm::cl
 
 namespace llvm {
 class MemoryBuffer;
@@ -38,6 +43,10 @@ readInput(llvm::StringRef path);
 /// failure leaves the old), or standard output for `-`.
 llvm::Error writeOutput(llvm::StringRef path, llvm::StringRef content);
 
+/// Makes an internal error of LLVM a line with `error:` instead of a crash
+/// report. Call it once, at the start of a program.
+void installErrorHandler();
+
 /// Every option of the pipeline as `--NAME=VALUE` on the command line. The
 /// names and descriptions come from FTunerOptions, the only list of them.
 class PipelineCommandLine {
@@ -47,8 +56,10 @@ public:
   ~PipelineCommandLine();
   /// Hands what the user gave to `options`, which says what is wrong with it.
   llvm::Error apply(FTunerOptions &options) const;
-  /// Whether the user gave the option.
-  bool isGiven(llvm::StringRef name) const;
+  /// Names of the options that the user gave, sorted.
+  std::vector<std::string> getGiven() const;
+  /// Shows only these options and those of `category` in `--help`.
+  void hideOtherOptions(llvm::cl::OptionCategory &category) const;
 
 private:
   struct Impl;

@@ -61,10 +61,12 @@ struct ArgumentOptions {
   int64_t offset = 0;
 };
 
-/// Reads `text` for the signature: checks the number of items, their kinds,
+/// Checks `text` against the signature: the number of items, their kinds,
 /// types, ranks and static sizes, that dimensions with one symbol are equal and
-/// that scalars fit their type, and loads or makes up the data. Errors name the
-/// argument.
+/// that scalars fit their type. Errors name the argument.
+llvm::Error checkArguments(llvm::StringRef text, const Signature &signature);
+
+/// Checks likewise, then loads or makes up the data.
 llvm::Expected<std::vector<ArgumentValue>>
 parseArguments(llvm::StringRef text, const Signature &signature,
                const ArgumentOptions &options);

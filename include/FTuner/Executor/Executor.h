@@ -2,11 +2,11 @@
 //
 // Two ways to run a function of a module without a GPU:
 //
-//  * `runReference` lowers the input, linalg on tensors, through upstream's own
+//  * the reference lowers the input, linalg on tensors, through upstream's own
 //    passes to loops on the CPU. Float arithmetic is promoted to f64 and
 //    results are rounded once. None of FTuner's passes takes part.
-//  * `runEmulated` runs a compiled module: its host code through a JIT, and the
-//    kernels that it launches in the emulator.
+//  * the emulator runs a compiled module: its host code through a JIT, and the
+//    kernels that it launches in FTuner/Emulator/Emulator.h.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_EXECUTOR_EXECUTOR_H
@@ -16,6 +16,7 @@
 #include "FTuner/Executor/Arguments.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include <memory>
 
 namespace ftuner {
 
@@ -36,29 +37,42 @@ struct RunResult {
   double seconds = 0;
 };
 
-/// Runs `function` of a module on tensors. A `cf.assert` that fails, and sizes
-/// that do not fit each other, are errors. Reports what upstream cannot lower.
-llvm::Expected<RunResult> runReference(mlir::ModuleOp module,
-                                       const Signature &signature,
-                                       llvm::ArrayRef<ArgumentValue> arguments);
+/// A function, compiled for one way of running it.
+class Executor {
+public:
+  virtual ~Executor() = default;
+  /// Runs the function on arguments that fit its signature; any number of
+  /// times.
+  virtual llvm::Expected<RunResult>
+  run(llvm::ArrayRef<ArgumentValue> arguments) = 0;
+};
 
-struct EmulatedRunOptions {
+/// Compiles a function of a module on tensors, which is left unchanged. Reports
+/// what upstream cannot lower. A `cf.assert` that fails, and sizes that do not
+/// fit each other, are errors of a run.
+llvm::Expected<std::unique_ptr<Executor>>
+createReferenceExecutor(mlir::ModuleOp module, const Signature &signature);
+
+struct EmulatorExecutorOptions {
   emulator::EmulatorOptions emulator;
   /// Bytes by which results are moved off their alignment.
   int64_t offset = 0;
 };
 
-/// Runs `function` of a compiled module. Errors of the host code and of the
-/// emulator, writes to arguments and writes outside of buffers are errors.
-llvm::Expected<RunResult> runEmulated(mlir::ModuleOp module,
-                                      const Signature &signature,
-                                      llvm::ArrayRef<ArgumentValue> arguments,
-                                      const EmulatedRunOptions &options);
+/// Compiles the host code of a function of a compiled module, which must stay
+/// alive and unchanged. Errors of the host code and of the emulator, writes to
+/// arguments and writes outside of buffers are errors of a run.
+llvm::Expected<std::unique_ptr<Executor>>
+createEmulatorExecutor(mlir::ModuleOp module, const Signature &signature,
+                       const EmulatorExecutorOptions &options);
 
-/// The function that a user names, or the only public one with a body for an
-/// empty name. Errors list the public functions.
+/// The function that a user names by its name in the source, or the only public
+/// one with a body for an empty name. Errors list the public functions.
 llvm::Expected<mlir::FunctionOpInterface> findFunction(mlir::ModuleOp module,
                                                        llvm::StringRef name);
+
+/// The function's name in the source; compiled ones have C identifiers.
+llvm::StringRef getSourceName(mlir::FunctionOpInterface function);
 
 /// Whether the module is the output of `ftuner-compile`.
 bool isCompiled(mlir::ModuleOp module);

@@ -15,9 +15,9 @@ struct FTunerOptions : public mlir::PassPipelineOptions<FTunerOptions> {
   Option<std::string> strategy{*this, "strategy",
                                llvm::cl::desc("Search strategy"),
                                llvm::cl::init("ftuner")};
-  Option<std::string> costModel{*this, "cost-model",
-                                llvm::cl::desc("Cost model that ranks programs"),
-                                llvm::cl::init("sia-program")};
+  Option<std::string> costModel{
+      *this, "cost-model", llvm::cl::desc("Cost model that ranks programs"),
+      llvm::cl::init("sia-program")};
   Option<int64_t> topK{*this, "top-k",
                        llvm::cl::desc("Programs kept for each shape"),
                        llvm::cl::init(1)};
@@ -44,10 +44,9 @@ struct FTunerOptions : public mlir::PassPipelineOptions<FTunerOptions> {
   Option<double> lambdaMax{*this, "lambda-max",
                            llvm::cl::desc("Largest occupancy threshold"),
                            llvm::cl::init(0.95)};
-  Option<double> lambdaStep{
-      *this, "lambda-step",
-      llvm::cl::desc("Stride of the occupancy threshold"),
-      llvm::cl::init(0.001)};
+  Option<double> lambdaStep{*this, "lambda-step",
+                            llvm::cl::desc("Stride of the occupancy threshold"),
+                            llvm::cl::init(0.001)};
   Option<int64_t> zeta{*this, "zeta",
                        llvm::cl::desc("Active blocks for each SM in SetBound"),
                        llvm::cl::init(2)};

@@ -1,4 +1,4 @@
-//===- RunReference.cpp - Runs a function through upstream's lowering -----===//
+//===- ReferenceExecutor.cpp - Runs functions lowered by upstream ------===//
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Executor/Executor.h"
 #include "Jit.h"
@@ -191,34 +191,55 @@ static llvm::Expected<std::string> prepareFunctions(ModuleOp module,
   return entry;
 }
 
-llvm::Expected<RunResult>
-runReference(ModuleOp module, const Signature &signature,
-             llvm::ArrayRef<ArgumentValue> arguments) {
-  auto error = [](const llvm::Twine &text) {
-    return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
-  };
+static llvm::Error runError(const llvm::Twine &text) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
+}
+
+namespace {
+class ReferenceExecutor : public Executor {
+public:
+  llvm::Error compile(ModuleOp module, const Signature &signature);
+  llvm::Expected<RunResult>
+  run(llvm::ArrayRef<ArgumentValue> arguments) override;
+
+private:
+  Signature signature;
+  std::vector<std::string> messages;
+  std::unique_ptr<ExecutionEngine> jit;
+  void (*function)(void **) = nullptr;
+};
+} // namespace
+
+llvm::Error ReferenceExecutor::compile(ModuleOp module,
+                                       const Signature &functionSignature) {
   if (isCompiled(module))
-    return error("the reference executor runs linalg on tensors, but got a "
-                 "compiled module");
+    return runError("the reference executor runs linalg on tensors, but got a "
+                    "compiled module");
+  signature = functionSignature;
   OwningOpRef<ModuleOp> lowered = module.clone();
   llvm::Expected<std::string> entry =
       prepareFunctions(*lowered, signature.name);
   if (!entry)
     return entry.takeError();
-  std::vector<std::string> messages;
   if (failed(promoteFloats(*lowered)) ||
       failed(lowerReference(*lowered, messages)))
-    return error("upstream cannot lower function '" + signature.name +
-                 "' for the reference");
-  auto jit = createJit(
+    return runError("upstream cannot lower function '" + signature.name +
+                    "' for the reference");
+  auto engine = createJit(
       *lowered,
       {{kAssertionFunction, reinterpret_cast<void *>(&onAssertionFailed)}});
-  if (!jit)
-    return jit.takeError();
-  auto function = (*jit)->lookupPacked("_mlir_ciface_" + *entry);
-  if (!function)
-    return function.takeError();
+  if (!engine)
+    return engine.takeError();
+  jit = std::move(*engine);
+  auto address = jit->lookupPacked("_mlir_ciface_" + *entry);
+  if (!address)
+    return address.takeError();
+  function = *address;
+  return llvm::Error::success();
+}
 
+llvm::Expected<RunResult>
+ReferenceExecutor::run(llvm::ArrayRef<ArgumentValue> arguments) {
   PromotedArguments promoted;
   if (llvm::Error failure = promoteArguments(arguments, promoted))
     return failure;
@@ -232,11 +253,11 @@ runReference(ModuleOp module, const Signature &signature,
     promoted.packed.insert(promoted.packed.begin(), &resultPointer);
 
   auto start = std::chrono::steady_clock::now();
-  int64_t message = callGuarded(*function, promoted.packed.data());
+  int64_t message = callGuarded(function, promoted.packed.data());
   std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - start;
   if (message >= 0)
-    return error("assertion failed in the reference: " + messages[message]);
+    return runError("assertion failed in the reference: " + messages[message]);
 
   RunResult result;
   result.seconds = seconds.count();
@@ -250,6 +271,14 @@ runReference(ModuleOp module, const Signature &signature,
     rest = rest.drop_front(size);
   }
   return result;
+}
+
+llvm::Expected<std::unique_ptr<Executor>>
+createReferenceExecutor(ModuleOp module, const Signature &signature) {
+  auto executor = std::make_unique<ReferenceExecutor>();
+  if (llvm::Error error = executor->compile(module, signature))
+    return error;
+  return executor;
 }
 
 } // namespace ftuner

@@ -1,4 +1,4 @@
-//===- RunEmulated.cpp - Runs a compiled function in the emulator ---------===//
+//===- EmulatorExecutor.cpp - Runs compiled functions in the emulator ----===//
 #include "FTuner/Executor/Executor.h"
 #include "FTuner/Pipelines/Pipelines.h"
 #include "FTuner/Runtime/ftrt.h"
@@ -217,22 +217,53 @@ static llvm::Error checkMemory(llvm::ArrayRef<ArgumentValue> arguments,
   return llvm::Error::success();
 }
 
-llvm::Expected<RunResult> runEmulated(ModuleOp module,
-                                      const Signature &signature,
-                                      llvm::ArrayRef<ArgumentValue> arguments,
-                                      const EmulatedRunOptions &options) {
-  auto emulator = emulator::Emulator::create(module, options.emulator);
-  if (!emulator)
-    return emulator.takeError();
-  auto function = HostFunction::create(module, signature.name);
-  if (!function)
-    return function.takeError();
+namespace {
+class EmulatorExecutor : public Executor {
+public:
+  EmulatorExecutor(std::unique_ptr<emulator::Emulator> emulator,
+                   HostFunction function, const Signature &signature,
+                   int64_t offset)
+      : emulator(std::move(emulator)), function(std::move(function)),
+        signature(signature), offset(offset) {}
 
+  llvm::Expected<RunResult>
+  run(llvm::ArrayRef<ArgumentValue> arguments) override;
+
+private:
+  std::unique_ptr<emulator::Emulator> emulator;
+  HostFunction function;
+  Signature signature;
+  int64_t offset;
+};
+
+/// Buffers that the emulator knows, for the time of a run.
+class KnownBuffers {
+public:
+  explicit KnownBuffers(emulator::Emulator &emulator) : emulator(emulator) {}
+  ~KnownBuffers() {
+    for (void *base : bases)
+      emulator.removeBuffer(base);
+  }
+  void add(void *base, int64_t bytes, std::string name, bool writable) {
+    if (bytes == 0)
+      return;
+    emulator.addBuffer(base, bytes, std::move(name), writable);
+    bases.push_back(base);
+  }
+
+private:
+  emulator::Emulator &emulator;
+  std::vector<void *> bases;
+};
+} // namespace
+
+llvm::Expected<RunResult>
+EmulatorExecutor::run(llvm::ArrayRef<ArgumentValue> arguments) {
   AbiValues values = getAbiValues(signature, arguments);
-  auto results = allocateResults(*function, signature, values, options.offset);
+  auto results = allocateResults(function, signature, values, offset);
   if (!results)
     return results.takeError();
-  auto workspaceBytes = function->getWorkspaceSize(values);
+  auto workspaceBytes = function.getWorkspaceSize(values);
   if (!workspaceBytes)
     return workspaceBytes.takeError();
   auto workspace = GuardedBuffer::create(*workspaceBytes);
@@ -240,11 +271,7 @@ llvm::Expected<RunResult> runEmulated(ModuleOp module,
     return workspace.takeError();
 
   std::vector<void *> buffers;
-  auto addBuffer = [&](void *data, int64_t bytes, std::string name,
-                       bool writable) {
-    if (bytes > 0)
-      (*emulator)->addBuffer(data, bytes, std::move(name), writable);
-  };
+  KnownBuffers known(*emulator);
   std::vector<std::string> before;
   for (auto [index, argument] : llvm::enumerate(arguments)) {
     before.emplace_back();
@@ -252,22 +279,22 @@ llvm::Expected<RunResult> runEmulated(ModuleOp module,
       continue;
     const Tensor &tensor = argument.tensor;
     before.back().assign(tensor.data(), tensor.getNumBytes());
-    addBuffer(tensor.data(), tensor.getNumBytes(),
+    known.add(tensor.data(), tensor.getNumBytes(),
               "argument " + std::to_string(index), /*writable=*/false);
     buffers.push_back(tensor.data());
   }
   for (auto [index, tensor] : llvm::enumerate(*results)) {
-    addBuffer(tensor.data(), tensor.getNumBytes(),
+    known.add(tensor.data(), tensor.getNumBytes(),
               "result " + std::to_string(index), /*writable=*/true);
     buffers.push_back(tensor.data());
   }
-  addBuffer(workspace->data(), workspace->size(), "workspace",
+  known.add(workspace->data(), workspace->size(), "workspace",
             /*writable=*/true);
 
-  RunStream stream{**emulator, {}};
+  RunStream stream{*emulator, {}};
   auto start = std::chrono::steady_clock::now();
   if (llvm::Error error =
-          function->call(buffers, values, workspace->data(), stream))
+          function.call(buffers, values, workspace->data(), stream))
     return error;
   std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - start;
@@ -280,6 +307,19 @@ llvm::Expected<RunResult> runEmulated(ModuleOp module,
   result.workspaceBytes = *workspaceBytes;
   result.seconds = seconds.count();
   return result;
+}
+
+llvm::Expected<std::unique_ptr<Executor>>
+createEmulatorExecutor(ModuleOp module, const Signature &signature,
+                       const EmulatorExecutorOptions &options) {
+  auto emulator = emulator::Emulator::create(module, options.emulator);
+  if (!emulator)
+    return emulator.takeError();
+  auto function = HostFunction::create(module, signature.name);
+  if (!function)
+    return function.takeError();
+  return std::make_unique<EmulatorExecutor>(
+      std::move(*emulator), std::move(*function), signature, options.offset);
 }
 
 } // namespace ftuner

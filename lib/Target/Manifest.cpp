@@ -1,0 +1,394 @@
+//===- Manifest.cpp - Description of a compiled module --------------------===//
+#include "FTuner/Target/Manifest.h"
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Transforms/HostAbi.h"
+#include "FTuner/Transforms/PlanAttributes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/Threading.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/JSON.h"
+
+using namespace mlir;
+
+namespace ftuner {
+
+namespace {
+
+/// Programs are listed for sizes up to this one.
+constexpr int64_t kMaxListedSizes = 4096;
+
+class ManifestWriter {
+public:
+  ManifestWriter(ModuleOp module, const PtxModule &ptx, llvm::raw_ostream &os)
+      : module(module), ptx(ptx), json(os, /*IndentSize=*/2) {}
+
+  LogicalResult write(const ManifestOptions &options);
+
+private:
+  /// A kernel of the module, in the order of its gpu.module.
+  struct Kernel {
+    gpu::GPUModuleOp op;
+    ukernel::EntryAttr entry;
+    /// Number of its family in the plan of its workload; -1 for leftovers.
+    int64_t family = -1;
+    std::optional<PtxResources> resources;
+  };
+  /// A workload and the plan that it was compiled by.
+  struct WorkloadPlan {
+    StringRef planName;
+    Plan plan;
+    ukernel::PlanAttr attribute;
+  };
+
+  LogicalResult collect();
+  void measure();
+
+  void writeDevice(const DeviceSpec &device);
+  void writeFunction(func::FuncOp function, FunctionType type);
+  void writeValueType(Type type, ArrayAttr symbols);
+  void writeKernel(const Kernel &kernel, StringRef entry);
+  void writeWorkload(StringRef name, const WorkloadPlan &workload);
+  void writeFamily(const KernelFamily &family);
+  void writePrograms(const Plan &plan);
+  std::string kernelOf(StringRef workload, int64_t family);
+
+  ModuleOp module;
+  const PtxModule &ptx;
+  llvm::json::OStream json;
+  std::vector<Kernel> kernels;
+  llvm::MapVector<StringRef, WorkloadPlan> workloads;
+};
+
+} // namespace
+
+static std::string toString(Type type) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  type.print(stream);
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Collection
+//===----------------------------------------------------------------------===//
+
+LogicalResult ManifestWriter::collect() {
+  for (auto op : module.getOps<ukernel::PlanOp>()) {
+    auto names = op->getAttrOfType<ArrayAttr>(kWorkloadsAttrName);
+    if (!names)
+      continue;
+    for (auto name : names.getAsRange<StringAttr>()) {
+      llvm::Expected<Plan> plan = toPlan(op.getPlan());
+      if (!plan)
+        return op.emitError(llvm::toString(plan.takeError()));
+      workloads[name.getValue()] = {op.getSymName(), std::move(*plan),
+                                    op.getPlan()};
+    }
+  }
+  for (auto op : module.getOps<gpu::GPUModuleOp>()) {
+    Kernel kernel{op,
+                  op->getAttrOfType<ukernel::EntryAttr>(
+                      ukernel::UKernelDialect::kEntryAttrName),
+                  -1, std::nullopt};
+    if (!kernel.entry)
+      return op.emitError("expected the attribute '")
+             << ukernel::UKernelDialect::kEntryAttrName
+             << "' of a compiled kernel";
+    if (StringAttr workload = kernel.entry.getWorkload()) {
+      auto it = workloads.find(workload.getValue());
+      if (it != workloads.end()) {
+        ArrayRef<ukernel::FamilyAttr> families =
+            it->second.attribute.getFamilies();
+        const auto *found = llvm::find(families, kernel.entry.getFamily());
+        if (found != families.end())
+          kernel.family = found - families.begin();
+      }
+    }
+    kernels.push_back(kernel);
+  }
+  return success();
+}
+
+void ManifestWriter::measure() {
+  std::optional<std::string> ptxas = findPtxas();
+  if (!ptxas)
+    return;
+  parallelFor(module.getContext(), 0, kernels.size(), [&](size_t index) {
+    kernels[index].resources =
+        measureResources(*ptxas, ptx.kernels[index], ptx.target);
+  });
+}
+
+std::string ManifestWriter::kernelOf(StringRef workload, int64_t family) {
+  for (auto [kernel, translated] : llvm::zip_equal(kernels, ptx.kernels))
+    if (kernel.family == family && kernel.entry.getWorkload() &&
+        kernel.entry.getWorkload().getValue() == workload)
+      return translated.entry;
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Functions and kernels
+//===----------------------------------------------------------------------===//
+
+void ManifestWriter::writeDevice(const DeviceSpec &device) {
+  json.attributeObject("device", [&] {
+    json.attribute("name", device.name);
+    json.attribute("architecture", device.architecture);
+    json.attribute("compute_capability",
+                   std::to_string(device.computeCapabilityMajor) + "." +
+                       std::to_string(device.computeCapabilityMinor));
+    json.attribute("chip", ptx.target.chip);
+  });
+}
+
+void ManifestWriter::writeValueType(Type type, ArrayAttr symbols) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  json.attribute("kind", tensor ? "tensor" : "scalar");
+  json.attribute("type", toString(tensor ? tensor.getElementType() : type));
+  if (!tensor)
+    return;
+  json.attributeArray("shape", [&] {
+    for (auto [dim, size] : llvm::enumerate(tensor.getShape())) {
+      auto symbol = symbols && dim < symbols.size()
+                        ? dyn_cast<StringAttr>(symbols[dim])
+                        : StringAttr();
+      if (symbol)
+        json.value(symbol.getValue());
+      else if (ShapedType::isDynamic(size))
+        json.value(nullptr);
+      else
+        json.value(size);
+    }
+  });
+}
+
+void ManifestWriter::writeFunction(func::FuncOp function, FunctionType type) {
+  std::string symbol = function.getName().str();
+  auto source = function->getAttrOfType<StringAttr>(kSourceNameAttrName);
+  json.object([&] {
+    json.attribute("name", source ? source.getValue() : StringRef(symbol));
+    json.attribute("symbol", symbol);
+    json.attribute("result_sizes_symbol", symbol + "_result_sizes");
+    json.attribute("workspace_size_symbol", symbol + "_workspace_size");
+    json.attributeArray("arguments", [&] {
+      for (auto [index, input] : llvm::enumerate(type.getInputs()))
+        json.object([&, index = index, input = input] {
+          writeValueType(
+              input, index < function.getNumArguments()
+                         ? function.getArgAttrOfType<ArrayAttr>(
+                               index, ukernel::UKernelDialect::kShapeAttrName)
+                         : ArrayAttr());
+        });
+    });
+    json.attributeArray("results", [&] {
+      for (Type output : type.getResults())
+        json.object([&] { writeValueType(output, {}); });
+    });
+  });
+}
+
+void ManifestWriter::writeKernel(const Kernel &kernel, StringRef entry) {
+  json.object([&] {
+    json.attribute("entry", entry);
+    StringAttr workload = kernel.entry.getWorkload();
+    if (workload)
+      json.attribute("workload", workload.getValue());
+    else
+      json.attribute("workload", nullptr);
+    if (kernel.family >= 0)
+      json.attribute("family", kernel.family);
+    else
+      json.attribute("family", nullptr);
+    json.attributeArray("block", [&] {
+      json.value(kernel.entry.getThreads());
+      json.value(1);
+      json.value(1);
+    });
+    json.attribute("dynamic_shared_memory_bytes",
+                   kernel.entry.getSharedMemoryBytes());
+    json.attribute("alignment_bytes", kernel.entry.getAlignment());
+    json.attributeArray("parameters", [&] {
+      for (auto fields :
+           kernel.entry.getParameters().getAsRange<DictionaryAttr>())
+        json.object([&] {
+          for (StringRef key : {"name", "kind", "type", "access"}) {
+            Attribute value = fields.get(key);
+            if (auto text = dyn_cast_or_null<StringAttr>(value))
+              json.attribute(key, text.getValue());
+            else if (auto type = dyn_cast_or_null<TypeAttr>(value))
+              json.attribute(key, toString(type.getValue()));
+          }
+        });
+    });
+    if (!kernel.resources) {
+      json.attribute("resources", nullptr);
+      return;
+    }
+    json.attributeObject("resources", [&] {
+      json.attribute("registers_per_thread",
+                     kernel.resources->registersPerThread);
+      json.attribute("spill_store_bytes", kernel.resources->spillStoreBytes);
+      json.attribute("spill_load_bytes", kernel.resources->spillLoadBytes);
+      json.attribute("stack_bytes", kernel.resources->stackBytes);
+    });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
+void ManifestWriter::writeFamily(const KernelFamily &family) {
+  auto writeSizes = [&](StringRef name, llvm::ArrayRef<int64_t> sizes) {
+    json.attributeArray(name, [&] {
+      for (int64_t size : sizes)
+        json.value(size);
+    });
+  };
+  json.attribute("path", family.path);
+  json.attribute("stages", family.stages);
+  json.attribute("vector_width", family.vectorWidth);
+  json.attribute("axis", family.combineAxis);
+  json.attributeArray("ukernels", [&] {
+    for (const UKernel &part : family.parts)
+      json.object([&] {
+        writeSizes("shared_memory_tile", part.smemTile);
+        writeSizes("register_tile", part.regTile);
+        json.attribute("reduce_split", part.reduceSplit);
+      });
+  });
+}
+
+/// The program of every size that a closed range names, along the axis that the
+/// dispatch depends on.
+void ManifestWriter::writePrograms(const Plan &plan) {
+  std::optional<size_t> axis;
+  int64_t last = 0;
+  for (const DispatchEntry &entry : plan.entries)
+    for (auto [index, range] : llvm::enumerate(entry.box)) {
+      bool isFixed =
+          range.isFixed() && index != plan.families[entry.family].combineAxis;
+      if (range.isOpen() || isFixed)
+        continue;
+      if (axis && *axis != index)
+        return json.attributeArray("programs", [] {});
+      axis = index;
+      last = std::max(last, *range.max);
+    }
+  json.attributeArray("programs", [&] {
+    if (!axis)
+      return;
+    for (int64_t size = 1; size <= std::min(last, kMaxListedSizes); ++size) {
+      const auto *entry = llvm::find_if(plan.entries, [&](const auto &entry) {
+        const SizeRange &range = entry.box[*axis];
+        return range.contains(size);
+      });
+      if (entry == plan.entries.data() + plan.entries.size())
+        continue;
+      const KernelFamily &family = plan.families[entry->family];
+      if (family.combineAxis != *axis)
+        continue;
+      Cover cover = coverExtent(family, size);
+      json.object([&] {
+        json.attribute("axis", static_cast<int64_t>(*axis));
+        json.attribute("size", size);
+        json.attribute("family", entry->family);
+        json.attributeArray("blocks", [&] {
+          json.value(cover.first);
+          if (family.parts.size() > 1)
+            json.value(cover.second);
+        });
+        json.attribute("padded", cover.padded);
+      });
+    }
+  });
+}
+
+void ManifestWriter::writeWorkload(StringRef name,
+                                   const WorkloadPlan &workload) {
+  const Plan &plan = workload.plan;
+  json.object([&] {
+    json.attribute("name", name);
+    json.attribute("plan", workload.planName);
+    json.attributeArray("families", [&] {
+      for (auto [index, family] : llvm::enumerate(plan.families))
+        json.object([&, index = index, &family = family] {
+          std::string kernel = kernelOf(name, index);
+          if (kernel.empty())
+            json.attribute("kernel", nullptr);
+          else
+            json.attribute("kernel", kernel);
+          writeFamily(family);
+        });
+    });
+    json.attributeArray("dispatch", [&] {
+      for (const DispatchEntry &entry : plan.entries)
+        json.object([&] {
+          json.attributeArray("box", [&] {
+            for (const SizeRange &range : entry.box)
+              json.object([&] {
+                json.attribute("min", range.min);
+                if (range.isOpen())
+                  json.attribute("max", nullptr);
+                else
+                  json.attribute("max", *range.max);
+              });
+          });
+          json.attribute("family", entry.family);
+        });
+    });
+    json.attribute("general_family", plan.generalFamily);
+    json.attribute("fallback_family", plan.fallbackFamily);
+    writePrograms(plan);
+    json.attributeObject("statistics", [&] {
+      for (const SearchStatistic &statistic : plan.statistics)
+        json.attribute(statistic.name, statistic.value);
+    });
+  });
+}
+
+LogicalResult ManifestWriter::write(const ManifestOptions &options) {
+  FailureOr<DeviceSpec> device = deviceOf(module);
+  if (failed(device) || failed(collect()))
+    return failure();
+  measure();
+  json.object([&] {
+    json.attribute("format_version", kManifestFormatVersion);
+    writeDevice(*device);
+    json.attributeArray("functions", [&] {
+      for (auto function : module.getOps<func::FuncOp>())
+        if (FunctionType type = getAbiType(function))
+          writeFunction(function, type);
+    });
+    json.attributeArray("kernels", [&] {
+      for (auto [kernel, translated] : llvm::zip_equal(kernels, ptx.kernels))
+        writeKernel(kernel, translated.entry);
+    });
+    json.attributeArray("workloads", [&] {
+      for (auto &[name, workload] : workloads)
+        writeWorkload(name, workload);
+    });
+    if (!options.seconds.empty())
+      json.attributeObject("seconds", [&] {
+        for (auto &[stage, seconds] : options.seconds)
+          json.attribute(stage, seconds);
+      });
+  });
+  json.flush();
+  return success();
+}
+
+LogicalResult writeManifest(ModuleOp module, const PtxModule &ptx,
+                            const ManifestOptions &options,
+                            llvm::raw_ostream &os) {
+  ManifestWriter writer(module, ptx, os);
+  if (failed(writer.write(options)))
+    return failure();
+  os << '\n';
+  return success();
+}
+
+} // namespace ftuner

@@ -1,0 +1,73 @@
+//===- Ptxas.cpp - Figures of the assembler -------------------------------===//
+#include "FTuner/Target/Manifest.h"
+
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/Program.h"
+
+using namespace llvm;
+
+namespace ftuner {
+
+std::optional<std::string> findPtxas() {
+  if (ErrorOr<std::string> found = sys::findProgramByName("ptxas"))
+    return *found;
+  SmallString<128> path(
+      sys::Process::GetEnv("CUDA_HOME").value_or("/usr/local/cuda"));
+  sys::path::append(path, "bin", "ptxas");
+  if (sys::fs::can_execute(path))
+    return path.str().str();
+  return std::nullopt;
+}
+
+/// The number before `unit`, e.g. 24 in "24 bytes spill stores".
+static bool readNumber(StringRef text, StringRef unit, int64_t &value) {
+  size_t position = text.find(unit);
+  if (position == StringRef::npos)
+    return false;
+  StringRef digits = text.take_front(position).rtrim();
+  digits = digits.substr(digits.find_last_not_of("0123456789") + 1);
+  return !digits.getAsInteger(10, value);
+}
+
+std::optional<PtxResources> measureResources(StringRef ptxas,
+                                             const PtxKernel &kernel,
+                                             const PtxTarget &target) {
+  int input = -1;
+  SmallString<128> inputPath, logPath;
+  if (sys::fs::createTemporaryFile("ftuner", "ptx", input, inputPath))
+    return std::nullopt;
+  auto removeInput = make_scope_exit([&] { sys::fs::remove(inputPath); });
+  {
+    raw_fd_ostream stream(input, /*shouldClose=*/true);
+    stream << kernel.text;
+  }
+  if (sys::fs::createTemporaryFile("ftuner", "log", logPath))
+    return std::nullopt;
+  auto removeLog = make_scope_exit([&] { sys::fs::remove(logPath); });
+
+  std::string architecture = "-arch=" + target.chip;
+  StringRef log = logPath;
+  int status = sys::ExecuteAndWait(
+      ptxas, {ptxas, architecture, "-v", inputPath, "-o", "/dev/null"},
+      /*Env=*/std::nullopt,
+      /*Redirects=*/{std::nullopt, log, log});
+  auto output = MemoryBuffer::getFile(logPath);
+  if (status != 0 || !output)
+    return std::nullopt;
+  // One kernel in the file, so every figure is its own.
+  StringRef text = (*output)->getBuffer();
+  PtxResources resources;
+  StringRef used = text.substr(text.find("Used "));
+  if (!readNumber(used, " registers", resources.registersPerThread) ||
+      !readNumber(text, " bytes stack frame", resources.stackBytes) ||
+      !readNumber(text, " bytes spill stores", resources.spillStoreBytes) ||
+      !readNumber(text, " bytes spill loads", resources.spillLoadBytes))
+    return std::nullopt;
+  return resources;
+}
+
+} // namespace ftuner

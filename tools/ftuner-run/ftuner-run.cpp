@@ -1,0 +1,309 @@
+//===- ftuner-run.cpp - Runs a function of an MLIR file -------------------===//
+//
+// Runs a function through compiled host code and emulated kernels, or through
+// upstream's lowering (the reference), on data from files or made up, and
+// compares the two. Nothing is written on failure.
+//
+//===----------------------------------------------------------------------===//
+#include "FTuner/Executor/Executor.h"
+#include "FTuner/Executor/Npy.h"
+#include "ModuleTool.h"
+#include "RunReport.h"
+
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Path.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace ftuner;
+using emulator::EmulatorOptions;
+
+namespace {
+enum class ExecutorKind { Emulator, Cuda, Reference };
+
+/// The program's own options.
+struct Options {
+  llvm::cl::OptionCategory category{"Options of ftuner-run"};
+  llvm::cl::opt<std::string> input{
+      llvm::cl::Positional, llvm::cl::desc("<input file>"), llvm::cl::init("-"),
+      llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> function{
+      "function",
+      llvm::cl::desc("Function to run; needed where there are several"),
+      llvm::cl::value_desc("name"), llvm::cl::cat(category)};
+  llvm::cl::list<std::string> arguments{
+      "args",
+      llvm::cl::desc("An item for each argument: a tensor type such as "
+                     "53x768xf32, a number for a scalar, or TYPE@FILE.npy to "
+                     "read the data. Given again, the function runs again"),
+      llvm::cl::value_desc("items"), llvm::cl::cat(category)};
+  llvm::cl::opt<ExecutorKind> executor{
+      "executor", llvm::cl::desc("What runs the function:"),
+      llvm::cl::values(
+          clEnumValN(ExecutorKind::Emulator, "emulator",
+                     "compiled host code, and its kernels on the CPU"),
+          clEnumValN(ExecutorKind::Cuda, "cuda",
+                     "compiled host code and a GPU (not available yet)"),
+          clEnumValN(ExecutorKind::Reference, "reference",
+                     "upstream's lowering to loops, in f64")),
+      llvm::cl::init(ExecutorKind::Emulator), llvm::cl::cat(category)};
+  llvm::cl::opt<uint64_t> seed{"seed",
+                               llvm::cl::desc("Seed of tensors without a file"),
+                               llvm::cl::init(0), llvm::cl::cat(category)};
+  llvm::cl::opt<bool> check{
+      "check", llvm::cl::desc("Compare the results with the reference"),
+      llvm::cl::cat(category)};
+  llvm::cl::opt<double> tolerance{
+      "tolerance",
+      llvm::cl::desc("Largest relative Frobenius error that passes; by default "
+                     "1e-5 for f32, 2e-3 for f16, 2e-2 for bf16, 1e-12 for "
+                     "f64, 0 for integers"),
+      llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> saveDir{
+      "save-dir",
+      llvm::cl::desc("Folder for the results: result0.npy, result1.npy, ..."),
+      llvm::cl::value_desc("folder"), llvm::cl::cat(category)};
+  llvm::cl::opt<bool> json{
+      "json", llvm::cl::desc("Print one JSON object in one line for each run"),
+      llvm::cl::cat(category)};
+  llvm::cl::opt<bool> remarks{"remarks",
+                              llvm::cl::desc("Print the compiler's decisions"),
+                              llvm::cl::cat(category)};
+  llvm::cl::opt<int64_t> misalign{
+      "misalign",
+      llvm::cl::desc("Move every tensor this many bytes off its alignment, "
+                     "rounded up to a multiple of its elements' size"),
+      llvm::cl::value_desc("bytes"), llvm::cl::init(0),
+      llvm::cl::cat(category)};
+
+  llvm::cl::opt<bool> checkBounds{
+      "check-bounds",
+      llvm::cl::desc("Check the address and alignment of every access"),
+      llvm::cl::cat(category)};
+  llvm::cl::opt<bool> checkRaces{
+      "check-races",
+      llvm::cl::desc("Check that barriers order accesses to the same bytes"),
+      llvm::cl::cat(category)};
+  llvm::cl::opt<EmulatorOptions::ThreadOrder> threadOrder{
+      "thread-order", llvm::cl::desc("Order in which threads run:"),
+      llvm::cl::values(
+          clEnumValN(EmulatorOptions::Forward, "forward", "ascending"),
+          clEnumValN(EmulatorOptions::Reverse, "reverse", "descending"),
+          clEnumValN(EmulatorOptions::Shuffled, "shuffled",
+                     "a new order after every barrier, from the seed")),
+      llvm::cl::init(EmulatorOptions::Forward), llvm::cl::cat(category)};
+  llvm::cl::opt<bool> eagerCopies{
+      "eager-async-copies",
+      llvm::cl::desc("Let asynchronous copies write at once, not when they are "
+                     "waited for"),
+      llvm::cl::cat(category)};
+};
+
+/// A program's run: everything between the command line and the exit code.
+class Runner {
+public:
+  Runner(const Options &options, const tool::PipelineCommandLine &pipeline)
+      : options(options), pipeline(pipeline), moduleTool(options.remarks) {}
+
+  llvm::Error run();
+
+private:
+  llvm::Error checkOptions() const;
+  llvm::Error prepare();
+  llvm::Error prepareExecutors();
+  llvm::Expected<RunReport> runOnce(llvm::StringRef arguments);
+  llvm::Error save(RunReport &report) const;
+
+  const Options &options;
+  const tool::PipelineCommandLine &pipeline;
+  tool::ModuleTool moduleTool;
+  OwningOpRef<ModuleOp> module;
+  OwningOpRef<ModuleOp> compiled;
+  std::string functionName;
+  Signature signature;
+  std::unique_ptr<Executor> executor;
+  std::unique_ptr<Executor> reference;
+};
+} // namespace
+
+static llvm::Error runError(const llvm::Twine &text) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
+}
+
+llvm::Error Runner::checkOptions() const {
+  if (options.executor == ExecutorKind::Cuda)
+    return runError("the cuda executor is not available yet; use "
+                    "--executor=emulator or --executor=reference");
+  if (std::isnan(options.tolerance) || options.tolerance < 0)
+    return runError("expected a tolerance of at least 0");
+  if (options.tolerance.getNumOccurrences() && !options.check)
+    return runError("option --tolerance has no effect without --check");
+  if (!options.saveDir.empty() && options.arguments.size() > 1)
+    return runError("expected one --args with --save-dir, but got " +
+                    llvm::Twine(options.arguments.size()));
+  constexpr int64_t maxMisalignment = 256;
+  if (options.misalign < 0 || options.misalign > maxMisalignment)
+    return runError("expected --misalign from 0 to " +
+                    llvm::Twine(maxMisalignment) + ", but got " +
+                    llvm::Twine(options.misalign));
+  return llvm::Error::success();
+}
+
+llvm::Error Runner::prepareExecutors() {
+  bool needsReference =
+      options.check || options.executor == ExecutorKind::Reference;
+  if (needsReference) {
+    if (isCompiled(*module))
+      return runError("the reference needs the module before compilation, but "
+                      "got a compiled one");
+    auto created = createReferenceExecutor(*module, signature);
+    if (!created)
+      return created.takeError();
+    reference = std::move(*created);
+  }
+  if (options.executor == ExecutorKind::Reference)
+    return llvm::Error::success();
+
+  compiled = OwningOpRef<ModuleOp>(module->clone());
+  if (llvm::Error error = moduleTool.compile(*compiled, pipeline))
+    return error;
+  auto function = findFunction(*compiled, functionName);
+  if (!function)
+    return function.takeError();
+  // Symbols of dimensions are those of the input.
+  Signature lowered = signature;
+  lowered.name = function->getName().str();
+  EmulatorExecutorOptions executorOptions;
+  executorOptions.offset = options.misalign;
+  executorOptions.emulator.checkBounds = options.checkBounds;
+  executorOptions.emulator.checkRaces = options.checkRaces;
+  executorOptions.emulator.lazyAsyncCopies = !options.eagerCopies;
+  executorOptions.emulator.order = options.threadOrder;
+  executorOptions.emulator.seed = static_cast<unsigned>(options.seed);
+  auto created = createEmulatorExecutor(*compiled, lowered, executorOptions);
+  if (!created)
+    return created.takeError();
+  executor = std::move(*created);
+  return llvm::Error::success();
+}
+
+llvm::Error Runner::prepare() {
+  auto read = moduleTool.readModule(options.input);
+  if (!read)
+    return read.takeError();
+  module = std::move(*read);
+  auto function = findFunction(*module, options.function);
+  if (!function)
+    return function.takeError();
+  functionName = getSourceName(*function).str();
+  FailureOr<Signature> converted = getSignature(*function);
+  if (failed(converted))
+    return runError("function '" + functionName + "' cannot be run");
+  signature = std::move(*converted);
+  return llvm::Error::success();
+}
+
+llvm::Expected<RunReport> Runner::runOnce(llvm::StringRef text) {
+  ArgumentOptions argumentOptions;
+  argumentOptions.seed = options.seed;
+  argumentOptions.offset = options.misalign;
+  auto arguments = parseArguments(text, signature, argumentOptions);
+  if (!arguments)
+    return arguments.takeError();
+  RunReport report;
+  report.function = functionName;
+  report.executor = executor ? "emulator" : "reference";
+  report.arguments = text.str();
+  auto result = (executor ? *executor : *reference).run(*arguments);
+  if (!result)
+    return result.takeError();
+  report.run = std::move(*result);
+  if (!options.check)
+    return report;
+
+  auto expected = reference->run(*arguments);
+  if (!expected)
+    return expected.takeError();
+  for (auto [index, tensor] : llvm::enumerate(report.run.results)) {
+    const Tensor &wanted = expected->results[index];
+    if (tensor.getShape() != wanted.getShape())
+      return runError("expected result " + llvm::Twine(index) + " of type " +
+                      wanted.getTypeString() +
+                      " as in the reference, but got " +
+                      tensor.getTypeString());
+    report.comparisons.push_back(compare(tensor, wanted));
+    report.tolerances.push_back(options.tolerance.getNumOccurrences()
+                                    ? options.tolerance.getValue()
+                                    : getDefaultTolerance(tensor.getType()));
+  }
+  return report;
+}
+
+llvm::Error Runner::save(RunReport &report) const {
+  if (options.saveDir.empty())
+    return llvm::Error::success();
+  if (std::error_code code = llvm::sys::fs::create_directories(options.saveDir))
+    return runError("cannot create '" + options.saveDir +
+                    "': " + code.message());
+  for (auto [index, tensor] : llvm::enumerate(report.run.results)) {
+    llvm::SmallString<128> path(options.saveDir);
+    llvm::sys::path::append(path, "result" + llvm::Twine(index) + ".npy");
+    if (llvm::Error error = tool::writeOutput(path, formatNpy(tensor)))
+      return error;
+    report.files.push_back(path.str().str());
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error Runner::run() {
+  if (llvm::Error error = checkOptions())
+    return error;
+  if (llvm::Error error = prepare())
+    return error;
+  std::vector<std::string> runs(options.arguments.begin(),
+                                options.arguments.end());
+  if (runs.empty())
+    runs.emplace_back();
+  for (const std::string &arguments : runs)
+    if (llvm::Error error = checkArguments(arguments, signature))
+      return error;
+  if (llvm::Error error = prepareExecutors())
+    return error;
+
+  // All runs are made and reported, also after one that fails.
+  unsigned numFailed = 0;
+  for (const std::string &arguments : runs) {
+    auto report = runOnce(arguments);
+    llvm::Error error = report ? report->check() : report.takeError();
+    if (report && !error)
+      error = save(*report);
+    if (report)
+      (options.json ? printJson : printText)(*report, llvm::outs());
+    if (error) {
+      ++numFailed;
+      std::string where = runs.size() > 1 ? " (--args=" + arguments + ")" : "";
+      llvm::outs().flush();
+      tool::fail(llvm::toString(std::move(error)) + where);
+    }
+  }
+  if (numFailed)
+    return runError(llvm::Twine(numFailed) + " of " + llvm::Twine(runs.size()) +
+                    " runs failed");
+  return llvm::Error::success();
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  tool::installErrorHandler();
+  Options options;
+  tool::PipelineCommandLine pipeline;
+  pipeline.hideOtherOptions(options.category);
+  if (!tool::parseCommandLine(argc, argv,
+                              "Runs a function of an MLIR file on the CPU\n"))
+    return EXIT_FAILURE;
+  if (llvm::Error error = Runner(options, pipeline).run())
+    return tool::fail(std::move(error));
+  return EXIT_SUCCESS;
+}

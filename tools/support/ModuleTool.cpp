@@ -1,0 +1,86 @@
+//===- ModuleTool.cpp - Programs over one module --------------------------===//
+#include "ModuleTool.h"
+
+#include "FTuner/Executor/Executor.h"
+#include "FTuner/InitAll.h"
+#include "FTuner/Pipelines/Pipelines.h"
+#include "FTuner/Transforms/PlanAttributes.h"
+
+#include "mlir/IR/Dialect.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace mlir;
+
+namespace ftuner::tool {
+
+static DialectRegistry &getRegistry() {
+  static DialectRegistry registry;
+  registerAllDialects(registry);
+  return registry;
+}
+
+ModuleTool::ModuleTool(bool showRemarks)
+    : context(getRegistry()), printer(sources, &context),
+      filter(&context, [showRemarks](Diagnostic &diagnostic) {
+        // Success swallows the diagnostic; failure hands it on to be printed.
+        return success(!showRemarks &&
+                       diagnostic.getSeverity() == DiagnosticSeverity::Remark);
+      }) {}
+
+static llvm::Error toolError(const llvm::Twine &text) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
+}
+
+llvm::Expected<OwningOpRef<ModuleOp>>
+ModuleTool::readModule(llvm::StringRef path) {
+  llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> input = readInput(path);
+  if (!input)
+    return input.takeError();
+  sources.AddNewSourceBuffer(std::move(*input), llvm::SMLoc());
+  OwningOpRef<ModuleOp> module =
+      parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
+  if (!module)
+    return toolError("cannot read a module from '" + path + "'");
+  return module;
+}
+
+/// A compiled module is what it is: options must not ask for anything else.
+static llvm::Error checkCompiled(ModuleOp module, llvm::StringRef option,
+                                 llvm::StringRef device) {
+  if (option != "device")
+    return toolError("option --" + option +
+                     " has no effect: the module is compiled already");
+  FailureOr<DeviceSpec> compiledFor = deviceOf(module);
+  if (failed(compiledFor))
+    return toolError("the compiled module has no valid device");
+  llvm::Expected<DeviceSpec> asked = loadDeviceSpec(device);
+  if (!asked)
+    return asked.takeError();
+  if (toAttribute(module.getContext(), *asked) !=
+      toAttribute(module.getContext(), *compiledFor))
+    return toolError("expected a module compiled for device '" + asked->name +
+                     "', but got one for '" + compiledFor->name + "'");
+  return llvm::Error::success();
+}
+
+llvm::Error ModuleTool::compile(ModuleOp module,
+                                const PipelineCommandLine &commandLine) {
+  FTunerOptions options;
+  if (llvm::Error error = commandLine.apply(options))
+    return error;
+  if (isCompiled(module)) {
+    for (const std::string &option : commandLine.getGiven())
+      if (llvm::Error error = checkCompiled(module, option, options.device))
+        return error;
+    return llvm::Error::success();
+  }
+  PassManager pm(&context);
+  buildFTunerPipeline(pm, options);
+  if (failed(pm.run(module)))
+    return toolError("compilation failed");
+  return llvm::Error::success();
+}
+
+} // namespace ftuner::tool
