@@ -2,7 +2,7 @@
 
 // CHECK-LABEL: gpu.func @erf
 // CHECK-NOT: math.erf
-// CHECK: math.fma
+// CHECK: llvm.call_intrinsic "llvm.fma"
 gpu.module @a {
   gpu.func @erf(%x: vector<4xf32>, %o: memref<vector<4xf32>>) kernel {
     %y = math.erf %x : vector<4xf32>
@@ -14,8 +14,8 @@ gpu.module @a {
 // -----
 
 // CHECK-LABEL: gpu.func @instructions
-// CHECK: math.sqrt
-// CHECK: math.floor
+// CHECK: llvm.call_intrinsic "llvm.sqrt"
+// CHECK: llvm.call_intrinsic "llvm.floor"
 gpu.module @b {
   gpu.func @instructions(%x: f32, %o: memref<f32>) kernel {
     %y = math.sqrt %x : f32

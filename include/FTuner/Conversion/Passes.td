@@ -16,12 +16,14 @@ def ConvertUKernelToGPUPass : Pass<"convert-ukernel-to-gpu", "::mlir::ModuleOp">
 def UKernelExpandMathPass : Pass<"ukernel-expand-math", "::mlir::gpu::GPUModuleOp"> {
   let summary = "Expand math functions, so that kernels need no device library";
   let description = [{
-    Uses upstream's polynomial approximations and expansions. A function that
-    would still become a call of a device library is an error.
+    Uses upstream's polynomial approximations and expansions; what is left become
+    LLVM intrinsics that are instructions of the GPU. A function that would need
+    a device library is an error.
   }];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
-    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"];
 }
 
 def ConvertUKernelToLLVMPass : Pass<"convert-ukernel-to-llvm", "::mlir::ModuleOp"> {
