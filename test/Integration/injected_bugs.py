@@ -16,7 +16,8 @@ import numpy
 import harness
 import models
 
-M, N, K = 53, 96, 40
+# 44 is no multiple of any reduce tile, so that the last step needs zero fill.
+M, N, K = 53, 96, 44
 
 
 def multiplied(a, b):
@@ -70,8 +71,8 @@ def lose_clamp(text):
 def lose_zero_fill(text):
     """Reads garbage instead of zeros beyond the reduce axis: copies all bytes."""
     return replace_once_or_more(
-        text, r"nvvm\.cp\.async\.shared\.global (%\w+), (%\w+), 16, cache = cg, %\w+ : ([^\n]*), i32",
-        r"nvvm.cp.async.shared.global \1, \2, 16, cache = cg : \3")
+        text, r"(nvvm\.cp\.async\.shared\.global %\w+, %\w+, \d+, cache = +c[ag]), %\w+ : ([^\n]*), i32",
+        r"\1 : \2")
 
 
 def check(h, text, inputs):
