@@ -15,6 +15,8 @@ void ftuner::buildBufferizationPipeline(OpPassManager &pm) {
   options.functionBoundaryTypeConversion =
       bufferization::LayoutMapOption::IdentityLayoutMap;
   pm.addPass(bufferization::createOneShotBufferizePass(options));
+  // Loops and branches no longer pass on what they compute in place.
+  pm.addPass(createCanonicalizerPass());
   pm.addPass(createUKernelResultsToArgumentsPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());

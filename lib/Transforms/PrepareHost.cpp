@@ -6,6 +6,7 @@
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -15,6 +16,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
 
 namespace ftuner {
 #define GEN_PASS_DEF_UKERNELPREPAREHOSTPASS
@@ -117,6 +119,21 @@ static LogicalResult checkCalls(func::FuncOp func, SymbolTable &symbols) {
   return failure(result.wasInterrupted());
 }
 
+/// What works on tensors must have a form on memrefs.
+static LogicalResult checkBufferizable(func::FuncOp func) {
+  WalkResult result = func.walk([&](Operation *op) {
+    auto isTensor = [](Type type) { return isa<TensorType>(type); };
+    bool isOnTensors = llvm::any_of(op->getOperandTypes(), isTensor) ||
+                       llvm::any_of(op->getResultTypes(), isTensor);
+    if (!isOnTensors || isa<func::FuncOp, func::ReturnOp>(op) ||
+        isa<bufferization::BufferizableOpInterface, BranchOpInterface>(op))
+      return WalkResult::advance();
+    op->emitError("no lowering: ") << op->getName();
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
 /// Gives every function a C name under which the names that derive from it are
 /// free, too.
 static void nameFunctions(ArrayRef<func::FuncOp> funcs, Operation *module) {
@@ -196,7 +213,9 @@ private:
     if (failed(sizes))
       return failure();
     func->setAttr(kResultSizesAttrName, FlatSymbolRefAttr::get(*sizes));
-    return decomposeForBufferization(func);
+    if (failed(decomposeForBufferization(func)))
+      return failure();
+    return checkBufferizable(func);
   }
 };
 } // namespace

@@ -1,0 +1,144 @@
+// RUN: ftuner-opt %s --ukernel-lower-leftovers --canonicalize --cse -split-input-file -verify-diagnostics | FileCheck %s
+
+// A thread for each row, the sum in a register.
+// CHECK-LABEL: func.func @sum(
+// CHECK-SAME:    %[[X:.*]]: memref<?x?xf32>, %[[Y:.*]]: memref<?xf32>)
+// CHECK-DAG:     %[[M:.*]] = memref.dim %[[X]], %c0
+// CHECK-DAG:     %[[N:.*]] = memref.dim %[[X]], %c1
+// CHECK-DAG:     %[[O:.*]] = memref.dim %[[Y]], %c0
+// CHECK:         %[[EQ:.*]] = arith.cmpi eq, %[[O]], %[[M]]
+// CHECK:         cf.assert %[[EQ]], "linalg.reduce in kernel 'sum_leftover_0': sizes of the operands do not fit each other"
+// CHECK:         %[[BLOCKS:.*]] = arith.ceildivui %[[M]], %c256
+// CHECK:         ukernel.launch @sum_leftover_0::@sum_leftover_0 blocks(%[[BLOCKS]])
+// CHECK-SAME:      args(%[[X]], %[[Y]] : memref<?x?xf32>, memref<?xf32>) sizes(%[[M]], %[[N]], %[[O]])
+// CHECK:       gpu.module @sum_leftover_0 attributes {ukernel.entry = #ukernel.entry<threads = 256, shared_memory_bytes = 0, alignment = 4,
+// CHECK-SAME:    {access = "read", kind = "pointer", name = "in0", type = f32}
+// CHECK-SAME:    {access = "readwrite", kind = "pointer", name = "out0", type = f32}
+// CHECK-SAME:    {kind = "size", name = "in0_size0", type = i32}
+// CHECK:       gpu.func @sum_leftover_0(%[[A:.*]]: memref<f32>, %[[B:.*]]: memref<f32>, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32) kernel
+// CHECK-SAME:    known_block_size = array<i32: 256, 1, 1>
+// CHECK-DAG:     %[[IN:.*]] = memref.reinterpret_cast %[[A]]
+// CHECK-DAG:     %[[OUT:.*]] = memref.reinterpret_cast %[[B]]
+// CHECK:         %[[INSIDE:.*]] = arith.cmpi ult, %[[POINT:.*]], %{{.*}}
+// CHECK:         scf.if %[[INSIDE]]
+// CHECK:           %[[INIT:.*]] = memref.load %[[OUT]][%[[POINT]]]
+// CHECK:           %[[SUM:.*]] = scf.for %[[J:[a-z0-9]*]] = %c0 to %{{.*}} iter_args(%[[ACC:.*]] = %[[INIT]]) -> (f32)
+// CHECK:             memref.load %[[IN]][%[[POINT]], %[[J]]]
+// CHECK:           memref.store %[[SUM]], %[[OUT]][%[[POINT]]]
+func.func @sum(%x: memref<?x?xf32>, %y: memref<?xf32>)
+    attributes {ukernel.abi_type = (tensor<?x?xf32>, tensor<?xf32>) -> ()} {
+  // expected-remark @below {{left over: linalg.reduce runs as kernel 'sum_leftover_0', a thread for each point of its parallel loops}}
+  linalg.reduce ins(%x : memref<?x?xf32>) outs(%y : memref<?xf32>) dimensions = [1]
+    (%in: f32, %acc: f32) {
+      %s = arith.addf %in, %acc : f32
+      linalg.yield %s : f32
+    }
+  return
+}
+
+// -----
+
+// The loop that the output is not indexed by is sequential, though it claims to
+// be parallel, and the transposed output decides which threads are neighbours.
+// CHECK-LABEL: gpu.func @last_leftover_0(
+// CHECK:         %[[FAST:.*]] = arith.remui %[[POINT:.*]], %c8
+// CHECK:         %[[SLOW:.*]] = arith.divui %[[POINT]], %c8
+// CHECK:         %[[LAST:.*]] = scf.for %[[K:[a-z0-9]*]] =
+// CHECK:           %[[V:.*]] = memref.load %{{.*}}[%[[FAST]], %[[SLOW]], %[[K]]]
+// CHECK:           scf.yield %[[V]]
+// CHECK:         memref.store %[[LAST]], %{{.*}}[%[[SLOW]], %[[FAST]]]
+func.func @last(%x: memref<8x4x3xf32>, %y: memref<4x8xf32>)
+    attributes {ukernel.abi_type = (tensor<8x4x3xf32>, tensor<4x8xf32>) -> ()} {
+  // expected-remark @below {{left over}}
+  linalg.generic {
+      indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (j, i)>],
+      iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : memref<8x4x3xf32>) outs(%y : memref<4x8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  }
+  return
+}
+
+// -----
+
+// Half precision sums in f32 and rounds once; scalars are parameters, a
+// boolean as a byte; strides that are not those of a whole buffer, too.
+// CHECK-LABEL: func.func @half(
+// CHECK:         ukernel.launch @half_leftover_0::@half_leftover_0 {{.*}} sizes({{.*}}) strides(%{{[^,]*}})
+// CHECK:       gpu.func @half_leftover_0(%{{.*}}: memref<f16>, %{{.*}}: memref<f16>, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %[[S:.*]]: f16, %[[FLAG:.*]]: i8)
+// CHECK-DAG:     arith.trunci %[[FLAG]] : i8 to i1
+// CHECK-DAG:     arith.extf %[[S]] : f16 to f32
+// CHECK:         arith.mulf {{.*}} : f32
+// CHECK:         arith.truncf {{.*}} : f32 to f16
+// CHECK-NEXT:    memref.store
+func.func @half(%x: memref<?xf16, strided<[?], offset: ?>>, %y: memref<?xf16>, %s: f16, %flag: i1)
+    attributes {ukernel.abi_type = (tensor<?xf16>, tensor<?xf16>, f16, i1) -> ()} {
+  // expected-remark @below {{left over}}
+  linalg.map ins(%x : memref<?xf16, strided<[?], offset: ?>>) outs(%y : memref<?xf16>)
+    (%in: f16, %out: f16) {
+      %p = arith.mulf %in, %s : f16
+      %q = arith.select %flag, %p, %in : f16
+      linalg.yield %q : f16
+    }
+  return
+}
+
+// -----
+
+// A scalar that the host stores; a copy; a constant that one kernel reads, and
+// one that several read.
+// CHECK-LABEL: func.func @memory(
+// CHECK:         %[[BUFFER:.*]] = memref.alloc() : memref<4xf32>
+// CHECK:         ukernel.launch @memory_leftover_0::@memory_leftover_0 {{.*}} args(%[[BUFFER]] : memref<4xf32>)
+// CHECK:         %[[ELEMENT:.*]] = memref.subview
+// CHECK:         ukernel.launch @memory_leftover_1::@memory_leftover_1 {{.*}} args(%[[ELEMENT]], %{{.*}}, f32)
+// CHECK:         ukernel.launch @memory_leftover_2::@memory_leftover_2
+// CHECK:         ukernel.launch @memory_leftover_3::@memory_leftover_3 {{.*}} args(%[[BUFFER]], %{{.*}})
+// CHECK:         ukernel.launch @memory_leftover_4::@memory_leftover_4 {{.*}} args(%[[BUFFER]], %{{.*}})
+// CHECK-NOT:   memref.global
+// CHECK:       gpu.module @memory_leftover_0
+// CHECK:         memref.global "private" constant @memory_leftover_0_data0 {{.*}} dense<[1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00]>
+// CHECK:       gpu.module @memory_leftover_2
+// CHECK:         memref.global "private" constant @memory_leftover_2_data0 {{.*}} dense<[5.000000e+00, 6.000000e+00, 7.000000e+00, 8.000000e+00]>
+memref.global "private" constant @shared : memref<4xf32> = dense<[1.0, 2.0, 3.0, 4.0]>
+memref.global "private" constant @single : memref<4xf32> = dense<[5.0, 6.0, 7.0, 8.0]>
+func.func @memory(%x: memref<4xf32>, %y: memref<4xf32>, %i: index, %v: f32)
+    attributes {ukernel.abi_type = (tensor<4xf32>, tensor<4xf32>, index, f32) -> ()} {
+  // expected-remark @below {{left over: linalg.fill}}
+  memref.store %v, %x[%i] : memref<4xf32>
+  %single = memref.get_global @single : memref<4xf32>
+  // expected-remark @below {{left over}}
+  memref.copy %single, %x : memref<4xf32> to memref<4xf32>
+  // expected-remark @below {{left over}}
+  %shared = memref.get_global @shared : memref<4xf32>
+  // expected-remark @below {{left over}}
+  memref.copy %shared, %x : memref<4xf32> to memref<4xf32>
+  // expected-remark @below {{left over}}
+  memref.copy %shared, %y : memref<4xf32> to memref<4xf32>
+  return
+}
+
+// -----
+
+// A gather reads what it is told to; its assertion cannot be checked.
+// CHECK-LABEL: gpu.func @gather_leftover_0(
+// CHECK-NOT:     cf.assert
+// CHECK:         %[[I:.*]] = arith.index_cast %{{.*}} : i64 to index
+// CHECK:         %[[V:.*]] = memref.load %{{.*}}[%[[I]]]
+// CHECK:         memref.store %[[V]]
+func.func @gather(%x: memref<?xf32>, %i: memref<4xi64>, %y: memref<4xf32>)
+    attributes {ukernel.abi_type = (tensor<?xf32>, tensor<4xi64>, tensor<4xf32>) -> ()} {
+  // expected-remark @below {{left over: linalg.map runs}}
+  // expected-remark @below {{left over: assertions on elements are not checked}}
+  linalg.map ins(%i : memref<4xi64>) outs(%y : memref<4xf32>)
+    (%in: i64, %out: f32) {
+      %zero = arith.constant 0 : i64
+      %ok = arith.cmpi sge, %in, %zero : i64
+      cf.assert %ok, "index"
+      %index = arith.index_cast %in : i64 to index
+      %v = memref.load %x[%index] : memref<?xf32>
+      linalg.yield %v : f32
+    }
+  return
+}

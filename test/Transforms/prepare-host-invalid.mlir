@@ -1,0 +1,91 @@
+// RUN: ftuner-opt %s --ukernel-prepare-host -split-input-file -verify-diagnostics
+
+// expected-error @below {{no lowering: expected argument 0 of 'unranked' to be a ranked tensor, but got 'tensor<*xf32>'}}
+func.func @unranked(%x: tensor<*xf32>) {
+  return
+}
+
+// -----
+
+// expected-error @below {{no lowering: expected argument 0 of 'buffers' to be a ranked tensor, an index, an integer or a float, but got 'memref<?xf32>'}}
+func.func @buffers(%x: memref<?xf32>) {
+  return
+}
+
+// -----
+
+// expected-error @below {{to have elements of type f16, bf16, f32, f64, i1, i8, i16, i32 or i64, but got 'tensor<4xcomplex<f32>>'}}
+func.func @complex(%x: tensor<4xcomplex<f32>>) {
+  return
+}
+
+// -----
+
+// expected-error @below {{but got 'tensor<4xindex>'}}
+func.func @indices(%x: tensor<4xindex>) {
+  return
+}
+
+// -----
+
+// expected-error @below {{no lowering: expected argument 0 of 'sparse' to be a dense tensor, but got 'tensor<4xf32, "encoding">'}}
+func.func @sparse(%x: tensor<4xf32, "encoding">) {
+  return
+}
+
+// -----
+
+// expected-error @below {{no lowering: expected result 0 of 'scalar' to be a ranked tensor, but got 'index'}}
+func.func @scalar(%i: index) -> index {
+  return %i : index
+}
+
+// -----
+
+func.func private @external(tensor<4xf32>) -> tensor<4xf32>
+func.func @calls(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{no lowering: 'external' is called, but has no body}}
+  %r = call @external(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+
+// -----
+
+func.func @mutual(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{no lowering: 'other' is recursive}}
+  %r = call @other(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+func.func private @other(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %r = call @mutual(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @below {{no lowering: expected func.func, but got llvm.func}}
+llvm.func @other_function() {
+  llvm.return
+}
+
+// -----
+
+// expected-error @below {{no lowering: dimension 0 of result 0 of 'by_element' is not known before the computation runs}}
+func.func @by_element(%x: tensor<1xi64>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  // expected-note @below {{it depends on tensor.extract here}}
+  %v = tensor.extract %x[%c0] : tensor<1xi64>
+  %n = arith.index_cast %v : i64 to index
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %r = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+
+// -----
+
+func.func @gather(%x: tensor<4x3xf32>, %i: tensor<2x1xi32>) -> tensor<2x3xf32> {
+  // expected-error @below {{no lowering: tensor.gather}}
+  %r = tensor.gather %x[%i] gather_dims([0]) : (tensor<4x3xf32>, tensor<2x1xi32>) -> tensor<2x3xf32>
+  return %r : tensor<2x3xf32>
+}
