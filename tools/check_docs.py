@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""Checks the Markdown pages: README.md and docs/.
+
+Always: relative links lead to files of the repository, and to headings that
+exist. With --bin-dir also the pages' commands, page by page, in a folder of
+their own with the programs on the path:
+
+  ```mlir file=NAME    is written to NAME
+  ```sh run            must succeed
+  ```sh fails          must fail
+  ```text output       (or mlir) lines that the last command must print, in this
+                       order; `…` is anything, alone in a line any lines. With
+                       `output similar` numbers may differ.
+
+Folders of the repository are there too, as links: a page's commands may name
+examples/dense.mlir.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def pages():
+    paths = [os.path.join(ROOT, "README.md")]
+    for folder, _, files in os.walk(os.path.join(ROOT, "docs")):
+        paths += [os.path.join(folder, file) for file in files if file.endswith(".md")]
+    return sorted(paths)
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def anchors(text):
+    """GitHub's names of a page's headings."""
+    names = set()
+    for heading in re.findall(r"^#+ +(.*)$", FENCE.sub("", text), re.MULTILINE):
+        name = re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+        names.add(name)
+    return names
+
+
+def check_links(path):
+    text = re.sub(r"`[^`\n]*`", "", FENCE.sub("", read(path)))
+    for target in LINK.findall(text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        full = os.path.normpath(os.path.join(os.path.dirname(path), file)) if file else path
+        if not full.startswith(ROOT) or not os.path.exists(full):
+            yield f"link to {target}: no such file"
+        elif anchor and full.endswith(".md") and anchor not in anchors(read(full)):
+            yield f"link to {target}: no such heading"
+
+
+def pattern(line, is_similar):
+    """What a printed line must match; `…` is anything."""
+    text = ".*".join(re.escape(part.strip()) for part in line.strip().split("…"))
+    if is_similar:
+        text = re.sub(r"\d+(\\\.\d+)?(e\\?[-+]?\d+)?", r"\\d[\\d,.e+-]*", text)
+    return re.compile(r"\s*" + text + r"\s*")
+
+
+def missing_line(expected, printed, is_similar):
+    """The first expected line that does not follow the ones before it."""
+    lines = iter(printed.splitlines())
+    for line in expected.splitlines():
+        if line.strip() in ("", "…"):
+            continue
+        wanted = pattern(line, is_similar)
+        if not any(wanted.fullmatch(candidate) for candidate in lines):
+            return line.strip()
+    return None
+
+
+def run_page(path, bin_dir, folder):
+    environment = dict(os.environ, PATH=bin_dir + os.pathsep + os.environ["PATH"])
+    for name in ("examples", "lib", "tools"):
+        os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
+    printed = ""
+    for info, body in FENCE.findall(read(path)):
+        words = info.split()
+        name = next((word[5:] for word in words if word.startswith("file=")), None)
+        if name:
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(body)
+        elif words[:1] == ["sh"] and words[1:] in (["run"], ["fails"]):
+            run = subprocess.run(["bash", "-euo", "pipefail", "-c", body], cwd=folder, env=environment,
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            printed = run.stdout
+            if (run.returncode != 0) != (words[1] == "fails"):
+                yield f"{body.strip()!r} exits with {run.returncode}: {printed.strip()[-2000:]}"
+                return
+        elif words[1:2] == ["output"]:
+            line = missing_line(body, printed, "similar" in words)
+            if line is not None:
+                yield f"expected the output {line!r} after the lines before it, but got:\n{printed[:4000]}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin-dir", help="folder of FTuner's programs: run the commands too")
+    options = parser.parse_args()
+    failed = False
+    for path in pages():
+        problems = list(check_links(path))
+        if options.bin_dir:
+            with tempfile.TemporaryDirectory() as folder:
+                problems += run_page(path, os.path.abspath(options.bin_dir), folder)
+        for problem in problems:
+            print(f"error: {os.path.relpath(path, ROOT)}: {problem}", file=sys.stderr)
+            failed = True
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
