@@ -45,7 +45,6 @@ void buildFrontEndPipeline(OpPassManager &pm, const FTunerOptions &options) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addPass(createUKernelNormalizeLinalgPass());
-  pm.addPass(createLinalgElementwiseOpFusionPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addPass(createUKernelFormWorkloadsPass());

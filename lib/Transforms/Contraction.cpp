@@ -7,27 +7,36 @@
 using namespace mlir;
 using namespace ftuner;
 
-/// Whether the operation computes function(a, b) of these two values, in either
-/// order where it commutes.
-template <typename FloatOp, typename IntOp>
-static bool isBinary(Operation *op, Value a, Value b) {
-  return op && isa<FloatOp, IntOp>(op) &&
-         ((op->getOperand(0) == a && op->getOperand(1) == b) ||
-          (op->getOperand(0) == b && op->getOperand(1) == a));
+/// Counts the widening casts of the body between a factor and its argument.
+static Value stripCasts(Value value, unsigned &numCasts) {
+  while (isa_and_nonnull<arith::ExtFOp, arith::ExtSIOp, arith::ExtUIOp>(
+      value.getDefiningOp())) {
+    value = value.getDefiningOp()->getOperand(0);
+    ++numCasts;
+  }
+  return value;
 }
 
-/// yield(acc + a · b), operands of both in any order, in one type.
+/// yield(acc + a · b), operands of both in any order, factors possibly widened.
 static bool isMultiplyAdd(Block &body) {
-  if (body.getNumArguments() != 3 || body.getOperations().size() != 3)
+  if (body.getNumArguments() != 3 || body.back().getNumOperands() != 1)
     return false;
-  Value a = body.getArgument(0), b = body.getArgument(1),
-        accumulator = body.getArgument(2);
-  Operation *product = &body.front();
-  return isBinary<arith::MulFOp, arith::MulIOp>(product, a, b) &&
-         isBinary<arith::AddFOp, arith::AddIOp>(
-             product->getNextNode(), product->getResult(0), accumulator) &&
-         body.back().getNumOperands() == 1 &&
-         body.back().getOperand(0) == product->getNextNode()->getResult(0);
+  Value accumulator = body.getArgument(2);
+  Operation *sum = body.back().getOperand(0).getDefiningOp();
+  if (!isa_and_nonnull<arith::AddFOp, arith::AddIOp>(sum))
+    return false;
+  unsigned side = sum->getOperand(0) == accumulator ? 1 : 0;
+  Operation *product = sum->getOperand(side).getDefiningOp();
+  if (sum->getOperand(1 - side) != accumulator ||
+      !isa_and_nonnull<arith::MulFOp, arith::MulIOp>(product))
+    return false;
+  unsigned numCasts = 0;
+  Value a = stripCasts(product->getOperand(0), numCasts);
+  Value b = stripCasts(product->getOperand(1), numCasts);
+  if (a != body.getArgument(0))
+    std::swap(a, b);
+  return a == body.getArgument(0) && b == body.getArgument(1) &&
+         body.getOperations().size() == 3 + numCasts;
 }
 
 std::optional<Contraction> ftuner::matchContraction(linalg::LinalgOp op) {

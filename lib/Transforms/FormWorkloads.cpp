@@ -51,9 +51,11 @@ void assertSymbols(FunctionOpInterface function, RewriterBase &rewriter) {
     for (const Occurrence &place : places) {
       if (!isDynamic(place) || &place == &*reference)
         continue;
-      Value equal = arith::CmpIOp::create(rewriter, function.getLoc(),
-                                          arith::CmpIPredicate::eq,
-                                          sizeOf(place), sizeOf(*reference));
+      Value size = sizeOf(place);
+      Value expected = sizeOf(*reference);
+      Value equal =
+          arith::CmpIOp::create(rewriter, function.getLoc(),
+                                arith::CmpIPredicate::eq, size, expected);
       std::string message =
           "symbol '" + symbol.str() + "': expected dimension " +
           std::to_string(place.dim) + " of argument " +

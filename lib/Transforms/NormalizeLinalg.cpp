@@ -284,6 +284,8 @@ struct UKernelNormalizeLinalgPass
     };
     if (failed(apply([&](RewritePatternSet &patterns) {
           linalg::populateElementwiseToLinalgConversionPatterns(patterns);
+          // What is read is an input, so that producers fuse without a rest.
+          linalg::populateMoveInitOperandsToInputPattern(patterns);
           patterns.add<GeneralizeElementwise, GenericToFill, SplatToFill,
                        SingleElementToFill>(context);
         })) ||

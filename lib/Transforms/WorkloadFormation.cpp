@@ -291,9 +291,10 @@ void WorkloadBuilder::assertSizes(WorkloadOp op) {
           "expected " + nameOf(extent, number, dim) + " to equal " +
           nameOf(known.equal.front(), known.number, known.dim) +
           " in a matrix product";
+      Value size = sizeOf(tensor, dim);
+      Value expected = sizeOf(known.tensor, known.dim);
       Value equal = arith::CmpIOp::create(
-          rewriter, loc, arith::CmpIPredicate::eq, sizeOf(tensor, dim),
-          sizeOf(known.tensor, known.dim));
+          rewriter, loc, arith::CmpIPredicate::eq, size, expected);
       cf::AssertOp::create(rewriter, loc, equal, message);
       known.equal.push_back(extent);
     }

@@ -87,10 +87,12 @@ static linalg::GenericOp matchEpilogue(Value accumulator) {
 // Contractions
 //===----------------------------------------------------------------------===//
 
+/// f32 throughout: multiply, add, yield, and no casts.
 static bool isF32(linalg::LinalgOp op) {
-  return llvm::all_of(op->getOperandTypes(), [](Type type) {
-    return getElementTypeOrSelf(type).isF32();
-  });
+  return op.getBlock()->getOperations().size() == 3 &&
+         llvm::all_of(op->getOperandTypes(), [](Type type) {
+           return getElementTypeOrSelf(type).isF32();
+         });
 }
 
 static unsigned loopOf(AffineMap map, unsigned result) {

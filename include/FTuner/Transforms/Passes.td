@@ -8,7 +8,14 @@ def UKernelAttachDevicePass : Pass<"ukernel-attach-device", "::mlir::ModuleOp"> 
   let summary = "Attach the description of the target device to the module";
   let description = [{
     Reads a built-in device by name or a JSON file by path and stores its fields
-    as `ukernel.device`. Later passes read only the attribute.
+    as `ukernel.device`. Later passes read only the attribute. Without the
+    option, the module must already have it.
+
+    ```mlir
+    module {}
+    // becomes
+    module attributes {ukernel.device = #ukernel.device<"h200", {name = "h200", sm_count = 132 : i64, …}>} {}
+    ```
   }];
   let options = [
     Option<"device", "device", "std::string", /*default=*/"",
@@ -18,6 +25,27 @@ def UKernelAttachDevicePass : Pass<"ukernel-attach-device", "::mlir::ModuleOp"> 
 
 def UKernelNormalizeLinalgPass : Pass<"ukernel-normalize-linalg", "::mlir::ModuleOp"> {
   let summary = "Bring contractions and elementwise chains into the form that workloads start from";
+  let description = [{
+    Elementwise operators, named or of `arith` and `math` on tensors, become
+    `linalg.generic`, and each chain one of them. What fills a tensor becomes
+    `linalg.fill`. Contractions read transposed and broadcast operands through
+    their maps; loops of one role (m, n or k) that are neighbours in every
+    operand become one loop, over reshaped views. Operators are matched by their
+    maps and bodies; nothing is fused into a contraction.
+
+    ```mlir
+    %wt = linalg.transpose ins(%w : tensor<64x48xf32>) outs(%e : …) permutation = [1, 0]
+    %wb = linalg.broadcast ins(%wt : tensor<48x64xf32>) outs(%e1 : …) dimensions = [0]
+    %p = linalg.batch_matmul ins(%x, %wb : tensor<?x?x48xf32>, tensor<?x48x64xf32>) outs(…)
+    %r = linalg.exp ins(%p : tensor<?x?x64xf32>) outs(…)
+    // becomes
+    %x2 = tensor.collapse_shape %x [[0, 1], [2]] : tensor<?x?x48xf32> into tensor<?x48xf32>
+    %p2 = linalg.generic {indexing_maps = [(m, n, k) -> (m, k), (m, n, k) -> (n, k), (m, n, k) -> (m, n)], …}
+            ins(%x2, %w : tensor<?x48xf32>, tensor<64x48xf32>) outs(…)
+    %r2 = linalg.generic … ins(%p2 : tensor<?x64xf32>) outs(…)   // math.exp
+    %r = tensor.expand_shape %r2 [[0, 1], [2]] output_shape [%b, %s, 64] : …
+    ```
+  }];
   let dependentDialects = [
     "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
     "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
@@ -25,6 +53,25 @@ def UKernelNormalizeLinalgPass : Pass<"ukernel-normalize-linalg", "::mlir::Modul
 
 def UKernelFormWorkloadsPass : Pass<"ukernel-form-workloads", "::mlir::ModuleOp"> {
   let summary = "Turn each contraction with its fused epilogue into a ukernel.workload";
+  let description = [{
+    Takes f32 contractions with one loop each for m, n and k, in any order of
+    loops and factors, the elementwise `linalg.generic` that alone uses the
+    result, and the fill or broadcast that it accumulates to. The rows of the
+    result are m. Ranges of m, n and k come from `ukernel.shape` and
+    `ukernel.symbols` through reshapes. What types, symbols and earlier
+    assertions do not prove about equal sizes is asserted by `cf.assert`, as is,
+    at the function's entry, that each symbol has one size. Structured operators
+    that are left over are reported by remarks.
+
+    ```mlir
+    %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x64xf32>) -> tensor<?x64xf32>
+    %p = linalg.matmul ins(%a, %b : tensor<?x48xf32>, tensor<48x64xf32>) outs(%f : tensor<?x64xf32>) -> tensor<?x64xf32>
+    %r = linalg.generic … ins(%p, %bias : tensor<?x64xf32>, tensor<64xf32>) outs(%e : tensor<?x64xf32>) { … }
+    // becomes
+    %r = ukernel.workload ins(%a, %b : …) init(%zero : f32) extras(%bias : …) outs(%e : …)
+           maps = […] ranges = […] contract { … } epilogue { … } -> tensor<?x64xf32>
+    ```
+  }];
   let dependentDialects = [
     "::ftuner::ukernel::UKernelDialect", "::mlir::arith::ArithDialect",
     "::mlir::cf::ControlFlowDialect", "::mlir::tensor::TensorDialect"];
@@ -35,6 +82,19 @@ def UKernelFormWorkloadsPass : Pass<"ukernel-form-workloads", "::mlir::ModuleOp"
 
 def UKernelPlanWorkloadsPass : Pass<"ukernel-plan-workloads", "::mlir::ModuleOp"> {
   let summary = "Search the kernel families of each workload and choose which serves which shape";
+  let description = [{
+    Poses each workload to a search strategy and writes the answer as a
+    `ukernel.plan`; workloads with equal axes, ranges and operands share one.
+    Families, and what the search had to relax, are told as typed remarks
+    (`--remarks-filter`).
+
+    ```mlir
+    %r = ukernel.workload ins(…) …
+    // becomes
+    ukernel.plan @plan_0 <families = […], choices = […], general = 0, fallback = 5, statistics = {…}>
+    %r = ukernel.workload plan(@plan_0) ins(…) …
+    ```
+  }];
   let options = [
     Option<"strategy", "strategy", "std::string", /*default=*/"\"ftuner\"", "Search strategy">,
     Option<"costModel", "cost-model", "std::string", /*default=*/"\"sia-program\"", "Cost model that ranks programs">,

@@ -1,0 +1,194 @@
+// RUN: ftuner-opt %s -ukernel-normalize-linalg -cse -split-input-file | FileCheck %s
+
+#bsn = affine_map<(b, s, n) -> (b, s, n)>
+#n = affine_map<(b, s, n) -> (n)>
+
+// A batched linear layer as importers write it becomes one product of rank 2
+// over reshaped views, bias and activation one operator behind it; the weight is
+// read through a map.
+// CHECK-DAG: #[[MK:.*]] = affine_map<(d0, d1, d2) -> (d0, d2)>
+// CHECK-DAG: #[[NK:.*]] = affine_map<(d0, d1, d2) -> (d1, d2)>
+// CHECK-DAG: #[[MN3:.*]] = affine_map<(d0, d1, d2) -> (d0, d1)>
+// CHECK-DAG: #[[MN:.*]] = affine_map<(d0, d1) -> (d0, d1)>
+// CHECK-DAG: #[[N:.*]] = affine_map<(d0, d1) -> (d1)>
+// CHECK-LABEL: func.func @batched_linear
+// CHECK-SAME: %[[X:[a-z0-9]*]]: tensor<?x?x768xf32>, %[[W:[a-z0-9]*]]: tensor<2304x768xf32>, %[[BIAS:[a-z0-9]*]]: tensor<2304xf32>
+// CHECK-NOT: linalg.transpose
+// CHECK-NOT: linalg.broadcast
+// CHECK: %[[X2:.*]] = tensor.collapse_shape %[[X]] {{\[}}[0, 1], [2]] : tensor<?x?x768xf32> into tensor<?x768xf32>
+// CHECK: %[[F:.*]] = linalg.fill {{.*}} -> tensor<?x2304xf32>
+// CHECK: %[[P:.*]] = linalg.generic {indexing_maps = [#[[MK]], #[[NK]], #[[MN3]]], iterator_types = ["parallel", "parallel", "reduction"]} ins(%[[X2]], %[[W]] : {{.*}}) outs(%[[F]] : tensor<?x2304xf32>)
+// CHECK: %[[R:.*]] = linalg.generic {indexing_maps = [#[[MN]], #[[N]], #[[MN]]], iterator_types = ["parallel", "parallel"]} ins(%[[P]], %[[BIAS]] : {{.*}})
+// CHECK: arith.addf
+// CHECK: arith.maximumf
+// CHECK-NOT: linalg.generic
+// CHECK: %[[R3:.*]] = tensor.expand_shape %[[R]] {{\[}}[0, 1], [2]] output_shape [{{.*}}, 2304]
+// CHECK: return %[[R3]]
+func.func @batched_linear(%x: tensor<?x?x768xf32>, %w: tensor<2304x768xf32>, %bias: tensor<2304xf32>) -> tensor<?x?x2304xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %b = tensor.dim %x, %c0 : tensor<?x?x768xf32>
+  %s = tensor.dim %x, %c1 : tensor<?x?x768xf32>
+  %e0 = tensor.empty() : tensor<768x2304xf32>
+  %wt = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j, i)>], iterator_types = ["parallel", "parallel"]} ins(%w : tensor<2304x768xf32>) outs(%e0 : tensor<768x2304xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      linalg.yield %in : f32
+  } -> tensor<768x2304xf32>
+  %e1 = tensor.empty(%b) : tensor<?x768x2304xf32>
+  %wb = linalg.generic {indexing_maps = [affine_map<(b, k, n) -> (k, n)>, affine_map<(b, k, n) -> (b, k, n)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%wt : tensor<768x2304xf32>) outs(%e1 : tensor<?x768x2304xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      linalg.yield %in : f32
+  } -> tensor<?x768x2304xf32>
+  %e2 = tensor.empty(%b, %s) : tensor<?x?x2304xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e2 : tensor<?x?x2304xf32>) -> tensor<?x?x2304xf32>
+  %mm = linalg.batch_matmul ins(%x, %wb : tensor<?x?x768xf32>, tensor<?x768x2304xf32>) outs(%f : tensor<?x?x2304xf32>) -> tensor<?x?x2304xf32>
+  %r = linalg.generic {indexing_maps = [#bsn, #n, #bsn], iterator_types = ["parallel", "parallel", "parallel"]} ins(%mm, %bias : tensor<?x?x2304xf32>, tensor<2304xf32>) outs(%e2 : tensor<?x?x2304xf32>) {
+    ^bb0(%in: f32, %in_bias: f32, %out: f32):
+      %1 = arith.addf %in, %in_bias : f32
+      linalg.yield %1 : f32
+  } -> tensor<?x?x2304xf32>
+  %r2 = linalg.generic {indexing_maps = [#bsn, #bsn], iterator_types = ["parallel", "parallel", "parallel"]} ins(%r : tensor<?x?x2304xf32>) outs(%e2 : tensor<?x?x2304xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %1 = arith.maximumf %in, %zero : f32
+      linalg.yield %1 : f32
+  } -> tensor<?x?x2304xf32>
+  return %r2 : tensor<?x?x2304xf32>
+}
+
+// -----
+
+// Between two layers no reshape is left.
+// CHECK-LABEL: func.func @two_layers
+// CHECK: tensor.collapse_shape
+// CHECK: linalg.generic {{.*}}"reduction"]
+// CHECK: linalg.generic {{.*}}["parallel", "parallel"]
+// CHECK-NOT: shape
+// CHECK: linalg.matmul
+// CHECK: linalg.generic {{.*}}["parallel", "parallel"]
+// CHECK: tensor.expand_shape
+// CHECK-NOT: linalg
+// CHECK: return
+func.func @two_layers(%x: tensor<1x?x64xf32>, %w1: tensor<64x128xf32>, %w2: tensor<128x64xf32>) -> tensor<1x?x64xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %s = tensor.dim %x, %c1 : tensor<1x?x64xf32>
+  %e1 = tensor.empty() : tensor<1x64x128xf32>
+  %wb = linalg.broadcast ins(%w1 : tensor<64x128xf32>) outs(%e1 : tensor<1x64x128xf32>) dimensions = [0]
+  %e2 = tensor.empty(%s) : tensor<1x?x128xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e2 : tensor<1x?x128xf32>) -> tensor<1x?x128xf32>
+  %mm = linalg.batch_matmul ins(%x, %wb : tensor<1x?x64xf32>, tensor<1x64x128xf32>) outs(%f : tensor<1x?x128xf32>) -> tensor<1x?x128xf32>
+  %h = linalg.tanh ins(%mm : tensor<1x?x128xf32>) outs(%e2 : tensor<1x?x128xf32>) -> tensor<1x?x128xf32>
+  %c = tensor.cast %h : tensor<1x?x128xf32> to tensor<?x?x128xf32>
+  %h2 = tensor.collapse_shape %c [[0, 1], [2]] : tensor<?x?x128xf32> into tensor<?x128xf32>
+  %d = tensor.dim %h2, %c0 : tensor<?x128xf32>
+  %e3 = tensor.empty(%d) : tensor<?x64xf32>
+  %f2 = linalg.fill ins(%zero : f32) outs(%e3 : tensor<?x64xf32>) -> tensor<?x64xf32>
+  %mm2 = linalg.matmul ins(%h2, %w2 : tensor<?x128xf32>, tensor<128x64xf32>) outs(%f2 : tensor<?x64xf32>) -> tensor<?x64xf32>
+  %y = tensor.expand_shape %mm2 [[0, 1], [2]] output_shape [1, %s, 64] : tensor<?x64xf32> into tensor<1x?x64xf32>
+  %e4 = tensor.empty(%s) : tensor<1x?x64xf32>
+  %r = linalg.add ins(%y, %x : tensor<1x?x64xf32>, tensor<1x?x64xf32>) outs(%e4 : tensor<1x?x64xf32>) -> tensor<1x?x64xf32>
+  return %r : tensor<1x?x64xf32>
+}
+
+// -----
+
+// A batch of one matrix is none; a real batch stays.
+// CHECK-LABEL: func.func @unit_batch
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel", "reduction"]}
+// CHECK-LABEL: func.func @batch
+// CHECK: linalg.batch_matmul
+func.func @unit_batch(%a: tensor<1x?x16xf32>, %b: tensor<1x16x8xf32>, %o: tensor<1x?x8xf32>) -> tensor<1x?x8xf32> {
+  %r = linalg.batch_matmul ins(%a, %b : tensor<1x?x16xf32>, tensor<1x16x8xf32>) outs(%o : tensor<1x?x8xf32>) -> tensor<1x?x8xf32>
+  return %r : tensor<1x?x8xf32>
+}
+func.func @batch(%a: tensor<?x8x16xf32>, %b: tensor<?x16x4xf32>, %o: tensor<?x8x4xf32>) -> tensor<?x8x4xf32> {
+  %r = linalg.batch_matmul ins(%a, %b : tensor<?x8x16xf32>, tensor<?x16x4xf32>) outs(%o : tensor<?x8x4xf32>) -> tensor<?x8x4xf32>
+  return %r : tensor<?x8x4xf32>
+}
+
+// -----
+
+// Several n and several m loops join.
+// CHECK-LABEL: func.func @heads
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel", "reduction"]} ins(%{{.*}}, %{{.*}} : tensor<?x64xf32>, tensor<64x64xf32>)
+// CHECK: tensor.expand_shape {{.*}} {{\[}}[0, 1], [2, 3]]
+func.func @heads(%a: tensor<?x?x64xf32>, %w: tensor<64x4x16xf32>, %o: tensor<?x?x4x16xf32>) -> tensor<?x?x4x16xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(b, s, h, d, k) -> (b, s, k)>, affine_map<(b, s, h, d, k) -> (k, h, d)>, affine_map<(b, s, h, d, k) -> (b, s, h, d)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]} ins(%a, %w : tensor<?x?x64xf32>, tensor<64x4x16xf32>) outs(%o : tensor<?x?x4x16xf32>) {
+    ^bb0(%x: f32, %y: f32, %c: f32):
+      %p = arith.mulf %x, %y : f32
+      %q = arith.addf %c, %p : f32
+      linalg.yield %q : f32
+  } -> tensor<?x?x4x16xf32>
+  return %r : tensor<?x?x4x16xf32>
+}
+
+// -----
+
+// Named, mapped and arith operators on tensors fuse alike; an operator in place
+// too; a value that is used twice by one consumer.
+// CHECK-LABEL: func.func @elementwise
+// CHECK-SAME: %[[X:[a-z0-9]*]]: tensor<?x8xf32>, %[[Y:[a-z0-9]*]]: tensor<8xf32>
+// CHECK: linalg.generic {{.*}} ins(%[[X]], %[[Y]] : tensor<?x8xf32>, tensor<8xf32>)
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: %[[A:.*]] = arith.addf
+// CHECK-NEXT: %[[E:.*]] = math.erf %[[A]]
+// CHECK-NEXT: %[[M:.*]] = arith.mulf %[[E]], %[[A]]
+// CHECK-NEXT: %[[S:.*]] = arith.subf %[[M]], %{{.*}}
+// CHECK-NEXT: %[[G:.*]] = arith.negf %[[S]]
+// CHECK-NEXT: linalg.yield %[[G]]
+// CHECK-NOT: linalg
+// CHECK: return
+func.func @elementwise(%x: tensor<?x8xf32>, %y: tensor<8xf32>) -> tensor<?x8xf32> {
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x8xf32>
+  %e = tensor.empty(%m) : tensor<?x8xf32>
+  %yb = linalg.broadcast ins(%y : tensor<8xf32>) outs(%e : tensor<?x8xf32>) dimensions = [0]
+  %0 = linalg.add ins(%x, %yb : tensor<?x8xf32>, tensor<?x8xf32>) outs(%e : tensor<?x8xf32>) -> tensor<?x8xf32>
+  %m0 = tensor.dim %0, %c0 : tensor<?x8xf32>
+  %e1 = tensor.empty(%m0) : tensor<?x8xf32>
+  %1 = linalg.erf ins(%0 : tensor<?x8xf32>) outs(%e1 : tensor<?x8xf32>) -> tensor<?x8xf32>
+  %2 = linalg.map { arith.mulf } ins(%1, %0 : tensor<?x8xf32>, tensor<?x8xf32>) outs(%e1 : tensor<?x8xf32>)
+  %3 = arith.subf %2, %x : tensor<?x8xf32>
+  %4 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} outs(%3 : tensor<?x8xf32>) {
+    ^bb0(%out: f32):
+      %n = arith.negf %out : f32
+      linalg.yield %n : f32
+  } -> tensor<?x8xf32>
+  return %4 : tensor<?x8xf32>
+}
+
+// -----
+
+// Nothing is fused into a contraction.
+// CHECK-LABEL: func.func @producer
+// CHECK: linalg.generic
+// CHECK: math.exp
+// CHECK: linalg.matmul
+func.func @producer(%x: tensor<?x8xf32>, %w: tensor<8x16xf32>, %o: tensor<?x16xf32>) -> tensor<?x16xf32> {
+  %0 = math.exp %x : tensor<?x8xf32>
+  %1 = linalg.matmul ins(%0, %w : tensor<?x8xf32>, tensor<8x16xf32>) outs(%o : tensor<?x16xf32>) -> tensor<?x16xf32>
+  return %1 : tensor<?x16xf32>
+}
+
+// -----
+
+// What fills a tensor is linalg.fill.
+// CHECK-LABEL: func.func @fills
+// CHECK-SAME: %[[X:[a-z0-9]*]]: f32
+// CHECK: %[[A:.*]] = linalg.fill ins(%[[X]] : f32) outs(%{{.*}} : tensor<?x4xf32>)
+// CHECK: %[[B:.*]] = linalg.fill ins(%[[X]] : f32) outs(%{{.*}} : tensor<f32>)
+// CHECK: %[[C:.*]] = linalg.fill ins(%[[X]] : f32) outs(%{{.*}} : tensor<4x4xf32>)
+// CHECK: %[[D:.*]] = tensor.from_elements
+// CHECK: return %[[A]], %[[B]], %[[C]], %[[D]]
+func.func @fills(%x: f32, %n: index, %o: tensor<4x4xf32>) -> (tensor<?x4xf32>, tensor<f32>, tensor<4x4xf32>, tensor<2xf32>) {
+  %a = tensor.splat %x[%n] : tensor<?x4xf32>
+  %b = tensor.from_elements %x : tensor<f32>
+  %c = linalg.generic {indexing_maps = [affine_map<(i, j) -> ()>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%x : f32) outs(%o : tensor<4x4xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      linalg.yield %in : f32
+  } -> tensor<4x4xf32>
+  %d = tensor.from_elements %x, %x : tensor<2xf32>
+  return %a, %b, %c, %d : tensor<?x4xf32>, tensor<f32>, tensor<4x4xf32>, tensor<2xf32>
+}
