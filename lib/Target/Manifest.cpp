@@ -282,11 +282,11 @@ void ManifestWriter::writePrograms(const Plan &plan) {
     if (!axis)
       return;
     for (int64_t size = 1; size <= std::min(last, kMaxListedSizes); ++size) {
-      const auto *entry = llvm::find_if(plan.entries, [&](const auto &entry) {
+      auto entry = llvm::find_if(plan.entries, [&](const auto &entry) {
         const SizeRange &range = entry.box[*axis];
         return range.contains(size);
       });
-      if (entry == plan.entries.data() + plan.entries.size())
+      if (entry == plan.entries.end())
         continue;
       const KernelFamily &family = plan.families[entry->family];
       if (family.combineAxis != *axis)

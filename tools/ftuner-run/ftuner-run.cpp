@@ -151,6 +151,13 @@ llvm::Error Runner::checkOptions() const {
   return llvm::Error::success();
 }
 
+/// Leaves one public function, so that nothing else is compiled.
+static void keepOnly(ModuleOp module, llvm::StringRef name) {
+  for (auto function : module.getOps<FunctionOpInterface>())
+    if (function.isPublic() && function.getName() != name)
+      function.setPrivate();
+}
+
 llvm::Error Runner::prepareExecutors() {
   bool needsReference =
       options.check || options.executor == ExecutorKind::Reference;
@@ -167,6 +174,8 @@ llvm::Error Runner::prepareExecutors() {
     return llvm::Error::success();
 
   compiled = OwningOpRef<ModuleOp>(module->clone());
+  if (!isCompiled(*compiled))
+    keepOnly(*compiled, functionName);
   if (llvm::Error error = moduleTool.compile(*compiled, pipeline))
     return error;
   auto function = findFunction(*compiled, functionName);
@@ -281,12 +290,14 @@ llvm::Error Runner::run() {
       error = save(*report);
     if (report)
       (options.json ? printJson : printText)(*report, llvm::outs());
-    if (error) {
-      ++numFailed;
-      std::string where = runs.size() > 1 ? " (--args=" + arguments + ")" : "";
-      llvm::outs().flush();
-      tool::fail(llvm::toString(std::move(error)) + where);
-    }
+    llvm::outs().flush();
+    if (!error)
+      continue;
+    if (runs.size() == 1)
+      return error;
+    ++numFailed;
+    tool::fail(llvm::toString(std::move(error)) + " (--args=" + arguments +
+               ")");
   }
   if (numFailed)
     return runError(llvm::Twine(numFailed) + " of " + llvm::Twine(runs.size()) +

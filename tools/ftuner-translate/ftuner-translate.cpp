@@ -67,8 +67,8 @@ static llvm::Error translate(const Options &options,
   auto failure = [](const llvm::Twine &text) {
     return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
   };
-  if (options.translation == Translation::None)
-    return failure("expected --ftuner-to-ptx or --ftuner-to-manifest");
+  if (options.translation.getNumOccurrences() != 1)
+    return failure("expected one of --ftuner-to-ptx and --ftuner-to-manifest");
   tool::ModuleTool moduleTool(options.remarks);
   Stopwatch stopwatch;
   auto module = moduleTool.readModule(options.input);

@@ -27,7 +27,10 @@ ModuleTool::ModuleTool(bool showRemarks)
         // Success swallows the diagnostic; failure hands it on to be printed.
         return success(!showRemarks &&
                        diagnostic.getSeverity() == DiagnosticSeverity::Remark);
-      }) {}
+      }) {
+  // The location says enough; the operation may be a whole module.
+  context.printOpOnDiagnostic(false);
+}
 
 static llvm::Error toolError(const llvm::Twine &text) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
