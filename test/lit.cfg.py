@@ -21,9 +21,12 @@ for name in ("CUDA_HOME", "CUDA_PATH", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OP
 
 config.substitutions.append(("%examples", os.path.join(config.ftuner_source_dir, "examples")))
 config.substitutions.append(("%python", config.python_executable))
+config.substitutions.append(("%{bin}", config.ftuner_tools_dir))
 
 # `REQUIRES: ptxas` for what asks the assembler; FTuner itself never needs it.
-if lit.util.which("ptxas", config.environment["PATH"] + os.pathsep + "/usr/local/cuda/bin"):
+ptxas = lit.util.which("ptxas", config.environment["PATH"] + os.pathsep + "/usr/local/cuda/bin")
+if ptxas:
     config.available_features.add("ptxas")
+    config.substitutions.append(("%ptxas", ptxas))
 if config.sanitizers:
     config.available_features.add("sanitizers")

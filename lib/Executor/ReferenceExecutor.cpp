@@ -5,6 +5,9 @@
 #include "Reference.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/bit.h"
 #include <chrono>
 #include <csetjmp>
@@ -152,10 +155,12 @@ static llvm::Expected<Tensor> takeResult(const SignatureType &type,
 // Preparation
 //===----------------------------------------------------------------------===//
 
-/// Drops FTuner's attributes, which describe the tensors that go away, and
-/// renames functions, which must not hide functions of the program.
-static llvm::Expected<std::string> prepareFunctions(ModuleOp module,
-                                                    llvm::StringRef function) {
+static llvm::Error runError(const llvm::Twine &text) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
+}
+
+/// Drops FTuner's attributes, which describe the tensors that go away.
+static void dropAttributes(ModuleOp module) {
   auto dropOurs = [](auto attributes, auto remove) {
     for (NamedAttribute attribute : llvm::to_vector(attributes))
       if (attribute.getName().strref().starts_with("ukernel."))
@@ -163,36 +168,42 @@ static llvm::Expected<std::string> prepareFunctions(ModuleOp module,
   };
   dropOurs(module->getAttrs(),
            [&](StringAttr name) { module->removeAttr(name); });
-  std::string entry;
-  unsigned count = 0;
-  for (auto op : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
+  for (auto op : module.getOps<func::FuncOp>()) {
     dropOurs(op->getAttrs(), [&](StringAttr name) { op->removeAttr(name); });
     for (unsigned i = 0; i < op.getNumArguments(); ++i)
       dropOurs(function_interface_impl::getArgAttrs(op, i),
                [&](StringAttr name) { op.removeArgAttr(i, name); });
-    if (op.isExternal())
-      return llvm::createStringError(
-          llvm::inconvertibleErrorCode(),
-          "the reference cannot run the external function '" + op.getName() +
-              "'");
-    std::string name = "ftuner_reference_" + std::to_string(count++);
-    bool isEntry = op.getName() == function;
-    if (failed(SymbolTable::replaceAllSymbolUses(
-            op, StringAttr::get(module.getContext(), name), module)))
-      return llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                     "cannot rename function '" + op.getName() +
-                                         "'");
-    op.setName(name);
-    if (isEntry)
-      entry = name;
-    op.setVisibility(isEntry ? SymbolTable::Visibility::Public
-                             : SymbolTable::Visibility::Private);
   }
-  return entry;
 }
 
-static llvm::Error runError(const llvm::Twine &text) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
+/// Leaves the function and what it calls, under names that hide no function of
+/// the program. Returns the function's new name.
+static llvm::Expected<std::string> isolateFunction(ModuleOp module,
+                                                   llvm::StringRef function) {
+  for (auto op : module.getOps<func::FuncOp>())
+    op.setVisibility(op.getName() == function
+                         ? SymbolTable::Visibility::Public
+                         : SymbolTable::Visibility::Private);
+  PassManager pm(module.getContext());
+  pm.addPass(createSymbolDCEPass());
+  if (failed(pm.run(module)))
+    return runError("cannot isolate function '" + function + "'");
+
+  std::string entry;
+  unsigned count = 0;
+  for (auto op : module.getOps<func::FuncOp>()) {
+    if (op.isExternal())
+      return runError("the reference cannot run the external function '" +
+                      op.getName() + "'");
+    auto name = StringAttr::get(module.getContext(),
+                                "ftuner_reference_" + std::to_string(count++));
+    if (failed(SymbolTable::replaceAllSymbolUses(op, name, module)))
+      return runError("cannot rename function '" + op.getName() + "'");
+    if (op.isPublic())
+      entry = name.str();
+    op.setSymNameAttr(name);
+  }
+  return entry;
 }
 
 namespace {
@@ -217,8 +228,8 @@ llvm::Error ReferenceExecutor::compile(ModuleOp module,
                     "compiled module");
   signature = functionSignature;
   OwningOpRef<ModuleOp> lowered = module.clone();
-  llvm::Expected<std::string> entry =
-      prepareFunctions(*lowered, signature.name);
+  dropAttributes(*lowered);
+  llvm::Expected<std::string> entry = isolateFunction(*lowered, signature.name);
   if (!entry)
     return entry.takeError();
   if (failed(promoteFloats(*lowered)) ||
