@@ -100,7 +100,12 @@ Values SimtTileEmitter::emitAsyncLoop(TileCopy &lhsCopy, TileCopy &rhsCopy,
       lhsCopy.issueAsync(stage, reduceOffset, tokens);
       rhsCopy.issueAsync(stage, reduceOffset, tokens);
     }
-    return nvgpu::DeviceAsyncCreateGroupOp::create(b, tokenType, ValueRange());
+    auto group =
+        nvgpu::DeviceAsyncCreateGroupOp::create(b, tokenType, ValueRange());
+    // The parser would read the next line's result as the operand of a group
+    // that is printed without operands and attributes.
+    group->setAttr("ukernel.step", b.getUnitAttr());
+    return group;
   };
   Value token;
   for (int64_t stage = 0; stage + 1 < layout.stages; ++stage)

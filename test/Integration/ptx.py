@@ -1,9 +1,8 @@
-"""Reads PTX: entries, their loops and instruction counts; asks ptxas for resources."""
+"""Reads PTX: entries, their loops and instruction counts."""
 
 import os
 import re
 import shutil
-import subprocess
 import glob
 from dataclasses import dataclass, field
 
@@ -75,28 +74,4 @@ def entries(text):
         if line == "}" and depth == 0 and lines:
             result.append(Entry(name, lines))
             name = None
-    return result
-
-
-@dataclass
-class Resources:
-    registers: int
-    spill_bytes: int
-    stack_bytes: int
-
-
-def resources(path, chip, ptxas):
-    """ptxas's figures by entry. Raises RuntimeError with its words on failure."""
-    run = subprocess.run([ptxas, f"-arch={chip}", "-v", path, "-o", os.devnull],
-                         capture_output=True, text=True)
-    if run.returncode != 0:
-        raise RuntimeError(run.stderr)
-    result, name, stack, spill = {}, None, 0, 0
-    for line in run.stderr.splitlines():
-        if match := re.search(r"Compiling entry function '([^']+)'", line):
-            name = match.group(1)
-        elif match := re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", line):
-            stack, spill = int(match.group(1)), int(match.group(2)) + int(match.group(3))
-        elif (match := re.search(r"Used (\d+) registers", line)) and name:
-            result[name] = Resources(int(match.group(1)), spill, stack)
     return result

@@ -45,6 +45,8 @@ StringRef intrinsicFor(Operation *op, bool &needsFlag) {
       .Case<math::RoundEvenOp>([](auto) { return "llvm.roundeven"; })
       .Case<math::SqrtOp>([](auto) { return "llvm.sqrt"; })
       .Case<math::TruncOp>([](auto) { return "llvm.trunc"; })
+      .Case<arith::MaxNumFOp>([](auto) { return "llvm.maxnum"; })
+      .Case<arith::MinNumFOp>([](auto) { return "llvm.minnum"; })
       .Default(StringRef());
 }
 
@@ -61,7 +63,8 @@ struct UKernelExpandMathPass
       return signalPassFailure();
     // The conversion to NVVM would call the device library for what is left.
     WalkResult result = getOperation()->walk([&](Operation *op) {
-      if (!isa_and_nonnull<math::MathDialect>(op->getDialect()))
+      if (!isa_and_nonnull<math::MathDialect>(op->getDialect()) &&
+          !isa<arith::MaxNumFOp, arith::MinNumFOp, arith::RemFOp>(op))
         return WalkResult::advance();
       bool needsFlag;
       StringRef intrinsic = intrinsicFor(op, needsFlag);

@@ -13,6 +13,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
@@ -239,6 +240,9 @@ FailureOr<gpu::GPUModuleOp> KernelEmitter::emit(SymbolTable &symbols) {
   func->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
   func.setKnownBlockSizeAttr(
       b.getDenseI32ArrayAttr({int32_t(resources.threads), 1, 1}));
+  // Without it, ptxas aims at an occupancy of its own and may spill for it.
+  func->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                b.getI32IntegerAttr(1));
   auto [stages, vectorWidth] = path->stagesAndVectorWidth(kernel.getPath());
   module->setAttr(
       ukernel::UKernelDialect::kEntryAttrName,
