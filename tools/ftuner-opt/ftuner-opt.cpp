@@ -26,6 +26,7 @@ using namespace ftuner;
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  tool::installErrorHandler();
   DialectRegistry registry;
   ftuner::registerAllDialects(registry);
   mlir::registerAllPasses();

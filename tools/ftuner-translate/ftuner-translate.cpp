@@ -69,6 +69,9 @@ static llvm::Error translate(const Options &options,
   };
   if (options.translation.getNumOccurrences() != 1)
     return failure("expected one of --ftuner-to-ptx and --ftuner-to-manifest");
+  if (options.timing && options.translation != Translation::Manifest)
+    return failure("option --timing has no effect without "
+                   "--ftuner-to-manifest");
   tool::ModuleTool moduleTool(options.remarks);
   Stopwatch stopwatch;
   auto module = moduleTool.readModule(options.input);
