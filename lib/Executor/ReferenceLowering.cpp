@@ -123,18 +123,17 @@ static unsigned chooseInnermostLoop(linalg::LinalgOp op) {
     int score = 0;
     for (AffineMap map : op.getIndexingMapsArray()) {
       bool moves = map.isFunctionOfDim(loop);
-      bool contiguous =
-          moves && map.getResults().drop_back().end() ==
-                       llvm::find_if(map.getResults().drop_back(),
-                                     [&](AffineExpr expression) {
-                                       return expression.isFunctionOfDim(loop);
-                                     });
-      score += !moves || contiguous;
+      bool jumps =
+          moves && llvm::any_of(map.getResults().drop_back(),
+                                [&](AffineExpr expression) {
+                                  return expression.isFunctionOfDim(loop);
+                                });
+      score += !jumps;
     }
-    // Sums along the innermost loop wait for each other.
-    bool parallel =
-        op.getIteratorTypesArray()[loop] == utils::IteratorType::parallel;
-    score = 2 * score + parallel;
+    // Where some operand jumps anyway, a sum keeps the result in a register.
+    bool reduction =
+        op.getIteratorTypesArray()[loop] == utils::IteratorType::reduction;
+    score = 2 * score + reduction;
     if (score > bestScore) {
       best = loop;
       bestScore = score;
