@@ -114,27 +114,34 @@ static Value filledWith(Value tensor, OpBuilder &b, Location loc) {
   return {};
 }
 
+/// Whether the contraction may write over the tensor it starts from: if nobody
+/// else reads it, and if it is no argument of the function, which is not ours.
+static bool isOverwritable(Value tensor) {
+  auto argument = dyn_cast<BlockArgument>(tensor);
+  bool isFunctionArgument =
+      argument && isa<FunctionOpInterface>(argument.getOwner()->getParentOp());
+  return tensor.hasOneUse() && !isFunctionArgument;
+}
+
 /// What the accumulator starts from: a scalar, the source of a broadcast, or a
-/// tensor, which is accumulated in place where no epilogue follows.
+/// tensor, which is accumulated in place where that is possible.
 void WorkloadBuilder::collectInit() {
   OpOperand *operand = contraction.getDpsInitOperand(0);
   Value init = operand->get();
   AffineMap map = toAxes(contraction.getMatchingIndexingMap(operand),
                          source.contractionAxes);
-  if (!epilogue)
-    operands.output = init;
   if (Value scalar = filledWith(init, rewriter, loc)) {
     operands.init = scalar;
   } else if (std::optional<ProjectedCopy> copy =
                  matchProjectedCopy(init.getDefiningOp())) {
     operands.init = copy->source;
     initMap = copy->map.compose(map);
-  } else if (epilogue) {
+  } else if (epilogue || !isOverwritable(init)) {
     operands.init = init;
     initMap = map;
   }
-  if (!epilogue && operands.init)
-    operands.output = emptyLike(init);
+  if (!epilogue)
+    operands.output = operands.init ? emptyLike(init) : init;
 }
 
 void WorkloadBuilder::addExtra(Value extra, AffineMap map, Value inBody) {

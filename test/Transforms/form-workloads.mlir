@@ -53,7 +53,7 @@ module attributes {ukernel.symbols = {T = #ukernel.range<1 to 128 weights [53 : 
 // CHECK-DAG: #[[MN:.*]] = affine_map<(d0, d1, d2) -> (d0, d1)>
 // CHECK-LABEL: func.func @transposed_result
 // CHECK-SAME: %[[A:[a-z0-9]*]]: tensor<16x32xf32>, %[[B:[a-z0-9]*]]: tensor<64x16xf32>, %[[O:[a-z0-9]*]]: tensor<64x32xf32>
-// CHECK: ukernel.workload ins(%[[B]], %[[A]] : {{.*}}) outs(%[[O]] : tensor<64x32xf32>) maps = [#[[MK]], #[[KN]], #[[MN]]]
+// CHECK: ukernel.workload ins(%[[B]], %[[A]] : {{.*}}) init(%[[O]] : tensor<64x32xf32>) outs(%{{.*}} : tensor<64x32xf32>) maps = [#[[MK]], #[[KN]], #[[MN]], #[[MN]]]
 // CHECK-SAME: ranges = [#ukernel.range<64 to 64>, #ukernel.range<32 to 32>, #ukernel.range<16 to 16>]
 // CHECK: ^bb0(%[[X:.*]]: f32, %[[Y:.*]]: f32, %[[C:.*]]: f32):
 // CHECK: %[[P:.*]] = arith.mulf %[[X]], %[[Y]]
@@ -114,13 +114,25 @@ func.func @row_init(%a: tensor<4x8xf32>, %b: tensor<8x4xf32>, %bias: tensor<4xf3
   %r = linalg.matmul ins(%a, %b : tensor<4x8xf32>, tensor<8x4xf32>) outs(%i : tensor<4x4xf32>) -> tensor<4x4xf32>
   return %r : tensor<4x4xf32>
 }
-// CHECK-LABEL: func.func @in_place
+// An argument is not written: the product goes elsewhere.
+// CHECK-LABEL: func.func @argument_init
 // CHECK-SAME: %[[C:[a-z0-9]*]]: tensor<4x4xf32>)
-// CHECK: ukernel.workload ins(%{{.*}}, %{{.*}} : {{.*}}) outs(%[[C]] : tensor<4x4xf32>)
+// CHECK: %[[E:.*]] = tensor.empty
+// CHECK: ukernel.workload {{.*}} init(%[[C]] : tensor<4x4xf32>) outs(%[[E]] : tensor<4x4xf32>)
+// CHECK-NOT: epilogue
+// CHECK: return
+func.func @argument_init(%a: tensor<4x8xf32>, %b: tensor<8x4xf32>, %c: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %r = linalg.matmul ins(%a, %b : tensor<4x8xf32>, tensor<8x4xf32>) outs(%c : tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %r : tensor<4x4xf32>
+}
+// CHECK-LABEL: func.func @in_place
+// CHECK: %[[P:.*]] = ukernel.workload {{.*}} init
+// CHECK: ukernel.workload ins(%{{.*}}, %{{.*}} : {{.*}}) outs(%[[P]] : tensor<4x4xf32>)
 // CHECK-NOT: epilogue
 // CHECK: return
 func.func @in_place(%a: tensor<4x8xf32>, %b: tensor<8x4xf32>, %c: tensor<4x4xf32>) -> tensor<4x4xf32> {
-  %r = linalg.matmul ins(%a, %b : tensor<4x8xf32>, tensor<8x4xf32>) outs(%c : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<4x8xf32>, tensor<8x4xf32>) outs(%c : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<4x8xf32>, tensor<8x4xf32>) outs(%p : tensor<4x4xf32>) -> tensor<4x4xf32>
   return %r : tensor<4x4xf32>
 }
 // CHECK-LABEL: func.func @reads_output
