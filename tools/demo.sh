@@ -6,6 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 device=${1:-h200}
 tools/setup.sh
+. tools/env.sh
 tools/build.sh release
 bin=build/release/bin
 out=build/release/demo

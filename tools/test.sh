@@ -3,6 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools/setup.sh
+. tools/env.sh
 tools/build.sh release
 tools/lint.sh
 ctest --test-dir build/release --output-on-failure --no-tests=error -j "$(nproc)" "$@"
