@@ -4,8 +4,8 @@
 // inline PTX: the emulator and the PTX target both start from here.
 //
 //===----------------------------------------------------------------------===//
-#include "FTuner/Pipelines/Pipelines.h"
 #include "FTuner/Conversion/Passes.h"
+#include "FTuner/Pipelines/Pipelines.h"
 
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"

@@ -78,10 +78,9 @@ void registerFTunerPipelines() {
       "ftuner-bufferize",
       "Bufferize planned workloads with destinations passed by the caller",
       buildBufferizationPipeline);
-  PassPipelineRegistration<>(
-      "ftuner-lower-kernels",
-      "Lower every gpu.module to the NVVM level",
-      buildKernelLoweringPipeline);
+  PassPipelineRegistration<>("ftuner-lower-kernels",
+                             "Lower every gpu.module to the NVVM level",
+                             buildKernelLoweringPipeline);
   PassPipelineRegistration<>(
       "ftuner-lower-host",
       "Lower the host functions of a compiled module to LLVM",

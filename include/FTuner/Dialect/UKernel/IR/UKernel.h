@@ -28,9 +28,9 @@ class KernelOp;
 /// Says how two uKernels differ in more than their tile along `axis`: in the
 /// tiles of other axes, in the split, or in the threads along the axis
 /// (family_c3, combine_c4).
-mlir::LogicalResult verifySharedLayout(
-    llvm::function_ref<mlir::InFlightDiagnostic()> emitError, int64_t axis,
-    UKernelAttr first, UKernelAttr second);
+mlir::LogicalResult
+verifySharedLayout(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
+                   int64_t axis, UKernelAttr first, UKernelAttr second);
 } // namespace ftuner::ukernel
 
 #define GET_OP_CLASSES
