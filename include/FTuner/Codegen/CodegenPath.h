@@ -15,6 +15,8 @@ namespace ftuner {
 
 /// What a path needs to emit the tile of one thread block.
 struct TileEmission {
+  explicit TileEmission(const DeviceSpec &device) : device(device) {}
+
   /// The workload inside the `ukernel.tile`: maps, regions.
   ukernel::WorkloadOp workload;
   ukernel::UKernelAttr ukernel;

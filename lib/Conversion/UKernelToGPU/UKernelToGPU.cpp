@@ -279,8 +279,8 @@ LogicalResult KernelEmitter::emitBody(ImplicitLocOpBuilder &b,
   Value sharedMemory = gpu::DynamicSharedMemoryOp::create(
       b, MemRefType::get({ShapedType::kDynamic}, b.getI8Type(),
                          MemRefLayoutAttrInterface(), workgroup));
-  TileEmission emission{workload, tiles.front().getUkernel(), kernel.getPath(),
-                        device};
+  TileEmission emission(device);
+  emission.path = kernel.getPath();
   emission.extents = sizes;
   emission.sharedMemory = sharedMemory;
   emission.threadId = gpu::ThreadIdOp::create(
