@@ -117,6 +117,12 @@ static Value filledWith(Value tensor, OpBuilder &b, Location loc) {
 /// Whether the contraction may write over the tensor it starts from: if nobody
 /// else reads it, and if it is no argument of the function, which is not ours.
 static bool isOverwritable(Value tensor) {
+  while (isa_and_nonnull<tensor::CollapseShapeOp, tensor::ExpandShapeOp,
+                         tensor::CastOp>(tensor.getDefiningOp())) {
+    if (!tensor.hasOneUse())
+      return false;
+    tensor = tensor.getDefiningOp()->getOperand(0);
+  }
   auto argument = dyn_cast<BlockArgument>(tensor);
   bool isFunctionArgument =
       argument && isa<FunctionOpInterface>(argument.getOwner()->getParentOp());

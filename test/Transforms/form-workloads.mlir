@@ -125,6 +125,16 @@ func.func @argument_init(%a: tensor<4x8xf32>, %b: tensor<8x4xf32>, %c: tensor<4x
   %r = linalg.matmul ins(%a, %b : tensor<4x8xf32>, tensor<8x4xf32>) outs(%c : tensor<4x4xf32>) -> tensor<4x4xf32>
   return %r : tensor<4x4xf32>
 }
+// CHECK-LABEL: func.func @reshaped_argument_init
+// CHECK-SAME: %[[C:[a-z0-9]*]]: tensor<2x2x4xf32>)
+// CHECK: %[[C2:.*]] = tensor.collapse_shape %[[C]]
+// CHECK: %[[E:.*]] = tensor.empty
+// CHECK: ukernel.workload {{.*}} init(%[[C2]] : tensor<4x4xf32>) outs(%[[E]] : tensor<4x4xf32>)
+func.func @reshaped_argument_init(%a: tensor<4x8xf32>, %b: tensor<8x4xf32>, %c: tensor<2x2x4xf32>) -> tensor<4x4xf32> {
+  %c2 = tensor.collapse_shape %c [[0, 1], [2]] : tensor<2x2x4xf32> into tensor<4x4xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<4x8xf32>, tensor<8x4xf32>) outs(%c2 : tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %r : tensor<4x4xf32>
+}
 // CHECK-LABEL: func.func @in_place
 // CHECK: %[[P:.*]] = ukernel.workload {{.*}} init
 // CHECK: ukernel.workload ins(%{{.*}}, %{{.*}} : {{.*}}) outs(%[[P]] : tensor<4x4xf32>)
