@@ -1,6 +1,8 @@
 //===- SimtEmitter.cpp - The SIMT codegen path ------------------*- C++ -*-===//
 #include "SimtEmitter.h"
 
+#include "FTuner/Transforms/PlanAttributes.h"
+
 using namespace mlir;
 using namespace ftuner;
 
@@ -41,12 +43,9 @@ bool isReduceContiguous(AffineMap map) {
 
 SimtLayout layoutOf(ukernel::WorkloadOp workload, ukernel::UKernelAttr attr,
                     int64_t stages) {
-  UKernel ukernel;
-  ukernel.smemTile.assign(attr.getSmem().begin(), attr.getSmem().end());
-  ukernel.regTile.assign(attr.getReg().begin(), attr.getReg().end());
-  ukernel.reduceSplit = attr.getSplit();
   return simtLayout(isReduceContiguous(workload.getLhsMap()),
-                    isReduceContiguous(workload.getRhsMap()), ukernel, stages);
+                    isReduceContiguous(workload.getRhsMap()), toUKernel(attr),
+                    stages);
 }
 
 class SimtPath final : public CodegenPath {

@@ -114,12 +114,15 @@ Value SimtTileEmitter::loadElementwise(Value operand, AffineMap map, Value row,
         b, VectorType::get({width}, memrefType.getElementType()), operand,
         indices(column), /*nontemporal=*/false, llvm::MaybeAlign(4 * width));
 
-  // Elements beyond the last column are never stored: read the last instead.
+  // Elements beyond the last column are never stored: read the thread's own
+  // first element instead. The operand may share the output's buffer, so that
+  // elements of other threads must not be read.
   Values scalars;
   for (int64_t element = 0; element < width; ++element) {
     Value index = math.add(column, element);
     if (!tile.exact[Workload::kN] && element > 0)
-      index = math.minimum(index, math.sub(tile.extents[Workload::kN], 1));
+      index = arith::SelectOp::create(
+          b, math.less(index, tile.extents[Workload::kN]), index, column);
     scalars.push_back(memref::LoadOp::create(b, operand, indices(index)));
   }
   return vector::FromElementsOp::create(

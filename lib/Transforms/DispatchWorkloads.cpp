@@ -10,6 +10,7 @@
 // same form and plan share their kernels.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/Codegen/CodegenPath.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Transforms/Passes.h"
 #include "FTuner/Transforms/PlanAttributes.h"
@@ -461,10 +462,16 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::WorkloadOp op) {
   reachable.insert(plan.getGeneral());
   Value family = buildFamilyOfShape(b, plan, extents);
   int64_t alignment = 4;
-  for (int64_t index : reachable)
-    if (auto simt =
-            dyn_cast<ukernel::SimtAttr>(plan.getFamilies()[index].getPath()))
-      alignment = std::max(alignment, 4 * simt.getVector());
+  for (int64_t index : reachable) {
+    Attribute path = plan.getFamilies()[index].getPath();
+    const CodegenPath *codegen = findCodegenPath(path);
+    if (!codegen)
+      return op.emitOpError(
+                 "expected the attribute of a codegen path, but got ")
+             << path;
+    alignment =
+        std::max(alignment, 4 * codegen->stagesAndVectorWidth(path).second);
+  }
   if (alignment > 4) {
     Value aligned = buildAligned(b, op, extents, alignment);
     family = math.select(aligned, family, math.constant(plan.getFallback()));

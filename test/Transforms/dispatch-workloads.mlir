@@ -1,0 +1,122 @@
+// RUN: ftuner-opt %s --ukernel-dispatch-workloads --canonicalize --split-input-file --verify-diagnostics | FileCheck %s
+
+#lhs = affine_map<(m, n, k) -> (m, k)>
+#rhs = affine_map<(m, n, k) -> (k, n)>
+#bias = affine_map<(m, n, k) -> (n)>
+#out = affine_map<(m, n, k) -> (m, n)>
+
+// Heights 7 and 8 of one thread along m, and a family for any operands.
+ukernel.plan @plan_0 #ukernel.plan<families = [
+    #ukernel.family<#ukernel.simt<stages = 3, vector = 4>, axis = 0, parts = [
+      #ukernel.ukernel<smem = [7, 128, 16], reg = [7, 4, 1]>,
+      #ukernel.ukernel<smem = [8, 128, 16], reg = [8, 4, 1]>]>,
+    #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [
+      #ukernel.ukernel<smem = [64, 64, 16], reg = [4, 4, 1]>]>],
+  choices = [#ukernel.choice<[#ukernel.range<1 to 128>, #ukernel.range<1 to ?>, #ukernel.range<1 to ?>] to 0>],
+  general = 0, fallback = 1>
+
+// CHECK-LABEL: func.func @dense
+// CHECK-SAME: (%[[A:.*]]: memref<?x768xf32>, %[[B:.*]]: memref<768x2304xf32>, %[[X:.*]]: memref<2304xf32>, %[[O:.*]]: memref<?x2304xf32>)
+// The pointers decide between the families, as all rows are multiples of 16 bytes.
+// CHECK-DAG: %[[M:.*]] = memref.dim %[[A]]
+// CHECK-DAG: memref.extract_aligned_pointer_as_index %[[A]]
+// CHECK-DAG: memref.extract_aligned_pointer_as_index %[[B]]
+// CHECK-DAG: memref.extract_aligned_pointer_as_index %[[X]]
+// CHECK-DAG: memref.extract_aligned_pointer_as_index %[[O]]
+// CHECK: %[[CLASS:.*]] = arith.select
+// CHECK: scf.index_switch %[[CLASS]]
+// CHECK-NEXT: case 0 {
+// Blocks of height 7: (8 - M mod 8) mod 8; the others have height 8.
+// CHECK: %[[REST:.*]] = arith.remui %[[M]], %[[EIGHT:.*]] : index
+// CHECK: %[[LACK:.*]] = arith.subi %[[EIGHT]], %[[REST]] : index
+// CHECK: arith.remui %[[LACK]], %[[EIGHT]] : index
+// CHECK: ukernel.launch @dense_0_k0 blocks({{.*}}) args(%[[A]], %[[B]], {{.*}}, %[[X]], %[[O]] : {{.*}}) sizes(%[[M]], {{.*}}, {{.*}}) parts({{.*}})
+// CHECK: default {
+// CHECK: ukernel.launch @dense_0_k1
+
+// The zero is part of the kernel; m may need padding, n and k are exact.
+// CHECK-LABEL: ukernel.kernel @dense_0_k0
+// CHECK: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
+// CHECK: ukernel.combine axis 0 [%{{.*}} x 7, 8]
+// CHECK: ukernel.tile <smem = [7, 128, 16], reg = [7, 4, 1]>
+// CHECK: %[[PAD:.*]] = ukernel.pad %{{.*}} to [7, 1] : memref<?x768xf32>
+// CHECK-NOT: ukernel.pad
+// CHECK: ukernel.workload ins(%[[PAD]], {{.*}}) init(%[[ZERO]] : f32)
+// CHECK: ukernel.tile <smem = [8, 128, 16], reg = [8, 4, 1]>
+// CHECK-LABEL: ukernel.kernel @dense_0_k1
+// CHECK: ukernel.combine axis 0 [64]
+func.func @dense(%a: memref<?x768xf32>, %b: memref<768x2304xf32>, %x: memref<2304xf32>, %o: memref<?x2304xf32>) {
+  %zero = arith.constant 0.0 : f32
+  ukernel.workload plan(@plan_0) ins(%a, %b : memref<?x768xf32>, memref<768x2304xf32>) init(%zero : f32)
+    extras(%x : memref<2304xf32>) outs(%o : memref<?x2304xf32>) maps = [#lhs, #rhs, #bias, #out] contract {
+  ^bb0(%p: f32, %q: f32, %c: f32):
+    %product = arith.mulf %p, %q : f32
+    %sum = arith.addf %c, %product : f32
+    ukernel.yield %sum : f32
+  } epilogue {
+  ^bb0(%acc: f32, %e: f32):
+    %r = arith.addf %acc, %e : f32
+    ukernel.yield %r : f32
+  }
+  return
+}
+
+// -----
+
+#lhs = affine_map<(m, n, k) -> (m, k)>
+#rhs = affine_map<(m, n, k) -> (k, n)>
+#bias = affine_map<(m, n, k) -> (n)>
+#out = affine_map<(m, n, k) -> (m, n)>
+
+ukernel.plan @plan_0 #ukernel.plan<families = [
+    #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [
+      #ukernel.ukernel<smem = [64, 64, 16], reg = [4, 4, 1]>]>],
+  choices = [], general = 0, fallback = 0>
+
+// Two workloads of the same form share their kernel; a strided view is copied.
+// CHECK-LABEL: func.func @twice
+// CHECK: ukernel.launch @twice_0_k0
+// CHECK: ukernel.launch @twice_0_k0
+// CHECK: %[[COPY:.*]] = memref.alloc(%{{.*}}) : memref<?x37xf32>
+// CHECK: linalg.copy ins(%{{.*}} : memref<?x37xf32, strided<[?, 2]>>) outs(%[[COPY]] : memref<?x37xf32>)
+// CHECK: ukernel.launch @twice_0_k0 {{.*}} args(%[[COPY]],
+// CHECK-NOT: ukernel.kernel @twice_1
+func.func @twice(%a: memref<?x37xf32>, %s: memref<?x37xf32, strided<[?, 2]>>, %b: memref<37x67xf32>, %o: memref<?x67xf32>) {
+  ukernel.workload plan(@plan_0) ins(%a, %b : memref<?x37xf32>, memref<37x67xf32>) outs(%o : memref<?x67xf32>) maps = [#lhs, #rhs, #out] contract {
+  ^bb0(%p: f32, %q: f32, %c: f32):
+    %product = arith.mulf %p, %q : f32
+    %sum = arith.addf %c, %product : f32
+    ukernel.yield %sum : f32
+  }
+  ukernel.workload plan(@plan_0) ins(%a, %b : memref<?x37xf32>, memref<37x67xf32>) outs(%o : memref<?x67xf32>) maps = [#lhs, #rhs, #out] contract {
+  ^bb0(%p: f32, %q: f32, %c: f32):
+    %product = arith.mulf %p, %q : f32
+    %sum = arith.addf %c, %product : f32
+    ukernel.yield %sum : f32
+  }
+  ukernel.workload plan(@plan_0) ins(%s, %b : memref<?x37xf32, strided<[?, 2]>>, memref<37x67xf32>) outs(%o : memref<?x67xf32>) maps = [#lhs, #rhs, #out] contract {
+  ^bb0(%p: f32, %q: f32, %c: f32):
+    %product = arith.mulf %p, %q : f32
+    %sum = arith.addf %c, %product : f32
+    ukernel.yield %sum : f32
+  }
+  return
+}
+
+// -----
+
+#lhs = affine_map<(m, n, k) -> (m, k)>
+#rhs = affine_map<(m, n, k) -> (k, n)>
+#bias = affine_map<(m, n, k) -> (n)>
+#out = affine_map<(m, n, k) -> (m, n)>
+
+func.func @unplanned(%a: memref<?x37xf32>, %b: memref<37x67xf32>, %o: memref<?x67xf32>) {
+  // expected-error @below {{expected a plan}}
+  ukernel.workload ins(%a, %b : memref<?x37xf32>, memref<37x67xf32>) outs(%o : memref<?x67xf32>) maps = [#lhs, #rhs, #out] contract {
+  ^bb0(%p: f32, %q: f32, %c: f32):
+    %product = arith.mulf %p, %q : f32
+    %sum = arith.addf %c, %product : f32
+    ukernel.yield %sum : f32
+  }
+  return
+}
