@@ -221,6 +221,7 @@ static void lowerAssertions(ModuleOp module,
 
 static LogicalResult bufferize(ModuleOp module) {
   PassManager pm(module.getContext());
+  pm.addPass(createConvertElementwiseToLinalgPass());
   pm.addPass(createConvertTensorToLinalgPass());
   bufferization::OneShotBufferizePassOptions options;
   options.bufferizeFunctionBoundaries = true;
