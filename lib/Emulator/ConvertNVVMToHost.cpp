@@ -4,6 +4,7 @@
 #include "KernelConverter.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/SymbolTable.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/DataLayoutInterfaces.h"
 #include "llvm/ADT/SetVector.h"
@@ -314,6 +315,34 @@ KernelConverter::convertIntrinsicCall(LLVM::CallIntrinsicOp call) {
   return success();
 }
 
+void KernelConverter::convertDivision(Operation *op) {
+  OpBuilder builder(op);
+  Location loc = op->getLoc();
+  Value dividend = op->getOperand(0), divisor = op->getOperand(1);
+  Type type = divisor.getType();
+  unsigned width = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
+  auto constant = [&](const APInt &value) -> Value {
+    TypedAttr attribute =
+        builder.getIntegerAttr(getElementTypeOrSelf(type), value);
+    if (auto vector = dyn_cast<VectorType>(type))
+      attribute = DenseElementsAttr::get(vector, value);
+    return LLVM::ConstantOp::create(builder, loc, type, attribute);
+  };
+  auto equals = [&](Value value, const APInt &other) -> Value {
+    return LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq, value,
+                                constant(other));
+  };
+  Value traps = equals(divisor, APInt::getZero(width));
+  if (isa<LLVM::SDivOp, LLVM::SRemOp>(op)) {
+    Value overflows = LLVM::AndOp::create(
+        builder, loc, equals(dividend, APInt::getSignedMinValue(width)),
+        equals(divisor, APInt::getAllOnes(width)));
+    traps = LLVM::OrOp::create(builder, loc, traps, overflows);
+  }
+  op->setOperand(1, LLVM::SelectOp::create(builder, loc, traps,
+                                           constant(APInt(width, 1)), divisor));
+}
+
 LogicalResult KernelConverter::convertLLVMOp(Operation *op) {
   if (auto call = dyn_cast<LLVM::CallOp>(op))
     return convertCall(call);
@@ -321,6 +350,10 @@ LogicalResult KernelConverter::convertLLVMOp(Operation *op) {
     return convertIntrinsicCall(call);
   if (auto address = dyn_cast<LLVM::AddressOfOp>(op))
     return convertAddressOf(address);
+  if (isa<LLVM::SDivOp, LLVM::UDivOp, LLVM::SRemOp, LLVM::URemOp>(op)) {
+    convertDivision(op);
+    return success();
+  }
   if (auto cast = dyn_cast<LLVM::AddrSpaceCastOp>(op)) {
     cast.getRes().replaceAllUsesWith(cast.getArg());
     cast.erase();

@@ -24,6 +24,8 @@ private:
   mlir::LogicalResult convertOp(mlir::Operation *op);
   mlir::LogicalResult convertLLVMOp(mlir::Operation *op);
   mlir::LogicalResult convertCall(mlir::LLVM::CallOp call);
+  /// GPUs do not trap where the quotient does not exist; hosts do.
+  void convertDivision(mlir::Operation *op);
   mlir::LogicalResult convertIntrinsicCall(mlir::LLVM::CallIntrinsicOp call);
   mlir::LogicalResult convertAddressOf(mlir::LLVM::AddressOfOp op);
   void convertFunction(mlir::LLVM::LLVMFuncOp function);

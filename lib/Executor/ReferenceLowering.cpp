@@ -1,4 +1,5 @@
 //===- ReferenceLowering.cpp - Linalg to loops by upstream's passes -------===//
+#include "FTuner/Transforms/DivisionChecks.h"
 #include "Reference.h"
 
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
@@ -264,6 +265,7 @@ LogicalResult lowerReference(ModuleOp module,
   expandByReshape(module);
   if (failed(bufferize(module)) || failed(lowerStructuredOps(module)))
     return failure();
+  assertDivisions(module);
   lowerAssertions(module, messages);
   for (auto function : module.getOps<func::FuncOp>())
     if (!function.isExternal())

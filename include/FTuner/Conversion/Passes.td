@@ -33,7 +33,8 @@ def ConvertUKernelToLLVMPass : Pass<"convert-ukernel-to-llvm", "::mlir::ModuleOp
     Functions with `ukernel.abi_type` take pointers and sizes and return a code;
     the functions of their result sizes and workspace size become public.
     Launches check what must fit 32 bits, fill in the parameters and call
-    `ftrt_launch`; failed assertions call `ftrt_fail`. Nothing aborts. The
+    `ftrt_launch`; failed assertions and divisions that would trap call
+    `ftrt_fail`. Nothing aborts. The
     gpu.modules are dropped; their `ukernel.entry` is all that is needed.
 
     Expects unstructured control flow and leaves memref, arith and cf to

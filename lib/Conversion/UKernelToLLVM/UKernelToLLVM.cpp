@@ -3,6 +3,7 @@
 #include "HostFunction.h"
 
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Transforms/DivisionChecks.h"
 #include "FTuner/Transforms/HostAbi.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -36,6 +37,7 @@ struct ConvertUKernelToLLVM
       if (failed(lowerHostFunction(func, runtime)))
         return signalPassFailure();
     for (auto func : llvm::to_vector(module.getOps<func::FuncOp>())) {
+      assertDivisions(func);
       lowerViews(func);
       if (failed(lowerRuntimeOps(func, runtime, entries)))
         return signalPassFailure();

@@ -1,0 +1,16 @@
+//===- DivisionChecks.h - Divisions that must not trap ----------*- C++ -*-===//
+#ifndef FTUNER_TRANSFORMS_DIVISIONCHECKS_H
+#define FTUNER_TRANSFORMS_DIVISIONCHECKS_H
+
+#include "mlir/IR/Operation.h"
+
+namespace ftuner {
+
+/// Asserts before each division and remainder of integers below `root` that the
+/// divisor is not zero, and that a signed quotient does not overflow: a CPU
+/// traps otherwise, which would end the program.
+void assertDivisions(mlir::Operation *root);
+
+} // namespace ftuner
+
+#endif // FTUNER_TRANSFORMS_DIVISIONCHECKS_H
