@@ -6,10 +6,12 @@
 // For C[M,N] = A[M,K] · B[K,N], block tile bm × bn × bk, register tile rm × rn,
 // b bytes per element, gridM = ceil(M / bm), gridN = ceil(N / bn):
 //
-//   Pad = product over axes of extent / ceil_by(extent, tile) (2) Occ = blocks
-//   / ceil_by(blocks, SMs),  blocks = gridM · gridN · split     (3) CMR =
-//   (FLOPs / peak FLOP/s) / K_mem                                      (6)
-//   K_mem = max((data_R + data_W) / bw_G, (trans_W + trans_R) / bw_S) (7)
+//   (2)  Pad     = product over axes of extent / ceil_by(extent, tile)
+//   (3)  Occ     = blocks / ceil_by(blocks, SMs)
+//   (6)  CMR     = (FLOPs / peak FLOP/s) / K_mem
+//   (7)  K_mem   = max((data_R + data_W) / bw_G, (trans_W + trans_R) / bw_S)
+//
+//     blocks  = gridM · gridN · split
 //     data_R  = gridN · |A| + gridM · |B| + the other operands once
 //     data_W  = |C| · split
 //     trans_W = blocks · (bm + bn) · (K / split) · b

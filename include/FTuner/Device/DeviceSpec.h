@@ -49,7 +49,7 @@ struct DeviceSpec {
   }
   /// The LLVM processor name, e.g. "sm_90".
   std::string chip() const { return "sm_" + std::to_string(smVersion()); }
-  /// Shared memory bandwidth in GB/s: SMs · clock · 128 B [spec, metrics].
+  /// Shared memory bandwidth in GB/s: SMs · clock · 128 B (32 banks of 4 B).
   double sharedMemoryGbps() const { return smCount * clockMhz * 128e-3; }
   /// Global to shared copies that bypass registers (cp.async).
   bool hasAsyncCopy() const { return computeCapabilityMajor >= 8; }

@@ -1,8 +1,9 @@
 /*===- ftrt.h - C API between compiled host code and a kernel launcher ----===*
  *
  * Compiled host code launches its kernels through these functions and through
- * nothing else. Two runtimes implement them: one over the CUDA driver, and the
- * CPU emulator (FTuner/Emulator/Emulator.h). Plain C, no dependency.
+ * nothing else. The CPU emulator implements them (FTuner/Emulator/Emulator.h);
+ * they are made so that a runtime over the CUDA driver can, too. Plain C, no
+ * dependency.
  *
  * Every function that returns int32_t returns FTRT_SUCCESS (0) or one of the
  * FTRT_ERROR codes below; ftrt_last_error() then explains it in words. Host

@@ -27,7 +27,7 @@ struct SearchOptions {
   /// Blocks per SM that saturate the device (ACTIVE_BLOCK_PER_SM).
   int64_t activeBlocksPerSm = 2;
   CostModelOptions cost;
-  /// Programs kept for each shape in the manifest.
+  /// Programs wanted for each shape. Checked; strategies keep one so far.
   int64_t topK = 1;
   /// Most kernel families of one workload, the fallback ones included.
   int64_t maxKernels = 16;
