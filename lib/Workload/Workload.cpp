@@ -32,28 +32,12 @@ unsigned Workload::mainAxis() const {
   return best;
 }
 
-template <typename Predicate>
-static std::vector<unsigned> axesWhere(const Workload &workload,
-                                       Predicate predicate) {
+std::vector<unsigned> Workload::spaceAxes() const {
   std::vector<unsigned> result;
-  for (auto [index, axis] : llvm::enumerate(workload.axes))
-    if (predicate(axis))
+  for (auto [index, axis] : llvm::enumerate(axes))
+    if (axis.kind == AxisKind::Space)
       result.push_back(index);
   return result;
-}
-
-std::vector<unsigned> Workload::spaceAxes() const {
-  return axesWhere(
-      *this, [](const Axis &axis) { return axis.kind == AxisKind::Space; });
-}
-
-std::vector<unsigned> Workload::reduceAxes() const {
-  return axesWhere(
-      *this, [](const Axis &axis) { return axis.kind == AxisKind::Reduce; });
-}
-
-std::vector<unsigned> Workload::dynamicAxes() const {
-  return axesWhere(*this, [](const Axis &axis) { return axis.isDynamic(); });
 }
 
 const Operand *Workload::find(OperandRole role) const {
@@ -66,14 +50,6 @@ double Workload::flops(llvm::ArrayRef<int64_t> shape) const {
   double result = flopsPerPoint;
   for (int64_t extent : shape)
     result *= static_cast<double>(extent);
-  return result;
-}
-
-int64_t Workload::elements(const Operand &operand,
-                           llvm::ArrayRef<int64_t> shape) const {
-  int64_t result = 1;
-  for (unsigned axis : operand.axes)
-    result *= shape[axis];
   return result;
 }
 

@@ -91,14 +91,10 @@ struct Workload {
   /// An open axis counts as larger than a closed one; ties go to the first.
   unsigned mainAxis() const;
   std::vector<unsigned> spaceAxes() const;
-  std::vector<unsigned> reduceAxes() const;
-  std::vector<unsigned> dynamicAxes() const;
   const Operand *find(OperandRole role) const;
 
   /// Iteration points of one shape times `flopsPerPoint`.
   double flops(llvm::ArrayRef<int64_t> shape) const;
-  /// Elements of an operand under one shape.
-  int64_t elements(const Operand &operand, llvm::ArrayRef<int64_t> shape) const;
 
   /// Says what is wrong with the description, if anything.
   llvm::Error check() const;

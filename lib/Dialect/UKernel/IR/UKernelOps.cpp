@@ -136,14 +136,6 @@ ValueRange KernelOp::getOperandArguments() {
   return ValueRange(getBody().getArguments()).drop_back(numIndexArguments);
 }
 
-ValueRange KernelOp::getSizeArguments() {
-  return ValueRange(getBody().getArguments())
-      .take_back(numIndexArguments)
-      .take_front(numSizeArguments);
-}
-
-Value KernelOp::getPartArgument() { return getBody().getArguments().back(); }
-
 CombineOp KernelOp::getCombine() {
   return cast<CombineOp>(getBody().front().back());
 }

@@ -206,9 +206,6 @@ def UKernel_KernelOp : UKernel_Op<"kernel", [
   let extraClassDeclaration = [{
     /// Operands of the workload, as block arguments.
     ::mlir::ValueRange getOperandArguments();
-    /// m, n, k.
-    ::mlir::ValueRange getSizeArguments();
-    ::mlir::Value getPartArgument();
     ::ftuner::ukernel::CombineOp getCombine();
   }];
 }
