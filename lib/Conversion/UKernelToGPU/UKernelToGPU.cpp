@@ -66,6 +66,7 @@ public:
   const Signature &getSignature() const { return signature; }
 
 private:
+  LogicalResult checkFamily();
   void buildSignature();
   int64_t addParameter(Type type, StringRef kind, Twine name,
                        StringRef access = "");
@@ -84,6 +85,7 @@ private:
   ukernel::WorkloadOp workload;
   SmallVector<int64_t, 3> extents;
   const CodegenPath *path = nullptr;
+  ukernel::FamilyAttr family;
   Signature signature;
   SmallVector<Value> operands;
   SmallVector<Value, 3> sizes;
@@ -210,22 +212,34 @@ Value KernelEmitter::buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
       b, viewType, pointer, b.getIndexAttr(0), sizeValues, strideValues);
 }
 
-FailureOr<gpu::GPUModuleOp> KernelEmitter::emit(SymbolTable &symbols) {
+/// The kernel may come from anywhere: its family must be one that the path can
+/// emit for the device, as in a plan.
+LogicalResult KernelEmitter::checkFamily() {
   path = findCodegenPath(kernel.getPath());
   if (!path)
     return kernel.emitOpError("expected the attribute of a codegen path, but "
                               "got ")
            << kernel.getPath();
+  auto parts = llvm::map_to_vector(
+      tiles, [](ukernel::TileOp tile) { return tile.getUkernel(); });
+  family = ukernel::FamilyAttr::get(kernel.getContext(), kernel.getPath(),
+                                    kernel.getCombine().getAxis(), parts);
+  llvm::Expected<KernelFamily> described = toKernelFamily(family);
+  if (!described)
+    return kernel.emitOpError(llvm::toString(described.takeError()));
+  if (llvm::Error error =
+          path->model().check(toWorkload(workload), *described, device))
+    return kernel.emitOpError(llvm::toString(std::move(error)));
+  return success();
+}
+
+FailureOr<gpu::GPUModuleOp> KernelEmitter::emit(SymbolTable &symbols) {
+  if (failed(checkFamily()))
+    return failure();
   buildSignature();
-  SmallVector<ukernel::UKernelAttr> parts;
   for (ukernel::TileOp tile : tiles) {
-    parts.push_back(tile.getUkernel());
     KernelResources needs = path->tileResources(
         workloadOf(tile), tile.getUkernel(), kernel.getPath());
-    if (resources.threads != 0 && resources.threads != needs.threads)
-      return tile.emitOpError("expected ")
-             << resources.threads << " threads as in the first tile, but got "
-             << needs.threads;
     resources.threads = needs.threads;
     resources.sharedMemoryBytes =
         std::max(resources.sharedMemoryBytes, needs.sharedMemoryBytes);
@@ -246,12 +260,10 @@ FailureOr<gpu::GPUModuleOp> KernelEmitter::emit(SymbolTable &symbols) {
   auto [stages, vectorWidth] = path->stagesAndVectorWidth(kernel.getPath());
   module->setAttr(
       ukernel::UKernelDialect::kEntryAttrName,
-      ukernel::EntryAttr::get(
-          b.getContext(), resources.threads, resources.sharedMemoryBytes,
-          4 * vectorWidth, b.getArrayAttr(signature.descriptions),
-          ukernel::FamilyAttr::get(b.getContext(), kernel.getPath(),
-                                   kernel.getCombine().getAxis(), parts),
-          kernel.getWorkloadAttr()));
+      ukernel::EntryAttr::get(b.getContext(), resources.threads,
+                              resources.sharedMemoryBytes, 4 * vectorWidth,
+                              b.getArrayAttr(signature.descriptions), family,
+                              kernel.getWorkloadAttr()));
   b.setInsertionPointToStart(&func.getBody().front());
   if (failed(emitBody(b, func)))
     return failure();
