@@ -41,7 +41,7 @@ public:
   void prepare(Value threadId, Value spaceOffset, Value spaceExtent,
                bool spaceExact, Value reduceExtent, bool reduceExact);
   /// Issues asynchronous copies of the step at `reduceOffset` into `stage`.
-  void issueAsync(Value stage, Value reduceOffset, Values &tokens);
+  void issueAsync(Value stage, Value reduceOffset);
   /// Loads the step's vectors into registers.
   Values load(Value reduceOffset);
   /// Stores loaded vectors into a stage.
@@ -84,8 +84,10 @@ private:
   /// Main loop (SimtMainLoop.cpp). Returns one vector for each row and column
   /// chunk of the thread.
   Values emitMainLoop();
-  Values emitAsyncLoop(TileCopy &lhsCopy, TileCopy &rhsCopy, Values zeros);
-  Values emitStagedLoop(TileCopy &lhsCopy, TileCopy &rhsCopy, Values zeros);
+  Values emitAsyncLoop(TileCopy &lhsCopy, TileCopy &rhsCopy,
+                       Values accumulators);
+  Values emitStagedLoop(TileCopy &lhsCopy, TileCopy &rhsCopy,
+                        Values accumulators);
   Values multiply(Value stage, Values accumulators);
   void multiplyChunk(llvm::ArrayRef<Value> rows, size_t chunk, Value columns,
                      Values &accumulators);

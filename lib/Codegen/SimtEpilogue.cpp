@@ -37,7 +37,7 @@ void SimtTileEmitter::emitEpilogue(ValueRange accumulators) {
   }
 }
 
-/// The map of an operand of the epilogue; init and extras alike.
+/// Whether an operand of the epilogue differs from row to row.
 static bool dependsOnRow(AffineMap map) {
   return map.isFunctionOfDim(Workload::kM);
 }
@@ -94,22 +94,17 @@ Value SimtTileEmitter::loadElementwise(Value operand, AffineMap map, Value row,
     return broadcast(operand, width);
   auto indices = [&](Value columnIndex) {
     Values result;
-    for (AffineExpr expr : map.getResults()) {
-      if (auto constant = dyn_cast<AffineConstantExpr>(expr))
-        result.push_back(math.constant(constant.getValue()));
-      else
-        result.push_back(cast<AffineDimExpr>(expr).getPosition() == Workload::kM
-                             ? row
-                             : columnIndex);
-    }
+    for (AffineExpr expr : map.getResults())
+      result.push_back(cast<AffineDimExpr>(expr).getPosition() == Workload::kM
+                           ? row
+                           : columnIndex);
     return result;
   };
   if (!map.isFunctionOfDim(Workload::kN))
     return broadcast(memref::LoadOp::create(b, operand, indices(column)),
                      width);
-  auto innermost = dyn_cast<AffineDimExpr>(map.getResults().back());
-  if (vectorWidth == 4 && width == 4 && innermost &&
-      innermost.getPosition() == Workload::kN)
+  auto innermost = cast<AffineDimExpr>(map.getResults().back());
+  if (vectorWidth == 4 && width == 4 && innermost.getPosition() == Workload::kN)
     return vector::LoadOp::create(
         b, VectorType::get({width}, memrefType.getElementType()), operand,
         indices(column), /*nontemporal=*/false, llvm::MaybeAlign(4 * width));

@@ -89,16 +89,17 @@ Values SimtTileEmitter::emitAsyncLoop(TileCopy &lhsCopy, TileCopy &rhsCopy,
   auto tokenType = nvgpu::DeviceAsyncTokenType::get(b.getContext());
   Value reduceExtent = tile.extents[Workload::kK];
   // Starts the copies of a step unless it lies beyond the extent; the group is
-  // committed either way, so that groups count steps.
+  // committed either way, so that groups count steps. A group holds what was
+  // issued before it, so it needs no tokens of copies, which are inside
+  // conditions.
   auto start = [&](Value stage, Value reduceOffset) -> Value {
     auto ifOp = scf::IfOp::create(b, math.less(reduceOffset, reduceExtent),
                                   /*withElseRegion=*/false);
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(ifOp.thenBlock());
-      Values tokens;
-      lhsCopy.issueAsync(stage, reduceOffset, tokens);
-      rhsCopy.issueAsync(stage, reduceOffset, tokens);
+      lhsCopy.issueAsync(stage, reduceOffset);
+      rhsCopy.issueAsync(stage, reduceOffset);
     }
     auto group =
         nvgpu::DeviceAsyncCreateGroupOp::create(b, tokenType, ValueRange());

@@ -37,8 +37,12 @@ public:
         !output || output->contiguousAxis() != Workload::kN)
       return invalid("simt: expected operands lhs and rhs, and an output that "
                      "is contiguous along n");
+    // Scalars of the epilogue come in registers, whatever their type.
+    auto isScalar = [](const Operand &operand) {
+      return operand.role == OperandRole::Extra && operand.axes.empty();
+    };
     for (const Operand &operand : workload.operands)
-      if (operand.elementBytes != 4)
+      if (operand.elementBytes != 4 && !isScalar(operand))
         return invalid("simt: expected elements of 4 bytes, but got %d",
                        static_cast<int>(operand.elementBytes));
     return llvm::Error::success();
@@ -213,24 +217,11 @@ llvm::Error SimtModel::check(const Workload &workload,
   return llvm::Error::success();
 }
 
+} // namespace
+
+namespace ftuner {
 const CodegenModel &simtModel() {
   static const SimtModel model;
   return model;
 }
-
-} // namespace
-
-llvm::ArrayRef<const CodegenModel *> ftuner::codegenModels() {
-  static const CodegenModel *const models[] = {
-#define FTUNER_CODEGEN_PATH(NAME, MODEL) &MODEL(),
-#include "FTuner/Codegen/CodegenPaths.def"
-  };
-  return models;
-}
-
-const CodegenModel *ftuner::findCodegenModel(llvm::StringRef name) {
-  for (const CodegenModel *model : codegenModels())
-    if (model->name() == name)
-      return model;
-  return nullptr;
-}
+} // namespace ftuner

@@ -142,7 +142,7 @@ void TileCopy::ifActive(const Slot &slot, llvm::function_ref<void()> body) {
   body();
 }
 
-void TileCopy::issueAsync(Value stage, Value reduceOffset, Values &tokens) {
+void TileCopy::issueAsync(Value stage, Value reduceOffset) {
   auto tokenType = nvgpu::DeviceAsyncTokenType::get(b.getContext());
   UnitAttr bypassL1 = vectorWidth == 4 ? b.getUnitAttr() : UnitAttr();
   for (const Slot &slot : slots)
@@ -156,12 +156,10 @@ void TileCopy::issueAsync(Value stage, Value reduceOffset, Values &tokens) {
         sourceElements = arith::SelectOp::create(
             b, inRange, math.constant(vectorWidth), zero);
       }
-      Value token = nvgpu::DeviceAsyncCopyOp::create(
+      nvgpu::DeviceAsyncCopyOp::create(
           b, tokenType, shared, ValueRange{stage, slot.outer, slot.inner},
           global, globalIndices(slot, reduceIndex), b.getIndexAttr(vectorWidth),
           sourceElements, bypassL1);
-      if (!slot.active)
-        tokens.push_back(token);
     });
 }
 
