@@ -12,6 +12,8 @@
 //===----------------------------------------------------------------------===//
 #include "FTuner/Codegen/CodegenPath.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Dispatch/Intervals.h"
+#include "FTuner/Transforms/HostAbi.h"
 #include "FTuner/Transforms/Passes.h"
 #include "FTuner/Transforms/PlanAttributes.h"
 #include "FTuner/Workload/Workload.h"
@@ -24,7 +26,6 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/StringExtras.h"
 #include <list>
 
 namespace ftuner {
@@ -37,10 +38,10 @@ using namespace ftuner;
 
 namespace {
 
-/// Most dispatch entries that become a chain of comparisons; more become a
-/// switch over the sizes where those are few enough.
-constexpr size_t kMaxComparedEntries = 8;
-constexpr int64_t kMaxSwitchedSizes = 4096;
+/// More intervals than this become a switch over their sizes, a jump table in
+/// the end, where those are few enough for the code; others are compared.
+constexpr size_t kMaxComparedIntervals = 8;
+constexpr int64_t kMaxSwitchedSizes = 512;
 
 /// Unsigned index arithmetic on the host.
 struct HostMath {
@@ -79,6 +80,17 @@ struct HostMath {
   Value boolean(bool value) {
     return arith::ConstantOp::create(b, b.getBoolAttr(value));
   }
+  /// Whether lo ≤ size ≤ hi; without hi the range is open.
+  Value isBetween(Value size, int64_t lo, std::optional<int64_t> hi) {
+    Value result = boolean(true);
+    if (lo > 1) // Nothing is launched for size 0.
+      result =
+          both(result, compare(arith::CmpIPredicate::sge, size, constant(lo)));
+    if (hi)
+      result =
+          both(result, compare(arith::CmpIPredicate::sle, size, constant(*hi)));
+    return result;
+  }
 };
 
 /// Operands that kernels move in vectors, and the axis each is contiguous on.
@@ -97,8 +109,6 @@ private:
   SmallVector<VectorOperand> vectorOperands(ukernel::WorkloadOp op);
   Value buildAligned(ImplicitLocOpBuilder &b, ukernel::WorkloadOp op,
                      ArrayRef<Value> extents, int64_t alignment);
-  Value buildFamilyOfShape(ImplicitLocOpBuilder &b, ukernel::PlanAttr plan,
-                           ArrayRef<Value> extents);
   void buildLaunch(ImplicitLocOpBuilder &b, ukernel::WorkloadOp op,
                    ukernel::PlanAttr plan, int64_t family,
                    ArrayRef<Value> extents);
@@ -213,71 +223,60 @@ Value WorkloadDispatcher::buildAligned(ImplicitLocOpBuilder &b,
   return math.compare(arith::CmpIPredicate::eq, remainders, math.constant(0));
 }
 
-/// Entries that only constrain one axis, disjoint, up to a small size: a switch
-/// from the size to the family.
-static std::optional<unsigned> switchedAxis(ukernel::PlanAttr plan,
-                                            int64_t &maxSize) {
-  std::optional<unsigned> axis;
-  maxSize = 0;
-  for (ukernel::ChoiceAttr choice : plan.getChoices())
-    for (auto [index, range] : llvm::enumerate(choice.getBox())) {
-      if (range.getMin() <= 1 && range.isOpen())
-        continue;
-      if (axis && *axis != index)
-        return std::nullopt;
-      axis = index;
-      if (!range.isOpen())
-        maxSize = std::max(maxSize, range.getMax());
-    }
-  return axis;
+/// An axis whose size alone decides between the entries of a plan, with its
+/// intervals; none if there is no such axis.
+static std::optional<std::pair<unsigned, std::vector<Interval>>>
+decidingAxis(const Plan &plan, ArrayRef<int64_t> staticExtents) {
+  for (unsigned axis = 0; axis < staticExtents.size(); ++axis) {
+    // On the other axes every box must hold whatever the sizes are.
+    auto holdsElsewhere = [&](const DispatchEntry &entry) {
+      for (auto [other, range] : llvm::enumerate(entry.box)) {
+        bool isWhole = range.isOpen() && range.min <= 1;
+        int64_t extent = staticExtents[other];
+        bool isExtent = ShapedType::isStatic(extent) && range.contains(extent);
+        if (other != axis && !isWhole && !isExtent)
+          return false;
+      }
+      return true;
+    };
+    if (!llvm::all_of(plan.entries, holdsElsewhere))
+      continue;
+    if (auto intervals = mainAxisIntervals(plan, axis))
+      return std::make_pair(axis, std::move(*intervals));
+  }
+  return std::nullopt;
 }
 
-Value WorkloadDispatcher::buildFamilyOfShape(ImplicitLocOpBuilder &b,
-                                             ukernel::PlanAttr plan,
-                                             ArrayRef<Value> extents) {
+/// The family of a size by intervals: comparisons, or a switch over the sizes
+/// where there are many intervals of few sizes.
+static Value buildFamilyOfSize(ImplicitLocOpBuilder &b,
+                               ArrayRef<Interval> intervals, unsigned general,
+                               Value size) {
   HostMath math{b};
-  // The family of one size along `axis` under the first entry that holds it.
-  auto holds = [](ukernel::RangeAttr range, int64_t size) {
-    return size >= range.getMin() && (range.isOpen() || size <= range.getMax());
-  };
-  // A chain of comparisons; entries with an open end alone with `openOnly`.
-  auto chain = [&](bool openOnly) {
-    Value family = math.constant(plan.getGeneral());
-    for (ukernel::ChoiceAttr choice : llvm::reverse(plan.getChoices())) {
-      Value inside = math.boolean(true);
-      bool open = true;
-      for (auto [extent, range] : llvm::zip(extents, choice.getBox())) {
-        open &= range.isOpen();
-        if (range.getMin() > 1)
-          inside =
-              math.both(inside, math.compare(arith::CmpIPredicate::sge, extent,
-                                             math.constant(range.getMin())));
-        if (!range.isOpen())
-          inside =
-              math.both(inside, math.compare(arith::CmpIPredicate::sle, extent,
-                                             math.constant(range.getMax())));
-      }
-      if (!openOnly || open)
-        family = math.select(inside, math.constant(choice.getFamily()), family);
-    }
+  auto compareAll = [&](ArrayRef<Interval> compared) {
+    Value family = math.constant(general);
+    for (const Interval &interval : llvm::reverse(compared))
+      family = math.select(math.isBetween(size, interval.lo, interval.hi),
+                           math.constant(interval.family), family);
     return family;
   };
-  int64_t maxSize;
-  std::optional<unsigned> axis = switchedAxis(plan, maxSize);
-  if (plan.getChoices().size() <= kMaxComparedEntries || !axis ||
-      maxSize > kMaxSwitchedSizes)
-    return chain(/*openOnly=*/false);
+  // Only the last interval can be open; comparing it is left to the default.
+  ArrayRef<Interval> closed = intervals;
+  if (!closed.empty() && !closed.back().hi)
+    closed = closed.drop_back();
+  if (intervals.size() <= kMaxComparedIntervals ||
+      *closed.back().hi > kMaxSwitchedSizes)
+    return compareAll(intervals);
 
   SmallVector<int64_t> cases, families;
-  for (int64_t size = 1; size <= maxSize; ++size)
-    for (ukernel::ChoiceAttr choice : plan.getChoices())
-      if (holds(choice.getBox()[*axis], size)) {
-        cases.push_back(size);
-        families.push_back(choice.getFamily());
-        break;
-      }
-  auto switchOp = scf::IndexSwitchOp::create(
-      b, TypeRange{b.getIndexType()}, extents[*axis], cases, cases.size());
+  for (const Interval &interval : closed)
+    for (int64_t value = std::max<int64_t>(interval.lo, 1);
+         value <= *interval.hi; ++value) {
+      cases.push_back(value);
+      families.push_back(interval.family);
+    }
+  auto switchOp = scf::IndexSwitchOp::create(b, TypeRange{b.getIndexType()},
+                                             size, cases, cases.size());
   OpBuilder::InsertionGuard guard(b);
   for (auto [region, family] :
        llvm::zip_equal(switchOp.getCaseRegions(), families)) {
@@ -285,8 +284,26 @@ Value WorkloadDispatcher::buildFamilyOfShape(ImplicitLocOpBuilder &b,
     scf::YieldOp::create(b, math.constant(family));
   }
   b.createBlock(&switchOp.getDefaultRegion());
-  scf::YieldOp::create(b, chain(/*openOnly=*/true));
+  scf::YieldOp::create(b, compareAll(intervals.drop_front(closed.size())));
   return switchOp.getResult(0);
+}
+
+/// `Plan::familyFor` on the host.
+static Value buildFamilyOfShape(ImplicitLocOpBuilder &b, const Plan &plan,
+                                ArrayRef<int64_t> staticExtents,
+                                ArrayRef<Value> extents) {
+  if (auto deciding = decidingAxis(plan, staticExtents))
+    return buildFamilyOfSize(b, deciding->second, plan.generalFamily,
+                             extents[deciding->first]);
+  HostMath math{b};
+  Value family = math.constant(plan.generalFamily);
+  for (const DispatchEntry &entry : llvm::reverse(plan.entries)) {
+    Value inside = math.boolean(true);
+    for (auto [extent, range] : llvm::zip_equal(extents, entry.box))
+      inside = math.both(inside, math.isBetween(extent, range.min, range.max));
+    family = math.select(inside, math.constant(entry.family), family);
+  }
+  return family;
 }
 
 /// Blocks of both parts along the combined axis: `coverExtent` on the host.
@@ -331,11 +348,7 @@ void WorkloadDispatcher::buildLaunch(ImplicitLocOpBuilder &b,
 
 std::string WorkloadDispatcher::kernelPrefix(ukernel::WorkloadOp op) {
   auto function = op->getParentOfType<FunctionOpInterface>();
-  std::string name;
-  for (char c : function.getName())
-    name += llvm::isAlnum(c) || c == '_' ? c : '_';
-  if (name.empty() || llvm::isDigit(name.front()))
-    name.insert(0, "_");
+  std::string name = toIdentifier(function.getName());
   return name + "_" + std::to_string(workloadsOfFunction[name]++);
 }
 
@@ -446,6 +459,9 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::WorkloadOp op) {
   if (!planOp)
     return op.emitOpError("expected a ukernel.plan named ") << op.getPlanAttr();
   ukernel::PlanAttr plan = planOp.getPlan();
+  llvm::Expected<Plan> decoded = toPlan(plan);
+  if (!decoded)
+    return op.emitOpError(llvm::toString(decoded.takeError()));
   makeInnermostContiguous(op);
   recordWorkload(planOp, prefixOf(op));
 
@@ -460,7 +476,8 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::WorkloadOp op) {
   for (ukernel::ChoiceAttr choice : plan.getChoices())
     reachable.insert(choice.getFamily());
   reachable.insert(plan.getGeneral());
-  Value family = buildFamilyOfShape(b, plan, extents);
+  Value family =
+      buildFamilyOfShape(b, *decoded, op.getStaticExtents(), extents);
   int64_t alignment = 4;
   for (int64_t index : reachable) {
     Attribute path = plan.getFamilies()[index].getPath();

@@ -107,6 +107,59 @@ func.func @twice(%a: memref<?x37xf32>, %s: memref<?x37xf32, strided<[?, 2]>>, %b
 
 #lhs = affine_map<(m, n, k) -> (m, k)>
 #rhs = affine_map<(m, n, k) -> (k, n)>
+#out = affine_map<(m, n, k) -> (m, n)>
+
+// Many intervals of few sizes: a switch over the size of m, which alone decides.
+ukernel.plan @plan_0 #ukernel.plan<families = [
+    #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [
+      #ukernel.ukernel<smem = [64, 64, 16], reg = [4, 4, 1]>]>,
+    #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [
+      #ukernel.ukernel<smem = [32, 64, 16], reg = [2, 4, 1]>]>],
+  choices = [
+    #ukernel.choice<[#ukernel.range<1 to 2>, #ukernel.range<67 to 67>, #ukernel.range<37 to 37>] to 0>,
+    #ukernel.choice<[#ukernel.range<3 to 4>, #ukernel.range<67 to 67>, #ukernel.range<37 to 37>] to 1>,
+    #ukernel.choice<[#ukernel.range<5 to 6>, #ukernel.range<67 to 67>, #ukernel.range<37 to 37>] to 0>,
+    #ukernel.choice<[#ukernel.range<7 to 8>, #ukernel.range<67 to 67>, #ukernel.range<37 to 37>] to 1>,
+    #ukernel.choice<[#ukernel.range<9 to 10>, #ukernel.range<67 to 67>, #ukernel.range<37 to 37>] to 0>,
+    #ukernel.choice<[#ukernel.range<11 to 12>, #ukernel.range<67 to 67>, #ukernel.range<37 to 37>] to 1>,
+    #ukernel.choice<[#ukernel.range<13 to 14>, #ukernel.range<67 to 67>, #ukernel.range<37 to 37>] to 0>,
+    #ukernel.choice<[#ukernel.range<15 to 16>, #ukernel.range<67 to 67>, #ukernel.range<37 to 37>] to 1>,
+    #ukernel.choice<[#ukernel.range<17 to 18>, #ukernel.range<67 to 67>, #ukernel.range<37 to 37>] to 0>],
+  general = 1, fallback = 0>
+
+// CHECK-LABEL: func.func @switched
+// CHECK-SAME: (%[[A:.*]]: memref<?x37xf32>,
+// CHECK-DAG: %[[M:.*]] = memref.dim %[[A]]
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[ONE:.*]] = arith.constant 1 : index
+// CHECK: %[[CLASS:.*]] = scf.index_switch %[[M]] -> index
+// CHECK-NEXT: case 1 {
+// CHECK-NEXT: scf.yield %[[ZERO]] : index
+// CHECK: case 3 {
+// CHECK-NEXT: scf.yield %[[ONE]] : index
+// CHECK: case 18 {
+// CHECK-NEXT: scf.yield %[[ZERO]] : index
+// CHECK: default {
+// CHECK-NEXT: scf.yield %[[ONE]] : index
+// CHECK: scf.index_switch %[[CLASS]]
+// CHECK-NEXT: case 1 {
+// CHECK: ukernel.launch @switched_0_k1
+// CHECK: default {
+// CHECK: ukernel.launch @switched_0_k0
+func.func @switched(%a: memref<?x37xf32>, %b: memref<37x67xf32>, %o: memref<?x67xf32>) {
+  ukernel.workload plan(@plan_0) ins(%a, %b : memref<?x37xf32>, memref<37x67xf32>) outs(%o : memref<?x67xf32>) maps = [#lhs, #rhs, #out] contract {
+  ^bb0(%p: f32, %q: f32, %c: f32):
+    %product = arith.mulf %p, %q : f32
+    %sum = arith.addf %c, %product : f32
+    ukernel.yield %sum : f32
+  }
+  return
+}
+
+// -----
+
+#lhs = affine_map<(m, n, k) -> (m, k)>
+#rhs = affine_map<(m, n, k) -> (k, n)>
 #bias = affine_map<(m, n, k) -> (n)>
 #out = affine_map<(m, n, k) -> (m, n)>
 

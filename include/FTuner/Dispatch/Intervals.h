@@ -1,7 +1,8 @@
 //===- Intervals.h - A plan as intervals of one axis ------------*- C++ -*-===//
 //
-// What the host evaluates: the class (kernel family) of a size. Free of IR; a
-// pass turns the intervals into comparisons and an index_switch.
+// What the host evaluates: the class (kernel family) of a size. Free of IR;
+// `ukernel-dispatch-workloads` turns the intervals into comparisons, or into an
+// index_switch over the sizes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_DISPATCH_INTERVALS_H
