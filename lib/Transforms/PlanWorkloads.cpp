@@ -80,6 +80,11 @@ struct UKernelPlanWorkloadsPass
     ModuleOp module = getOperation();
     if (failed(findImplementations(module)))
       return signalPassFailure();
+    // Options are wrong whether there is a workload or not.
+    if (llvm::Error error = searchOptions().check()) {
+      module.emitError(llvm::toString(std::move(error)));
+      return signalPassFailure();
+    }
     SmallVector<ukernel::WorkloadOp> workloads;
     module.walk([&](ukernel::WorkloadOp op) {
       if (op->getNumResults() != 0 && !op.getPlanAttr())
@@ -90,14 +95,9 @@ struct UKernelPlanWorkloadsPass
     FailureOr<DeviceSpec> device = deviceOf(module);
     if (failed(device))
       return signalPassFailure();
-    // Options are wrong whatever the workload is.
-    if (llvm::Error error =
-            SearchProblem{Workload::matmul({1, 1}, {1, 1}, {1, 1}), *device,
-                          *codegen, *model, searchOptions()}
-                .check()) {
-      module.emitError(llvm::toString(std::move(error)));
-      return signalPassFailure();
-    }
+    if (topK > 1)
+      module.emitWarning("option 'top-k' has no effect yet: one program is "
+                         "kept for each shape");
     numPlans = 0;
     SymbolTable symbols(module);
     llvm::StringMap<FlatSymbolRefAttr> plans;
