@@ -17,19 +17,27 @@ FunctionType getAbiType(func::FuncOp func) {
 
 /// Words that no C or C++ compiler takes as a function's name.
 static bool isReserved(StringRef name) {
-  static const llvm::StringSet<> words = {
-      "alignas", "alignof",   "and",      "asm",      "auto",     "bool",
-      "break",   "case",      "catch",    "char",     "class",    "concept",
-      "const",   "constexpr", "continue", "decltype", "default",  "delete",
-      "do",      "double",    "else",     "enum",     "explicit", "export",
-      "extern",  "false",     "float",    "for",      "friend",   "goto",
-      "if",      "inline",    "int",      "long",     "mutable",  "namespace",
-      "new",     "noexcept",  "not",      "nullptr",  "operator", "or",
-      "private", "protected", "public",   "register", "requires", "restrict",
-      "return",  "short",     "signed",   "sizeof",   "static",   "struct",
-      "switch",  "template",  "this",     "throw",    "true",     "try",
-      "typedef", "typeid",    "typename", "typeof",   "union",    "unsigned",
-      "using",   "virtual",   "void",     "volatile", "while",    "xor"};
+  static const llvm::StringSet<> words = [] {
+    constexpr llvm::StringLiteral text =
+        "alignas alignof and and_eq asm auto bitand bitor bool break case "
+        "catch "
+        "char char8_t char16_t char32_t class co_await co_return co_yield "
+        "compl "
+        "concept const const_cast consteval constexpr constinit continue "
+        "decltype default delete do double dynamic_cast else enum explicit "
+        "export extern false float for friend goto if inline int long mutable "
+        "namespace new noexcept not not_eq nullptr operator or or_eq private "
+        "protected public register reinterpret_cast requires restrict return "
+        "short signed sizeof static static_assert static_cast struct switch "
+        "template this thread_local throw true try typedef typeid typename "
+        "typeof typeof_unqual union unsigned using virtual void volatile "
+        "wchar_t while xor xor_eq";
+    SmallVector<StringRef> list;
+    text.split(list, ' ');
+    llvm::StringSet<> result;
+    result.insert(list.begin(), list.end());
+    return result;
+  }();
   return words.contains(name) || name.starts_with("ftrt_");
 }
 
