@@ -6,6 +6,25 @@ include "mlir/Pass/PassBase.td"
 
 def ConvertUKernelToGPUPass : Pass<"convert-ukernel-to-gpu", "::mlir::ModuleOp"> {
   let summary = "Emit each ukernel.kernel as a gpu.func through its codegen path";
+  let description = [{
+    The codegen path emits what one block computes; this pass adds the kernel
+    ABI, the grid and the branch between two parts. Launches get what the ABI
+    passes: sizes and strides that are dynamic, and the count of the first part
+    where there are two. A family that the path cannot emit for the module's
+    device is an error.
+
+    ```mlir
+    ukernel.launch @k0 blocks(%grid) args(%a, %b, %zero, %o : …) sizes(%m, %n, %k) parts(%n1)
+    ukernel.kernel @k0(%A: memref<?x768xf32>, …) attributes {path = #ukernel.simt<stages = 3, vector = 4>} {
+      ukernel.combine axis 0 [%n1 x 112, 128] { … }
+    }
+    // becomes
+    ukernel.launch @k0::@k0 blocks(%grid) args(%a, %b, %o : …) sizes(%m) parts(%n1)
+    gpu.module @k0 attributes {ukernel.entry = #ukernel.entry<threads = 256, …>} {
+      gpu.func @k0(%lhs: memref<f32>, %rhs: memref<f32>, %output: memref<f32>, %m: i32, %n1: i32) kernel { … }
+    }
+    ```
+  }];
   let dependentDialects = [
     "::ftuner::ukernel::UKernelDialect", "::mlir::arith::ArithDialect",
     "::mlir::gpu::GPUDialect", "::mlir::math::MathDialect",
@@ -17,9 +36,15 @@ def ConvertUKernelToGPUPass : Pass<"convert-ukernel-to-gpu", "::mlir::ModuleOp">
 def UKernelExpandMathPass : Pass<"ukernel-expand-math", "::mlir::gpu::GPUModuleOp"> {
   let summary = "Expand math functions, so that kernels need no device library";
   let description = [{
-    Uses upstream's polynomial approximations and expansions; what is left become
-    LLVM intrinsics that are instructions of the GPU. A function that would need
-    a device library is an error.
+    Uses upstream's polynomial approximations and expansions; what is left
+    becomes LLVM intrinsics that are instructions of the GPU. A function that
+    would need a device library is an error.
+
+    ```mlir
+    %y = math.sqrt %x : f32
+    // becomes
+    %y = llvm.call_intrinsic "llvm.sqrt"(%x) : (f32) -> f32
+    ```
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
@@ -34,11 +59,26 @@ def ConvertUKernelToLLVMPass : Pass<"convert-ukernel-to-llvm", "::mlir::ModuleOp
     the functions of their result sizes and workspace size become public.
     Launches check what must fit 32 bits, fill in the parameters and call
     `ftrt_launch`; failed assertions and divisions that would trap call
-    `ftrt_fail`. Nothing aborts. The
-    gpu.modules are dropped; their `ukernel.entry` is all that is needed.
+    `ftrt_fail`. Nothing aborts. The gpu.modules are dropped; their
+    `ukernel.entry` is all that is needed.
 
     Expects unstructured control flow and leaves memref, arith and cf to
     upstream's conversions. `docs/abi.md` states the ABI.
+
+    ```mlir
+    func.func @f(%a: memref<?xf32>, %out: memref<?xf32>, %workspace: memref<?xi8>)
+        attributes {ukernel.abi_type = (tensor<?xf32>) -> tensor<?xf32>, …} {
+      ukernel.launch @k::@k blocks(%blocks) args(%a, %out : …) sizes(%n)
+      return
+    }
+    // becomes
+    func.func @f(%a: !llvm.ptr, %out: !llvm.ptr, %n: i64, %workspace: !llvm.ptr, %stream: !llvm.ptr) -> i32 {
+      …
+      %code = llvm.call @ftrt_launch(%kernel, %grid, %threads, %shared, %stream, %parameters) : … -> i32
+      …
+      return %c0_i32 : i32
+    }
+    ```
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",

@@ -175,6 +175,29 @@ def UKernelResultsToArgumentsPass : Pass<"ukernel-results-to-arguments", "::mlir
 
 def UKernelDispatchWorkloadsPass : Pass<"ukernel-dispatch-workloads", "::mlir::ModuleOp"> {
   let summary = "Turn each planned workload into a dispatch over launches of its kernels";
+  let description = [{
+    Takes workloads on memrefs. The family is the plan's for the sizes, if all
+    addresses, row strides and contiguous extents are aligned as the families'
+    codegen path asks; else the plan's `fallback`. Each family that some size
+    can take becomes one `ukernel.kernel`, which workloads of the same form and
+    plan share; constant scalars are part of it. Views whose innermost stride is
+    not 1 are copied.
+
+    ```mlir
+    ukernel.workload plan(@plan_0) ins(%a, %b : memref<?x768xf32>, memref<768x2304xf32>)
+      init(%zero : f32) outs(%o : memref<?x2304xf32>) …
+    // becomes
+    %size_class = arith.select %m_is_small, %c0, %c1 : index
+    %class = arith.select %aligned, %size_class, %c2 : index
+    scf.index_switch %class
+    case 0 {
+      ukernel.launch @f_0_k0 blocks(%blocks) args(%a, %b, %zero, %o : …) sizes(%m, %n, %k) parts(%n1)
+    }
+    case 1 { … }
+    default { ukernel.launch @f_0_k2 … }
+    ukernel.kernel @f_0_k0(…) attributes {path = #ukernel.simt<stages = 3, vector = 4>, workload = "f_0"} { … }
+    ```
+  }];
   let dependentDialects = [
     "::ftuner::ukernel::UKernelDialect", "::mlir::arith::ArithDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
