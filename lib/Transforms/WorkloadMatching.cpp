@@ -20,13 +20,14 @@ static bool isEpilogueType(Type type) {
          (type.isSignlessInteger() && type.getIntOrFloatBitWidth() <= 64);
 }
 
+/// Remainders of floats are loops, and would be unrolled for every element.
 static bool isEpilogueBody(Block &body) {
   for (Operation &op : body.without_terminator()) {
     if (op.hasTrait<OpTrait::ConstantLike>() &&
         isEpilogueType(op.getResult(0).getType()))
       continue;
     if (!isa<arith::ArithDialect, math::MathDialect>(op.getDialect()) ||
-        !OpTrait::hasElementwiseMappableTraits(&op) ||
+        !OpTrait::hasElementwiseMappableTraits(&op) || isa<arith::RemFOp>(op) ||
         !llvm::all_of(op.getOperandTypes(), isEpilogueType) ||
         !llvm::all_of(op.getResultTypes(), isEpilogueType))
       return false;

@@ -35,3 +35,66 @@ gpu.module @c {
     gpu.return
   }
 }
+
+// -----
+
+// CHECK-LABEL: gpu.func @classes
+// CHECK-NOT: math.
+// CHECK: arith.cmpf uno
+// CHECK: arith.cmpf oeq
+// CHECK: arith.cmpf olt
+// CHECK: arith.cmpf oge
+gpu.module @d {
+  gpu.func @classes(%x: vector<4xf32>, %o: memref<4xvector<4xi1>>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c3 = arith.constant 3 : index
+    %nan = math.isnan %x : vector<4xf32>
+    %inf = math.isinf %x : vector<4xf32>
+    %finite = math.isfinite %x : vector<4xf32>
+    %normal = math.isnormal %x : vector<4xf32>
+    memref.store %nan, %o[%c0] : memref<4xvector<4xi1>>
+    memref.store %inf, %o[%c1] : memref<4xvector<4xi1>>
+    memref.store %finite, %o[%c2] : memref<4xvector<4xi1>>
+    memref.store %normal, %o[%c3] : memref<4xvector<4xi1>>
+    gpu.return
+  }
+}
+
+// -----
+
+// CHECK-LABEL: gpu.func @log10
+// CHECK-NOT: math.log
+gpu.module @e {
+  gpu.func @log10(%x: f32, %o: memref<f32>) kernel {
+    %y = math.log10 %x : f32
+    memref.store %y, %o[] : memref<f32>
+    gpu.return
+  }
+}
+
+// -----
+
+// CHECK-LABEL: gpu.func @remainder
+// CHECK-NOT: arith.remf
+// CHECK: scf.for
+// CHECK: llvm.call_intrinsic "llvm.copysign"
+gpu.module @f {
+  gpu.func @remainder(%x: f32, %y: f32, %o: memref<f32>) kernel {
+    %z = arith.remf %x, %y : f32
+    memref.store %z, %o[] : memref<f32>
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @g {
+  gpu.func @remainder_of_doubles(%x: f64, %o: memref<f64>) kernel {
+    // expected-error @below {{no lowering: 'arith.remf' on operands of type 'f64' needs a device library}}
+    %z = arith.remf %x, %x : f64
+    memref.store %z, %o[] : memref<f64>
+    gpu.return
+  }
+}

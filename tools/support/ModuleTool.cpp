@@ -23,13 +23,21 @@ static DialectRegistry &getRegistry() {
 
 ModuleTool::ModuleTool(bool showRemarks)
     : context(getRegistry()), printer(sources, &context),
-      filter(&context, [showRemarks](Diagnostic &diagnostic) {
+      filter(&context, [this, showRemarks](Diagnostic &diagnostic) {
         // Success swallows the diagnostic; failure hands it on to be printed.
-        return success(!showRemarks &&
-                       diagnostic.getSeverity() == DiagnosticSeverity::Remark);
+        return success((!showRemarks && diagnostic.getSeverity() ==
+                                            DiagnosticSeverity::Remark) ||
+                       isRepeated(diagnostic));
       }) {
   // The location says enough; the operation may be a whole module.
   context.printOpOnDiagnostic(false);
+}
+
+bool ModuleTool::isRepeated(Diagnostic &diagnostic) {
+  std::string text;
+  llvm::raw_string_ostream(text) << diagnostic.getLocation() << diagnostic;
+  return diagnostic.getSeverity() == DiagnosticSeverity::Error &&
+         !errors.insert(text).second;
 }
 
 static llvm::Error toolError(const llvm::Twine &text) {

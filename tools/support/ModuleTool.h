@@ -13,6 +13,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/SourceMgr.h"
 
 namespace ftuner::tool {
@@ -34,7 +35,12 @@ public:
                       const PipelineCommandLine &commandLine);
 
 private:
+  /// Whether the same error was printed before: kernels that are lowered in
+  /// parallel share their source.
+  bool isRepeated(mlir::Diagnostic &diagnostic);
+
   mlir::MLIRContext context;
+  llvm::StringSet<> errors;
   llvm::SourceMgr sources;
   mlir::SourceMgrDiagnosticHandler printer;
   mlir::ScopedDiagnosticHandler filter;

@@ -14,6 +14,8 @@
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -25,6 +27,120 @@ namespace ftuner {
 using namespace mlir;
 
 namespace {
+
+/// A constant of a float type or of a vector of it.
+Value createFloat(OpBuilder &b, Location loc, Type type,
+                  const llvm::APFloat &value) {
+  TypedAttr attribute = b.getFloatAttr(getElementTypeOrSelf(type), value);
+  if (auto vector = dyn_cast<VectorType>(type))
+    attribute = DenseElementsAttr::get(vector, value);
+  return arith::ConstantOp::create(b, loc, attribute);
+}
+
+/// Tests of a float's kind as comparisons.
+struct ExpandClassTest : public RewritePattern {
+  ExpandClassTest(MLIRContext *context)
+      : RewritePattern(MatchAnyOpTypeTag(), /*benefit=*/1, context) {}
+
+  LogicalResult matchAndRewrite(Operation *op,
+                                PatternRewriter &rewriter) const override {
+    if (!isa<math::IsNaNOp, math::IsInfOp, math::IsFiniteOp, math::IsNormalOp>(
+            op))
+      return failure();
+    Location loc = op->getLoc();
+    Value value = op->getOperand(0);
+    auto compare = [&](arith::CmpFPredicate predicate, Value lhs,
+                       llvm::APFloat rhs) -> Value {
+      return arith::CmpFOp::create(
+          rewriter, loc, predicate, lhs,
+          createFloat(rewriter, loc, value.getType(), rhs));
+    };
+    const llvm::fltSemantics &semantics =
+        cast<FloatType>(getElementTypeOrSelf(value.getType()))
+            .getFloatSemantics();
+    if (isa<math::IsNaNOp>(op)) {
+      rewriter.replaceOpWithNewOp<arith::CmpFOp>(op, arith::CmpFPredicate::UNO,
+                                                 value, value);
+      return success();
+    }
+    auto infinity = llvm::APFloat::getInf(semantics);
+    Value magnitude = math::AbsFOp::create(rewriter, loc, value);
+    Value result = compare(isa<math::IsInfOp>(op) ? arith::CmpFPredicate::OEQ
+                                                  : arith::CmpFPredicate::OLT,
+                           magnitude, infinity);
+    if (isa<math::IsNormalOp>(op))
+      result = arith::AndIOp::create(
+          rewriter, loc, result,
+          compare(arith::CmpFPredicate::OGE, magnitude,
+                  llvm::APFloat::getSmallestNormalized(semantics)));
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
+/// log10(x) = log(x) · log10(e).
+struct ExpandLog10 : public OpRewritePattern<math::Log10Op> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(math::Log10Op op,
+                                PatternRewriter &rewriter) const override {
+    Type type = op.getType();
+    if (!getElementTypeOrSelf(type).isF32())
+      return failure();
+    Value log = math::LogOp::create(rewriter, op.getLoc(), op.getOperand());
+    rewriter.replaceOpWithNewOp<arith::MulFOp>(
+        op, log,
+        createFloat(rewriter, op.getLoc(), type,
+                    llvm::APFloat(0.434294481903251827651f)));
+    return success();
+  }
+};
+
+/// The remainder of floats of at most 32 bits, exactly, in f64. A quotient has
+/// up to 277 bits; each step takes 52 of them away without rounding.
+struct ExpandRemF : public OpRewritePattern<arith::RemFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::RemFOp op,
+                                PatternRewriter &rewriter) const override {
+    Type type = op.getType();
+    if (getElementTypeOrSelf(type).getIntOrFloatBitWidth() > 32)
+      return failure();
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    Type wide = b.getF64Type();
+    if (auto vector = dyn_cast<VectorType>(type))
+      wide = vector.clone(wide);
+    auto magnitude = [&](Value value) -> Value {
+      return math::AbsFOp::create(b, arith::ExtFOp::create(b, wide, value));
+    };
+    Value dividend = magnitude(op.getLhs()), divisor = magnitude(op.getRhs());
+    Value first = arith::ConstantIndexOp::create(b, 0);
+    Value end = arith::ConstantIndexOp::create(b, 6);
+    Value step = arith::ConstantIndexOp::create(b, 1);
+    auto loop = scf::ForOp::create(
+        b, first, end, step, dividend,
+        [&](OpBuilder &builder, Location loc, Value, ValueRange rest) {
+          ImplicitLocOpBuilder b(loc, builder);
+          Value quotient = math::TruncOp::create(
+              b, arith::DivFOp::create(b, rest.front(), divisor));
+          Value next = math::FmaOp::create(
+              b, arith::NegFOp::create(b, quotient), divisor, rest.front());
+          scf::YieldOp::create(b, next);
+        });
+    // A quotient that was rounded up leaves a negative rest.
+    Value rest = loop.getResult(0);
+    Value zero = createFloat(b, b.getLoc(), wide, llvm::APFloat(0.0));
+    Value isNegative =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, rest, zero);
+    rest = arith::SelectOp::create(
+        b, isNegative, arith::AddFOp::create(b, rest, divisor), rest);
+    // Also where the divisor is infinite.
+    Value isLess =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, dividend, divisor);
+    rest = arith::SelectOp::create(b, isLess, dividend, rest);
+    rewriter.replaceOpWithNewOp<math::CopySignOp>(
+        op, arith::TruncFOp::create(b, type, rest), op.getLhs());
+    return success();
+  }
+};
 
 /// The LLVM intrinsic that the GPU's backend turns into instructions; empty
 /// where there is none. `needsFlag`: it takes a second operand, a boolean.
@@ -54,6 +170,7 @@ struct UKernelExpandMathPass
     : public ftuner::impl::UKernelExpandMathPassBase<UKernelExpandMathPass> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
+    patterns.add<ExpandClassTest, ExpandLog10, ExpandRemF>(&getContext());
     math::populateExpansionPatterns(
         patterns, {"sinh", "cosh", "tan", "asinh", "acosh", "atanh", "exp2",
                    "powf", "fpowi", "round", "roundeven", "rsqrt"});
@@ -71,7 +188,7 @@ struct UKernelExpandMathPass
       if (intrinsic.empty()) {
         op->emitError() << "no lowering: '" << op->getName()
                         << "' on operands of type "
-                        << op->getOperand(0).getType()
+                        << getElementTypeOrSelf(op->getOperand(0).getType())
                         << " needs a device library";
         return WalkResult::interrupt();
       }
