@@ -3,7 +3,8 @@
 // Three steps, each by greedy patterns:
 //
 // 1. One form for each thing: elementwise operators and data movements become
-//    linalg.generic, what fills a tensor becomes linalg.fill.
+//    linalg.generic, what fills a tensor becomes linalg.fill, broadcast inputs
+//    have no dimensions of extent 1, scalars are computed outside.
 // 2. Contractions read transposed and broadcast operands through their maps,
 //    and those without batch have one loop each for m, n and k: neighbouring
 //    loops of one role are collapsed through tensor.collapse_shape.
@@ -18,6 +19,7 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tensor/Transforms/Transforms.h"
@@ -106,6 +108,95 @@ struct SingleElementToFill : public OpRewritePattern<tensor::FromElementsOp> {
     rewriter.replaceOp(
         op, createFill(rewriter, op.getLoc(), op.getElements().front(), sizes));
     return success();
+  }
+};
+
+/// Scalars that a body computes from other scalars, the same for all elements,
+/// are computed before the operator; scalar inputs are read from outside.
+struct HoistScalars : public OpRewritePattern<linalg::GenericOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(linalg::GenericOp op,
+                                PatternRewriter &rewriter) const override {
+    bool changed = false;
+    for (OpOperand *input : op.getDpsInputOperands()) {
+      BlockArgument argument = op.getMatchingBlockArgument(input);
+      if (isa<ShapedType>(input->get().getType()) || argument.use_empty())
+        continue;
+      rewriter.replaceAllUsesWith(argument, input->get());
+      changed = true;
+    }
+    for (Operation &inner :
+         llvm::make_early_inc_range(op.getBody()->without_terminator())) {
+      if (!isa<arith::ArithDialect, math::MathDialect>(inner.getDialect()) ||
+          !isPure(&inner) ||
+          !llvm::all_of(inner.getOperands(), [&](Value operand) {
+            return operand.getParentRegion()->isProperAncestor(&op.getRegion());
+          }))
+        continue;
+      rewriter.moveOpBefore(&inner, op);
+      changed = true;
+    }
+    return success(changed);
+  }
+};
+
+/// Inputs of extent 1 along a dimension, which a map reads at the constant 0,
+/// lose that dimension.
+struct DropUnitDims : public OpRewritePattern<linalg::GenericOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(linalg::GenericOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!op.hasPureTensorSemantics())
+      return failure();
+    SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+    bool changed = false;
+    for (OpOperand *input : op.getDpsInputOperands()) {
+      AffineMap &map = maps[input->getOperandNumber()];
+      if (std::optional<Value> source =
+              dropUnitDims(rewriter, op.getLoc(), input->get(), map)) {
+        rewriter.modifyOpInPlace(op, [&] { input->set(*source); });
+        changed = true;
+      }
+    }
+    if (!changed)
+      return failure();
+    rewriter.modifyOpInPlace(op, [&] {
+      op.setIndexingMapsAttr(rewriter.getAffineMapArrayAttr(maps));
+    });
+    return success();
+  }
+
+private:
+  /// The tensor without the dimensions that `map` reads at 0, and its map.
+  static std::optional<Value> dropUnitDims(PatternRewriter &rewriter,
+                                           Location loc, Value tensor,
+                                           AffineMap &map) {
+    auto type = dyn_cast<RankedTensorType>(tensor.getType());
+    if (!type || type.getEncoding())
+      return std::nullopt;
+    SmallVector<ReassociationIndices> groups;
+    SmallVector<AffineExpr> kept;
+    SmallVector<int64_t> shape;
+    ReassociationIndices group;
+    for (auto [dim, index] : llvm::enumerate(map.getResults())) {
+      group.push_back(dim);
+      auto constant = dyn_cast<AffineConstantExpr>(index);
+      if (constant && constant.getValue() == 0 && type.getDimSize(dim) == 1)
+        continue;
+      groups.push_back(std::exchange(group, {}));
+      kept.push_back(index);
+      shape.push_back(type.getDimSize(dim));
+    }
+    if (kept.size() == map.getNumResults())
+      return std::nullopt;
+    if (!groups.empty())
+      groups.back().append(group);
+    map = AffineMap::get(map.getNumDims(), 0, kept, rewriter.getContext());
+    return tensor::CollapseShapeOp::create(
+        rewriter, loc, RankedTensorType::get(shape, type.getElementType()),
+        tensor, groups);
   }
 };
 
@@ -287,7 +378,8 @@ struct UKernelNormalizeLinalgPass
           // What is read is an input, so that producers fuse without a rest.
           linalg::populateMoveInitOperandsToInputPattern(patterns);
           patterns.add<GeneralizeElementwise, GenericToFill, SplatToFill,
-                       SingleElementToFill>(context);
+                       SingleElementToFill, HoistScalars, DropUnitDims>(
+              context);
         })) ||
         failed(apply([&](RewritePatternSet &patterns) {
           patterns

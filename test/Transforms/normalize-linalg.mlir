@@ -192,3 +192,59 @@ func.func @fills(%x: f32, %n: index, %o: tensor<4x4xf32>) -> (tensor<?x4xf32>, t
   %d = tensor.from_elements %x, %x : tensor<2xf32>
   return %a, %b, %c, %d : tensor<?x4xf32>, tensor<f32>, tensor<4x4xf32>, tensor<2xf32>
 }
+
+// -----
+
+// Dimensions of extent 1 that a map reads at 0 are dropped; another extent of 1
+// stays.
+// CHECK-DAG: #[[IJ:.*]] = affine_map<(d0, d1) -> (d0, d1)>
+// CHECK-DAG: #[[I:.*]] = affine_map<(d0, d1) -> (d0)>
+// CHECK-DAG: #[[J:.*]] = affine_map<(d0, d1) -> (d1)>
+// CHECK-DAG: #[[NONE:.*]] = affine_map<(d0, d1) -> ()>
+// CHECK-LABEL: func.func @unit_dims
+// CHECK-SAME: %[[A:[a-z0-9]*]]: tensor<?x1xf32>, %[[B:[a-z0-9]*]]: tensor<1x8xf32>, %[[C:[a-z0-9]*]]: tensor<1x1xf32>
+// CHECK-DAG: %[[AC:.*]] = tensor.collapse_shape %[[A]] {{\[}}[0, 1]] : tensor<?x1xf32> into tensor<?xf32>
+// CHECK-DAG: %[[BC:.*]] = tensor.collapse_shape %[[B]] {{\[}}[0, 1]] : tensor<1x8xf32> into tensor<8xf32>
+// CHECK-DAG: %[[CC:.*]] = tensor.collapse_shape %[[C]] [] : tensor<1x1xf32> into tensor<f32>
+// CHECK: linalg.generic {indexing_maps = [#[[I]], #[[J]], #[[NONE]], #[[IJ]]]
+// CHECK-SAME: ins(%[[AC]], %[[BC]], %[[CC]] : tensor<?xf32>, tensor<8xf32>, tensor<f32>)
+func.func @unit_dims(%a: tensor<?x1xf32>, %b: tensor<1x8xf32>, %c: tensor<1x1xf32>, %o: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %0 = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, 0)>, affine_map<(i, j) -> (0, j)>,
+                       affine_map<(i, j) -> (0, 0)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%a, %b, %c : tensor<?x1xf32>, tensor<1x8xf32>, tensor<1x1xf32>) outs(%o : tensor<?x8xf32>) {
+    ^bb0(%x: f32, %y: f32, %z: f32, %out: f32):
+      %s = arith.addf %x, %y : f32
+      %t = arith.addf %s, %z : f32
+      linalg.yield %t : f32
+  } -> tensor<?x8xf32>
+  return %0 : tensor<?x8xf32>
+}
+
+// -----
+
+// Scalars are computed outside, where that cannot trap.
+// CHECK-LABEL: func.func @scalars
+// CHECK-SAME: %[[N:[a-z0-9]*]]: index, %[[S:[a-z0-9]*]]: f64
+// CHECK-DAG: %[[I:.*]] = arith.index_cast %[[N]]
+// CHECK-DAG: %[[F:.*]] = arith.truncf %[[S]]
+// CHECK: linalg.generic
+// CHECK: arith.divsi %[[I]], %[[I]]
+// CHECK: arith.mulf %{{.*}}, %[[F]]
+func.func @scalars(%n: index, %s: f64, %x: tensor<8xf32>, %o: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = linalg.generic {
+      indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>, affine_map<(i) -> (i)>],
+      iterator_types = ["parallel"]}
+      ins(%x, %s : tensor<8xf32>, f64) outs(%o : tensor<8xf32>) {
+    ^bb0(%in: f32, %scale: f64, %out: f32):
+      %i = arith.index_cast %n : index to i64
+      %q = arith.divsi %i, %i : i64
+      %g = arith.sitofp %q : i64 to f32
+      %f = arith.truncf %scale : f64 to f32
+      %t = arith.mulf %in, %f : f32
+      %u = arith.addf %t, %g : f32
+      linalg.yield %u : f32
+  } -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
