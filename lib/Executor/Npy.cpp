@@ -147,8 +147,15 @@ static std::string formatShape(ArrayRef<int64_t> shape) {
 
 Expected<Tensor> readNpy(StringRef path, ElementType type,
                          ArrayRef<int64_t> shape, int64_t offset) {
-  if (sys::fs::is_directory(path))
+  sys::fs::file_status status;
+  if (std::error_code code = sys::fs::status(path, status))
+    return npyError(path, code.message());
+  if (sys::fs::is_directory(status))
     return npyError(path, "is a directory");
+  // A device such as /dev/zero may have no end.
+  if (status.type() == sys::fs::file_type::character_file ||
+      status.type() == sys::fs::file_type::block_file)
+    return npyError(path, "is a device");
   auto file = MemoryBuffer::getFile(path, /*IsText=*/false,
                                     /*RequiresNullTerminator=*/false);
   if (!file)

@@ -1,5 +1,5 @@
 //===- ReferenceLowering.cpp - Linalg to loops by upstream's passes -------===//
-#include "FTuner/Transforms/DivisionChecks.h"
+#include "FTuner/Transforms/HostChecks.h"
 #include "Reference.h"
 
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"

@@ -4,6 +4,8 @@
 #include "FTuner/Search/SearchStrategy.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -22,12 +24,20 @@ static llvm::Error makeError(const Twine &message) {
 // The problem
 //===----------------------------------------------------------------------===//
 
+/// A figure as a user writes it, e.g. "0.95" or "1e-06".
+static std::string shown(double value) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%g", value);
+  return text;
+}
+
 static llvm::Error checkFigures(const SearchOptions &options) {
   struct Figure {
     const char *name;
     double value, min, max;
   };
-  const double huge = std::numeric_limits<double>::max();
+  // Far beyond any weight of one metric against another; scores stay finite.
+  const double huge = 1e9;
   const Figure figures[] = {
       {"epsilon-min", options.epsilonMin, 0, 1},
       {"epsilon-max", options.epsilonMax, options.epsilonMin, 1},
@@ -43,25 +53,24 @@ static llvm::Error checkFigures(const SearchOptions &options) {
   for (const Figure &figure : figures)
     if (!(figure.value >= figure.min && figure.value <= figure.max))
       return makeError(Twine("option '") + figure.name + "': expected " +
-                       Twine(std::to_string(figure.min)) + " to " +
-                       Twine(std::to_string(figure.max)) + ", but got " +
-                       Twine(std::to_string(figure.value)));
+                       shown(figure.min) + " to " + shown(figure.max) +
+                       ", but got " + shown(figure.value));
   return llvm::Error::success();
 }
 
-static llvm::Error checkOptions(const SearchOptions &options) {
-  if (llvm::Error error = checkFigures(options))
+llvm::Error SearchOptions::check() const {
+  if (llvm::Error error = checkFigures(*this))
     return error;
   struct Count {
     const char *name;
     int64_t value, max;
   };
   const Count counts[] = {
-      {"zeta", options.zeta, 1024},
-      {"active-blocks-per-sm", options.activeBlocksPerSm, 1024},
-      {"top-k", options.topK, 1 << 20},
-      {"max-kernels", options.maxKernels, maxFamilies},
-      {"max-candidates", options.maxCandidates, 1 << 20},
+      {"zeta", zeta, 1024},
+      {"active-blocks-per-sm", activeBlocksPerSm, 1024},
+      {"top-k", topK, 1 << 20},
+      {"max-kernels", maxKernels, maxFamilies},
+      {"max-candidates", maxCandidates, 1 << 20},
   };
   for (const Count &count : counts)
     if (count.value < 1 || count.value > count.max)
@@ -73,7 +82,7 @@ static llvm::Error checkOptions(const SearchOptions &options) {
 llvm::Error SearchProblem::check() const {
   if (llvm::Error error = workload.check())
     return error;
-  if (llvm::Error error = checkOptions(options))
+  if (llvm::Error error = options.check())
     return error;
   return codegen.supports(workload, device);
 }

@@ -52,6 +52,15 @@ static const llvm::Target *findNvptxTarget() {
   return llvm::TargetRegistry::lookupTarget(llvm::Triple(kTriple), error);
 }
 
+/// The version of the PTX ISA, as a feature: one that all drivers of the
+/// processor can read. The last drivers for Kepler read up to 7.4.
+static std::string ptxFeature(int smVersion) {
+  constexpr int firstMaxwell = 50, lastWithOldPtx = 90, newAmpere = 88;
+  if (smVersion < firstMaxwell)
+    return "+ptx65";
+  return smVersion <= lastWithOldPtx && smVersion != newAmpere ? "+ptx80" : "";
+}
+
 FailureOr<PtxTarget> getPtxTarget(ModuleOp module) {
   FailureOr<DeviceSpec> device = deviceOf(module);
   if (failed(device))
@@ -59,9 +68,7 @@ FailureOr<PtxTarget> getPtxTarget(ModuleOp module) {
   const llvm::Target *target = findNvptxTarget();
   if (!target)
     return module.emitError("LLVM was built without the NVPTX target");
-  constexpr int lastWithOldPtx = 90;
-  PtxTarget result{device->chip(),
-                   device->smVersion() <= lastWithOldPtx ? "+ptx80" : ""};
+  PtxTarget result{device->chip(), ptxFeature(device->smVersion())};
   std::unique_ptr<llvm::MCSubtargetInfo> subtarget(
       target->createMCSubtargetInfo(llvm::Triple(kTriple), "", ""));
   if (!subtarget->isCPUStringValid(result.chip))

@@ -38,7 +38,34 @@ struct UKernelAttachDevicePass
       module.emitError(llvm::toString(spec.takeError()));
       return signalPassFailure();
     }
-    module->setAttr(name, toAttribute(&getContext(), *spec));
+    ukernel::DeviceAttr attribute = toAttribute(&getContext(), *spec);
+    if (failed(checkFits(module, attribute)))
+      return signalPassFailure();
+    module->setAttr(name, attribute);
+  }
+
+private:
+  /// Plans and kernels are made for one device; another one would run what
+  /// nobody chose for it.
+  LogicalResult checkFits(ModuleOp module, ukernel::DeviceAttr device) {
+    auto known = module->getAttrOfType<ukernel::DeviceAttr>(
+        ukernel::UKernelDialect::kDeviceAttrName);
+    if (!known || known == device)
+      return success();
+    for (Operation &op : *module.getBody()) {
+      bool isMadeForDevice =
+          isa<ukernel::PlanOp, ukernel::KernelOp>(op) ||
+          op.hasAttr(ukernel::UKernelDialect::kEntryAttrName);
+      if (!isMadeForDevice)
+        continue;
+      InFlightDiagnostic error = module.emitError("expected device '")
+                                 << known.getName() << "', but got '"
+                                 << device.getName() << "'";
+      error.attachNote(op.getLoc())
+          << "made for '" << known.getName() << "' already";
+      return error;
+    }
+    return success();
   }
 };
 } // namespace

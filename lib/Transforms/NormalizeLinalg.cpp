@@ -8,7 +8,8 @@
 // 2. Contractions read transposed and broadcast operands through their maps,
 //    and those without batch have one loop each for m, n and k: neighbouring
 //    loops of one role are collapsed through tensor.collapse_shape.
-// 3. Reshapes sink below elementwise operators, and these fuse into one.
+// 3. Reshapes sink below elementwise operators and rise above data movements,
+//    and these fuse into one.
 //
 // Operators are never fused into a contraction: it would stop being one.
 //
@@ -332,9 +333,15 @@ bool shouldFuse(OpOperand *operand) {
   return producer->hasOneUse() || matchProjectedCopy(producer).has_value();
 }
 
-/// Whether a reshape moves from an operand of an elementwise operator to its
-/// result: if it is the reshape of an operator's result.
-bool shouldSinkReshape(OpOperand *operand) {
+/// Whether a reshape moves past an operator, whose dimensions it collapses:
+/// from an operand of an elementwise operator to the result, if it is the
+/// reshape of an operator's result, or from the result of a data movement to
+/// what this reads, as where a collapsed contraction starts from a broadcast.
+bool shouldMoveReshape(OpOperand *operand) {
+  if (isa<tensor::CollapseShapeOp>(operand->getOwner())) {
+    Operation *producer = operand->get().getDefiningOp();
+    return producer->hasOneUse() && matchProjectedCopy(producer).has_value();
+  }
   auto consumer = dyn_cast<linalg::LinalgOp>(operand->getOwner());
   auto reshape = operand->get().getDefiningOp<tensor::ExpandShapeOp>();
   if (!consumer || consumer.getNumParallelLoops() != consumer.getNumLoops())
@@ -389,7 +396,7 @@ struct UKernelNormalizeLinalgPass
         failed(apply([&](RewritePatternSet &patterns) {
           linalg::populateElementwiseOpsFusionPatterns(patterns, shouldFuse);
           linalg::populateFoldReshapeOpsByCollapsingPatterns(patterns,
-                                                             shouldSinkReshape);
+                                                             shouldMoveReshape);
           patterns.add<GenericToFill>(context);
         }))) {
       getOperation().emitError("linalg operators did not reach a fixed form");

@@ -49,6 +49,21 @@ std::string namesOf(ArrayRef<const T *> known) {
       llvm::map_range(known, [](const T *item) { return item->name(); }), ", ");
 }
 
+/// Sizes along the axes, e.g. "1-4 x 2304 x 768"; "1-" has no end.
+std::string boxText(ArrayRef<SizeRange> box) {
+  return llvm::join(
+      llvm::map_range(box,
+                      [](const SizeRange &range) {
+                        std::string text = std::to_string(range.min);
+                        if (range.isFixed())
+                          return text;
+                        text += "-";
+                        return range.max ? text + std::to_string(*range.max)
+                                         : text;
+                      }),
+      " x ");
+}
+
 /// Tells which family serves which box, and what the search had to say.
 void emitRemarks(ukernel::WorkloadOp op, StringRef symbol, const Plan &plan) {
   auto function = op->getParentOfType<FunctionOpInterface>();
@@ -65,6 +80,11 @@ void emitRemarks(ukernel::WorkloadOp op, StringRef symbol, const Plan &plan) {
   for (auto [index, family] : llvm::enumerate(plan.families))
     remark::passed(op.getLoc(), options("family"))
         << llvm::formatv("@{0}: family {1} is {2}", symbol, index, family.str())
+               .str();
+  for (const DispatchEntry &entry : plan.entries)
+    remark::passed(op.getLoc(), options("dispatch"))
+        << llvm::formatv("@{0}: {1} by family {2}", symbol, boxText(entry.box),
+                         entry.family)
                .str();
   for (const std::string &text : plan.remarks)
     remark::missed(op.getLoc(), options("search"))

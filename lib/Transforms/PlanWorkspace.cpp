@@ -306,6 +306,12 @@ FailureOr<func::FuncOp> WorkspacePlanner::emitSizeFunction() {
 LogicalResult WorkspacePlanner::plan() {
   if (failed(collect()))
     return failure();
+  if (func->hasAttr(kWorkspaceSizeAttrName)) {
+    if (allocs.empty())
+      return success();
+    return allocs.front().emitError("expected no allocation in '")
+           << func.getName() << "', whose workspace is planned already";
+  }
   FailureOr<func::FuncOp> sizeFunc = emitSizeFunction();
   if (failed(sizeFunc))
     return failure();

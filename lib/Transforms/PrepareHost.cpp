@@ -16,6 +16,8 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 
 namespace ftuner {
@@ -119,6 +121,35 @@ static LogicalResult checkCalls(func::FuncOp func, SymbolTable &symbols) {
   return failure(result.wasInterrupted());
 }
 
+/// A dimension that a tensor does not have is undefined, and not invalid IR.
+static LogicalResult checkDimensions(func::FuncOp func) {
+  WalkResult result = func.walk([&](tensor::DimOp dim) {
+    auto tensor = dyn_cast<RankedTensorType>(dim.getSource().getType());
+    std::optional<int64_t> index = dim.getConstantIndex();
+    if (!tensor || !index || (*index >= 0 && *index < tensor.getRank()))
+      return WalkResult::advance();
+    dim.emitError("no lowering: expected a dimension of ")
+        << tensor << ", but got " << *index;
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
+/// Asserts before each loop of the host that it advances.
+static void assertSteps(func::FuncOp func) {
+  func.walk([](scf::ForOp loop) {
+    if (getConstantIntValue(loop.getStep()) ||
+        loop->getParentOfType<linalg::LinalgOp>())
+      return;
+    ImplicitLocOpBuilder b(loop.getLoc(), loop);
+    Value zero =
+        arith::ConstantOp::create(b, b.getZeroAttr(loop.getStep().getType()));
+    Value advances = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt,
+                                           loop.getStep(), zero);
+    cf::AssertOp::create(b, advances, "expected a loop with a positive step");
+  });
+}
+
 /// What works on tensors must have a form on memrefs.
 static LogicalResult checkBufferizable(func::FuncOp func) {
   WalkResult result = func.walk([&](Operation *op) {
@@ -186,7 +217,8 @@ private:
         return op.emitError("no lowering: expected func.func, but got ")
                << op.getName();
       if (func.isPublic() && !func.isExternal()) {
-        if (failed(checkCalls(func, symbols)) || failed(checkSignature(func)))
+        if (failed(checkCalls(func, symbols)) || failed(checkSignature(func)) ||
+            failed(checkDimensions(func)))
           return failure();
         funcs.push_back(func);
       }
@@ -208,6 +240,7 @@ private:
         func.setArgAttr(i,
                         bufferization::BufferizationDialect::kWritableAttrName,
                         BoolAttr::get(func.getContext(), false));
+    assertSteps(func);
     FailureOr<func::FuncOp> sizes =
         buildResultSizes(func, (func.getName() + "_result_sizes").str());
     if (failed(sizes))

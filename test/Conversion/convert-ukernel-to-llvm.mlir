@@ -153,3 +153,10 @@ gpu.module @k attributes {ukernel.entry = #ukernel.entry<
 func.func @alone(%n: index, %ws: memref<?xi8>) attributes {ukernel.abi_type = (index) -> ()} {
   return
 }
+
+// -----
+
+// What others define stays as it is.
+// CHECK: func.func private @external(i32) -> i32
+// LLVM: llvm.func @external(i32) -> i32
+func.func private @external(i32) -> i32

@@ -1,10 +1,26 @@
 """Runs FTuner's tools for the integration tests and collects failures."""
 
+import argparse
 import concurrent.futures
 import os
 import subprocess
 import sys
 import tempfile
+
+
+def start(documentation, flags=None):
+    """Parses the command line: --bin-dir and a test's own flags.
+
+    flags: from a flag's name to what ArgumentParser.add_argument takes for it.
+    Returns (Harness, options).
+    """
+    parser = argparse.ArgumentParser(description=documentation,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin-dir", required=True, help="folder of the built tools")
+    for name, settings in (flags or {}).items():
+        parser.add_argument(name, **settings)
+    options = parser.parse_args()
+    return Harness(options.bin_dir), options
 
 
 class Harness:

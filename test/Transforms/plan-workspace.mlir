@@ -91,3 +91,34 @@ func.func @complex() attributes {ukernel.abi_type = () -> ()} {
   linalg.fill ins(%z : complex<f32>) outs(%a : memref<4xcomplex<f32>>)
   return
 }
+
+// -----
+
+// A second run changes nothing.
+// CHECK-LABEL: func.func @planned(
+// CHECK-SAME:    %{{.*}}: memref<?xi8>)
+// CHECK-NOT:     _workspace_size_workspace_size
+func.func private @planned_workspace_size() -> index {
+  %c0 = arith.constant 0 : index
+  return %c0 : index
+}
+func.func @planned(%workspace: memref<?xi8>) attributes {
+    ukernel.abi_type = () -> (), ukernel.workspace_size = @planned_workspace_size} {
+  return
+}
+
+// -----
+
+func.func private @late_workspace_size() -> index {
+  %c0 = arith.constant 0 : index
+  return %c0 : index
+}
+func.func @late(%workspace: memref<?xi8>) attributes {
+    ukernel.abi_type = () -> (), ukernel.workspace_size = @late_workspace_size} {
+  // expected-error @below {{expected no allocation in 'late', whose workspace is planned already}}
+  %a = memref.alloc() : memref<4xf32>
+  %c0 = arith.constant 0 : index
+  %v = memref.load %a[%c0] : memref<4xf32>
+  memref.store %v, %a[%c0] : memref<4xf32>
+  return
+}

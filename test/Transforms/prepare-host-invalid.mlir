@@ -89,3 +89,13 @@ func.func @gather(%x: tensor<4x3xf32>, %i: tensor<2x1xi32>) -> tensor<2x3xf32> {
   %r = tensor.gather %x[%i] gather_dims([0]) : (tensor<4x3xf32>, tensor<2x1xi32>) -> tensor<2x3xf32>
   return %r : tensor<2x3xf32>
 }
+
+// -----
+
+func.func @dimension(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %c3 = arith.constant 3 : index
+  // expected-error @below {{no lowering: expected a dimension of 'tensor<?xf32>', but got 3}}
+  %t = tensor.dim %x, %c3 : tensor<?xf32>
+  %e = tensor.empty(%t) : tensor<?xf32>
+  return %e : tensor<?xf32>
+}

@@ -59,7 +59,8 @@ struct Options {
       "tolerance",
       llvm::cl::desc("Largest relative Frobenius error that passes; by default "
                      "1e-5 for f32, 2e-3 for f16, 2e-2 for bf16, 1e-12 for "
-                     "f64, 0 for integers"),
+                     "f64, 0 for integers; for floats, the largest of the "
+                     "result's type and those that the function rounds to"),
       llvm::cl::cat(category)};
   llvm::cl::opt<std::string> saveDir{
       "save-dir",
@@ -115,6 +116,7 @@ private:
   llvm::Error prepareExecutors();
   llvm::Expected<RunReport> runOnce(llvm::StringRef arguments);
   llvm::Error save(RunReport &report) const;
+  double getTolerance(ElementType type) const;
 
   const Options &options;
   const tool::PipelineCommandLine &pipeline;
@@ -123,6 +125,7 @@ private:
   OwningOpRef<ModuleOp> compiled;
   std::string functionName;
   Signature signature;
+  double roundingTolerance = 0;
   std::unique_ptr<Executor> executor;
   std::unique_ptr<Executor> reference;
 };
@@ -211,7 +214,15 @@ llvm::Error Runner::prepare() {
   if (failed(converted))
     return runError("function '" + functionName + "' cannot be run");
   signature = std::move(*converted);
+  roundingTolerance = getRoundingTolerance(*function);
   return llvm::Error::success();
+}
+
+double Runner::getTolerance(ElementType type) const {
+  if (options.tolerance.getNumOccurrences())
+    return options.tolerance;
+  double tolerance = getDefaultTolerance(type);
+  return isFloat(type) ? std::max(tolerance, roundingTolerance) : tolerance;
 }
 
 llvm::Expected<RunReport> Runner::runOnce(llvm::StringRef text) {
@@ -243,9 +254,7 @@ llvm::Expected<RunReport> Runner::runOnce(llvm::StringRef text) {
                       " as in the reference, but got " +
                       tensor.getTypeString());
     report.comparisons.push_back(compare(tensor, wanted));
-    report.tolerances.push_back(options.tolerance.getNumOccurrences()
-                                    ? options.tolerance.getValue()
-                                    : getDefaultTolerance(tensor.getType()));
+    report.tolerances.push_back(getTolerance(tensor.getType()));
   }
   return report;
 }

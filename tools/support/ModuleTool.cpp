@@ -7,6 +7,7 @@
 #include "FTuner/Transforms/PlanAttributes.h"
 
 #include "mlir/IR/Dialect.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -31,6 +32,14 @@ ModuleTool::ModuleTool(bool showRemarks)
       }) {
   // The location says enough; the operation may be a whole module.
   context.printOpOnDiagnostic(false);
+  if (!showRemarks)
+    return;
+  remark::RemarkCategories categories;
+  categories.all = ".*";
+  (void)remark::enableOptimizationRemarks(
+      context, /*streamer=*/nullptr,
+      std::make_unique<remark::RemarkEmittingPolicyAll>(), categories,
+      /*printAsEmitRemarks=*/true);
 }
 
 bool ModuleTool::isRepeated(Diagnostic &diagnostic) {

@@ -74,6 +74,11 @@ llvm::Expected<mlir::FunctionOpInterface> findFunction(mlir::ModuleOp module,
 /// The function's name in the source; compiled ones have C identifiers.
 llvm::StringRef getSourceName(mlir::FunctionOpInterface function);
 
+/// The default tolerance of the coarsest float type that a function on tensors
+/// rounds to on the way, also in functions that it calls. The reference rounds
+/// results alone.
+double getRoundingTolerance(mlir::FunctionOpInterface function);
+
 /// Whether the module is the output of `ftuner-compile`.
 bool isCompiled(mlir::ModuleOp module);
 

@@ -107,7 +107,7 @@ struct Comparison {
 /// Both tensors have the same type and shape.
 Comparison compare(const Tensor &result, const Tensor &reference);
 
-/// The tolerance of a result unless the user gives one: 1e-5 for f32, 2e-3 for
+/// The tolerance of a result computed in its own type: 1e-5 for f32, 2e-3 for
 /// f16, 2e-2 for bf16, 1e-12 for f64, 0 for integers.
 double getDefaultTolerance(ElementType type);
 

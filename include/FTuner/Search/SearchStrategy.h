@@ -33,6 +33,9 @@ struct SearchOptions {
   int64_t maxKernels = 16;
   /// Most candidates for each shape after the filter.
   int64_t maxCandidates = 256;
+
+  /// Says which figure is out of its range, whatever the workload is.
+  llvm::Error check() const;
 };
 
 /// Everything that a strategy may look at.

@@ -22,8 +22,9 @@ namespace ftuner {
 struct PtxTarget {
   /// LLVM's processor name, which is ptxas's architecture too, e.g. "sm_90".
   std::string chip;
-  /// LLVM's subtarget features. PTX ISA 8.0 up to sm_90; empty for newer
-  /// processors, for which LLVM takes the oldest PTX ISA that knows them.
+  /// LLVM's subtarget features. PTX ISA 6.5 below sm_50, 8.0 up to sm_90; empty
+  /// for newer processors, for which LLVM takes the oldest PTX ISA that knows
+  /// them.
   std::string features;
 };
 

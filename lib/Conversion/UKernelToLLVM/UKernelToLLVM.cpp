@@ -3,8 +3,8 @@
 #include "HostFunction.h"
 
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
-#include "FTuner/Transforms/DivisionChecks.h"
 #include "FTuner/Transforms/HostAbi.h"
+#include "FTuner/Transforms/HostChecks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -31,12 +31,14 @@ struct ConvertUKernelToLLVM
     HostRuntime runtime(module);
     SmallVector<func::FuncOp> funcs;
     for (auto func : module.getOps<func::FuncOp>())
-      if (getAbiType(func))
+      if (getAbiType(func) && !func.isExternal())
         funcs.push_back(func);
     for (func::FuncOp func : funcs)
       if (failed(lowerHostFunction(func, runtime)))
         return signalPassFailure();
     for (auto func : llvm::to_vector(module.getOps<func::FuncOp>())) {
+      if (func.isExternal())
+        continue;
       assertDivisions(func);
       lowerViews(func);
       if (failed(lowerRuntimeOps(func, runtime, entries)))

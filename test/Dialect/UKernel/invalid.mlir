@@ -300,6 +300,11 @@ module attributes {ukernel.symbols = {T = 4}} {}
 // -----
 
 // dialect_c5: not on a module
+// expected-error @below {{unknown attribute 'ukernel.symbol': expected 'ukernel.symbols' or 'ukernel.device'}}
+module attributes {ukernel.symbol = {T = #ukernel.range<1 to 4>}} {}
+
+// -----
+
 // expected-error @below {{'ukernel.symbols' expected on a module}}
 func.func @f() attributes {ukernel.symbols = {}} { return }
 

@@ -186,7 +186,7 @@ TEST_F(VerifyTest, ChecksTheProblem) {
     options = defaults;
   };
   options.epsilonMin = 1.5;
-  expectOption("option 'epsilon-min': expected 0.000000 to 1.000000");
+  expectOption("option 'epsilon-min': expected 0 to 1");
   options.epsilonMax = 0.4;
   expectOption("option 'epsilon-max'");
   options.lambdaStep = 0;

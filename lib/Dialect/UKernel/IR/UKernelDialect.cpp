@@ -166,5 +166,9 @@ LogicalResult UKernelDialect::verifyOperationAttribute(Operation *op,
   }
   if (name == kShapeAttrName)
     return onlyOn(false, "arguments of functions");
+  if (isa<ModuleOp>(op))
+    return op->emitOpError()
+           << "unknown attribute '" << name << "': expected '"
+           << kSymbolsAttrName << "' or '" << kDeviceAttrName << "'";
   return success();
 }

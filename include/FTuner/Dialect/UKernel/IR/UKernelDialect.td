@@ -28,6 +28,8 @@ def UKernel_Dialect : Dialect {
     * `ukernel.device` on a module: `#ukernel.device` (`dialect_c6`).
     * `ukernel.entry` on a `gpu.module`: `#ukernel.entry` (`dialect_c7`).
     * `ukernel.abi_type` on a function: its type on tensors (`dialect_c8`).
+    * Nothing else on a module: a misspelt `ukernel.symbols` would cost speed
+      silently (`dialect_c9`).
 
     ```mlir
     module attributes {ukernel.symbols = {T = #ukernel.range<1 to 128>}} {

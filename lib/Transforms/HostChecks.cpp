@@ -1,5 +1,5 @@
-//===- DivisionChecks.cpp - Divisions that must not trap --------*- C++ -*-===//
-#include "FTuner/Transforms/DivisionChecks.h"
+//===- HostChecks.cpp - What would crash or hang the host ----*- C++ -*-===//
+#include "FTuner/Transforms/HostChecks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"

@@ -1,6 +1,6 @@
-//===- DivisionChecks.h - Divisions that must not trap ----------*- C++ -*-===//
-#ifndef FTUNER_TRANSFORMS_DIVISIONCHECKS_H
-#define FTUNER_TRANSFORMS_DIVISIONCHECKS_H
+//===- HostChecks.h - What would crash or hang the host ------*- C++ -*-===//
+#ifndef FTUNER_TRANSFORMS_HOSTCHECKS_H
+#define FTUNER_TRANSFORMS_HOSTCHECKS_H
 
 #include "mlir/IR/Operation.h"
 
@@ -13,4 +13,4 @@ void assertDivisions(mlir::Operation *root);
 
 } // namespace ftuner
 
-#endif // FTUNER_TRANSFORMS_DIVISIONCHECKS_H
+#endif // FTUNER_TRANSFORMS_HOSTCHECKS_H
