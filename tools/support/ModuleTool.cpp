@@ -34,8 +34,8 @@ ModuleTool::ModuleTool(bool showRemarks)
   context.printOpOnDiagnostic(false);
   if (!showRemarks)
     return;
-  remark::RemarkCategories categories;
-  categories.all = ".*";
+  const std::string any = ".*";
+  remark::RemarkCategories categories{any, any, any, any, any};
   (void)remark::enableOptimizationRemarks(
       context, /*streamer=*/nullptr,
       std::make_unique<remark::RemarkEmittingPolicyAll>(), categories,
