@@ -6,7 +6,6 @@ each family serves, in the emulator with bounds and race checks, against the
 reference. So each tile shape that is ever selected there is run, 53 among them.
 """
 
-import argparse
 import json
 
 import harness
@@ -51,10 +50,7 @@ def run(h, device, rows, transpose_b):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin-dir", required=True)
-    options = parser.parse_args()
-    h = harness.Harness(options.bin_dir)
+    h, _ = harness.start(__doc__)
     for device, transpose_b in (("v100", False), ("a100", False), ("h200", False), ("h200", True), ("t4", True)):
         for rows in RANGES:
             h.add(f"{device} {rows} {'NT' if transpose_b else 'NN'}", run, h, device, rows, transpose_b)

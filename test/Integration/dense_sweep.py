@@ -7,8 +7,6 @@ dynamic, aligned and unaligned pointers; with bounds and race checks and shuffle
 threads. Tolerance: ftuner-run's default for f32.
 """
 
-import argparse
-
 import harness
 import models
 
@@ -32,12 +30,8 @@ def run(h, name, model, devices, sizes, flags=()):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin-dir", required=True)
-    parser.add_argument("--devices", default="h200,t4")
-    options = parser.parse_args()
+    h, options = harness.start(__doc__, {"--devices": {"default": "h200,t4"}})
     devices = options.devices.split(",")
-    h = harness.Harness(options.bin_dir)
 
     def sweep(label, model, sizes, which=devices, flags=()):
         h.add(label, run, h, label.replace(" ", "_"), model, which,

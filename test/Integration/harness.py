@@ -30,6 +30,7 @@ class Harness:
         self.bin_dir = bin_dir
         self.folder = tempfile.TemporaryDirectory()
         self.jobs = []
+        self.descriptions = {}
 
     def path(self, name):
         return os.path.join(self.folder.name, name)
@@ -47,6 +48,10 @@ class Harness:
     def add(self, label, function, *args):
         self.jobs.append((label, function, args))
 
+    def describe(self, label, text):
+        """What a job found, to be printed behind its label."""
+        self.descriptions[label] = f": {text}"
+
     def finish(self):
         """Runs every job, prints a line for each, and exits."""
         failed = 0
@@ -57,7 +62,7 @@ class Harness:
                     problems = job.result()
                 except Exception as error:  # a broken test must not look like a pass
                     problems = [f"{type(error).__name__}: {error}"]
-                print(f"{'FAILED' if problems else 'ok    '} {label}", flush=True)
+                print(f"{'FAILED' if problems else 'ok    '} {label}{self.descriptions.get(label, '')}", flush=True)
                 for problem in problems:
                     print(f"    {problem}", flush=True)
                 failed += bool(problems)

@@ -7,7 +7,6 @@ small, and a wrong zero fill of the reduce axis' tail. The unbroken kernel must
 pass in the same modes, so that a failure is the bug's.
 """
 
-import argparse
 import os
 import re
 
@@ -100,10 +99,7 @@ def check(h, text, inputs):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin-dir", required=True)
-    options = parser.parse_args()
-    h = harness.Harness(options.bin_dir)
+    h, _ = harness.start(__doc__)
     rng = numpy.random.default_rng()
     inputs = [("a.npy", rng.standard_normal((M, K), dtype=numpy.float32)),
               ("b.npy", rng.standard_normal((K, N), dtype=numpy.float32))]

@@ -9,14 +9,11 @@ stores, and at least 85 % of the main loop's instructions are FMAs. Older device
 must emit PTX without cp.async.
 """
 
-import argparse
-import concurrent.futures
 import json
 import os
-import subprocess
 import sys
-import tempfile
 
+import harness
 import models
 import ptx
 
@@ -27,20 +24,19 @@ NT_DEVICES = ("v100", "t4", "a100", "rtx3090", "h200", "b200")
 TIGHT_ROWS = 16 * 64
 
 
-def compile_model(bin_dir, folder, device, rows, transpose_b):
-    """Returns the paths of PTX and manifest."""
-    stem = os.path.join(folder, f"{device}_{rows}_{'nt' if transpose_b else 'nn'}")
+def compile_model(h, device, rows, transpose_b):
+    """Returns the text of the PTX and the manifest."""
+    stem = f"{device}_{rows}_{'nt' if transpose_b else 'nn'}"
     model = models.Matmul(m="M", n=2304, k=768, transpose_b=transpose_b, epilogue="bias_gelu",
                           ranges={"M": RANGES[rows]}, name="dense")
-    with open(stem + ".mlir", "w") as file:
-        file.write(model.text())
-    translate = os.path.join(bin_dir, "ftuner-translate")
-    for flag, suffix in (("--ftuner-to-ptx", ".ptx"), ("--ftuner-to-manifest", ".json")):
-        run = subprocess.run([translate, stem + ".mlir", flag, f"--device={device}", "-o", stem + suffix],
-                             capture_output=True, text=True)
+    path = h.write(stem + ".mlir", model.text())
+    outputs = []
+    for flag in ("--ftuner-to-ptx", "--ftuner-to-manifest"):
+        run = h.tool("ftuner-translate", path, flag, f"--device={device}")
         if run.returncode != 0:
-            raise RuntimeError(f"{device}: {run.stderr}")
-    return stem + ".ptx", stem + ".json"
+            raise RuntimeError(run.stderr)
+        outputs.append(run.stdout)
+    return outputs[0], json.loads(outputs[1])
 
 
 def tight_entries(manifest):
@@ -72,13 +68,9 @@ def check_tight(entry):
     return problems
 
 
-def check_device(bin_dir, folder, device, chip, rows, transpose_b):
-    problems, summary = [], []
-    path, manifest_path = compile_model(bin_dir, folder, device, rows, transpose_b)
-    with open(manifest_path) as file:
-        manifest = json.load(file)
-    with open(path) as file:
-        text = file.read()
+def check_device(h, label, device, chip, rows, transpose_b):
+    problems, registers = [], []
+    text, manifest = compile_model(h, device, rows, transpose_b)
     if ".extern .func" in text:
         problems.append("external functions in the PTX")
     entries = ptx.entries(text)
@@ -92,7 +84,7 @@ def check_device(bin_dir, folder, device, chip, rows, transpose_b):
             used = kernel["resources"]
             if used["spill_store_bytes"] or used["spill_load_bytes"] or used["stack_bytes"]:
                 problems.append(f"{kernel['entry']}: spills or stack: {used}")
-            summary.append(used["registers_per_thread"])
+            registers.append(used["registers_per_thread"])
     for entry in entries:
         if entry.count(r"\.local"):
             problems.append(f"{entry.name}: local memory")
@@ -103,17 +95,15 @@ def check_device(bin_dir, folder, device, chip, rows, transpose_b):
         for entry in entries:
             if entry.name in names:
                 problems += [f"{entry.name}: {p}" for p in check_tight(entry)]
-    label = f"{device} {rows} {'NT' if transpose_b else 'NN'}"
-    registers = f", {min(summary)} to {max(summary)} registers" if summary else ""
-    return label, f"{len(entries)} kernels{registers}", problems
+    span = f", {min(registers)} to {max(registers)} registers" if registers else ""
+    h.describe(label, f"{len(entries)} kernels{span}")
+    return problems
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin-dir", required=True)
-    parser.add_argument("--devices", required=True, help="folder of the built-in devices' JSON files")
-    parser.add_argument("--only", help="one device")
-    options = parser.parse_args()
+    h, options = harness.start(__doc__, {
+        "--devices": {"required": True, "help": "folder of the built-in devices' JSON files"},
+        "--only": {"help": "one device"}})
     if not ptx.find_ptxas():
         sys.exit("error: no ptxas found: run tools/setup.sh")
     devices = {}
@@ -124,18 +114,12 @@ def main():
             devices[spec["name"]] = "sm_" + spec["compute_capability"].replace(".", "")
     if options.only:
         devices = {options.only: devices[options.only]}
-    failed = False
-    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        jobs = [pool.submit(check_device, options.bin_dir, folder, device, chip, rows, transpose_b)
-                for device, chip in devices.items() for rows in RANGES for transpose_b in (False, True)
-                if not transpose_b or device in NT_DEVICES]
-        for job in jobs:
-            label, summary, problems = job.result()
-            print(f"{label}: {summary}" + ("" if not problems else " FAILED"))
-            for problem in problems:
-                print(f"  error: {problem}")
-            failed |= bool(problems)
-    sys.exit(1 if failed else 0)
+    for device, chip in devices.items():
+        for rows in RANGES:
+            for transpose_b in (False, True) if device in NT_DEVICES else (False,):
+                label = f"{device} {rows} {'NT' if transpose_b else 'NN'}"
+                h.add(label, check_device, h, label, device, chip, rows, transpose_b)
+    h.finish()
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ PTX and manifest of Dense twice, PTX also without any toolkit or ptxas to be
 found, for devices of several generations; no `.extern .func` in it.
 """
 
-import argparse
 import os
 import subprocess
 
@@ -42,10 +41,7 @@ def check(h, device):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin-dir", required=True)
-    options = parser.parse_args()
-    h = harness.Harness(options.bin_dir)
+    h, _ = harness.start(__doc__)
     for device in DEVICES:
         h.add(device, check, h, device)
     h.finish()

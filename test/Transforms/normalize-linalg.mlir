@@ -94,6 +94,28 @@ func.func @two_layers(%x: tensor<1x?x64xf32>, %w1: tensor<64x128xf32>, %w2: tens
 
 // -----
 
+// A broadcast that a batched product starts from gets the product's two
+// dimensions: no reshape of it stays.
+// CHECK-DAG: #[[ROW:.*]] = affine_map<(d0, d1) -> (d1)>
+// CHECK-LABEL: func.func @starts_from_broadcast
+// CHECK-SAME: %[[X:[a-z0-9]*]]: tensor<?x7x5xf32>, %{{.*}}: tensor<5x32xf32>, %[[V:[a-z0-9]*]]: tensor<32xf32>
+// CHECK: %[[C:.*]] = linalg.generic {indexing_maps = [#[[ROW]], #{{.*}}], iterator_types = ["parallel", "parallel"]} ins(%[[V]] : tensor<32xf32>)
+// CHECK: %[[X2:.*]] = tensor.collapse_shape %[[X]]
+// CHECK-NOT: tensor.collapse_shape
+// CHECK: linalg.generic {{.*}}"reduction"]} ins(%[[X2]], %{{.*}}) outs(%[[C]] : tensor<?x32xf32>)
+func.func @starts_from_broadcast(%x: tensor<?x7x5xf32>, %w: tensor<5x32xf32>, %v: tensor<32xf32>) -> tensor<?x7x32xf32> {
+  %c0 = arith.constant 0 : index
+  %b = tensor.dim %x, %c0 : tensor<?x7x5xf32>
+  %e = tensor.empty(%b) : tensor<?x7x32xf32>
+  %c = linalg.broadcast ins(%v : tensor<32xf32>) outs(%e : tensor<?x7x32xf32>) dimensions = [0, 1]
+  %ew = tensor.empty(%b) : tensor<?x5x32xf32>
+  %wb = linalg.broadcast ins(%w : tensor<5x32xf32>) outs(%ew : tensor<?x5x32xf32>) dimensions = [0]
+  %r = linalg.batch_matmul ins(%x, %wb : tensor<?x7x5xf32>, tensor<?x5x32xf32>) outs(%c : tensor<?x7x32xf32>) -> tensor<?x7x32xf32>
+  return %r : tensor<?x7x32xf32>
+}
+
+// -----
+
 // A batch of one matrix is none; a real batch stays.
 // CHECK-LABEL: func.func @unit_batch
 // CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel", "reduction"]}
