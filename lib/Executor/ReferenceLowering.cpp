@@ -265,6 +265,7 @@ LogicalResult lowerReference(ModuleOp module,
   expandByReshape(module);
   if (failed(bufferize(module)) || failed(lowerStructuredOps(module)))
     return failure();
+  assertSteps(module);
   assertDivisions(module);
   lowerAssertions(module, messages);
   for (auto function : module.getOps<func::FuncOp>())

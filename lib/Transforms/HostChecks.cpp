@@ -3,6 +3,9 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
 
@@ -52,4 +55,18 @@ void ftuner::assertDivisions(Operation *root) {
   });
   for (Operation *op : divisions)
     assertDivision(op);
+}
+
+void ftuner::assertSteps(Operation *root) {
+  root->walk([](scf::ForOp loop) {
+    if (getConstantIntValue(loop.getStep()) ||
+        loop->getParentOfType<linalg::LinalgOp>())
+      return;
+    ImplicitLocOpBuilder b(loop.getLoc(), loop);
+    Value zero =
+        arith::ConstantOp::create(b, b.getZeroAttr(loop.getStep().getType()));
+    Value advances = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt,
+                                           loop.getStep(), zero);
+    cf::AssertOp::create(b, advances, "expected a loop with a positive step");
+  });
 }

@@ -1,6 +1,7 @@
 //===- PrepareHost.cpp - Record the host ABI --------------------*- C++ -*-===//
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Transforms/HostAbi.h"
+#include "FTuner/Transforms/HostChecks.h"
 #include "FTuner/Transforms/HostPreparation.h"
 #include "FTuner/Transforms/Passes.h"
 
@@ -16,8 +17,6 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 
 namespace ftuner {
@@ -133,21 +132,6 @@ static LogicalResult checkDimensions(func::FuncOp func) {
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());
-}
-
-/// Asserts before each loop of the host that it advances.
-static void assertSteps(func::FuncOp func) {
-  func.walk([](scf::ForOp loop) {
-    if (getConstantIntValue(loop.getStep()) ||
-        loop->getParentOfType<linalg::LinalgOp>())
-      return;
-    ImplicitLocOpBuilder b(loop.getLoc(), loop);
-    Value zero =
-        arith::ConstantOp::create(b, b.getZeroAttr(loop.getStep().getType()));
-    Value advances = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt,
-                                           loop.getStep(), zero);
-    cf::AssertOp::create(b, advances, "expected a loop with a positive step");
-  });
 }
 
 /// What works on tensors must have a form on memrefs.

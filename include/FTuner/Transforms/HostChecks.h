@@ -11,6 +11,10 @@ namespace ftuner {
 /// traps otherwise, which would end the program.
 void assertDivisions(mlir::Operation *root);
 
+/// Asserts before each scf.for below `root`, but for bodies of linalg
+/// operators, that its step is positive: it would never end otherwise.
+void assertSteps(mlir::Operation *root);
+
 } // namespace ftuner
 
 #endif // FTUNER_TRANSFORMS_HOSTCHECKS_H
