@@ -1,6 +1,7 @@
 """Configuration of the lit tests."""
 
 import os
+import subprocess
 
 import lit.formats
 import lit.util
@@ -28,5 +29,12 @@ ptxas = lit.util.which("ptxas", config.environment["PATH"] + os.pathsep + "/usr/
 if ptxas:
     config.available_features.add("ptxas")
     config.substitutions.append(("%ptxas", ptxas))
+# `REQUIRES: matplotlib` for what draws figures; %figure_python runs it.
+for python in (os.path.join(config.ftuner_source_dir, ".venv", "bin", "python"), config.python_executable):
+    if os.path.exists(python) and not subprocess.run(
+            [python, "-c", "import matplotlib"], stderr=subprocess.DEVNULL, check=False).returncode:
+        config.available_features.add("matplotlib")
+        config.substitutions.append(("%figure_python", python))
+        break
 if config.sanitizers:
     config.available_features.add("sanitizers")

@@ -20,6 +20,7 @@ PAGES = {
                    ["-gen-dialect-doc", "-dialect=ukernel"]),
     "transforms.md": ("Transformations", "include/FTuner/Transforms/Passes.td", ["-gen-pass-doc"]),
     "conversions.md": ("Conversions", "include/FTuner/Conversion/Passes.td", ["-gen-pass-doc"]),
+    "pipelines.md": ("Passes that run pipelines", "include/FTuner/Pipelines/Passes.td", ["-gen-pass-doc"]),
 }
 
 

@@ -28,13 +28,15 @@ if ((${#missing[@]})); then
   DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
-# NumPy, for the tests' independent references; the toolchain's own assembler
+# NumPy, for the tests' independent references; Matplotlib, for figures; the toolchain's own assembler
 # where no CUDA toolkit is found. Without ptxas everything works but cubins and
 # figures of registers and spills.
 if [ ! -x .venv/bin/python ]; then
   python3 -m venv .venv
 fi
 .venv/bin/python -c 'import numpy' 2>/dev/null || .venv/bin/pip install -q numpy
+.venv/bin/python -c 'import matplotlib' 2>/dev/null || .venv/bin/pip install -q matplotlib ||
+  echo "warning: Matplotlib could not be installed; tools/plot_plan.py will not work" >&2
 if ! command -v ptxas >/dev/null && [ ! -x "${CUDA_HOME:-/usr/local/cuda}/bin/ptxas" ] &&
   ! ls .venv/lib/python*/site-packages/nvidia/*/bin/ptxas >/dev/null 2>&1; then
   .venv/bin/pip install -q nvidia-cuda-nvcc ||

@@ -13,11 +13,15 @@ def tile(ukernel):
     return f"{block} (thread {thread})"
 
 
+def figure(value):
+    return f"{int(value):,}" if value == int(value) else f"{value:.2g}"
+
+
 def print_workload(workload, sizes):
     statistics = workload["statistics"]
     print(f"Workload {workload['name']}:")
-    print("  candidates: " + ", ".join(
-        f"{name.replace('_', ' ')} {int(value):,}" for name, value in statistics.items()))
+    print("  search: " + ", ".join(
+        f"{name.replace('_', ' ')} {figure(value)}" for name, value in statistics.items()))
     print("  kernel families (block tile m × n × k):")
     for number, family in enumerate(workload["families"]):
         if family["kernel"] is None:

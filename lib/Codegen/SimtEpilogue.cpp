@@ -94,10 +94,11 @@ Value SimtTileEmitter::loadElementwise(Value operand, AffineMap map, Value row,
     return broadcast(operand, width);
   auto indices = [&](Value columnIndex) {
     Values result;
-    for (AffineExpr expr : map.getResults())
-      result.push_back(cast<AffineDimExpr>(expr).getPosition() == Workload::kM
-                           ? row
-                           : columnIndex);
+    for (AffineExpr expr : map.getResults()) {
+      unsigned axis = cast<AffineDimExpr>(expr).getPosition();
+      if (!ukernel::WorkloadOp::isBatchAxis(axis))
+        result.push_back(axis == Workload::kM ? row : columnIndex);
+    }
     return result;
   };
   if (!map.isFunctionOfDim(Workload::kN))

@@ -1,6 +1,6 @@
 //===- SimtModel.cpp - What the SIMT path can emit --------------*- C++ -*-===//
 //
-// f32 matrix products on the CUDA cores.
+// f32 matrix products on the CUDA cores, one or a batch of them.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Codegen/CodegenModel.h"
@@ -16,6 +16,9 @@ namespace {
 /// staged copies; ptxas reports 18 to 30 for the emitted kernels.
 constexpr int64_t kAddressRegisters = 28;
 
+/// Most batch axes behind m, n and k.
+constexpr unsigned kMaxBatchAxes = 3;
+
 template <typename... Args>
 llvm::Error invalid(const char *format, Args... args) {
   return llvm::createStringError(std::errc::invalid_argument, format, args...);
@@ -27,16 +30,28 @@ public:
 
   llvm::Error supports(const Workload &workload,
                        const DeviceSpec &device) const override {
-    if (workload.axes.size() != 3 ||
-        workload.axes[Workload::kM].kind != AxisKind::Space ||
-        workload.axes[Workload::kN].kind != AxisKind::Space ||
-        workload.axes[Workload::kK].kind != AxisKind::Reduce)
-      return invalid("simt: expected a matrix product with axes m, n and k");
-    const Operand *output = workload.find(OperandRole::Output);
-    if (!workload.find(OperandRole::Lhs) || !workload.find(OperandRole::Rhs) ||
-        !output || output->contiguousAxis() != Workload::kN)
-      return invalid("simt: expected operands lhs and rhs, and an output that "
-                     "is contiguous along n");
+    bool isProduct =
+        workload.axes.size() >= Workload::kFirstBatch &&
+        workload.axes.size() <= Workload::kFirstBatch + kMaxBatchAxes;
+    for (unsigned axis = 0; isProduct && axis < workload.axes.size(); ++axis)
+      isProduct = (workload.axes[axis].kind == AxisKind::Reduce) ==
+                  (axis == Workload::kK);
+    if (!isProduct)
+      return invalid("simt: expected a matrix product with axes m, n, k and up "
+                     "to %u batch axes",
+                     kMaxBatchAxes);
+    auto isContiguous = [&](OperandRole role, unsigned axis, unsigned other) {
+      const Operand *operand = workload.find(role);
+      return operand && (operand->contiguousAxis() == axis ||
+                         operand->contiguousAxis() == other);
+    };
+    if (!isContiguous(OperandRole::Lhs, Workload::kM, Workload::kK) ||
+        !isContiguous(OperandRole::Rhs, Workload::kN, Workload::kK) ||
+        !isContiguous(OperandRole::Output, Workload::kN, Workload::kN))
+      return invalid(
+          "simt: expected an lhs that is contiguous along m or k, an "
+          "rhs along n or k, and an output that is contiguous along "
+          "n");
     // Scalars of the epilogue come in registers, whatever their type.
     auto isScalar = [](const Operand &operand) {
       return operand.role == OperandRole::Extra && operand.axes.empty();
@@ -130,10 +145,15 @@ private:
 
 llvm::Error SimtModel::checkPart(const Workload &workload, const UKernel &part,
                                  const KernelFamily &family) {
-  if (part.smemTile.size() != 3 || part.regTile.size() != 3)
-    return invalid("simt: expected tiles of three axes, but got %s",
-                   part.str().c_str());
-  for (unsigned axis = 0; axis < 3; ++axis)
+  size_t numAxes = workload.axes.size();
+  if (part.smemTile.size() != numAxes || part.regTile.size() != numAxes)
+    return invalid("simt: expected tiles of %u axes, but got %s",
+                   static_cast<unsigned>(numAxes), part.str().c_str());
+  for (unsigned axis = Workload::kFirstBatch; axis < numAxes; ++axis)
+    if (part.smemTile[axis] != 1)
+      return invalid("simt: expected tiles of 1 on batch axes, but got %s",
+                     part.str().c_str());
+  for (unsigned axis = 0; axis < numAxes; ++axis)
     if (part.smemTile[axis] < 1 || part.regTile[axis] < 1 ||
         part.smemTile[axis] % part.regTile[axis] != 0)
       return invalid("simt: expected block tiles that are multiples of "
@@ -188,12 +208,12 @@ llvm::Error SimtModel::check(const Workload &workload,
     const UKernel &a = family.parts[0], &b = family.parts[1];
     bool sameLayout =
         a.threadsAlong(Workload::kM) == b.threadsAlong(Workload::kM) &&
-        a.regTile[Workload::kM] + 1 == b.regTile[Workload::kM] &&
+        a.regTile[Workload::kM] < b.regTile[Workload::kM] &&
         a.smemTile[Workload::kN] == b.smemTile[Workload::kN] &&
         a.regTile[Workload::kN] == b.regTile[Workload::kN] &&
         a.smemTile[Workload::kK] == b.smemTile[Workload::kK];
     if (!sameLayout)
-      return invalid("simt: expected heights g·h and g·(h+1) of one thread "
+      return invalid("simt: expected heights g·a and g·b, a < b, of one thread "
                      "layout, but got %s",
                      family.str().c_str());
   }

@@ -6,6 +6,26 @@
 
 using namespace ftuner;
 
+/// What a block writes to shared memory and its threads read from it, in bytes
+/// for each element of the reduce axis (dataTrans of equation 7).
+static double sharedBytesPerReduceElement(const Workload &workload,
+                                          const UKernel &ukernel) {
+  double threads = static_cast<double>(ukernel.threads()), sum = 0;
+  for (const Operand &operand : workload.operands) {
+    if (operand.role != OperandRole::Lhs && operand.role != OperandRole::Rhs)
+      continue;
+    int64_t tileElements = 0, threadElements = 0;
+    for (unsigned axis : operand.axes)
+      if (axis == Workload::kM || axis == Workload::kN) {
+        tileElements += ukernel.smemTile[axis];
+        threadElements += ukernel.regTile[axis];
+      }
+    sum += static_cast<double>(operand.elementBytes) *
+           (tileElements + threads * threadElements);
+  }
+  return sum;
+}
+
 ShapeMetrics::ShapeMetrics(const Workload &workload,
                            llvm::ArrayRef<int64_t> shape,
                            const DeviceSpec &device)
@@ -37,20 +57,14 @@ void ShapeMetrics::add(Totals &totals, const UKernel &ukernel, unsigned axis,
     points *= grid[i] * tile;
   }
 
-  double threads = static_cast<double>(ukernel.threads());
-  double sharedBytes = 0;
+  double sharedBytes = sharedBytesPerReduceElement(workload, ukernel);
   for (const Operand &operand : workload.operands) {
     double bytes = static_cast<double>(operand.elementBytes);
     double elements = 1, rereads = 1;
-    int64_t tileElements = 0, threadElements = 0;
     llvm::SmallVector<bool, 4> indexes(shape.size(), false);
     for (unsigned i : operand.axes) {
       indexes[i] = true;
       elements *= static_cast<double>(i == axis ? rows : shape[i]);
-      if (workload.axes[i].kind == AxisKind::Space) {
-        tileElements += ukernel.smemTile[i];
-        threadElements += ukernel.regTile[i];
-      }
     }
     for (unsigned i = 0; i < shape.size(); ++i)
       if (!indexes[i])
@@ -59,7 +73,6 @@ void ShapeMetrics::add(Totals &totals, const UKernel &ukernel, unsigned axis,
     case OperandRole::Lhs:
     case OperandRole::Rhs:
       totals.globalBytes += bytes * elements * rereads;
-      sharedBytes += bytes * (tileElements + threads * threadElements);
       break;
     case OperandRole::Init:
     case OperandRole::Extra:
@@ -125,4 +138,106 @@ Metrics ftuner::programMetrics(const Workload &workload,
                                const Program &program,
                                const DeviceSpec &device) {
   return ShapeMetrics(workload, shape, device).program(program);
+}
+
+//===----------------------------------------------------------------------===//
+// FactoredMetrics
+//===----------------------------------------------------------------------===//
+
+/// The number of `value` in `values`, to which it is added if it is new.
+template <typename T>
+static unsigned numberOf(std::vector<T> &values, const T &value) {
+  auto it = llvm::find(values, value);
+  if (it == values.end())
+    it = values.insert(it, value);
+  return it - values.begin();
+}
+
+FactoredMetrics::FactoredMetrics(const Workload &workload,
+                                 const DeviceSpec &device,
+                                 llvm::ArrayRef<UKernel> ukernels)
+    : workload(workload), device(device) {
+  for (const UKernel &ukernel : ukernels) {
+    Entry entry;
+    entry.m = numberOf(tilesM, ukernel.smemTile[Workload::kM]);
+    entry.n = numberOf(tilesN, ukernel.smemTile[Workload::kN]);
+    entry.k = numberOf(tilesK, ReduceTile{ukernel.smemTile[Workload::kK],
+                                          ukernel.reduceSplit});
+    entry.sharedBytes = sharedBytesPerReduceElement(workload, ukernel);
+    entries.push_back(entry);
+  }
+}
+
+void FactoredMetrics::evaluate(llvm::ArrayRef<int64_t> shape,
+                               std::vector<Metrics> &result) const {
+  // Blocks along an axis, and the share of their points that is useful.
+  struct Tiling {
+    double grid, pad;
+  };
+  auto tilings = [](int64_t extent, llvm::ArrayRef<int64_t> tiles) {
+    std::vector<Tiling> result;
+    for (int64_t tile : tiles) {
+      double grid = static_cast<double>(ceilDiv(extent, tile));
+      result.push_back({grid, extent / (grid * tile)});
+    }
+    return result;
+  };
+  std::vector<Tiling> m = tilings(shape[Workload::kM], tilesM);
+  std::vector<Tiling> n = tilings(shape[Workload::kN], tilesN);
+  int64_t reduceExtent = shape[Workload::kK];
+  std::vector<double> padK;
+  for (const ReduceTile &tile : tilesK)
+    padK.push_back(
+        static_cast<double>(reduceExtent) /
+        (tile.split * ceilBy(ceilDiv(reduceExtent, tile.split), tile.size)));
+
+  double batch = 1;
+  for (unsigned axis = Workload::kFirstBatch; axis < shape.size(); ++axis)
+    batch *= static_cast<double>(shape[axis]);
+
+  // Bytes of each kind of operand: those read once for every block along n, m
+  // or both, those moved once, and the output.
+  double perN = 0, perM = 0, perBlock = 0, once = 0, output = 0;
+  for (const Operand &operand : workload.operands) {
+    double bytes = static_cast<double>(operand.elementBytes);
+    for (unsigned axis : operand.axes)
+      bytes *= static_cast<double>(shape[axis]);
+    if (operand.role == OperandRole::Output) {
+      output += bytes;
+      continue;
+    }
+    if (operand.role != OperandRole::Lhs && operand.role != OperandRole::Rhs) {
+      once += bytes;
+      continue;
+    }
+    for (unsigned axis = Workload::kFirstBatch; axis < shape.size(); ++axis)
+      if (!llvm::is_contained(operand.axes, axis))
+        bytes *= static_cast<double>(shape[axis]);
+    bool hasM = llvm::is_contained(operand.axes, unsigned(Workload::kM));
+    bool hasN = llvm::is_contained(operand.axes, unsigned(Workload::kN));
+    (hasM ? (hasN ? once : perN) : (hasN ? perM : perBlock)) += bytes;
+  }
+
+  double flops = workload.flops(shape);
+  double computeSeconds = flops / (device.fp32Tflops * 1e12);
+  double globalSeconds = 1 / (device.dramGbps * 1e9);
+  double sharedSeconds =
+      static_cast<double>(reduceExtent) / (device.sharedMemoryGbps() * 1e9);
+  double smCount = static_cast<double>(device.smCount);
+  result.resize(entries.size());
+  for (auto [entry, metrics] : llvm::zip_equal(entries, result)) {
+    const Tiling &tilingM = m[entry.m], &tilingN = n[entry.n];
+    double split = static_cast<double>(tilesK[entry.k].split);
+    double tiles = tilingM.grid * tilingN.grid * batch;
+    double blocks = tiles * split;
+    double globalBytes = perN * tilingN.grid + perM * tilingM.grid +
+                         perBlock * tilingM.grid * tilingN.grid + once +
+                         output * split;
+    metrics.pad = tilingM.pad * tilingN.pad * padK[entry.k];
+    metrics.occ = blocks / (std::ceil(blocks / smCount) * smCount);
+    metrics.cmr =
+        computeSeconds / std::max(globalBytes * globalSeconds,
+                                  tiles * entry.sharedBytes * sharedSeconds);
+    metrics.blocks = static_cast<int64_t>(blocks);
+  }
 }

@@ -3,6 +3,7 @@
 
 #include "FTuner/Conversion/Passes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Pipelines/Passes.h"
 #include "FTuner/Pipelines/Pipelines.h"
 #include "FTuner/Transforms/Passes.h"
 
@@ -21,5 +22,6 @@ void ftuner::registerAllDialects(mlir::DialectRegistry &registry) {
 void ftuner::registerAllPasses() {
   registerFTunerTransformsPasses();
   registerFTunerConversionPasses();
+  registerFTunerPipelinesPasses();
   registerFTunerPipelines();
 }

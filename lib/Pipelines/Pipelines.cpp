@@ -2,6 +2,7 @@
 #include "FTuner/Pipelines/Pipelines.h"
 
 #include "FTuner/Conversion/Passes.h"
+#include "FTuner/Pipelines/Passes.h"
 #include "FTuner/Transforms/Passes.h"
 
 #include "mlir/Dialect/Linalg/Passes.h"
@@ -28,6 +29,8 @@ planOptions(const FTunerOptions &options) {
   plan.lambdaMax = options.lambdaMax;
   plan.lambdaStep = options.lambdaStep;
   plan.zeta = options.zeta;
+  plan.tileRule = options.tileRule;
+  plan.pool = options.pool;
   plan.psi = options.psi;
   plan.activeBlocks = options.activeBlocks;
   plan.c0 = options.c0;
@@ -49,10 +52,16 @@ void buildFrontEndPipeline(OpPassManager &pm, const FTunerOptions &options) {
   pm.addPass(createCSEPass());
   pm.addPass(createUKernelFormWorkloadsPass());
   pm.addPass(createUKernelPlanWorkloadsPass(planOptions(options)));
+  if (!options.ptxasFeedback)
+    return;
+  OpPassManager search(ModuleOp::getOperationName());
+  search.addPass(createUKernelPlanWorkloadsPass(planOptions(options)));
+  UKernelPtxasFeedbackPassOptions feedback;
+  feedback.search = {search};
+  pm.addPass(createUKernelPtxasFeedbackPass(feedback));
 }
 
-void buildFTunerPipeline(OpPassManager &pm, const FTunerOptions &options) {
-  buildFrontEndPipeline(pm, options);
+void buildBackEndPipeline(OpPassManager &pm) {
   pm.addPass(createUKernelPrepareHostPass());
   buildBufferizationPipeline(pm);
   pm.addPass(createUKernelDispatchWorkloadsPass());
@@ -62,6 +71,11 @@ void buildFTunerPipeline(OpPassManager &pm, const FTunerOptions &options) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   buildKernelLoweringPipeline(pm);
+}
+
+void buildFTunerPipeline(OpPassManager &pm, const FTunerOptions &options) {
+  buildFrontEndPipeline(pm, options);
+  buildBackEndPipeline(pm);
 }
 
 void registerFTunerPipelines() {

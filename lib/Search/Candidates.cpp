@@ -1,6 +1,7 @@
 //===- Candidates.cpp - uKernels aligned to the device --------------------===//
 #include "FTuner/Search/Candidates.h"
 #include "FTuner/Search/Sampling.h"
+#include "FTuner/Search/TileRules.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include <algorithm>
@@ -100,7 +101,10 @@ class Enumerator {
 public:
   Enumerator(const SearchProblem &problem, int64_t vectorWidth)
       : problem(problem), workload(problem.workload),
-        granules(problem.codegen.granules(workload, problem.device)) {
+        granules(problem.codegen.granules(workload, problem.device)),
+        rules(workload, problem.device, granules.reduceGranule) {
+    set.numByRules = rules.numCandidates;
+    set.numWholeWarps = rules.numWholeWarps;
     set.prototype.vectorWidth = vectorWidth;
     set.prototype.path = problem.codegen.name().str();
     unsigned mainAxis = workload.mainAxis();
@@ -115,20 +119,22 @@ public:
 
 private:
   void orderReduceChoices();
-  /// Threads along one axis: 2^a · {1, 3, 5, 9}.
-  std::vector<int64_t> threadCounts() const;
+  /// Visits every tile of some threads that the tile rule allows.
+  void visitThreads(int64_t threadsM, int64_t threadsN);
   /// Whether a tile of `threads` threads with `rows` elements each leaves
   /// threads or whole register tiles idle for every size of the axis.
   bool isOversized(unsigned axis, int64_t threads, int64_t rows) const;
   /// Whether rows of the tile begin and end at memory transactions in every
   /// operand that is contiguous along a space axis.
   bool isAligned(const UKernel &ukernel) const;
-  void visit(int64_t threadsM, int64_t threadsN, int64_t rm, int64_t rn);
+  /// Adds the candidate if it is legal.
+  bool visit(int64_t threadsM, int64_t threadsN, int64_t rm, int64_t rn);
   void sortByPreference();
 
   const SearchProblem &problem;
   const Workload &workload;
   TileGranules granules;
+  TileRules rules;
   llvm::SmallVector<ReduceChoice> choices;
   ReduceChoice smallest;
   CandidateSet set;
@@ -164,14 +170,10 @@ void Enumerator::orderReduceChoices() {
   });
 }
 
-std::vector<int64_t> Enumerator::threadCounts() const {
-  std::vector<int64_t> counts;
-  for (int64_t odd : {1, 3, 5, 9})
-    for (int64_t count = odd; count <= problem.device.maxThreadsPerBlock;
-         count *= 2)
-      counts.push_back(count);
-  llvm::sort(counts);
-  return counts;
+/// Whether a number of threads along an axis is 2^a · {1, 3, 5, 9}.
+static bool isAlignedThreadCount(int64_t threads) {
+  int64_t odd = threads / (threads & -threads);
+  return odd == 1 || odd == 3 || odd == 5 || odd == 9;
 }
 
 bool Enumerator::isOversized(unsigned axis, int64_t threads,
@@ -200,28 +202,29 @@ bool Enumerator::isAligned(const UKernel &ukernel) const {
   return true;
 }
 
-void Enumerator::visit(int64_t threadsM, int64_t threadsN, int64_t rm,
+bool Enumerator::visit(int64_t threadsM, int64_t threadsN, int64_t rm,
                        int64_t rn) {
-  set.rawCount += choices.size();
   int64_t threads = threadsM * threadsN;
   // The smallest block is kept whatever the size: some block must serve
   // shapes with fewer elements than a warp has lanes.
   if (threads > granules.warpSize && (isOversized(Workload::kM, threadsM, rm) ||
                                       isOversized(Workload::kN, threadsN, rn)))
-    return;
+    return false;
   if (rm * rn > maxAccumulators ||
       rm * rn * threads >= problem.device.registersPerBlock)
-    return;
+    return false;
 
   set.candidates.emplace_back();
   Candidate &candidate = set.candidates.back();
   UKernel &ukernel = candidate.ukernel;
   ukernel.regTile = {rm, rn, 1};
   ukernel.smemTile = {threadsM * rm, threadsN * rn, smallest.tile};
+  ukernel.regTile.resize(workload.axes.size(), 1);
+  ukernel.smemTile.resize(workload.axes.size(), 1);
   candidate.stages = smallest.stages;
   if (!isAligned(ukernel)) {
     set.candidates.pop_back();
-    return;
+    return false;
   }
   KernelFamily family = set.single(set.candidates.size() - 1);
   auto tryChoice = [&](const ReduceChoice &choice) {
@@ -231,7 +234,7 @@ void Enumerator::visit(int64_t threadsM, int64_t threadsN, int64_t rm,
   };
   if (!tryChoice(smallest)) {
     set.candidates.pop_back();
-    return;
+    return false;
   }
   ReduceChoice chosen = smallest;
   bool hasChosen = false;
@@ -241,8 +244,7 @@ void Enumerator::visit(int64_t threadsM, int64_t threadsN, int64_t rm,
     int64_t bytes =
         problem.codegen.resources(workload, family).sharedMemoryBytes +
         reservedSharedMemoryBytes;
-    bool fits =
-        bytes * problem.options.zeta <= problem.device.sharedMemoryPerSmBytes;
+    bool fits = bytes * problem.zeta() <= problem.device.sharedMemoryPerSmBytes;
     if (fits || !hasChosen)
       chosen = choice;
     hasChosen = true;
@@ -253,6 +255,7 @@ void Enumerator::visit(int64_t threadsM, int64_t threadsN, int64_t rm,
   ukernel = family.parts.front();
   candidate.stages = family.stages;
   candidate.resources = problem.codegen.resources(workload, family);
+  return true;
 }
 
 void Enumerator::sortByPreference() {
@@ -284,18 +287,28 @@ void Enumerator::sortByPreference() {
     set.candidates.push_back(std::move(entry.second));
 }
 
-llvm::Expected<CandidateSet> Enumerator::run() {
-  std::vector<int64_t> counts = threadCounts();
-  for (int64_t threadsM : counts)
-    for (int64_t threadsN : counts) {
-      int64_t threads = threadsM * threadsN;
-      if (threads % granules.warpSize != 0 ||
-          threads > problem.device.maxThreadsPerBlock)
-        continue;
-      for (int64_t rm : granules.registerTiles[Workload::kM])
-        for (int64_t rn : granules.registerTiles[Workload::kN])
-          visit(threadsM, threadsN, rm, rn);
+void Enumerator::visitThreads(int64_t threadsM, int64_t threadsN) {
+  bool isAlignedTile = problem.options.tileRule == TileRule::Aligned &&
+                       isAlignedThreadCount(threadsM) &&
+                       isAlignedThreadCount(threadsN);
+  for (int64_t rm : granules.registerTiles[Workload::kM]) {
+    bool ruleM = rules.allows(Workload::kM, threadsM * rm, rm);
+    if (!ruleM && !isAlignedTile)
+      continue;
+    for (int64_t rn : granules.registerTiles[Workload::kN]) {
+      bool byRules = ruleM && rules.allows(Workload::kN, threadsN * rn, rn);
+      if ((byRules || isAlignedTile) && visit(threadsM, threadsN, rm, rn))
+        ++(byRules ? set.numEmittable : set.numAdded);
     }
+  }
+}
+
+llvm::Expected<CandidateSet> Enumerator::run() {
+  int64_t maxThreads = problem.device.maxThreadsPerBlock;
+  for (int64_t threadsM = 1; threadsM <= maxThreads; ++threadsM)
+    for (int64_t threadsN = 1; threadsM * threadsN <= maxThreads; ++threadsN)
+      if (threadsM * threadsN % granules.warpSize == 0)
+        visitThreads(threadsM, threadsN);
   if (set.candidates.empty())
     return makeError("found no legal uKernel for workload '" + workload.name +
                      "' on device '" + problem.device.name +

@@ -5,68 +5,63 @@
 using namespace ftuner;
 
 FamilyTable::FamilyTable(const SearchProblem &problem, const CandidateSet &set)
-    : problem(problem), set(set) {
+    : set(set), problem(problem), axis(set.prototype.combineAxis) {
   TileGranules granules =
       problem.codegen.granules(problem.workload, problem.device);
   combines =
       llvm::is_contained(granules.combineAxes, problem.workload.mainAxis());
-  unsigned axis = set.prototype.combineAxis;
-  for (auto [index, candidate] : llvm::enumerate(set.candidates))
-    byLayout.emplace(key(candidate.ukernel, candidate.ukernel.regTile[axis]),
-                     index);
-}
-
-FamilyTable::Key FamilyTable::key(const UKernel &ukernel,
-                                  int64_t height) const {
-  unsigned axis = set.prototype.combineAxis;
+  // Two candidates differ in rows alone if everything else here is equal.
+  std::map<std::array<int64_t, 5>, unsigned> numbers;
   unsigned other = axis == Workload::kM ? Workload::kN : Workload::kM;
-  return {ukernel.threadsAlong(axis), ukernel.threadsAlong(other),
-          ukernel.regTile[other], height, 0};
+  for (auto [index, candidate] : llvm::enumerate(set.candidates)) {
+    const UKernel &u = candidate.ukernel;
+    std::array<int64_t, 5> key = {u.threadsAlong(axis), u.smemTile[other],
+                                  u.regTile[other], u.smemTile[Workload::kK],
+                                  candidate.stages};
+    unsigned layout = numbers.try_emplace(key, numbers.size()).first->second;
+    layouts.push_back(layout);
+    byRows.emplace(std::make_pair(layout, u.regTile[axis]), index);
+  }
 }
 
-unsigned FamilyTable::add(KernelFamily family) {
+std::optional<unsigned> FamilyTable::withRows(unsigned candidate,
+                                              int64_t rows) const {
+  auto it = byRows.find({layouts[candidate], rows});
+  if (it == byRows.end())
+    return std::nullopt;
+  return it->second;
+}
+
+std::optional<unsigned> FamilyTable::add(KernelFamily family) {
+  if (problem.isRejected(family))
+    return std::nullopt;
   resources.push_back(problem.codegen.resources(problem.workload, family));
   families.push_back(std::move(family));
   return families.size() - 1;
 }
 
-unsigned FamilyTable::single(unsigned candidate) {
-  auto [it, inserted] = singles.try_emplace(candidate, 0);
-  if (inserted)
-    it->second = add(set.single(candidate));
+std::optional<unsigned> FamilyTable::single(unsigned candidate) {
+  auto it = singles.find(candidate);
+  if (it == singles.end())
+    it = singles.insert({candidate, add(set.single(candidate))}).first;
   return it->second;
 }
 
-unsigned FamilyTable::pairWithLower(unsigned candidate) {
-  auto it = pairs.find(candidate);
-  if (it != pairs.end())
+std::optional<unsigned> FamilyTable::pair(unsigned candidate,
+                                          int64_t lowerRows) {
+  if (!combines || lowerRows < 1 || lowerRows >= rows(candidate))
+    return std::nullopt;
+  auto [it, isNew] = pairs.try_emplace({candidate, lowerRows}, std::nullopt);
+  if (!isNew)
     return it->second;
   KernelFamily family = set.single(candidate);
-  unsigned axis = family.combineAxis;
   UKernel lower = family.parts.front();
-  int64_t height = lower.regTile[axis];
-  bool isPair = false;
-  if (combines && height > 1) {
-    lower.smemTile[axis] = lower.threadsAlong(axis) * (height - 1);
-    lower.regTile[axis] = height - 1;
-    family.parts.insert(family.parts.begin(), lower);
-    llvm::Error error = checkFamily(problem, family);
-    isPair = !error;
+  lower.smemTile[axis] = lower.threadsAlong(axis) * lowerRows;
+  lower.regTile[axis] = lowerRows;
+  family.parts.insert(family.parts.begin(), lower);
+  if (llvm::Error error = checkFamily(problem, family)) {
     llvm::consumeError(std::move(error));
+    return std::nullopt;
   }
-  unsigned index = isPair ? add(std::move(family)) : single(candidate);
-  pairs[candidate] = index;
-  return index;
-}
-
-std::optional<unsigned> FamilyTable::pairWithHigher(unsigned candidate) {
-  const UKernel &ukernel = set.candidates[candidate].ukernel;
-  int64_t height = ukernel.regTile[set.prototype.combineAxis];
-  auto it = byLayout.find(key(ukernel, height + 1));
-  if (it == byLayout.end())
-    return std::nullopt;
-  unsigned index = pairWithLower(it->second);
-  if (families[index].parts.size() != 2)
-    return std::nullopt;
-  return index;
+  return it->second = add(std::move(family));
 }

@@ -10,33 +10,48 @@
 
 namespace ftuner {
 
-/// Families by the candidate that is their only or their larger part.
+/// Families of one and two candidates, each numbered once. Rejected ones are
+/// never made.
 class FamilyTable {
 public:
+  /// Problem and set outlive the table.
   FamilyTable(const SearchProblem &problem, const CandidateSet &set);
 
-  unsigned single(unsigned candidate);
-  /// The pair of the candidate and the one a row lower, or the candidate alone
-  /// where no such pair is legal.
-  unsigned pairWithLower(unsigned candidate);
-  /// The pair of the candidate and the one a row higher, if it is legal.
-  std::optional<unsigned> pairWithHigher(unsigned candidate);
+  /// The family of one candidate; none if it was rejected.
+  std::optional<unsigned> single(unsigned candidate);
+  /// The family of a candidate and one with fewer rows for each thread, which
+  /// need not be a candidate itself; none where no such pair is legal.
+  std::optional<unsigned> pair(unsigned candidate, int64_t lowerRows);
+  /// The candidate with another number of rows for each thread, if it is one.
+  std::optional<unsigned> withRows(unsigned candidate, int64_t rows) const;
+  /// Rows of a thread along the combine axis.
+  int64_t rows(unsigned candidate) const {
+    return set.candidates[candidate].ukernel.regTile[axis];
+  }
+  int64_t height(unsigned candidate) const {
+    return set.candidates[candidate].ukernel.smemTile[axis];
+  }
+  /// Equal for candidates that differ in rows alone.
+  unsigned layout(unsigned candidate) const { return layouts[candidate]; }
+  /// Whether two uKernels may lie along the main axis.
+  bool combinesMainAxis() const { return combines; }
 
+  const CandidateSet &set;
   std::vector<KernelFamily> families;
   /// What each family needs, by the same index.
   std::vector<KernelResources> resources;
 
 private:
-  /// The same thread layout with another height.
-  using Key = std::array<int64_t, 5>;
-  Key key(const UKernel &ukernel, int64_t height) const;
-  unsigned add(KernelFamily family);
+  std::optional<unsigned> add(KernelFamily family);
 
   const SearchProblem &problem;
-  const CandidateSet &set;
+  unsigned axis;
   bool combines = false;
-  std::map<Key, unsigned> byLayout;
-  llvm::DenseMap<unsigned, unsigned> singles, pairs;
+  /// By candidate.
+  std::vector<unsigned> layouts;
+  std::map<std::pair<unsigned, int64_t>, unsigned> byRows;
+  llvm::DenseMap<unsigned, std::optional<unsigned>> singles;
+  std::map<std::pair<unsigned, int64_t>, std::optional<unsigned>> pairs;
 };
 
 } // namespace ftuner

@@ -2,6 +2,8 @@
 #include "FTuner/Search/Filter.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -68,27 +70,26 @@ double ftuner::crossPickDeficit(const SearchOptions &options, double pad,
 static double registerShare(const SearchProblem &problem,
                             const Metrics &metrics,
                             const KernelResources &needs) {
-  int64_t bound = std::min(ceilDiv(metrics.blocks, problem.device.smCount),
-                           problem.options.zeta);
+  int64_t bound =
+      std::min(ceilDiv(metrics.blocks, problem.device.smCount), problem.zeta());
   return static_cast<double>(needs.registersPerThread * needs.threads * bound) /
          problem.device.registersPerSm;
 }
 
-double ftuner::violation(const SearchProblem &problem,
-                         const Thresholds &thresholds, const Metrics &metrics,
+double ftuner::violation(const SearchProblem &problem, const Demands &demands,
+                         const Metrics &metrics,
                          const KernelResources &resources) {
-  auto lacking = [](double value, double least) {
-    return value < least * (1 - tolerance) ? 1 - value / least : 0.0;
+  auto lacking = [](double value, std::optional<double> least) {
+    return least && value < *least * (1 - tolerance) ? 1 - value / *least : 0.0;
   };
-  double sum =
-      thresholds.efficiency
-          ? lacking(metrics.pad * metrics.occ, *thresholds.efficiency)
-          : crossPickDeficit(problem.options, metrics.pad, metrics.occ);
-  sum += lacking(thresholds.registerShare,
-                 registerShare(problem, metrics, resources));
-  sum += lacking(static_cast<double>(metrics.blocks), thresholds.blocks);
-  sum += lacking(metrics.cmr, thresholds.cmr);
-  sum += lacking(static_cast<double>(resources.threads), thresholds.threads);
+  double sum = 0;
+  if (demands.crossPick)
+    sum += crossPickDeficit(problem.options, metrics.pad, metrics.occ);
+  if (demands.setBound)
+    sum += lacking(1 / registerShare(problem, metrics, resources), 1);
+  sum += lacking(static_cast<double>(metrics.blocks), demands.blocks);
+  sum += lacking(metrics.cmr, demands.cmr);
+  sum += lacking(static_cast<double>(resources.threads), demands.threads);
   return sum;
 }
 
@@ -99,20 +100,32 @@ llvm::StringRef ftuner::filterStageName(FilterStage stage) {
 }
 
 namespace {
+/// One stage that looks at each candidate by itself.
+struct Stage {
+  FilterStage stage;
+  llvm::function_ref<bool(const Survivor &)> accepts;
+  /// What is kept instead where nothing is accepted: the greatest.
+  llvm::function_ref<double(const Survivor &)> quality;
+  /// For reports: what is measured, its value, and what is asked for.
+  llvm::StringRef figure;
+  llvm::function_ref<double(const Survivor &)> value;
+  llvm::function_ref<std::string()> requirement;
+};
+
 class ShapeFilter {
 public:
   ShapeFilter(const SearchProblem &problem, const CandidateSet &set,
-              FilterCounts &counts)
-      : problem(problem), set(set), counts(counts) {}
+              FilterCounts &counts, std::vector<StageReport> *reports)
+      : problem(problem), set(set), counts(counts), reports(reports) {}
 
-  FilterResult run(llvm::ArrayRef<int64_t> shape);
+  FilterResult run(llvm::ArrayRef<Metrics> metrics);
 
 private:
-  /// Keeps what `accepts`; if that is nothing, what has the best `quality`,
-  /// which is returned.
-  std::optional<double>
-  apply(FilterStage stage, llvm::function_ref<bool(const Survivor &)> accepts,
-        llvm::function_ref<double(const Survivor &)> quality);
+  /// Keeps what the stage accepts, or if that is nothing, what has the best
+  /// quality; whether something was accepted.
+  bool apply(const Stage &stage);
+  void report(const Stage &stage, llvm::ArrayRef<Survivor> before,
+              bool isRelaxed);
   /// Keeps the Pareto front for each height on the combine axis.
   void keepParetoFronts();
   /// Keeps the `maxCandidates` with the greatest sum of metrics.
@@ -121,36 +134,70 @@ private:
   const Candidate &candidate(const Survivor &survivor) const {
     return set.candidates[survivor.candidate];
   }
+  /// The published sum (equation 1).
+  double sum(const Survivor &survivor) const {
+    const CostModelOptions &cost = problem.options.cost;
+    return cost.c0 * survivor.metrics.cmr + cost.c1 * survivor.metrics.pad +
+           cost.c2 * survivor.metrics.occ;
+  }
 
   const SearchProblem &problem;
   const CandidateSet &set;
   FilterCounts &counts;
+  std::vector<StageReport> *reports;
   std::vector<Survivor> survivors;
 };
 } // namespace
 
-std::optional<double>
-ShapeFilter::apply(FilterStage stage,
-                   llvm::function_ref<bool(const Survivor &)> accepts,
-                   llvm::function_ref<double(const Survivor &)> quality) {
-  std::optional<double> relaxedTo;
-  if (llvm::none_of(survivors, accepts)) {
-    ++counts.relaxed[stage];
+bool ShapeFilter::apply(const Stage &stage) {
+  std::vector<Survivor> before;
+  if (reports)
+    before = survivors;
+  bool isMet = llvm::any_of(survivors, stage.accepts);
+  if (!isMet) {
+    ++counts.relaxed[stage.stage];
     double best = -std::numeric_limits<double>::infinity();
     for (const Survivor &survivor : survivors)
-      best = std::max(best, quality(survivor));
-    relaxedTo = best;
+      best = std::max(best, stage.quality(survivor));
     double least = best - std::abs(best) * tolerance;
     llvm::erase_if(survivors, [&](const Survivor &survivor) {
-      return quality(survivor) < least;
+      return stage.quality(survivor) < least;
     });
   } else {
     llvm::erase_if(survivors, [&](const Survivor &survivor) {
-      return !accepts(survivor);
+      return !stage.accepts(survivor);
     });
   }
-  counts.kept[stage] += survivors.size();
-  return relaxedTo;
+  counts.kept[stage.stage] += survivors.size();
+  if (reports)
+    report(stage, before, !isMet);
+  return isMet;
+}
+
+void ShapeFilter::report(const Stage &stage, llvm::ArrayRef<Survivor> before,
+                         bool isRelaxed) {
+  StageReport report;
+  report.name = filterStageName(stage.stage).str();
+  report.requirement = stage.requirement();
+  report.figure = stage.figure.str();
+  report.before = before.size();
+  report.kept = survivors.size();
+  report.relaxed = isRelaxed;
+  // Both are in the order of the candidates.
+  const Survivor *kept = survivors.data(), *end = kept + survivors.size();
+  const Survivor *best = nullptr;
+  for (const Survivor &survivor : before) {
+    if (kept != end && kept->candidate == survivor.candidate) {
+      ++kept;
+      continue;
+    }
+    if (!best || sum(survivor) > sum(*best))
+      best = &survivor;
+  }
+  if (best)
+    report.dropped = {candidate(*best).ukernel, best->metrics,
+                      stage.value(*best)};
+  reports->push_back(std::move(report));
 }
 
 void ShapeFilter::keepParetoFronts() {
@@ -179,11 +226,6 @@ void ShapeFilter::keepParetoFronts() {
 }
 
 void ShapeFilter::limit() {
-  const CostModelOptions &cost = problem.options.cost;
-  auto sum = [&](const Survivor &survivor) {
-    return cost.c0 * survivor.metrics.cmr + cost.c1 * survivor.metrics.pad +
-           cost.c2 * survivor.metrics.occ;
-  };
   llvm::sort(survivors, [](const Survivor &a, const Survivor &b) {
     return a.candidate < b.candidate;
   });
@@ -196,61 +238,115 @@ void ShapeFilter::limit() {
   survivors.resize(most);
 }
 
-FilterResult ShapeFilter::run(llvm::ArrayRef<int64_t> shape) {
-  const SearchOptions &options = problem.options;
-  ShapeMetrics metrics(problem.workload, shape, problem.device);
-  for (unsigned i = 0; i < set.candidates.size(); ++i)
-    survivors.push_back({i, metrics.ukernel(set.candidates[i].ukernel)});
+/// "blocks ≥ 264".
+static std::string atLeast(const char *figure, double least) {
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << figure << " ≥ " << llvm::format("%.4g", least);
+  return text;
+}
 
-  Thresholds thresholds;
-  thresholds.efficiency = apply(
-      CrossPick,
-      [&](const Survivor &s) {
-        return crossPickAccepts(options, s.metrics.pad, s.metrics.occ);
-      },
-      [](const Survivor &s) { return s.metrics.pad * s.metrics.occ; });
+FilterResult ShapeFilter::run(llvm::ArrayRef<Metrics> metrics) {
+  const SearchOptions &options = problem.options;
+  survivors.reserve(metrics.size());
+  for (auto [index, value] : llvm::enumerate(metrics))
+    survivors.push_back({static_cast<unsigned>(index), value});
+
+  FilterResult result;
+  Demands &demands = result.demands;
+  auto efficiency = [](const Survivor &s) {
+    return s.metrics.pad * s.metrics.occ;
+  };
+  demands.crossPick =
+      apply({CrossPick,
+             [&](const Survivor &s) {
+               return crossPickAccepts(options, s.metrics.pad, s.metrics.occ);
+             },
+             efficiency, "pad · occ", efficiency,
+             [&] {
+               std::string text;
+               llvm::raw_string_ostream(text)
+                   << "pad ≥ ε and occ ≥ λ at a step from "
+                   << llvm::format("(%g, %g) by (+%g, −%g)", options.epsilonMin,
+                                   options.lambdaMax, options.epsilonStep,
+                                   options.lambdaStep);
+               return text;
+             }});
 
   auto share = [&](const Survivor &s) {
     return registerShare(problem, s.metrics, candidate(s).resources);
   };
-  std::optional<double> relaxedTo = apply(
-      SetBound, [&](const Survivor &s) { return share(s) <= 1; },
-      [&](const Survivor &s) { return -share(s); });
-  thresholds.registerShare = relaxedTo ? -*relaxedTo : 1;
+  demands.setBound = apply(
+      {SetBound, [&](const Survivor &s) { return share(s) <= 1; },
+       [&](const Survivor &s) { return -share(s); }, "register share", share,
+       [&] {
+         return "registers of min(ceil(blocks / SMs), " +
+                std::to_string(problem.zeta()) + ") blocks ≤ those of an SM";
+       }});
 
   auto blocks = [](const Survivor &s) {
     return static_cast<double>(s.metrics.blocks);
   };
   double least = options.activeBlocksPerSm * problem.device.smCount;
-  relaxedTo = apply(
-      SpaceAxis, [&](const Survivor &s) { return blocks(s) >= least; }, blocks);
-  thresholds.blocks = relaxedTo.value_or(least);
+  if (apply({SpaceAxis, [&](const Survivor &s) { return blocks(s) >= least; },
+             blocks, "blocks", blocks,
+             [&] { return atLeast("blocks", least); }}))
+    demands.blocks = least;
 
+  double leastCmr = 0;
   for (const Survivor &survivor : survivors)
-    thresholds.cmr =
-        std::max(thresholds.cmr, options.psi * survivor.metrics.cmr);
+    leastCmr = std::max(leastCmr, options.psi * survivor.metrics.cmr);
+  demands.cmr = leastCmr;
   auto cmr = [](const Survivor &s) { return s.metrics.cmr; };
-  apply(
-      ReduceAxis, [&](const Survivor &s) { return cmr(s) >= thresholds.cmr; },
-      cmr);
+  apply({ReduceAxis, [&](const Survivor &s) { return cmr(s) >= leastCmr; }, cmr,
+         "cmr", cmr, [&] { return atLeast("cmr", leastCmr); }});
 
   auto threads = [&](const Survivor &s) {
     return static_cast<double>(candidate(s).resources.threads);
   };
-  relaxedTo = apply(
-      Warps, [&](const Survivor &s) { return threads(s) >= schedulerThreads; },
-      threads);
-  thresholds.threads = relaxedTo.value_or(schedulerThreads);
+  if (apply({Warps,
+             [&](const Survivor &s) { return threads(s) >= schedulerThreads; },
+             threads, "threads", threads,
+             [&] { return atLeast("threads", schedulerThreads); }}))
+    demands.threads = schedulerThreads;
 
+  for (const Survivor &survivor : survivors)
+    result.passed.push_back(survivor.candidate);
   keepParetoFronts();
   limit();
   counts.kept[Pareto] += survivors.size();
-  return {std::move(survivors), thresholds};
+  if (reports) {
+    StageReport report;
+    report.name = filterStageName(Pareto).str();
+    report.requirement =
+        "on the Pareto front of (cmr, pad, occ) for its height";
+    report.before = result.passed.size();
+    report.kept = survivors.size();
+    reports->push_back(std::move(report));
+  }
+  result.survivors = std::move(survivors);
+  return result;
 }
 
-FilterResult ftuner::filterCandidates(const SearchProblem &problem,
-                                      const CandidateSet &set,
-                                      llvm::ArrayRef<int64_t> shape,
-                                      FilterCounts &counts) {
-  return ShapeFilter(problem, set, counts).run(shape);
+static std::vector<UKernel> ukernelsOf(const CandidateSet &set) {
+  std::vector<UKernel> result;
+  for (const Candidate &candidate : set.candidates)
+    result.push_back(candidate.ukernel);
+  return result;
+}
+
+CandidateFilter::CandidateFilter(const SearchProblem &problem,
+                                 const CandidateSet &set)
+    : problem(problem), set(set),
+      metrics(problem.workload, problem.device, ukernelsOf(set)) {}
+
+FilterResult CandidateFilter::run(llvm::ArrayRef<int64_t> shape) {
+  metrics.evaluate(shape, values);
+  return ShapeFilter(problem, set, counts, nullptr).run(values);
+}
+
+FilterResult CandidateFilter::run(llvm::ArrayRef<int64_t> shape,
+                                  std::vector<StageReport> &reports) {
+  metrics.evaluate(shape, values);
+  return ShapeFilter(problem, set, counts, &reports).run(values);
 }

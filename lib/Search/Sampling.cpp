@@ -89,27 +89,79 @@ std::vector<int64_t> ftuner::representativeSizes(const Axis &axis) {
   return sizes;
 }
 
-std::vector<ShapeSample>
-ftuner::combineShapes(const Workload &workload, unsigned mainAxis,
-                      llvm::ArrayRef<SizeSample> mainSizes) {
-  // Shapes of the other axes, with 1 on the main one.
-  std::vector<Shape> others = {Shape(workload.axes.size(), 1)};
-  for (unsigned axis = 0; axis < workload.axes.size(); ++axis) {
-    if (axis == mainAxis)
-      continue;
-    std::vector<Shape> extended;
-    for (const Shape &shape : others)
-      for (int64_t size : representativeSizes(workload.axes[axis])) {
-        extended.push_back(shape);
-        extended.back()[axis] = size;
-      }
-    others = std::move(extended);
+/// The first axis, `mainAxis` before all others, whose size decides that of
+/// `axis`, since both have the same symbols.
+static unsigned leadingAxis(const Workload &workload, unsigned axis,
+                            unsigned mainAxis) {
+  const std::vector<std::string> &symbols = workload.axes[axis].symbols;
+  if (symbols.empty() || axis == mainAxis)
+    return axis;
+  if (workload.axes[mainAxis].symbols == symbols)
+    return mainAxis;
+  for (unsigned other = 0; other < axis; ++other)
+    if (workload.axes[other].symbols == symbols)
+      return other;
+  return axis;
+}
+
+/// Sizes of axes that follow another one.
+static void followLeaders(const Workload &workload, unsigned mainAxis,
+                          Shape &shape) {
+  for (unsigned axis = 0; axis < shape.size(); ++axis) {
+    unsigned leader = leadingAxis(workload, axis, mainAxis);
+    if (leader != axis)
+      shape[axis] =
+          std::max<int64_t>(shape[leader] / workload.axes[leader].factor, 1) *
+          workload.axes[axis].factor;
   }
-  std::vector<ShapeSample> result;
-  for (const SizeSample &sample : mainSizes)
-    for (const Shape &other : others) {
-      result.push_back({other, sample.weight / others.size()});
-      result.back().shape[mainAxis] = sample.size;
+}
+
+std::vector<ShapeCell> ftuner::shapeCells(const Workload &workload,
+                                          unsigned mainAxis) {
+  size_t rank = workload.axes.size();
+  std::vector<ShapeCell> cells(1);
+  cells[0].representative.resize(rank, 1);
+  cells[0].box.resize(rank, SizeRange{0, std::nullopt, 1});
+  for (unsigned index = 0; index < rank; ++index) {
+    const Axis &axis = workload.axes[index];
+    if (index == mainAxis)
+      continue;
+    if (!axis.isDynamic()) {
+      for (ShapeCell &cell : cells) {
+        cell.representative[index] = std::max<int64_t>(axis.range.min, 1);
+        cell.box[index] = axis.range;
+      }
+      continue;
     }
-  return result;
+    if (leadingAxis(workload, index, mainAxis) != index)
+      continue;
+    std::vector<int64_t> sizes = representativeSizes(axis);
+    std::vector<ShapeCell> split;
+    for (const ShapeCell &cell : cells)
+      for (size_t i = 0; i < sizes.size(); ++i) {
+        auto middle = [&](size_t low) {
+          return static_cast<int64_t>(
+              std::sqrt(static_cast<double>(sizes[low]) * sizes[low + 1]));
+        };
+        split.push_back(cell);
+        split.back().representative[index] = sizes[i];
+        SizeRange &range = split.back().box[index];
+        if (i > 0)
+          range.min = middle(i - 1) + 1;
+        if (i + 1 < sizes.size())
+          range.max = middle(i);
+      }
+    cells = std::move(split);
+  }
+  for (ShapeCell &cell : cells)
+    followLeaders(workload, mainAxis, cell.representative);
+  return cells;
+}
+
+Shape ftuner::shapeAt(const Workload &workload, const ShapeCell &cell,
+                      unsigned mainAxis, int64_t size) {
+  Shape shape = cell.representative;
+  shape[mainAxis] = size;
+  followLeaders(workload, mainAxis, shape);
+  return shape;
 }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 using namespace ftuner;
 using llvm::Twine;
@@ -66,7 +67,7 @@ llvm::Error SearchOptions::check() const {
     int64_t value, max;
   };
   const Count counts[] = {
-      {"zeta", zeta, 1024},
+      {"zeta", zeta ? zeta : 1, 1024},
       {"active-blocks-per-sm", activeBlocksPerSm, 1024},
       {"top-k", topK, 1 << 20},
       {"max-kernels", maxKernels, maxFamilies},
@@ -77,6 +78,37 @@ llvm::Error SearchOptions::check() const {
       return makeError(Twine("option '") + count.name + "': expected 1 to " +
                        Twine(count.max) + ", but got " + Twine(count.value));
   return llvm::Error::success();
+}
+
+std::optional<TileRule> ftuner::findTileRule(llvm::StringRef name) {
+  if (name == "divisors")
+    return TileRule::Divisors;
+  if (name == "aligned")
+    return TileRule::Aligned;
+  return std::nullopt;
+}
+
+std::optional<ProgramPool> ftuner::findProgramPool(llvm::StringRef name) {
+  if (name == "exact")
+    return ProgramPool::Exact;
+  if (name == "tight")
+    return ProgramPool::Tight;
+  return std::nullopt;
+}
+
+int64_t ftuner::defaultZeta(const DeviceSpec &device) {
+  return std::max<int64_t>(device.registersPerSm / (256 * 128), 1);
+}
+
+bool SearchProblem::isRejected(const KernelFamily &family) const {
+  return llvm::is_contained(rejected, family);
+}
+
+CostBreakdown SearchProblem::evaluate(const KernelFamily &family,
+                                      llvm::ArrayRef<int64_t> shape) const {
+  Program program{&family, coverExtent(family, shape[family.combineAxis])};
+  return costModel.evaluate(workload, shape, program, device, codegen,
+                            options.cost);
 }
 
 llvm::Error SearchProblem::check() const {
@@ -145,6 +177,10 @@ llvm::Error Verifier::checkTiles(const KernelFamily &family) const {
                          ": expected a block tile that is a multiple of a "
                          "positive register tile, but got " +
                          Twine(smem) + " and " + Twine(reg));
+      if (axis >= Workload::kFirstBatch && smem != 1)
+        return makeError("axis " + Twine(axis) +
+                         ": expected block tile 1 on a batch axis, but got " +
+                         Twine(smem));
       if (workload.axes[axis].kind == AxisKind::Reduce && reg != 1)
         return makeError("axis " + Twine(axis) +
                          ": expected register tile 1 on a reduce axis, but "
@@ -170,13 +206,13 @@ llvm::Error Verifier::checkPair(const KernelFamily &family) const {
   for (unsigned axis = 0; axis < workload.axes.size(); ++axis) {
     bool agree = axis == combine
                      ? a.threadsAlong(axis) == b.threadsAlong(axis) &&
-                           a.regTile[axis] + 1 == b.regTile[axis]
+                           a.regTile[axis] < b.regTile[axis]
                      : a.smemTile[axis] == b.smemTile[axis] &&
                            a.regTile[axis] == b.regTile[axis];
     if (!agree)
       return makeError("axis " + Twine(axis) +
-                       ": expected heights g·h and g·(h+1) on the combine axis "
-                       "and equal tiles elsewhere");
+                       ": expected heights g·a and g·b, a < b, on the combine "
+                       "axis and equal tiles elsewhere");
   }
   if (a.reduceSplit != b.reduceSplit)
     return makeError("expected equal splits of the reduce axis");
@@ -208,6 +244,9 @@ llvm::Error Verifier::checkFamilies() const {
                                           Twine(family.vectorWidth)));
     if (llvm::Error error = checkFamily(problem, family))
       return familyError(index, std::move(error));
+    if (problem.isRejected(family))
+      return familyError(index, makeError("expected a family that was not "
+                                          "rejected"));
   }
   for (unsigned index : {plan.generalFamily, plan.fallbackFamily})
     if (index >= plan.families.size())
@@ -315,12 +354,12 @@ static llvm::Error checkCover(const KernelFamily &family, int64_t extent) {
                  (isPair || cover.second == 0) &&
                  rows == extent + cover.padded && cover.padded >= 0 &&
                  cover.padded < std::max<int64_t>(lastHeight, 1);
-  // Where heights h and h + 1 must reach every number of units, less than one
-  // unit may be padded.
-  int64_t g = family.parts.front().threadsAlong(axis);
-  int64_t h = family.parts.front().regTile[axis];
-  bool mustBeTight = isPair && ceilDiv(extent, g) >= h * (h - 1);
-  if (isCover && !(mustBeTight && cover.padded >= g))
+  // From (a − 1) · (b − 1) units on coprime heights a and b reach every number
+  // of units, so less than one unit may be padded.
+  int64_t unit = isPair ? std::gcd(small, large) : small;
+  int64_t a = small / unit, b = large / unit;
+  bool mustBeTight = isPair && ceilDiv(extent, unit) >= (a - 1) * (b - 1);
+  if (isCover && !(mustBeTight && cover.padded >= unit))
     return llvm::Error::success();
   return makeError("extent " + Twine(extent) +
                    ": expected every row in exactly one block, but " +

@@ -2,6 +2,7 @@
 #include "FTuner/Search/UKernel.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include <numeric>
 
 using namespace ftuner;
 
@@ -37,19 +38,31 @@ Cover ftuner::coverExtent(const KernelFamily &family, int64_t extent) {
     cover.padded = cover.first * height - extent;
     return cover;
   }
-  // In units of g rows: n1 · h + n2 · (h + 1) = units holds exactly when
-  // n1 ≡ −units modulo h + 1, so the smallest n1 is that remainder. The next
-  // solutions add h + 1, so no other is smaller.
-  const UKernel &larger = family.parts.back();
-  int64_t g = larger.threadsAlong(axis), high = larger.regTile[axis];
-  int64_t units = ceilDiv(extent, g);
-  int64_t first = (high - units % high) % high;
-  if (first * (high - 1) <= units) {
+  return coverWithPair(coverConstants(family.parts.front().smemTile[axis],
+                                      family.parts.back().smemTile[axis]),
+                       extent);
+}
+
+Cover ftuner::coverWithPair(const CoverConstants &c, int64_t extent) {
+  Cover cover;
+  int64_t units = ceilDiv(extent, c.unit);
+  int64_t first = (units % c.high) * c.inverse % c.high;
+  if (first * c.low <= units) {
     cover.first = first;
-    cover.second = (units - first * (high - 1)) / high;
+    cover.second = (units - first * c.low) / c.high;
   } else {
-    cover.second = ceilDiv(units, high);
+    cover.second = ceilDiv(units, c.high);
   }
-  cover.padded = g * (cover.first * (high - 1) + cover.second * high) - extent;
+  cover.padded =
+      c.unit * (cover.first * c.low + cover.second * c.high) - extent;
   return cover;
+}
+
+CoverConstants ftuner::coverConstants(int64_t low, int64_t high) {
+  CoverConstants constants;
+  constants.unit = std::gcd(low, high);
+  constants.low = low / constants.unit;
+  constants.high = high / constants.unit;
+  constants.inverse = modularInverse(constants.low, constants.high);
+  return constants;
 }

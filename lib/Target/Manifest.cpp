@@ -1,8 +1,10 @@
 //===- Manifest.cpp - Description of a compiled module --------------------===//
 #include "FTuner/Target/Manifest.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Target/Ptxas.h"
 #include "FTuner/Transforms/HostAbi.h"
 #include "FTuner/Transforms/PlanAttributes.h"
+#include "FamilyJson.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -40,6 +42,10 @@ private:
     StringRef planName;
     Plan plan;
     ukernel::PlanAttr attribute;
+    /// Where resource feedback ran: figures of each family, and the families
+    /// that it rejected.
+    ArrayAttr measured;
+    std::vector<KernelFamily> rejected;
   };
 
   LogicalResult collect();
@@ -50,8 +56,9 @@ private:
   void writeValueType(Type type, ArrayAttr symbols);
   void writeKernel(const Kernel &kernel, StringRef entry);
   void writeWorkload(StringRef name, const WorkloadPlan &workload);
-  void writeFamily(const KernelFamily &family);
+  void writeMeasured(Attribute figures);
   void writePrograms(const Plan &plan);
+  void writeRankings(const Plan &plan);
   std::string kernelOf(StringRef workload, int64_t family);
 
   ModuleOp module;
@@ -83,8 +90,13 @@ LogicalResult ManifestWriter::collect() {
       llvm::Expected<Plan> plan = toPlan(op.getPlan());
       if (!plan)
         return op.emitError(llvm::toString(plan.takeError()));
-      workloads[name.getValue()] = {op.getSymName(), std::move(*plan),
-                                    op.getPlan()};
+      llvm::Expected<std::vector<KernelFamily>> rejected = rejectedFamilies(op);
+      if (!rejected)
+        return op.emitError(llvm::toString(rejected.takeError()));
+      workloads[name.getValue()] = {
+          op.getSymName(), std::move(*plan), op.getPlan(),
+          op->getAttrOfType<ArrayAttr>(kMeasuredAttrName),
+          std::move(*rejected)};
     }
   }
   for (auto op : module.getOps<gpu::GPUModuleOp>()) {
@@ -116,8 +128,9 @@ void ManifestWriter::measure() {
   if (!ptxas)
     return;
   parallelFor(module.getContext(), 0, kernels.size(), [&](size_t index) {
-    kernels[index].resources =
-        measureResources(*ptxas, ptx.kernels[index], ptx.target);
+    // No figures for a processor that ptxas does not know.
+    kernels[index].resources = llvm::expectedToOptional(
+        measureResources(*ptxas, ptx.kernels[index], ptx.target));
   });
 }
 
@@ -241,25 +254,19 @@ void ManifestWriter::writeKernel(const Kernel &kernel, StringRef entry) {
 // Plans
 //===----------------------------------------------------------------------===//
 
-void ManifestWriter::writeFamily(const KernelFamily &family) {
-  auto writeSizes = [&](StringRef name, llvm::ArrayRef<int64_t> sizes) {
-    json.attributeArray(name, [&] {
-      for (int64_t size : sizes)
-        json.value(size);
-    });
-  };
-  json.attribute("path", family.path);
-  json.attribute("stages", family.stages);
-  json.attribute("vector_width", family.vectorWidth);
-  json.attribute("axis", family.combineAxis);
-  json.attributeArray("ukernels", [&] {
-    for (const UKernel &part : family.parts)
-      json.object([&] {
-        writeSizes("shared_memory_tile", part.smemTile);
-        writeSizes("register_tile", part.regTile);
-        json.attribute("reduce_split", part.reduceSplit);
-      });
-  });
+/// What resource feedback measured of a family.
+void ManifestWriter::writeMeasured(Attribute figures) {
+  auto fields = dyn_cast<DictionaryAttr>(figures);
+  for (auto [key, name] :
+       {std::pair(StringRef("measured_registers"), kMeasuredRegistersName),
+        std::pair(StringRef("measured_spill_bytes"),
+                  kMeasuredSpillBytesName)}) {
+    auto value = fields ? fields.getAs<IntegerAttr>(name) : IntegerAttr();
+    if (value)
+      json.attribute(key, value.getInt());
+    else
+      json.attribute(key, nullptr);
+  }
 }
 
 /// The program of every size that a closed range names, along the axis that the
@@ -296,14 +303,27 @@ void ManifestWriter::writePrograms(const Plan &plan) {
         json.attribute("axis", static_cast<int64_t>(*axis));
         json.attribute("size", size);
         json.attribute("family", entry->family);
-        json.attributeArray("blocks", [&] {
-          json.value(cover.first);
-          if (family.parts.size() > 1)
-            json.value(cover.second);
-        });
-        json.attribute("padded", cover.padded);
+        writeCover(json, family, cover);
       });
     }
+  });
+}
+
+/// The best programs of the shapes that the search looked at.
+void ManifestWriter::writeRankings(const Plan &plan) {
+  json.attributeArray("rankings", [&] {
+    for (const ShapeRanking &ranking : plan.rankings)
+      json.object([&] {
+        writeSizes(json, "shape", ranking.shape);
+        json.attributeArray("programs", [&] {
+          for (const RankedProgram &program : ranking.programs)
+            json.object([&] {
+              writeFamily(json, program.family);
+              writeCover(json, program.family, program.cover);
+              json.attribute("score", program.score);
+            });
+        });
+      });
   });
 }
 
@@ -321,9 +341,16 @@ void ManifestWriter::writeWorkload(StringRef name,
             json.attribute("kernel", nullptr);
           else
             json.attribute("kernel", kernel);
-          writeFamily(family);
+          writeFamily(json, family);
+          if (workload.measured && index < workload.measured.size())
+            writeMeasured(workload.measured[index]);
         });
     });
+    if (workload.measured)
+      json.attributeArray("rejected_families", [&] {
+        for (const KernelFamily &family : workload.rejected)
+          json.object([&] { writeFamily(json, family); });
+      });
     json.attributeArray("dispatch", [&] {
       for (const DispatchEntry &entry : plan.entries)
         json.object([&] {
@@ -343,6 +370,7 @@ void ManifestWriter::writeWorkload(StringRef name,
     json.attribute("general_family", plan.generalFamily);
     json.attribute("fallback_family", plan.fallbackFamily);
     writePrograms(plan);
+    writeRankings(plan);
     json.attributeObject("statistics", [&] {
       for (const SearchStatistic &statistic : plan.statistics)
         json.attribute(statistic.name, statistic.value);

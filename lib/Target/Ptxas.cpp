@@ -1,5 +1,5 @@
 //===- Ptxas.cpp - Figures of the assembler -------------------------------===//
-#include "FTuner/Target/Manifest.h"
+#include "FTuner/Target/Ptxas.h"
 
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
@@ -33,40 +33,73 @@ static bool readNumber(StringRef text, StringRef unit, int64_t &value) {
   return !digits.getAsInteger(10, value);
 }
 
-std::optional<PtxResources> measureResources(StringRef ptxas,
-                                             const PtxKernel &kernel,
-                                             const PtxTarget &target) {
+/// What the log says is wrong, e.g. "ptxas fatal   : …" without its head.
+static StringRef complaintOf(StringRef log) {
+  StringRef first = log.split('\n').first;
+  while (!log.empty()) {
+    auto [line, rest] = log.split('\n');
+    auto [head, complaint] = line.split(" : ");
+    if (head.contains("fatal") || head.contains("error"))
+      return complaint.trim();
+    log = rest;
+  }
+  return first.trim();
+}
+
+static Error ptxasError(StringRef ptxas, const PtxKernel &kernel,
+                        const PtxTarget &target, const Twine &reason) {
+  return createStringError(inconvertibleErrorCode(),
+                           "'" + ptxas + "' cannot assemble kernel '" +
+                               kernel.entry + "' for '" + target.chip +
+                               "': " + reason);
+}
+
+Expected<PtxResources> measureResources(StringRef ptxas,
+                                        const PtxKernel &kernel,
+                                        const PtxTarget &target) {
   int input = -1;
   SmallString<128> inputPath, logPath;
-  if (sys::fs::createTemporaryFile("ftuner", "ptx", input, inputPath))
-    return std::nullopt;
-  auto removeInput = make_scope_exit([&] { sys::fs::remove(inputPath); });
+  if (std::error_code code =
+          sys::fs::createTemporaryFile("ftuner", "ptx", input, inputPath))
+    return ptxasError(ptxas, kernel, target, code.message());
+  scope_exit removeInput([&] { sys::fs::remove(inputPath); });
   {
     raw_fd_ostream stream(input, /*shouldClose=*/true);
     stream << kernel.text;
+    stream.flush();
+    if (std::error_code code = stream.error()) {
+      stream.clear_error();
+      return ptxasError(ptxas, kernel, target, code.message());
+    }
   }
-  if (sys::fs::createTemporaryFile("ftuner", "log", logPath))
-    return std::nullopt;
-  auto removeLog = make_scope_exit([&] { sys::fs::remove(logPath); });
+  if (std::error_code code =
+          sys::fs::createTemporaryFile("ftuner", "log", logPath))
+    return ptxasError(ptxas, kernel, target, code.message());
+  scope_exit removeLog([&] { sys::fs::remove(logPath); });
 
-  std::string architecture = "-arch=" + target.chip;
+  std::string architecture = "-arch=" + target.chip, message;
   StringRef log = logPath;
   int status = sys::ExecuteAndWait(
       ptxas, {ptxas, architecture, "-v", inputPath, "-o", "/dev/null"},
       /*Env=*/std::nullopt,
-      /*Redirects=*/{std::nullopt, log, log});
+      /*Redirects=*/{std::nullopt, log, log},
+      /*SecondsToWait=*/0, /*MemoryLimit=*/0, &message);
   auto output = MemoryBuffer::getFile(logPath);
-  if (status != 0 || !output)
-    return std::nullopt;
+  if (!output)
+    return ptxasError(ptxas, kernel, target, output.getError().message());
   // One kernel in the file, so every figure is its own.
   StringRef text = (*output)->getBuffer();
+  if (status != 0)
+    return ptxasError(ptxas, kernel, target,
+                      message.empty() ? complaintOf(text) : StringRef(message));
   PtxResources resources;
   StringRef used = text.substr(text.find("Used "));
   if (!readNumber(used, " registers", resources.registersPerThread) ||
       !readNumber(text, " bytes stack frame", resources.stackBytes) ||
       !readNumber(text, " bytes spill stores", resources.spillStoreBytes) ||
       !readNumber(text, " bytes spill loads", resources.spillLoadBytes))
-    return std::nullopt;
+    return ptxasError(ptxas, kernel, target,
+                      "expected figures of registers and spills in its output");
   return resources;
 }
 

@@ -315,17 +315,16 @@ buildCover(HostMath &math, ukernel::FamilyAttr family, Value extent) {
     Value blocks = math.ceilDiv(extent, parts[0].getSmem()[axis]);
     return {blocks, blocks};
   }
-  int64_t rows = parts[0].getReg()[axis];
-  int64_t granule = parts[0].getSmem()[axis] / rows;
-  Value units = math.ceilDiv(extent, granule);
-  Value larger = math.constant(rows + 1);
-  // The smallest count of the first part that leaves a multiple of the second.
-  Value first = math.rem(math.sub(larger, math.rem(units, rows + 1)), rows + 1);
-  Value inFirst = math.mul(first, math.constant(rows));
+  CoverConstants c =
+      coverConstants(parts[0].getSmem()[axis], parts[1].getSmem()[axis]);
+  Value units = math.ceilDiv(extent, c.unit);
+  Value first = math.rem(
+      math.mul(math.rem(units, c.high), math.constant(c.inverse)), c.high);
+  Value inFirst = math.mul(first, math.constant(c.low));
   Value exact = math.compare(arith::CmpIPredicate::uge, units, inFirst);
-  Value second = math.div(math.sub(units, inFirst), rows + 1);
+  Value second = math.div(math.sub(units, inFirst), c.high);
   first = math.select(exact, first, math.constant(0));
-  second = math.select(exact, second, math.ceilDiv(units, rows + 1));
+  second = math.select(exact, second, math.ceilDiv(units, c.high));
   return {first, math.add(first, second)};
 }
 
@@ -336,8 +335,8 @@ void WorkloadDispatcher::buildLaunch(ImplicitLocOpBuilder &b,
   HostMath math{b};
   ukernel::FamilyAttr attr = plan.getFamilies()[family];
   auto [first, blocks] = buildCover(math, attr, extents[attr.getAxis()]);
-  for (unsigned axis : {Workload::kM, Workload::kN})
-    if (axis != attr.getAxis())
+  for (unsigned axis = 0; axis < extents.size(); ++axis)
+    if (axis != attr.getAxis() && axis != Workload::kK)
       blocks =
           math.mul(blocks, math.ceilDiv(extents[axis],
                                         attr.getParts()[0].getSmem()[axis]));
@@ -392,7 +391,7 @@ ukernel::KernelOp WorkloadDispatcher::kernelFor(ukernel::WorkloadOp op,
                                      b.getStringAttr(prefix));
   symbols.insert(kernel);
   SmallVector<Type> types(op->getOperandTypes());
-  types.append(4, b.getIndexType());
+  types.append(op.getNumAxes() + 1, b.getIndexType());
   SmallVector<Location> locations(types.size(), op.getLoc());
   Block *body = b.createBlock(&kernel.getBody(), {}, types, locations);
   SmallVector<int64_t> heights;
@@ -463,12 +462,14 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::WorkloadOp op) {
   if (!decoded)
     return op.emitOpError(llvm::toString(decoded.takeError()));
   makeInnermostContiguous(op);
+  // Only the search asks for symbols; kernels do not differ by them.
+  op->removeAttr(ukernel::UKernelDialect::kExtentsAttrName);
   recordWorkload(planOp, prefixOf(op));
 
   ImplicitLocOpBuilder b(op.getLoc(), op);
   HostMath math{b};
   SmallVector<Value> extents;
-  for (unsigned axis = 0; axis < 3; ++axis) {
+  for (unsigned axis = 0; axis < op.getNumAxes(); ++axis) {
     auto [source, dim] = op.getExtentSource(axis);
     extents.push_back(b.createOrFold<memref::DimOp>(source, dim));
   }

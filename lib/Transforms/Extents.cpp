@@ -101,6 +101,22 @@ void ExtentAnalysis::assumeAssertionsBefore(Operation *op) {
   }
 }
 
+std::optional<SmallVector<StringAttr>>
+ExtentAnalysis::symbolsOf(const Extent &extent) const {
+  SmallVector<StringAttr> symbols;
+  for (unsigned index : extent.unknowns) {
+    if (!unknowns[index].symbol)
+      return std::nullopt;
+    symbols.push_back(unknowns[index].symbol);
+  }
+  if (extent.isStatic())
+    return std::nullopt;
+  llvm::sort(symbols, [](StringAttr a, StringAttr b) {
+    return a.getValue() < b.getValue();
+  });
+  return symbols;
+}
+
 std::optional<std::string>
 ExtentAnalysis::describe(const Extent &extent) const {
   if (extent.factor != 1 || extent.unknowns.size() != 1)

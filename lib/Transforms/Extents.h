@@ -48,6 +48,11 @@ public:
   /// The sizes that an extent takes; `0 to ?` where nothing is declared.
   ukernel::RangeAttr rangeOf(const Extent &extent);
 
+  /// The names of the extent's unknowns, sorted, if every one is a symbol and
+  /// there is one at least.
+  std::optional<llvm::SmallVector<mlir::StringAttr>>
+  symbolsOf(const Extent &extent) const;
+
   /// "dimension 1 of argument 0", if the extent is one.
   std::optional<std::string> describe(const Extent &extent) const;
 

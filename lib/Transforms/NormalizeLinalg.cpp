@@ -6,8 +6,8 @@
 //    linalg.generic, what fills a tensor becomes linalg.fill, broadcast inputs
 //    have no dimensions of extent 1, scalars are computed outside.
 // 2. Contractions read transposed and broadcast operands through their maps,
-//    and those without batch have one loop each for m, n and k: neighbouring
-//    loops of one role are collapsed through tensor.collapse_shape.
+//    and have few loops: neighbouring loops of one role (m, n, k) are collapsed
+//    through tensor.collapse_shape, batch loops where there are too many.
 // 3. Reshapes sink below elementwise operators and rise above data movements,
 //    and these fuse into one.
 //
@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Contraction.h"
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Transforms/Passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -281,8 +282,9 @@ struct DropUnitBatch : public OpInterfaceRewritePattern<linalg::LinalgOp> {
   }
 };
 
-/// Loops of one role become one loop, where every operand has them side by
-/// side in one order.
+/// Loops of one role that every operand has side by side in one order become
+/// one loop. Batch loops stay apart while a workload has room for them, so that
+/// epilogues may read them one by one.
 struct CollapseContraction
     : public OpInterfaceRewritePattern<linalg::LinalgOp> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
@@ -290,25 +292,40 @@ struct CollapseContraction
   LogicalResult matchAndRewrite(linalg::LinalgOp op,
                                 PatternRewriter &rewriter) const override {
     std::optional<Contraction> loops = matchContraction(op);
-    if (!loops || !loops->batch.empty())
+    if (!loops)
       return failure();
     SmallVector<AffineMap> maps = op.getIndexingMapsArray();
     SmallVector<ReassociationIndices> groups;
-    auto collapse = [&](ArrayRef<unsigned> role, AffineMap order) {
-      if (role.size() < 2)
+    unsigned numLoops = op.getNumLoops();
+    auto add = [&](const ReassociationIndices &group) {
+      if (group.size() < 2)
         return;
+      groups.push_back(group);
+      numLoops -= group.size() - 1;
+    };
+    auto collapse = [&](ArrayRef<unsigned> role, AffineMap order) {
       ReassociationIndices group;
       for (AffineExpr result : order.getResults()) {
         unsigned loop = cast<AffineDimExpr>(result).getPosition();
-        if (llvm::is_contained(role, loop))
-          group.push_back(loop);
+        if (!llvm::is_contained(role, loop))
+          continue;
+        ReassociationIndices longer = group;
+        longer.push_back(loop);
+        if (!linalg::areDimSequencesPreserved(maps, {longer})) {
+          add(group);
+          longer = {static_cast<int64_t>(loop)};
+        }
+        group = longer;
       }
-      groups.push_back(group);
+      add(group);
     };
     collapse(loops->m, maps[0]);
     collapse(loops->n, maps[1]);
     collapse(loops->k, maps[0]);
-    if (groups.empty() || !linalg::areDimSequencesPreserved(maps, groups))
+    if (numLoops > ukernel::WorkloadOp::kNumProductAxes +
+                       ukernel::WorkloadOp::kMaxBatchAxes)
+      collapse(loops->batch, maps[0]);
+    if (groups.empty())
       return failure();
     FailureOr<linalg::CollapseResult> result =
         linalg::collapseOpIterationDims(op, groups, rewriter);

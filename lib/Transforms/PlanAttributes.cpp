@@ -176,6 +176,37 @@ ftuner::toKernelFamily(ukernel::FamilyAttr attribute) {
 // Plans
 //===----------------------------------------------------------------------===//
 
+static llvm::Expected<ukernel::RankingAttr>
+toRankingAttribute(MLIRContext *context, const ShapeRanking &ranking) {
+  SmallVector<ukernel::FamilyAttr> families;
+  SmallVector<double> scores;
+  for (const RankedProgram &program : ranking.programs) {
+    llvm::Expected<ukernel::FamilyAttr> family =
+        toAttribute(context, program.family);
+    if (!family)
+      return family.takeError();
+    families.push_back(*family);
+    scores.push_back(program.score);
+  }
+  return ukernel::RankingAttr::get(context, ranking.shape, families,
+                                   DenseF64ArrayAttr::get(context, scores));
+}
+
+static llvm::Expected<ShapeRanking> toRanking(ukernel::RankingAttr attribute) {
+  ShapeRanking ranking;
+  ranking.shape.assign(attribute.getShape().begin(),
+                       attribute.getShape().end());
+  for (auto [familyAttr, score] : llvm::zip_equal(
+           attribute.getFamilies(), attribute.getScores().asArrayRef())) {
+    llvm::Expected<KernelFamily> family = toKernelFamily(familyAttr);
+    if (!family)
+      return family.takeError();
+    Cover cover = coverExtent(*family, ranking.shape[family->combineAxis]);
+    ranking.programs.push_back({std::move(*family), cover, score});
+  }
+  return ranking;
+}
+
 llvm::Expected<ukernel::PlanAttr> ftuner::toAttribute(MLIRContext *context,
                                                       const Plan &plan) {
   SmallVector<ukernel::FamilyAttr> families;
@@ -197,10 +228,18 @@ llvm::Expected<ukernel::PlanAttr> ftuner::toAttribute(MLIRContext *context,
   NamedAttrList statistics;
   for (const SearchStatistic &statistic : plan.statistics)
     statistics.set(statistic.name, b.getF64FloatAttr(statistic.value));
+  SmallVector<ukernel::RankingAttr> rankings;
+  for (const ShapeRanking &ranking : plan.rankings) {
+    llvm::Expected<ukernel::RankingAttr> attribute =
+        toRankingAttribute(context, ranking);
+    if (!attribute)
+      return attribute.takeError();
+    rankings.push_back(*attribute);
+  }
   return ukernel::PlanAttr::get(
       context, families, choices, plan.generalFamily, plan.fallbackFamily,
-      statistics.empty() ? DictionaryAttr()
-                         : statistics.getDictionary(context));
+      statistics.empty() ? DictionaryAttr() : statistics.getDictionary(context),
+      rankings);
 }
 
 llvm::Expected<Plan> ftuner::toPlan(ukernel::PlanAttr attribute) {
@@ -225,7 +264,36 @@ llvm::Expected<Plan> ftuner::toPlan(ukernel::PlanAttr attribute) {
       if (auto value = dyn_cast<FloatAttr>(statistic.getValue()))
         plan.statistics.push_back(
             {statistic.getName().str(), value.getValueAsDouble()});
+  for (ukernel::RankingAttr rankingAttr : attribute.getRankings()) {
+    llvm::Expected<ShapeRanking> ranking = toRanking(rankingAttr);
+    if (!ranking)
+      return ranking.takeError();
+    plan.rankings.push_back(std::move(*ranking));
+  }
   return plan;
+}
+
+llvm::Expected<std::vector<KernelFamily>>
+ftuner::rejectedFamilies(ukernel::PlanOp op) {
+  std::vector<KernelFamily> rejected;
+  Attribute attribute = op->getAttr(kRejectedAttrName);
+  if (!attribute)
+    return rejected;
+  auto families = dyn_cast<ArrayAttr>(attribute);
+  if (!families ||
+      !llvm::all_of(families, llvm::IsaPred<ukernel::FamilyAttr>)) {
+    std::string text;
+    llvm::raw_string_ostream(text) << attribute;
+    return makeError("'" + kRejectedAttrName +
+                     "' expected an array of #ukernel.family, but got " + text);
+  }
+  for (auto familyAttr : families.getAsRange<ukernel::FamilyAttr>()) {
+    llvm::Expected<KernelFamily> family = toKernelFamily(familyAttr);
+    if (!family)
+      return family.takeError();
+    rejected.push_back(std::move(*family));
+  }
+  return rejected;
 }
 
 //===----------------------------------------------------------------------===//
@@ -281,22 +349,38 @@ static Operand makeOperand(ukernel::WorkloadOp op, unsigned number) {
   return operand;
 }
 
+/// Reads `ukernel.extents` into the axes; the dialect has verified it.
+static void readExtents(ukernel::WorkloadOp op, Workload &workload) {
+  auto extents =
+      op->getAttrOfType<ArrayAttr>(ukernel::UKernelDialect::kExtentsAttrName);
+  if (!extents)
+    return;
+  for (auto [axis, entry] : llvm::zip_equal(workload.axes, extents)) {
+    auto product = dyn_cast<ArrayAttr>(entry);
+    if (!product || !axis.isDynamic())
+      continue;
+    axis.factor = cast<IntegerAttr>(product[0]).getValue().getSExtValue();
+    for (Attribute symbol : product.getValue().drop_front())
+      axis.symbols.push_back(cast<StringAttr>(symbol).str());
+  }
+}
+
 Workload ftuner::toWorkload(ukernel::WorkloadOp op) {
   Workload workload;
   if (auto function = op->getParentOfType<FunctionOpInterface>())
     workload.name = function.getName().str();
-  SmallVector<int64_t, 3> extents = op.getStaticExtents();
-  static constexpr StringLiteral names[] = {"M", "N", "K"};
-  for (unsigned axis = 0; axis < ukernel::WorkloadOp::kNumAxes; ++axis) {
+  SmallVector<int64_t, 4> extents = op.getStaticExtents();
+  for (unsigned axis = 0; axis < op.getNumAxes(); ++axis) {
     ukernel::RangeAttr range;
     if (std::optional<ArrayAttr> ranges = op.getRanges())
       range = cast<ukernel::RangeAttr>((*ranges)[axis]);
     workload.axes.push_back(makeAxis(
-        names[axis],
+        ukernel::WorkloadOp::getAxisName(axis).upper(),
         axis == ukernel::WorkloadOp::kK ? AxisKind::Reduce : AxisKind::Space,
         extents[axis], range));
   }
   for (unsigned number = 0; number < op->getNumOperands(); ++number)
     workload.operands.push_back(makeOperand(op, number));
+  readExtents(op, workload);
   return workload;
 }

@@ -1,7 +1,7 @@
 //===- PlanWorkloads.cpp - Searches the kernels of each workload ----------===//
-#include "FTuner/Search/SearchStrategy.h"
 #include "FTuner/Transforms/Passes.h"
 #include "FTuner/Transforms/PlanAttributes.h"
+#include "FTuner/Transforms/SearchSetup.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Remarks.h"
@@ -19,19 +19,20 @@ using namespace ftuner;
 
 namespace {
 
-/// The codegen path that emits the kernels of plans.
-constexpr StringLiteral kPath = "simt";
-
-/// Equal text for workloads that pose the same problem.
+/// Equal text for workloads that pose the same problem. Symbols are numbered,
+/// since their names are no part of it.
 std::string keyOf(const Workload &workload) {
   std::string key;
   llvm::raw_string_ostream os(key);
+  llvm::StringMap<unsigned> symbols;
   for (const Axis &axis : workload.axes) {
     os << llvm::formatv("{0}:{1}-{2}/{3}[", axis.name, axis.range.min,
                         axis.range.max.value_or(-1), axis.range.step);
     for (const SizeWeight &entry : axis.weights)
       os << llvm::formatv("{0}={1:E17},", entry.size, entry.weight);
-    os << "]";
+    os << "]" << axis.factor;
+    for (const std::string &symbol : axis.symbols)
+      os << "*" << symbols.try_emplace(symbol, symbols.size()).first->second;
   }
   for (const Operand &operand : workload.operands) {
     os << llvm::formatv(";{0}:{1}(", static_cast<int>(operand.role),
@@ -41,12 +42,6 @@ std::string keyOf(const Workload &workload) {
   }
   os << llvm::formatv("*{0:E17}", workload.flopsPerPoint);
   return key;
-}
-
-template <typename T>
-std::string namesOf(ArrayRef<const T *> known) {
-  return llvm::join(
-      llvm::map_range(known, [](const T *item) { return item->name(); }), ", ");
 }
 
 /// Sizes along the axes, e.g. "1-4 x 2304 x 768"; "1-" has no end.
@@ -86,6 +81,11 @@ void emitRemarks(ukernel::WorkloadOp op, StringRef symbol, const Plan &plan) {
         << llvm::formatv("@{0}: {1} by family {2}", symbol, boxText(entry.box),
                          entry.family)
                .str();
+  for (const SearchStatistic &statistic : plan.statistics)
+    remark::analysis(op.getLoc(), options("statistic"))
+        << llvm::formatv("@{0}: {1} = {2}", symbol, statistic.name,
+                         llvm::format("%.6g", statistic.value))
+               .str();
   for (const std::string &text : plan.remarks)
     remark::missed(op.getLoc(), options("search"))
         << llvm::formatv("@{0}: {1}", symbol, text).str();
@@ -98,27 +98,31 @@ struct UKernelPlanWorkloadsPass
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (failed(findImplementations(module)))
-      return signalPassFailure();
     // Options are wrong whether there is a workload or not.
-    if (llvm::Error error = searchOptions().check()) {
-      module.emitError(llvm::toString(std::move(error)));
+    llvm::Expected<SearchSetup> given = makeSearchSetup(*this);
+    if (!given) {
+      module.emitError(llvm::toString(given.takeError()));
       return signalPassFailure();
     }
-    SmallVector<ukernel::WorkloadOp> workloads;
+    setup = std::move(*given);
+    SmallVector<ukernel::WorkloadOp> workloads, rejecting;
     module.walk([&](ukernel::WorkloadOp op) {
-      if (op->getNumResults() != 0 && !op.getPlanAttr())
+      if (op->getNumResults() == 0)
+        return;
+      if (!op.getPlanAttr())
         workloads.push_back(op);
+      else if (planOf(op)->hasAttr(kRejectedAttrName))
+        rejecting.push_back(op);
     });
-    if (workloads.empty())
+    if (workloads.empty() && rejecting.empty())
       return;
     FailureOr<DeviceSpec> device = deviceOf(module);
     if (failed(device))
       return signalPassFailure();
-    if (topK > 1)
-      module.emitWarning("option 'top-k' has no effect yet: one program is "
-                         "kept for each shape");
     numPlans = 0;
+    for (ukernel::WorkloadOp op : rejecting)
+      if (failed(replaceRejected(planOf(op), op, *device)))
+        return signalPassFailure();
     SymbolTable symbols(module);
     llvm::StringMap<FlatSymbolRefAttr> plans;
     OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
@@ -140,45 +144,45 @@ struct UKernelPlanWorkloadsPass
   }
 
 private:
-  LogicalResult findImplementations(ModuleOp module) {
-    searchStrategy = findSearchStrategy(strategy);
-    if (!searchStrategy)
-      return module.emitError("option 'strategy': expected one of ")
-             << namesOf(searchStrategies()) << ", but got '"
-             << strategy.getValue() << "'";
-    model = findCostModel(costModel);
-    if (!model)
-      return module.emitError("option 'cost-model': expected one of ")
-             << namesOf(costModels()) << ", but got '" << costModel.getValue()
-             << "'";
-    codegen = findCodegenModel(kPath);
-    if (!codegen)
-      return module.emitError("expected a codegen path '") << kPath << "'";
+  template <typename Options>
+  friend llvm::Expected<SearchSetup> ftuner::makeSearchSetup(const Options &);
+
+  /// The plan that the workload names; its verifier has found it.
+  static ukernel::PlanOp planOf(ukernel::WorkloadOp op) {
+    return SymbolTable::lookupNearestSymbolFrom<ukernel::PlanOp>(
+        op, op.getPlanAttr());
+  }
+
+  /// Answers again where the plan holds a family that it rejects.
+  LogicalResult replaceRejected(ukernel::PlanOp plan, ukernel::WorkloadOp op,
+                                const DeviceSpec &device) {
+    llvm::Expected<std::vector<KernelFamily>> rejected = rejectedFamilies(plan);
+    if (!rejected)
+      return plan.emitOpError(llvm::toString(rejected.takeError()));
+    auto families = plan->getAttrOfType<ArrayAttr>(kRejectedAttrName);
+    if (!llvm::any_of(plan.getPlan().getFamilies(), [&](Attribute family) {
+          return llvm::is_contained(families, family);
+        }))
+      return success();
+    std::optional<Plan> answer =
+        search(op, toWorkload(op), device, std::move(*rejected));
+    if (!answer)
+      return failure();
+    llvm::Expected<ukernel::PlanAttr> attribute =
+        toAttribute(&getContext(), *answer);
+    if (!attribute)
+      return op.emitError(llvm::toString(attribute.takeError()));
+    plan.setPlanAttr(*attribute);
+    plan->removeAttr(kMeasuredAttrName);
+    emitRemarks(op, plan.getSymName(), *answer);
     return success();
   }
 
-  SearchOptions searchOptions() const {
-    SearchOptions options;
-    options.epsilonMin = epsilonMin;
-    options.epsilonMax = epsilonMax;
-    options.epsilonStep = epsilonStep;
-    options.lambdaMin = lambdaMin;
-    options.lambdaMax = lambdaMax;
-    options.lambdaStep = lambdaStep;
-    options.zeta = zeta;
-    options.psi = psi;
-    options.activeBlocksPerSm = activeBlocks;
-    options.cost = {c0, c1, c2};
-    options.topK = topK;
-    options.maxKernels = maxKernels;
-    options.maxCandidates = maxCandidates;
-    return options;
-  }
-
   std::optional<Plan> search(ukernel::WorkloadOp op, const Workload &workload,
-                             const DeviceSpec &device) {
-    SearchProblem problem{workload, device, *codegen, *model, searchOptions()};
-    llvm::Expected<Plan> plan = solve(problem, *searchStrategy);
+                             const DeviceSpec &device,
+                             std::vector<KernelFamily> rejected = {}) {
+    llvm::Expected<Plan> plan = solve(
+        setup.problem(workload, device, std::move(rejected)), *setup.strategy);
     if (plan)
       return std::move(*plan);
     op.emitError(llvm::toString(plan.takeError()));
@@ -195,9 +199,7 @@ private:
     return ukernel::PlanOp::create(b, op.getLoc(), name, *attribute);
   }
 
-  const SearchStrategy *searchStrategy = nullptr;
-  const CostModel *model = nullptr;
-  const CodegenModel *codegen = nullptr;
+  SearchSetup setup;
   unsigned numPlans = 0;
 };
 } // namespace

@@ -45,6 +45,7 @@ private:
   void buildEpilogue(WorkloadOp op);
   void assertSizes(WorkloadOp op);
   ArrayAttr rangesOf(WorkloadOp op);
+  ArrayAttr extentsOf(WorkloadOp op);
 
   const WorkloadSource &source;
   linalg::LinalgOp contraction;
@@ -62,13 +63,13 @@ private:
 // Operands
 //===----------------------------------------------------------------------===//
 
-/// A map over loops as a map over (m, n, k).
+/// A map over loops as a map over axes.
 AffineMap WorkloadBuilder::toAxes(AffineMap map, ArrayRef<unsigned> axes) {
   auto results = llvm::map_to_vector(map.getResults(), [&](AffineExpr result) {
     unsigned loop = cast<AffineDimExpr>(result).getPosition();
     return getAffineDimExpr(axes[loop], context);
   });
-  return AffineMap::get(WorkloadOp::kNumAxes, 0, results, context);
+  return AffineMap::get(source.getNumAxes(), 0, results, context);
 }
 
 /// A tensor of the same shape, whose elements nobody has set.
@@ -177,7 +178,7 @@ void WorkloadBuilder::collectExtras() {
   getUsedValuesDefinedAbove(epilogue.getRegion(), captured);
   for (Value value : captured)
     if (!isConstant(value))
-      addExtra(value, AffineMap::get(WorkloadOp::kNumAxes, 0, context), value);
+      addExtra(value, AffineMap::get(source.getNumAxes(), 0, context), value);
 
   OpOperand *result = epilogue.getDpsInitOperand(0);
   bool isRead = !epilogue.getMatchingBlockArgument(result).use_empty();
@@ -194,11 +195,10 @@ WorkloadOp WorkloadBuilder::createOp() {
   if (initMap)
     operands.maps.push_back(initMap);
   llvm::append_range(operands.maps, extraMaps);
+  linalg::LinalgOp last = epilogue ? epilogue : contraction;
   operands.maps.push_back(
-      AffineMap::get(WorkloadOp::kNumAxes, 0,
-                     {getAffineDimExpr(WorkloadOp::kM, context),
-                      getAffineDimExpr(WorkloadOp::kN, context)},
-                     context));
+      toAxes(last.getMatchingIndexingMap(last.getDpsInitOperand(0)),
+             epilogue ? source.epilogueAxes : source.contractionAxes));
   return WorkloadOp::create(
       rewriter, loc, operands.output.getType(), operands.lhs, operands.rhs,
       operands.init, operands.extras, operands.output,
@@ -284,7 +284,7 @@ void WorkloadBuilder::assertSizes(WorkloadOp op) {
     unsigned number;
     SmallVector<Extent> equal;
   };
-  Known axes[WorkloadOp::kNumAxes];
+  SmallVector<Known> axes(op.getNumAxes());
   for (OpOperand &operand : op->getOpOperands()) {
     Value tensor = operand.get();
     unsigned number = operand.getOperandNumber();
@@ -316,7 +316,7 @@ void WorkloadBuilder::assertSizes(WorkloadOp op) {
 
 /// The narrowest declared range of each axis.
 ArrayAttr WorkloadBuilder::rangesOf(WorkloadOp op) {
-  ukernel::RangeAttr ranges[WorkloadOp::kNumAxes];
+  SmallVector<ukernel::RangeAttr> ranges(op.getNumAxes());
   auto isBetter = [](ukernel::RangeAttr range, ukernel::RangeAttr known) {
     if (!known || known.isFixed())
       return !known;
@@ -338,7 +338,34 @@ ArrayAttr WorkloadBuilder::rangesOf(WorkloadOp op) {
         known = range;
     }
   }
-  return rewriter.getArrayAttr({ranges[0], ranges[1], ranges[2]});
+  return rewriter.getArrayAttr(
+      SmallVector<Attribute>(ranges.begin(), ranges.end()));
+}
+
+/// `ukernel.extents`: for each axis the first extent of a dimension that is a
+/// product of symbols; null if there is none.
+ArrayAttr WorkloadBuilder::extentsOf(WorkloadOp op) {
+  SmallVector<Attribute> entries(op.getNumAxes(), rewriter.getUnitAttr());
+  bool isKnown = false;
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!WorkloadOp::isShaped(operand.get().getType()))
+      continue;
+    AffineMap map = op.getMapOf(operand.getOperandNumber());
+    for (auto [dim, result] : llvm::enumerate(map.getResults())) {
+      Attribute &entry = entries[cast<AffineDimExpr>(result).getPosition()];
+      Extent extent = extents.dimOf(operand.get(), dim);
+      std::optional<SmallVector<StringAttr>> symbols =
+          extents.symbolsOf(extent);
+      if (!symbols || extent.factor < 1 || !isa<UnitAttr>(entry))
+        continue;
+      SmallVector<Attribute> product = {
+          rewriter.getI64IntegerAttr(extent.factor)};
+      llvm::append_range(product, *symbols);
+      entry = rewriter.getArrayAttr(product);
+      isKnown = true;
+    }
+  }
+  return isKnown ? rewriter.getArrayAttr(entries) : ArrayAttr();
 }
 
 WorkloadOp WorkloadBuilder::build() {
@@ -353,6 +380,8 @@ WorkloadOp WorkloadBuilder::build() {
   buildEpilogue(op);
   extents.assumeAssertionsBefore(op);
   op.setRangesAttr(rangesOf(op));
+  if (ArrayAttr known = extentsOf(op))
+    op->setAttr(ukernel::UKernelDialect::kExtentsAttrName, known);
   assertSizes(op);
   rewriter.replaceOp(last, op.getResult());
   if (epilogue)

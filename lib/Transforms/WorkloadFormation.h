@@ -14,16 +14,21 @@ struct WorkloadSource {
   /// The elementwise operator that alone uses the contraction's result; null
   /// if there is none.
   mlir::linalg::GenericOp epilogue;
-  /// Axis m, n or k (WorkloadOp::kM …) of each loop of the contraction.
-  llvm::SmallVector<unsigned, 3> contractionAxes;
+  /// Axis (WorkloadOp::kM …, then batch axes) of each loop of the contraction.
+  llvm::SmallVector<unsigned, 4> contractionAxes;
   /// Axis of each loop of the epilogue.
-  llvm::SmallVector<unsigned, 2> epilogueAxes;
+  llvm::SmallVector<unsigned, 4> epilogueAxes;
   /// Whether the contraction's second input is lhs. Roles are such that the
-  /// rows of the result are m and its columns n.
+  /// innermost dimension of the result is n.
   bool isSwapped = false;
+
+  /// Every axis has one loop.
+  unsigned getNumAxes() const { return contractionAxes.size(); }
 };
 
-/// Matches an f32 contraction with one loop each for m, n and k.
+/// Matches an f32 contraction that one loop each for m, n and k and up to three
+/// batch loops describe. Of several loops that only one factor has, the others
+/// are batch loops.
 std::optional<WorkloadSource> matchWorkload(mlir::linalg::LinalgOp op);
 
 /// Replaces the contraction and its epilogue by a workload. What types, symbols

@@ -63,9 +63,9 @@ static linalg::GenericOp matchEpilogue(Value accumulator) {
       !llvm::all_of(accumulator.getUsers(),
                     [&](Operation *user) { return user == op; }))
     return {};
-  if (!op.hasPureTensorSemantics() || op.getNumLoops() != 2 ||
-      op.getNumParallelLoops() != 2 || op->getNumResults() != 1 ||
-      op.hasIndexSemantics() ||
+  if (!op.hasPureTensorSemantics() ||
+      op.getNumParallelLoops() != op.getNumLoops() ||
+      op->getNumResults() != 1 || op.hasIndexSemantics() ||
       !getElementTypeOrSelf(op->getResult(0).getType()).isF32())
     return {};
   AffineMap resultMap = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
@@ -100,35 +100,122 @@ static unsigned loopOf(AffineMap map, unsigned result) {
   return cast<AffineDimExpr>(map.getResult(result)).getPosition();
 }
 
+namespace {
+/// Finds the axis of each loop of a contraction.
+class AxisAssignment {
+public:
+  AxisAssignment(linalg::LinalgOp op, const Contraction &loops)
+      : op(op), maps(op.getIndexingMapsArray()), m(loops.m), n(loops.n),
+        k(loops.k), extents(op.getStaticLoopRanges()) {}
+
+  /// Fills in the axes and the roles of the inputs, or says what is in the way.
+  /// `resultLoops` has the loop of each dimension of what the workload writes.
+  std::optional<StringRef> assign(ArrayRef<unsigned> resultLoops,
+                                  WorkloadSource &source);
+
+private:
+  unsigned rowLoop(ArrayRef<unsigned> resultLoops) const;
+
+  linalg::LinalgOp op;
+  SmallVector<AffineMap> maps;
+  ArrayRef<unsigned> m, n, k;
+  SmallVector<int64_t> extents;
+};
+} // namespace
+
+/// Of several loops that only lhs has, the one whose blocks have rows: dynamic
+/// before static, long before short, inner before outer.
+unsigned AxisAssignment::rowLoop(ArrayRef<unsigned> resultLoops) const {
+  auto rank = [&](unsigned loop) {
+    bool isDynamic = ShapedType::isDynamic(extents[loop]);
+    return std::make_pair(isDynamic, isDynamic ? 0 : extents[loop]);
+  };
+  std::optional<unsigned> best;
+  for (unsigned loop : resultLoops)
+    if (llvm::is_contained(m, loop) && (!best || rank(loop) >= rank(*best)))
+      best = loop;
+  return *best;
+}
+
+std::optional<StringRef> AxisAssignment::assign(ArrayRef<unsigned> resultLoops,
+                                                WorkloadSource &source) {
+  if (m.empty() || n.empty() || k.empty())
+    return "without m, n or k dimension";
+  if (k.size() > 1)
+    return "whose reduce dimensions cannot be joined to one";
+  unsigned column = resultLoops.back();
+  source.isSwapped = llvm::is_contained(m, column);
+  if (source.isSwapped) {
+    std::swap(m, n);
+    std::swap(maps[0], maps[1]);
+  }
+  unsigned lhsInner = loopOf(maps[0], maps[0].getNumResults() - 1);
+  unsigned rhsInner = loopOf(maps[1], maps[1].getNumResults() - 1);
+  unsigned reduce = k.front();
+  bool isRowInner = llvm::is_contained(m, lhsInner);
+  if (!llvm::is_contained(n, column) || (!isRowInner && lhsInner != reduce) ||
+      (rhsInner != column && rhsInner != reduce))
+    return "that is contiguous along a batch dimension";
+  unsigned row = isRowInner ? lhsInner : rowLoop(resultLoops);
+  if (op.getNumLoops() >
+      WorkloadOp::kNumProductAxes + WorkloadOp::kMaxBatchAxes)
+    return "with more than three batch dimensions";
+  source.contractionAxes.assign(op.getNumLoops(), 0);
+  source.contractionAxes[row] = WorkloadOp::kM;
+  source.contractionAxes[column] = WorkloadOp::kN;
+  source.contractionAxes[reduce] = WorkloadOp::kK;
+  unsigned axis = WorkloadOp::kNumProductAxes;
+  for (unsigned loop : resultLoops)
+    if (loop != row && loop != column)
+      source.contractionAxes[loop] = axis++;
+  return std::nullopt;
+}
+
+/// The loop of each dimension of the contraction's result.
+static SmallVector<unsigned> resultLoops(linalg::LinalgOp op) {
+  AffineMap map = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
+  return llvm::map_to_vector(map.getResults(), [](AffineExpr result) {
+    return cast<AffineDimExpr>(result).getPosition();
+  });
+}
+
+/// The contraction with an epilogue, if its result is stored as the codegen
+/// path needs it.
+static std::optional<WorkloadSource> matchWithEpilogue(linalg::LinalgOp op,
+                                                       const Contraction &loops,
+                                                       WorkloadSource source) {
+  linalg::GenericOp epilogue = source.epilogue;
+  AffineMap outMap =
+      epilogue.getMatchingIndexingMap(epilogue.getDpsInitOperand(0));
+  AffineMap accumulatorMap =
+      epilogue.getMatchingIndexingMap(&*op->getResult(0).use_begin());
+  // Loops of the epilogue as loops of the contraction.
+  SmallVector<unsigned> toLoop(epilogue.getNumLoops());
+  for (auto [dim, loop] : llvm::enumerate(resultLoops(op)))
+    toLoop[loopOf(accumulatorMap, dim)] = loop;
+  SmallVector<unsigned> written;
+  for (unsigned dim = 0; dim < outMap.getNumResults(); ++dim)
+    written.push_back(toLoop[loopOf(outMap, dim)]);
+  if (AxisAssignment(op, loops).assign(written, source))
+    return std::nullopt;
+  for (unsigned loop : toLoop)
+    source.epilogueAxes.push_back(source.contractionAxes[loop]);
+  return source;
+}
+
 std::optional<WorkloadSource> ftuner::matchWorkload(linalg::LinalgOp op) {
   std::optional<Contraction> loops = matchContraction(op);
-  if (!loops || !isF32(op) || !loops->batch.empty() || loops->m.size() != 1 ||
-      loops->n.size() != 1 || loops->k.size() != 1)
+  if (!loops || !isF32(op))
     return std::nullopt;
   WorkloadSource source;
   source.contraction = op;
   source.epilogue = matchEpilogue(op->getResult(0));
-
-  AffineMap resultMap = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
-  // The loop of the contraction that indexes the rows of the final result.
-  unsigned rowLoop = loopOf(resultMap, 0);
-  if (source.epilogue) {
-    linalg::GenericOp epilogue = source.epilogue;
-    AffineMap outMap =
-        epilogue.getMatchingIndexingMap(epilogue.getDpsInitOperand(0));
-    AffineMap accumulatorMap =
-        epilogue.getMatchingIndexingMap(&*op->getResult(0).use_begin());
-    unsigned rowDim = *accumulatorMap.getResultPosition(outMap.getResult(0));
-    rowLoop = loopOf(resultMap, rowDim);
-    source.epilogueAxes.assign(2, WorkloadOp::kN);
-    source.epilogueAxes[loopOf(outMap, 0)] = WorkloadOp::kM;
-  }
-  source.isSwapped = rowLoop != loops->m.front();
-  source.contractionAxes.assign(3, WorkloadOp::kK);
-  source.contractionAxes[loops->m.front()] =
-      source.isSwapped ? WorkloadOp::kN : WorkloadOp::kM;
-  source.contractionAxes[loops->n.front()] =
-      source.isSwapped ? WorkloadOp::kM : WorkloadOp::kN;
+  if (source.epilogue)
+    if (auto whole = matchWithEpilogue(op, *loops, source))
+      return whole;
+  source.epilogue = {};
+  if (AxisAssignment(op, *loops).assign(resultLoops(op), source))
+    return std::nullopt;
   return source;
 }
 
@@ -137,12 +224,9 @@ std::string ftuner::explainLeftover(linalg::LinalgOp op) {
   std::optional<Contraction> loops = matchContraction(op);
   if (!loops)
     return name + "is no contraction";
-  if (!loops->batch.empty())
-    return name + "is a contraction with batch dimensions";
-  if (loops->m.empty() || loops->n.empty() || loops->k.empty())
-    return name + "is a contraction without m, n or k dimension";
-  if (loops->m.size() > 1 || loops->n.size() > 1 || loops->k.size() > 1)
-    return name + "is a contraction whose dimensions cannot be joined to one "
-                  "each of m, n and k";
+  WorkloadSource source;
+  if (std::optional<StringRef> reason =
+          AxisAssignment(op, *loops).assign(resultLoops(op), source))
+    return name + "is a contraction " + reason->str();
   return name + "is a contraction of other types than f32";
 }

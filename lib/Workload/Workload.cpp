@@ -4,6 +4,7 @@
 #include "llvm/ADT/Twine.h"
 #include <cmath>
 #include <limits>
+#include <utility>
 
 using namespace ftuner;
 using llvm::Twine;
@@ -22,14 +23,7 @@ unsigned Workload::mainAxis() const {
     return std::make_tuple(axis.isDynamic(), axis.range.isOpen(),
                            axis.range.max.value_or(maxExtent));
   };
-  std::vector<unsigned> candidates = spaceAxes();
-  if (candidates.empty())
-    return kM;
-  unsigned best = candidates.front();
-  for (unsigned index : candidates)
-    if (rank(index) > rank(best))
-      best = index;
-  return best;
+  return rank(kN) > rank(kM) ? kN : kM;
 }
 
 std::vector<unsigned> Workload::spaceAxes() const {
@@ -44,6 +38,18 @@ const Operand *Workload::find(OperandRole role) const {
   auto it = llvm::find_if(
       operands, [&](const Operand &operand) { return operand.role == role; });
   return it == operands.end() ? nullptr : &*it;
+}
+
+int64_t ftuner::modularInverse(int64_t value, int64_t modulus) {
+  // Extended Euclid: value · x ≡ r modulo `modulus` throughout.
+  int64_t r = value, x = 1;
+  int64_t nextR = modulus, nextX = 0;
+  while (nextR != 0) {
+    int64_t quotient = r / nextR;
+    r = std::exchange(nextR, r - quotient * nextR);
+    x = std::exchange(nextX, x - quotient * nextX);
+  }
+  return (x % modulus + modulus) % modulus;
 }
 
 double Workload::flops(llvm::ArrayRef<int64_t> shape) const {
@@ -95,16 +101,22 @@ static llvm::Error checkWeights(const Axis &axis) {
 }
 
 llvm::Error Workload::check() const {
-  if (axes.empty())
-    return makeError("expected a workload with at least one axis");
+  if (axes.size() < kFirstBatch)
+    return makeError("expected a workload with axes M, N and K, but got " +
+                     Twine(axes.size()));
+  for (auto [index, axis] : llvm::enumerate(axes)) {
+    AxisKind kind = index == kK ? AxisKind::Reduce : AxisKind::Space;
+    if (axis.kind != kind)
+      return makeError("axis '" + axis.name + "': expected a " +
+                       (kind == AxisKind::Reduce ? "reduce" : "space") +
+                       " axis, since axes are M, N, K, then batch axes");
+  }
   for (const Axis &axis : axes) {
     if (llvm::Error error = checkRange(axis))
       return error;
     if (llvm::Error error = checkWeights(axis))
       return error;
   }
-  if (spaceAxes().empty())
-    return makeError("expected a workload with at least one space axis");
   for (auto [index, operand] : llvm::enumerate(operands)) {
     for (unsigned axis : operand.axes)
       if (axis >= axes.size())
@@ -141,5 +153,16 @@ Workload Workload::matmul(SizeRange m, SizeRange n, SizeRange k,
                        transposeRhs ? operand(OperandRole::Rhs, kN, kK)
                                     : operand(OperandRole::Rhs, kK, kN),
                        operand(OperandRole::Output, kM, kN)};
+  return workload;
+}
+
+Workload Workload::batchMatmul(SizeRange batch, SizeRange m, SizeRange n,
+                               SizeRange k, bool transposeLhs,
+                               bool transposeRhs) {
+  Workload workload = matmul(m, n, k, transposeLhs, transposeRhs);
+  workload.name = "batch_matmul";
+  workload.axes.push_back({"B", AxisKind::Space, batch, {}});
+  for (Operand &operand : workload.operands)
+    operand.axes.insert(operand.axes.begin(), kFirstBatch);
   return workload;
 }

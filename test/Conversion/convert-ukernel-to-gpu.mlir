@@ -5,6 +5,10 @@
 #rhs = affine_map<(m, n, k) -> (k, n)>
 #bias = affine_map<(m, n, k) -> (n)>
 #out = affine_map<(m, n, k) -> (m, n)>
+#q = affine_map<(m, n, k, b0, b1) -> (b0, m, b1, k)>
+#keys = affine_map<(m, n, k, b0, b1) -> (b0, n, b1, k)>
+#head = affine_map<(m, n, k, b0, b1) -> (b1)>
+#scores = affine_map<(m, n, k, b0, b1) -> (b0, b1, m, n)>
 
 // Pointers, then the sizes and strides that are dynamic, then the part count.
 // CHECK-LABEL: gpu.module @k attributes {ukernel.entry = #ukernel.entry<threads = 32, shared_memory_bytes = {{[0-9]+}}, alignment = 16,
@@ -61,4 +65,47 @@ func.func @host(%a: memref<?x768xf32>, %b: memref<768x2304xf32>, %o: memref<?x23
   %k = arith.constant 768 : index
   ukernel.launch @k blocks(%blocks) args(%a, %b, %o : memref<?x768xf32>, memref<768x2304xf32>, memref<?x2304xf32>) sizes(%m, %n, %k) parts(%n1)
   return
+}
+
+// A batch for each run of blocks: views of one batch, at an offset.
+// CHECK-LABEL: gpu.module @heads attributes
+// CHECK-SAME: kind = "size", name = "m"{{.*}}kind = "size", name = "n"{{.*}}kind = "size", name = "b0"
+// CHECK-NOT: name = "b1"
+// CHECK: gpu.func @heads(%[[Q:.*]]: memref<f32>, %[[K:.*]]: memref<f32>, %[[X:.*]]: memref<f32>, %[[O:.*]]: memref<f32>, %[[M:.*]]: i32, %[[N:.*]]: i32, %[[B:.*]]: i32, %[[QS:.*]]: i32, %[[KS:.*]]: i32, %[[O0:.*]]: i32, %[[O1:.*]]: i32, %[[O2:.*]]: i32)
+// CHECK: %[[BATCH_SIZE:.*]] = arith.index_cast %[[B]] : i32 to index
+// CHECK: %[[HEADS:.*]] = arith.constant 12 : index
+// CHECK: %[[BLOCK:.*]] = gpu.block_id x
+// CHECK: %[[BATCHES:.*]] = arith.muli %[[BATCH_SIZE]], %[[HEADS]] : index
+// CHECK: %[[GRID:.*]] = gpu.grid_dim x
+// CHECK: %[[EACH:.*]] = arith.divui %[[GRID]], %[[BATCHES]] : index
+// CHECK: %[[WHICH:.*]] = arith.divui %[[BLOCK]], %[[EACH]] : index
+// CHECK: arith.remui %[[BLOCK]], %[[EACH]] : index
+// CHECK: %[[HEAD:.*]] = arith.remui %[[WHICH]], %[[HEADS]] : index
+// CHECK: %[[BATCH:.*]] = arith.divui %[[WHICH]], %[[HEADS]] : index
+// CHECK: %[[STRIDE:.*]] = arith.index_cast %[[QS]] : i32 to index
+// CHECK: %[[OF_BATCH:.*]] = arith.muli %[[BATCH]], %[[STRIDE]] : index
+// CHECK: %[[OF_HEAD:.*]] = arith.muli %[[HEAD]], %{{.*}} : index
+// CHECK: %[[OFFSET:.*]] = arith.addi %[[OF_BATCH]], %[[OF_HEAD]] : index
+// CHECK: memref.reinterpret_cast %[[Q]] to offset: [%[[OFFSET]]], sizes: [%{{.*}}, 64], strides: [768, 1] : memref<f32> to memref<?x64xf32, strided<[768, 1], offset: ?>>
+// CHECK: memref.reinterpret_cast %[[X]] to offset: [%{{.*}}], sizes: [], strides: [] : memref<f32> to memref<f32, strided<[], offset: ?>>
+// CHECK: memref.reinterpret_cast %[[O]] to offset: [%{{.*}}], sizes: [%{{.*}}, %{{.*}}], strides: [%{{.*}}, 1] : memref<f32> to memref<?x?xf32, strided<[?, 1], offset: ?>>
+// CHECK: gpu.return
+ukernel.kernel @heads(%a: memref<?x?x12x64xf32, strided<[?, 768, 64, 1]>>, %b: memref<?x?x12x64xf32, strided<[?, 768, 64, 1]>>, %x: memref<12xf32>, %o: memref<?x12x?x?xf32>, %m: index, %n: index, %k: index, %b0: index, %b1: index, %n1: index)
+    attributes {path = #ukernel.simt<stages = 2, vector = 4>, workload = "w"} {
+  ukernel.combine axis 0 [16] {
+    ukernel.tile #ukernel.ukernel<smem = [16, 64, 16, 1, 1], reg = [4, 4, 1, 1, 1]> {
+      %p = ukernel.pad %a to [1, 16, 1, 1] : memref<?x?x12x64xf32, strided<[?, 768, 64, 1]>>
+      %q = ukernel.pad %b to [1, 64, 1, 1] : memref<?x?x12x64xf32, strided<[?, 768, 64, 1]>>
+      ukernel.workload ins(%p, %q : memref<?x?x12x64xf32, strided<[?, 768, 64, 1]>>, memref<?x?x12x64xf32, strided<[?, 768, 64, 1]>>) extras(%x : memref<12xf32>) outs(%o : memref<?x12x?x?xf32>) maps = [#q, #keys, #head, #scores] contract {
+      ^bb0(%u: f32, %v: f32, %c: f32):
+        %product = arith.mulf %u, %v : f32
+        %sum = arith.addf %c, %product : f32
+        ukernel.yield %sum : f32
+      } epilogue {
+      ^bb0(%acc: f32, %e: f32):
+        %r = arith.addf %acc, %e : f32
+        ukernel.yield %r : f32
+      }
+    }
+  }
 }

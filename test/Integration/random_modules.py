@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs random linalg modules in the emulator, against the reference.
 
-A module is a matrix product, what it starts from and what follows it, each in a
+A module is a matrix product, or a batch of them, what it starts from and what follows it, each in a
 random one of the forms that a person or an importer may write: named ops and
 generics, any order of axes and loops, transposed and broadcast weights, static
 and dynamic extents, odd ones too. It must run in the expected number of kernels
@@ -41,6 +41,8 @@ class Function:
     def __init__(self, rng, sizes, dynamic):
         self.rng, self.sizes, self.dynamic = rng, sizes, dynamic
         self.arguments, self.lines, self.extents = [], [], {}
+        # Whether the rows of all batches are one axis of the kernel.
+        self.joins_rows = False
 
     def tensor(self, axes, dynamic=None):
         dynamic = self.dynamic if dynamic is None else dynamic
@@ -133,22 +135,30 @@ class Form:
 def random_form(rng):
     def shuffled(*axes):
         return tuple(rng.sample(axes, len(axes)))
+    def batched(*axes):
+        """Any order but with the batch innermost, which no kernel reads in vectors."""
+        order = shuffled("b", *axes)
+        return order if order[-1] != "b" else order[::-1]
     rhs = shuffled("k", "n")
-    if rng.random() < 0.35:  # batches share the weight
+    kind = rng.random()
+    if kind < 0.3:
+        return Form(batched("m", "k"), batched("k", "n"), batched("m", "n"), shuffled("b", "m", "n", "k"))
+    if kind < 0.5:  # batches share the weight
         return Form(("b", "m", "k"), rhs, ("b", "m", "n"), ("b", "m", "n", "k"))
     return Form(shuffled("m", "k"), rhs, shuffled("m", "n"), shuffled("m", "n", "k"))
 
 
 def vector_axis(f, axes):
-    """The rows of all batches are one axis of the kernel, so that a vector over a part of it
-    would need a kernel of its own."""
-    return "n" if "b" in axes else f.rng.choice(axes)
+    """A vector over a part of joined rows, or over a batch of extent 1, which is dropped, would
+    need a kernel of its own."""
+    is_dropped = f.sizes.get("b") == 1 and "b" not in f.dynamic
+    return "n" if f.joins_rows else f.rng.choice([axis for axis in axes if axis != "b" or not is_dropped])
 
 
 def transposed(f, value):
     out = f.empty(value.axes[::-1])
     if f.rng.random() < 0.5:
-        return f.named("transpose", [value], out, "permutation = [1, 0]")
+        return f.named("transpose", [value], out, f"permutation = {[*range(len(value.axes))][::-1]}")
     return f.generic([value], out, result="%i0")
 
 
@@ -162,6 +172,9 @@ def product(f, form, lhs, rhs, start):
     is_matmul = (lhs.axes, rhs.axes, form.out) == (("m", "k"), ("k", "n"), ("m", "n"))
     if is_matmul and f.rng.random() < 0.7:
         return f.named("matmul", [lhs, rhs], start)
+    is_batch_matmul = (lhs.axes, rhs.axes, form.out) == (("b", "m", "k"), ("b", "k", "n"), ("b", "m", "n"))
+    if is_batch_matmul and f.rng.random() < 0.7:
+        return f.named("batch_matmul", [lhs, rhs], start)
     inputs = f.rng.sample([lhs, rhs], 2)
     terms = ", ".join(f.rng.sample(["%p", "%o"], 2))
     return f.generic(inputs, start, ["%p = arith.mulf %i1, %i0 : f32", f"%r = arith.addf {terms} : f32"],
@@ -274,6 +287,7 @@ class Module:
         dynamic = [axis for axis in form.loops if rng.random() < 0.5]
 
         f = Function(rng, sizes, dynamic)
+        f.joins_rows = "b" in form.lhs and "b" not in form.rhs
         lhs, rhs = f.argument(*form.lhs), f.argument(*form.rhs)
         results = end(f, product(f, form, lhs, rhs, start(f, form.out)))
         self.text = f.text(results)

@@ -26,10 +26,13 @@ ukernel.plan @plan_0 #ukernel.plan<families = [
 // CHECK: %[[CLASS:.*]] = arith.select
 // CHECK: scf.index_switch %[[CLASS]]
 // CHECK-NEXT: case 0 {
-// Blocks of height 7: (8 - M mod 8) mod 8; the others have height 8.
+// Blocks of height 7: 7 · M mod 8, as 7 is its own inverse modulo 8; the others
+// have height 8.
 // CHECK: %[[REST:.*]] = arith.remui %[[M]], %[[EIGHT:.*]] : index
-// CHECK: %[[LACK:.*]] = arith.subi %[[EIGHT]], %[[REST]] : index
-// CHECK: arith.remui %[[LACK]], %[[EIGHT]] : index
+// CHECK: %[[PRODUCT:.*]] = arith.muli %[[REST]], %[[SEVEN:.*]] : index
+// CHECK: %[[COUNT:.*]] = arith.remui %[[PRODUCT]], %[[EIGHT]] : index
+// CHECK: %[[ROWS:.*]] = arith.muli %[[COUNT]], %[[SEVEN]] : index
+// CHECK: arith.cmpi uge, %[[M]], %[[ROWS]] : index
 // CHECK: ukernel.launch @dense_0_k0 blocks({{.*}}) args(%[[A]], %[[B]], {{.*}}, %[[X]], %[[O]] : {{.*}}) sizes(%[[M]], {{.*}}, {{.*}}) parts({{.*}})
 // CHECK: default {
 // CHECK: ukernel.launch @dense_0_k1
@@ -152,6 +155,106 @@ func.func @switched(%a: memref<?x37xf32>, %b: memref<37x67xf32>, %o: memref<?x67
     %product = arith.mulf %p, %q : f32
     %sum = arith.addf %c, %product : f32
     ukernel.yield %sum : f32
+  }
+  return
+}
+
+// -----
+
+#lhs = affine_map<(m, n, k) -> (m, k)>
+#rhs = affine_map<(m, n, k) -> (k, n)>
+#out = affine_map<(m, n, k) -> (m, n)>
+
+// Two threads with 4 or 6 rows: units of 4 rows, heights of 2 and 3 units. The
+// inverse of 2 modulo 3 is 2.
+ukernel.plan @plan_0 #ukernel.plan<families = [
+    #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [
+      #ukernel.ukernel<smem = [8, 64, 16], reg = [4, 4, 1]>,
+      #ukernel.ukernel<smem = [12, 64, 16], reg = [6, 4, 1]>]>],
+  choices = [], general = 0, fallback = 0>
+
+// CHECK-LABEL: func.func @any_heights
+// CHECK-SAME: (%[[A:.*]]: memref<?x37xf32>,
+// CHECK-DAG: %[[TWO:.*]] = arith.constant 2 : index
+// CHECK-DAG: %[[THREE:.*]] = arith.constant 3 : index
+// CHECK-DAG: %[[FOUR:.*]] = arith.constant 4 : index
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0 : index
+// CHECK: %[[M:.*]] = memref.dim %[[A]]
+// CHECK: %[[LAST:.*]] = arith.addi %[[M]], %[[THREE]] : index
+// CHECK: %[[UNITS:.*]] = arith.divui %[[LAST]], %[[FOUR]] : index
+// CHECK: %[[REST:.*]] = arith.remui %[[UNITS]], %[[THREE]] : index
+// CHECK: %[[PRODUCT:.*]] = arith.muli %[[REST]], %[[TWO]] : index
+// CHECK: %[[COUNT:.*]] = arith.remui %[[PRODUCT]], %[[THREE]] : index
+// CHECK: %[[LOW:.*]] = arith.muli %[[COUNT]], %[[TWO]] : index
+// CHECK: %[[EXACT:.*]] = arith.cmpi uge, %[[UNITS]], %[[LOW]] : index
+// CHECK: %[[HIGH:.*]] = arith.subi %[[UNITS]], %[[LOW]] : index
+// CHECK: %[[OTHERS:.*]] = arith.divui %[[HIGH]], %[[THREE]] : index
+// CHECK: %[[FIRST:.*]] = arith.select %[[EXACT]], %[[COUNT]], %[[ZERO]] : index
+// CHECK: %[[SECOND:.*]] = arith.select %[[EXACT]], %[[OTHERS]], %{{.*}} : index
+// CHECK: %[[ROWS:.*]] = arith.addi %[[FIRST]], %[[SECOND]] : index
+// CHECK: %[[BLOCKS:.*]] = arith.muli %[[ROWS]], %[[TWO]] : index
+// CHECK: ukernel.launch @any_heights_0_k0 blocks(%[[BLOCKS]]) {{.*}} parts(%[[FIRST]])
+func.func @any_heights(%a: memref<?x37xf32>, %b: memref<37x67xf32>, %o: memref<?x67xf32>) {
+  ukernel.workload plan(@plan_0) ins(%a, %b : memref<?x37xf32>, memref<37x67xf32>) outs(%o : memref<?x67xf32>) maps = [#lhs, #rhs, #out] contract {
+  ^bb0(%p: f32, %q: f32, %c: f32):
+    %product = arith.mulf %p, %q : f32
+    %sum = arith.addf %c, %product : f32
+    ukernel.yield %sum : f32
+  }
+  return
+}
+
+// -----
+
+#lhs = affine_map<(m, n, k, b0, b1) -> (b0, m, b1, k)>
+#rhs = affine_map<(m, n, k, b0, b1) -> (b0, n, b1, k)>
+#mask = affine_map<(m, n, k, b0, b1) -> (b0, n)>
+#out = affine_map<(m, n, k, b0, b1) -> (b0, b1, m, n)>
+
+// Queries times keys: as many blocks for each batch and head. Rows of all
+// operands must be multiples of four elements for vectors.
+ukernel.plan @plan_0 #ukernel.plan<families = [
+    #ukernel.family<#ukernel.simt<stages = 2, vector = 4>, axis = 0, parts = [
+      #ukernel.ukernel<smem = [16, 64, 16, 1, 1], reg = [4, 4, 1, 1, 1]>]>,
+    #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [
+      #ukernel.ukernel<smem = [16, 64, 16, 1, 1], reg = [4, 4, 1, 1, 1]>]>],
+  choices = [], general = 0, fallback = 1>
+
+// CHECK-LABEL: func.func @heads
+// CHECK-SAME: (%[[Q:.*]]: memref<?x?x12x64xf32>, %[[K:.*]]: memref<?x?x12x64xf32>, %[[MASK:.*]]: memref<?x?xf32>, %[[O:.*]]: memref<?x12x?x?xf32>)
+// CHECK-DAG: %[[ONE:.*]] = arith.constant 1 : index
+// CHECK-DAG: %[[TWELVE:.*]] = arith.constant 12 : index
+// CHECK-DAG: %[[SIXTY_FOUR:.*]] = arith.constant 64 : index
+// CHECK-DAG: %[[S:.*]] = memref.dim %[[Q]], %[[ONE]]
+// CHECK-DAG: %[[T:.*]] = memref.dim %[[K]], %[[ONE]]
+// CHECK-DAG: %[[B:.*]] = memref.dim %[[Q]], %{{.*}}
+// CHECK-DAG: memref.extract_strided_metadata %[[Q]]
+// CHECK-DAG: memref.extract_strided_metadata %[[K]]
+// CHECK-DAG: memref.extract_strided_metadata %[[MASK]]
+// CHECK-DAG: memref.extract_strided_metadata %[[O]]
+// CHECK: scf.index_switch
+// CHECK: %[[LAST:.*]] = arith.addi %[[S]], %{{.*}} : index
+// CHECK: %[[ROWS:.*]] = arith.divui %[[LAST]], %{{.*}} : index
+// CHECK: %[[COLUMNS:.*]] = arith.divui %{{.*}} : index
+// CHECK: %[[BLOCKS:.*]] = arith.muli %[[ROWS]], %[[COLUMNS]] : index
+// CHECK: %[[OF_BATCH:.*]] = arith.muli %[[BLOCKS]], %[[B]] : index
+// CHECK: %[[ALL:.*]] = arith.muli %[[OF_BATCH]], %[[TWELVE]] : index
+// CHECK: ukernel.launch @heads_0_k0 blocks(%[[ALL]]) {{.*}} sizes(%[[S]], %[[T]], %[[SIXTY_FOUR]], %[[B]], %[[TWELVE]])
+
+// CHECK-LABEL: ukernel.kernel @heads_0_k0
+// CHECK-SAME: %{{.*}}: memref<?x12x?x?xf32>, %{{.*}}: index, %{{.*}}: index, %{{.*}}: index, %{{.*}}: index, %{{.*}}: index, %{{.*}}: index)
+// CHECK: ukernel.pad %{{.*}} to [1, 16, 1, 1] : memref<?x?x12x64xf32>
+// CHECK: ukernel.pad %{{.*}} to [1, 64, 1, 1] : memref<?x?x12x64xf32>
+func.func @heads(%q: memref<?x?x12x64xf32>, %k: memref<?x?x12x64xf32>, %mask: memref<?x?xf32>, %o: memref<?x12x?x?xf32>) {
+  ukernel.workload plan(@plan_0) ins(%q, %k : memref<?x?x12x64xf32>, memref<?x?x12x64xf32>) extras(%mask : memref<?x?xf32>) outs(%o : memref<?x12x?x?xf32>) maps = [#lhs, #rhs, #mask, #out] contract {
+  ^bb0(%p: f32, %r: f32, %c: f32):
+    %product = arith.mulf %p, %r : f32
+    %sum = arith.addf %c, %product : f32
+    ukernel.yield %sum : f32
+  } epilogue {
+  ^bb0(%acc: f32, %x: f32):
+    %r = arith.addf %acc, %x : f32
+    ukernel.yield %r : f32
   }
   return
 }

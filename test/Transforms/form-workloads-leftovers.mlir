@@ -4,12 +4,54 @@
 
 #ij = affine_map<(i, j) -> (i, j)>
 
-// CHECK-LABEL: func.func @batch
-// CHECK: linalg.batch_matmul
-func.func @batch(%a: tensor<?x8x16xf32>, %b: tensor<?x16x4xf32>, %o: tensor<?x8x4xf32>) -> tensor<?x8x4xf32> {
-  // expected-remark @below {{left over: 'linalg.batch_matmul' is a contraction with batch dimensions}}
-  %r = linalg.batch_matmul ins(%a, %b : tensor<?x8x16xf32>, tensor<?x16x4xf32>) outs(%o : tensor<?x8x4xf32>) -> tensor<?x8x4xf32>
+// Vectors run along m, n or k, not along a batch dimension: of lhs, rhs or out.
+// CHECK-LABEL: func.func @batch_inside_lhs
+// CHECK: linalg.generic
+func.func @batch_inside_lhs(%a: tensor<8x16x?xf32>, %b: tensor<?x16x4xf32>, %o: tensor<?x8x4xf32>) -> tensor<?x8x4xf32> {
+  // expected-remark @below {{left over: 'linalg.generic' is a contraction that is contiguous along a batch dimension}}
+  %r = linalg.generic {indexing_maps = [affine_map<(b, m, n, k) -> (m, k, b)>, affine_map<(b, m, n, k) -> (b, k, n)>, affine_map<(b, m, n, k) -> (b, m, n)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%a, %b : tensor<8x16x?xf32>, tensor<?x16x4xf32>) outs(%o : tensor<?x8x4xf32>) {
+    ^bb0(%x: f32, %y: f32, %c: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %c, %p : f32
+      linalg.yield %s : f32
+  } -> tensor<?x8x4xf32>
   return %r : tensor<?x8x4xf32>
+}
+// CHECK-LABEL: func.func @batch_inside_rhs
+// CHECK: linalg.generic
+func.func @batch_inside_rhs(%a: tensor<?x8x16xf32>, %b: tensor<16x4x?xf32>, %o: tensor<?x8x4xf32>) -> tensor<?x8x4xf32> {
+  // expected-remark @below {{left over: 'linalg.generic' is a contraction that is contiguous along a batch dimension}}
+  %r = linalg.generic {indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (k, n, b)>, affine_map<(b, m, n, k) -> (b, m, n)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%a, %b : tensor<?x8x16xf32>, tensor<16x4x?xf32>) outs(%o : tensor<?x8x4xf32>) {
+    ^bb0(%x: f32, %y: f32, %c: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %c, %p : f32
+      linalg.yield %s : f32
+  } -> tensor<?x8x4xf32>
+  return %r : tensor<?x8x4xf32>
+}
+// CHECK-LABEL: func.func @batch_inside_out
+// CHECK: linalg.generic
+func.func @batch_inside_out(%a: tensor<?x8x16xf32>, %b: tensor<?x16x4xf32>, %o: tensor<8x4x?xf32>) -> tensor<8x4x?xf32> {
+  // expected-remark @below {{left over: 'linalg.generic' is a contraction that is contiguous along a batch dimension}}
+  %r = linalg.generic {indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (b, k, n)>, affine_map<(b, m, n, k) -> (m, n, b)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%a, %b : tensor<?x8x16xf32>, tensor<?x16x4xf32>) outs(%o : tensor<8x4x?xf32>) {
+    ^bb0(%x: f32, %y: f32, %c: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %c, %p : f32
+      linalg.yield %s : f32
+  } -> tensor<8x4x?xf32>
+  return %r : tensor<8x4x?xf32>
+}
+// CHECK-LABEL: func.func @four_batches
+// CHECK: linalg.generic
+func.func @four_batches(%a: tensor<2x3x2x3x8x16xf32>, %b: tensor<3x2x2x3x16x4xf32>, %o: tensor<2x3x3x2x8x4xf32>) -> tensor<2x3x3x2x8x4xf32> {
+  // expected-remark @below {{left over: 'linalg.generic' is a contraction with more than three batch dimensions}}
+  %r = linalg.generic {indexing_maps = [affine_map<(a, b, c, d, m, n, k) -> (a, b, c, d, m, k)>, affine_map<(a, b, c, d, m, n, k) -> (b, a, c, d, k, n)>, affine_map<(a, b, c, d, m, n, k) -> (a, b, d, c, m, n)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel", "parallel", "reduction"]} ins(%a, %b : tensor<2x3x2x3x8x16xf32>, tensor<3x2x2x3x16x4xf32>) outs(%o : tensor<2x3x3x2x8x4xf32>) {
+    ^bb0(%x: f32, %y: f32, %c: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %c, %p : f32
+      linalg.yield %s : f32
+  } -> tensor<2x3x3x2x8x4xf32>
+  return %r : tensor<2x3x3x2x8x4xf32>
 }
 // CHECK-LABEL: func.func @f64
 // CHECK: linalg.matmul
@@ -32,17 +74,17 @@ func.func @matvec(%a: tensor<8x16xf32>, %b: tensor<16xf32>, %o: tensor<8xf32>) -
   %r = linalg.matvec ins(%a, %b : tensor<8x16xf32>, tensor<16xf32>) outs(%o : tensor<8xf32>) -> tensor<8xf32>
   return %r : tensor<8xf32>
 }
-// CHECK-LABEL: func.func @several_m
+// CHECK-LABEL: func.func @several_k
 // CHECK: linalg.generic
-func.func @several_m(%a: tensor<4x?x16xf32>, %b: tensor<16x8xf32>, %o: tensor<?x4x8xf32>) -> tensor<?x4x8xf32> {
-  // expected-remark @below {{left over: 'linalg.generic' is a contraction whose dimensions cannot be joined to one each of m, n and k}}
-  %r = linalg.generic {indexing_maps = [affine_map<(s, b, n, k) -> (b, s, k)>, affine_map<(s, b, n, k) -> (k, n)>, affine_map<(s, b, n, k) -> (s, b, n)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%a, %b : tensor<4x?x16xf32>, tensor<16x8xf32>) outs(%o : tensor<?x4x8xf32>) {
+func.func @several_k(%a: tensor<8x3x16xf32>, %b: tensor<16x3x4xf32>, %o: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  // expected-remark @below {{left over: 'linalg.generic' is a contraction whose reduce dimensions cannot be joined to one}}
+  %r = linalg.generic {indexing_maps = [affine_map<(m, n, j, k) -> (m, j, k)>, affine_map<(m, n, j, k) -> (k, j, n)>, affine_map<(m, n, j, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction", "reduction"]} ins(%a, %b : tensor<8x3x16xf32>, tensor<16x3x4xf32>) outs(%o : tensor<8x4xf32>) {
     ^bb0(%x: f32, %y: f32, %c: f32):
       %p = arith.mulf %x, %y : f32
       %s = arith.addf %c, %p : f32
       linalg.yield %s : f32
-  } -> tensor<?x4x8xf32>
-  return %r : tensor<?x4x8xf32>
+  } -> tensor<8x4xf32>
+  return %r : tensor<8x4xf32>
 }
 // Another reduction than a sum of products.
 // CHECK-LABEL: func.func @max_plus

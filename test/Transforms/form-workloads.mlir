@@ -295,3 +295,87 @@ func.func @loop(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>, %n: index) -> tensor<8
   }
   return %r : tensor<8x8xf32>
 }
+
+// -----
+
+// Batches, and an epilogue with batch dimensions.
+// CHECK-DAG: #[[BMK:.*]] = affine_map<(d0, d1, d2, d3) -> (d3, d0, d2)>
+// CHECK-DAG: #[[BKN:.*]] = affine_map<(d0, d1, d2, d3) -> (d3, d2, d1)>
+// CHECK-DAG: #[[B:.*]] = affine_map<(d0, d1, d2, d3) -> (d3)>
+// CHECK-DAG: #[[BMN:.*]] = affine_map<(d0, d1, d2, d3) -> (d3, d0, d1)>
+// CHECK-LABEL: func.func @batch
+// CHECK: ukernel.workload ins({{.*}}) init(%{{.*}} : tensor<?x8x4xf32>) extras(%{{.*}} : tensor<?xf32>) outs({{.*}}) maps = [#[[BMK]], #[[BKN]], #[[BMN]], #[[B]], #[[BMN]]]
+// CHECK-SAME: ranges = [#ukernel.range<8 to 8>, #ukernel.range<4 to 4>, #ukernel.range<16 to 16>, #ukernel.range<1 to 9>]
+// CHECK-NOT: linalg
+// CHECK: return
+module attributes {ukernel.symbols = {B = #ukernel.range<1 to 9>}} {
+  func.func @batch(%a: tensor<?x8x16xf32> {ukernel.shape = ["B", 8, 16]}, %b: tensor<?x16x4xf32> {ukernel.shape = ["B", 16, 4]}, %o: tensor<?x8x4xf32> {ukernel.shape = ["B", 8, 4]}, %x: tensor<?xf32> {ukernel.shape = ["B"]}) -> tensor<?x8x4xf32> {
+    %p = linalg.batch_matmul ins(%a, %b : tensor<?x8x16xf32>, tensor<?x16x4xf32>) outs(%o : tensor<?x8x4xf32>) -> tensor<?x8x4xf32>
+    %c0 = arith.constant 0 : index
+    %size = tensor.dim %a, %c0 : tensor<?x8x16xf32>
+    %e = tensor.empty(%size) : tensor<?x8x4xf32>
+    %r = linalg.generic {indexing_maps = [affine_map<(b, i, j) -> (b, i, j)>, affine_map<(b, i, j) -> (b)>, affine_map<(b, i, j) -> (b, i, j)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%p, %x : tensor<?x8x4xf32>, tensor<?xf32>) outs(%e : tensor<?x8x4xf32>) {
+      ^bb0(%y: f32, %z: f32, %out: f32):
+        %q = arith.addf %y, %z : f32
+        linalg.yield %q : f32
+    } -> tensor<?x8x4xf32>
+    return %r : tensor<?x8x4xf32>
+  }
+}
+
+// -----
+
+// Queries times keys, heads inside, in loops of any order.
+// CHECK-DAG: #[[Q:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d3, d0, d4, d2)>
+// CHECK-DAG: #[[K:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d3, d1, d4, d2)>
+// CHECK-DAG: #[[O:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d3, d4, d0, d1)>
+// CHECK-LABEL: func.func @heads
+// CHECK-SAME: %[[KEYS:[a-z0-9]*]]: tensor<2x?x12x64xf32>, %[[QUERIES:[a-z0-9]*]]: tensor<2x?x12x64xf32>
+// CHECK: ukernel.workload ins(%[[QUERIES]], %[[KEYS]] : {{.*}}) init(%{{.*}} : tensor<2x12x?x?xf32>) outs({{.*}}) maps = [#[[Q]], #[[K]], #[[O]], #[[O]]]
+func.func @heads(%k: tensor<2x?x12x64xf32>, %q: tensor<2x?x12x64xf32>, %o: tensor<2x12x?x?xf32>) -> tensor<2x12x?x?xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(d, s, h, t, b) -> (b, t, h, d)>, affine_map<(d, s, h, t, b) -> (b, s, h, d)>, affine_map<(d, s, h, t, b) -> (b, h, s, t)>], iterator_types = ["reduction", "parallel", "parallel", "parallel", "parallel"]}
+    ins(%k, %q : tensor<2x?x12x64xf32>, tensor<2x?x12x64xf32>) outs(%o : tensor<2x12x?x?xf32>) {
+    ^bb0(%x: f32, %y: f32, %c: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %c, %p : f32
+      linalg.yield %s : f32
+  } -> tensor<2x12x?x?xf32>
+  return %r : tensor<2x12x?x?xf32>
+}
+
+// -----
+
+// Of several dimensions that only one factor has, the dynamic one has the rows;
+// the weight lacks the other.
+// CHECK-DAG: #[[LHS:.*]] = affine_map<(d0, d1, d2, d3) -> (d3, d0, d2)>
+// CHECK-DAG: #[[RHS:.*]] = affine_map<(d0, d1, d2, d3) -> (d2, d1)>
+// CHECK-DAG: #[[OUT:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d3, d1)>
+// CHECK-LABEL: func.func @several_m
+// CHECK: ukernel.workload {{.*}} maps = [#[[LHS]], #[[RHS]], #[[OUT]], #[[OUT]]]
+func.func @several_m(%a: tensor<4x?x16xf32>, %b: tensor<16x8xf32>, %o: tensor<?x4x8xf32>) -> tensor<?x4x8xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(s, b, n, k) -> (b, s, k)>, affine_map<(s, b, n, k) -> (k, n)>, affine_map<(s, b, n, k) -> (s, b, n)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%a, %b : tensor<4x?x16xf32>, tensor<16x8xf32>) outs(%o : tensor<?x4x8xf32>) {
+    ^bb0(%x: f32, %y: f32, %c: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %c, %p : f32
+      linalg.yield %s : f32
+  } -> tensor<?x4x8xf32>
+  return %r : tensor<?x4x8xf32>
+}
+
+// -----
+
+// An epilogue whose result has the batch innermost is not fused.
+// CHECK-LABEL: func.func @batch_inside_result
+// CHECK: ukernel.workload
+// CHECK-NOT: epilogue
+// CHECK: linalg.generic
+func.func @batch_inside_result(%a: tensor<2x8x16xf32>, %b: tensor<2x16x4xf32>, %o: tensor<2x8x4xf32>) -> tensor<8x4x2xf32> {
+  %p = linalg.batch_matmul ins(%a, %b : tensor<2x8x16xf32>, tensor<2x16x4xf32>) outs(%o : tensor<2x8x4xf32>) -> tensor<2x8x4xf32>
+  %e = tensor.empty() : tensor<8x4x2xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(b, i, j) -> (b, i, j)>, affine_map<(b, i, j) -> (i, j, b)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%p : tensor<2x8x4xf32>) outs(%e : tensor<8x4x2xf32>) {
+    ^bb0(%y: f32, %out: f32):
+      %q = math.exp %y : f32
+      linalg.yield %q : f32
+  } -> tensor<8x4x2xf32>
+  return %r : tensor<8x4x2xf32>
+}

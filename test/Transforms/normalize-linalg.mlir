@@ -270,3 +270,57 @@ func.func @scalars(%n: index, %s: f64, %x: tensor<8xf32>, %o: tensor<8xf32>) -> 
   } -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+// Three batch loops stay; of four, neighbours become one.
+// CHECK-LABEL: func.func @three_batches
+// CHECK-NOT: collapse_shape
+// CHECK: return
+func.func @three_batches(%a: tensor<2x3x2x8x16xf32>, %b: tensor<2x3x2x16x4xf32>, %o: tensor<2x3x2x8x4xf32>) -> tensor<2x3x2x8x4xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(a, b, c, m, n, k) -> (a, b, c, m, k)>, affine_map<(a, b, c, m, n, k) -> (a, b, c, k, n)>, affine_map<(a, b, c, m, n, k) -> (a, b, c, m, n)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel", "reduction"]}
+    ins(%a, %b : tensor<2x3x2x8x16xf32>, tensor<2x3x2x16x4xf32>) outs(%o : tensor<2x3x2x8x4xf32>) {
+    ^bb0(%x: f32, %y: f32, %c: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %c, %p : f32
+      linalg.yield %s : f32
+  } -> tensor<2x3x2x8x4xf32>
+  return %r : tensor<2x3x2x8x4xf32>
+}
+// CHECK-LABEL: func.func @four_batches
+// CHECK-SAME: %[[A:[a-z0-9]*]]: tensor<2x3x?x5x8x16xf32>, %[[B:[a-z0-9]*]]: tensor<5x2x3x?x16x4xf32>
+// CHECK-DAG: tensor.collapse_shape %[[A]] {{\[\[}}0, 1, 2], [3], [4], [5]] : tensor<2x3x?x5x8x16xf32> into tensor<?x5x8x16xf32>
+// CHECK-DAG: tensor.collapse_shape %[[B]] {{\[\[}}0], [1, 2, 3], [4], [5]] : tensor<5x2x3x?x16x4xf32> into tensor<5x?x16x4xf32>
+// CHECK: linalg.generic
+// CHECK-SAME: iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]
+// CHECK: tensor.expand_shape %{{.*}} {{\[\[}}0, 1, 2], [3], [4], [5]]
+func.func @four_batches(%a: tensor<2x3x?x5x8x16xf32>, %b: tensor<5x2x3x?x16x4xf32>, %o: tensor<2x3x?x5x8x4xf32>) -> tensor<2x3x?x5x8x4xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(a, b, c, d, m, n, k) -> (a, b, c, d, m, k)>, affine_map<(a, b, c, d, m, n, k) -> (d, a, b, c, k, n)>, affine_map<(a, b, c, d, m, n, k) -> (a, b, c, d, m, n)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel", "parallel", "reduction"]}
+    ins(%a, %b : tensor<2x3x?x5x8x16xf32>, tensor<5x2x3x?x16x4xf32>) outs(%o : tensor<2x3x?x5x8x4xf32>) {
+    ^bb0(%x: f32, %y: f32, %c: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %c, %p : f32
+      linalg.yield %s : f32
+  } -> tensor<2x3x?x5x8x4xf32>
+  return %r : tensor<2x3x?x5x8x4xf32>
+}
+
+// -----
+
+// Rows join within a batch, and what cannot join stays apart.
+// CHECK-LABEL: func.func @rows_of_groups
+// CHECK-SAME: %[[A:[a-z0-9]*]]: tensor<2x3x?x16xf32>, %[[B:[a-z0-9]*]]: tensor<2x4x16x5xf32>
+// CHECK-DAG: %[[ROWS:.*]] = tensor.collapse_shape %[[A]] {{\[\[}}0], [1, 2], [3]] : tensor<2x3x?x16xf32> into tensor<2x?x16xf32>
+// CHECK: linalg.generic
+// CHECK-SAME: iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]
+// CHECK-SAME: ins(%[[ROWS]], %[[B]] : tensor<2x?x16xf32>, tensor<2x4x16x5xf32>)
+func.func @rows_of_groups(%a: tensor<2x3x?x16xf32>, %b: tensor<2x4x16x5xf32>, %o: tensor<2x4x3x?x5xf32>) -> tensor<2x4x3x?x5xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(g, h, s, c, n, k) -> (g, h, s, k)>, affine_map<(g, h, s, c, n, k) -> (g, c, k, n)>, affine_map<(g, h, s, c, n, k) -> (g, c, h, s, n)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel", "reduction"]}
+    ins(%a, %b : tensor<2x3x?x16xf32>, tensor<2x4x16x5xf32>) outs(%o : tensor<2x4x3x?x5xf32>) {
+    ^bb0(%x: f32, %y: f32, %c2: f32):
+      %p = arith.mulf %x, %y : f32
+      %s2 = arith.addf %c2, %p : f32
+      linalg.yield %s2 : f32
+  } -> tensor<2x4x3x?x5xf32>
+  return %r : tensor<2x4x3x?x5xf32>
+}

@@ -1,9 +1,12 @@
 //===- ftuner-translate.cpp - From MLIR to PTX and its manifest -----------===//
 //
 // Takes linalg on tensors, which it compiles, or a module that went through
-// `ftuner-opt --ftuner-compile`. Nothing is written on failure.
+// `ftuner-opt --ftuner-compile`; to explain, one that went through
+// `--ftuner-front-end`. Nothing is written on failure.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/Pipelines/Pipelines.h"
+#include "FTuner/Target/Explain.h"
 #include "FTuner/Target/Manifest.h"
 #include "FTuner/Target/PTX.h"
 #include "ModuleTool.h"
@@ -18,7 +21,10 @@ using namespace mlir;
 using namespace ftuner;
 
 namespace {
-enum class Translation { None, Ptx, Manifest };
+enum class Translation { None, Ptx, Manifest, Explanation };
+
+/// Programs of a shape that are listed unless `--top-k` says otherwise.
+constexpr int64_t kListedPrograms = 10;
 
 /// The program's own options.
 struct Options {
@@ -36,11 +42,22 @@ struct Options {
                      "One PTX module with an entry for each kernel"),
           clEnumValN(Translation::Manifest, "ftuner-to-manifest",
                      "A description of functions, kernels and dispatch as "
-                     "JSON (docs/manifest.md)")),
+                     "JSON (docs/manifest.md)"),
+          clEnumValN(Translation::Explanation, "ftuner-explain",
+                     "Why each workload is served by the programs it is "
+                     "(docs/explain.md)")),
       llvm::cl::init(Translation::None), llvm::cl::cat(category)};
   llvm::cl::opt<bool> timing{
       "timing", llvm::cl::desc("Add the seconds of each stage to the manifest"),
       llvm::cl::cat(category)};
+  llvm::cl::list<std::string> sizes{
+      "size",
+      llvm::cl::desc("Sizes of the shape to explain, by the names of symbols "
+                     "or axes, e.g. T=53,N=768"),
+      llvm::cl::value_desc("name=value"), llvm::cl::CommaSeparated,
+      llvm::cl::cat(category)};
+  llvm::cl::opt<bool> json{"json", llvm::cl::desc("Explain in JSON"),
+                           llvm::cl::cat(category)};
   llvm::cl::opt<bool> remarks{"remarks",
                               llvm::cl::desc("Print the compiler's decisions"),
                               llvm::cl::cat(category)};
@@ -62,32 +79,102 @@ private:
 };
 } // namespace
 
+static llvm::Error makeError(const llvm::Twine &text) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
+}
+
+static llvm::Error checkOptions(const Options &options) {
+  if (options.translation.getNumOccurrences() != 1)
+    return makeError(
+        "expected one of --ftuner-to-ptx, --ftuner-to-manifest and "
+        "--ftuner-explain");
+  if (options.timing && options.translation != Translation::Manifest)
+    return makeError("option --timing has no effect without "
+                     "--ftuner-to-manifest");
+  if (options.translation == Translation::Explanation)
+    return llvm::Error::success();
+  if (options.sizes.getNumOccurrences() > 0)
+    return makeError("option --size has no effect without --ftuner-explain");
+  if (options.json)
+    return makeError("option --json has no effect without --ftuner-explain");
+  return llvm::Error::success();
+}
+
+/// Reads `--size`.
+static llvm::Expected<NamedSizes> parseSizes(const Options &options) {
+  NamedSizes sizes;
+  for (llvm::StringRef text : options.sizes) {
+    auto [name, value] = text.split('=');
+    name = name.trim();
+    int64_t size = 0;
+    if (name.empty() || value.trim().getAsInteger(10, size) || size < 1)
+      return makeError(
+          "option --size: expected NAME=VALUE with a positive whole "
+          "number, but got '" +
+          text + "'");
+    auto [known, isNew] = sizes.try_emplace(name.str(), size);
+    if (!isNew && known->second != size)
+      return makeError("option --size: expected one size of '" + name +
+                       "', but got " + llvm::Twine(known->second) + " and " +
+                       llvm::Twine(size));
+  }
+  return sizes;
+}
+
+static llvm::Error explain(const Options &options,
+                           const tool::PipelineCommandLine &pipeline) {
+  llvm::Expected<NamedSizes> sizes = parseSizes(options);
+  if (!sizes)
+    return sizes.takeError();
+  FTunerOptions given;
+  if (llvm::Error error = pipeline.apply(given))
+    return error;
+  tool::ModuleTool moduleTool(options.remarks);
+  auto module = moduleTool.readModule(options.input);
+  if (!module)
+    return module.takeError();
+  if (llvm::Error error = moduleTool.plan(**module, given))
+    return error;
+  if (!llvm::is_contained(pipeline.getGiven(), "top-k"))
+    given.topK = kListedPrograms;
+  llvm::Expected<SearchSetup> setup = makeSearchSetup(given);
+  if (!setup)
+    return setup.takeError();
+  llvm::Expected<ModuleExplanation> explanation =
+      explainModule(**module, *setup, *sizes);
+  if (!explanation)
+    return explanation.takeError();
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  if (options.json)
+    writeExplanationJson(*explanation, stream);
+  else
+    writeExplanationText(*explanation, stream);
+  return tool::writeOutput(options.output, text);
+}
+
 static llvm::Error translate(const Options &options,
                              const tool::PipelineCommandLine &pipeline) {
-  auto failure = [](const llvm::Twine &text) {
-    return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
-  };
-  if (options.translation.getNumOccurrences() != 1)
-    return failure("expected one of --ftuner-to-ptx and --ftuner-to-manifest");
-  if (options.timing && options.translation != Translation::Manifest)
-    return failure("option --timing has no effect without "
-                   "--ftuner-to-manifest");
+  if (llvm::Error error = checkOptions(options))
+    return error;
+  if (options.translation == Translation::Explanation)
+    return explain(options, pipeline);
   tool::ModuleTool moduleTool(options.remarks);
   Stopwatch stopwatch;
   auto module = moduleTool.readModule(options.input);
   if (!module)
     return module.takeError();
   if ((*module)->getBody()->empty())
-    return failure("nothing to compile: the module is empty");
+    return makeError("nothing to compile: the module is empty");
   if (llvm::Error error = moduleTool.compile(**module, pipeline))
     return error;
   if ((*module)->getOps<gpu::GPUModuleOp>().empty())
-    return failure("nothing to compile: the module needs no kernels");
+    return makeError("nothing to compile: the module needs no kernels");
   stopwatch.lap("compilation");
 
   FailureOr<PtxModule> ptx = translateToPtx(**module);
   if (failed(ptx))
-    return failure("translation to PTX failed");
+    return makeError("translation to PTX failed");
   stopwatch.lap("ptx");
   if (options.translation == Translation::Ptx)
     return tool::writeOutput(options.output, ptx->text);
@@ -98,7 +185,7 @@ static llvm::Error translate(const Options &options,
   std::string manifest;
   llvm::raw_string_ostream stream(manifest);
   if (failed(writeManifest(**module, *ptx, manifestOptions, stream)))
-    return failure("writing the manifest failed");
+    return makeError("writing the manifest failed");
   return tool::writeOutput(options.output, manifest);
 }
 
@@ -109,8 +196,8 @@ int main(int argc, char **argv) {
   tool::PipelineCommandLine pipeline;
   pipeline.hideOtherOptions(options.category);
   if (!tool::parseCommandLine(argc, argv,
-                              "Translates MLIR to PTX, or to a description of "
-                              "that PTX\n"))
+                              "Translates MLIR to PTX, or to a description or "
+                              "an explanation of that PTX\n"))
     return EXIT_FAILURE;
   if (llvm::Error error = translate(options, pipeline))
     return tool::fail(std::move(error));

@@ -85,6 +85,17 @@ static llvm::Error checkCompiled(ModuleOp module, llvm::StringRef option,
   return llvm::Error::success();
 }
 
+llvm::Error ModuleTool::plan(ModuleOp module, const FTunerOptions &options) {
+  if (isCompiled(module))
+    return toolError("expected linalg or planned workloads, but the module is "
+                     "compiled already");
+  PassManager pm(&context);
+  buildFrontEndPipeline(pm, options);
+  if (failed(pm.run(module)))
+    return toolError("planning failed");
+  return llvm::Error::success();
+}
+
 llvm::Error ModuleTool::compile(ModuleOp module,
                                 const PipelineCommandLine &commandLine) {
   FTunerOptions options;

@@ -28,6 +28,10 @@ public:
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
   readModule(llvm::StringRef path);
 
+  /// Runs `ftuner-front-end`: forms and plans the workloads that have no plan
+  /// yet. A compiled module, which has none left, is an error.
+  llvm::Error plan(mlir::ModuleOp module, const FTunerOptions &options);
+
   /// Runs `ftuner-compile` with the options of the command line. A module that
   /// is compiled already stays as it is; then options that ask for something
   /// else are errors.

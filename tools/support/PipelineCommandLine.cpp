@@ -13,10 +13,15 @@ namespace ftuner::tool {
 namespace {
 /// Lists the options that FTunerOptions declares, by name.
 struct DeclaredOptions : FTunerOptions {
-  std::map<std::string, std::string> describe() const {
-    std::map<std::string, std::string> descriptions;
+  struct Description {
+    std::string text;
+    cl::ValueExpected value;
+  };
+  std::map<std::string, Description> describe() const {
+    std::map<std::string, Description> descriptions;
     for (const auto &entry : OptionsMap)
-      descriptions[entry.first.str()] = entry.second->HelpStr.str();
+      descriptions[entry.first.str()] = {entry.second->HelpStr.str(),
+                                         entry.second->getValueExpectedFlag()};
     return descriptions;
   }
 };
@@ -25,7 +30,7 @@ struct DeclaredOptions : FTunerOptions {
 struct PipelineCommandLine::Impl {
   cl::OptionCategory category{"Options of the pipeline"};
   /// Descriptions stay alive for the options, which only refer to them.
-  std::map<std::string, std::string> descriptions =
+  std::map<std::string, DeclaredOptions::Description> descriptions =
       DeclaredOptions().describe();
   std::map<std::string, std::unique_ptr<cl::opt<std::string>>> options;
 };
@@ -33,8 +38,8 @@ struct PipelineCommandLine::Impl {
 PipelineCommandLine::PipelineCommandLine() : impl(std::make_unique<Impl>()) {
   for (const auto &[name, description] : impl->descriptions)
     impl->options[name] = std::make_unique<cl::opt<std::string>>(
-        StringRef(name), cl::desc(description), cl::value_desc("value"),
-        cl::cat(impl->category));
+        StringRef(name), cl::desc(description.text), cl::value_desc("value"),
+        description.value, cl::cat(impl->category));
 }
 
 PipelineCommandLine::~PipelineCommandLine() = default;
@@ -55,7 +60,10 @@ Error PipelineCommandLine::apply(FTunerOptions &options) const {
   for (const auto &[name, option] : impl->options) {
     if (option->getNumOccurrences() == 0)
       continue;
-    const std::string &value = option->getValue();
+    // `--NAME` alone switches on what is on or off.
+    bool isSwitch = option->getValueExpectedFlag() == cl::ValueOptional;
+    const std::string &given = option->getValue();
+    const std::string value = given.empty() && isSwitch ? "true" : given;
     std::string complaint;
     raw_string_ostream stream(complaint);
     if (value.find('"') != std::string::npos ||

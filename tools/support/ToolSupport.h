@@ -47,8 +47,9 @@ llvm::Error writeOutput(llvm::StringRef path, llvm::StringRef content);
 /// report. Call it once, at the start of a program.
 void installErrorHandler();
 
-/// Every option of the pipeline as `--NAME=VALUE` on the command line. The
-/// names and descriptions come from FTunerOptions, the only list of them.
+/// Every option of the pipeline as `--NAME=VALUE` on the command line, and
+/// those that are on or off as `--NAME` too. The names and descriptions come
+/// from FTunerOptions, the only list of them.
 class PipelineCommandLine {
 public:
   /// Registers the options. Lives as long as the command line is used.

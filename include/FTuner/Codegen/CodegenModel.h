@@ -25,7 +25,8 @@ struct KernelResources {
 
 /// Tile sizes from which a strategy may build candidates.
 struct TileGranules {
-  /// Legal register tile sizes for each space axis, ascending.
+  /// Legal register tile sizes for axes M and N, ascending. Batch axes have
+  /// block and register tile 1.
   std::vector<llvm::SmallVector<int64_t>> registerTiles;
   /// The reduce axis goes in multiples of this (memory transaction).
   int64_t reduceGranule = 8;

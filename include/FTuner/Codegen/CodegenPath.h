@@ -23,7 +23,8 @@ struct TileEmission {
   mlir::Attribute path;
   const DeviceSpec &device;
 
-  /// Operands in global memory: memrefs without offset, or scalars.
+  /// Operands in global memory: memrefs of one batch, whose dimensions are
+  /// those of the workload's operands but for the batch axes, or scalars.
   mlir::Value lhs, rhs, init, output;
   llvm::SmallVector<mlir::Value> extras;
   /// Extents of m, n and k, of type index.

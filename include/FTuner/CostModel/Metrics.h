@@ -88,6 +88,41 @@ private:
   double smCount = 1;
 };
 
+/// Metrics of many uKernels for one shape after another. What a tile size makes
+/// of an extent is computed once for each size along each axis, so a uKernel
+/// costs a few operations for each shape. Workload and device outlive the
+/// object.
+class FactoredMetrics {
+public:
+  FactoredMetrics(const Workload &workload, const DeviceSpec &device,
+                  llvm::ArrayRef<UKernel> ukernels);
+
+  /// Metrics of every uKernel for a shape (every extent ≥ 1), in their order.
+  void evaluate(llvm::ArrayRef<int64_t> shape,
+                std::vector<Metrics> &result) const;
+
+private:
+  /// One uKernel: numbers of its tiles along M, N and K, and what it moves
+  /// through shared memory for each element of the reduce axis, in bytes.
+  struct Entry {
+    unsigned m, n, k;
+    double sharedBytes;
+  };
+  /// A tile along the reduce axis, in each of `split` slices.
+  struct ReduceTile {
+    int64_t size, split;
+    bool operator==(const ReduceTile &other) const {
+      return size == other.size && split == other.split;
+    }
+  };
+
+  const Workload &workload;
+  const DeviceSpec &device;
+  std::vector<int64_t> tilesM, tilesN;
+  std::vector<ReduceTile> tilesK;
+  std::vector<Entry> entries;
+};
+
 } // namespace ftuner
 
 #endif // FTUNER_COSTMODEL_METRICS_H

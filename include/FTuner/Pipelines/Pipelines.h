@@ -29,6 +29,17 @@ struct FTunerOptions : public mlir::PassPipelineOptions<FTunerOptions> {
       *this, "max-candidates",
       llvm::cl::desc("Most candidates for each shape after the filter"),
       llvm::cl::init(256)};
+  Option<std::string> tileRule{
+      *this, "tile-rule",
+      llvm::cl::desc("Tiles: 'divisors' of the range's extents, or 'aligned', "
+                     "with more that suit the device"),
+      llvm::cl::init("aligned")};
+  Option<std::string> pool{
+      *this, "pool",
+      llvm::cl::desc("Programs of a shape: 'exact' covers ranked by score "
+                     "alone, or 'tight', with covers that pad less than a row "
+                     "of threads"),
+      llvm::cl::init("tight")};
   Option<double> epsilonMin{*this, "epsilon-min",
                             llvm::cl::desc("Least padding threshold"),
                             llvm::cl::init(0.50)};
@@ -47,9 +58,10 @@ struct FTunerOptions : public mlir::PassPipelineOptions<FTunerOptions> {
   Option<double> lambdaStep{*this, "lambda-step",
                             llvm::cl::desc("Stride of the occupancy threshold"),
                             llvm::cl::init(0.001)};
-  Option<int64_t> zeta{*this, "zeta",
-                       llvm::cl::desc("Active blocks for each SM in SetBound"),
-                       llvm::cl::init(2)};
+  Option<int64_t> zeta{
+      *this, "zeta",
+      llvm::cl::desc("Active blocks for each SM in SetBound; 0: the device's"),
+      llvm::cl::init(0)};
   Option<double> psi{
       *this, "psi",
       llvm::cl::desc("Least share of a shape's best compute-to-memory ratio"),
@@ -68,6 +80,12 @@ struct FTunerOptions : public mlir::PassPipelineOptions<FTunerOptions> {
   Option<double> c2{*this, "c2",
                     llvm::cl::desc("SIA's coefficient of the occupancy"),
                     llvm::cl::init(1.0)};
+  /// Off by default, so that the output does not depend on installed tools.
+  Option<bool> ptxasFeedback{
+      *this, "ptxas-feedback",
+      llvm::cl::desc("Assemble the kernels of the plans, reject families that "
+                     "spill, and search again"),
+      llvm::cl::init(false)};
 };
 
 /// The whole pipeline: linalg on tensors in; out comes a module with host
@@ -78,6 +96,8 @@ void buildFTunerPipeline(mlir::OpPassManager &pm, const FTunerOptions &options);
 /// The parts of the pipeline, for tools that stop or start in between.
 void buildFrontEndPipeline(mlir::OpPassManager &pm,
                            const FTunerOptions &options);
+/// From planned workloads on tensors to the end.
+void buildBackEndPipeline(mlir::OpPassManager &pm);
 /// ukernel.workload on tensors to memrefs, destinations passed by the caller.
 void buildBufferizationPipeline(mlir::OpPassManager &pm);
 /// gpu.func to llvm.func with NVVM ops, for every gpu.module.

@@ -1,11 +1,16 @@
 //===- Candidates.h - uKernels aligned to the device ------------*- C++ -*-===//
 //
-// HardwareAlign (paper, algorithm 1): every uKernel made of the codegen path's
-// granules and whole warps that the device can hold. The paper's metrics are
-// blind to the reduce tile (but for padding) and to pipeline stages, so these
-// two are chosen for each block tile by rule rather than enumerated: least
-// padding of the reduce axis first, then what keeps ζ blocks on an SM, then a
-// depth of 16 elements and three stages.
+// HardwareAlign (paper, algorithm 1): every uKernel of RegTileRule and
+// SmemTileRule (TileRules.h) that has whole warps, that the codegen path can
+// emit and the device can hold. Divisors of a range may lack the tiles that
+// suit a device, so `TileRule::Aligned` adds blocks of 2^a · {1, 3, 5, 9}
+// threads along each axis.
+//
+// Of the reduce tiles and pipeline stages one is chosen for each block tile:
+// CMR and Occ are blind to them, and Pad is greatest for the reduce tile that
+// pads least, so all others are dominated. By rule: least padding of the reduce
+// axis first, then what keeps ζ blocks on an SM, then a depth of 16 elements
+// and three stages.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SEARCH_CANDIDATES_H
@@ -28,8 +33,13 @@ struct CandidateSet {
   std::vector<Candidate> candidates;
   /// What all families of the set share: path, vector width, combine axis.
   KernelFamily prototype;
-  /// Combinations of granules looked at, before any limit.
-  int64_t rawCount = 0;
+  /// Of the paper's tile rules: all, those of whole warps, and those of these
+  /// that the path can emit with some reduce tile.
+  int64_t numByRules = 0;
+  int64_t numWholeWarps = 0;
+  int64_t numEmittable = 0;
+  /// Candidates beyond the paper's rules.
+  int64_t numAdded = 0;
 
   /// A family of one uKernel.
   KernelFamily single(unsigned candidate) const;

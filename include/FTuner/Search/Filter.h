@@ -20,6 +20,7 @@
 
 #include "FTuner/CostModel/Metrics.h"
 #include "FTuner/Search/Candidates.h"
+#include "FTuner/Search/ShapeReport.h"
 #include <array>
 #include <optional>
 
@@ -59,32 +60,51 @@ struct Survivor {
   Metrics metrics;
 };
 
-/// What a uKernel had to meet for one shape, relaxations included.
-struct Thresholds {
-  /// Where CrossPick is relaxed, the least Pad · Occ instead.
-  std::optional<double> efficiency;
-  /// Most registers of the active blocks, as a share of an SM's.
-  double registerShare = 1;
-  double blocks = 1;
-  double cmr = 0;
-  double threads = 1;
+/// What the stages ask of a uKernel for one shape. A relaxed stage asks nothing:
+/// no candidate could meet it.
+struct Demands {
+  bool crossPick = false;
+  bool setBound = false;
+  std::optional<double> blocks;
+  std::optional<double> cmr;
+  std::optional<double> threads;
 };
 
 struct FilterResult {
   /// Candidates that may serve the shape, by index: at least one, at most
   /// `options.maxCandidates`.
   std::vector<Survivor> survivors;
-  Thresholds thresholds;
+  /// Candidates, ascending by index, that passed every stage of the paper:
+  /// `survivors` before the Pareto front. Combinations may take from them.
+  std::vector<unsigned> passed;
+  Demands demands;
 };
 
-FilterResult filterCandidates(const SearchProblem &problem,
-                              const CandidateSet &set,
-                              llvm::ArrayRef<int64_t> shape,
-                              FilterCounts &counts);
+/// Filters candidates for one shape after another.
+class CandidateFilter {
+public:
+  /// Problem and set outlive the filter.
+  CandidateFilter(const SearchProblem &problem, const CandidateSet &set);
 
-/// By how much a uKernel misses the thresholds of a shape: the sum of what
-/// lacks at each stage as a share of what is asked; 0 if it passes.
-double violation(const SearchProblem &problem, const Thresholds &thresholds,
+  FilterResult run(llvm::ArrayRef<int64_t> shape);
+  /// The same; tells what each stage threw out.
+  FilterResult run(llvm::ArrayRef<int64_t> shape,
+                   std::vector<StageReport> &reports);
+
+  /// Summed over the shapes so far.
+  FilterCounts counts;
+
+private:
+  const SearchProblem &problem;
+  const CandidateSet &set;
+  FactoredMetrics metrics;
+  /// Metrics of every candidate for one shape.
+  std::vector<Metrics> values;
+};
+
+/// By how much a uKernel misses the demands of a shape: the sum of what lacks at
+/// each stage as a share of what is asked; 0 if it passes.
+double violation(const SearchProblem &problem, const Demands &demands,
                  const Metrics &metrics, const KernelResources &resources);
 
 } // namespace ftuner

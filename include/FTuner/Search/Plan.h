@@ -23,6 +23,21 @@ struct SearchStatistic {
   double value = 0;
 };
 
+/// A program with its rating for one shape: its score, less what the strategy
+/// holds against it.
+struct RankedProgram {
+  KernelFamily family;
+  Cover cover;
+  double score = 0;
+};
+
+/// The best programs of one shape, best first, whether their families were
+/// chosen or not.
+struct ShapeRanking {
+  Shape shape;
+  std::vector<RankedProgram> programs;
+};
+
 /// Kernel families and which of them serves which shape.
 struct Plan {
   std::vector<KernelFamily> families;
@@ -33,6 +48,9 @@ struct Plan {
   unsigned generalFamily = 0;
   /// Serves any alignment and any stride (vectorWidth 1).
   unsigned fallbackFamily = 0;
+  /// For the shapes that the search looked at, `SearchOptions::topK` programs
+  /// each; empty for a topK of 1.
+  std::vector<ShapeRanking> rankings;
   std::vector<SearchStatistic> statistics;
   /// Decisions worth a remark, e.g. a filter stage relaxed for some shapes.
   std::vector<std::string> remarks;

@@ -36,18 +36,23 @@ std::vector<SizeSample> sampleSizes(const Axis &axis, int64_t limit);
 /// the ends of an open one are taken to be 64 and 4096.
 std::vector<int64_t> representativeSizes(const Axis &axis);
 
-/// A shape and how much it counts.
-struct ShapeSample {
-  Shape shape;
-  double weight = 1;
+/// Sizes of all axes but the main one that are served alike, and a shape that
+/// stands for them (1 on the main axis).
+struct ShapeCell {
+  Shape representative;
+  /// A range for each axis, that of the main one open. Fixed axes keep their
+  /// size; the cells of dynamic ones fill all sizes from 0 on.
+  std::vector<SizeRange> box;
 };
 
-/// Every combination of the given main axis sizes with representative sizes of
-/// the other axes, main axis outermost. The weights of one main size sum to its
-/// weight.
-std::vector<ShapeSample> combineShapes(const Workload &workload,
-                                       unsigned mainAxis,
-                                       llvm::ArrayRef<SizeSample> mainSizes);
+/// Cells between the geometric middles of representative sizes, for every
+/// combination of axes. An axis with the symbols of another has no cells of its
+/// own: its size follows.
+std::vector<ShapeCell> shapeCells(const Workload &workload, unsigned mainAxis);
+
+/// The shape of a cell at a size of the main axis.
+Shape shapeAt(const Workload &workload, const ShapeCell &cell,
+              unsigned mainAxis, int64_t size);
 
 } // namespace ftuner
 

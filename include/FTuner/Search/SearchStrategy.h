@@ -10,24 +10,55 @@
 #include "FTuner/Codegen/CodegenModel.h"
 #include "FTuner/CostModel/CostModel.h"
 #include "FTuner/Search/Plan.h"
+#include "FTuner/Search/ShapeReport.h"
 
 namespace ftuner {
+
+/// Which tiles candidates are made of.
+enum class TileRule {
+  /// RegTileRule and SmemTileRule of the paper (TileRules.h).
+  Divisors,
+  /// These, and tiles of 2^a · {1, 3, 5, 9} threads with any register tile of
+  /// the codegen path, which the divisors of an awkward extent lack.
+  Aligned,
+};
+
+/// The rule by its lower-case name, if there is one.
+std::optional<TileRule> findTileRule(llvm::StringRef name);
+
+/// Which programs a shape may have.
+enum class ProgramPool {
+  /// uProg of algorithm 2: exact covers of the main axis by uKernels that the
+  /// filter left for any shape of the range, ranked by score alone. Others only
+  /// where there is none.
+  Exact,
+  /// These, and of the shape's own candidates those that pad less than one row
+  /// of threads. Programs that miss what the filter asks for the shape rank
+  /// lower, by the share that they miss.
+  Tight,
+};
+
+/// The pool by its lower-case name, if there is one.
+std::optional<ProgramPool> findProgramPool(llvm::StringRef name);
 
 /// Hyper-parameters under the paper's names (section IV), and the bounds that
 /// keep the number of candidates and of kernels small.
 struct SearchOptions {
+  TileRule tileRule = TileRule::Aligned;
   /// Padding threshold ε: from epsilonMin to epsilonMax by epsilonStep.
   double epsilonMin = 0.50, epsilonMax = 0.95, epsilonStep = 0.01;
   /// Occupancy threshold λ: from lambdaMax down to lambdaMin by lambdaStep.
   double lambdaMax = 0.95, lambdaMin = 0.90, lambdaStep = 0.001;
-  /// Active blocks per SM that SetBound allows (ζ).
-  int64_t zeta = 2;
+  /// Active blocks per SM that SetBound allows (ζ); 0 is the device's default
+  /// (`defaultZeta`).
+  int64_t zeta = 0;
   /// Least share of the shape's best compute-to-memory ratio (ψ, relative).
   double psi = 0.5;
   /// Blocks per SM that saturate the device (ACTIVE_BLOCK_PER_SM).
   int64_t activeBlocksPerSm = 2;
   CostModelOptions cost;
-  /// Programs wanted for each shape. Checked; strategies keep one so far.
+  ProgramPool pool = ProgramPool::Tight;
+  /// Best programs of each shape that the plan keeps.
   int64_t topK = 1;
   /// Most kernel families of one workload, the fallback ones included.
   int64_t maxKernels = 16;
@@ -38,6 +69,11 @@ struct SearchOptions {
   llvm::Error check() const;
 };
 
+/// ζ of a device: blocks of 256 threads with 128 registers each that the
+/// registers of an SM hold; 2 on V100, as in the paper, which found it there
+/// by heuristic search.
+int64_t defaultZeta(const DeviceSpec &device);
+
 /// Everything that a strategy may look at.
 struct SearchProblem {
   const Workload &workload;
@@ -45,6 +81,16 @@ struct SearchProblem {
   const CodegenModel &codegen;
   const CostModel &costModel;
   SearchOptions options;
+  /// Families that must not be chosen, e.g. since ptxas spills their registers.
+  std::vector<KernelFamily> rejected = {};
+
+  int64_t zeta() const {
+    return options.zeta ? options.zeta : defaultZeta(device);
+  }
+  bool isRejected(const KernelFamily &family) const;
+  /// Score of a family's program for a shape (every extent ≥ 1).
+  CostBreakdown evaluate(const KernelFamily &family,
+                         llvm::ArrayRef<int64_t> shape) const;
 
   /// Says what is wrong with the problem itself (workload, options).
   llvm::Error check() const;
@@ -60,6 +106,11 @@ public:
   virtual ~SearchStrategy() = default;
   virtual llvm::StringRef name() const = 0;
   virtual llvm::Expected<Plan> search(const SearchProblem &problem) const = 0;
+  /// How the strategy judges shapes (every extent ≥ 1), one report each: what
+  /// each of its stages threw out, and up to `options.topK` programs, best
+  /// first.
+  virtual llvm::Expected<std::vector<ShapeReport>>
+  explain(const SearchProblem &problem, llvm::ArrayRef<Shape> shapes) const = 0;
 };
 
 /// check, search, verify.

@@ -1,15 +1,17 @@
 //===- UKernel.h - uKernels, kernel families and covers ---------*- C++ -*-===//
 //
-// A uKernel is what one thread block computes (paper, section III). Heights
-// on the main axis are g·h: g threads along the axis with h rows each. The
-// heights g·h and g·(h+1) cover an extent H exactly when g divides H and
-// H/g ≥ h·(h−1); e.g. g = 1, h = 7: 53 = 3·7 + 4·8. So one kernel family, the
-// pair in one kernel with the number of blocks of the first as a parameter,
-// serves almost every size, also in open ranges. Where no exact cover exists
-// the last block pads locally.
+// A uKernel is what one thread block computes (paper, section III). Along the
+// main axis its height is g·h: g threads with h rows each. Two uKernels with
+// the same g and equal tiles on the other axes make a kernel family: one kernel
+// with the number of blocks of the first part as a parameter. Heights g·a and
+// g·b with coprime a < b cover H exactly whenever g divides H and H/g ≥ (a −
+// 1)·(b − 1); e.g. g = 1, a = 7, b = 8: 53 = 3·7 + 4·8. So one family serves
+// almost every size in closed form, also in open ranges. Where no exact cover
+// exists the last block pads locally.
 //
-// Rejected: a kernel for each size (80 to 116 kernels for 128 sizes), and free
-// pairs of heights (two main loops share nothing but their thread layout).
+// Rejected: a kernel for each size (80 to 116 kernels for 128 sizes); parts of
+// different thread layouts (the paper asks for equal threads and equal tiles on
+// the other axes, so g is equal too).
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SEARCH_UKERNEL_H
@@ -38,12 +40,10 @@ struct UKernel {
   int64_t threads() const {
     int64_t product = 1;
     for (unsigned axis = 0; axis < smemTile.size(); ++axis)
-      if (regTile[axis] > 0 && !isReduce(axis))
+      if (regTile[axis] > 0 && axis != Workload::kK)
         product *= threadsAlong(axis);
     return product;
   }
-  /// Reduce axes are the trailing ones of a matrix product: axis 2.
-  static bool isReduce(unsigned axis) { return axis >= 2; }
 
   bool operator==(const UKernel &other) const {
     return smemTile == other.smemTile && regTile == other.regTile &&
@@ -53,8 +53,8 @@ struct UKernel {
   std::string str() const;
 };
 
-/// The unit of code: one uKernel, or two whose heights on `combineAxis` are
-/// g·h and g·(h+1), in one kernel with one thread layout.
+/// The unit of code: one uKernel, or two whose heights on `combineAxis` are g·a
+/// and g·b, a < b, in one kernel with one thread layout.
 struct KernelFamily {
   llvm::SmallVector<UKernel, 2> parts;
   /// Axis along which the two parts lie; meaningful also with one part.
@@ -68,6 +68,11 @@ struct KernelFamily {
   std::string path = "simt";
 
   int64_t threads() const { return parts.front().threads(); }
+  bool operator==(const KernelFamily &other) const {
+    return parts == other.parts && combineAxis == other.combineAxis &&
+           stages == other.stages && vectorWidth == other.vectorWidth &&
+           path == other.path;
+  }
   std::string str() const;
 };
 
@@ -83,7 +88,23 @@ struct Cover {
 /// Covers `extent` with the family: exact where possible with the smallest
 /// `first`, otherwise with the larger part alone and local padding. A family
 /// with one part has all its blocks in `first`.
+///
+/// Closed form, in units of gcd(heights): with u = ceil(extent / unit) and the
+/// heights a < b in units, first = u · a⁻¹ mod b, where a⁻¹ is the inverse of a
+/// modulo b (Diophantine u = first · a + second · b).
 Cover coverExtent(const KernelFamily &family, int64_t extent);
+
+/// What `coverExtent` needs to know of two heights.
+struct CoverConstants {
+  int64_t unit = 1;    ///< gcd of the heights
+  int64_t low = 1;     ///< smaller height in units (a)
+  int64_t high = 1;    ///< larger height in units (b)
+  int64_t inverse = 1; ///< a⁻¹ modulo b, in [0, b)
+};
+/// Heights are positive, `low` < `high`.
+CoverConstants coverConstants(int64_t low, int64_t high);
+/// `coverExtent` of two uKernels with these heights; `extent` is positive.
+Cover coverWithPair(const CoverConstants &constants, int64_t extent);
 
 /// A family together with its cover of one shape.
 struct Program {

@@ -12,30 +12,11 @@
 
 #include "llvm/Support/raw_ostream.h"
 #include <map>
-#include <optional>
 
 namespace ftuner {
 
 /// The version of the format; docs/manifest.md says what changed with each.
-inline constexpr int kManifestFormatVersion = 1;
-
-/// What ptxas says about a kernel.
-struct PtxResources {
-  int64_t registersPerThread = 0;
-  int64_t spillStoreBytes = 0;
-  int64_t spillLoadBytes = 0;
-  int64_t stackBytes = 0;
-};
-
-/// Finds ptxas on PATH, or in the folder bin of CUDA_HOME (/usr/local/cuda
-/// unless it is set).
-std::optional<std::string> findPtxas();
-
-/// Assembles one kernel and reads the figures; none where ptxas fails, e.g. for
-/// a processor that its version does not know.
-std::optional<PtxResources> measureResources(llvm::StringRef ptxas,
-                                             const PtxKernel &kernel,
-                                             const PtxTarget &target);
+inline constexpr int kManifestFormatVersion = 2;
 
 struct ManifestOptions {
   /// Seconds that each stage took, by name; left out where empty, since they

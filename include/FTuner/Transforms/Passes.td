@@ -30,7 +30,8 @@ def UKernelNormalizeLinalgPass : Pass<"ukernel-normalize-linalg", "::mlir::Modul
     `linalg.generic`, and each chain one of them. What fills a tensor becomes
     `linalg.fill`. Contractions read transposed and broadcast operands through
     their maps; loops of one role (m, n or k) that are neighbours in every
-    operand become one loop, over reshaped views. Operators are matched by their
+    operand become one loop, over reshaped views, and so do batch loops beyond
+    three. Operators are matched by their
     maps and bodies; nothing is fused into a contraction.
 
     ```mlir
@@ -54,11 +55,14 @@ def UKernelNormalizeLinalgPass : Pass<"ukernel-normalize-linalg", "::mlir::Modul
 def UKernelFormWorkloadsPass : Pass<"ukernel-form-workloads", "::mlir::ModuleOp"> {
   let summary = "Turn each contraction with its fused epilogue into a ukernel.workload";
   let description = [{
-    Takes f32 contractions with one loop each for m, n and k, in any order of
-    loops and factors, the elementwise `linalg.generic` that alone uses the
-    result, and the fill or broadcast that it accumulates to. The rows of the
-    result are m. Ranges of m, n and k come from `ukernel.shape` and
-    `ukernel.symbols` through reshapes. What types, symbols and earlier
+    Takes f32 contractions with one reduce loop and up to three batch loops, in
+    any order of loops, dimensions and factors, the elementwise `linalg.generic`
+    that alone uses the result, and the fill or broadcast that it accumulates
+    to. The innermost dimension of the result is n, and a dimension that only
+    the other factor has is m; loops of these kinds beyond one each are batch
+    axes, which an operand lacks. lhs must be contiguous along m or k, rhs along
+    k or n. Ranges come from `ukernel.shape` and `ukernel.symbols` through
+    reshapes. What types, symbols and earlier
     assertions do not prove about equal sizes is asserted by `cf.assert`, as is,
     at the function's entry, that each symbol has one size. Structured operators
     that are left over are reported by remarks.
@@ -107,7 +111,9 @@ def UKernelPlanWorkloadsPass : Pass<"ukernel-plan-workloads", "::mlir::ModuleOp"
     Option<"lambdaMin", "lambda-min", "double", /*default=*/"0.90", "Least occupancy threshold">,
     Option<"lambdaMax", "lambda-max", "double", /*default=*/"0.95", "Largest occupancy threshold">,
     Option<"lambdaStep", "lambda-step", "double", /*default=*/"0.001", "Stride of the occupancy threshold">,
-    Option<"zeta", "zeta", "int64_t", /*default=*/"2", "Active blocks for each SM in SetBound">,
+    Option<"tileRule", "tile-rule", "std::string", /*default=*/"\"aligned\"", "Tiles: 'divisors' of the range's extents, or 'aligned', with more that suit the device">,
+    Option<"pool", "pool", "std::string", /*default=*/"\"tight\"", "Programs of a shape: 'exact' covers ranked by score alone, or 'tight', with covers that pad less than a row of threads">,
+    Option<"zeta", "zeta", "int64_t", /*default=*/"0", "Active blocks for each SM in SetBound; 0: the device's">,
     Option<"psi", "psi", "double", /*default=*/"0.5", "Least share of a shape's best compute-to-memory ratio">,
     Option<"activeBlocks", "active-blocks-per-sm", "int64_t", /*default=*/"2", "Blocks for each SM that saturate the device">,
     Option<"c0", "c0", "double", /*default=*/"1.0", "SIA's coefficient of the compute-to-memory ratio">,

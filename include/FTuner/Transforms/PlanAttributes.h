@@ -48,11 +48,26 @@ llvm::Expected<Plan> toPlan(ukernel::PlanAttr attribute);
 /// ukernel.plan, once dispatched: names of the workloads whose kernels it
 /// describes (`workload` of #ukernel.entry), an array of strings.
 inline constexpr llvm::StringLiteral kWorkloadsAttrName = "ukernel.workloads";
+/// ukernel.plan: families that a search must not choose for its workloads, an
+/// array of #ukernel.family. `ukernel-plan-workloads` replaces a plan that
+/// holds one of them.
+inline constexpr llvm::StringLiteral kRejectedAttrName = "ukernel.rejected";
+/// Reads `ukernel.rejected`: empty without it, an error for anything but
+/// families of known codegen paths.
+llvm::Expected<std::vector<KernelFamily>> rejectedFamilies(ukernel::PlanOp op);
+/// ukernel.plan, where the assembler was asked: its figures of each family, an
+/// array of dictionaries in the order of the families. `registers` of a thread
+/// and `spill_bytes` (stored and loaded) are i64; both are absent where no
+/// shape needs the family.
+inline constexpr llvm::StringLiteral kMeasuredAttrName = "ukernel.measured";
+inline constexpr llvm::StringLiteral kMeasuredRegistersName = "registers";
+inline constexpr llvm::StringLiteral kMeasuredSpillBytesName = "spill_bytes";
 
-/// The workload that the operator poses to a search: axes M, N and K with the
-/// operator's ranges, static extents as fixed ones, others open; operands in
-/// the operator's order. Sizes below 1 are left out of ranges: they cost
-/// nothing, and every plan serves them.
+/// The workload that the operator poses to a search: axes M, N, K and the batch
+/// axes B0, B1, B2 that it has, with the operator's ranges, static extents as
+/// fixed ones, others open; operands in the operator's order, factors and
+/// symbols of `ukernel.extents`. Sizes below 1 are left out of ranges: they
+/// cost nothing, and every plan serves them.
 Workload toWorkload(ukernel::WorkloadOp op);
 
 } // namespace ftuner

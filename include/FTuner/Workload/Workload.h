@@ -51,6 +51,10 @@ struct Axis {
   SizeRange range;
   /// Declared distribution of sizes; empty means uniform.
   std::vector<SizeWeight> weights;
+  /// The extent is `factor` times the product of these symbols, which are equal
+  /// wherever they have one name; none if the extent is not known so.
+  int64_t factor = 1;
+  std::vector<std::string> symbols = {};
 
   bool isDynamic() const { return !range.isFixed(); }
 };
@@ -75,10 +79,11 @@ struct Operand {
 /// One binding of every axis to an extent, in the order of `Workload::axes`.
 using Shape = llvm::SmallVector<int64_t, 4>;
 
-/// A contraction with its fused epilogue. For a matrix product the axes are
-/// M, N (space) and K (reduce), in this order (`kM`, `kN`, `kK`).
+/// A contraction with its fused epilogue. The axes are M, N (space) and K
+/// (reduce), in this order (`kM`, `kN`, `kK`), then batch axes (space), along
+/// which every block has one element.
 struct Workload {
-  static constexpr unsigned kM = 0, kN = 1, kK = 2;
+  static constexpr unsigned kM = 0, kN = 1, kK = 2, kFirstBatch = 3;
 
   std::string name;
   std::vector<Axis> axes;
@@ -86,9 +91,9 @@ struct Workload {
   /// Floating-point operations for each point of the iteration space.
   double flopsPerPoint = 2;
 
-  /// Axis along which programs combine two uKernels: the dynamic space axis
-  /// with the largest extent; with none, the largest space axis (paper V-A).
-  /// An open axis counts as larger than a closed one; ties go to the first.
+  /// Axis along which programs combine two uKernels: M or N, the dynamic one
+  /// with the largest extent; with none, the larger one (paper V-A). An open
+  /// axis counts as larger than a closed one; ties go to the first.
   unsigned mainAxis() const;
   std::vector<unsigned> spaceAxes() const;
   const Operand *find(OperandRole role) const;
@@ -102,6 +107,10 @@ struct Workload {
   /// M × N × K matrix product in f32, all row-major unless transposed.
   static Workload matmul(SizeRange m, SizeRange n, SizeRange k,
                          bool transposeLhs = false, bool transposeRhs = false);
+  /// The same for every element of a batch axis; axes M, N, K, B.
+  static Workload batchMatmul(SizeRange batch, SizeRange m, SizeRange n,
+                              SizeRange k, bool transposeLhs = false,
+                              bool transposeRhs = false);
 };
 
 /// ceil(value / divisor).
@@ -112,6 +121,9 @@ constexpr int64_t ceilDiv(int64_t value, int64_t divisor) {
 constexpr int64_t ceilBy(int64_t value, int64_t granule) {
   return ceilDiv(value, granule) * granule;
 }
+/// The x in [0, modulus) with value · x ≡ 1 modulo `modulus`, for coprime
+/// positive arguments; 0 for modulus 1.
+int64_t modularInverse(int64_t value, int64_t modulus);
 
 } // namespace ftuner
 

@@ -12,6 +12,7 @@
 #include "FTuner/Transforms/PlanAttributes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -31,8 +32,6 @@ using namespace ftuner;
 
 namespace {
 
-constexpr StringLiteral kAxisNames[] = {"m", "n", "k"};
-
 /// The workload that a tile holds.
 ukernel::WorkloadOp workloadOf(ukernel::TileOp tile) {
   return *tile.getBody().getOps<ukernel::WorkloadOp>().begin();
@@ -46,10 +45,18 @@ struct Signature {
   /// Parameter numbers.
   SmallVector<int64_t> pointers; // by operand; -1 for scalars
   SmallVector<int64_t> scalars;  // by operand; -1 for memrefs
-  SmallVector<int64_t, 3> sizes; // by axis; -1 where static
+  SmallVector<int64_t, 4> sizes; // by axis; -1 where static
   /// By operand, then by dimension; -1 where static.
   SmallVector<SmallVector<int64_t>> strides;
   int64_t part = -1;
+};
+
+/// Which tile a block computes, of type index.
+struct BlockPosition {
+  /// Tile along m and n.
+  Value row, column;
+  /// Element along each batch axis.
+  SmallVector<Value, 3> batch;
 };
 
 class KernelEmitter {
@@ -72,23 +79,24 @@ private:
                        StringRef access = "");
   StringRef operandName(unsigned index);
   AffineMap operandMap(unsigned index);
+  BlockPosition buildPosition(ImplicitLocOpBuilder &b);
   Value buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
-                     unsigned index);
+                     unsigned index, ArrayRef<Value> batch);
   LogicalResult emitBody(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func);
   LogicalResult emitTile(ImplicitLocOpBuilder &b, TileEmission &emission,
-                         ukernel::TileOp tile, Value blockRow,
-                         Value blockColumn, Value firstBlocks);
+                         ukernel::TileOp tile, const BlockPosition &position,
+                         Value firstBlocks);
 
   ukernel::KernelOp kernel;
   const DeviceSpec &device;
   SmallVector<ukernel::TileOp> tiles;
   ukernel::WorkloadOp workload;
-  SmallVector<int64_t, 3> extents;
+  SmallVector<int64_t, 4> extents;
   const CodegenPath *path = nullptr;
   ukernel::FamilyAttr family;
   Signature signature;
   SmallVector<Value> operands;
-  SmallVector<Value, 3> sizes;
+  SmallVector<Value, 4> sizes;
   KernelResources resources;
 };
 
@@ -155,10 +163,11 @@ void KernelEmitter::buildSignature() {
                        : isOutput  ? "write"
                                    : "read");
     }
-  for (unsigned axis = 0; axis < 3; ++axis)
-    signature.sizes.push_back(ShapedType::isDynamic(extents[axis])
-                                  ? addParameter(i32, "size", kAxisNames[axis])
-                                  : -1);
+  for (unsigned axis = 0; axis < extents.size(); ++axis)
+    signature.sizes.push_back(
+        ShapedType::isDynamic(extents[axis])
+            ? addParameter(i32, "size", ukernel::WorkloadOp::getAxisName(axis))
+            : -1);
   for (auto [index, arg] : llvm::enumerate(args))
     if (auto type = dyn_cast<MemRefType>(arg.getType())) {
       auto [strides, offset] = type.getStridesAndOffset();
@@ -177,39 +186,52 @@ void KernelEmitter::buildSignature() {
           addParameter(arg.getType(), "scalar", name(index));
 }
 
-/// Views a pointer parameter as the operand's memref, without its offset; a
-/// scalar is a parameter or a constant.
+/// Views the elements of a pointer parameter that belong to the block's batch:
+/// the operand's memref at the position on the batch axes, which the view does
+/// not have. A scalar is a parameter or a constant.
 Value KernelEmitter::buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
-                                  unsigned index) {
+                                  unsigned index, ArrayRef<Value> batch) {
   if (int64_t scalar = signature.scalars[index]; scalar >= 0)
     return func.getArgument(scalar);
   if (signature.pointers[index] < 0)
     return b.clone(*workload->getOperand(index).getDefiningOp())->getResult(0);
   auto type = cast<MemRefType>(kernel.getOperandArguments()[index].getType());
   Value pointer = func.getArgument(signature.pointers[index]);
-  auto [strides, offset] = type.getStridesAndOffset();
-  AffineMap map = operandMap(index);
+  auto [strides, typeOffset] = type.getStridesAndOffset();
+  SmallVector<int64_t> shape, viewStrides;
   SmallVector<OpFoldResult> sizeValues, strideValues;
-  for (auto [dim, stride] : llvm::enumerate(strides)) {
-    if (!type.isDynamicDim(dim))
-      sizeValues.push_back(b.getIndexAttr(type.getDimSize(dim)));
-    else
-      sizeValues.push_back(
-          sizes[cast<AffineDimExpr>(map.getResult(dim)).getPosition()]);
+  OpFoldResult offset = b.getIndexAttr(0);
+  for (auto [dim, expr] : llvm::enumerate(operandMap(index).getResults())) {
+    unsigned axis = cast<AffineDimExpr>(expr).getPosition();
     int64_t parameter = signature.strides[index][dim];
-    if (parameter < 0)
-      strideValues.push_back(b.getIndexAttr(stride));
-    else
-      strideValues.push_back(
-          arith::IndexCastOp::create(b, b.getIndexType(),
-                                     func.getArgument(parameter))
-              .getResult());
+    OpFoldResult stride = b.getIndexAttr(strides[dim]);
+    if (parameter >= 0)
+      stride = arith::IndexCastOp::create(b, b.getIndexType(),
+                                          func.getArgument(parameter))
+                   .getResult();
+    if (ukernel::WorkloadOp::isBatchAxis(axis)) {
+      Value position = batch[axis - ukernel::WorkloadOp::kNumProductAxes];
+      Value distance = b.createOrFold<arith::MulIOp>(
+          position, getValueOrCreateConstantIndexOp(b, b.getLoc(), stride));
+      offset =
+          isa<Attribute>(offset)
+              ? distance
+              : b.createOrFold<arith::AddIOp>(cast<Value>(offset), distance);
+      continue;
+    }
+    shape.push_back(type.getDimSize(dim));
+    viewStrides.push_back(strides[dim]);
+    sizeValues.push_back(type.isDynamicDim(dim)
+                             ? OpFoldResult(sizes[axis])
+                             : b.getIndexAttr(type.getDimSize(dim)));
+    strideValues.push_back(stride);
   }
+  int64_t viewOffset = isa<Attribute>(offset) ? 0 : ShapedType::kDynamic;
   auto viewType = MemRefType::get(
-      type.getShape(), type.getElementType(),
-      StridedLayoutAttr::get(b.getContext(), /*offset=*/0, strides));
-  return memref::ReinterpretCastOp::create(
-      b, viewType, pointer, b.getIndexAttr(0), sizeValues, strideValues);
+      shape, type.getElementType(),
+      StridedLayoutAttr::get(b.getContext(), viewOffset, viewStrides));
+  return memref::ReinterpretCastOp::create(b, viewType, pointer, offset,
+                                           sizeValues, strideValues);
 }
 
 /// The kernel may come from anywhere: its family must be one that the path can
@@ -273,18 +295,60 @@ FailureOr<gpu::GPUModuleOp> KernelEmitter::emit(SymbolTable &symbols) {
   return module;
 }
 
+/// Blocks are numbered along n first, so that neighbours share rows of the lhs,
+/// then along m, then along the batch axes, the last one first.
+BlockPosition KernelEmitter::buildPosition(ImplicitLocOpBuilder &b) {
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, value);
+  };
+  auto div = [&](Value lhs, Value rhs) {
+    return b.createOrFold<arith::DivUIOp>(lhs, rhs);
+  };
+  auto rem = [&](Value lhs, Value rhs) {
+    return b.createOrFold<arith::RemUIOp>(lhs, rhs);
+  };
+  BlockPosition position;
+  Value block = gpu::BlockIdOp::create(b, gpu::Dimension::x);
+  ArrayRef<Value> batchSizes =
+      ArrayRef(sizes).drop_front(ukernel::WorkloadOp::kNumProductAxes);
+  if (!batchSizes.empty()) {
+    Value batches = batchSizes.front();
+    for (Value size : batchSizes.drop_front())
+      batches = b.createOrFold<arith::MulIOp>(batches, size);
+    // The host launches as many blocks for each batch.
+    Value blocks = gpu::GridDimOp::create(b, gpu::Dimension::x);
+    Value blocksOfBatch = div(blocks, batches);
+    Value batch = div(block, blocksOfBatch);
+    block = rem(block, blocksOfBatch);
+    position.batch.resize(batchSizes.size());
+    for (size_t axis = batchSizes.size() - 1; axis > 0; --axis) {
+      position.batch[axis] = rem(batch, batchSizes[axis]);
+      batch = div(batch, batchSizes[axis]);
+    }
+    position.batch.front() = batch;
+  }
+  int64_t width = tiles.front().getUkernel().getSmem()[Workload::kN];
+  Value blocksAlongN = arith::DivUIOp::create(
+      b, arith::AddIOp::create(b, sizes[Workload::kN], constant(width - 1)),
+      constant(width));
+  position.row = arith::DivUIOp::create(b, block, blocksAlongN);
+  position.column = arith::RemUIOp::create(b, block, blocksAlongN);
+  return position;
+}
+
 LogicalResult KernelEmitter::emitBody(ImplicitLocOpBuilder &b,
                                       gpu::GPUFuncOp func) {
   auto asIndex = [&](Value parameter) -> Value {
     return arith::IndexCastOp::create(b, b.getIndexType(), parameter);
   };
-  for (unsigned axis = 0; axis < 3; ++axis)
+  for (unsigned axis = 0; axis < extents.size(); ++axis)
     sizes.push_back(
         signature.sizes[axis] < 0
             ? arith::ConstantIndexOp::create(b, extents[axis]).getResult()
             : asIndex(func.getArgument(signature.sizes[axis])));
+  BlockPosition position = buildPosition(b);
   for (unsigned index = 0; index < kernel.getOperandArguments().size(); ++index)
-    operands.push_back(buildOperand(b, func, index));
+    operands.push_back(buildOperand(b, func, index, position.batch));
 
   auto workgroup =
       gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
@@ -293,7 +357,8 @@ LogicalResult KernelEmitter::emitBody(ImplicitLocOpBuilder &b,
                          MemRefLayoutAttrInterface(), workgroup));
   TileEmission emission(device);
   emission.path = kernel.getPath();
-  emission.extents = sizes;
+  emission.extents.assign(sizes.begin(),
+                          sizes.begin() + ukernel::WorkloadOp::kNumProductAxes);
   emission.sharedMemory = sharedMemory;
   emission.threadId = gpu::ThreadIdOp::create(
       b, gpu::Dimension::x, b.getIndexAttr(resources.threads));
@@ -306,29 +371,19 @@ LogicalResult KernelEmitter::emitBody(ImplicitLocOpBuilder &b,
     emission.extras.push_back(operands[next++]);
   emission.output = operands[next];
 
-  // Blocks are numbered along n first: neighbours share rows of the lhs.
-  Value block = gpu::BlockIdOp::create(b, gpu::Dimension::x);
-  int64_t width = tiles.front().getUkernel().getSmem()[Workload::kN];
-  Value blocksAlongN = arith::DivUIOp::create(
-      b,
-      arith::AddIOp::create(b, sizes[Workload::kN],
-                            arith::ConstantIndexOp::create(b, width - 1)),
-      arith::ConstantIndexOp::create(b, width));
-  Value blockRow = arith::DivUIOp::create(b, block, blocksAlongN);
-  Value blockColumn = arith::RemUIOp::create(b, block, blocksAlongN);
   if (tiles.size() == 1)
-    return emitTile(b, emission, tiles[0], blockRow, blockColumn, Value());
+    return emitTile(b, emission, tiles[0], position, Value());
 
   Value firstBlocks = asIndex(func.getArgument(signature.part));
-  Value inFirst = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, blockRow,
-                                        firstBlocks);
+  Value inFirst = arith::CmpIOp::create(b, arith::CmpIPredicate::ult,
+                                        position.row, firstBlocks);
   auto ifOp = scf::IfOp::create(b, inFirst, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifOp.thenBlock());
-  if (failed(emitTile(b, emission, tiles[0], blockRow, blockColumn, Value())))
+  if (failed(emitTile(b, emission, tiles[0], position, Value())))
     return failure();
   b.setInsertionPointToStart(ifOp.elseBlock());
-  return emitTile(b, emission, tiles[1], blockRow, blockColumn, firstBlocks);
+  return emitTile(b, emission, tiles[1], position, firstBlocks);
 }
 
 /// Whether `ukernel.pad` says that a tile may reach beyond an axis.
@@ -344,13 +399,14 @@ bool isPadded(Value operand, AffineMap map, unsigned axis) {
 
 LogicalResult KernelEmitter::emitTile(ImplicitLocOpBuilder &b,
                                       TileEmission &emission,
-                                      ukernel::TileOp tile, Value blockRow,
-                                      Value blockColumn, Value firstBlocks) {
+                                      ukernel::TileOp tile,
+                                      const BlockPosition &position,
+                                      Value firstBlocks) {
   ukernel::WorkloadOp op = workloadOf(tile);
   emission.workload = op;
   emission.ukernel = tile.getUkernel();
   emission.exact.clear();
-  for (unsigned axis = 0; axis < 3; ++axis)
+  for (unsigned axis = 0; axis < ukernel::WorkloadOp::kNumProductAxes; ++axis)
     emission.exact.push_back(!isPadded(op.getLhs(), op.getLhsMap(), axis) &&
                              !isPadded(op.getRhs(), op.getRhsMap(), axis));
   ArrayRef<int64_t> smem = tile.getUkernel().getSmem();
@@ -358,13 +414,13 @@ LogicalResult KernelEmitter::emitTile(ImplicitLocOpBuilder &b,
     return arith::MulIOp::create(b, value,
                                  arith::ConstantIndexOp::create(b, factor));
   };
-  emission.columnOffset = scale(blockColumn, smem[Workload::kN]);
+  emission.columnOffset = scale(position.column, smem[Workload::kN]);
   if (!firstBlocks) {
-    emission.rowOffset = scale(blockRow, smem[Workload::kM]);
+    emission.rowOffset = scale(position.row, smem[Workload::kM]);
   } else {
     // The second part starts where the first ends.
     int64_t firstHeight = tiles[0].getUkernel().getSmem()[Workload::kM];
-    Value own = arith::SubIOp::create(b, blockRow, firstBlocks);
+    Value own = arith::SubIOp::create(b, position.row, firstBlocks);
     emission.rowOffset = arith::AddIOp::create(
         b, scale(firstBlocks, firstHeight), scale(own, smem[Workload::kM]));
   }

@@ -550,6 +550,90 @@ func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>, %z: 
 
 // -----
 
+// workload_c4: too many axes
+func.func @f(%A: tensor<2x2x2x2x4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<2x2x2x2x4x6xf32>) {
+  // expected-error @below {{expected maps of m, n, k and up to 3 batch axes}}
+  %r = ukernel.workload ins(%A, %B : tensor<2x2x2x2x4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<2x2x2x2x4x6xf32>)
+    maps = [affine_map<(m, n, k, a, b, c, d) -> (a, b, c, d, m, k)>, affine_map<(m, n, k, a, b, c, d) -> (k, n)>, affine_map<(m, n, k, a, b, c, d) -> (a, b, c, d, m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<2x2x2x2x4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c4: other axes
+func.func @f(%A: tensor<2x4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<2x4x6xf32>) {
+  // expected-error @below {{expected a projected permutation of (m, n, k, b0) with 2 results for operand 1}}
+  %r = ukernel.workload ins(%A, %B : tensor<2x4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<2x4x6xf32>)
+    maps = [affine_map<(m, n, k, b) -> (b, m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k, b) -> (b, m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<2x4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c5: a batch axis that out does not have
+func.func @f(%A: tensor<2x4x8xf32>, %B: tensor<2x8x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected out indexed by b0}}
+  %r = ukernel.workload ins(%A, %B : tensor<2x4x8xf32>, tensor<2x8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k, b) -> (b, m, k)>, affine_map<(m, n, k, b) -> (b, k, n)>, affine_map<(m, n, k, b) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c5: a batch axis that neither factor has
+func.func @f(%A: tensor<2x4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<2x3x4x6xf32>) {
+  // expected-error @below {{expected lhs or rhs indexed by b1}}
+  %r = ukernel.workload ins(%A, %B : tensor<2x4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<2x3x4x6xf32>)
+    maps = [affine_map<(m, n, k, b, c) -> (b, m, k)>, affine_map<(m, n, k, b, c) -> (k, n)>, affine_map<(m, n, k, b, c) -> (b, c, m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<2x3x4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c5: three axes of the product in one factor
+func.func @f(%A: tensor<4x6x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected lhs indexed by m and k}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x6x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, n, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c6: a batch axis
+func.func @f(%A: tensor<2x4x8xf32>, %B: tensor<3x8x6xf32>, %O: tensor<?x4x6xf32>) {
+  // expected-error @below {{expected b0 to be 2 in operand 1, but got 3}}
+  %r = ukernel.workload ins(%A, %B : tensor<2x4x8xf32>, tensor<3x8x6xf32>) outs(%O : tensor<?x4x6xf32>)
+    maps = [affine_map<(m, n, k, b) -> (b, m, k)>, affine_map<(m, n, k, b) -> (b, k, n)>, affine_map<(m, n, k, b) -> (b, m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<?x4x6xf32>
+  return
+}
+
+// -----
+
 // workload_c6
 func.func @f(%A: tensor<4x8xf32>, %B: tensor<7x6xf32>, %O: tensor<4x6xf32>) {
   // expected-error @below {{expected k to be 8 in operand 1, but got 7}}
@@ -692,7 +776,7 @@ func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
 
 // workload_c9
 func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
-  // expected-error @below {{expected three ranges for m, n and k}}
+  // expected-error @below {{expected one range for each of (m, n, k)}}
   %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
     maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>] ranges = [#ukernel.range<1 to 4>]
     contract {
@@ -706,7 +790,7 @@ func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
 
 // workload_c9: no range
 func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
-  // expected-error @below {{expected three ranges for m, n and k}}
+  // expected-error @below {{expected one range for each of (m, n, k)}}
   %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
     maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>] ranges = [#ukernel.range<1 to 4>, 4, 8]
     contract {
@@ -780,9 +864,18 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 // -----
 
 // kernel_c1: too few
-// expected-error @below {{expected at least three operands and 4 arguments of type index, but got 4 arguments}}
-ukernel.kernel @k(%m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
-
+// expected-error @below {{expected at least three operands and 4 arguments of type index, but got 6 arguments}}
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+  ukernel.combine axis 0 [28] {
+    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        }
+    }
+  }
 }
 
 // -----
@@ -1017,6 +1110,23 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 
 // -----
 
+// tile_c2: an axis too many
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+  ukernel.combine axis 0 [28] {
+    // expected-error @below {{expected a uKernel of 3 axes, but got 4}}
+    ukernel.tile <smem = [28, 32, 8, 1], reg = [7, 2, 1, 1]> {
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        }
+    }
+  }
+}
+
+// -----
+
 // tile_c2
 ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
   ukernel.combine axis 0 [28] {
@@ -1185,3 +1295,135 @@ func.func @f(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %s: 
   ukernel.launch @k blocks(%s) args(%A, %B, %O : memref<?x8xf32>, memref<8x?xf32>, memref<?x?xf32>) sizes(%s, %s, %s) parts(%s, %s)
   return
 }
+
+// -----
+
+// ranking_c1: one score for each
+// expected-error @below {{expected families with one score for each, but got 1 families and 2 scores}}
+module attributes {test.attribute = #ukernel.ranking<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], scores = array<f64: 2.0, 1.0>>} {}
+
+// -----
+
+// ranking_c1: finite scores
+// expected-error @below {{expected finite scores, but got}}
+module attributes {test.attribute = #ukernel.ranking<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], scores = array<f64: 0x7FF0000000000000>>} {}
+
+// -----
+
+// ranking_c2
+// expected-error @below {{expected scores that do not ascend, but got 2.000000e+00 after 1.000000e+00}}
+module attributes {test.attribute = #ukernel.ranking<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>, #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], scores = array<f64: 1.0, 2.0>>} {}
+
+// -----
+
+// ranking_c3: sizes
+// expected-error @below {{expected sizes of at least 1, but got 0}}
+module attributes {test.attribute = #ukernel.ranking<[0, 2, 3], families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], scores = array<f64: 1.0>>} {}
+
+// -----
+
+// ranking_c3: axes
+// expected-error @below {{expected families of 2 axes, but got one of 3}}
+module attributes {test.attribute = #ukernel.ranking<[2, 3], families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], scores = array<f64: 1.0>>} {}
+
+// -----
+
+// plan_c3: rankings
+// expected-error @below {{expected rankings of 1 sizes, but got one of 3}}
+ukernel.plan @p <families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32], reg = [4]>]>], choices = [], general = 0, fallback = 0, rankings = [<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], scores = array<f64: 1.0>>]>
+
+// -----
+
+// dialect_c10: an array
+func.func @f(%a: tensor<?x8xf32>, %b: tensor<8x?xf32>, %o: tensor<?x?xf32>) {
+  // expected-error @below {{'ukernel.extents' expected an array, but got "T"}}
+  %r = ukernel.workload ins(%a, %b : tensor<?x8xf32>, tensor<8x?xf32>) outs(%o : tensor<?x?xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    attributes {ukernel.extents = "T"}
+    contract {
+    ^bb0(%x: f32, %y: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// dialect_c10: one entry for each axis
+func.func @f(%a: tensor<?x8xf32>, %b: tensor<8x?xf32>, %o: tensor<?x?xf32>) {
+  // expected-error @below {{'ukernel.extents' expected one entry for each of m, n, k, but got [unit, unit]}}
+  %r = ukernel.workload ins(%a, %b : tensor<?x8xf32>, tensor<8x?xf32>) outs(%o : tensor<?x?xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    attributes {ukernel.extents = [unit, unit]}
+    contract {
+    ^bb0(%x: f32, %y: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// dialect_c10: a factor
+func.func @f(%a: tensor<?x8xf32>, %b: tensor<8x?xf32>, %o: tensor<?x?xf32>) {
+  // expected-error @below {{'ukernel.extents' expected 'unit', or a positive factor and names of symbols, but got ["T"]}}
+  %r = ukernel.workload ins(%a, %b : tensor<?x8xf32>, tensor<8x?xf32>) outs(%o : tensor<?x?xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    attributes {ukernel.extents = [["T"], unit, unit]}
+    contract {
+    ^bb0(%x: f32, %y: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// dialect_c10: a positive factor
+func.func @f(%a: tensor<?x8xf32>, %b: tensor<8x?xf32>, %o: tensor<?x?xf32>) {
+  // expected-error @below {{'ukernel.extents' expected 'unit', or a positive factor and names of symbols, but got [0, "T"]}}
+  %r = ukernel.workload ins(%a, %b : tensor<?x8xf32>, tensor<8x?xf32>) outs(%o : tensor<?x?xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    attributes {ukernel.extents = [[0, "T"], unit, unit]}
+    contract {
+    ^bb0(%x: f32, %y: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// dialect_c10: a symbol
+func.func @f(%a: tensor<?x8xf32>, %b: tensor<8x?xf32>, %o: tensor<?x?xf32>) {
+  // expected-error @below {{'ukernel.extents' expected 'unit', or a positive factor and names of symbols, but got [16]}}
+  %r = ukernel.workload ins(%a, %b : tensor<?x8xf32>, tensor<8x?xf32>) outs(%o : tensor<?x?xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    attributes {ukernel.extents = [unit, [16], unit]}
+    contract {
+    ^bb0(%x: f32, %y: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// dialect_c10: names
+func.func @f(%a: tensor<?x8xf32>, %b: tensor<8x?xf32>, %o: tensor<?x?xf32>) {
+  // expected-error @below {{'ukernel.extents' expected 'unit', or a positive factor and names of symbols, but got [16, ""]}}
+  %r = ukernel.workload ins(%a, %b : tensor<?x8xf32>, tensor<8x?xf32>) outs(%o : tensor<?x?xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    attributes {ukernel.extents = [unit, unit, [16, ""]]}
+    contract {
+    ^bb0(%x: f32, %y: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// dialect_c10: on another operation
+// expected-error @below {{'ukernel.extents' expected on a 'ukernel.workload'}}
+func.func private @f() attributes {ukernel.extents = []}

@@ -8,6 +8,10 @@
 // CHECK-DAG: #[[NM:.*]] = affine_map<(d0, d1, d2) -> (d1, d0)>
 // CHECK-DAG: #[[N:.*]] = affine_map<(d0, d1, d2) -> (d1)>
 // CHECK-DAG: #[[S:.*]] = affine_map<(d0, d1, d2) -> ()>
+// CHECK-DAG: #[[BMHK:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d3, d0, d4, d2)>
+// CHECK-DAG: #[[NHK:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d1, d4, d2)>
+// CHECK-DAG: #[[B:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d3)>
+// CHECK-DAG: #[[BHMN:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d3, d4, d0, d1)>
 #mk = affine_map<(m, n, k) -> (m, k)>
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>
@@ -93,6 +97,32 @@ func.func @extras(%A: tensor<?x?xf32>, %B: tensor<?x?xf32>, %i: tensor<?xf32>,
       ukernel.yield %2 : f32
     } -> tensor<?x?xf32>
   return %r : tensor<?x?xf32>
+}
+
+// Batch axes; the rhs lacks one, an extra has only one.
+// CHECK-LABEL: func.func @batches
+func.func @batches(%A: tensor<?x?x12x64xf32>, %B: tensor<?x12x64xf32>, %x: tensor<?xf32>,
+                   %O: tensor<?x12x?x?xf32>) -> tensor<?x12x?x?xf32> {
+  // CHECK: ukernel.workload ins
+  // CHECK-SAME: maps = [#[[BMHK]], #[[NHK]], #[[B]], #[[BHMN]]]
+  // CHECK-SAME: ranges = [#ukernel.range<1 to 9>, #ukernel.range<1 to 9>, #ukernel.range<64 to 64>, #ukernel.range<0 to ?>, #ukernel.range<12 to 12>]
+  %r = ukernel.workload ins(%A, %B : tensor<?x?x12x64xf32>, tensor<?x12x64xf32>)
+    extras(%x : tensor<?xf32>) outs(%O : tensor<?x12x?x?xf32>)
+    maps = [affine_map<(m, n, k, b, h) -> (b, m, h, k)>, affine_map<(m, n, k, b, h) -> (n, h, k)>,
+            affine_map<(m, n, k, b, h) -> (b)>, affine_map<(m, n, k, b, h) -> (b, h, m, n)>]
+    ranges = [#ukernel.range<1 to 9>, #ukernel.range<1 to 9>, #ukernel.range<64 to 64>,
+              #ukernel.range<0 to ?>, #ukernel.range<12 to 12>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      %p = arith.mulf %a, %b : f32
+      %q = arith.addf %c, %p : f32
+      ukernel.yield %q : f32
+    } epilogue {
+    ^bb0(%acc: f32, %y: f32):
+      %z = arith.addf %acc, %y : f32
+      ukernel.yield %z : f32
+    } -> tensor<?x12x?x?xf32>
+  return %r : tensor<?x12x?x?xf32>
 }
 
 // CHECK-LABEL: ukernel.kernel @k0

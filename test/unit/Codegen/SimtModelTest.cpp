@@ -2,6 +2,7 @@
 #include "FTuner/Codegen/CodegenModel.h"
 
 #include "gtest/gtest.h"
+#include <algorithm>
 
 using namespace ftuner;
 
@@ -47,9 +48,70 @@ TEST_F(SimtModelTest, AcceptsAFamilyOfTwoHeights) {
   EXPECT_LE(needs.registersPerThread, 168);
 }
 
-TEST_F(SimtModelTest, RefusesHeightsThatDoNotFollowEachOther) {
-  family.parts = {part(6), part(8)};
+TEST_F(SimtModelTest, AcceptsAnyTwoHeightsInAscendingOrder) {
+  family.parts = {part(3), part(8)};
+  EXPECT_EQ(error(family), "");
+  family.parts = {part(8), part(8)};
   EXPECT_NE(error(family).find("heights"), std::string::npos);
+  family.parts = {part(8), part(6)};
+  EXPECT_NE(error(family).find("heights"), std::string::npos);
+}
+
+TEST_F(SimtModelTest, RefusesHeightsOfDifferentThreadLayouts) {
+  // 8 threads along m with 10 rows each beside 16 with 12.
+  UKernel other{{80, 128, 16}, {10, 8, 1}};
+  family.parts = {other, part(12)};
+  EXPECT_NE(error(family).find("heights"), std::string::npos);
+}
+
+/// The family with tiles of 1 on batch axes.
+static KernelFamily batched(KernelFamily family, unsigned batchAxes) {
+  for (UKernel &part : family.parts) {
+    part.smemTile.append(batchAxes, 1);
+    part.regTile.append(batchAxes, 1);
+  }
+  return family;
+}
+
+TEST_F(SimtModelTest, AcceptsBatchesOfProducts) {
+  workload = Workload::batchMatmul(SizeRange::fixed(12), {1, 128, 1},
+                                   SizeRange::fixed(64), SizeRange::fixed(64));
+  EXPECT_NE(error(family).find("tiles of 4 axes"), std::string::npos);
+  KernelFamily family = batched(this->family, 1);
+  EXPECT_EQ(error(family), "");
+  // A batch is no part of a block.
+  KernelResources needs = model.resources(workload, family);
+  EXPECT_EQ(needs.threads, 256);
+  EXPECT_EQ(needs.sharedMemoryBytes, 3 * (128 * 20 + 16 * 128) * 4);
+  family.parts[1].smemTile[Workload::kFirstBatch] = 2;
+  EXPECT_NE(error(family).find("tiles of 1 on batch axes"), std::string::npos);
+}
+
+TEST_F(SimtModelTest, AcceptsUpToThreeBatchAxes) {
+  while (workload.axes.size() < 6)
+    workload.axes.push_back({"B", AxisKind::Space, SizeRange::fixed(2), {}});
+  EXPECT_EQ(error(batched(family, 3)), "");
+  workload.axes.push_back({"B", AxisKind::Space, SizeRange::fixed(2), {}});
+  EXPECT_NE(error(batched(family, 4)).find("up to 3 batch axes"),
+            std::string::npos);
+}
+
+TEST_F(SimtModelTest, RefusesOperandsThatAreContiguousAlongABatchAxis) {
+  workload = Workload::batchMatmul(SizeRange::fixed(12), {1, 128, 1},
+                                   SizeRange::fixed(64), SizeRange::fixed(64));
+  KernelFamily family = batched(this->family, 1);
+  for (unsigned operand = 0; operand < 3; ++operand) {
+    Workload other = workload;
+    std::reverse(other.operands[operand].axes.begin(),
+                 other.operands[operand].axes.end());
+    EXPECT_NE(
+        llvm::toString(model.check(other, family, device)).find("contiguous"),
+        std::string::npos);
+  }
+  // Batch axes inside are only strides.
+  for (Operand &operand : workload.operands)
+    std::swap(operand.axes[0], operand.axes[1]);
+  EXPECT_EQ(error(family), "");
 }
 
 TEST_F(SimtModelTest, RefusesPartialWarps) {

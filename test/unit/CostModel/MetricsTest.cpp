@@ -132,3 +132,42 @@ TEST(Metrics, HugeShapesDoNotOverflow) {
   EXPECT_GT(m.pad, 0.99);
   EXPECT_TRUE(std::isfinite(m.cmr) && m.cmr > 0);
 }
+
+TEST(FactoredMetrics, EqualTheMetricsOfEachUKernel) {
+  std::mt19937 random(std::random_device{}());
+  auto pick = [&](int64_t most) -> int64_t { return 1 + random() % most; };
+  SizeRange any{1, std::nullopt};
+  Workload batched = Workload::batchMatmul(any, any, any, any, true, true);
+  // The right operand is shared by the whole batch.
+  Workload shared = Workload::batchMatmul(any, any, any, any);
+  shared.operands[1].axes = {Workload::kK, Workload::kN};
+  shared.operands.push_back({OperandRole::Extra, {Workload::kN}, 4});
+  for (const Workload &workload : {matmul(), batched, shared}) {
+    std::vector<UKernel> ukernels;
+    for (int i = 0; i < 100; ++i) {
+      int64_t rm = pick(8), rn = pick(8);
+      UKernel ukernel = tile(rm * pick(16), rn * pick(16), 8 * pick(4), rm, rn);
+      ukernel.smemTile.resize(workload.axes.size(), 1);
+      ukernel.regTile.resize(workload.axes.size(), 1);
+      ukernel.reduceSplit = pick(3);
+      ukernels.push_back(ukernel);
+    }
+    DeviceSpec device = testDevice();
+    FactoredMetrics factored(workload, device, ukernels);
+    std::vector<Metrics> values;
+    for (int round = 0; round < 20; ++round) {
+      Shape shape;
+      for (size_t axis = 0; axis < workload.axes.size(); ++axis)
+        shape.push_back(pick(axis < 3 ? 3000 : 50));
+      factored.evaluate(shape, values);
+      ASSERT_EQ(values.size(), ukernels.size());
+      for (size_t i = 0; i < ukernels.size(); ++i) {
+        Metrics expected = ukernelMetrics(workload, shape, ukernels[i], device);
+        EXPECT_NEAR(values[i].pad, expected.pad, 1e-12);
+        EXPECT_NEAR(values[i].occ, expected.occ, 1e-12);
+        EXPECT_NEAR(values[i].cmr, expected.cmr, 1e-12 * expected.cmr);
+        EXPECT_EQ(values[i].blocks, expected.blocks);
+      }
+    }
+  }
+}

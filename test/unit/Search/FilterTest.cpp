@@ -77,7 +77,10 @@ TEST_F(FilterTest, CandidatesAreLegalAndWholeWarps) {
   llvm::Expected<CandidateSet> set = enumerateCandidates(p, 4);
   ASSERT_TRUE(static_cast<bool>(set)) << llvm::toString(set.takeError());
   EXPECT_GT(set->candidates.size(), 100u);
-  EXPECT_GT(set->rawCount, static_cast<int64_t>(set->candidates.size()));
+  EXPECT_EQ(set->numEmittable + set->numAdded,
+            static_cast<int64_t>(set->candidates.size()));
+  EXPECT_GT(set->numWholeWarps, set->numEmittable);
+  EXPECT_GT(set->numByRules, set->numWholeWarps);
   for (unsigned i = 0; i < set->candidates.size(); ++i) {
     const Candidate &candidate = set->candidates[i];
     EXPECT_EQ(candidate.ukernel.threads() % 32, 0);
@@ -92,9 +95,11 @@ TEST_F(FilterTest, SurvivorsMeetEveryThreshold) {
   SearchProblem p = problem();
   llvm::Expected<CandidateSet> set = enumerateCandidates(p, 4);
   ASSERT_TRUE(static_cast<bool>(set));
-  FilterCounts counts;
-  FilterResult result = filterCandidates(p, *set, {2048, 2304, 768}, counts);
+  CandidateFilter filter(p, *set);
+  const FilterCounts &counts = filter.counts;
+  FilterResult result = filter.run({2048, 2304, 768});
   ASSERT_FALSE(result.survivors.empty());
+  EXPECT_EQ(counts.kept[Warps], static_cast<int64_t>(result.passed.size()));
   double best = 0;
   for (const Survivor &survivor : result.survivors)
     best = std::max(best, survivor.metrics.cmr);
@@ -108,7 +113,7 @@ TEST_F(FilterTest, SurvivorsMeetEveryThreshold) {
     EXPECT_LE(2 * candidate.resources.registersPerThread *
                   candidate.resources.threads,
               device.registersPerSm);
-    EXPECT_EQ(violation(p, result.thresholds, m, candidate.resources), 0);
+    EXPECT_EQ(violation(p, result.demands, m, candidate.resources), 0);
   }
   for (int stage = 0; stage < NumFilterStages; ++stage)
     EXPECT_EQ(counts.relaxed[stage], 0);
@@ -122,11 +127,45 @@ TEST_F(FilterTest, NoShapeIsLeftWithoutCandidates) {
   llvm::Expected<CandidateSet> set = enumerateCandidates(p, 4);
   ASSERT_TRUE(static_cast<bool>(set));
   // One row cannot fill 80 SMs twice.
-  FilterCounts counts;
-  FilterResult result = filterCandidates(p, *set, {1, 2304, 768}, counts);
+  CandidateFilter filter(p, *set);
+  FilterResult result = filter.run({1, 2304, 768});
   EXPECT_FALSE(result.survivors.empty());
-  EXPECT_EQ(counts.relaxed[CrossPick], 1);
-  EXPECT_EQ(counts.relaxed[SpaceAxis], 1);
+  EXPECT_EQ(filter.counts.relaxed[CrossPick], 1);
+  EXPECT_EQ(filter.counts.relaxed[SpaceAxis], 1);
+}
+
+TEST_F(FilterTest, ReportsSayWhatEachStageThrewOut) {
+  SearchProblem p = problem();
+  llvm::Expected<CandidateSet> set = enumerateCandidates(p, 4);
+  ASSERT_TRUE(static_cast<bool>(set));
+  for (int64_t rows : {1, 64, 512, 2048}) {
+    CandidateFilter filter(p, *set);
+    std::vector<StageReport> reports;
+    FilterResult result = filter.run({rows, 2304, 768}, reports);
+    ASSERT_EQ(reports.size(), static_cast<size_t>(NumFilterStages));
+    int64_t before = set->candidates.size();
+    for (int stage = 0; stage < NumFilterStages; ++stage) {
+      const StageReport &report = reports[stage];
+      EXPECT_EQ(report.name, filterStageName(static_cast<FilterStage>(stage)));
+      EXPECT_EQ(report.before, before);
+      EXPECT_EQ(report.kept, filter.counts.kept[stage]);
+      EXPECT_EQ(report.relaxed, filter.counts.relaxed[stage] == 1);
+      EXPECT_FALSE(report.requirement.empty());
+      if (stage != Pareto) {
+        EXPECT_EQ(report.dropped.has_value(), report.kept < report.before);
+      }
+      before = report.kept;
+    }
+    // What it dropped does not meet what it asked for.
+    const StageReport &space = reports[SpaceAxis];
+    if (space.dropped && !space.relaxed) {
+      EXPECT_LT(space.dropped->value, 160);
+      EXPECT_EQ(space.dropped->value, space.dropped->metrics.blocks);
+    }
+    // A report changes nothing.
+    CandidateFilter other(p, *set);
+    EXPECT_EQ(other.run({rows, 2304, 768}).passed, result.passed);
+  }
 }
 
 TEST_F(FilterTest, KeepsAtMostMaxCandidates) {
@@ -134,10 +173,8 @@ TEST_F(FilterTest, KeepsAtMostMaxCandidates) {
   SearchProblem p = problem();
   llvm::Expected<CandidateSet> set = enumerateCandidates(p, 4);
   ASSERT_TRUE(static_cast<bool>(set));
-  FilterCounts counts;
-  EXPECT_EQ(
-      filterCandidates(p, *set, {2048, 2304, 768}, counts).survivors.size(),
-      3u);
+  CandidateFilter filter(p, *set);
+  EXPECT_EQ(filter.run({2048, 2304, 768}).survivors.size(), 3u);
 }
 
 TEST_F(FilterTest, ReportsDevicesThatHoldNoTile) {

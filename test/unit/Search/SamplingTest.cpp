@@ -46,16 +46,39 @@ TEST(SampleSizes, GivesWeightsToTheSampleBelow) {
     EXPECT_GT(sample.weight, 0);
 }
 
-TEST(CombineShapes, TakesAllCombinations) {
+TEST(ShapeCells, FillEveryAxisAndHoldTheirRepresentative) {
+  Workload workload = Workload::matmul({1, 4}, {16, 1024}, {1, std::nullopt});
+  std::vector<ShapeCell> cells = shapeCells(workload, Workload::kM);
+  ASSERT_EQ(cells.size(), 9u);
+  EXPECT_EQ(cells[0].representative, (Shape{1, 16, 64}));
+  EXPECT_EQ(cells[8].representative, (Shape{1, 1024, 4096}));
+  for (int64_t n : {0, 1, 16, 45, 46, 128, 362, 363, 1024, 100000})
+    for (int64_t k : {0, 1, 64, 181, 182, 512, 4096, 1 << 20}) {
+      int holding = 0;
+      for (const ShapeCell &cell : cells)
+        holding += cell.box[1].contains(n) && cell.box[2].contains(k);
+      EXPECT_EQ(holding, 1) << n << " " << k;
+    }
+  for (const ShapeCell &cell : cells)
+    for (unsigned axis : {1u, 2u})
+      EXPECT_TRUE(cell.box[axis].contains(cell.representative[axis]));
+  EXPECT_EQ(shapeAt(workload, cells[4], 0, 3), (Shape{3, 128, 512}));
+}
+
+TEST(ShapeCells, AxesOfOneSymbolFollowEachOther) {
+  // Scores of attention: 12 heads of T x T products.
   Workload workload =
-      Workload::matmul({1, 4}, {16, 1024}, SizeRange::fixed(768));
-  std::vector<ShapeSample> shapes =
-      combineShapes(workload, Workload::kM, sampleSizes(workload.axes[0], 16));
-  ASSERT_EQ(shapes.size(), 12u);
-  EXPECT_EQ(shapes[0].shape, (Shape{1, 16, 768}));
-  EXPECT_EQ(shapes[1].shape, (Shape{1, 128, 768}));
-  EXPECT_EQ(shapes[11].shape, (Shape{4, 1024, 768}));
-  EXPECT_NEAR(shapes[0].weight + shapes[1].weight + shapes[2].weight, 1, 1e-12);
+      Workload::batchMatmul({1, 64}, {1, 128}, {1, 128}, SizeRange::fixed(64));
+  workload.axes[0].symbols = workload.axes[1].symbols = {"T"};
+  std::vector<ShapeCell> cells = shapeCells(workload, Workload::kM);
+  ASSERT_EQ(cells.size(), 3u);
+  EXPECT_EQ(shapeAt(workload, cells[0], 0, 53), (Shape{53, 53, 64, 1}));
+  EXPECT_TRUE(cells[0].box[1].isOpen());
+  // M = 16 · T, N = T.
+  workload.axes[0].range = {16, 2048, 16};
+  workload.axes[0].factor = 16;
+  cells = shapeCells(workload, Workload::kM);
+  EXPECT_EQ(shapeAt(workload, cells[2], 0, 16 * 53), (Shape{848, 53, 64, 64}));
 }
 
 TEST(ChooseFamilies, LosesLeast) {

@@ -20,9 +20,9 @@ public:
   llvm::StringRef name() const override { return "stub"; }
   llvm::Error supports(const Workload &workload,
                        const DeviceSpec &) const override {
-    if (workload.axes.size() == 3)
+    if (workload.axes.size() <= 6)
       return llvm::Error::success();
-    return llvm::createStringError("stub: expected three axes");
+    return llvm::createStringError("stub: expected at most six axes");
   }
   TileGranules granules(const Workload &, const DeviceSpec &) const override {
     TileGranules granules;

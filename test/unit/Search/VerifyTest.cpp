@@ -140,12 +140,24 @@ TEST_F(VerifyTest, RefusesIllegalTiles) {
 
 TEST_F(VerifyTest, RefusesCoversThatAreNotExact) {
   auto high = [](Plan &p) -> UKernel & { return p.families[0].parts[1]; };
+  // Any two heights of one layout make a pair.
+  EXPECT_EQ(corrupted([&](Plan &p) {
+              high(p).smemTile[0] = 44;
+              high(p).regTile[0] = 11;
+            }),
+            "no error");
   expectError(
       [&](Plan &p) {
-        high(p).smemTile[0] = 36;
-        high(p).regTile[0] = 9;
+        high(p).smemTile[0] = 28;
+        high(p).regTile[0] = 7;
       },
-      "expected heights g·h and g·(h+1) on the combine axis");
+      "expected heights g·a and g·b, a < b, on the combine axis");
+  expectError(
+      [&](Plan &p) {
+        high(p).smemTile[0] = 64;
+        high(p).regTile[0] = 8;
+      },
+      "expected heights g·a and g·b, a < b, on the combine axis");
   expectError([&](Plan &p) { high(p).smemTile[1] = 256; },
               "equal tiles elsewhere");
   expectError([&](Plan &p) { high(p).smemTile[2] = 8; },
@@ -154,9 +166,17 @@ TEST_F(VerifyTest, RefusesCoversThatAreNotExact) {
       [](Plan &p) {
         std::swap(p.families[0].parts[0], p.families[0].parts[1]);
       },
-      "expected heights g·h and g·(h+1) on the combine axis");
+      "expected heights g·a and g·b, a < b, on the combine axis");
   expectError([&](Plan &p) { high(p).reduceSplit = 2; },
               "expected equal splits of the reduce axis");
+}
+
+TEST_F(VerifyTest, RefusesRejectedFamilies) {
+  SearchProblem p = problem();
+  p.rejected = {plan.families[1]};
+  llvm::Error error = p.verify(plan);
+  EXPECT_NE(llvm::toString(std::move(error)).find("that was not rejected"),
+            std::string::npos);
 }
 
 TEST_F(VerifyTest, RefusesWhatTheDeviceCannotHold) {
@@ -201,7 +221,11 @@ TEST_F(VerifyTest, ChecksTheProblem) {
   expectOption("option 'zeta'");
   workload.axes[0].range = {9, 3};
   EXPECT_EQ(problemError(), "axis 'M': expected min <= max, but got 9 > 3");
-  workload.axes.push_back(workload.axes[0]);
-  workload.axes[0].range = workload.axes[3].range = {1, 3};
-  EXPECT_EQ(problemError(), "stub: expected three axes");
+  workload.axes[0].range = {1, 3};
+  workload.axes.insert(workload.axes.end(), 4, workload.axes[0]);
+  EXPECT_EQ(problemError(), "stub: expected at most six axes");
+  workload.axes.resize(3);
+  workload.axes[2].kind = AxisKind::Space;
+  EXPECT_EQ(problemError(), "axis 'K': expected a reduce axis, since axes are "
+                            "M, N, K, then batch axes");
 }

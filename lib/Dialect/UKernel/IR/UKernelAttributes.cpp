@@ -14,20 +14,47 @@ using namespace ftuner::ukernel;
 using EmitError = llvm::function_ref<InFlightDiagnostic()>;
 
 /// A list in brackets, possibly empty.
-static ParseResult parseChoices(AsmParser &parser,
-                                SmallVectorImpl<ChoiceAttr> &choices) {
+template <typename Attr>
+static ParseResult parseList(AsmParser &parser, SmallVectorImpl<Attr> &list) {
   return parser.parseCommaSeparatedList(
       AsmParser::Delimiter::Square, [&]() -> ParseResult {
-        return parser.parseCustomAttributeWithFallback(choices.emplace_back());
+        return parser.parseCustomAttributeWithFallback(list.emplace_back());
       });
 }
 
-static void printChoices(AsmPrinter &printer, ArrayRef<ChoiceAttr> choices) {
+template <typename Attr>
+static void printList(AsmPrinter &printer, ArrayRef<Attr> list) {
   printer << "[";
-  llvm::interleaveComma(choices, printer, [&](ChoiceAttr choice) {
-    printer.printStrippedAttrOrType(choice);
+  llvm::interleaveComma(list, printer, [&](Attr attribute) {
+    printer.printStrippedAttrOrType(attribute);
   });
   printer << "]";
+}
+
+/// `, statistics = …` and `, rankings = […]`, both optional.
+static ParseResult parseFindings(AsmParser &parser, DictionaryAttr &statistics,
+                                 SmallVectorImpl<RankingAttr> &rankings) {
+  while (succeeded(parser.parseOptionalComma())) {
+    if (!statistics && succeeded(parser.parseOptionalKeyword("statistics"))) {
+      if (parser.parseEqual() || parser.parseAttribute(statistics))
+        return failure();
+      continue;
+    }
+    if (parser.parseKeyword("rankings") || parser.parseEqual())
+      return failure();
+    return parseList(parser, rankings);
+  }
+  return success();
+}
+
+static void printFindings(AsmPrinter &printer, DictionaryAttr statistics,
+                          ArrayRef<RankingAttr> rankings) {
+  if (statistics)
+    printer << ", statistics = " << statistics;
+  if (rankings.empty())
+    return;
+  printer << ", rankings = ";
+  printList(printer, rankings);
 }
 
 #define GET_ATTRDEF_CLASSES
@@ -189,7 +216,7 @@ LogicalResult SimtAttr::verify(EmitError emitError, int64_t stages,
 }
 
 //===----------------------------------------------------------------------===//
-// FamilyAttr, ChoiceAttr, PlanAttr, EntryAttr
+// FamilyAttr, ChoiceAttr, RankingAttr, PlanAttr, EntryAttr
 //===----------------------------------------------------------------------===//
 
 LogicalResult ftuner::ukernel::verifySharedLayout(EmitError emitError,
@@ -242,10 +269,37 @@ LogicalResult ChoiceAttr::verify(EmitError emitError, ArrayRef<RangeAttr> box,
   return success();
 }
 
+LogicalResult RankingAttr::verify(EmitError emitError, ArrayRef<int64_t> shape,
+                                  ArrayRef<FamilyAttr> families,
+                                  DenseF64ArrayAttr scores) {
+  if (families.empty() ||
+      static_cast<int64_t>(families.size()) != scores.size())
+    return emitError() << "expected families with one score for each, but got "
+                       << families.size() << " families and " << scores.size()
+                       << " scores";
+  for (int64_t i = 0; i < scores.size(); ++i) {
+    if (!std::isfinite(scores[i]))
+      return emitError() << "expected finite scores, but got " << scores[i];
+    if (i > 0 && scores[i] > scores[i - 1])
+      return emitError() << "expected scores that do not ascend, but got "
+                         << scores[i] << " after " << scores[i - 1];
+  }
+  for (int64_t size : shape)
+    if (size < 1)
+      return emitError() << "expected sizes of at least 1, but got " << size;
+  for (FamilyAttr family : families)
+    if (size_t rank = family.getParts().front().getSmem().size();
+        rank != shape.size())
+      return emitError() << "expected families of " << shape.size()
+                         << " axes, but got one of " << rank;
+  return success();
+}
+
 LogicalResult PlanAttr::verify(EmitError emitError,
                                ArrayRef<FamilyAttr> families,
                                ArrayRef<ChoiceAttr> choices, int64_t general,
-                               int64_t fallback, DictionaryAttr) {
+                               int64_t fallback, DictionaryAttr,
+                               ArrayRef<RankingAttr> rankings) {
   if (families.empty())
     return emitError() << "expected at least one family";
   size_t rank = families.front().getParts().front().getSmem().size();
@@ -268,6 +322,11 @@ LogicalResult PlanAttr::verify(EmitError emitError,
                          << " ranges, but got one of "
                          << choice.getBox().size();
   }
+  for (RankingAttr ranking : rankings)
+    if (ranking.getShape().size() != rank)
+      return emitError() << "expected rankings of " << rank
+                         << " sizes, but got one of "
+                         << ranking.getShape().size();
   if (failed(verifyIndex("general", general)))
     return failure();
   return verifyIndex("fallback", fallback);

@@ -130,6 +130,39 @@ static LogicalResult verifySymbols(Operation *op, Attribute attribute) {
   return success();
 }
 
+/// dialect_c10, but for the number of entries.
+static LogicalResult verifyExtents(Operation *op, Attribute attribute) {
+  auto emitError = [&] {
+    return op->emitOpError()
+           << "'" << UKernelDialect::kExtentsAttrName << "' expected ";
+  };
+  if (!isa<WorkloadOp>(op))
+    return emitError() << "on a 'ukernel.workload'";
+  auto extents = dyn_cast<ArrayAttr>(attribute);
+  if (!extents)
+    return emitError() << "an array, but got " << attribute;
+  for (Attribute entry : extents) {
+    if (isa<UnitAttr>(entry))
+      continue;
+    auto product = dyn_cast<ArrayAttr>(entry);
+    auto factor = product && product.size() > 1
+                      ? dyn_cast<IntegerAttr>(product[0])
+                      : IntegerAttr();
+    bool isPositive = factor && factor.getValue().isStrictlyPositive() &&
+                      factor.getValue().getSignificantBits() <= 64;
+    if (!isPositive ||
+        !llvm::all_of(product.getValue().drop_front(), [](Attribute name) {
+          auto symbol = dyn_cast<StringAttr>(name);
+          return symbol && !symbol.empty();
+        }))
+      return emitError()
+             << "'unit', or a positive factor and names of symbols, "
+                "but got "
+             << entry;
+  }
+  return success();
+}
+
 LogicalResult UKernelDialect::verifyOperationAttribute(Operation *op,
                                                        NamedAttribute named) {
   StringRef name = named.getName();
@@ -155,6 +188,8 @@ LogicalResult UKernelDialect::verifyOperationAttribute(Operation *op,
       return failure();
     return expect(isa<DeviceAttr>(value), "a #ukernel.device");
   }
+  if (name == kExtentsAttrName)
+    return verifyExtents(op, value);
   if (name == kEntryAttrName)
     return expect(isa<EntryAttr>(value), "a #ukernel.entry");
   if (name == kAbiTypeAttrName) {

@@ -50,9 +50,6 @@ static void printParts(OpAsmPrinter &printer, CombineOp, Value count,
 // KernelOp
 //===----------------------------------------------------------------------===//
 
-/// Sizes m, n, k and the number of blocks of the first part.
-static constexpr unsigned numSizeArguments = 3, numIndexArguments = 4;
-
 ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   StringAttr name;
   SmallVector<OpAsmParser::Argument> arguments;
@@ -83,14 +80,20 @@ void KernelOp::print(OpAsmPrinter &printer) {
 LogicalResult KernelOp::verify() {
   if (getBody().empty())
     return emitOpError("expected a body");
-  TypeRange types = getBody().getArgumentTypes();
+  return success();
+}
+
+/// kernel_c1.
+static LogicalResult verifyArguments(KernelOp op) {
+  unsigned numIndexArguments = op.getNumAxes() + 1;
+  TypeRange types = op.getBody().getArgumentTypes();
   if (types.size() < 3 + numIndexArguments)
-    return emitOpError("expected at least three operands and ")
+    return op.emitOpError("expected at least three operands and ")
            << numIndexArguments << " arguments of type index, but got "
            << types.size() << " arguments";
   for (Type type : types.take_back(numIndexArguments))
     if (!type.isIndex())
-      return emitOpError("expected the last ")
+      return op.emitOpError("expected the last ")
              << numIndexArguments << " arguments of type index, but got "
              << type;
   return success();
@@ -112,6 +115,8 @@ LogicalResult KernelOp::verifyRegions() {
       return emitOpError("expected only constants before 'ukernel.combine', "
                          "but got '")
              << op.getName() << "'";
+  if (failed(verifyArguments(*this)))
+    return failure();
   ValueRange arguments = getOperandArguments();
   WalkResult result = walk([&](WorkloadOp workload) {
     if (workload->getNumOperands() != arguments.size())
@@ -133,7 +138,12 @@ LogicalResult KernelOp::verifyRegions() {
 }
 
 ValueRange KernelOp::getOperandArguments() {
-  return ValueRange(getBody().getArguments()).drop_back(numIndexArguments);
+  return ValueRange(getBody().getArguments()).drop_back(getNumAxes() + 1);
+}
+
+unsigned KernelOp::getNumAxes() {
+  auto tile = cast<TileOp>(getCombine().getBody().front().front());
+  return tile.getUkernel().getSmem().size();
 }
 
 CombineOp KernelOp::getCombine() {
@@ -194,9 +204,11 @@ LogicalResult TileOp::verifyRegions() {
              << op.getName() << "'";
   if (cast<WorkloadOp>(body.back())->getNumResults() != 0)
     return emitOpError("expected a workload on memrefs");
-  if (size_t rank = getUkernel().getSmem().size(); rank != WorkloadOp::kNumAxes)
+  size_t rank = getUkernel().getSmem().size();
+  if (unsigned numAxes = cast<WorkloadOp>(body.back()).getNumAxes();
+      rank != numAxes)
     return emitOpError("expected a uKernel of ")
-           << WorkloadOp::kNumAxes << " axes, but got " << rank;
+           << numAxes << " axes, but got " << rank;
   return success();
 }
 
@@ -281,9 +293,9 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
       return emitOpError("expected argument ")
              << index << " of type " << parameters[index].getType()
              << ", but got " << argument.getType();
-  if (getSizes().size() != numSizeArguments)
+  if (getSizes().size() != kernel.getNumAxes())
     return emitOpError("expected ")
-           << numSizeArguments << " sizes, but got " << getSizes().size();
+           << kernel.getNumAxes() << " sizes, but got " << getSizes().size();
   if (getParts().size() > 1)
     return emitOpError("expected at most one part, but got ")
            << getParts().size();

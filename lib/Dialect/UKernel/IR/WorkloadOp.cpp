@@ -4,11 +4,11 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/Sequence.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace ftuner::ukernel;
-
-static constexpr StringLiteral axisNames[] = {"m", "n", "k"};
 
 //===----------------------------------------------------------------------===//
 // Accessors
@@ -37,8 +37,14 @@ AffineMap WorkloadOp::getOutputMap() {
   return getMapOf((*this)->getNumOperands() - 1);
 }
 
-SmallVector<int64_t, 3> WorkloadOp::getStaticExtents() {
-  SmallVector<int64_t, 3> extents(kNumAxes, ShapedType::kDynamic);
+StringRef WorkloadOp::getAxisName(unsigned axis) {
+  static constexpr StringLiteral names[] = {"m", "n", "k", "b0", "b1", "b2"};
+  static_assert(std::size(names) == kNumProductAxes + kMaxBatchAxes);
+  return names[axis];
+}
+
+SmallVector<int64_t, 4> WorkloadOp::getStaticExtents() {
+  SmallVector<int64_t, 4> extents(getNumAxes(), ShapedType::kDynamic);
   for (OpOperand &operand : (*this)->getOpOperands()) {
     auto type = dyn_cast<ShapedType>(operand.get().getType());
     if (!type)
@@ -53,8 +59,9 @@ SmallVector<int64_t, 3> WorkloadOp::getStaticExtents() {
 }
 
 std::pair<Value, int64_t> WorkloadOp::getExtentSource(unsigned axis) {
-  Value operand = axis == kN ? getRhs() : getLhs();
-  AffineMap map = axis == kN ? getRhsMap() : getLhsMap();
+  bool isInLhs = getLhsMap().isFunctionOfDim(axis);
+  Value operand = isInLhs ? getLhs() : getRhs();
+  AffineMap map = isInLhs ? getLhsMap() : getRhsMap();
   std::optional<unsigned> dim =
       map.getResultPosition(getAffineDimExpr(axis, getContext()));
   return {operand, static_cast<int64_t>(*dim)};
@@ -103,8 +110,9 @@ static LogicalResult verifyKinds(WorkloadOp op) {
   return success();
 }
 
-/// workload_c5: the axes that an operand has and may have.
-static LogicalResult verifyAxes(WorkloadOp op, unsigned number, AffineMap map) {
+/// workload_c5: which of m, n and k an operand has and may have.
+static LogicalResult verifyProductAxes(WorkloadOp op, unsigned number,
+                                       AffineMap map) {
   using W = WorkloadOp;
   auto has = [&](unsigned axis) { return map.isFunctionOfDim(axis); };
   auto expect = [&](bool holds, StringRef what) -> LogicalResult {
@@ -114,15 +122,39 @@ static LogicalResult verifyAxes(WorkloadOp op, unsigned number, AffineMap map) {
            << what << ", but got " << AffineMapAttr::get(map);
   };
   if (number == 0)
-    return expect(map.getNumResults() == 2 && has(W::kM) && has(W::kK),
+    return expect(has(W::kM) && has(W::kK) && !has(W::kN),
                   "lhs indexed by m and k");
   if (number == 1)
-    return expect(map.getNumResults() == 2 && has(W::kK) && has(W::kN),
+    return expect(has(W::kK) && has(W::kN) && !has(W::kM),
                   "rhs indexed by k and n");
   if (number + 1 == op->getNumOperands())
-    return expect(map.getNumResults() == 2 && has(W::kM) && has(W::kN),
+    return expect(has(W::kM) && has(W::kN) && !has(W::kK),
                   "out indexed by m and n");
   return expect(!has(W::kK), "init and extras not indexed by k");
+}
+
+/// workload_c5: which operands have a batch axis.
+static LogicalResult verifyBatchAxes(WorkloadOp op) {
+  for (unsigned axis = WorkloadOp::kNumProductAxes; axis < op.getNumAxes();
+       ++axis) {
+    if (!op.getOutputMap().isFunctionOfDim(axis))
+      return op.emitOpError("expected out indexed by ")
+             << WorkloadOp::getAxisName(axis) << ", but got "
+             << AffineMapAttr::get(op.getOutputMap());
+    if (!op.getLhsMap().isFunctionOfDim(axis) &&
+        !op.getRhsMap().isFunctionOfDim(axis))
+      return op.emitOpError("expected lhs or rhs indexed by ")
+             << WorkloadOp::getAxisName(axis) << ", but got "
+             << AffineMapAttr::get(op.getLhsMap()) << " and "
+             << AffineMapAttr::get(op.getRhsMap());
+  }
+  return success();
+}
+
+/// "(m, n, k, b0)" for four axes.
+static std::string axisList(unsigned numAxes) {
+  auto names = llvm::map_range(llvm::seq(numAxes), WorkloadOp::getAxisName);
+  return "(" + llvm::join(names, ", ") + ")";
 }
 
 /// workload_c3 to workload_c6.
@@ -133,7 +165,13 @@ static LogicalResult verifyMaps(WorkloadOp op) {
   if (op.getIndexingMaps().size() != numMaps)
     return op.emitOpError("expected ")
            << numMaps << " maps, but got " << op.getIndexingMaps().size();
-  SmallVector<int64_t, 3> extents(WorkloadOp::kNumAxes, ShapedType::kDynamic);
+  unsigned numAxes = op.getNumAxes();
+  if (numAxes < WorkloadOp::kNumProductAxes ||
+      numAxes > WorkloadOp::kNumProductAxes + WorkloadOp::kMaxBatchAxes)
+    return op.emitOpError("expected maps of m, n, k and up to ")
+           << WorkloadOp::kMaxBatchAxes << " batch axes, but got "
+           << AffineMapAttr::get(op.getOutputMap());
+  SmallVector<int64_t, 4> extents(numAxes, ShapedType::kDynamic);
   for (OpOperand &operand : op->getOpOperands()) {
     unsigned number = operand.getOperandNumber();
     AffineMap map = op.getMapOf(number);
@@ -141,13 +179,12 @@ static LogicalResult verifyMaps(WorkloadOp op) {
       continue;
     auto type = dyn_cast<ShapedType>(operand.get().getType());
     int64_t rank = type ? type.getRank() : 0;
-    if (map.getNumDims() != WorkloadOp::kNumAxes || map.getNumSymbols() != 0 ||
+    if (map.getNumDims() != numAxes || map.getNumSymbols() != 0 ||
         !map.isProjectedPermutation() || map.getNumResults() != rank)
-      return op.emitOpError("expected a projected permutation of (m, n, k) "
-                            "with ")
-             << rank << " results for operand " << number << ", but got "
-             << AffineMapAttr::get(map);
-    if (failed(verifyAxes(op, number, map)))
+      return op.emitOpError("expected a projected permutation of ")
+             << axisList(numAxes) << " with " << rank << " results for operand "
+             << number << ", but got " << AffineMapAttr::get(map);
+    if (failed(verifyProductAxes(op, number, map)))
       return failure();
     for (auto [dim, result] : llvm::enumerate(map.getResults())) {
       unsigned axis = cast<AffineDimExpr>(result).getPosition();
@@ -156,24 +193,30 @@ static LogicalResult verifyMaps(WorkloadOp op) {
       int64_t size = type.getDimSize(dim);
       if (ShapedType::isStatic(extents[axis]) && extents[axis] != size)
         return op.emitOpError("expected ")
-               << axisNames[axis] << " to be " << extents[axis]
+               << WorkloadOp::getAxisName(axis) << " to be " << extents[axis]
                << " in operand " << number << ", but got " << size;
       extents[axis] = size;
     }
   }
-  return success();
+  return verifyBatchAxes(op);
 }
 
 LogicalResult WorkloadOp::verify() {
   if (failed(verifyKinds(*this)) || failed(verifyMaps(*this)))
     return failure();
+  StringRef extentsName = UKernelDialect::kExtentsAttrName;
+  auto extents = (*this)->getAttrOfType<ArrayAttr>(extentsName);
+  if (extents && extents.size() != getNumAxes())
+    return emitOpError("'")
+           << extentsName << "' expected one entry for each of "
+           << axisList(getNumAxes()) << ", but got " << extents;
   std::optional<ArrayAttr> ranges = getRanges();
   if (!ranges)
     return success();
-  if (ranges->size() != kNumAxes ||
+  if (ranges->size() != getNumAxes() ||
       !llvm::all_of(*ranges, llvm::IsaPred<RangeAttr>))
-    return emitOpError("expected three ranges for m, n and k, but got ")
-           << *ranges;
+    return emitOpError("expected one range for each of ")
+           << axisList(getNumAxes()) << ", but got " << *ranges;
   return success();
 }
 
@@ -229,9 +272,9 @@ LogicalResult WorkloadOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
     return emitOpError("expected ") << name << " to be a 'ukernel.plan'";
   size_t rank =
       plan.getPlan().getFamilies().front().getParts().front().getSmem().size();
-  if (rank != kNumAxes)
+  if (rank != getNumAxes())
     return emitOpError("expected a plan of ")
-           << kNumAxes << " axes, but got " << rank;
+           << getNumAxes() << " axes, but got " << rank;
   return success();
 }
 

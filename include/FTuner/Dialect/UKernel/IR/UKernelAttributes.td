@@ -123,7 +123,8 @@ def UKernel_SimtAttr : UKernel_Attr<"Simt", "simt"> {
 def UKernel_FamilyAttr : UKernel_Attr<"Family", "family"> {
   let summary = "one or two uKernels that become one kernel";
   let description = [{
-    The two parts differ only along `axis`, and have one thread layout.
+    The two parts differ only along `axis`, by any two heights, and have one
+    thread layout.
 
     * `family_c1`: there are one or two parts.
     * `family_c2`: the axis is one of the parts' axes.
@@ -166,16 +167,47 @@ def UKernel_ChoiceAttr : UKernel_Attr<"Choice", "choice"> {
   let genVerifyDecl = 1;
 }
 
+def UKernel_RankingAttr : UKernel_Attr<"Ranking", "ranking"> {
+  let summary = "the best programs of one shape";
+  let description = [{
+    Families by the score of their program for the shape, best first. They need
+    not be families of the plan.
+
+    * `ranking_c1`: there is at least one family, and one finite score for each.
+    * `ranking_c2`: scores do not ascend.
+    * `ranking_c3`: the shape has a size of at least 1 for each axis of every
+      family.
+
+    ```mlir
+    #ukernel.ranking<[53, 2304, 768],
+      families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0,
+                    parts = [#ukernel.ukernel<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
+      scores = array<f64: 2.25>>
+    ```
+  }];
+  let parameters = (ins
+    ArrayRefParameter<"int64_t">:$shape,
+    ArrayRefParameter<"::ftuner::ukernel::FamilyAttr">:$families,
+    /// One score for each family.
+    "::mlir::DenseF64ArrayAttr":$scores);
+  let assemblyFormat = [{
+    `<` `[` $shape `]` `,` `families` `=` `[` $families `]` `,` `scores` `=` $scores `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
 def UKernel_PlanAttr : UKernel_Attr<"Plan", "plan"> {
   let summary = "kernel families of a workload and which serves which shape";
   let description = [{
     The first choice whose box holds the shape wins; `general` serves the other
     shapes with aligned operands, `fallback` any operands. `statistics` are
-    figures of the search.
+    figures of the search; `rankings` are the best programs of the shapes that
+    it looked at, where they were asked for.
 
     * `plan_c1`: there is at least one family, and all have equally many axes.
     * `plan_c2`: choices, `general` and `fallback` name families of the plan.
-    * `plan_c3`: every box has one range for each axis.
+    * `plan_c3`: every box has one range, and every ranking one size, for each
+      axis.
 
     ```mlir
     #ukernel.plan<
@@ -190,10 +222,11 @@ def UKernel_PlanAttr : UKernel_Attr<"Plan", "plan"> {
     OptionalArrayRefParameter<"::ftuner::ukernel::ChoiceAttr">:$choices,
     "int64_t":$general,
     "int64_t":$fallback,
-    OptionalParameter<"::mlir::DictionaryAttr">:$statistics);
+    OptionalParameter<"::mlir::DictionaryAttr">:$statistics,
+    OptionalArrayRefParameter<"::ftuner::ukernel::RankingAttr">:$rankings);
   let assemblyFormat = [{
-    `<` `families` `=` `[` $families `]` `,` `choices` `=` custom<Choices>($choices) `,`
-    `general` `=` $general `,` `fallback` `=` $fallback (`,` `statistics` `=` $statistics^)? `>`
+    `<` `families` `=` `[` $families `]` `,` `choices` `=` custom<List>($choices) `,`
+    `general` `=` $general `,` `fallback` `=` $fallback custom<Findings>($statistics, $rankings) `>`
   }];
   let genVerifyDecl = 1;
 }

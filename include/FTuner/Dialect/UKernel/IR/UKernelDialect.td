@@ -28,6 +28,10 @@ def UKernel_Dialect : Dialect {
     * `ukernel.device` on a module: `#ukernel.device` (`dialect_c6`).
     * `ukernel.entry` on a `gpu.module`: `#ukernel.entry` (`dialect_c7`).
     * `ukernel.abi_type` on a function: its type on tensors (`dialect_c8`).
+    * `ukernel.extents` on a `ukernel.workload`: where the extents of its axes
+      come from. `dialect_c10`: one entry for each axis, either `unit` or an
+      array of a positive factor and the names of symbols, `[16, "T"]` for
+      16 · T; one name is one size for all axes.
     * Nothing else on a module: a misspelt `ukernel.symbols` would cost speed
       silently (`dialect_c9`).
 
@@ -52,6 +56,9 @@ def UKernel_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kDeviceAttrName = "ukernel.device";
     /// Function: its type on tensors, before bufferization (the host ABI).
     static constexpr ::llvm::StringLiteral kAbiTypeAttrName = "ukernel.abi_type";
+    /// Workload: for each axis a factor and symbols, or unit where the extent
+    /// is not a product of symbols.
+    static constexpr ::llvm::StringLiteral kExtentsAttrName = "ukernel.extents";
     /// gpu.module: launch descriptor of its kernel, #ukernel.entry.
     static constexpr ::llvm::StringLiteral kEntryAttrName = "ukernel.entry";
   }];

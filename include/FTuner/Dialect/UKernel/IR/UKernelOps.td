@@ -40,9 +40,11 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
   let description = [{
     Computes, for every point of the space axes,
     `out = epilogue(init + sum over the reduce axes of lhs · rhs, extras…)`.
-    The iteration space is (m, n, k); the indexing maps have these three
-    dimensions and are listed for lhs, rhs, init (if it is a shaped value),
-    every extra, and out. A scalar extra has no dimension: its map is
+    The iteration space is (m, n, k) and up to three batch axes (b0, b1, b2)
+    behind them, one matrix product for each of their points. The indexing maps
+    have these dimensions and are listed for lhs, rhs, init (if it is a shaped
+    value), every extra, and out. An operand may lack a batch axis: all products
+    along it share the operand. A scalar extra has no dimension: its map is
     `(m, n, k) -> ()`; a scalar init has no map. Without `init` the accumulator
     starts from the value of the output operand.
 
@@ -50,16 +52,18 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     second, if present, the scalar epilogue (accumulator, extras…). On tensors
     the op returns the output; on memrefs it returns nothing. Where several
     operands have the same axis, its extent is the same at run time. `ranges`
-    declares the sizes of m, n and k that are expected; others are right too.
+    declares the sizes of the axes that are expected; others are right too.
 
     * `workload_c1`: lhs, rhs and output are ranked; all shaped operands are
       tensors, or all are memrefs.
     * `workload_c2`: there is one result on tensors, none on memrefs.
     * `workload_c3`: there is one map for each operand but a scalar init.
-    * `workload_c4`: maps are projected permutations of (m, n, k) with one
-      result for each dimension of their operand.
-    * `workload_c5`: lhs has m and k, rhs has k and n, out has m and n; init and
-      extras have no k.
+    * `workload_c4`: maps are projected permutations of the same axes, m, n, k
+      and up to three batch axes, with one result for each dimension of their
+      operand.
+    * `workload_c5`: of m, n and k, lhs has m and k, rhs has k and n, out has m
+      and n; init and extras have no k. Out has every batch axis, and so has lhs
+      or rhs.
     * `workload_c6`: static sizes of one axis are equal.
     * `workload_c7`: the contraction takes an element of lhs and of rhs and the
       accumulator, and yields the accumulator's type, which is the element type
@@ -67,8 +71,8 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     * `workload_c8`: the epilogue takes the accumulator and an element of each
       extra, and yields an element of the output. Without epilogue there are no
       extras, and the accumulator is an element of the output.
-    * `workload_c9`: `ranges` holds one range each for m, n and k.
-    * `workload_c10`: `plan` names a `ukernel.plan` of three axes.
+    * `workload_c9`: `ranges` holds one range for each axis.
+    * `workload_c10`: `plan` names a `ukernel.plan` of as many axes.
 
     ```mlir
     %r = ukernel.workload plan(@plan_0)
@@ -88,6 +92,15 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
         %y = arith.addf %acc, %x : f32
         ukernel.yield %y : f32
       } -> tensor<?x2304xf32>
+
+    // Queries times keys of attention, heads inside: [B, S, H, D] · [B, T, H, D].
+    %r = ukernel.workload
+      ins(%Q, %K : tensor<?x?x12x64xf32>, tensor<?x?x12x64xf32>) init(%zero : f32)
+      outs(%O : tensor<?x12x?x?xf32>)
+      maps = [affine_map<(m, n, k, b0, b1) -> (b0, m, b1, k)>,
+              affine_map<(m, n, k, b0, b1) -> (b0, n, b1, k)>,
+              affine_map<(m, n, k, b0, b1) -> (b0, b1, m, n)>]
+      contract { … } -> tensor<?x12x?x?xf32>
     ```
   }];
   let arguments = (ins
@@ -96,7 +109,7 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     Variadic<AnyType>:$extras,
     AnyShaped:$output,
     AffineMapArrayAttr:$indexing_maps,
-    /// Ranges of m, n and k.
+    /// One range for each axis.
     OptionalAttr<ArrayAttr>:$ranges,
     OptionalAttr<FlatSymbolRefAttr>:$plan);
   let results = (outs Variadic<AnyRankedTensor>:$result);
@@ -115,8 +128,15 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     attr-dict (`->` type($result)^)?
   }];
   let extraClassDeclaration = [{
-    /// The axes of the iteration space, as dimensions of the indexing maps.
-    static constexpr unsigned kM = 0, kN = 1, kK = 2, kNumAxes = 3;
+    /// The axes of the iteration space, as dimensions of the indexing maps:
+    /// those of a matrix product, then the batch axes.
+    static constexpr unsigned kM = 0, kN = 1, kK = 2, kNumProductAxes = 3,
+                              kMaxBatchAxes = 3;
+    /// Number of axes, kNumProductAxes to kNumProductAxes + kMaxBatchAxes.
+    unsigned getNumAxes() { return getOutputMap().getNumDims(); }
+    static bool isBatchAxis(unsigned axis) { return axis >= kNumProductAxes; }
+    /// "m", "n", "k", "b0", "b1" or "b2".
+    static ::llvm::StringRef getAxisName(unsigned axis);
 
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutputMutable(); }
     ::mlir::AffineMap getLhsMap();
@@ -127,10 +147,10 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     ::mlir::AffineMap getOutputMap();
     /// The map of an operand by its number; null for a scalar init.
     ::mlir::AffineMap getMapOf(unsigned operandNumber);
-    /// Static extents of m, n, k; ShapedType::kDynamic where unknown.
-    ::llvm::SmallVector<int64_t, 3> getStaticExtents();
-    /// The (operand, dimension) that defines the extent of an axis: m and k of
-    /// lhs, n of rhs.
+    /// Static extents of all axes; ShapedType::kDynamic where unknown.
+    ::llvm::SmallVector<int64_t, 4> getStaticExtents();
+    /// The (operand, dimension) that defines the extent of an axis: m, k and
+    /// batch axes of lhs, n and what lhs does not have of rhs.
     std::pair<::mlir::Value, int64_t> getExtentSource(unsigned axis);
     /// Type of the accumulator.
     ::mlir::Type getAccumulatorType();
@@ -163,14 +183,14 @@ def UKernel_KernelOp : UKernel_Op<"kernel", [
   let summary = "one kernel family of one workload, on memrefs";
   let description = [{
     The block arguments are the workload's operands in order (lhs, rhs, init,
-    extras, output), then the sizes m, n, k of type index, then the number of
-    blocks of the first part, of type index. The body is one `ukernel.combine`
+    extras, output), then the size of each axis, of type index, then the number
+    of blocks of the first part, of type index. The body is one `ukernel.combine`
     after constants that take the place of scalar operands.
     `path` is the attribute of the codegen path, `workload` names the function
     or operator that it comes from.
 
-    * `kernel_c1`: the last four arguments are of type index, and at least three
-      come before them.
+    * `kernel_c1`: as many arguments as the workload has axes, and one more, are
+      of type index and come last; at least three come before them.
     * `kernel_c2`: the body is one `ukernel.combine`, after constants.
     * `kernel_c3`: the workload of every tile has the operand arguments' types,
       apart from padding, in order.
@@ -207,6 +227,8 @@ def UKernel_KernelOp : UKernel_Op<"kernel", [
     /// Operands of the workload, as block arguments.
     ::mlir::ValueRange getOperandArguments();
     ::ftuner::ukernel::CombineOp getCombine();
+    /// Number of axes of the workload.
+    unsigned getNumAxes();
   }];
 }
 
@@ -245,7 +267,7 @@ def UKernel_TileOp : UKernel_Op<"tile", [SingleBlock, NoTerminator, HasParent<"C
 
     * `tile_c1`: the body is one `ukernel.workload` on memrefs, after the
       `ukernel.pad` of its operands.
-    * `tile_c2`: the uKernel has the three axes of the workload.
+    * `tile_c2`: the uKernel has the axes of the workload.
 
     ```mlir
     ukernel.tile <smem = [32, 32, 8], reg = [4, 2, 1]> {
@@ -297,8 +319,8 @@ def UKernel_LaunchOp : UKernel_Op<"launch", [
     * `launch_c1`: arguments are memrefs, integers, floats or of type index.
     * `launch_c2`: `kernel` names a `ukernel.kernel` or a function.
     * `launch_c3`: for a `ukernel.kernel`, the arguments are as many as its
-      operand arguments and have their element types and ranks, there are three
-      sizes, and at most one part.
+      operand arguments and have their element types and ranks, there is one
+      size for each axis, and at most one part.
 
     ```mlir
     ukernel.launch @k0 blocks(%grid)

@@ -1,0 +1,65 @@
+//===- ShapeReport.h - How a search judges one shape ------------*- C++ -*-===//
+#ifndef FTUNER_SEARCH_SHAPEREPORT_H
+#define FTUNER_SEARCH_SHAPEREPORT_H
+
+#include "FTuner/CostModel/CostModel.h"
+#include "FTuner/CostModel/Metrics.h"
+#include "FTuner/Search/UKernel.h"
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ftuner {
+
+/// A candidate that a stage threw out, with the figure that it failed by.
+struct DroppedCandidate {
+  UKernel ukernel;
+  Metrics metrics;
+  /// The stage's figure of this candidate, e.g. its number of blocks.
+  double value = 0;
+};
+
+/// One stage of a filter, for one shape.
+struct StageReport {
+  /// As in the statistics of a plan, e.g. "space_axis".
+  std::string name;
+  /// What the stage asks for, e.g. "blocks ≥ 264".
+  std::string requirement;
+  int64_t before = 0;
+  int64_t kept = 0;
+  /// Nothing met the requirement: the best by `figure` were kept instead.
+  bool relaxed = false;
+  /// What the stage measures, e.g. "blocks".
+  std::string figure;
+  /// Of what was thrown out, the candidate with the greatest sum of metrics.
+  std::optional<DroppedCandidate> dropped;
+};
+
+/// A program with each term of its score.
+struct ReportedProgram {
+  KernelFamily family;
+  Cover cover;
+  Metrics metrics;
+  CostBreakdown score;
+  /// The score, less what the strategy holds against the program, e.g. that it
+  /// misses a demand of the filter.
+  double rating = 0;
+};
+
+struct ShapeReport {
+  Shape shape;
+  /// Candidates that the stages began with.
+  int64_t candidates = 0;
+  std::vector<StageReport> stages;
+  /// Programs of one and of two uKernels in the pool.
+  int64_t singlePrograms = 0;
+  int64_t pairPrograms = 0;
+  /// The best programs by score, best first.
+  std::vector<ReportedProgram> programs;
+  /// The best program of one uKernel.
+  std::optional<ReportedProgram> bestSingle;
+};
+
+} // namespace ftuner
+
+#endif // FTUNER_SEARCH_SHAPEREPORT_H

@@ -1,0 +1,67 @@
+//===- Explain.h - Why each workload is served as it is ---------*- C++ -*-===//
+//
+// Explains the planned workloads of a module (Explanation.h), as text for
+// people or as JSON (docs/explain.md).
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_TARGET_EXPLAIN_H
+#define FTUNER_TARGET_EXPLAIN_H
+
+#include "FTuner/Search/Explanation.h"
+#include "FTuner/Transforms/SearchSetup.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace ftuner {
+
+/// The version of the JSON format; docs/explain.md says what changed with each.
+inline constexpr int kExplanationFormatVersion = 1;
+
+/// A workload with what is said about it; there is one shape at least.
+struct WorkloadExplanation {
+  /// The function, and the number of the workload in it: "dense_0".
+  std::string name;
+  /// Workloads that the same holds for, e.g. of equal layers.
+  std::vector<std::string> equalWorkloads;
+  /// Where it is in the source; empty if that is not known.
+  std::string location;
+  /// Symbol of the ukernel.plan.
+  std::string planName;
+  Workload workload;
+  Plan plan;
+  /// Families that the plan must not have.
+  std::vector<KernelFamily> rejected;
+  std::vector<ShapeExplanation> shapes;
+
+  /// One shape is explained in full, several are compared.
+  bool isDetailed() const { return shapes.size() == 1; }
+};
+
+struct ModuleExplanation {
+  DeviceSpec device;
+  SearchSetup setup;
+  /// Sizes that were asked for; none for shapes along the main axis.
+  NamedSizes sizes;
+  std::vector<WorkloadExplanation> workloads;
+};
+
+/// Most sizes of the main axis that are explained without `sizes`.
+inline constexpr int64_t kMaxExplainedSizes = 512;
+
+/// Explains every workload of the module, on tensors and with a plan, at the
+/// given sizes; without any, along its main axis. Scores are those of `setup`.
+/// An error for modules without such workloads, for sizes that no workload has,
+/// and for workloads that a size is missing for.
+llvm::Expected<ModuleExplanation> explainModule(mlir::ModuleOp module,
+                                                const SearchSetup &setup,
+                                                const NamedSizes &sizes);
+
+void writeExplanationText(const ModuleExplanation &explanation,
+                          llvm::raw_ostream &os);
+void writeExplanationJson(const ModuleExplanation &explanation,
+                          llvm::raw_ostream &os);
+
+} // namespace ftuner
+
+#endif // FTUNER_TARGET_EXPLAIN_H

@@ -1,0 +1,41 @@
+//===- Ptxas.h - Figures of the assembler -----------------------*- C++ -*-===//
+//
+// What NVIDIA's assembler says about kernels. Nothing that FTuner emits depends
+// on it unless that is asked for.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_TARGET_PTXAS_H
+#define FTUNER_TARGET_PTXAS_H
+
+#include "FTuner/Target/PTX.h"
+
+#include "llvm/Support/Error.h"
+#include <optional>
+
+namespace ftuner {
+
+/// What ptxas says about a kernel, for each thread.
+struct PtxResources {
+  int64_t registersPerThread = 0;
+  int64_t spillStoreBytes = 0;
+  int64_t spillLoadBytes = 0;
+  int64_t stackBytes = 0;
+
+  /// Bytes that are stored to and loaded from local memory for want of
+  /// registers.
+  int64_t spillBytes() const { return spillStoreBytes + spillLoadBytes; }
+};
+
+/// Finds ptxas on PATH, or in the folder bin of CUDA_HOME (/usr/local/cuda
+/// unless it is set).
+std::optional<std::string> findPtxas();
+
+/// Assembles one kernel and reads the figures. An error says why ptxas fails,
+/// e.g. for a processor that its version does not know.
+llvm::Expected<PtxResources> measureResources(llvm::StringRef ptxas,
+                                              const PtxKernel &kernel,
+                                              const PtxTarget &target);
+
+} // namespace ftuner
+
+#endif // FTUNER_TARGET_PTXAS_H

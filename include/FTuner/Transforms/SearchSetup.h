@@ -1,0 +1,64 @@
+//===- SearchSetup.h - From pass options to a search ------------*- C++ -*-===//
+//
+// The one place that turns options, as a pass or a pipeline declares them, into
+// what the core takes.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_TRANSFORMS_SEARCHSETUP_H
+#define FTUNER_TRANSFORMS_SEARCHSETUP_H
+
+#include "FTuner/Search/SearchStrategy.h"
+
+namespace ftuner {
+
+/// A search but for the workload and the device.
+struct SearchSetup {
+  const SearchStrategy *strategy = nullptr;
+  const CostModel *costModel = nullptr;
+  const CodegenModel *codegen = nullptr;
+  SearchOptions options;
+
+  SearchProblem problem(const Workload &workload, const DeviceSpec &device,
+                        std::vector<KernelFamily> rejected = {}) const {
+    return {workload,   device,  *codegen,
+            *costModel, options, std::move(rejected)};
+  }
+};
+
+/// Finds what is given by name; options keep their defaults. An error names the
+/// option and the values that it takes.
+llvm::Expected<SearchSetup> findSearch(llvm::StringRef strategy,
+                                       llvm::StringRef costModel,
+                                       llvm::StringRef tileRule,
+                                       llvm::StringRef pool);
+
+/// Reads `ukernel-plan-workloads`, its options struct or FTunerOptions, which
+/// name their fields alike. An error for values that are out of range.
+template <typename Options>
+llvm::Expected<SearchSetup> makeSearchSetup(const Options &given) {
+  llvm::Expected<SearchSetup> setup =
+      findSearch(given.strategy, given.costModel, given.tileRule, given.pool);
+  if (!setup)
+    return setup;
+  SearchOptions &options = setup->options;
+  options.epsilonMin = given.epsilonMin;
+  options.epsilonMax = given.epsilonMax;
+  options.epsilonStep = given.epsilonStep;
+  options.lambdaMin = given.lambdaMin;
+  options.lambdaMax = given.lambdaMax;
+  options.lambdaStep = given.lambdaStep;
+  options.zeta = given.zeta;
+  options.psi = given.psi;
+  options.activeBlocksPerSm = given.activeBlocks;
+  options.cost = {given.c0, given.c1, given.c2};
+  options.topK = given.topK;
+  options.maxKernels = given.maxKernels;
+  options.maxCandidates = given.maxCandidates;
+  if (llvm::Error error = options.check())
+    return error;
+  return setup;
+}
+
+} // namespace ftuner
+
+#endif // FTUNER_TRANSFORMS_SEARCHSETUP_H

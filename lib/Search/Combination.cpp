@@ -1,0 +1,29 @@
+//===- Combination.cpp - Programs of one and two uKernels -----------------===//
+#include "FTuner/Search/Combination.h"
+#include <map>
+
+using namespace ftuner;
+
+std::vector<PooledProgram>
+ftuner::combinSearch(llvm::ArrayRef<CombinableUKernel> ukernels,
+                     int64_t extent) {
+  std::vector<PooledProgram> pool;
+  // Heights that do not divide the extent, ascending, for each layout.
+  std::map<unsigned, std::map<int64_t, unsigned>> layouts;
+  for (unsigned index = 0; index < ukernels.size(); ++index) {
+    const CombinableUKernel &ukernel = ukernels[index];
+    if (extent % ukernel.height == 0)
+      pool.push_back({index, std::nullopt, {extent / ukernel.height, 0, 0}});
+    else if (ukernel.height < extent)
+      layouts[ukernel.layout].try_emplace(ukernel.height, index);
+  }
+  for (const auto &[layout, heights] : layouts)
+    for (auto low = heights.begin(); low != heights.end(); ++low)
+      for (auto high = std::next(low); high != heights.end(); ++high) {
+        Cover cover =
+            coverWithPair(coverConstants(low->first, high->first), extent);
+        if (cover.padded == 0)
+          pool.push_back({low->second, high->second, cover});
+      }
+  return pool;
+}

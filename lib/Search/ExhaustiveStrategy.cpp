@@ -1,0 +1,167 @@
+//===- ExhaustiveStrategy.cpp - Every program of a small space ------------===//
+//
+// Every candidate of HardwareAlign (Candidates.h) alone, and every pair of a
+// candidate with a uKernel of fewer rows for each thread, scored by the cost
+// model for every shape that the search looks at: no filter, no preference. Its
+// best score is the optimum of the cost model over the space of programs, which
+// others are measured against.
+//
+// The space is walked whole or not at all: beyond `maxEvaluations` the answer
+// is an error.
+//
+//===----------------------------------------------------------------------===//
+#include "RangePlanner.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+
+using namespace ftuner;
+
+/// Most evaluations of the cost model: less than ten seconds.
+static constexpr int64_t maxEvaluations = 20'000'000;
+
+namespace {
+class ExhaustiveRanker final : public ProgramRanker {
+public:
+  ExhaustiveRanker(const SearchProblem &problem, const CandidateSet &set);
+
+  /// Programs of one shape at most: one for each uKernel and pair.
+  int64_t programsPerShape() const { return programs.size(); }
+  /// An error if so many shapes, or none at all, cannot be walked.
+  llvm::Error check(int64_t numShapes) const;
+
+  llvm::Expected<std::vector<RankedFamily>>
+  rank(llvm::ArrayRef<int64_t> shape) override;
+  void report(Plan &plan, size_t numSamples) const override;
+
+private:
+  /// A family and which of its parts are families alone too.
+  struct Entry {
+    unsigned family = 0;
+    bool hasFirstAlone = false;
+    bool hasSecondAlone = false;
+  };
+  /// Those of one uKernel, then pairs.
+  std::vector<Entry> programs;
+  int64_t numSingles = 0;
+  int64_t numEvaluations = 0;
+};
+} // namespace
+
+ExhaustiveRanker::ExhaustiveRanker(const SearchProblem &problem,
+                                   const CandidateSet &set)
+    : ProgramRanker(problem, set) {
+  for (unsigned i = 0; i < set.candidates.size(); ++i)
+    if (std::optional<unsigned> family = table.single(i))
+      programs.push_back({*family});
+  numSingles = programs.size();
+  for (unsigned high = 0; high < set.candidates.size(); ++high)
+    for (int64_t rows = 1; rows < table.rows(high); ++rows)
+      if (std::optional<unsigned> family = table.pair(high, rows)) {
+        std::optional<unsigned> low = table.withRows(high, rows);
+        programs.push_back({*family, low && table.single(*low),
+                            table.single(high).has_value()});
+      }
+}
+
+llvm::Error ExhaustiveRanker::check(int64_t numShapes) const {
+  int64_t perShape = programs.size();
+  if (perShape == 0)
+    return llvm::createStringError("every uKernel of workload '" +
+                                   problem.workload.name + "' was rejected");
+  if (numShapes <= maxEvaluations / perShape)
+    return llvm::Error::success();
+  return llvm::createStringError(
+      llvm::inconvertibleErrorCode(),
+      "strategy 'exhaustive': expected at most " + llvm::Twine(maxEvaluations) +
+          " evaluations for workload '" + problem.workload.name +
+          "', but got " + llvm::Twine(perShape) + " programs for each of " +
+          llvm::Twine(numShapes) +
+          " shapes; fewer sizes in the ranges (a larger step or a smaller "
+          "maximum) "
+          "or tile-rule 'divisors' make the space smaller");
+}
+
+llvm::Expected<std::vector<RankedFamily>>
+ExhaustiveRanker::rank(llvm::ArrayRef<int64_t> shape) {
+  unsigned axis = table.set.prototype.combineAxis;
+  std::vector<RankedFamily> ranking;
+  for (const Entry &entry : programs) {
+    const KernelFamily &family = table.families[entry.family];
+    if (family.parts.size() == 2) {
+      // Where one part does not run, the program is that of the other alone.
+      Cover cover = coverExtent(family, shape[axis]);
+      if ((cover.first == 0 && entry.hasSecondAlone) ||
+          (cover.second == 0 && entry.hasFirstAlone))
+        continue;
+    }
+    ranking.push_back({entry.family, problem.evaluate(family, shape).score});
+  }
+  numEvaluations += ranking.size();
+  llvm::stable_sort(ranking, [](const RankedFamily &a, const RankedFamily &b) {
+    return a.score > b.score;
+  });
+  return ranking;
+}
+
+void ExhaustiveRanker::report(Plan &plan, size_t numSamples) const {
+  auto add = [&](llvm::StringRef name, int64_t value) {
+    plan.statistics.push_back({name.str(), static_cast<double>(value)});
+  };
+  add("single_families", numSingles);
+  add("pair_families", programsPerShape() - numSingles);
+  add("programs", numEvaluations);
+}
+
+namespace {
+class ExhaustiveStrategy final : public SearchStrategy {
+public:
+  llvm::StringRef name() const override { return "exhaustive"; }
+
+  llvm::Expected<Plan> search(const SearchProblem &problem) const override {
+    llvm::Expected<CandidateSet> set =
+        enumerateCandidates(problem, reachableVectorWidth(problem));
+    if (!set)
+      return set.takeError();
+    ExhaustiveRanker ranker(problem, *set);
+    if (llvm::Error error = ranker.check(numRankedShapes(problem.workload)))
+      return std::move(error);
+    return planRange(ranker);
+  }
+
+  llvm::Expected<std::vector<ShapeReport>>
+  explain(const SearchProblem &problem,
+          llvm::ArrayRef<Shape> shapes) const override {
+    llvm::Expected<CandidateSet> set =
+        enumerateCandidates(problem, reachableVectorWidth(problem));
+    if (!set)
+      return set.takeError();
+    ExhaustiveRanker ranker(problem, *set);
+    if (llvm::Error error = ranker.check(shapes.size()))
+      return std::move(error);
+    std::vector<ShapeReport> reports;
+    for (const Shape &shape : shapes) {
+      auto ranking = ranker.rank(shape);
+      if (!ranking)
+        return ranking.takeError();
+      ShapeReport &report = reports.emplace_back();
+      report.shape = shape;
+      report.candidates = set->candidates.size();
+      StageReport stage;
+      stage.name = "programs";
+      stage.requirement = "both parts run";
+      stage.before = ranker.programsPerShape();
+      stage.kept = ranking->size();
+      report.stages.push_back(std::move(stage));
+      reportRanking(ranker, *ranking, report);
+    }
+    return reports;
+  }
+};
+} // namespace
+
+namespace ftuner {
+const SearchStrategy &exhaustiveStrategy() {
+  static const ExhaustiveStrategy strategy;
+  return strategy;
+}
+} // namespace ftuner

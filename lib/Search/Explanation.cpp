@@ -1,0 +1,164 @@
+//===- Explanation.cpp - Why a shape is served as it is -------------------===//
+#include "FTuner/Search/Explanation.h"
+#include "FTuner/Search/Sampling.h"
+#include "RangePlanner.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace ftuner;
+
+/// Extents are passed to kernels as i32.
+static constexpr int64_t maxExtent = std::numeric_limits<int32_t>::max();
+/// Blocks and points of a shape are counted in 64 bits.
+static constexpr int64_t maxPoints = int64_t{1} << 62;
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+/// The name that the size of an axis without symbols is given by.
+static std::string nameOf(const Workload &workload, const Axis &axis) {
+  std::string name = axis.name;
+  auto isSymbol = [&](llvm::StringRef text) {
+    return llvm::any_of(workload.axes, [&](const Axis &other) {
+      return llvm::is_contained(other.symbols, text);
+    });
+  };
+  while (isSymbol(name))
+    name = "axis_" + name;
+  return name;
+}
+
+std::vector<std::string> ftuner::sizeNames(const Workload &workload) {
+  std::vector<std::string> names;
+  auto add = [&](const std::string &name) {
+    if (!llvm::is_contained(names, name))
+      names.push_back(name);
+  };
+  for (const Axis &axis : workload.axes) {
+    if (!axis.isDynamic())
+      continue;
+    for (const std::string &symbol : axis.symbols)
+      add(symbol);
+    if (axis.symbols.empty())
+      add(nameOf(workload, axis));
+  }
+  return names;
+}
+
+llvm::Expected<Shape> ftuner::bindSizes(const Workload &workload,
+                                        const NamedSizes &sizes) {
+  Shape shape;
+  int64_t points = 1;
+  for (const Axis &axis : workload.axes) {
+    int64_t extent = axis.isDynamic() ? axis.factor : axis.range.min;
+    std::vector<std::string> names;
+    if (axis.isDynamic())
+      names = axis.symbols;
+    if (axis.isDynamic() && names.empty())
+      names.push_back(nameOf(workload, axis));
+    for (const std::string &name : names) {
+      auto size = sizes.find(name);
+      if (size == sizes.end())
+        return llvm::createStringError(
+            "expected a size of '" + name + "' for axis " + axis.name +
+            " of workload '" + workload.name + "', whose sizes are " +
+            llvm::join(sizeNames(workload), ", "));
+      if (size->second < 1)
+        return llvm::createStringError("expected a positive size of '" + name +
+                                       "', but got " +
+                                       llvm::Twine(size->second));
+      if (llvm::MulOverflow(extent, size->second, extent) || extent > maxExtent)
+        return llvm::createStringError(
+            "expected an extent of at most " + llvm::Twine(maxExtent) +
+            " on axis " + axis.name + " of workload '" + workload.name + "'");
+    }
+    shape.push_back(std::max<int64_t>(extent, 1));
+    if (llvm::MulOverflow(points, shape.back(), points) || points > maxPoints)
+      return llvm::createStringError("expected fewer points in the iteration "
+                                     "space of workload '" +
+                                     workload.name + "'");
+  }
+  return shape;
+}
+
+std::vector<Shape> ftuner::shapesAlongMainAxis(const Workload &workload,
+                                               int64_t limit) {
+  unsigned mainAxis = workload.mainAxis();
+  // The cell at the middle sizes of all other axes.
+  std::vector<ShapeCell> cells = shapeCells(workload, mainAxis);
+  const ShapeCell &cell = cells[cells.size() / 2];
+  std::vector<Shape> shapes;
+  for (const SizeSample &sample : sampleSizes(workload.axes[mainAxis], limit))
+    shapes.push_back(shapeAt(workload, cell, mainAxis, sample.size));
+  return shapes;
+}
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+bool ftuner::runsTheSame(const ReportedProgram &lhs,
+                         const ReportedProgram &rhs) {
+  auto blocksOf = [](const ReportedProgram &program) {
+    std::vector<std::pair<UKernel, int64_t>> blocks;
+    if (program.cover.first > 0)
+      blocks.push_back({program.family.parts.front(), program.cover.first});
+    if (program.cover.second > 0)
+      blocks.push_back({program.family.parts.back(), program.cover.second});
+    return blocks;
+  };
+  const KernelFamily &a = lhs.family, &b = rhs.family;
+  return a.path == b.path && a.stages == b.stages &&
+         a.vectorWidth == b.vectorWidth && a.combineAxis == b.combineAxis &&
+         blocksOf(lhs) == blocksOf(rhs);
+}
+
+static std::optional<unsigned> entryOf(const Plan &plan,
+                                       llvm::ArrayRef<int64_t> shape) {
+  for (auto [index, entry] : llvm::enumerate(plan.entries))
+    if (llvm::all_of(llvm::zip_equal(entry.box, shape), [](const auto &pair) {
+          return std::get<0>(pair).contains(std::get<1>(pair));
+        }))
+      return index;
+  return std::nullopt;
+}
+
+llvm::Expected<std::vector<ShapeExplanation>>
+ftuner::explainShapes(const SearchProblem &problem,
+                      const SearchStrategy &strategy, const Plan &plan,
+                      llvm::ArrayRef<Shape> shapes) {
+  if (llvm::Error error = problem.check())
+    return error;
+  if (llvm::Error error = problem.verify(plan))
+    return error;
+  llvm::Expected<std::vector<ShapeReport>> reports =
+      strategy.explain(problem, shapes);
+  if (!reports)
+    return reports.takeError();
+  std::vector<ShapeExplanation> explanations;
+  for (ShapeReport &report : *reports) {
+    if (report.programs.empty())
+      return llvm::createStringError("strategy '" + strategy.name() +
+                                     "' found no program for workload '" +
+                                     problem.workload.name + "'");
+    ShapeExplanation &explanation = explanations.emplace_back();
+    explanation.report = std::move(report);
+    const Shape &shape = explanation.report.shape;
+    explanation.entry = entryOf(plan, shape);
+    explanation.family = plan.familyFor(shape);
+    explanation.program =
+        reportProgram(problem, plan.families[explanation.family], shape);
+    explanation.scoreLoss =
+        explanation.best().score.score - explanation.program.score.score;
+    explanation.planHasBest =
+        llvm::any_of(plan.families, [&](const KernelFamily &family) {
+          ReportedProgram program;
+          program.family = family;
+          program.cover = coverExtent(family, shape[family.combineAxis]);
+          return runsTheSame(program, explanation.best());
+        });
+  }
+  return explanations;
+}

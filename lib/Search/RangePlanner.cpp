@@ -1,0 +1,459 @@
+//===- RangePlanner.cpp - From ranked shapes to a plan --------------------===//
+#include "RangePlanner.h"
+#include "FamilySelection.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+#include <algorithm>
+#include <limits>
+#include <map>
+
+using namespace ftuner;
+
+/// Most sizes of the main axis that are ranked; families for sizes between them
+/// come from their neighbours.
+static constexpr int64_t maxRankedSizes = 256;
+/// The same where other dynamic axes multiply the shapes.
+static constexpr int64_t maxRankedShapes = 384;
+/// Samples of a main axis with too many sizes to enumerate, for all cells of
+/// the other axes together.
+static constexpr int64_t maxDispatchSamples = 2048;
+/// The same for one cell.
+static constexpr int64_t maxDispatchSamplesPerCell = 768;
+/// Best programs of a shape whose families may be chosen.
+static constexpr size_t proposalsPerShape = 12;
+/// Shapes that the fallback family is rated on.
+static constexpr int64_t maxFallbackShapes = 12;
+/// Extent far beyond a range, for the general family.
+static constexpr int64_t generalExtent = 4096;
+
+namespace {
+class RangePlanner {
+public:
+  explicit RangePlanner(ProgramRanker &ranker)
+      : ranker(ranker), problem(ranker.problem), workload(problem.workload),
+        mainAxis(workload.mainAxis()), samples(workload),
+        cells(samples.cells) {}
+
+  llvm::Expected<Plan> run();
+
+private:
+  const KernelFamily &family(unsigned index) const {
+    return ranker.table.families[index];
+  }
+  llvm::Error rankSamples();
+  llvm::Error chooseForRange();
+  /// A family for sizes beyond the range.
+  llvm::Expected<unsigned> chooseGeneral();
+  /// A family without alignment requirements.
+  llvm::Expected<KernelFamily> chooseFallback() const;
+  /// Of the first `numFamilies` of the plan, the best for a shape of a cell.
+  unsigned bestFamily(size_t numFamilies, size_t cell, int64_t size) const;
+  /// Sends every shape to one of the first `numFamilies` of the plan.
+  void assignShapes(size_t numFamilies);
+  /// Entries of one cell along the main axis.
+  std::vector<DispatchEntry> assignCell(size_t numFamilies, size_t cell,
+                                        llvm::ArrayRef<SizeSample> sizes);
+  /// Replaces pairs of which only one part runs, where that is certain.
+  void dropIdleParts();
+  void removeUnusedFamilies();
+  void reportSamples();
+  void reportPlan();
+
+  ProgramRanker &ranker;
+  const SearchProblem &problem;
+  const Workload &workload;
+  unsigned mainAxis;
+  RangeSamples samples;
+  llvm::ArrayRef<ShapeCell> cells;
+  /// The best programs of each sample.
+  std::vector<std::vector<RankedFamily>> rankings;
+  bool isExhaustive = false;
+  /// Share of the best proposed ratings that the chosen families lose, as the
+  /// weighted mean over the samples.
+  double scoreLoss = 0;
+  Plan plan;
+};
+} // namespace
+
+/// Sizes of the main axis that are ranked, each in every cell.
+static std::vector<SizeSample> sizesToRank(const Axis &axis, size_t numCells) {
+  int64_t limit =
+      std::clamp<int64_t>(maxRankedShapes / numCells, 8, maxRankedSizes);
+  return sampleSizes(axis, limit);
+}
+
+int64_t ftuner::numRankedShapes(const Workload &workload) {
+  unsigned mainAxis = workload.mainAxis();
+  size_t numCells = shapeCells(workload, mainAxis).size();
+  return sizesToRank(workload.axes[mainAxis], numCells).size() * numCells;
+}
+
+RangeSamples::RangeSamples(const Workload &workload) {
+  unsigned mainAxis = workload.mainAxis();
+  cells = shapeCells(workload, mainAxis);
+  int64_t limit = std::clamp<int64_t>(maxRankedShapes / cells.size(), 8,
+                                      maxRankedSizes);
+  sizes = sampleSizes(workload.axes[mainAxis], limit);
+  for (const SizeSample &size : sizes)
+    for (const ShapeCell &cell : cells) {
+      shapes.push_back(shapeAt(workload, cell, mainAxis, size.size));
+      weights.push_back(size.weight / cells.size());
+    }
+}
+
+llvm::Error RangePlanner::rankSamples() {
+  ranker.prepare(samples.shapes);
+  for (const Shape &shape : samples.shapes) {
+    auto ranking = ranker.rank(shape);
+    if (!ranking)
+      return ranking.takeError();
+    ranking->resize(
+        std::min(ranking->size(),
+                 std::max<size_t>(proposalsPerShape, problem.options.topK)));
+    rankings.push_back(std::move(*ranking));
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<unsigned> RangePlanner::chooseGeneral() {
+  Shape shape;
+  for (const Axis &axis : workload.axes)
+    shape.push_back(largestSize(axis));
+  shape[mainAxis] = std::max(generalExtent, 4 * shape[mainAxis]);
+  auto ranking = ranker.rank(shape);
+  if (!ranking)
+    return ranking.takeError();
+  return ranking->front().family;
+}
+
+llvm::Expected<KernelFamily> RangePlanner::chooseFallback() const {
+  // Parts of the best programs of some shapes, rated over all these.
+  std::vector<size_t> chosen;
+  size_t numSamples = rankings.size();
+  size_t stride = ceilDiv(numSamples, maxFallbackShapes);
+  for (size_t i = 0; i < numSamples; i += stride)
+    chosen.push_back(i);
+  chosen.push_back(numSamples - 1);
+
+  std::optional<KernelFamily> best;
+  double bestRating = 0;
+  std::vector<KernelFamily> seen;
+  for (size_t proposer : chosen)
+    for (const RankedFamily &ranked : rankings[proposer]) {
+      KernelFamily single = family(ranked.family);
+      single.parts.erase(single.parts.begin(), single.parts.end() - 1);
+      single.vectorWidth = 1;
+      if (llvm::is_contained(seen, single) || problem.isRejected(single))
+        continue;
+      seen.push_back(single);
+      if (llvm::Error error = checkFamily(problem, single)) {
+        llvm::consumeError(std::move(error));
+        continue;
+      }
+      KernelResources resources = problem.codegen.resources(workload, single);
+      double total = 0;
+      for (size_t i : chosen)
+        total += samples.weights[i] *
+                 ranker.rate(single, resources, samples.shapes[i], i);
+      if (best && total <= bestRating)
+        continue;
+      best = std::move(single);
+      bestRating = total;
+    }
+  if (best)
+    return std::move(*best);
+  // Any legal one, in the order of preference.
+  for (unsigned i = 0; i < ranker.table.set.candidates.size(); ++i) {
+    KernelFamily single = ranker.table.set.single(i);
+    single.vectorWidth = 1;
+    if (problem.isRejected(single))
+      continue;
+    llvm::Error error = checkFamily(problem, single);
+    if (!error)
+      return single;
+    llvm::consumeError(std::move(error));
+  }
+  return llvm::createStringError(
+      "found no legal uKernel without alignment for workload '" +
+      workload.name + "' on device '" + problem.device.name + "'");
+}
+
+llvm::Error RangePlanner::chooseForRange() {
+  std::vector<unsigned> proposed;
+  llvm::DenseSet<unsigned> seen;
+  auto propose = [&](unsigned family) {
+    if (seen.insert(family).second)
+      proposed.push_back(family);
+  };
+  std::vector<unsigned> chosen;
+  const SizeRange &range = workload.axes[mainAxis].range;
+  if (!range.isFixed() && !range.isOpen() && problem.options.maxKernels >= 3) {
+    llvm::Expected<unsigned> general = chooseGeneral();
+    if (!general)
+      return general.takeError();
+    propose(*general);
+    chosen.push_back(0);
+  }
+  for (llvm::ArrayRef<RankedFamily> ranking : rankings)
+    for (const RankedFamily &ranked : ranking.take_front(proposalsPerShape))
+      propose(ranked.family);
+
+  ScoreMatrix scores(proposed.size(), rankings.size());
+  for (auto [row, index] : llvm::enumerate(proposed))
+    for (auto [column, shape] : llvm::enumerate(samples.shapes))
+      scores.at(row, column) = ranker.rate(
+          family(index), ranker.table.resources[index], shape, column);
+
+  // One kernel is the fallback.
+  size_t limit = problem.options.maxKernels - 1 - chosen.size();
+  chooseFamilies(scores, samples.weights, limit, chosen);
+  double sum = 0, total = 0;
+  for (auto [column, weight] : llvm::enumerate(samples.weights)) {
+    double most = -std::numeric_limits<double>::infinity(), best = most;
+    for (size_t row = 0; row < proposed.size(); ++row)
+      most = std::max(most, scores.at(row, column));
+    for (unsigned row : chosen)
+      best = std::max(best, scores.at(row, column));
+    if (most != 0)
+      sum += weight * (most - best) / std::abs(most);
+    total += weight;
+  }
+  scoreLoss = sum / total;
+  for (unsigned row : chosen)
+    plan.families.push_back(family(proposed[row]));
+  return llvm::Error::success();
+}
+
+unsigned RangePlanner::bestFamily(size_t numFamilies, size_t cell,
+                                  int64_t size) const {
+  // Sizes between the ranked ones belong to the sample below.
+  auto next = llvm::upper_bound(samples.sizes, size,
+                                [](int64_t value, const SizeSample &sample) {
+                                  return value < sample.size;
+                                });
+  size_t row = std::max<ptrdiff_t>(next - samples.sizes.begin() - 1, 0);
+  Shape shape = shapeAt(workload, cells[cell], mainAxis, size);
+  unsigned best = 0;
+  double bestRating = -std::numeric_limits<double>::infinity();
+  for (unsigned family = 0; family < numFamilies; ++family) {
+    KernelResources resources =
+        problem.codegen.resources(workload, plan.families[family]);
+    double rating = ranker.rate(plan.families[family], resources, shape,
+                                row * cells.size() + cell);
+    if (rating <= bestRating)
+      continue;
+    best = family;
+    bestRating = rating;
+  }
+  return best;
+}
+
+std::vector<DispatchEntry>
+RangePlanner::assignCell(size_t numFamilies, size_t cell,
+                         llvm::ArrayRef<SizeSample> sizes) {
+  const Axis &axis = workload.axes[mainAxis];
+  std::vector<DispatchEntry> entries;
+  for (auto [index, sample] : llvm::enumerate(sizes)) {
+    unsigned best = bestFamily(numFamilies, cell, sample.size);
+    std::optional<int64_t> end = axis.range.max;
+    if (index + 1 < sizes.size())
+      end = sizes[index + 1].size - 1;
+    if (!entries.empty() && entries.back().family == best) {
+      entries.back().box[mainAxis].max = end;
+      continue;
+    }
+    DispatchEntry entry{cells[cell].box, best};
+    entry.box[mainAxis] = {entries.empty() ? axis.range.min : sample.size, end,
+                           1};
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+/// Whether two lists send the sizes of the main axis to the same families.
+static bool agreeAlong(unsigned axis, llvm::ArrayRef<DispatchEntry> a,
+                       llvm::ArrayRef<DispatchEntry> b) {
+  return llvm::equal(a, b, [&](const DispatchEntry &x, const DispatchEntry &y) {
+    return x.family == y.family && x.box[axis].min == y.box[axis].min &&
+           x.box[axis].max == y.box[axis].max;
+  });
+}
+
+void RangePlanner::assignShapes(size_t numFamilies) {
+  const Axis &axis = workload.axes[mainAxis];
+  std::optional<int64_t> count = axis.range.count();
+  isExhaustive = count && *count <= maxEnumeratedSizes && cells.size() == 1;
+  int64_t limit = std::clamp<int64_t>(maxDispatchSamples / cells.size(), 64,
+                                      maxDispatchSamplesPerCell);
+  std::vector<SizeSample> sizes =
+      sampleSizes(axis, isExhaustive ? maxEnumeratedSizes : limit);
+
+  std::vector<std::vector<DispatchEntry>> byCell;
+  for (size_t cell = 0; cell < cells.size(); ++cell)
+    byCell.push_back(assignCell(numFamilies, cell, sizes));
+  bool decidesAlone = llvm::all_of(byCell, [&](const auto &entries) {
+    return agreeAlong(mainAxis, entries, byCell.front());
+  });
+  if (decidesAlone) {
+    // The class of a shape is a function of one size.
+    byCell.resize(1);
+    for (DispatchEntry &entry : byCell.front())
+      for (unsigned other = 0; other < entry.box.size(); ++other)
+        if (other != mainAxis && workload.axes[other].isDynamic())
+          entry.box[other] = {0, std::nullopt, 1};
+  }
+  for (const std::vector<DispatchEntry> &entries : byCell)
+    plan.entries.insert(plan.entries.end(), entries.begin(), entries.end());
+}
+
+void RangePlanner::dropIdleParts() {
+  if (!isExhaustive || mainAxis != ranker.table.set.prototype.combineAxis)
+    return;
+  std::vector<std::array<bool, 2>> runs(plan.families.size(), {false, false});
+  const DispatchEntry *entry = plan.entries.data();
+  for (const SizeSample &sample :
+       sampleSizes(workload.axes[mainAxis], maxEnumeratedSizes)) {
+    while (*entry->box[mainAxis].max < sample.size)
+      ++entry;
+    Cover cover = coverExtent(plan.families[entry->family], sample.size);
+    runs[entry->family][0] |= cover.first > 0;
+    runs[entry->family][1] |= cover.second > 0;
+  }
+  for (auto [index, family] : llvm::enumerate(plan.families)) {
+    auto [first, second] = runs[index];
+    if (family.parts.size() != 2 || first == second ||
+        index == plan.generalFamily)
+      continue;
+    KernelFamily single = family;
+    single.parts.erase(single.parts.begin() + (first ? 1 : 0));
+    if (!problem.isRejected(single))
+      family = std::move(single);
+  }
+}
+
+void RangePlanner::removeUnusedFamilies() {
+  std::vector<unsigned> uses(plan.families.size(), 0);
+  ++uses[plan.generalFamily];
+  ++uses[plan.fallbackFamily];
+  for (const DispatchEntry &entry : plan.entries)
+    ++uses[entry.family];
+  std::vector<unsigned> newIndex(plan.families.size(), 0);
+  std::vector<KernelFamily> kept;
+  for (unsigned i = 0; i < plan.families.size(); ++i) {
+    if (!uses[i])
+      continue;
+    newIndex[i] = llvm::find(kept, plan.families[i]) - kept.begin();
+    if (newIndex[i] == kept.size())
+      kept.push_back(plan.families[i]);
+  }
+  plan.families = std::move(kept);
+  plan.generalFamily = newIndex[plan.generalFamily];
+  plan.fallbackFamily = newIndex[plan.fallbackFamily];
+  for (DispatchEntry &entry : plan.entries)
+    entry.family = newIndex[entry.family];
+}
+
+void RangePlanner::reportSamples() {
+  auto add = [&](llvm::StringRef name, double value) {
+    plan.statistics.push_back({name.str(), value});
+  };
+  const CandidateSet &set = ranker.table.set;
+  add("candidates_by_rules", set.numByRules);
+  add("candidates_whole_warps", set.numWholeWarps);
+  add("candidates_emittable", set.numEmittable);
+  add("candidates_added", set.numAdded);
+  add("candidates", set.candidates.size());
+  add("shapes", rankings.size());
+  ranker.report(plan, rankings.size());
+}
+
+void RangePlanner::reportPlan() {
+  plan.statistics.push_back({"families", double(plan.families.size())});
+  plan.statistics.push_back({"score_loss", scoreLoss});
+  const CandidateSet &set = ranker.table.set;
+  if (set.prototype.vectorWidth >
+      problem.codegen.guaranteedVectorWidth(workload))
+    plan.remarks.push_back("sizes may break the alignment of vector accesses: "
+                           "such calls take the fallback family");
+  if (problem.options.topK == 1)
+    return;
+  for (auto [shape, ranking] : llvm::zip_equal(samples.shapes, rankings)) {
+    ShapeRanking kept{shape, {}};
+    for (const RankedFamily &ranked :
+         llvm::ArrayRef(ranking).take_front(problem.options.topK)) {
+      const KernelFamily &program = family(ranked.family);
+      kept.programs.push_back(
+          {program, coverExtent(program, shape[program.combineAxis]),
+           ranked.score});
+    }
+    plan.rankings.push_back(std::move(kept));
+  }
+}
+
+llvm::Expected<Plan> RangePlanner::run() {
+  if (llvm::Error error = rankSamples())
+    return std::move(error);
+  reportSamples();
+  if (problem.options.maxKernels > 1)
+    if (llvm::Error error = chooseForRange())
+      return std::move(error);
+  size_t numChosen = plan.families.size();
+  llvm::Expected<KernelFamily> fallback = chooseFallback();
+  if (!fallback)
+    return fallback.takeError();
+  plan.fallbackFamily = numChosen;
+  plan.families.push_back(std::move(*fallback));
+  assignShapes(std::max<size_t>(numChosen, 1));
+
+  const Axis &axis = workload.axes[mainAxis];
+  bool isClosed = axis.isDynamic() && !axis.range.isOpen();
+  if (!isClosed) // Beyond an open range lie only sizes below its least.
+    plan.generalFamily = plan.entries.front().family;
+  else if (problem.options.maxKernels < 3)
+    plan.generalFamily = plan.entries.back().family;
+  dropIdleParts();
+  removeUnusedFamilies();
+  reportPlan();
+  return std::move(plan);
+}
+
+llvm::Expected<Plan> ftuner::planRange(ProgramRanker &ranker) {
+  return RangePlanner(ranker).run();
+}
+
+ReportedProgram ftuner::reportProgram(const SearchProblem &problem,
+                                      const KernelFamily &family,
+                                      llvm::ArrayRef<int64_t> shape) {
+  ReportedProgram program;
+  program.family = family;
+  program.cover = coverExtent(family, shape[family.combineAxis]);
+  program.metrics = programMetrics(problem.workload, shape,
+                                   {&family, program.cover}, problem.device);
+  program.score = problem.evaluate(family, shape);
+  program.rating = program.score.score;
+  return program;
+}
+
+void ftuner::reportRanking(const ProgramRanker &ranker,
+                           llvm::ArrayRef<RankedFamily> ranking,
+                           ShapeReport &report) {
+  const SearchProblem &problem = ranker.problem;
+  for (const RankedFamily &ranked : ranking) {
+    const KernelFamily &family = ranker.table.families[ranked.family];
+    Cover cover = coverExtent(family, report.shape[family.combineAxis]);
+    bool isPair = cover.first > 0 && cover.second > 0;
+    ++(isPair ? report.pairPrograms : report.singlePrograms);
+    bool isTop =
+        static_cast<int64_t>(report.programs.size()) < problem.options.topK;
+    bool isBestSingle = !isPair && !report.bestSingle;
+    if (!isTop && !isBestSingle)
+      continue;
+    ReportedProgram program = reportProgram(problem, family, report.shape);
+    program.rating = ranked.score;
+    if (isBestSingle)
+      report.bestSingle = program;
+    if (isTop)
+      report.programs.push_back(std::move(program));
+  }
+}

@@ -1,0 +1,81 @@
+//===- RangePlanner.h - From ranked shapes to a plan ------------*- C++ -*-===//
+//
+// What strategies share: shapes of the range are sampled, the strategy ranks
+// the programs of each, few families are chosen that lose little on all of
+// them, and every shape is sent to the best of these. Cost grows with the
+// number of samples and of kernels, not with the range.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_LIB_SEARCH_RANGEPLANNER_H
+#define FTUNER_LIB_SEARCH_RANGEPLANNER_H
+
+#include "FTuner/Search/Candidates.h"
+#include "FTuner/Search/Sampling.h"
+#include "FamilyTable.h"
+
+namespace ftuner {
+
+/// A family of a FamilyTable with the rating of its program: its score, less
+/// what the strategy holds against it.
+struct RankedFamily {
+  unsigned family = 0;
+  double score = 0;
+};
+
+/// How a strategy ranks programs; called with one shape after another.
+class ProgramRanker {
+public:
+  ProgramRanker(const SearchProblem &problem, const CandidateSet &set)
+      : problem(problem), table(problem, set) {}
+  virtual ~ProgramRanker() = default;
+
+  /// Sees the sampled shapes of the range, once, before any is ranked.
+  virtual void prepare(llvm::ArrayRef<Shape> samples) {}
+  /// Programs of a shape (every extent ≥ 1) whose families may be chosen, best
+  /// first; at least one. The n-th call is sample n − 1.
+  virtual llvm::Expected<std::vector<RankedFamily>>
+  rank(llvm::ArrayRef<int64_t> shape) = 0;
+  /// How well a family serves a shape near a sample: its score, or less where
+  /// the strategy would not have chosen it.
+  virtual double rate(const KernelFamily &family,
+                      const KernelResources &resources,
+                      llvm::ArrayRef<int64_t> shape, size_t sample) const {
+    return problem.evaluate(family, shape).score;
+  }
+  /// Adds what the strategy counted.
+  virtual void report(Plan &plan, size_t numSamples) const = 0;
+
+  const SearchProblem &problem;
+  FamilyTable table;
+};
+
+/// The shapes of a workload's range that strategies rank, and their weights:
+/// for each sampled size of the main axis one of every cell of the other axes.
+struct RangeSamples {
+  explicit RangeSamples(const Workload &workload);
+
+  std::vector<ShapeCell> cells;
+  std::vector<SizeSample> sizes;
+  /// Sample of size i and cell j at i · cells.size() + j.
+  std::vector<Shape> shapes;
+  std::vector<double> weights;
+};
+
+/// A plan for the whole range.
+llvm::Expected<Plan> planRange(ProgramRanker &ranker);
+/// Shapes of the range that `planRange` has ranked; for a closed range it ranks
+/// one more beyond it.
+int64_t numRankedShapes(const Workload &workload);
+
+/// A program of the table with its metrics and the terms of its score.
+ReportedProgram reportProgram(const SearchProblem &problem,
+                              const KernelFamily &family,
+                              llvm::ArrayRef<int64_t> shape);
+/// Fills the programs of a report from a ranking, best first: the best
+/// `options.topK`, the best single one, and how many there are of each kind.
+void reportRanking(const ProgramRanker &ranker,
+                   llvm::ArrayRef<RankedFamily> ranking, ShapeReport &report);
+
+} // namespace ftuner
+
+#endif // FTUNER_LIB_SEARCH_RANGEPLANNER_H

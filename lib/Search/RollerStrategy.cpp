@@ -1,0 +1,194 @@
+//===- RollerStrategy.cpp - Roller as a baseline --------------------------===//
+//
+// One program of one aligned uKernel for each shape, the best by Roller's own
+// performance model of those that its tree constructs (RollerTree.h).
+//
+// A score is the predicted time of the shape's best program over that of the
+// program, in (0, 1]: shares of the best compare across shapes, which predicted
+// times do not, and the cost model of the problem would not be Roller. A tile
+// that the tree did not construct for a shape scores less than those it did, by
+// about half, so that the choice of few families does not search where Roller
+// does not look.
+//
+//===----------------------------------------------------------------------===//
+#include "RangePlanner.h"
+#include "RollerTree.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+
+using namespace ftuner;
+
+namespace {
+class RollerRanker final : public ProgramRanker {
+public:
+  RollerRanker(const SearchProblem &problem, const CandidateSet &set)
+      : ProgramRanker(problem, set), tree(problem, set) {}
+
+  llvm::Expected<std::vector<RankedFamily>>
+  rank(llvm::ArrayRef<int64_t> shape) override {
+    RollerCounts ignored;
+    return rank(shape, ignored);
+  }
+  /// The same; says what the construction visited.
+  llvm::Expected<std::vector<RankedFamily>> rank(llvm::ArrayRef<int64_t> shape,
+                                                 RollerCounts &counts);
+
+  double rate(const KernelFamily &family, const KernelResources &resources,
+              llvm::ArrayRef<int64_t> shape, size_t sample) const override;
+  void report(Plan &plan, size_t numSamples) const override;
+
+private:
+  /// What was constructed for a sample.
+  struct Constructed {
+    std::vector<UKernel> ukernels;
+    double bestSeconds = 0;
+    double leastScore = 1;
+  };
+
+  RollerTree tree;
+  std::vector<Constructed> samples;
+  /// Summed over the shapes so far.
+  RollerCounts total;
+  int64_t numPrograms = 0, numRelaxedWarps = 0, numRelaxedPadding = 0;
+};
+} // namespace
+
+llvm::Expected<std::vector<RankedFamily>>
+RollerRanker::rank(llvm::ArrayRef<int64_t> shape, RollerCounts &counts) {
+  std::vector<unsigned> candidates = tree.construct(
+      shape,
+      [&](unsigned candidate) { return table.single(candidate).has_value(); },
+      counts);
+  if (candidates.empty())
+    return llvm::createStringError("every aligned uKernel of workload '" +
+                                   problem.workload.name + "' was rejected");
+  total.registerTiles += counts.registerTiles;
+  total.registerTilesKept += counts.registerTilesKept;
+  total.blockTiles += counts.blockTiles;
+  total.blockTilesKept += counts.blockTilesKept;
+  numRelaxedWarps += counts.relaxedWarps;
+  numRelaxedPadding += counts.relaxedPadding;
+  numPrograms += candidates.size();
+
+  RollerModel model(problem, shape);
+  std::vector<std::pair<double, unsigned>> timed;
+  Constructed constructed;
+  for (unsigned index : candidates) {
+    const Candidate &candidate = table.set.candidates[index];
+    timed.emplace_back(model.seconds(candidate.ukernel, candidate.resources),
+                       *table.single(index));
+    constructed.ukernels.push_back(candidate.ukernel);
+  }
+  llvm::stable_sort(
+      timed, [](const auto &a, const auto &b) { return a.first < b.first; });
+  constructed.bestSeconds = timed.front().first;
+  std::vector<RankedFamily> ranking;
+  for (auto [seconds, family] : timed)
+    ranking.push_back({family, constructed.bestSeconds / seconds});
+  constructed.leastScore = ranking.back().score;
+  samples.push_back(std::move(constructed));
+  return ranking;
+}
+
+double RollerRanker::rate(const KernelFamily &family,
+                          const KernelResources &resources,
+                          llvm::ArrayRef<int64_t> shape, size_t sample) const {
+  const Constructed &constructed = samples[sample];
+  const UKernel &ukernel = family.parts.front();
+  double score = constructed.bestSeconds /
+                 RollerModel(problem, shape).seconds(ukernel, resources);
+  if (llvm::is_contained(constructed.ukernels, ukernel))
+    return score;
+  return constructed.leastScore * score / (1 + score);
+}
+
+void RollerRanker::report(Plan &plan, size_t numSamples) const {
+  auto add = [&](llvm::StringRef name, int64_t value) {
+    plan.statistics.push_back({name.str(), static_cast<double>(value)});
+  };
+  add("register_tiles", total.registerTiles);
+  add("after_register_tile", total.registerTilesKept);
+  add("block_tiles", total.blockTiles);
+  add("after_block_tile", total.blockTilesKept);
+  auto addRelaxed = [&](llvm::StringRef name, int64_t count,
+                        llvm::StringRef reason) {
+    if (count == 0)
+      return;
+    add(("relaxed_" + name).str(), count);
+    plan.remarks.push_back(("construction relaxed for " + llvm::Twine(count) +
+                            " of " + llvm::Twine(numSamples) +
+                            " shapes: " + reason)
+                               .str());
+  };
+  addRelaxed("warps", numRelaxedWarps,
+             "no block of at least 128 threads pads little enough");
+  addRelaxed("padding", numRelaxedPadding, "every tile pads too much");
+  add("programs", numPrograms);
+}
+
+//===----------------------------------------------------------------------===//
+// Strategy
+//===----------------------------------------------------------------------===//
+
+static std::vector<StageReport> stagesOf(const RollerCounts &counts,
+                                         size_t numPrograms) {
+  StageReport reg, block, scaleOut;
+  reg.name = "register_tile";
+  reg.requirement = "compute time ≥ shared memory time, or registers full";
+  reg.before = counts.registerTiles;
+  reg.kept = counts.registerTilesKept;
+  block.name = "block_tile";
+  block.requirement = "compute time ≥ device memory time, or block full";
+  block.before = counts.blockTiles;
+  block.kept = counts.blockTilesKept;
+  block.relaxed = counts.relaxedWarps || counts.relaxedPadding;
+  scaleOut.name = "scale_out";
+  scaleOut.requirement = "blocks ≥ SMs, by halving; each program once";
+  scaleOut.before = counts.blockTilesKept;
+  scaleOut.kept = numPrograms;
+  return {reg, block, scaleOut};
+}
+
+namespace {
+class RollerStrategy final : public SearchStrategy {
+public:
+  llvm::StringRef name() const override { return "roller"; }
+
+  llvm::Expected<Plan> search(const SearchProblem &problem) const override {
+    llvm::Expected<CandidateSet> set = enumerateAlignedTiles(problem);
+    if (!set)
+      return set.takeError();
+    RollerRanker ranker(problem, *set);
+    return planRange(ranker);
+  }
+
+  llvm::Expected<std::vector<ShapeReport>>
+  explain(const SearchProblem &problem,
+          llvm::ArrayRef<Shape> shapes) const override {
+    llvm::Expected<CandidateSet> set = enumerateAlignedTiles(problem);
+    if (!set)
+      return set.takeError();
+    RollerRanker ranker(problem, *set);
+    std::vector<ShapeReport> reports;
+    for (const Shape &shape : shapes) {
+      RollerCounts counts;
+      auto ranking = ranker.rank(shape, counts);
+      if (!ranking)
+        return ranking.takeError();
+      ShapeReport &report = reports.emplace_back();
+      report.shape = shape;
+      report.candidates = set->candidates.size();
+      report.stages = stagesOf(counts, ranking->size());
+      reportRanking(ranker, *ranking, report);
+    }
+    return reports;
+  }
+};
+} // namespace
+
+namespace ftuner {
+const SearchStrategy &rollerStrategy() {
+  static const RollerStrategy strategy;
+  return strategy;
+}
+} // namespace ftuner

@@ -1,0 +1,446 @@
+//===- RollerTree.cpp - Tiles as Roller constructs them -------------------===//
+#include "RollerTree.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/MathExtras.h"
+#include <algorithm>
+#include <limits>
+#include <set>
+
+using namespace ftuner;
+
+// Constants of Roller's artifact.
+/// Leaves of the tree that count.
+static constexpr size_t maxLeaves = 10;
+/// Steps of ε.
+static constexpr double epsilonStep = 0.2;
+static constexpr int numEpsilonSteps = 5;
+static constexpr int64_t maxBlockThreads = 512;
+/// Threads that give each of an SM's four schedulers a warp.
+static constexpr int64_t schedulerThreads = 128;
+/// Most registers of one thread for tiles of the output and both operands.
+static constexpr int64_t maxTileRegisters = 96;
+
+//===----------------------------------------------------------------------===//
+// Performance model
+//===----------------------------------------------------------------------===//
+
+RollerModel::RollerModel(const SearchProblem &problem,
+                         llvm::ArrayRef<int64_t> shape)
+    : problem(problem), shape(shape.begin(), shape.end()) {
+  for (const Operand &operand : problem.workload.operands) {
+    double bytes = static_cast<double>(operand.elementBytes);
+    if (operand.role == OperandRole::Lhs)
+      lhsBytes = bytes;
+    else if (operand.role == OperandRole::Rhs)
+      rhsBytes = bytes;
+    else if (operand.role == OperandRole::Output)
+      outputBytes = bytes;
+  }
+  for (unsigned axis = Workload::kFirstBatch; axis < shape.size(); ++axis)
+    batch *= static_cast<double>(shape[axis]);
+}
+
+int64_t RollerModel::blocks(int64_t bm, int64_t bn) const {
+  return ceilDiv(shape[Workload::kM], bm) * ceilDiv(shape[Workload::kN], bn) *
+         static_cast<int64_t>(batch);
+}
+
+/// Blocks that one SM holds at once, at least 1.
+static int64_t activeBlocks(const DeviceSpec &device,
+                            const KernelResources &needs) {
+  int64_t active =
+      std::min(device.maxBlocksPerSm, device.maxThreadsPerSm / needs.threads);
+  active = std::min(active, device.registersPerSm /
+                                (needs.registersPerThread * needs.threads));
+  active = std::min(active, device.sharedMemoryPerSmBytes /
+                                std::max<int64_t>(needs.sharedMemoryBytes, 1));
+  return std::max<int64_t>(active, 1);
+}
+
+double RollerModel::seconds(const UKernel &ukernel,
+                            const KernelResources &resources) const {
+  const DeviceSpec &device = problem.device;
+  int64_t bm = ukernel.smemTile[Workload::kM];
+  int64_t bn = ukernel.smemTile[Workload::kN];
+  double rm = static_cast<double>(ukernel.regTile[Workload::kM]);
+  double rn = static_cast<double>(ukernel.regTile[Workload::kN]);
+  double depth = static_cast<double>(
+      ceilBy(shape[Workload::kK], ukernel.smemTile[Workload::kK]));
+  double points = static_cast<double>(bm) * static_cast<double>(bn);
+  double operandBytes = depth * (lhsBytes * bm + rhsBytes * bn);
+  double threadBytes = depth * static_cast<double>(resources.threads) *
+                       (lhsBytes * rm + rhsBytes * rn);
+  double compute = problem.workload.flopsPerPoint * points * depth /
+                   (device.fp32Tflops * 1e12);
+  double global =
+      (operandBytes + outputBytes * points) / (device.dramGbps * 1e9);
+  double shared =
+      (operandBytes + threadBytes) / (device.sharedMemoryGbps() * 1e9);
+
+  int64_t count = blocks(bm, bn);
+  int64_t parallel = device.smCount * activeBlocks(device, resources);
+  if (count <= parallel)
+    parallel = device.smCount;
+  double waves = static_cast<double>(ceilDiv(count, parallel));
+  return waves * static_cast<double>(parallel) *
+         std::max({compute, global, shared});
+}
+
+bool RollerModel::isRegisterTileComputeBound(int64_t rm, int64_t rn) const {
+  double flops = problem.workload.flopsPerPoint * rm * rn;
+  double bytes = lhsBytes * rm + rhsBytes * rn;
+  return flops / (problem.device.fp32Tflops * 1e12) >=
+         bytes / (problem.device.sharedMemoryGbps() * 1e9);
+}
+
+bool RollerModel::isBlockTileComputeBound(int64_t bm, int64_t bn) const {
+  double flops = problem.workload.flopsPerPoint * bm * bn;
+  double bytes = lhsBytes * bm + rhsBytes * bn;
+  return flops / (problem.device.fp32Tflops * 1e12) >=
+         bytes / (problem.device.dramGbps * 1e9);
+}
+
+double RollerModel::registerReuse(std::array<int64_t, 2> from,
+                                  std::array<int64_t, 2> to) const {
+  auto traffic = [&](const std::array<int64_t, 2> &tile) {
+    return rhsBytes / tile[0] + lhsBytes / tile[1];
+  };
+  auto footprint = [](const std::array<int64_t, 2> &tile) {
+    return static_cast<double>(tile[0] * tile[1] + tile[0] + tile[1]);
+  };
+  return (traffic(from) - traffic(to)) / (footprint(to) - footprint(from));
+}
+
+double RollerModel::blockReuse(std::array<int64_t, 2> from,
+                               std::array<int64_t, 2> to) const {
+  double m = static_cast<double>(shape[Workload::kM]);
+  double n = static_cast<double>(shape[Workload::kN]);
+  auto traffic = [&](const std::array<int64_t, 2> &tile) {
+    return lhsBytes * m * ceilDiv(shape[Workload::kN], tile[1]) +
+           rhsBytes * n * ceilDiv(shape[Workload::kM], tile[0]);
+  };
+  auto footprint = [&](const std::array<int64_t, 2> &tile) {
+    return lhsBytes * tile[0] + rhsBytes * tile[1];
+  };
+  return (traffic(from) - traffic(to)) / (footprint(to) - footprint(from));
+}
+
+//===----------------------------------------------------------------------===//
+// Aligned tiles
+//===----------------------------------------------------------------------===//
+
+llvm::Expected<CandidateSet>
+ftuner::enumerateAlignedTiles(const SearchProblem &problem) {
+  // The rules of the paper's candidates do not bind Roller.
+  SearchProblem aligned = problem;
+  aligned.options.tileRule = TileRule::Aligned;
+  llvm::Expected<CandidateSet> set =
+      enumerateCandidates(aligned, reachableVectorWidth(problem));
+  if (!set)
+    return set.takeError();
+  llvm::erase_if(set->candidates, [&](const Candidate &candidate) {
+    int64_t rm = candidate.ukernel.regTile[Workload::kM];
+    int64_t rn = candidate.ukernel.regTile[Workload::kN];
+    int64_t threads = candidate.ukernel.threads();
+    int64_t registers = rm * rn + rm + rn;
+    return !llvm::isPowerOf2_64(rm) || !llvm::isPowerOf2_64(rn) ||
+           threads > maxBlockThreads || registers > maxTileRegisters ||
+           2 * registers * threads > problem.device.registersPerBlock;
+  });
+  if (set->candidates.empty())
+    return llvm::createStringError(
+        "found no uKernel with aligned tiles for workload '" +
+        problem.workload.name + "' on device '" + problem.device.name + "'");
+  return set;
+}
+
+RollerTree::RollerTree(const SearchProblem &problem, const CandidateSet &set)
+    : problem(problem), set(set) {
+  for (auto [index, candidate] : llvm::enumerate(set.candidates)) {
+    const UKernel &u = candidate.ukernel;
+    Tile reg = {u.regTile[Workload::kM], u.regTile[Workload::kN]};
+    Tile block = {u.smemTile[Workload::kM], u.smemTile[Workload::kN]};
+    tiles[reg].try_emplace(block, index);
+  }
+  TileGranules granules =
+      problem.codegen.granules(problem.workload, problem.device);
+  int64_t stages = granules.stages.empty() ? 1 : granules.stages.front();
+  int64_t elementBytes = std::numeric_limits<int64_t>::max();
+  for (const Operand &operand : problem.workload.operands)
+    if (operand.role == OperandRole::Lhs || operand.role == OperandRole::Rhs)
+      elementBytes = std::min(elementBytes, operand.elementBytes);
+  leastRowBytes = elementBytes * granules.reduceGranule * stages;
+}
+
+//===----------------------------------------------------------------------===//
+// Construction
+//===----------------------------------------------------------------------===//
+
+namespace ftuner {
+/// One tree: for a shape, a padding threshold and a least number of threads.
+class RollerBuilder {
+public:
+  using Tile = std::array<int64_t, 2>;
+
+  RollerBuilder(const RollerTree &tree, llvm::ArrayRef<int64_t> shape,
+                const RollerModel &model,
+                llvm::function_ref<bool(unsigned)> isAllowed, double epsilon,
+                int64_t threadGranule, RollerCounts &counts)
+      : tree(tree), extents({shape[Workload::kM], shape[Workload::kN]}),
+        model(model), isAllowed(isAllowed), epsilon(epsilon),
+        threadGranule(threadGranule), counts(counts) {}
+
+  /// Leaves in the order of construction, at most `maxLeaves`.
+  std::vector<unsigned> run();
+
+private:
+  /// Sizes of a tile along both axes, ascending, and indices of one tile.
+  using Sizes = std::array<std::vector<int64_t>, 2>;
+  using Steps = std::array<size_t, 2>;
+  static Tile tileAt(const Sizes &sizes, const Steps &steps) {
+    return {sizes[0][steps[0]], sizes[1][steps[1]]};
+  }
+  /// Allowed sizes among the keys of a map of tiles.
+  template <typename Map>
+  Sizes allowedSizes(const Map &map) const;
+  /// Steps that enlarge a tile, the one with the most reuse first.
+  template <typename Score>
+  std::vector<Steps> growths(const Sizes &sizes, const Steps &steps,
+                             Score score) const;
+
+  void growRegisterTile(const Steps &steps);
+  /// Goes on to blocks of a register tile.
+  void descend(const Tile &reg);
+  void growBlockTile(const Steps &steps);
+  /// Whether a block of the tile could be held, whatever its warps are.
+  bool fits(const Tile &block) const;
+
+  const RollerTree &tree;
+  Tile extents;
+  const RollerModel &model;
+  llvm::function_ref<bool(unsigned)> isAllowed;
+  double epsilon;
+  int64_t threadGranule;
+  RollerCounts &counts;
+
+  Sizes registerSizes;
+  std::set<Steps> seenRegisterTiles;
+  /// Of the register tile whose blocks grow now.
+  Tile reg = {1, 1};
+  const std::map<Tile, unsigned> *blocks = nullptr;
+  Sizes blockSizes;
+  std::set<Steps> seenBlockTiles;
+
+  std::vector<unsigned> leaves;
+  /// Tiles that are not compute bound but cannot grow.
+  std::vector<unsigned> border;
+};
+} // namespace ftuner
+
+template <typename Map>
+RollerBuilder::Sizes RollerBuilder::allowedSizes(const Map &map) const {
+  std::array<std::set<int64_t>, 2> found;
+  for (const auto &entry : map)
+    for (unsigned axis = 0; axis < 2; ++axis) {
+      int64_t size = entry.first[axis];
+      if (ceilBy(extents[axis], size) <= extents[axis] * (1 + epsilon))
+        found[axis].insert(size);
+    }
+  Sizes sizes;
+  for (unsigned axis = 0; axis < 2; ++axis)
+    sizes[axis].assign(found[axis].begin(), found[axis].end());
+  return sizes;
+}
+
+template <typename Score>
+std::vector<RollerBuilder::Steps> RollerBuilder::growths(const Sizes &sizes,
+                                                         const Steps &steps,
+                                                         Score score) const {
+  std::vector<std::pair<double, Steps>> scored;
+  Tile from = tileAt(sizes, steps);
+  for (unsigned axis = 0; axis < 2; ++axis) {
+    Steps next = steps;
+    if (++next[axis] < sizes[axis].size())
+      scored.emplace_back(score(from, tileAt(sizes, next)), next);
+  }
+  llvm::stable_sort(
+      scored, [](const auto &a, const auto &b) { return a.first > b.first; });
+  std::vector<Steps> result;
+  for (const auto &entry : scored)
+    result.push_back(entry.second);
+  return result;
+}
+
+std::vector<unsigned> RollerBuilder::run() {
+  registerSizes = allowedSizes(tree.tiles);
+  if (!registerSizes[0].empty() && !registerSizes[1].empty())
+    growRegisterTile({0, 0});
+  if (leaves.empty())
+    leaves = std::move(border);
+  if (leaves.size() > maxLeaves)
+    leaves.resize(maxLeaves);
+  counts.blockTilesKept += leaves.size();
+  return std::move(leaves);
+}
+
+void RollerBuilder::growRegisterTile(const Steps &steps) {
+  if (leaves.size() == maxLeaves || !seenRegisterTiles.insert(steps).second)
+    return;
+  ++counts.registerTiles;
+  Tile tile = tileAt(registerSizes, steps);
+  bool isComputeBound = model.isRegisterTileComputeBound(tile[0], tile[1]);
+  if (isComputeBound)
+    descend(tile);
+  auto next = growths(registerSizes, steps, [&](const Tile &a, const Tile &b) {
+    return model.registerReuse(a, b);
+  });
+  bool isFull = next.empty();
+  for (const Steps &larger : next) {
+    if (tree.tiles.count(tileAt(registerSizes, larger)))
+      growRegisterTile(larger);
+    else
+      isFull = true;
+  }
+  if (isFull && !isComputeBound && leaves.empty())
+    descend(tile);
+}
+
+void RollerBuilder::descend(const Tile &tile) {
+  auto it = tree.tiles.find(tile);
+  if (it == tree.tiles.end())
+    return;
+  ++counts.registerTilesKept;
+  reg = tile;
+  blocks = &it->second;
+  blockSizes = allowedSizes(*blocks);
+  seenBlockTiles.clear();
+  if (!blockSizes[0].empty() && !blockSizes[1].empty())
+    growBlockTile({0, 0});
+}
+
+bool RollerBuilder::fits(const Tile &block) const {
+  int64_t threads = (block[0] / reg[0]) * (block[1] / reg[1]);
+  int64_t registers = reg[0] * reg[1] + reg[0] + reg[1];
+  const DeviceSpec &device = tree.problem.device;
+  return threads <= std::min(maxBlockThreads, device.maxThreadsPerBlock) &&
+         2 * registers * threads <= device.registersPerBlock &&
+         tree.leastRowBytes * (block[0] + block[1]) <=
+             device.sharedMemoryPerBlockBytes;
+}
+
+void RollerBuilder::growBlockTile(const Steps &steps) {
+  if (leaves.size() == maxLeaves || !seenBlockTiles.insert(steps).second)
+    return;
+  ++counts.blockTiles;
+  Tile tile = tileAt(blockSizes, steps);
+  auto it = blocks->find(tile);
+  bool isPeak =
+      it != blocks->end() && isAllowed(it->second) &&
+      tree.set.candidates[it->second].resources.threads % threadGranule == 0;
+  bool isComputeBound = model.isBlockTileComputeBound(tile[0], tile[1]);
+  if (isPeak && isComputeBound)
+    leaves.push_back(it->second);
+  auto next = growths(blockSizes, steps, [&](const Tile &a, const Tile &b) {
+    return model.blockReuse(a, b);
+  });
+  bool isFull = next.empty();
+  for (const Steps &larger : next) {
+    if (fits(tileAt(blockSizes, larger)))
+      growBlockTile(larger);
+    else
+      isFull = true;
+  }
+  if (isFull && isPeak && !isComputeBound)
+    border.push_back(it->second);
+}
+
+/// Halves a candidate along the axis with the least reuse until the device has
+/// a block for each SM: register and block tile where both are even, else the
+/// block tile alone.
+static unsigned
+scaleOut(const std::map<std::array<int64_t, 2>,
+                        std::map<std::array<int64_t, 2>, unsigned>> &tiles,
+         const CandidateSet &set, const RollerModel &model, int64_t smCount,
+         llvm::function_ref<bool(unsigned)> isAllowed, unsigned candidate) {
+  using Tile = std::array<int64_t, 2>;
+  auto find = [&](const Tile &reg, const Tile &block) -> const unsigned * {
+    auto outer = tiles.find(reg);
+    if (outer == tiles.end())
+      return nullptr;
+    auto inner = outer->second.find(block);
+    bool isFound = inner != outer->second.end() && isAllowed(inner->second);
+    return isFound ? &inner->second : nullptr;
+  };
+  while (true) {
+    const UKernel &u = set.candidates[candidate].ukernel;
+    Tile block = {u.smemTile[Workload::kM], u.smemTile[Workload::kN]};
+    Tile reg = {u.regTile[Workload::kM], u.regTile[Workload::kN]};
+    if (model.blocks(block[0], block[1]) >= smCount)
+      return candidate;
+    const unsigned *best = nullptr;
+    double leastReuse = std::numeric_limits<double>::infinity();
+    for (unsigned axis = 0; axis < 2; ++axis) {
+      Tile halfBlock = block, halfReg = reg;
+      halfBlock[axis] /= 2;
+      halfReg[axis] /= 2;
+      // Halving may only add blocks.
+      if (block[axis] % 2 != 0 || model.blocks(halfBlock[0], halfBlock[1]) <=
+                                      model.blocks(block[0], block[1]))
+        continue;
+      const unsigned *half =
+          reg[axis] % 2 == 0 ? find(halfReg, halfBlock) : nullptr;
+      if (!half && halfBlock[axis] % reg[axis] == 0)
+        half = find(reg, halfBlock);
+      double reuse = model.blockReuse(halfBlock, block);
+      if (!half || reuse >= leastReuse)
+        continue;
+      best = half;
+      leastReuse = reuse;
+    }
+    if (!best)
+      return candidate;
+    candidate = *best;
+  }
+}
+
+std::vector<unsigned>
+RollerTree::construct(llvm::ArrayRef<int64_t> shape,
+                      llvm::function_ref<bool(unsigned)> isAllowed,
+                      RollerCounts &counts) const {
+  RollerModel model(problem, shape);
+  std::vector<unsigned> leaves;
+  auto add = [&](double epsilon, int64_t threadGranule) {
+    counts.epsilon = epsilon;
+    for (unsigned leaf : RollerBuilder(*this, shape, model, isAllowed, epsilon,
+                                       threadGranule, counts)
+                             .run())
+      if (leaves.size() < maxLeaves && !llvm::is_contained(leaves, leaf))
+        leaves.push_back(leaf);
+  };
+  for (int64_t threadGranule : {schedulerThreads, int64_t(1)}) {
+    if (!leaves.empty())
+      break;
+    counts.relaxedWarps = threadGranule == 1;
+    for (int step = 0; step <= numEpsilonSteps; ++step)
+      if (leaves.size() < maxLeaves)
+        add(step * epsilonStep, threadGranule);
+  }
+  if (leaves.empty()) {
+    counts.relaxedPadding = true;
+    add(std::numeric_limits<double>::infinity(), 1);
+  }
+  // Allowed ones that no tree reaches, in the order of preference.
+  for (unsigned i = 0; i < set.candidates.size() && leaves.empty(); ++i)
+    if (isAllowed(i))
+      leaves.push_back(i);
+
+  std::vector<unsigned> programs;
+  for (unsigned leaf : leaves) {
+    unsigned scaled =
+        scaleOut(tiles, set, model, problem.device.smCount, isAllowed, leaf);
+    if (!llvm::is_contained(programs, scaled))
+      programs.push_back(scaled);
+  }
+  return programs;
+}

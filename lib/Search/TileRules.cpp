@@ -1,0 +1,157 @@
+//===- TileRules.cpp - Tile sizes from the extents of a range -------------===//
+#include "FTuner/Search/TileRules.h"
+#include "FTuner/Search/Sampling.h"
+#include <algorithm>
+#include <numeric>
+
+using namespace ftuner;
+
+/// Sizes of a range that are tried for primality. In longer ranges the divisors
+/// of the extents themselves are every tile size that the step allows.
+static constexpr int64_t maxTriedSizes = 1024;
+
+static constexpr int64_t warpSize = 32;
+
+static bool isPrime(int64_t value) {
+  if (value < 4)
+    return value >= 2;
+  if (value % 2 == 0 || value % 3 == 0)
+    return false;
+  for (int64_t divisor = 5; divisor * divisor <= value; divisor += 6)
+    if (value % divisor == 0 || value % (divisor + 2) == 0)
+      return false;
+  return true;
+}
+
+/// Whether `divisor` divides a size ≥ 1 of the range.
+static bool dividesSome(const SizeRange &range, int64_t divisor) {
+  int64_t common = std::gcd(divisor, range.step);
+  if (range.min % common != 0)
+    return false;
+  // min + i · step ≡ 0 modulo divisor, for the least i; sizes repeat after
+  // `period` steps.
+  int64_t period = divisor / common;
+  int64_t inverse = modularInverse(range.step / common % period, period);
+  int64_t first = (period - range.min / common % period) % period;
+  int64_t size = range.min + first * inverse % period * range.step;
+  if (size == 0)
+    size += period * range.step;
+  return !range.max || size <= *range.max;
+}
+
+TileFactors::TileFactors(const SizeRange &range, int64_t limit)
+    : member(limit + 1, false) {
+  std::optional<int64_t> count = range.count();
+  if (count && *count <= maxTriedSizes) {
+    for (int64_t size = range.min; size <= *range.max; size += range.step)
+      if (size >= 1)
+        addDivisors(size);
+  } else {
+    for (int64_t divisor = 1; divisor <= limit; ++divisor)
+      member[divisor] = dividesSome(range, divisor);
+  }
+  int64_t size = range.min;
+  for (int64_t tried = 0; tried < maxTriedSizes; ++tried, size += range.step) {
+    if (range.max && size > *range.max)
+      break;
+    if (!isPrime(size))
+      continue;
+    addDivisors(size - 1);
+    addDivisors(size + 1);
+  }
+  for (int64_t size = 1; size <= limit; ++size)
+    if (member[size])
+      list.push_back(size);
+}
+
+void TileFactors::addDivisors(int64_t size) {
+  int64_t limit = member.size() - 1;
+  for (int64_t divisor = 1; divisor <= limit && divisor * divisor <= size;
+       ++divisor) {
+    if (size % divisor != 0)
+      continue;
+    member[divisor] = true;
+    if (size / divisor <= limit)
+      member[size / divisor] = true;
+  }
+}
+
+/// Tiles along one axis with a number of threads: block sizes in F whose
+/// register tile is in F too, ascending.
+static std::vector<std::vector<int64_t>>
+blocksByThreads(const TileFactors &factors, int64_t maxThreads) {
+  std::vector<std::vector<int64_t>> result(maxThreads + 1);
+  for (int64_t threads = 1; threads <= maxThreads; ++threads)
+    for (int64_t reg : factors.sizes())
+      if (factors.contains(reg * threads))
+        result[threads].push_back(reg * threads);
+  return result;
+}
+
+static int64_t elementBytes(const Workload &workload, OperandRole role) {
+  return workload.find(role)->elementBytes;
+}
+
+TileRules::TileRules(const Workload &workload, const DeviceSpec &device,
+                     int64_t reduceGranule)
+    : factors{
+          {workload.axes[Workload::kM].range,
+           device.sharedMemoryPerBlockBytes /
+               (reduceGranule * elementBytes(workload, OperandRole::Lhs))},
+          {workload.axes[Workload::kN].range,
+           device.sharedMemoryPerBlockBytes /
+               (reduceGranule * elementBytes(workload, OperandRole::Rhs))}} {
+  int64_t lhsBytes = elementBytes(workload, OperandRole::Lhs);
+  int64_t rhsBytes = elementBytes(workload, OperandRole::Rhs);
+  int64_t mostReduceTiles =
+      ceilDiv(largestSize(workload.axes[Workload::kK]), reduceGranule);
+  // Reduce tiles that fit beside a block tile of M and N.
+  auto reduceTiles = [&](int64_t blockM, int64_t blockN) {
+    int64_t bytes = reduceGranule * (blockM * lhsBytes + blockN * rhsBytes);
+    return std::min(device.sharedMemoryPerBlockBytes / bytes, mostReduceTiles);
+  };
+  auto countTiles = [&](const std::vector<int64_t> &blocksM,
+                        const std::vector<int64_t> &blocksN) {
+    int64_t count = 0;
+    for (int64_t blockM : blocksM)
+      for (int64_t blockN : blocksN) {
+        int64_t tiles = reduceTiles(blockM, blockN);
+        if (tiles == 0)
+          break;
+        count += tiles;
+      }
+    return count;
+  };
+
+  // Register tiles of each block tile: its divisors in F.
+  auto registerTiles = [](const TileFactors &factors) {
+    const std::vector<int64_t> &sizes = factors.sizes();
+    std::vector<int64_t> counts(sizes.empty() ? 0 : sizes.back() + 1);
+    for (int64_t reg : sizes)
+      for (int64_t block = reg; block <= sizes.back(); block += reg)
+        ++counts[block];
+    return counts;
+  };
+  const std::vector<int64_t> &blocksM = factors[0].sizes();
+  const std::vector<int64_t> &blocksN = factors[1].sizes();
+  std::vector<int64_t> countsM = registerTiles(factors[0]);
+  std::vector<int64_t> countsN = registerTiles(factors[1]);
+  for (size_t m = 0; m < blocksM.size(); ++m)
+    for (size_t n = 0; n < blocksN.size(); ++n) {
+      int64_t tiles = reduceTiles(blocksM[m], blocksN[n]);
+      if (tiles == 0)
+        break;
+      numCandidates += tiles * countsM[blocksM[m]] * countsN[blocksN[n]];
+    }
+
+  int64_t maxThreads = device.maxThreadsPerBlock;
+  auto byThreadsM = blocksByThreads(factors[0], maxThreads);
+  auto byThreadsN = blocksByThreads(factors[1], maxThreads);
+  for (int64_t m = 1; m <= maxThreads; ++m) {
+    if (byThreadsM[m].empty())
+      continue;
+    int64_t granule = warpSize / std::gcd(m, warpSize);
+    for (int64_t n = granule; m * n <= maxThreads; n += granule)
+      numWholeWarps += countTiles(byThreadsM[m], byThreadsN[n]);
+  }
+}

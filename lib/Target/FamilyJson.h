@@ -1,0 +1,32 @@
+//===- FamilyJson.h - Families and covers as JSON ---------------*- C++ -*-===//
+//
+// Fields that the manifest and explanations share (docs/manifest.md).
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_LIB_TARGET_FAMILYJSON_H
+#define FTUNER_LIB_TARGET_FAMILYJSON_H
+
+#include "FTuner/Search/UKernel.h"
+#include "llvm/Support/JSON.h"
+
+namespace ftuner {
+
+/// A field with an array of sizes.
+void writeSizes(llvm::json::OStream &json, llvm::StringRef name,
+                llvm::ArrayRef<int64_t> sizes);
+
+/// `shared_memory_tile`, `register_tile` and `reduce_split`, as fields of the
+/// open object.
+void writeUKernel(llvm::json::OStream &json, const UKernel &ukernel);
+
+/// `path`, `stages`, `vector_width`, `axis` and `ukernels`, as fields of the
+/// open object.
+void writeFamily(llvm::json::OStream &json, const KernelFamily &family);
+
+/// `blocks`, one count for each uKernel of the family, and `padded`.
+void writeCover(llvm::json::OStream &json, const KernelFamily &family,
+                const Cover &cover);
+
+} // namespace ftuner
+
+#endif // FTUNER_LIB_TARGET_FAMILYJSON_H

@@ -1,0 +1,47 @@
+//===- SearchSetup.cpp - From pass options to a search --------------------===//
+#include "FTuner/Transforms/SearchSetup.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace ftuner;
+
+/// The codegen path that emits the kernels of plans.
+static constexpr llvm::StringLiteral codegenPath = "simt";
+
+template <typename T>
+static llvm::Error unknownName(llvm::StringRef option, llvm::StringRef name,
+                               llvm::ArrayRef<const T *> known) {
+  auto names =
+      llvm::map_range(known, [](const T *item) { return item->name(); });
+  return llvm::createStringError("option '" + option + "': expected one of " +
+                                 llvm::join(names, ", ") + ", but got '" +
+                                 name + "'");
+}
+
+llvm::Expected<SearchSetup> ftuner::findSearch(llvm::StringRef strategy,
+                                               llvm::StringRef costModel,
+                                               llvm::StringRef tileRule,
+                                               llvm::StringRef pool) {
+  SearchSetup setup;
+  setup.strategy = findSearchStrategy(strategy);
+  if (!setup.strategy)
+    return unknownName("strategy", strategy, searchStrategies());
+  setup.costModel = findCostModel(costModel);
+  if (!setup.costModel)
+    return unknownName("cost-model", costModel, costModels());
+  std::optional<TileRule> rule = findTileRule(tileRule);
+  if (!rule)
+    return llvm::createStringError(
+        "option 'tile-rule': expected 'divisors' or 'aligned', but got '" +
+        tileRule + "'");
+  setup.options.tileRule = *rule;
+  std::optional<ProgramPool> programs = findProgramPool(pool);
+  if (!programs)
+    return llvm::createStringError(
+        "option 'pool': expected 'exact' or 'tight', but got '" + pool + "'");
+  setup.options.pool = *programs;
+  setup.codegen = findCodegenModel(codegenPath);
+  if (!setup.codegen)
+    return llvm::createStringError("expected a codegen path '" + codegenPath +
+                                   "'");
+  return setup;
+}

@@ -1,0 +1,161 @@
+"""Writes batched contractions as linalg modules, in einsum's letters.
+
+out[…] = epilogue(init + sum over k of lhs[…] · rhs[…]); m, n and k are the axes of
+the matrix product, other letters batch axes. Any order of an operand's
+dimensions, any extent dynamic, operands that lack an axis.
+"""
+
+from models import tensor, _shape
+
+
+class Batched:
+    """One batched contraction with its epilogue.
+
+    lhs, rhs, out: the axes of each dimension. extents: from an axis to an int, or
+    to the symbol of a dynamic extent. scale: whether the result is multiplied by
+    a scalar. extras: axes of tensors that are added. relu: whether it ends in one.
+    init: "fill", or "tensor" for one that the product adds to. batch: number of
+    batch axes of the kernel. named: whether linalg.batch_matmul says the same.
+    """
+
+    name = "f"
+
+    def __init__(self, lhs, rhs, out, extents, scale=False, extras=(), relu=False,
+                 init="fill", batch=1, named=False, result=None):
+        self.lhs, self.rhs, self.out, self.extents = lhs, rhs, out, extents
+        self.scale, self.extras, self.relu, self.init = scale, extras, relu, init
+        self.batch, self.named, self.result = batch, named, result or out
+
+    def batch_axes(self):
+        return self.batch
+
+    def _type(self, axes):
+        return tensor(*(self.extents[axis] for axis in axes))
+
+    def operands(self):
+        """(name, axes) of every argument, in order; None for a scalar."""
+        result = [("a", self.lhs), ("b", self.rhs)]
+        if self.init == "tensor":
+            result.append(("c", self.out))
+        result += [(f"x{i}", axes) for i, axes in enumerate(self.extras)]
+        return result + ([("s", None)] if self.scale else [])
+
+    def args(self, scalar="0.75", **sizes):
+        """The value of ftuner-run's --args for sizes of the symbols."""
+        def extent(axis):
+            return sizes.get(self.extents[axis], self.extents[axis])
+        return ",".join(scalar if axes is None else "".join(f"{extent(axis)}x" for axis in axes) + "f32"
+                        for _, axes in self.operands())
+
+    def _dim(self, axis, lines):
+        """The extent of a dynamic axis."""
+        name, axes = next((name, axes) for name, axes in self.operands() if axes and axis in axes)
+        lines.append(f"%at_{axis} = arith.constant {axes.index(axis)} : index")
+        lines.append(f"%size_{axis} = tensor.dim %{name}, %at_{axis} : {self._type(axes)}")
+        return f"%size_{axis}"
+
+    def _generic(self, value, loops, inputs, output, destination, body, result):
+        maps = ", ".join(f"affine_map<({', '.join(loops)}) -> ({', '.join(axes)})>"
+                         for _, axes in [*inputs, ("", output)])
+        kinds = ", ".join('"parallel"' if axis in output else '"reduction"' for axis in loops)
+        names = ", ".join(f"%{name}" for name, _ in inputs)
+        types = ", ".join(self._type(axes) for _, axes in inputs)
+        elements = ", ".join(f"%{name}_: f32" for name, _ in [*inputs, ("out", output)])
+        type = self._type(output)
+        return [f"%{value} = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}}",
+                f"    ins({names} : {types}) outs(%{destination} : {type}) {{",
+                f"  ^bb0({elements}):", *(f"    {line}" for line in body),
+                f"    linalg.yield {result} : f32", f"}} -> {type}"]
+
+    def _product(self, start):
+        if self.named:
+            type = self._type(self.out)
+            return [f"%product = linalg.batch_matmul ins(%a, %b : {self._type(self.lhs)}, "
+                    f"{self._type(self.rhs)}) outs(%{start} : {type}) -> {type}"]
+        loops = list(dict.fromkeys(self.out + self.lhs + self.rhs))
+        return self._generic("product", loops, [("a", self.lhs), ("b", self.rhs)], self.out, start,
+                             ["%p = arith.mulf %a_, %b_ : f32", "%q = arith.addf %out_, %p : f32"], "%q")
+
+    def _epilogue(self):
+        body, value = [], "%product_"
+        if self.scale:
+            body.append(f"%scaled = arith.mulf {value}, %s : f32")
+            value = "%scaled"
+        for i in range(len(self.extras)):
+            body.append(f"%sum{i} = arith.addf {value}, %x{i}_ : f32")
+            value = f"%sum{i}"
+        if self.relu:
+            body.append(f"%relu = arith.maximumf {value}, %zero : f32")
+            value = "%relu"
+        inputs = [("product", self.out), *((f"x{i}", axes) for i, axes in enumerate(self.extras))]
+        return self._generic("result", list(self.result), inputs, self.result, "target", body, value)
+
+    def text(self):
+        symbols = sorted({extent for extent in self.extents.values() if isinstance(extent, str)})
+        ranges = ", ".join(f"{symbol} = #ukernel.range<1 to 64>" for symbol in symbols)
+        attributes = f" attributes {{ukernel.symbols = {{{ranges}}}}}" if ranges else ""
+        parameters = ", ".join(
+            f"%{name}: f32" if axes is None
+            else f"%{name}: {self._type(axes)} {_shape(*(self.extents[axis] for axis in axes))}"
+            for name, axes in self.operands())
+        lines = ["%zero = arith.constant 0.0 : f32"]
+        sizes = {axis: self._dim(axis, lines) for axis in self.out if isinstance(self.extents[axis], str)}
+        type = self._type(self.out)
+
+        def empty(axes):
+            return f"tensor.empty({', '.join(sizes[axis] for axis in axes if axis in sizes)}) : {self._type(axes)}"
+        if self.init == "fill":
+            lines += [f"%empty = {empty(self.out)}",
+                      f"%start = linalg.fill ins(%zero : f32) outs(%empty : {type}) -> {type}"]
+        lines += self._product("start" if self.init == "fill" else "c")
+        result = "product"
+        if self.scale or self.extras or self.relu or self.result != self.out:
+            lines += [f"%target = {empty(self.result)}", *self._epilogue()]
+            result = "result"
+        out = self._type(self.result)
+        lines.append(f"return %{result} : {out}")
+        return "\n".join([f"module{attributes} {{", f"  func.func @{self.name}({parameters}) -> {out} {{",
+                          *(f"    {line}" for line in lines), "  }", "}", ""])
+
+
+def grid(**choices):
+    """Dictionaries that run through the sizes of every symbol, the others at their last one."""
+    base = {symbol: sizes[-1] for symbol, sizes in choices.items()}
+    result = [base]
+    for symbol, sizes in choices.items():
+        result += [{**base, symbol: size} for size in sizes[:-1]]
+    return result
+
+
+def group():
+    """(label, model, sizes) of batched products as models have them."""
+    lengths = (0, 1, 5, 13, 53)
+    heads = {"b": "B", "h": 3, "m": "S", "n": "T", "k": 16}
+    values = {"b": "B", "h": 3, "m": "S", "n": 20, "k": "T"}
+    return [
+        ("batch_matmul", Batched("bmk", "bkn", "bmn", {"b": "B", "m": "S", "n": 36, "k": 24}, named=True),
+         grid(B=(0, 1, 4), S=lengths)),
+        ("batch_matmul static", Batched("bmk", "bkn", "bmn", {"b": 3, "m": 29, "n": 37, "k": 19}, named=True), [{}]),
+        ("batch_matmul dynamic", Batched("bmk", "bkn", "bmn", {"b": "B", "m": "S", "n": "T", "k": "K"}, named=True,
+                                         extras=("n",)),
+         grid(B=(0, 2), S=lengths, T=(0, 1, 7, 40), K=(0, 1, 9, 32))),
+        ("both transposed", Batched("bkm", "bnk", "bmn", {"b": 2, "m": "S", "n": 24, "k": 20}, relu=True),
+         grid(S=(*lengths, 52))),
+        ("queries times keys", Batched("bmhk", "bnhk", "bhmn", heads, batch=2, scale=True, extras=("bmn",)),
+         grid(B=(0, 1, 2), S=lengths, T=(0, 1, 8, 31, 48))),
+        ("queries times keys with biases", Batched("bmhk", "bnhk", "bhmn", heads, batch=2, extras=("h", "bn", "hmn"), relu=True),
+         grid(B=(1, 2), S=(1, 17), T=(5, 33))),
+        ("weights times values", Batched("bhmk", "bkhn", "bmhn", values, batch=2),
+         grid(B=(0, 1, 2), S=lengths, T=(0, 1, 8, 31, 48))),
+        ("result of another order", Batched("bhmk", "bhkn", "bhmn", values, batch=2, result="hbmn", extras=("hm",)),
+         grid(B=(1, 2), S=(1, 17), T=(5, 32))),
+        ("shared weights, rows inside", Batched("mbk", "kn", "bmn", {"b": 3, "m": "S", "n": 20, "k": 12}, extras=("b",)),
+         grid(S=lengths)),
+        ("axes that one factor lacks", Batched("bmk", "cbkn", "cbmn", {"b": "B", "c": 2, "m": "S", "n": 21, "k": 10}, batch=2),
+         grid(B=(0, 1, 3), S=(0, 1, 17))),
+        ("three batch axes", Batched("abcmk", "cabnk", "bacmn", {"a": 2, "b": "B", "c": 3, "m": "S", "n": 12, "k": 8}, batch=3,
+                                     init="tensor"),
+         grid(B=(0, 1, 2), S=(0, 1, 9))),
+        ("one row", Batched("bmhk", "bnhk", "bhmn", {"b": 2, "h": 4, "m": 1, "n": "T", "k": 32}, batch=2),
+         grid(T=(0, 1, 6, 64))),
+    ]

@@ -1,0 +1,42 @@
+// With NVIDIA's assembler: 15 × 8 accumulators beside fragments of both operands
+// along k are more than 255 registers, whatever the estimate says. The other plan
+// stays.
+
+// REQUIRES: ptxas
+// DEFINE: %{feedback} = --ukernel-ptxas-feedback="search=builtin.module(ukernel-plan-workloads{max-kernels=2})"
+// RUN: ftuner-opt %s --ukernel-attach-device=device=orin-nano %{feedback} --remarks-filter=ukernel-ptxas-feedback --remark-format=emitRemark -o %t.mlir 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: FileCheck %s < %t.mlir
+
+// REMARK: remark: [Missed] rejected | Category:ukernel-ptxas-feedback | Remark="@plan_0: family simt [75,256,16]/[15,8,1] axis 0 stages 3 vector 4 spills {{[0-9]+}} bytes at 255 registers"
+// REMARK: remark: [Passed] measured | Category:ukernel-ptxas-feedback | Remark="@plan_0: {{.*}} families rejected"
+// CHECK: ukernel.plan @plan_0 <families = [
+// CHECK-NOT: <smem = [75, 256, 16], reg = [15, 8, 1]>
+// CHECK-SAME: choices = [
+// CHECK-SAME: ptxas_rejected = {{[1-9]}}
+// CHECK-SAME: ukernel.measured = [{registers = {{[1-9][0-9]+}} : i64, spill_bytes = 0 : i64}
+// CHECK-SAME: ukernel.rejected = [#ukernel.family<#ukernel.simt<stages = 3, vector = 4>, axis = 0, parts = [<smem = [75, 256, 16], reg = [15, 8, 1]>]>
+// CHECK: ukernel.plan @plan_1 <families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], choices = [], general = 0, fallback = 0{{ ?}}, statistics = {ptxas_rejected = 0.0
+// CHECK-SAME: {ukernel.measured = [{registers = {{[1-9][0-9]+}} : i64, spill_bytes = 0 : i64}]}
+#spilling = #ukernel.family<#ukernel.simt<stages = 3, vector = 4>, axis = 0, parts = [#ukernel.ukernel<smem = [75, 256, 16], reg = [15, 8, 1]>]>
+#small = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [#ukernel.ukernel<smem = [32, 32, 8], reg = [4, 2, 1]>]>
+ukernel.plan @plan_0 <families = [#spilling, #small], choices = [], general = 0, fallback = 1>
+ukernel.plan @plan_1 <families = [#small], choices = [], general = 0, fallback = 0>
+func.func @f(%a: tensor<?x768xf32>, %b: tensor<2304x768xf32>, %o: tensor<?x2304xf32>) -> tensor<?x2304xf32> {
+  %0 = ukernel.workload plan(@plan_0) ins(%a, %b : tensor<?x768xf32>, tensor<2304x768xf32>) outs(%o : tensor<?x2304xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%x: f32, %y: f32, %c: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %c, %p : f32
+      ukernel.yield %s : f32
+    } -> tensor<?x2304xf32>
+  %1 = ukernel.workload plan(@plan_1) ins(%a, %b : tensor<?x768xf32>, tensor<2304x768xf32>) outs(%0 : tensor<?x2304xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%x: f32, %y: f32, %c: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %c, %p : f32
+      ukernel.yield %s : f32
+    } -> tensor<?x2304xf32>
+  return %1 : tensor<?x2304xf32>
+}
