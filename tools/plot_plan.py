@@ -70,11 +70,17 @@ def series(workload, kind, value):
     return [float("nan") if program is None else value(program) for program in programs]
 
 
-def axis_label(workload):
-    axis = workload["axes"][workload["main_axis"]]
+def axis_text(axis):
+    """The axis, and the symbols that its extent is a product of."""
     factors = ([str(axis["factor"])] if axis["factor"] != 1 else []) + axis["symbols"]
-    origin = f" = {' · '.join(factors)}" if axis["symbols"] else ""
-    return f"size of axis {axis['name']}{origin} (elements)"
+    return f"{axis['name']} = {' · '.join(factors)}" if axis["symbols"] else axis["name"]
+
+
+def other_axes(workload):
+    """The extents of all axes but the main one; some follow the main one."""
+    first, last = (workload["shapes"][index]["shape"] for index in (0, -1))
+    return ", ".join(f"{axis['name']} = {first[index]}" if first[index] == last[index] else axis_text(axis)
+                     for index, axis in enumerate(workload["axes"]) if index != workload["main_axis"])
 
 
 def band_colours(families):
@@ -137,10 +143,8 @@ def draw(pyplot, explanation, workload):
     if sizes[-1] > LOGARITHMIC_RATIO * sizes[0]:
         panels[0].set_xscale("log", base=2)
     draw_band(panels[-1], workload, sizes)
-    panels[-1].set_xlabel(axis_label(workload))
-    others = [f"{axis['name']} = {size}" for index, (axis, size) in enumerate(
-        zip(workload["axes"], workload["shapes"][0]["shape"])) if index != main_axis]
-    panels[0].set_title(f"{workload['name']} on {explanation['device']}, {', '.join(others)}\n"
+    panels[-1].set_xlabel(f"size of axis {axis_text(workload['axes'][main_axis])} (elements)")
+    panels[0].set_title(f"{workload['name']} on {explanation['device']}, {other_axes(workload)}\n"
                         f"{explanation['strategy']}, {explanation['cost_model']}", fontsize=10)
     return figure
 

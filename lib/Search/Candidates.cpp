@@ -18,10 +18,6 @@ static constexpr int64_t leastRow = 16;
 /// By how much ptxas may exceed the path's estimate for one thread without
 /// spilling.
 static constexpr int64_t registerMargin = 16;
-/// Most accumulators of a thread. Measured with ptxas 13.0 on sm_75 to sm_90:
-/// 14 × 8 never spills, 15 × 8 does where both operands are contiguous along
-/// the reduce axis, though 255 registers should hold it.
-static constexpr int64_t maxAccumulators = 112;
 /// Shared memory that CUDA keeps for itself in each block (since sm_80).
 static constexpr int64_t reservedSharedMemoryBytes = 1024;
 
@@ -190,7 +186,7 @@ bool Enumerator::isOversized(unsigned axis, int64_t threads,
 bool Enumerator::isAligned(const UKernel &ukernel) const {
   for (const Operand &operand : workload.operands) {
     std::optional<unsigned> axis = operand.contiguousAxis();
-    if (!axis || workload.axes[*axis].kind == AxisKind::Reduce)
+    if (!axis || (*axis != Workload::kM && *axis != Workload::kN))
       continue;
     int64_t extent = largestSize(workload.axes[*axis]);
     int64_t tile = ukernel.smemTile[*axis];
@@ -210,7 +206,7 @@ bool Enumerator::visit(int64_t threadsM, int64_t threadsN, int64_t rm,
   if (threads > granules.warpSize && (isOversized(Workload::kM, threadsM, rm) ||
                                       isOversized(Workload::kN, threadsN, rn)))
     return false;
-  if (rm * rn > maxAccumulators ||
+  if (rm * rn > granules.maxAccumulators ||
       rm * rn * threads >= problem.device.registersPerBlock)
     return false;
 

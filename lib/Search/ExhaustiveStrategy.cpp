@@ -124,7 +124,7 @@ public:
       return set.takeError();
     ExhaustiveRanker ranker(problem, *set);
     if (llvm::Error error = ranker.check(numRankedShapes(problem.workload)))
-      return std::move(error);
+      return error;
     return planRange(ranker);
   }
 
@@ -137,7 +137,7 @@ public:
       return set.takeError();
     ExhaustiveRanker ranker(problem, *set);
     if (llvm::Error error = ranker.check(shapes.size()))
-      return std::move(error);
+      return error;
     std::vector<ShapeReport> reports;
     for (const Shape &shape : shapes) {
       auto ranking = ranker.rank(shape);

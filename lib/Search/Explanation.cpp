@@ -131,8 +131,11 @@ ftuner::explainShapes(const SearchProblem &problem,
                       llvm::ArrayRef<Shape> shapes) {
   if (llvm::Error error = problem.check())
     return error;
-  if (llvm::Error error = problem.verify(plan))
-    return error;
+  for (auto [index, family] : llvm::enumerate(plan.families))
+    if (llvm::Error error = checkFamily(problem, family))
+      return llvm::createStringError("family " + llvm::Twine(index) + " (" +
+                                     family.str() +
+                                     "): " + llvm::toString(std::move(error)));
   llvm::Expected<std::vector<ShapeReport>> reports =
       strategy.explain(problem, shapes);
   if (!reports)

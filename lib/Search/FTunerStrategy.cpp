@@ -14,6 +14,7 @@
 #include "llvm/ADT/Twine.h"
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 using namespace ftuner;
 
@@ -31,6 +32,9 @@ public:
   double rate(const KernelFamily &family, const KernelResources &resources,
               llvm::ArrayRef<int64_t> shape, size_t sample) const override;
   void report(Plan &plan, size_t numSamples) const override;
+  /// The best program of one uKernel for the shape that was ranked last,
+  /// whatever it pads; none if all are rejected.
+  std::optional<RankedFamily> bestSingle(llvm::ArrayRef<int64_t> shape);
 
 private:
   /// What a sample's programs are rated by.
@@ -154,6 +158,27 @@ FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
   return ranking;
 }
 
+std::optional<RankedFamily>
+FTunerRanker::bestSingle(llvm::ArrayRef<int64_t> shape) {
+  SampleDemands &demands = samples.back();
+  bool wasTight = std::exchange(demands.isTight, false);
+  std::optional<RankedFamily> best;
+  auto visit = [&](unsigned candidate) {
+    std::optional<unsigned> family = table.single(candidate);
+    if (!family)
+      return;
+    double rating = rate(table.families[*family], table.resources[*family],
+                         shape, samples.size() - 1);
+    if (!best || rating > best->score)
+      best = {*family, rating};
+  };
+  for (const Survivor &survivor : filter.run(shape).survivors)
+    visit(survivor.candidate);
+  llvm::for_each(kept, visit);
+  demands.isTight = wasTight;
+  return best;
+}
+
 double FTunerRanker::rate(const KernelFamily &family,
                           const KernelResources &resources,
                           llvm::ArrayRef<int64_t> shape, size_t sample) const {
@@ -234,6 +259,11 @@ public:
       if (!ranking)
         return ranking.takeError();
       reportRanking(ranker, *ranking, report);
+      if (std::optional<RankedFamily> single = ranker.bestSingle(shape)) {
+        report.bestSingle = reportProgram(
+            problem, ranker.table.families[single->family], shape);
+        report.bestSingle->rating = single->score;
+      }
     }
     return reports;
   }

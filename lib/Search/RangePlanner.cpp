@@ -32,8 +32,8 @@ class RangePlanner {
 public:
   explicit RangePlanner(ProgramRanker &ranker)
       : ranker(ranker), problem(ranker.problem), workload(problem.workload),
-        mainAxis(workload.mainAxis()), samples(workload),
-        cells(samples.cells) {}
+        mainAxis(workload.mainAxis()), samples(workload), cells(samples.cells) {
+  }
 
   llvm::Expected<Plan> run();
 
@@ -92,8 +92,8 @@ int64_t ftuner::numRankedShapes(const Workload &workload) {
 RangeSamples::RangeSamples(const Workload &workload) {
   unsigned mainAxis = workload.mainAxis();
   cells = shapeCells(workload, mainAxis);
-  int64_t limit = std::clamp<int64_t>(maxRankedShapes / cells.size(), 8,
-                                      maxRankedSizes);
+  int64_t limit =
+      std::clamp<int64_t>(maxRankedShapes / cells.size(), 8, maxRankedSizes);
   sizes = sampleSizes(workload.axes[mainAxis], limit);
   for (const SizeSample &size : sizes)
     for (const ShapeCell &cell : cells) {
@@ -383,9 +383,9 @@ void RangePlanner::reportPlan() {
     for (const RankedFamily &ranked :
          llvm::ArrayRef(ranking).take_front(problem.options.topK)) {
       const KernelFamily &program = family(ranked.family);
-      kept.programs.push_back(
-          {program, coverExtent(program, shape[program.combineAxis]),
-           ranked.score});
+      kept.programs.push_back({program,
+                               coverExtent(program, shape[program.combineAxis]),
+                               ranked.score});
     }
     plan.rankings.push_back(std::move(kept));
   }

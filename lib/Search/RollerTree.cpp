@@ -16,8 +16,10 @@ static constexpr size_t maxLeaves = 10;
 static constexpr double epsilonStep = 0.2;
 static constexpr int numEpsilonSteps = 5;
 static constexpr int64_t maxBlockThreads = 512;
-/// Threads that give each of an SM's four schedulers a warp.
-static constexpr int64_t schedulerThreads = 128;
+static constexpr int64_t schedulersPerSm = 4;
+static constexpr int64_t threadsPerWarp = 32;
+/// Threads that give each scheduler of an SM a warp.
+static constexpr int64_t schedulerThreads = schedulersPerSm * threadsPerWarp;
 /// Most registers of one thread for tiles of the output and both operands.
 static constexpr int64_t maxTileRegisters = 96;
 
@@ -80,11 +82,17 @@ double RollerModel::seconds(const UKernel &ukernel,
 
   int64_t count = blocks(bm, bn);
   int64_t parallel = device.smCount * activeBlocks(device, resources);
-  if (count <= parallel)
-    parallel = device.smCount;
-  double waves = static_cast<double>(ceilDiv(count, parallel));
-  return waves * static_cast<double>(parallel) *
-         std::max({compute, global, shared});
+  // Tiles that the device has time for until all blocks are done.
+  auto slots = [&](int64_t warps) {
+    if (count > parallel)
+      return static_cast<double>(ceilBy(count, parallel));
+    int64_t all = schedulersPerSm * device.smCount;
+    return static_cast<double>(ceilBy(count * warps, all)) / warps;
+  };
+  int64_t warps = std::clamp<int64_t>(resources.threads / threadsPerWarp, 1,
+                                      schedulersPerSm);
+  return std::max(slots(warps) * std::max(compute, shared),
+                  slots(schedulersPerSm) * global);
 }
 
 bool RollerModel::isRegisterTileComputeBound(int64_t rm, int64_t rn) const {
@@ -355,45 +363,59 @@ void RollerBuilder::growBlockTile(const Steps &steps) {
     border.push_back(it->second);
 }
 
-/// Halves a candidate along the axis with the least reuse until the device has
-/// a block for each SM: register and block tile where both are even, else the
-/// block tile alone.
-static unsigned
-scaleOut(const std::map<std::array<int64_t, 2>,
-                        std::map<std::array<int64_t, 2>, unsigned>> &tiles,
-         const CandidateSet &set, const RollerModel &model, int64_t smCount,
-         llvm::function_ref<bool(unsigned)> isAllowed, unsigned candidate) {
-  using Tile = std::array<int64_t, 2>;
-  auto find = [&](const Tile &reg, const Tile &block) -> const unsigned * {
-    auto outer = tiles.find(reg);
-    if (outer == tiles.end())
-      return nullptr;
-    auto inner = outer->second.find(block);
-    bool isFound = inner != outer->second.end() && isAllowed(inner->second);
-    return isFound ? &inner->second : nullptr;
-  };
+const unsigned *RollerTree::find(const Tile &reg, const Tile &block,
+                                 Allowed isAllowed) const {
+  auto outer = tiles.find(reg);
+  if (outer == tiles.end())
+    return nullptr;
+  auto inner = outer->second.find(block);
+  bool isFound = inner != outer->second.end() && isAllowed(inner->second);
+  return isFound ? &inner->second : nullptr;
+}
+
+const unsigned *RollerTree::halve(const UKernel &ukernel, unsigned axis,
+                                  Allowed isAllowed) const {
+  Tile block = {ukernel.smemTile[Workload::kM], ukernel.smemTile[Workload::kN]};
+  Tile reg = {ukernel.regTile[Workload::kM], ukernel.regTile[Workload::kN]};
+  if (block[axis] % 2 != 0)
+    return nullptr;
+  block[axis] /= 2;
+  if (reg[axis] % 2 == 0) {
+    Tile halfReg = reg;
+    halfReg[axis] /= 2;
+    if (const unsigned *half = find(halfReg, block, isAllowed))
+      return half;
+  }
+  if (block[axis] % reg[axis] != 0)
+    return nullptr;
+  Tile otherReg = reg;
+  otherReg[1 - axis] /= 2;
+  if (ukernel.threads() < 2 * schedulerThreads && reg[1 - axis] % 2 == 0)
+    if (const unsigned *half = find(otherReg, block, isAllowed))
+      return half;
+  return find(reg, block, isAllowed);
+}
+
+unsigned RollerTree::scaleOut(unsigned candidate, const RollerModel &model,
+                              Allowed isAllowed) const {
   while (true) {
     const UKernel &u = set.candidates[candidate].ukernel;
     Tile block = {u.smemTile[Workload::kM], u.smemTile[Workload::kN]};
-    Tile reg = {u.regTile[Workload::kM], u.regTile[Workload::kN]};
-    if (model.blocks(block[0], block[1]) >= smCount)
+    int64_t numBlocks = model.blocks(block[0], block[1]);
+    if (numBlocks >= problem.device.smCount)
       return candidate;
     const unsigned *best = nullptr;
     double leastReuse = std::numeric_limits<double>::infinity();
     for (unsigned axis = 0; axis < 2; ++axis) {
-      Tile halfBlock = block, halfReg = reg;
-      halfBlock[axis] /= 2;
-      halfReg[axis] /= 2;
-      // Halving may only add blocks.
-      if (block[axis] % 2 != 0 || model.blocks(halfBlock[0], halfBlock[1]) <=
-                                      model.blocks(block[0], block[1]))
+      const unsigned *half = halve(u, axis, isAllowed);
+      if (!half)
         continue;
-      const unsigned *half =
-          reg[axis] % 2 == 0 ? find(halfReg, halfBlock) : nullptr;
-      if (!half && halfBlock[axis] % reg[axis] == 0)
-        half = find(reg, halfBlock);
+      Tile halfBlock = block;
+      halfBlock[axis] /= 2;
       double reuse = model.blockReuse(halfBlock, block);
-      if (!half || reuse >= leastReuse)
+      // Halving that adds no blocks is of no use.
+      if (model.blocks(halfBlock[0], halfBlock[1]) == numBlocks ||
+          reuse >= leastReuse)
         continue;
       best = half;
       leastReuse = reuse;
@@ -404,10 +426,9 @@ scaleOut(const std::map<std::array<int64_t, 2>,
   }
 }
 
-std::vector<unsigned>
-RollerTree::construct(llvm::ArrayRef<int64_t> shape,
-                      llvm::function_ref<bool(unsigned)> isAllowed,
-                      RollerCounts &counts) const {
+std::vector<unsigned> RollerTree::construct(llvm::ArrayRef<int64_t> shape,
+                                            Allowed isAllowed,
+                                            RollerCounts &counts) const {
   RollerModel model(problem, shape);
   std::vector<unsigned> leaves;
   auto add = [&](double epsilon, int64_t threadGranule) {
@@ -437,8 +458,7 @@ RollerTree::construct(llvm::ArrayRef<int64_t> shape,
 
   std::vector<unsigned> programs;
   for (unsigned leaf : leaves) {
-    unsigned scaled =
-        scaleOut(tiles, set, model, problem.device.smCount, isAllowed, leaf);
+    unsigned scaled = scaleOut(leaf, model, isAllowed);
     if (!llvm::is_contained(programs, scaled))
       programs.push_back(scaled);
   }

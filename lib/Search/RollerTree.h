@@ -27,12 +27,16 @@
 // 0.2 up to 1 while there are fewer. Scale-out: a leaf with fewer blocks than
 // SMs is halved along the axis with the least reuse until it has enough.
 //
-// Performance model, one level at a time at the device's peak figures:
+// Performance model: one padded tile at the device's peak figures, times the
+// tiles that the device has time for until all blocks are done.
 //
-//     seconds = waves · parallel · max(flops / peak, global bytes / bw_G,
-//               shared bytes / bw_S)       of one padded tile
-//     waves   = ceil(blocks / parallel)
-//     parallel = SMs · active blocks where that many blocks exist, else SMs
+//     seconds  = max(slots(w) · max(flops / peak, shared bytes / bw_S),
+//                    slots(4) · global bytes / bw_G)
+//     slots(w) = ceil_by(blocks, SMs · active)       beyond SMs · active blocks
+//                ceil_by(blocks · w, 4 · SMs) / w    up to there
+//
+// with w warps in a block, at most the 4 schedulers of an SM, and `active`
+// blocks that an SM holds at once.
 //
 // Ours: tiles are those candidates of HardwareAlign (Candidates.h) that are
 // aligned as above, so programs compare with those of other strategies; depth
@@ -102,16 +106,32 @@ public:
   /// Problem and set (of `enumerateAlignedTiles`) outlive the tree.
   RollerTree(const SearchProblem &problem, const CandidateSet &set);
 
-  /// Candidates (by index) constructed for a shape, each once, in the order of
-  /// construction; of those that `isAllowed` accepts, and none only if it
-  /// accepts none.
+  /// Whether a candidate (by index) may be constructed.
+  using Allowed = llvm::function_ref<bool(unsigned)>;
+
+  /// Candidates constructed for a shape, each once, in the order of
+  /// construction; empty only if none is allowed.
   std::vector<unsigned> construct(llvm::ArrayRef<int64_t> shape,
-                                  llvm::function_ref<bool(unsigned)> isAllowed,
+                                  Allowed isAllowed,
                                   RollerCounts &counts) const;
 
 private:
   friend class RollerBuilder;
   using Tile = std::array<int64_t, 2>;
+
+  /// The allowed candidate with these tiles, or null.
+  const unsigned *find(const Tile &reg, const Tile &block,
+                       Allowed isAllowed) const;
+  /// The candidate with half the block along an axis, or null. Half the
+  /// register tile along that axis keeps the threads; where the path cannot,
+  /// the block has half as many threads, or, if 128 would not be left, half the
+  /// register tile along the other axis.
+  const unsigned *halve(const UKernel &ukernel, unsigned axis,
+                        Allowed isAllowed) const;
+  /// Halves a candidate along the axis with the least reuse until there is a
+  /// block for each SM.
+  unsigned scaleOut(unsigned candidate, const RollerModel &model,
+                    Allowed isAllowed) const;
 
   const SearchProblem &problem;
   const CandidateSet &set;

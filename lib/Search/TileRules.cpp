@@ -105,10 +105,15 @@ TileRules::TileRules(const Workload &workload, const DeviceSpec &device,
   int64_t rhsBytes = elementBytes(workload, OperandRole::Rhs);
   int64_t mostReduceTiles =
       ceilDiv(largestSize(workload.axes[Workload::kK]), reduceGranule);
-  // Reduce tiles that fit beside a block tile of M and N.
-  auto reduceTiles = [&](int64_t blockM, int64_t blockN) {
-    int64_t bytes = reduceGranule * (blockM * lhsBytes + blockN * rhsBytes);
-    return std::min(device.sharedMemoryPerBlockBytes / bytes, mostReduceTiles);
+  // Reduce tiles that fit beside a block tile of M and N, by the bytes of these
+  // for one element of the reduce axis.
+  int64_t mostBytes = device.sharedMemoryPerBlockBytes / reduceGranule;
+  std::vector<int64_t> tilesByBytes(mostBytes + 1);
+  for (int64_t bytes = 1; bytes <= mostBytes; ++bytes)
+    tilesByBytes[bytes] = std::min(mostBytes / bytes, mostReduceTiles);
+  auto reduceTiles = [&](int64_t blockM, int64_t blockN) -> int64_t {
+    int64_t bytes = blockM * lhsBytes + blockN * rhsBytes;
+    return bytes <= mostBytes ? tilesByBytes[bytes] : 0;
   };
   auto countTiles = [&](const std::vector<int64_t> &blocksM,
                         const std::vector<int64_t> &blocksN) {

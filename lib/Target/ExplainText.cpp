@@ -206,8 +206,9 @@ void TextWriter::writeLoss(const ShapeExplanation &shape) {
   }
   if (shape.scoreLoss < 0) {
     os << "  It scores " << fixed(-shape.scoreLoss)
-       << " more than the best program of the shape, but the strategy rates it "
-          "lower, since it misses what the stages below ask for.\n";
+       << " more than the best program of the shape, which the strategy "
+          "prefers: the\n  chosen one misses what the stages below ask for, or "
+          "is in the pools of other sizes alone.\n";
     return;
   }
   os << "  The best program of the shape scores " << fixed(best) << ": "

@@ -247,7 +247,13 @@ private:
   }
 };
 
-/// Batch loops of extent 1 are dropped.
+/// Most loops of a contraction that becomes a workload.
+constexpr unsigned kMaxLoops =
+    ukernel::WorkloadOp::kNumProductAxes + ukernel::WorkloadOp::kMaxBatchAxes;
+
+/// Batch loops of extent 1 are dropped where a workload has no room for them,
+/// or where they are innermost. Elsewhere they cost nothing, and epilogues may
+/// read along them.
 struct DropUnitBatch : public OpInterfaceRewritePattern<linalg::LinalgOp> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
 
@@ -261,7 +267,12 @@ struct DropUnitBatch : public OpInterfaceRewritePattern<linalg::LinalgOp> {
     for (unsigned loop : loops->batch)
       if (extents[loop] == 1)
         units.push_back(loop);
-    if (units.empty())
+    bool isInnermost =
+        llvm::any_of(op.getIndexingMapsArray(), [&](AffineMap m) {
+          auto last = cast<AffineDimExpr>(m.getResults().back());
+          return llvm::is_contained(units, last.getPosition());
+        });
+    if (units.empty() || (!isInnermost && op.getNumLoops() <= kMaxLoops))
       return failure();
     auto generic = dyn_cast<linalg::GenericOp>(op.getOperation());
     bool isNamed = !generic;
@@ -322,8 +333,7 @@ struct CollapseContraction
     collapse(loops->m, maps[0]);
     collapse(loops->n, maps[1]);
     collapse(loops->k, maps[0]);
-    if (numLoops > ukernel::WorkloadOp::kNumProductAxes +
-                       ukernel::WorkloadOp::kMaxBatchAxes)
+    if (numLoops > kMaxLoops)
       collapse(loops->batch, maps[0]);
     if (groups.empty())
       return failure();

@@ -156,6 +156,11 @@ def group():
         ("three batch axes", Batched("abcmk", "cabnk", "bacmn", {"a": 2, "b": "B", "c": 3, "m": "S", "n": 12, "k": 8}, batch=3,
                                      init="tensor"),
          grid(B=(0, 1, 2), S=(0, 1, 9))),
+        ("a batch of one", Batched("bmhk", "bnhk", "bhmn", {"b": 1, "h": 3, "m": "S", "n": "T", "k": 16}, batch=2, scale=True,
+                                   extras=("bn",)),
+         grid(S=(0, 1, 20), T=(0, 1, 31, 32))),
+        ("one product", Batched("bmk", "bkn", "bmn", {"b": 1, "m": "S", "n": 20, "k": 16}, named=True, extras=("mn",)),
+         grid(S=lengths)),
         ("one row", Batched("bmhk", "bnhk", "bhmn", {"b": 2, "h": 4, "m": 1, "n": "T", "k": 32}, batch=2),
          grid(T=(0, 1, 6, 64))),
     ]

@@ -1,35 +1,49 @@
 #!/usr/bin/env python3
 """Runs every family that Dense (N = 2304, K = 768) selects, at full size.
 
-For M = T and M = 16·T, T = 1…128, on several devices: the smallest size that
-each family serves, in the emulator with bounds and race checks, against the
-reference. So each tile shape that is ever selected there is run, 53 among them.
+For M = T and M = 16·T, T = 1…128, on several devices, one of them made up: for
+each family the smallest size that it serves, and for a pair the smallest one
+that runs both of its parts, in the emulator with bounds and race checks, against
+the reference. So each tile shape that is ever selected there is run, 53 among
+them.
 """
 
 import json
+import os
 
 import harness
 import models
 
 RANGES = {"M": "#ukernel.range<1 to 128>", "16M": "#ukernel.range<16 to 2048 step 16>"}
+DEVICES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib", "Device", "devices")
+
+
+def made_up_device(h):
+    """A device that nobody built: few odd SMs, little shared memory."""
+    with open(os.path.join(DEVICES, "a100.json"), encoding="utf-8") as file:
+        device = json.load(file)
+    device.update(name="made-up", sm_count=23, clock_mhz=1111, fp32_tflops=6.5, dram_gbps=333,
+                  shared_memory_per_sm_bytes=40960, shared_memory_per_block_bytes=36864, max_threads_per_block=512)
+    device.pop("source", None)
+    return h.write("made_up.json", json.dumps(device))
 
 
 def sizes_of(manifest, step):
-    """The smallest size of each family that serves the declared range."""
+    """For each family the smallest size that runs it, and that runs it whole."""
     sizes = {}
-    for entry in manifest["workloads"][0]["dispatch"]:
-        least = entry["box"][0]["min"]
-        least += -least % step
-        most = entry["box"][0].get("max")
-        if least and (most is None or least <= most):
-            sizes.setdefault(entry["family"], least)
+    for program in manifest["workloads"][0]["programs"]:
+        if program["size"] % step == 0:
+            sizes.setdefault((program["family"], False), program["size"])
+            if len(program["blocks"]) == 2 and all(program["blocks"]):
+                sizes.setdefault((program["family"], True), program["size"])
     return sorted(set(sizes.values()) | {53})
 
 
 def run(h, device, rows, transpose_b):
     model = models.Matmul(m="M", n=2304, k=768, transpose_b=transpose_b, epilogue="bias_gelu",
                           ranges={"M": RANGES[rows]}, name="dense")
-    path = h.write(f"{device}_{rows}_{transpose_b}.mlir", model.text())
+    label = os.path.splitext(os.path.basename(device))[0]
+    path = h.write(f"{label}_{rows}_{transpose_b}.mlir", model.text())
     result = h.tool("ftuner-translate", path, "--ftuner-to-manifest", f"--device={device}")
     if result.returncode != 0:
         return [result.stderr]
@@ -51,9 +65,12 @@ def run(h, device, rows, transpose_b):
 
 def main():
     h, _ = harness.start(__doc__)
-    for device, transpose_b in (("v100", False), ("a100", False), ("h200", False), ("h200", True), ("t4", True)):
-        for rows in RANGES:
-            h.add(f"{device} {rows} {'NT' if transpose_b else 'NN'}", run, h, device, rows, transpose_b)
+    cases = [("v100", "M", False), ("v100", "16M", False), ("t4", "M", True), ("a100", "16M", False),
+             ("rtx3090", "M", True), ("h200", "M", True), ("h200", "16M", False), ("orin-nano", "M", False),
+             (made_up_device(h), "M", False), (made_up_device(h), "16M", False)]
+    for device, rows, transpose_b in cases:
+        label = f"{os.path.basename(device)} {rows} {'NT' if transpose_b else 'NN'}"
+        h.add(label, run, h, device, rows, transpose_b)
     h.finish()
 
 

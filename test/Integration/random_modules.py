@@ -149,10 +149,8 @@ def random_form(rng):
 
 
 def vector_axis(f, axes):
-    """A vector over a part of joined rows, or over a batch of extent 1, which is dropped, would
-    need a kernel of its own."""
-    is_dropped = f.sizes.get("b") == 1 and "b" not in f.dynamic
-    return "n" if f.joins_rows else f.rng.choice([axis for axis in axes if axis != "b" or not is_dropped])
+    """A vector over a part of joined rows would need a kernel of its own."""
+    return "n" if f.joins_rows else f.rng.choice(axes)
 
 
 def transposed(f, value):

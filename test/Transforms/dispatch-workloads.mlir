@@ -228,7 +228,8 @@ ukernel.plan @plan_0 #ukernel.plan<families = [
 // CHECK-DAG: %[[S:.*]] = memref.dim %[[Q]], %[[ONE]]
 // CHECK-DAG: %[[T:.*]] = memref.dim %[[K]], %[[ONE]]
 // CHECK-DAG: %[[B:.*]] = memref.dim %[[Q]], %{{.*}}
-// CHECK-DAG: memref.extract_strided_metadata %[[Q]]
+// CHECK-DAG: %{{.*}}, %{{.*}}, %{{.*}}:4, %[[STRIDES:.*]]:4 = memref.extract_strided_metadata %[[Q]]
+// CHECK-DAG: arith.remui %[[STRIDES]]#0, %[[FOUR:.*]] : index
 // CHECK-DAG: memref.extract_strided_metadata %[[K]]
 // CHECK-DAG: memref.extract_strided_metadata %[[MASK]]
 // CHECK-DAG: memref.extract_strided_metadata %[[O]]

@@ -116,18 +116,33 @@ func.func @starts_from_broadcast(%x: tensor<?x7x5xf32>, %w: tensor<5x32xf32>, %v
 
 // -----
 
-// A batch of one matrix is none; a real batch stays.
+// A batch stays, also of one matrix, as an epilogue may read along it; where it
+// is innermost, it is dropped.
 // CHECK-LABEL: func.func @unit_batch
 // CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel", "reduction"]}
 // CHECK-LABEL: func.func @batch
+// CHECK-NOT: collapse_shape
 // CHECK: linalg.batch_matmul
-func.func @unit_batch(%a: tensor<1x?x16xf32>, %b: tensor<1x16x8xf32>, %o: tensor<1x?x8xf32>) -> tensor<1x?x8xf32> {
-  %r = linalg.batch_matmul ins(%a, %b : tensor<1x?x16xf32>, tensor<1x16x8xf32>) outs(%o : tensor<1x?x8xf32>) -> tensor<1x?x8xf32>
+// CHECK-LABEL: func.func @batch_of_one
+// CHECK-NOT: collapse_shape
+// CHECK: linalg.batch_matmul
+func.func @unit_batch(%a: tensor<?x16x1xf32>, %b: tensor<1x16x8xf32>, %o: tensor<1x?x8xf32>) -> tensor<1x?x8xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(b, m, n, k) -> (m, k, b)>, affine_map<(b, m, n, k) -> (b, k, n)>, affine_map<(b, m, n, k) -> (b, m, n)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+    ins(%a, %b : tensor<?x16x1xf32>, tensor<1x16x8xf32>) outs(%o : tensor<1x?x8xf32>) {
+    ^bb0(%x: f32, %y: f32, %c: f32):
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %c, %p : f32
+      linalg.yield %s : f32
+  } -> tensor<1x?x8xf32>
   return %r : tensor<1x?x8xf32>
 }
 func.func @batch(%a: tensor<?x8x16xf32>, %b: tensor<?x16x4xf32>, %o: tensor<?x8x4xf32>) -> tensor<?x8x4xf32> {
   %r = linalg.batch_matmul ins(%a, %b : tensor<?x8x16xf32>, tensor<?x16x4xf32>) outs(%o : tensor<?x8x4xf32>) -> tensor<?x8x4xf32>
   return %r : tensor<?x8x4xf32>
+}
+func.func @batch_of_one(%a: tensor<1x?x16xf32>, %b: tensor<1x16x8xf32>, %o: tensor<1x?x8xf32>) -> tensor<1x?x8xf32> {
+  %r = linalg.batch_matmul ins(%a, %b : tensor<1x?x16xf32>, tensor<1x16x8xf32>) outs(%o : tensor<1x?x8xf32>) -> tensor<1x?x8xf32>
+  return %r : tensor<1x?x8xf32>
 }
 
 // -----

@@ -28,6 +28,8 @@ struct TileGranules {
   /// Legal register tile sizes for axes M and N, ascending. Batch axes have
   /// block and register tile 1.
   std::vector<llvm::SmallVector<int64_t>> registerTiles;
+  /// Most elements of a thread's register tile that never spill.
+  int64_t maxAccumulators = 112;
   /// The reduce axis goes in multiples of this (memory transaction).
   int64_t reduceGranule = 8;
   int64_t maxReduceTile = 32;

@@ -25,7 +25,7 @@ struct ShapeExplanation {
   /// The program of that family.
   ReportedProgram program;
   /// The score of the shape's best program less that of `program`. Below 0 if
-  /// the strategy rates `program` lower although it scores higher.
+  /// the strategy prefers the former although `program` scores higher.
   double scoreLoss = 0;
   /// Whether a family of the plan runs the shape's best program.
   bool planHasBest = false;
@@ -34,7 +34,7 @@ struct ShapeExplanation {
 };
 
 /// Explains shapes (every extent ≥ 1) in their order. Fails for a problem that
-/// does not pass its check, for a plan that does not answer it, and where the
+/// does not pass its check, for families that cannot be emitted, and where the
 /// strategy finds no program.
 llvm::Expected<std::vector<ShapeExplanation>>
 explainShapes(const SearchProblem &problem, const SearchStrategy &strategy,

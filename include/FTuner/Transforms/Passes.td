@@ -65,7 +65,8 @@ def UKernelFormWorkloadsPass : Pass<"ukernel-form-workloads", "::mlir::ModuleOp"
     reshapes. What types, symbols and earlier
     assertions do not prove about equal sizes is asserted by `cf.assert`, as is,
     at the function's entry, that each symbol has one size. Structured operators
-    that are left over are reported by remarks.
+    that are left over are reported by remarks. `ukernel.extents` keeps which
+    symbols the extents are products of.
 
     ```mlir
     %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x64xf32>) -> tensor<?x64xf32>
@@ -88,9 +89,11 @@ def UKernelPlanWorkloadsPass : Pass<"ukernel-plan-workloads", "::mlir::ModuleOp"
   let summary = "Search the kernel families of each workload and choose which serves which shape";
   let description = [{
     Poses each workload to a search strategy and writes the answer as a
-    `ukernel.plan`; workloads with equal axes, ranges and operands share one.
-    Families, and what the search had to relax, are told as typed remarks
-    (`--remarks-filter`).
+    `ukernel.plan`; workloads with equal axes, ranges, operands and ties between
+    axes share one. With `top-k` above 1 the plan also has the best programs of
+    the shapes that the search looked at. Families, which shapes they serve,
+    the figures of the search after every stage, and what it had to relax are
+    told as typed remarks (`--remarks-filter`).
 
     ```mlir
     %r = ukernel.workload ins(…) …

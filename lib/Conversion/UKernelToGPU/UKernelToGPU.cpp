@@ -55,7 +55,7 @@ struct Signature {
 struct BlockPosition {
   /// Tile along m and n.
   Value row, column;
-  /// Element along each batch axis.
+  /// Element along each batch axis; null where its extent is known to be 1.
   SmallVector<Value, 3> batch;
 };
 
@@ -211,6 +211,8 @@ Value KernelEmitter::buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
                    .getResult();
     if (ukernel::WorkloadOp::isBatchAxis(axis)) {
       Value position = batch[axis - ukernel::WorkloadOp::kNumProductAxes];
+      if (!position)
+        continue;
       Value distance = b.createOrFold<arith::MulIOp>(
           position, getValueOrCreateConstantIndexOp(b, b.getLoc(), stride));
       offset =
@@ -311,21 +313,26 @@ BlockPosition KernelEmitter::buildPosition(ImplicitLocOpBuilder &b) {
   Value block = gpu::BlockIdOp::create(b, gpu::Dimension::x);
   ArrayRef<Value> batchSizes =
       ArrayRef(sizes).drop_front(ukernel::WorkloadOp::kNumProductAxes);
-  if (!batchSizes.empty()) {
-    Value batches = batchSizes.front();
-    for (Value size : batchSizes.drop_front())
-      batches = b.createOrFold<arith::MulIOp>(batches, size);
+  position.batch.assign(batchSizes.size(), Value());
+  // Axes that are more than one position, the last one first.
+  SmallVector<unsigned, 3> axes;
+  for (int axis = batchSizes.size() - 1; axis >= 0; --axis)
+    if (extents[ukernel::WorkloadOp::kNumProductAxes + axis] != 1)
+      axes.push_back(axis);
+  if (!axes.empty()) {
+    Value batches = batchSizes[axes.back()];
+    for (unsigned axis : llvm::reverse(ArrayRef(axes).drop_back()))
+      batches = b.createOrFold<arith::MulIOp>(batches, batchSizes[axis]);
     // The host launches as many blocks for each batch.
     Value blocks = gpu::GridDimOp::create(b, gpu::Dimension::x);
     Value blocksOfBatch = div(blocks, batches);
     Value batch = div(block, blocksOfBatch);
     block = rem(block, blocksOfBatch);
-    position.batch.resize(batchSizes.size());
-    for (size_t axis = batchSizes.size() - 1; axis > 0; --axis) {
+    for (unsigned axis : ArrayRef(axes).drop_back()) {
       position.batch[axis] = rem(batch, batchSizes[axis]);
       batch = div(batch, batchSizes[axis]);
     }
-    position.batch.front() = batch;
+    position.batch[axes.back()] = batch;
   }
   int64_t width = tiles.front().getUkernel().getSmem()[Workload::kN];
   Value blocksAlongN = arith::DivUIOp::create(

@@ -84,17 +84,17 @@ gpu.module @l attributes {ukernel.entry = #ukernel.entry<
 
 // CHECK: ukernel.plan @ranked <{{.*}}, fallback = 0, statistics = {candidates = 2.000000e+00 : f64}
 // CHECK-SAME: rankings = [<[53, 2304, 768], families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>, <#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [8, 32, 8], reg = [4, 2, 1]>]>]
-// CHECK-SAME: scores = array<f64: 2.250000e+00, -1.500000e+00>>, <[1, 2, 3],
+// CHECK-SAME: scores = [2.250000e+00, -1.523456789012344{{[0-9]+}}]>, <[1, 2, 3],
 ukernel.plan @ranked <
   families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
   choices = [], general = 0, fallback = 0, statistics = {candidates = 2.0 : f64},
   rankings = [<[53, 2304, 768],
                 families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>,
                             <#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [8, 32, 8], reg = [4, 2, 1]>]>],
-                scores = array<f64: 2.25, -1.5>>,
+                scores = [2.25, -1.523456789012345]>,
               <[1, 2, 3],
                 families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [8, 32, 8], reg = [4, 2, 1]>]>],
-                scores = array<f64: 1.0>>]>
+                scores = [1.0]>]>
 // Without statistics.
 // CHECK: ukernel.plan @only_ranked <{{.*}}, fallback = 0, rankings = [<[1, 2, 3],
 ukernel.plan @only_ranked <
@@ -102,17 +102,16 @@ ukernel.plan @only_ranked <
   choices = [], general = 0, fallback = 0,
   rankings = [<[1, 2, 3],
                 families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [8, 32, 8], reg = [4, 2, 1]>]>],
-                scores = array<f64: 1.0>>]>
+                scores = [1.0]>]>
 
 // CHECK: func.func @extents
-// CHECK: ukernel.workload {{.*}} {ukernel.extents = [{{\[}}16, "S", "T"], unit, unit]}
+// CHECK: } {ukernel.extents = [{{\[}}16, "S", "T"], unit, unit]}
 func.func @extents(%a: tensor<?x8xf32>, %b: tensor<8x?xf32>, %o: tensor<?x?xf32>) -> tensor<?x?xf32> {
   %r = ukernel.workload ins(%a, %b : tensor<?x8xf32>, tensor<8x?xf32>) outs(%o : tensor<?x?xf32>)
     maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
-    attributes {ukernel.extents = [[16, "S", "T"], unit, unit]}
     contract {
     ^bb0(%x: f32, %y: f32, %c: f32):
       ukernel.yield %c : f32
-    } -> tensor<?x?xf32>
+    } {ukernel.extents = [[16, "S", "T"], unit, unit]} -> tensor<?x?xf32>
   return %r : tensor<?x?xf32>
 }

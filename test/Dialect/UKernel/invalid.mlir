@@ -1300,37 +1300,31 @@ func.func @f(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %s: 
 
 // ranking_c1: one score for each
 // expected-error @below {{expected families with one score for each, but got 1 families and 2 scores}}
-module attributes {test.attribute = #ukernel.ranking<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], scores = array<f64: 2.0, 1.0>>} {}
-
-// -----
-
-// ranking_c1: finite scores
-// expected-error @below {{expected finite scores, but got}}
-module attributes {test.attribute = #ukernel.ranking<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], scores = array<f64: 0x7FF0000000000000>>} {}
+module attributes {test.attribute = #ukernel.ranking<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], scores = [2.0, 1.0]>} {}
 
 // -----
 
 // ranking_c2
 // expected-error @below {{expected scores that do not ascend, but got 2.000000e+00 after 1.000000e+00}}
-module attributes {test.attribute = #ukernel.ranking<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>, #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], scores = array<f64: 1.0, 2.0>>} {}
+module attributes {test.attribute = #ukernel.ranking<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>, #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], scores = [1.0, 2.0]>} {}
 
 // -----
 
 // ranking_c3: sizes
 // expected-error @below {{expected sizes of at least 1, but got 0}}
-module attributes {test.attribute = #ukernel.ranking<[0, 2, 3], families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], scores = array<f64: 1.0>>} {}
+module attributes {test.attribute = #ukernel.ranking<[0, 2, 3], families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], scores = [1.0]>} {}
 
 // -----
 
 // ranking_c3: axes
 // expected-error @below {{expected families of 2 axes, but got one of 3}}
-module attributes {test.attribute = #ukernel.ranking<[2, 3], families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], scores = array<f64: 1.0>>} {}
+module attributes {test.attribute = #ukernel.ranking<[2, 3], families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], scores = [1.0]>} {}
 
 // -----
 
 // plan_c3: rankings
 // expected-error @below {{expected rankings of 1 sizes, but got one of 3}}
-ukernel.plan @p <families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32], reg = [4]>]>], choices = [], general = 0, fallback = 0, rankings = [<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], scores = array<f64: 1.0>>]>
+ukernel.plan @p <families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32], reg = [4]>]>], choices = [], general = 0, fallback = 0, rankings = [<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], scores = [1.0]>]>
 
 // -----
 
@@ -1339,11 +1333,10 @@ func.func @f(%a: tensor<?x8xf32>, %b: tensor<8x?xf32>, %o: tensor<?x?xf32>) {
   // expected-error @below {{'ukernel.extents' expected an array, but got "T"}}
   %r = ukernel.workload ins(%a, %b : tensor<?x8xf32>, tensor<8x?xf32>) outs(%o : tensor<?x?xf32>)
     maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
-    attributes {ukernel.extents = "T"}
     contract {
     ^bb0(%x: f32, %y: f32, %c: f32):
       ukernel.yield %c : f32
-    } -> tensor<?x?xf32>
+    } {ukernel.extents = "T"} -> tensor<?x?xf32>
   return
 }
 
@@ -1351,14 +1344,13 @@ func.func @f(%a: tensor<?x8xf32>, %b: tensor<8x?xf32>, %o: tensor<?x?xf32>) {
 
 // dialect_c10: one entry for each axis
 func.func @f(%a: tensor<?x8xf32>, %b: tensor<8x?xf32>, %o: tensor<?x?xf32>) {
-  // expected-error @below {{'ukernel.extents' expected one entry for each of m, n, k, but got [unit, unit]}}
+  // expected-error @below {{'ukernel.extents' expected one entry for each of (m, n, k), but got [unit, unit]}}
   %r = ukernel.workload ins(%a, %b : tensor<?x8xf32>, tensor<8x?xf32>) outs(%o : tensor<?x?xf32>)
     maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
-    attributes {ukernel.extents = [unit, unit]}
     contract {
     ^bb0(%x: f32, %y: f32, %c: f32):
       ukernel.yield %c : f32
-    } -> tensor<?x?xf32>
+    } {ukernel.extents = [unit, unit]} -> tensor<?x?xf32>
   return
 }
 
@@ -1369,11 +1361,10 @@ func.func @f(%a: tensor<?x8xf32>, %b: tensor<8x?xf32>, %o: tensor<?x?xf32>) {
   // expected-error @below {{'ukernel.extents' expected 'unit', or a positive factor and names of symbols, but got ["T"]}}
   %r = ukernel.workload ins(%a, %b : tensor<?x8xf32>, tensor<8x?xf32>) outs(%o : tensor<?x?xf32>)
     maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
-    attributes {ukernel.extents = [["T"], unit, unit]}
     contract {
     ^bb0(%x: f32, %y: f32, %c: f32):
       ukernel.yield %c : f32
-    } -> tensor<?x?xf32>
+    } {ukernel.extents = [["T"], unit, unit]} -> tensor<?x?xf32>
   return
 }
 
@@ -1384,11 +1375,10 @@ func.func @f(%a: tensor<?x8xf32>, %b: tensor<8x?xf32>, %o: tensor<?x?xf32>) {
   // expected-error @below {{'ukernel.extents' expected 'unit', or a positive factor and names of symbols, but got [0, "T"]}}
   %r = ukernel.workload ins(%a, %b : tensor<?x8xf32>, tensor<8x?xf32>) outs(%o : tensor<?x?xf32>)
     maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
-    attributes {ukernel.extents = [[0, "T"], unit, unit]}
     contract {
     ^bb0(%x: f32, %y: f32, %c: f32):
       ukernel.yield %c : f32
-    } -> tensor<?x?xf32>
+    } {ukernel.extents = [[0, "T"], unit, unit]} -> tensor<?x?xf32>
   return
 }
 
@@ -1399,11 +1389,10 @@ func.func @f(%a: tensor<?x8xf32>, %b: tensor<8x?xf32>, %o: tensor<?x?xf32>) {
   // expected-error @below {{'ukernel.extents' expected 'unit', or a positive factor and names of symbols, but got [16]}}
   %r = ukernel.workload ins(%a, %b : tensor<?x8xf32>, tensor<8x?xf32>) outs(%o : tensor<?x?xf32>)
     maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
-    attributes {ukernel.extents = [unit, [16], unit]}
     contract {
     ^bb0(%x: f32, %y: f32, %c: f32):
       ukernel.yield %c : f32
-    } -> tensor<?x?xf32>
+    } {ukernel.extents = [unit, [16], unit]} -> tensor<?x?xf32>
   return
 }
 
@@ -1414,11 +1403,10 @@ func.func @f(%a: tensor<?x8xf32>, %b: tensor<8x?xf32>, %o: tensor<?x?xf32>) {
   // expected-error @below {{'ukernel.extents' expected 'unit', or a positive factor and names of symbols, but got [16, ""]}}
   %r = ukernel.workload ins(%a, %b : tensor<?x8xf32>, tensor<8x?xf32>) outs(%o : tensor<?x?xf32>)
     maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
-    attributes {ukernel.extents = [unit, unit, [16, ""]]}
     contract {
     ^bb0(%x: f32, %y: f32, %c: f32):
       ukernel.yield %c : f32
-    } -> tensor<?x?xf32>
+    } {ukernel.extents = [unit, unit, [16, ""]]} -> tensor<?x?xf32>
   return
 }
 

@@ -80,9 +80,11 @@ static double bruteForce(const SearchProblem &problem, const CandidateSet &set,
 }
 
 TEST_F(ExhaustiveTest, EqualsBruteForce) {
+  workload =
+      Workload::matmul({1, 24}, SizeRange::fixed(320), SizeRange::fixed(64));
   std::vector<Shape> shapes;
-  for (int64_t m = 1; m <= 12; ++m)
-    shapes.push_back({m, 40, 24});
+  for (int64_t m = 1; m <= 24; ++m)
+    shapes.push_back({m, 320, 64});
   for (const CostModel *model : costModels()) {
     SearchProblem p = problem(*model);
     llvm::Expected<CandidateSet> set =
@@ -98,7 +100,8 @@ TEST_F(ExhaustiveTest, EqualsBruteForce) {
       ASSERT_EQ(report.stages.size(), 1u);
       EXPECT_EQ(report.stages[0].kept,
                 report.singlePrograms + report.pairPrograms);
-      EXPECT_EQ(report.singlePrograms,
+      // A part that is no candidate may still run alone.
+      EXPECT_GE(report.singlePrograms,
                 static_cast<int64_t>(set->candidates.size()));
       ASSERT_TRUE(report.bestSingle.has_value());
       EXPECT_LE(report.bestSingle->score.score,

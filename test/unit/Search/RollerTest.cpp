@@ -69,6 +69,11 @@ TEST_F(RollerTest, PredictsTimeAsWorkedByHand) {
   RollerModel few(p, {100, 128, 768});
   EXPECT_NEAR(few.seconds(ukernel(128, 128, 16, 8, 8), resources),
               80 * 2.0 * 128 * 128 * 768 / 15.7e12, 1e-12);
+  // 36 blocks of one warp leave three schedulers of each SM without work: the
+  // 400.73 ns count for 80 · 4 tiles, device memory for 80.
+  RollerModel narrow(p, {64, 2304, 768});
+  EXPECT_NEAR(narrow.seconds(ukernel(64, 64, 16, 16, 8), {32, 200, 16384}),
+              320 * 2.0 * 64 * 64 * 768 / 15.7e12, 1e-12);
 }
 
 TEST_F(RollerTest, KnowsWhenTilesAreComputeBound) {

@@ -31,6 +31,25 @@ static void printList(AsmPrinter &printer, ArrayRef<Attr> list) {
   printer << "]";
 }
 
+/// Numbers in brackets. Upstream's array attribute prints six digits of each.
+static ParseResult parseScores(AsmParser &parser, DenseF64ArrayAttr &scores) {
+  SmallVector<double> values;
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
+        return parser.parseFloat(values.emplace_back());
+      }))
+    return failure();
+  scores = DenseF64ArrayAttr::get(parser.getContext(), values);
+  return success();
+}
+
+static void printScores(AsmPrinter &printer, DenseF64ArrayAttr scores) {
+  printer << "[";
+  llvm::interleaveComma(scores.asArrayRef(), printer, [&](double score) {
+    printer.printFloat(llvm::APFloat(score));
+  });
+  printer << "]";
+}
+
 /// `, statistics = …` and `, rankings = […]`, both optional.
 static ParseResult parseFindings(AsmParser &parser, DictionaryAttr &statistics,
                                  SmallVectorImpl<RankingAttr> &rankings) {

@@ -182,7 +182,7 @@ def UKernel_RankingAttr : UKernel_Attr<"Ranking", "ranking"> {
     #ukernel.ranking<[53, 2304, 768],
       families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0,
                     parts = [#ukernel.ukernel<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
-      scores = array<f64: 2.25>>
+      scores = [2.25]>
     ```
   }];
   let parameters = (ins
@@ -191,7 +191,8 @@ def UKernel_RankingAttr : UKernel_Attr<"Ranking", "ranking"> {
     /// One score for each family.
     "::mlir::DenseF64ArrayAttr":$scores);
   let assemblyFormat = [{
-    `<` `[` $shape `]` `,` `families` `=` `[` $families `]` `,` `scores` `=` $scores `>`
+    `<` `[` $shape `]` `,` `families` `=` `[` $families `]` `,`
+    `scores` `=` custom<Scores>($scores) `>`
   }];
   let genVerifyDecl = 1;
 }
@@ -226,7 +227,7 @@ def UKernel_PlanAttr : UKernel_Attr<"Plan", "plan"> {
     OptionalArrayRefParameter<"::ftuner::ukernel::RankingAttr">:$rankings);
   let assemblyFormat = [{
     `<` `families` `=` `[` $families `]` `,` `choices` `=` custom<List>($choices) `,`
-    `general` `=` $general `,` `fallback` `=` $fallback custom<Findings>($statistics, $rankings) `>`
+    `general` `=` $general `,` `fallback` `=` $fallback `` custom<Findings>($statistics, $rankings) `>`
   }];
   let genVerifyDecl = 1;
 }

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Tables what the search does for Dense (N = 2304, K = 768) with 128 sizes.
+
+For each device, with M = T and M = 16·T rows, T = 1…128: candidates after every
+stage, then, for FTuner as it is by default, FTuner as in the paper, the best
+single uKernel of each size, and Roller: kernel families, FLOPs that padding adds
+over all axes (of all sizes together), FLOP per byte of global traffic by
+equation 7 (geometric mean over the sizes), and how many sizes the main axis is
+covered exactly for. Nothing is measured: these are properties of the programs.
+
+Writes Markdown.
+"""
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+
+import dense
+
+STAGES = ["candidates_by_rules", "candidates_whole_warps", "candidates_emittable", "candidates_added", "candidates",
+          "after_cross_pick", "after_set_bound", "after_space_axis", "after_reduce_axis", "after_warps", "after_pareto",
+          "ukernels", "programs", "families"]
+PAPER = ["--tile-rule=divisors", "--pool=exact", "--cost-model=sia"]
+
+
+def explain(tool, path, device, options):
+    run = subprocess.run([tool, path, "--ftuner-explain", "--json", f"--device={device}"] + options,
+                         capture_output=True, text=True)
+    if run.returncode != 0:
+        sys.exit(run.stderr)
+    return json.loads(run.stdout)["workloads"][0]
+
+
+def program_figures(shapes, program_of):
+    """Share of padded FLOPs, FLOP per byte, and sizes with an exact cover."""
+    useful = total = intensity = exact = 0
+    for shape in shapes:
+        program = program_of(shape)
+        m, n, k = shape["shape"]
+        flops = 2 * m * n * k
+        useful += flops
+        total += flops / program["metrics"]["pad"]
+        exact += program["padded"] == 0
+        columns = math.ceil(n / program["ukernels"][-1]["shared_memory_tile"][1])
+        traffic = 4 * (columns * m * k + sum(program["blocks"]) * k * n + m * n)
+        intensity += math.log(flops / traffic)
+    return total / useful - 1, math.exp(intensity / len(shapes)), exact
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin-dir", default=dense.BIN)
+    parser.add_argument("--devices", default="v100,a100,h200")
+    options = parser.parse_args()
+    tool = os.path.join(options.bin_dir, "ftuner-translate")
+    columns, counts, programs = [], {stage: [] for stage in STAGES}, []
+    with tempfile.TemporaryDirectory() as folder:
+        for device in options.devices.split(","):
+            for label, rows in dense.RANGES.items():
+                path = dense.write(os.path.join(folder, "dense.mlir"), rows)
+                default = explain(tool, path, device, [])
+                columns.append(f"{device}, {label}")
+                for stage in STAGES:
+                    counts[stage].append(f"{default['statistics'].get(stage, 0):,.0f}")
+                variants = [("FTuner", default, "program"), ("best single uKernel", default, "best_single"),
+                            ("FTuner as in the paper", explain(tool, path, device, PAPER), "program"),
+                            ("Roller", explain(tool, path, device, ["--strategy=roller"]), "program")]
+                for name, workload, key in variants:
+                    padded, intensity, exact = program_figures(workload["shapes"], lambda shape, key=key: shape[key])
+                    families = "" if key == "best_single" else len(workload["families"])
+                    programs.append(f"| {device}, {label} | {name} | {families} | {100 * padded:.2f} % | {intensity:.2f} | {exact} |")
+    print("| count | " + " | ".join(columns) + " |")
+    print("|---" * (len(columns) + 1) + "|")
+    for stage in STAGES:
+        print(f"| `{stage}` | " + " | ".join(counts[stage]) + " |")
+    print()
+    print("| Dense | programs of | families | padded FLOPs | FLOP/byte | exact covers of 128 |")
+    print("|---|---|---|---|---|---|")
+    print("\n".join(programs))
+
+
+if __name__ == "__main__":
+    main()
