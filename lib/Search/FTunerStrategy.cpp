@@ -14,6 +14,7 @@
 #include "llvm/ADT/Twine.h"
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <utility>
 
 using namespace ftuner;
@@ -61,7 +62,12 @@ private:
   /// K.Filter: candidates that the filter left for some shape of the range,
   /// ascending, and the same for CombinSearch.
   std::vector<unsigned> kept;
-  std::vector<CombinableUKernel> combinable;
+  struct Combinables {
+    std::vector<unsigned> candidates;
+    std::vector<CombinableUKernel> ukernels;
+  };
+  /// By threads along the combine axis.
+  std::map<int64_t, Combinables> combinables;
   /// Counts over the samples alone.
   FilterCounts counts;
   std::vector<SampleDemands> samples;
@@ -77,7 +83,11 @@ void FTunerRanker::prepare(llvm::ArrayRef<Shape> shapes) {
   counts = filter.counts;
   for (unsigned candidate : isKept.set_bits()) {
     kept.push_back(candidate);
-    combinable.push_back({table.height(candidate), table.layout(candidate)});
+    int64_t threads = table.height(candidate) / table.rows(candidate);
+    Combinables &group = combinables[threads];
+    group.candidates.push_back(candidate);
+    group.ukernels.push_back(
+        {table.height(candidate), table.layout(candidate)});
   }
 }
 
@@ -96,15 +106,19 @@ std::vector<unsigned> FTunerRanker::poolOf(llvm::ArrayRef<Survivor> survivors,
     if (!add(table.pair(candidate, table.rows(candidate) - 1)))
       add(table.single(candidate));
   };
-  // uProg of algorithm 2.
-  for (const PooledProgram &program : combinSearch(combinable, extent)) {
-    unsigned first = kept[program.first];
-    if (!program.second)
-      addWithLower(first);
-    else
-      add(table.pair(kept[*program.second], table.rows(first)));
+  // uProg of algorithm 2. What pads less than a row of threads covers the next
+  // multiple of these threads exactly.
+  for (const auto &[threads, group] : combinables) {
+    int64_t covered = isExact ? extent : ceilBy(extent, threads);
+    for (const PooledProgram &program : combinSearch(group.ukernels, covered)) {
+      unsigned first = group.candidates[program.first];
+      if (!program.second)
+        addWithLower(first);
+      else
+        add(table.pair(group.candidates[*program.second], table.rows(first)));
+    }
   }
-  // Covers that pad locally.
+  // A lower part need not be in K.Filter.
   if (!isExact)
     for (unsigned candidate : kept)
       addWithLower(candidate);

@@ -6,6 +6,7 @@
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MathExtras.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace ftuner;
@@ -207,6 +208,14 @@ static llvm::Expected<ShapeRanking> toRanking(ukernel::RankingAttr attribute) {
   return ranking;
 }
 
+/// Counts as integers, which print in full; other figures as floats.
+static Attribute toStatistic(Builder &b, double value) {
+  bool isCount = value == std::floor(value) && std::abs(value) < 1e15;
+  if (isCount)
+    return b.getI64IntegerAttr(static_cast<int64_t>(value));
+  return b.getF64FloatAttr(value);
+}
+
 llvm::Expected<ukernel::PlanAttr> ftuner::toAttribute(MLIRContext *context,
                                                       const Plan &plan) {
   SmallVector<ukernel::FamilyAttr> families;
@@ -227,7 +236,7 @@ llvm::Expected<ukernel::PlanAttr> ftuner::toAttribute(MLIRContext *context,
   Builder b(context);
   NamedAttrList statistics;
   for (const SearchStatistic &statistic : plan.statistics)
-    statistics.set(statistic.name, b.getF64FloatAttr(statistic.value));
+    statistics.set(statistic.name, toStatistic(b, statistic.value));
   SmallVector<ukernel::RankingAttr> rankings;
   for (const ShapeRanking &ranking : plan.rankings) {
     llvm::Expected<ukernel::RankingAttr> attribute =
@@ -264,6 +273,9 @@ llvm::Expected<Plan> ftuner::toPlan(ukernel::PlanAttr attribute) {
       if (auto value = dyn_cast<FloatAttr>(statistic.getValue()))
         plan.statistics.push_back(
             {statistic.getName().str(), value.getValueAsDouble()});
+      else if (auto count = dyn_cast<IntegerAttr>(statistic.getValue()))
+        plan.statistics.push_back(
+            {statistic.getName().str(), static_cast<double>(count.getInt())});
   for (ukernel::RankingAttr rankingAttr : attribute.getRankings()) {
     llvm::Expected<ShapeRanking> ranking = toRanking(rankingAttr);
     if (!ranking)

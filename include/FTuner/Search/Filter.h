@@ -60,8 +60,8 @@ struct Survivor {
   Metrics metrics;
 };
 
-/// What the stages ask of a uKernel for one shape. A relaxed stage asks nothing:
-/// no candidate could meet it.
+/// What the stages ask of a uKernel for one shape. A relaxed stage asks
+/// nothing: no candidate could meet it.
 struct Demands {
   bool crossPick = false;
   bool setBound = false;
@@ -102,8 +102,8 @@ private:
   std::vector<Metrics> values;
 };
 
-/// By how much a uKernel misses the demands of a shape: the sum of what lacks at
-/// each stage as a share of what is asked; 0 if it passes.
+/// By how much a uKernel misses the demands of a shape: the sum of what lacks
+/// at each stage as a share of what is asked; 0 if it passes.
 double violation(const SearchProblem &problem, const Demands &demands,
                  const Metrics &metrics, const KernelResources &resources);
 
