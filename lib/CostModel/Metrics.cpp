@@ -6,6 +6,12 @@
 
 using namespace ftuner;
 
+/// A number of blocks as an integer, at most `maxBlocks`.
+static int64_t blockCount(double blocks) {
+  return static_cast<int64_t>(
+      std::min(blocks, static_cast<double>(maxBlocks)));
+}
+
 /// What a block writes to shared memory and its threads read from it, in bytes
 /// for each element of the reduce axis (dataTrans of equation 7).
 static double sharedBytesPerReduceElement(const Workload &workload,
@@ -95,7 +101,7 @@ Metrics ShapeMetrics::finish(const Totals &totals) const {
   double memorySeconds = std::max(totals.globalBytes / globalBytesPerSecond,
                                   totals.sharedBytes / sharedBytesPerSecond);
   metrics.cmr = computeSeconds / memorySeconds;
-  metrics.blocks = static_cast<int64_t>(totals.blocks);
+  metrics.blocks = blockCount(totals.blocks);
   return metrics;
 }
 
@@ -238,6 +244,6 @@ void FactoredMetrics::evaluate(llvm::ArrayRef<int64_t> shape,
     metrics.cmr =
         computeSeconds / std::max(globalBytes * globalSeconds,
                                   tiles * entry.sharedBytes * sharedSeconds);
-    metrics.blocks = static_cast<int64_t>(blocks);
+    metrics.blocks = blockCount(blocks);
   }
 }

@@ -148,11 +148,11 @@ public:
       report.candidates = set->candidates.size();
       StageReport stage;
       stage.name = "programs";
-      stage.requirement = "both parts run";
+      stage.requirement = "distinct, since every part runs";
       stage.before = ranker.programsPerShape();
-      stage.kept = ranking->size();
-      report.stages.push_back(std::move(stage));
       reportRanking(ranker, *ranking, report);
+      stage.kept = report.singlePrograms + report.pairPrograms;
+      report.stages.push_back(std::move(stage));
     }
     return reports;
   }

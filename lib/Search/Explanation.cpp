@@ -8,8 +8,6 @@
 
 using namespace ftuner;
 
-/// Extents are passed to kernels as i32.
-static constexpr int64_t maxExtent = std::numeric_limits<int32_t>::max();
 /// Blocks and points of a shape are counted in 64 bits.
 static constexpr int64_t maxPoints = int64_t{1} << 62;
 
@@ -115,16 +113,6 @@ bool ftuner::runsTheSame(const ReportedProgram &lhs,
          blocksOf(lhs) == blocksOf(rhs);
 }
 
-static std::optional<unsigned> entryOf(const Plan &plan,
-                                       llvm::ArrayRef<int64_t> shape) {
-  for (auto [index, entry] : llvm::enumerate(plan.entries))
-    if (llvm::all_of(llvm::zip_equal(entry.box, shape), [](const auto &pair) {
-          return std::get<0>(pair).contains(std::get<1>(pair));
-        }))
-      return index;
-  return std::nullopt;
-}
-
 llvm::Expected<std::vector<ShapeExplanation>>
 ftuner::explainShapes(const SearchProblem &problem,
                       const SearchStrategy &strategy, const Plan &plan,
@@ -149,7 +137,7 @@ ftuner::explainShapes(const SearchProblem &problem,
     ShapeExplanation &explanation = explanations.emplace_back();
     explanation.report = std::move(report);
     const Shape &shape = explanation.report.shape;
-    explanation.entry = entryOf(plan, shape);
+    explanation.entry = plan.entryFor(shape);
     explanation.family = plan.familyFor(shape);
     explanation.program =
         reportProgram(problem, plan.families[explanation.family], shape);

@@ -100,36 +100,34 @@ std::vector<unsigned> FTunerRanker::poolOf(llvm::ArrayRef<Survivor> survivors,
       pool.push_back(*family);
     return family.has_value();
   };
-  // A pair holds its higher part's program of one uKernel, so one family serves
-  // this extent and its neighbours.
-  auto addWithLower = [&](unsigned candidate) {
-    if (!add(table.pair(candidate, table.rows(candidate) - 1)))
-      add(table.single(candidate));
-  };
   // uProg of algorithm 2. What pads less than a row of threads covers the next
   // multiple of these threads exactly.
   for (const auto &[threads, group] : combinables) {
     int64_t covered = isExact ? extent : ceilBy(extent, threads);
     for (const PooledProgram &program : combinSearch(group.ukernels, covered)) {
       unsigned first = group.candidates[program.first];
-      if (!program.second)
-        addWithLower(first);
-      else
+      if (program.second)
         add(table.pair(group.candidates[*program.second], table.rows(first)));
+      else if (isExact)
+        add(table.single(first));
     }
   }
-  // A lower part need not be in K.Filter.
-  if (!isExact)
-    for (unsigned candidate : kept)
-      addWithLower(candidate);
-  // Heights h and h + 1 cover almost every extent.
-  for (const Survivor &survivor : survivors) {
-    unsigned candidate = survivor.candidate;
-    addWithLower(candidate);
-    if (extent % table.height(candidate) != 0)
-      if (auto higher = table.withRows(candidate, table.rows(candidate) + 1))
-        add(table.pair(*higher, table.rows(candidate)));
-  }
+  if (isExact && !pool.empty())
+    return pool;
+
+  // Heights h and h + 1 cover almost every extent. One of them is in K.Filter;
+  // a pair holds its higher part's program of one uKernel, so that one family
+  // serves this extent and its neighbours.
+  auto addNeighbours = [&](unsigned candidate) {
+    int64_t rows = table.rows(candidate);
+    if (!add(table.pair(candidate, rows - 1)))
+      add(table.single(candidate));
+    if (std::optional<unsigned> higher = table.withRows(candidate, rows + 1))
+      add(table.pair(*higher, rows));
+  };
+  llvm::for_each(kept, addNeighbours);
+  for (const Survivor &survivor : survivors)
+    addNeighbours(survivor.candidate);
   return pool;
 }
 

@@ -14,7 +14,7 @@ void ftuner::chooseFamilies(const ScoreMatrix &scores,
   size_t numShapes = scores.numShapes(), numFamilies = scores.numFamilies();
   // Without any family a shape loses as if it had the worst one of all.
   std::vector<double> current(numShapes);
-  double meanScore = 0, sum = 0;
+  double totalScore = 0;
   for (size_t shape = 0; shape < numShapes; ++shape) {
     double best = scores.at(0, shape), worst = best;
     for (size_t family = 1; family < numFamilies; ++family) {
@@ -22,8 +22,7 @@ void ftuner::chooseFamilies(const ScoreMatrix &scores,
       worst = std::min(worst, scores.at(family, shape));
     }
     current[shape] = worst;
-    meanScore += weights[shape] * std::abs(best);
-    sum += weights[shape];
+    totalScore += weights[shape] * std::abs(best);
   }
   auto take = [&](unsigned family) {
     for (size_t shape = 0; shape < numShapes; ++shape)
@@ -46,7 +45,7 @@ void ftuner::chooseFamilies(const ScoreMatrix &scores,
       }
     }
     bool isNeeded = chosen.empty();
-    if (!isNeeded && !(bestGain > leastGain * meanScore))
+    if (!isNeeded && !(bestGain > leastGain * totalScore))
       break;
     chosen.push_back(best);
     take(best);

@@ -3,13 +3,23 @@
 
 using namespace ftuner;
 
+bool DispatchEntry::contains(llvm::ArrayRef<int64_t> shape) const {
+  if (box.size() != shape.size())
+    return false;
+  for (unsigned axis = 0; axis < box.size(); ++axis)
+    if (!box[axis].contains(shape[axis]))
+      return false;
+  return true;
+}
+
+std::optional<unsigned> Plan::entryFor(llvm::ArrayRef<int64_t> shape) const {
+  for (unsigned index = 0; index < entries.size(); ++index)
+    if (entries[index].contains(shape))
+      return index;
+  return std::nullopt;
+}
+
 unsigned Plan::familyFor(llvm::ArrayRef<int64_t> shape) const {
-  for (const DispatchEntry &entry : entries) {
-    bool inside = entry.box.size() == shape.size();
-    for (unsigned axis = 0; inside && axis < shape.size(); ++axis)
-      inside = entry.box[axis].contains(shape[axis]);
-    if (inside)
-      return entry.family;
-  }
-  return generalFamily;
+  std::optional<unsigned> entry = entryFor(shape);
+  return entry ? entries[*entry].family : generalFamily;
 }

@@ -6,7 +6,7 @@
 #include "llvm/ADT/Twine.h"
 #include <algorithm>
 #include <limits>
-#include <map>
+#include <set>
 
 using namespace ftuner;
 
@@ -42,6 +42,8 @@ private:
     return ranker.table.families[index];
   }
   llvm::Error rankSamples();
+  /// Keeps the best programs of a shape in the plan.
+  void keepBest(const Shape &shape, llvm::ArrayRef<RankedFamily> ranking);
   llvm::Error chooseForRange();
   /// A family for sizes beyond the range.
   llvm::Expected<unsigned> chooseGeneral();
@@ -102,15 +104,33 @@ RangeSamples::RangeSamples(const Workload &workload) {
     }
 }
 
+/// The ranking without families that run the same program as one before: they
+/// differ in a part that has no blocks.
+static std::vector<RankedFamily>
+distinctPrograms(const FamilyTable &table, llvm::ArrayRef<RankedFamily> ranking,
+                 llvm::ArrayRef<int64_t> shape) {
+  std::vector<RankedFamily> result;
+  std::set<std::string> seen;
+  for (const RankedFamily &ranked : ranking) {
+    KernelFamily running = table.families[ranked.family];
+    Cover cover = coverExtent(running, shape[running.combineAxis]);
+    if (running.parts.size() == 2 && (cover.first == 0 || cover.second == 0))
+      running.parts.erase(running.parts.begin() + (cover.first > 0 ? 1 : 0));
+    if (seen.insert(running.str()).second)
+      result.push_back(ranked);
+  }
+  return result;
+}
+
 llvm::Error RangePlanner::rankSamples() {
   ranker.prepare(samples.shapes);
   for (const Shape &shape : samples.shapes) {
     auto ranking = ranker.rank(shape);
     if (!ranking)
       return ranking.takeError();
-    ranking->resize(
-        std::min(ranking->size(),
-                 std::max<size_t>(proposalsPerShape, problem.options.topK)));
+    if (problem.options.topK > 1)
+      keepBest(shape, *ranking);
+    ranking->resize(std::min(ranking->size(), proposalsPerShape));
     rankings.push_back(std::move(*ranking));
   }
   return llvm::Error::success();
@@ -196,7 +216,7 @@ llvm::Error RangePlanner::chooseForRange() {
     chosen.push_back(0);
   }
   for (llvm::ArrayRef<RankedFamily> ranking : rankings)
-    for (const RankedFamily &ranked : ranking.take_front(proposalsPerShape))
+    for (const RankedFamily &ranked : ranking)
       propose(ranked.family);
 
   ScoreMatrix scores(proposed.size(), rankings.size());
@@ -376,19 +396,21 @@ void RangePlanner::reportPlan() {
       problem.codegen.guaranteedVectorWidth(workload))
     plan.remarks.push_back("sizes may break the alignment of vector accesses: "
                            "such calls take the fallback family");
-  if (problem.options.topK == 1)
-    return;
-  for (auto [shape, ranking] : llvm::zip_equal(samples.shapes, rankings)) {
-    ShapeRanking kept{shape, {}};
-    for (const RankedFamily &ranked :
-         llvm::ArrayRef(ranking).take_front(problem.options.topK)) {
-      const KernelFamily &program = family(ranked.family);
-      kept.programs.push_back({program,
-                               coverExtent(program, shape[program.combineAxis]),
-                               ranked.score});
-    }
-    plan.rankings.push_back(std::move(kept));
+}
+
+void RangePlanner::keepBest(const Shape &shape,
+                            llvm::ArrayRef<RankedFamily> ranking) {
+  ShapeRanking kept{shape, {}};
+  std::vector<RankedFamily> programs =
+      distinctPrograms(ranker.table, ranking, shape);
+  for (const RankedFamily &ranked :
+       llvm::ArrayRef(programs).take_front(problem.options.topK)) {
+    const KernelFamily &program = family(ranked.family);
+    kept.programs.push_back({program,
+                             coverExtent(program, shape[program.combineAxis]),
+                             ranked.score});
   }
+  plan.rankings.push_back(std::move(kept));
 }
 
 llvm::Expected<Plan> RangePlanner::run() {
@@ -439,7 +461,8 @@ void ftuner::reportRanking(const ProgramRanker &ranker,
                            llvm::ArrayRef<RankedFamily> ranking,
                            ShapeReport &report) {
   const SearchProblem &problem = ranker.problem;
-  for (const RankedFamily &ranked : ranking) {
+  for (const RankedFamily &ranked :
+       distinctPrograms(ranker.table, ranking, report.shape)) {
     const KernelFamily &family = ranker.table.families[ranked.family];
     Cover cover = coverExtent(family, report.shape[family.combineAxis]);
     bool isPair = cover.first > 0 && cover.second > 0;

@@ -44,8 +44,10 @@ RollerModel::RollerModel(const SearchProblem &problem,
 }
 
 int64_t RollerModel::blocks(int64_t bm, int64_t bn) const {
-  return ceilDiv(shape[Workload::kM], bm) * ceilDiv(shape[Workload::kN], bn) *
-         static_cast<int64_t>(batch);
+  double blocks = batch * ceilDiv(shape[Workload::kM], bm) *
+                  ceilDiv(shape[Workload::kN], bn);
+  return static_cast<int64_t>(
+      std::min(blocks, static_cast<double>(maxBlocks)));
 }
 
 /// Blocks that one SM holds at once, at least 1.

@@ -65,7 +65,7 @@ public:
   /// Predicted time of a uKernel that covers the shape alone.
   double seconds(const UKernel &ukernel,
                  const KernelResources &resources) const;
-  /// Thread blocks that cover the shape.
+  /// Thread blocks that cover the shape, at most `maxBlocks`.
   int64_t blocks(int64_t bm, int64_t bn) const;
 
   bool isRegisterTileComputeBound(int64_t rm, int64_t rn) const;

@@ -3,14 +3,11 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include <cmath>
-#include <limits>
+#include <tuple>
 #include <utility>
 
 using namespace ftuner;
 using llvm::Twine;
-
-/// Sizes are passed to kernels as i32.
-static constexpr int64_t maxExtent = std::numeric_limits<int32_t>::max();
 
 static llvm::Error makeError(const Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
@@ -69,6 +66,9 @@ static llvm::Error checkRange(const Axis &axis) {
     return makeError("axis '" + axis.name +
                      "': expected a positive step, but got " +
                      Twine(range.step));
+  if (range.step > maxExtent)
+    return makeError("axis '" + axis.name + "': expected a step up to " +
+                     Twine(maxExtent) + ", but got " + Twine(range.step));
   if (range.max && *range.max > maxExtent)
     return makeError("axis '" + axis.name +
                      "': expected a largest size up to " + Twine(maxExtent) +
@@ -76,6 +76,9 @@ static llvm::Error checkRange(const Axis &axis) {
   if (range.max && *range.max < range.min)
     return makeError("axis '" + axis.name + "': expected min <= max, but got " +
                      Twine(range.min) + " > " + Twine(*range.max));
+  if (axis.factor < 1 || axis.factor > maxExtent)
+    return makeError("axis '" + axis.name + "': expected a factor from 1 to " +
+                     Twine(maxExtent) + ", but got " + Twine(axis.factor));
   return llvm::Error::success();
 }
 

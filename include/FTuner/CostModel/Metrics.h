@@ -36,13 +36,18 @@
 
 namespace ftuner {
 
+/// Most blocks that are told apart: far more than any grid, and few enough to
+/// be multiplied by threads or SMs in 64 bits.
+constexpr int64_t maxBlocks = int64_t{1} << 48;
+
 struct Metrics {
   /// useful / (padded + useful) iteration points (equation 2), in (0, 1].
   double pad = 0;
   /// blocks / ceil_by(blocks, SMs) (equation 3), in (0, 1].
   double occ = 0;
-  /// compute time at peak over memory time (equations 6 and 7).
+  /// compute time at peak over memory time (equations 6 and 7), above 0.
   double cmr = 0;
+  /// Thread blocks, at most `maxBlocks`.
   int64_t blocks = 0;
 };
 

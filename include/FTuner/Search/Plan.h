@@ -3,6 +3,7 @@
 #define FTUNER_SEARCH_PLAN_H
 
 #include "FTuner/Search/UKernel.h"
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,9 @@ struct DispatchEntry {
   /// step is 1.
   std::vector<SizeRange> box;
   unsigned family = 0;
+
+  /// Whether the box holds the shape; never if their ranks differ.
+  bool contains(llvm::ArrayRef<int64_t> shape) const;
 };
 
 /// A count or figure of the search, for the manifest and for remarks.
@@ -55,6 +59,8 @@ struct Plan {
   /// Decisions worth a remark, e.g. a filter stage relaxed for some shapes.
   std::vector<std::string> remarks;
 
+  /// The entry that serves the shape, by index; none outside all boxes.
+  std::optional<unsigned> entryFor(llvm::ArrayRef<int64_t> shape) const;
   /// The family for operands that meet the alignment of vector accesses.
   unsigned familyFor(llvm::ArrayRef<int64_t> shape) const;
 };

@@ -10,11 +10,15 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Error.h"
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace ftuner {
+
+/// The largest extent of an axis: extents are passed to kernels as i32.
+constexpr int64_t maxExtent = std::numeric_limits<int32_t>::max();
 
 /// Sizes that an axis takes: min, min + step, … up to max; open without a max.
 struct SizeRange {
@@ -101,7 +105,8 @@ struct Workload {
   /// Iteration points of one shape times `flopsPerPoint`.
   double flops(llvm::ArrayRef<int64_t> shape) const;
 
-  /// Says what is wrong with the description, if anything.
+  /// Says what is wrong with the description, if anything: numbers and kinds of
+  /// axes; sizes, steps and factors beyond `maxExtent`; weights; operands.
   llvm::Error check() const;
 
   /// M × N × K matrix product in f32, all row-major unless transposed.
