@@ -6,6 +6,9 @@ usage: summary.py MANIFEST.json [--sizes 1,7,53]
 
 import argparse
 import json
+import sys
+
+FORMAT_VERSION = 2
 
 
 def tile(ukernel):
@@ -29,6 +32,9 @@ def print_workload(workload, sizes):
         parts = " + ".join(tile(u) for u in family["ukernels"])
         print(f"    {number:2} {family['kernel']}: {parts}, {family['stages']} stages, "
               f"{'vector' if family['vector_width'] > 1 else 'scalar'} accesses")
+    if not workload["programs"]:
+        print(f"  programs: {len(workload['dispatch'])} entries of the dispatch decide by several axes")
+        return
     print("  programs:")
     for program in workload["programs"]:
         if sizes and program["size"] not in sizes:
@@ -40,20 +46,39 @@ def print_workload(workload, sizes):
               f"{program['padded']} padded rows")
 
 
+def load(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            manifest = json.load(file)
+    except OSError as error:
+        sys.exit(f"error: cannot read '{path}': {error.strerror}")
+    except ValueError as error:
+        sys.exit(f"error: '{path}' is no JSON: {error}")
+    version = manifest.get("format_version") if isinstance(manifest, dict) else None
+    if version != FORMAT_VERSION or "kernels" not in manifest:
+        sys.exit(f"error: '{path}': expected a manifest of format version {FORMAT_VERSION}, but got {version}")
+    return manifest
+
+
+def sizes_of(text):
+    try:
+        return {int(size) for size in text.split(",") if size}
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"expected whole numbers with commas, but got '{text}'") from error
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("manifest")
-    parser.add_argument("--sizes", default="", help="sizes of the main axis to show, e.g. 1,7,53")
+    parser.add_argument("--sizes", type=sizes_of, default=set(), help="sizes of the main axis to show, e.g. 1,7,53")
     options = parser.parse_args()
-    sizes = {int(size) for size in options.sizes.split(",") if size}
-    with open(options.manifest) as file:
-        manifest = json.load(file)
+    manifest = load(options.manifest)
     device = manifest["device"]
     print(f"Device {device['name']} ({device['chip']}), {len(manifest['kernels'])} kernels")
     for stage, seconds in manifest.get("seconds", {}).items():
         print(f"  {stage.replace('_', ' ')}: {seconds:.2f} s")
     for workload in manifest["workloads"]:
-        print_workload(workload, sizes)
+        print_workload(workload, options.sizes)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-import dense
+import workloads
 
 SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 65536]
 OPEN = [("M open", dict(m="M", n=2304, k=768), ["M"]), ("M, N open", dict(m="M", n="N", k=768), ["M", "N"]),
@@ -43,7 +43,7 @@ def search(options, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin-dir", default=dense.BIN)
+    parser.add_argument("--bin-dir", default=workloads.BIN)
     parser.add_argument("--device", default="h200")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--json", help="write the figures to this file")
@@ -56,7 +56,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "dense.mlir")
         for label, sizes, ranges in cases:
-            dense.write_module(path, ranges=ranges, **sizes)
+            workloads.write_module(path, ranges=ranges, **sizes)
             runs = [search(options, path) for _ in range(options.repeat)]
             seconds = [run[0] for run in runs]
             explanation = subprocess.run([os.path.join(options.bin_dir, "ftuner-translate"), path, "--ftuner-explain",

@@ -16,6 +16,10 @@ namespace {
 /// staged copies; ptxas reports 18 to 30 for the emitted kernels.
 constexpr int64_t kAddressRegisters = 28;
 
+/// Most pipeline stages: more than shared memory holds, so that sums of their
+/// bytes do not overflow.
+constexpr int64_t kMaxStages = 1024;
+
 /// Most batch axes behind m, n and k.
 constexpr unsigned kMaxBatchAxes = 3;
 
@@ -207,6 +211,10 @@ llvm::Error SimtModel::check(const Workload &workload,
     return invalid("simt: expected %s pipeline stages on %s, but got %d",
                    device.hasAsyncCopy() ? "at least 2" : "exactly 2",
                    device.name.c_str(), static_cast<int>(family.stages));
+  if (family.stages > kMaxStages)
+    return invalid("simt: expected at most %d pipeline stages, but got %lld",
+                   static_cast<int>(kMaxStages),
+                   static_cast<long long>(family.stages));
   for (const UKernel &part : family.parts)
     if (llvm::Error error = checkPart(workload, part, family))
       return error;

@@ -8,8 +8,7 @@ using namespace ftuner;
 
 /// A number of blocks as an integer, at most `maxBlocks`.
 static int64_t blockCount(double blocks) {
-  return static_cast<int64_t>(
-      std::min(blocks, static_cast<double>(maxBlocks)));
+  return static_cast<int64_t>(std::min(blocks, static_cast<double>(maxBlocks)));
 }
 
 /// What a block writes to shared memory and its threads read from it, in bytes

@@ -1,4 +1,4 @@
-//===- Intervals.cpp - A plan as intervals of one axis --------------------===//
+//===- Intervals.cpp - A plan as cells and intervals ----------------------===//
 #include "FTuner/Dispatch/Intervals.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
@@ -8,62 +8,88 @@ using namespace ftuner;
 
 static constexpr int64_t openEnd = std::numeric_limits<int64_t>::max();
 
-/// Whether two boxes agree on every axis but one.
-static bool agreeElsewhere(const DispatchEntry &a, const DispatchEntry &b,
-                           unsigned axis) {
-  if (a.box.size() != b.box.size())
-    return false;
-  for (unsigned i = 0; i < a.box.size(); ++i)
-    if (i != axis &&
-        (a.box[i].min != b.box[i].min || a.box[i].max != b.box[i].max))
+/// Whether two boxes are equal on every axis but one.
+static bool equalElsewhere(llvm::ArrayRef<SizeRange> a,
+                           llvm::ArrayRef<SizeRange> b, unsigned axis) {
+  for (unsigned i = 0; i < a.size(); ++i)
+    if (i != axis && (a[i].min != b[i].min || a[i].max != b[i].max))
       return false;
   return true;
 }
 
-std::optional<std::vector<Interval>> ftuner::mainAxisIntervals(const Plan &plan,
-                                                               unsigned axis) {
-  std::vector<Interval> result;
-  if (plan.entries.empty())
-    return result;
-  for (const DispatchEntry &entry : plan.entries)
-    if (axis >= entry.box.size() ||
-        !agreeElsewhere(plan.entries.front(), entry, axis))
-      return std::nullopt;
+/// Whether two boxes share shapes, whatever the size of one axis.
+static bool overlapElsewhere(llvm::ArrayRef<SizeRange> a,
+                             llvm::ArrayRef<SizeRange> b, unsigned axis) {
+  for (unsigned i = 0; i < a.size(); ++i)
+    if (i != axis && (a[i].min > b[i].max.value_or(openEnd) ||
+                      b[i].min > a[i].max.value_or(openEnd)))
+      return false;
+  return true;
+}
 
+/// Intervals of entries whose boxes are equal on the other axes; the first that
+/// holds a size wins.
+static std::vector<Interval>
+intervalsOf(llvm::ArrayRef<const DispatchEntry *> entries, unsigned axis) {
   // Between two neighbouring starts the answer does not change: a start is a
   // box's least size, or the size after its largest.
   std::vector<int64_t> starts;
-  for (const DispatchEntry &entry : plan.entries) {
-    starts.push_back(entry.box[axis].min);
-    if (entry.box[axis].max && *entry.box[axis].max < openEnd)
-      starts.push_back(*entry.box[axis].max + 1);
+  for (const DispatchEntry *entry : entries) {
+    const SizeRange &range = entry->box[axis];
+    starts.push_back(range.min);
+    if (range.max && *range.max < openEnd)
+      starts.push_back(*range.max + 1);
   }
   llvm::sort(starts);
   starts.erase(std::unique(starts.begin(), starts.end()), starts.end());
 
+  std::vector<Interval> result;
   for (auto [index, lo] : llvm::enumerate(starts)) {
-    const DispatchEntry *winner = nullptr;
-    for (const DispatchEntry &entry : plan.entries) {
-      const SizeRange &range = entry.box[axis];
-      if (lo < range.min || lo > range.max.value_or(openEnd))
-        continue;
-      winner = &entry;
-      break;
-    }
-    if (!winner)
+    auto holds = [&, lo = lo](const DispatchEntry *entry) {
+      const SizeRange &range = entry->box[axis];
+      return lo >= range.min && lo <= range.max.value_or(openEnd);
+    };
+    const auto *winner = llvm::find_if(entries, holds);
+    if (winner == entries.end())
       continue;
     std::optional<int64_t> hi;
     if (index + 1 < starts.size())
       hi = starts[index + 1] - 1;
+    unsigned family = (*winner)->family;
     bool merges = !result.empty() && result.back().hi &&
-                  *result.back().hi + 1 == lo &&
-                  result.back().family == winner->family;
+                  *result.back().hi + 1 == lo && result.back().family == family;
     if (merges)
       result.back().hi = hi;
     else
-      result.push_back({lo, hi, winner->family});
+      result.push_back({lo, hi, family});
   }
   return result;
+}
+
+std::optional<std::vector<PlanCell>> ftuner::planCells(const Plan &plan,
+                                                       unsigned axis) {
+  std::vector<PlanCell> cells;
+  std::vector<std::vector<const DispatchEntry *>> entriesOfCell;
+  for (const DispatchEntry &entry : plan.entries) {
+    if (axis >= entry.box.size() ||
+        entry.box.size() != plan.entries.front().box.size())
+      return std::nullopt;
+    auto cell = llvm::find_if(cells, [&](const PlanCell &known) {
+      return equalElsewhere(known.box, entry.box, axis);
+    });
+    if (cell == cells.end()) {
+      for (const PlanCell &known : cells)
+        if (overlapElsewhere(known.box, entry.box, axis))
+          return std::nullopt;
+      cells.push_back({entry.box, {}});
+      entriesOfCell.emplace_back();
+      cell = std::prev(cells.end());
+    }
+    entriesOfCell[cell - cells.begin()].push_back(&entry);
+  }
+  for (auto [cell, entries] : llvm::zip_equal(cells, entriesOfCell))
+    cell.intervals = intervalsOf(entries, axis);
+  return cells;
 }
 
 unsigned ftuner::familyForSize(llvm::ArrayRef<Interval> intervals, int64_t size,

@@ -18,6 +18,8 @@ static constexpr int64_t leastRow = 16;
 /// By how much ptxas may exceed the path's estimate for one thread without
 /// spilling.
 static constexpr int64_t registerMargin = 16;
+/// Elements of the widest vector that a path has (CodegenModel::vectorWidth).
+static constexpr int64_t widestVector = 4;
 /// Shared memory that CUDA keeps for itself in each block (since sm_80).
 static constexpr int64_t reservedSharedMemoryBytes = 1024;
 
@@ -74,11 +76,12 @@ int64_t ftuner::reachableVectorWidth(const SearchProblem &problem) {
   int64_t width = problem.codegen.guaranteedVectorWidth(problem.workload);
   if (width > 1)
     return width;
-  // Sizes that are multiples of 4 where the range holds one.
+  // Sizes that are multiples of the widest vector where the range holds one.
   Shape shape;
   for (const Axis &axis : problem.workload.axes) {
-    int64_t size = std::max<int64_t>(axis.range.min, 1);
-    for (int tries = 0; tries < 4 && size % 4 != 0; ++tries)
+    int64_t size = smallestSize(axis);
+    for (int64_t tries = 1; tries < widestVector && size % widestVector != 0;
+         ++tries)
       if (axis.range.contains(size + axis.range.step))
         size += axis.range.step;
     shape.push_back(size);
@@ -263,8 +266,8 @@ void Enumerator::sortByPreference() {
     int64_t distance = threads < 128   ? 128 / threads
                        : threads > 256 ? threads / 256
                                        : 0;
-    int64_t uneven =
-        (bm * bk % (4 * threads) != 0) + (bn * bk % (4 * threads) != 0);
+    int64_t uneven = (bm * bk % (widestVector * threads) != 0) +
+                     (bn * bk % (widestVector * threads) != 0);
     // Eight threads along the contiguous axis read 128 bytes at once.
     bool narrow = u.threadsAlong(Workload::kN) % 8 != 0;
     int64_t elements = u.regTile[Workload::kM] * u.regTile[Workload::kN];
@@ -300,7 +303,7 @@ void Enumerator::visitThreads(int64_t threadsM, int64_t threadsN) {
 }
 
 llvm::Expected<CandidateSet> Enumerator::run() {
-  int64_t maxThreads = problem.device.maxThreadsPerBlock;
+  int64_t maxThreads = choices.empty() ? 0 : problem.device.maxThreadsPerBlock;
   for (int64_t threadsM = 1; threadsM <= maxThreads; ++threadsM)
     for (int64_t threadsN = 1; threadsM * threadsN <= maxThreads; ++threadsN)
       if (threadsM * threadsN % granules.warpSize == 0)

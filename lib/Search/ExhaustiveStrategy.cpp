@@ -123,7 +123,8 @@ public:
     if (!set)
       return set.takeError();
     ExhaustiveRanker ranker(problem, *set);
-    if (llvm::Error error = ranker.check(numRankedShapes(problem.workload)))
+    if (llvm::Error error =
+            ranker.check(RangeSamples(problem.workload).shapes.size()))
       return error;
     return planRange(ranker);
   }

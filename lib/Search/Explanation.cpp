@@ -139,6 +139,11 @@ ftuner::explainShapes(const SearchProblem &problem,
     const Shape &shape = explanation.report.shape;
     explanation.entry = plan.entryFor(shape);
     explanation.family = plan.familyFor(shape);
+    explanation.isAligned =
+        plan.families[explanation.family].vectorWidth <=
+        problem.codegen.vectorWidth(problem.workload, shape);
+    if (!explanation.isAligned)
+      explanation.family = plan.fallbackFamily;
     explanation.program =
         reportProgram(problem, plan.families[explanation.family], shape);
     explanation.scoreLoss =

@@ -2,11 +2,82 @@
 #include "FamilySelection.h"
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 using namespace ftuner;
 
+/// Most families that are exchanged after the greedy choice.
+static constexpr size_t maxExchanges = 64;
+
 /// Share of the mean score below which a further kernel is not worth its code.
 static constexpr double leastGain = 1e-4;
+
+namespace {
+/// Exchanges chosen families for others while that lowers the loss.
+class Exchange {
+public:
+  Exchange(const ScoreMatrix &scores, llvm::ArrayRef<double> weights,
+           size_t numFixed, std::vector<unsigned> &chosen)
+      : scores(scores), weights(weights), numFixed(numFixed), chosen(chosen) {}
+
+  /// Makes the best exchange; whether there is one worth `least`.
+  bool step(double least);
+
+private:
+  const ScoreMatrix &scores;
+  llvm::ArrayRef<double> weights;
+  /// The first so many of `chosen` stay.
+  size_t numFixed;
+  std::vector<unsigned> &chosen;
+};
+} // namespace
+
+bool Exchange::step(double least) {
+  // For each shape the best chosen family, and what is left without it.
+  struct Best {
+    size_t owner;
+    double score, next;
+  };
+  std::vector<Best> best(scores.numShapes());
+  for (size_t shape = 0; shape < best.size(); ++shape) {
+    const double none = -std::numeric_limits<double>::infinity();
+    best[shape] = {0, none, none};
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      double score = scores.at(chosen[i], shape);
+      if (score > best[shape].score)
+        best[shape] = {i, score, best[shape].score};
+      else
+        best[shape].next = std::max(best[shape].next, score);
+    }
+  }
+  double bestGain = least;
+  size_t leaves = chosen.size();
+  unsigned joins = 0;
+  std::vector<double> lost(chosen.size());
+  for (unsigned family = 0; family < scores.numFamilies(); ++family) {
+    // What the family gains beside all chosen, and what is lost again where one
+    // of them leaves for it.
+    double gain = 0;
+    std::fill(lost.begin(), lost.end(), 0.0);
+    for (size_t shape = 0; shape < best.size(); ++shape) {
+      double score = scores.at(family, shape);
+      const Best &current = best[shape];
+      gain += weights[shape] * std::max(0.0, score - current.score);
+      lost[current.owner] += weights[shape] * (std::max(score, current.score) -
+                                               std::max(score, current.next));
+    }
+    for (size_t i = numFixed; i < chosen.size(); ++i)
+      if (gain - lost[i] > bestGain) {
+        bestGain = gain - lost[i];
+        leaves = i;
+        joins = family;
+      }
+  }
+  if (leaves == chosen.size())
+    return false;
+  chosen[leaves] = joins;
+  return true;
+}
 
 void ftuner::chooseFamilies(const ScoreMatrix &scores,
                             llvm::ArrayRef<double> weights, size_t limit,
@@ -30,6 +101,7 @@ void ftuner::chooseFamilies(const ScoreMatrix &scores,
   };
   for (unsigned family : chosen)
     take(family);
+  size_t numFixed = chosen.size();
 
   for (size_t round = 0; round < limit; ++round) {
     double bestGain = -1;
@@ -50,4 +122,10 @@ void ftuner::chooseFamilies(const ScoreMatrix &scores,
     chosen.push_back(best);
     take(best);
   }
+  // A lone family's shapes have no next score to fall back to.
+  Exchange exchange(scores, weights, numFixed, chosen);
+  if (chosen.size() > 1)
+    for (size_t round = 0; round < maxExchanges; ++round)
+      if (!exchange.step(leastGain * totalScore))
+        break;
 }

@@ -30,8 +30,10 @@ private:
 /// Chooses at most `limit` further families so that the weighted loss, summed
 /// over the shapes, of the best chosen score against the best of all is small.
 /// Greedy: the one that lowers the loss most joins, the first among equals,
-/// until none lowers it by a hundredth of a percent of the mean score.
-/// `chosen` holds the families that are taken in any case.
+/// until none lowers it by a hundredth of a percent of the mean score; then
+/// chosen ones are exchanged for others, the best exchange first, while that
+/// lowers the loss as much. `chosen` holds the families that are taken in any
+/// case.
 void chooseFamilies(const ScoreMatrix &scores, llvm::ArrayRef<double> weights,
                     size_t limit, std::vector<unsigned> &chosen);
 

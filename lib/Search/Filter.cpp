@@ -6,6 +6,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 
@@ -128,7 +129,7 @@ private:
               bool isRelaxed);
   /// Keeps the Pareto front for each height on the combine axis.
   void keepParetoFronts();
-  /// Keeps the `maxCandidates` with the greatest sum of metrics.
+  /// Keeps the `maxCandidates` with the greatest sum of metrics, by index.
   void limit();
 
   const Candidate &candidate(const Survivor &survivor) const {
@@ -150,23 +151,20 @@ private:
 } // namespace
 
 bool ShapeFilter::apply(const Stage &stage) {
-  std::vector<Survivor> before;
-  if (reports)
-    before = survivors;
-  bool isMet = llvm::any_of(survivors, stage.accepts);
+  std::vector<Survivor> before = std::move(survivors);
+  survivors.clear();
+  llvm::copy_if(before, std::back_inserter(survivors), stage.accepts);
+  bool isMet = !survivors.empty();
   if (!isMet) {
     ++counts.relaxed[stage.stage];
     double best = -std::numeric_limits<double>::infinity();
-    for (const Survivor &survivor : survivors)
+    for (const Survivor &survivor : before)
       best = std::max(best, stage.quality(survivor));
     double least = best - std::abs(best) * tolerance;
-    llvm::erase_if(survivors, [&](const Survivor &survivor) {
-      return stage.quality(survivor) < least;
-    });
-  } else {
-    llvm::erase_if(survivors, [&](const Survivor &survivor) {
-      return !stage.accepts(survivor);
-    });
+    llvm::copy_if(before, std::back_inserter(survivors),
+                  [&](const Survivor &survivor) {
+                    return stage.quality(survivor) >= least;
+                  });
   }
   counts.kept[stage.stage] += survivors.size();
   if (reports)
@@ -226,16 +224,17 @@ void ShapeFilter::keepParetoFronts() {
 }
 
 void ShapeFilter::limit() {
+  size_t most = problem.options.maxCandidates;
+  if (survivors.size() > most) {
+    llvm::sort(survivors, [&](const Survivor &a, const Survivor &b) {
+      double sumA = sum(a), sumB = sum(b);
+      return sumA != sumB ? sumA > sumB : a.candidate < b.candidate;
+    });
+    survivors.resize(most);
+  }
   llvm::sort(survivors, [](const Survivor &a, const Survivor &b) {
     return a.candidate < b.candidate;
   });
-  size_t most = problem.options.maxCandidates;
-  if (survivors.size() <= most)
-    return;
-  llvm::stable_sort(survivors, [&](const Survivor &a, const Survivor &b) {
-    return sum(a) > sum(b);
-  });
-  survivors.resize(most);
 }
 
 /// "blocks ≥ 264".
@@ -310,8 +309,7 @@ FilterResult ShapeFilter::run(llvm::ArrayRef<Metrics> metrics) {
              [&] { return atLeast("threads", schedulerThreads); }}))
     demands.threads = schedulerThreads;
 
-  for (const Survivor &survivor : survivors)
-    result.passed.push_back(survivor.candidate);
+  int64_t numPassed = survivors.size();
   keepParetoFronts();
   limit();
   counts.kept[Pareto] += survivors.size();
@@ -320,7 +318,7 @@ FilterResult ShapeFilter::run(llvm::ArrayRef<Metrics> metrics) {
     report.name = filterStageName(Pareto).str();
     report.requirement =
         "on the Pareto front of (cmr, pad, occ) for its height";
-    report.before = result.passed.size();
+    report.before = numPassed;
     report.kept = survivors.size();
     reports->push_back(std::move(report));
   }

@@ -15,11 +15,15 @@ using namespace ftuner;
 static constexpr int64_t maxRankedSizes = 256;
 /// The same where other dynamic axes multiply the shapes.
 static constexpr int64_t maxRankedShapes = 384;
+/// Fewest of them in one cell, however many cells there are.
+static constexpr int64_t minRankedSizes = 8;
 /// Samples of a main axis with too many sizes to enumerate, for all cells of
 /// the other axes together.
 static constexpr int64_t maxDispatchSamples = 2048;
 /// The same for one cell.
 static constexpr int64_t maxDispatchSamplesPerCell = 768;
+/// Fewest samples of one cell, however many cells there are.
+static constexpr int64_t minDispatchSamplesPerCell = 64;
 /// Best programs of a shape whose families may be chosen.
 static constexpr size_t proposalsPerShape = 12;
 /// Shapes that the fallback family is rated on.
@@ -49,13 +53,16 @@ private:
   llvm::Expected<unsigned> chooseGeneral();
   /// A family without alignment requirements.
   llvm::Expected<KernelFamily> chooseFallback() const;
-  /// Of the first `numFamilies` of the plan, the best for a shape of a cell.
-  unsigned bestFamily(size_t numFamilies, size_t cell, int64_t size) const;
+  /// Of the first families of the plan, whose resources are given, the best for
+  /// a shape of a cell.
+  unsigned bestFamily(llvm::ArrayRef<KernelResources> resources, size_t cell,
+                      int64_t size) const;
   /// Sends every shape to one of the first `numFamilies` of the plan.
   void assignShapes(size_t numFamilies);
   /// Entries of one cell along the main axis.
-  std::vector<DispatchEntry> assignCell(size_t numFamilies, size_t cell,
-                                        llvm::ArrayRef<SizeSample> sizes);
+  std::vector<DispatchEntry>
+  assignCell(llvm::ArrayRef<KernelResources> resources, size_t cell,
+             llvm::ArrayRef<SizeSample> sizes);
   /// Replaces pairs of which only one part runs, where that is certain.
   void dropIdleParts();
   void removeUnusedFamilies();
@@ -78,29 +85,16 @@ private:
 };
 } // namespace
 
-/// Sizes of the main axis that are ranked, each in every cell.
-static std::vector<SizeSample> sizesToRank(const Axis &axis, size_t numCells) {
-  int64_t limit =
-      std::clamp<int64_t>(maxRankedShapes / numCells, 8, maxRankedSizes);
-  return sampleSizes(axis, limit);
-}
-
-int64_t ftuner::numRankedShapes(const Workload &workload) {
-  unsigned mainAxis = workload.mainAxis();
-  size_t numCells = shapeCells(workload, mainAxis).size();
-  return sizesToRank(workload.axes[mainAxis], numCells).size() * numCells;
-}
-
 RangeSamples::RangeSamples(const Workload &workload) {
   unsigned mainAxis = workload.mainAxis();
   cells = shapeCells(workload, mainAxis);
-  int64_t limit =
-      std::clamp<int64_t>(maxRankedShapes / cells.size(), 8, maxRankedSizes);
+  int64_t limit = std::clamp<int64_t>(maxRankedShapes / cells.size(),
+                                      minRankedSizes, maxRankedSizes);
   sizes = sampleSizes(workload.axes[mainAxis], limit);
   for (const SizeSample &size : sizes)
     for (const ShapeCell &cell : cells) {
       shapes.push_back(shapeAt(workload, cell, mainAxis, size.size));
-      weights.push_back(size.weight / cells.size());
+      weights.push_back(size.weight * cell.weight);
     }
 }
 
@@ -245,8 +239,8 @@ llvm::Error RangePlanner::chooseForRange() {
   return llvm::Error::success();
 }
 
-unsigned RangePlanner::bestFamily(size_t numFamilies, size_t cell,
-                                  int64_t size) const {
+unsigned RangePlanner::bestFamily(llvm::ArrayRef<KernelResources> resources,
+                                  size_t cell, int64_t size) const {
   // Sizes between the ranked ones belong to the sample below.
   auto next = llvm::upper_bound(samples.sizes, size,
                                 [](int64_t value, const SizeSample &sample) {
@@ -256,10 +250,8 @@ unsigned RangePlanner::bestFamily(size_t numFamilies, size_t cell,
   Shape shape = shapeAt(workload, cells[cell], mainAxis, size);
   unsigned best = 0;
   double bestRating = -std::numeric_limits<double>::infinity();
-  for (unsigned family = 0; family < numFamilies; ++family) {
-    KernelResources resources =
-        problem.codegen.resources(workload, plan.families[family]);
-    double rating = ranker.rate(plan.families[family], resources, shape,
+  for (auto [family, needs] : llvm::enumerate(resources)) {
+    double rating = ranker.rate(plan.families[family], needs, shape,
                                 row * cells.size() + cell);
     if (rating <= bestRating)
       continue;
@@ -270,12 +262,12 @@ unsigned RangePlanner::bestFamily(size_t numFamilies, size_t cell,
 }
 
 std::vector<DispatchEntry>
-RangePlanner::assignCell(size_t numFamilies, size_t cell,
+RangePlanner::assignCell(llvm::ArrayRef<KernelResources> resources, size_t cell,
                          llvm::ArrayRef<SizeSample> sizes) {
   const Axis &axis = workload.axes[mainAxis];
   std::vector<DispatchEntry> entries;
   for (auto [index, sample] : llvm::enumerate(sizes)) {
-    unsigned best = bestFamily(numFamilies, cell, sample.size);
+    unsigned best = bestFamily(resources, cell, sample.size);
     std::optional<int64_t> end = axis.range.max;
     if (index + 1 < sizes.size())
       end = sizes[index + 1].size - 1;
@@ -304,14 +296,19 @@ void RangePlanner::assignShapes(size_t numFamilies) {
   const Axis &axis = workload.axes[mainAxis];
   std::optional<int64_t> count = axis.range.count();
   isExhaustive = count && *count <= maxEnumeratedSizes && cells.size() == 1;
-  int64_t limit = std::clamp<int64_t>(maxDispatchSamples / cells.size(), 64,
-                                      maxDispatchSamplesPerCell);
+  int64_t limit =
+      std::clamp<int64_t>(maxDispatchSamples / cells.size(),
+                          minDispatchSamplesPerCell, maxDispatchSamplesPerCell);
   std::vector<SizeSample> sizes =
       sampleSizes(axis, isExhaustive ? maxEnumeratedSizes : limit);
 
+  std::vector<KernelResources> resources;
+  for (const KernelFamily &family :
+       llvm::ArrayRef(plan.families).take_front(numFamilies))
+    resources.push_back(problem.codegen.resources(workload, family));
   std::vector<std::vector<DispatchEntry>> byCell;
   for (size_t cell = 0; cell < cells.size(); ++cell)
-    byCell.push_back(assignCell(numFamilies, cell, sizes));
+    byCell.push_back(assignCell(resources, cell, sizes));
   bool decidesAlone = llvm::all_of(byCell, [&](const auto &entries) {
     return agreeAlong(mainAxis, entries, byCell.front());
   });
@@ -415,11 +412,11 @@ void RangePlanner::keepBest(const Shape &shape,
 
 llvm::Expected<Plan> RangePlanner::run() {
   if (llvm::Error error = rankSamples())
-    return std::move(error);
+    return error;
   reportSamples();
   if (problem.options.maxKernels > 1)
     if (llvm::Error error = chooseForRange())
-      return std::move(error);
+      return error;
   size_t numChosen = plan.families.size();
   llvm::Expected<KernelFamily> fallback = chooseFallback();
   if (!fallback)

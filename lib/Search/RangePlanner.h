@@ -49,8 +49,9 @@ public:
   FamilyTable table;
 };
 
-/// The shapes of a workload's range that strategies rank, and their weights:
-/// for each sampled size of the main axis one of every cell of the other axes.
+/// The shapes of a workload's range that strategies rank, and their weights
+/// (relative to each other, positive): for each sampled size of the main axis
+/// one of every cell of the other axes.
 struct RangeSamples {
   explicit RangeSamples(const Workload &workload);
 
@@ -61,11 +62,9 @@ struct RangeSamples {
   std::vector<double> weights;
 };
 
-/// A plan for the whole range.
+/// A plan for the whole range. Ranks the shapes of `RangeSamples`, and for a
+/// closed range one more beyond it.
 llvm::Expected<Plan> planRange(ProgramRanker &ranker);
-/// Shapes of the range that `planRange` has ranked; for a closed range it ranks
-/// one more beyond it.
-int64_t numRankedShapes(const Workload &workload);
 
 /// A program of the table with its metrics and the terms of its score.
 ReportedProgram reportProgram(const SearchProblem &problem,

@@ -46,8 +46,7 @@ RollerModel::RollerModel(const SearchProblem &problem,
 int64_t RollerModel::blocks(int64_t bm, int64_t bn) const {
   double blocks = batch * ceilDiv(shape[Workload::kM], bm) *
                   ceilDiv(shape[Workload::kN], bn);
-  return static_cast<int64_t>(
-      std::min(blocks, static_cast<double>(maxBlocks)));
+  return static_cast<int64_t>(std::min(blocks, static_cast<double>(maxBlocks)));
 }
 
 /// Blocks that one SM holds at once, at least 1.

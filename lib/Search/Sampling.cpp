@@ -15,16 +15,19 @@ static constexpr double unlistedWeight = 1e-3;
 static constexpr int64_t leastOpenRepresentative = 64;
 static constexpr int64_t openRepresentative = 4096;
 
-/// The smallest size ≥ 1 of the range.
-static int64_t smallestSize(const SizeRange &range) {
+int64_t ftuner::smallestSize(const Axis &axis) {
+  const SizeRange &range = axis.range;
   if (range.min >= 1)
     return range.min;
-  int64_t size = range.min + range.step;
-  return range.max ? std::max<int64_t>(1, std::min(size, *range.max)) : size;
+  int64_t next = range.min + range.step;
+  return range.contains(next) ? next : 1;
 }
 
-static int64_t endOf(const SizeRange &range, int64_t openEnd) {
-  int64_t first = smallestSize(range);
+/// The largest size of the axis, for an open one about `openEnd`; at least its
+/// smallest.
+static int64_t endOf(const Axis &axis, int64_t openEnd) {
+  const SizeRange &range = axis.range;
+  int64_t first = smallestSize(axis);
   int64_t end = range.max.value_or(std::max(openEnd, first));
   if (end <= first)
     return first;
@@ -32,13 +35,16 @@ static int64_t endOf(const SizeRange &range, int64_t openEnd) {
 }
 
 int64_t ftuner::largestSize(const Axis &axis) {
-  return endOf(axis.range, openRangeEnd);
+  return endOf(axis, openRangeEnd);
 }
 
+/// Shares of the axis's histogram: an entry belongs to the sample below it.
 static void applyHistogram(const Axis &axis, std::vector<SizeSample> &samples) {
   if (axis.weights.empty())
     return;
   double sum = 0;
+  for (const SizeWeight &entry : axis.weights)
+    sum += entry.weight;
   for (SizeSample &sample : samples)
     sample.weight = 0;
   for (const SizeWeight &entry : axis.weights) {
@@ -47,17 +53,17 @@ static void applyHistogram(const Axis &axis, std::vector<SizeSample> &samples) {
                                     return size < sample.size;
                                   });
     if (next != samples.begin())
-      std::prev(next)->weight += entry.weight;
-    sum += entry.weight;
+      std::prev(next)->weight += entry.weight / sum;
   }
-  double least = unlistedWeight * sum / samples.size();
+  double least = unlistedWeight / samples.size();
   for (SizeSample &sample : samples)
     sample.weight = std::max(sample.weight, least);
 }
 
 std::vector<SizeSample> ftuner::sampleSizes(const Axis &axis, int64_t limit) {
-  int64_t first = smallestSize(axis.range), step = axis.range.step;
-  int64_t last = endOf(axis.range, openRangeEnd);
+  int64_t first = smallestSize(axis), step = axis.range.step;
+  int64_t last = largestSize(axis);
+  limit = std::max<int64_t>(limit, 2);
   int64_t count = (last - first) / step + 1;
   std::vector<SizeSample> samples;
   if (count <= limit) {
@@ -78,10 +84,10 @@ std::vector<SizeSample> ftuner::sampleSizes(const Axis &axis, int64_t limit) {
 }
 
 std::vector<int64_t> ftuner::representativeSizes(const Axis &axis) {
-  int64_t first = smallestSize(axis.range);
+  int64_t first = smallestSize(axis);
   if (axis.range.isOpen() && first < leastOpenRepresentative)
     first += ceilBy(leastOpenRepresentative - first, axis.range.step);
-  int64_t last = std::max(first, endOf(axis.range, openRepresentative));
+  int64_t last = std::max(first, endOf(axis, openRepresentative));
   double middle = std::sqrt(static_cast<double>(first) * last);
   int64_t steps = std::llround((middle - first) / axis.range.step);
   std::vector<int64_t> sizes = {first, first + steps * axis.range.step, last};
@@ -116,6 +122,40 @@ static void followLeaders(const Workload &workload, unsigned mainAxis,
   }
 }
 
+namespace {
+/// Sizes of one axis that are served alike.
+struct AxisCell {
+  int64_t representative = 1;
+  SizeRange range;
+  double weight = 1;
+};
+} // namespace
+
+/// Cells of a dynamic axis, which fill all sizes from 0 on, with a sum of
+/// weights of about one.
+static std::vector<AxisCell> cellsOf(const Axis &axis) {
+  std::vector<int64_t> sizes = representativeSizes(axis);
+  auto middle = [&](size_t low) {
+    return static_cast<int64_t>(
+        std::sqrt(static_cast<double>(sizes[low]) * sizes[low + 1]));
+  };
+  std::vector<AxisCell> cells;
+  std::vector<SizeSample> starts;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    SizeRange range{0, std::nullopt, 1};
+    if (i > 0)
+      range.min = middle(i - 1) + 1;
+    if (i + 1 < sizes.size())
+      range.max = middle(i);
+    cells.push_back({sizes[i], range, 1.0 / sizes.size()});
+    starts.push_back({range.min, 1.0 / sizes.size()});
+  }
+  applyHistogram(axis, starts);
+  for (size_t i = 0; i < sizes.size(); ++i)
+    cells[i].weight = starts[i].weight;
+  return cells;
+}
+
 std::vector<ShapeCell> ftuner::shapeCells(const Workload &workload,
                                           unsigned mainAxis) {
   size_t rank = workload.axes.size();
@@ -135,21 +175,13 @@ std::vector<ShapeCell> ftuner::shapeCells(const Workload &workload,
     }
     if (leadingAxis(workload, index, mainAxis) != index)
       continue;
-    std::vector<int64_t> sizes = representativeSizes(axis);
     std::vector<ShapeCell> split;
     for (const ShapeCell &cell : cells)
-      for (size_t i = 0; i < sizes.size(); ++i) {
-        auto middle = [&](size_t low) {
-          return static_cast<int64_t>(
-              std::sqrt(static_cast<double>(sizes[low]) * sizes[low + 1]));
-        };
+      for (const AxisCell &part : cellsOf(axis)) {
         split.push_back(cell);
-        split.back().representative[index] = sizes[i];
-        SizeRange &range = split.back().box[index];
-        if (i > 0)
-          range.min = middle(i - 1) + 1;
-        if (i + 1 < sizes.size())
-          range.max = middle(i);
+        split.back().representative[index] = part.representative;
+        split.back().box[index] = part.range;
+        split.back().weight *= part.weight;
       }
     cells = std::move(split);
   }

@@ -15,6 +15,12 @@ using namespace ftuner;
 using llvm::Twine;
 
 static constexpr int64_t maxFamilies = 1024;
+/// Far beyond what shared memory holds; threads and bytes of such tiles still
+/// fit in 64 bits.
+static constexpr int64_t maxTile = 1 << 20;
+/// Units of a cover that are proven one by one: all for register tiles of up to
+/// 255 rows.
+static constexpr int64_t maxUnits = 1 << 16;
 static constexpr int64_t openEnd = std::numeric_limits<int64_t>::max();
 
 static llvm::Error makeError(const Twine &message) {
@@ -64,19 +70,20 @@ llvm::Error SearchOptions::check() const {
     return error;
   struct Count {
     const char *name;
-    int64_t value, max;
+    int64_t value, min, max;
   };
   const Count counts[] = {
-      {"zeta", zeta ? zeta : 1, 1024},
-      {"active-blocks-per-sm", activeBlocksPerSm, 1024},
-      {"top-k", topK, 1 << 20},
-      {"max-kernels", maxKernels, maxFamilies},
-      {"max-candidates", maxCandidates, 1 << 20},
+      {"zeta", zeta, 0, 1024},
+      {"active-blocks-per-sm", activeBlocksPerSm, 1, 1024},
+      {"top-k", topK, 1, 1 << 20},
+      {"max-kernels", maxKernels, 1, maxFamilies},
+      {"max-candidates", maxCandidates, 1, 1 << 20},
   };
   for (const Count &count : counts)
-    if (count.value < 1 || count.value > count.max)
-      return makeError(Twine("option '") + count.name + "': expected 1 to " +
-                       Twine(count.max) + ", but got " + Twine(count.value));
+    if (count.value < count.min || count.value > count.max)
+      return makeError(Twine("option '") + count.name + "': expected " +
+                       Twine(count.min) + " to " + Twine(count.max) +
+                       ", but got " + Twine(count.value));
   return llvm::Error::success();
 }
 
@@ -172,6 +179,10 @@ llvm::Error Verifier::checkTiles(const KernelFamily &family) const {
                        Twine(part.reduceSplit));
     for (unsigned axis = 0; axis < rank; ++axis) {
       int64_t smem = part.smemTile[axis], reg = part.regTile[axis];
+      if (smem > maxTile)
+        return makeError("axis " + Twine(axis) +
+                         ": expected a block tile of at most " +
+                         Twine(maxTile) + ", but got " + Twine(smem));
       if (smem < 1 || reg < 1 || smem % reg != 0)
         return makeError("axis " + Twine(axis) +
                          ": expected a block tile that is a multiple of a "
@@ -272,10 +283,11 @@ llvm::Error Verifier::checkEntries() const {
                        Twine(workload.axes.size()) + " ranges, but got " +
                        Twine(entry.box.size()));
     for (const SizeRange &range : entry.box)
-      if (range.step != 1 || range.min < 0 ||
-          (range.max && *range.max < range.min))
+      if (range.step != 1 || range.min < 0 || range.min > maxExtent ||
+          (range.max && (*range.max < range.min || *range.max > maxExtent)))
         return makeError("entry " + Twine(index) +
-                         ": expected ranges with min <= max and step 1");
+                         ": expected ranges with 0 <= min <= max <= " +
+                         Twine(maxExtent) + " and step 1");
   }
   return llvm::Error::success();
 }
@@ -316,18 +328,15 @@ llvm::Error Verifier::checkCoverage() const {
     cuts = std::move(inside);
   }
   std::vector<size_t> cell(rank, 0);
-  auto isCovered = [&](const DispatchEntry &entry) {
-    for (unsigned axis = 0; axis < rank; ++axis)
-      if (!entry.box[axis].contains(starts[axis][cell[axis]]))
-        return false;
-    return true;
-  };
+  Shape shape(rank);
   while (true) {
-    if (llvm::none_of(plan.entries, isCovered)) {
+    for (unsigned axis = 0; axis < rank; ++axis)
+      shape[axis] = starts[axis][cell[axis]];
+    if (!plan.entryFor(shape)) {
       std::string text;
       for (unsigned axis = 0; axis < rank; ++axis)
         text += (axis ? ", " : "") + workload.axes[axis].name + " = " +
-                std::to_string(starts[axis][cell[axis]]);
+                std::to_string(shape[axis]);
       return makeError("expected an entry for every declared shape, but none "
                        "holds the sizes from " +
                        text);
@@ -368,16 +377,36 @@ static llvm::Error checkCover(const KernelFamily &family, int64_t extent) {
                    Twine(rows));
 }
 
+/// Proves the covers of every extent, in the declared range and beyond it.
+/// From a · b units on (a, b the heights in units) b units more are one block
+/// of the higher part more, so the first (a + 1) · b units stand for all; of a
+/// unit its first, its last and the row before that.
+static llvm::Error checkCoversOf(const KernelFamily &family) {
+  unsigned axis = family.combineAxis;
+  int64_t small = family.parts.front().smemTile[axis];
+  int64_t large = family.parts.back().smemTile[axis];
+  int64_t unit = std::gcd(small, large);
+  int64_t numUnits = std::min((small / unit + 1) * (large / unit), maxUnits);
+  auto checkUnit = [&](int64_t last) -> llvm::Error {
+    for (int64_t extent : {last - unit + 1, last - 1, last})
+      if (extent >= 1)
+        if (llvm::Error error = checkCover(family, extent))
+          return error;
+    return llvm::Error::success();
+  };
+  for (int64_t units = 1; units <= numUnits; ++units)
+    if (llvm::Error error = checkUnit(units * unit))
+      return error;
+  return checkUnit(maxExtent);
+}
+
 llvm::Error Verifier::checkCovers() const {
   for (auto [index, family] : llvm::enumerate(plan.families)) {
+    if (llvm::Error error = checkCoversOf(family))
+      return familyError(index, std::move(error));
     const Axis &axis = workload.axes[family.combineAxis];
     for (const SizeSample &sample : sampleSizes(axis, maxEnumeratedSizes))
       if (llvm::Error error = checkCover(family, sample.size))
-        return familyError(index, std::move(error));
-    // Sizes beyond the range come to the general families.
-    int64_t last = std::min<int64_t>(4 * largestSize(axis), 1 << 20);
-    for (int64_t extent : {int64_t(1), int64_t(2), last - 1, last, last + 1})
-      if (llvm::Error error = checkCover(family, extent))
         return familyError(index, std::move(error));
   }
   return llvm::Error::success();

@@ -50,6 +50,8 @@ TileFactors::TileFactors(const SizeRange &range, int64_t limit)
     for (int64_t divisor = 1; divisor <= limit; ++divisor)
       member[divisor] = dividesSome(range, divisor);
   }
+  if (limit >= 1)
+    member[1] = true; // Also of a range with size 0 alone.
   int64_t size = range.min;
   for (int64_t tried = 0; tried < maxTriedSizes; ++tried, size += range.step) {
     if (range.max && size > *range.max)

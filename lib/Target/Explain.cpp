@@ -1,6 +1,7 @@
 //===- Explain.cpp - Why each workload is served as it is -----------------===//
 #include "FTuner/Target/Explain.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Transforms/HostAbi.h"
 #include "FTuner/Transforms/PlanAttributes.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -53,9 +54,10 @@ collectWorkloads(ModuleOp module) {
       return WalkResult::advance();
     WorkloadExplanation workload;
     workload.workload = toWorkload(op);
-    std::string &name = workload.workload.name;
-    name += "_" + std::to_string(numbers[name]++);
-    workload.name = name;
+    // As kernels are named.
+    std::string function = toIdentifier(workload.workload.name);
+    workload.name = function + "_" + std::to_string(numbers[function]++);
+    workload.workload.name = workload.name;
     workload.location = textOf(op.getLoc());
     workload.planName = plan.getSymName().str();
     auto known =

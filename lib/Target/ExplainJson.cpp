@@ -101,6 +101,7 @@ void JsonWriter::writeShape(const ShapeExplanation &shape, bool isDetailed) {
   json.object([&] {
     writeSizes(json, "shape", report.shape);
     json.attribute("family", shape.family);
+    json.attribute("aligned", shape.isAligned);
     if (shape.entry)
       json.attribute("entry", *shape.entry);
     else

@@ -138,7 +138,8 @@ private:
                    const ShapeExplanation &shape);
   void writeTerms(const CostBreakdown &score);
   /// Why the plan does not run the shape's best program.
-  void writeLoss(const ShapeExplanation &shape);
+  void writeLoss(const WorkloadExplanation &workload,
+                 const ShapeExplanation &shape);
   void writePrograms(const WorkloadExplanation &workload,
                      const ShapeExplanation &shape);
   void writeStages(const ShapeReport &report);
@@ -171,7 +172,10 @@ void TextWriter::writeChosen(const WorkloadExplanation &workload,
   const std::string &axis = workload.workload.axes[family.combineAxis].name;
   int64_t extent = shape.report.shape[family.combineAxis];
   os << "  Chosen: family " << shape.family << ", ";
-  if (shape.entry)
+  if (!shape.isAligned)
+    os << "the fallback: rows of this shape are not aligned for wider "
+          "accesses\n";
+  else if (shape.entry)
     os << "by entry " << *shape.entry << " of the plan\n";
   else
     os << "the general one: no entry of the plan holds the shape\n";
@@ -194,7 +198,8 @@ void TextWriter::writeChosen(const WorkloadExplanation &workload,
   writeTerms(program.score);
 }
 
-void TextWriter::writeLoss(const ShapeExplanation &shape) {
+void TextWriter::writeLoss(const WorkloadExplanation &workload,
+                           const ShapeExplanation &shape) {
   double best = shape.best().score.score;
   if (runsTheSame(shape.program, shape.best())) {
     os << "  It is the best program of the shape.\n";
@@ -216,13 +221,18 @@ void TextWriter::writeLoss(const ShapeExplanation &shape) {
   if (best != 0)
     os << " (" << fixed(100 * shape.scoreLoss / std::abs(best), 1) << " %)";
   os << " is lost, since ";
-  if (!shape.planHasBest)
-    os << "its family is not in the plan, which holds at most "
-       << explanation.setup.options.maxKernels << " (option max-kernels).\n";
+  auto limit = static_cast<size_t>(explanation.setup.options.maxKernels);
+  if (!shape.isAligned)
+    os << "the fallback serves every shape without alignment.\n";
   else if (!shape.entry)
-    os << "the shape is beyond the range.\n";
-  else
+    os << "the plan was made for other shapes.\n";
+  else if (shape.planHasBest)
     os << "sizes nearby share a family.\n";
+  else if (workload.plan.families.size() >= limit)
+    os << "its family is not in the plan, which holds at most " << limit
+       << " (option max-kernels).\n";
+  else
+    os << "its family is not in the plan.\n";
 }
 
 void TextWriter::writePrograms(const WorkloadExplanation &workload,
@@ -307,7 +317,7 @@ void TextWriter::writeShape(const WorkloadExplanation &workload,
      << "\n\n";
   writeChosen(workload, shape);
   os << "\n";
-  writeLoss(shape);
+  writeLoss(workload, shape);
   writePrograms(workload, shape);
   writeStages(shape.report);
 }

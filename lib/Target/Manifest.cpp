@@ -269,41 +269,45 @@ void ManifestWriter::writeMeasured(Attribute figures) {
   }
 }
 
-/// The program of every size that a closed range names, along the axis that the
-/// dispatch depends on.
-void ManifestWriter::writePrograms(const Plan &plan) {
-  std::optional<size_t> axis;
-  int64_t last = 0;
-  for (const DispatchEntry &entry : plan.entries)
-    for (auto [index, range] : llvm::enumerate(entry.box)) {
-      bool isFixed =
-          range.isFixed() && index != plan.families[entry.family].combineAxis;
-      if (range.isOpen() || isFixed)
-        continue;
-      if (axis && *axis != index)
-        return json.attributeArray("programs", [] {});
-      axis = index;
-      last = std::max(last, *range.max);
+/// The axis that decides alone which entry holds a shape, if families lie along
+/// it: elsewhere all boxes are equal.
+static std::optional<unsigned> axisOfPrograms(const Plan &plan) {
+  if (plan.entries.empty())
+    return std::nullopt;
+  const DispatchEntry &first = plan.entries.front();
+  unsigned axis = plan.families[first.family].combineAxis;
+  for (const DispatchEntry &entry : plan.entries) {
+    if (plan.families[entry.family].combineAxis != axis)
+      return std::nullopt;
+    for (auto [index, ranges] :
+         llvm::enumerate(llvm::zip_equal(entry.box, first.box))) {
+      const auto &[range, firstRange] = ranges;
+      if (index != axis &&
+          (range.min != firstRange.min || range.max != firstRange.max))
+        return std::nullopt;
     }
+  }
+  return axis;
+}
+
+/// The program of every size that an entry holds.
+void ManifestWriter::writePrograms(const Plan &plan) {
   json.attributeArray("programs", [&] {
+    std::optional<unsigned> axis = axisOfPrograms(plan);
     if (!axis)
       return;
-    for (int64_t size = 1; size <= std::min(last, kMaxListedSizes); ++size) {
+    for (int64_t size = 1; size <= kMaxListedSizes; ++size) {
       auto entry = llvm::find_if(plan.entries, [&](const auto &entry) {
-        const SizeRange &range = entry.box[*axis];
-        return range.contains(size);
+        return entry.box[*axis].contains(size);
       });
       if (entry == plan.entries.end())
         continue;
       const KernelFamily &family = plan.families[entry->family];
-      if (family.combineAxis != *axis)
-        continue;
-      Cover cover = coverExtent(family, size);
       json.object([&] {
         json.attribute("axis", static_cast<int64_t>(*axis));
         json.attribute("size", size);
         json.attribute("family", entry->family);
-        writeCover(json, family, cover);
+        writeCover(json, family, coverExtent(family, size));
       });
     }
   });

@@ -80,15 +80,17 @@ struct HostMath {
   Value boolean(bool value) {
     return arith::ConstantOp::create(b, b.getBoolAttr(value));
   }
-  /// Whether lo ≤ size ≤ hi; without hi the range is open.
-  Value isBetween(Value size, int64_t lo, std::optional<int64_t> hi) {
+  Value atMost(Value size, int64_t hi) {
+    return compare(arith::CmpIPredicate::sle, size, constant(hi));
+  }
+  /// Whether a size, which is at least `least`, is in the range.
+  Value isInside(Value size, const SizeRange &range, int64_t least) {
     Value result = boolean(true);
-    if (lo > 1) // Nothing is launched for size 0.
-      result =
-          both(result, compare(arith::CmpIPredicate::sge, size, constant(lo)));
-    if (hi)
-      result =
-          both(result, compare(arith::CmpIPredicate::sle, size, constant(*hi)));
+    if (range.min > least)
+      result = both(result, compare(arith::CmpIPredicate::sge, size,
+                                    constant(range.min)));
+    if (range.max)
+      result = both(result, atMost(size, *range.max));
     return result;
   }
 };
@@ -116,7 +118,7 @@ private:
                               ukernel::FamilyAttr family, int64_t number);
   void buildTile(ImplicitLocOpBuilder &b, ukernel::KernelOp kernel,
                  ukernel::WorkloadOp op, ukernel::UKernelAttr ukernel);
-  std::string kernelPrefix(ukernel::WorkloadOp op);
+  std::string nameOf(ukernel::WorkloadOp op);
   const std::string &prefixOf(ukernel::WorkloadOp op);
 
   ModuleOp module;
@@ -127,6 +129,8 @@ private:
     std::string prefix;
   };
   std::list<Representative> representatives;
+  /// Name of the workload that is dispatched.
+  std::string current;
   llvm::StringMap<ukernel::KernelOp> kernels;
   llvm::StringMap<int64_t> workloadsOfFunction;
 };
@@ -223,55 +227,64 @@ Value WorkloadDispatcher::buildAligned(ImplicitLocOpBuilder &b,
   return math.compare(arith::CmpIPredicate::eq, remainders, math.constant(0));
 }
 
-/// An axis whose size alone decides between the entries of a plan, with its
-/// intervals; none if there is no such axis.
-static std::optional<std::pair<unsigned, std::vector<Interval>>>
-decidingAxis(const Plan &plan, ArrayRef<int64_t> staticExtents) {
-  for (unsigned axis = 0; axis < staticExtents.size(); ++axis) {
-    // On the other axes every box must hold whatever the sizes are.
-    auto holdsElsewhere = [&](const DispatchEntry &entry) {
-      for (auto [other, range] : llvm::enumerate(entry.box)) {
-        bool isWhole = range.isOpen() && range.min <= 1;
-        int64_t extent = staticExtents[other];
-        bool isExtent = ShapedType::isStatic(extent) && range.contains(extent);
-        if (other != axis && !isWhole && !isExtent)
-          return false;
-      }
-      return true;
-    };
-    if (!llvm::all_of(plan.entries, holdsElsewhere))
-      continue;
-    if (auto intervals = mainAxisIntervals(plan, axis))
-      return std::make_pair(axis, std::move(*intervals));
-  }
-  return std::nullopt;
+/// The least size that a launch can see: without a row or a column nothing is
+/// launched, but a sum over nothing is.
+static int64_t leastSize(unsigned axis) { return axis == Workload::kK ? 0 : 1; }
+
+/// Whether a size is in all ranges of a box but that of one axis, `but`.
+static Value buildInside(HostMath &math, ArrayRef<SizeRange> box,
+                         ArrayRef<Value> extents,
+                         std::optional<unsigned> but = std::nullopt) {
+  Value inside = math.boolean(true);
+  for (auto [axis, extent] : llvm::enumerate(extents))
+    if (axis != but)
+      inside =
+          math.both(inside, math.isInside(extent, box[axis], leastSize(axis)));
+  return inside;
 }
 
-/// The family of a size by intervals: comparisons, or a switch over the sizes
-/// where there are many intervals of few sizes.
+/// The family of a size by comparisons with the ends of intervals.
+static Value buildComparisons(HostMath &math, ArrayRef<Interval> intervals,
+                              unsigned general, Value size, int64_t least) {
+  // The sizes up to each end, gaps between the intervals included.
+  SmallVector<std::pair<int64_t, unsigned>> ends;
+  unsigned last = general;
+  int64_t next = least;
+  for (const Interval &interval : intervals) {
+    if (interval.lo > next)
+      ends.push_back({interval.lo - 1, general});
+    if (!interval.hi) {
+      last = interval.family;
+      break;
+    }
+    ends.push_back({*interval.hi, interval.family});
+    next = *interval.hi + 1;
+  }
+  Value family = math.constant(last);
+  for (auto [end, familyUpTo] : llvm::reverse(ends))
+    family =
+        math.select(math.atMost(size, end), math.constant(familyUpTo), family);
+  return family;
+}
+
+/// The family of a size by a switch over the sizes where there are many
+/// intervals of few sizes, else by comparisons.
 static Value buildFamilyOfSize(ImplicitLocOpBuilder &b,
                                ArrayRef<Interval> intervals, unsigned general,
-                               Value size) {
+                               Value size, int64_t least) {
   HostMath math{b};
-  auto compareAll = [&](ArrayRef<Interval> compared) {
-    Value family = math.constant(general);
-    for (const Interval &interval : llvm::reverse(compared))
-      family = math.select(math.isBetween(size, interval.lo, interval.hi),
-                           math.constant(interval.family), family);
-    return family;
-  };
   // Only the last interval can be open; comparing it is left to the default.
   ArrayRef<Interval> closed = intervals;
   if (!closed.empty() && !closed.back().hi)
     closed = closed.drop_back();
   if (intervals.size() <= kMaxComparedIntervals ||
       *closed.back().hi > kMaxSwitchedSizes)
-    return compareAll(intervals);
+    return buildComparisons(math, intervals, general, size, least);
 
   SmallVector<int64_t> cases, families;
   for (const Interval &interval : closed)
-    for (int64_t value = std::max<int64_t>(interval.lo, 1);
-         value <= *interval.hi; ++value) {
+    for (int64_t value = std::max(interval.lo, least); value <= *interval.hi;
+         ++value) {
       cases.push_back(value);
       families.push_back(interval.family);
     }
@@ -284,26 +297,67 @@ static Value buildFamilyOfSize(ImplicitLocOpBuilder &b,
     scf::YieldOp::create(b, math.constant(family));
   }
   b.createBlock(&switchOp.getDefaultRegion());
-  scf::YieldOp::create(b, compareAll(intervals.drop_front(closed.size())));
+  scf::YieldOp::create(b, buildComparisons(math,
+                                           intervals.drop_front(closed.size()),
+                                           general, size, least));
   return switchOp.getResult(0);
 }
 
-/// `Plan::familyFor` on the host.
+/// The axis that leaves fewest cells, and those.
+static std::optional<std::pair<unsigned, std::vector<PlanCell>>>
+fewestCells(const Plan &plan, unsigned numAxes) {
+  std::optional<std::pair<unsigned, std::vector<PlanCell>>> best;
+  for (unsigned axis = 0; axis < numAxes; ++axis)
+    if (auto cells = planCells(plan, axis);
+        cells && (!best || cells->size() < best->second.size()))
+      best.emplace(axis, std::move(*cells));
+  return best;
+}
+
+/// `Plan::familyFor` on the host: a switch over the cells, in each the family
+/// of the deciding size. Boxes in no such order are compared one by one.
 static Value buildFamilyOfShape(ImplicitLocOpBuilder &b, const Plan &plan,
-                                ArrayRef<int64_t> staticExtents,
                                 ArrayRef<Value> extents) {
-  if (auto deciding = decidingAxis(plan, staticExtents))
-    return buildFamilyOfSize(b, deciding->second, plan.generalFamily,
-                             extents[deciding->first]);
   HostMath math{b};
-  Value family = math.constant(plan.generalFamily);
-  for (const DispatchEntry &entry : llvm::reverse(plan.entries)) {
-    Value inside = math.boolean(true);
-    for (auto [extent, range] : llvm::zip_equal(extents, entry.box))
-      inside = math.both(inside, math.isBetween(extent, range.min, range.max));
-    family = math.select(inside, math.constant(entry.family), family);
+  Value general = math.constant(plan.generalFamily);
+  auto found = fewestCells(plan, extents.size());
+  if (!found) {
+    Value family = general;
+    for (const DispatchEntry &entry : llvm::reverse(plan.entries))
+      family = math.select(buildInside(math, entry.box, extents),
+                           math.constant(entry.family), family);
+    return family;
   }
-  return family;
+
+  auto &[axis, cells] = *found;
+  Value size = extents[axis];
+  if (cells.empty())
+    return general;
+  if (cells.size() == 1) {
+    Value family = buildFamilyOfSize(b, cells.front().intervals,
+                                     plan.generalFamily, size, leastSize(axis));
+    return math.select(buildInside(math, cells.front().box, extents, axis),
+                       family, general);
+  }
+  SmallVector<int64_t> cases =
+      llvm::to_vector(llvm::seq<int64_t>(0, cells.size()));
+  Value cell = math.constant(cells.size());
+  for (auto [index, candidate] : llvm::enumerate(cells))
+    cell = math.select(buildInside(math, candidate.box, extents, axis),
+                       math.constant(index), cell);
+  auto switchOp = scf::IndexSwitchOp::create(b, TypeRange{b.getIndexType()},
+                                             cell, cases, cases.size());
+  OpBuilder::InsertionGuard guard(b);
+  for (auto [region, candidate] :
+       llvm::zip_equal(switchOp.getCaseRegions(), cells)) {
+    b.createBlock(&region);
+    scf::YieldOp::create(b, buildComparisons(math, candidate.intervals,
+                                             plan.generalFamily, size,
+                                             leastSize(axis)));
+  }
+  b.createBlock(&switchOp.getDefaultRegion());
+  scf::YieldOp::create(b, general);
+  return switchOp.getResult(0);
 }
 
 /// Blocks of both parts along the combined axis: `coverExtent` on the host.
@@ -345,7 +399,9 @@ void WorkloadDispatcher::buildLaunch(ImplicitLocOpBuilder &b,
       blocks, op->getOperands(), extents, /*strides=*/ValueRange(), first);
 }
 
-std::string WorkloadDispatcher::kernelPrefix(ukernel::WorkloadOp op) {
+/// The function's name and the workload's number in it. Equal workloads count
+/// too, so numbers are those of explanations.
+std::string WorkloadDispatcher::nameOf(ukernel::WorkloadOp op) {
   auto function = op->getParentOfType<FunctionOpInterface>();
   std::string name = toIdentifier(function.getName());
   return name + "_" + std::to_string(workloadsOfFunction[name]++);
@@ -372,7 +428,7 @@ const std::string &WorkloadDispatcher::prefixOf(ukernel::WorkloadOp op) {
     if (computeTheSame(known.workload.get(), op))
       return known.prefix;
   representatives.push_back(
-      {OwningOpRef<ukernel::WorkloadOp>(op.clone()), kernelPrefix(op)});
+      {OwningOpRef<ukernel::WorkloadOp>(op.clone()), current});
   return representatives.back().prefix;
 }
 
@@ -464,6 +520,7 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::WorkloadOp op) {
   makeInnermostContiguous(op);
   // Only the search asks for symbols; kernels do not differ by them.
   op->removeAttr(ukernel::UKernelDialect::kExtentsAttrName);
+  current = nameOf(op);
   recordWorkload(planOp, prefixOf(op));
 
   ImplicitLocOpBuilder b(op.getLoc(), op);
@@ -477,8 +534,7 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::WorkloadOp op) {
   for (ukernel::ChoiceAttr choice : plan.getChoices())
     reachable.insert(choice.getFamily());
   reachable.insert(plan.getGeneral());
-  Value family =
-      buildFamilyOfShape(b, *decoded, op.getStaticExtents(), extents);
+  Value family = buildFamilyOfShape(b, *decoded, extents);
   int64_t alignment = 4;
   for (int64_t index : reachable) {
     Attribute path = plan.getFamilies()[index].getPath();

@@ -247,6 +247,14 @@ private:
   }
 };
 
+/// The operator as a linalg.generic, where its kind has no room for other maps.
+FailureOr<linalg::GenericOp> toGeneric(PatternRewriter &rewriter,
+                                       linalg::LinalgOp op) {
+  if (auto generic = dyn_cast<linalg::GenericOp>(op.getOperation()))
+    return generic;
+  return linalg::generalizeNamedOp(rewriter, op);
+}
+
 /// Most loops of a contraction that becomes a workload.
 constexpr unsigned kMaxLoops =
     ukernel::WorkloadOp::kNumProductAxes + ukernel::WorkloadOp::kMaxBatchAxes;
@@ -274,21 +282,16 @@ struct DropUnitBatch : public OpInterfaceRewritePattern<linalg::LinalgOp> {
         });
     if (units.empty() || (!isInnermost && op.getNumLoops() <= kMaxLoops))
       return failure();
-    auto generic = dyn_cast<linalg::GenericOp>(op.getOperation());
-    bool isNamed = !generic;
-    if (isNamed) {
-      FailureOr<linalg::GenericOp> generalized =
-          linalg::generalizeNamedOp(rewriter, op);
-      if (failed(generalized))
-        return failure();
-      generic = *generalized;
-    }
+    bool isNamed = !isa<linalg::GenericOp>(op.getOperation());
+    FailureOr<linalg::GenericOp> generic = toGeneric(rewriter, op);
+    if (failed(generic))
+      return failure();
     linalg::ControlDropUnitDims options;
     options.controlFn = [&](Operation *) { return units; };
     FailureOr<linalg::DropUnitDimsResult> result =
-        linalg::dropUnitDims(rewriter, generic, options);
+        linalg::dropUnitDims(rewriter, *generic, options);
     if (succeeded(result))
-      rewriter.replaceOp(generic, result->replacements);
+      rewriter.replaceOp(*generic, result->replacements);
     return success(isNamed || succeeded(result));
   }
 };
@@ -337,12 +340,16 @@ struct CollapseContraction
       collapse(loops->batch, maps[0]);
     if (groups.empty())
       return failure();
-    FailureOr<linalg::CollapseResult> result =
-        linalg::collapseOpIterationDims(op, groups, rewriter);
-    if (failed(result))
+    // Collapsed, a named op would keep its maps over all loops.
+    bool isNamed = !isa<linalg::GenericOp>(op.getOperation());
+    FailureOr<linalg::GenericOp> generic = toGeneric(rewriter, op);
+    if (failed(generic))
       return failure();
-    rewriter.replaceOp(op, result->results);
-    return success();
+    FailureOr<linalg::CollapseResult> result =
+        linalg::collapseOpIterationDims(*generic, groups, rewriter);
+    if (succeeded(result))
+      rewriter.replaceOp(*generic, result->results);
+    return success(isNamed || succeeded(result));
   }
 };
 

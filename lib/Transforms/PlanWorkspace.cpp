@@ -18,6 +18,7 @@
 #include "mlir/Dialect/MemRef/Transforms/Transforms.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -136,6 +137,32 @@ FailureOr<Value> SizeCloner::clone(Value value) {
   return mapping.lookup(value);
 }
 
+namespace {
+/// The size of a joined dimension as the product of what it joins, for which
+/// upstream has no pattern.
+struct DimOfCollapsedShape : OpRewritePattern<memref::DimOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(memref::DimOp dim,
+                                PatternRewriter &rewriter) const override {
+    auto collapse = dim.getSource().getDefiningOp<memref::CollapseShapeOp>();
+    std::optional<int64_t> index = dim.getConstantIndex();
+    if (!collapse || !index || *index < 0 ||
+        *index >= collapse.getResultType().getRank())
+      return failure();
+    ReassociationIndices group = collapse.getReassociationIndices()[*index];
+    Location loc = dim.getLoc();
+    Value size = arith::ConstantIndexOp::create(rewriter, loc, 1);
+    for (int64_t joined : group)
+      size = rewriter.createOrFold<arith::MulIOp>(
+          loc, size,
+          rewriter.createOrFold<memref::DimOp>(loc, collapse.getSrc(), joined));
+    rewriter.replaceOp(dim, size);
+    return success();
+  }
+};
+} // namespace
+
 /// Whether control may come back to `block` from itself.
 static bool isInCycle(Block *block) {
   SmallVector<Block *> worklist(block->getSuccessors());
@@ -165,6 +192,7 @@ LogicalResult WorkspacePlanner::collect() {
   memref::populateResolveRankedShapedTypeResultDimsPatterns(patterns);
   memref::populateResolveShapedTypeResultDimsPatterns(patterns);
   memref::DimOp::getCanonicalizationPatterns(patterns, func.getContext());
+  patterns.add<DimOfCollapsedShape>(func.getContext());
   if (failed(applyPatternsGreedily(func, std::move(patterns))))
     return func.emitError("could not resolve the sizes of buffers");
   WalkResult result = func.walk([&](memref::AllocOp alloc) {

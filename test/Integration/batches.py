@@ -15,7 +15,8 @@ class Batched:
     to the symbol of a dynamic extent. scale: whether the result is multiplied by
     a scalar. extras: axes of tensors that are added. relu: whether it ends in one.
     init: "fill", or "tensor" for one that the product adds to. batch: number of
-    batch axes of the kernel. named: whether linalg.batch_matmul says the same.
+    batch axes of the kernel. named: whether it is written as
+    linalg.batch_matmul or, of other axes b, m, n and k, as linalg.contract.
     """
 
     name = "f"
@@ -70,6 +71,11 @@ class Batched:
     def _product(self, start):
         if self.named:
             type = self._type(self.out)
+            if (self.lhs, self.rhs, self.out) != ("bmk", "bkn", "bmn"):
+                maps = ", ".join(f"affine_map<(b, m, n, k) -> ({', '.join(axes)})>"
+                                 for axes in (self.lhs, self.rhs, self.out))
+                return [f"%product = linalg.contract indexing_maps = [{maps}] ins(%a, %b : {self._type(self.lhs)}, "
+                        f"{self._type(self.rhs)}) outs(%{start} : {type}) -> {type}"]
             return [f"%product = linalg.batch_matmul ins(%a, %b : {self._type(self.lhs)}, "
                     f"{self._type(self.rhs)}) outs(%{start} : {type}) -> {type}"]
         loops = list(dict.fromkeys(self.out + self.lhs + self.rhs))
@@ -151,6 +157,9 @@ def group():
          grid(B=(1, 2), S=(1, 17), T=(5, 32))),
         ("shared weights, rows inside", Batched("mbk", "kn", "bmn", {"b": 3, "m": "S", "n": 20, "k": 12}, extras=("b",)),
          grid(S=lengths)),
+        ("shared weights, rows joined", Batched("bmk", "nk", "bmn", {"b": "B", "m": 4, "n": 20, "k": 12}, init="tensor", batch=0,
+                                                named=True),
+         grid(B=(0, 1, 3, 17))),
         ("axes that one factor lacks", Batched("bmk", "cbkn", "cbmn", {"b": "B", "c": 2, "m": "S", "n": 21, "k": 10}, batch=2),
          grid(B=(0, 1, 3), S=(0, 1, 17))),
         ("three batch axes", Batched("abcmk", "cabnk", "bacmn", {"a": 2, "b": "B", "c": 3, "m": "S", "n": 12, "k": 8}, batch=3,
@@ -161,6 +170,10 @@ def group():
          grid(S=(0, 1, 20), T=(0, 1, 31, 32))),
         ("one product", Batched("bmk", "bkn", "bmn", {"b": 1, "m": "S", "n": 20, "k": 16}, named=True, extras=("mn",)),
          grid(S=lengths)),
+        ("BatchMatmul of the paper", Batched("bmk", "bnk", "bmn", {"b": 192, "m": "T", "n": "T", "k": 64}),
+         [{"T": size} for size in (5, 24, 43, 62)]),
+        ("BatchMatmul of the paper, values", Batched("bmk", "bkn", "bmn", {"b": 192, "m": "T", "n": 64, "k": "T"}),
+         [{"T": size} for size in (5, 24, 43)]),
         ("one row", Batched("bmhk", "bnhk", "bhmn", {"b": 2, "h": 4, "m": 1, "n": "T", "k": 32}, batch=2),
          grid(T=(0, 1, 6, 64))),
     ]

@@ -264,6 +264,54 @@ func.func @heads(%q: memref<?x?x12x64xf32>, %k: memref<?x?x12x64xf32>, %mask: me
 
 #lhs = affine_map<(m, n, k) -> (m, k)>
 #rhs = affine_map<(m, n, k) -> (k, n)>
+#out = affine_map<(m, n, k) -> (m, n)>
+
+// Boxes that are equal or apart on n: first the cell of n, then the interval of
+// m. Sizes of m between the intervals and beyond them are general's.
+ukernel.plan @plan_0 #ukernel.plan<families = [
+    #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [
+      #ukernel.ukernel<smem = [64, 64, 16], reg = [4, 4, 1]>]>,
+    #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [
+      #ukernel.ukernel<smem = [32, 64, 16], reg = [2, 4, 1]>]>,
+    #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [
+      #ukernel.ukernel<smem = [16, 64, 16], reg = [1, 4, 1]>]>],
+  choices = [
+    #ukernel.choice<[#ukernel.range<1 to 5>, #ukernel.range<0 to 99>, #ukernel.range<37 to 37>] to 0>,
+    #ukernel.choice<[#ukernel.range<7 to 9>, #ukernel.range<100 to ?>, #ukernel.range<37 to 37>] to 0>,
+    #ukernel.choice<[#ukernel.range<6 to ?>, #ukernel.range<0 to 99>, #ukernel.range<37 to 37>] to 1>],
+  general = 2, fallback = 0>
+
+// CHECK-LABEL: func.func @cells
+// CHECK-SAME: (%[[A:.*]]: memref<?x37xf32>, %[[B:.*]]: memref<37x?xf32>,
+// CHECK-DAG: %[[M:.*]] = memref.dim %[[A]]
+// CHECK-DAG: %[[N:.*]] = memref.dim %[[B]]
+// CHECK-DAG: arith.cmpi sle, %[[N]], %c99
+// CHECK-DAG: arith.cmpi sge, %[[N]], %c100
+// CHECK: %[[CLASS:.*]] = scf.index_switch %{{.*}} -> index
+// CHECK-NEXT: case 0 {
+// CHECK: %[[LOW:.*]] = arith.cmpi sle, %[[M]], %c5
+// CHECK: %[[FAMILY:.*]] = arith.select %[[LOW]], %c0, %c1
+// CHECK: scf.yield %[[FAMILY]]
+// CHECK: case 1 {
+// CHECK-DAG: arith.cmpi sle, %[[M]], %c9
+// CHECK-DAG: arith.cmpi sle, %[[M]], %c6
+// CHECK: default {
+// CHECK-NEXT: scf.yield %c2
+// CHECK: scf.index_switch %[[CLASS]]
+func.func @cells(%a: memref<?x37xf32>, %b: memref<37x?xf32>, %o: memref<?x?xf32>) {
+  ukernel.workload plan(@plan_0) ins(%a, %b : memref<?x37xf32>, memref<37x?xf32>) outs(%o : memref<?x?xf32>) maps = [#lhs, #rhs, #out] contract {
+  ^bb0(%p: f32, %q: f32, %c: f32):
+    %product = arith.mulf %p, %q : f32
+    %sum = arith.addf %c, %product : f32
+    ukernel.yield %sum : f32
+  }
+  return
+}
+
+// -----
+
+#lhs = affine_map<(m, n, k) -> (m, k)>
+#rhs = affine_map<(m, n, k) -> (k, n)>
 #bias = affine_map<(m, n, k) -> (n)>
 #out = affine_map<(m, n, k) -> (m, n)>
 

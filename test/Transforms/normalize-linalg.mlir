@@ -339,3 +339,21 @@ func.func @rows_of_groups(%a: tensor<2x3x?x16xf32>, %b: tensor<2x4x16x5xf32>, %o
   } -> tensor<2x4x3x?x5xf32>
   return %r : tensor<2x4x3x?x5xf32>
 }
+
+// -----
+
+#lhs = affine_map<(b, m, n, k) -> (b, m, k)>
+#rhs = affine_map<(b, m, n, k) -> (k, n)>
+#out = affine_map<(b, m, n, k) -> (b, m, n)>
+
+// Named ops with maps of their own, which batches share a weight by, become one
+// product too.
+// CHECK-LABEL: func.func @named_with_maps
+// CHECK-COUNT-2: linalg.generic {{{.*}}iterator_types = ["parallel", "parallel", "reduction"]} ins(%{{.*}}, %{{.*}} : tensor<?x16xf32>, tensor<16x8xf32>)
+// CHECK-NOT: linalg.contract
+// CHECK-NOT: linalg.batch_matmul
+func.func @named_with_maps(%a: tensor<?x4x16xf32>, %w: tensor<16x8xf32>, %o: tensor<?x4x8xf32>, %p: tensor<?x4x8xf32>) -> (tensor<?x4x8xf32>, tensor<?x4x8xf32>) {
+  %r = linalg.contract indexing_maps = [#lhs, #rhs, #out] ins(%a, %w : tensor<?x4x16xf32>, tensor<16x8xf32>) outs(%o : tensor<?x4x8xf32>) -> tensor<?x4x8xf32>
+  %s = linalg.batch_matmul indexing_maps = [#lhs, #rhs, #out] ins(%a, %w : tensor<?x4x16xf32>, tensor<16x8xf32>) outs(%p : tensor<?x4x8xf32>) -> tensor<?x4x8xf32>
+  return %r, %s : tensor<?x4x8xf32>, tensor<?x4x8xf32>
+}

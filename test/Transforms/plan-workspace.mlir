@@ -56,6 +56,23 @@ func.func @quotient(%m: index, %n: index)
 
 // -----
 
+// A joined dimension has the product of the sizes that it joins.
+// CHECK-LABEL: func.func private @joined_workspace_size(
+// CHECK-SAME:    %[[B:.*]]: index, %[[M:.*]]: index) -> index
+// CHECK:         %[[ROWS:.*]] = arith.muli %[[B]], %[[M]]
+// CHECK:         arith.muli %[[ROWS]], %c12
+func.func @joined(%x: memref<?x?x3xf32>)
+    attributes {ukernel.abi_type = (tensor<?x?x3xf32>) -> ()} {
+  %c0 = arith.constant 0 : index
+  %rows = memref.collapse_shape %x [[0, 1], [2]] : memref<?x?x3xf32> into memref<?x3xf32>
+  %m = memref.dim %rows, %c0 : memref<?x3xf32>
+  %a = memref.alloc(%m) : memref<?x3xf32>
+  linalg.negf ins(%rows : memref<?x3xf32>) outs(%a : memref<?x3xf32>)
+  return
+}
+
+// -----
+
 func.func @by_iteration(%n: index) attributes {ukernel.abi_type = (index) -> ()} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -1,8 +1,8 @@
-//===- Intervals.h - A plan as intervals of one axis ------------*- C++ -*-===//
+//===- Intervals.h - A plan as cells and intervals --------------*- C++ -*-===//
 //
-// What the host evaluates: the class (kernel family) of a size. Free of IR;
-// `ukernel-dispatch-workloads` turns the intervals into comparisons, or into an
-// index_switch over the sizes.
+// What the host evaluates: first the cell of all axes but one, then the class
+// (kernel family) of that axis's size. Free of IR; `ukernel-dispatch-workloads`
+// turns intervals into comparisons, or into an index_switch over the sizes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_DISPATCH_INTERVALS_H
@@ -23,11 +23,21 @@ struct Interval {
   unsigned family = 0;
 };
 
-/// The plan as a function of one axis: disjoint intervals in ascending order,
-/// neighbours of one family merged. Sizes in none of them belong to
-/// `Plan::generalFamily`. No value if the plan's boxes differ on another axis.
-std::optional<std::vector<Interval>> mainAxisIntervals(const Plan &plan,
-                                                       unsigned axis);
+/// A box of shapes in which one axis decides.
+struct PlanCell {
+  /// One range for each axis of the workload; the deciding axis's is that of
+  /// the first of the plan's boxes in the cell and not to be used.
+  std::vector<SizeRange> box;
+  /// Disjoint intervals of the deciding axis in ascending order, neighbours of
+  /// one family merged. Sizes in none belong to `Plan::generalFamily`.
+  std::vector<Interval> intervals;
+};
+
+/// The plan as cells that differ on other axes than `axis`, no two of which
+/// hold one shape; shapes in none belong to `Plan::generalFamily`. No value if
+/// the plan's boxes overlap on the other axes without being equal there, or if
+/// they lack the axis.
+std::optional<std::vector<PlanCell>> planCells(const Plan &plan, unsigned axis);
 
 /// The family that serves a size.
 unsigned familyForSize(llvm::ArrayRef<Interval> intervals, int64_t size,

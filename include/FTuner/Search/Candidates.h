@@ -7,10 +7,9 @@
 // threads along each axis.
 //
 // Of the reduce tiles and pipeline stages one is chosen for each block tile:
-// CMR and Occ are blind to them, and Pad is greatest for the reduce tile that
-// pads least, so all others are dominated. By rule: least padding of the reduce
-// axis first, then what keeps ζ blocks on an SM, then a depth of 16 elements
-// and three stages.
+// CMR and Occ are blind to them. By rule: what keeps ζ blocks on an SM first,
+// then the least padding of the reduce axis (Pad), then a depth of 16 elements,
+// then three stages.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SEARCH_CANDIDATES_H
@@ -53,7 +52,8 @@ llvm::Expected<CandidateSet> enumerateCandidates(const SearchProblem &problem,
 /// guaranteed one, or else one that the dispatcher checks at run time.
 int64_t reachableVectorWidth(const SearchProblem &problem);
 
-/// Whether the family can be emitted and one block of it fits on the device.
+/// An error that says why, if the family (of one or two parts with a tile for
+/// each axis) cannot be emitted or one block of it does not fit on the device.
 llvm::Error checkFamily(const SearchProblem &problem,
                         const KernelFamily &family);
 

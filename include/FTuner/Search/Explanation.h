@@ -17,11 +17,14 @@ namespace ftuner {
 struct ShapeExplanation {
   /// The strategy's judgement, whatever the plan holds.
   ShapeReport report;
-  /// The plan's family for aligned operands, by index.
+  /// The plan's family for operands at aligned addresses, by index.
   unsigned family = 0;
   /// The plan's entry that holds the shape; without one the general family
   /// serves it.
   std::optional<unsigned> entry;
+  /// Whether the shape allows the accesses of the family that the plan names
+  /// for it, given aligned pointers; if not, `family` is the fallback.
+  bool isAligned = true;
   /// The program of that family.
   ReportedProgram program;
   /// The score of the shape's best program less that of `program`. Below 0 if

@@ -71,21 +71,19 @@ struct Demands {
 };
 
 struct FilterResult {
-  /// Candidates that may serve the shape, by index: at least one, at most
-  /// `options.maxCandidates`.
+  /// Candidates that may serve the shape, ascending by index: at least one, at
+  /// most `options.maxCandidates`.
   std::vector<Survivor> survivors;
-  /// Candidates, ascending by index, that passed every stage of the paper:
-  /// `survivors` before the Pareto front. Combinations may take from them.
-  std::vector<unsigned> passed;
   Demands demands;
 };
 
 /// Filters candidates for one shape after another.
 class CandidateFilter {
 public:
-  /// Problem and set outlive the filter.
+  /// Problem and set outlive the filter; the set has a candidate.
   CandidateFilter(const SearchProblem &problem, const CandidateSet &set);
 
+  /// Candidates for a shape (every extent ≥ 1).
   FilterResult run(llvm::ArrayRef<int64_t> shape);
   /// The same; tells what each stage threw out.
   FilterResult run(llvm::ArrayRef<int64_t> shape,

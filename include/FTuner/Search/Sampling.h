@@ -21,15 +21,18 @@ constexpr int64_t maxEnumeratedSizes = 4096;
 /// Stands for the sizes of a range from `size` to before the next sample.
 struct SizeSample {
   int64_t size = 1;
+  /// Share of the declared histogram, or 1 for every sample without one.
   double weight = 1;
 };
+
+/// The smallest size ≥ 1 of the axis; 1 if it has only size 0.
+int64_t smallestSize(const Axis &axis);
 
 /// The largest size of the axis that a search looks at, at least 1.
 int64_t largestSize(const Axis &axis);
 
-/// Ascending sizes ≥ 1 of the axis: all if there are at most `limit`, else
-/// about `limit`, with the smallest and the largest among them. Weights follow
-/// the axis's histogram, or are 1 for each sample.
+/// Ascending sizes ≥ 1 of the axis: all if there are at most `limit` (≥ 2),
+/// else at most `limit`, with the smallest and the largest among them.
 std::vector<SizeSample> sampleSizes(const Axis &axis, int64_t limit);
 
 /// Ends and geometric middle of an axis's range, ascending, without repetition;
@@ -43,6 +46,9 @@ struct ShapeCell {
   /// A range for each axis, that of the main one open. Fixed axes keep their
   /// size; the cells of dynamic ones fill all sizes from 0 on.
   std::vector<SizeRange> box;
+  /// Share of the shapes in the box, of one in all cells: by the histograms of
+  /// the axes, or where an axis has none the same for each of its cells.
+  double weight = 1;
 };
 
 /// Cells between the geometric middles of representative sizes, for every

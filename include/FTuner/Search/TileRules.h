@@ -31,7 +31,7 @@ namespace ftuner {
 /// The tile sizes of one space axis.
 class TileFactors {
 public:
-  /// F up to `limit`.
+  /// F up to `limit`; at least {1} where that is not 0.
   TileFactors(const SizeRange &range, int64_t limit);
 
   bool contains(int64_t size) const {

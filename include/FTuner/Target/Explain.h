@@ -20,7 +20,7 @@ inline constexpr int kExplanationFormatVersion = 1;
 
 /// A workload with what is said about it; there is one shape at least.
 struct WorkloadExplanation {
-  /// The function, and the number of the workload in it: "dense_0".
+  /// The function's C name, and the number of the workload in it: "dense_0".
   std::string name;
   /// Workloads that the same holds for, e.g. of equal layers.
   std::vector<std::string> equalWorkloads;

@@ -10,7 +10,7 @@
 // CHECK: 0: simt [32,32,8]/[4,2,1] axis 0 stages 2 vector 1, general, fallback
 // CHECK: Chosen: family 0, the general one: no entry of the plan holds the shape
 // CHECK: M: 13 = 1 × 32 − 19 (19 padded)
-// CHECK: is lost, since its family is not in the plan
+// CHECK: is lost, since the plan was made for other shapes.
 // CHECK: Best programs of the shape
 // CHECK: Workload g_0
 // WARPS: error: family 0 (simt [4,2,8]/[4,2,1] axis 0 stages 2 vector 1): {{.*}}32 threads

@@ -3,6 +3,7 @@
 
 #include "gtest/gtest.h"
 #include <algorithm>
+#include <limits>
 
 using namespace ftuner;
 
@@ -134,6 +135,14 @@ TEST_F(SimtModelTest, RefusesTooManyRegisters) {
 TEST_F(SimtModelTest, RefusesMoreStagesThanTheDeviceCanFill) {
   device = llvm::cantFail(loadDeviceSpec("t4"));
   EXPECT_NE(error(family).find("pipeline stages"), std::string::npos);
+}
+
+TEST_F(SimtModelTest, RefusesStagesWhoseBytesOverflow) {
+  for (int64_t stages : {int64_t{1025}, std::numeric_limits<int64_t>::max()}) {
+    family.stages = stages;
+    EXPECT_NE(error(family).find("at most 1024 pipeline stages"),
+              std::string::npos);
+  }
 }
 
 TEST_F(SimtModelTest, VectorsNeedDivisibleContiguousExtents) {

@@ -133,6 +133,24 @@ TEST(Metrics, HugeShapesDoNotOverflow) {
   EXPECT_TRUE(std::isfinite(m.cmr) && m.cmr > 0);
 }
 
+TEST(Metrics, CountsOfBlocksHaveAnEnd) {
+  // 2^31 · 2^26 blocks, for each of 2^31 elements of the batch.
+  SizeRange any{1, std::nullopt};
+  Workload batched = Workload::batchMatmul(any, any, any, any);
+  UKernel ukernel = tile(1, 32, 8, 1, 1);
+  ukernel.smemTile.push_back(1);
+  ukernel.regTile.push_back(1);
+  Shape shape(4, maxExtent);
+  Metrics m = ukernelMetrics(batched, shape, ukernel, testDevice());
+  EXPECT_EQ(m.blocks, maxBlocks);
+  EXPECT_GT(m.occ, 0.99);
+  EXPECT_TRUE(std::isfinite(m.cmr) && m.cmr > 0);
+  DeviceSpec device = testDevice();
+  std::vector<Metrics> values;
+  FactoredMetrics(batched, device, ukernel).evaluate(shape, values);
+  EXPECT_EQ(values.front().blocks, maxBlocks);
+}
+
 TEST(FactoredMetrics, EqualTheMetricsOfEachUKernel) {
   std::mt19937 random(std::random_device{}());
   auto pick = [&](int64_t most) -> int64_t { return 1 + random() % most; };

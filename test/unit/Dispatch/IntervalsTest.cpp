@@ -1,62 +1,117 @@
-//===- IntervalsTest.cpp - Plans as intervals of one axis -----------------===//
+//===- IntervalsTest.cpp - Plans as cells and intervals -------------------===//
 #include "FTuner/Dispatch/Intervals.h"
 #include <gtest/gtest.h>
 #include <random>
 
 using namespace ftuner;
 
+static SizeRange range(int64_t lo, std::optional<int64_t> hi) {
+  return SizeRange{lo, hi, 1};
+}
+
 static DispatchEntry entry(int64_t lo, std::optional<int64_t> hi,
                            unsigned family) {
-  return {{SizeRange{lo, hi, 1}, SizeRange::fixed(64)}, family};
+  return {{range(lo, hi), SizeRange::fixed(64)}, family};
 }
 
-TEST(MainAxisIntervals, MergesNeighbours) {
+/// The family that serves a shape, by cells.
+static unsigned familyByCells(llvm::ArrayRef<PlanCell> cells, unsigned axis,
+                              llvm::ArrayRef<int64_t> shape,
+                              unsigned generalFamily) {
+  for (const PlanCell &cell : cells) {
+    bool inside = true;
+    for (unsigned i = 0; i < shape.size(); ++i)
+      inside &= i == axis || cell.box[i].contains(shape[i]);
+    if (inside)
+      return familyForSize(cell.intervals, shape[axis], generalFamily);
+  }
+  return generalFamily;
+}
+
+static SizeRange randomRange(std::mt19937 &random, int64_t sizes) {
+  int64_t lo = random() % sizes;
+  if (random() % 8 == 0)
+    return range(lo, std::nullopt);
+  return range(lo, lo + random() % (1 + sizes / 2));
+}
+
+TEST(PlanCells, MergesNeighbours) {
   Plan plan;
   plan.entries = {entry(1, 4, 2), entry(5, 9, 2), entry(10, std::nullopt, 0)};
-  auto intervals = mainAxisIntervals(plan, 0);
-  ASSERT_TRUE(intervals.has_value());
-  ASSERT_EQ(intervals->size(), 2u);
-  EXPECT_EQ((*intervals)[0].lo, 1);
-  EXPECT_EQ((*intervals)[0].hi, 9);
-  EXPECT_EQ((*intervals)[0].family, 2u);
-  EXPECT_FALSE((*intervals)[1].hi.has_value());
+  auto cells = planCells(plan, 0);
+  ASSERT_TRUE(cells.has_value());
+  ASSERT_EQ(cells->size(), 1u);
+  const std::vector<Interval> &intervals = cells->front().intervals;
+  ASSERT_EQ(intervals.size(), 2u);
+  EXPECT_EQ(intervals[0].lo, 1);
+  EXPECT_EQ(intervals[0].hi, 9);
+  EXPECT_EQ(intervals[0].family, 2u);
+  EXPECT_FALSE(intervals[1].hi.has_value());
 }
 
-TEST(MainAxisIntervals, RefusesPlansOverSeveralAxes) {
+TEST(PlanCells, SeparatesOtherAxes) {
+  Plan plan;
+  plan.entries = {entry(1, 4, 0), entry(5, 9, 1), entry(5, 9, 2)};
+  plan.entries[1].box[1] = SizeRange::fixed(65);
+  auto cells = planCells(plan, 0);
+  ASSERT_TRUE(cells.has_value());
+  ASSERT_EQ(cells->size(), 2u);
+  EXPECT_EQ(cells->front().intervals.size(), 2u);
+  EXPECT_EQ(cells->back().box[1].min, 65);
+}
+
+TEST(PlanCells, RefusesPartialOverlaps) {
   Plan plan;
   plan.entries = {entry(1, 4, 0), entry(5, 9, 1)};
-  plan.entries[1].box[1] = SizeRange::fixed(65);
-  EXPECT_FALSE(mainAxisIntervals(plan, 0).has_value());
-  EXPECT_FALSE(mainAxisIntervals(plan, 7).has_value());
+  plan.entries[1].box[1] = range(64, 65);
+  EXPECT_FALSE(planCells(plan, 0).has_value());
+  EXPECT_TRUE(planCells(plan, 1).has_value());
 }
 
-TEST(MainAxisIntervals, EmptyPlanHasNone) {
-  auto intervals = mainAxisIntervals(Plan(), 0);
-  ASSERT_TRUE(intervals.has_value());
-  EXPECT_EQ(familyForSize(*intervals, 5, 3), 3u);
+TEST(PlanCells, RefusesAnAxisThatThePlanLacks) {
+  Plan plan;
+  plan.entries = {entry(1, 4, 0)};
+  EXPECT_FALSE(planCells(plan, 7).has_value());
 }
 
-TEST(MainAxisIntervals, AgreeWithThePlanOnRandomBoxes) {
+TEST(PlanCells, EmptyPlanHasNone) {
+  auto cells = planCells(Plan(), 0);
+  ASSERT_TRUE(cells.has_value());
+  EXPECT_TRUE(cells->empty());
+  EXPECT_EQ(familyForSize({}, 5, 3), 3u);
+}
+
+TEST(PlanCells, AgreeWithThePlanOnRandomBoxes) {
   std::mt19937 random(std::random_device{}());
-  for (int round = 0; round < 200; ++round) {
+  int split = 0;
+  for (int round = 0; round < 400; ++round) {
     Plan plan;
     plan.generalFamily = 9;
+    // Boxes of the second axis are mostly equal or apart.
+    unsigned kinds = 1 + random() % 3;
     int count = 1 + random() % 8;
     for (int i = 0; i < count; ++i) {
-      int64_t lo = random() % 50;
-      std::optional<int64_t> hi = lo + random() % 20;
-      if (random() % 8 == 0)
-        hi = std::nullopt;
-      plan.entries.push_back(entry(lo, hi, random() % 4));
+      int64_t kind = random() % kinds;
+      SizeRange other = range(10 * kind, 10 * kind + 9);
+      if (random() % 20 == 0)
+        other = randomRange(random, 30);
+      plan.entries.push_back(
+          {{randomRange(random, 50), other}, unsigned(random() % 4)});
     }
-    auto intervals = mainAxisIntervals(plan, 0);
-    ASSERT_TRUE(intervals.has_value());
-    for (size_t i = 1; i < intervals->size(); ++i) {
-      ASSERT_TRUE((*intervals)[i - 1].hi.has_value());
-      EXPECT_LT(*(*intervals)[i - 1].hi, (*intervals)[i].lo);
-    }
-    for (int64_t size = 0; size < 90; ++size)
-      EXPECT_EQ(familyForSize(*intervals, size, plan.generalFamily),
-                plan.familyFor({size, 64}));
+    unsigned axis = random() % 2;
+    auto cells = planCells(plan, axis);
+    if (!cells)
+      continue;
+    split += cells->size() > 1;
+    for (const PlanCell &cell : *cells)
+      for (size_t i = 1; i < cell.intervals.size(); ++i) {
+        ASSERT_TRUE(cell.intervals[i - 1].hi.has_value());
+        EXPECT_LT(*cell.intervals[i - 1].hi, cell.intervals[i].lo);
+      }
+    for (int64_t m = 0; m < 80; ++m)
+      for (int64_t n = 0; n < 50; ++n)
+        ASSERT_EQ(familyByCells(*cells, axis, {m, n}, plan.generalFamily),
+                  plan.familyFor({m, n}));
   }
+  EXPECT_GT(split, 50);
 }

@@ -1,6 +1,7 @@
 //===- FilterTest.cpp - The stages of algorithm 1 -------------------------===//
 #include "FTuner/Search/Filter.h"
 #include "StubCodegen.h"
+#include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
 #include <random>
 
@@ -54,6 +55,13 @@ TEST(CrossPick, ThresholdsOfTheV100) {
   EXPECT_FALSE(crossPickAccepts(options, 0.60, 0.9395));
 }
 
+static std::vector<unsigned> candidatesOf(const FilterResult &result) {
+  std::vector<unsigned> candidates;
+  for (const Survivor &survivor : result.survivors)
+    candidates.push_back(survivor.candidate);
+  return candidates;
+}
+
 class FilterTest : public ::testing::Test {
 protected:
   void SetUp() override {
@@ -99,7 +107,7 @@ TEST_F(FilterTest, SurvivorsMeetEveryThreshold) {
   const FilterCounts &counts = filter.counts;
   FilterResult result = filter.run({2048, 2304, 768});
   ASSERT_FALSE(result.survivors.empty());
-  EXPECT_EQ(counts.kept[Warps], static_cast<int64_t>(result.passed.size()));
+  EXPECT_EQ(counts.kept[Pareto], static_cast<int64_t>(result.survivors.size()));
   double best = 0;
   for (const Survivor &survivor : result.survivors)
     best = std::max(best, survivor.metrics.cmr);
@@ -164,17 +172,32 @@ TEST_F(FilterTest, ReportsSayWhatEachStageThrewOut) {
     }
     // A report changes nothing.
     CandidateFilter other(p, *set);
-    EXPECT_EQ(other.run({rows, 2304, 768}).passed, result.passed);
+    EXPECT_EQ(candidatesOf(other.run({rows, 2304, 768})), candidatesOf(result));
   }
 }
 
 TEST_F(FilterTest, KeepsAtMostMaxCandidates) {
-  options.maxCandidates = 3;
   SearchProblem p = problem();
   llvm::Expected<CandidateSet> set = enumerateCandidates(p, 4);
   ASSERT_TRUE(static_cast<bool>(set));
+  CandidateFilter open(p, *set);
+  std::vector<Survivor> all = open.run({2048, 2304, 768}).survivors;
+  ASSERT_GT(all.size(), 3u);
+  p.options.maxCandidates = 3;
   CandidateFilter filter(p, *set);
-  EXPECT_EQ(filter.run({2048, 2304, 768}).survivors.size(), 3u);
+  std::vector<Survivor> kept = filter.run({2048, 2304, 768}).survivors;
+  ASSERT_EQ(kept.size(), 3u);
+  // The three with the greatest sums, in the order of the candidates.
+  auto sum = [](const Survivor &survivor) {
+    const Metrics &m = survivor.metrics;
+    return m.cmr + m.pad + m.occ;
+  };
+  double least = std::min({sum(kept[0]), sum(kept[1]), sum(kept[2])});
+  EXPECT_LT(kept[0].candidate, kept[1].candidate);
+  EXPECT_LT(kept[1].candidate, kept[2].candidate);
+  EXPECT_LE(
+      llvm::count_if(all, [&](const Survivor &s) { return sum(s) > least; }),
+      2);
 }
 
 TEST_F(FilterTest, ReportsDevicesThatHoldNoTile) {

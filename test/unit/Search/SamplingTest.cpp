@@ -1,6 +1,8 @@
 //===- SamplingTest.cpp - Sizes that a search looks at --------------------===//
 #include "FTuner/Search/Sampling.h"
 #include "FamilySelection.h"
+#include "RangePlanner.h"
+#include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
 
 using namespace ftuner;
@@ -34,16 +36,34 @@ TEST(SampleSizes, LeavesOutZero) {
   EXPECT_EQ(sampleSizes(axis({0, 4}), 16).front().size, 1);
   EXPECT_EQ(sampleSizes(axis({0, 32, 8}), 16).front().size, 8);
   EXPECT_EQ(sampleSizes(axis(SizeRange::fixed(0)), 16).front().size, 1);
+  // Of 0, 8, … up to 6 only 0 is declared.
+  EXPECT_EQ(sampleSizes(axis({0, 6, 8}), 16).front().size, 1);
+  EXPECT_EQ(largestSize(axis({0, 6, 8})), 1);
 }
 
 TEST(SampleSizes, GivesWeightsToTheSampleBelow) {
   Axis weighted = axis({1, 1000000});
   weighted.weights = {{1, 3.0}, {999999, 5.0}};
   std::vector<SizeSample> samples = sampleSizes(weighted, 64);
-  EXPECT_DOUBLE_EQ(samples.front().weight, 3);
-  EXPECT_DOUBLE_EQ(samples[samples.size() - 2].weight, 5);
+  EXPECT_DOUBLE_EQ(samples.front().weight, 3.0 / 8);
+  EXPECT_DOUBLE_EQ(samples[samples.size() - 2].weight, 5.0 / 8);
   for (const SizeSample &sample : samples)
     EXPECT_GT(sample.weight, 0);
+  // Only shares count, however small or large the weights are.
+  for (double unit : {5e-324, 1e307}) {
+    weighted.weights = {{1, 3 * unit}, {999999, 5 * unit}};
+    samples = sampleSizes(weighted, 64);
+    EXPECT_DOUBLE_EQ(samples.front().weight, 3.0 / 8);
+  }
+}
+
+TEST(SampleSizes, KeepsBothEndsHoweverFewAreAskedFor) {
+  for (int64_t limit : {-1, 0, 1, 2}) {
+    std::vector<SizeSample> samples = sampleSizes(axis({3, 1000}), limit);
+    ASSERT_EQ(samples.size(), 2u);
+    EXPECT_EQ(samples[0].size, 3);
+    EXPECT_EQ(samples[1].size, 1000);
+  }
 }
 
 TEST(ShapeCells, FillEveryAxisAndHoldTheirRepresentative) {
@@ -81,6 +101,50 @@ TEST(ShapeCells, AxesOfOneSymbolFollowEachOther) {
   EXPECT_EQ(shapeAt(workload, cells[2], 0, 16 * 53), (Shape{848, 53, 64, 64}));
 }
 
+TEST(ShapeCells, WeighAsTheHistograms) {
+  // Cells of N: to 45, to 362, and beyond; of K three equal ones.
+  Workload workload = Workload::matmul({1, 4}, {16, 1024}, {1, std::nullopt});
+  workload.axes[1].weights = {{16, 1}, {45, 2}, {46, 3}, {362, 4}, {1024, 30}};
+  double total = 0;
+  for (const ShapeCell &cell : shapeCells(workload, Workload::kM)) {
+    total += cell.weight;
+    int64_t n = cell.representative[1];
+    EXPECT_DOUBLE_EQ(cell.weight, (n == 16 ? 3 : n == 128 ? 7 : 30) / 40.0 / 3);
+  }
+  EXPECT_DOUBLE_EQ(total, 1);
+  // A cell without declared weights counts, but hardly.
+  workload.axes[1].weights = {{16, 1}};
+  for (const ShapeCell &cell : shapeCells(workload, Workload::kM)) {
+    EXPECT_GT(cell.weight, 0);
+    EXPECT_TRUE(cell.representative[1] == 16 || cell.weight < 0.001);
+  }
+}
+
+TEST(RangeSamples, WeighAsBothAxes) {
+  Workload workload =
+      Workload::matmul({1, 4}, SizeRange::fixed(64), {16, 1024});
+  RangeSamples uniform(workload);
+  ASSERT_EQ(uniform.shapes.size(), 12u);
+  ASSERT_EQ(uniform.sizes.size(), 4u);
+  ASSERT_EQ(uniform.cells.size(), 3u);
+  for (double weight : uniform.weights)
+    EXPECT_DOUBLE_EQ(weight, 1.0 / 3);
+  workload.axes[0].weights = {{1, 1}, {2, 1}, {3, 2}, {4, 4}};
+  workload.axes[2].weights = {{16, 1}, {128, 1}, {1024, 6}};
+  RangeSamples weighted(workload);
+  ASSERT_EQ(weighted.shapes, uniform.shapes);
+  for (size_t size = 0; size < 4; ++size)
+    for (size_t cell = 0; cell < 3; ++cell) {
+      size_t sample = size * 3 + cell;
+      EXPECT_EQ(weighted.shapes[sample][0], static_cast<int64_t>(size + 1));
+      EXPECT_EQ(weighted.shapes[sample][2],
+                weighted.cells[cell].representative[2]);
+      EXPECT_DOUBLE_EQ(weighted.weights[sample],
+                       workload.axes[0].weights[size].weight / 8 *
+                           workload.axes[2].weights[cell].weight / 8);
+    }
+}
+
 TEST(ChooseFamilies, LosesLeast) {
   ScoreMatrix scores(3, 4);
   const double values[3][4] = {{9, 9, 1, 1}, {1, 1, 9, 9}, {6, 6, 6, 6}};
@@ -96,4 +160,22 @@ TEST(ChooseFamilies, LosesLeast) {
   chosen = {0};
   chooseFamilies(scores, {1, 1, 1, 1}, 5, chosen);
   EXPECT_EQ(chosen, (std::vector<unsigned>{0, 1}));
+}
+
+TEST(ChooseFamilies, ExchangesWhatTheFirstChoiceMissed) {
+  // The best compromise joins first, but two specialists are better still.
+  ScoreMatrix scores(3, 4);
+  const double values[3][4] = {{6, 6, 6, 6}, {9, 9, 1, 1}, {1, 1, 9, 9}};
+  for (int family = 0; family < 3; ++family)
+    for (int shape = 0; shape < 4; ++shape)
+      scores.at(family, shape) = values[family][shape];
+  std::vector<unsigned> chosen;
+  chooseFamilies(scores, {1, 1, 1, 1}, 2, chosen);
+  llvm::sort(chosen);
+  EXPECT_EQ(chosen, (std::vector<unsigned>{1, 2}));
+  // What is taken in any case stays.
+  chosen = {0};
+  chooseFamilies(scores, {1, 1, 1, 1}, 1, chosen);
+  EXPECT_EQ(chosen.front(), 0u);
+  EXPECT_EQ(chosen.size(), 2u);
 }

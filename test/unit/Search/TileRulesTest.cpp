@@ -14,7 +14,7 @@ static std::set<int64_t> factorsOf(const SizeRange &range, int64_t limit) {
         return false;
     return value > 1;
   };
-  std::set<int64_t> result;
+  std::set<int64_t> result = {1};
   auto add = [&](int64_t size) {
     for (int64_t divisor = 1; divisor <= std::min(size, limit); ++divisor)
       if (size % divisor == 0)

@@ -104,7 +104,16 @@ TEST_F(VerifyTest, RefusesUncoveredSizes) {
   expectError([](Plan &p) { p.entries[0].box.pop_back(); },
               "entry 0: expected 3 ranges, but got 2");
   expectError([](Plan &p) { p.entries[0].box[0].step = 2; },
-              "expected ranges with min <= max and step 1");
+              "expected ranges with 0 <= min <= max <= 2147483647 and step 1");
+  expectError([](Plan &p) { p.entries[0].box[0] = {20, 19, 1}; },
+              "entry 0: expected ranges with 0 <= min <= max");
+  expectError([](Plan &p) { p.entries[0].box[0].min = -1; },
+              "entry 0: expected ranges with 0 <= min <= max");
+  expectError(
+      [](Plan &p) {
+        p.entries[0].box[0].max = std::numeric_limits<int64_t>::max();
+      },
+      "entry 0: expected ranges with 0 <= min <= max <= 2147483647");
 }
 
 TEST_F(VerifyTest, RefusesIllegalTiles) {
@@ -118,6 +127,23 @@ TEST_F(VerifyTest, RefusesIllegalTiles) {
               "expected register tile 1 on a reduce axis");
   expectError([&](Plan &p) { part(p).smemTile.pop_back(); },
               "expected tiles of 3 axes");
+  expectError([&](Plan &p) { part(p).smemTile[0] = 0; },
+              "expected a block tile that is a multiple of a positive");
+  expectError([&](Plan &p) { part(p).smemTile[2] = -16; },
+              "expected a block tile that is a multiple of a positive");
+  // Products of such tiles would not fit in 64 bits.
+  expectError([&](Plan &p) { part(p).smemTile[1] = int64_t{1} << 62; },
+              "axis 1: expected a block tile of at most 1048576, but got "
+              "4611686018427387904");
+  expectError([&](Plan &p) { part(p).regTile.push_back(1); },
+              "expected tiles of 3 axes, but got 3 and 4");
+  expectError([](Plan &p) { p.families[0].combineAxis = 3; },
+              "expected parts along a space axis, but got axis 3");
+  expectError(
+      [](Plan &p) {
+        p.families[0].parts.push_back(p.families[0].parts.back());
+      },
+      "expected one or two parts, but got 3");
   expectError([&](Plan &p) { part(p).reduceSplit = 0; },
               "expected a split of at least 1");
   expectError([&](Plan &p) { part(p).smemTile[1] = 120; },
@@ -171,6 +197,23 @@ TEST_F(VerifyTest, RefusesCoversThatAreNotExact) {
               "expected equal splits of the reduce axis");
 }
 
+TEST_F(VerifyTest, RefusesBlocksOfSeveralBatchElements) {
+  workload = Workload::batchMatmul({1, 8}, SizeRange::fixed(64),
+                                   SizeRange::fixed(64), SizeRange::fixed(64));
+  llvm::Expected<Plan> found = solve(problem(), *findSearchStrategy("ftuner"));
+  ASSERT_TRUE(static_cast<bool>(found)) << llvm::toString(found.takeError());
+  plan = *found;
+  EXPECT_EQ(errorOf(plan), "no error");
+  expectError(
+      [](Plan &p) {
+        p.families[0].parts[0].smemTile[3] = 2;
+        p.families[0].parts[0].regTile[3] = 2;
+      },
+      "axis 3: expected block tile 1 on a batch axis, but got 2");
+  expectError([](Plan &p) { p.entries.back().box[3] = SizeRange::fixed(8); },
+              "expected an entry for every declared shape");
+}
+
 TEST_F(VerifyTest, RefusesRejectedFamilies) {
   SearchProblem p = problem();
   p.rejected = {plan.families[1]};
@@ -221,7 +264,14 @@ TEST_F(VerifyTest, ChecksTheProblem) {
   expectOption("option 'zeta'");
   workload.axes[0].range = {9, 3};
   EXPECT_EQ(problemError(), "axis 'M': expected min <= max, but got 9 > 3");
+  workload.axes[0].range = {1, 3, int64_t{1} << 31};
+  EXPECT_EQ(problemError(), "axis 'M': expected a step up to 2147483647, but "
+                            "got 2147483648");
   workload.axes[0].range = {1, 3};
+  workload.axes[0].factor = 0;
+  EXPECT_EQ(problemError(), "axis 'M': expected a factor from 1 to 2147483647, "
+                            "but got 0");
+  workload.axes[0].factor = 1;
   workload.axes.insert(workload.axes.end(), 4, workload.axes[0]);
   EXPECT_EQ(problemError(), "stub: expected at most six axes");
   workload.axes.resize(3);

@@ -1,0 +1,45 @@
+"""What the benchmarks of this folder share: workloads of the paper as modules."""
+
+import os
+import sys
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(ROOT, "test", "Integration"))
+import models  # noqa: E402
+
+BIN = os.path.join(ROOT, "build", "release", "bin")
+# Dense of the paper's text has T rows, that of its published figures 16·T.
+RANGES = {"M = T": "#ukernel.range<1 to 128>", "M = 16·T": "#ukernel.range<16 to 2048 step 16>"}
+
+
+def write_module(path, **arguments):
+    """Writes a matrix product; arguments as models.Matmul takes them."""
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(models.Matmul(name="dense", **arguments).text())
+    return path
+
+
+def write(path, rows, **arguments):
+    """Writes Dense, N = 2304, K = 768, with a range of rows."""
+    return write_module(path, m="M", n=2304, k=768, ranges={"M": rows}, **arguments)
+
+
+BATCH_MATMUL = """module attributes {ukernel.symbols = {T = #ukernel.range<5 to 138 step 19>}} {
+  func.func @batch_matmul(%a: tensor<192x?x64xf32> {ukernel.shape = [192, "T", 64]},
+                          %b: tensor<192x64x?xf32> {ukernel.shape = [192, 64, "T"]},
+                          %out: tensor<192x?x?xf32> {ukernel.shape = [192, "T", "T"]}) -> tensor<192x?x?xf32> {
+    %zero = arith.constant 0.0 : f32
+    %start = linalg.fill ins(%zero : f32) outs(%out : tensor<192x?x?xf32>) -> tensor<192x?x?xf32>
+    %product = linalg.batch_matmul ins(%a, %b : tensor<192x?x64xf32>, tensor<192x64x?xf32>)
+                                   outs(%start : tensor<192x?x?xf32>) -> tensor<192x?x?xf32>
+    return %product : tensor<192x?x?xf32>
+  }
+}
+"""
+
+
+def write_batch_matmul(path):
+    """Writes BatchMatmul of the paper: 192 products of T × 64 and 64 × T."""
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(BATCH_MATMUL)
+    return path

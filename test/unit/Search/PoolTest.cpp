@@ -1,0 +1,237 @@
+//===- PoolTest.cpp - The programs that a shape may have ------------------===//
+//
+// The pools of `ftuner`, exact and tight, against pools built here from the
+// definition (ProgramPool).
+//
+//===----------------------------------------------------------------------===//
+#include "FTuner/Search/Filter.h"
+#include "RangePlanner.h"
+#include "StubCodegen.h"
+#include "llvm/ADT/STLExtras.h"
+#include <gtest/gtest.h>
+#include <set>
+
+using namespace ftuner;
+
+namespace {
+class PoolTest : public ::testing::Test {
+protected:
+  void SetUp() override {
+    llvm::Expected<DeviceSpec> loaded = loadDeviceSpec("t4");
+    ASSERT_TRUE(static_cast<bool>(loaded));
+    device = *loaded;
+    // A few candidates, so that not every size has an exact cover.
+    options.maxCandidates = 3;
+    options.topK = 1 << 20;
+  }
+  SearchProblem problem(ProgramPool pool) {
+    SearchProblem result{workload, device, codegen, *findCostModel("sia"),
+                         options};
+    result.options.pool = pool;
+    return result;
+  }
+  ShapeReport explain(const SearchProblem &problem, const Shape &shape) {
+    auto reports = findSearchStrategy("ftuner")->explain(problem, shape);
+    EXPECT_TRUE(static_cast<bool>(reports));
+    return reports ? reports->front() : ShapeReport();
+  }
+  /// K.Filter: candidates that the filter leaves for some shape of the range.
+  static std::set<unsigned> keptOf(const SearchProblem &problem,
+                                   const CandidateSet &set) {
+    std::set<unsigned> kept;
+    CandidateFilter filter(problem, set);
+    for (const Shape &shape : RangeSamples(problem.workload).shapes)
+      for (const Survivor &survivor : filter.run(shape).survivors)
+        kept.insert(survivor.candidate);
+    return kept;
+  }
+
+  Workload workload =
+      Workload::matmul({1, 128}, SizeRange::fixed(640), SizeRange::fixed(64));
+  DeviceSpec device;
+  StubCodegen codegen;
+  SearchOptions options;
+};
+} // namespace
+
+/// What runs, as text: block and register tiles with numbers of blocks.
+static std::string textOf(const UKernel &ukernel, int64_t count) {
+  return std::to_string(count) + " x " + ukernel.str();
+}
+
+static std::set<std::string> textsOf(llvm::ArrayRef<ReportedProgram> programs) {
+  std::set<std::string> texts;
+  for (const ReportedProgram &program : programs) {
+    const KernelFamily &family = program.family;
+    std::string text;
+    if (program.cover.first > 0)
+      text += textOf(family.parts.front(), program.cover.first);
+    if (program.cover.second > 0)
+      text += textOf(family.parts.back(), program.cover.second);
+    EXPECT_TRUE(texts.insert(text).second) << "twice: " << text;
+  }
+  return texts;
+}
+
+/// uProg by trying all numbers of blocks: one uKernel whose height divides the
+/// extent, or two that differ in rows alone, neither of which divides it.
+static std::set<std::string> exactPool(const SearchProblem &problem,
+                                       const CandidateSet &set,
+                                       const std::set<unsigned> &kept,
+                                       int64_t extent) {
+  std::set<std::string> texts;
+  for (unsigned low : kept) {
+    const Candidate &a = set.candidates[low];
+    int64_t height = a.ukernel.smemTile[0];
+    if (extent % height == 0) {
+      texts.insert(textOf(a.ukernel, extent / height));
+      continue;
+    }
+    for (unsigned high : kept) {
+      const Candidate &b = set.candidates[high];
+      int64_t other = b.ukernel.smemTile[0];
+      UKernel sameRows = b.ukernel;
+      sameRows.smemTile[0] = height;
+      sameRows.regTile[0] = a.ukernel.regTile[0];
+      if (other <= height || extent % other == 0 || a.stages != b.stages ||
+          a.ukernel.threadsAlong(0) != b.ukernel.threadsAlong(0) ||
+          !(sameRows == a.ukernel))
+        continue;
+      KernelFamily family = set.single(high);
+      family.parts.insert(family.parts.begin(), a.ukernel);
+      if (llvm::Error error = checkFamily(problem, family)) {
+        llvm::consumeError(std::move(error));
+        continue;
+      }
+      for (int64_t first = 1; first * height < extent; ++first)
+        if ((extent - first * height) % other == 0) {
+          texts.insert(textOf(a.ukernel, first) +
+                       textOf(b.ukernel, (extent - first * height) / other));
+          break;
+        }
+    }
+  }
+  return texts;
+}
+
+TEST_F(PoolTest, ExactIsTheProgramsOfAlgorithm2) {
+  SearchProblem p = problem(ProgramPool::Exact);
+  llvm::Expected<CandidateSet> set =
+      enumerateCandidates(p, reachableVectorWidth(p));
+  ASSERT_TRUE(static_cast<bool>(set));
+  std::set<unsigned> kept = keptOf(p, *set);
+  ASSERT_LT(kept.size(), set->candidates.size());
+  int numExact = 0, numPairs = 0;
+  for (int64_t rows : {1, 5, 13, 31, 53, 64, 97, 101, 120, 127, 128}) {
+    ShapeReport report = explain(p, {rows, 640, 64});
+    std::set<std::string> expected = exactPool(p, *set, kept, rows);
+    std::set<std::string> texts = textsOf(report.programs);
+    EXPECT_EQ(report.singlePrograms + report.pairPrograms,
+              static_cast<int64_t>(texts.size()));
+    numExact += !expected.empty();
+    numPairs += report.pairPrograms;
+    EXPECT_EQ(texts, expected) << rows;
+    double last = report.programs.front().rating;
+    for (const ReportedProgram &program : report.programs) {
+      EXPECT_EQ(program.cover.padded, 0);
+      // Ranked by score alone.
+      EXPECT_EQ(program.rating, program.score.score);
+      EXPECT_LE(program.rating, last);
+      last = program.rating;
+    }
+  }
+  EXPECT_GT(numExact, 3);
+  EXPECT_GT(numPairs, 3);
+}
+
+TEST_F(PoolTest, OthersServeWhereNoProgramIsExact) {
+  // What the filter leaves for 64 and 128 rows does not cover 53.
+  workload.axes[0].range = {64, 128, 64};
+  SearchProblem p = problem(ProgramPool::Exact);
+  llvm::Expected<CandidateSet> set =
+      enumerateCandidates(p, reachableVectorWidth(p));
+  ASSERT_TRUE(static_cast<bool>(set));
+  std::set<unsigned> kept = keptOf(p, *set);
+  EXPECT_TRUE(exactPool(p, *set, kept, 53).empty());
+  EXPECT_FALSE(explain(p, {53, 640, 64}).programs.empty());
+  // And where one is, they do not.
+  EXPECT_EQ(textsOf(explain(p, {64, 640, 64}).programs),
+            exactPool(p, *set, kept, 64));
+}
+
+TEST_F(PoolTest, TightPadsLessThanARowOfThreadsAndHoldsTheExactOne) {
+  SearchProblem exact = problem(ProgramPool::Exact);
+  SearchProblem tight = problem(ProgramPool::Tight);
+  llvm::Expected<CandidateSet> set =
+      enumerateCandidates(exact, reachableVectorWidth(exact));
+  ASSERT_TRUE(static_cast<bool>(set));
+  std::set<unsigned> kept = keptOf(exact, *set);
+  int numLarger = 0, numPenalised = 0;
+  for (int64_t rows : {1, 5, 13, 31, 53, 64, 97, 101, 120, 127, 128}) {
+    ShapeReport report = explain(tight, {rows, 640, 64});
+    std::set<std::string> texts = textsOf(report.programs);
+    std::set<std::string> expected = exactPool(exact, *set, kept, rows);
+    for (const std::string &text : expected)
+      EXPECT_TRUE(texts.count(text)) << rows << ": " << text;
+    numLarger += texts.size() > expected.size();
+    auto isTight = [](const ReportedProgram &program) {
+      return program.cover.padded < program.family.parts.back().threadsAlong(0);
+    };
+    if (llvm::any_of(report.programs, isTight)) {
+      EXPECT_TRUE(llvm::all_of(report.programs, isTight)) << rows;
+    }
+    double last = report.programs.front().rating;
+    for (const ReportedProgram &program : report.programs) {
+      EXPECT_LE(program.rating, program.score.score);
+      EXPECT_LE(program.rating, last);
+      last = program.rating;
+      numPenalised += program.rating < program.score.score;
+    }
+  }
+  EXPECT_GT(numLarger, 5);
+  EXPECT_GT(numPenalised, 5);
+}
+
+TEST_F(PoolTest, ProgramsThatMissWhatTheFilterAsksRankLower) {
+  SearchProblem p = problem(ProgramPool::Tight);
+  llvm::Expected<CandidateSet> set =
+      enumerateCandidates(p, reachableVectorWidth(p));
+  ASSERT_TRUE(static_cast<bool>(set));
+  int numMissing = 0;
+  for (int64_t rows : {53, 97, 128}) {
+    Shape shape = {rows, 640, 64};
+    CandidateFilter filter(p, *set);
+    Demands demands = filter.run(shape).demands;
+    for (const ReportedProgram &program : explain(p, shape).programs) {
+      const KernelFamily &family = program.family;
+      KernelResources resources = codegen.resources(workload, family);
+      int64_t counts[] = {program.cover.first, program.cover.second};
+      bool misses = false;
+      for (auto [part, count] : llvm::zip(family.parts, counts))
+        misses |=
+            count > 0 &&
+            violation(p, demands, ukernelMetrics(workload, shape, part, device),
+                      resources) > 0;
+      EXPECT_EQ(program.rating < program.score.score, misses) << family.str();
+      numMissing += misses;
+    }
+  }
+  EXPECT_GT(numMissing, 0);
+}
+
+TEST_F(PoolTest, RejectedFamiliesAreInNoPool) {
+  Shape shape = {53, 640, 64};
+  for (ProgramPool pool : {ProgramPool::Exact, ProgramPool::Tight}) {
+    SearchProblem p = problem(pool);
+    for (int round = 0; round < 5; ++round) {
+      ShapeReport report = explain(p, shape);
+      ASSERT_FALSE(report.programs.empty());
+      ASSERT_TRUE(report.bestSingle.has_value());
+      EXPECT_FALSE(p.isRejected(report.bestSingle->family));
+      for (const ReportedProgram &program : report.programs)
+        EXPECT_FALSE(p.isRejected(program.family)) << program.family.str();
+      for (const ReportedProgram &program : report.programs)
+        p.rejected.push_back(program.family);
+    }
+  }
+}

@@ -1,0 +1,234 @@
+//===- RangeTest.cpp - Plans over whole ranges ----------------------------===//
+//
+// For every strategy: each declared shape is served by the entry of its cell
+// and covered once; rejected families are never chosen.
+//
+//===----------------------------------------------------------------------===//
+#include "FTuner/Search/Candidates.h"
+#include "FTuner/Search/Sampling.h"
+#include "StubCodegen.h"
+#include "llvm/ADT/STLExtras.h"
+#include <gtest/gtest.h>
+
+using namespace ftuner;
+
+namespace {
+class RangeTest : public ::testing::Test {
+protected:
+  void SetUp() override {
+    llvm::Expected<DeviceSpec> loaded = loadDeviceSpec("t4");
+    ASSERT_TRUE(static_cast<bool>(loaded));
+    device = *loaded;
+  }
+  SearchProblem problem(const Workload &workload) {
+    return {workload, device, codegen, *findCostModel("sia-program"), options};
+  }
+
+  DeviceSpec device;
+  StubCodegen codegen;
+  SearchOptions options;
+};
+} // namespace
+
+/// Calls `visit` for every shape of closed ranges, sizes 0 left out.
+template <typename Visit>
+static void forEachShape(const Workload &workload, Visit visit) {
+  Shape shape;
+  for (const Axis &axis : workload.axes)
+    shape.push_back(smallestSize(axis));
+  while (true) {
+    visit(shape);
+    unsigned axis = 0;
+    for (; axis < shape.size(); ++axis) {
+      const Axis &declared = workload.axes[axis];
+      shape[axis] += declared.range.step;
+      if (declared.range.contains(shape[axis]))
+        break;
+      shape[axis] = smallestSize(declared);
+    }
+    if (axis == shape.size())
+      return;
+  }
+}
+
+/// The cell that a shape belongs to: on every axis with cells of its own that
+/// of the last representative r for which the size is above √(r · r'), r' the
+/// one before.
+static size_t meantCell(const Workload &workload,
+                        llvm::ArrayRef<ShapeCell> cells, const Shape &shape) {
+  Shape meant = shape;
+  for (unsigned axis = 0; axis < shape.size(); ++axis) {
+    if (axis == workload.mainAxis() || !workload.axes[axis].isDynamic())
+      continue;
+    std::vector<int64_t> sizes = representativeSizes(workload.axes[axis]);
+    meant[axis] = sizes.front();
+    for (size_t i = 1; i < sizes.size(); ++i)
+      if (shape[axis] * shape[axis] > sizes[i - 1] * sizes[i])
+        meant[axis] = sizes[i];
+  }
+  meant[workload.mainAxis()] = 1;
+  auto cell = llvm::find_if(cells, [&](const ShapeCell &candidate) {
+    return candidate.representative == meant;
+  });
+  EXPECT_NE(cell, cells.end());
+  return cell - cells.begin();
+}
+
+/// Workloads whose every shape is looked at.
+static std::vector<Workload> smallWorkloads() {
+  SizeRange n = SizeRange::fixed(96), k = SizeRange::fixed(40);
+  Workload weighted = Workload::matmul({1, 40}, n, k);
+  weighted.axes[0].weights = {{7, 1e300}, {13, 5e-324}};
+  return {
+      Workload::matmul({1, 40}, n, k),
+      Workload::matmul({0, 40, 5}, n, k),
+      Workload::matmul({0, 6, 8}, n, k),
+      Workload::matmul(SizeRange::fixed(24), {3, 90, 3}, k),
+      Workload::matmul({1, 24}, {5, 200, 13}, {1, 30}),
+      Workload::batchMatmul({1, 9}, {2, 30, 7}, {1, 60, 4}, {8, 72, 16}),
+      weighted,
+  };
+}
+
+TEST_F(RangeTest, EveryShapeIsInTheCellMeant) {
+  for (const Workload &workload : smallWorkloads()) {
+    std::vector<ShapeCell> cells = shapeCells(workload, workload.mainAxis());
+    forEachShape(workload, [&](const Shape &shape) {
+      size_t meant = meantCell(workload, cells, shape);
+      for (auto [index, cell] : llvm::enumerate(cells)) {
+        bool holds = true;
+        for (unsigned axis = 0; axis < shape.size(); ++axis)
+          holds &= cell.box[axis].contains(shape[axis]);
+        ASSERT_EQ(holds, index == meant);
+      }
+    });
+  }
+}
+
+TEST_F(RangeTest, EveryStrategyServesEveryShape) {
+  for (const Workload &workload : smallWorkloads())
+    for (const SearchStrategy *strategy : searchStrategies()) {
+      SearchProblem p = problem(workload);
+      p.options.tileRule = TileRule::Divisors;
+      llvm::Expected<Plan> plan = solve(p, *strategy);
+      ASSERT_TRUE(static_cast<bool>(plan)) << llvm::toString(plan.takeError());
+      unsigned mainAxis = workload.mainAxis();
+      std::vector<ShapeCell> cells = shapeCells(workload, mainAxis);
+      forEachShape(workload, [&](const Shape &shape) {
+        auto holds = [&](const DispatchEntry &entry) {
+          return entry.contains(shape);
+        };
+        ASSERT_EQ(llvm::count_if(plan->entries, holds), 1);
+        const ShapeCell &cell = cells[meantCell(workload, cells, shape)];
+        Shape representative =
+            shapeAt(workload, cell, mainAxis, shape[mainAxis]);
+        unsigned index = plan->familyFor(shape);
+        ASSERT_EQ(index, plan->familyFor(representative));
+
+        // Blocks along the combine axis hold each row once, and the padding is
+        // that of the last block.
+        const KernelFamily &family = plan->families[index];
+        int64_t extent = shape[family.combineAxis];
+        Cover cover = coverExtent(family, extent);
+        int64_t first = family.parts.front().smemTile[family.combineAxis];
+        int64_t second = family.parts.back().smemTile[family.combineAxis];
+        int64_t last = cover.second > 0 ? second : first;
+        int64_t rows = cover.first * first + cover.second * second;
+        ASSERT_TRUE(family.parts.size() == 2 || cover.second == 0);
+        ASSERT_EQ(rows, extent + cover.padded);
+        ASSERT_LT(rows - last, extent);
+        ASSERT_GE(rows, extent);
+      });
+      for (const SearchStatistic &statistic : plan->statistics)
+        EXPECT_TRUE(statistic.value >= 0) << statistic.name;
+    }
+}
+
+TEST_F(RangeTest, RejectedFamiliesAreNeverChosen) {
+  Workload workload = Workload::matmul({1, 24}, SizeRange::fixed(96), {1, 40});
+  std::vector<Shape> shapes = {{1, 96, 40}, {13, 96, 7}, {24, 96, 33}};
+  for (const SearchStrategy *strategy : searchStrategies())
+    for (ProgramPool pool : {ProgramPool::Exact, ProgramPool::Tight}) {
+      SCOPED_TRACE(strategy->name().str());
+      SearchProblem p = problem(workload);
+      p.options.pool = pool;
+      p.options.topK = 20;
+      if (strategy->name() == "exhaustive")
+        p.options.tileRule = TileRule::Divisors;
+      for (int round = 0; round < 4; ++round) {
+        llvm::Expected<Plan> plan = solve(p, *strategy);
+        ASSERT_TRUE(static_cast<bool>(plan))
+            << llvm::toString(plan.takeError());
+        auto reports = strategy->explain(p, shapes);
+        ASSERT_TRUE(static_cast<bool>(reports));
+        std::vector<KernelFamily> used = plan->families;
+        for (const ShapeRanking &ranking : plan->rankings)
+          for (const RankedProgram &program : ranking.programs)
+            used.push_back(program.family);
+        for (const ShapeReport &report : *reports) {
+          for (const ReportedProgram &program : report.programs)
+            used.push_back(program.family);
+          if (report.bestSingle)
+            used.push_back(report.bestSingle->family);
+        }
+        for (const KernelFamily &family : used)
+          EXPECT_FALSE(p.isRejected(family)) << family.str();
+        llvm::append_range(p.rejected, plan->families);
+      }
+    }
+}
+
+TEST_F(RangeTest, AllRejectedIsAnError) {
+  Workload workload =
+      Workload::matmul({1, 4}, SizeRange::fixed(8), SizeRange::fixed(8));
+  for (const SearchStrategy *strategy : searchStrategies()) {
+    SearchProblem p = problem(workload);
+    p.options.tileRule = TileRule::Divisors;
+    std::string message;
+    for (int round = 0; round < 400 && message.empty(); ++round) {
+      llvm::Expected<Plan> plan = solve(p, *strategy);
+      if (plan)
+        llvm::append_range(p.rejected, plan->families);
+      else
+        message = llvm::toString(plan.takeError());
+    }
+    EXPECT_NE(message.find("of workload 'matmul'"), std::string::npos)
+        << strategy->name().str() << ": " << message;
+  }
+}
+
+TEST_F(RangeTest, HugeExtentsDoNotOverflow) {
+  SizeRange huge{1, maxExtent}, step{maxExtent, std::nullopt, maxExtent};
+  SizeRange open{1, std::nullopt};
+  Workload tied = Workload::matmul(open, open, huge);
+  tied.axes[0].symbols = tied.axes[1].symbols = {"T"};
+  tied.axes[1].factor = maxExtent;
+  options.maxKernels = 4;
+  options.maxCandidates = 4;
+  for (const Workload &workload :
+       {Workload::batchMatmul(huge, huge, huge, huge),
+        Workload::batchMatmul(step, step, step, step),
+        Workload::matmul(SizeRange::fixed(maxExtent),
+                         SizeRange::fixed(maxExtent),
+                         SizeRange::fixed(maxExtent)),
+        tied})
+    for (const char *strategy : {"ftuner", "roller"}) {
+      llvm::Expected<Plan> plan =
+          solve(problem(workload), *findSearchStrategy(strategy));
+      ASSERT_TRUE(static_cast<bool>(plan)) << llvm::toString(plan.takeError());
+      for (const SearchStatistic &statistic : plan->statistics)
+        EXPECT_TRUE(statistic.value >= 0) << statistic.name;
+    }
+}
+
+TEST_F(RangeTest, VectorsAreReachableInRangesFromZero) {
+  // N = 0, 2, 4, …: every other size allows vectors of 4 elements.
+  Workload workload = Workload::matmul({1, 8}, {0, 64, 2}, {1, 8});
+  EXPECT_EQ(reachableVectorWidth(problem(workload)), 4);
+  workload.axes[1].range = {0, 63, 3};
+  EXPECT_EQ(reachableVectorWidth(problem(workload)), 4);
+  workload.axes[1].range = {2, 62, 4};
+  EXPECT_EQ(reachableVectorWidth(problem(workload)), 1);
+  workload.axes[1].range = SizeRange::fixed(7);
+  EXPECT_EQ(reachableVectorWidth(problem(workload)), 1);
+}
