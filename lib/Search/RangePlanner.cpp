@@ -142,13 +142,21 @@ llvm::Expected<unsigned> RangePlanner::chooseGeneral() {
 }
 
 llvm::Expected<KernelFamily> RangePlanner::chooseFallback() const {
-  // Parts of the best programs of some shapes, rated over all these.
+  // Shapes that always take this family, for their sizes break the alignment;
+  // without such, all: their operands may.
+  std::vector<size_t> served;
+  for (auto [index, shape] : llvm::enumerate(samples.shapes))
+    if (problem.codegen.vectorWidth(workload, shape) == 1)
+      served.push_back(index);
+  if (served.empty())
+    for (size_t i = 0; i < rankings.size(); ++i)
+      served.push_back(i);
+  // Parts of the best programs of some of these, rated over them.
   std::vector<size_t> chosen;
-  size_t numSamples = rankings.size();
-  size_t stride = ceilDiv(numSamples, maxFallbackShapes);
-  for (size_t i = 0; i < numSamples; i += stride)
-    chosen.push_back(i);
-  chosen.push_back(numSamples - 1);
+  size_t stride = ceilDiv(served.size(), maxFallbackShapes);
+  for (size_t i = 0; i < served.size(); i += stride)
+    chosen.push_back(served[i]);
+  chosen.push_back(served.back());
 
   std::optional<KernelFamily> best;
   double bestRating = 0;

@@ -15,7 +15,7 @@
 // CHECK-SAME: ptxas_rejected = {{[1-9]}}
 // CHECK-SAME: ukernel.measured = [{registers = {{[1-9][0-9]+}} : i64, spill_bytes = 0 : i64}
 // CHECK-SAME: ukernel.rejected = [#ukernel.family<#ukernel.simt<stages = 3, vector = 4>, axis = 0, parts = [<smem = [75, 256, 16], reg = [15, 8, 1]>]>
-// CHECK: ukernel.plan @plan_1 <families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], choices = [], general = 0, fallback = 0{{ ?}}, statistics = {ptxas_rejected = 0.0
+// CHECK: ukernel.plan @plan_1 <families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], choices = [], general = 0, fallback = 0{{ ?}}, statistics = {ptxas_rejected = 0 : i64
 // CHECK-SAME: {ukernel.measured = [{registers = {{[1-9][0-9]+}} : i64, spill_bytes = 0 : i64}]}
 #spilling = #ukernel.family<#ukernel.simt<stages = 3, vector = 4>, axis = 0, parts = [#ukernel.ukernel<smem = [75, 256, 16], reg = [15, 8, 1]>]>
 #small = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [#ukernel.ukernel<smem = [32, 32, 8], reg = [4, 2, 1]>]>
