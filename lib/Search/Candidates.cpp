@@ -321,3 +321,8 @@ llvm::Expected<CandidateSet>
 ftuner::enumerateCandidates(const SearchProblem &problem, int64_t vectorWidth) {
   return Enumerator(problem, vectorWidth).run();
 }
+
+llvm::Expected<CandidateSet>
+ftuner::enumerateCandidates(const SearchProblem &problem) {
+  return enumerateCandidates(problem, reachableVectorWidth(problem));
+}

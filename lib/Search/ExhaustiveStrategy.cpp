@@ -31,6 +31,7 @@ public:
 
   llvm::Expected<std::vector<RankedFamily>>
   rank(llvm::ArrayRef<int64_t> shape) override;
+  void describe(ShapeReport &report) override;
   void report(Plan &plan, size_t numSamples) const override;
 
 private:
@@ -97,10 +98,17 @@ ExhaustiveRanker::rank(llvm::ArrayRef<int64_t> shape) {
     ranking.push_back({entry.family, problem.evaluate(family, shape).score});
   }
   numEvaluations += ranking.size();
-  llvm::stable_sort(ranking, [](const RankedFamily &a, const RankedFamily &b) {
-    return a.score > b.score;
-  });
+  sortByScore(ranking);
   return ranking;
+}
+
+void ExhaustiveRanker::describe(ShapeReport &report) {
+  StageReport stage;
+  stage.name = "programs";
+  stage.requirement = "distinct, since every part runs";
+  stage.before = programsPerShape();
+  stage.kept = report.singlePrograms + report.pairPrograms;
+  report.stages.push_back(std::move(stage));
 }
 
 void ExhaustiveRanker::report(Plan &plan, size_t numSamples) const {
@@ -118,8 +126,7 @@ public:
   llvm::StringRef name() const override { return "exhaustive"; }
 
   llvm::Expected<Plan> search(const SearchProblem &problem) const override {
-    llvm::Expected<CandidateSet> set =
-        enumerateCandidates(problem, reachableVectorWidth(problem));
+    llvm::Expected<CandidateSet> set = enumerateCandidates(problem);
     if (!set)
       return set.takeError();
     ExhaustiveRanker ranker(problem, *set);
@@ -132,30 +139,13 @@ public:
   llvm::Expected<std::vector<ShapeReport>>
   explain(const SearchProblem &problem,
           llvm::ArrayRef<Shape> shapes) const override {
-    llvm::Expected<CandidateSet> set =
-        enumerateCandidates(problem, reachableVectorWidth(problem));
+    llvm::Expected<CandidateSet> set = enumerateCandidates(problem);
     if (!set)
       return set.takeError();
     ExhaustiveRanker ranker(problem, *set);
     if (llvm::Error error = ranker.check(shapes.size()))
       return error;
-    std::vector<ShapeReport> reports;
-    for (const Shape &shape : shapes) {
-      auto ranking = ranker.rank(shape);
-      if (!ranking)
-        return ranking.takeError();
-      ShapeReport &report = reports.emplace_back();
-      report.shape = shape;
-      report.candidates = set->candidates.size();
-      StageReport stage;
-      stage.name = "programs";
-      stage.requirement = "distinct, since every part runs";
-      stage.before = ranker.programsPerShape();
-      reportRanking(ranker, *ranking, report);
-      stage.kept = report.singlePrograms + report.pairPrograms;
-      report.stages.push_back(std::move(stage));
-    }
-    return reports;
+    return reportShapes(ranker, shapes);
   }
 };
 } // namespace

@@ -28,20 +28,22 @@ static std::string nameOf(const Workload &workload, const Axis &axis) {
   return name;
 }
 
+/// The names whose sizes make the extent of an axis; none for a fixed one.
+static std::vector<std::string> namesOf(const Workload &workload,
+                                        const Axis &axis) {
+  if (!axis.isDynamic())
+    return {};
+  if (axis.symbols.empty())
+    return {nameOf(workload, axis)};
+  return axis.symbols;
+}
+
 std::vector<std::string> ftuner::sizeNames(const Workload &workload) {
   std::vector<std::string> names;
-  auto add = [&](const std::string &name) {
-    if (!llvm::is_contained(names, name))
-      names.push_back(name);
-  };
-  for (const Axis &axis : workload.axes) {
-    if (!axis.isDynamic())
-      continue;
-    for (const std::string &symbol : axis.symbols)
-      add(symbol);
-    if (axis.symbols.empty())
-      add(nameOf(workload, axis));
-  }
+  for (const Axis &axis : workload.axes)
+    for (std::string &name : namesOf(workload, axis))
+      if (!llvm::is_contained(names, name))
+        names.push_back(std::move(name));
   return names;
 }
 
@@ -51,12 +53,7 @@ llvm::Expected<Shape> ftuner::bindSizes(const Workload &workload,
   int64_t points = 1;
   for (const Axis &axis : workload.axes) {
     int64_t extent = axis.isDynamic() ? axis.factor : axis.range.min;
-    std::vector<std::string> names;
-    if (axis.isDynamic())
-      names = axis.symbols;
-    if (axis.isDynamic() && names.empty())
-      names.push_back(nameOf(workload, axis));
-    for (const std::string &name : names) {
+    for (const std::string &name : namesOf(workload, axis)) {
       auto size = sizes.find(name);
       if (size == sizes.end())
         return llvm::createStringError(
@@ -99,18 +96,10 @@ std::vector<Shape> ftuner::shapesAlongMainAxis(const Workload &workload,
 
 bool ftuner::runsTheSame(const ReportedProgram &lhs,
                          const ReportedProgram &rhs) {
-  auto blocksOf = [](const ReportedProgram &program) {
-    std::vector<std::pair<UKernel, int64_t>> blocks;
-    if (program.cover.first > 0)
-      blocks.push_back({program.family.parts.front(), program.cover.first});
-    if (program.cover.second > 0)
-      blocks.push_back({program.family.parts.back(), program.cover.second});
-    return blocks;
-  };
-  const KernelFamily &a = lhs.family, &b = rhs.family;
-  return a.path == b.path && a.stages == b.stages &&
-         a.vectorWidth == b.vectorWidth && a.combineAxis == b.combineAxis &&
-         blocksOf(lhs) == blocksOf(rhs);
+  KernelFamily a = runningParts(lhs.family, lhs.cover);
+  KernelFamily b = runningParts(rhs.family, rhs.cover);
+  return a == b && lhs.cover.blocks() == rhs.cover.blocks() &&
+         (a.parts.size() == 1 || lhs.cover.first == rhs.cover.first);
 }
 
 llvm::Expected<std::vector<ShapeExplanation>>

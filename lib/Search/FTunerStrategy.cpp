@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <utility>
 
 using namespace ftuner;
 
@@ -32,10 +31,8 @@ public:
   rank(llvm::ArrayRef<int64_t> shape) override;
   double rate(const KernelFamily &family, const KernelResources &resources,
               llvm::ArrayRef<int64_t> shape, size_t sample) const override;
+  void describe(ShapeReport &report) override;
   void report(Plan &plan, size_t numSamples) const override;
-  /// The best program of one uKernel for the shape that was ranked last,
-  /// whatever it pads; none if all are rejected.
-  std::optional<RankedFamily> bestSingle(llvm::ArrayRef<int64_t> shape);
 
 private:
   /// What a sample's programs are rated by.
@@ -46,6 +43,15 @@ private:
     /// The best score in the pool.
     double best = 0;
   };
+  /// The best program of one uKernel for the shape that was ranked last,
+  /// whatever it pads; none if all are rejected.
+  std::optional<RankedFamily> bestSingle(llvm::ArrayRef<int64_t> shape);
+  /// What the filter leaves for a shape; that of a sample was prepared.
+  FilterResult filterShape(llvm::ArrayRef<int64_t> shape);
+  /// A score, less what the demands of a sample hold against the program.
+  double rated(double score, const KernelFamily &family,
+               const KernelResources &resources, llvm::ArrayRef<int64_t> shape,
+               const SampleDemands &demands) const;
   /// Families of the pool of a shape, each once.
   std::vector<unsigned> poolOf(llvm::ArrayRef<Survivor> survivors,
                                int64_t extent);
@@ -59,6 +65,7 @@ private:
   const CandidateSet &set;
   bool isExact;
   CandidateFilter filter;
+  std::map<Shape, FilterResult> prepared;
   /// K.Filter: candidates that the filter left for some shape of the range,
   /// ascending, and the same for CombinSearch.
   std::vector<unsigned> kept;
@@ -77,9 +84,12 @@ private:
 
 void FTunerRanker::prepare(llvm::ArrayRef<Shape> shapes) {
   llvm::BitVector isKept(set.candidates.size());
-  for (const Shape &shape : shapes)
-    for (const Survivor &survivor : filter.run(shape).survivors)
+  for (const Shape &shape : shapes) {
+    FilterResult result = filter.run(shape);
+    for (const Survivor &survivor : result.survivors)
       isKept.set(survivor.candidate);
+    prepared.try_emplace(shape, std::move(result));
+  }
   counts = filter.counts;
   for (unsigned candidate : isKept.set_bits()) {
     kept.push_back(candidate);
@@ -89,6 +99,11 @@ void FTunerRanker::prepare(llvm::ArrayRef<Shape> shapes) {
     group.ukernels.push_back(
         {table.height(candidate), table.layout(candidate)});
   }
+}
+
+FilterResult FTunerRanker::filterShape(llvm::ArrayRef<int64_t> shape) {
+  auto it = prepared.find(Shape(shape));
+  return it == prepared.end() ? filter.run(shape) : it->second;
 }
 
 std::vector<unsigned> FTunerRanker::poolOf(llvm::ArrayRef<Survivor> survivors,
@@ -134,7 +149,7 @@ std::vector<unsigned> FTunerRanker::poolOf(llvm::ArrayRef<Survivor> survivors,
 llvm::Expected<std::vector<RankedFamily>>
 FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
   int64_t extent = shape[set.prototype.combineAxis];
-  FilterResult result = filter.run(shape);
+  FilterResult result = filterShape(shape);
   std::vector<unsigned> pool = poolOf(result.survivors, extent);
   if (pool.empty()) // All that passed were rejected.
     for (unsigned i = 0; i < set.candidates.size() && pool.empty(); ++i)
@@ -154,47 +169,52 @@ FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
                    [&](unsigned index) { return !isTightProgram(index); });
   numPrograms += pool.size();
   demands.best = -std::numeric_limits<double>::infinity();
-  for (unsigned index : pool)
-    demands.best = std::max(
-        demands.best, problem.evaluate(table.families[index], shape).score);
-  samples.push_back(demands);
-
   std::vector<RankedFamily> ranking;
-  for (unsigned index : pool)
-    ranking.push_back(
-        {index, rate(table.families[index], table.resources[index], shape,
-                     samples.size() - 1)});
-  llvm::stable_sort(ranking, [](const RankedFamily &a, const RankedFamily &b) {
-    return a.score > b.score;
-  });
+  for (unsigned index : pool) {
+    double score = problem.evaluate(table.families[index], shape).score;
+    demands.best = std::max(demands.best, score);
+    ranking.push_back({index, score});
+  }
+  for (auto &[index, score] : ranking)
+    score = rated(score, table.families[index], table.resources[index], shape,
+                  demands);
+  samples.push_back(demands);
+  sortByScore(ranking);
   return ranking;
 }
 
 std::optional<RankedFamily>
 FTunerRanker::bestSingle(llvm::ArrayRef<int64_t> shape) {
-  SampleDemands &demands = samples.back();
-  bool wasTight = std::exchange(demands.isTight, false);
+  SampleDemands demands = samples.back();
+  demands.isTight = false;
   std::optional<RankedFamily> best;
   auto visit = [&](unsigned candidate) {
     std::optional<unsigned> family = table.single(candidate);
     if (!family)
       return;
-    double rating = rate(table.families[*family], table.resources[*family],
-                         shape, samples.size() - 1);
+    const KernelFamily &single = table.families[*family];
+    double rating = rated(problem.evaluate(single, shape).score, single,
+                          table.resources[*family], shape, demands);
     if (!best || rating > best->score)
       best = {*family, rating};
   };
-  for (const Survivor &survivor : filter.run(shape).survivors)
+  for (const Survivor &survivor : filterShape(shape).survivors)
     visit(survivor.candidate);
   llvm::for_each(kept, visit);
-  demands.isTight = wasTight;
   return best;
 }
 
 double FTunerRanker::rate(const KernelFamily &family,
                           const KernelResources &resources,
                           llvm::ArrayRef<int64_t> shape, size_t sample) const {
-  const SampleDemands &demands = samples[sample];
+  return rated(problem.evaluate(family, shape).score, family, resources, shape,
+               samples[sample]);
+}
+
+double FTunerRanker::rated(double score, const KernelFamily &family,
+                           const KernelResources &resources,
+                           llvm::ArrayRef<int64_t> shape,
+                           const SampleDemands &demands) const {
   Cover cover = coverExtent(family, shape[family.combineAxis]);
   double missing = 0;
   if (demands.isTight && !isTight(family, cover))
@@ -211,10 +231,18 @@ double FTunerRanker::rate(const KernelFamily &family,
                    violation(problem, demands.filter, metrics.ukernel(part),
                              resources);
   }
-  double score = problem.evaluate(family, shape).score;
   if (missing == 0)
     return score;
   return std::min(score, demands.best) - missing * std::abs(demands.best);
+}
+
+void FTunerRanker::describe(ShapeReport &report) {
+  filter.run(report.shape, report.stages);
+  if (std::optional<RankedFamily> single = bestSingle(report.shape)) {
+    report.bestSingle =
+        reportProgram(problem, table.families[single->family], report.shape);
+    report.bestSingle->rating = single->score;
+  }
 }
 
 void FTunerRanker::report(Plan &plan, size_t numSamples) const {
@@ -243,8 +271,7 @@ public:
   llvm::StringRef name() const override { return "ftuner"; }
 
   llvm::Expected<Plan> search(const SearchProblem &problem) const override {
-    llvm::Expected<CandidateSet> set =
-        enumerateCandidates(problem, reachableVectorWidth(problem));
+    llvm::Expected<CandidateSet> set = enumerateCandidates(problem);
     if (!set)
       return set.takeError();
     FTunerRanker ranker(problem, *set);
@@ -254,30 +281,11 @@ public:
   llvm::Expected<std::vector<ShapeReport>>
   explain(const SearchProblem &problem,
           llvm::ArrayRef<Shape> shapes) const override {
-    llvm::Expected<CandidateSet> set =
-        enumerateCandidates(problem, reachableVectorWidth(problem));
+    llvm::Expected<CandidateSet> set = enumerateCandidates(problem);
     if (!set)
       return set.takeError();
     FTunerRanker ranker(problem, *set);
-    ranker.prepare(RangeSamples(problem.workload).shapes);
-    CandidateFilter filter(problem, *set);
-    std::vector<ShapeReport> reports;
-    for (const Shape &shape : shapes) {
-      ShapeReport &report = reports.emplace_back();
-      report.shape = shape;
-      report.candidates = set->candidates.size();
-      filter.run(shape, report.stages);
-      auto ranking = ranker.rank(shape);
-      if (!ranking)
-        return ranking.takeError();
-      reportRanking(ranker, *ranking, report);
-      if (std::optional<RankedFamily> single = ranker.bestSingle(shape)) {
-        report.bestSingle = reportProgram(
-            problem, ranker.table.families[single->family], shape);
-        report.bestSingle->rating = single->score;
-      }
-    }
-    return reports;
+    return reportShapes(ranker, shapes);
   }
 };
 } // namespace

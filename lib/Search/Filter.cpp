@@ -42,19 +42,22 @@ static CrossPickSteps crossPickSteps(const SearchOptions &options, double pad,
   return steps;
 }
 
-bool ftuner::crossPickAccepts(const SearchOptions &options, double pad,
-                              double occ) {
-  CrossPickSteps steps = crossPickSteps(options, pad, occ);
+static bool doMeet(const CrossPickSteps &steps) {
   return std::max(steps.firstForOcc, 0.0) <=
          std::min(steps.lastForPad, steps.last);
 }
 
+bool ftuner::crossPickAccepts(const SearchOptions &options, double pad,
+                              double occ) {
+  return doMeet(crossPickSteps(options, pad, occ));
+}
+
 double ftuner::crossPickDeficit(const SearchOptions &options, double pad,
                                 double occ) {
-  if (crossPickAccepts(options, pad, occ))
+  CrossPickSteps steps = crossPickSteps(options, pad, occ);
+  if (doMeet(steps))
     return 0;
   // Nearest is the last step that Pad passes, or the first of all.
-  CrossPickSteps steps = crossPickSteps(options, pad, occ);
   double step = std::clamp(steps.lastForPad, 0.0, steps.last);
   double epsilon = options.epsilonMin + step * options.epsilonStep;
   double lambda = options.lambdaMax - step * options.lambdaStep;

@@ -106,11 +106,9 @@ distinctPrograms(const FamilyTable &table, llvm::ArrayRef<RankedFamily> ranking,
   std::vector<RankedFamily> result;
   std::set<std::string> seen;
   for (const RankedFamily &ranked : ranking) {
-    KernelFamily running = table.families[ranked.family];
-    Cover cover = coverExtent(running, shape[running.combineAxis]);
-    if (running.parts.size() == 2 && (cover.first == 0 || cover.second == 0))
-      running.parts.erase(running.parts.begin() + (cover.first > 0 ? 1 : 0));
-    if (seen.insert(running.str()).second)
+    const KernelFamily &family = table.families[ranked.family];
+    Cover cover = coverExtent(family, shape[family.combineAxis]);
+    if (seen.insert(runningParts(family, cover).str()).second)
       result.push_back(ranked);
   }
   return result;
@@ -335,25 +333,23 @@ void RangePlanner::assignShapes(size_t numFamilies) {
 void RangePlanner::dropIdleParts() {
   if (!isExhaustive || mainAxis != ranker.table.set.prototype.combineAxis)
     return;
-  std::vector<std::array<bool, 2>> runs(plan.families.size(), {false, false});
+  // Blocks of each part over all sizes.
+  std::vector<Cover> blocks(plan.families.size());
   const DispatchEntry *entry = plan.entries.data();
   for (const SizeSample &sample :
        sampleSizes(workload.axes[mainAxis], maxEnumeratedSizes)) {
     while (*entry->box[mainAxis].max < sample.size)
       ++entry;
     Cover cover = coverExtent(plan.families[entry->family], sample.size);
-    runs[entry->family][0] |= cover.first > 0;
-    runs[entry->family][1] |= cover.second > 0;
+    blocks[entry->family].first += cover.first;
+    blocks[entry->family].second += cover.second;
   }
   for (auto [index, family] : llvm::enumerate(plan.families)) {
-    auto [first, second] = runs[index];
-    if (family.parts.size() != 2 || first == second ||
-        index == plan.generalFamily)
+    if (blocks[index].blocks() == 0 || index == plan.generalFamily)
       continue;
-    KernelFamily single = family;
-    single.parts.erase(single.parts.begin() + (first ? 1 : 0));
-    if (!problem.isRejected(single))
-      family = std::move(single);
+    KernelFamily running = runningParts(family, blocks[index]);
+    if (!problem.isRejected(running))
+      family = std::move(running);
   }
 }
 
@@ -462,9 +458,11 @@ ReportedProgram ftuner::reportProgram(const SearchProblem &problem,
   return program;
 }
 
-void ftuner::reportRanking(const ProgramRanker &ranker,
-                           llvm::ArrayRef<RankedFamily> ranking,
-                           ShapeReport &report) {
+/// Fills the programs of a report from a ranking, best first: the best
+/// `options.topK`, the best single one, and how many there are of each kind.
+static void reportRanking(const ProgramRanker &ranker,
+                          llvm::ArrayRef<RankedFamily> ranking,
+                          ShapeReport &report) {
   const SearchProblem &problem = ranker.problem;
   for (const RankedFamily &ranked :
        distinctPrograms(ranker.table, ranking, report.shape)) {
@@ -484,4 +482,27 @@ void ftuner::reportRanking(const ProgramRanker &ranker,
     if (isTop)
       report.programs.push_back(std::move(program));
   }
+}
+
+void ftuner::sortByScore(std::vector<RankedFamily> &ranking) {
+  llvm::stable_sort(ranking, [](const RankedFamily &a, const RankedFamily &b) {
+    return a.score > b.score;
+  });
+}
+
+llvm::Expected<std::vector<ShapeReport>>
+ftuner::reportShapes(ProgramRanker &ranker, llvm::ArrayRef<Shape> shapes) {
+  ranker.prepare(RangeSamples(ranker.problem.workload).shapes);
+  std::vector<ShapeReport> reports;
+  for (const Shape &shape : shapes) {
+    auto ranking = ranker.rank(shape);
+    if (!ranking)
+      return ranking.takeError();
+    ShapeReport &report = reports.emplace_back();
+    report.shape = shape;
+    report.candidates = ranker.table.set.candidates.size();
+    reportRanking(ranker, *ranking, report);
+    ranker.describe(report);
+  }
+  return reports;
 }

@@ -42,6 +42,9 @@ public:
                       llvm::ArrayRef<int64_t> shape, size_t sample) const {
     return problem.evaluate(family, shape).score;
   }
+  /// Adds to the report of the shape that was ranked last, whose programs are
+  /// there, what the strategy's stages did.
+  virtual void describe(ShapeReport &report) = 0;
   /// Adds what the strategy counted.
   virtual void report(Plan &plan, size_t numSamples) const = 0;
 
@@ -70,10 +73,12 @@ llvm::Expected<Plan> planRange(ProgramRanker &ranker);
 ReportedProgram reportProgram(const SearchProblem &problem,
                               const KernelFamily &family,
                               llvm::ArrayRef<int64_t> shape);
-/// Fills the programs of a report from a ranking, best first: the best
-/// `options.topK`, the best single one, and how many there are of each kind.
-void reportRanking(const ProgramRanker &ranker,
-                   llvm::ArrayRef<RankedFamily> ranking, ShapeReport &report);
+/// Best first; equal ones keep their order.
+void sortByScore(std::vector<RankedFamily> &ranking);
+
+/// A report for each shape: its ranking, and what the ranker describes.
+llvm::Expected<std::vector<ShapeReport>>
+reportShapes(ProgramRanker &ranker, llvm::ArrayRef<Shape> shapes);
 
 } // namespace ftuner
 

@@ -25,16 +25,10 @@ public:
       : ProgramRanker(problem, set), tree(problem, set) {}
 
   llvm::Expected<std::vector<RankedFamily>>
-  rank(llvm::ArrayRef<int64_t> shape) override {
-    RollerCounts ignored;
-    return rank(shape, ignored);
-  }
-  /// The same; says what the construction visited.
-  llvm::Expected<std::vector<RankedFamily>> rank(llvm::ArrayRef<int64_t> shape,
-                                                 RollerCounts &counts);
-
+  rank(llvm::ArrayRef<int64_t> shape) override;
   double rate(const KernelFamily &family, const KernelResources &resources,
               llvm::ArrayRef<int64_t> shape, size_t sample) const override;
+  void describe(ShapeReport &report) override;
   void report(Plan &plan, size_t numSamples) const override;
 
 private:
@@ -47,6 +41,8 @@ private:
 
   RollerTree tree;
   std::vector<Constructed> samples;
+  /// Of the shape that was ranked last.
+  RollerCounts counts;
   /// Summed over the shapes so far.
   RollerCounts total;
   int64_t numPrograms = 0, numRelaxedWarps = 0, numRelaxedPadding = 0;
@@ -54,7 +50,8 @@ private:
 } // namespace
 
 llvm::Expected<std::vector<RankedFamily>>
-RollerRanker::rank(llvm::ArrayRef<int64_t> shape, RollerCounts &counts) {
+RollerRanker::rank(llvm::ArrayRef<int64_t> shape) {
+  counts = RollerCounts();
   std::vector<unsigned> candidates = tree.construct(
       shape,
       [&](unsigned candidate) { return table.single(candidate).has_value(); },
@@ -126,12 +123,7 @@ void RollerRanker::report(Plan &plan, size_t numSamples) const {
   add("programs", numPrograms);
 }
 
-//===----------------------------------------------------------------------===//
-// Strategy
-//===----------------------------------------------------------------------===//
-
-static std::vector<StageReport> stagesOf(const RollerCounts &counts,
-                                         size_t numPrograms) {
+void RollerRanker::describe(ShapeReport &report) {
   StageReport reg, block, scaleOut;
   reg.name = "register_tile";
   reg.requirement = "compute time ≥ shared memory time, or registers full";
@@ -145,8 +137,8 @@ static std::vector<StageReport> stagesOf(const RollerCounts &counts,
   scaleOut.name = "scale_out";
   scaleOut.requirement = "blocks ≥ SMs, by halving; each program once";
   scaleOut.before = counts.blockTilesKept;
-  scaleOut.kept = numPrograms;
-  return {reg, block, scaleOut};
+  scaleOut.kept = report.singlePrograms;
+  report.stages = {reg, block, scaleOut};
 }
 
 namespace {
@@ -169,19 +161,7 @@ public:
     if (!set)
       return set.takeError();
     RollerRanker ranker(problem, *set);
-    std::vector<ShapeReport> reports;
-    for (const Shape &shape : shapes) {
-      RollerCounts counts;
-      auto ranking = ranker.rank(shape, counts);
-      if (!ranking)
-        return ranking.takeError();
-      ShapeReport &report = reports.emplace_back();
-      report.shape = shape;
-      report.candidates = set->candidates.size();
-      report.stages = stagesOf(counts, ranking->size());
-      reportRanking(ranker, *ranking, report);
-    }
-    return reports;
+    return reportShapes(ranker, shapes);
   }
 };
 } // namespace

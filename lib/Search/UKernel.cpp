@@ -66,3 +66,11 @@ CoverConstants ftuner::coverConstants(int64_t low, int64_t high) {
   constants.inverse = modularInverse(constants.low, constants.high);
   return constants;
 }
+
+KernelFamily ftuner::runningParts(const KernelFamily &family,
+                                  const Cover &cover) {
+  KernelFamily running = family;
+  if (family.parts.size() == 2 && (cover.first == 0 || cover.second == 0))
+    running.parts.erase(running.parts.begin() + (cover.first > 0 ? 1 : 0));
+  return running;
+}

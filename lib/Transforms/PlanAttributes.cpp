@@ -268,14 +268,15 @@ llvm::Expected<Plan> ftuner::toPlan(ukernel::PlanAttr attribute) {
   }
   plan.generalFamily = attribute.getGeneral();
   plan.fallbackFamily = attribute.getFallback();
-  if (DictionaryAttr statistics = attribute.getStatistics())
-    for (NamedAttribute statistic : statistics)
+  if (DictionaryAttr statistics = attribute.getStatistics()) {
+    for (NamedAttribute statistic : statistics) {
+      std::string name = statistic.getName().str();
       if (auto value = dyn_cast<FloatAttr>(statistic.getValue()))
-        plan.statistics.push_back(
-            {statistic.getName().str(), value.getValueAsDouble()});
+        plan.statistics.push_back({name, value.getValueAsDouble()});
       else if (auto count = dyn_cast<IntegerAttr>(statistic.getValue()))
-        plan.statistics.push_back(
-            {statistic.getName().str(), static_cast<double>(count.getInt())});
+        plan.statistics.push_back({name, static_cast<double>(count.getInt())});
+    }
+  }
   for (ukernel::RankingAttr rankingAttr : attribute.getRankings()) {
     llvm::Expected<ShapeRanking> ranking = toRanking(rankingAttr);
     if (!ranking)

@@ -52,6 +52,9 @@ llvm::Expected<CandidateSet> enumerateCandidates(const SearchProblem &problem,
 /// guaranteed one, or else one that the dispatcher checks at run time.
 int64_t reachableVectorWidth(const SearchProblem &problem);
 
+/// Candidates of the reachable width.
+llvm::Expected<CandidateSet> enumerateCandidates(const SearchProblem &problem);
+
 /// An error that says why, if the family (of one or two parts with a tile for
 /// each axis) cannot be emitted or one block of it does not fit on the device.
 llvm::Error checkFamily(const SearchProblem &problem,

@@ -106,6 +106,10 @@ CoverConstants coverConstants(int64_t low, int64_t high);
 /// `coverExtent` of two uKernels with these heights; `extent` is positive.
 Cover coverWithPair(const CoverConstants &constants, int64_t extent);
 
+/// The family without the part that has no blocks in the cover: families with
+/// equal running parts run the same program.
+KernelFamily runningParts(const KernelFamily &family, const Cover &cover);
+
 /// A family together with its cover of one shape.
 struct Program {
   const KernelFamily *family = nullptr;

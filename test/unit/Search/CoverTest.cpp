@@ -83,3 +83,16 @@ TEST(UKernel, Prints) {
                                  "4");
   EXPECT_EQ(family(16, 7).threads(), 256);
 }
+
+TEST(RunningParts, LeaveOutThePartWithoutBlocks) {
+  KernelFamily pair = family(4, 7);
+  ASSERT_EQ(pair.parts.size(), 2u);
+  EXPECT_EQ(runningParts(pair, {3, 4, 0}), pair);
+  KernelFamily low = runningParts(pair, {3, 0, 0});
+  ASSERT_EQ(low.parts.size(), 1u);
+  EXPECT_EQ(low.parts[0], pair.parts[0]);
+  KernelFamily high = runningParts(pair, {0, 4, 0});
+  ASSERT_EQ(high.parts.size(), 1u);
+  EXPECT_EQ(high.parts[0], pair.parts[1]);
+  EXPECT_EQ(runningParts(high, {4, 0, 0}), high);
+}
