@@ -5,6 +5,7 @@
 // registers of an SM.
 //
 //===----------------------------------------------------------------------===//
+#include "DeviceTest.h"
 #include "FTuner/CostModel/CostModel.h"
 #include "FTuner/Search/Filter.h"
 #include "StubCodegen.h"
@@ -13,13 +14,8 @@
 using namespace ftuner;
 
 namespace {
-class EquationsTest : public ::testing::Test {
+class EquationsTest : public DeviceTest {
 protected:
-  void SetUp() override {
-    llvm::Expected<DeviceSpec> loaded = loadDeviceSpec("v100");
-    ASSERT_TRUE(static_cast<bool>(loaded));
-    device = *loaded;
-  }
   Metrics metrics(int64_t rows, const UKernel &ukernel) {
     return ukernelMetrics(workload, {rows, 2304, 768}, ukernel, device);
   }
@@ -43,7 +39,6 @@ protected:
 
   Workload workload = Workload::matmul({1, 2048}, SizeRange::fixed(2304),
                                        SizeRange::fixed(768));
-  DeviceSpec device;
   StubCodegen codegen;
 };
 } // namespace

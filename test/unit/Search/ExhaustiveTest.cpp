@@ -1,4 +1,5 @@
 //===- ExhaustiveTest.cpp - The optimum of a cost model -------------------===//
+#include "DeviceTest.h"
 #include "FTuner/CostModel/Metrics.h"
 #include "FTuner/Search/Candidates.h"
 #include "StubCodegen.h"
@@ -21,13 +22,10 @@ public:
   }
 };
 
-class ExhaustiveTest : public ::testing::Test {
+class ExhaustiveTest : public DeviceTest {
 protected:
-  void SetUp() override {
-    llvm::Expected<DeviceSpec> loaded = loadDeviceSpec("t4");
-    ASSERT_TRUE(static_cast<bool>(loaded));
-    device = *loaded;
-  }
+  ExhaustiveTest() : DeviceTest("t4") {}
+
   SearchProblem problem(const CostModel &model) {
     return {workload, device, codegen, model, options};
   }
@@ -50,7 +48,6 @@ protected:
 
   Workload workload =
       Workload::matmul({1, 12}, SizeRange::fixed(40), SizeRange::fixed(24));
-  DeviceSpec device;
   StubCodegen codegen;
   SearchOptions options;
 };

@@ -1,18 +1,14 @@
 //===- ExplanationTest.cpp - Why a shape is served as it is ---------------===//
 #include "FTuner/Search/Explanation.h"
+#include "DeviceTest.h"
 #include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
 
 using namespace ftuner;
 
 namespace {
-class ExplanationTest : public ::testing::Test {
+class ExplanationTest : public DeviceTest {
 protected:
-  void SetUp() override {
-    llvm::Expected<DeviceSpec> loaded = loadDeviceSpec("v100");
-    ASSERT_TRUE(static_cast<bool>(loaded));
-    device = *loaded;
-  }
   SearchProblem problem() {
     return {workload, device, *findCodegenModel("simt"),
             *findCostModel("sia-program"), options};
@@ -33,7 +29,6 @@ protected:
 
   Workload workload =
       Workload::matmul({1, 128}, SizeRange::fixed(2304), SizeRange::fixed(768));
-  DeviceSpec device;
   SearchOptions options;
 };
 } // namespace

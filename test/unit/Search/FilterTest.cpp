@@ -1,5 +1,6 @@
 //===- FilterTest.cpp - The stages of algorithm 1 -------------------------===//
 #include "FTuner/Search/Filter.h"
+#include "DeviceTest.h"
 #include "StubCodegen.h"
 #include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
@@ -62,20 +63,14 @@ static std::vector<unsigned> candidatesOf(const FilterResult &result) {
   return candidates;
 }
 
-class FilterTest : public ::testing::Test {
+class FilterTest : public DeviceTest {
 protected:
-  void SetUp() override {
-    llvm::Expected<DeviceSpec> loaded = loadDeviceSpec("v100");
-    ASSERT_TRUE(static_cast<bool>(loaded));
-    device = *loaded;
-  }
   SearchProblem problem() {
     return {workload, device, codegen, *findCostModel("sia"), options};
   }
 
   Workload workload = Workload::matmul({16, 2048, 16}, SizeRange::fixed(2304),
                                        SizeRange::fixed(768));
-  DeviceSpec device;
   StubCodegen codegen;
   SearchOptions options;
 };

@@ -4,6 +4,7 @@
 // definition (ProgramPool).
 //
 //===----------------------------------------------------------------------===//
+#include "DeviceTest.h"
 #include "FTuner/Search/Filter.h"
 #include "RangePlanner.h"
 #include "StubCodegen.h"
@@ -14,12 +15,14 @@
 using namespace ftuner;
 
 namespace {
-class PoolTest : public ::testing::Test {
+class PoolTest : public DeviceTest {
 protected:
+  PoolTest() : DeviceTest("t4") {}
+
   void SetUp() override {
-    llvm::Expected<DeviceSpec> loaded = loadDeviceSpec("t4");
-    ASSERT_TRUE(static_cast<bool>(loaded));
-    device = *loaded;
+    DeviceTest::SetUp();
+    if (HasFatalFailure())
+      return;
     // A few candidates, so that not every size has an exact cover.
     options.maxCandidates = 3;
     options.topK = 1 << 20;
@@ -48,7 +51,6 @@ protected:
 
   Workload workload =
       Workload::matmul({1, 128}, SizeRange::fixed(640), SizeRange::fixed(64));
-  DeviceSpec device;
   StubCodegen codegen;
   SearchOptions options;
 };

@@ -4,6 +4,7 @@
 // and covered once; rejected families are never chosen.
 //
 //===----------------------------------------------------------------------===//
+#include "DeviceTest.h"
 #include "FTuner/Search/Candidates.h"
 #include "FTuner/Search/Sampling.h"
 #include "StubCodegen.h"
@@ -13,18 +14,14 @@
 using namespace ftuner;
 
 namespace {
-class RangeTest : public ::testing::Test {
+class RangeTest : public DeviceTest {
 protected:
-  void SetUp() override {
-    llvm::Expected<DeviceSpec> loaded = loadDeviceSpec("t4");
-    ASSERT_TRUE(static_cast<bool>(loaded));
-    device = *loaded;
-  }
+  RangeTest() : DeviceTest("t4") {}
+
   SearchProblem problem(const Workload &workload) {
     return {workload, device, codegen, *findCostModel("sia-program"), options};
   }
 
-  DeviceSpec device;
   StubCodegen codegen;
   SearchOptions options;
 };

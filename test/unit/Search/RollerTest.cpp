@@ -1,4 +1,5 @@
 //===- RollerTest.cpp - Roller's construction and model -------------------===//
+#include "DeviceTest.h"
 #include "RollerTree.h"
 #include "StubCodegen.h"
 #include "llvm/ADT/STLExtras.h"
@@ -9,13 +10,8 @@
 using namespace ftuner;
 
 namespace {
-class RollerTest : public ::testing::Test {
+class RollerTest : public DeviceTest {
 protected:
-  void SetUp() override {
-    llvm::Expected<DeviceSpec> loaded = loadDeviceSpec("v100");
-    ASSERT_TRUE(static_cast<bool>(loaded));
-    device = *loaded;
-  }
   SearchProblem problem() {
     return {workload, device, *findCodegenModel("simt"), *findCostModel("sia"),
             options};
@@ -34,7 +30,6 @@ protected:
 
   Workload workload = Workload::matmul({1, 2048}, SizeRange::fixed(2304),
                                        SizeRange::fixed(768));
-  DeviceSpec device;
   SearchOptions options;
 };
 } // namespace

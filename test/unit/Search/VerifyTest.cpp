@@ -1,4 +1,5 @@
 //===- VerifyTest.cpp - Bad problems and corrupted plans ------------------===//
+#include "DeviceTest.h"
 #include "FTuner/Search/SearchStrategy.h"
 #include "StubCodegen.h"
 #include <functional>
@@ -7,12 +8,12 @@
 
 using namespace ftuner;
 
-class VerifyTest : public ::testing::Test {
+class VerifyTest : public DeviceTest {
 protected:
   void SetUp() override {
-    llvm::Expected<DeviceSpec> loaded = loadDeviceSpec("v100");
-    ASSERT_TRUE(static_cast<bool>(loaded));
-    device = *loaded;
+    DeviceTest::SetUp();
+    if (HasFatalFailure())
+      return;
     llvm::Expected<Plan> found =
         solve(problem(), *findSearchStrategy("ftuner"));
     ASSERT_TRUE(static_cast<bool>(found)) << llvm::toString(found.takeError());
@@ -49,7 +50,6 @@ protected:
 
   Workload workload = Workload::matmul({16, 2048, 16}, SizeRange::fixed(2304),
                                        SizeRange::fixed(768));
-  DeviceSpec device;
   StubCodegen codegen;
   SearchOptions options;
   Plan plan;
