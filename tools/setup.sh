@@ -28,15 +28,18 @@ if ((${#missing[@]})); then
   DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
-# NumPy, for the tests' independent references; Matplotlib, for figures; the toolchain's own assembler
-# where no CUDA toolkit is found. Without ptxas everything works but cubins and
-# figures of registers and spills.
+# NumPy for the tests' independent references, Matplotlib for figures, PyTorch
+# for its backend, …: tools/requirements.txt. The toolchain's own assembler where
+# no CUDA toolkit is found: without ptxas everything works but cubins and figures
+# of registers and spills.
 if [ ! -x .venv/bin/python ]; then
   python3 -m venv .venv
 fi
-.venv/bin/python -c 'import numpy' 2>/dev/null || .venv/bin/pip install -q numpy
-.venv/bin/python -c 'import matplotlib' 2>/dev/null || .venv/bin/pip install -q matplotlib ||
-  echo "warning: Matplotlib could not be installed; tools/plot_plan.py will not work" >&2
+if ! cmp -s tools/requirements.txt .venv/requirements.txt; then
+  echo "Installing Python packages into .venv"
+  .venv/bin/pip install -q -r tools/requirements.txt
+  cp tools/requirements.txt .venv/requirements.txt
+fi
 if ! command -v ptxas >/dev/null && [ ! -x "${CUDA_HOME:-/usr/local/cuda}/bin/ptxas" ] &&
   ! ls .venv/lib/python*/site-packages/nvidia/*/bin/ptxas >/dev/null 2>&1; then
   .venv/bin/pip install -q nvidia-cuda-nvcc ||

@@ -51,8 +51,9 @@ Value HostRuntime::getString(ImplicitLocOpBuilder &b, StringRef text) {
 Value HostRuntime::getKernel(ImplicitLocOpBuilder &b, StringRef name) {
   if (!kernels.contains(name)) {
     Type pointer = getPointerType();
-    auto type =
-        LLVM::LLVMStructType::getLiteral(b.getContext(), {pointer, pointer});
+    // ftrt_kernel: its name, the module that holds it, the runtime's handle.
+    auto type = LLVM::LLVMStructType::getLiteral(b.getContext(),
+                                                 {pointer, pointer, pointer});
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(module.getBody());
     auto global = LLVM::GlobalOp::create(
@@ -63,8 +64,9 @@ Value HostRuntime::getKernel(ImplicitLocOpBuilder &b, StringRef name) {
     Value text = getString(b, name);
     Value value = LLVM::PoisonOp::create(b, type);
     value = LLVM::InsertValueOp::create(b, value, text, ArrayRef<int64_t>{0});
-    value = LLVM::InsertValueOp::create(b, value,
-                                        LLVM::ZeroOp::create(b, pointer), 1);
+    Value null = LLVM::ZeroOp::create(b, pointer);
+    value = LLVM::InsertValueOp::create(b, value, null, ArrayRef<int64_t>{1});
+    value = LLVM::InsertValueOp::create(b, value, null, ArrayRef<int64_t>{2});
     LLVM::ReturnOp::create(b, value);
   }
   return LLVM::AddressOfOp::create(b, kernels[name]);
