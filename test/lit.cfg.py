@@ -1,6 +1,7 @@
 """Configuration of the lit tests."""
 
 import os
+import platform
 import subprocess
 
 import lit.formats
@@ -36,5 +37,7 @@ for python in (os.path.join(config.ftuner_source_dir, ".venv", "bin", "python"),
         config.available_features.add("matplotlib")
         config.substitutions.append(("%figure_python", python))
         break
+# `REQUIRES: x86_64` for what reads machine code.
+config.available_features.add(platform.machine())
 if config.sanitizers:
     config.available_features.add("sanitizers")

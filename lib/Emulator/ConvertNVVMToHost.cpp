@@ -2,12 +2,14 @@
 #include "ConvertNVVMToHost.h"
 #include "Fiber.h"
 #include "KernelConverter.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/DataLayoutInterfaces.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MathExtras.h"
 #include <cstddef>
 
@@ -27,6 +29,35 @@ bool ftuner::emulator::isKernel(Operation &op) {
   auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
   return function && !function.isExternal() &&
          (function->hasAttr("gpu.kernel") || function->hasAttr("nvvm.kernel"));
+}
+
+FailureOr<std::vector<Operation *>>
+ftuner::emulator::findKernels(ModuleOp module) {
+  std::vector<Operation *> kernels;
+  llvm::StringSet<> names;
+  WalkResult result = module.walk([&](gpu::GPUModuleOp gpuModule) {
+    for (Operation &op : *gpuModule.getBody()) {
+      if (auto function = dyn_cast<gpu::GPUFuncOp>(op)) {
+        function.emitError("expected kernels at the level of the NVVM dialect, "
+                           "but got gpu.func '")
+            << function.getName() << "'";
+        return WalkResult::interrupt();
+      }
+      if (!isKernel(op))
+        continue;
+      StringRef name = cast<LLVM::LLVMFuncOp>(op).getName();
+      if (!names.insert(name).second) {
+        op.emitError("expected unique kernel names, but got two kernels '")
+            << name << "'";
+        return WalkResult::interrupt();
+      }
+      kernels.push_back(&op);
+    }
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  return kernels;
 }
 
 /// Clones `kernel` and the symbols it refers to, directly or not, into a new
@@ -74,9 +105,9 @@ FailureOr<HostKernel> ftuner::emulator::convertToHost(Operation *kernel,
   result.entryName = ("ftuner_emulator_entry_" + name).str();
   for (StringRef attribute : {"gpu.known_block_size", "nvvm.reqntid"})
     if (auto dims = getDims(kernel, attribute))
-      result.knownBlock = {{(*dims)[0], (*dims)[1], (*dims)[2]}};
+      result.limits.knownBlock = {{(*dims)[0], (*dims)[1], (*dims)[2]}};
   if (auto dims = getDims(kernel, "nvvm.maxntid"))
-    result.maxThreads = (*dims)[0] * (*dims)[1] * (*dims)[2];
+    result.limits.maxThreads = (*dims)[0] * (*dims)[1] * (*dims)[2];
   if (failed(
           KernelConverter(*result.module, sites).convert(instrument, result)))
     return failure();
@@ -224,7 +255,7 @@ LogicalResult KernelConverter::convertGlobals(HostKernel &info) {
   }
   for (LLVM::GlobalOp global : shared)
     global.erase();
-  info.staticSharedBytes = static_cast<uint32_t>(offset);
+  info.limits.staticSharedBytes = static_cast<uint32_t>(offset);
   return success();
 }
 

@@ -2,11 +2,10 @@
 #ifndef FTUNER_LIB_EMULATOR_CONVERTNVVMTOHOST_H
 #define FTUNER_LIB_EMULATOR_CONVERTNVVMTOHOST_H
 
+#include "GridRunner.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
-#include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,17 +21,20 @@ struct HostKernel {
   /// functions and constants it uses. Released once it is compiled.
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::string entryName;
-  uint32_t staticSharedBytes = 0;
-  /// Launches must have exactly this block (gpu.known_block_size).
-  std::optional<std::array<uint32_t, 3>> knownBlock;
-  /// Launches must have at most this many threads in a block (nvvm.maxntid).
-  std::optional<uint32_t> maxThreads;
+  /// The known block is gpu.known_block_size or nvvm.reqntid, the most threads
+  /// are nvvm.maxntid.
+  KernelLimits limits;
   /// Constants of the module by name, with their bytes.
   std::vector<std::pair<std::string, uint64_t>> constants;
 };
 
 /// Whether `op` is a function with a body that is marked as a kernel.
 bool isKernel(mlir::Operation &op);
+
+/// The kernels of all gpu.modules in `module`, in order. Emits an error and
+/// fails for two kernels of one name and for a gpu.func.
+mlir::FailureOr<std::vector<mlir::Operation *>>
+findKernels(mlir::ModuleOp module);
 
 /// Converts `kernel`, a function of a gpu.module, and what it refers to. With
 /// `instrument` every access of memory is preceded by a call of the checker.

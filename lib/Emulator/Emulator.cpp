@@ -1,40 +1,23 @@
 //===- Emulator.cpp - Runs lowered GPU kernels on the CPU -----------------===//
 #include "FTuner/Emulator/Emulator.h"
-#include "BlockRunner.h"
 #include "ConvertNVVMToHost.h"
+#include "GridRunner.h"
 #include "KernelCompiler.h"
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/raw_ostream.h"
 #include <algorithm>
-#include <atomic>
 #include <mutex>
-#include <thread>
 
 using namespace ftuner::emulator;
 
 namespace {
-// What every CUDA device of today accepts (CUDA programming guide, table of
-// technical specifications).
-constexpr uint64_t kMaxThreadsPerBlock = 1024;
-constexpr uint32_t kMaxBlockZ = 64;
-constexpr uint32_t kMaxGridX = 0x7fffffff;
-constexpr uint32_t kMaxGridYZ = 65535;
-/// The largest shared memory of a block on any device, bytes.
-constexpr uint64_t kMaxSharedBytes = 227 * 1024;
-
 struct Kernel {
   HostKernel host;
   std::optional<CompiledKernel> compiled;
 };
-
-std::string formatDim(const Dim3 &dim) {
-  return "(" + std::to_string(dim.x) + "," + std::to_string(dim.y) + "," +
-         std::to_string(dim.z) + ")";
-}
 
 std::string formatLocation(mlir::Location location) {
   if (mlir::isa<mlir::UnknownLoc>(location))
@@ -55,16 +38,16 @@ struct Emulator::Impl {
   llvm::StringMap<Kernel> kernels;
   SiteTable sites;
   std::vector<Buffer> buffers; ///< Sorted by base.
-  std::vector<std::unique_ptr<BlockRunner>> runners;
+  GridRunner runner;
+  LaunchObserver observer;
   std::mutex mutex;
 
   bool isChecked() const { return options.checkBounds || options.checkRaces; }
   llvm::Error convertModule(mlir::ModuleOp module);
-  llvm::Error addKernel(mlir::Operation &op);
-  llvm::Error checkConfig(llvm::StringRef name, const HostKernel &kernel,
-                          const LaunchConfig &config) const;
   llvm::Error compile(Kernel &kernel);
-  llvm::Error run(const Launch &launch);
+  /// Runs a launch that was checked.
+  llvm::Error run(const std::string &name, const CompiledKernel &kernel,
+                  Launch &launch);
   std::string describeSite(uint32_t site) const {
     return formatLocation(sites[site]);
   }
@@ -74,47 +57,42 @@ struct Emulator::Impl {
 // Creation
 //===----------------------------------------------------------------------===//
 
-llvm::Error Emulator::Impl::addKernel(mlir::Operation &op) {
-  llvm::StringRef name = mlir::cast<mlir::SymbolOpInterface>(op).getName();
-  if (kernels.contains(name))
-    return llvm::createStringError(
-        "expected unique kernel names, but got two kernels '" + name + "'");
-  std::string diagnostics;
-  mlir::ScopedDiagnosticHandler handler(
-      op.getContext(), [&](mlir::Diagnostic &diagnostic) {
-        if (!diagnostics.empty())
-          diagnostics += "; ";
-        std::string location = formatLocation(diagnostic.getLocation());
-        if (!location.empty())
-          diagnostics += location + ": ";
-        diagnostics += diagnostic.str();
-        return mlir::success();
-      });
-  mlir::FailureOr<HostKernel> host = convertToHost(&op, isChecked(), sites);
-  if (mlir::failed(host))
-    return llvm::createStringError("cannot emulate kernel '" + name +
-                                   "': " + diagnostics);
-  kernels[name].host = std::move(*host);
-  return llvm::Error::success();
-}
+namespace {
+/// Collects the diagnostics of its lifetime as text.
+class DiagnosticText {
+public:
+  explicit DiagnosticText(mlir::MLIRContext *context)
+      : handler(context, [this](mlir::Diagnostic &diagnostic) {
+          if (!text.empty())
+            text += "; ";
+          std::string location = formatLocation(diagnostic.getLocation());
+          if (!location.empty())
+            text += location + ": ";
+          text += diagnostic.str();
+          return mlir::success();
+        }) {}
+  const std::string &str() const { return text; }
+
+private:
+  std::string text;
+  mlir::ScopedDiagnosticHandler handler;
+};
+} // namespace
 
 llvm::Error Emulator::Impl::convertModule(mlir::ModuleOp module) {
-  llvm::Error result = llvm::Error::success();
-  module.walk([&](mlir::gpu::GPUModuleOp gpuModule) {
-    for (mlir::Operation &op : *gpuModule.getBody()) {
-      if (mlir::isa<mlir::gpu::GPUFuncOp>(op))
-        result = llvm::createStringError(
-            "expected kernels at the level of the NVVM dialect, but got "
-            "gpu.func '" +
-            mlir::cast<mlir::gpu::GPUFuncOp>(op).getName() + "'");
-      else if (isKernel(op))
-        result = addKernel(op);
-      if (result)
-        return mlir::WalkResult::interrupt();
-    }
-    return mlir::WalkResult::advance();
-  });
-  return result;
+  DiagnosticText diagnostics(module.getContext());
+  auto found = findKernels(module);
+  if (mlir::failed(found))
+    return llvm::createStringError(diagnostics.str());
+  for (mlir::Operation *op : *found) {
+    llvm::StringRef name = mlir::cast<mlir::SymbolOpInterface>(op).getName();
+    mlir::FailureOr<HostKernel> host = convertToHost(op, isChecked(), sites);
+    if (mlir::failed(host))
+      return llvm::createStringError("cannot emulate kernel '" + name +
+                                     "': " + diagnostics.str());
+    kernels[name].host = std::move(*host);
+  }
+  return llvm::Error::success();
 }
 
 Emulator::Emulator(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
@@ -173,40 +151,9 @@ bool Emulator::hasKernel(llvm::StringRef kernel) const {
   return impl->kernels.contains(kernel);
 }
 
-llvm::Error Emulator::Impl::checkConfig(llvm::StringRef name,
-                                        const HostKernel &kernel,
-                                        const LaunchConfig &config) const {
-  auto fail = [&](const llvm::Twine &text) {
-    return llvm::createStringError("cannot launch kernel '" + name +
-                                   "': " + text);
-  };
-  const Dim3 &grid = config.grid, &block = config.block;
-  uint64_t threads = uint64_t(block.x) * block.y;
-  if (threads == 0 || threads > kMaxThreadsPerBlock || block.z == 0 ||
-      block.z > kMaxBlockZ || threads * block.z > kMaxThreadsPerBlock)
-    return fail("expected a block of 1 to 1024 threads, but got " +
-                formatDim(block));
-  if (grid.x > kMaxGridX || grid.y > kMaxGridYZ || grid.z > kMaxGridYZ)
-    return fail("expected a grid of at most (2147483647,65535,65535) blocks, "
-                "but got " +
-                formatDim(grid));
-  uint64_t sharedBytes =
-      uint64_t(config.dynamicSharedBytes) + kernel.staticSharedBytes;
-  if (sharedBytes > kMaxSharedBytes)
-    return fail("expected at most " + llvm::Twine(kMaxSharedBytes) +
-                " bytes of shared memory, but got " + llvm::Twine(sharedBytes));
-  if (kernel.knownBlock) {
-    Dim3 known{(*kernel.knownBlock)[0], (*kernel.knownBlock)[1],
-               (*kernel.knownBlock)[2]};
-    if (known.x != block.x || known.y != block.y || known.z != block.z)
-      return fail("expected a block of " + formatDim(known) +
-                  " threads, but got " + formatDim(block));
-  }
-  if (kernel.maxThreads && threads * block.z > *kernel.maxThreads)
-    return fail("expected a block of at most " +
-                llvm::Twine(*kernel.maxThreads) + " threads, but got " +
-                llvm::Twine(threads * block.z));
-  return llvm::Error::success();
+void Emulator::setLaunchObserver(LaunchObserver observer) {
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  impl->observer = std::move(observer);
 }
 
 llvm::Error Emulator::Impl::compile(Kernel &kernel) {
@@ -215,45 +162,6 @@ llvm::Error Emulator::Impl::compile(Kernel &kernel) {
     return compiled.takeError();
   kernel.compiled = std::move(*compiled);
   kernel.host.module = nullptr;
-  return llvm::Error::success();
-}
-
-llvm::Error Emulator::Impl::run(const Launch &launch) {
-  uint64_t blocks = uint64_t(launch.grid[0]) * launch.grid[1] * launch.grid[2];
-  uint64_t workers =
-      options.workers ? options.workers : std::thread::hardware_concurrency();
-  if (launch.checker)
-    workers = 1;
-  workers = std::clamp<uint64_t>(workers, 1, blocks);
-  while (runners.size() < workers)
-    runners.push_back(std::make_unique<BlockRunner>());
-  for (uint64_t i = 0; i < workers; ++i)
-    if (!runners[i]->prepare(launch))
-      return llvm::createStringError("cannot allocate the threads' stacks");
-
-  std::atomic<uint64_t> next{0};
-  // A stride that has no factor in common with the number of blocks visits
-  // each of them once.
-  uint64_t stride = 1;
-  if (launch.order == RunOrder::Shuffled)
-    for (stride = blocks * 5 / 8 + 1 + launch.seed % 7;
-         std::__gcd(stride, blocks) != 1;)
-      ++stride;
-  auto work = [&](BlockRunner &runner) {
-    uint64_t turn;
-    while ((turn = next++) < blocks && !launch.log->isFull()) {
-      uint64_t block = turn * stride % blocks;
-      if (launch.order == RunOrder::Reverse)
-        block = blocks - 1 - turn;
-      runner.runBlock(block);
-    }
-  };
-  std::vector<std::thread> others;
-  for (uint64_t i = 1; i < workers; ++i)
-    others.emplace_back(work, std::ref(*runners[i]));
-  work(*runners[0]);
-  for (std::thread &thread : others)
-    thread.join();
   return llvm::Error::success();
 }
 
@@ -269,54 +177,53 @@ static RunOrder convertOrder(EmulatorOptions::ThreadOrder order) {
   return RunOrder::Forward;
 }
 
+llvm::Error Emulator::Impl::run(const std::string &name,
+                                const CompiledKernel &kernel, Launch &launch) {
+  std::vector<Buffer> known;
+  if (isChecked()) {
+    known = buffers;
+    known.insert(known.end(), kernel.constants.begin(), kernel.constants.end());
+    std::sort(known.begin(), known.end(), isBelow);
+  }
+  ErrorLog log([this](uint32_t site) { return describeSite(site); });
+  MemoryChecker checker({options.checkBounds, options.checkRaces}, known, log);
+  launch.entry = kernel.entry;
+  launch.log = &log;
+  launch.checker = isChecked() ? &checker : nullptr;
+  std::string error = runner.run(launch, options.workers);
+  if (error.empty())
+    error = log.summary(name);
+  return error.empty() ? llvm::Error::success()
+                       : llvm::createStringError(error);
+}
+
 llvm::Error Emulator::launch(llvm::StringRef name, const LaunchConfig &config,
                              void **parameters) {
   std::lock_guard<std::mutex> lock(impl->mutex);
+  if (impl->observer)
+    impl->observer(name, config);
   auto it = impl->kernels.find(name);
   if (it == impl->kernels.end())
     return llvm::createStringError("unknown kernel '" + name + "'");
   Kernel &kernel = it->second;
-  if (llvm::Error error = impl->checkConfig(name, kernel.host, config))
-    return error;
-  if (config.grid.x == 0 || config.grid.y == 0 || config.grid.z == 0)
-    return llvm::Error::success();
-  if (!kernel.compiled)
-    if (llvm::Error error = impl->compile(kernel))
-      return error;
-
-  std::vector<Buffer> buffers;
-  if (impl->isChecked()) {
-    buffers = impl->buffers;
-    buffers.insert(buffers.end(), kernel.compiled->constants.begin(),
-                   kernel.compiled->constants.end());
-    std::sort(buffers.begin(), buffers.end(), isBelow);
-  }
-  ErrorLog log([this](uint32_t site) { return impl->describeSite(site); });
-  MemoryChecker checker({impl->options.checkBounds, impl->options.checkRaces},
-                        buffers, log);
   Launch launch{};
-  launch.entry = kernel.compiled->entry;
   launch.parameters = parameters;
   uint32_t grid[3] = {config.grid.x, config.grid.y, config.grid.z};
   uint32_t block[3] = {config.block.x, config.block.y, config.block.z};
   std::copy_n(grid, 3, launch.grid);
   std::copy_n(block, 3, launch.block);
   launch.dynamicSharedBytes = config.dynamicSharedBytes;
-  launch.staticSharedBytes = kernel.host.staticSharedBytes;
+  launch.staticSharedBytes = kernel.host.limits.staticSharedBytes;
   launch.order = convertOrder(impl->options.order);
   launch.seed = impl->options.seed;
   launch.lazyAsyncCopies = impl->options.lazyAsyncCopies;
-  launch.log = &log;
-  launch.checker = impl->isChecked() ? &checker : nullptr;
-  if (llvm::Error error = impl->run(launch))
-    return error;
-  if (log.count() == 0)
+  std::string error = checkLaunch(name.str(), kernel.host.limits, launch);
+  if (!error.empty())
+    return llvm::createStringError(error);
+  if (config.grid.x == 0 || config.grid.y == 0 || config.grid.z == 0)
     return llvm::Error::success();
-  std::string text =
-      ("kernel '" + name + "': " + llvm::Twine(log.count()) +
-       (log.isFull() ? " errors or more" : " errors") + " in emulation")
-          .str();
-  for (const std::string &message : log.texts())
-    text += "\n  " + message;
-  return llvm::createStringError(text);
+  if (!kernel.compiled)
+    if (llvm::Error error = impl->compile(kernel))
+      return error;
+  return impl->run(name.str(), *kernel.compiled, launch);
 }

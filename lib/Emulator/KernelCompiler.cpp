@@ -1,7 +1,7 @@
 //===- KernelCompiler.cpp - Converted kernels to machine code -------------===//
 #include "KernelCompiler.h"
-#include "BlockRunner.h"
 #include "ConvertNVVMToHost.h"
+#include "RuntimeFunctions.h"
 #include "mlir/ExecutionEngine/OptUtils.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
@@ -38,25 +38,37 @@ llvm::Expected<std::unique_ptr<KernelCompiler>> KernelCompiler::create() {
     return jit.takeError();
   compiler->jit = std::move(*jit);
   SymbolMap runtime;
-  for (auto [name, address] : runtimeFunctions())
-    runtime[compiler->jit->mangleAndIntern(name)] = {
-        ExecutorAddr::fromPtr(address), llvm::JITSymbolFlags::Exported};
+  for (const RuntimeFunction &function : getRuntimeFunctions())
+    runtime[compiler->jit->mangleAndIntern(function.name)] = {
+        ExecutorAddr::fromPtr(function.address),
+        llvm::JITSymbolFlags::Exported};
   if (llvm::Error error = compiler->jit->getMainJITDylib().define(
           absoluteSymbols(std::move(runtime))))
     return error;
   return compiler;
 }
 
-llvm::Expected<CompiledKernel>
-KernelCompiler::compile(const HostKernel &kernel) {
-  auto context = std::make_unique<llvm::LLVMContext>();
+llvm::Expected<std::unique_ptr<llvm::Module>>
+ftuner::emulator::translateKernel(const HostKernel &kernel,
+                                  llvm::LLVMContext &context,
+                                  llvm::TargetMachine &machine) {
   std::unique_ptr<llvm::Module> module =
-      mlir::translateModuleToLLVMIR(*kernel.module, *context, kernel.entryName);
+      mlir::translateModuleToLLVMIR(*kernel.module, context, kernel.entryName);
   if (!module)
     return llvm::createStringError("cannot translate '" + kernel.entryName +
                                    "' to LLVM IR");
-  module->setDataLayout(machine->createDataLayout());
-  module->setTargetTriple(machine->getTargetTriple());
+  module->setDataLayout(machine.createDataLayout());
+  module->setTargetTriple(machine.getTargetTriple());
+  return module;
+}
+
+llvm::Expected<CompiledKernel>
+KernelCompiler::compile(const HostKernel &kernel) {
+  auto context = std::make_unique<llvm::LLVMContext>();
+  auto translated = translateKernel(kernel, *context, *machine);
+  if (!translated)
+    return translated.takeError();
+  std::unique_ptr<llvm::Module> module = std::move(*translated);
   if (llvm::Error error = mlir::makeOptimizingTransformer(
           /*optLevel=*/2, /*sizeLevel=*/0, machine.get())(module.get()))
     return error;

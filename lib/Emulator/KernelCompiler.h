@@ -8,6 +8,8 @@
 #include <vector>
 
 namespace llvm {
+class LLVMContext;
+class Module;
 class TargetMachine;
 namespace orc {
 class LLJIT;
@@ -23,6 +25,11 @@ struct CompiledKernel {
   /// The constants of its module, for bounds checks.
   std::vector<Buffer> constants;
 };
+
+/// The kernel in LLVM IR for `machine`, not optimized.
+llvm::Expected<std::unique_ptr<llvm::Module>>
+translateKernel(const HostKernel &kernel, llvm::LLVMContext &context,
+                llvm::TargetMachine &machine);
 
 /// Compiles kernels for the machine it runs on, each apart from the others, so
 /// that their symbols cannot collide.

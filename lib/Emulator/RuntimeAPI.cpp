@@ -1,7 +1,5 @@
 //===- RuntimeAPI.cpp - ftrt.h over the emulator --------------------------===//
 #include "FTuner/Emulator/Emulator.h"
-#include "FTuner/Runtime/ftrt.h"
-#include "mlir/ExecutionEngine/ExecutionEngine.h"
 
 using namespace ftuner::emulator;
 
@@ -43,18 +41,7 @@ static int32_t failFromHost(const char *message) {
 
 static const char *getLastError() { return lastError().c_str(); }
 
-llvm::StringRef ftuner::emulator::lastRuntimeError() { return lastError(); }
-
-void ftuner::emulator::registerRuntimeSymbols(mlir::ExecutionEngine &engine) {
-  engine.registerSymbols([](llvm::orc::MangleAndInterner mangle) {
-    llvm::orc::SymbolMap symbols;
-    auto define = [&](const char *name, auto *function) {
-      symbols[mangle(name)] = {llvm::orc::ExecutorAddr::fromPtr(function),
-                               llvm::JITSymbolFlags::Exported};
-    };
-    define("ftrt_launch", &launch);
-    define("ftrt_fail", &failFromHost);
-    define("ftrt_last_error", &getLastError);
-    return symbols;
-  });
+const RuntimeAPI &ftuner::emulator::getRuntimeAPI() {
+  static const RuntimeAPI api = {&launch, &failFromHost, &getLastError};
+  return api;
 }

@@ -20,12 +20,13 @@
 
 using namespace mlir;
 
-void ftuner::buildHostLoweringPipeline(OpPassManager &pm) {
+void ftuner::buildHostLoweringPipeline(OpPassManager &pm,
+                                       llvm::StringRef moduleSymbol) {
   // Kernels may be large, and go with convert-ukernel-to-llvm: pass them by.
   OpPassManager &structured = pm.nest<func::FuncOp>();
   structured.addPass(createLowerAffinePass());
   structured.addPass(createSCFToControlFlowPass());
-  pm.addPass(createConvertUKernelToLLVMPass());
+  pm.addPass(createConvertUKernelToLLVMPass({moduleSymbol.str()}));
   pm.addPass(memref::createExpandStridedMetadataPass());
   pm.addPass(createLowerAffinePass());
   pm.addPass(arith::createArithExpandOpsPass());

@@ -98,7 +98,7 @@ void registerFTunerPipelines() {
   PassPipelineRegistration<>(
       "ftuner-lower-host",
       "Lower the host functions of a compiled module to LLVM",
-      buildHostLoweringPipeline);
+      [](OpPassManager &pm) { buildHostLoweringPipeline(pm); });
 }
 
 } // namespace ftuner

@@ -386,7 +386,8 @@ LogicalResult ManifestWriter::write(const ManifestOptions &options) {
   FailureOr<DeviceSpec> device = deviceOf(module);
   if (failed(device) || failed(collect()))
     return failure();
-  measure();
+  if (options.hasResources)
+    measure();
   json.object([&] {
     json.attribute("format_version", kManifestFormatVersion);
     writeDevice(*device);

@@ -61,23 +61,33 @@ static std::string ptxFeature(int smVersion) {
   return smVersion <= lastWithOldPtx && smVersion != newAmpere ? "+ptx80" : "";
 }
 
+int PtxTarget::smVersion() const {
+  int version = 0;
+  StringRef(chip)
+      .drop_while([](char c) { return !llvm::isDigit(c); })
+      .consumeInteger(10, version);
+  return version;
+}
+
+FailureOr<PtxTarget> getPtxTarget(ModuleOp module, int smVersion) {
+  const llvm::Target *target = findNvptxTarget();
+  if (!target)
+    return module.emitError("LLVM was built without the NVPTX target");
+  PtxTarget result{"sm_" + std::to_string(smVersion), ptxFeature(smVersion)};
+  std::unique_ptr<llvm::MCSubtargetInfo> subtarget(
+      target->createMCSubtargetInfo(llvm::Triple(kTriple), "", ""));
+  if (!subtarget->isCPUStringValid(result.chip))
+    return module.emitError("expected an architecture that LLVM can generate "
+                            "code for, but got '")
+           << result.chip << "'";
+  return result;
+}
+
 FailureOr<PtxTarget> getPtxTarget(ModuleOp module) {
   FailureOr<DeviceSpec> device = deviceOf(module);
   if (failed(device))
     return failure();
-  const llvm::Target *target = findNvptxTarget();
-  if (!target)
-    return module.emitError("LLVM was built without the NVPTX target");
-  PtxTarget result{device->chip(), ptxFeature(device->smVersion())};
-  std::unique_ptr<llvm::MCSubtargetInfo> subtarget(
-      target->createMCSubtargetInfo(llvm::Triple(kTriple), "", ""));
-  if (!subtarget->isCPUStringValid(result.chip))
-    return module.emitError("expected a compute capability that LLVM can "
-                            "generate code for, but got ")
-           << device->computeCapabilityMajor << '.'
-           << device->computeCapabilityMinor << " of device '" << device->name
-           << "'";
-  return result;
+  return getPtxTarget(module, device->smVersion());
 }
 
 /// Whether PTX has instructions for the intrinsic on its operand type; LLVM
@@ -239,6 +249,31 @@ static FailureOr<std::string> translateKernel(gpu::GPUModuleOp kernel,
   return text;
 }
 
+/// Reports operations that the processor has no instructions for; LLVM would
+/// end the program for them.
+static LogicalResult checkInstructions(gpu::GPUModuleOp kernel, StringRef entry,
+                                       const PtxTarget &target) {
+  constexpr int smOfCpAsync = 80;
+  int smVersion = target.smVersion();
+  auto isMissing = [&](Operation *op) {
+    if (isa<NVVM::CpAsyncOp, NVVM::CpAsyncCommitGroupOp,
+            NVVM::CpAsyncWaitGroupOp>(op))
+      return smVersion < smOfCpAsync;
+    auto required = dyn_cast<NVVM::RequiresSMInterface>(op);
+    return required && !required.getRequiredMinSMVersion().isCompatibleWith(
+                           {/*archAccelerated=*/false, smVersion});
+  };
+  WalkResult result = kernel.walk([&](Operation *op) {
+    if (!isMissing(op))
+      return WalkResult::advance();
+    kernel.emitError("kernel '")
+        << entry << "' uses '" << op->getName()
+        << "', which needs a newer processor than '" << target.chip << "'";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
 /// Finds the entry of a gpu.module and makes its launch bounds explicit.
 static FailureOr<StringRef> prepareEntry(gpu::GPUModuleOp kernel,
                                          llvm::StringSet<> &names) {
@@ -280,7 +315,10 @@ FailureOr<PtxModule> translateToPtx(ModuleOp module) {
   FailureOr<PtxTarget> target = getPtxTarget(module);
   if (failed(target))
     return failure();
+  return translateToPtx(module, *target);
+}
 
+FailureOr<PtxModule> translateToPtx(ModuleOp module, const PtxTarget &target) {
   // The kernels are changed on the way: work on a copy of them.
   MLIRContext *context = module.getContext();
   OwningOpRef<ModuleOp> scratch = ModuleOp::create(module.getLoc());
@@ -292,6 +330,8 @@ FailureOr<PtxModule> translateToPtx(ModuleOp module) {
     scratch->push_back(kernel);
     FailureOr<StringRef> entry = prepareEntry(kernel, names);
     if (failed(entry))
+      return failure();
+    if (failed(checkInstructions(kernel, *entry, target)))
       return failure();
     kernels.push_back(kernel);
     entries.push_back(*entry);
@@ -307,13 +347,13 @@ FailureOr<PtxModule> translateToPtx(ModuleOp module) {
     return failure();
 
   PtxModule result;
-  result.target = *target;
+  result.target = target;
   result.kernels.resize(kernels.size());
   ParallelDiagnosticHandler diagnostics(context);
   auto translate = [&](size_t index) -> LogicalResult {
     diagnostics.setOrderIDForThread(index);
     FailureOr<std::string> text =
-        translateKernel(kernels[index], entries[index], *target);
+        translateKernel(kernels[index], entries[index], target);
     diagnostics.eraseOrderIDForThread();
     if (failed(text))
       return failure();

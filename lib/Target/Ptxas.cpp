@@ -1,4 +1,4 @@
-//===- Ptxas.cpp - Figures of the assembler -------------------------------===//
+//===- Ptxas.cpp - The assembler ------------------------------------------===//
 #include "FTuner/Target/Ptxas.h"
 
 #include "llvm/ADT/ScopeExit.h"
@@ -46,61 +46,92 @@ static StringRef complaintOf(StringRef log) {
   return first.trim();
 }
 
-static Error ptxasError(StringRef ptxas, const PtxKernel &kernel,
+static Error ptxasError(StringRef ptxas, const Twine &what,
                         const PtxTarget &target, const Twine &reason) {
   return createStringError(inconvertibleErrorCode(),
-                           "'" + ptxas + "' cannot assemble kernel '" +
-                               kernel.entry + "' for '" + target.chip +
-                               "': " + reason);
+                           "'" + ptxas + "' cannot assemble " + what +
+                               " for '" + target.chip + "': " + reason);
 }
 
-Expected<PtxResources> measureResources(StringRef ptxas,
-                                        const PtxKernel &kernel,
-                                        const PtxTarget &target) {
+/// Runs ptxas on `text` and returns what it prints. `what` names the text.
+static Expected<std::string> runPtxas(StringRef ptxas, StringRef text,
+                                      const Twine &what,
+                                      const PtxTarget &target,
+                                      StringRef output) {
   int input = -1;
   SmallString<128> inputPath, logPath;
   if (std::error_code code =
           sys::fs::createTemporaryFile("ftuner", "ptx", input, inputPath))
-    return ptxasError(ptxas, kernel, target, code.message());
+    return ptxasError(ptxas, what, target, code.message());
   scope_exit removeInput([&] { sys::fs::remove(inputPath); });
   {
     raw_fd_ostream stream(input, /*shouldClose=*/true);
-    stream << kernel.text;
+    stream << text;
     stream.flush();
     if (std::error_code code = stream.error()) {
       stream.clear_error();
-      return ptxasError(ptxas, kernel, target, code.message());
+      return ptxasError(ptxas, what, target, code.message());
     }
   }
   if (std::error_code code =
           sys::fs::createTemporaryFile("ftuner", "log", logPath))
-    return ptxasError(ptxas, kernel, target, code.message());
+    return ptxasError(ptxas, what, target, code.message());
   scope_exit removeLog([&] { sys::fs::remove(logPath); });
 
   std::string architecture = "-arch=" + target.chip, message;
   StringRef log = logPath;
   int status = sys::ExecuteAndWait(
-      ptxas, {ptxas, architecture, "-v", inputPath, "-o", "/dev/null"},
+      ptxas, {ptxas, architecture, "-v", inputPath, "-o", output},
       /*Env=*/std::nullopt,
       /*Redirects=*/{std::nullopt, log, log},
       /*SecondsToWait=*/0, /*MemoryLimit=*/0, &message);
-  auto output = MemoryBuffer::getFile(logPath);
-  if (!output)
-    return ptxasError(ptxas, kernel, target, output.getError().message());
-  // One kernel in the file, so every figure is its own.
-  StringRef text = (*output)->getBuffer();
+  auto printed = MemoryBuffer::getFile(logPath);
+  if (!printed)
+    return ptxasError(ptxas, what, target, printed.getError().message());
+  StringRef words = (*printed)->getBuffer();
   if (status != 0)
-    return ptxasError(ptxas, kernel, target,
-                      message.empty() ? complaintOf(text) : StringRef(message));
+    return ptxasError(ptxas, what, target,
+                      message.empty() ? complaintOf(words)
+                                      : StringRef(message));
+  return words.str();
+}
+
+Expected<PtxResources> measureResources(StringRef ptxas,
+                                        const PtxKernel &kernel,
+                                        const PtxTarget &target) {
+  std::string what = "kernel '" + kernel.entry + "'";
+  Expected<std::string> log =
+      runPtxas(ptxas, kernel.text, what, target, "/dev/null");
+  if (!log)
+    return log.takeError();
+  // One kernel in the file, so every figure is its own.
+  StringRef text = *log;
   PtxResources resources;
   StringRef used = text.substr(text.find("Used "));
   if (!readNumber(used, " registers", resources.registersPerThread) ||
       !readNumber(text, " bytes stack frame", resources.stackBytes) ||
       !readNumber(text, " bytes spill stores", resources.spillStoreBytes) ||
       !readNumber(text, " bytes spill loads", resources.spillLoadBytes))
-    return ptxasError(ptxas, kernel, target,
+    return ptxasError(ptxas, what, target,
                       "expected figures of registers and spills in its output");
   return resources;
+}
+
+Expected<std::string> assembleCubin(StringRef ptxas, const PtxModule &ptx) {
+  constexpr StringLiteral what = "the kernels";
+  SmallString<128> path;
+  if (std::error_code code =
+          sys::fs::createTemporaryFile("ftuner", "cubin", path))
+    return ptxasError(ptxas, what, ptx.target, code.message());
+  scope_exit removeCubin([&] { sys::fs::remove(path); });
+  Expected<std::string> log = runPtxas(ptxas, ptx.text, what, ptx.target, path);
+  if (!log)
+    return log.takeError();
+  auto cubin = MemoryBuffer::getFile(path, /*IsText=*/false,
+                                     /*RequiresNullTerminator=*/false);
+  if (!cubin)
+    return ptxasError(ptxas, what, ptx.target, cubin.getError().message());
+  return (*cubin)->getBuffer().str();
 }
 
 } // namespace ftuner

@@ -4,6 +4,8 @@
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/TargetParser/Triple.h"
 
 using namespace mlir;
 
@@ -15,7 +17,24 @@ FunctionType getAbiType(func::FuncOp func) {
   return type ? dyn_cast<FunctionType>(type.getValue()) : FunctionType();
 }
 
-/// Words that no C or C++ compiler takes as a function's name.
+/// Whether a function of the name is another one to a linker or to LLVM.
+static bool isLibraryFunction(StringRef name) {
+  static const llvm::TargetLibraryInfoImpl library(
+      llvm::Triple("x86_64-unknown-linux-gnu"));
+  llvm::LibFunc function;
+  return name == "main" || library.getLibFunc(name, function);
+}
+
+/// Names that the standards of C and C++ leave to the implementation, types of
+/// <stdint.h>, and macros of GNU C.
+static bool isLeftToCompiler(StringRef name) {
+  return name.starts_with("__") || name.ends_with("_t") || name == "linux" ||
+         name == "unix" ||
+         (name.size() > 1 && name[0] == '_' && llvm::isUpper(name[1]));
+}
+
+/// Names that no C or C++ compiler takes as a function's, and those that mean
+/// something else.
 static bool isReserved(StringRef name) {
   static const llvm::StringSet<> words = [] {
     constexpr llvm::StringLiteral text =
@@ -38,16 +57,23 @@ static bool isReserved(StringRef name) {
     result.insert(list.begin(), list.end());
     return result;
   }();
-  return words.contains(name) || name.starts_with("ftrt_");
+  return words.contains(name) || name.starts_with("ftrt_") ||
+         name.starts_with("ftuner_") || isLeftToCompiler(name) ||
+         isLibraryFunction(name);
 }
 
-std::string toIdentifier(StringRef name) {
+std::string toWord(StringRef name) {
   std::string result;
   for (char c : name)
     result += llvm::isAlnum(c) || c == '_' ? c : '_';
-  if (result.empty() || llvm::isDigit(result.front()) || isReserved(result))
+  if (result.empty() || llvm::isDigit(result.front()))
     result = "f_" + result;
   return result;
+}
+
+std::string toIdentifier(StringRef name) {
+  std::string result = toWord(name);
+  return isReserved(result) ? "f_" + result : result;
 }
 
 std::string uniqueName(StringRef base, llvm::StringSet<> &taken) {

@@ -1,7 +1,16 @@
 // RUN: ftuner-opt %s --convert-ukernel-to-llvm --canonicalize -split-input-file -verify-diagnostics | FileCheck %s
 // RUN: ftuner-opt %s --ftuner-lower-host -split-input-file -verify-diagnostics | FileCheck %s --check-prefix=LLVM
+// RUN: ftuner-opt %s --convert-ukernel-to-llvm=module-symbol=model_module --canonicalize -split-input-file -verify-diagnostics | FileCheck %s --check-prefix=MODULE
 
-// CHECK-DAG:   llvm.mlir.global internal @ftrt_kernel_k() {{.*}} : !llvm.struct<(ptr, ptr)>
+// Kernels point to their module where it has a symbol.
+// MODULE-DAG:   llvm.mlir.global external @model_module() {{.*}} : !llvm.array<0 x i8>
+// MODULE-LABEL: llvm.mlir.global internal @ftrt_kernel_k()
+// MODULE-DAG:     %[[NAME:.*]] = llvm.mlir.addressof @ftrt_string
+// MODULE-DAG:     %[[MODULE:.*]] = llvm.mlir.addressof @model_module
+// MODULE:         llvm.insertvalue %[[NAME]], %{{.*}}[0]
+// MODULE:         llvm.insertvalue %[[MODULE]], %{{.*}}[1]
+
+// CHECK-DAG:   llvm.mlir.global internal @ftrt_kernel_k() {{.*}} : !llvm.struct<(ptr, ptr, ptr)>
 // CHECK-DAG:   llvm.mlir.global internal constant @{{.*}}("rows differ\00")
 // CHECK-DAG:   llvm.func @ftrt_launch(!llvm.ptr, i32, i32, i32, !llvm.ptr, !llvm.ptr) -> i32
 // CHECK-DAG:   llvm.func @ftrt_fail(!llvm.ptr) -> i32

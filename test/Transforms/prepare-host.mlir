@@ -59,18 +59,38 @@ func.func @branch(%x: tensor<?xf32>, %y: tensor<?xf32>, %flag: i1)
   return %r : tensor<?xf32>
 }
 
-// Names that C does not allow; the second would take a name that derives from
-// the first.
+// Names that C does not allow or that mean something else; the last would take a
+// name that derives from the first.
 // CHECK-LABEL: func.func @my_net_1_1(
 // CHECK-SAME:    ukernel.name = "my-net.1", ukernel.result_sizes = @my_net_1_1_result_sizes
 // CHECK-LABEL: func.func @f_while(
 // CHECK-SAME:    ukernel.name = "while"
+// CHECK-LABEL: func.func @f_main(
+// CHECK-SAME:    ukernel.name = "main"
+// CHECK-LABEL: func.func @f_exp(
+// CHECK-SAME:    ukernel.name = "exp"
+// CHECK-LABEL: func.func @f_int64_t(
+// CHECK-SAME:    ukernel.name = "int64_t"
+// CHECK-LABEL: func.func @f_ftuner_module(
+// CHECK-SAME:    ukernel.name = "ftuner_module"
 // CHECK-LABEL: func.func @my_net_1_result_sizes(
 // CHECK-SAME:    ukernel.name = "my_net_1_result_sizes"
 func.func @"my-net.1"(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %x : tensor<4xf32>
 }
 func.func @while(%x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+func.func @exp(%x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+func.func @int64_t(%x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+func.func @ftuner_module(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %x : tensor<4xf32>
 }
 func.func @my_net_1_result_sizes(%x: tensor<4xf32>) -> tensor<4xf32> {

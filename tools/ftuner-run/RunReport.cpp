@@ -54,6 +54,8 @@ void printText(const RunReport &report, raw_ostream &os) {
          << " x " << launch.threads;
     os << (report.run.launches.empty() ? "\n" : ")\n");
   }
+  if (!report.run.device.empty())
+    os << "  device: " << report.run.device << '\n';
   os << format("  seconds: %.3f\n", report.run.seconds);
 }
 
@@ -99,6 +101,8 @@ void printJson(const RunReport &report, raw_ostream &os) {
         });
     });
     json.attribute("workspace_bytes", report.run.workspaceBytes);
+    if (!report.run.device.empty())
+      json.attribute("device", report.run.device);
     json.attribute("seconds", report.run.seconds);
   });
   json.flush();

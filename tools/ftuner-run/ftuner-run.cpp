@@ -1,8 +1,8 @@
 //===- ftuner-run.cpp - Runs a function of an MLIR file -------------------===//
 //
-// Runs a function through compiled host code and emulated kernels, or through
-// upstream's lowering (the reference), on data from files or made up, and
-// compares the two. Nothing is written on failure.
+// Runs a function through compiled host code and kernels, emulated or on a GPU,
+// or through upstream's lowering (the reference), on data from files or made
+// up, and compares the two. Nothing is written on failure.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Executor/Executor.h"
@@ -23,8 +23,22 @@ using emulator::EmulatorOptions;
 namespace {
 enum class ExecutorKind { Emulator, Cuda, Reference };
 
+const char *getName(ExecutorKind kind) {
+  switch (kind) {
+  case ExecutorKind::Emulator:
+    return "emulator";
+  case ExecutorKind::Cuda:
+    return "cuda";
+  case ExecutorKind::Reference:
+    break;
+  }
+  return "reference";
+}
+
 /// The program's own options.
 struct Options {
+  /// How the program was called.
+  std::string program;
   llvm::cl::OptionCategory category{"Options of ftuner-run"};
   llvm::cl::opt<std::string> input{
       llvm::cl::Positional, llvm::cl::desc("<input file>"), llvm::cl::init("-"),
@@ -45,7 +59,7 @@ struct Options {
           clEnumValN(ExecutorKind::Emulator, "emulator",
                      "compiled host code, and its kernels on the CPU"),
           clEnumValN(ExecutorKind::Cuda, "cuda",
-                     "compiled host code and a GPU (not available yet)"),
+                     "compiled host code, and its kernels on a GPU"),
           clEnumValN(ExecutorKind::Reference, "reference",
                      "upstream's lowering to loops, in f64")),
       llvm::cl::init(ExecutorKind::Emulator), llvm::cl::cat(category)};
@@ -114,6 +128,10 @@ private:
   llvm::Error checkOptions() const;
   llvm::Error prepare();
   llvm::Error prepareExecutors();
+  llvm::Expected<std::unique_ptr<Executor>>
+  createEmulator(const Signature &lowered);
+  llvm::Expected<std::unique_ptr<Executor>>
+  createCuda(const Signature &lowered);
   llvm::Expected<RunReport> runOnce(llvm::StringRef arguments);
   llvm::Error save(RunReport &report) const;
   double getTolerance(ElementType type) const;
@@ -136,11 +154,16 @@ static llvm::Error runError(const llvm::Twine &text) {
 }
 
 llvm::Error Runner::checkOptions() const {
-  if (options.executor == ExecutorKind::Cuda)
-    return runError("the cuda executor is not available yet; use "
-                    "--executor=emulator or --executor=reference");
   if (std::isnan(options.tolerance) || options.tolerance < 0)
     return runError("expected a tolerance of at least 0");
+  const llvm::cl::Option *emulatorOptions[] = {
+      &options.checkBounds, &options.checkRaces, &options.threadOrder,
+      &options.eagerCopies};
+  for (const llvm::cl::Option *option : emulatorOptions)
+    if (option->getNumOccurrences() &&
+        options.executor != ExecutorKind::Emulator)
+      return runError("option --" + option->ArgStr +
+                      " has no effect without --executor=emulator");
   if (options.tolerance.getNumOccurrences() && !options.check)
     return runError("option --tolerance has no effect without --check");
   if (!options.saveDir.empty() && options.arguments.size() > 1)
@@ -187,6 +210,17 @@ llvm::Error Runner::prepareExecutors() {
   // Symbols of dimensions are those of the input.
   Signature lowered = signature;
   lowered.name = function->getName().str();
+  auto created = options.executor == ExecutorKind::Cuda
+                     ? createCuda(lowered)
+                     : createEmulator(lowered);
+  if (!created)
+    return created.takeError();
+  executor = std::move(*created);
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::unique_ptr<Executor>>
+Runner::createEmulator(const Signature &lowered) {
   EmulatorExecutorOptions executorOptions;
   executorOptions.offset = options.misalign;
   executorOptions.emulator.checkBounds = options.checkBounds;
@@ -194,11 +228,21 @@ llvm::Error Runner::prepareExecutors() {
   executorOptions.emulator.lazyAsyncCopies = !options.eagerCopies;
   executorOptions.emulator.order = options.threadOrder;
   executorOptions.emulator.seed = static_cast<unsigned>(options.seed);
-  auto created = createEmulatorExecutor(*compiled, lowered, executorOptions);
-  if (!created)
-    return created.takeError();
-  executor = std::move(*created);
-  return llvm::Error::success();
+  return createEmulatorExecutor(*compiled, lowered, executorOptions);
+}
+
+llvm::Expected<std::unique_ptr<Executor>>
+Runner::createCuda(const Signature &lowered) {
+  // PREFIX/bin/ftuner-run and PREFIX/lib/libftrt.so.1.
+  std::string program = llvm::sys::fs::getMainExecutable(
+      options.program.c_str(), reinterpret_cast<void *>(&keepOnly));
+  llvm::SmallString<128> library =
+      llvm::sys::path::parent_path(llvm::sys::path::parent_path(program));
+  llvm::sys::path::append(library, "lib", "libftrt.so.1");
+  CudaExecutorOptions executorOptions;
+  executorOptions.runtimeLibrary = library.str().str();
+  executorOptions.offset = options.misalign;
+  return createCudaExecutor(*compiled, lowered, executorOptions);
 }
 
 llvm::Error Runner::prepare() {
@@ -234,7 +278,7 @@ llvm::Expected<RunReport> Runner::runOnce(llvm::StringRef text) {
     return arguments.takeError();
   RunReport report;
   report.function = functionName;
-  report.executor = executor ? "emulator" : "reference";
+  report.executor = getName(options.executor);
   report.arguments = text.str();
   auto result = (executor ? *executor : *reference).run(*arguments);
   if (!result)
@@ -318,10 +362,12 @@ int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   tool::installErrorHandler();
   Options options;
+  options.program = argv[0];
   tool::PipelineCommandLine pipeline;
   pipeline.hideOtherOptions(options.category);
-  if (!tool::parseCommandLine(argc, argv,
-                              "Runs a function of an MLIR file on the CPU\n"))
+  if (!tool::parseCommandLine(
+          argc, argv,
+          "Runs a function of an MLIR file on the CPU or on a GPU\n"))
     return EXIT_FAILURE;
   if (llvm::Error error = Runner(options, pipeline).run())
     return tool::fail(std::move(error));

@@ -1,4 +1,4 @@
-//===- ftuner-translate.cpp - From MLIR to PTX and its manifest -----------===//
+//===- ftuner-translate.cpp - From MLIR to PTX, manifests and libraries ---===//
 //
 // Takes linalg on tensors, which it compiles, or a module that went through
 // `ftuner-opt --ftuner-compile`; to explain, one that went through
@@ -9,10 +9,12 @@
 #include "FTuner/Target/Explain.h"
 #include "FTuner/Target/Manifest.h"
 #include "FTuner/Target/PTX.h"
+#include "LibraryOutput.h"
 #include "ModuleTool.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/raw_ostream.h"
 #include <chrono>
@@ -21,7 +23,7 @@ using namespace mlir;
 using namespace ftuner;
 
 namespace {
-enum class Translation { None, Ptx, Manifest, Explanation };
+enum class Translation { None, Ptx, Manifest, Library, Explanation };
 
 /// Programs of a shape that are listed unless `--top-k` says otherwise.
 constexpr int64_t kListedPrograms = 10;
@@ -43,6 +45,9 @@ struct Options {
           clEnumValN(Translation::Manifest, "ftuner-to-manifest",
                      "A description of functions, kernels and dispatch as "
                      "JSON (docs/manifest.md)"),
+          clEnumValN(Translation::Library, "ftuner-to-library",
+                     "A shared library or an object file, and its C header "
+                     "(docs/libraries.md)"),
           clEnumValN(Translation::Explanation, "ftuner-explain",
                      "Why each workload is served by the programs it is "
                      "(docs/explain.md)")),
@@ -61,6 +66,9 @@ struct Options {
   llvm::cl::opt<bool> remarks{"remarks",
                               llvm::cl::desc("Print the compiler's decisions"),
                               llvm::cl::cat(category)};
+  tool::LibraryCommandLine library{category};
+  /// The file of this program.
+  std::string programPath;
 };
 
 /// Measures the stages of a run.
@@ -85,12 +93,14 @@ static llvm::Error makeError(const llvm::Twine &text) {
 
 static llvm::Error checkOptions(const Options &options) {
   if (options.translation.getNumOccurrences() != 1)
-    return makeError(
-        "expected one of --ftuner-to-ptx, --ftuner-to-manifest and "
-        "--ftuner-explain");
+    return makeError("expected one of --ftuner-to-ptx, --ftuner-to-manifest, "
+                     "--ftuner-to-library and --ftuner-explain");
   if (options.timing && options.translation != Translation::Manifest)
     return makeError("option --timing has no effect without "
                      "--ftuner-to-manifest");
+  if (options.translation != Translation::Library)
+    if (llvm::Error error = options.library.expectNone())
+      return error;
   if (options.translation == Translation::Explanation)
     return llvm::Error::success();
   if (options.sizes.getNumOccurrences() > 0)
@@ -159,6 +169,14 @@ static llvm::Error translate(const Options &options,
     return error;
   if (options.translation == Translation::Explanation)
     return explain(options, pipeline);
+  tool::LibraryPlan libraryPlan;
+  if (options.translation == Translation::Library) {
+    llvm::Expected<tool::LibraryPlan> plan =
+        tool::planLibrary(options.library, options.output, options.programPath);
+    if (!plan)
+      return plan.takeError();
+    libraryPlan = std::move(*plan);
+  }
   tool::ModuleTool moduleTool(options.remarks);
   Stopwatch stopwatch;
   auto module = moduleTool.readModule(options.input);
@@ -171,6 +189,8 @@ static llvm::Error translate(const Options &options,
   if ((*module)->getOps<gpu::GPUModuleOp>().empty())
     return makeError("nothing to compile: the module needs no kernels");
   stopwatch.lap("compilation");
+  if (options.translation == Translation::Library)
+    return tool::writeLibrary(**module, libraryPlan);
 
   FailureOr<PtxModule> ptx = translateToPtx(**module);
   if (failed(ptx))
@@ -195,9 +215,11 @@ int main(int argc, char **argv) {
   Options options;
   tool::PipelineCommandLine pipeline;
   pipeline.hideOtherOptions(options.category);
+  options.programPath = llvm::sys::fs::getMainExecutable(
+      argv[0], reinterpret_cast<void *>(&main));
   if (!tool::parseCommandLine(argc, argv,
-                              "Translates MLIR to PTX, or to a description or "
-                              "an explanation of that PTX\n"))
+                              "Translates MLIR to PTX, to a library, or to a "
+                              "description or an explanation of that PTX\n"))
     return EXIT_FAILURE;
   if (llvm::Error error = translate(options, pipeline))
     return tool::fail(std::move(error));

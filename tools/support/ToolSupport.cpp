@@ -1,6 +1,7 @@
 //===- ToolSupport.cpp - What FTuner's programs share ---------------------===//
 #include "ToolSupport.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -64,24 +65,86 @@ static Error writeStream(raw_fd_ostream &stream, StringRef path,
   return fileError("cannot write", path, code);
 }
 
-/// Writes a new file beside the old one, then puts it in the old one's place.
-static Error replaceFile(StringRef path, StringRef content) {
+/// Writes a new file beside the one at `path`.
+static Expected<sys::fs::TempFile> writeBeside(StringRef path,
+                                               StringRef content) {
   Expected<sys::fs::TempFile> temp =
       sys::fs::TempFile::create(path + ".%%%%%%.tmp");
   if (!temp)
     return createStringError(inconvertibleErrorCode(),
                              "cannot write '" + path +
                                  "': " + toString(temp.takeError()));
-  {
-    raw_fd_ostream stream(temp->FD, /*shouldClose=*/false);
-    if (Error error = writeStream(stream, path, content))
-      return joinErrors(std::move(error), temp->discard());
-  }
-  if (Error error = temp->keep(path))
+  raw_fd_ostream stream(temp->FD, /*shouldClose=*/false);
+  if (Error error = writeStream(stream, path, content))
+    return joinErrors(std::move(error), temp->discard());
+  return temp;
+}
+
+/// Puts a file that was written beside `path` in its place.
+static Error keepAs(sys::fs::TempFile &temp, StringRef path) {
+  if (Error error = temp.keep(path))
     return createStringError(inconvertibleErrorCode(),
                              "cannot write '" + path +
                                  "': " + toString(std::move(error)));
   return Error::success();
+}
+
+/// Writes a new file beside the old one, then puts it in the old one's place.
+static Error replaceFile(StringRef path, StringRef content) {
+  Expected<sys::fs::TempFile> temp = writeBeside(path, content);
+  if (!temp)
+    return temp.takeError();
+  return keepAs(*temp, path);
+}
+
+/// The path to write for `path`: that of the file behind a link. Reports what
+/// can be said of a file before writing it.
+static Expected<std::string> checkRegularFile(StringRef path) {
+  sys::fs::file_status status;
+  std::error_code code = sys::fs::status(path, status);
+  if (code || !sys::fs::exists(status))
+    return path.str();
+  if (sys::fs::is_directory(status))
+    return fileError("cannot write", path,
+                     std::make_error_code(std::errc::is_a_directory));
+  if (!sys::fs::is_regular_file(status))
+    return createStringError(inconvertibleErrorCode(),
+                             "cannot write '" + path +
+                                 "': expected a regular file");
+  SmallString<128> real;
+  if ((code = sys::fs::access(path, sys::fs::AccessMode::Write)) ||
+      (code = sys::fs::real_path(path, real)))
+    return fileError("cannot write", path, code);
+  return real.str().str();
+}
+
+Error writeOutputs(ArrayRef<OutputFile> files) {
+  std::vector<std::string> places;
+  for (const OutputFile &file : files) {
+    Expected<std::string> place = checkRegularFile(file.path);
+    if (!place)
+      return place.takeError();
+    places.push_back(std::move(*place));
+  }
+  std::vector<sys::fs::TempFile> written;
+  Error result = Error::success();
+  for (auto [file, place] : zip_equal(files, places)) {
+    Expected<sys::fs::TempFile> temp = writeBeside(place, file.content);
+    if (!temp) {
+      result = temp.takeError();
+      break;
+    }
+    written.push_back(std::move(*temp));
+  }
+  // Renaming within a folder that was just written to: nothing is left that
+  // could fail.
+  for (auto [temp, place] : zip(written, places)) {
+    if (result)
+      result = joinErrors(std::move(result), temp.discard());
+    else
+      result = keepAs(temp, place);
+  }
+  return result;
 }
 
 Error writeOutput(StringRef path, StringRef content) {

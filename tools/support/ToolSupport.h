@@ -7,6 +7,7 @@
 #ifndef FTUNER_TOOLS_SUPPORT_TOOLSUPPORT_H
 #define FTUNER_TOOLS_SUPPORT_TOOLSUPPORT_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/Error.h"
@@ -42,6 +43,15 @@ readInput(llvm::StringRef path);
 /// Writes a file in one step (a reader sees the old or the new content, and a
 /// failure leaves the old), or standard output for `-`.
 llvm::Error writeOutput(llvm::StringRef path, llvm::StringRef content);
+
+/// A file to write.
+struct OutputFile {
+  std::string path;
+  std::string content;
+};
+
+/// Writes regular files, all or none: each is written beside its place first.
+llvm::Error writeOutputs(llvm::ArrayRef<OutputFile> files);
 
 /// Makes an internal error of LLVM a line with `error:` instead of a crash
 /// report. Call it once, at the start of a program.

@@ -62,6 +62,10 @@ def ConvertUKernelToLLVMPass : Pass<"convert-ukernel-to-llvm", "::mlir::ModuleOp
     `ftrt_fail`. Nothing aborts. The gpu.modules are dropped; their
     `ukernel.entry` is all that is needed.
 
+    Each kernel launched is an internal `ftrt_kernel`, named `ftrt_kernel_` and
+    the entry's name. With `module-symbol` they point to the `ftrt_module` of
+    that name, which whoever links the code defines.
+
     Expects unstructured control flow and leaves memref, arith and cf to
     upstream's conversions. `docs/abi.md` states the ABI.
 
@@ -84,6 +88,10 @@ def ConvertUKernelToLLVMPass : Pass<"convert-ukernel-to-llvm", "::mlir::ModuleOp
     "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
     "::mlir::func::FuncDialect", "::mlir::LLVM::LLVMDialect",
     "::mlir::memref::MemRefDialect"];
+  let options = [
+    Option<"moduleSymbol", "module-symbol", "std::string", /*default=*/"\"\"",
+           "Symbol of the ftrt_module that kernels belong to, an "
+           "external global; empty: they belong to none">];
 }
 
 #endif

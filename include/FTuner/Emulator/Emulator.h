@@ -27,21 +27,22 @@
 // emulation rule (tensor cores, TMA, inline PTX, libdevice calls) is an error
 // of `create`.
 //
+// Libraries compiled ahead of time run in the same emulator without MLIR
+// (HostImage.h), and without the checks of every access.
+//
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_EMULATOR_EMULATOR_H
 #define FTUNER_EMULATOR_EMULATOR_H
 
+#include "FTuner/Runtime/ftrt.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
-
-namespace mlir {
-class ExecutionEngine;
-} // namespace mlir
 
 namespace ftuner::emulator {
 
@@ -104,6 +105,12 @@ public:
 
   bool hasKernel(llvm::StringRef kernel) const;
 
+  /// Called at the start of every launch, whether it succeeds or not; it must
+  /// not call the emulator. Null takes the observer away.
+  using LaunchObserver =
+      std::function<void(llvm::StringRef kernel, const LaunchConfig &config)>;
+  void setLaunchObserver(LaunchObserver observer);
+
   /// Makes `bytes` bytes at `base` known as global memory; needed only with
   /// `checkBounds`. `name` appears in errors. A buffer at the same base is
   /// replaced. Buffers must not overlap.
@@ -116,13 +123,15 @@ private:
   std::unique_ptr<Impl> impl;
 };
 
-/// Lets code compiled by `engine` launch kernels on an emulator: maps the
-/// functions of FTuner/Runtime/ftrt.h to their implementations here, where the
-/// `stream` is an `Emulator *`. Call it before the first lookup.
-void registerRuntimeSymbols(mlir::ExecutionEngine &engine);
+/// The functions of FTuner/Runtime/ftrt.h that compiled host code calls.
+struct RuntimeAPI {
+  decltype(&ftrt_launch) launch;
+  decltype(&ftrt_fail) fail;
+  decltype(&ftrt_last_error) lastError;
+};
 
-/// The calling thread's last error as ftrt_last_error() gives it to host code.
-llvm::StringRef lastRuntimeError();
+/// Those that launch kernels on an emulator: the stream is an `Emulator *`.
+const RuntimeAPI &getRuntimeAPI();
 
 } // namespace ftuner::emulator
 

@@ -1,12 +1,15 @@
-//===- Executor.h - Runs functions on the CPU -------------------*- C++ -*-===//
+//===- Executor.h - Runs functions ------------------------------*- C++ -*-===//
 //
-// Two ways to run a function of a module without a GPU:
+// Three ways to run a function of a module, the first two without a GPU:
 //
 //  * the reference lowers the input, linalg on tensors, through upstream's own
 //    passes to loops on the CPU. Float arithmetic is promoted to f64 and
 //    results are rounded once. None of FTuner's passes takes part.
 //  * the emulator runs a compiled module: its host code through a JIT, and the
 //    kernels that it launches in FTuner/Emulator/Emulator.h.
+//  * cuda runs a compiled module on a GPU: the same host code, and the kernels
+//    as PTX through libftrt (FTuner/Runtime/ftrt.h), which is opened at run
+//    time.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_EXECUTOR_EXECUTOR_H
@@ -33,7 +36,11 @@ struct RunResult {
   /// Empty for the reference.
   std::vector<LaunchRecord> launches;
   int64_t workspaceBytes = 0;
-  /// Seconds that the call took, without compilation of the host code.
+  /// The GPU that ran the kernels, and the device that they are compiled for;
+  /// empty where there was none.
+  std::string device;
+  /// Seconds that the call took until its kernels were done, without
+  /// compilation of the host code.
   double seconds = 0;
 };
 
@@ -65,6 +72,24 @@ struct EmulatorExecutorOptions {
 llvm::Expected<std::unique_ptr<Executor>>
 createEmulatorExecutor(mlir::ModuleOp module, const Signature &signature,
                        const EmulatorExecutorOptions &options);
+
+struct CudaExecutorOptions {
+  /// Path of libftrt.
+  std::string runtimeLibrary;
+  /// Bytes by which device buffers are moved off their alignment.
+  int64_t offset = 0;
+};
+
+/// Compiles the host code of a function of a compiled module, and its kernels
+/// to PTX for the device that the module is compiled for; loads them on
+/// the first GPU. Tensors are copied to buffers on the GPU and back for each
+/// run; results and workspace start as 0xff bytes. Errors of a run are those of
+/// the host code and of the runtime, writes to arguments and writes near the
+/// outside of buffers. Fails without libftrt, a driver or a GPU, in the
+/// runtime's words.
+llvm::Expected<std::unique_ptr<Executor>>
+createCudaExecutor(mlir::ModuleOp module, const Signature &signature,
+                   const CudaExecutorOptions &options);
 
 /// The function that a user names by its name in the source, or the only public
 /// one with a body for an empty name. Errors list the public functions.

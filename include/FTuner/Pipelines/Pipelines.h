@@ -103,8 +103,11 @@ void buildBufferizationPipeline(mlir::OpPassManager &pm);
 /// gpu.func to llvm.func with NVVM ops, for every gpu.module.
 void buildKernelLoweringPipeline(mlir::OpPassManager &pm);
 /// Host functions of a compiled module to LLVM with the host ABI
-/// (docs/abi.md); drops the gpu.modules.
-void buildHostLoweringPipeline(mlir::OpPassManager &pm);
+/// (docs/abi.md); drops the gpu.modules. `moduleSymbol` names the ftrt_module
+/// that the kernels belong to, an external symbol of the result; without one
+/// they belong to none, which suits a runtime that knows them by name.
+void buildHostLoweringPipeline(mlir::OpPassManager &pm,
+                               llvm::StringRef moduleSymbol = {});
 
 /// Registers `ftuner-compile` and the pipelines above as pass pipelines.
 void registerFTunerPipelines();

@@ -56,7 +56,7 @@ enum {
  *===----------------------------------------------------------------------===*/
 
 enum {
-  FTRT_IMAGE_PTX = 1,   /* text, zero-terminated */
+  FTRT_IMAGE_PTX = 1,   /* text; `bytes` counts its terminating zero */
   FTRT_IMAGE_CUBIN = 2, /* ELF for one architecture */
   FTRT_IMAGE_HOST = 3   /* an ftrt_host_image, for the emulator */
 };
@@ -69,7 +69,7 @@ typedef struct {
    * version); of PTX, the least one. 0 for a host image. */
   uint32_t architecture;
   const void *data;
-  uint64_t bytes;
+  uint64_t bytes; /* of a host image the size of ftrt_host_image */
 } ftrt_image;
 
 /* A kernel compiled for the emulator. */

@@ -22,6 +22,9 @@ struct ManifestOptions {
   /// Seconds that each stage took, by name; left out where empty, since they
   /// differ from run to run.
   std::map<std::string, double> seconds;
+  /// Whether to ask ptxas, where it is present, for the kernels' resources. It
+  /// takes longer than everything else.
+  bool hasResources = true;
 };
 
 /// Writes the manifest of a compiled module with its translation. Reports

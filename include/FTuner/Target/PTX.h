@@ -26,11 +26,18 @@ struct PtxTarget {
   /// for newer processors, for which LLVM takes the oldest PTX ISA that knows
   /// them.
   std::string features;
+
+  /// The number in the chip's name, e.g. 90.
+  int smVersion() const;
 };
 
 /// The target for the device that the module is compiled for (its attribute
 /// `ukernel.device`). Reports a missing device, and processors unknown to LLVM.
 mlir::FailureOr<PtxTarget> getPtxTarget(mlir::ModuleOp module);
+
+/// The target for another processor by its number, such as 90 for sm_90.
+/// Reports, at the module, processors unknown to LLVM.
+mlir::FailureOr<PtxTarget> getPtxTarget(mlir::ModuleOp module, int smVersion);
 
 /// One kernel: a `gpu.module` with one entry.
 struct PtxKernel {
@@ -53,7 +60,12 @@ struct PtxModule {
 ///  * entries whose names are no C identifiers or not unique;
 ///  * functions that exist in a device library only (`.extern .func`), and
 ///    mathematical intrinsics that PTX has no instructions for.
+///  * instructions that the target lacks.
 mlir::FailureOr<PtxModule> translateToPtx(mlir::ModuleOp module);
+
+/// The same for another processor than the device's.
+mlir::FailureOr<PtxModule> translateToPtx(mlir::ModuleOp module,
+                                          const PtxTarget &target);
 
 } // namespace ftuner
 

@@ -1,7 +1,7 @@
-//===- Ptxas.h - Figures of the assembler -----------------------*- C++ -*-===//
+//===- Ptxas.h - The assembler ----------------------------------*- C++ -*-===//
 //
-// What NVIDIA's assembler says about kernels. Nothing that FTuner emits depends
-// on it unless that is asked for.
+// What NVIDIA's assembler says about kernels, and its output. Nothing that
+// FTuner emits depends on it unless that is asked for.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_TARGET_PTXAS_H
@@ -35,6 +35,10 @@ std::optional<std::string> findPtxas();
 llvm::Expected<PtxResources> measureResources(llvm::StringRef ptxas,
                                               const PtxKernel &kernel,
                                               const PtxTarget &target);
+
+/// Assembles all kernels of a module for its target; returns the cubin.
+llvm::Expected<std::string> assembleCubin(llvm::StringRef ptxas,
+                                          const PtxModule &ptx);
 
 } // namespace ftuner
 

@@ -42,7 +42,12 @@ inline constexpr int64_t kLeftoverThreads = 256;
 mlir::FunctionType getAbiType(mlir::func::FuncOp func);
 
 /// `name` with everything that C does not allow in identifiers replaced by
-/// underscores; keywords, leading digits and the runtime's prefix are evaded.
+/// underscores, and `f_` in front where a letter must be.
+std::string toWord(llvm::StringRef name);
+
+/// toWord, with `f_` in front of what a function must not be called: keywords,
+/// `main`, functions of the C library, what C leaves to compilers, and the
+/// prefixes of the runtime, `ftrt_` and `ftuner_`.
 std::string toIdentifier(llvm::StringRef name);
 
 /// `base`, or the first of `base`_1, `base`_2, … that is not in `taken`. Adds

@@ -14,7 +14,8 @@ namespace ftuner {
 /// What host functions share: the runtime's functions and messages.
 class HostRuntime {
 public:
-  explicit HostRuntime(mlir::ModuleOp module);
+  /// `moduleSymbol` names the ftrt_module of the kernels; empty: there is none.
+  HostRuntime(mlir::ModuleOp module, llvm::StringRef moduleSymbol);
 
   mlir::ModuleOp getModule() const { return module; }
   const mlir::LLVMTypeConverter &getTypes() const { return types; }
@@ -31,8 +32,11 @@ public:
 private:
   mlir::LLVM::LLVMFuncOp declare(llvm::StringRef name,
                                  llvm::ArrayRef<mlir::Type> inputs);
+  /// Pointer to the ftrt_module of the kernels, or null.
+  mlir::Value getKernelModule(mlir::ImplicitLocOpBuilder &b);
 
   mlir::ModuleOp module;
+  std::string moduleSymbol;
   mlir::LLVMTypeConverter types;
   llvm::StringMap<mlir::LLVM::GlobalOp> strings, kernels;
 };

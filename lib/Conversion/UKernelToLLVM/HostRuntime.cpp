@@ -7,8 +7,9 @@
 using namespace mlir;
 using namespace ftuner;
 
-HostRuntime::HostRuntime(ModuleOp module)
-    : module(module), types(module.getContext()) {}
+HostRuntime::HostRuntime(ModuleOp module, StringRef moduleSymbol)
+    : module(module), moduleSymbol(moduleSymbol.str()),
+      types(module.getContext()) {}
 
 Type HostRuntime::getPointerType() const {
   return LLVM::LLVMPointerType::get(types.getDialect()->getContext());
@@ -48,6 +49,21 @@ Value HostRuntime::getString(ImplicitLocOpBuilder &b, StringRef text) {
   return LLVM::AddressOfOp::create(b, global);
 }
 
+Value HostRuntime::getKernelModule(ImplicitLocOpBuilder &b) {
+  if (moduleSymbol.empty())
+    return LLVM::ZeroOp::create(b, getPointerType());
+  auto global = module.lookupSymbol<LLVM::GlobalOp>(moduleSymbol);
+  if (!global) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(module.getBody());
+    // Opaque here: only the runtime looks into it.
+    global = LLVM::GlobalOp::create(
+        b, LLVM::LLVMArrayType::get(b.getI8Type(), 0), /*isConstant=*/false,
+        LLVM::Linkage::External, moduleSymbol, Attribute());
+  }
+  return LLVM::AddressOfOp::create(b, global);
+}
+
 Value HostRuntime::getKernel(ImplicitLocOpBuilder &b, StringRef name) {
   if (!kernels.contains(name)) {
     Type pointer = getPointerType();
@@ -64,9 +80,10 @@ Value HostRuntime::getKernel(ImplicitLocOpBuilder &b, StringRef name) {
     Value text = getString(b, name);
     Value value = LLVM::PoisonOp::create(b, type);
     value = LLVM::InsertValueOp::create(b, value, text, ArrayRef<int64_t>{0});
-    Value null = LLVM::ZeroOp::create(b, pointer);
-    value = LLVM::InsertValueOp::create(b, value, null, ArrayRef<int64_t>{1});
-    value = LLVM::InsertValueOp::create(b, value, null, ArrayRef<int64_t>{2});
+    value = LLVM::InsertValueOp::create(b, value, getKernelModule(b),
+                                        ArrayRef<int64_t>{1});
+    value = LLVM::InsertValueOp::create(
+        b, value, LLVM::ZeroOp::create(b, pointer), ArrayRef<int64_t>{2});
     LLVM::ReturnOp::create(b, value);
   }
   return LLVM::AddressOfOp::create(b, kernels[name]);

@@ -24,11 +24,13 @@ using namespace ftuner;
 namespace {
 struct ConvertUKernelToLLVM
     : public ftuner::impl::ConvertUKernelToLLVMPassBase<ConvertUKernelToLLVM> {
+  using ConvertUKernelToLLVMPassBase::ConvertUKernelToLLVMPassBase;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     llvm::StringMap<Attribute> entries;
     takeKernels(module, entries);
-    HostRuntime runtime(module);
+    HostRuntime runtime(module, moduleSymbol);
     SmallVector<func::FuncOp> funcs;
     for (auto func : module.getOps<func::FuncOp>())
       if (getAbiType(func) && !func.isExternal())

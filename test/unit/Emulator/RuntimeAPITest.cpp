@@ -1,6 +1,5 @@
 //===- RuntimeAPITest.cpp - Launches from compiled host code --------------===//
 #include "EmulatorTest.h"
-#include "FTuner/Runtime/ftrt.h"
 #include "mlir/ExecutionEngine/ExecutionEngine.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -53,7 +52,18 @@ TEST_F(EmulatorTest, HostCodeLaunchesThroughTheRuntimeAPI) {
   ASSERT_TRUE(module);
   auto engine = mlir::ExecutionEngine::create(*module);
   ASSERT_TRUE(bool(engine)) << llvm::toString(engine.takeError());
-  registerRuntimeSymbols(**engine);
+  (*engine)->registerSymbols([](llvm::orc::MangleAndInterner mangle) {
+    const RuntimeAPI &api = getRuntimeAPI();
+    llvm::orc::SymbolMap symbols;
+    auto define = [&](const char *name, auto *function) {
+      symbols[mangle(name)] = {llvm::orc::ExecutorAddr::fromPtr(function),
+                               llvm::JITSymbolFlags::Exported};
+    };
+    define("ftrt_launch", api.launch);
+    define("ftrt_fail", api.fail);
+    define("ftrt_last_error", api.lastError);
+    return symbols;
+  });
   auto emulator = create(kKernel);
   ASSERT_TRUE(emulator) << error;
 
@@ -70,12 +80,21 @@ TEST_F(EmulatorTest, HostCodeLaunchesThroughTheRuntimeAPI) {
   std::vector<float> out = randomFloats(4 * 32), expected = out;
   float *pointer = out.data(), x = 0.75f;
   void *parameters[] = {&pointer, &x};
-  ftrt_kernel add = {"add", nullptr}, missing = {"missing", nullptr};
+  ftrt_kernel add = {"add", nullptr, nullptr};
+  ftrt_kernel missing = {"missing", nullptr, nullptr};
+  std::vector<std::string> launched;
+  emulator->setLaunchObserver(
+      [&](llvm::StringRef kernel, const LaunchConfig &config) {
+        launched.push_back(kernel.str() + " " + std::to_string(config.grid.x) +
+                           " " + std::to_string(config.block.x));
+      });
   EXPECT_EQ(run(&add, 4, 32, emulator.get(), parameters), FTRT_SUCCESS);
   for (size_t i = 0; i < out.size(); ++i)
     EXPECT_EQ(out[i], expected[i] + x);
   EXPECT_EQ(run(&add, 0, 32, emulator.get(), parameters), FTRT_SUCCESS);
   EXPECT_EQ(out[0], expected[0] + x);
+
+  EXPECT_EQ(launched, (std::vector<std::string>{"add 4 32", "add 0 32"}));
 
   EXPECT_EQ(run(&missing, 1, 32, emulator.get(), parameters),
             FTRT_ERROR_UNKNOWN_KERNEL);
@@ -85,6 +104,6 @@ TEST_F(EmulatorTest, HostCodeLaunchesThroughTheRuntimeAPI) {
   EXPECT_CONTAINS(std::string(getLastError()), "expected a block of");
   EXPECT_EQ(run(&add, 1, 32, nullptr, parameters), FTRT_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(giveUp("sizes do not fit"), FTRT_ERROR_HOST);
-  EXPECT_EQ(lastRuntimeError(), "sizes do not fit");
+  EXPECT_STREQ(getRuntimeAPI().lastError(), "sizes do not fit");
 }
 } // namespace

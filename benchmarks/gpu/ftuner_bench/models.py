@@ -1,0 +1,224 @@
+"""Part 3: BERT-base and GPT-2 end to end, with random weights, at several lengths.
+
+Eager PyTorch, torch.compile with dynamic shapes, and the same with FTuner's backend,
+which computes the linear layers; attention stays with PyTorch in all three. One
+compilation serves all lengths. Errors are against the same model in float64.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch._dynamo
+
+from .machine import Call
+from .session import Session, within
+from .timing import compare
+
+ROUNDS = 9
+SAMPLE_MICROSECONDS = 3000.0
+LENGTHS = (128, 2, 53, 16, 97, 32, 64, 7, 113, 24, 80, 48)
+LONGEST = 128
+BATCHES = (1, 8)
+
+# Of the logits or hidden states; eager PyTorch in f32 stays well below.
+TOLERANCE = 1e-4
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    name: str
+    title: str
+    vocabulary: int
+    build: Callable[[bool, int], torch.nn.Module]
+
+
+class Hidden(torch.nn.Module):
+    """The last hidden states alone, of tokens alone."""
+
+    def __init__(self, model: torch.nn.Module):
+        super().__init__()
+        self.model = model
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.model(tokens).last_hidden_state
+
+
+def _bert(small: bool, layers: int) -> torch.nn.Module:
+    from transformers import BertConfig, BertModel
+    size = dict(hidden_size=64, num_attention_heads=4, intermediate_size=128,
+                vocab_size=100) if small else {}
+    config = BertConfig(num_hidden_layers=layers, **size)
+    return Hidden(BertModel(config, add_pooling_layer=False))
+
+
+def _gpt2(small: bool, layers: int) -> torch.nn.Module:
+    from transformers import GPT2Config, GPT2Model
+    size = dict(n_embd=64, n_head=4, vocab_size=100, bos_token_id=0,
+                eos_token_id=0) if small else {}
+    config = GPT2Config(n_layer=layers, use_cache=False, **size)
+    return Hidden(GPT2Model(config))
+
+
+MODELS = (Model("bert_base", "BERT-base", 30522, _bert), Model("gpt2", "GPT-2", 50257, _gpt2))
+
+
+def build(model: Model, small: bool, layers: int | None = None) -> torch.nn.Module:
+    torch.manual_seed(0)
+    return model.build(small, layers or (2 if small else 12)).eval().requires_grad_(False)
+
+
+def tokens(model: Model, small: bool, batch: int, length: int, device: str,
+           seed: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed * 1009 + length)
+    result = torch.randint(0, 100 if small else model.vocabulary, (batch, length),
+                           generator=generator).to(device)
+    torch._dynamo.mark_static(result, 0)
+    torch._dynamo.mark_dynamic(result, 1, min=2, max=LONGEST)
+    return result
+
+
+def record(small: bool, folder: pathlib.Path, compile_text: Callable[[str, pathlib.Path], None],
+           device: str) -> dict[str, int]:
+    """Compiles all functions that the models need into `folder`, on a machine without a GPU.
+
+    The models are traced, not run. Returns the number of products taken of each.
+    """
+    from ftuner.torch import report, reset_report
+    from ftuner.torch.backend import backend
+
+    from .recorded import recorder, replaced
+    folder.mkdir(parents=True, exist_ok=True)
+    taken = {}
+    with replaced(recorder(folder, compile_text)), torch.no_grad():
+        for model in MODELS:
+            # Two layers have all the products that twelve have.
+            module = build(model, small, layers=2)
+            for batch in BATCHES:
+                torch._dynamo.reset()
+                reset_report()
+
+                def trace(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+                    backend(graph, inputs, options={"device": device})
+                    return graph.forward
+
+                torch.compile(module, backend=trace, dynamic=True)(
+                    tokens(model, small, batch, 16, "cpu", 0))
+                taken[f"{model.name}, batch {batch}"] = report().taken
+    return taken
+
+
+def measure(session: Session) -> bool:
+    from .recorded import Recorded, replaced
+    recorded = Recorded(session.bundle.folder
+                        / session.bundle.devices[session.device]["files"]["models"])
+    passed = True
+    cases = [(model, batch) for model in MODELS for batch in BATCHES]
+    with replaced(recorded), torch.no_grad():
+        for number, (model, batch) in enumerate(cases):
+            share = within(session, len(cases) - number)
+            module = build(model, session.machine.rehearsal).to(session.machine.device)
+            contestants = _compile(session, model, batch, module, recorded)
+            # In float64 last: the weights exist once.
+            wanted = [length for length in LENGTHS if length in (session.sizes or LENGTHS)]
+            share.restart()
+            done = []
+            for length in wanted:
+                if not share.allows() and done:
+                    break
+                passed &= _length(session, model, batch, length, module, contestants)
+                done.append(length)
+            session.coverage(f"{model.name}, batch {batch}", wanted, done, "models")
+            session.write("note", text=f"{model.title}, batch {batch}: {_report(recorded)}")
+    return passed
+
+
+def _compile(session: Session, model: Model, batch: int, module: torch.nn.Module,
+             recorded: Any) -> dict[str, Callable[..., torch.Tensor]]:
+    """The ways to run a model. Those that cannot be compiled are said and left out."""
+    import ftuner.torch
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    ftuner.torch.reset_report()
+    recorded.missing.clear()
+    ways: dict[str, dict[str, Any]] = {
+        "compile": {}, "torch_ftuner": {"backend": "ftuner", "options": {
+            # What the bundle does not hold stays with PyTorch, and is counted.
+            "device": session.device, "fallback": True}}}
+    result: dict[str, Callable[..., torch.Tensor]] = {"eager": module.forward}
+    example = tokens(model, session.machine.rehearsal, batch, 16, session.machine.device, 0)
+    for way, options in ways.items():
+        if way in session.skipped_peers:
+            continue
+        try:
+            if way == "torch_ftuner":
+                from ftuner.torch.backend import backend
+                options["backend"] = functools.partial(backend, options=options.pop("options"))
+
+            # A code object of its own for each way: recompilations are counted by code.
+            def forward(ids: torch.Tensor) -> torch.Tensor:
+                return module(ids)
+
+            forward.__code__ = forward.__code__.replace(co_name=f"forward_{way}")
+            compiled = torch.compile(forward, dynamic=True, **options)
+            compiled(example)
+            session.machine.synchronize()
+            result[way] = compiled
+        except Exception as error:
+            session.write("error", message=f"{model.name}, {way}: {type(error).__name__}: "
+                                           f"{str(error)[:1500]}", traceback="")
+    return result
+
+
+def _length(session: Session, model: Model, batch: int, length: int, module: torch.nn.Module,
+            contestants: dict[str, Callable[..., torch.Tensor]]) -> bool:
+    ids = tokens(model, session.machine.rehearsal, batch, length, session.machine.device,
+                 session.seed)
+    module.double()
+    expected = module(ids)
+    module.float()
+    passed = True
+    calls: dict[str, Call] = {}
+    errors: dict[str, float | None] = {}
+    problems: dict[str, str] = {}
+    for way, forward in contestants.items():
+        try:
+            result = forward(ids)
+            session.machine.synchronize()
+            errors[way] = float(torch.linalg.vector_norm(result.double() - expected)
+                                / torch.linalg.vector_norm(expected))
+            calls[way] = functools.partial(forward, ids)
+            if not (errors[way] or 0.0) <= TOLERANCE:
+                raise ValueError(f"relative error {errors[way]:.3g} above {TOLERANCE:g}")
+        except Exception as error:
+            calls.pop(way, None)
+            problems[way] = f"{type(error).__name__}: {error}"[:1000]
+            passed &= way != "torch_ftuner"
+            print(f"FAILED {model.name}, batch {batch}, length {length}, {way}: {problems[way]}",
+                  flush=True)
+    for mode in ("graph_warm", "plain_warm"):
+        summaries, failures = compare(session.machine, {way: [call] for way, call in calls.items()},
+                                      mode, session.thorough(ROUNDS), SAMPLE_MICROSECONDS)
+        for way in contestants:
+            session.write("model", model=model.name, batch=batch, length=length, how=way, mode=mode,
+                          microseconds=summaries.get(way), error=errors.get(way),
+                          problem=problems.get(way) or failures.get(way))
+    return passed
+
+
+def _report(recorded: Any) -> str:
+    """What became of the products, and whether PyTorch compiled again."""
+    import ftuner.torch
+    report = ftuner.torch.report()
+    counters = torch._dynamo.utils.counters
+    again = int(counters["stats"]["unique_graphs"])
+    left = sorted({str(left) for left in report.left})
+    return (f"{report.taken} of {report.products} products by FTuner in {report.compiled} "
+            f"functions, {len(recorded.missing)} functions not in the bundle; {again} graphs "
+            f"compiled by both compilers together; left to PyTorch: {'; '.join(left)[:400] or 'none'}")

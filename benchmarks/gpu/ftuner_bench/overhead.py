@@ -1,0 +1,108 @@
+"""Part 5: what a call of a compiled function costs the host, in nanoseconds.
+
+Dense is called in a loop of C: the whole function, its checks, its dispatch over
+sizes and the launch through the runtime; against a bare cuLaunchKernel of the same
+kernel with parameters that were made before. The loops take turns; the device is
+waited for between them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+
+from . import stats
+from .buffers import Pool
+from .builds import built
+from .runtime import IMAGE_CUBIN, Launch, Library
+from .selection import launch
+from .session import Session
+
+# Calls in a loop: fewer than the driver queues before it makes the caller wait.
+CALLS = 256
+LOOPS = 30
+
+
+def measure(session: Session) -> bool:
+    workload = next(w for w in session.bundle.workloads if w.form == "dense" and w.factor == 1)
+    library = session.library(workload)
+    function = library.function(workload.name, 3, 1)
+    loop = ctypes.CDLL(str(built(session.scratch, "launch_loop", 60)))
+    loop.ftuner_bench_call.restype = ctypes.c_double
+    loop.ftuner_bench_launch.restype = ctypes.c_double
+    pool = Pool(session.machine, [workload], session.seed)
+    a, b, c = pool.sets(workload, workload.largest)[0]
+    pointers = [ctypes.c_void_p(tensor.data_ptr()) for tensor in (a, b, c)]
+    stream = ctypes.c_void_p(session.machine.stream)
+    size = max(1, workload.largest * 53 // 128)
+
+    def calls(sizes: list[int]) -> float:
+        array = (ctypes.c_int64 * len(sizes))(*sizes)
+        return _valid(session, loop.ftuner_bench_call(
+            ctypes.c_void_p(function.address()), *pointers, array, ctypes.c_int32(len(sizes)),
+            ctypes.c_int32(CALLS // len(sizes)), None, stream))
+
+    contestants = {"function, one size": lambda: calls([size]),
+                   "function, all sizes in turn": lambda: calls(
+                       list(range(1, workload.largest + 1)))}
+    bare = None if session.machine.rehearsal else _bare(session, library, loop, workload, size,
+                                                        (a, b, c))
+    if bare:
+        contestants["bare cuLaunchKernel"] = bare
+    samples: dict[str, list[float]] = {name: [] for name in contestants}
+    names = list(contestants)
+    for turn in range(session.thorough(LOOPS) + 1):
+        for position in range(len(names)):
+            name = names[(position + turn) % len(names)]
+            session.machine.synchronize()
+            nanoseconds = contestants[name]()
+            if turn:
+                samples[name].append(nanoseconds)
+    for name, values in samples.items():
+        session.write("host_time", workload=workload.name, what=name, size=size,
+                      nanoseconds=stats.summary(values))
+    return True
+
+
+def _valid(session: Session, nanoseconds: float) -> float:
+    if nanoseconds < 0:
+        session.runtime.check("a call in the loop", int(-1 - nanoseconds) or -1)
+    return nanoseconds
+
+
+def _bare(session: Session, library: Library, loop: ctypes.CDLL, workload, size: int, buffers):
+    """Launches the kernel that serves `size` by the driver alone."""
+    manifest = json.loads(library.module.manifest)
+    planned = manifest["workloads"][0]
+    program = next(p for p in planned["programs"] if p["size"] == workload.symbol_size(size))
+    family = planned["families"][program["family"]]
+    kernel = next(k for k in manifest["kernels"] if k["entry"] == family["kernel"])
+    ready: Launch = launch(session, 0, kernel, {**family, "blocks": program["blocks"]}, workload,
+                           size, buffers)
+    images = [library.module.images[i] for i in range(library.module.image_count)]
+    # Cubins first: the driver need not compile them.
+    images.sort(key=lambda image: image.kind != IMAGE_CUBIN)
+    address = ctypes.c_void_p()
+    code = -1
+    for image in images:
+        code = loop.ftuner_bench_load(
+            os.environ.get("FTRT_CUDA_DRIVER", "libcuda.so.1").encode(),
+            ctypes.c_void_p(image.data), kernel["entry"].encode(),
+            ctypes.c_int32(kernel["dynamic_shared_memory_bytes"]), ctypes.byref(address))
+        if code == 0:
+            break
+    if code != 0:
+        session.write("error", message=f"the driver did not load {kernel['entry']}: code {code}")
+        return None
+    # The stream and the parameters live as long as this call does.
+    stream = ctypes.c_void_p(session.machine.stream)
+
+    def run() -> float:
+        nanoseconds = loop.ftuner_bench_launch(
+            address, ctypes.c_uint32(ready.grid), ctypes.c_uint32(ready.block),
+            ctypes.c_uint32(ready.shared_bytes), stream, ready.pointers, ctypes.c_int32(CALLS))
+        if nanoseconds < 0:
+            raise RuntimeError(f"cuLaunchKernel failed with code {int(-1 - nanoseconds)}")
+        return nanoseconds
+    return run

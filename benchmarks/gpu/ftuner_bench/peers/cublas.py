@@ -1,0 +1,20 @@
+"""cuBLAS as PyTorch calls it."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+
+from ..buffers import Buffers
+from ..machine import Call
+from ..workloads import Workload
+from .base import Peer, operand_b
+
+
+class Cublas(Peer):
+    name = "cublas"
+
+    def bind(self, workload: Workload, size: int, buffers: Buffers) -> Call:
+        a, b, c = buffers
+        return functools.partial(torch.matmul, a, operand_b(workload, b), out=c)

@@ -1,0 +1,64 @@
+"""Compiles the Triton kernels ahead, beside the first parts, into Triton's cache.
+
+Triton compiles one configuration after the other while it tunes; this takes that
+time out of the part that measures. Whatever fails here, or is not done in time, is
+compiled there. Run by run.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+
+from .. import bundle as bundles
+from ..workloads import Workload
+from .triton_matmul import arguments, fits
+
+
+def sizes(workload: Workload) -> Iterator[int]:
+    """Sizes with the divisibilities that Triton compiles for: multiples of 16, and others."""
+    yield workload.largest // 16 * 16
+    if workload.form != "dense":
+        yield workload.largest // 2 + 3
+
+
+def warm(workload: Workload, size: int, number: int) -> str:
+    """Compiles one configuration; what went wrong in words, or nothing."""
+    try:
+        import torch
+        from triton.runtime.jit import MockTensor
+
+        from .triton_kernel import CONFIGS, matmul_kernel
+        config = CONFIGS[number]
+        shapes = [*workload.argument_shapes(size), workload.result_shape(size)]
+        # Shapes and strides only: no memory is allocated.
+        operands = [torch.empty(shape, device="meta") for shape in shapes]
+        pointers = [MockTensor(torch.float32) for _ in shapes]
+        matmul_kernel.fn.warmup(*arguments(workload, size, operands, pointers),
+                                grid=(1, workload.extents(size)[0]), **config.all_kwargs())
+    except Exception as error:  # only time is lost
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bundle", type=pathlib.Path, required=True)
+    parser.add_argument("--workers", type=int, required=True)
+    options = parser.parse_args()
+    from .triton_kernel import CONFIGS
+    jobs = [(workload, size, number) for workload in bundles.read(options.bundle).workloads
+            for size in sizes(workload) for number, config in enumerate(CONFIGS)
+            if fits(config.kwargs["BLOCK_M"], workload.extents(workload.largest)[1])]
+    with ProcessPoolExecutor(options.workers) as pool:
+        problems = [problem for problem in pool.map(warm, *zip(*jobs)) if problem]
+    for problem in sorted(set(problems))[:3]:
+        print(f"note: a Triton kernel was not compiled ahead: {problem}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

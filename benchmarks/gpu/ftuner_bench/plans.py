@@ -1,0 +1,94 @@
+"""Every program of a workload's pools, compiled: what part 4 times.
+
+The search explains each size with all programs that it ranked; their families go
+into one hand-written plan, each with a size of its own, so that a kernel is emitted
+for it. Runs where FTuner's tools are (prepare.py).
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import random
+import re
+import subprocess
+from typing import Any
+
+from .workloads import Workload
+
+ALL_PROGRAMS = 1000000
+
+# Programs kept of a size: all of the best ones, and of larger pools a sample of the
+# others, so that the sizes of pools do not decide over the time.
+BEST_PROGRAMS = 40
+MOST_PROGRAMS = 120
+
+
+class ToolFailure(Exception):
+    """A tool failed; the text is what it printed."""
+
+
+def run(command: list[str]) -> str:
+    process = subprocess.run(command, capture_output=True, text=True)
+    if process.returncode != 0:
+        raise ToolFailure(f"{' '.join(command)}\n{process.stderr.strip()}")
+    return process.stdout
+
+
+def family_of(program: dict[str, Any]) -> str:
+    """A key that is equal for programs of one family."""
+    return json.dumps([program[field] for field in
+                       ("path", "stages", "vector_width", "axis", "ukernels")])
+
+
+def family_text(program: dict[str, Any]) -> str:
+    """A family as the attribute #ukernel.family prints it, without its prefix."""
+    parts = []
+    for ukernel in program["ukernels"]:
+        split = f", split = {ukernel['reduce_split']}" if ukernel["reduce_split"] != 1 else ""
+        parts.append(f"<smem = {ukernel['shared_memory_tile']}, reg = {ukernel['register_tile']}"
+                     f"{split}>")
+    return (f"<#ukernel.{program['path']}<stages = {program['stages']}, "
+            f"vector = {program['vector_width']}>, axis = {program['axis']}, "
+            f"parts = [{', '.join(parts)}]>")
+
+
+def explain(tools: pathlib.Path, path: pathlib.Path, device: str, workload: Workload,
+            size: int) -> list[dict[str, Any]]:
+    """All programs that the search ranked for T = size, best first."""
+    text = run([str(tools / "ftuner-translate"), str(path), "--ftuner-explain", "--json",
+                f"--device={device}", f"--size=T={workload.symbol_size(size)}",
+                f"--top-k={ALL_PROGRAMS}"])
+    shape = json.loads(text)["workloads"][0]["shapes"][0]
+    # Kernels of programs that need an alignment which rows of this size do not have
+    # cannot run: the fallback serves such a size, whichever program is best.
+    return shape["programs"] if shape["aligned"] else []
+
+
+def sample(programs: list[dict[str, Any]], seed: int) -> list[tuple[int, dict[str, Any]]]:
+    """(rank from 1, program): the best, and a sample of the others."""
+    ranked = list(enumerate(programs, 1))
+    if len(ranked) <= MOST_PROGRAMS:
+        return ranked
+    others = random.Random(seed).sample(ranked[BEST_PROGRAMS:], MOST_PROGRAMS - BEST_PROGRAMS)
+    return ranked[:BEST_PROGRAMS] + sorted(others, key=lambda item: item[0])
+
+
+def module_of_families(tools: pathlib.Path, path: pathlib.Path, device: str,
+                       families: list[str]) -> str:
+    """The workload's module with a plan of exactly these families (family_text)."""
+    text = run([str(tools / "ftuner-opt"), str(path), f"--ftuner-front-end=device={device}"])
+    plan = re.search(r"ukernel\.plan @(\S+) <.*>\n", text)
+    ranges = re.search(r"ranges = \[(.*?)\]", text)
+    if not plan or not ranges:
+        raise ToolFailure(f"ftuner-opt {path}: expected a plan and a workload in its output")
+    axes = len(re.findall(r"#ukernel\.range<", ranges.group(1)))
+    boxes = []
+    for number in range(len(families)):
+        # Multiples of 4 keep the rows of square shapes aligned.
+        height = 4 * (number + 1)
+        box = ", ".join([f"<{height} to {height}>"] + ["<0 to ?>"] * (axes - 1))
+        boxes.append(f"<[{box}] to {number}>")
+    replacement = (f"ukernel.plan @{plan.group(1)} <families = [{', '.join(families)}], "
+                   f"choices = [{', '.join(boxes)}], general = 0, fallback = 0>\n")
+    return text[:plan.start()] + replacement + text[plan.end():]

@@ -1,0 +1,217 @@
+"""Makes the bundle that run.sh takes to a GPU: `prepare.sh --help`.
+
+Runs where FTuner is built; needs no GPU. Everything that takes a compiler is done
+here, for there is no LLVM where the bundle runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from . import bundle, plans
+from .workloads import FULL, SMALL, Workload
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+ROOT = FOLDER.parents[2]
+MOST_BYTES = 48 << 20
+
+# Sizes whose programs are all timed, by the form of the workload. Those of batches
+# are multiples of 4: rows of other sizes are not aligned, and one kernel serves them.
+SELECTION_SIZES = {
+    "dense": (1, 2, 5, 7, 8, 13, 16, 23, 31, 32, 37, 48, 53, 61, 64, 77, 89, 97, 101, 113, 120,
+              127, 128),
+    "dense16": (8, 53, 128),
+    "batch_nt": (8, 24, 52, 64, 100, 128),
+    "batch_nn": (8, 24, 52, 64, 100, 128),
+}
+REHEARSAL_SELECTION_SIZES = {name: (4, 8) for name in SELECTION_SIZES}
+
+
+class Preparation:
+    """What is common to the steps."""
+
+    def __init__(self, options: argparse.Namespace):
+        self.out: pathlib.Path = options.out
+        self.build: pathlib.Path = options.build
+        self.tools = self.build / "bin"
+        self.rehearsal: bool = options.rehearsal
+        self.workloads: tuple[Workload, ...] = SMALL if self.rehearsal else FULL
+        self.start = time.monotonic()
+
+    def say(self, text: str) -> None:
+        print(f"[{time.monotonic() - self.start:6.1f} s] {text}", flush=True)
+
+    def library(self, source: pathlib.Path, device: str, target: pathlib.Path,
+                *options: str) -> None:
+        """Compiles a module ahead of time: PTX, and a cubin for the device where there is a
+        ptxas; in a rehearsal PTX and code for the emulator."""
+        images = ["--emulator"] if self.rehearsal else ["--cubins=auto"]
+        with tempfile.TemporaryDirectory() as folder:
+            library = pathlib.Path(folder) / "libworkload.so"
+            plans.run([str(self.tools / "ftuner-translate"), str(source), "--ftuner-to-library",
+                       f"--device={device}", *images, *options, "-o", str(library)])
+            if target.suffix == ".xz":
+                bundle.pack(library, target)
+            else:
+                shutil.copy(library, target)
+
+    def device(self, name: str) -> dict[str, Any]:
+        """Compiles everything for a described device; its entry in bundle.json."""
+        folder = self.out / name
+        folder.mkdir(parents=True)
+        files: dict[str, str] = {}
+        for workload in self.workloads:
+            source = folder / f"{workload.name}.mlir"
+            source.write_text(workload.mlir(), encoding="utf-8")
+            target = folder / f"{workload.name}.so.xz"
+            self.library(source, name, target)
+            files["library_" + workload.name] = str(target.relative_to(self.out))
+            self.say(f"{name}: {workload.title}")
+            files.update(self.selection(source, name, workload))
+        files["models"] = f"{name}/models"
+        self.models(name, folder / "models")
+        return {"files": files}
+
+    def models(self, device: str, folder: pathlib.Path) -> None:
+        """The functions of part 3's models."""
+        from .models import record
+        fewer = ["--max-kernels=3"] if self.rehearsal else []
+
+        def compile_text(text: str, library: pathlib.Path) -> None:
+            with tempfile.TemporaryDirectory() as temporary:
+                source = pathlib.Path(temporary) / "function.mlir"
+                source.write_text(text, encoding="utf-8")
+                self.library(source, device, library, *fewer)
+
+        taken = record(self.rehearsal, folder, compile_text, device)
+        self.say(f"{device}: models: {len(list(folder.iterdir()))} functions; products taken: "
+                 + ", ".join(f"{count} of {name}" for name, count in taken.items()))
+
+    def selection(self, source: pathlib.Path, device: str, workload: Workload) -> dict[str, str]:
+        """All programs of some sizes, and a library with the kernels of their families."""
+        sizes = (REHEARSAL_SELECTION_SIZES if self.rehearsal else SELECTION_SIZES)[workload.name]
+        families: dict[str, int] = {}
+        texts: list[str] = []
+        programs: dict[str, list[dict[str, Any]]] = {}
+        counts: dict[str, int] = {}
+        for size in sizes:
+            every = plans.explain(self.tools, source, device, workload, size)
+            counts[str(size)] = len(every)
+            programs[str(size)] = []
+            for rank, program in plans.sample(every, size):
+                key = plans.family_of(program)
+                if key not in families:
+                    families[key] = len(families)
+                    texts.append(plans.family_text(program))
+                programs[str(size)].append({"rank": rank, "family": families[key], **program})
+        programs = {size: listed for size, listed in programs.items() if listed}
+        if not texts:
+            return {}
+        self.say(f"{device}: {workload.title}: {sum(map(len, programs.values()))} programs of "
+                 f"{len(programs)} sizes, {len(texts)} families")
+        with tempfile.TemporaryDirectory() as temporary:
+            plan = pathlib.Path(temporary) / "plan.mlir"
+            plan.write_text(plans.module_of_families(self.tools, source, device, texts),
+                            encoding="utf-8")
+            library = source.with_name(f"{workload.name}_programs.so.xz")
+            self.library(plan, device, library)
+            listing = pathlib.Path(temporary) / "programs.json"
+            listing.write_text(json.dumps({"sizes": programs, "pool_programs": counts}),
+                               encoding="utf-8")
+            packed = source.with_name(f"{workload.name}_programs.json.xz")
+            bundle.pack(listing, packed)
+        return {"selection_" + workload.name: str(library.relative_to(self.out)),
+                "programs_" + workload.name: str(packed.relative_to(self.out))}
+
+    def copy(self) -> None:
+        """Runtime, package and scripts."""
+        (self.out / "lib").mkdir(parents=True)
+        libraries = ["libftrt.so.1"] + (["libftrt_emulator.so.1"] if self.rehearsal else [])
+        for name in libraries:
+            shutil.copy(self.build / "lib" / name, self.out / "lib" / name)
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(FOLDER, self.out / FOLDER.name, ignore=ignored)
+        shutil.copy(FOLDER.parent / "run.sh", self.out / "run.sh")
+        shutil.copytree(ROOT / "python" / "ftuner", self.out / "python" / "ftuner", ignore=ignored)
+        import ftuner
+        # As in a wheel; the file of the sources reads the version from CMakeLists.txt.
+        (self.out / "python" / "ftuner" / "_version.py").write_text(
+            f'"""The version of the package."""\n\nversion = "{ftuner.__version__}"\n',
+            encoding="utf-8")
+
+
+def revision() -> str:
+    """The commit, with a mark where the tree differs from it; empty without git."""
+    try:
+        text = subprocess.run(["git", "describe", "--always", "--dirty", "--abbrev=12"],
+                              cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return text.strip()
+
+
+def folder_bytes(folder: pathlib.Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def missing(build: pathlib.Path, rehearsal: bool) -> Iterable[str]:
+    """What FTuner's build lacks."""
+    names = ["bin/ftuner-opt", "bin/ftuner-translate", "lib/libftrt.so.1"]
+    for name in names + (["lib/libftrt_emulator.so.1"] if rehearsal else []):
+        if not (build / name).exists():
+            yield str(build / name)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="prepare.sh", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--devices", nargs="+", default=["h200", "h100"], metavar="NAME",
+                        help="described devices to compile for (default: h200 h100)")
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build" / "gpu-bundle",
+                        help="folder of the bundle, replaced if it is one")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release",
+                        help="FTuner's build tree or its installed prefix")
+    parser.add_argument("--rehearsal", action="store_true",
+                        help="small workloads for the emulator: to try the scripts without a GPU")
+    options = parser.parse_args()
+    lacking = list(missing(options.build, options.rehearsal))
+    if lacking:
+        print(f"error: FTuner is not built: no {', '.join(lacking)}", file=sys.stderr)
+        return 1
+    if options.out.exists():
+        if any(options.out.iterdir()) and not (options.out / "bundle.json").exists():
+            print(f"error: {options.out} holds something else than a bundle", file=sys.stderr)
+            return 1
+        shutil.rmtree(options.out)
+    # Where FTuner's package finds its tools and runtime.
+    os.environ["FTUNER_HOME"] = str(options.build.resolve())
+    sys.path.insert(0, str(ROOT / "python"))
+    preparation = Preparation(options)
+    try:
+        preparation.copy()
+        devices = {name: preparation.device(name) for name in options.devices}
+    except (plans.ToolFailure, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    bundle.write(options.out, revision(), options.rehearsal, preparation.workloads, devices)
+    size = folder_bytes(options.out)
+    preparation.say(f"{options.out}: {size / 2 ** 20:.1f} MiB")
+    if size >= MOST_BYTES:
+        print(f"error: expected a bundle of less than {MOST_BYTES >> 20} MiB, but got "
+              f"{size / 2 ** 20:.1f} MiB; leave out a device", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

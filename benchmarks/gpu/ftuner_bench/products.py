@@ -1,0 +1,118 @@
+"""Part 2: matrix products of every size, FTuner against its peers (peers/)."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+
+from .buffers import Pool, reference, relative_error
+from .machine import Call
+from .peers import all_peers
+from .peers.base import Peer
+from .session import Session, within
+from .timing import MODES, compare
+from .workloads import Workload
+
+ROUNDS = 7
+
+# Looser than for FTuner: it only has to tell f32 from tf32 (3e-4).
+TOLERANCE = 5e-5
+
+
+def measure(session: Session) -> bool:
+    peers = all_peers(session)
+    workloads = session.bundle.workloads
+    pool = Pool(session.machine, workloads, session.seed)
+    _ceilings(session)
+    for number, workload in enumerate(workloads):
+        share = within(session, len(workloads) - number)
+        ready = _prepare(session, pool, workload, peers, share.seconds / 2)
+        share.restart()
+        wanted, done = session.grid(workload), []
+        for size in wanted:
+            if not share.allows() and done:
+                break
+            _size(session, pool, workload, size, ready)
+            done.append(size)
+        session.coverage(workload.name, wanted, done, "times")
+    return True
+
+
+def _prepare(session: Session, pool: Pool, workload: Workload, peers: list[Peer],
+             seconds: float) -> list[Peer]:
+    """Compiles the peers for a workload and checks them; those that fail are left out.
+
+    A peer that would begin after `seconds` is left out, too: the others come first.
+    """
+    size = workload.largest // 2
+    buffers = pool.sets(workload, size)[0]
+    expected = reference(workload, buffers[0], buffers[1])
+    ready = []
+    start = time.monotonic()
+    for peer in peers:
+        problem = None
+        before = time.monotonic()
+        try:
+            if before - start > seconds:
+                raise TimeoutError("no time was left to compile it")
+            peer.prepare(workload, buffers, size)
+            buffers[2].fill_(float("nan"))
+            result = peer.bind(workload, size, buffers)()
+            session.machine.synchronize()
+            error = relative_error(result if isinstance(result, torch.Tensor) else buffers[2],
+                                   expected)
+            if not error <= TOLERANCE:
+                problem = f"relative error {error:.3g} above {TOLERANCE:g}"
+        except Exception as error_:  # a peer's failure must not end the part
+            error = None
+            problem = f"{type(error_).__name__}: {error_}"[:2000]
+        session.write("peer", workload=workload.name, peer=peer.name, error=error, problem=problem,
+                      prepare_seconds=time.monotonic() - before)
+        if problem:
+            print(f"{workload.name}: without {peer.name}: {problem.splitlines()[0][:160]}",
+                  flush=True)
+        else:
+            ready.append(peer)
+    buffers[2].normal_()
+    return ready
+
+
+def _size(session: Session, pool: Pool, workload: Workload, size: int, peers: list[Peer]) -> None:
+    buffers = pool.sets(workload, size)
+    calls: dict[str, list[Call]] = {}
+    problems: dict[str, str] = {}
+    for peer in peers:
+        try:
+            bound = [peer.bind(workload, size, some) for some in buffers]
+            bound[0]()
+            session.machine.synchronize()
+            calls[peer.name] = bound
+        except Exception as error:
+            problems[peer.name] = f"{type(error).__name__}: {error}"[:500]
+    for mode in MODES:
+        summaries, errors = compare(session.machine, calls, mode, session.thorough(ROUNDS))
+        for peer in peers:
+            session.write(
+                "time", workload=workload.name, size=size, extents=workload.extents(size),
+                peer=peer.name, mode=mode, microseconds=summaries.get(peer.name),
+                problem=problems.get(peer.name) or errors.get(peer.name),
+                facts=peer.facts(workload, size), sets=len(buffers))
+    for _, _, result in buffers:
+        result.normal_()
+
+
+def _ceilings(session: Session) -> None:
+    """What the device reaches at best: a large copy, a large product of cuBLAS in f32."""
+    device, large = session.machine.device, not session.machine.rehearsal
+    source = torch.randn((1 << 29) if large else (1 << 16), device=device)
+    target = torch.empty_like(source)
+    copy = min(session.machine.microseconds(lambda: target.copy_(source)) for _ in range(5))
+    extent = 8192 if large else 128
+    a, b = (source[:extent * extent].view(extent, extent),
+            source[-extent * extent:].view(extent, extent))
+    c = target[:extent * extent].view(extent, extent)
+    product = min(session.machine.microseconds(lambda: torch.matmul(a, b, out=c))
+                  for _ in range(3))
+    session.write("ceilings", copy_gbps=2 * 4 * source.numel() / copy / 1e3,
+                  product_tflops=2 * extent ** 3 / product / 1e6, product_extent=extent)

@@ -1,0 +1,79 @@
+"""What every part is given: the bundle, the device, the time it has, where to write."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import time
+
+from .bundle import Bundle, unpack_to_file
+from .machine import Machine
+from .records import Writer
+from .runtime import Library, Runtime
+from .workloads import Workload, grid
+
+
+@dataclasses.dataclass
+class Session:
+    """deadline: of time.monotonic(). sizes: those asked for, or None for all."""
+
+    bundle: Bundle
+    device: str
+    runtime: Runtime
+    machine: Machine
+    write: Writer
+    deadline: float
+    seed: int
+    sizes: list[int] | None
+    skipped_peers: frozenset[str]
+    scratch: pathlib.Path
+
+    def seconds_left(self) -> float:
+        return self.deadline - time.monotonic()
+
+    def thorough(self, count: int) -> int:
+        """A number of repetitions; a rehearsal, whose times do not count, makes two."""
+        return min(2, count) if self.machine.rehearsal else count
+
+    def grid(self, workload: Workload) -> list[int]:
+        return grid(workload.largest, self.sizes)
+
+    def artefact(self, name: str) -> pathlib.Path:
+        """A file of the bundle for the described device."""
+        return unpack_to_file(self.bundle.folder / self.bundle.devices[self.device]["files"][name])
+
+    def library(self, workload: Workload) -> Library:
+        """The compiled function of a workload, its kernels loaded."""
+        library = Library(self.runtime, self.artefact("library_" + workload.name))
+        library.prepare(self.machine.stream)
+        return library
+
+    def coverage(self, workload: str, wanted: list[int], done: list[int], what: str) -> None:
+        """Records which sizes were reached, and which the time did not suffice for."""
+        missing = [size for size in wanted if size not in set(done)]
+        self.write("coverage", workload=workload, what=what, done=sorted(done),
+                   missing=sorted(missing))
+
+
+def within(session: Session, shares: int) -> "Share":
+    """An even share of the time that is left to the part."""
+    return Share(session, max(0.0, session.seconds_left()) / max(1, shares))
+
+
+class Share:
+    """Part of a session's time. Used up when another step like the longest would end late."""
+
+    def __init__(self, session: Session, seconds: float):
+        self.session, self.seconds = session, seconds
+        self.end = session.seconds_left() - seconds
+        self.longest, self.last = 0.0, session.seconds_left()
+
+    def allows(self) -> bool:
+        """Called before each step: whether there is time for it."""
+        left = self.session.seconds_left()
+        self.longest, self.last = max(self.longest, self.last - left), left
+        return left - self.longest >= self.end
+
+    def restart(self) -> None:
+        """What happened so far was no step."""
+        self.longest, self.last = 0.0, self.session.seconds_left()

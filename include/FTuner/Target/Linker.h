@@ -1,0 +1,33 @@
+//===- Linker.h - Object files to libraries ---------------------*- C++ -*-===//
+//
+// Runs a linker for ELF: LLVM's or GNU's.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_TARGET_LINKER_H
+#define FTUNER_TARGET_LINKER_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <string>
+
+namespace ftuner {
+
+/// Finds a linker: FTUNER_LINKER where it is set; ld.lld beside LLVM's shared
+/// library; ld.lld-22, ld.lld or ld on PATH. The error says where it looked.
+llvm::Expected<std::string> findLinker();
+
+/// Links object files to a shared library. `soname` is its name for the dynamic
+/// linker, `runtime` the path of libftrt, the one library that it needs besides
+/// those of C. The error holds the linker's words.
+llvm::Expected<std::string>
+linkSharedLibrary(llvm::StringRef linker, llvm::ArrayRef<std::string> objects,
+                  llvm::StringRef soname, llvm::StringRef runtime);
+
+/// Joins object files to one. One file stays as it is, without a linker.
+llvm::Expected<std::string> joinObjects(llvm::StringRef linker,
+                                        llvm::ArrayRef<std::string> objects);
+
+} // namespace ftuner
+
+#endif // FTUNER_TARGET_LINKER_H

@@ -1,0 +1,582 @@
+//===- BlockRunner.cpp - Runs the threads of a block as fibers ------------===//
+#include "BlockRunner.h"
+#include "RuntimeFunctions.h"
+#include "Text.h"
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <sys/mman.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+using namespace ftuner::emulator;
+namespace context = boost::context::detail;
+
+namespace {
+/// Usable bytes of a thread's stack, with an inaccessible page below.
+constexpr size_t kStackBytes = 256 * 1024;
+constexpr size_t kGuardPageBytes = 4096;
+constexpr size_t kStackStride = kStackBytes + kGuardPageBytes;
+/// Stacks start at different cache sets; a page's worth of them.
+constexpr size_t kStackColourBytes = 192;
+/// Bytes around shared memory that a kernel must not write; checked per block.
+constexpr size_t kSharedGuardBytes = 1024;
+/// Bytes before and after those, so that wild reads yield NaN and do not crash.
+constexpr size_t kSharedSlackBytes = 256 * 1024;
+constexpr size_t kSharedAlignment = 1024;
+constexpr unsigned char kPoison = 0xff;
+
+thread_local Fiber *runningFiber = nullptr;
+
+size_t alignTo(size_t value, size_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
+} // namespace
+
+extern "C" Fiber *ftuner_emulator_thread() { return runningFiber; }
+
+//===----------------------------------------------------------------------===//
+// Memory of a block
+//===----------------------------------------------------------------------===//
+
+BlockRunner::~BlockRunner() {
+  if (stacks)
+    munmap(stacks, stackCount * kStackStride);
+}
+
+bool BlockRunner::allocateStacks(size_t count) {
+  if (count <= stackCount)
+    return true;
+  if (stacks)
+    munmap(stacks, stackCount * kStackStride);
+  stacks = nullptr;
+  stackCount = 0;
+  void *memory = mmap(nullptr, count * kStackStride, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED)
+    return false;
+  stacks = static_cast<char *>(memory);
+  stackCount = count;
+  for (size_t i = 0; i < count; ++i)
+    if (mprotect(stacks + i * kStackStride, kGuardPageBytes, PROT_NONE) != 0)
+      return false;
+  return true;
+}
+
+bool BlockRunner::prepare(const Launch &newLaunch) {
+  launch = &newLaunch;
+  size_t threads =
+      size_t(launch->block[0]) * launch->block[1] * launch->block[2];
+  if (!allocateStacks(threads))
+    return false;
+  fibers.resize(threads);
+  order.resize(threads);
+  for (uint32_t i = 0; i < threads; ++i)
+    order[i] = launch->order == RunOrder::Reverse ? threads - 1 - i : i;
+  random.seed(launch->seed);
+
+  size_t staticEnd = kSharedGuardBytes + launch->staticSharedBytes;
+  size_t dynamicBegin =
+      alignTo(staticEnd + kSharedGuardBytes, kSharedAlignment);
+  size_t end = dynamicBegin + launch->dynamicSharedBytes + kSharedGuardBytes;
+  arena.resize(end + kSharedAlignment + 2 * kSharedSlackBytes,
+               static_cast<char>(kPoison));
+  char *base = reinterpret_cast<char *>(
+      alignTo(reinterpret_cast<uintptr_t>(arena.data()) + kSharedSlackBytes,
+              kSharedAlignment));
+  shared.staticBase = base + kSharedGuardBytes;
+  shared.staticBytes = launch->staticSharedBytes;
+  shared.dynamicBase = base + dynamicBegin;
+  shared.dynamicBytes = launch->dynamicSharedBytes;
+  return true;
+}
+
+void BlockRunner::initializeFiber(Fiber &fiber, uint32_t index) {
+  const uint32_t (&dim)[3] = launch->block;
+  ThreadRegisters &registers = fiber.registers;
+  registers.threadId[0] = index % dim[0];
+  registers.threadId[1] = index / dim[0] % dim[1];
+  registers.threadId[2] = index / dim[0] / dim[1];
+  std::copy_n(dim, 3, registers.blockDim);
+  std::copy_n(launch->grid, 3, registers.gridDim);
+  uint32_t lane = index % kWarpSize, bit = 1u << lane;
+  registers.laneId = lane;
+  registers.warpId = index / kWarpSize;
+  registers.warpCount = (fibers.size() + kWarpSize - 1) / kWarpSize;
+  registers.warpSize = kWarpSize;
+  uint32_t masks[5] = {bit, bit | (bit - 1), bit - 1, ~(bit - 1),
+                       ~(bit | (bit - 1))};
+  std::copy_n(masks, 5, registers.laneMasks);
+  registers.dynamicSharedBytes = launch->dynamicSharedBytes;
+  registers.dynamicShared = shared.dynamicBase;
+  registers.staticShared = shared.staticBase;
+
+  fiber.runner = this;
+  fiber.index = index;
+  fiber.site = 0;
+  fiber.warpPhase = 0;
+  fiber.copies.clear();
+  fiber.groupSizes.clear();
+  fiber.committed = 0;
+  fiber.state = Fiber::State::Ready;
+  fiber.stackBase = stacks + index * kStackStride + kGuardPageBytes;
+  fiber.stackTop = stacks + (index + 1) * kStackStride -
+                   index * kStackColourBytes % kGuardPageBytes;
+#if defined(__SANITIZE_ADDRESS__)
+  // Frames that were left, not returned from, still mark the stack.
+  __asan_unpoison_memory_region(fiber.stackBase,
+                                fiber.stackTop - fiber.stackBase);
+#endif
+  fiber.context =
+      context::make_fcontext(fiber.stackTop, fiber.stackTop - fiber.stackBase,
+                             &BlockRunner::fiberMain);
+}
+
+void BlockRunner::initializeBlock(uint64_t linearBlock) {
+  char *begin = shared.staticBase - kSharedGuardBytes;
+  char *end = shared.dynamicBase + shared.dynamicBytes + kSharedGuardBytes;
+  std::memset(begin, kPoison, end - begin);
+  const uint32_t (&grid)[3] = launch->grid;
+  for (uint32_t i = 0; i < fibers.size(); ++i) {
+    initializeFiber(fibers[i], i);
+    uint32_t (&id)[3] = fibers[i].registers.blockId;
+    id[0] = linearBlock % grid[0];
+    id[1] = linearBlock / grid[0] % grid[1];
+    id[2] = linearBlock / grid[0] / grid[1];
+  }
+  std::fill_n(counts, 5, 0);
+  counts[static_cast<unsigned>(Fiber::State::Ready)] = fibers.size();
+  isStopped = false;
+  if (launch->checker)
+    launch->checker->beginBlock(shared, static_cast<uint32_t>(linearBlock));
+}
+
+void BlockRunner::finishBlock() {
+  for (Fiber &fiber : fibers) {
+    if (fiber.state != Fiber::State::Exited || fiber.copies.empty())
+      continue;
+    launch->log->report(fiber, ErrorKind::PendingCopy, fiber.copies[0].site,
+                        joinText(fiber.copies.size(),
+                                 " asynchronous copies still pending at the "
+                                 "kernel's end"),
+                        ", the first issued");
+  }
+  auto isIntact = [](const char *begin, const char *end) {
+    return std::all_of(begin, end, [](char byte) {
+      return static_cast<unsigned char>(byte) == kPoison;
+    });
+  };
+  const char *staticEnd = shared.staticBase + shared.staticBytes;
+  const char *dynamicEnd = shared.dynamicBase + shared.dynamicBytes;
+  if (!isIntact(shared.staticBase - kSharedGuardBytes, shared.staticBase) ||
+      !isIntact(staticEnd, shared.dynamicBase) ||
+      !isIntact(dynamicEnd, dynamicEnd + kSharedGuardBytes))
+    launch->log->report(fibers[0], ErrorKind::SharedMemoryGuard, 0,
+                        joinText("the block wrote outside its shared memory (",
+                                 shared.dynamicBytes, " bytes dynamic, ",
+                                 shared.staticBytes, " static)"));
+}
+
+//===----------------------------------------------------------------------===//
+// Switching between scheduler and fibers
+//===----------------------------------------------------------------------===//
+
+void BlockRunner::fiberMain(context::transfer_t transfer) {
+  Fiber &fiber = *static_cast<Fiber *>(transfer.data);
+  BlockRunner &runner = *fiber.runner;
+  runner.scheduler = transfer.fctx;
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(nullptr, &runner.schedulerStackBase,
+                                  &runner.schedulerStackBytes);
+#endif
+  runner.launch->entry(runner.launch->parameters);
+  runner.yield(fiber, Fiber::State::Exited);
+  std::abort(); // Exited fibers are not resumed.
+}
+
+void BlockRunner::resume(Fiber &fiber) {
+  runningFiber = &fiber;
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(&schedulerFakeStack, fiber.stackBase,
+                                 fiber.stackTop - fiber.stackBase);
+#endif
+  context::transfer_t back = context::jump_fcontext(fiber.context, &fiber);
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(schedulerFakeStack, nullptr, nullptr);
+#endif
+  fiber.context = back.fctx;
+  runningFiber = nullptr;
+}
+
+void BlockRunner::yield(Fiber &fiber, Fiber::State state) {
+  setState(fiber, state);
+#if defined(__SANITIZE_ADDRESS__)
+  void *fakeStack = nullptr;
+  bool isLast = state == Fiber::State::Exited || state == Fiber::State::Killed;
+  __sanitizer_start_switch_fiber(isLast ? nullptr : &fakeStack,
+                                 schedulerStackBase, schedulerStackBytes);
+#endif
+  context::transfer_t back = context::jump_fcontext(scheduler, nullptr);
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(fakeStack, &schedulerStackBase,
+                                  &schedulerStackBytes);
+#endif
+  scheduler = back.fctx;
+}
+
+void BlockRunner::kill(Fiber &fiber) {
+  yield(fiber, Fiber::State::Killed);
+  std::abort(); // Killed fibers are not resumed.
+}
+
+void BlockRunner::setState(Fiber &fiber, Fiber::State state) {
+  --counts[static_cast<unsigned>(fiber.state)];
+  fiber.state = state;
+  ++counts[static_cast<unsigned>(state)];
+}
+
+//===----------------------------------------------------------------------===//
+// Scheduling
+//===----------------------------------------------------------------------===//
+
+void BlockRunner::runBlock(uint64_t linearBlock) {
+  initializeBlock(linearBlock);
+  while (!isStopped) {
+    resumeReadyFibers();
+    if (completeWarpOps())
+      continue;
+    if (isStopped ||
+        count(Fiber::State::Exited) + count(Fiber::State::Killed) ==
+            fibers.size())
+      break;
+    if (!openBarrier() || launch->log->isFull())
+      return;
+  }
+  if (!isStopped)
+    finishBlock();
+}
+
+void BlockRunner::resumeReadyFibers() {
+  if (launch->order == RunOrder::Shuffled)
+    std::shuffle(order.begin(), order.end(), random);
+  for (uint32_t index : order)
+    if (fibers[index].state == Fiber::State::Ready)
+      resume(fibers[index]);
+}
+
+bool BlockRunner::openBarrier() {
+  if (!checkBarrier()) {
+    isStopped = true;
+    return false;
+  }
+  for (Fiber &fiber : fibers)
+    if (fiber.state == Fiber::State::AtBarrier)
+      setState(fiber, Fiber::State::Ready);
+  if (launch->checker)
+    launch->checker->beginPhase();
+  return true;
+}
+
+bool BlockRunner::checkBarrier() {
+  ErrorLog &log = *launch->log;
+  if (count(Fiber::State::AtWarpOp) != 0) {
+    reportDivergence();
+    return false;
+  }
+  const Fiber *first = nullptr;
+  for (const Fiber &fiber : fibers)
+    if (!first && fiber.state == Fiber::State::AtBarrier)
+      first = &fiber;
+  if (count(Fiber::State::Exited) != 0) {
+    log.report(*first, ErrorKind::Divergence, first->site,
+               joinText("divergence: ", count(Fiber::State::AtBarrier),
+                        " threads wait at a barrier that ",
+                        count(Fiber::State::Exited),
+                        " threads of the block do not reach"),
+               "; it is");
+    return false;
+  }
+  const Fiber *warpFirst = nullptr; // The first waiting lane of the warp.
+  for (const Fiber &fiber : fibers) {
+    if (fiber.registers.laneId == 0)
+      warpFirst = nullptr;
+    if (fiber.state != Fiber::State::AtBarrier)
+      continue;
+    if (!warpFirst)
+      warpFirst = &fiber;
+    if (fiber.barrierId == first->barrierId && fiber.site == warpFirst->site)
+      continue;
+    const Fiber *other = fiber.site != warpFirst->site ? warpFirst : first;
+    log.report(fiber, ErrorKind::Divergence, fiber.site,
+               joinText("divergence: thread ",
+                        formatIndex(other->registers.threadId),
+                        " waits at barrier ", other->barrierId,
+                        log.siteText(other->site), ", this one at barrier ",
+                        fiber.barrierId));
+    return false;
+  }
+  return true;
+}
+
+void BlockRunner::reportDivergence() {
+  ErrorLog &log = *launch->log;
+  for (const Fiber &fiber : fibers) {
+    if (fiber.state != Fiber::State::AtWarpOp)
+      continue;
+    uint32_t missing = 0;
+    std::string where;
+    uint32_t warpBegin = fiber.index - fiber.registers.laneId;
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      if (!(fiber.request.mask >> lane & 1) ||
+          warpBegin + lane >= fibers.size())
+        continue;
+      const Fiber &other = fibers[warpBegin + lane];
+      if (other.state == Fiber::State::AtWarpOp &&
+          other.request.op == fiber.request.op &&
+          other.request.mask == fiber.request.mask &&
+          other.request.site == fiber.request.site)
+        continue;
+      if (!missing++)
+        where = "thread " + formatIndex(other.registers.threadId) +
+                (other.state == Fiber::State::AtBarrier  ? " is at a barrier"
+                 : other.state == Fiber::State::AtWarpOp ? " is at another one"
+                                                         : " has exited") +
+                log.siteText(other.site);
+    }
+    log.report(fiber, ErrorKind::Divergence, fiber.site,
+               joinText("divergence: a warp collective waits for ", missing,
+                        " lanes that do not come: ", where),
+               "; it is");
+    return;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Warp collectives
+//===----------------------------------------------------------------------===//
+
+bool BlockRunner::completeWarpOps() {
+  if (count(Fiber::State::AtWarpOp) == 0)
+    return false;
+  bool any = false;
+  unsigned warps = (fibers.size() + kWarpSize - 1) / kWarpSize;
+  for (unsigned warp = 0; warp < warps && !isStopped; ++warp)
+    any |= completeWarpOps(warp);
+  return any && !isStopped;
+}
+
+bool BlockRunner::completeWarpOps(unsigned warp) {
+  Fiber *lanes = &fibers[warp * kWarpSize];
+  uint32_t size =
+      std::min<uint32_t>(kWarpSize, fibers.size() - warp * kWarpSize);
+  uint32_t existing = size == kWarpSize ? ~0u : (1u << size) - 1;
+  for (uint32_t lane = 0; lane < size; ++lane)
+    if (lanes[lane].state == Fiber::State::Killed)
+      existing &= ~(1u << lane);
+  bool any = false;
+  for (uint32_t lane = 0; lane < size; ++lane) {
+    if (lanes[lane].state != Fiber::State::AtWarpOp)
+      continue;
+    WarpRequest request = lanes[lane].request;
+    if (!(request.mask >> lane & 1)) {
+      launch->log->report(lanes[lane], ErrorKind::WarpCollective, request.site,
+                          "the lane is not in the mask of its own warp "
+                          "collective");
+      isStopped = true;
+      return false;
+    }
+    uint32_t expected = request.mask & existing, present = 0;
+    for (uint32_t other = 0; other < size; ++other) {
+      const WarpRequest &its = lanes[other].request;
+      if (lanes[other].state == Fiber::State::AtWarpOp &&
+          its.op == request.op && its.mask == request.mask &&
+          (its.site == request.site || request.op == WarpOp::Sync))
+        present |= 1u << other;
+    }
+    if ((present & expected) != expected)
+      continue; // The rest may still come; else openBarrier reports it.
+    execute(lanes, request, expected);
+    any = true;
+  }
+  return any;
+}
+
+/// The lane that `request` of lane `lane` reads, and whether it is in range
+/// (PTX ISA, shfl.sync).
+static std::pair<uint32_t, bool> shuffleSource(const WarpRequest &request,
+                                               uint32_t lane) {
+  uint32_t clamp = request.maskAndClamp & 31;
+  uint32_t segment = request.maskAndClamp >> 8 & 31;
+  uint32_t maxLane = (lane & segment) | (clamp & ~segment);
+  uint32_t minLane = lane & segment;
+  uint32_t offset = request.offset & 31;
+  switch (request.op) {
+  case WarpOp::ShuffleUp: {
+    bool valid = int32_t(lane - offset) >= int32_t(maxLane);
+    return {valid ? lane - offset : lane, valid};
+  }
+  case WarpOp::ShuffleDown:
+    if (lane + offset > maxLane)
+      return {lane, false};
+    return {lane + offset, true};
+  case WarpOp::ShuffleXor:
+    if ((lane ^ offset) > maxLane)
+      return {lane, false};
+    return {lane ^ offset, true};
+  default: {
+    uint32_t source = minLane | (offset & ~segment);
+    if (source > maxLane)
+      return {lane, false};
+    return {source, true};
+  }
+  }
+}
+
+void BlockRunner::execute(Fiber *lanes, const WarpRequest &request,
+                          uint32_t present) {
+  uint32_t ballot = 0;
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane)
+    if (present >> lane & 1 && lanes[lane].request.value)
+      ballot |= 1u << lane;
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    if (!(present >> lane & 1))
+      continue;
+    Fiber &fiber = lanes[lane];
+    uint64_t &result = fiber.request.result;
+    switch (request.op) {
+    case WarpOp::VoteAny:
+      result = ballot != 0;
+      break;
+    case WarpOp::VoteAll:
+      result = ballot == present;
+      break;
+    case WarpOp::VoteBallot:
+      result = ballot;
+      break;
+    case WarpOp::VoteUniform:
+      result = ballot == 0 || ballot == present;
+      break;
+    case WarpOp::Sync:
+      result = 0;
+      break;
+    default: {
+      auto [source, valid] = shuffleSource(fiber.request, lane);
+      if (!(present >> source & 1)) {
+        launch->log->report(fiber, ErrorKind::WarpCollective, request.site,
+                            joinText("a shuffle reads from lane ", source,
+                                     ", which does not take part"));
+        result = 0xffffffffu;
+        break;
+      }
+      result = lanes[source].request.value | uint64_t(valid) << 32;
+    }
+    }
+  }
+  // Memory accesses are ordered only where the whole warp meets.
+  bool isWholeWarp = true;
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane)
+    if (&lanes[lane] < fibers.data() + fibers.size() &&
+        !(present >> lane & 1) && lanes[lane].state != Fiber::State::Killed)
+      isWholeWarp = false;
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    if (!(present >> lane & 1))
+      continue;
+    if (request.op == WarpOp::Sync && isWholeWarp)
+      ++lanes[lane].warpPhase;
+    setState(lanes[lane], Fiber::State::Ready);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Requests of the kernel
+//===----------------------------------------------------------------------===//
+
+void BlockRunner::waitAtBarrier(Fiber &fiber, uint32_t id, uint32_t site) {
+  fiber.barrierId = id;
+  fiber.site = site;
+  yield(fiber, Fiber::State::AtBarrier);
+}
+
+uint64_t BlockRunner::waitAtWarpOp(Fiber &fiber, const WarpRequest &request) {
+  fiber.request = request;
+  fiber.site = request.site;
+  yield(fiber, Fiber::State::AtWarpOp);
+  return fiber.request.result;
+}
+
+void BlockRunner::checkAccess(Fiber &fiber, const char *address, size_t bytes,
+                              AccessKind kind, uint32_t alignment,
+                              uint32_t site) {
+  if (!launch->checker->access(fiber, address, bytes, kind, alignment, site))
+    kill(fiber);
+}
+
+void BlockRunner::issueCopy(Fiber &fiber, const AsyncCopy &copy) {
+  ErrorLog &log = *launch->log;
+  auto isMisaligned = [&](const char *address) {
+    return reinterpret_cast<uintptr_t>(address) % copy.bytes != 0;
+  };
+  if (copy.sourceBytes > copy.bytes) {
+    log.report(fiber, ErrorKind::AsyncCopy, copy.site,
+               joinText("an asynchronous copy of ", copy.bytes, " bytes reads ",
+                        copy.sourceBytes));
+    kill(fiber);
+  }
+  if (isMisaligned(copy.target) ||
+      (copy.sourceBytes != 0 && isMisaligned(copy.source)))
+    log.report(
+        fiber, ErrorKind::Misaligned, copy.site,
+        joinText("misaligned asynchronous copy: expected an alignment of ",
+                 copy.bytes, " bytes, but got target ",
+                 formatAddress(copy.target), " and source ",
+                 formatAddress(copy.source)));
+  if (!shared.contains(copy.target, copy.bytes)) {
+    log.report(fiber, ErrorKind::OutOfBounds, copy.site,
+               joinText("out-of-bounds asynchronous copy of ", copy.bytes,
+                        " bytes to offset ", copy.target - shared.dynamicBase,
+                        " of dynamic shared memory (", shared.dynamicBytes,
+                        " bytes)"));
+    kill(fiber);
+  }
+  if (launch->checker && !launch->checker->issueCopy(fiber, copy))
+    kill(fiber);
+  if (!launch->lazyAsyncCopies)
+    performCopy(fiber, copy);
+  fiber.copies.push_back(copy);
+}
+
+void BlockRunner::performCopy(Fiber &fiber, const AsyncCopy &copy) {
+  if (copy.sourceBytes == 16) { // By far the most frequent.
+    std::memcpy(copy.target, copy.source, 16);
+    return;
+  }
+  std::memcpy(copy.target, copy.source, copy.sourceBytes);
+  std::memset(copy.target + copy.sourceBytes, 0, copy.bytes - copy.sourceBytes);
+}
+
+void BlockRunner::commitCopies(Fiber &fiber) {
+  fiber.groupSizes.push_back(fiber.copies.size() - fiber.committed);
+  fiber.committed = fiber.copies.size();
+}
+
+void BlockRunner::waitForCopies(Fiber &fiber, uint32_t pendingGroups) {
+  if (fiber.groupSizes.size() <= pendingGroups)
+    return;
+  size_t groups = fiber.groupSizes.size() - pendingGroups;
+  uint32_t copies = 0;
+  for (size_t i = 0; i < groups; ++i)
+    copies += fiber.groupSizes[i];
+  for (uint32_t i = 0; i < copies; ++i) {
+    if (launch->lazyAsyncCopies)
+      performCopy(fiber, fiber.copies[i]);
+    if (launch->checker)
+      launch->checker->completeCopy(fiber, fiber.copies[i]);
+  }
+  fiber.copies.erase(fiber.copies.begin(), fiber.copies.begin() + copies);
+  fiber.groupSizes.erase(fiber.groupSizes.begin(),
+                         fiber.groupSizes.begin() + groups);
+  fiber.committed -= copies;
+}

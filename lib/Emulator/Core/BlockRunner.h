@@ -1,0 +1,104 @@
+//===- BlockRunner.h - Runs the threads of a block as fibers ----*- C++ -*-===//
+#ifndef FTUNER_LIB_EMULATOR_CORE_BLOCKRUNNER_H
+#define FTUNER_LIB_EMULATOR_CORE_BLOCKRUNNER_H
+
+#include "ErrorLog.h"
+#include "Fiber.h"
+#include "MemoryChecker.h"
+#include <memory>
+#include <random>
+#include <vector>
+
+namespace ftuner::emulator {
+
+enum class RunOrder { Forward, Reverse, Shuffled };
+
+/// What the blocks of one launch have in common.
+struct Launch {
+  void (*entry)(void **parameters);
+  void **parameters;
+  uint32_t grid[3];
+  uint32_t block[3];
+  uint32_t dynamicSharedBytes;
+  uint32_t staticSharedBytes;
+  RunOrder order;
+  unsigned seed;
+  bool lazyAsyncCopies;
+  ErrorLog *log;
+  MemoryChecker *checker; ///< Null where nothing is checked.
+};
+
+/// Runs one block at a time. Stacks and shared memory are kept for the next
+/// one. Belongs to one CPU thread during a launch.
+class BlockRunner {
+public:
+  BlockRunner() = default;
+  ~BlockRunner();
+  BlockRunner(const BlockRunner &) = delete;
+  BlockRunner &operator=(const BlockRunner &) = delete;
+
+  /// Makes room for the blocks of `launch`. Returns false if the system has no
+  /// memory for the stacks.
+  bool prepare(const Launch &launch);
+  /// Runs one block to its end or to an error that stops it.
+  void runBlock(uint64_t linearBlock);
+
+  // What compiled kernels ask for, called on the fiber of the thread.
+  void waitAtBarrier(Fiber &fiber, uint32_t id, uint32_t site);
+  uint64_t waitAtWarpOp(Fiber &fiber, const WarpRequest &request);
+  void issueCopy(Fiber &fiber, const AsyncCopy &copy);
+  void commitCopies(Fiber &fiber);
+  void waitForCopies(Fiber &fiber, uint32_t pendingGroups);
+  /// Returns only if the access may happen.
+  void checkAccess(Fiber &fiber, const char *address, size_t bytes,
+                   AccessKind kind, uint32_t alignment, uint32_t site);
+
+private:
+  static void fiberMain(boost::context::detail::transfer_t transfer);
+  bool allocateStacks(size_t count);
+  void initializeBlock(uint64_t linearBlock);
+  void initializeFiber(Fiber &fiber, uint32_t index);
+  void finishBlock();
+  void resume(Fiber &fiber);
+  void yield(Fiber &fiber, Fiber::State state);
+  [[noreturn]] void kill(Fiber &fiber);
+
+  void resumeReadyFibers();
+  void setState(Fiber &fiber, Fiber::State state);
+  unsigned count(Fiber::State state) const {
+    return counts[static_cast<unsigned>(state)];
+  }
+  /// Lets the lanes go whose partners all arrived. Returns whether any did, or
+  /// sets `isStopped` where they never will.
+  bool completeWarpOps();
+  bool completeWarpOps(unsigned warp);
+  void execute(Fiber *lanes, const WarpRequest &request, uint32_t lanesPresent);
+  /// Opens the barrier if every thread waits there, else reports why not.
+  bool openBarrier();
+  bool checkBarrier();
+  void reportDivergence();
+  void performCopy(Fiber &fiber, const AsyncCopy &copy);
+
+  const Launch *launch = nullptr;
+  std::vector<Fiber> fibers;
+  std::vector<uint32_t> order;
+  std::mt19937 random;
+  unsigned counts[5] = {};
+  bool isStopped = false;
+  boost::context::detail::fcontext_t scheduler = nullptr;
+
+  char *stacks = nullptr;
+  size_t stackCount = 0;
+  std::vector<char>
+      arena; ///< slack, guard, static, guard, dynamic, guard, slack
+  SharedMemory shared;
+
+  // For AddressSanitizer: the scheduler's own stack.
+  void *schedulerFakeStack = nullptr;
+  const void *schedulerStackBase = nullptr;
+  size_t schedulerStackBytes = 0;
+};
+
+} // namespace ftuner::emulator
+
+#endif // FTUNER_LIB_EMULATOR_CORE_BLOCKRUNNER_H

@@ -1,0 +1,92 @@
+//===- EmulatorLibrary.cpp - The library libftrt_emulator -----------------===//
+#include "FTuner/Runtime/EmulatorInterface.h"
+#include "GridRunner.h"
+#include "RuntimeFunctions.h"
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+using namespace ftuner::emulator;
+
+/// Whether the processor has what host images use by default (HostImage.h).
+static bool hasInstructions() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("x86-64-v3");
+#else
+  return true;
+#endif
+}
+
+static int32_t fail(int32_t code, const std::string &text, char *message,
+                    uint64_t capacity) {
+  if (!message || capacity == 0)
+    return code;
+  uint64_t length = std::min<uint64_t>(text.size(), capacity - 1);
+  std::memcpy(message, text.data(), length);
+  message[length] = '\0';
+  return code;
+}
+
+static int32_t launchKernel(const ftrt_host_kernel *kernel, uint32_t gridX,
+                            uint32_t blockX, uint32_t dynamicSharedBytes,
+                            void **parameters, char *message,
+                            uint64_t capacity) {
+  if (!kernel || !kernel->name || !kernel->entry)
+    return fail(FTRT_ERROR_INVALID_ARGUMENT, "expected a kernel, but got null",
+                message, capacity);
+  std::string name = kernel->name;
+  if (!parameters)
+    return fail(FTRT_ERROR_INVALID_ARGUMENT,
+                "expected parameters of kernel '" + name + "', but got null",
+                message, capacity);
+  static const bool isSupported = hasInstructions();
+  if (!isSupported)
+    return fail(FTRT_ERROR_NO_EMULATOR,
+                "the emulator needs a processor with the instructions of "
+                "x86-64-v3 (AVX2 and FMA)",
+                message, capacity);
+
+  ErrorLog log([](uint32_t) { return std::string(); });
+  Launch launch{};
+  launch.entry = kernel->entry;
+  launch.parameters = parameters;
+  uint32_t grid[3] = {gridX, 1, 1}, block[3] = {blockX, 1, 1};
+  std::copy_n(grid, 3, launch.grid);
+  std::copy_n(block, 3, launch.block);
+  launch.dynamicSharedBytes = dynamicSharedBytes;
+  launch.staticSharedBytes = kernel->static_shared_bytes;
+  launch.order = RunOrder::Forward;
+  launch.lazyAsyncCopies = true;
+  launch.log = &log;
+  KernelLimits limits;
+  limits.staticSharedBytes = kernel->static_shared_bytes;
+  limits.knownBlock = {{kernel->block_x, 1, 1}};
+  std::string error = checkLaunch(name, limits, launch);
+  if (error.empty()) {
+    // Never destroyed: launches may still run while the process ends.
+    static std::mutex &mutex = *new std::mutex;
+    static GridRunner &runner = *new GridRunner;
+    std::lock_guard<std::mutex> lock(mutex);
+    error = runner.run(launch, /*workers=*/0);
+  }
+  if (error.empty())
+    error = log.summary(name);
+  if (!error.empty())
+    return fail(FTRT_ERROR_LAUNCH_FAILED, error, message, capacity);
+  return FTRT_SUCCESS;
+}
+
+extern "C" __attribute__((visibility("default")))
+const ftrt_emulator_interface *
+ftrt_emulator_get_interface() {
+  static const auto functions = [] {
+    std::array<void *, kRuntimeFunctionCount> addresses;
+    for (uint32_t i = 0; i < kRuntimeFunctionCount; ++i)
+      addresses[i] = getRuntimeFunctions()[i].address;
+    return addresses;
+  }();
+  static const ftrt_emulator_interface interface = {
+      FTRT_EMULATOR_VERSION, kRuntimeFunctionCount, functions.data(),
+      &launchKernel};
+  return &interface;
+}

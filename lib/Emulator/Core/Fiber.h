@@ -1,0 +1,102 @@
+//===- Fiber.h - One emulated GPU thread ------------------------*- C++ -*-===//
+//
+// The record of a GPU thread. Compiled kernels read its first member, the
+// registers, at fixed offsets, and hand its address to every runtime function.
+// Libraries compiled ahead of time hold these offsets and the numbers of the
+// enumerations: a change of either raises FTRT_ABI_VERSION.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_LIB_EMULATOR_CORE_FIBER_H
+#define FTUNER_LIB_EMULATOR_CORE_FIBER_H
+
+#include <boost/context/detail/fcontext.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace ftuner::emulator {
+
+class BlockRunner;
+
+/// Lanes of a warp.
+constexpr unsigned kWarpSize = 32;
+
+/// What the kernel can read of its thread. The conversion refers to the members
+/// by offsetof, so the type must stay standard-layout.
+struct ThreadRegisters {
+  uint32_t threadId[3];
+  uint32_t blockDim[3];
+  uint32_t blockId[3];
+  uint32_t gridDim[3];
+  uint32_t laneId;
+  uint32_t warpId;
+  uint32_t warpCount;
+  uint32_t warpSize;
+  uint32_t laneMasks[5]; ///< eq, le, lt, ge, gt
+  uint32_t dynamicSharedBytes;
+  char *dynamicShared; ///< The block's dynamic shared memory.
+  char *staticShared;  ///< The block's shared globals, laid out by conversion.
+};
+
+/// A copy from global to shared memory that was issued but not waited for.
+struct AsyncCopy {
+  char *target;
+  const char *source;
+  uint32_t bytes;       ///< Bytes written: 4, 8 or 16.
+  uint32_t sourceBytes; ///< Bytes read; the rest is filled with zeros.
+  uint32_t site;
+};
+
+/// Operations in which the lanes of a warp meet. The shuffles are in the order
+/// of NVVM::ShflKind, the votes in that of NVVM::VoteSyncKind.
+enum class WarpOp : uint32_t {
+  ShuffleXor,
+  ShuffleUp,
+  ShuffleDown,
+  ShuffleIndex,
+  VoteAny,
+  VoteAll,
+  VoteBallot,
+  VoteUniform,
+  Sync,
+};
+
+struct WarpRequest {
+  WarpOp op;
+  uint32_t mask; ///< Participating lanes.
+  uint32_t value;
+  uint32_t offset;
+  uint32_t maskAndClamp;
+  uint32_t site;
+  uint64_t result; ///< Low half: value; bit 32: source lane was valid.
+};
+
+struct Fiber {
+  enum class State {
+    Ready,
+    AtBarrier,
+    AtWarpOp,
+    Exited,
+    Killed, ///< Stopped after an access that must not happen.
+  };
+
+  ThreadRegisters registers;
+  BlockRunner *runner;
+  boost::context::detail::fcontext_t context;
+  State state;
+  uint32_t index; ///< Linear index in the block.
+  uint32_t barrierId;
+  uint32_t site;      ///< Where it waits.
+  uint32_t warpPhase; ///< Warp-wide synchronisations so far.
+  char *stackBase;    ///< Lowest usable address.
+  char *stackTop;
+  WarpRequest request;
+  /// Issued copies, oldest first; those before `committed` belong to groups.
+  std::vector<AsyncCopy> copies;
+  std::vector<uint32_t> groupSizes; ///< Copies of each committed group.
+  uint32_t committed;
+};
+
+} // namespace ftuner::emulator
+
+#endif // FTUNER_LIB_EMULATOR_CORE_FIBER_H

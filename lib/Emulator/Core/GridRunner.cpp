@@ -1,0 +1,95 @@
+//===- GridRunner.cpp - Runs the blocks of a launch -----------------------===//
+#include "GridRunner.h"
+#include "Text.h"
+#include <algorithm>
+#include <atomic>
+#include <numeric>
+#include <thread>
+
+using namespace ftuner::emulator;
+
+namespace {
+// What every CUDA device of today accepts (CUDA programming guide, table of
+// technical specifications).
+constexpr uint64_t kMaxThreadsPerBlock = 1024;
+constexpr uint32_t kMaxBlockZ = 64;
+constexpr uint32_t kMaxGridX = 0x7fffffff;
+constexpr uint32_t kMaxGridYZ = 65535;
+/// The largest shared memory of a block on any device, bytes.
+constexpr uint64_t kMaxSharedBytes = 227 * 1024;
+} // namespace
+
+std::string ftuner::emulator::checkLaunch(const std::string &kernel,
+                                          const KernelLimits &limits,
+                                          const Launch &launch) {
+  auto fail = [&](const auto &...text) {
+    return joinText("cannot launch kernel '", kernel, "': ", text...);
+  };
+  const uint32_t (&grid)[3] = launch.grid, (&block)[3] = launch.block;
+  uint64_t threads = uint64_t(block[0]) * block[1];
+  if (threads == 0 || threads > kMaxThreadsPerBlock || block[2] == 0 ||
+      block[2] > kMaxBlockZ || threads * block[2] > kMaxThreadsPerBlock)
+    return fail("expected a block of 1 to 1024 threads, but got ",
+                formatIndex(block));
+  if (grid[0] > kMaxGridX || grid[1] > kMaxGridYZ || grid[2] > kMaxGridYZ)
+    return fail("expected a grid of at most (2147483647,65535,65535) blocks, "
+                "but got ",
+                formatIndex(grid));
+  uint64_t sharedBytes =
+      uint64_t(launch.dynamicSharedBytes) + limits.staticSharedBytes;
+  if (sharedBytes > kMaxSharedBytes)
+    return fail("expected at most ", kMaxSharedBytes,
+                " bytes of shared memory, but got ", sharedBytes);
+  if (limits.knownBlock &&
+      !std::equal(block, block + 3, limits.knownBlock->begin())) {
+    const std::array<uint32_t, 3> &known = *limits.knownBlock;
+    return fail("expected a block of ",
+                formatIndex({known[0], known[1], known[2]}),
+                " threads, but got ", formatIndex(block));
+  }
+  if (limits.maxThreads && threads * block[2] > *limits.maxThreads)
+    return fail("expected a block of at most ", *limits.maxThreads,
+                " threads, but got ", threads * block[2]);
+  return "";
+}
+
+std::string GridRunner::run(const Launch &launch, unsigned workerCount) {
+  uint64_t blocks = uint64_t(launch.grid[0]) * launch.grid[1] * launch.grid[2];
+  if (blocks == 0)
+    return "";
+  uint64_t workers =
+      workerCount ? workerCount : std::thread::hardware_concurrency();
+  if (launch.checker)
+    workers = 1;
+  workers = std::clamp<uint64_t>(workers, 1, blocks);
+  while (runners.size() < workers)
+    runners.push_back(std::make_unique<BlockRunner>());
+  for (uint64_t i = 0; i < workers; ++i)
+    if (!runners[i]->prepare(launch))
+      return "cannot allocate the threads' stacks";
+
+  std::atomic<uint64_t> next{0};
+  // A stride that has no factor in common with the number of blocks visits
+  // each of them once.
+  uint64_t stride = 1;
+  if (launch.order == RunOrder::Shuffled)
+    for (stride = blocks * 5 / 8 + 1 + launch.seed % 7;
+         std::gcd(stride, blocks) != 1;)
+      ++stride;
+  auto work = [&](BlockRunner &runner) {
+    uint64_t turn;
+    while ((turn = next++) < blocks && !launch.log->isFull()) {
+      uint64_t block = turn * stride % blocks;
+      if (launch.order == RunOrder::Reverse)
+        block = blocks - 1 - turn;
+      runner.runBlock(block);
+    }
+  };
+  std::vector<std::thread> others;
+  for (uint64_t i = 1; i < workers; ++i)
+    others.emplace_back(work, std::ref(*runners[i]));
+  work(*runners[0]);
+  for (std::thread &thread : others)
+    thread.join();
+  return "";
+}

@@ -1,0 +1,45 @@
+//===- GridRunner.h - Runs the blocks of a launch ---------------*- C++ -*-===//
+#ifndef FTUNER_LIB_EMULATOR_CORE_GRIDRUNNER_H
+#define FTUNER_LIB_EMULATOR_CORE_GRIDRUNNER_H
+
+#include "BlockRunner.h"
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ftuner::emulator {
+
+/// What a kernel demands of its launches.
+struct KernelLimits {
+  uint32_t staticSharedBytes = 0;
+  /// Launches must have exactly this block.
+  std::optional<std::array<uint32_t, 3>> knownBlock;
+  /// Launches must have at most this many threads in a block.
+  std::optional<uint32_t> maxThreads;
+};
+
+/// Says why the grid, block and shared memory of `launch` suit no GPU or not
+/// this kernel; empty where they do. Grids without blocks are fine.
+std::string checkLaunch(const std::string &kernel, const KernelLimits &limits,
+                        const Launch &launch);
+
+/// Keeps stacks and shared memory of the blocks that run at the same time for
+/// the next launch. Not safe from several threads.
+class GridRunner {
+public:
+  /// Runs all blocks of a launch that checkLaunch accepts, until one is through
+  /// or the log is full: on `workers` CPU threads, 0 for as many as there are
+  /// cores, and on one where the launch has a checker. Says what went wrong
+  /// before the first block ran; errors of the kernel are in the launch's log.
+  std::string run(const Launch &launch, unsigned workers);
+
+private:
+  std::vector<std::unique_ptr<BlockRunner>> runners;
+};
+
+} // namespace ftuner::emulator
+
+#endif // FTUNER_LIB_EMULATOR_CORE_GRIDRUNNER_H

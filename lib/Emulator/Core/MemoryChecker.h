@@ -1,0 +1,150 @@
+//===- MemoryChecker.h - Bounds, alignment and races ------------*- C++ -*-===//
+//
+// Watches the accesses of one launch, whose blocks then run on one CPU thread.
+//
+// Races: execution between two barriers of a block is a phase. Two accesses of
+// the same byte by different threads, one of them a write, race when they are
+// of different blocks, or of the same block and phase and not ordered by a
+// warp-wide synchronisation. Per 4-byte word (per byte in pages that see
+// narrower accesses) the last write and the last read are remembered, with
+// enough about further readers to decide every later write.
+//
+// An asynchronous copy is a write that lasts from its issue to the wait: any
+// access of its target meanwhile is an error; after the wait it counts as a
+// write of the waiting thread, so other threads need a barrier too.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_LIB_EMULATOR_CORE_MEMORYCHECKER_H
+#define FTUNER_LIB_EMULATOR_CORE_MEMORYCHECKER_H
+
+#include "ErrorLog.h"
+#include "Fiber.h"
+#include <array>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace ftuner::emulator {
+
+/// A range of global memory that kernels may access.
+struct Buffer {
+  char *base;
+  size_t bytes;
+  std::string name;
+  bool writable;
+};
+
+/// The values are part of the interface to compiled code.
+enum class AccessKind : uint32_t { Read = 0, Write = 1, Atomic = 2 };
+
+/// A block's shared memory: the two parts a kernel may access.
+struct SharedMemory {
+  char *dynamicBase = nullptr;
+  size_t dynamicBytes = 0;
+  char *staticBase = nullptr;
+  size_t staticBytes = 0;
+
+  bool contains(const char *address, size_t bytes) const {
+    return isWithin(address, bytes, dynamicBase, dynamicBytes) ||
+           isWithin(address, bytes, staticBase, staticBytes);
+  }
+  static bool isWithin(const char *address, size_t bytes, const char *base,
+                       size_t size) {
+    uintptr_t offset = reinterpret_cast<uintptr_t>(address) -
+                       reinterpret_cast<uintptr_t>(base);
+    return bytes <= size && offset <= size - bytes;
+  }
+};
+
+class MemoryChecker {
+public:
+  struct Options {
+    bool bounds = false;
+    bool races = false;
+  };
+
+  /// `buffers` must be sorted by base and outlive the checker.
+  MemoryChecker(Options options, const std::vector<Buffer> &buffers,
+                ErrorLog &log)
+      : options(options), buffers(buffers), log(log) {}
+
+  void beginBlock(const SharedMemory &memory, uint32_t linearBlock);
+  /// All threads of the block met: accesses before are ordered before those
+  /// after.
+  void beginPhase() { ++phase; }
+
+  /// Checks an access of `bytes` bytes at `address`, which must be a multiple
+  /// of `alignment`. Returns false if it must not happen.
+  bool access(const Fiber &fiber, const char *address, size_t bytes,
+              AccessKind kind, uint32_t alignment, uint32_t site);
+  /// Checks a copy on its issue. Returns false if it must not happen.
+  bool issueCopy(const Fiber &fiber, const AsyncCopy &copy);
+  void completeCopy(const Fiber &fiber, const AsyncCopy &copy);
+
+private:
+  static constexpr uint32_t kNone = ~0u;
+  static constexpr unsigned kPageBytes = 4096;
+
+  struct Record {
+    uint32_t block = kNone;
+    uint32_t phase = 0;
+    uint16_t warpPhase = 0;
+    uint16_t thread = 0;
+  };
+  struct Cell {
+    Record write;
+    Record read;
+    bool isAtomic = false;       ///< The last write was atomic.
+    bool isInFlight = false;     ///< The last write is a copy not waited for.
+    bool severalThreads = false; ///< Several threads of one warp read.
+    bool severalWarps = false;   ///< Several warps of the block read.
+    bool severalBlocks = false;
+  };
+  struct Page {
+    unsigned granule = 4; ///< Bytes per cell: 4 or 1.
+    std::vector<Cell> cells = std::vector<Cell>(kPageBytes / 4);
+    void refine();
+  };
+  struct Place; // What is known of an address, for messages.
+
+  Place locate(const Fiber &fiber, const char *address, size_t bytes);
+  const Buffer *findBuffer(const char *address);
+  bool checkBounds(const Fiber &fiber, const Place &place, const char *address,
+                   size_t bytes, AccessKind kind, uint32_t site);
+  Page &pageOf(uintptr_t address);
+  template <typename Function>
+  void forEachCell(const char *address, size_t bytes, Function function);
+  void trackAccess(const Fiber &fiber, const Place &place, const char *address,
+                   size_t bytes, AccessKind kind, uint32_t site);
+  /// Whether `earlier` is unordered with an access by `fiber` now.
+  bool isUnordered(const Fiber &fiber, const Record &earlier,
+                   bool shared) const;
+  bool readsAreUnordered(const Fiber &fiber, const Cell &cell,
+                         bool shared) const;
+  void noteRead(const Fiber &fiber, Cell &cell, bool shared) const;
+  Record makeRecord(const Fiber &fiber) const;
+  std::string describe(const Place &place, const char *address) const;
+  void reportRace(const Fiber &fiber, const Place &place, const char *address,
+                  AccessKind kind, const Record &earlier,
+                  const char *earlierKind, uint32_t site);
+
+  Options options;
+  const std::vector<Buffer> &buffers;
+  ErrorLog &log;
+  SharedMemory shared;
+  uint32_t block = 0;
+  uint32_t phase = 0;
+  std::unordered_map<uintptr_t, std::unique_ptr<Page>> pages;
+  /// The page looked up last of those with the same low bits of its number.
+  struct RecentPage {
+    uintptr_t number = ~uintptr_t(0);
+    Page *page = nullptr;
+  };
+  std::array<RecentPage, 256> recentPages;
+  const Buffer *lastBuffer = nullptr;
+};
+
+} // namespace ftuner::emulator
+
+#endif // FTUNER_LIB_EMULATOR_CORE_MEMORYCHECKER_H

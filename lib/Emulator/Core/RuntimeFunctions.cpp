@@ -1,0 +1,59 @@
+//===- RuntimeFunctions.cpp - What compiled kernels call ------------------===//
+#include "RuntimeFunctions.h"
+#include "BlockRunner.h"
+
+using namespace ftuner::emulator;
+
+extern "C" {
+
+void ftuner_emulator_barrier(Fiber *thread, uint32_t id, uint32_t site) {
+  thread->runner->waitAtBarrier(*thread, id, site);
+}
+
+void ftuner_emulator_copy_async(Fiber *thread, char *target, const char *source,
+                                uint32_t bytes, uint32_t sourceBytes,
+                                uint32_t site) {
+  thread->runner->issueCopy(*thread,
+                            {target, source, bytes, sourceBytes, site});
+}
+
+void ftuner_emulator_copy_commit(Fiber *thread) {
+  thread->runner->commitCopies(*thread);
+}
+
+void ftuner_emulator_copy_wait(Fiber *thread, uint32_t pendingGroups) {
+  thread->runner->waitForCopies(*thread, pendingGroups);
+}
+
+uint64_t ftuner_emulator_warp_op(Fiber *thread, uint32_t op, uint32_t mask,
+                                 uint32_t value, uint32_t offset,
+                                 uint32_t maskAndClamp, uint32_t site) {
+  return thread->runner->waitAtWarpOp(
+      *thread,
+      {static_cast<WarpOp>(op), mask, value, offset, maskAndClamp, site, 0});
+}
+
+void ftuner_emulator_access(Fiber *thread, const char *address, uint64_t bytes,
+                            uint32_t kind, uint32_t alignment, uint32_t site) {
+  thread->runner->checkAccess(*thread, address, bytes,
+                              static_cast<AccessKind>(kind), alignment, site);
+}
+
+void ftuner_emulator_masked_access(Fiber *thread, const char *address,
+                                   uint64_t elementBytes, uint64_t mask,
+                                   uint32_t kind, uint32_t site) {
+  for (; mask != 0; mask >>= 1, address += elementBytes)
+    if (mask & 1)
+      thread->runner->checkAccess(*thread, address, elementBytes,
+                                  static_cast<AccessKind>(kind),
+                                  static_cast<uint32_t>(elementBytes), site);
+}
+}
+
+const RuntimeFunctions &ftuner::emulator::getRuntimeFunctions() {
+  static const RuntimeFunctions functions = {{
+#define HOST_FUNCTION(NAME) {#NAME, reinterpret_cast<void *>(&NAME)},
+#include "FTuner/Emulator/HostFunctions.def"
+  }};
+  return functions;
+}

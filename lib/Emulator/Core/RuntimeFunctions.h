@@ -1,0 +1,67 @@
+//===- RuntimeFunctions.h - What compiled kernels call ----------*- C++ -*-===//
+//
+// The interface between a converted kernel and the runtime. Each function but
+// the first takes the record of the running thread, which that one returns. A
+// `site` is an index into the emulator's table of source locations; 0 is
+// unknown. FTuner/Emulator/HostFunctions.def lists them.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_LIB_EMULATOR_CORE_RUNTIMEFUNCTIONS_H
+#define FTUNER_LIB_EMULATOR_CORE_RUNTIMEFUNCTIONS_H
+
+#include "Fiber.h"
+#include <array>
+
+extern "C" {
+/// The record of the running thread; constant during a thread's life.
+ftuner::emulator::Fiber *ftuner_emulator_thread();
+
+/// Waits until all threads of the block wait at barrier `id`.
+void ftuner_emulator_barrier(ftuner::emulator::Fiber *thread, uint32_t id,
+                             uint32_t site);
+
+/// Copies `sourceBytes` bytes and fills up to `bytes` with zeros.
+void ftuner_emulator_copy_async(ftuner::emulator::Fiber *thread, char *target,
+                                const char *source, uint32_t bytes,
+                                uint32_t sourceBytes, uint32_t site);
+void ftuner_emulator_copy_commit(ftuner::emulator::Fiber *thread);
+/// Waits until at most `pendingGroups` groups are pending.
+void ftuner_emulator_copy_wait(ftuner::emulator::Fiber *thread,
+                               uint32_t pendingGroups);
+
+/// A warp collective; `op` is a WarpOp. Returns WarpRequest::result.
+uint64_t ftuner_emulator_warp_op(ftuner::emulator::Fiber *thread, uint32_t op,
+                                 uint32_t mask, uint32_t value, uint32_t offset,
+                                 uint32_t maskAndClamp, uint32_t site);
+
+/// Checks an access before it happens; returns only if it may happen. `kind`
+/// is an AccessKind.
+void ftuner_emulator_access(ftuner::emulator::Fiber *thread,
+                            const char *address, uint64_t bytes, uint32_t kind,
+                            uint32_t alignment, uint32_t site);
+/// The same for the elements of `elementBytes` bytes whose bit in `mask` is
+/// set.
+void ftuner_emulator_masked_access(ftuner::emulator::Fiber *thread,
+                                   const char *address, uint64_t elementBytes,
+                                   uint64_t mask, uint32_t kind, uint32_t site);
+}
+
+namespace ftuner::emulator {
+
+struct RuntimeFunction {
+  const char *name;
+  void *address;
+};
+
+#define HOST_FUNCTION(NAME) +1
+constexpr uint32_t kRuntimeFunctionCount = 0
+#include "FTuner/Emulator/HostFunctions.def"
+    ;
+
+/// The functions above, in the order of HostFunctions.def.
+using RuntimeFunctions = std::array<RuntimeFunction, kRuntimeFunctionCount>;
+const RuntimeFunctions &getRuntimeFunctions();
+
+} // namespace ftuner::emulator
+
+#endif // FTUNER_LIB_EMULATOR_CORE_RUNTIMEFUNCTIONS_H

@@ -1,0 +1,76 @@
+//===- LibraryCubins.cpp - Kernels of a library, assembled ----------------===//
+#include "FTuner/Target/Library.h"
+#include "FTuner/Target/Ptxas.h"
+
+#include "mlir/IR/Threading.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+
+namespace ftuner {
+
+llvm::Expected<std::vector<int>>
+parseArchitectures(ArrayRef<std::string> names) {
+  std::vector<int> architectures;
+  for (StringRef name : names) {
+    StringRef digits = name.trim();
+    int number = 0;
+    // Others, such as sm_90a, run on one architecture only and gain nothing.
+    if (!digits.consume_front("sm_") || digits.getAsInteger(10, number) ||
+        number < 10)
+      return llvm::createStringError(
+          llvm::inconvertibleErrorCode(),
+          "expected architectures such as 'sm_90', but got '" + name + "'");
+    architectures.push_back(number);
+  }
+  llvm::sort(architectures);
+  architectures.erase(llvm::unique(architectures), architectures.end());
+  return architectures;
+}
+
+llvm::Expected<LibraryCubin> assembleOwnCubin(const PtxModule &ptx,
+                                              StringRef ptxas) {
+  llvm::Expected<std::string> bytes = assembleCubin(ptxas, ptx);
+  if (!bytes)
+    return bytes.takeError();
+  return LibraryCubin{ptx.target.smVersion(), std::move(*bytes)};
+}
+
+FailureOr<std::vector<LibraryCubin>>
+assembleCubins(ModuleOp module, const PtxModule &ptx, StringRef ptxas,
+               ArrayRef<int> architectures) {
+  // Targets first: a bad one is known at once.
+  std::vector<PtxTarget> targets;
+  for (int architecture : architectures) {
+    FailureOr<PtxTarget> target = getPtxTarget(module, architecture);
+    if (failed(target))
+      return failure();
+    targets.push_back(std::move(*target));
+  }
+  std::vector<PtxModule> sources;
+  for (const PtxTarget &target : targets) {
+    if (target.chip == ptx.target.chip) {
+      sources.push_back(ptx);
+      continue;
+    }
+    FailureOr<PtxModule> source = translateToPtx(module, target);
+    if (failed(source))
+      return failure();
+    sources.push_back(std::move(*source));
+  }
+  std::vector<LibraryCubin> cubins(sources.size());
+  auto assemble = [&](size_t index) -> LogicalResult {
+    llvm::Expected<LibraryCubin> cubin =
+        assembleOwnCubin(sources[index], ptxas);
+    if (!cubin)
+      return module.emitError(llvm::toString(cubin.takeError()));
+    cubins[index] = std::move(*cubin);
+    return success();
+  };
+  if (failed(failableParallelForEachN(module.getContext(), 0, sources.size(),
+                                      assemble)))
+    return failure();
+  return cubins;
+}
+
+} // namespace ftuner

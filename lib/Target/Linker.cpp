@@ -1,0 +1,141 @@
+//===- Linker.cpp - Object files to libraries -----------------------------===//
+#include "FTuner/Target/Linker.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/Program.h"
+#include <cmath>
+#include <cstdio>
+#include <dlfcn.h>
+
+using namespace llvm;
+
+namespace ftuner {
+
+static Error linkError(const Twine &text) {
+  return createStringError(inconvertibleErrorCode(), text);
+}
+
+/// The file of the shared library, or program, that holds `address`.
+static std::string fileOf(const void *address) {
+  Dl_info info;
+  if (!dladdr(address, &info) || !info.dli_fname)
+    return {};
+  SmallString<128> real;
+  if (sys::fs::real_path(info.dli_fname, real))
+    return {};
+  return real.str().str();
+}
+
+Expected<std::string> findLinker() {
+  if (std::optional<std::string> given =
+          sys::Process::GetEnv("FTUNER_LINKER")) {
+    // Takes paths as they are.
+    if (ErrorOr<std::string> found = sys::findProgramByName(*given);
+        found && sys::fs::can_execute(*found))
+      return *found;
+    return linkError("cannot run the linker '" + *given +
+                     "' that FTUNER_LINKER names");
+  }
+  SmallString<128> besideLLVM(
+      fileOf(reinterpret_cast<const void *>(&sys::ExecuteAndWait)));
+  sys::path::remove_filename(besideLLVM);
+  sys::path::append(besideLLVM, "..", "bin", "ld.lld");
+  if (sys::fs::can_execute(besideLLVM))
+    return besideLLVM.str().str();
+  for (StringRef name : {"ld.lld-22", "ld.lld", "ld"})
+    if (ErrorOr<std::string> found = sys::findProgramByName(name))
+      return *found;
+  return linkError("expected a linker, ld.lld or ld, on PATH or named by "
+                   "FTUNER_LINKER, but found none");
+}
+
+static Error writeFile(StringRef path, StringRef content) {
+  std::error_code code;
+  raw_fd_ostream stream(path, code);
+  if (!code) {
+    stream << content;
+    stream.flush();
+    code = stream.error();
+    stream.clear_error();
+  }
+  if (code)
+    return linkError("cannot write '" + path + "': " + code.message());
+  return Error::success();
+}
+
+/// Runs the linker in a folder of its own and returns what it writes.
+static Expected<std::string> runLinker(StringRef linker,
+                                       ArrayRef<std::string> objects,
+                                       ArrayRef<StringRef> before,
+                                       ArrayRef<StringRef> after) {
+  SmallString<128> folder;
+  if (std::error_code code = sys::fs::createUniqueDirectory("ftuner", folder))
+    return linkError("cannot make a temporary folder: " + code.message());
+  scope_exit removeFolder([&] { sys::fs::remove_directories(folder); });
+  std::string output = (folder + "/output").str();
+  std::string log = (folder + "/log").str();
+  std::vector<std::string> inputs;
+  for (auto [index, object] : enumerate(objects)) {
+    inputs.push_back((folder + "/" + Twine(index) + ".o").str());
+    if (Error error = writeFile(inputs.back(), object))
+      return error;
+  }
+  SmallVector<StringRef> arguments = {linker, "-o", output};
+  append_range(arguments, before);
+  append_range(arguments, inputs);
+  append_range(arguments, after);
+  std::string message;
+  StringRef logPath = log;
+  int status =
+      sys::ExecuteAndWait(linker, arguments, /*Env=*/std::nullopt,
+                          /*Redirects=*/{std::nullopt, logPath, logPath},
+                          /*SecondsToWait=*/0, /*MemoryLimit=*/0, &message);
+  if (status != 0) {
+    auto printed = MemoryBuffer::getFile(log);
+    std::string words = message;
+    if (words.empty() && printed)
+      words = (*printed)->getBuffer().trim().str();
+    if (words.empty())
+      words = "it ended with code " + std::to_string(status);
+    return linkError("the linker '" + linker + "' failed: " + words);
+  }
+  auto result = MemoryBuffer::getFile(output, /*IsText=*/false,
+                                      /*RequiresNullTerminator=*/false);
+  if (!result)
+    return linkError("cannot read the output of the linker '" + linker +
+                     "': " + result.getError().message());
+  return (*result)->getBuffer().str();
+}
+
+Expected<std::string> linkSharedLibrary(StringRef linker,
+                                        ArrayRef<std::string> objects,
+                                        StringRef soname, StringRef runtime) {
+  // The C library and its mathematics, as this program has them.
+  std::string libc = fileOf(reinterpret_cast<const void *>(&std::fopen));
+  std::string libm = fileOf(reinterpret_cast<const void *>(
+      static_cast<double (*)(double)>(&std::atan)));
+  SmallVector<StringRef> after = {runtime, "--as-needed"};
+  for (StringRef library : {StringRef(libm), StringRef(libc)})
+    if (!library.empty())
+      after.push_back(library);
+  // $ORIGIN: a copy of libftrt beside the library is found.
+  return runLinker(linker, objects,
+                   {"-shared", "-soname", soname, "-rpath", "$ORIGIN",
+                    "--enable-new-dtags", "--hash-style=gnu", "--build-id=none",
+                    "--no-undefined", "-z", "noexecstack", "-z", "relro"},
+                   after);
+}
+
+Expected<std::string> joinObjects(StringRef linker,
+                                  ArrayRef<std::string> objects) {
+  if (objects.size() == 1)
+    return objects.front();
+  return runLinker(linker, objects, {"-r"}, {});
+}
+
+} // namespace ftuner

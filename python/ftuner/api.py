@@ -1,0 +1,108 @@
+"""`compile`: from MLIR to a `Module`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, Mapping, Sequence
+
+from . import cache as compile_cache
+from . import compiler, descriptions, runtime
+from .module import Module
+
+
+def compile(  # noqa: A001
+    source: compiler.Source,
+    *,
+    device: descriptions.Device = "h200",
+    emulate: bool | None = None,
+    cubins: Sequence[str | int] | str | None = None,
+    cache: bool = True,
+    **options: Any,
+) -> Module:
+    """Compiles linalg on tensors to a `Module` of callable functions.
+
+    Args:
+        source: MLIR as a text, or a path: an `os.PathLike`, or a str that ends in .mlir or names a
+            file.
+        device: name of a built-in device (`devices()`), path of a description, a description as a
+            dict, or "cuda" ("cuda:1") for the live GPU (`query_device()`).
+        emulate: whether the kernels are compiled for the CPU, too, for NumPy arrays and PyTorch
+            tensors on the CPU. None: where no GPU is found.
+        cubins: processors to assemble machine code for (`["sm_90", 100]`), beside the PTX; needs
+            ptxas.
+        cache: whether to use the compile cache (`ftuner.cache`).
+        options: those of the pipeline with underscores: `max_kernels=8`, `cost_model="sia"`, ….
+
+    Raises:
+        CompileError: the source, the device or an option is not valid; `diagnostics` says why.
+        CacheError: the cache cannot be written.
+        TypeError: an option does not exist.
+    """
+    text = compiler.read_source(source)
+    description = descriptions.resolve(device)
+    if emulate is None:
+        emulate = not runtime.get().has_device()
+    names = compiler.cubin_names(cubins)
+    arguments = compiler.option_arguments(options)
+
+    def build(folder: Path) -> Mapping[str, Any]:
+        library = folder / compile_cache.LIBRARY
+        compiler.build_library(
+            text, description, library, emulate=emulate, cubins=names, options=options
+        )
+        return _describe(library, text, description, arguments)
+
+    if not cache:
+        folder = tempfile.TemporaryDirectory(prefix="ftuner-")
+        build(Path(folder.name))
+        module = Module(Path(folder.name, compile_cache.LIBRARY))
+        module._owner = folder
+        return module
+
+    key = compile_cache.key_of(
+        {
+            "source": hashlib.sha256(text.content).hexdigest(),
+            "device": description.text,
+            "options": arguments,
+            "emulate": emulate,
+            "cubins": names,
+            "ptxas": _ptxas_identity(),
+        }
+    )
+    for attempt in range(3):
+        entry = compile_cache.get(key, build)
+        if attempt == 2 or entry.library.exists():
+            break  # Else the entry was removed between the two.
+    return Module(entry.library)
+
+
+def _describe(
+    library: Path,
+    text: compiler.SourceText,
+    description: descriptions.Description,
+    arguments: list[str],
+) -> Mapping[str, Any]:
+    """Writes the manifest and the PTX beside a new library; returns what to note of it."""
+    module = Module(library)
+    manifest = json.dumps(module.manifest, indent=1)
+    (library.parent / compile_cache.MANIFEST).write_text(manifest, encoding="utf-8")
+    (library.parent / compile_cache.PTX).write_text(module.ptx, encoding="utf-8")
+    return {
+        "source": text.name,
+        "device": description.name,
+        "options": arguments,
+        "functions": [str(function.signature) for function in module.functions.values()],
+    }
+
+
+def _ptxas_identity() -> list[Any]:
+    """The assembler decides cubins, and the manifest's figures of registers."""
+    found = compiler.find_ptxas()
+    if found is None:
+        return []
+    status = os.stat(found)
+    return [found, status.st_mtime_ns, status.st_size]

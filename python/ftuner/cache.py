@@ -1,0 +1,268 @@
+"""The compile cache: one folder for each compilation, named by a hash of all that decides it.
+
+The folder is `FTUNER_CACHE_DIR`, else `ftuner` in `XDG_CACHE_HOME` or `~/.cache`. An entry holds
+the library, its header, the manifest, the PTX and `metadata.json`, which has the SHA-256 of each.
+It is written to a folder beside it and renamed when it is complete, so readers see all of it or
+nothing, also if a writer is killed. Writers of the same entry wait for the first. What does not
+match its checksums is compiled again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import time
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable, Iterator, List, Mapping
+
+from . import locations
+from .errors import CacheError
+
+FORMAT_VERSION = 1
+LIBRARY, HEADER, MANIFEST, PTX = "libmodel.so", "model.h", "manifest.json", "model.ptx"
+_METADATA = "metadata.json"
+# Names of entries that are being written or removed begin with this.
+_TEMPORARY = ".tmp-"
+# Temporary folders older than this belong to processes that were killed.
+_ABANDONED_SECONDS = 3600
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry of the cache: its key, its folder, its bytes and what it was compiled from.
+
+    `created` and `used` are seconds since the epoch.
+    """
+
+    key: str
+    folder: Path
+    bytes: int
+    created: float
+    used: float
+    source: str
+    device: str
+    functions: tuple[str, ...]
+
+    @property
+    def library(self) -> Path:
+        return self.folder / LIBRARY
+
+
+def path() -> Path:
+    """The cache's folder; it need not exist yet."""
+    given = os.environ.get("FTUNER_CACHE_DIR")
+    if given:
+        return Path(given).absolute()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base and os.path.isabs(base) else Path.home() / ".cache") / "ftuner"
+
+
+def list() -> List[Entry]:  # noqa: A001
+    """Complete entries, the last used first. Empty if there is no cache yet."""
+    entries = []
+    for folder in _folders():
+        if not folder.name.startswith(_TEMPORARY):
+            entry = _read_entry(folder)
+            if entry is not None:
+                entries.append(entry)
+    return sorted(entries, key=lambda entry: -entry.used)
+
+
+def clear(older_than: float | None = None) -> int:
+    """Removes entries and returns their number.
+
+    `older_than` keeps those that were used within so many seconds. What killed processes left
+    is removed, too. Libraries in use stay loaded.
+    """
+    removed = 0
+    now = time.time()
+    for folder in _folders():
+        if folder.name.startswith(_TEMPORARY):
+            if older_than is None or _age(folder) > _ABANDONED_SECONDS:
+                shutil.rmtree(folder, ignore_errors=True)
+            continue
+        entry = _read_entry(folder)
+        if older_than is None or entry is None or now - entry.used > older_than:
+            removed += _remove(folder)
+    if older_than is None:
+        for lock in _entries_folder().glob("*.lock"):
+            lock.unlink(missing_ok=True)
+    return removed
+
+
+def key_of(parts: Mapping[str, Any]) -> str:
+    """Hash of all that decides the result of a compilation, with the compiler itself."""
+    everything = {
+        "format_version": FORMAT_VERSION,
+        "machine": platform.machine(),
+        "compiler": _compiler_identity(_stamp(locations.tool("ftuner-translate"))),
+        **parts,
+    }
+    text = json.dumps(everything, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def get(key: str, build: Callable[[Path], Mapping[str, Any]]) -> Entry:
+    """The entry of a key.
+
+    If there is none, `build` fills its folder and returns what to note of it.
+    Raises `CacheError` if the folder cannot be used, and whatever `build` raises.
+    """
+    folder = _entries_folder() / key
+    entry = _valid_entry(folder)
+    if entry is not None:
+        return entry
+    try:
+        _entries_folder().mkdir(parents=True, exist_ok=True)
+        with _lock(folder.with_suffix(".lock")):
+            entry = _valid_entry(folder)
+            if entry is None:
+                entry = _build(folder, build)
+            return entry
+    except OSError as error:
+        raise CacheError(
+            f"cannot use the compile cache '{path()}': {error.strerror or error}; set "
+            "FTUNER_CACHE_DIR to a folder that can be written, or compile with cache=False"
+        ) from error
+
+
+def _build(folder: Path, build: Callable[[Path], Mapping[str, Any]]) -> Entry:
+    _remove_abandoned()
+    temporary = folder.with_name(f"{_TEMPORARY}{folder.name[:16]}-{os.getpid()}-{uuid.uuid4().hex}")
+    temporary.mkdir()
+    try:
+        notes = build(temporary)
+        files = sorted(file.name for file in temporary.iterdir())
+        metadata = {
+            "format_version": FORMAT_VERSION,
+            "created": time.time(),
+            **notes,
+            "files": {name: _checksum(temporary / name) for name in files},
+        }
+        (temporary / _METADATA).write_text(json.dumps(metadata, indent=1), encoding="utf-8")
+        if folder.exists():  # It is not valid, or it would have been returned.
+            _remove(folder)
+        temporary.rename(folder)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    entry = _read_entry(folder)
+    if entry is None:
+        raise CacheError(f"the entry '{folder}' was removed while it was written")
+    return entry
+
+
+def _entries_folder() -> Path:
+    return path() / f"v{FORMAT_VERSION}"
+
+
+def _folders() -> List[Path]:
+    try:
+        return sorted(entry for entry in _entries_folder().iterdir() if entry.is_dir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise CacheError(f"cannot read the compile cache '{path()}': {error.strerror}") from error
+
+
+def _read_entry(folder: Path) -> Entry | None:
+    """The entry by its metadata; None if it is not complete."""
+    try:
+        metadata = json.loads((folder / _METADATA).read_text(encoding="utf-8"))
+        sizes = [(folder / name).stat().st_size for name in metadata["files"]]
+        return Entry(
+            folder.name,
+            folder,
+            sum(sizes),
+            metadata["created"],
+            (folder / _METADATA).stat().st_mtime,
+            metadata["source"],
+            metadata["device"],
+            tuple(metadata["functions"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _valid_entry(folder: Path) -> Entry | None:
+    """The entry if all of it is as it was written; notes that it was used."""
+    entry = _read_entry(folder)
+    if entry is None:
+        return None
+    try:
+        metadata = json.loads((folder / _METADATA).read_text(encoding="utf-8"))
+        if metadata["format_version"] != FORMAT_VERSION or LIBRARY not in metadata["files"]:
+            return None
+        for name, checksum in metadata["files"].items():
+            if _checksum(folder / name) != checksum:
+                return None
+    except (OSError, ValueError, KeyError):
+        return None
+    with contextlib.suppress(OSError):  # A cache that is only read has no times of use.
+        os.utime(folder / _METADATA)
+    return entry
+
+
+def _remove(folder: Path) -> bool:
+    """Removes an entry in one step; False if it was gone."""
+    target = folder.with_name(f"{_TEMPORARY}removed-{uuid.uuid4().hex}")
+    try:
+        folder.rename(target)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise CacheError(f"cannot remove '{folder}': {error.strerror}") from error
+    shutil.rmtree(target, ignore_errors=True)
+    return True
+
+
+def _remove_abandoned() -> None:
+    for folder in _folders():
+        if folder.name.startswith(_TEMPORARY) and _age(folder) > _ABANDONED_SECONDS:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _age(folder: Path) -> float:
+    try:
+        return time.time() - folder.stat().st_mtime
+    except OSError:
+        return 0
+
+
+def _checksum(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+@contextlib.contextmanager
+def _lock(file: Path) -> Iterator[None]:
+    """Waits for other processes and threads that build the same entry.
+
+    The system frees the lock of a process that ends. Entries are right without it, too; where the
+    file system has no locks, two writers may do the same work.
+    """
+    with open(file, "a", encoding="utf-8") as handle:
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _stamp(file: Path) -> tuple[str, int, int]:
+    status = file.stat()
+    return str(file), status.st_mtime_ns, status.st_size
+
+
+@functools.cache
+def _compiler_identity(stamp: tuple[str, int, int]) -> str:
+    """Hash of the compiler's program and of its version, which is that of its LLVM, too."""
+    tool = stamp[0]
+    version = subprocess.run([tool, "--version"], capture_output=True, check=False).stdout
+    return hashlib.sha256(version + Path(tool).read_bytes()).hexdigest()

@@ -1,0 +1,311 @@
+"""What commands share."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import json
+import re
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, Iterable, Iterator, Sequence, TypeVar
+
+import numpy as np
+
+from .. import runtime
+from ..elements import ElementType
+from ..errors import Error
+from ..memory.dlpack import DeviceArray
+from ..module import Function, Module
+from ..signature import Signature, Value
+
+T = TypeVar("T")
+
+
+class UsageError(Exception):
+    """The command line is wrong."""
+
+
+def add_source(parser: argparse.ArgumentParser) -> None:
+    """Options of commands that compile."""
+    parser.add_argument("source", help="MLIR file")
+    parser.add_argument(
+        "--device",
+        default="h200",
+        help="name of a built-in device, path of a description, or cuda for the live GPU "
+        "(default: %(default)s)",
+    )
+    parser.set_defaults(takes_pipeline_options=True)
+
+
+def add_function(parser: argparse.ArgumentParser) -> None:
+    """Options of commands that call a function."""
+    parser.add_argument("--function", help="its name, where the source has several")
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="INDEX=VALUE",
+        help="an argument: a .npy file for a tensor, a number for a scalar; tensors without one "
+        "get seeded random data",
+    )
+    parser.add_argument(
+        "--executor",
+        choices=["emulator", "cuda"],
+        default="emulator",
+        help="the CPU emulator, or a GPU (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--gpu", type=int, default=0, metavar="INDEX", help="which GPU (default: 0)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of random data (default: 0)")
+    parser.add_argument("--no-cache", action="store_true", help="compile anew, keep nothing")
+
+
+def existing(source: str) -> Path:
+    """The source as a path, so that it is never taken for MLIR."""
+    return Path(source)
+
+
+def compile_for(options: argparse.Namespace) -> Module:
+    """Compiles the source of a command that calls a function."""
+    from ..api import compile
+
+    with spinner(f"compiling {options.source}"):
+        return compile(
+            existing(options.source),
+            device=options.device,
+            emulate=options.executor == "emulator",
+            cache=not options.no_cache,
+            **options.pipeline,
+        )
+
+
+def choose_function(module: Module, name: str | None) -> Function:
+    if name is None:
+        if len(module.functions) != 1:
+            names = ", ".join(module.functions)
+            raise UsageError(f"the source has several functions, choose one by --function: {names}")
+        (function,) = module.functions.values()
+        return function
+    if name not in module.functions:
+        names = ", ".join(module.functions)
+        raise UsageError(f"expected one of the functions {names}, but got '{name}'")
+    return module.functions[name]
+
+
+def parse_pairs(texts: Sequence[str], option: str) -> dict[str, str]:
+    """`NAME=VALUE`, repeated or with commas."""
+    pairs: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name or not value:
+            raise UsageError(f"{option}: expected NAME=VALUE, but got '{text}'")
+        if name in pairs:
+            raise UsageError(f"{option}: expected one value of '{name}', but got two")
+        pairs[name] = value
+    return pairs
+
+
+def parse_sizes(texts: Sequence[str]) -> dict[str, int]:
+    """`--size`: one number for each name."""
+    items = [item for text in texts for item in text.split(",")]
+    sizes = {}
+    for name, value in parse_pairs(items, "--size").items():
+        if not re.fullmatch(r"\d+", value):
+            raise UsageError(f"--size: expected a whole number for {name}, but got '{value}'")
+        sizes[name] = int(value)
+    return sizes
+
+
+def size_names(signature: Signature) -> list[str]:
+    """Names of the sizes that a call needs: symbols, and ARGUMENT.DIMENSION where there is none."""
+    names = []
+    for index, value in enumerate(signature.arguments):
+        for dimension, size in enumerate(value.shape or ()):
+            if not isinstance(size, int):
+                names.append(size or f"{index}.{dimension}")
+    return list(dict.fromkeys(names))
+
+
+class Inputs:
+    """Arguments of calls: read from files, or made up once the sizes are known."""
+
+    def __init__(self, signature: Signature, texts: Sequence[str], seed: int) -> None:
+        self.signature = signature
+        self.seed = seed
+        self.given: dict[int, Any] = {}
+        for name, text in parse_pairs(texts, "--input").items():
+            if not name.isdigit() or int(name) >= len(signature.arguments):
+                raise UsageError(
+                    f"--input: expected an argument from 0 to {len(signature.arguments) - 1}, "
+                    f"but got '{name}'"
+                )
+            value = signature.arguments[int(name)]
+            self.given[int(name)] = _read_tensor(text) if value.is_tensor else _read_number(text)
+        for index, value in enumerate(signature.arguments):
+            if not value.is_tensor and index not in self.given:
+                raise UsageError(
+                    f"argument {index} is a number ({value.type.name}): "
+                    f"give it by --input {index}=NUMBER"
+                )
+
+    def make(self, sizes: dict[str, int]) -> list[Any]:
+        """The arguments for some sizes; sizes that files have need not be given."""
+        sizes = {**self._sizes_of_files(), **sizes}
+        missing = [name for name in size_names(self.signature) if name not in sizes]
+        if missing:
+            examples = " ".join(f"--size {name}=64" for name in missing)
+            raise UsageError(
+                f"the sizes {', '.join(missing)} are not known: give them by {examples}"
+            )
+        unknown = [name for name in sizes if name not in size_names(self.signature)]
+        if unknown:
+            names = ", ".join(size_names(self.signature)) or "none"
+            raise UsageError(f"--size: expected one of the sizes {names}, but got '{unknown[0]}'")
+        rng = np.random.default_rng(self.seed)
+        return [
+            self.given[index] if index in self.given else _random(index, value, sizes, rng)
+            for index, value in enumerate(self.signature.arguments)
+        ]
+
+    def _sizes_of_files(self) -> dict[str, int]:
+        sizes: dict[str, int] = {}
+        for index, array in self.given.items():
+            shape = self.signature.arguments[index].shape
+            if shape is None or len(shape) != array.ndim:
+                continue  # The call says what is wrong.
+            for dimension, size in enumerate(shape):
+                if not isinstance(size, int):
+                    sizes.setdefault(size or f"{index}.{dimension}", array.shape[dimension])
+        return sizes
+
+
+def _read_tensor(path: str) -> Any:
+    try:
+        return np.ascontiguousarray(np.load(path, allow_pickle=False))
+    except (OSError, ValueError, EOFError) as error:
+        raise Error(f"cannot read the array '{path}': {error}") from error
+
+
+def _read_number(text: str) -> Any:
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            pass
+    if text in ("true", "false"):
+        return text == "true"
+    raise UsageError(f"--input: expected a number, but got '{text}'")
+
+
+def _random(index: int, value: Value, sizes: dict[str, int], rng: np.random.Generator) -> Any:
+    shape = [
+        size if isinstance(size, int) else sizes[size or f"{index}.{dimension}"]
+        for dimension, size in enumerate(value.shape or ())
+    ]
+    return random_array(value.type, shape, rng)
+
+
+def random_array(type: ElementType, shape: Sequence[int], rng: np.random.Generator) -> Any:
+    """Standard-normal floats, small integers, or booleans."""
+    if type.name == "bf16":
+        with contextlib.suppress(ImportError):
+            importlib.import_module("ml_dtypes")
+    dtype = type.numpy
+    if dtype is None:
+        raise Error("arrays of type bf16 need the package ml_dtypes")
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(dtype)
+    if dtype.kind == "i":
+        return rng.integers(-8, 9, shape).astype(dtype)
+    return rng.standard_normal(shape, np.float32).astype(dtype)
+
+
+def to_executor(args: Sequence[Any], options: argparse.Namespace) -> list[Any]:
+    """Arguments where the executor needs them."""
+    if options.executor == "emulator":
+        return [*args]
+    if not 0 <= options.gpu < runtime.get().device_count():
+        raise Error(f"there is no GPU {options.gpu}")
+    return [
+        DeviceArray.from_numpy(value, options.gpu) if isinstance(value, np.ndarray) else value
+        for value in args
+    ]
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, indent=1))
+
+
+def write_text(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Error(f"cannot write '{path}': {error.strerror}") from error
+
+
+def table(rows: Sequence[Sequence[Any]], header: Sequence[str]) -> str:
+    """Columns of text; numbers are aligned to the right."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(header, *cells)]
+    is_number = [
+        bool(rows) and all(isinstance(row[i], (int, float)) for row in rows)
+        for i in range(len(header))
+    ]
+    lines = []
+    for row in [list(header), *cells]:
+        parts = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, is_number)
+        ]
+        lines.append("  ".join(parts).rstrip())
+    return "\n".join(lines)
+
+
+class spinner:  # noqa: N801
+    """Says on a terminal that something is going on, and for how long."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._show, daemon=True)
+        self._is_shown = sys.stderr.isatty()
+
+    def __enter__(self) -> None:
+        if self._is_shown:
+            self._thread.start()
+
+    def __exit__(self, *_: Any) -> None:
+        if self._is_shown:
+            self._stop.set()
+            self._thread.join()
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+    def _show(self) -> None:
+        begin = time.monotonic()
+        while not self._stop.wait(0.2):
+            seconds = time.monotonic() - begin
+            print(f"\r\033[K{self._what} {seconds:.1f} s", end="", file=sys.stderr, flush=True)
+
+
+def track(items: Iterable[T], what: str) -> Iterator[T]:
+    """Goes through the items with a bar on a terminal."""
+    everything = list(items)
+    is_shown = sys.stderr.isatty()
+    for number, item in enumerate(everything):
+        if is_shown:
+            filled = 30 * number // len(everything)
+            bar = "#" * filled + "." * (30 - filled)
+            print(
+                f"\r\033[K{what} [{bar}] {number}/{len(everything)}",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
+        yield item
+    if is_shown:
+        print("\r\033[K", end="", file=sys.stderr, flush=True)

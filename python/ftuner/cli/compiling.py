@@ -1,0 +1,98 @@
+"""`ftuner compile`."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+from typing import Any
+
+from .. import cache as compile_cache
+from .. import compiler, descriptions
+from ..api import compile
+from ..module import load
+from .common import add_source, existing, print_json, spinner
+
+_EPILOG = """\
+examples:
+  ftuner compile model.mlir --device h200                    into the cache, prints the path
+  ftuner compile model.mlir --emulate -o libmodel.so         a library and model.h
+  ftuner compile model.mlir --cubins sm_90,sm_100 --max-kernels=8 -o libmodel.so"""
+
+
+def add_parser(commands: Any) -> None:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "compile",
+        help="compile a source to a shared library",
+        description="Compiles a source to a shared library that Python and C load.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add_source(parser)
+    parser.add_argument(
+        "-o", "--output", help="the library; its header lies beside it (default: in the cache)"
+    )
+    parser.add_argument("--emulate", action="store_true", help="kernels for the CPU, too")
+    parser.add_argument("--cubins", help="processors to assemble for, such as sm_90,sm_100")
+    parser.add_argument("--ptx", metavar="FILE", help="write the PTX, too")
+    parser.add_argument("--manifest", metavar="FILE", help="write the manifest, too")
+    parser.add_argument("--json", action="store_true", help="describe the result as JSON")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    with spinner(f"compiling {options.source}"):
+        if options.output is None:
+            module = compile(
+                existing(options.source),
+                device=options.device,
+                emulate=options.emulate,
+                cubins=options.cubins,
+                **options.pipeline,
+            )
+        else:
+            compiler.build_library(
+                compiler.read_source(existing(options.source)),
+                descriptions.resolve(options.device),
+                Path(options.output).absolute(),
+                emulate=options.emulate,
+                cubins=compiler.cubin_names(options.cubins),
+                options=options.pipeline,
+            )
+            module = load(options.output)
+    for path, name in (
+        (options.ptx, compile_cache.PTX),
+        (options.manifest, compile_cache.MANIFEST),
+    ):
+        if path:
+            _write_part(module, path, name)
+    if options.json:
+        print_json(
+            {
+                "library": str(module.library_path),
+                "device": module.manifest["device"],
+                "functions": [str(function.signature) for function in module.functions.values()],
+                "kernels": len(module.manifest["kernels"]),
+                "emulator": module.has_emulator,
+                "cubins": module.architectures,
+            }
+        )
+        return
+    print(module.library_path)
+    for function in module.functions.values():
+        print(f"  {function.signature}")
+
+
+def _write_part(module: Any, path: str, name: str) -> None:
+    from .common import write_text
+
+    beside = module.library_path.parent / name
+    if beside.is_file() and module.library_path.name == compile_cache.LIBRARY:
+        shutil.copyfile(beside, path)
+    elif name == compile_cache.PTX:
+        write_text(path, module.ptx)
+    else:
+        import json
+
+        write_text(path, json.dumps(module.manifest, indent=1) + "\n")

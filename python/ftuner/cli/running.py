@@ -1,0 +1,205 @@
+"""`ftuner run`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Sequence
+
+import numpy as np
+
+from .. import locations, runtime
+from ..errors import Error
+from ..memory.dlpack import DeviceArray
+from ..module import Function
+from ..signature import Signature
+from .common import (
+    Inputs,
+    add_function,
+    add_source,
+    choose_function,
+    compile_for,
+    parse_sizes,
+    print_json,
+    spinner,
+    to_executor,
+)
+
+_EPILOG = """\
+examples:
+  ftuner run examples/dense.mlir --size T=53 --check
+  ftuner run model.mlir --function dense --input 0=x.npy --input 2=0.5 --save-dir results
+  ftuner run model.mlir --size T=53 --executor cuda --device cuda --check"""
+
+# As for ftuner-run --check.
+_TOLERANCES = {"f16": 2e-3, "bf16": 2e-2, "f32": 1e-5, "f64": 1e-12}
+
+
+def add_parser(commands: Any) -> None:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "run",
+        help="run a function, and compare it with a reference in float64",
+        description="Runs a function of a compiled library, on random data or on files.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add_source(parser)
+    add_function(parser)
+    parser.add_argument(
+        "--size",
+        action="append",
+        default=[],
+        metavar="NAME=NUMBER",
+        help="a size by the name of its symbol, or as ARGUMENT.DIMENSION=NUMBER",
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="compare with upstream's lowering to loops in float64"
+    )
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        help="largest relative Frobenius error that passes (default: by type, 1e-5 for f32)",
+    )
+    parser.add_argument("--save-dir", help="folder for result0.npy, result1.npy, …")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    sizes = parse_sizes(options.size)
+    function = choose_function(compile_for(options), options.function)
+    args = Inputs(function.signature, options.input, options.seed).make(sizes)
+    given = to_executor(args, options)
+    begin = time.perf_counter()
+    results = function(*given)
+    if options.executor == "cuda":
+        runtime.get().synchronize(0)
+    seconds = time.perf_counter() - begin
+    results = [
+        result.numpy() if isinstance(result, DeviceArray) else result
+        for result in (results if isinstance(results, tuple) else (results,))
+    ]
+    errors = _errors(options, function, args, results) if options.check else None
+    files = _save(options.save_dir, results) if options.save_dir else []
+    return _report(options, function.signature, results, errors, files, seconds)
+
+
+def _report(
+    options: argparse.Namespace,
+    signature: Signature,
+    results: Sequence[Any],
+    errors: list[float] | None,
+    files: list[str],
+    seconds: float,
+) -> int:
+    """Prints what came out; 1 if a result is wrong."""
+    entries = []
+    is_right = True
+    for index, (value, result) in enumerate(zip(signature.results, results)):
+        entry: dict[str, Any] = {"type": value.type.name, "shape": list(result.shape)}
+        if errors is not None:
+            tolerance = options.tolerance
+            if tolerance is None:
+                tolerance = _TOLERANCES.get(value.type.name, 0.0)
+            error = errors[index]
+            ok = bool(error <= tolerance)
+            is_right &= ok
+            # JSON has no infinity.
+            entry["relative_error"] = error if np.isfinite(error) else None
+            entry |= {"tolerance": tolerance, "ok": ok}
+        if files:
+            entry["file"] = files[index]
+        entries.append(entry)
+    if options.json:
+        print_json(
+            {
+                "function": signature.name,
+                "executor": options.executor,
+                "results": entries,
+                "seconds": seconds,
+            }
+        )
+    else:
+        print(f"{signature} by {options.executor}")
+        for index, entry in enumerate(entries):
+            sizes = "x".join(str(size) for size in (*entry["shape"], entry["type"]))
+            line = f"  result {index}: {sizes}"
+            if errors is not None:
+                line += f", relative error {errors[index]:.3g} (tolerance {entry['tolerance']:g})"
+                line += "" if entry["ok"] else ", WRONG"
+            if files:
+                line += f", saved as {entry['file']}"
+            print(line)
+        print(f"  seconds: {seconds:.3f}")
+    if not is_right:
+        raise Error("results differ from the reference")
+    return 0
+
+
+def _errors(
+    options: argparse.Namespace, function: Function, args: Sequence[Any], results: Sequence[Any]
+) -> list[float]:
+    """Relative Frobenius error of each result against ftuner-run's reference."""
+    with tempfile.TemporaryDirectory(prefix="ftuner-") as folder, spinner("checking"):
+        items = []
+        for index, (value, arg) in enumerate(zip(function.signature.arguments, args)):
+            if not value.is_tensor:
+                items.append(str(arg).lower() if isinstance(arg, bool) else repr(arg))
+                continue
+            path = Path(folder, f"{index}.npy")
+            np.save(path, arg.view(np.uint16) if value.type.name == "bf16" else arg)
+            sizes = "x".join(str(size) for size in (*arg.shape, value.type.name))
+            items.append(f"{sizes}@{path}")
+        command = [
+            str(locations.tool("ftuner-run")),
+            options.source,
+            f"--function={function.signature.name}",
+            "--executor=reference",
+            f"--save-dir={folder}/reference",
+            "--json",
+        ]
+        if items:
+            command.append("--args=" + ",".join(items))
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        if run.returncode != 0:
+            raise Error(f"the reference failed: {run.stderr.strip()}")
+        files = [entry["file"] for entry in json.loads(run.stdout)["results"]]
+        references = [np.load(file) for file in files]
+    return [
+        relative_error(
+            result, reference.view(result.dtype) if value.type.name == "bf16" else reference
+        )
+        for value, result, reference in zip(function.signature.results, results, references)
+    ]
+
+
+def relative_error(result: Any, reference: Any) -> float:
+    """Frobenius norm of the difference over that of the reference; infinite for other shapes."""
+    if result.shape != reference.shape:
+        return float("inf")
+    got, wanted = result.astype(np.float64), reference.astype(np.float64)
+    # The same infinity, or NaN in both, is no difference.
+    same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
+    with np.errstate(invalid="ignore"):
+        difference = np.where(same, 0.0, got - wanted)
+    if not np.isfinite(difference).all():
+        return float("inf")
+    norm = float(np.linalg.norm(difference))
+    scale = float(np.linalg.norm(np.where(np.isfinite(wanted), wanted, 0.0)))
+    return norm / scale if scale else norm
+
+
+def _save(folder: str, results: Sequence[Any]) -> list[str]:
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    files = []
+    for index, result in enumerate(results):
+        file = path / f"result{index}.npy"
+        np.save(file, result)
+        files.append(str(file))
+    return files

@@ -1,0 +1,148 @@
+"""Running the compiler, ftuner-translate."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Mapping, Sequence, Union
+
+from . import descriptions, locations
+from .errors import CompileError, Error
+
+Source = Union[str, "os.PathLike[str]"]
+
+
+@dataclass(frozen=True)
+class SourceText:
+    """MLIR to compile. `name` is what diagnostics call it."""
+
+    name: str
+    content: bytes
+
+
+def read_source(source: Source) -> SourceText:
+    """Reads a path, or takes a text.
+
+    A str is a path if a file of that name exists or if it ends in .mlir; it is never one if it has
+    several lines. Raises `Error` if the file cannot be read.
+    """
+    if isinstance(source, str):
+        is_path = "\n" not in source and (source.endswith(".mlir") or _is_file(source))
+        if not is_path:
+            return SourceText("<source>", source.encode())
+    elif not isinstance(source, os.PathLike):
+        raise TypeError(f"source: expected MLIR or a path, but got {type(source).__qualname__}")
+    name = os.fspath(source)
+    try:
+        return SourceText(name, Path(name).read_bytes())
+    except OSError as error:
+        raise Error(f"cannot read '{name}': {error.strerror}") from error
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return os.path.isfile(text)
+    except ValueError:  # A null byte.
+        return False
+
+
+@functools.cache
+def pipeline_options(tool: Path) -> frozenset[str]:
+    """Names of the pipeline's options, as the compiler's help lists them."""
+    text = subprocess.run([tool, "--help"], capture_output=True, text=True, check=False).stdout
+    _, _, section = text.partition("Options of the pipeline:")
+    return frozenset(re.findall(r"^ +--([a-z0-9-]+)", section, re.MULTILINE))
+
+
+def option_arguments(options: Mapping[str, Any]) -> list[str]:
+    """Options of the pipeline on the command line: `max_kernels=8` is `--max-kernels=8`.
+
+    None leaves an option out. Raises `TypeError` for options that do not exist.
+    """
+    arguments = []
+    for name, value in sorted(options.items()):
+        if value is None:
+            continue
+        flag = name.replace("_", "-")
+        known = pipeline_options(locations.tool("ftuner-translate")) - {"device"}
+        if flag not in known:
+            names = ", ".join(sorted(option.replace("-", "_") for option in known))
+            raise TypeError(f"expected an option of the compiler ({names}), but got {name!r}")
+        if isinstance(value, bool):
+            value = str(value).lower()
+        arguments.append(f"--{flag}={value}")
+    return arguments
+
+
+def translate(
+    source: SourceText,
+    device: descriptions.Description,
+    arguments: Sequence[str],
+    folder: Path | None = None,
+) -> str:
+    """Runs ftuner-translate on a source; returns its standard output.
+
+    `folder` is where relative paths of the arguments lead. Raises `CompileError` with all that the
+    compiler printed.
+    """
+    tool = locations.tool("ftuner-translate")
+    with tempfile.TemporaryDirectory(prefix="ftuner-") as temporary:
+        name = os.path.basename(source.name) if source.name != "<source>" else "source.mlir"
+        path = Path(temporary, "input", name)
+        path.parent.mkdir()
+        path.write_bytes(source.content)
+        device_path = Path(temporary, "device.json")
+        device_path.write_text(device.text, encoding="utf-8")
+        command = [str(tool), str(path), f"--device={device_path}", *arguments]
+        run = subprocess.run(
+            command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
+        # Messages name what the caller named.
+        text = run.stderr.decode(errors="replace")
+        text = text.replace(str(path), source.name).replace(str(device_path), device.origin)
+    if run.returncode != 0:
+        if run.returncode < 0:
+            text += f"the compiler was ended by signal {-run.returncode}\n"
+        raise CompileError(f"cannot compile {source.name}:\n{text.rstrip()}", text)
+    return run.stdout.decode()
+
+
+def build_library(
+    source: SourceText,
+    device: descriptions.Description,
+    output: Path,
+    *,
+    emulate: bool,
+    cubins: Sequence[str] = (),
+    options: Mapping[str, Any] | None = None,
+) -> None:
+    """Compiles a source to the shared library `output`, with its header beside it."""
+    arguments = ["--ftuner-to-library", "-o", str(output), *option_arguments(options or {})]
+    if emulate:
+        arguments.append("--emulator")
+    if cubins:
+        arguments.append("--cubins=" + ",".join(cubins))
+    translate(source, device, arguments)
+
+
+def cubin_names(cubins: Sequence[str | int] | str | None) -> list[str]:
+    """`[90, "sm_100"]` as names of processors; the compiler checks them."""
+    if cubins is None:
+        return []
+    given = cubins.split(",") if isinstance(cubins, str) else cubins
+    return [f"sm_{cubin}" if isinstance(cubin, int) else str(cubin).strip() for cubin in given]
+
+
+def find_ptxas() -> str | None:
+    """The assembler that the compiler would use (docs/manifest.md)."""
+    found = shutil.which("ptxas")
+    if found:
+        return found
+    path = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "bin", "ptxas")
+    return str(path) if path.exists() else None

@@ -1,0 +1,30 @@
+"""Exceptions of FTuner. Bad arguments of calls are `TypeError` and `ValueError`."""
+
+from __future__ import annotations
+
+
+class Error(RuntimeError):
+    """Something failed that is not the caller's argument.
+
+    `code` is the code of the runtime (`FTRT_ERROR_*` of ftrt.h) where the
+    runtime reported it, else None.
+    """
+
+    def __init__(self, message: str, code: int | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class CompileError(Error):
+    """The compiler refused its input.
+
+    `diagnostics` is all that the compiler printed.
+    """
+
+    def __init__(self, message: str, diagnostics: str) -> None:
+        super().__init__(message)
+        self.diagnostics = diagnostics
+
+
+class CacheError(Error):
+    """The folder of the compile cache cannot be used."""

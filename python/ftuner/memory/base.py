@@ -1,0 +1,69 @@
+"""What a call asks of the memory that its arguments are in."""
+
+from __future__ import annotations
+
+import abc
+from contextlib import AbstractContextManager
+from typing import Any, Hashable, NamedTuple, Sequence
+
+from ..elements import ElementType
+
+ALIGNMENT = 256
+"""Alignment of a workspace, in bytes (docs/abi.md)."""
+
+
+class Buffer(NamedTuple):
+    """Where a tensor lies.
+
+    `dtype` is what the memory's `accepts` is made of.
+    """
+
+    pointer: int
+    dtype: Hashable
+    shape: Sequence[int]
+
+
+class Memory(abc.ABC):
+    """Tensors of one kind on one device, for the time of one call.
+
+    Methods raise `TypeError` or `ValueError` without saying which argument it is
+    about; the caller knows.
+    """
+
+    # Name of the kind, and this memory in words, for messages.
+    name: str
+    kind: str
+    # Whether a GPU runs the kernels, and the index of its device.
+    is_gpu = False
+    # Address of the stream for the runtime.
+    stream: int
+
+    @staticmethod
+    @abc.abstractmethod
+    def accepts(type: ElementType) -> frozenset[Hashable]:
+        """The dtypes that arguments of a type may have."""
+
+    @abc.abstractmethod
+    def read(self, value: Any) -> Buffer:
+        """Finds an argument; it must be of this kind, on this device, contiguous."""
+
+    @abc.abstractmethod
+    def read_output(self, value: Any) -> Buffer:
+        """Finds a result that the caller gives; it must also be writable."""
+
+    @abc.abstractmethod
+    def empty(self, type: ElementType, shape: tuple[int, ...]) -> tuple[Any, int]:
+        """A new tensor for a result, and its address."""
+
+    @abc.abstractmethod
+    def workspace(self, size: int) -> tuple[Any, int]:
+        """What keeps a workspace of `size` bytes alive until the call has returned, and its
+        address."""
+
+    def describe(self, dtype: Hashable) -> str:
+        """A dtype in words."""
+        return str(dtype)
+
+    def activate(self) -> AbstractContextManager[Any]:
+        """Makes the device current to the thread, for memories of a GPU."""
+        raise NotImplementedError

@@ -1,0 +1,59 @@
+"""NumPy arrays, whose kernels run in the emulator."""
+
+from __future__ import annotations
+
+from typing import Any, Hashable
+
+import numpy as np
+
+from .. import runtime
+from ..elements import ElementType
+from .base import ALIGNMENT, Buffer, Memory
+
+
+def aligned_bytes(size: int) -> tuple[np.ndarray[Any, Any], int]:
+    """Memory for a workspace, and the aligned address in it."""
+    memory = np.empty(size + ALIGNMENT - 1, np.uint8)
+    address: int = memory.__array_interface__["data"][0]
+    return memory, -(-address // ALIGNMENT) * ALIGNMENT
+
+
+class NumpyMemory(Memory):
+    """Has no state of a call, so one object serves all."""
+
+    name = "numpy"
+    kind = "a NumPy array"
+
+    def __init__(self) -> None:
+        self.stream = runtime.get().emulator_stream
+
+    @staticmethod
+    def accepts(type: ElementType) -> frozenset[Hashable]:
+        if type.name == "bf16":
+            return frozenset() if type.numpy is None else frozenset([type.numpy])
+        return frozenset(np.dtype(name) for name in type.accepted)
+
+    def read(self, value: Any) -> Buffer:
+        if not isinstance(value, np.ndarray):
+            raise TypeError(f"expected {self.kind}, but got {type(value).__qualname__}")
+        if not value.flags.c_contiguous:
+            raise ValueError(
+                f"expected a contiguous array (row-major), but got strides {value.strides} "
+                f"for shape {value.shape}; numpy.ascontiguousarray copies it"
+            )
+        return Buffer(value.__array_interface__["data"][0], value.dtype, value.shape)
+
+    def read_output(self, value: Any) -> Buffer:
+        buffer = self.read(value)
+        if not value.flags.writeable:
+            raise ValueError("expected a writable array, but got a read-only one")
+        return buffer
+
+    def empty(self, type: ElementType, shape: tuple[int, ...]) -> tuple[Any, int]:
+        if type.numpy is None:
+            raise TypeError("results of type bf16 need the package ml_dtypes, or PyTorch tensors")
+        array = np.empty(shape, type.numpy)
+        return array, array.__array_interface__["data"][0]
+
+    def workspace(self, size: int) -> tuple[Any, int]:
+        return aligned_bytes(size)

@@ -1,0 +1,91 @@
+"""Signatures of compiled functions, read from the manifest (docs/manifest.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Sequence
+
+from .elements import ELEMENT_TYPES, ElementType
+from .errors import Error
+
+# A number, the name of a symbol, or None for a dimension without one.
+Dimension = "int | str | None"
+
+
+def format_shape(shape: Sequence[int | str | None]) -> str:
+    """`[T, 768, ?]`."""
+    return "[" + ", ".join("?" if size is None else str(size) for size in shape) + "]"
+
+
+@dataclass(frozen=True)
+class Value:
+    """An argument or a result: a tensor with a shape, or a scalar.
+
+    `shape` has a number, the name of a symbol, or None (a size without a name)
+    for each dimension; a scalar has the shape None.
+    """
+
+    type: ElementType
+    shape: tuple[int | str | None, ...] | None
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.shape is not None
+
+    def __str__(self) -> str:
+        return self.type.name + ("" if self.shape is None else format_shape(self.shape))
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Names and types of one function.
+
+    `name` is that of the source, `symbol` the C name.
+    """
+
+    name: str
+    symbol: str
+    result_sizes_symbol: str
+    workspace_size_symbol: str
+    arguments: tuple[Value, ...]
+    results: tuple[Value, ...]
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Names of sizes in the order in which arguments have them."""
+        names = [size for value in self.arguments for size in value.shape or ()]
+        return tuple(dict.fromkeys(name for name in names if isinstance(name, str)))
+
+    def __str__(self) -> str:
+        arguments = ", ".join(f"arg{i}: {value}" for i, value in enumerate(self.arguments))
+        results = ", ".join(str(value) for value in self.results)
+        if len(self.results) != 1:
+            results = f"({results})"
+        return f"{self.name}({arguments}) -> {results}"
+
+
+def _read_value(entry: dict[str, Any]) -> Value:
+    if entry["type"] not in ELEMENT_TYPES:
+        raise Error(
+            f"the manifest has an element type that this version does not know: {entry['type']}"
+        )
+    shape = entry.get("shape") if entry["kind"] == "tensor" else None
+    return Value(ELEMENT_TYPES[entry["type"]], None if shape is None else tuple(shape))
+
+
+def read_signatures(manifest: dict[str, Any]) -> list[Signature]:
+    """The functions of a manifest, in their order."""
+    try:
+        return [
+            Signature(
+                entry["name"],
+                entry["symbol"],
+                entry["result_sizes_symbol"],
+                entry["workspace_size_symbol"],
+                tuple(_read_value(value) for value in entry["arguments"]),
+                tuple(_read_value(value) for value in entry["results"]),
+            )
+            for entry in manifest["functions"]
+        ]
+    except (KeyError, TypeError) as error:
+        raise Error(f"the manifest is not valid: {error!r}") from error

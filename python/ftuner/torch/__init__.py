@@ -1,0 +1,30 @@
+"""FTuner as a backend of torch.compile.
+
+    model = torch.compile(model, backend="ftuner", dynamic=True, options={"device": "h200"})
+
+Installed packages are found by PyTorch itself; from a source tree, importing this
+module registers the backend.
+"""
+
+from __future__ import annotations
+
+from torch._dynamo import register_backend
+from torch._dynamo.backends.registry import list_backends
+
+from .backend import Options, backend
+from .export import ExportedModel, export
+from .report import Left, Report, report, reset_report
+
+if "ftuner" not in list_backends(exclude_tags=()):
+    register_backend(backend, name="ftuner")
+
+__all__ = [
+    "ExportedModel",
+    "Left",
+    "Options",
+    "Report",
+    "backend",
+    "export",
+    "report",
+    "reset_report",
+]

@@ -1,0 +1,240 @@
+"""The backend of torch.compile."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.aot_autograd import make_boxed_func
+from torch._guards import detect_fake_mode
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+import ftuner
+
+from .importer import ImportedRegion, import_region, replace_region
+from .partition import NotTaken, RegionFinder, is_product, reason_to_leave
+from .report import Left, count_call, update
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the backend, given as ``torch.compile(..., options={...})``.
+
+    All others go to `ftuner.compile`, such as ``max_kernels=8``.
+    """
+
+    #: As in `ftuner.compile`. None: the GPU that the tensors are on ("cuda"), or
+    #: "h200" for tensors on the CPU, which run in the emulator.
+    device: Any = None
+    #: "sdpa" leaves scaled_dot_product_attention to PyTorch; "math" takes it
+    #: apart into products and a softmax.
+    attention: str = "sdpa"
+    #: Leave to PyTorch what FTuner cannot compile, with a warning, instead of
+    #: raising ftuner.CompileError.
+    fallback: bool = False
+    compile: dict[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def parse(options: dict[str, Any] | None) -> Options:
+        remaining = dict(options or {})
+        known = {name: remaining.pop(name) for name in ("device", "fallback") if name in remaining}
+        attention = remaining.pop("attention", "sdpa")
+        if attention not in ("sdpa", "math"):
+            raise ValueError(f"expected option attention 'sdpa' or 'math', but got {attention!r}")
+        return Options(attention=attention, compile=remaining, **known)
+
+
+class Kernel(torch.nn.Module):
+    """Calls an FTuner function: tensors, then scalars as tensors of one element."""
+
+    def __init__(self, function: Callable[..., torch.Tensor], num_tensors: int) -> None:
+        super().__init__()
+        self.function = function
+        self.num_tensors = num_tensors
+
+    def forward(self, *arguments: torch.Tensor) -> torch.Tensor:
+        tensors = list(arguments[: self.num_tensors])
+        copied = 0
+        for position, tensor in enumerate(tensors):
+            if not tensor.is_contiguous():
+                tensors[position] = tensor.contiguous()
+                copied += 1
+        scalars = [argument.item() for argument in arguments[self.num_tensors :]]
+        if torch.is_grad_enabled():
+            # Gradients are what the graph of the backward pass computes.
+            with torch.no_grad():
+                result = self.function(*tensors, *scalars)
+        else:
+            result = self.function(*tensors, *scalars)
+        count_call(copied)
+        return result
+
+
+#: A function, or why there is none.
+Built = Callable[..., torch.Tensor] | ftuner.CompileError | NotTaken
+
+
+class Library:
+    """Functions that were compiled, by their text, device and options."""
+
+    def __init__(self) -> None:
+        self.functions: dict[Any, Callable[..., torch.Tensor]] = {}
+        self.lock = threading.Lock()
+
+    def get(
+        self, texts: Sequence[str], device: Any, emulate: bool, options: dict[str, Any]
+    ) -> list[Built]:
+        """The functions of these texts, compiled side by side where they are new."""
+
+        def key(text: str) -> Any:
+            return text, repr(device), emulate, repr(sorted(options.items()))
+
+        def build(text: str) -> Built:
+            try:
+                module = ftuner.compile(text, device=device, emulate=emulate, **options)
+            except ftuner.CompileError as error:
+                return error
+            (function,) = module.functions.values()
+            simple = [k["entry"] for k in module.manifest["kernels"] if k["workload"] is None]
+            if simple:
+                return NotTaken("simple kernels beside the uKernels: " + ", ".join(simple))
+            return function
+
+        with self.lock:
+            missing = [t for t in dict.fromkeys(texts) if key(t) not in self.functions]
+            with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
+                built = dict(zip(missing, pool.map(build, missing)))
+            for text, function in built.items():
+                if not isinstance(function, Exception):
+                    self.functions[key(text)] = function
+                    with update() as counts:
+                        counts.compiled += 1
+            return [
+                built[text] if key(text) not in self.functions else self.functions[key(text)]
+                for text in texts
+            ]
+
+
+_library = Library()
+
+
+def _location(node: fx.Node) -> str:
+    """File and line of the model that a node computes."""
+    lines = [line.strip() for line in (node.meta.get("stack_trace") or "").splitlines()]
+    files = [line for line in lines if line.startswith("File ")]
+    return files[-1] if files else ""
+
+
+def _left(node: fx.Node, reason: str) -> Left:
+    return Left(str(node.target).removeprefix("aten."), reason, _location(node))
+
+
+def _device_of(graph: fx.Graph, device: Any) -> tuple[Any, bool]:
+    """The device to compile for, and whether the emulator is to run the kernels."""
+    on_gpu = any(
+        isinstance(node.meta.get("val"), torch.Tensor) and node.meta["val"].device.type == "cuda"
+        for node in graph.nodes
+        if is_product(node)
+    )
+    return device or ("cuda" if on_gpu else "h200"), not on_gpu
+
+
+def _import(gm: fx.GraphModule, finder: RegionFinder) -> list[ImportedRegion]:
+    fake_mode = detect_fake_mode([node.meta.get("val") for node in gm.graph.nodes])
+    shape_env = fake_mode.shape_env if fake_mode else None
+    return [import_region(region, shape_env) for region in finder.regions()]
+
+
+def compile_graph(gm: fx.GraphModule, options: Options) -> fx.GraphModule:
+    """Replaces the products of an ATen graph by calls of FTuner functions."""
+    finder = RegionFinder(gm.graph)
+    imported = _import(gm, finder)
+    device, emulate = _device_of(gm.graph, options.device)
+    functions = _library.get(
+        [str(item.function) for item in imported], device, emulate, options.compile
+    )
+    left = [
+        _left(node, reason)
+        for node in gm.graph.nodes
+        if (reason := finder.reasons.get(node) or reason_to_leave(node)) is not None
+    ]
+    names: list[str] = []
+    fused = copies = 0
+    replaced: dict[fx.Node, fx.Node] = {}
+    for number, (item, function) in enumerate(zip(imported, functions)):
+        product = item.region.product
+        if isinstance(function, ftuner.CompileError):
+            left.append(_refuse(product, function, options.fallback))
+            continue
+        if isinstance(function, NotTaken):
+            left.append(_left(product, str(function)))
+            continue
+        target = f"ftuner_{number}"
+        gm.add_submodule(target, Kernel(function, len(item.argument_shapes)))
+        try:
+            copies += replace_region(item, gm.graph, target, replaced)
+        except NotTaken as error:
+            left.append(_left(product, str(error)))
+            continue
+        names.append(item.function.name)
+        fused += len(item.region.emitted)
+    gm.graph.eliminate_dead_code()
+    gm.graph.lint()
+    gm.recompile()
+    with update() as counts:
+        counts.graphs += 1
+        counts.products += len(names) + len(left)
+        counts.taken += len(names)
+        counts.left += left
+        counts.fused += fused
+        counts.copies += copies
+        for name in names:
+            counts.functions[name] = counts.functions.get(name, 0) + 1
+    return gm
+
+
+def _refuse(product: fx.Node, error: ftuner.CompileError, fallback: bool) -> Left:
+    """Raises the error with the place in the model, or warns and leaves the product."""
+    where = product.meta.get("stack_trace") or ""
+    message = f"FTuner could not compile {product.target} ({product.name}): {error}"
+    if not fallback:
+        raise ftuner.CompileError(
+            f"{message}\nin the model:\n{where}", error.diagnostics
+        ) from error
+    warnings.warn(f"{message}; PyTorch computes it", stacklevel=2)
+    return _left(product, str(error))
+
+
+def backend(
+    gm: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    *,
+    options: dict[str, Any] | None = None,
+    mode: str | None = None,
+) -> Callable[..., Any]:
+    """``torch.compile(model, backend="ftuner", dynamic=True, options={...})``.
+
+    Products of matrices and the pointwise operators after them become FTuner
+    functions, everything else runs as PyTorch's own operators. See `Options`.
+    """
+    if mode not in (None, "default"):
+        raise ValueError(f"expected no mode, but got {mode!r}")
+    parsed = Options.parse(options)
+
+    def compiler(graph: fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
+        return make_boxed_func(compile_graph(graph, parsed).forward)
+
+    kernels = (
+        sdpa_kernel(SDPBackend.MATH) if parsed.attention == "math" else contextlib.nullcontext()
+    )
+    with kernels:
+        return aot_autograd(fw_compiler=compiler)(gm, example_inputs)

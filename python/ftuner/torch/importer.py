@@ -1,0 +1,201 @@
+"""From a region of an ATen graph to an FTuner function and its call.
+
+The function has one loop for each group of loops that all tensors have side by
+side (see partition.join_loops), so a linear layer of [B, S, K] by [K, N] is a
+product of B·S rows. Sizes that are equal expressions of PyTorch's symbols are
+one symbol of the function, with the range that the shape environment knows.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+
+import sympy
+import torch
+from torch import fx
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.utils._sympy.numbers import int_oo
+from torch.utils._sympy.value_ranges import bound_sympy
+
+from . import layout as lay
+from .layout import Access, Extent, Loop
+from .linalg import ProductFunction, Range, Size
+from .partition import NotTaken, Region, join_loops
+
+aten = torch.ops.aten
+
+#: The widest extent of an axis: kernels take sizes as i32.
+MAX_EXTENT = 2**31 - 1
+
+
+@dataclass
+class ImportedRegion:
+    """A region as a function, and the extents that its tensors must have."""
+
+    region: Region
+    function: ProductFunction
+    argument_shapes: list[list[Extent]]
+    result_shape: list[Extent]
+    #: The loops of the region whose product each extent is.
+    parts: dict[Extent, list[Extent]]
+
+
+def range_of(extent: Extent, shape_env: ShapeEnv | None) -> Range:
+    """The sizes that an expression takes under the ranges of its symbols."""
+    bounds = bound_sympy(extent, shape_env.var_to_range if shape_env else None)
+
+    def finite(bound: sympy.Expr, otherwise: int | None) -> int | None:
+        if bound in (int_oo, -int_oo, sympy.oo, -sympy.oo) or not bound.is_integer:
+            return otherwise
+        return int(bound)
+
+    lower, upper = finite(bounds.lower, 0), finite(bounds.upper, None)
+    if upper is not None and upper > MAX_EXTENT:
+        upper = None
+    return Range(max(lower or 0, 0), upper)
+
+
+def import_region(region: Region, shape_env: ShapeEnv | None) -> ImportedRegion:
+    """The function that computes a region."""
+    layout = region.layout
+    walks = [
+        [loop for loops in layout.resolve(dims) for loop in loops]
+        for dims in [*(access.dims for access in region.accesses), region.dims]
+    ]
+    groups = {
+        group[0]: group
+        for group in join_loops(
+            layout, [*(access.dims for access in region.accesses), region.dims]
+        )
+    }
+    result_heads = [loop for loop in walks[-1] if loop in groups]
+    heads = [*result_heads, region.reduce]
+    extents = {
+        head: lay.product([layout.extents[loop] for loop in groups[head]]) for head in heads
+    }
+    symbols: dict[Extent, str] = {}
+    for head in heads:
+        if not isinstance(extents[head], int):
+            symbols.setdefault(extents[head], f"d{len(symbols)}")
+    loops: tuple[Size, ...] = tuple(
+        extent if isinstance(extent, int) else symbols[extent]
+        for extent in (extents[head] for head in heads)
+    )
+    number = {head: position for position, head in enumerate(heads)}
+
+    def numbers(walk: list[Loop]) -> tuple[int, ...]:
+        return tuple(number[loop] for loop in walk if loop in number)
+
+    function = ProductFunction(
+        name=region.name,
+        loops=loops,
+        lhs=numbers(walks[0]),
+        rhs=numbers(walks[1]),
+        extras=tuple(numbers(walk) for walk in walks[2:-1]),
+        num_scalars=len(region.scalars),
+        epilogue=tuple(region.emitter.instructions),
+        result=region.result,
+        symbols=tuple((name, range_of(extent, shape_env)) for extent, name in symbols.items()),
+    )
+    return ImportedRegion(
+        region=region,
+        function=function,
+        argument_shapes=[
+            [extents[loop] for loop in walk if loop in extents] for walk in walks[:-1]
+        ],
+        result_shape=[extents[head] for head in result_heads],
+        parts={
+            extents[head]: [layout.extents[loop] for loop in groups[head]] for head in heads
+        },
+    )
+
+
+class SizeFinder:
+    """Finds or makes the nodes that compute sizes before a place of a graph."""
+
+    def __init__(self, graph: fx.Graph, before: fx.Node, near: list[fx.Node]) -> None:
+        self.graph = graph
+        self.known: dict[Extent, fx.Node] = {}
+        self.dimensions: dict[Extent, tuple[fx.Node, int]] = {}
+        preceding: list[fx.Node] = []
+        for node in graph.nodes:
+            if node is before:
+                break
+            preceding.append(node)
+        for node in preceding:
+            if isinstance(node.meta.get("val"), torch.SymInt):
+                self.known.setdefault(lay.extent_of(node.meta["val"]), node)
+        # Sizes are read of tensors that the call needs anyway, or of arguments,
+        # so that none lives longer.
+        for node in [*near, *(n for n in preceding if n.op == "placeholder"), *preceding]:
+            if isinstance(node.meta.get("val"), torch.Tensor):
+                for dim, extent in enumerate(lay.shape_of(node)):
+                    self.dimensions.setdefault(extent, (node, dim))
+
+    def find(self, extent: Extent, parts: list[Extent]) -> int | fx.Node:
+        """The size, from a node, a dimension of a tensor, or the product of its parts."""
+        if isinstance(extent, int):
+            return extent
+        if extent in self.known:
+            return self.known[extent]
+        if extent in self.dimensions:
+            tensor, dim = self.dimensions[extent]
+            node = self.graph.call_function(aten.sym_size.int, (tensor, dim))
+        elif len(parts) > 1:
+            first, *rest = [self.find(part, []) for part in parts]
+            for factor in rest:
+                first = self.graph.call_function(operator.mul, (first, factor))
+            node = first
+        else:
+            raise NotTaken(f"a size of {extent}, which nothing before it has")
+        self.known[extent] = node
+        return node
+
+
+def replace_region(
+    imported: ImportedRegion, graph: fx.Graph, target: str, replaced: dict[fx.Node, fx.Node]
+) -> int:
+    """Replaces a region by a call of the submodule ``target``.
+
+    ``replaced`` has the nodes that other regions were replaced by, and gets that
+    of this one. Returns the number of copies that had to be inserted. Raises
+    NotTaken, and leaves the graph as it was, if a size is not to be had.
+    """
+    region = imported.region
+    exit = region.exit
+    with graph.inserting_before(exit):
+        near = [replaced.get(access.node, access.node) for access in region.accesses]
+        sizes = SizeFinder(graph, exit, near)
+
+        def find(shape: list[Extent]) -> list[int | fx.Node]:
+            return [sizes.find(extent, imported.parts.get(extent, [])) for extent in shape]
+
+        shapes = [
+            None if list(lay.shape_of(access.node)) == shape else find(shape)
+            for access, shape in zip(region.accesses, imported.argument_shapes)
+        ]
+        exit_shape = list(lay.shape_of(exit))
+        result_shape = None if exit_shape == imported.result_shape else find(exit_shape)
+        copies = 0
+        arguments: list[fx.Node] = []
+        for access, shape in zip(region.accesses, shapes):
+            node = replaced.get(access.node, access.node)
+            if not access.is_contiguous:
+                copies += 1
+                node = graph.call_function(
+                    aten.clone.default, (node,), {"memory_format": torch.contiguous_format}
+                )
+            if shape is not None:
+                node = graph.call_function(aten.view.default, (node, shape))
+            arguments.append(node)
+        scalars = [replaced.get(node, node) for node in region.scalars]
+        result = graph.call_module(target, (*arguments, *scalars))
+        if result_shape is not None:
+            result = graph.call_function(aten.view.default, (result, result_shape))
+        result.meta = dict(exit.meta)
+    exit.replace_all_uses_with(result)
+    replaced[exit] = result
+    return copies
+
+

@@ -1,0 +1,62 @@
+"""Fixtures: a hand-made library, compiled examples, and a cache of the test's own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Callable, Iterator
+
+import numpy as np
+import pytest
+
+import ftuner
+
+from handmade import build_handmade
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Tests never use the cache of whoever runs them."""
+    folder = tmp_path_factory.mktemp("cache")
+    before = os.environ.get("FTUNER_CACHE_DIR")
+    os.environ["FTUNER_CACHE_DIR"] = str(folder)
+    yield folder
+    if before is None:
+        del os.environ["FTUNER_CACHE_DIR"]
+    else:
+        os.environ["FTUNER_CACHE_DIR"] = before
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """Fresh data in each run; a failing test prints the seed."""
+    seed = int(np.random.SeedSequence().generate_state(1)[0])
+    print(f"seed {seed}")
+    return np.random.default_rng(seed)
+
+
+@pytest.fixture(scope="session")
+def handmade(tmp_path_factory: pytest.TempPathFactory) -> ftuner.Module:
+    """The library of handmade.c."""
+    return ftuner.load(build_handmade(tmp_path_factory.mktemp("handmade")))
+
+
+@pytest.fixture
+def poisoned() -> Callable[..., tuple[np.ndarray, Callable[[], bool]]]:
+    """Makes an array full of NaN between guard bands, and a check that the bands are untouched."""
+
+    def make(shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
+        guard = 64
+        count = int(np.prod(shape))
+        dtype = np.dtype(dtype)
+        poison = np.nan if dtype.kind == "f" else 0x5A
+        memory = np.full(count + 2 * guard, poison, dtype)
+        pattern = memory.tobytes()[: guard * dtype.itemsize]
+        array = memory[guard : guard + count].reshape(shape)
+
+        def is_intact() -> bool:
+            return memory[:guard].tobytes() == pattern and memory[-guard:].tobytes() == pattern
+
+        return array, is_intact
+
+    return make

@@ -1,0 +1,248 @@
+"""The compile cache: keys, races between processes, killed writers, corruption, clearing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ftuner
+from ftuner import cache
+
+from models import MATMUL
+
+NOTES = {"source": "s", "device": "d", "functions": ["f()"]}
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("FTUNER_CACHE_DIR", str(folder))
+    return folder
+
+
+def builder(content: bytes = b"library", log: list[int] | None = None) -> Any:
+    def build(folder: Path) -> dict[str, Any]:
+        if log is not None:
+            log.append(1)
+        (folder / cache.LIBRARY).write_bytes(content)
+        return NOTES
+
+    return build
+
+
+def test_get_builds_once() -> None:
+    log: list[int] = []
+    first = cache.get("k", builder(log=log))
+    second = cache.get("k", builder(log=log))
+    assert len(log) == 1 and first.library == second.library
+    assert first.library.read_bytes() == b"library"
+    (entry,) = cache.list()
+    assert (entry.key, entry.source, entry.device, entry.functions) == ("k", "s", "d", ("f()",))
+    assert entry.bytes == 7
+
+
+def test_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("FTUNER_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache.path() == tmp_path / "ftuner"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert cache.path() == tmp_path / "home" / ".cache" / "ftuner"
+    assert cache.list() == [] and cache.clear() == 0
+
+
+@pytest.mark.parametrize("damage", ["change", "truncate", "remove", "metadata", "version"])
+def test_corrupt_entries_are_built_again(damage: str) -> None:
+    entry = cache.get("k", builder())
+    metadata = entry.folder / "metadata.json"
+    if damage == "change":
+        entry.library.write_bytes(b"librarY")
+    elif damage == "truncate":
+        entry.library.write_bytes(b"lib")
+    elif damage == "remove":
+        entry.library.unlink()
+    elif damage == "metadata":
+        metadata.write_text(metadata.read_text()[:20])
+    else:
+        metadata.write_text(json.dumps({**json.loads(metadata.read_text()), "format_version": 0}))
+    log: list[int] = []
+    again = cache.get("k", builder(log=log))
+    assert log and again.library.read_bytes() == b"library"
+    assert not [p for p in entry.folder.parent.iterdir() if p.name.startswith(".tmp-")]
+
+
+def test_failed_build_leaves_nothing(empty_cache: Path) -> None:
+    def fail(folder: Path) -> Any:
+        (folder / cache.LIBRARY).write_bytes(b"half")
+        raise ftuner.CompileError("no", "no")
+
+    with pytest.raises(ftuner.CompileError):
+        cache.get("k", fail)
+    assert [p for p in (empty_cache / "v1").iterdir() if p.is_dir()] == []
+    assert cache.get("k", builder()).library.exists()
+
+
+_WRITER = """
+import os, sys, time
+from pathlib import Path
+from ftuner import cache
+def build(folder):
+    (folder / cache.LIBRARY).write_bytes(b"half of it")
+    Path({log!r}).open("a").write(f"{{os.getpid()}}\\n")
+    time.sleep({seconds})
+    (folder / cache.LIBRARY).write_bytes(b"all of it" * 1000)
+    return {notes!r}
+entry = cache.get("k", build)
+assert entry.library.read_bytes() == b"all of it" * 1000
+"""
+
+
+def start(log: Path, seconds: float) -> subprocess.Popen[bytes]:
+    code = _WRITER.format(log=str(log), seconds=seconds, notes=NOTES)
+    return subprocess.Popen([sys.executable, "-c", code])
+
+
+def wait_for(log: Path, lines: int = 1) -> None:
+    deadline = time.monotonic() + 60
+    while not log.exists() or len(log.read_text().splitlines()) < lines:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_many_writers(tmp_path: Path) -> None:
+    """Writers of the same entry wait for the first; all see the whole of it."""
+    log = tmp_path / "log"
+    writers = [start(log, 0.5) for _ in range(5)]
+    assert [writer.wait(timeout=120) for writer in writers] == [0] * 5
+    assert len(log.read_text().splitlines()) == 1
+
+
+def test_killed_writer(tmp_path: Path, empty_cache: Path) -> None:
+    """What a killed process left is never seen, and another writer goes on at once."""
+    log = tmp_path / "log"
+    victim = start(log, 600)
+    wait_for(log)
+    assert cache.list() == []
+    victim.send_signal(signal.SIGKILL)
+    victim.wait()
+    successor = start(log, 0)
+    assert successor.wait(timeout=60) == 0
+    assert len(cache.list()) == 1
+    left = [p for p in (empty_cache / "v1").iterdir() if p.name.startswith(".tmp-")]
+    assert len(left) == 1
+    # Once it is old, the next writer removes it.
+    os.utime(left[0], (0, 0))
+    cache.get("other", builder())
+    assert not left[0].exists()
+
+
+def test_clear() -> None:
+    old = cache.get("old", builder())
+    cache.get("new", builder())
+    os.utime(old.folder / "metadata.json", (0, time.time() - 1000))
+    assert [entry.key for entry in cache.list()] == ["new", "old"]
+    assert cache.clear(older_than=5000) == 0
+    assert cache.clear(older_than=500) == 1
+    assert [entry.key for entry in cache.list()] == ["new"]
+    assert cache.clear() == 1 and cache.list() == []
+
+
+def test_unusable_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    monkeypatch.setenv("FTUNER_CACHE_DIR", str(file))
+    message = re.escape(f"cannot use the compile cache '{file}'")
+    with pytest.raises(ftuner.CacheError, match=message):
+        ftuner.compile(MATMUL, emulate=True)
+    if os.geteuid() == 0:
+        monkeypatch.setenv("FTUNER_CACHE_DIR", "/proc/ftuner")
+    else:
+        (tmp_path / "locked").mkdir(mode=0o500)
+        monkeypatch.setenv("FTUNER_CACHE_DIR", str(tmp_path / "locked"))
+    with pytest.raises(ftuner.CacheError, match="or compile with cache=False"):
+        ftuner.compile(MATMUL, emulate=True)
+    module = ftuner.compile(MATMUL, emulate=True, cache=False)
+    folder = module.library_path.parent
+    assert folder.is_dir() and list(module) == ["matmul"]
+    del module
+    import gc
+
+    gc.collect()
+    assert not folder.exists()
+
+
+def test_keys(empty_cache: Path) -> None:
+    """All that decides the result is part of the key."""
+
+    def compiled(source: str = MATMUL, **options: Any) -> str:
+        return ftuner.compile(source, emulate=True, **options).library_path.parent.name
+
+    first = compiled()
+    assert compiled() == first == compiled(device="h200") == compiled(max_kernels=None)
+    different = {
+        compiled(MATMUL + "// more\n"),
+        compiled(device="a100"),
+        compiled(max_kernels=2),
+        compiled(max_kernels=3),
+        ftuner.compile(MATMUL, emulate=False).library_path.parent.name,
+        first,
+    }
+    assert len(different) == 6 == len(cache.list())
+    parts = {"source": "x"}
+    assert cache.key_of(parts) != cache.key_of({"source": "y"})
+    folder = empty_cache / "v1" / first
+    assert {p.name for p in folder.iterdir()} == {
+        "libmodel.so", "model.h", "manifest.json", "model.ptx", "metadata.json",
+    }  # fmt: skip
+    module = ftuner.load(folder / "libmodel.so")
+    assert json.loads((folder / "manifest.json").read_text()) == module.manifest
+    assert (folder / "model.ptx").read_text() == module.ptx
+
+
+def test_compiler_is_part_of_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = cache.key_of({})
+    prefix = tmp_path / "prefix"
+    (prefix / "bin").mkdir(parents=True)
+    tool = prefix / "bin" / "ftuner-translate"
+    tool.write_text("#!/bin/sh\necho version 1\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("FTUNER_HOME", str(prefix))
+    first = cache.key_of({})
+    tool.write_text("#!/bin/sh\necho version 2\n")
+    assert len({before, first, cache.key_of({})}) == 3
+
+
+def test_corrupt_library_is_compiled_again() -> None:
+    module = ftuner.compile(MATMUL, emulate=True)
+    path = module.library_path
+    content = path.read_bytes()
+    path.unlink()  # The loaded one stays as it is.
+    path.write_bytes(content[: len(content) // 2])
+    again = ftuner.compile(MATMUL, emulate=True)
+    assert again.library_path.read_bytes() == content
+
+
+def test_concurrent_compilations(tmp_path: Path) -> None:
+    source = tmp_path / "m.mlir"
+    source.write_text(MATMUL)
+    code = (
+        "import sys, numpy as np, ftuner\n"
+        "m = ftuner.compile(sys.argv[1], emulate=True)\n"
+        "a, b = np.random.rand(7, 32).astype('f'), np.random.rand(32, 64).astype('f')\n"
+        "assert np.allclose(m(a, b), a @ b, rtol=1e-5)\n"
+        "print(m.library_path)"
+    )
+    command = [sys.executable, "-c", code, str(source)]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(3)]
+    printed = {process.communicate(timeout=300)[0] for process in processes}
+    assert [process.returncode for process in processes] == [0] * 3
+    assert len(printed) == 1 and len(cache.list()) == 1

@@ -1,0 +1,262 @@
+"""The command line, as its users run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ftuner
+from ftuner.cli.bench import parse_size_lists
+from ftuner.cli.common import UsageError
+from ftuner.cli.running import relative_error
+
+from handmade import ROOT
+from models import MATMUL, pointwise
+
+
+def run(*arguments: Any, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ftuner", *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+
+
+def ok(*arguments: Any, cwd: Path | None = None) -> str:
+    result = run(*arguments, cwd=cwd)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stderr == ""  # Progress is for terminals.
+    return result.stdout
+
+
+def fails(code: int, message: str, *arguments: Any) -> None:
+    result = run(*arguments)
+    assert result.returncode == code, result.stdout + result.stderr
+    assert message in result.stderr, result.stderr
+    assert "Traceback" not in result.stderr
+    assert "error: " in result.stderr
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sources") / "matmul.mlir"
+    path.write_text(MATMUL)
+    return path
+
+
+@pytest.fixture(scope="module")
+def two_functions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sources") / "two.mlir"
+    path.write_text(pointwise("f32"))
+    return path
+
+
+def test_version_and_help() -> None:
+    assert ok("--version") == f"ftuner {ftuner.__version__}\n"
+    assert re.fullmatch(r"\d+\.\d+\.\d+", ftuner.__version__)
+    commands = ("compile", "run", "explain", "bench", "devices", "cache")
+    text = ok("--help")
+    for command in commands:
+        assert f"  {command} " in text
+        assert "examples:" in ok(command, "--help")
+
+
+def test_compile(source: Path, tmp_path: Path) -> None:
+    library = tmp_path / "libmine.so"
+    text = ok("compile", source, "--emulate", "--max-kernels=2", "-o", library)
+    assert text.splitlines()[0] == str(library)
+    assert "matmul(arg0: f32[T, 32], arg1: f32[32, 64]) -> f32[?, 64]" in text
+    assert (tmp_path / "mine.h").is_file()
+    module = ftuner.load(library)
+    assert module.has_emulator and module.name == "mine"
+    described = json.loads(
+        ok(
+            "compile",
+            source,
+            "--json",
+            "--ptx",
+            tmp_path / "m.ptx",
+            "--manifest",
+            tmp_path / "m.json",
+        )
+    )
+    assert described["emulator"] is False and Path(described["library"]).is_file()
+    cached = ftuner.load(described["library"])
+    assert (tmp_path / "m.ptx").read_text() == cached.ptx
+    assert json.loads((tmp_path / "m.json").read_text()) == cached.manifest
+
+
+def test_run(source: Path, tmp_path: Path) -> None:
+    text = ok("run", source, "--size", "T=13", "--check")
+    assert "by emulator" in text
+    assert re.search(r"result 0: 13x64xf32, relative error \d\S* \(tolerance 1e-05\)\n", text)
+    rng = np.random.default_rng()
+    a = rng.standard_normal((7, 32), np.float32)
+    b = rng.standard_normal((32, 64), np.float32)
+    np.save(tmp_path / "a.npy", a)
+    np.save(tmp_path / "b.npy", b)
+    inputs = ["--input", f"0={tmp_path}/a.npy", "--input", f"1={tmp_path}/b.npy"]
+    report = json.loads(ok("run", source, *inputs, "--save-dir", tmp_path / "out", "--json"))
+    result = np.load(report["results"][0]["file"])
+    np.testing.assert_allclose(result, a.astype(np.float64) @ b, rtol=1e-4, atol=1e-4)
+    # The same seed gives the same data.
+    for folder in ("x", "y"):
+        ok("run", source, "--size", "T=5", "--seed", 3, "--save-dir", tmp_path / folder)
+    first, second = (np.load(tmp_path / f / "result0.npy") for f in ("x", "y"))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_run_of_several_functions(two_functions: Path) -> None:
+    call = ("run", two_functions, "--function", "scaled-sum", "--input", "2=0.5")
+    text = ok(*call, "--size", "M=5,N=9", "--check", "--json")
+    results = json.loads(text)["results"]
+    assert [entry["shape"] for entry in results] == [[5, 9], [5, 9]]
+    assert all(entry["ok"] for entry in results)
+    ok("run", two_functions, "--function", "double_", "--size", "0.0=300", "--check")
+    fails(2, "choose one by --function: scaled-sum, double_", "run", two_functions)
+    fails(2, "expected one of the functions scaled-sum", "run", two_functions, "--function", "f")
+    fails(2, "argument 2 is a number (f32): give it by --input 2=NUMBER",
+          "run", two_functions, "--function", "scaled-sum", "--size", "M=1,N=1")  # fmt: skip
+
+
+def test_wrong_results_are_told(source: Path) -> None:
+    fails(1, "results differ from the reference",
+          "run", source, "--size", "T=3", "--check", "--tolerance", "0")  # fmt: skip
+
+
+def test_relative_error() -> None:
+    one = np.array([1.0, np.nan, np.inf])
+    assert relative_error(one, one) == 0
+    assert relative_error(one, np.array([1.0, 2.0, np.inf])) == float("inf")
+    assert relative_error(np.zeros(2), np.zeros(3)) == float("inf")
+    assert relative_error(np.array([3.0, 4.0]), np.array([3.0, 0.0])) == pytest.approx(4 / 3)
+
+
+def test_explain() -> None:
+    dense = ROOT / "examples" / "dense.mlir"
+    text = ok("explain", dense, "--size", "T=53", "--max-kernels=4")
+    assert "Chosen" in text
+    data = json.loads(ok("explain", dense, "--size", "T=53", "--json"))
+    assert data["workloads"][0]["shapes"][0]["shape"][0] == 53
+
+
+def test_bench(source: Path, tmp_path: Path) -> None:
+    text = ok("bench", source, "--size", "T=1..9:4", "--repeat", 2, "--csv", tmp_path / "t.csv")
+    assert "in the CPU emulator" in text
+    rows = (tmp_path / "t.csv").read_text().splitlines()
+    assert rows[0] == "T,microseconds,first_quartile,third_quartile,calls"
+    assert [row.split(",")[0] for row in rows[1:]] == ["1", "5", "9"]
+    data = json.loads(ok("bench", source, "--size", "T=2,3", "--repeat", 3, "--json"))
+    assert [row["T"] for row in data["rows"]] == [2, 3]
+    for row in data["rows"]:
+        assert 0 < row["first_quartile"] <= row["microseconds"] <= row["third_quartile"]
+    pytest.importorskip("matplotlib")
+    ok("bench", source, "--size", "T=2,3", "--repeat", 1, "--plot", tmp_path / "t.png")
+    assert (tmp_path / "t.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_size_lists() -> None:
+    assert parse_size_lists(["T=1,7,20..30:5", "N=3"]) == {"T": [1, 7, 20, 25, 30], "N": [3]}
+    for text in ("T", "T=", "T=x", "T=5..1", "T=1..5:0", "=3"):
+        with pytest.raises(UsageError):
+            parse_size_lists([text])
+
+
+def test_devices(tmp_path: Path) -> None:
+    text = ok("devices")
+    assert re.search(r"^h200 +Hopper +9.0 +132 ", text, re.MULTILINE)
+    assert json.loads(ok("devices", "--json")) == ftuner.devices()
+    assert json.loads(ok("devices", "h200")) == ftuner.devices()["h200"]
+    ok("devices", "a100", "-o", tmp_path / "mine.json")
+    assert json.loads((tmp_path / "mine.json").read_text())["name"] == "a100"
+    fails(2, "expected one of a100", "devices", "h201")
+    fails(2, "option --output needs a name or --query", "devices", "-o", "x")
+    fails(1, "cannot write '/missing/x'", "devices", "a100", "-o", "/missing/x")
+
+
+def test_cache(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FTUNER_CACHE_DIR", str(tmp_path / "c"))
+    assert ok("cache", "path") == f"{tmp_path}/c\n"
+    assert ok("cache", "list") == "the cache is empty\n"
+    ok("compile", source)
+    assert "matmul(arg0" in ok("cache", "list")
+    (entry,) = json.loads(ok("cache", "list", "--json"))
+    assert entry["source"] == str(source) and entry["device"] == "h200"
+    assert ok("cache", "clear", "--older-than", "1h") == "removed 0 entries\n"
+    assert ok("cache", "clear") == "removed 1 entries\n"
+    fails(2, "--older-than: expected an age such as 12h", "cache", "clear", "--older-than", "soon")
+    fails(2, "option --json has no effect without list", "cache", "path", "--json")
+
+
+def test_errors(source: Path, tmp_path: Path) -> None:
+    fails(2, "invalid choice: 'compil'", "compil")
+    fails(2, "required: COMMAND")
+    fails(2, "unrecognized arguments: extra", "run", source, "extra")
+    fails(2, "unrecognized arguments: --T=5", "devices", "--T=5")
+    fails(1, "expected an option of the compiler", "compile", source, "--max-kernel=5")
+    fails(1, "cannot read 'missing.mlir': No such file", "compile", "missing.mlir")
+    fails(1, "unknown device 'h201'", "compile", source, "--device", "h201")
+    fails(2, "the sizes T are not known: give them by --size T=64", "run", source)
+    fails(2, "--size: expected one of the sizes T, but got 'Q'", "run", source, "--size", "T=1,Q=2")
+    fails(2, "--size: expected a whole number for T", "run", source, "--size", "T=-1")
+    fails(2, "--input: expected an argument from 0 to 1", "run", source, "--input", "2=1")
+    fails(1, "cannot read the array 'no.npy'", "run", source, "--input", "0=no.npy")
+    np.save(tmp_path / "a.npy", np.ones((3, 32)))
+    fails(1, "matmul: argument 0: expected elements of type float32, but got float64",
+          "run", source, "--input", f"0={tmp_path}/a.npy")  # fmt: skip
+    bad = tmp_path / "bad.mlir"
+    bad.write_text("nonsense")
+    fails(1, f"{bad}:1:1: error:", "compile", bad)
+    fails(1, "error:", "compile", source, "-o", "/missing/libx.so")
+    if "FTRT_CUDA_DRIVER" not in os.environ:
+        fails(1, "libcuda", "devices", "--query")
+        fails(1, "libcuda", "run", source, "--size", "T=1", "--executor", "cuda")
+
+
+def test_missing_home(source: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("FTUNER_HOME", str(tmp_path))
+    fails(1, f"in {tmp_path}: FTUNER_HOME should name a build tree or an install prefix",
+          "compile", source)  # fmt: skip
+
+
+def test_closed_pipe(source: Path) -> None:
+    """A reader that has seen enough is no failure to tell of."""
+    command = f"{sys.executable} -m ftuner devices --json | head -1"
+    result = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert "Traceback" not in result.stderr
+
+
+def test_progress_on_a_terminal(source: Path) -> None:
+    """What goes on is told on a terminal, and wiped afterwards."""
+    import pty
+
+    reader, writer = pty.openpty()
+    command = [
+        sys.executable,
+        "-m",
+        "ftuner",
+        "bench",
+        str(source),
+        "--size",
+        "T=1,2",
+        "--no-cache",
+    ]
+    process = subprocess.Popen(command, stderr=writer, stdout=subprocess.PIPE)
+    os.close(writer)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(reader, 4096)
+        except OSError:  # The other end is closed.
+            break
+        if not piece:
+            break
+        shown += piece
+    process.communicate()
+    assert process.returncode == 0
+    assert b"compiling" in shown and b"timing [" in shown and shown.endswith(b"\r\x1b[K")

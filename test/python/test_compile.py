@@ -1,0 +1,204 @@
+"""From MLIR to results: compile, load and explain, in the emulator, against NumPy in float64."""
+
+from __future__ import annotations
+
+import re
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ftuner
+
+from handmade import ROOT
+from models import MATMUL, pointwise
+
+DENSE = ROOT / "examples" / "dense.mlir"
+
+
+def expect(error: type[Exception], message: str) -> Any:
+    return pytest.raises(error, match=re.escape(message))
+
+
+def relative_error(result: Any, wanted: Any) -> float:
+    return float(np.linalg.norm(result - wanted) / np.linalg.norm(wanted))
+
+
+@pytest.fixture(scope="module")
+def matmul() -> ftuner.Module:
+    return ftuner.compile(MATMUL, emulate=True)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7, 13, 16, 53])
+def test_matmul(matmul: ftuner.Module, rng: np.random.Generator, poisoned: Any, rows: int) -> None:
+    """Sizes beyond the range, 0 and primes are right, and nothing else is written."""
+    a = rng.standard_normal((rows, 32), np.float32)
+    b = rng.standard_normal((32, 64), np.float32)
+    out, is_intact = poisoned((rows, 64))
+    assert matmul(a, b, out=out) is out
+    if rows:
+        assert relative_error(out, a.astype(np.float64) @ b) < 1e-6
+    assert is_intact()
+    np.testing.assert_array_equal(matmul.matmul(a, b), out)
+
+
+def test_module(matmul: ftuner.Module) -> None:
+    assert matmul.has_emulator and matmul.architectures == []
+    assert ".entry matmul_0_k0" in matmul.ptx
+    assert matmul.manifest["device"]["name"] == "h200"
+    signature = matmul.matmul.signature
+    assert str(signature) == "matmul(arg0: f32[T, 32], arg1: f32[32, 64]) -> f32[?, 64]"
+    assert signature.symbols == ("T",)
+    assert matmul.matmul.result_shapes(9) == [(9, 64)]
+    again = ftuner.load(matmul.library_path)
+    assert list(again) == ["matmul"] and again.manifest == matmul.manifest
+    matmul.prepare()
+
+
+def test_torch(matmul: ftuner.Module) -> None:
+    torch = pytest.importorskip("torch")
+    a, b = torch.randn(11, 32), torch.randn(32, 64)
+    c = matmul(a, b)
+    assert isinstance(c, torch.Tensor)
+    assert relative_error(c.double().numpy(), (a.double() @ b.double()).numpy()) < 1e-6
+
+
+@pytest.mark.parametrize("type", ["f32", "f16", "f64", "i8", "i32", "i64"])
+def test_pointwise(rng: np.random.Generator, type: str) -> None:
+    module = ftuner.compile(pointwise(type), emulate=True)
+    assert list(module) == ["scaled-sum", "double_"]
+    a = rng.standard_normal((5, 9), np.float32)
+    b = rng.standard_normal((5, 9), np.float32)
+    total, scaled = module["scaled-sum"](a, b, 0.25)
+    np.testing.assert_array_equal(total, a + b)
+    np.testing.assert_array_equal(scaled, (a + b) * np.float32(0.25))
+    dtypes = {"f32": np.float32, "f16": np.float16, "f64": np.float64}
+    dtype = np.dtype(dtypes.get(type) or f"int{type[1:]}")
+    x = (rng.standard_normal(300) * 20).astype(dtype)
+    y = module.double_(x)
+    assert y.dtype == dtype
+    np.testing.assert_array_equal(y, x + x)
+
+
+def test_bf16() -> None:
+    torch = pytest.importorskip("torch")
+    module = ftuner.compile(pointwise("bf16"), emulate=True)
+    x = torch.randn(300, dtype=torch.bfloat16)
+    assert torch.equal(module.double_(x), x + x)
+
+
+def test_shared_sizes() -> None:
+    module = ftuner.compile(pointwise("f32"), emulate=True)
+    a, b = np.ones((5, 9), np.float32), np.ones((5, 8), np.float32)
+    with expect(ValueError, "scaled-sum: argument 1: expected size 9 of dimension 1, which is N"):
+        module["scaled-sum"](a, b, 1.0)
+
+
+def test_threads(matmul: ftuner.Module, rng: np.random.Generator) -> None:
+    b = rng.standard_normal((32, 64), np.float32)
+    inputs = [rng.standard_normal((rows, 32), np.float32) for rows in range(1, 25)]
+    errors: list[Any] = []
+
+    def work(first: int) -> None:
+        for a in inputs[first::4]:
+            errors.append(relative_error(matmul(a, b), a.astype(np.float64) @ b))
+
+    threads = [threading.Thread(target=work, args=(first,)) for first in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(errors) == len(inputs) and max(errors) < 1e-6
+
+
+def test_source_is_text_or_path(tmp_path: Path) -> None:
+    path = tmp_path / "m.mlir"
+    path.write_text(MATMUL)
+    for source in (path, str(path)):
+        assert list(ftuner.compile(source, emulate=True)) == ["matmul"]
+    with expect(ftuner.Error, "cannot read 'missing.mlir': No such file"):
+        ftuner.compile("missing.mlir")
+    with expect(ftuner.Error, f"cannot read '{tmp_path}': Is a directory"):
+        ftuner.compile(tmp_path)
+    with expect(TypeError, "source: expected MLIR or a path, but got int"):
+        ftuner.compile(3)  # type: ignore[arg-type]
+
+
+def test_diagnostics(tmp_path: Path) -> None:
+    path = tmp_path / "bad.mlir"
+    path.write_text("func.func @f() {\n  nonsense\n}\n")
+    with pytest.raises(ftuner.CompileError) as caught:
+        ftuner.compile(path)
+    assert f"{path}:2:3" in caught.value.diagnostics
+    assert "error:" in str(caught.value)
+    with expect(ftuner.CompileError, "<source>:1:1"):
+        ftuner.compile("nonsense\n")
+    with expect(ftuner.CompileError, "nothing to compile"):
+        ftuner.compile("module {\n}\n")
+
+
+def test_options(matmul: ftuner.Module) -> None:
+    small = ftuner.compile(MATMUL, emulate=True, max_kernels=1, cost_model="sia", pool=None)
+    assert len(small.manifest["kernels"]) < len(matmul.manifest["kernels"])
+    with expect(TypeError, "expected an option of the compiler (active_blocks_per_sm, "):
+        ftuner.compile(MATMUL, max_kernel=1)
+    with expect(TypeError, "but got 'o'"):
+        ftuner.compile(MATMUL, o="/tmp/x")
+    with expect(ftuner.CompileError, "invalid value of option --max-kernels: 'many'"):
+        ftuner.compile(MATMUL, max_kernels="many")
+    with expect(ftuner.CompileError, "sm_1"):
+        ftuner.compile(MATMUL, cubins=["sm_1"])
+
+
+def test_devices(tmp_path: Path) -> None:
+    import json
+
+    a100 = ftuner.devices()["a100"]
+    mine = {**a100, "name": "mine"}
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(mine))
+    for device, name in (("a100", "a100"), (path, "mine"), (str(path), "mine"), (mine, "mine")):
+        assert ftuner.compile(MATMUL, device=device).manifest["device"]["name"] == name
+    with expect(
+        ftuner.Error, "unknown device 'h201': expected cuda, the path of a JSON file or one"
+    ):
+        ftuner.compile(MATMUL, device="h201")
+    mine["sm_count"] = -3
+    with expect(ftuner.CompileError, "<device>:5: field 'sm_count': expected a positive integer"):
+        ftuner.compile(MATMUL, device=mine)
+
+
+def test_without_gpu() -> None:
+    from ftuner import runtime
+
+    if runtime.get().has_device():
+        pytest.skip("there is a GPU")
+    with expect(ftuner.Error, "libcuda"):
+        ftuner.query_device()
+    with expect(ftuner.Error, "libcuda"):
+        ftuner.compile(MATMUL, device="cuda")
+    module = ftuner.compile(MATMUL, emulate=False)
+    assert not module.has_emulator
+    with expect(ftuner.Error, "compile with emulate=True"):
+        module(np.ones((2, 32), np.float32), np.ones((32, 64), np.float32))
+    with expect(ftuner.Error, "libcuda"):
+        module.prepare(device=0)
+
+
+def test_explain() -> None:
+    explanation = ftuner.explain(DENSE, {"T": 53}, device="h200", max_kernels=8)
+    assert explanation.data["sizes"] == {"T": 53}
+    (workload,) = explanation.workloads
+    (shape,) = workload["shapes"]
+    assert shape["shape"][0] == 53
+    terms = shape["program"]["terms"]
+    score = sum(term["weight"] * term["value"] for term in terms)
+    assert score == pytest.approx(shape["program"]["score"], rel=1e-6)
+    assert len(shape["programs"]) > 1 and shape["stages"]
+    assert "Chosen" in explanation.text and str(explanation) == explanation.text
+    with expect(ftuner.CompileError, "error:"):
+        ftuner.explain(DENSE, {"Q": 1})
+    everything = ftuner.explain(DENSE)
+    assert len(everything.workloads[0]["shapes"]) == 128

@@ -1,0 +1,69 @@
+"""What tests of the backend share."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+import ftuner.torch as ft
+
+#: Few kernels, since each test compiles its own functions.
+OPTIONS = {"max_kernels": 1}
+
+
+def relative_error(actual: torch.Tensor, exact: torch.Tensor) -> float:
+    """Frobenius norm of the difference by that of the exact values."""
+    assert actual.shape == exact.shape
+    return float((actual.double() - exact.double()).norm() / exact.double().norm())
+
+
+def compile_model(model: Any, dynamic: bool = True, **options: Any) -> Any:
+    return torch.compile(
+        model, backend="ftuner", dynamic=dynamic, fullgraph=True, options={**OPTIONS, **options}
+    )
+
+
+def check_model(
+    model: Any,
+    inputs: Sequence[tuple[torch.Tensor, ...]],
+    *,
+    exact: Callable[..., Any] | None = None,
+    floor: float = 2e-7,
+    **options: Any,
+) -> ft.Report:
+    """Runs a compiled model on several inputs, without a second compilation.
+
+    Each result's error against float64 is at most twice that of eager f32 (and
+    ``floor``, where eager happens to be exact). Returns the counts.
+    """
+    if exact is None:
+        exact = copy.deepcopy(model).double() if isinstance(model, torch.nn.Module) else model
+    compiled = compile_model(model, **options)
+    _mark_dynamic(inputs)
+    with torch.no_grad(), torch._dynamo.config.patch(error_on_recompile=True):
+        for args in inputs:
+            actual, eager = compiled(*args), model(*args)
+            wide = [a.double() if a.is_floating_point() else a for a in args]
+            expected = exact(*wide)
+            for result, other, reference in zip(*map(_tensors, (actual, eager, expected))):
+                assert result.dtype == other.dtype and result.stride() == other.stride()
+                limit = max(2 * relative_error(other, reference), floor)
+                assert relative_error(result, reference) <= limit
+    return ft.report()
+
+
+def _mark_dynamic(inputs: Sequence[tuple[torch.Tensor, ...]]) -> None:
+    """Gives sizes that differ between inputs a range, which is quicker to search."""
+    for position, tensor in enumerate(inputs[0]):
+        for dim, size in enumerate(tensor.shape):
+            if any(args[position].shape[dim] != size for args in inputs[1:]):
+                torch._dynamo.mark_dynamic(tensor, dim, min=2, max=128)
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        return [value]
+    return [tensor for item in value for tensor in _tensors(item)]

@@ -1,0 +1,22 @@
+"""Fixtures of the tests of the backend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+import ftuner.torch as ft
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    """Nothing compiled, nothing counted, and NaN in memory that nobody wrote."""
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    ft.reset_report()
+    torch.use_deterministic_algorithms(True)
+    assert torch.utils.deterministic.fill_uninitialized_memory
+    yield
+    torch.use_deterministic_algorithms(False)

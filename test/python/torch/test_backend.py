@@ -1,0 +1,339 @@
+"""Products of all forms through torch.compile: layouts, epilogues, counts."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import ftuner
+import ftuner.torch as ft
+
+from checks import OPTIONS, check_model, compile_model, relative_error
+
+
+def rows(*sizes: int, depth: int = 32) -> list[tuple[Tensor, ...]]:
+    return [(torch.randn(3, size, depth),) for size in sizes]
+
+
+def test_linear_is_one_product_of_all_rows() -> None:
+    report = check_model(nn.Sequential(nn.Linear(32, 48), nn.GELU()), rows(7, 19, 2, 64))
+    assert (report.graphs, report.products, report.taken, report.calls) == (1, 1, 1, 4)
+    assert report.functions == {"addmm_gelu": 1}
+    assert report.copies == report.copied_arguments == 0
+
+
+def test_equal_layers_share_a_function() -> None:
+    model = nn.Sequential(*(nn.Sequential(nn.Linear(16, 16), nn.ReLU()) for _ in range(5)))
+    report = check_model(model, rows(4, 9, depth=16))
+    assert report.taken == 5 and report.compiled <= 1
+    assert report.functions == {"addmm_relu": 5}
+
+
+def test_residual_and_gate_are_fused() -> None:
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.up, self.gate, self.down = (nn.Linear(*s) for s in ((16, 40), (16, 40), (40, 16)))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x + 0.5 * self.down(F.silu(self.gate(x)) * self.up(x))
+
+    report = check_model(Block(), rows(5, 12, depth=16))
+    assert report.taken == 3
+    # up or gate takes the product with the other; down the residual.
+    assert sum("mul" in name for name in report.functions) >= 2
+    assert report.fused == 4
+
+
+@pytest.mark.parametrize("transposed", range(8))
+def test_transposed_operands_are_read_in_place(transposed: int) -> None:
+    def model(a: Tensor, b: Tensor) -> Tensor:
+        a = a.mT if transposed & 1 else a
+        b = b.mT if transposed & 2 else b
+        return (a @ b).mT.contiguous() if transposed & 4 else a @ b
+
+    def inputs(batch: int, m: int, n: int, k: int) -> tuple[Tensor, Tensor]:
+        a = torch.randn(batch, k, m) if transposed & 1 else torch.randn(batch, m, k)
+        b = torch.randn(batch, n, k) if transposed & 2 else torch.randn(batch, k, n)
+        return a, b
+
+    report = check_model(model, [inputs(3, 5, 6, 7), inputs(2, 17, 9, 4), inputs(4, 3, 33, 21)])
+    assert report.taken == 1 and report.copies == report.copied_arguments == 0
+    assert report.fused == (1 if transposed & 4 else 0)
+
+
+def test_heads_are_read_and_written_in_place() -> None:
+    def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        q, k, v = (x.unflatten(-1, (4, 8)).transpose(1, 2) for x in (q, k, v))
+        weights = torch.softmax(q @ k.mT / 8**0.5, -1)
+        return (weights @ v).transpose(1, 2).reshape(q.shape[0], -1, 32)
+
+    inputs = [tuple(torch.randn(b, s, 32) for _ in range(3)) for b, s in ((2, 7), (5, 3), (3, 12))]
+    report = check_model(attention, inputs)
+    assert (report.taken, report.copies, report.copied_arguments) == (2, 0, 0)
+    # The scale, and the copy of the permuted result.
+    assert report.fused == 2
+    assert report.calls == 6
+
+
+def test_summands_broadcast_in_every_way() -> None:
+    def model(x: Tensor, w: Tensor, row: Tensor, column: Tensor, one: Tensor) -> Tensor:
+        return ((x @ w + row) - column[..., None]) / one
+
+    def inputs(b: int, s: int) -> tuple[Tensor, ...]:
+        shapes = ((b, s, 8), (8, 12), (12,), (b, s), (1, 1))
+        return tuple(torch.randn(shape) for shape in shapes)
+
+    report = check_model(model, [inputs(2, 5), inputs(4, 9)])
+    assert report.taken == 1 and report.fused == 3
+
+
+def test_summands_along_some_rows_only_stay_outside() -> None:
+    """Rows of all batches are one axis, which an epilogue cannot read in part."""
+
+    def model(x: Tensor, w: Tensor, row: Tensor, batch: Tensor) -> Tensor:
+        return (x @ w + row) * batch[:, None, :]
+
+    def inputs(b: int, s: int) -> tuple[Tensor, ...]:
+        return torch.randn(b, s, 8), torch.randn(8, 12), torch.randn(12), torch.randn(b, 12)
+
+    report = check_model(model, [inputs(2, 5), inputs(4, 9)])
+    assert report.taken == 1 and report.fused == 1 and not report.left
+
+
+def test_sums_with_factors() -> None:
+    def model(c: Tensor, a: Tensor, b: Tensor, d: Tensor, e: Tensor) -> list[Tensor]:
+        return [
+            torch.addmm(c, a, b, beta=0.5, alpha=3),
+            torch.addmm(c, a, b, beta=0, alpha=2),
+            torch.baddbmm(c, d, e, beta=2, alpha=-1),
+        ]
+
+    def inputs(m: int, n: int) -> tuple[Tensor, ...]:
+        shapes = ((m, n), (m, 6), (6, n), (3, m, 6), (3, 6, n))
+        return tuple(torch.randn(shape) for shape in shapes)
+
+    assert check_model(model, [inputs(5, 7), inputs(8, 4)]).taken == 3
+
+
+def test_grouped_queries_read_shared_heads_in_place() -> None:
+    def model(q: Tensor, k: Tensor) -> Tensor:
+        b, heads, s, d = q.shape
+        k = k[:, :, None].expand(b, 2, heads // 2, s, d).reshape(b, heads, s, d)
+        return q @ k.mT
+
+    def inputs(b: int, s: int) -> tuple[Tensor, Tensor]:
+        tensors = torch.randn(b, 6, s, 8), torch.randn(b, 2, s, 8)
+        for tensor in tensors:
+            torch._dynamo.mark_static(tensor, 1)
+        return tensors
+
+    report = check_model(model, [inputs(3, 5), inputs(4, 9)])
+    assert report.taken == 1 and report.copies == 0
+
+
+def test_einsum() -> None:
+    def model(x: Tensor, w: Tensor) -> list[Tensor]:
+        return [torch.einsum("bsk,khd->bhsd", x, w), torch.einsum("bsk,btk->bts", x, x)]
+
+    report = check_model(model, [(torch.randn(b, s, 8), torch.randn(8, 3, 4)) for b, s in ((2, 5), (3, 4))])
+    assert report.taken == 2 and not report.left
+
+
+def test_a_product_with_two_readers_ends_there() -> None:
+    def model(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+        y = x @ w
+        return y, torch.relu(y)
+
+    report = check_model(model, [(torch.randn(5, 8), torch.randn(8, 6))])
+    assert report.taken == 1 and report.fused == 0
+
+
+def test_a_value_used_twice_is_fused() -> None:
+    def model(x: Tensor, w: Tensor) -> Tensor:
+        y = x @ w
+        return y * torch.sigmoid(1.702 * y) + y
+
+    report = check_model(model, [(torch.randn(5, 8), torch.randn(8, 6))])
+    assert report.taken == 1 and report.fused == 4
+
+
+def test_strided_slices_of_one_projection() -> None:
+    """Parts of a wider result are not contiguous: PyTorch's own copies stay."""
+
+    def model(x: Tensor, w: Tensor) -> Tensor:
+        q, k = (x @ w).split(8, dim=-1)
+        return q @ k.mT
+
+    report = check_model(model, [(torch.randn(b, s, 6), torch.randn(6, 16)) for b, s in ((2, 5), (3, 7))])
+    assert report.taken == 2
+    assert report.copies == 2
+
+
+def test_ranges_come_from_mark_dynamic(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[str] = []
+    original = ftuner.compile
+
+    def record(text: str, **options: object) -> object:
+        texts.append(text)
+        return original(text, **options)
+
+    monkeypatch.setattr(ftuner, "compile", record)
+    x = torch.randn(4, 9, 24)
+    torch._dynamo.mark_dynamic(x, 0, min=2, max=16)
+    torch._dynamo.mark_dynamic(x, 1, min=3, max=100)
+    with torch.no_grad():
+        compile_model(nn.Linear(24, 20))(x)
+    assert len(texts) == 1
+    assert "d0 = #ukernel.range<6 to 1600>" in texts[0]
+
+
+def test_static_sizes_stay_static() -> None:
+    compiled = torch.compile(
+        nn.Linear(12, 20), backend="ftuner", dynamic=False, options=dict(OPTIONS)
+    )
+    x = torch.randn(5, 12)
+    with torch.no_grad():
+        assert compiled(x).shape == (5, 20)
+    assert ft.report().taken == 1
+
+
+def test_sizes_of_0_and_1() -> None:
+    """PyTorch compiles them apart; a product without rows is not for FTuner."""
+    layer = nn.Linear(12, 20)
+    compiled = compile_model(layer)
+    with torch.no_grad():
+        for size in (1, 0, 5):
+            x = torch.randn(size, 12)
+            torch.testing.assert_close(compiled(x), layer(x))
+    report = ft.report()
+    assert report.taken == 1
+    assert sorted(left.reason for left in report.left) == ["m is 0", "m is 1"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+def test_other_types_stay_with_pytorch(dtype: torch.dtype) -> None:
+    def model(x: Tensor, w: Tensor) -> Tensor:
+        return x @ w
+
+    x, w = torch.randn(5, 12).to(dtype), torch.randn(12, 20).to(dtype)
+    torch.testing.assert_close(compile_model(model)(x, w), model(x, w))
+    report = ft.report()
+    assert report.taken == 0
+    assert [left.reason for left in report.left] == [
+        f"operands of {str(dtype).removeprefix('torch.')}, not float32"
+    ]
+    assert "test_backend.py" in report.left[0].location
+
+
+def test_products_of_integers_and_vectors_stay() -> None:
+    def model(a: Tensor, b: Tensor, x: Tensor, y: Tensor) -> list[Tensor]:
+        return [a @ b, x @ y, y @ y]
+
+    args = torch.arange(6).view(2, 3), torch.arange(12).view(3, 4), torch.randn(3, 4), torch.randn(4)
+    for result, expected in zip(compile_model(model)(*args), model(*args)):
+        torch.testing.assert_close(result, expected)
+    reasons = {left.operator: left.reason for left in ft.report().left}
+    assert reasons == {
+        "mm.default": "operands of int64, not float32",
+        "mv.default": "a product of a matrix and a vector",
+        "dot.default": "a product of two vectors",
+    }
+
+
+def test_attention_of_pytorch() -> None:
+    """scaled_dot_product_attention stays, and is taken apart on request."""
+
+    def model(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return F.scaled_dot_product_attention(q, k, v)
+
+    def inputs(s: int) -> tuple[Tensor, ...]:
+        return tuple(torch.randn(2, 3, s, 16) for _ in range(3))
+
+    report = check_model(model, [inputs(6), inputs(11)])
+    assert report.taken == 0 and len(report.left) == 1
+    assert "attention='math'" in report.left[0].reason
+    torch._dynamo.reset()
+    ft.reset_report()
+    report = check_model(model, [inputs(6), inputs(11)], attention="math")
+    assert report.taken == 2 and not report.left
+
+
+def test_unknown_devices() -> None:
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as caught, torch.no_grad():
+        compile_model(nn.Linear(12, 20), device="no-such-device")(torch.randn(5, 12))
+    assert isinstance(caught.value.inner_exception, ftuner.Error)
+    assert "no-such-device" in str(caught.value.inner_exception)
+
+
+def _refuse(text: str, **options: object) -> object:
+    raise ftuner.CompileError("refused", "diagnostics of the compiler")
+
+
+def test_refusal_fails_loudly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ftuner, "compile", _refuse)
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as caught, torch.no_grad():
+        compile_model(nn.Linear(13, 21))(torch.randn(5, 13))
+    inner = caught.value.inner_exception
+    assert isinstance(inner, ftuner.CompileError)
+    assert inner.diagnostics == "diagnostics of the compiler"
+    assert "in the model:" in str(inner) and "addmm" in str(inner)
+
+
+def test_refusal_falls_back_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ftuner, "compile", _refuse)
+    layer, x = nn.Linear(13, 21), torch.randn(5, 13)
+    with pytest.warns(UserWarning, match="PyTorch computes it"), torch.no_grad():
+        torch.testing.assert_close(compile_model(layer, fallback=True)(x), layer(x))
+    report = ft.report()
+    assert report.taken == 0 and report.left[0].reason == "refused"
+
+
+def test_bad_options() -> None:
+    x = torch.randn(5, 12)
+    for options, message in (
+        ({"attention": "flash"}, "expected option attention 'sdpa' or 'math', but got 'flash'"),
+        ({"max_kernel": 3}, "max_kernel"),
+    ):
+        torch._dynamo.reset()
+        with pytest.raises(Exception, match=message), torch.no_grad():
+            torch.compile(nn.Linear(12, 20), backend="ftuner", options=options)(x)
+    with pytest.raises(Exception, match="expected no mode"):
+        torch.compile(nn.Linear(12, 20), backend="ftuner", mode="max-autotune")(x)
+
+
+def test_threads() -> None:
+    """One compiled model, called from several threads at once."""
+    model = nn.Sequential(nn.Linear(24, 32), nn.GELU(), nn.Linear(32, 16)).eval()
+    compiled = compile_model(model)
+    with torch.no_grad():
+        compiled(torch.randn(4, 24))
+    errors: list[float] = []
+
+    def work(seed: int) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        with torch.no_grad():
+            for size in range(2, 12):
+                x = torch.randn(size + seed, 24, generator=generator)
+                errors.append(relative_error(compiled(x), model(x)))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(errors) == 40 and max(errors) < 1e-6
+    assert ft.report().calls == 2 * 41
+
+
+def test_registered_by_name() -> None:
+    assert "ftuner" in torch._dynamo.list_backends()
+
+
+def test_report_reads_well() -> None:
+    check_model(nn.Linear(12, 20), [(torch.randn(5, 12),)])
+    assert "1 of 1 products by FTuner" in str(ft.report())

@@ -1,0 +1,41 @@
+//===- FakeEmulator.cpp - An emulator without fibers ----------------------===//
+//
+// A test double: runs one thread of a kernel, and refuses what the kernel's
+// block size does not allow. Its functions return 1, 2 and 3. Built once as it
+// should be, once of another version, once without its interface.
+//
+//===----------------------------------------------------------------------===//
+#include "FTuner/Runtime/EmulatorInterface.h"
+#include <cstdio>
+
+#ifndef FAKE_EMULATOR_VERSION
+#define FAKE_EMULATOR_VERSION FTRT_EMULATOR_VERSION
+#endif
+
+#ifndef FAKE_EMULATOR_WITHOUT_INTERFACE
+static int one() { return 1; }
+static int two() { return 2; }
+static int three() { return 3; }
+
+static int32_t launch(const ftrt_host_kernel *kernel, uint32_t gridX,
+                      uint32_t blockX, uint32_t dynamicSharedBytes,
+                      void **parameters, char *message, uint64_t capacity) {
+  if (blockX != kernel->block_x) {
+    std::snprintf(message, capacity,
+                  "expected a block of %u threads, but got %u", kernel->block_x,
+                  blockX);
+    return FTRT_ERROR_LAUNCH_FAILED;
+  }
+  kernel->entry(parameters);
+  return FTRT_SUCCESS;
+}
+
+const ftrt_emulator_interface *ftrt_emulator_get_interface() {
+  static void *const functions[] = {reinterpret_cast<void *>(&one),
+                                    reinterpret_cast<void *>(&two),
+                                    reinterpret_cast<void *>(&three)};
+  static const ftrt_emulator_interface interface = {FAKE_EMULATOR_VERSION, 3,
+                                                    functions, &launch};
+  return &interface;
+}
+#endif

@@ -1,0 +1,180 @@
+//===- ImagesTest.cpp - Choice and checks of a module's images ------------===//
+#include "RuntimeTest.h"
+
+using namespace fake;
+
+namespace {
+/// An image by its kind and architecture: "p80" is PTX, "c80" a cubin.
+void addImages(TestModule &model, const std::vector<const char *> &images) {
+  for (const char *image : images) {
+    uint32_t architecture = std::atoi(image + 1);
+    if (*image == 'p')
+      model.addPTX(architecture);
+    else
+      model.addCubin(architecture);
+  }
+}
+
+struct Choice {
+  std::vector<const char *> images;
+  int device; ///< 0: sm_90, 1: sm_86, 2: sm_100, 3: sm_80, 4: sm_75
+  int expected;
+};
+
+TEST_F(RuntimeTest, ChoosesTheImage) {
+  const Choice choices[] = {
+      // A cubin before PTX, whatever the order.
+      {{"p90", "c90"}, 0, 1},
+      {{"c90", "p90"}, 0, 0},
+      // Of cubins the highest minor version that is not above the device's.
+      {{"c80", "c86", "c89"}, 1, 1},
+      {{"c86", "c80"}, 1, 0},
+      {{"c86", "c80"}, 3, 1},
+      // A cubin of another major version never fits.
+      {{"c80", "c86", "p75"}, 0, 2},
+      {{"c90", "p80"}, 2, 1},
+      {{"c100", "p80"}, 0, 1},
+      // A cubin of a higher minor version does not, either.
+      {{"c86", "p75"}, 3, 1},
+      // Of PTX the highest that is not above the device.
+      {{"p75", "p90", "p80"}, 0, 1},
+      {{"p75", "p90", "p80"}, 1, 2},
+      {{"p75", "p90", "p80"}, 2, 1},
+      {{"p75", "p90", "p80"}, 4, 0},
+  };
+  for (const Choice &choice : choices) {
+    TestModule model;
+    addImages(model, choice.images);
+    ASSERT_SUCCESS(ftrt_device_select(choice.device));
+    ASSERT_SUCCESS(launch(model[0]));
+    EXPECT_EQ(launches.back().image, model.images[choice.expected].data)
+        << "choice " << &choice - choices;
+  }
+}
+
+TEST_F(RuntimeTest, NoImageForTheDevice) {
+  TestModule model;
+  addImages(model, {"c86", "c90", "p90"});
+  model.addHost({}, 0);
+  ASSERT_SUCCESS(ftrt_device_select(3));
+  EXPECT_FAILURE(
+      launch(model[0]), FTRT_ERROR_NO_IMAGE,
+      "module 'model': expected a cubin for sm_80 or PTX for at most sm_80, "
+      "for device 3 (Fake 80), but the module holds a cubin for sm_86, a cubin "
+      "for sm_90, PTX for sm_90 and a host image");
+  ASSERT_SUCCESS(ftrt_device_select(4));
+  EXPECT_FAILURE(launch(model[0]), FTRT_ERROR_NO_IMAGE,
+                 "a cubin for sm_70 to sm_75 or PTX for at most sm_75");
+  TestModule empty;
+  EXPECT_FAILURE(launch(empty[0]), FTRT_ERROR_NO_IMAGE,
+                 "the module holds no image");
+}
+
+TEST_F(RuntimeTest, ACubinThatFailsIsReportedNotReplaced) {
+  TestModule model;
+  addImages(model, {"c90", "p90"});
+  driver.failures[cuLibraryLoadData] = ftrt::cuda::CUDA_ERROR_NO_BINARY_FOR_GPU;
+  EXPECT_FAILURE(launch(model[0]), FTRT_ERROR_DRIVER,
+                 "a cubin for sm_90: cuLibraryLoadData: error 209");
+  EXPECT_EQ(driver.calls[cuLibraryLoadData], 1);
+}
+
+//===----------------------------------------------------------------------===//
+// Corrupt modules
+//===----------------------------------------------------------------------===//
+
+struct Corruption {
+  void (*apply)(TestModule &);
+  int32_t code;
+  const char *words;
+};
+
+const Corruption corruptions[] = {
+    {[](TestModule &m) { m.module.abi_version = 77; }, FTRT_ERROR_VERSION,
+     "expected a module for version 1 of the API of libftrt, but got one for "
+     "version 77"},
+    {[](TestModule &m) { m.module.name = nullptr; },
+     FTRT_ERROR_INVALID_ARGUMENT,
+     "expected a module with a name, but got null"},
+    {[](TestModule &m) { m.module.images = nullptr; },
+     FTRT_ERROR_INVALID_ARGUMENT, "expected images, but got null"},
+    {[](TestModule &m) { m.module.kernels = nullptr; },
+     FTRT_ERROR_INVALID_ARGUMENT, "expected kernels, but got null"},
+    {[](TestModule &m) { m.pointers[1] = nullptr; },
+     FTRT_ERROR_INVALID_ARGUMENT, "kernel 1: expected a kernel with a name"},
+    {[](TestModule &m) { m.kernels[1].name = nullptr; },
+     FTRT_ERROR_INVALID_ARGUMENT, "kernel 1: expected a kernel with a name"},
+    {[](TestModule &m) { m.kernels[1].module = nullptr; },
+     FTRT_ERROR_INVALID_ARGUMENT, "kernel 'second' belongs to another module"},
+    {[](TestModule &m) { m.images[0].kind = 4; }, FTRT_ERROR_INVALID_ARGUMENT,
+     "module 'model': image 0: expected a kind from 1 to 3, but got 4"},
+    {[](TestModule &m) { m.images[0].kind = 0; }, FTRT_ERROR_INVALID_ARGUMENT,
+     "expected a kind from 1 to 3, but got 0"},
+    {[](TestModule &m) { m.images[1].data = nullptr; },
+     FTRT_ERROR_INVALID_ARGUMENT, "image 1: expected data, but got none"},
+    {[](TestModule &m) { m.images[1].bytes = 0; }, FTRT_ERROR_INVALID_ARGUMENT,
+     "image 1: expected data, but got none"},
+    {[](TestModule &m) { m.images[0].architecture = 0; },
+     FTRT_ERROR_INVALID_ARGUMENT, "image 0: expected an architecture"},
+    {[](TestModule &m) { --m.images[0].bytes; }, FTRT_ERROR_INVALID_ARGUMENT,
+     "image 0: expected text that ends in a zero"},
+    {[](TestModule &m) { m.images[1].bytes = 63; }, FTRT_ERROR_INVALID_ARGUMENT,
+     "image 1: expected an ELF file, but got 63 bytes"},
+    {[](TestModule &m) { --m.images[1].bytes; }, FTRT_ERROR_INVALID_ARGUMENT,
+     "image 1: it is truncated after"},
+    {[](TestModule &m) { m.images[1].bytes = 100; },
+     FTRT_ERROR_INVALID_ARGUMENT, "image 1: it is truncated after 100 bytes"},
+    {[](TestModule &m) { m.images[1].data = m.images[2].data; },
+     FTRT_ERROR_INVALID_ARGUMENT, "image 1: expected a 64-bit ELF file"},
+    {[](TestModule &m) { m.images[2].bytes = 8; }, FTRT_ERROR_INVALID_ARGUMENT,
+     "image 2: expected 24 bytes, but got 8"},
+    {[](TestModule &m) { m.host.functions = nullptr; },
+     FTRT_ERROR_INVALID_ARGUMENT, "image 2: expected a table of functions"},
+    {[](TestModule &m) { m.host.kernels = nullptr; },
+     FTRT_ERROR_INVALID_ARGUMENT, "image 2: expected kernels, but got null"},
+    {[](TestModule &m) { m.hostKernels[1].name = nullptr; },
+     FTRT_ERROR_INVALID_ARGUMENT, "image 2: kernel 1: expected a name"},
+    {[](TestModule &m) { m.hostKernels[1].entry = nullptr; },
+     FTRT_ERROR_INVALID_ARGUMENT,
+     "image 2: kernel 'second': expected an entry"},
+};
+
+TEST_F(RuntimeTest, CorruptModulesAreRefused) {
+  auto entry = [](void **) {};
+  for (const Corruption &corruption : corruptions) {
+    TestModule model;
+    model.addPTX(80);
+    model.addCubin(90);
+    model.addHost({entry, entry}, 3);
+    corruption.apply(model);
+    EXPECT_FAILURE(ftrt_prepare(&model.module, nullptr), corruption.code,
+                   corruption.words);
+    EXPECT_FAILURE(ftrt_prepare(&model.module, ftrt_emulator_stream()),
+                   corruption.code, corruption.words);
+    EXPECT_FAILURE(launch(model[0]), corruption.code, corruption.words);
+    EXPECT_FAILURE(ftrt_release(&model.module), corruption.code,
+                   corruption.words);
+    EXPECT_EQ(model.module.handle, nullptr);
+    EXPECT_EQ(model[0]->handle, nullptr);
+  }
+  EXPECT_EQ(driver.calls[cuLibraryLoadData], 0);
+  EXPECT_FAILURE(ftrt_prepare(nullptr, nullptr), FTRT_ERROR_INVALID_ARGUMENT,
+                 "expected a module, but got null");
+  EXPECT_FAILURE(ftrt_release(nullptr), FTRT_ERROR_INVALID_ARGUMENT,
+                 "expected a module, but got null");
+}
+
+TEST_F(RuntimeTest, KernelsBeyondTheirModule) {
+  TestModule model;
+  model.addPTX(80);
+  ftrt_kernel alone = {"alone", nullptr, nullptr};
+  EXPECT_FAILURE(launch(&alone), FTRT_ERROR_INVALID_ARGUMENT,
+                 "kernel 'alone' belongs to no module");
+  ftrt_kernel unlisted = {"first", &model.module, nullptr};
+  EXPECT_FAILURE(launch(&unlisted), FTRT_ERROR_INVALID_ARGUMENT,
+                 "module 'model' does not list kernel 'first'");
+  ftrt_kernel unnamed = {nullptr, &model.module, nullptr};
+  EXPECT_FAILURE(launch(&unnamed), FTRT_ERROR_INVALID_ARGUMENT,
+                 "expected a kernel with a name, but got null");
+}
+} // namespace

@@ -1,0 +1,203 @@
+//===- LibraryOutput.cpp - --ftuner-to-library ----------------------------===//
+#include "LibraryOutput.h"
+#include "FTuner/Target/Linker.h"
+#include "FTuner/Target/Manifest.h"
+#include "FTuner/Target/Ptxas.h"
+#include "FTuner/Transforms/HostAbi.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+namespace ftuner::tool {
+
+namespace {
+constexpr llvm::StringLiteral kRuntimeName = "libftrt.so.1";
+} // namespace
+
+LibraryCommandLine::LibraryCommandLine(llvm::cl::OptionCategory &category)
+    : emulator("emulator",
+               llvm::cl::desc("Compile the kernels for the emulator, too"),
+               llvm::cl::cat(category)),
+      cubins("cubins",
+             llvm::cl::desc("Architectures to assemble the kernels for, e.g. "
+                            "sm_90,sm_100; 'auto': the device's own, where "
+                            "ptxas is found"),
+             llvm::cl::value_desc("architecture"), llvm::cl::CommaSeparated,
+             llvm::cl::cat(category)),
+      header("header",
+             llvm::cl::desc("The C header; beside the library by default"),
+             llvm::cl::value_desc("file"), llvm::cl::cat(category)),
+      libraryName("library-name",
+                  llvm::cl::desc("A C identifier instead of the file's name: "
+                                 "the module object is NAME_module"),
+                  llvm::cl::value_desc("name"), llvm::cl::cat(category)),
+      hostCpu("host-cpu",
+              llvm::cl::desc("Processor of the host code, by LLVM's name or "
+                             "'native'; a portable one by default"),
+              llvm::cl::value_desc("name"), llvm::cl::cat(category)) {}
+
+static llvm::Error makeError(const llvm::Twine &text) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
+}
+
+llvm::Error LibraryCommandLine::expectNone() const {
+  // cl::list has an operator & of its own.
+  const llvm::cl::Option *options[] = {&emulator, std::addressof(cubins),
+                                       &header, &libraryName, &hostCpu};
+  for (const llvm::cl::Option *option : options)
+    if (option->getNumOccurrences() > 0)
+      return makeError("option --" + option->ArgStr +
+                       " has no effect without --ftuner-to-library");
+  return llvm::Error::success();
+}
+
+/// Names of the files and of the library.
+static llvm::Error planNames(const LibraryCommandLine &commandLine,
+                             llvm::StringRef output, LibraryPlan &plan) {
+  llvm::StringRef extension = llvm::sys::path::extension(output);
+  llvm::StringRef stem = llvm::sys::path::stem(output);
+  stem.consume_front("lib");
+  if ((extension != ".so" && extension != ".o") || stem.empty())
+    return makeError("option -o: expected the name of a library, such as "
+                     "libmodel.so or model.o, but got '" +
+                     output + "'");
+  plan.libraryPath = output.str();
+  plan.options.isShared = extension == ".so";
+
+  // NAME_module must not be the type of that name.
+  constexpr llvm::StringLiteral reserved = "ftrt";
+  plan.options.name = toWord(stem);
+  if (plan.options.name == reserved)
+    plan.options.name = "f_" + plan.options.name;
+  if (commandLine.libraryName.getNumOccurrences() > 0) {
+    plan.options.name = commandLine.libraryName;
+    if (toWord(plan.options.name) != plan.options.name ||
+        plan.options.name == reserved)
+      return makeError("option --library-name: expected a C identifier other "
+                       "than 'ftrt', but got '" +
+                       plan.options.name + "'");
+  }
+
+  llvm::SmallString<128> header(output);
+  llvm::sys::path::remove_filename(header);
+  llvm::sys::path::append(header, stem + ".h");
+  plan.headerPath = header.str().str();
+  if (commandLine.header.getNumOccurrences() > 0) {
+    plan.headerPath = commandLine.header;
+    if (plan.headerPath.empty() || plan.headerPath == "-")
+      return makeError("option --header: expected the name of a file, but got "
+                       "'" +
+                       plan.headerPath + "'");
+    if (plan.headerPath == plan.libraryPath)
+      return makeError("option --header: expected another file than the "
+                       "library, but got '" +
+                       plan.headerPath + "'");
+  }
+  return llvm::Error::success();
+}
+
+static llvm::Error planCubins(const LibraryCommandLine &commandLine,
+                              LibraryPlan &plan) {
+  std::vector<std::string> names(commandLine.cubins.begin(),
+                                 commandLine.cubins.end());
+  if (names.empty())
+    return llvm::Error::success();
+  std::optional<std::string> ptxas = findPtxas();
+  if (names == std::vector<std::string>{"auto"}) {
+    plan.hasOwnCubin = ptxas.has_value();
+  } else {
+    llvm::Expected<std::vector<int>> architectures = parseArchitectures(names);
+    if (!architectures)
+      return makeError("option --cubins: " +
+                       llvm::toString(architectures.takeError()));
+    plan.architectures = std::move(*architectures);
+    if (!ptxas)
+      return makeError("option --cubins: expected ptxas on PATH or in the "
+                       "folder bin of CUDA_HOME, but found none");
+  }
+  plan.ptxas = ptxas.value_or("");
+  return llvm::Error::success();
+}
+
+llvm::Expected<LibraryPlan> planLibrary(const LibraryCommandLine &commandLine,
+                                        llvm::StringRef output,
+                                        llvm::StringRef programPath) {
+  LibraryPlan plan;
+  if (llvm::Error error = planNames(commandLine, output, plan))
+    return error;
+  plan.options.hasEmulatorImage = commandLine.emulator;
+  plan.options.hostCpu = commandLine.hostCpu;
+  if (llvm::Error error = planCubins(commandLine, plan))
+    return error;
+  if (!plan.options.isShared && !plan.options.hasEmulatorImage)
+    return plan;
+  llvm::Expected<std::string> linker = findLinker();
+  if (!linker)
+    return linker.takeError();
+  plan.linker = std::move(*linker);
+  if (!plan.options.isShared)
+    return plan;
+  llvm::SmallString<128> runtime(programPath);
+  llvm::sys::path::remove_filename(runtime);
+  llvm::sys::path::append(runtime, "..", "lib", kRuntimeName);
+  if (!llvm::sys::fs::exists(runtime))
+    return makeError("expected the runtime library at '" + runtime +
+                     "', but found none");
+  plan.runtime = runtime.str().str();
+  return plan;
+}
+
+llvm::Error writeLibrary(ModuleOp module, const LibraryPlan &plan) {
+  if (failed(checkLibraryNames(module, plan.options)))
+    return makeError("writing the library failed");
+  FailureOr<PtxModule> ptx = translateToPtx(module);
+  if (failed(ptx))
+    return makeError("translation to PTX failed");
+
+  LibraryOptions options = plan.options;
+  if (!plan.architectures.empty()) {
+    auto cubins = assembleCubins(module, *ptx, plan.ptxas, plan.architectures);
+    if (failed(cubins))
+      return makeError("translation to cubins failed");
+    options.cubins = std::move(*cubins);
+  } else if (plan.hasOwnCubin) {
+    llvm::Expected<LibraryCubin> cubin = assembleOwnCubin(*ptx, plan.ptxas);
+    if (cubin)
+      options.cubins.push_back(std::move(*cubin));
+    else
+      module.emitWarning("the library has PTX and no cubin: ")
+          << llvm::toString(cubin.takeError());
+  }
+
+  ManifestOptions manifestOptions;
+  manifestOptions.hasResources = !options.cubins.empty();
+  std::string manifest;
+  llvm::raw_string_ostream manifestStream(manifest);
+  if (failed(writeManifest(module, *ptx, manifestOptions, manifestStream)))
+    return makeError("writing the manifest failed");
+
+  FailureOr<std::vector<std::string>> objects =
+      compileLibrary(module, *ptx, manifest, options);
+  if (failed(objects))
+    return makeError("compiling the library failed");
+  llvm::Expected<std::string> library =
+      options.isShared
+          ? linkSharedLibrary(plan.linker, *objects,
+                              llvm::sys::path::filename(plan.libraryPath),
+                              plan.runtime)
+          : joinObjects(plan.linker, *objects);
+  if (!library)
+    return library.takeError();
+
+  std::string header;
+  llvm::raw_string_ostream headerStream(header);
+  writeLibraryHeader(module, *ptx, llvm::sys::path::filename(plan.headerPath),
+                     options.name, headerStream);
+  return writeOutputs({{plan.libraryPath, std::move(*library)},
+                       {plan.headerPath, std::move(header)}});
+}
+
+} // namespace ftuner::tool

@@ -1,0 +1,47 @@
+//===- LibraryOutput.h - --ftuner-to-library --------------------*- C++ -*-===//
+#ifndef FTUNER_TOOLS_FTUNER_TRANSLATE_LIBRARYOUTPUT_H
+#define FTUNER_TOOLS_FTUNER_TRANSLATE_LIBRARYOUTPUT_H
+
+#include "FTuner/Target/Library.h"
+#include "ToolSupport.h"
+
+#include "llvm/Support/CommandLine.h"
+#include <memory>
+
+namespace ftuner::tool {
+
+/// The options of `--ftuner-to-library`.
+struct LibraryCommandLine {
+  explicit LibraryCommandLine(llvm::cl::OptionCategory &category);
+
+  llvm::cl::opt<bool> emulator;
+  llvm::cl::list<std::string> cubins;
+  llvm::cl::opt<std::string> header, libraryName, hostCpu;
+
+  /// Reports options that were given although no library is written.
+  llvm::Error expectNone() const;
+};
+
+/// What the output and the options ask for, and the programs that it takes.
+struct LibraryPlan {
+  /// Without cubins.
+  LibraryOptions options;
+  std::string libraryPath, headerPath;
+  std::string linker, runtime, ptxas;
+  std::vector<int> architectures;
+  /// Whether cubins are for the device's own architecture, whatever it is.
+  bool hasOwnCubin = false;
+};
+
+/// Judges options and output. Whatever can be missing is found here, before the
+/// slow part. `programPath` is the path of this program's file.
+llvm::Expected<LibraryPlan> planLibrary(const LibraryCommandLine &commandLine,
+                                        llvm::StringRef output,
+                                        llvm::StringRef programPath);
+
+/// Translates a compiled module and writes library and header, both or none.
+llvm::Error writeLibrary(mlir::ModuleOp module, const LibraryPlan &plan);
+
+} // namespace ftuner::tool
+
+#endif // FTUNER_TOOLS_FTUNER_TRANSLATE_LIBRARYOUTPUT_H
