@@ -8,6 +8,7 @@ their own with the programs on the path:
   ```mlir file=NAME    is written to NAME
   ```sh run            must succeed
   ```sh fails          must fail
+  ```python run        must succeed, with the package ftuner on the path
   ```text output       (or mlir) lines that the last command must print, in this
                        order; `…` is anything, alone in a line any lines. With
                        `output similar` numbers may differ.
@@ -82,8 +83,30 @@ def missing_line(expected, printed, is_similar):
     return None
 
 
+def find_python():
+    """The interpreter with the packages that tools/setup.sh installs."""
+    path = os.path.join(ROOT, ".venv", "bin", "python")
+    return path if os.path.exists(path) else sys.executable
+
+
+def make_environment(bin_dir, scripts):
+    """Variables for a page's commands; `scripts` is a new folder for python and ftuner."""
+    os.mkdir(scripts)
+    for name, arguments in (("python", ""), ("ftuner", "-m ftuner")):
+        script = os.path.join(scripts, name)
+        with open(script, "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\nexec "{find_python()}" {arguments} "$@"\n')
+        os.chmod(script, 0o755)
+    return dict(os.environ,
+                PATH=os.pathsep.join([scripts, bin_dir, os.environ["PATH"]]),
+                PYTHONPATH=os.path.join(ROOT, "python"),
+                PYTHONDONTWRITEBYTECODE="1",
+                FTUNER_HOME=os.path.dirname(bin_dir),
+                FTUNER_CACHE_DIR=os.path.join(scripts, "cache"))
+
+
 def run_page(path, bin_dir, folder):
-    environment = dict(os.environ, PATH=bin_dir + os.pathsep + os.environ["PATH"])
+    environment = make_environment(bin_dir, os.path.join(folder, ".scripts"))
     for name in ("examples", "lib", "tools"):
         os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
     printed = ""
@@ -93,8 +116,11 @@ def run_page(path, bin_dir, folder):
         if name:
             with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
                 file.write(body)
-        elif words[:1] == ["sh"] and words[1:] in (["run"], ["fails"]):
-            run = subprocess.run(["bash", "-euo", "pipefail", "-c", body], cwd=folder, env=environment,
+        elif words in (["sh", "run"], ["sh", "fails"], ["python", "run"]):
+            command = ["bash", "-euo", "pipefail", "-c", body]
+            if words[0] == "python":
+                command = [find_python(), "-c", body]
+            run = subprocess.run(command, cwd=folder, env=environment,
                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             printed = run.stdout
             if (run.returncode != 0) != (words[1] == "fails"):

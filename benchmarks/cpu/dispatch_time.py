@@ -1,117 +1,191 @@
 #!/usr/bin/env python3
-"""Measures the host's share of a call: checks, dispatch and parameters, in nanoseconds.
+"""Measures what the dispatch of a compiled function costs, without a GPU.
 
-Compiles Dense (M = T, T = 1…128, N = 2304, K = 768, bias and GELU) to a library, links it
-with a runtime whose launch does nothing, and calls it with equal and with random
-sizes. Beside it, in the same program: a table written for this operator by hand,
-a hash map from the size, and the launch alone (dispatch_time.cpp). Goal: 20 ns
-for the dispatch, that is, beyond the launch.
+Dense (T, 2304, 768), T = 1…128, compiled to a library, is called in a loop of C against
+a runtime whose launch returns at once. So what is timed is the function itself: its
+checks, its look-up of the kernel and of the number of blocks, and the call of
+ftrt_launch. Beside it, in the same loop:
 
-Also says whether the compiled dispatch is a table look-up. Writes a table, and
-JSON with --json FILE.
+  nothing      a function that returns
+  switch       the same look-up by hand: a C switch with a constant launch per size
+  std::map     the same through a std::map from sizes to launches
+
+Sizes are one size, all in turn, and all in random order, which a branch predictor
+cannot learn. Medians of several loops, in nanoseconds of a call. Goal: 20 ns for one
+size, look-up and launch.
+
+Writes a table, and JSON with --json FILE.
 """
 
 import argparse
-import csv
-import io
+import ctypes
 import json
 import os
-import re
-import shutil
+import random
+import statistics
 import subprocess
 import sys
 import tempfile
 
 import workloads
 
-# A runtime that launches nothing. The counter keeps the call from being a jump to `ret` that
-# a processor might fuse with its neighbours.
+GPU = os.path.join(workloads.ROOT, "benchmarks", "gpu")
+sys.path.insert(0, GPU)
+from ftuner_bench.workloads import FULL  # noqa: E402
+
 RUNTIME = """
-#include <FTuner/Runtime/ftrt.h>
-static uint64_t launches;
-int32_t ftrt_launch(ftrt_kernel *kernel, uint32_t grid_x, uint32_t block_x, uint32_t bytes,
-                    void *stream, void **parameters) { ++launches; return 0; }
+#include <stdint.h>
+static int64_t launches;
+int32_t ftrt_launch(void *kernel, uint32_t grid, uint32_t block, uint32_t shared, void *stream, void **p) {
+  launches += grid;
+  return 0;
+}
 int32_t ftrt_fail(const char *message) { return 4; }
 const char *ftrt_last_error(void) { return ""; }
+int64_t launched_blocks(void) { return launches; }
+"""
+
+HEAD = """
+#include <stdint.h>
+extern "C" int32_t ftrt_launch(void *, uint32_t, uint32_t, uint32_t, void *, void **);
+static char kernels[64];
+extern "C" int32_t nothing(void *a, void *b, void *c, int64_t m, void *w, void *stream) { return 0; }
+"""
+
+SWITCH = """
+extern "C" int32_t by_switch(void *a, void *b, void *c, int64_t m, void *w, void *stream) {
+  int32_t size = (int32_t)m, part = 0, kernel = 0;
+  uint32_t grid = 0, block = 0, shared = 0;
+  void *parameters[] = {&a, &b, &c, &size, &part};
+  switch (m) {
+%s
+  default: return 1;
+  }
+  return ftrt_launch(&kernels[kernel], grid, block, shared, stream, parameters);
+}
+"""
+
+MAP = """
+#include <map>
+struct Launch { uint32_t kernel, grid, block, shared; int32_t part; };
+static const std::map<int64_t, Launch> launches = {
+%s
+};
+extern "C" int32_t by_map(void *a, void *b, void *c, int64_t m, void *w, void *stream) {
+  const auto found = launches.find(m);
+  if (found == launches.end())
+    return 1;
+  Launch launch = found->second;
+  int32_t size = (int32_t)m;
+  void *parameters[] = {&a, &b, &c, &size, &launch.part};
+  return ftrt_launch(&kernels[launch.kernel], launch.grid, launch.block, launch.shared, stream, parameters);
+}
 """
 
 
-def run(*command):
-    """Standard output of a command that must succeed."""
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"error: {' '.join(command)}\n{done.stdout}{done.stderr}")
-    return done.stdout
+def by_hand(manifest):
+    """C++ of the look-ups by hand, from the manifest's programs."""
+    (planned,) = manifest["workloads"]
+    kernels = {kernel["entry"]: kernel for kernel in manifest["kernels"]}
+    cases, entries = [], []
+    for program in planned["programs"]:
+        family = planned["families"][program["family"]]
+        kernel = kernels[family["kernel"]]
+        grid = sum(program["blocks"]) * -(-2304 // family["ukernels"][0]["shared_memory_tile"][1])
+        shared = kernel["dynamic_shared_memory_bytes"]
+        cases.append(f"  case {program['size']}: kernel = {program['family']}; "
+                     f"grid = {grid}; block = {kernel['block'][0]}; "
+                     f"shared = {shared}; part = {program['blocks'][0]}; break;")
+        entries.append(f"  {{{program['size']}, {{{program['family']}, {grid}, {kernel['block'][0]}, "
+                       f"{shared}, {program['blocks'][0]}}}}},")
+    return HEAD + SWITCH % "\n".join(cases) + MAP % "\n".join(entries)
 
 
-def peers_header(manifest):
-    """C++ tables of what the manifest says each size is served by."""
-    workload, = manifest["workloads"]
-    entries = {kernel["entry"]: index for index, kernel in enumerate(manifest["kernels"])}
-    sizes = workload["programs"]
-    rows = []
-    for program in sizes:
-        family = workload["families"][program["family"]]
-        kernel = manifest["kernels"][entries[family["kernel"]]]
-        columns = -(-2304 // family["ukernels"][0]["shared_memory_tile"][1])
-        rows.append(f"  {{{entries[family['kernel']]}, {sum(program['blocks']) * columns}u, {kernel['block'][0]}u, "
-                    f"{kernel['dynamic_shared_memory_bytes']}u, {program['blocks'][0]}}},")
-    return "\n".join([
-        '#include "dense.h"',
-        "struct Choice { int kernel; uint32_t blocks, threads, sharedBytes; int32_t firstBlocks; };",
-        f"constexpr int kKernelCount = {len(entries)};",
-        f"constexpr int64_t kFirstSize = {sizes[0]['size']}, kLastSize = {sizes[-1]['size']};",
-        f"const Choice kChoices[] = {{\n" + "\n".join(rows) + "\n};", ""])
+def build(folder, translate, device):
+    """Compiles everything; (runtime, functions by name, the loop, the manifest)."""
+    def path(name):
+        return os.path.join(folder, name)
+
+    def run(*command):
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(f"{' '.join(command)}\n{done.stderr}")
+
+    def write(name, text):
+        with open(path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        return path(name)
+
+    run("cc", "-O2", "-shared", "-fPIC", "-Wl,-soname,libftrt.so.1", write("runtime.c", RUNTIME), "-o",
+        path("libftrt.so.1"))
+    runtime = ctypes.CDLL(path("libftrt.so.1"), mode=ctypes.RTLD_GLOBAL)
+    write("dense.mlir", FULL[0].mlir())
+    run(translate, path("dense.mlir"), "--ftuner-to-library", f"--device={device}", "-o", path("libdense.so"))
+    dense = ctypes.CDLL(path("libdense.so"))
+    run(translate, path("dense.mlir"), "--ftuner-to-manifest", f"--device={device}", "-o", path("dense.json"))
+    with open(path("dense.json"), encoding="utf-8") as file:
+        manifest = json.load(file)
+    run("c++", "-O2", "-std=c++17", "-shared", "-fPIC", write("hand.cpp", by_hand(manifest)), "-o",
+        path("libhand.so"))
+    hand = ctypes.CDLL(path("libhand.so"))
+    run("cc", "-O2", "-shared", "-fPIC", os.path.join(GPU, "ftuner_bench", "launch_loop.c"), "-ldl", "-o",
+        path("loop.so"))
+    loop = ctypes.CDLL(path("loop.so"))
+    loop.ftuner_bench_call.restype = ctypes.c_double
+    functions = {"nothing": hand.nothing, "FTuner": dense.dense, "switch": hand.by_switch,
+                 "std::map": hand.by_map}
+    return runtime, functions, loop, manifest
 
 
-def dispatch_form(library):
-    """How the function's machine code goes from the size to the case."""
-    tool = shutil.which("llvm-objdump-22") or shutil.which("objdump")
-    if tool is None:
-        return "unknown (no objdump)"
-    text = run(tool, "-d", "--no-show-raw-insn", library)
-    code = re.search(r"<dense>:\n(.*?)(?:\n\n|\Z)", text, re.S)
-    if code is None:
-        return "unknown (function not found)"
-    indirect = len(re.findall(r"\bjmpq?\s+\*", code.group(1)))
-    return f"{indirect} indirect jump(s) through a table" if indirect else "no indirect jump"
+def launched_blocks(runtime, function, size):
+    """Blocks of one call: whoever dispatches must launch as many."""
+    runtime.launched_blocks.restype = ctypes.c_int64
+    before = runtime.launched_blocks()
+    code = function(*[ctypes.c_void_p(4096)] * 3, ctypes.c_int64(size), None, None)
+    if code != 0:
+        sys.exit(f"size {size}: code {code}")
+    return runtime.launched_blocks() - before
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin-dir", default=workloads.BIN)
     parser.add_argument("--device", default="h200")
+    parser.add_argument("--repeat", type=int, default=101)
     parser.add_argument("--json")
     options = parser.parse_args()
-    compiler = os.environ.get("CXX", "c++")
-    include = os.path.join(workloads.ROOT, "include")
     with tempfile.TemporaryDirectory() as folder:
-        path = lambda name: os.path.join(folder, name)  # noqa: E731
-        workloads.write(path("dense.mlir"), "#ukernel.range<1 to 128>", epilogue="bias_gelu")
-        translate = os.path.join(options.bin_dir, "ftuner-translate")
-        run(translate, path("dense.mlir"), "--ftuner-to-library", f"--device={options.device}", "-o", path("libdense.so"))
-        manifest = json.loads(run(translate, path("dense.mlir"), "--ftuner-to-manifest", f"--device={options.device}"))
-        with open(path("runtime.c"), "w", encoding="utf-8") as file:
-            file.write(RUNTIME)
-        run(os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", f"-I{include}", "-Wl,-soname,libftrt.so.1",
-            path("runtime.c"), "-o", path("libftrt.so.1"))
-        with open(path("peers.h"), "w", encoding="utf-8") as file:
-            file.write(peers_header(manifest))
-        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "dispatch_time.cpp")
-        run(compiler, "-O2", "-std=c++17", f"-I{folder}", f"-I{include}", source, path("libdense.so"),
-            path("libftrt.so.1"), f"-Wl,-rpath,{folder}", "-o", path("dispatch_time"))
-        rows = list(csv.DictReader(io.StringIO(run(path("dispatch_time")))))
-        form = dispatch_form(path("libdense.so"))
-    launch = rows[0]
-    print(f"{'call':10} {'equal sizes':>12} {'beyond launch':>14} {'random sizes':>13} {'beyond launch':>14}")
-    for row in rows:
-        equal, mixed = float(row["ns_equal_sizes"]), float(row["ns_random_sizes"])
-        print(f"{row['call']:10} {equal:9.1f} ns {equal - float(launch['ns_equal_sizes']):11.1f} ns "
-              f"{mixed:10.1f} ns {mixed - float(launch['ns_random_sizes']):11.1f} ns")
-    print(f"dispatch of the library: {form}")
+        runtime, functions, loop, manifest = build(
+            folder, os.path.join(options.bin_dir, "ftuner-translate"), options.device)
+        for size in range(1, 129):
+            counts = {name: launched_blocks(runtime, function, size)
+                      for name, function in functions.items() if name != "nothing"}
+            if len(set(counts.values())) != 1:
+                sys.exit(f"size {size}: expected equally many blocks, but got {counts}")
+        shuffled = list(range(1, 129)) * 8
+        random.Random(1).shuffle(shuffled)
+        orders = {"one size": [53], "in turn": list(range(1, 129)), "random": shuffled}
+        times = {order: {name: [] for name in functions} for order in orders}
+        for _ in range(options.repeat):
+            for order, sizes in orders.items():
+                array = (ctypes.c_int64 * len(sizes))(*sizes)
+                for name, function in functions.items():
+                    times[order][name].append(loop.ftuner_bench_call(
+                        function, *[ctypes.c_void_p(4096)] * 3, array, ctypes.c_int32(len(sizes)),
+                        ctypes.c_int32(20480 // len(sizes)), None, None))
+    kernels = len(manifest["kernels"])
+    entries = len(manifest["workloads"][0]["dispatch"])
+    print(f"Dense (T, 2304, 768) for {options.device}: {kernels} kernels, {entries} intervals; "
+          "nanoseconds of a call, median (least)")
+    print(f"{'sizes':10}" + "".join(f"{name:>16}" for name in functions))
+    medians = {}
+    for order, found in times.items():
+        medians[order] = {name: statistics.median(values) for name, values in found.items()}
+        print(f"{order:10}" + "".join(f"{f'{statistics.median(v):.1f} ({min(v):.1f})':>16}"
+                                      for v in found.values()))
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"device": options.device, "form": form, "rows": rows}, file, indent=2)
+            json.dump({"device": options.device, "nanoseconds": medians}, file, indent=2)
 
 
 if __name__ == "__main__":

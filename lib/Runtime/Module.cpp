@@ -212,12 +212,9 @@ int32_t resolveLocked(ftrt_kernel &kernel, CUdevice device,
       return code;
     if (int32_t code = findKernel(kernel, *image, loaded, device, entry, found))
       return code;
+    entry.kernel.store(found, std::memory_order_release);
   }
-  if (int32_t code =
-          raiseSharedMemory(kernel, device, entry, found, dynamicSharedBytes))
-    return code;
-  entry.kernel.store(found, std::memory_order_release);
-  return FTRT_SUCCESS;
+  return raiseSharedMemory(kernel, device, entry, found, dynamicSharedBytes);
 }
 
 int32_t fillHostFunctions(const ftrt_module &module,

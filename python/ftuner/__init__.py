@@ -12,7 +12,7 @@ from . import cache
 from ._version import version as __version__
 from .api import compile
 from .descriptions import devices, query_device
-from .errors import CacheError, CompileError, Error
+from .errors import CacheError, CompileError, CompileWarning, Error
 from .explanation import Explanation, explain
 from .memory.dlpack import DeviceArray
 from .module import Function, Module, load
@@ -21,6 +21,7 @@ from .signature import Signature, Value
 __all__ = [
     "CacheError",
     "CompileError",
+    "CompileWarning",
     "DeviceArray",
     "Error",
     "Explanation",

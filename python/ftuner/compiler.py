@@ -8,12 +8,13 @@ import re
 import shutil
 import subprocess
 import tempfile
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Mapping, Sequence, Union
 
 from . import descriptions, locations
-from .errors import CompileError, Error
+from .errors import CompileError, CompileWarning, Error
 
 Source = Union[str, "os.PathLike[str]"]
 
@@ -88,8 +89,8 @@ def translate(
 ) -> str:
     """Runs ftuner-translate on a source; returns its standard output.
 
-    `folder` is where relative paths of the arguments lead. Raises `CompileError` with all that the
-    compiler printed.
+    Relative paths of the arguments lead to `folder`. What else the compiler prints is a
+    `CompileWarning`, or part of the `CompileError` that is raised if it fails.
     """
     tool = locations.tool("ftuner-translate")
     with tempfile.TemporaryDirectory(prefix="ftuner-") as temporary:
@@ -110,6 +111,8 @@ def translate(
         if run.returncode < 0:
             text += f"the compiler was ended by signal {-run.returncode}\n"
         raise CompileError(f"cannot compile {source.name}:\n{text.rstrip()}", text)
+    if text.strip():
+        warnings.warn(text.rstrip(), CompileWarning, stacklevel=2)
     return run.stdout.decode()
 
 

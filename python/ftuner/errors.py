@@ -28,3 +28,7 @@ class CompileError(Error):
 
 class CacheError(Error):
     """The folder of the compile cache cannot be used."""
+
+
+class CompileWarning(UserWarning):
+    """The compiler warned of something and went on. Modules from the cache do not warn again."""

@@ -142,6 +142,7 @@ X = np.ones((3, 4), np.float32)
         ((X[::2], 1), ValueError, "expected a contiguous array"),
         ((X.tolist(), 1), TypeError, "scale: argument 0: expected a NumPy array, a PyTorch tensor"),
         ((None, 1), TypeError, "but got NoneType"),
+        ((np.ma.masked_array(X), 1), TypeError, "expected a NumPy array, but got a masked one"),
         ((X, X), TypeError, "scale: argument 1: expected a number for f32, but got ndarray"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import ftuner
+from ftuner import locations
 
 from handmade import ROOT
 from models import MATMUL, pointwise
@@ -137,6 +139,25 @@ def test_diagnostics(tmp_path: Path) -> None:
         ftuner.compile("nonsense\n")
     with expect(ftuner.CompileError, "nothing to compile"):
         ftuner.compile("module {\n}\n")
+
+
+def test_warnings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the compiler says although it goes on."""
+    home = Path(locations.tool("ftuner-translate")).parents[1]
+    (tmp_path / "bin").mkdir()
+    for folder in ("lib", "share"):
+        (tmp_path / folder).symlink_to(home / folder)
+    tool = tmp_path / "bin" / "ftuner-translate"
+    tool.write_text(
+        f"#!/bin/sh\necho '$1: warning: slow' >&2\nexec {home}/bin/ftuner-translate \"$@\"\n"
+    )
+    tool.chmod(0o755)
+    monkeypatch.setenv("FTUNER_HOME", str(tmp_path))
+    with pytest.warns(ftuner.CompileWarning, match="warning: slow"):
+        ftuner.compile(MATMUL, emulate=True)
+    with warnings.catch_warnings():  # From the cache.
+        warnings.simplefilter("error")
+        ftuner.compile(MATMUL, emulate=True)
 
 
 def test_options(matmul: ftuner.Module) -> None:

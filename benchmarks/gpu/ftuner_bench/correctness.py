@@ -119,7 +119,8 @@ def _threads(session: Session) -> bool:
             except Exception as error:
                 problems.append(f"thread {number}, T={size}: {type(error).__name__}: {error}")
                 return
-            error = relative_error(result.tensor, reference(workload, *[o.tensor for o in operands]))
+            expected = reference(workload, *[operand.tensor for operand in operands])
+            error = relative_error(result.tensor, expected)
             if not error <= TOLERANCE or not result.bands_intact():
                 problems.append(f"thread {number}, T={size}: relative error {error:.3g}")
 
@@ -156,7 +157,8 @@ def _graph(session: Session) -> bool:
             operand.fill(torch.randn(operand.tensor.shape, device=device))
         replay()
         session.machine.synchronize()
-        error = relative_error(result.tensor, reference(workload, *[o.tensor for o in operands]))
+        expected = reference(workload, *[operand.tensor for operand in operands])
+        error = relative_error(result.tensor, expected)
         if not error <= TOLERANCE:
             problems.append(f"T={size}: relative error {error:.3g} after the replay of a graph")
     session.write("check", workload=workload.name, what="replay of a graph", problems=problems)

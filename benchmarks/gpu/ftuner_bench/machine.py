@@ -8,6 +8,7 @@ times are those of a CPU, say nothing, and are marked as such wherever they go.
 from __future__ import annotations
 
 import gc
+import importlib.metadata
 import time
 from collections.abc import Callable, Sequence
 
@@ -34,7 +35,6 @@ class Cuda:
         self.cache_bytes = int(properties.L2_cache_size)
         self._start = torch.cuda.Event(enable_timing=True)
         self._end = torch.cuda.Event(enable_timing=True)
-        self._pool = torch.cuda.graph_pool_handle()
         # A collection in the midst of a capture could free a graph, which is not
         # allowed there, and would disturb every timing.
         gc.disable()
@@ -44,17 +44,20 @@ class Cuda:
         return {"name": properties.name, "rehearsal": False,
                 "compute_capability": f"{properties.major}.{properties.minor}",
                 "sm_count": properties.multi_processor_count, "l2_bytes": self.cache_bytes,
-                "memory_bytes": properties.total_memory, "torch": torch.__version__,
-                "cuda": torch.version.cuda}
+                "memory_bytes": properties.total_memory, **_versions()}
 
     def synchronize(self) -> None:
         torch.cuda.synchronize()
+
+    def tidy(self) -> None:
+        """Gives back the memory of graphs that are gone."""
+        torch.cuda.empty_cache()
 
     def capture(self, calls: Sequence[Call], passes: int) -> Call:
         """A graph of `passes` times all calls; what is returned replays it."""
         graph = torch.cuda.CUDAGraph()
         self.synchronize()
-        graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+        graph.capture_begin(capture_error_mode="thread_local")
         try:
             for _ in range(passes):
                 for call in calls:
@@ -90,9 +93,12 @@ class Rehearsal:
     def describe(self) -> dict[str, object]:
         return {"name": "rehearsal on a CPU", "rehearsal": True, "compute_capability": "0.0",
                 "sm_count": 0, "l2_bytes": self.cache_bytes, "memory_bytes": 0,
-                "torch": torch.__version__, "cuda": None}
+                **_versions()}
 
     def synchronize(self) -> None:
+        pass
+
+    def tidy(self) -> None:
         pass
 
     def capture(self, calls: Sequence[Call], passes: int) -> Call:
@@ -109,3 +115,14 @@ class Rehearsal:
 
 
 Machine = Cuda | Rehearsal
+
+
+def _versions() -> dict[str, str | None]:
+    """Of what is measured against."""
+    result: dict[str, str | None] = {"torch": torch.__version__, "cuda": torch.version.cuda}
+    for name in ("triton", "transformers", "nvidia-cublas"):
+        try:
+            result[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            result[name] = None
+    return result

@@ -11,6 +11,7 @@ import copy
 import dataclasses
 import functools
 import pathlib
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -116,17 +117,24 @@ def record(small: bool, folder: pathlib.Path, compile_text: Callable[[str, pathl
 
 def measure(session: Session) -> bool:
     from .recorded import Recorded, replaced
+    if "models" not in session.bundle.devices[session.device]["files"]:
+        session.write("note", text="the bundle was made without models")
+        return True
     recorded = Recorded(session.bundle.folder
                         / session.bundle.devices[session.device]["files"]["models"])
-    passed = True
+    passed, longest = True, 0.0
     cases = [(model, batch) for model in MODELS for batch in BATCHES]
     with replaced(recorded), torch.no_grad():
         for number, (model, batch) in enumerate(cases):
             share = within(session, len(cases) - number)
+            wanted = [length for length in LENGTHS if length in (session.sizes or LENGTHS)]
+            if session.seconds_left() < longest:
+                session.coverage(f"{model.name}, batch {batch}", wanted, [], "models")
+                continue
+            begun = time.monotonic()
             module = build(model, session.machine.rehearsal).to(session.machine.device)
             contestants = _compile(session, model, batch, module, recorded)
-            # In float64 last: the weights exist once.
-            wanted = [length for length in LENGTHS if length in (session.sizes or LENGTHS)]
+            longest = max(longest, time.monotonic() - begun)
             share.restart()
             done = []
             for length in wanted:
@@ -209,6 +217,7 @@ def _length(session: Session, model: Model, batch: int, length: int, module: tor
             session.write("model", model=model.name, batch=batch, length=length, how=way, mode=mode,
                           microseconds=summaries.get(way), error=errors.get(way),
                           problem=problems.get(way) or failures.get(way))
+    session.machine.tidy()
     return passed
 
 
@@ -218,7 +227,8 @@ def _report(recorded: Any) -> str:
     report = ftuner.torch.report()
     counters = torch._dynamo.utils.counters
     again = int(counters["stats"]["unique_graphs"])
-    left = sorted({str(left) for left in report.left})
+    left = sorted({f"{left.operator}: {left.reason}" for left in report.left})
     return (f"{report.taken} of {report.products} products by FTuner in {report.compiled} "
             f"functions, {len(recorded.missing)} functions not in the bundle; {again} graphs "
-            f"compiled by both compilers together; left to PyTorch: {'; '.join(left)[:400] or 'none'}")
+            "compiled by both compilers together; left to PyTorch: "
+            + ("; ".join(left)[:400] or "none"))

@@ -39,6 +39,7 @@ def main() -> int:
         from .machine import Cuda, Rehearsal
         from .session import Session
         machine = Rehearsal(runtime.emulator_stream()) if options.rehearse else Cuda()
+        write("machine", **machine.describe())
         session = Session(
             bundle, options.device, runtime, machine, write, options.deadline, options.seed,
             [int(size) for size in options.sizes.split(",") if size] or None,

@@ -76,7 +76,8 @@ def programs(path: pathlib.Path, heading: str, titles: dict[str, str], records: 
     """Score against throughput, a panel for each workload and size, warm L2."""
     groups: dict[tuple[str, int], list[Record]] = defaultdict(list)
     for record in records:
-        if record["kind"] == "program" and record["mode"] == "graph_warm" and record["microseconds"]:
+        if (record["kind"] == "program" and record["mode"] == "graph_warm"
+                and record["microseconds"]):
             groups[record["workload"], record["size"]].append(record)
     if not groups:
         return
@@ -134,7 +135,8 @@ def models(path: pathlib.Path, heading: str, records: Iterable[Record]) -> None:
                 points.sort()
                 lengths, middle, low, high = zip(*points)
                 label, color, style = STYLES.get(how, (how, None, "-"))
-                axis.plot(lengths, middle, style, marker="o", markersize=3, color=color, label=label)
+                axis.plot(lengths, middle, style, marker="o", markersize=3, color=color,
+                          label=label)
                 axis.fill_between(lengths, low, high, color=color, alpha=0.15, linewidth=0)
         axis.set_title(name)
         axis.set_xlabel("length")

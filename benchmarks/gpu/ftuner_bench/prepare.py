@@ -45,6 +45,7 @@ class Preparation:
         self.build: pathlib.Path = options.build
         self.tools = self.build / "bin"
         self.rehearsal: bool = options.rehearsal
+        self.skipped = set(options.skip.split(","))
         self.workloads: tuple[Workload, ...] = SMALL if self.rehearsal else FULL
         self.start = time.monotonic()
 
@@ -77,9 +78,11 @@ class Preparation:
             self.library(source, name, target)
             files["library_" + workload.name] = str(target.relative_to(self.out))
             self.say(f"{name}: {workload.title}")
-            files.update(self.selection(source, name, workload))
-        files["models"] = f"{name}/models"
-        self.models(name, folder / "models")
+            if "selection" not in self.skipped:
+                files.update(self.selection(source, name, workload))
+        if "models" not in self.skipped:
+            files["models"] = f"{name}/models"
+            self.models(name, folder / "models")
         return {"files": files}
 
     def models(self, device: str, folder: pathlib.Path) -> None:
@@ -181,6 +184,8 @@ def main() -> int:
                         help="folder of the bundle, replaced if it is one")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release",
                         help="FTuner's build tree or its installed prefix")
+    parser.add_argument("--skip", default="", metavar="PART,…",
+                        help="leave out what the parts selection or models need")
     parser.add_argument("--rehearsal", action="store_true",
                         help="small workloads for the emulator: to try the scripts without a GPU")
     options = parser.parse_args()

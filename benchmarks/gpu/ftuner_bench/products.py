@@ -100,6 +100,7 @@ def _size(session: Session, pool: Pool, workload: Workload, size: int, peers: li
                 facts=peer.facts(workload, size), sets=len(buffers))
     for _, _, result in buffers:
         result.normal_()
+    session.machine.tidy()
 
 
 def _ceilings(session: Session) -> None:

@@ -64,7 +64,8 @@ def ratios(records: Iterable[Record]) -> list[dict[str, Any]]:
     least, largest, and the share of sizes where FTuner is faster. The peer "best" is
     the fastest of all of them at each size.
     """
-    times: dict[tuple[str, str], dict[int, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    times: dict[tuple[str, str], dict[int, dict[str, float]]] = defaultdict(
+        lambda: defaultdict(dict))
     for record in records:
         if record["kind"] == "time" and record["microseconds"]:
             times[record["workload"], record["mode"]][record["size"]][record["peer"]] = (
@@ -109,7 +110,8 @@ def selection(records: Iterable[Record]) -> list[dict[str, Any]]:
         result.append({
             "workload": workload, "size": size, "mode": mode, "programs": len(group),
             "spearman": stats.spearman(scores, speeds), "kendall": stats.kendall(scores, speeds),
-            "top1": stats.best_share(order, seconds, 1), "top10": stats.best_share(order, seconds, 10),
+            "top1": stats.best_share(order, seconds, 1),
+            "top10": stats.best_share(order, seconds, 10),
             "best_microseconds": min(seconds), "best_rank": group[seconds.index(min(seconds))][
                 "program"]["rank"]})
     return result
@@ -159,7 +161,7 @@ def checks(records: Iterable[Record]) -> dict[str, Any]:
     """Counts, the largest error, and every failure in words."""
     found = [record for record in records if record["kind"] == "check"]
     errors = [record["error"] for record in found if record.get("error") is not None]
-    failures = [f"{record['workload']} {record.get('what') or 'T=' + str(record['size'])}: {problem}"
+    failures = [f"{record['workload']} {record.get('what') or 'T=%d' % record['size']}: {problem}"
                 for record in found for problem in record["problems"]]
     return {"checks": len(found), "largest_error": max(errors, default=None), "failures": failures}
 
@@ -173,7 +175,8 @@ def summarise(facts: dict[str, Any], records: list[Record]) -> dict[str, Any]:
     """The content of results.json."""
     sizes = selection(records)
     return {
-        "format_version": FORMAT_VERSION, **facts, "checks": checks(records),
+        "format_version": FORMAT_VERSION, **facts,
+        "machine": next(iter(by_kind(records, "machine")), None), "checks": checks(records),
         "ceilings": by_kind(records, "ceilings"), "peers": by_kind(records, "peer"),
         "ratios": ratios(records), "selection": means_of_selection(sizes),
         "selection_by_size": sizes, "wrong_programs": by_kind(records, "wrong_program"),
@@ -204,8 +207,8 @@ def text(content: dict[str, Any], titles: dict[str, str]) -> str:
                          for mode in modes]] for workload, peer in pairs])]
     if content["selection"]:
         columns = ["workload", "mode", "sizes", "programs", "spearman", "kendall", "top1", "top10"]
-        lines += ["", "Score against speed, and the share of the best speed that the first programs "
-                  "reach", table(columns, [[row[column] for column in columns]
+        lines += ["", "Score against speed, and the share of the best speed that the first "
+                  "programs reach", table(columns, [[row[column] for column in columns]
                                            for row in content["selection"]])]
     if content["models"]:
         columns = ["model", "batch", "mode", "how", "lengths", "geometric_mean", "largest_error"]

@@ -14,6 +14,7 @@ import pathlib
 import platform
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -81,9 +82,10 @@ class Clocks:
         self.process: subprocess.Popen[str] | None = None
         program = shutil.which("nvidia-smi")
         if program:
-            self.process = subprocess.Popen(
-                [program, f"--query-gpu={self.QUERY}", "--format=csv,noheader,nounits", "-lms",
-                 "500", "-f", str(path)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            with path.open("w") as file:
+                self.process = subprocess.Popen(
+                    [program, f"--query-gpu={self.QUERY}", "--format=csv,noheader,nounits", "-lms",
+                     "500"], stdout=file, stderr=subprocess.DEVNULL)
 
     def stop(self) -> None:
         if self.process:
@@ -94,6 +96,7 @@ class Clocks:
 def environment(bundle: bundles.Bundle, scratch: pathlib.Path) -> dict[str, str]:
     """Caches of other compilers begin empty and go with the scratch folder."""
     result = dict(os.environ)
+    result["TMPDIR"] = str(scratch)
     result["TORCHINDUCTOR_CACHE_DIR"] = str(scratch / "inductor")
     # Where FTuner's package finds its runtime.
     result["FTUNER_HOME"] = str(bundle.folder)
@@ -106,14 +109,19 @@ def run_part(part: Part, options: argparse.Namespace, bundle: bundles.Bundle, de
     """The exit status of a part's process; 2 where it had to be killed."""
     command = [sys.executable, "-m", f"{__package__}.part", part.name,
                f"--bundle={bundle.folder}", f"--records={records}", f"--scratch={scratch}",
-               f"--device={device}", f"--deadline={time.monotonic() + seconds:.1f}", f"--seed={options.seed}",
-               f"--sizes={options.sizes}", f"--skip-peers={options.skip_peers}"]
+               f"--device={device}", f"--deadline={time.monotonic() + seconds:.1f}",
+               f"--seed={options.seed}", f"--sizes={options.sizes}",
+               f"--skip-peers={options.skip_peers}"]
     if bundle.rehearsal:
         command.append("--rehearse")
     print(f"== {part.name}: {part.title} ({seconds:.0f} s)", flush=True)
+    # A group of its own: compilers that it started end with it.
+    process = subprocess.Popen(command, env=environment(bundle, scratch), start_new_session=True)
     try:
-        status = subprocess.run(command, env=environment(bundle, scratch), timeout=seconds + GRACE).returncode
+        status = process.wait(timeout=seconds + GRACE)
     except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
         Writer(records, part.name)("error", message=f"killed {GRACE:.0f} s after its time was over",
                                    traceback="")
         return EXIT_BROKEN
@@ -127,7 +135,8 @@ def run_part(part: Part, options: argparse.Namespace, bundle: bundles.Bundle, de
 def find_device(bundle: bundles.Bundle, runtime: Runtime, wanted: str) -> tuple[str, str]:
     """(the GPU's name, the described device); RuntimeFailure where there is no GPU."""
     if wanted and wanted not in bundle.devices:
-        raise ValueError(f"--device: expected one of {', '.join(bundle.devices)}, but got '{wanted}'")
+        raise ValueError(f"--device: expected one of {', '.join(bundle.devices)}, "
+                         f"but got '{wanted}'")
     if bundle.rehearsal:
         return "rehearsal on a CPU", wanted or next(iter(bundle.devices))
     runtime.device_count()

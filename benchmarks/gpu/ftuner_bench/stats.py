@@ -25,7 +25,7 @@ def summary(values: Sequence[float]) -> dict[str, float]:
 
 def geometric_mean(values: Sequence[float]) -> float:
     if not values or min(values) <= 0:
-        raise ValueError("expected positive values, but got " + (f"{min(values)}" if values else "none"))
+        raise ValueError(f"expected positive values, but got {min(values, default=None)}")
     return math.exp(sum(math.log(value) for value in values) / len(values))
 
 

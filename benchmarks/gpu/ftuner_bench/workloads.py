@@ -101,7 +101,8 @@ module attributes {{ukernel.symbols = {{T = #ukernel.range<{range}>}}}} {{
     %m = tensor.dim %a, %c1 : tensor<{batch}x?x{k}xf32>
     %n = tensor.dim %b, %c1 : tensor<{batch}x?x{k}xf32>
     %empty = tensor.empty(%m, %n) : tensor<{batch}x?x?xf32>
-    %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<{batch}x?x?xf32>) -> tensor<{batch}x?x?xf32>
+    %start = linalg.fill ins(%zero : f32)
+                         outs(%empty : tensor<{batch}x?x?xf32>) -> tensor<{batch}x?x?xf32>
     %c = linalg.batch_matmul indexing_maps = [#mk, #nk, #mn]
            ins(%a, %b : tensor<{batch}x?x{k}xf32>, tensor<{batch}x?x{k}xf32>)
            outs(%start : tensor<{batch}x?x?xf32>) -> tensor<{batch}x?x?xf32>
@@ -119,7 +120,8 @@ module attributes {{ukernel.symbols = {{T = #ukernel.range<{range}>}}}} {{
     %zero = arith.constant 0.0 : f32
     %m = tensor.dim %a, %c1 : tensor<{batch}x?x?xf32>
     %empty = tensor.empty(%m) : tensor<{batch}x?x{n}xf32>
-    %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<{batch}x?x{n}xf32>) -> tensor<{batch}x?x{n}xf32>
+    %start = linalg.fill ins(%zero : f32)
+                         outs(%empty : tensor<{batch}x?x{n}xf32>) -> tensor<{batch}x?x{n}xf32>
     %c = linalg.batch_matmul ins(%a, %b : tensor<{batch}x?x?xf32>, tensor<{batch}x?x{n}xf32>)
            outs(%start : tensor<{batch}x?x{n}xf32>) -> tensor<{batch}x?x{n}xf32>
     return %c : tensor<{batch}x?x{n}xf32>

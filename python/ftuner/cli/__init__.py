@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from typing import Sequence
 
 from .. import __version__
-from ..errors import Error
+from ..errors import CompileWarning, Error
 from . import bench, caching, compiling, device_table, explaining, running
 from .common import UsageError
 
@@ -39,6 +40,9 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command; returns its exit code: 0, 1 for a failure, 2 for a wrong command line."""
+    # The compiler's words are complete; the place in the package where they came up says nothing.
+    warnings.showwarning = lambda message, *_: print(message, file=sys.stderr)
+    warnings.simplefilter("always", CompileWarning)
     parser = make_parser()
     options, rest = parser.parse_known_args(argv)
     try:

@@ -30,13 +30,17 @@ class Memory(abc.ABC):
     about; the caller knows.
     """
 
-    # Name of the kind, and this memory in words, for messages.
+    # Name of the kind of memory.
     name: str
-    kind: str
     # Whether a GPU runs the kernels, and the index of its device.
     is_gpu = False
     # Address of the stream for the runtime.
     stream: int
+
+    @property
+    @abc.abstractmethod
+    def kind(self) -> str:
+        """This memory in words, for messages."""
 
     @staticmethod
     @abc.abstractmethod

@@ -19,7 +19,7 @@ import numpy as np
 from .. import runtime
 from ..elements import ELEMENT_TYPES, ElementType
 from .base import Buffer, Memory
-from .host import aligned_bytes
+from .host import address_of, aligned_bytes
 from .streams import stream_handle
 
 # DLDeviceType.
@@ -132,11 +132,14 @@ class DlpackMemory(Memory):
     def __init__(self, device: tuple[int, int], stream: Any) -> None:
         self.device = device
         self.is_gpu = device[0] in (CUDA, CUDA_MANAGED)
-        self.kind = f"an array on {device_name(device)} with __dlpack__"
         # Streams must live as long as what was allocated on them.
         self.owner = stream
         self.stream = stream_handle(stream) if self.is_gpu else runtime.get().emulator_stream
         self.capsules: list[Any] = []
+
+    @property
+    def kind(self) -> str:
+        return f"an array on {device_name(self.device)} with __dlpack__"
 
     @staticmethod
     def accepts(type: ElementType) -> frozenset[Hashable]:
@@ -278,8 +281,7 @@ class DeviceArray:
         result = DeviceArray(element_type.name, array.shape, (CUDA, device), stream=stream)
         if array.size:
             source = np.ascontiguousarray(array)
-            address = source.__array_interface__["data"][0]
-            library.copy(result.pointer, address, result.nbytes, result.stream)
+            library.copy(result.pointer, address_of(source), result.nbytes, result.stream)
             library.synchronize(result.stream)
         return result
 
@@ -293,8 +295,7 @@ class DeviceArray:
             library = runtime.get()
             if self.device[0] == CUDA:
                 library.select_device(self.device[1])
-            address = array.__array_interface__["data"][0]
-            library.copy(address, self.pointer, self.nbytes, self.stream)
+            library.copy(address_of(array), self.pointer, self.nbytes, self.stream)
             library.synchronize(self.stream)
         return array
 

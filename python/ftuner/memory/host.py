@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any, Hashable
 
 import numpy as np
@@ -11,11 +12,22 @@ from ..elements import ElementType
 from .base import ALIGNMENT, Buffer, Memory
 
 
+_byte_at = ctypes.c_char.from_buffer
+
+
+def address_of(array: np.ndarray[Any, Any]) -> int:
+    """Address of a contiguous array, the fast way for most: `__array_interface__` makes a dict."""
+    try:
+        return ctypes.addressof(_byte_at(array))
+    except (TypeError, ValueError, BufferError):  # Read-only, empty, or of a dtype like bfloat16.
+        address: int = array.__array_interface__["data"][0]
+        return address
+
+
 def aligned_bytes(size: int) -> tuple[np.ndarray[Any, Any], int]:
     """Memory for a workspace, and the aligned address in it."""
     memory = np.empty(size + ALIGNMENT - 1, np.uint8)
-    address: int = memory.__array_interface__["data"][0]
-    return memory, -(-address // ALIGNMENT) * ALIGNMENT
+    return memory, -(-address_of(memory) // ALIGNMENT) * ALIGNMENT
 
 
 class NumpyMemory(Memory):
@@ -36,12 +48,14 @@ class NumpyMemory(Memory):
     def read(self, value: Any) -> Buffer:
         if not isinstance(value, np.ndarray):
             raise TypeError(f"expected {self.kind}, but got {type(value).__qualname__}")
+        if isinstance(value, np.ma.MaskedArray):
+            raise TypeError(f"expected {self.kind}, but got a masked one")
         if not value.flags.c_contiguous:
             raise ValueError(
                 f"expected a contiguous array (row-major), but got strides {value.strides} "
                 f"for shape {value.shape}; numpy.ascontiguousarray copies it"
             )
-        return Buffer(value.__array_interface__["data"][0], value.dtype, value.shape)
+        return Buffer(address_of(value), value.dtype, value.shape)
 
     def read_output(self, value: Any) -> Buffer:
         buffer = self.read(value)
@@ -53,7 +67,7 @@ class NumpyMemory(Memory):
         if type.numpy is None:
             raise TypeError("results of type bf16 need the package ml_dtypes, or PyTorch tensors")
         array = np.empty(shape, type.numpy)
-        return array, array.__array_interface__["data"][0]
+        return array, address_of(array)
 
     def workspace(self, size: int) -> tuple[Any, int]:
         return aligned_bytes(size)

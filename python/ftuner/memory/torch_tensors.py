@@ -5,6 +5,7 @@ Imported only when a caller passes a tensor, so that PyTorch is there already.
 
 from __future__ import annotations
 
+import functools
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any, Hashable
 
@@ -23,7 +24,10 @@ class TorchMemory(Memory):
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        self.kind = f"a PyTorch tensor on {device}"
+
+    @property
+    def kind(self) -> str:
+        return f"a PyTorch tensor on {self.device}"
 
     @staticmethod
     def accepts(type: ElementType) -> frozenset[Hashable]:
@@ -113,4 +117,10 @@ def memory_of(tensor: torch.Tensor, stream: Any) -> TorchMemory:
         return TorchCudaMemory(device, stream)
     if device.type != "cpu":
         raise ValueError(f"expected a PyTorch tensor on cpu or cuda, but got one on {device}")
-    return TorchCpuMemory(device)
+    return _cpu_memory()
+
+
+@functools.cache
+def _cpu_memory() -> TorchCpuMemory:
+    """Has no state of a call, so one object serves all."""
+    return TorchCpuMemory(torch.device("cpu"))

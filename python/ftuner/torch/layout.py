@@ -237,7 +237,15 @@ def step_forward(layout: Layout, node: fx.Node, dims: Dims) -> Dims | None:
 
 def is_contiguous(node: fx.Node) -> bool:
     """Whether a tensor is surely row-major and without gaps. Adds no guard."""
-    return bool(torch._prims_common.is_contiguous_or_false(node.meta["val"]))
+    step: Extent = 1
+    extents = shape_of(node)
+    for extent, stride in reversed(list(zip(extents, node.meta["val"].stride()))):
+        if extent == 1:
+            continue
+        if extent_of(stride) != step:
+            return False
+        step = product([step, extent])
+    return True
 
 
 @dataclass

@@ -32,16 +32,16 @@ PRODUCTS = {
 }
 #: Products that stay with PyTorch, and why.
 OTHER_PRODUCTS = {
-    aten.mv.default: "a product of a matrix and a vector",
-    aten.addmv.default: "a product of a matrix and a vector",
-    aten.dot.default: "a product of two vectors",
-    aten.vdot.default: "a product of two vectors",
-    aten.addr.default: "an outer product",
-    aten.convolution.default: "a convolution",
-    aten.convolution_backward.default: "a convolution",
-    aten._grouped_mm.default: "a product of groups",
-    aten._scaled_mm.default: "a product of scaled 8-bit types",
-    aten._int_mm.default: "a product of integers",
+    "aten::mv": "a product of a matrix and a vector",
+    "aten::addmv": "a product of a matrix and a vector",
+    "aten::dot": "a product of two vectors",
+    "aten::vdot": "a product of two vectors",
+    "aten::addr": "an outer product",
+    "aten::convolution": "a convolution",
+    "aten::convolution_backward": "a convolution",
+    "aten::_grouped_mm": "a product of groups",
+    "aten::_scaled_mm": "a product of scaled 8-bit types",
+    "aten::_int_mm": "a product of integers",
 }
 _ATTENTION = "scaled_dot_product_attention of PyTorch; the option attention='math' takes it apart"
 #: Loops that a workload has room for: m, n, k and three batch axes.
@@ -104,9 +104,9 @@ def reason_to_leave(node: fx.Node) -> str | None:
     """Why an operator that holds products is never taken; None for all others."""
     if node.op != "call_function":
         return None
-    if node.target in OTHER_PRODUCTS:
-        return OTHER_PRODUCTS[node.target]
     name = getattr(getattr(node.target, "_schema", None), "name", "")
+    if name in OTHER_PRODUCTS:
+        return OTHER_PRODUCTS[name]
     if "scaled_dot_product" in name:
         return _ATTENTION
     return None

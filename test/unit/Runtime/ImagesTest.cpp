@@ -89,6 +89,16 @@ struct Corruption {
   const char *words;
 };
 
+/// The first section of the cubin reaches one byte beyond its end.
+void growSection(const ftrt_image &cubin) {
+  auto *data = static_cast<char *>(const_cast<void *>(cubin.data));
+  auto *header = reinterpret_cast<Elf64_Ehdr *>(data);
+  Elf64_Shdr section;
+  std::memcpy(&section, data + header->e_shoff, sizeof(section));
+  section.sh_size = cubin.bytes - section.sh_offset + 1;
+  std::memcpy(data + header->e_shoff, &section, sizeof(section));
+}
+
 const Corruption corruptions[] = {
     {[](TestModule &m) { m.module.abi_version = 77; }, FTRT_ERROR_VERSION,
      "expected a module for version 1 of the API of libftrt, but got one for "
@@ -124,6 +134,8 @@ const Corruption corruptions[] = {
      "image 1: it is truncated after"},
     {[](TestModule &m) { m.images[1].bytes = 100; },
      FTRT_ERROR_INVALID_ARGUMENT, "image 1: it is truncated after 100 bytes"},
+    {[](TestModule &m) { growSection(m.images[1]); },
+     FTRT_ERROR_INVALID_ARGUMENT, "image 1: it is truncated after"},
     {[](TestModule &m) { m.images[1].data = m.images[2].data; },
      FTRT_ERROR_INVALID_ARGUMENT, "image 1: expected a 64-bit ELF file"},
     {[](TestModule &m) { m.images[2].bytes = 8; }, FTRT_ERROR_INVALID_ARGUMENT,

@@ -1,0 +1,340 @@
+#!/usr/bin/env python3
+"""Compiled libraries, opened as any program opens them, against NumPy.
+
+Functions are called through ctypes by what the manifest in the library says of
+them: random arguments, poisoned results and workspace, guard bands around all
+buffers, arguments that must not change.
+"""
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+import threading
+
+import harness
+import numpy as np
+
+GUARD_BYTES = 256
+POISON = 0xA5
+TOLERANCE = {"f32": 1e-5, "f64": 1e-12, "f16": 2e-3, "bf16": 1.6e-2}
+NUMPY_TYPES = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "bf16": np.uint16, "i1": np.uint8,
+               "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64}
+C_SCALARS = {"f32": ctypes.c_float, "f64": ctypes.c_double, "i1": ctypes.c_uint8, "i8": ctypes.c_int8,
+             "i16": ctypes.c_int16, "i32": ctypes.c_int32, "i64": ctypes.c_int64, "index": ctypes.c_int64}
+FTRT_ERROR_HOST, FTRT_ERROR_VERSION = 4, 9
+
+# A product of products has an intermediate in the workspace.
+CHAIN = """
+module attributes {ukernel.symbols = {T = #ukernel.range<1 to 64>}} {
+  func.func @chain(%a: tensor<?x24xf32> {ukernel.shape = ["T", 24]}, %b: tensor<24x40xf32>,
+                   %c: tensor<40x16xf32>) -> tensor<?x16xf32> {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : f32
+    %t = tensor.dim %a, %c0 : tensor<?x24xf32>
+    %e0 = tensor.empty(%t) : tensor<?x40xf32>
+    %i0 = linalg.fill ins(%zero : f32) outs(%e0 : tensor<?x40xf32>) -> tensor<?x40xf32>
+    %ab = linalg.matmul ins(%a, %b : tensor<?x24xf32>, tensor<24x40xf32>)
+                        outs(%i0 : tensor<?x40xf32>) -> tensor<?x40xf32>
+    %e1 = tensor.empty(%t) : tensor<?x16xf32>
+    %i1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<?x16xf32>) -> tensor<?x16xf32>
+    %abc = linalg.matmul ins(%ab, %c : tensor<?x40xf32>, tensor<40x16xf32>)
+                         outs(%i1 : tensor<?x16xf32>) -> tensor<?x16xf32>
+    return %abc : tensor<?x16xf32>
+  }
+  func.func @batch(%a: tensor<?x?x8xf32> {ukernel.shape = ["B", "T", 8]},
+                   %b: tensor<?x8x?xf32> {ukernel.shape = ["B", 8, "N"]}) -> tensor<?x?x?xf32> {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %zero = arith.constant 0.0 : f32
+    %batch = tensor.dim %a, %c0 : tensor<?x?x8xf32>
+    %t = tensor.dim %a, %c1 : tensor<?x?x8xf32>
+    %n = tensor.dim %b, %c2 : tensor<?x8x?xf32>
+    %e = tensor.empty(%batch, %t, %n) : tensor<?x?x?xf32>
+    %i = linalg.fill ins(%zero : f32) outs(%e : tensor<?x?x?xf32>) -> tensor<?x?x?xf32>
+    %r = linalg.batch_matmul ins(%a, %b : tensor<?x?x8xf32>, tensor<?x8x?xf32>)
+                             outs(%i : tensor<?x?x?xf32>) -> tensor<?x?x?xf32>
+    return %r : tensor<?x?x?xf32>
+  }
+  // A name of the C library, and a scalar of each width.
+  func.func @exp(%a: tensor<?xf16>, %h: f16, %i: i8, %j: i16, %l: i64, %d: f64) -> tensor<?xf64> {
+    %c0 = arith.constant 0 : index
+    %n = tensor.dim %a, %c0 : tensor<?xf16>
+    %e = tensor.empty(%n) : tensor<?xf64>
+    %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+                         iterator_types = ["parallel"]}
+        ins(%a : tensor<?xf16>) outs(%e : tensor<?xf64>) {
+    ^bb0(%x: f16, %out: f64):
+      %x64 = arith.extf %x : f16 to f64
+      %h64 = arith.extf %h : f16 to f64
+      %i64 = arith.sitofp %i : i8 to f64
+      %j64 = arith.sitofp %j : i16 to f64
+      %l64 = arith.sitofp %l : i64 to f64
+      %s0 = arith.mulf %x64, %h64 : f64
+      %s1 = arith.addf %s0, %i64 : f64
+      %s2 = arith.addf %s1, %j64 : f64
+      %s3 = arith.addf %s2, %l64 : f64
+      %s4 = arith.addf %s3, %d : f64
+      linalg.yield %s4 : f64
+    } -> tensor<?xf64>
+    return %r : tensor<?xf64>
+  }
+}
+"""
+
+
+class ModuleObject(ctypes.Structure):
+    """ftrt_module of include/FTuner/Runtime/ftrt.h."""
+
+    _fields_ = [("abi_version", ctypes.c_uint32), ("image_count", ctypes.c_uint32), ("name", ctypes.c_char_p),
+                ("images", ctypes.c_void_p), ("kernels", ctypes.c_void_p), ("kernel_count", ctypes.c_uint64),
+                ("manifest", ctypes.c_char_p), ("handle", ctypes.c_void_p)]
+
+
+class Guarded:
+    """A buffer between guard bands, poisoned all over."""
+
+    def __init__(self, size):
+        self.size = size
+        self.memory = np.full(size + 2 * GUARD_BYTES + 256, POISON, np.uint8)
+        start = GUARD_BYTES + -(self.memory.ctypes.data + GUARD_BYTES) % 256
+        self.start, self.address = start, self.memory.ctypes.data + start
+
+    def view(self, dtype, shape):
+        return self.memory[self.start:self.start + self.size].view(dtype).reshape(shape)
+
+    def is_intact(self):
+        return (self.memory[:self.start] == POISON).all() and (self.memory[self.start + self.size:] == POISON).all()
+
+
+def open_runtime(bin_dir):
+    runtime = ctypes.CDLL(os.path.join(bin_dir, "..", "lib", "libftrt.so.1"))
+    runtime.ftrt_emulator_stream.restype = ctypes.c_void_p
+    runtime.ftrt_last_error.restype = ctypes.c_char_p
+    return runtime
+
+
+def c_scalar(kind, value):
+    """A scalar as C passes it; f16 in the low bits of a floating-point register."""
+    if kind == "f16":
+        bits = np.array([np.float16(value).view(np.uint16), 0], np.uint16)
+        return ctypes.c_float(bits.view(np.float32)[0])
+    return C_SCALARS[kind](value)
+
+
+class Library:
+    """A library and what its manifest says of it."""
+
+    def __init__(self, path, runtime):
+        self.runtime = runtime
+        self.library = ctypes.CDLL(path)
+        self.module = ModuleObject.in_dll(self.library, "ftuner_module")
+        self.functions = {f["name"]: f for f in json.loads(self.module.manifest)["functions"]}
+
+    def check(self, code):
+        if code < 0 or code > 0:
+            raise RuntimeError(f"code {code}: {self.runtime.ftrt_last_error().decode()}")
+
+    def call(self, name, *values):
+        """Calls a function; returns its results and the bytes of its workspace."""
+        function = self.functions[name]
+        symbol = getattr(self.library, function["symbol"])
+        get_sizes = getattr(self.library, function["result_sizes_symbol"])
+        get_workspace = getattr(self.library, function["workspace_size_symbol"])
+        get_workspace.restype = ctypes.c_int64
+        buffers, sizes, scalars = [], [], []
+        for argument, value in zip(function["arguments"], values, strict=True):
+            if argument["kind"] == "scalar":
+                scalars.append(c_scalar(argument["type"], value))
+                continue
+            buffer = Guarded(value.nbytes)
+            buffer.view(value.dtype, value.shape)[...] = value
+            buffers.append(buffer)
+            sizes += [ctypes.c_int64(size) for size, known in zip(value.shape, argument["shape"], strict=True)
+                      if not isinstance(known, int)]
+        ranks = [len(result["shape"]) for result in function["results"]]
+        dims = (ctypes.c_int64 * max(sum(ranks), 1))()
+        self.check(get_sizes(*sizes, *scalars, dims))
+        results, first = [], 0
+        for result, rank in zip(function["results"], ranks):
+            dtype, shape = NUMPY_TYPES[result["type"]], tuple(dims[first:first + rank])
+            results.append((Guarded(int(np.prod(shape)) * np.dtype(dtype).itemsize), dtype, shape))
+            first += rank
+        workspace_bytes = get_workspace(*sizes, *scalars)
+        if workspace_bytes < 0:
+            self.check(workspace_bytes)
+        workspace = Guarded(workspace_bytes)
+        outputs = [buffer for buffer, _, _ in results]
+        pointers = [ctypes.c_void_p(buffer.address) for buffer in [*buffers, *outputs]]
+        self.check(symbol(*pointers, *sizes, *scalars, ctypes.c_void_p(workspace.address),
+                          ctypes.c_void_p(self.runtime.ftrt_emulator_stream())))
+        tensors = [v for v, a in zip(values, function["arguments"]) if a["kind"] == "tensor"]
+        for buffer, value in zip(buffers, tensors):
+            if not np.array_equal(buffer.view(value.dtype, value.shape), value):
+                raise RuntimeError("an argument changed")
+        if not all(buffer.is_intact() for buffer in [*buffers, *outputs, workspace]):
+            raise RuntimeError("something was written outside of a buffer")
+        return [buffer.view(dtype, shape) for buffer, dtype, shape in results], workspace_bytes
+
+
+def compare(problems, label, got, expected, kind):
+    expected = np.asarray(expected)
+    if got.shape != expected.shape:
+        problems.append(f"{label}: expected shape {expected.shape}, but got {got.shape}")
+    elif kind not in TOLERANCE:
+        if not np.array_equal(got, expected):
+            problems.append(f"{label}: results differ")
+    else:
+        error = np.linalg.norm(got.astype(np.float64) - expected) / max(np.linalg.norm(expected), 1e-300)
+        if not error <= TOLERANCE[kind]:
+            problems.append(f"{label}: relative error {error:.2e}")
+
+
+def normal(*shape, dtype=np.float32):
+    return np.random.default_rng().standard_normal(shape).astype(dtype)
+
+
+def wide(array):
+    return array.astype(np.float64)
+
+
+def build(h, source, name, *options):
+    """Compiles a library; returns its path."""
+    path = h.path(f"lib{name}.so")
+    run = h.tool("ftuner-translate", source, "--ftuner-to-library", "--device=h200", *options, "-o", path)
+    if run.returncode != 0:
+        raise RuntimeError(run.stderr)
+    return path
+
+
+def inputs(name):
+    return os.path.join(os.path.dirname(__file__), "..", "tools", "Inputs", name)
+
+
+def check_functions(h, runtime):
+    problems = []
+    library = Library(build(h, inputs("functions.mlir"), "functions", "--emulator"), runtime)
+    for n in (0, 1, 53, 1000):
+        a, b, s = normal(n), normal(n), float(normal(1)[0])
+        results, _ = library.call("scale", a, b, s)
+        compare(problems, f"scale {n}", results[0], wide(a) * s + b, "f32")
+        compare(problems, f"scale {n}, result 1", results[1], a, "i32")
+        a = np.random.default_rng().integers(-9, 9, (4, n), np.int32)
+        for flag in (0, 1, 255):
+            results, _ = library.call("odd name!", a, -7, flag)
+            compare(problems, f"odd name {n}", results[0], a * -7 if flag else a, "i32")
+        a = normal(n, 512)
+        bits = (a.view(np.uint32) >> 16).astype(np.uint16)
+        exact = (bits.astype(np.uint32) << 16).view(np.float32)
+        results, _ = library.call("sum", bits)
+        got = (results[0].astype(np.uint32) << 16).view(np.float32)
+        compare(problems, f"sum {n}", got, wide(exact).sum(1), "bf16")
+    a = normal(3)
+    compare(problems, "bounded", library.call("bounded", a)[0][0], np.exp(wide(a)), "f32")
+    try:
+        library.call("bounded", normal(4))
+        problems.append("expected an assertion to fail")
+    except RuntimeError as error:
+        expected = f"code {FTRT_ERROR_HOST}: expected fewer than four elements"
+        if str(error) != expected:
+            problems.append(f"expected '{expected}', but got '{error}'")
+    try:
+        library.call("scale", normal(3), normal(4), 1.0)
+        problems.append("expected sizes that differ to fail")
+    except RuntimeError as error:
+        if f"code {FTRT_ERROR_HOST}" not in str(error):
+            problems.append(f"sizes that differ: {error}")
+    return problems
+
+
+def check_matmuls(h, runtime):
+    problems = []
+    library = Library(build(h, h.write("chain.mlir", CHAIN), "chain", "--emulator", "--host-cpu=native"), runtime)
+    for t in (0, 1, 7, 31, 64, 100):
+        a, b, c = normal(t, 24), normal(24, 40), normal(40, 16)
+        results, workspace = library.call("chain", a, b, c)
+        compare(problems, f"chain {t}", results[0], wide(a) @ b @ c, "f32")
+        if t > 0 and workspace < t * 40 * 4:
+            problems.append(f"chain {t}: a workspace of {workspace} bytes holds no intermediate")
+        batch, n = t % 5, t // 3
+        a, b = normal(batch, t, 8), normal(batch, 8, n)
+        compare(problems, f"batch {t}", library.call("batch", a, b)[0][0], wide(a) @ wide(b), "f32")
+        a = normal(t, dtype=np.float16)
+        results, _ = library.call("exp", a, 0.375, -128, -30000, 1 << 40, 0.25)
+        compare(problems, f"scalars {t}", results[0], wide(a) * 0.375 - 128 - 30000 + (1 << 40) + 0.25, "f64")
+    if library.functions["exp"]["symbol"] == "exp":
+        problems.append("a function has the name of one of the C library")
+    return problems
+
+
+def check_threads(h, runtime):
+    """Two libraries with the same names, by several threads at once."""
+    problems = []
+    first = build(h, inputs("matmul.mlir"), "first", "--emulator")
+    second = build(h, inputs("matmul.mlir"), "second", "--emulator", "--max-kernels=2")
+    libraries = [Library(first, runtime), Library(second, runtime)]
+
+    def work(library):
+        try:
+            for m in np.random.default_rng().permutation(80)[:20]:
+                a, b = normal(m, 40), normal(40, 48)
+                compare(problems, f"{library.module.name.decode()} {m}", library.call("matmul", a, b)[0][0],
+                        wide(a) @ b, "f32")
+        except RuntimeError as error:
+            problems.append(str(error))
+
+    threads = [threading.Thread(target=work, args=(library,)) for library in libraries * 2]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    counts = [library.module.kernel_count for library in libraries]
+    if counts[1] != 2 or counts[0] <= 2:
+        problems.append(f"expected more than 2 kernels and 2, but got {counts}")
+    return problems
+
+
+def check_refused(h, runtime):
+    """What cannot run says so."""
+    problems = []
+    a, b = normal(5, 40), normal(40, 48)
+
+    def expect(library, code, words):
+        try:
+            library.call("matmul", a, b)
+            problems.append(f"expected an error with '{words}'")
+        except RuntimeError as error:
+            if f"code {code}" not in str(error) or words not in str(error):
+                problems.append(f"expected code {code} with '{words}', but got: {error}")
+
+    path = build(h, inputs("matmul.mlir"), "versions", "--emulator", "--max-kernels=2")
+    library = Library(path, runtime)
+    library.module.abi_version += 1
+    expect(library, FTRT_ERROR_VERSION, "version")
+    expect(Library(build(h, inputs("matmul.mlir"), "plain", "--max-kernels=2"), runtime), 7, "emulator")
+    # Without all of its head the loader refuses a library. One that is cut off
+    # further on ends the process that opens it, hence another process.
+    with open(path, "rb") as file:
+        content = file.read()
+    for kept in (0, 10, 100):
+        with open(h.path("libshort.so"), "wb") as file:
+            file.write(content[:kept])
+        run = subprocess.run([sys.executable, "-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1])",
+                              h.path("libshort.so")], capture_output=True, text=True)
+        if run.returncode != 1 or "libshort.so" not in run.stderr:
+            problems.append(f"{kept} bytes: expected the loader's error, but got code {run.returncode}: {run.stderr}")
+    return problems
+
+
+def main():
+    h, _ = harness.start(__doc__)
+    runtime = open_runtime(h.bin_dir)
+    for check in (check_functions, check_matmuls, check_threads, check_refused):
+        h.add(check.__name__.removeprefix("check_"), check, h, runtime)
+    h.finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,627 @@
+"""The scripts of benchmarks/gpu, as far as they run without a GPU.
+
+Records are synthetic, made here; nothing in this file is a measurement.
+"""
+
+from __future__ import annotations
+
+import csv
+import ctypes
+import json
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import time
+from typing import Any, Callable
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GPU = ROOT / "benchmarks" / "gpu"
+sys.path.insert(0, str(GPU))
+
+torch = pytest.importorskip("torch")
+
+from ftuner_bench import (  # noqa: E402
+    builds,
+    bundle,
+    correctness,
+    records,
+    report,
+    run,
+    stats,
+    timing,
+    workloads,
+)
+from ftuner_bench.machine import Rehearsal  # noqa: E402
+from ftuner_bench.recorded import key  # noqa: E402
+
+BUILD = pathlib.Path(os.environ.get("FTUNER_HOME", ROOT / "build" / "release"))
+
+
+# Statistics, on answers that are known.
+
+
+def test_quantiles() -> None:
+    assert stats.quantile([3.0], 0.5) == 3
+    assert stats.quantile([4, 1, 3, 2], 0.5) == 2.5
+    assert stats.quantile([1, 2, 3, 4, 5], 0.25) == 2
+    values = [random.gauss(0, 1) for _ in range(37)]
+    for share in (0, 0.25, 0.5, 0.9, 1):
+        assert stats.quantile(values, share) == pytest.approx(np.quantile(values, share))
+    with pytest.raises(ValueError, match="at least one value"):
+        stats.quantile([], 0.5)
+
+
+def test_geometric_mean() -> None:
+    assert stats.geometric_mean([1, 4]) == pytest.approx(2)
+    assert stats.geometric_mean([0.5, 2, 8, 0.125]) == pytest.approx(1)
+    with pytest.raises(ValueError, match="positive"):
+        stats.geometric_mean([1, 0])
+
+
+def test_rank_correlations() -> None:
+    assert stats.ranks([10, 30, 20, 30]) == [1, 3.5, 2, 3.5]
+    assert stats.spearman([1, 2, 3, 4], [1, 3, 2, 4]) == pytest.approx(0.8)
+    assert stats.kendall([1, 2, 3, 4], [1, 3, 2, 4]) == pytest.approx(4 / 6)
+    assert stats.spearman([1, 2, 3], [9, 8, 7]) == stats.kendall([1, 2, 3], [9, 8, 7]) == -1
+    # Ties: of 6 pairs, 5 differ in x, 5 in y, 4 in both and alike.
+    assert stats.kendall([1, 2, 2, 3], [1, 2, 3, 3]) == pytest.approx(4 / 5)
+    assert stats.spearman([1, 1, 1], [1, 2, 3]) is None
+    assert stats.kendall([1, 1], [1, 2]) is None
+    with pytest.raises(ValueError, match="equally many"):
+        stats.spearman([1], [1, 2])
+
+
+def test_best_share() -> None:
+    assert stats.best_share([3, 2, 1], [5.0, 4.0, 2.0], 1) == pytest.approx(0.4)
+    assert stats.best_share([3, 2, 1], [5.0, 4.0, 2.0], 2) == pytest.approx(0.5)
+    assert stats.best_share([3, 2, 1], [5.0, 4.0, 2.0], 10) == 1
+    # Of equal scores the first counts.
+    assert stats.best_share([1, 1], [2.0, 1.0], 1) == pytest.approx(0.5)
+
+
+# Sizes and records.
+
+
+@pytest.mark.parametrize("largest", [1, 2, 3, 16, 100, 128])
+def test_spread(largest: int) -> None:
+    order = workloads.spread(largest)
+    assert sorted(order) == list(range(1, largest + 1))
+    assert set(order[:2]) == {1, largest}
+    # A quarter of the sizes leaves no large gap, and has odd and even ones.
+    some = sorted(order[: max(2, largest // 4)])
+    assert max((b - a for a, b in zip(some, some[1:])), default=0) <= max(8, largest // 2)
+    if largest >= 100:
+        assert 0.3 < sum(size % 2 for size in some) / len(some) < 0.7
+
+
+def test_workloads() -> None:
+    dense16 = workloads.FULL[1]
+    assert dense16.argument_shapes(3) == ((48, 768), (768, 2304))
+    assert dense16.flops(3) == 2 * 48 * 768 * 2304
+    nt, nn = workloads.FULL[2:]
+    assert nt.argument_shapes(5) == ((192, 5, 64), (192, 5, 64))
+    assert nt.result_shape(5) == (192, 5, 5) and nn.result_shape(5) == (192, 5, 64)
+    assert nn.dynamic_sizes(5) == [5, 5, 5] and nt.dynamic_sizes(5) == [5, 5]
+
+
+def test_records(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "records.jsonl"
+    records.Writer(path, "one")("time", value=float("nan"), nested={"a": (1, float("inf"))})
+    records.Writer(path, "two")("check", problems=[])
+    path.open("a").write('{"part": "two", "kind": "ch')  # killed in the midst of a line
+    read = list(records.read(path))
+    assert [record["part"] for record in read] == ["one", "two"]
+    assert read[0]["value"] is None and read[0]["nested"] == {"a": [1, None]}
+    path.write_text('{"part": "one"\n{"part": "one", "kind": "x"}\n')
+    with pytest.raises(ValueError, match=":1: expected a JSON object"):
+        list(records.read(path))
+
+
+def test_key_of_recorded_functions() -> None:
+    text = "module attributes {s = #ukernel.range<1 to 9>} { func.func @a_b(%x: f32) }"
+    other = "module attributes {s = #ukernel.range<2 to ?>} {\n func.func @c(%x: f32) }"
+    assert key(text) == key(other)
+    assert key(text) != key(other.replace("f32", "f64"))
+
+
+# Reports, from synthetic records.
+
+
+def synthetic(seed: int) -> list[dict[str, Any]]:
+    """Records of a run that never was: cuBLAS takes twice FTuner's time, Triton half of it."""
+    source = random.Random(seed)
+    result: list[dict[str, Any]] = []
+
+    def write(part: str, kind: str, **fields: Any) -> None:
+        result.append({"part": part, "kind": kind, **fields})
+
+    def time_of(median: float) -> dict[str, float]:
+        return {"median": median, "q1": median * 0.9, "q3": median * 1.1, "min": median, "count": 7}
+
+    for size in (1, 2, 16):
+        write(
+            "correctness",
+            "check",
+            workload="dense",
+            size=size,
+            offset=0,
+            error=1e-7 * size,
+            problems=[],
+        )
+        for mode in timing.MODES:
+            base = size * source.uniform(1, 3)
+            for peer, factor in (("ftuner", 1), ("cublas", 2), ("triton", 0.5)):
+                missing = peer == "triton" and size == 2
+                write(
+                    "products",
+                    "time",
+                    workload="dense",
+                    size=size,
+                    extents=[1, size, 96, 32],
+                    peer=peer,
+                    mode=mode,
+                    microseconds=None if missing else time_of(base * factor),
+                    problem="no luck" if missing else None,
+                    facts={},
+                    sets=3,
+                )
+    for mode in ("graph_warm", "graph_cold"):
+        for rank in range(1, 31):
+            # The best of all is third: the first reaches 80 % of it.
+            time_ = {1: 10.0, 3: 8.0}.get(rank, 10.0 + rank)
+            write(
+                "selection",
+                "program",
+                workload="dense",
+                size=16,
+                mode=mode,
+                threads=128,
+                shared_bytes=1024,
+                microseconds=time_of(time_),
+                problem=None,
+                resources={"registers_per_thread": 64, "spill_store_bytes": 0},
+                program={
+                    "rank": rank,
+                    "family": rank % 4,
+                    "path": "simt",
+                    "stages": 3,
+                    "vector_width": 4,
+                    "blocks": [1, 2],
+                    "padded": 0,
+                    "score": 3 - rank / 30,
+                    "rating": 3 - rank / 30,
+                    "metrics": {"pad": 1.0, "occ": 0.5, "cmr": 0.4, "blocks": 9},
+                    "ukernels": [{"shared_memory_tile": [8, 32, 16], "register_tile": [1, 4, 1]}]
+                    * 2,
+                },
+            )
+    for length in (2, 8):
+        for way, factor in (("eager", 3), ("torch_ftuner", 1)):
+            write(
+                "models",
+                "model",
+                model="gpt2",
+                batch=1,
+                length=length,
+                how=way,
+                mode="plain_warm",
+                microseconds=time_of(100 * factor),
+                error=1e-7,
+                problem=None,
+            )
+    write(
+        "overhead",
+        "host_time",
+        workload="dense",
+        what="function, one size",
+        size=53,
+        nanoseconds=time_of(500),
+    )
+    write("products", "coverage", workload="dense", what="times", done=[1, 2, 16], missing=[3, 4])
+    write(
+        "products",
+        "peer",
+        workload="dense",
+        peer="cublaslt",
+        error=None,
+        prepare_seconds=0.1,
+        problem="RuntimeError: no cublasLt.h was found",
+    )
+    return result
+
+
+FACTS = {
+    "gpu": "synthetic",
+    "device": "h200",
+    "rehearsal": True,
+    "revision": "",
+    "seconds": 1.0,
+    "date": "2000-01-01",
+    "seed": 1,
+    "host": {},
+    "statuses": {},
+    "clocks": None,
+}
+
+
+def test_ratios() -> None:
+    found = {(row["mode"], row["peer"]): row for row in report.ratios(synthetic(1))}
+    for mode in timing.MODES:
+        assert found[mode, "cublas"]["geometric_mean"] == pytest.approx(2)
+        assert found[mode, "cublas"]["sizes"] == 3 and found[mode, "cublas"]["faster_share"] == 1
+        assert found[mode, "triton"]["sizes"] == 2
+        assert found[mode, "triton"]["geometric_mean"] == pytest.approx(0.5)
+        # The best is Triton twice, cuBLAS once.
+        assert found[mode, "best"]["geometric_mean"] == pytest.approx((0.5 * 2 * 0.5) ** (1 / 3))
+        assert found[mode, "best"]["faster_share"] == pytest.approx(1 / 3)
+
+
+def test_selection_summary() -> None:
+    (row, _) = report.selection(synthetic(2))
+    assert row["programs"] == 30 and row["best_rank"] == 3
+    assert row["top1"] == pytest.approx(0.8) and row["top10"] == 1
+    assert row["spearman"] == pytest.approx(1 - 6 * (1 + 1 + 4) / (30 * 899))
+    ((mean, _)) = report.means_of_selection(report.selection(synthetic(2)))
+    assert mean["top1"] == pytest.approx(0.8) and mean["kendall"] == pytest.approx(1 - 2 * 2 / 435)
+
+
+def test_report(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("matplotlib")
+    text = report.write(tmp_path, FACTS, {"dense": "Dense (T, 96, 32)"}, synthetic(3))
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == [
+        "models.csv",
+        "models.png",
+        "products.csv",
+        "products.png",
+        "programs.csv",
+        "results.json",
+        "selection.png",
+        "summary.txt",
+    ]
+    for path in tmp_path.glob("*.png"):
+        assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" and path.stat().st_size > 5000
+    content = json.loads((tmp_path / "results.json").read_text())
+    assert content["rehearsal"] and content["checks"]["checks"] == 3
+    assert content["checks"]["largest_error"] == pytest.approx(1.6e-6)
+    with (tmp_path / "products.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 3 * 3 * 4
+    first = rows[0]
+    assert float(first["gflops"]) == pytest.approx(
+        2e-3 * 96 * 32 * int(first["t"]) / float(first["median_us"])
+    )
+    with (tmp_path / "programs.csv").open() as file:
+        row = next(csv.DictReader(file))
+    assert row["shared_memory_tiles"] == "8x32x16+8x32x16" and row["registers"] == "64"
+    assert text.startswith("REHEARSAL") and "0 failed" in text
+    assert "Not reached in time: dense, times: 2 of 5 sizes" in text
+    assert "Left out: cublaslt for dense: RuntimeError: no cublasLt.h was found" in text
+    # Columns of a table are padded to one width.
+    start = text.index("workload")
+    lines = text[start : text.index("\n\n", start)].splitlines()
+    assert len(lines) == 2 + 3 and len({len(line) for line in lines}) == 1
+
+
+def test_report_of_failures(tmp_path: pathlib.Path) -> None:
+    bad = {
+        "part": "correctness",
+        "kind": "check",
+        "workload": "dense",
+        "size": 7,
+        "offset": 0,
+        "error": None,
+        "problems": ["3 elements were not written"],
+    }
+    text = report.write(tmp_path, FACTS, {}, [bad])
+    assert "FAILED dense T=7: 3 elements were not written" in text and "1 failed" in text
+
+
+def test_clocks(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "clocks.csv"
+    assert report.clocks(path) is None
+    path.write_text(
+        "2000/01/01 00:00:00.000, 1200, 3000, 30, [N/A], 5\n"
+        "2000/01/01 00:00:00.500, 1900, 3000, 32, [N/A], 90\n"
+    )
+    found = report.clocks(path)
+    assert found is not None and found["sm_mhz"]["max"] == 1900 and "power_w" not in found
+
+
+# Timing and checks, on a CPU in the place of a GPU.
+
+
+def test_compare_takes_turns_and_reports_failures() -> None:
+    order: list[str] = []
+
+    def call(name: str) -> Callable[[], None]:
+        return lambda: order.append(name)
+
+    def broken() -> None:
+        raise RuntimeError("not today")
+
+    found, errors = timing.compare(
+        Rehearsal(0), {"a": [call("a")], "broken": [broken], "b": [call("b")]}, "graph_warm", 3
+    )
+    assert set(found) == {"a", "b"} and found["a"]["count"] == 3
+    assert errors == {"broken": "RuntimeError: not today"}
+    # After both were warmed up, rounds begin with another each time.
+    assert "".join(order[-6:]) == "abbaab"
+
+
+class FakeFunction:
+    """A product with a bug, called with addresses as a compiled function is."""
+
+    def __init__(self, bug: str) -> None:
+        self.bug = bug
+
+    def workspace_bytes(self, *_: int) -> int:
+        return 0
+
+    def __call__(self, a: int, b: int, c: int, m: int, *_: int) -> None:
+        def array(address: int, shape: tuple[int, ...]) -> np.ndarray:
+            pointer = ctypes.cast(address, ctypes.POINTER(ctypes.c_float))
+            return np.ctypeslib.as_array(pointer, shape)
+
+        left, right = array(a, (m, 32)), array(b, (32, 96))
+        result = left @ right
+        if self.bug == "tf32":
+            bits = left.copy().view(np.uint32) & np.uint32(0xFFFFE000)
+            result = bits.view(np.float32) @ right
+        if self.bug == "unwritten":
+            array(c, (m, 96))[: m - 1] = result[: m - 1]
+            return
+        array(c, (m, 96))[:] = result
+        if self.bug == "beyond":
+            array(c + 4 * m * 96, (1,))[0] = 0
+        if self.bug == "operand":
+            array(a, (1,))[0] += 1
+        if self.bug == "fails":
+            raise OSError("launch failed")
+
+
+@pytest.mark.parametrize(
+    ("bug", "words"),
+    [
+        ("none", None),
+        ("tf32", "above 1e-05"),
+        ("unwritten", "96 elements were not written"),
+        ("beyond", "memory beside the result was written"),
+        ("operand", "operand A was written"),
+        ("fails", "launch failed"),
+    ],
+)
+def test_checks_catch_bugs(tmp_path: pathlib.Path, bug: str, words: str | None) -> None:
+    class Session:
+        machine = Rehearsal(0)
+        seed = random.randrange(1 << 30)
+        write = records.Writer(tmp_path / "records.jsonl", "correctness")
+
+    passed = correctness.check(
+        Session(),
+        FakeFunction(bug),
+        workloads.SMALL[0],  # type: ignore
+        size=5,
+        seed=1,
+        offset=1,
+    )
+    (record,) = records.read(tmp_path / "records.jsonl")
+    assert passed == (words is None)
+    assert words is None or any(words in problem for problem in record["problems"])
+
+
+def test_build_reports_the_compiler(tmp_path: pathlib.Path, monkeypatch: Any) -> None:
+    monkeypatch.setitem(builds.COMMANDS, "none", lambda output: ["cc", "/nonexistent/none.c"])
+    assert not builds.build(tmp_path, "none")
+    with pytest.raises(RuntimeError, match="building none failed: .*nonexistent"):
+        builds.built(tmp_path, "none", 1)
+    with pytest.raises(RuntimeError, match="took more than"):
+        builds.built(tmp_path, "other", 0)
+
+
+def test_launch_loop(tmp_path: pathlib.Path) -> None:
+    """The loop of C calls each size in turn and hands codes back."""
+    assert builds.build(tmp_path, "launch_loop")
+    loop = ctypes.CDLL(str(builds.built(tmp_path, "launch_loop", 1)))
+    loop.ftuner_bench_call.restype = ctypes.c_double
+    seen: list[int] = []
+    signature = ctypes.CFUNCTYPE(
+        ctypes.c_int32, *[ctypes.c_void_p] * 3, ctypes.c_int64, *[ctypes.c_void_p] * 2
+    )
+
+    @signature
+    def function(a: int, b: int, c: int, m: int, workspace: int, stream: int) -> int:
+        assert (a, b, c, workspace, stream) == (1, 2, 3, None, 7)
+        seen.append(m)
+        return 3 if m == 99 else 0
+
+    def call(*sizes: int) -> float:
+        return loop.ftuner_bench_call(
+            function,
+            *map(ctypes.c_void_p, (1, 2, 3)),
+            (ctypes.c_int64 * len(sizes))(*sizes),
+            len(sizes),
+            2,
+            None,
+            ctypes.c_void_p(7),
+        )
+
+    assert call(5, 6) > 0 and seen == [5, 6, 5, 6]
+    assert call(5, 99) == -4
+
+
+def test_sources_compile() -> None:
+    """Also those that import what is only there where a GPU is."""
+    for path in GPU.rglob("*.py"):
+        compile(path.read_text(encoding="utf-8"), str(path), "exec")
+    for script in GPU.glob("*.sh"):
+        subprocess.run(["bash", "-n", str(script)], check=True)
+
+
+# run.sh without a GPU.
+
+
+def small_bundle(folder: pathlib.Path) -> pathlib.Path:
+    """A bundle without artefacts, for what happens before anything is measured."""
+    (folder / "lib").mkdir(parents=True)
+    shutil.copy(BUILD / "lib" / "libftrt.so.1", folder / "lib")
+    shutil.copytree(GPU / "ftuner_bench", folder / "ftuner_bench")
+    shutil.copy(GPU / "run.sh", folder)
+    bundle.write(
+        folder, "synthetic", False, workloads.FULL, {"h200": {"files": {}}, "h100": {"files": {}}}
+    )
+    return folder
+
+
+def run_script(folder: pathlib.Path, *arguments: str, **variables: str) -> Any:
+    return subprocess.run(
+        [str(folder / "run.sh"), *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHON": sys.executable, **variables},
+    )
+
+
+def test_no_driver(tmp_path: pathlib.Path) -> None:
+    folder = small_bundle(tmp_path / "bundle")
+    done = run_script(folder, FTRT_CUDA_DRIVER="/nonexistent/libcuda.so.1")
+    assert done.returncode == 3, done.stderr
+    assert (
+        "error: nothing can be measured here: ftrt_device_count failed with code 5" in done.stderr
+    )
+    assert "/nonexistent/libcuda.so.1" in done.stderr
+    assert not (folder / "ftuner-results").exists()
+
+
+def test_bad_arguments_and_bundles(tmp_path: pathlib.Path) -> None:
+    folder = small_bundle(tmp_path / "bundle")
+    done = run_script(folder, "--only", "speed")
+    assert done.returncode == 2 and "expected a part of correctness," in done.stderr
+    done = run_script(folder, "--sizes", "1,x")
+    assert done.returncode == 2 and "expected positive integers, but got 'x'" in done.stderr
+    done = run_script(folder, "--device", "k80")
+    assert done.returncode == 2 and "expected one of h200, h100, but got 'k80'" in done.stderr
+    (folder / "bundle.json").write_text('{"format_version": 7}')
+    done = run_script(folder)
+    assert done.returncode == 2 and "expected format_version 1, but got 7" in done.stderr
+    (folder / "bundle.json").unlink()
+    done = run_script(folder)
+    assert done.returncode == 1 and "is no bundle" in done.stderr
+
+
+def test_choice_of_the_device(tmp_path: pathlib.Path) -> None:
+    found = bundle.read(small_bundle(tmp_path / "bundle"))
+    assert found.choose_device("NVIDIA H100 80GB HBM3") == ("h100", True)
+    assert found.choose_device("NVIDIA H200") == ("h200", True)
+    assert found.choose_device("NVIDIA L4") == ("h200", False)
+
+
+def test_parts() -> None:
+    def names(*arguments: str) -> list[str]:
+        return [part.name for part in run.chosen_parts(run.parse(["--bundle=x", *arguments]))]
+
+    everything = ["correctness", "selection", "products", "models", "overhead"]
+    assert names() == everything
+    assert names("--only=models,correctness") == ["correctness", "models"]
+    assert names("--skip=products") == [name for name in everything if name != "products"]
+    assert run.parse(["--bundle=x"]).budget < 9 * 60
+
+
+# A rehearsal: everything but the GPU itself, in the emulator.
+
+
+@pytest.fixture(scope="module")
+def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp("rehearsal") / "bundle"
+    done = subprocess.run(
+        [
+            str(GPU / "prepare.sh"),
+            "--rehearsal",
+            "--devices=h200",
+            "--skip=models",
+            f"--build={BUILD}",
+            f"--out={folder}",
+        ],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_rehearsal(rehearsal: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    out = tmp_path / "results"
+    start = time.monotonic()
+    done = run_script(
+        rehearsal,
+        f"--out={out}",
+        "--sizes=1,4,8,13",
+        "--budget=240",
+        "--skip-peers=compile,compile_max",
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert time.monotonic() - start < 260
+    assert len(list(out.iterdir())) <= 8
+    content = json.loads((out / "results.json").read_text())
+    assert content["rehearsal"] and set(content["statuses"].values()) == {0}
+    # Every workload at four sizes of the range and at four beyond it, threads, a graph.
+    assert content["checks"]["checks"] == 4 * (4 + 4) + 2 and not content["checks"]["failures"]
+    assert {row["workload"] for row in content["ratios"]} == {w.name for w in workloads.SMALL}
+    assert len(content["selection_by_size"]) == 4 * 2 * 2
+    assert [row["what"] for row in content["host_time"]] == [
+        "function, one size",
+        "function, all sizes in turn",
+    ]
+    assert all(not entry["missing"] for entry in content["coverage"])
+    assert "REHEARSAL" in done.stdout
+
+
+def test_wrong_kernels_fail_the_run(rehearsal: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """A library that computes something else, and a program with a block too few."""
+    folder = tmp_path / "bundle"
+    shutil.copytree(rehearsal, folder)
+    listing = folder / "h200" / "dense_programs.json.xz"
+    programs = json.loads(bundle.unpack(listing))
+    victim = next(p for p in programs["sizes"]["8"] if sum(p["blocks"]) > 1)
+    victim["blocks"][-1] -= 1
+    plain = tmp_path / "programs.json"
+    plain.write_text(json.dumps(programs))
+    bundle.pack(plain, listing)
+    shutil.copy(folder / "h200" / "batch_nt_programs.so.xz", folder / "h200" / "batch_nn.so.xz")
+    done = run_script(
+        folder,
+        f"--out={tmp_path / 'results'}",
+        "--sizes=8",
+        "--budget=120",
+        "--only=correctness,selection",
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    content = json.loads((tmp_path / "results" / "results.json").read_text())
+    assert content["statuses"]["selection"] == 1
+    assert [p["program"]["rank"] for p in content["wrong_programs"]] == [victim["rank"]]
+    # batch_nn's library has no such function: that part breaks, and says so.
+    assert content["statuses"]["correctness"] == 2
+    assert any("batch_nn" in error["message"] for error in content["errors"])
+
+
+def test_prepare_refuses(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "precious.txt").write_text("mine")
+    for arguments, words in (
+        ([f"--build={tmp_path}"], "FTuner is not built"),
+        ([f"--out={tmp_path}"], "holds something else than a bundle"),
+        (["--devices=k9", f"--out={tmp_path / 'x'}"], "unknown device 'k9'"),
+    ):
+        done = subprocess.run(
+            [str(GPU / "prepare.sh"), f"--build={BUILD}", *arguments],
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 1 and words in done.stderr, done.stderr
+    assert (tmp_path / "precious.txt").read_text() == "mine"
