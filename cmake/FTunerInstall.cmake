@@ -47,6 +47,7 @@ install(FILES
 target_include_directories(ftrt INTERFACE
   $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>)
 foreach(header ${ftuner_runtime_headers})
-  configure_file(${header} ${PROJECT_BINARY_DIR}/include/FTuner/Runtime/ COPYONLY)
+  get_filename_component(name ${header} NAME)
+  configure_file(${header} ${PROJECT_BINARY_DIR}/include/FTuner/Runtime/${name} COPYONLY)
 endforeach()
 export(EXPORT FTunerTargets NAMESPACE FTuner:: FILE ${ftuner_package}/FTunerTargets.cmake)

@@ -1,87 +1,117 @@
 #!/usr/bin/env python3
-"""Measures how large compiled libraries are, by form of the kernels and number of families.
+"""Measures how large compiled code is: libraries, PTX, cubins, host code, emulated kernels.
 
-Dense (N = 2304, K = 768, bias and GELU) for M = T, T = 1…128, and for any M. The
-peer is one kernel for each size, as compiling each shape by itself gives:
-`--max-kernels` as large as the number of sizes, and, beside it, the number of
-kernels times the mean size of one.
+Dense (T, 2304, 768), compiled ahead of time, for more and more families
+(--max-kernels) and for wider and wider ranges of T. Beside it, what a compiler of
+static shapes would take: libraries of single sizes, added up.
 
-Columns: kernels, PTX and machine code (cubin) of all kernels, host code, kernels
-for the emulator, the whole library with PTX only, in KiB. Writes a table, and
-JSON with --json FILE.
+Bytes: `host` is the machine code of the library (its .text), `PTX` and `cubin` are the
+images, `emulated` is what --emulator adds to the library, `library` the whole file
+without that.
+
+Writes a table, and JSON with --json FILE. Without ptxas there are no cubins.
 """
 
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 
 import workloads
 
+GPU = os.path.join(workloads.ROOT, "benchmarks", "gpu")
+sys.path.insert(0, GPU)
+from ftuner_bench.workloads import FULL  # noqa: E402
+
+PROGRAM = """
+import ctypes, json, os, sys
+sys.path.insert(0, sys.argv[1])
+from ftuner_bench.runtime import IMAGE_CUBIN, _Module
+ctypes.CDLL(sys.argv[2], mode=ctypes.RTLD_GLOBAL)
+module = _Module.in_dll(ctypes.CDLL(sys.argv[3]), "ftuner_module")
+images = [module.images[i] for i in range(module.image_count)]
+sizes = {kind: sum(i.bytes for i in images if i.kind == kind) for kind in (1, 2)}
+print(json.dumps({"ptx": sizes[1], "cubin": sizes[2], "kernels": module.kernel_count}))
+"""
+
 
 def run(*command):
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
-        sys.exit(f"error: {' '.join(command)}\n{done.stderr}")
+        sys.exit(f"{' '.join(command)}\n{done.stderr}")
     return done.stdout
 
 
-def sections(path):
-    """Bytes of each section of an ELF file, by name."""
-    sizes = {}
-    for line in run("readelf", "-SW", path).splitlines():
+def text_bytes(library):
+    """Bytes of the section .text."""
+    for line in run("readelf", "-SW", library).splitlines():
         fields = line.replace("[ ", "[").split()
-        if len(fields) > 6 and fields[0].startswith("[") and fields[1].startswith("."):
-            sizes[fields[1]] = sizes.get(fields[1], 0) + int(fields[5], 16)
-    return sizes
+        if len(fields) > 5 and fields[1] == ".text":
+            return int(fields[5], 16)
+    sys.exit(f"{library}: no .text")
 
 
-def measure(options, folder, rows, max_kernels):
+def measure(options, folder, source, *flags):
+    """Sizes of the library of a module, in bytes."""
+    path, emulated = os.path.join(folder, "libdense.so"), os.path.join(folder, "libemulated.so")
     translate = os.path.join(options.bin_dir, "ftuner-translate")
-    source = workloads.write(os.path.join(folder, "dense.mlir"), rows, epilogue="bias_gelu")
-    common = [source, f"--device={options.device}", f"--max-kernels={max_kernels}"]
-    path = lambda name: os.path.join(folder, name)  # noqa: E731
-    run(translate, *common, "--ftuner-to-ptx", "-o", path("dense.ptx"))
-    manifest = json.loads(run(translate, *common, "--ftuner-to-manifest"))
-    row = {"max_kernels": max_kernels, "kernels": len(manifest["kernels"]),
-           "ptx": os.path.getsize(path("dense.ptx")), "manifest": len(json.dumps(manifest, separators=(",", ":")))}
-    run(translate, *common, "--ftuner-to-library", "-o", path("libplain.so"))
-    run(translate, *common, "--ftuner-to-library", "--emulator", "-o", path("libemulated.so"))
-    row["host"] = sections(path("libplain.so"))[".text"]
-    row["library"] = os.path.getsize(path("libplain.so"))
-    row["emulator"] = os.path.getsize(path("libemulated.so")) - row["library"]
-    if options.cubin:
-        run(translate, *common, "--ftuner-to-library", f"--cubins={manifest['device']['chip']}", "-o", path("libcubin.so"))
-        row["cubin"] = os.path.getsize(path("libcubin.so")) - row["library"]
-    return row
+    common = [translate, source, "--ftuner-to-library", f"--device={options.device}", *flags]
+    run(*common, "--cubins=auto", "-o", path)
+    run(*common, "-o", emulated + ".plain.so")
+    run(*common, "--emulator", "-o", emulated)
+    runtime = os.path.join(options.bin_dir, "..", "lib", "libftrt.so.1")
+    # In a process of its own: a library stays loaded, and the next one has its name.
+    found = json.loads(run(sys.executable, "-c", PROGRAM, GPU, runtime, path))
+    return {"kernels": found["kernels"], "host": text_bytes(path), "ptx": found["ptx"], "cubin": found["cubin"],
+            "emulated": os.path.getsize(emulated) - os.path.getsize(emulated + ".plain.so"),
+            "library": os.path.getsize(path)}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin-dir", default=workloads.BIN)
     parser.add_argument("--device", default="h200")
-    parser.add_argument("--no-cubin", dest="cubin", action="store_false", help="for machines without ptxas")
+    parser.add_argument("--families", default="1,2,4,8,16,32")
+    parser.add_argument("--static-sizes", default="1,7,16,31,53,64,97,128")
     parser.add_argument("--json")
     options = parser.parse_args()
-    table = []
-    columns = ["kernels", "ptx", "cubin", "host", "emulator", "library"]
-    print(f"{'sizes':10} {'max-kernels':>11} " + " ".join(f"{name:>9}" for name in columns))
+    if not shutil.which("ptxas"):
+        print("no ptxas: no cubins")
+    text, rows = FULL[0].mlir(), []
+    columns = ("kernels", "host", "ptx", "cubin", "emulated", "library")
+
+    def report(label, sizes):
+        rows.append({"what": label, **sizes})
+        print(f"{label:34}" + "".join(f"{sizes[column]:>11,}" for column in columns), flush=True)
+
     with tempfile.TemporaryDirectory() as folder:
-        for label, rows, limits in [("T = 1…128", "#ukernel.range<1 to 128>", (2, 8, 16, 128)),
-                                    ("any", "#ukernel.range<1 to ?>", (2, 8, 16))]:
-            for limit in limits:
-                row = {"sizes": label, **measure(options, folder, rows, limit)}
-                table.append(row)
-                cells = [f"{row['kernels']:9}"] + [f"{row[name] / 1024:9.1f}" if name in row else f"{'-':>9}" for name in columns[1:]]
-                print(f"{label:10} {limit:11} " + " ".join(cells), flush=True)
-    sixteen = next(row for row in table if row["max_kernels"] == 16)
-    print(f"128 kernels, one for each size, of {sixteen['ptx'] / sixteen['kernels'] / 1024:.1f} KiB of PTX each: "
-          f"{128 * sixteen['ptx'] / sixteen['kernels'] / 1024:.0f} KiB")
+        source = os.path.join(folder, "dense.mlir")
+
+        def write(content):
+            with open(source, "w", encoding="utf-8") as file:
+                file.write(content)
+
+        print(f"{'bytes, for ' + options.device:34}" + "".join(f"{column:>11}" for column in columns))
+        write(text)
+        for count in options.families.split(","):
+            report(f"T = 1…128, max-kernels {count}",
+                   measure(options, folder, source, f"--max-kernels={count}"))
+        for label, bounds in (("T = 1…16", "1 to 16"), ("T = 1…1024", "1 to 1024"), ("any T", "1 to ?")):
+            write(text.replace("#ukernel.range<1 to 128>", f"#ukernel.range<{bounds}>"))
+            report(label, measure(options, folder, source))
+        total = dict.fromkeys(columns, 0)
+        sizes = options.static_sizes.split(",")
+        for size in sizes:
+            write(text.replace("#ukernel.range<1 to 128>", f"#ukernel.range<{size} to {size}>"))
+            for column, value in measure(options, folder, source, "--max-kernels=2").items():
+                total[column] += value
+        report(f"{len(sizes)} sizes alone, added up", total)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"device": options.device, "rows": table}, file, indent=2)
+            json.dump({"device": options.device, "rows": rows}, file, indent=2)
 
 
 if __name__ == "__main__":

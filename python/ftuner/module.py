@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
 import json
 import os
 from pathlib import Path
@@ -164,6 +165,7 @@ class Function:
         self.__name__ = signature.name
         self.__qualname__ = signature.name
         self.__doc__ = _document(signature)
+        self.__signature__ = _python_signature(signature)
         self._runtime = runtime.get()
         self._has_emulator = module.has_emulator
         self._arity = len(signature.arguments)
@@ -439,6 +441,18 @@ def _equal_sizes(signature: Signature) -> list[tuple[int, int]]:
                 pairs.append((first[size], number))
             number += 1
     return pairs
+
+
+def _python_signature(signature: Signature) -> inspect.Signature:
+    """For `inspect.signature` and what shows it."""
+    parameters = [
+        inspect.Parameter(f"arg{index}", inspect.Parameter.POSITIONAL_ONLY, annotation=str(value))
+        for index, value in enumerate(signature.arguments)
+    ]
+    for name in ("out", "stream"):
+        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None))
+    results = ", ".join(str(value) for value in signature.results)
+    return inspect.Signature(parameters, return_annotation=results)
 
 
 def _document(signature: Signature) -> str:

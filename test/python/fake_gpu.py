@@ -263,3 +263,25 @@ def test_torch_devices_do_not_mix(handmade: Module, monkeypatch: pytest.MonkeyPa
         handmade["join"](a, b, 1)
     with expect(ValueError, "expected a PyTorch tensor on cuda:0, but got one on cuda:1"):
         handmade["join"](a, fake.make(b, 1), 1)
+
+
+def in_new_thread(call: Any) -> Any:
+    """New threads have no context."""
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(call()))
+    thread.start()
+    thread.join()
+    assert results, "the thread failed"
+    return results[0]
+
+
+def test_launches_from_new_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    from models import MATMUL
+
+    module = ftuner.compile(MATMUL)
+    a = DeviceArray.from_numpy(np.ones((3, 32), np.float32))
+    b = DeviceArray.from_numpy(np.ones((32, 64), np.float32))
+    assert in_new_thread(lambda: module(a, b)).shape == (3, 64)
+    fake = FakeCuda(monkeypatch)
+    c, d = fake.make(fake.torch.ones(3, 32)), fake.make(fake.torch.ones(32, 64))
+    assert in_new_thread(lambda: module(c, d)).shape == (3, 64)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
+import json
 import re
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -251,8 +254,6 @@ def test_bad_libraries(tmp_path: Path) -> None:
         ftuner.load(build_handmade(tmp_path / "manifest", manifest="{"))
     with expect(ftuner.Error, "the manifest is not valid"):
         ftuner.load(build_handmade(tmp_path / "empty", manifest="{}"))
-    import json
-
     changed = handmade_manifest()
     changed["functions"][0]["symbol"] = "absent"
     with expect(ftuner.Error, "lacks a function"):
@@ -285,6 +286,9 @@ def test_names(handmade: Module) -> None:
     )
     assert join.signature.symbols == ("T", "K")
     assert "arg1: tensor f64[K, ?]" in (join.__doc__ or "")
+    parameters = inspect.signature(join).parameters
+    assert list(parameters) == ["arg0", "arg1", "arg2", "out", "stream"]
+    assert parameters["arg1"].annotation == "f64[K, ?]"
 
 
 def test_torch_tensors(handmade: Module) -> None:
@@ -316,8 +320,6 @@ def test_torch_tensors(handmade: Module) -> None:
 
 def test_torch_is_not_imported(handmade: Module) -> None:
     """NumPy callers do not pay for it."""
-    import subprocess
-
     code = (
         "import sys, numpy as np, ftuner;"
         f"ftuner.load({str(handmade.library_path)!r}).scale(np.ones((2, 4), np.float32), 1);"

@@ -425,6 +425,20 @@ def test_build_reports_the_compiler(tmp_path: pathlib.Path, monkeypatch: Any) ->
         builds.built(tmp_path, "other", 0)
 
 
+def test_cublaslt_beside_pytorch(tmp_path: pathlib.Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "nothing"))
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    with pytest.raises(RuntimeError, match="no cublasLt.h was found beside no libcublasLt.so"):
+        builds.cublaslt_paths()
+    library = tmp_path / "nvidia" / "cu13" / "lib" / "libcublasLt.so.13"
+    headers = tmp_path / "nvidia" / "cu13" / "include"
+    for folder in (library.parent, headers):
+        folder.mkdir(parents=True)
+    library.touch()
+    (headers / "cublasLt.h").touch()
+    assert builds.cublaslt_paths()[0][0] == headers and builds.cublaslt_paths()[1] == library
+
+
 def test_launch_loop(tmp_path: pathlib.Path) -> None:
     """The loop of C calls each size in turn and hands codes back."""
     assert builds.build(tmp_path, "launch_loop")
@@ -498,6 +512,22 @@ def test_no_driver(tmp_path: pathlib.Path) -> None:
     )
     assert "/nonexistent/libcuda.so.1" in done.stderr
     assert not (folder / "ftuner-results").exists()
+
+
+def test_parts_that_break_are_reported(tmp_path: pathlib.Path) -> None:
+    """With a driver that runs nothing, and libraries that are not in the bundle."""
+    driver = BUILD / "test" / "unit" / "Runtime" / "libFTunerFakeDriver.so"
+    if not driver.exists():
+        pytest.skip("the fake driver is not built")
+    folder = small_bundle(tmp_path / "bundle")
+    done = run_script(folder, f"--out={tmp_path / 'out'}", "--only=correctness,overhead",
+                      "--budget=100", "--seed=1", FTRT_CUDA_DRIVER=str(driver))
+    assert done.returncode == 2
+    assert "has no device named like Fake" in done.stdout and "seed 1" in done.stdout
+    content = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert content["statuses"] == {"correctness": 2, "overhead": 2}
+    assert [error["part"] for error in content["errors"]] == ["correctness", "overhead"]
+    assert all(error["traceback"] for error in content["errors"])
 
 
 def test_bad_arguments_and_bundles(tmp_path: pathlib.Path) -> None:

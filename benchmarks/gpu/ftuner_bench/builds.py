@@ -51,7 +51,8 @@ def command_cublaslt(output: pathlib.Path) -> list[str]:
     headers, library = cublaslt_paths()
     return [tool("nvcc"), "-O2", "-std=c++17", "-shared", "-Xcompiler", "-fPIC",
             *[f"-I{folder}" for folder in headers], str(SOURCES / "peers" / "cublaslt.cu"),
-            str(library), "-Xlinker", f"-rpath={library.parent}", "-o", str(output)]
+            f"-L{library.parent}", f"-l:{library.name}", "-Xlinker", f"-rpath={library.parent}",
+            "-o", str(output)]
 
 
 def command_overhead(output: pathlib.Path) -> list[str]:

@@ -91,8 +91,7 @@ def record(small: bool, folder: pathlib.Path, compile_text: Callable[[str, pathl
 
     The models are traced, not run. Returns the number of products taken of each.
     """
-    from ftuner.torch import report, reset_report
-    from ftuner.torch.backend import backend
+    from ftuner.torch import backend, report, reset_report
 
     from .recorded import recorder, replaced
     folder.mkdir(parents=True, exist_ok=True)
@@ -166,7 +165,7 @@ def _compile(session: Session, model: Model, batch: int, module: torch.nn.Module
             continue
         try:
             if way == "torch_ftuner":
-                from ftuner.torch.backend import backend
+                from ftuner.torch import backend
                 options["backend"] = functools.partial(backend, options=options.pop("options"))
 
             # A code object of its own for each way: recompilations are counted by code.

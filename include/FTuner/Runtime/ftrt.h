@@ -136,7 +136,8 @@ typedef struct ftrt_module {
  * kernel before it returns; the CUDA driver does not wait.
  *
  * The first launch of a kernel on a device loads the module and resolves the
- * kernel; ftrt_prepare() does so ahead of time. Any other launch allocates
+ * kernel; ftrt_prepare() does so ahead of time. The first that needs more than
+ * 48 KiB of shared memory raises the kernel's limit. Any other launch allocates
  * nothing, takes no lock and handles no string. Safe while a stream is being
  * captured into a CUDA graph. */
 int32_t ftrt_launch(ftrt_kernel *kernel, uint32_t grid_x, uint32_t block_x,

@@ -12,7 +12,7 @@ from ..elements import ElementType
 from .base import ALIGNMENT, Buffer, Memory
 
 
-_byte_at = ctypes.c_char.from_buffer
+_byte_at: Any = ctypes.c_char.from_buffer
 
 
 def address_of(array: np.ndarray[Any, Any]) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from torch._dynamo import register_backend
 from torch._dynamo.backends.registry import list_backends
 
-from .backend import Options, backend
+from .dynamo import Options, backend
 from .export import ExportedModel, export
 from .report import Left, Report, report, reset_report
 

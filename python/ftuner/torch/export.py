@@ -107,22 +107,26 @@ def export(
         key: tensor.detach()
         for key, tensor in [*model.named_parameters(), *model.named_buffers()]
     }
-    shapes = None if dynamic_shapes is None else (tuple(dynamic_shapes), {key: None for key in state})
+    shapes = None
+    if dynamic_shapes is not None:
+        shapes = (tuple(dynamic_shapes), {key: None for key in state})
     with torch.no_grad():
-        program = torch.export.export(_Functional(model), (tuple(args), state), dynamic_shapes=shapes)
-        program = program.run_decompositions({})
+        program = torch.export.export(
+            _Functional(model), (tuple(args), state), dynamic_shapes=shapes
+        ).run_decompositions({})
     _check_signature(program)
     symbols, types = _argument_shapes(program, args, dynamic_shapes)
     with ir.Context() as context:
         context.allow_unregistered_dialects = True
         importer = fx_importer.FxImporter(context=context)
-        diagnostics: list[str] = []
         try:
             importer.import_program(program, func_name=name)
             module = importer.module
             passmanager.PassManager.parse(_PIPELINE, context).run(module.operation)
         except (ir.MLIRError, NotImplementedError, ValueError, KeyError) as error:
-            raise ftuner.CompileError(f"torch-mlir cannot import the model: {error}", str(error)) from error
+            raise ftuner.CompileError(
+                f"torch-mlir cannot import the model: {error}", str(error)
+            ) from error
         _annotate(ir, module, name, symbols, types)
         return ExportedModel(str(module), name, state)
 

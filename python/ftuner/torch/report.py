@@ -50,8 +50,8 @@ class Report:
     def __str__(self) -> str:
         lines = [
             f"{self.graphs} graphs: {self.taken} of {self.products} products by FTuner,"
-            f" with {self.fused} pointwise operators and copies, in {self.compiled} functions",
-            f"{self.copies} copies of operands inserted",
+            f" with {self.fused} pointwise operators and copies",
+            f"{self.compiled} functions compiled, {self.copies} copies of operands inserted",
             f"{self.calls} calls, {self.copied_arguments} arguments copied",
         ]
         lines += [f"  {name}: {count} products" for name, count in self.functions.items()]

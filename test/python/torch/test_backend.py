@@ -8,9 +8,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
 
 import ftuner
 import ftuner.torch as ft
+from ftuner.torch.dynamo import Options, compile_graph
 
 from checks import OPTIONS, check_model, compile_model, relative_error
 
@@ -140,7 +143,8 @@ def test_einsum() -> None:
     def model(x: Tensor, w: Tensor) -> list[Tensor]:
         return [torch.einsum("bsk,khd->bhsd", x, w), torch.einsum("bsk,btk->bts", x, x)]
 
-    report = check_model(model, [(torch.randn(b, s, 8), torch.randn(8, 3, 4)) for b, s in ((2, 5), (3, 4))])
+    inputs = [(torch.randn(b, s, 8), torch.randn(8, 3, 4)) for b, s in ((2, 5), (3, 4))]
+    report = check_model(model, inputs)
     assert report.taken == 2 and not report.left
 
 
@@ -169,7 +173,8 @@ def test_strided_slices_of_one_projection() -> None:
         q, k = (x @ w).split(8, dim=-1)
         return q @ k.mT
 
-    report = check_model(model, [(torch.randn(b, s, 6), torch.randn(6, 16)) for b, s in ((2, 5), (3, 7))])
+    inputs = [(torch.randn(b, s, 6), torch.randn(6, 16)) for b, s in ((2, 5), (3, 7))]
+    report = check_model(model, inputs)
     assert report.taken == 2
     assert report.copies == 2
 
@@ -190,6 +195,30 @@ def test_ranges_come_from_mark_dynamic(monkeypatch: pytest.MonkeyPatch) -> None:
         compile_model(nn.Linear(24, 20))(x)
     assert len(texts) == 1
     assert "d0 = #ukernel.range<6 to 1600>" in texts[0]
+
+
+def test_graphs_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a GPU: the graph of fake tensors, and what the compiler is asked for."""
+    asked: list[dict[str, object]] = []
+
+    def record(text: str, **options: object) -> object:
+        asked.append({"text": text, **options})
+        raise ftuner.CompileError("nothing to run it on", "")
+
+    def model(x: Tensor, w: Tensor, scale: Tensor) -> Tensor:
+        return torch.relu(x @ w.t()) * scale
+
+    monkeypatch.setattr(ftuner, "compile", record)
+    with FakeTensorMode():
+        x, w = torch.empty(3, 7, 33, device="cuda"), torch.empty(47, 33, device="cuda")
+        graph = make_fx(model)(x, w, torch.empty((), dtype=torch.float64))
+    with pytest.raises(ftuner.CompileError, match="nothing to run it on"):
+        compile_graph(graph, Options.parse({"max_kernels": 3}))
+    (request,) = asked
+    assert request["device"] == "cuda:0" and request["emulate"] is False
+    assert request["max_kernels"] == 3
+    # The factor is on the CPU: it goes by value, and the GPU waits for nothing.
+    assert "%scalar0: f32" in str(request["text"])
 
 
 def test_static_sizes_stay_static() -> None:
@@ -234,7 +263,8 @@ def test_products_of_integers_and_vectors_stay() -> None:
     def model(a: Tensor, b: Tensor, x: Tensor, y: Tensor) -> list[Tensor]:
         return [a @ b, x @ y, y @ y]
 
-    args = torch.arange(6).view(2, 3), torch.arange(12).view(3, 4), torch.randn(3, 4), torch.randn(4)
+    integers = torch.arange(6).view(2, 3), torch.arange(12).view(3, 4)
+    args = *integers, torch.randn(3, 4), torch.randn(4)
     for result, expected in zip(compile_model(model)(*args), model(*args)):
         torch.testing.assert_close(result, expected)
     reasons = {left.operator: left.reason for left in ft.report().left}

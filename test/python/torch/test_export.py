@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -35,18 +36,21 @@ class Attention(nn.Module):
 
 
 
-@pytest.mark.parametrize(
-    "make",
-    [lambda: nn.Sequential(nn.Linear(32, 48), nn.GELU(), nn.Linear(48, 16)), Attention],
-    ids=["mlp", "attention"],
-)
-def test_models(make: type[nn.Module]) -> None:
+def mlp() -> nn.Module:
+    return nn.Sequential(nn.Linear(32, 48), nn.GELU(), nn.Linear(48, 16))
+
+
+@pytest.mark.parametrize(("make", "workloads"), [(mlp, 2), (Attention, 4)])
+def test_models(make: Callable[[], nn.Module], workloads: int) -> None:
+    """Products become workloads; those of q, k and v are one, listed once."""
     model = make().eval()
     exported = ft.export(model, (torch.randn(3, 7, 32),), dynamic_shapes=({0: BATCH, 1: LENGTH},))
     assert 'ukernel.shape = ["B", "T", 32' in exported.text
     assert "B = #ukernel.range<2 to 16>" in exported.text
     assert "T = #ukernel.range<2 to 128>" in exported.text
     assert list(exported.parameters) == [name for name, _ in model.named_parameters()]
+    manifest = ftuner.compile(exported.text, max_kernels=2, emulate=True).manifest
+    assert len(manifest["workloads"]) == workloads
     run = exported.compile(max_kernels=2, emulate=True)
     with torch.no_grad():
         for batch, length in ((3, 7), (2, 2), (5, 31)):
@@ -65,7 +69,8 @@ def test_several_arguments_and_results() -> None:
             return product * self.scale, product + z
 
     args = ((torch.randn(5, 4), torch.randn(4, 6)), torch.randn(5, 6))
-    exported = ft.export(Model(), args, dynamic_shapes=(({0: LENGTH}, None), {0: LENGTH}), name="pair")
+    shapes = (({0: LENGTH}, None), {0: LENGTH})
+    exported = ft.export(Model(), args, dynamic_shapes=shapes, name="pair")
     assert exported.name == "pair" and list(exported.parameters) == ["scale"]
     module = ftuner.compile(exported.text, max_kernels=1, emulate=True)
     x, y, z = torch.randn(9, 4), args[0][1], torch.randn(9, 6)

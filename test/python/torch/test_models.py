@@ -123,7 +123,13 @@ def test_attention_of_pytorch_modules() -> None:
 def test_generation_reuses_one_graph() -> None:
     """Greedy decoding by whole prefixes, one token longer each time."""
     config = transformers.GPT2Config(
-        n_embd=32, n_head=2, n_layer=1, vocab_size=50, bos_token_id=0, eos_token_id=0, use_cache=False
+        n_embd=32,
+        n_head=2,
+        n_layer=1,
+        vocab_size=50,
+        bos_token_id=0,
+        eos_token_id=0,
+        use_cache=False,
     )
     model: Any = transformers.GPT2LMHeadModel(config).eval()
     compiled = compile_model(lambda tokens: model(tokens).logits)

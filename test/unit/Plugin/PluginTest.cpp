@@ -47,9 +47,9 @@ void compileWith(DialectRegistry &registry) {
   MLIRContext context(registry);
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(kMatmul, &context);
   ASSERT_TRUE(module);
-  PassManager pm(&context);
-  ASSERT_TRUE(succeeded(parsePassPipeline(
-      "builtin.module(ftuner-compile{device=h200 max-kernels=2})", pm)));
+  auto pm = PassManager::on<ModuleOp>(&context);
+  ASSERT_TRUE(succeeded(
+      parsePassPipeline("ftuner-compile{device=h200 max-kernels=2}", pm)));
   ASSERT_TRUE(succeeded(pm.run(*module)));
   EXPECT_EQ(llvm::range_size(module->getOps<gpu::GPUModuleOp>()), 2);
 }

@@ -388,7 +388,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gridX, unsigned gridY,
     kernel->isLoaded[currentDevice] = true;
   }
   if (control().onLaunch)
-    control().onLaunch({kernel->name.c_str(), kernel->library->data,
+    control().onLaunch({kernel->name.c_str(), function, kernel->library->data,
                         currentDevice, gridX, blockX, dynamicSharedBytes,
                         stream, parameters});
   return CUDA_SUCCESS;

@@ -35,6 +35,7 @@ struct Device {
 
 struct Launch {
   const char *kernel;
+  void *function;    ///< what cuLaunchKernel() was given
   const void *image; ///< the data that the kernel was loaded from
   int device;
   unsigned grid, block, dynamicSharedBytes;

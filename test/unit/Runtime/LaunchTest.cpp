@@ -158,6 +158,27 @@ TEST_F(RuntimeTest, ReleaseUnloadsAndTheModuleLoadsAgain) {
   EXPECT_EQ(launches.size(), 3u);
 }
 
+TEST_F(RuntimeTest, FailedUnloads) {
+  const std::pair<int, int32_t> results[] = {
+      {ftrt::cuda::CUDA_ERROR_INVALID_HANDLE, FTRT_ERROR_DRIVER},
+      // The driver ended first, at the end of the process.
+      {ftrt::cuda::CUDA_ERROR_DEINITIALIZED, FTRT_SUCCESS}};
+  for (auto [result, code] : results) {
+    TestModule model;
+    model.addPTX(80);
+    ASSERT_SUCCESS(launch(model[0]));
+    driver.failures[cuLibraryUnload] = result;
+    EXPECT_EQ(ftrt_release(&model.module), code);
+    driver.failures[cuLibraryUnload] = 0;
+    EXPECT_EQ(model.module.handle, nullptr);
+    ASSERT_SUCCESS(launch(model[0]));
+    // The fake driver has kept the first one.
+    --driver.librariesLoaded;
+  }
+  EXPECT_STREQ(ftrt_last_error(),
+               "module 'model': PTX for sm_80: cuLibraryUnload: error 400");
+}
+
 TEST_F(RuntimeTest, CaptureLoadsAndRaisesLegally) {
   TestModule model;
   model.addPTX(80);

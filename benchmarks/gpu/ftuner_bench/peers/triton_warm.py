@@ -49,7 +49,11 @@ def main() -> int:
     parser.add_argument("--bundle", type=pathlib.Path, required=True)
     parser.add_argument("--workers", type=int, required=True)
     options = parser.parse_args()
-    from .triton_kernel import CONFIGS
+    try:
+        from .triton_kernel import CONFIGS
+    except ImportError as error:
+        print(f"note: no Triton kernels: {error}", file=sys.stderr)
+        return 0
     jobs = [(workload, size, number) for workload in bundles.read(options.bundle).workloads
             for size in sizes(workload) for number, config in enumerate(CONFIGS)
             if fits(config.kwargs["BLOCK_M"], workload.extents(workload.largest)[1])]

@@ -35,6 +35,8 @@ class Options:
     #: As in `ftuner.compile`. None: the GPU that the tensors are on ("cuda"), or
     #: "h200" for tensors on the CPU, which run in the emulator.
     device: Any = None
+    #: As in `ftuner.compile`. None: for tensors on the CPU only.
+    emulate: bool | None = None
     #: "sdpa" leaves scaled_dot_product_attention to PyTorch; "math" takes it
     #: apart into products and a softmax.
     attention: str = "sdpa"
@@ -46,7 +48,8 @@ class Options:
     @staticmethod
     def parse(options: dict[str, Any] | None) -> Options:
         remaining = dict(options or {})
-        known = {name: remaining.pop(name) for name in ("device", "fallback") if name in remaining}
+        names = ("device", "emulate", "fallback")
+        known = {name: remaining.pop(name) for name in names if name in remaining}
         attention = remaining.pop("attention", "sdpa")
         if attention not in ("sdpa", "math"):
             raise ValueError(f"expected option attention 'sdpa' or 'math', but got {attention!r}")
@@ -138,14 +141,17 @@ def _left(node: fx.Node, reason: str) -> Left:
     return Left(str(node.target).removeprefix("aten."), reason, _location(node))
 
 
-def _device_of(graph: fx.Graph, device: Any) -> tuple[Any, bool]:
-    """The device to compile for, and whether the emulator is to run the kernels."""
-    on_gpu = any(
-        isinstance(node.meta.get("val"), torch.Tensor) and node.meta["val"].device.type == "cuda"
+def _device_of(graph: fx.Graph, options: Options) -> tuple[Any, bool]:
+    """The device to compile for, and whether kernels are compiled for the emulator."""
+    gpus = {
+        node.meta["val"].device
         for node in graph.nodes
-        if is_product(node)
-    )
-    return device or ("cuda" if on_gpu else "h200"), not on_gpu
+        if is_product(node) and node.meta["val"].device.type == "cuda"
+    }
+    device = options.device
+    if device is None:
+        device = f"cuda:{min(gpu.index or 0 for gpu in gpus)}" if gpus else "h200"
+    return device, not gpus if options.emulate is None else options.emulate
 
 
 def _import(gm: fx.GraphModule, finder: RegionFinder) -> list[ImportedRegion]:
@@ -158,7 +164,7 @@ def compile_graph(gm: fx.GraphModule, options: Options) -> fx.GraphModule:
     """Replaces the products of an ATen graph by calls of FTuner functions."""
     finder = RegionFinder(gm.graph)
     imported = _import(gm, finder)
-    device, emulate = _device_of(gm.graph, options.device)
+    device, emulate = _device_of(gm.graph, options)
     functions = _library.get(
         [str(item.function) for item in imported], device, emulate, options.compile
     )
