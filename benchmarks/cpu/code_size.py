@@ -65,13 +65,20 @@ def measure(options, folder, source, *flags):
     runtime = os.path.join(options.bin_dir, "..", "lib", "libftrt.so.1")
     # In a process of its own: a library stays loaded, and the next one has its name.
     found = json.loads(run(sys.executable, "-c", PROGRAM, GPU, runtime, path))
-    return {"kernels": found["kernels"], "host": text_bytes(path), "ptx": found["ptx"], "cubin": found["cubin"],
-            "emulated": os.path.getsize(emulated) - os.path.getsize(emulated + ".plain.so"),
-            "library": os.path.getsize(path)}
+    return {
+        "kernels": found["kernels"],
+        "host": text_bytes(path),
+        "ptx": found["ptx"],
+        "cubin": found["cubin"],
+        "emulated": os.path.getsize(emulated) - os.path.getsize(emulated + ".plain.so"),
+        "library": os.path.getsize(path),
+    }
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bin-dir", default=workloads.BIN)
     parser.add_argument("--device", default="h200")
     parser.add_argument("--families", default="1,2,4,8,16,32")
@@ -94,12 +101,20 @@ def main():
             with open(source, "w", encoding="utf-8") as file:
                 file.write(content)
 
-        print(f"{'bytes, for ' + options.device:34}" + "".join(f"{column:>11}" for column in columns))
+        print(
+            f"{'bytes, for ' + options.device:34}" + "".join(f"{column:>11}" for column in columns)
+        )
         write(text)
         for count in options.families.split(","):
-            report(f"T = 1…128, max-kernels {count}",
-                   measure(options, folder, source, f"--max-kernels={count}"))
-        for label, bounds in (("T = 1…16", "1 to 16"), ("T = 1…1024", "1 to 1024"), ("any T", "1 to ?")):
+            report(
+                f"T = 1…128, max-kernels {count}",
+                measure(options, folder, source, f"--max-kernels={count}"),
+            )
+        for label, bounds in (
+            ("T = 1…16", "1 to 16"),
+            ("T = 1…1024", "1 to 1024"),
+            ("any T", "1 to ?"),
+        ):
             write(text.replace("#ukernel.range<1 to 128>", f"#ukernel.range<{bounds}>"))
             report(label, measure(options, folder, source))
         total = dict.fromkeys(columns, 0)

@@ -36,7 +36,8 @@ from ftuner_bench.workloads import FULL  # noqa: E402
 RUNTIME = """
 #include <stdint.h>
 static int64_t launches;
-int32_t ftrt_launch(void *kernel, uint32_t grid, uint32_t block, uint32_t shared, void *stream, void **p) {
+int32_t ftrt_launch(void *kernel, uint32_t grid, uint32_t block, uint32_t shared, void *stream,
+                    void **parameters) {
   launches += grid;
   return 0;
 }
@@ -49,7 +50,9 @@ HEAD = """
 #include <stdint.h>
 extern "C" int32_t ftrt_launch(void *, uint32_t, uint32_t, uint32_t, void *, void **);
 static char kernels[64];
-extern "C" int32_t nothing(void *a, void *b, void *c, int64_t m, void *w, void *stream) { return 0; }
+extern "C" int32_t nothing(void *a, void *b, void *c, int64_t m, void *w, void *stream) {
+  return 0;
+}
 """
 
 SWITCH = """
@@ -78,7 +81,8 @@ extern "C" int32_t by_map(void *a, void *b, void *c, int64_t m, void *w, void *s
   Launch launch = found->second;
   int32_t size = (int32_t)m;
   void *parameters[] = {&a, &b, &c, &size, &launch.part};
-  return ftrt_launch(&kernels[launch.kernel], launch.grid, launch.block, launch.shared, stream, parameters);
+  return ftrt_launch(&kernels[launch.kernel], launch.grid, launch.block, launch.shared, stream,
+                     parameters);
 }
 """
 
@@ -93,16 +97,21 @@ def by_hand(manifest):
         kernel = kernels[family["kernel"]]
         grid = sum(program["blocks"]) * -(-2304 // family["ukernels"][0]["shared_memory_tile"][1])
         shared = kernel["dynamic_shared_memory_bytes"]
-        cases.append(f"  case {program['size']}: kernel = {program['family']}; "
-                     f"grid = {grid}; block = {kernel['block'][0]}; "
-                     f"shared = {shared}; part = {program['blocks'][0]}; break;")
-        entries.append(f"  {{{program['size']}, {{{program['family']}, {grid}, {kernel['block'][0]}, "
-                       f"{shared}, {program['blocks'][0]}}}}},")
+        cases.append(
+            f"  case {program['size']}: kernel = {program['family']}; "
+            f"grid = {grid}; block = {kernel['block'][0]}; "
+            f"shared = {shared}; part = {program['blocks'][0]}; break;"
+        )
+        entries.append(
+            f"  {{{program['size']}, {{{program['family']}, {grid}, {kernel['block'][0]}, "
+            f"{shared}, {program['blocks'][0]}}}}},"
+        )
     return HEAD + SWITCH % "\n".join(cases) + MAP % "\n".join(entries)
 
 
 def build(folder, translate, device):
     """Compiles everything; (runtime, functions by name, the loop, the manifest)."""
+
     def path(name):
         return os.path.join(folder, name)
 
@@ -116,24 +125,66 @@ def build(folder, translate, device):
             file.write(text)
         return path(name)
 
-    run("cc", "-O2", "-shared", "-fPIC", "-Wl,-soname,libftrt.so.1", write("runtime.c", RUNTIME), "-o",
-        path("libftrt.so.1"))
+    run(
+        "cc",
+        "-O2",
+        "-shared",
+        "-fPIC",
+        "-Wl,-soname,libftrt.so.1",
+        write("runtime.c", RUNTIME),
+        "-o",
+        path("libftrt.so.1"),
+    )
     runtime = ctypes.CDLL(path("libftrt.so.1"), mode=ctypes.RTLD_GLOBAL)
     write("dense.mlir", FULL[0].mlir())
-    run(translate, path("dense.mlir"), "--ftuner-to-library", f"--device={device}", "-o", path("libdense.so"))
+    run(
+        translate,
+        path("dense.mlir"),
+        "--ftuner-to-library",
+        f"--device={device}",
+        "-o",
+        path("libdense.so"),
+    )
     dense = ctypes.CDLL(path("libdense.so"))
-    run(translate, path("dense.mlir"), "--ftuner-to-manifest", f"--device={device}", "-o", path("dense.json"))
+    run(
+        translate,
+        path("dense.mlir"),
+        "--ftuner-to-manifest",
+        f"--device={device}",
+        "-o",
+        path("dense.json"),
+    )
     with open(path("dense.json"), encoding="utf-8") as file:
         manifest = json.load(file)
-    run("c++", "-O2", "-std=c++17", "-shared", "-fPIC", write("hand.cpp", by_hand(manifest)), "-o",
-        path("libhand.so"))
+    run(
+        "c++",
+        "-O2",
+        "-std=c++17",
+        "-shared",
+        "-fPIC",
+        write("hand.cpp", by_hand(manifest)),
+        "-o",
+        path("libhand.so"),
+    )
     hand = ctypes.CDLL(path("libhand.so"))
-    run("cc", "-O2", "-shared", "-fPIC", os.path.join(GPU, "ftuner_bench", "launch_loop.c"), "-ldl", "-o",
-        path("loop.so"))
+    run(
+        "cc",
+        "-O2",
+        "-shared",
+        "-fPIC",
+        os.path.join(GPU, "ftuner_bench", "launch_loop.c"),
+        "-ldl",
+        "-o",
+        path("loop.so"),
+    )
     loop = ctypes.CDLL(path("loop.so"))
     loop.ftuner_bench_call.restype = ctypes.c_double
-    functions = {"nothing": hand.nothing, "FTuner": dense.dense, "switch": hand.by_switch,
-                 "std::map": hand.by_map}
+    functions = {
+        "nothing": hand.nothing,
+        "FTuner": dense.dense,
+        "switch": hand.by_switch,
+        "std::map": hand.by_map,
+    }
     return runtime, functions, loop, manifest
 
 
@@ -148,7 +199,9 @@ def launched_blocks(runtime, function, size):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bin-dir", default=workloads.BIN)
     parser.add_argument("--device", default="h200")
     parser.add_argument("--repeat", type=int, default=101)
@@ -156,10 +209,14 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         runtime, functions, loop, manifest = build(
-            folder, os.path.join(options.bin_dir, "ftuner-translate"), options.device)
+            folder, os.path.join(options.bin_dir, "ftuner-translate"), options.device
+        )
         for size in range(1, 129):
-            counts = {name: launched_blocks(runtime, function, size)
-                      for name, function in functions.items() if name != "nothing"}
+            counts = {
+                name: launched_blocks(runtime, function, size)
+                for name, function in functions.items()
+                if name != "nothing"
+            }
             if len(set(counts.values())) != 1:
                 sys.exit(f"size {size}: expected equally many blocks, but got {counts}")
         shuffled = list(range(1, 129)) * 8
@@ -170,19 +227,31 @@ def main():
             for order, sizes in orders.items():
                 array = (ctypes.c_int64 * len(sizes))(*sizes)
                 for name, function in functions.items():
-                    times[order][name].append(loop.ftuner_bench_call(
-                        function, *[ctypes.c_void_p(4096)] * 3, array, ctypes.c_int32(len(sizes)),
-                        ctypes.c_int32(20480 // len(sizes)), None, None))
+                    times[order][name].append(
+                        loop.ftuner_bench_call(
+                            function,
+                            *[ctypes.c_void_p(4096)] * 3,
+                            array,
+                            ctypes.c_int32(len(sizes)),
+                            ctypes.c_int32(20480 // len(sizes)),
+                            None,
+                            None,
+                        )
+                    )
     kernels = len(manifest["kernels"])
     entries = len(manifest["workloads"][0]["dispatch"])
-    print(f"Dense (T, 2304, 768) for {options.device}: {kernels} kernels, {entries} intervals; "
-          "nanoseconds of a call, median (least)")
+    print(
+        f"Dense (T, 2304, 768) for {options.device}: {kernels} kernels, {entries} intervals; "
+        "nanoseconds of a call, median (least)"
+    )
     print(f"{'sizes':10}" + "".join(f"{name:>16}" for name in functions))
     medians = {}
     for order, found in times.items():
         medians[order] = {name: statistics.median(values) for name, values in found.items()}
-        print(f"{order:10}" + "".join(f"{f'{statistics.median(v):.1f} ({min(v):.1f})':>16}"
-                                      for v in found.values()))
+        print(
+            f"{order:10}"
+            + "".join(f"{f'{statistics.median(v):.1f} ({min(v):.1f})':>16}" for v in found.values())
+        )
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump({"device": options.device, "nanoseconds": medians}, file, indent=2)

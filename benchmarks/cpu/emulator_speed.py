@@ -35,7 +35,9 @@ WORKLOAD = FULL[0]
 
 
 def tool(options, name, *arguments):
-    done = subprocess.run([os.path.join(options.bin_dir, name), *arguments], capture_output=True, text=True)
+    done = subprocess.run(
+        [os.path.join(options.bin_dir, name), *arguments], capture_output=True, text=True
+    )
     if done.returncode != 0:
         sys.exit(f"{name} {' '.join(arguments)}\n{done.stderr}")
     return done.stdout
@@ -51,7 +53,9 @@ def median_seconds(repeat, call):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bin-dir", default=workloads.BIN)
     parser.add_argument("--device", default="h200")
     parser.add_argument("--sizes", default="1,16,53,128")
@@ -60,12 +64,24 @@ def main():
     options = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        source, library_path = os.path.join(folder, "dense.mlir"), os.path.join(folder, "libdense.so")
+        source, library_path = os.path.join(folder, "dense.mlir"), os.path.join(
+            folder, "libdense.so"
+        )
         with open(source, "w", encoding="utf-8") as file:
             file.write(WORKLOAD.mlir())
-        tool(options, "ftuner-translate", source, "--ftuner-to-library", "--emulator",
-             f"--device={options.device}", "-o", library_path)
-        runtime = ctypes.CDLL(os.path.join(options.bin_dir, "..", "lib", "libftrt.so.1"), mode=ctypes.RTLD_GLOBAL)
+        tool(
+            options,
+            "ftuner-translate",
+            source,
+            "--ftuner-to-library",
+            "--emulator",
+            f"--device={options.device}",
+            "-o",
+            library_path,
+        )
+        runtime = ctypes.CDLL(
+            os.path.join(options.bin_dir, "..", "lib", "libftrt.so.1"), mode=ctypes.RTLD_GLOBAL
+        )
         runtime.ftrt_emulator_stream.restype = ctypes.c_void_p
         runtime.ftrt_last_error.restype = ctypes.c_char_p
         stream = ctypes.c_void_p(runtime.ftrt_emulator_stream())
@@ -74,12 +90,19 @@ def main():
         print(f"{'T':>5}" + "".join(f"{name:>12}" for name in columns) + f"{'GFLOP/s':>12}")
         for size in (int(text) for text in options.sizes.split(",")):
             generator = np.random.default_rng()
-            a, b = (generator.standard_normal(shape, np.float32) for shape in WORKLOAD.argument_shapes(size))
+            a, b = (
+                generator.standard_normal(shape, np.float32)
+                for shape in WORKLOAD.argument_shapes(size)
+            )
             c = np.full(WORKLOAD.result_shape(size), np.nan, np.float32)
 
             def call():
-                code = dense(*[ctypes.c_void_p(array.ctypes.data) for array in (a, b, c)],
-                             ctypes.c_int64(size), None, stream)
+                code = dense(
+                    *[ctypes.c_void_p(array.ctypes.data) for array in (a, b, c)],
+                    ctypes.c_int64(size),
+                    None,
+                    stream,
+                )
                 if code != 0:
                     sys.exit(f"T = {size}: {runtime.ftrt_last_error().decode()}")
 
@@ -89,18 +112,30 @@ def main():
             if not error < 1e-5:
                 sys.exit(f"T = {size}: relative error {error:.3g}")
             seconds = {"library": median_seconds(options.repeat, call)}
-            arguments = [source, "--function=dense", f"--device={options.device}", "--json",
-                         f"--args={size}x768xf32,768x2304xf32"]
-            for name, flags in (("ftuner-run", ["--executor=emulator"]),
-                                ("checked", ["--executor=emulator", "--check-bounds", "--check-races"]),
-                                ("reference", ["--executor=reference"])):
+            arguments = [
+                source,
+                "--function=dense",
+                f"--device={options.device}",
+                "--json",
+                f"--args={size}x768xf32,768x2304xf32",
+            ]
+            for name, flags in (
+                ("ftuner-run", ["--executor=emulator"]),
+                ("checked", ["--executor=emulator", "--check-bounds", "--check-races"]),
+                ("reference", ["--executor=reference"]),
+            ):
                 seconds[name] = statistics.median(
                     json.loads(tool(options, "ftuner-run", *arguments, *flags))["seconds"]
-                    for _ in range(options.repeat))
+                    for _ in range(options.repeat)
+                )
             seconds["NumPy"] = median_seconds(options.repeat * 4, lambda: np.matmul(a, b, out=c))
             rows.append({"t": size, "seconds": seconds, "error": float(error)})
-            print(f"{size:5}" + "".join(f"{seconds[name]:12.4f}" for name in columns)
-                  + f"{WORKLOAD.flops(size) / seconds['library'] / 1e9:12.2f}", flush=True)
+            print(
+                f"{size:5}"
+                + "".join(f"{seconds[name]:12.4f}" for name in columns)
+                + f"{WORKLOAD.flops(size) / seconds['library'] / 1e9:12.2f}",
+                flush=True,
+            )
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump({"device": options.device, "rows": rows}, file, indent=2)

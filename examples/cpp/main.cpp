@@ -2,7 +2,7 @@
 // numbers of tokens, in the emulator or with --cuda on a GPU, and compares it
 // with a loop in double precision.
 //
-//   dense_example [--cuda] [T...]
+//   dense_example [--cuda] [T...]      T from 0 to 65536
 #include <dense.h>
 
 #include <cmath>
@@ -17,6 +17,7 @@
 namespace {
 
 constexpr int64_t kInputs = 768, kOutputs = 2304;
+constexpr int64_t kMaxTokens = 1 << 16; // The loop in double precision is slow.
 constexpr double kTolerance = 1e-5;
 
 // A failure of the runtime: ftrt_last_error() has the words.
@@ -156,10 +157,12 @@ int main(int argc, char **argv) {
     long long size = std::strtoll(argv[i], &end, 10);
     if (argument == "--cuda") {
       onGpu = true;
-    } else if (!argument.empty() && *end == '\0' && size >= 0) {
+    } else if (!argument.empty() && *end == '\0' && size >= 0 &&
+               size <= kMaxTokens) {
       sizes.push_back(size);
     } else {
-      std::fprintf(stderr, "usage: %s [--cuda] [T...]\n", argv[0]);
+      std::fprintf(stderr, "usage: %s [--cuda] [T...], T from 0 to %lld\n",
+                   argv[0], static_cast<long long>(kMaxTokens));
       return EXIT_FAILURE;
     }
   }

@@ -33,7 +33,7 @@ def main() -> None:
     )
     model = transformers.BertModel(config, add_pooling_layer=False).eval().to(args.device)
     exact = copy.deepcopy(model).double()
-    compiled = torch.compile(model, backend="ftuner", dynamic=True, options={"max_kernels": 8})
+    compiled = torch.compile(model, backend="ftuner", dynamic=True, options={"max_kernels": 4})
 
     torch._dynamo.config.error_on_recompile = True
     with torch.no_grad():

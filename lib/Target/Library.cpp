@@ -150,6 +150,7 @@ compileLibrary(ModuleOp module, const PtxModule &ptx, StringRef manifest,
     contents.hostImageSymbol = getHostImageSymbol(options.name);
   contents.manifest = manifest;
   addModuleObject(*code, ptx, contents, options);
+  addFloatConversions(*code);
   limitExports(*code, collectExports(module), contents.moduleSymbol);
 
   FailureOr<std::string> object = emitObject(module, *code, **machine);

@@ -158,7 +158,9 @@ void addModuleObject(Module &code, const PtxModule &ptx,
 void limitExports(Module &code, const StringSet<> &exports,
                   StringRef moduleSymbol) {
   for (GlobalVariable &global : code.globals())
-    if (!global.isDeclaration() && global.getName() != moduleSymbol)
+    // LLVM's own, such as llvm.compiler.used, keep their meaning.
+    if (!global.isDeclaration() && global.getName() != moduleSymbol &&
+        !global.getName().starts_with("llvm."))
       global.setLinkage(GlobalValue::InternalLinkage);
   for (Function &function : code) {
     if (function.isDeclaration())

@@ -6,6 +6,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/TargetParser/Triple.h"
+#include <array>
+#include <dlfcn.h>
 
 using namespace mlir;
 
@@ -17,20 +19,40 @@ FunctionType getAbiType(func::FuncOp func) {
   return type ? dyn_cast<FunctionType>(type.getValue()) : FunctionType();
 }
 
-/// Whether a function of the name is another one to a linker or to LLVM.
+/// Whether a function of the name is another one to a linker or to LLVM: one
+/// that LLVM knows, or anything that the C library of this process exports.
 static bool isLibraryFunction(StringRef name) {
   static const llvm::TargetLibraryInfoImpl library(
       llvm::Triple("x86_64-unknown-linux-gnu"));
+  static const std::array<void *, 2> loaded = {
+      dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD),
+      dlopen("libm.so.6", RTLD_LAZY | RTLD_NOLOAD)};
   llvm::LibFunc function;
-  return name == "main" || library.getLibFunc(name, function);
+  return name == "main" || library.getLibFunc(name, function) ||
+         llvm::any_of(loaded, [&](void *handle) {
+           return handle && dlsym(handle, name.str().c_str());
+         });
 }
 
-/// Names that the standards of C and C++ leave to the implementation, types of
-/// <stdint.h>, and macros of GNU C.
+/// Macros of <stdint.h>, such as INT32_MAX, and NULL.
+static bool isMacro(StringRef name) {
+  auto starts = [&](StringRef prefix) { return name.starts_with(prefix); };
+  auto ends = [&](StringRef suffix) { return name.ends_with(suffix); };
+  return name == "NULL" ||
+         (llvm::any_of(ArrayRef<StringRef>{"INT", "UINT", "PTRDIFF_",
+                                           "SIG_ATOMIC_", "SIZE_", "WCHAR_",
+                                           "WINT_"},
+                       starts) &&
+          llvm::any_of(ArrayRef<StringRef>{"_MAX", "_MIN", "_C", "_WIDTH"},
+                       ends));
+}
+
+/// Names that the standards of C and C++ leave to the implementation, those of
+/// <stdint.h>, macros of GNU C, and what linkers define.
 static bool isLeftToCompiler(StringRef name) {
-  return name.starts_with("__") || name.ends_with("_t") || name == "linux" ||
-         name == "unix" ||
-         (name.size() > 1 && name[0] == '_' && llvm::isUpper(name[1]));
+  return name.starts_with("_") || name.ends_with("_t") || name == "linux" ||
+         name == "unix" || name == "end" || name == "edata" ||
+         name == "etext" || isMacro(name);
 }
 
 /// Names that no C or C++ compiler takes as a function's, and those that mean
@@ -57,8 +79,8 @@ static bool isReserved(StringRef name) {
     result.insert(list.begin(), list.end());
     return result;
   }();
-  return words.contains(name) || name.starts_with("ftrt_") ||
-         name.starts_with("ftuner_") || isLeftToCompiler(name) ||
+  return words.contains(name) || name.starts_with_insensitive("ftrt_") ||
+         name.starts_with_insensitive("ftuner_") || isLeftToCompiler(name) ||
          isLibraryFunction(name);
 }
 

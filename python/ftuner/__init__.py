@@ -14,8 +14,9 @@ from .api import compile
 from .descriptions import devices, query_device
 from .errors import CacheError, CompileError, CompileWarning, Error
 from .explanation import Explanation, explain
+from .function import Function
 from .memory.dlpack import DeviceArray
-from .module import Function, Module, load
+from .module import Module, load
 from .signature import Signature, Value
 
 __all__ = [

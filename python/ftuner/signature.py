@@ -8,9 +8,6 @@ from typing import Any, Sequence
 from .elements import ELEMENT_TYPES, ElementType
 from .errors import Error
 
-# A number, the name of a symbol, or None for a dimension without one.
-Dimension = "int | str | None"
-
 
 def format_shape(shape: Sequence[int | str | None]) -> str:
     """`[T, 768, ?]`."""

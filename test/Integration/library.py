@@ -58,6 +58,31 @@ module attributes {ukernel.symbols = {T = #ukernel.range<1 to 64>}} {
                              outs(%i : tensor<?x?x?xf32>) -> tensor<?x?x?xf32>
     return %r : tensor<?x?x?xf32>
   }
+  // Scalars of 16 bits, which host code computes with.
+  func.func @half(%a: tensor<?xf64>, %h: f16, %b: bf16, %d: f64) -> (tensor<?xf64>, tensor<?xf64>, tensor<?xf64>) {
+    %c0 = arith.constant 0 : index
+    %n = tensor.dim %a, %c0 : tensor<?xf64>
+    %e = tensor.empty(%n) : tensor<?xf64>
+    %h2 = arith.mulf %h, %h : f16
+    %b2 = arith.mulf %b, %b : bf16
+    %dh = arith.truncf %d : f64 to f16
+    %db = arith.truncf %d : f64 to bf16
+    %hs = arith.addf %h2, %dh : f16
+    %bs = arith.addf %b2, %db : bf16
+    %hw = arith.extf %hs : f16 to f64
+    %bw = arith.extf %bs : bf16 to f64
+    %r0 = linalg.fill ins(%hw : f64) outs(%e : tensor<?xf64>) -> tensor<?xf64>
+    %r1 = linalg.fill ins(%bw : f64) outs(%e : tensor<?xf64>) -> tensor<?xf64>
+    %r2 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+                          iterator_types = ["parallel"]}
+        ins(%a : tensor<?xf64>) outs(%e : tensor<?xf64>) {
+    ^bb0(%x: f64, %out: f64):
+      %b64 = arith.extf %b : bf16 to f64
+      %s0 = arith.mulf %x, %b64 : f64
+      linalg.yield %s0 : f64
+    } -> tensor<?xf64>
+    return %r0, %r1, %r2 : tensor<?xf64>, tensor<?xf64>, tensor<?xf64>
+  }
   // A name of the C library, and a scalar of each width.
   func.func @exp(%a: tensor<?xf16>, %h: f16, %i: i8, %j: i16, %l: i64, %d: f64) -> tensor<?xf64> {
     %c0 = arith.constant 0 : index
@@ -116,11 +141,19 @@ def open_runtime(bin_dir):
     return runtime
 
 
+def round_bf16(value):
+    """The nearest number of bf16, ties to even."""
+    if not np.isfinite(value) or value == 0:
+        return float(value)
+    exponent = max(np.frexp(value)[1] - 8, -133)
+    return float(np.ldexp(np.rint(np.ldexp(np.float64(value), -exponent)), exponent))
+
+
 def c_scalar(kind, value):
-    """A scalar as C passes it; f16 in the low bits of a floating-point register."""
-    if kind == "f16":
-        bits = np.array([np.float16(value).view(np.uint16), 0], np.uint16)
-        return ctypes.c_float(bits.view(np.float32)[0])
+    """A scalar as C passes it; one of 16 bits in the low bits of a floating-point register."""
+    if kind in ("f16", "bf16"):
+        low = np.float16(value).view(np.uint16) if kind == "f16" else np.float32(value).view(np.uint32) >> 16
+        return ctypes.c_float(np.array([low, 0], np.uint16).view(np.float32)[0])
     return C_SCALARS[kind](value)
 
 
@@ -215,7 +248,7 @@ def inputs(name):
 
 def check_functions(h, runtime):
     problems = []
-    library = Library(build(h, inputs("functions.mlir"), "functions", "--emulator"), runtime)
+    library = Library(build(h, inputs("functions.mlir"), "functions", "--emulator", "--host-cpu=native"), runtime)
     for n in (0, 1, 53, 1000):
         a, b, s = normal(n), normal(n), float(normal(1)[0])
         results, _ = library.call("scale", a, b, s)
@@ -251,7 +284,7 @@ def check_functions(h, runtime):
 
 def check_matmuls(h, runtime):
     problems = []
-    library = Library(build(h, h.write("chain.mlir", CHAIN), "chain", "--emulator", "--host-cpu=native"), runtime)
+    library = Library(build(h, h.write("chain.mlir", CHAIN), "chain", "--emulator"), runtime)
     for t in (0, 1, 7, 31, 64, 100):
         a, b, c = normal(t, 24), normal(24, 40), normal(40, 16)
         results, workspace = library.call("chain", a, b, c)
@@ -264,6 +297,22 @@ def check_matmuls(h, runtime):
         a = normal(t, dtype=np.float16)
         results, _ = library.call("exp", a, 0.375, -128, -30000, 1 << 40, 0.25)
         compare(problems, f"scalars {t}", results[0], wide(a) * 0.375 - 128 - 30000 + (1 << 40) + 0.25, "f64")
+    rng = np.random.default_rng()
+    specials = [0.0, -0.0, 65504.0, 65519.99, 65520.0, 1e9, 2.0**-24, 2.0**-25, 2.0**-25 * (1 + 2.0**-40), 3e-8, 6.1e-5,
+                1 + 2.0**-11, 1 + 2.0**-11 + 2.0**-50, 1 + 2.0**-8, 1 + 2.0**-8 + 2.0**-50, -1.5]
+    for d in [*specials, *(rng.standard_normal(40) * 10.0**rng.integers(-9, 5, 40))]:
+        h, b = np.float16(rng.standard_normal()), round_bf16(rng.standard_normal())
+        a = normal(3, dtype=np.float64)
+        (f16, bf16, product), _ = library.call("half", a, h, b, float(d))
+        with np.errstate(over="ignore"):
+            expected = np.float16(np.float32(np.float16(np.float32(h) * np.float32(h))) + np.float32(np.float16(d)))
+        if not np.array_equal(f16, np.full(3, expected, np.float64), equal_nan=True):
+            problems.append(f"f16 of {d!r} and {h!r}: expected {expected!r}, but got {f16[0]!r}")
+        expected = round_bf16(np.float32(round_bf16(np.float32(b * b))) + np.float32(round_bf16(d)))
+        if not np.array_equal(bf16, np.full(3, expected)):
+            problems.append(f"bf16 of {d!r} and {b!r}: expected {expected!r}, but got {bf16[0]!r}")
+        if not np.array_equal(product, a * b):
+            problems.append(f"product with {b!r} differs")
     if library.functions["exp"]["symbol"] == "exp":
         problems.append("a function has the name of one of the C library")
     return problems

@@ -73,6 +73,11 @@ func.func @branch(%x: tensor<?xf32>, %y: tensor<?xf32>, %flag: i1)
 // CHECK-SAME:    ukernel.name = "int64_t"
 // CHECK-LABEL: func.func @f_ftuner_module(
 // CHECK-SAME:    ukernel.name = "ftuner_module"
+// CHECK-LABEL: func.func @f_FTRT_SUCCESS(
+// CHECK-LABEL: func.func @f_INT32_MAX(
+// CHECK-LABEL: func.func @f__init(
+// CHECK-LABEL: func.func @f_select(
+// CHECK-LABEL: func.func @f_gamma(
 // CHECK-LABEL: func.func @my_net_1_result_sizes(
 // CHECK-SAME:    ukernel.name = "my_net_1_result_sizes"
 func.func @"my-net.1"(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -91,6 +96,21 @@ func.func @int64_t(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %x : tensor<4xf32>
 }
 func.func @ftuner_module(%x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+func.func @FTRT_SUCCESS(%x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+func.func @INT32_MAX(%x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+func.func @_init(%x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+func.func @select(%x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+func.func @gamma(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %x : tensor<4xf32>
 }
 func.func @my_net_1_result_sizes(%x: tensor<4xf32>) -> tensor<4xf32> {

@@ -186,7 +186,7 @@ class FakeCuda:
     """PyTorch's CUDA tensors and streams, over the memory of the host: what calls ask of them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        import torch
+        torch = pytest.importorskip("torch", minversion="2")
 
         self.torch = torch
         self.current = [77]

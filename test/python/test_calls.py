@@ -81,7 +81,7 @@ def test_scalars(handmade: Module, name: str) -> None:
 
 
 def test_bf16_scalars(handmade: Module) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", minversion="2")
     x = torch.ones(3, dtype=torch.bfloat16)
     numbers = [0.1, -1 / 3, 3.0e38, 3.4e38, float("inf"), -0.0, 1.00390625, 1.01171875, 1e-40]
     for number in [*numbers, *np.random.default_rng().standard_normal(200)]:
@@ -106,7 +106,7 @@ def test_unsigned_is_the_same(handmade: Module) -> None:
 
 @pytest.mark.parametrize("name", SCALAR_TYPES)
 def test_wrong_scalars(handmade: Module, name: str) -> None:
-    torch = pytest.importorskip("torch") if name == "bf16" else None
+    torch = pytest.importorskip("torch", minversion="2") if name == "bf16" else None
     x: Any = torch.ones(2, dtype=torch.bfloat16) if torch else None
     if x is None:
         dtypes = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "i1": np.bool_}
@@ -205,6 +205,17 @@ def test_stream_of_the_cpu(handmade: Module) -> None:
         handmade.scale(X, 1, stream=0)
 
 
+def test_result_shapes(handmade: Module) -> None:
+    join = handmade["join"]
+    assert join.result_shapes(2, 3, 3, 5, scalars=[7]) == [(2, 3), (3, 5, 7)]
+    with expect(TypeError, "join: expected 4 sizes, but got 1"):
+        join.result_shapes(2, scalars=[7])
+    with expect(TypeError, "join: expected 1 scalars, but got 0"):
+        join.result_shapes(2, 3, 3, 5)
+    with expect(TypeError, "join: argument 2: expected a number for index, but got float"):
+        join.result_shapes(2, 3, 3, 5, scalars=[1.5])
+
+
 def test_no_copy(handmade: Module) -> None:
     from ftuner import runtime
 
@@ -292,7 +303,7 @@ def test_names(handmade: Module) -> None:
 
 
 def test_torch_tensors(handmade: Module) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", minversion="2")
     x = torch.randn(9, 4)
     y = handmade.scale(x, 3.0)
     assert isinstance(y, torch.Tensor) and torch.equal(y, x * 3.0)

@@ -152,6 +152,7 @@ def test_bench(source: Path, tmp_path: Path) -> None:
     assert rows[0] == "T,microseconds,first_quartile,third_quartile,calls"
     assert [row.split(",")[0] for row in rows[1:]] == ["1", "5", "9"]
     data = json.loads(ok("bench", source, "--size", "T=2,3", "--repeat", 3, "--json"))
+    assert data["executor"] == "emulator" and data["gpu"] is None
     assert [row["T"] for row in data["rows"]] == [2, 3]
     for row in data["rows"]:
         assert 0 < row["first_quartile"] <= row["microseconds"] <= row["third_quartile"]
@@ -213,9 +214,15 @@ def test_errors(source: Path, tmp_path: Path) -> None:
     bad.write_text("nonsense")
     fails(1, f"{bad}:1:1: error:", "compile", bad)
     fails(1, "error:", "compile", source, "-o", "/missing/libx.so")
-    if "FTRT_CUDA_DRIVER" not in os.environ:
-        fails(1, "libcuda", "devices", "--query")
-        fails(1, "libcuda", "run", source, "--size", "T=1", "--executor", "cuda")
+
+
+def test_missing_driver(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FTRT_CUDA_DRIVER", "/missing/libcuda.so")
+    message = "no CUDA driver: '/missing/libcuda.so'"
+    fails(1, message, "devices", "--query")
+    fails(1, message, "compile", source, "--device", "cuda")
+    fails(1, message, "run", source, "--size", "T=1", "--executor", "cuda")
+    fails(1, message, "bench", source, "--size", "T=1", "--executor", "cuda")
 
 
 def test_missing_home(source: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

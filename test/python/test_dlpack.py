@@ -131,7 +131,7 @@ def test_sizes_of_one_and_none(handmade: Module) -> None:
 
 @pytest.mark.parametrize("shape", [(5,), (3, 4), (2, 1, 3), (0, 4), ()])
 def test_device_array_to_torch(shape: tuple[int, ...], rng: np.random.Generator) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", minversion="2")
     array = ftuner.DeviceArray("f32", shape, (dlpack.CPU, 0))
     tensor = torch.from_dlpack(array)
     assert tuple(tensor.shape) == shape and tensor.is_contiguous()

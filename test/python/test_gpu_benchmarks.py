@@ -24,12 +24,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 GPU = ROOT / "benchmarks" / "gpu"
 sys.path.insert(0, str(GPU))
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", minversion="2")
 
 from ftuner_bench import (  # noqa: E402
     builds,
     bundle,
     correctness,
+    prepare,
     records,
     report,
     run,
@@ -37,7 +38,7 @@ from ftuner_bench import (  # noqa: E402
     timing,
     workloads,
 )
-from ftuner_bench.machine import Rehearsal  # noqa: E402
+from ftuner_bench.machine import Cuda, Rehearsal  # noqa: E402
 from ftuner_bench.recorded import key  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("FTUNER_HOME", ROOT / "build" / "release"))
@@ -263,11 +264,11 @@ def test_ratios() -> None:
 
 
 def test_selection_summary() -> None:
-    (row, _) = report.selection(synthetic(2))
+    row, _ = report.selection(synthetic(2))
     assert row["programs"] == 30 and row["best_rank"] == 3
     assert row["top1"] == pytest.approx(0.8) and row["top10"] == 1
     assert row["spearman"] == pytest.approx(1 - 6 * (1 + 1 + 4) / (30 * 899))
-    ((mean, _)) = report.means_of_selection(report.selection(synthetic(2)))
+    mean, _ = report.means_of_selection(report.selection(synthetic(2)))
     assert mean["top1"] == pytest.approx(0.8) and mean["kendall"] == pytest.approx(1 - 2 * 2 / 435)
 
 
@@ -353,6 +354,43 @@ def test_compare_takes_turns_and_reports_failures() -> None:
     assert errors == {"broken": "RuntimeError: not today"}
     # After both were warmed up, rounds begin with another each time.
     assert "".join(order[-6:]) == "abbaab"
+
+
+def test_capture_on_a_gpu(monkeypatch: Any) -> None:
+    """What `Cuda` asks of PyTorch, which has no GPU here."""
+    log: list[str] = []
+
+    class Graph:
+        def capture_begin(self, capture_error_mode: str) -> None:
+            log.append(f"begin {capture_error_mode}")
+
+        def capture_end(self) -> None:
+            log.append("end")
+
+        def replay(self) -> None:
+            log.append("replay")
+
+    class Event:
+        def record(self) -> None:
+            log.append("record")
+
+        def synchronize(self) -> None:
+            log.append("wait")
+
+        def elapsed_time(self, other: Event) -> float:
+            return 0.25
+
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    cuda = Cuda.__new__(Cuda)
+    cuda._start, cuda._end = Event(), Event()  # type: ignore
+    replay = cuda.capture([lambda: log.append("a"), lambda: log.append("b")], 2)
+    assert cuda.microseconds(replay) == 250
+    assert log == "begin thread_local,a,b,a,b,end,replay,record,replay,record,wait".split(",")
+    log.clear()
+    with pytest.raises(ZeroDivisionError):
+        cuda.capture([lambda: 1 // 0], 1)
+    assert log == ["begin thread_local", "end"]
 
 
 class FakeFunction:
@@ -520,8 +558,14 @@ def test_parts_that_break_are_reported(tmp_path: pathlib.Path) -> None:
     if not driver.exists():
         pytest.skip("the fake driver is not built")
     folder = small_bundle(tmp_path / "bundle")
-    done = run_script(folder, f"--out={tmp_path / 'out'}", "--only=correctness,overhead",
-                      "--budget=100", "--seed=1", FTRT_CUDA_DRIVER=str(driver))
+    done = run_script(
+        folder,
+        f"--out={tmp_path / 'out'}",
+        "--only=correctness,overhead",
+        "--budget=100",
+        "--seed=1",
+        FTRT_CUDA_DRIVER=str(driver),
+    )
     assert done.returncode == 2
     assert "has no device named like Fake" in done.stdout and "seed 1" in done.stdout
     content = json.loads((tmp_path / "out" / "results.json").read_text())
@@ -575,7 +619,6 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
             str(GPU / "prepare.sh"),
             "--rehearsal",
             "--devices=h200",
-            "--skip=models",
             f"--build={BUILD}",
             f"--out={folder}",
         ],
@@ -592,23 +635,35 @@ def test_rehearsal(rehearsal: pathlib.Path, tmp_path: pathlib.Path) -> None:
     done = run_script(
         rehearsal,
         f"--out={out}",
-        "--sizes=1,4,8,13",
-        "--budget=240",
+        "--sizes=1,2,8,16",
+        "--budget=400",
         "--skip-peers=compile,compile_max",
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert time.monotonic() - start < 260
+    assert time.monotonic() - start < 430
     assert len(list(out.iterdir())) <= 8
     content = json.loads((out / "results.json").read_text())
     assert content["rehearsal"] and set(content["statuses"].values()) == {0}
     # Every workload at four sizes of the range and at four beyond it, threads, a graph.
     assert content["checks"]["checks"] == 4 * (4 + 4) + 2 and not content["checks"]["failures"]
     assert {row["workload"] for row in content["ratios"]} == {w.name for w in workloads.SMALL}
-    assert len(content["selection_by_size"]) == 4 * 2 * 2
+    assert len(content["selection_by_size"]) == 4 * 1 * 2
     assert [row["what"] for row in content["host_time"]] == [
         "function, one size",
         "function, all sizes in turn",
+        "function, by the Python package",
+        "torch.matmul with out",
     ]
+    # Two layers of each, with six linear layers in BERT and four in GPT-2, and attention.
+    assert len([n for n in content["notes"] if "0 functions not in the bundle" in n["text"]]) == 2
+    assert [n["text"].split(" products")[0] for n in content["notes"]] == [
+        "BERT-base, batch 1: 12 of 14",
+        "GPT-2, batch 1: 8 of 10",
+    ]
+    assert {(row["model"], row["how"]) for row in content["models"]} == {
+        (model, how) for model in ("bert_base", "gpt2") for how in ("eager", "torch_ftuner")
+    }
+    assert all(row["lengths"] == 2 and row["largest_error"] < 1e-5 for row in content["models"])
     assert all(not entry["missing"] for entry in content["coverage"])
     assert "REHEARSAL" in done.stdout
 
@@ -639,6 +694,22 @@ def test_wrong_kernels_fail_the_run(rehearsal: pathlib.Path, tmp_path: pathlib.P
     # batch_nn's library has no such function: that part breaks, and says so.
     assert content["statuses"]["correctness"] == 2
     assert any("batch_nn" in error["message"] for error in content["errors"])
+
+
+def test_large_bundles_are_refused(
+    tmp_path: pathlib.Path, monkeypatch: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def device(self: prepare.Preparation, name: str) -> dict[str, Any]:
+        (self.out / name).write_bytes(random.randbytes(1 << 20))
+        return {"files": {}}
+
+    monkeypatch.setattr(prepare.Preparation, "device", device)
+    arguments = ["prepare.sh", f"--build={BUILD}", f"--out={tmp_path}", "--devices", "a", "b", "c"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    assert prepare.MOST_BYTES == 48 << 20 and prepare.main() == 0
+    monkeypatch.setattr(prepare, "MOST_BYTES", 3 << 20)
+    assert prepare.main() == 1
+    assert "error: expected a bundle of less than 3 MiB, but got 3." in capsys.readouterr().err
 
 
 def test_prepare_refuses(tmp_path: pathlib.Path) -> None:

@@ -54,6 +54,14 @@ llvm::Error LibraryCommandLine::expectNone() const {
   return llvm::Error::success();
 }
 
+/// The absolute path without `.` and `..`.
+static std::string normalize(llvm::StringRef path) {
+  llvm::SmallString<128> result(path);
+  llvm::sys::fs::make_absolute(result);
+  llvm::sys::path::remove_dots(result, /*remove_dot_dot=*/true);
+  return result.str().str();
+}
+
 /// Names of the files and of the library.
 static llvm::Error planNames(const LibraryCommandLine &commandLine,
                              llvm::StringRef output, LibraryPlan &plan) {
@@ -91,7 +99,7 @@ static llvm::Error planNames(const LibraryCommandLine &commandLine,
       return makeError("option --header: expected the name of a file, but got "
                        "'" +
                        plan.headerPath + "'");
-    if (plan.headerPath == plan.libraryPath)
+    if (normalize(plan.headerPath) == normalize(plan.libraryPath))
       return makeError("option --header: expected another file than the "
                        "library, but got '" +
                        plan.headerPath + "'");

@@ -29,8 +29,9 @@ class Pool:
         self.wanted = int(COLD_FACTOR * machine.cache_bytes)
         largest = max(_set_elements(workload, workload.largest) for workload in workloads) * 4
         generator = torch.Generator(device=machine.device).manual_seed(seed)
-        self.memory = torch.randn((self.wanted + 2 * largest) // 4, device=machine.device,
-                                  generator=generator)
+        self.memory = torch.randn(
+            (self.wanted + 2 * largest) // 4, device=machine.device, generator=generator
+        )
 
     def sets(self, workload: Workload, size: int) -> list[Buffers]:
         """Sets of (A, B, C) for T = size, aligned to 256 bytes, as many as a cold cache takes."""
@@ -44,7 +45,7 @@ class Pool:
             views = []
             for shape in shapes:
                 length = math.prod(shape)
-                views.append(self.memory[offset:offset + length].view(shape))
+                views.append(self.memory[offset : offset + length].view(shape))
                 offset += _aligned(length)
             result.append(tuple(views))
         return result
@@ -64,10 +65,12 @@ class Guarded:
 
     def __init__(self, shape: Sequence[int], device: str, offset: int = 0):
         self.length, self.start = math.prod(shape), GUARD_ELEMENTS + offset
-        self.bits = torch.full((self.length + 2 * GUARD_ELEMENTS + offset,), POISON,
-                               dtype=torch.int32, device=device)
-        self.tensor = self.bits.view(torch.float32)[self.start:self.start + self.length].view(
-            tuple(shape))
+        self.bits = torch.full(
+            (self.length + 2 * GUARD_ELEMENTS + offset,), POISON, dtype=torch.int32, device=device
+        )
+        self.tensor = self.bits.view(torch.float32)[self.start : self.start + self.length].view(
+            tuple(shape)
+        )
 
     def fill(self, values: torch.Tensor) -> torch.Tensor:
         self.tensor.copy_(values)
@@ -75,12 +78,11 @@ class Guarded:
 
     def bands_intact(self) -> bool:
         end = self.start + self.length
-        return bool((self.bits[:self.start] == POISON).all()
-                    and (self.bits[end:] == POISON).all())
+        return bool((self.bits[: self.start] == POISON).all() and (self.bits[end:] == POISON).all())
 
     def unwritten(self) -> int:
         """Elements that still hold the poison."""
-        return int((self.bits[self.start:self.start + self.length] == POISON).sum())
+        return int((self.bits[self.start : self.start + self.length] == POISON).sum())
 
 
 def relative_error(result: torch.Tensor, reference: torch.Tensor) -> float:

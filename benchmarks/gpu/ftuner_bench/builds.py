@@ -49,15 +49,35 @@ def cublaslt_paths() -> tuple[list[pathlib.Path], pathlib.Path]:
 
 def command_cublaslt(output: pathlib.Path) -> list[str]:
     headers, library = cublaslt_paths()
-    return [tool("nvcc"), "-O2", "-std=c++17", "-shared", "-Xcompiler", "-fPIC",
-            *[f"-I{folder}" for folder in headers], str(SOURCES / "peers" / "cublaslt.cu"),
-            f"-L{library.parent}", f"-l:{library.name}", "-Xlinker", f"-rpath={library.parent}",
-            "-o", str(output)]
+    return [
+        tool("nvcc"),
+        "-O2",
+        "-std=c++17",
+        "-shared",
+        "-Xcompiler",
+        "-fPIC",
+        *[f"-I{folder}" for folder in headers],
+        str(SOURCES / "peers" / "cublaslt.cu"),
+        f"-L{library.parent}",
+        f"-l:{library.name}",
+        "-Xlinker",
+        f"-rpath={library.parent}",
+        "-o",
+        str(output),
+    ]
 
 
 def command_overhead(output: pathlib.Path) -> list[str]:
-    return [compiler(), "-O2", "-shared", "-fPIC", str(SOURCES / "launch_loop.c"), "-ldl", "-o",
-            str(output)]
+    return [
+        compiler(),
+        "-O2",
+        "-shared",
+        "-fPIC",
+        str(SOURCES / "launch_loop.c"),
+        "-ldl",
+        "-o",
+        str(output),
+    ]
 
 
 COMMANDS = {"launch_loop": command_overhead, "cublaslt": command_cublaslt}

@@ -1,10 +1,10 @@
 """A bundle: what `prepare` made for a GPU, described by its bundle.json.
 
-    bundle.json          what is in it (fields of Bundle)
-    run.sh, ftuner_bench/
-    lib/                 libftrt.so.1, in rehearsals libftrt_emulator.so.1
-    python/ftuner/       the package
-    DEVICE/              libraries and kernels for one described device
+bundle.json          what is in it (fields of Bundle)
+run.sh, ftuner_bench/
+lib/                 libftrt.so.1, in rehearsals libftrt_emulator.so.1
+python/ftuner/       the package
+DEVICE/              libraries and kernels for one described device
 """
 
 from __future__ import annotations
@@ -51,11 +51,20 @@ class Bundle:
         return next(iter(self.devices)), False
 
 
-def write(folder: pathlib.Path, revision: str, rehearsal: bool, workloads: tuple[Workload, ...],
-          devices: dict[str, dict[str, Any]]) -> None:
-    content = {"format_version": FORMAT_VERSION, "revision": revision, "rehearsal": rehearsal,
-               "workloads": [dataclasses.asdict(workload) for workload in workloads],
-               "devices": devices}
+def write(
+    folder: pathlib.Path,
+    revision: str,
+    rehearsal: bool,
+    workloads: tuple[Workload, ...],
+    devices: dict[str, dict[str, Any]],
+) -> None:
+    content = {
+        "format_version": FORMAT_VERSION,
+        "revision": revision,
+        "rehearsal": rehearsal,
+        "workloads": [dataclasses.asdict(workload) for workload in workloads],
+        "devices": devices,
+    }
     (folder / "bundle.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
@@ -67,8 +76,10 @@ def read(folder: pathlib.Path) -> Bundle:
     except (OSError, json.JSONDecodeError) as error:
         raise ValueError(f"{path}: expected the description of a bundle: {error}") from error
     if content.get("format_version") != FORMAT_VERSION:
-        raise ValueError(f"{path}: expected format_version {FORMAT_VERSION}, "
-                         f"but got {content.get('format_version')}")
+        raise ValueError(
+            f"{path}: expected format_version {FORMAT_VERSION}, "
+            f"but got {content.get('format_version')}"
+        )
     workloads = tuple(Workload(**fields) for fields in content["workloads"])
     return Bundle(folder, content["revision"], content["rehearsal"], workloads, content["devices"])
 

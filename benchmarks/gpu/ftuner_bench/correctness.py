@@ -37,19 +37,27 @@ def measure(session: Session) -> bool:
             if not share.allows() and position > 6:
                 break
             # Every fifth check has operands off alignment, which other kernels serve.
-            passed &= check(session, function, workload, size, seed=position,
-                            offset=1 if position % 5 == 4 else 0)
+            passed &= check(
+                session,
+                function,
+                workload,
+                size,
+                seed=position,
+                offset=1 if position % 5 == 4 else 0,
+            )
             done.append(size)
         session.coverage(workload.name, wanted, done, "checks")
     return passed
 
 
-def check(session: Session, function: Function, workload: Workload, size: int, seed: int,
-          offset: int) -> bool:
+def check(
+    session: Session, function: Function, workload: Workload, size: int, seed: int, offset: int
+) -> bool:
     """Checks one size and records what came out."""
     device = session.machine.device
     generator = torch.Generator(device=device).manual_seed(
-        session.seed * 1000003 + seed * 4099 + size)
+        session.seed * 1000003 + seed * 4099 + size
+    )
     operands = []
     for shape in workload.argument_shapes(size):
         operand = Guarded(shape, device, offset)
@@ -74,8 +82,9 @@ def check(session: Session, function: Function, workload: Workload, size: int, s
     for name, operand, original in zip("AB", operands, originals):
         if not torch.equal(operand.tensor, original) or not operand.bands_intact():
             problems.append(f"operand {name} was written")
-    session.write("check", workload=workload.name, size=size, offset=offset, error=error,
-                  problems=problems)
+    session.write(
+        "check", workload=workload.name, size=size, offset=offset, error=error, problems=problems
+    )
     for problem in problems:
         print(f"FAILED {workload.name} T={size}: {problem}", flush=True)
     return not problems
@@ -85,13 +94,26 @@ def _function(session: Session, workload: Workload) -> Function:
     return session.library(workload).function(workload.name, 3, len(workload.dynamic_sizes(1)))
 
 
-def call(session: Session, function: Function, workload: Workload, size: int,
-         operands: Sequence[Guarded], result: Guarded, stream: int | None = None) -> None:
+def call(
+    session: Session,
+    function: Function,
+    workload: Workload,
+    size: int,
+    operands: Sequence[Guarded],
+    result: Guarded,
+    stream: int | None = None,
+) -> None:
     sizes = workload.dynamic_sizes(size)
-    workspace = torch.empty(max(1, function.workspace_bytes(*sizes)), dtype=torch.uint8,
-                            device=session.machine.device)
-    function(*[operand.tensor.data_ptr() for operand in operands], result.tensor.data_ptr(),
-             *sizes, workspace.data_ptr(), session.machine.stream if stream is None else stream)
+    workspace = torch.empty(
+        max(1, function.workspace_bytes(*sizes)), dtype=torch.uint8, device=session.machine.device
+    )
+    function(
+        *[operand.tensor.data_ptr() for operand in operands],
+        result.tensor.data_ptr(),
+        *sizes,
+        workspace.data_ptr(),
+        session.machine.stream if stream is None else stream,
+    )
 
 
 def _threads(session: Session) -> bool:
@@ -130,8 +152,9 @@ def _threads(session: Session) -> bool:
     for thread in threads:
         thread.join()
     session.machine.synchronize()
-    session.write("check", workload=workload.name, what="two threads, two streams",
-                  problems=problems)
+    session.write(
+        "check", workload=workload.name, what="two threads, two streams", problems=problems
+    )
     for problem in problems:
         print(f"FAILED two threads: {problem}", flush=True)
     return not problems
@@ -148,10 +171,16 @@ def _graph(session: Session) -> bool:
         for operand in operands:
             operand.fill(torch.randn(operand.tensor.shape, device=device))
         sizes = workload.dynamic_sizes(size)
-        workspace = torch.empty(max(1, function.workspace_bytes(*sizes)), dtype=torch.uint8,
-                                device=device)
-        arguments = [*[operand.tensor.data_ptr() for operand in operands],
-                     result.tensor.data_ptr(), *sizes, workspace.data_ptr(), session.machine.stream]
+        workspace = torch.empty(
+            max(1, function.workspace_bytes(*sizes)), dtype=torch.uint8, device=device
+        )
+        arguments = [
+            *[operand.tensor.data_ptr() for operand in operands],
+            result.tensor.data_ptr(),
+            *sizes,
+            workspace.data_ptr(),
+            session.machine.stream,
+        ]
         replay = session.machine.capture([lambda a=arguments: function(*a)], 1)
         for operand in operands:
             operand.fill(torch.randn(operand.tensor.shape, device=device))

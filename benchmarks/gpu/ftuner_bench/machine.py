@@ -41,10 +41,15 @@ class Cuda:
 
     def describe(self) -> dict[str, object]:
         properties = torch.cuda.get_device_properties(0)
-        return {"name": properties.name, "rehearsal": False,
-                "compute_capability": f"{properties.major}.{properties.minor}",
-                "sm_count": properties.multi_processor_count, "l2_bytes": self.cache_bytes,
-                "memory_bytes": properties.total_memory, **_versions()}
+        return {
+            "name": properties.name,
+            "rehearsal": False,
+            "compute_capability": f"{properties.major}.{properties.minor}",
+            "sm_count": properties.multi_processor_count,
+            "l2_bytes": self.cache_bytes,
+            "memory_bytes": properties.total_memory,
+            **_versions(),
+        }
 
     def synchronize(self) -> None:
         torch.cuda.synchronize()
@@ -91,9 +96,15 @@ class Rehearsal:
         self.stream = stream
 
     def describe(self) -> dict[str, object]:
-        return {"name": "rehearsal on a CPU", "rehearsal": True, "compute_capability": "0.0",
-                "sm_count": 0, "l2_bytes": self.cache_bytes, "memory_bytes": 0,
-                **_versions()}
+        return {
+            "name": "rehearsal on a CPU",
+            "rehearsal": True,
+            "compute_capability": "0.0",
+            "sm_count": 0,
+            "l2_bytes": self.cache_bytes,
+            "memory_bytes": 0,
+            **_versions(),
+        }
 
     def synchronize(self) -> None:
         pass
@@ -106,6 +117,7 @@ class Rehearsal:
             for _ in range(passes):
                 for call in calls:
                     call()
+
         return replay
 
     def microseconds(self, work: Call) -> float:

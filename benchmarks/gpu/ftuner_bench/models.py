@@ -7,7 +7,6 @@ compilation serves all lengths. Errors are against the same model in float64.
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import functools
 import pathlib
@@ -53,16 +52,22 @@ class Hidden(torch.nn.Module):
 
 def _bert(small: bool, layers: int) -> torch.nn.Module:
     from transformers import BertConfig, BertModel
-    size = dict(hidden_size=64, num_attention_heads=4, intermediate_size=128,
-                vocab_size=100) if small else {}
+
+    size = (
+        dict(hidden_size=64, num_attention_heads=4, intermediate_size=128, vocab_size=100)
+        if small
+        else {}
+    )
     config = BertConfig(num_hidden_layers=layers, **size)
     return Hidden(BertModel(config, add_pooling_layer=False))
 
 
 def _gpt2(small: bool, layers: int) -> torch.nn.Module:
     from transformers import GPT2Config, GPT2Model
-    size = dict(n_embd=64, n_head=4, vocab_size=100, bos_token_id=0,
-                eos_token_id=0) if small else {}
+
+    size = (
+        dict(n_embd=64, n_head=4, vocab_size=100, bos_token_id=0, eos_token_id=0) if small else {}
+    )
     config = GPT2Config(n_layer=layers, use_cache=False, **size)
     return Hidden(GPT2Model(config))
 
@@ -70,23 +75,33 @@ def _gpt2(small: bool, layers: int) -> torch.nn.Module:
 MODELS = (Model("bert_base", "BERT-base", 30522, _bert), Model("gpt2", "GPT-2", 50257, _gpt2))
 
 
+def batches(small: bool) -> tuple[int, ...]:
+    return BATCHES[:1] if small else BATCHES
+
+
 def build(model: Model, small: bool, layers: int | None = None) -> torch.nn.Module:
     torch.manual_seed(0)
     return model.build(small, layers or (2 if small else 12)).eval().requires_grad_(False)
 
 
-def tokens(model: Model, small: bool, batch: int, length: int, device: str,
-           seed: int) -> torch.Tensor:
+def tokens(
+    model: Model, small: bool, batch: int, length: int, device: str, seed: int
+) -> torch.Tensor:
+    """Random tokens. The length is dynamic, as far as PyTorch can keep it so."""
     generator = torch.Generator().manual_seed(seed * 1009 + length)
-    result = torch.randint(0, 100 if small else model.vocabulary, (batch, length),
-                           generator=generator).to(device)
+    largest = 100 if small else model.vocabulary
+    result = torch.randint(0, largest, (batch, length), generator=generator).to(device)
     torch._dynamo.mark_static(result, 0)
-    torch._dynamo.mark_dynamic(result, 1, min=2, max=LONGEST)
+    torch._dynamo.maybe_mark_dynamic(result, 1)
     return result
 
 
-def record(small: bool, folder: pathlib.Path, compile_text: Callable[[str, pathlib.Path], None],
-           device: str) -> dict[str, int]:
+def record(
+    small: bool,
+    folder: pathlib.Path,
+    compile_text: Callable[[str, pathlib.Path], None],
+    device: str,
+) -> dict[str, int]:
     """Compiles all functions that the models need into `folder`, on a machine without a GPU.
 
     The models are traced, not run. Returns the number of products taken of each.
@@ -94,13 +109,14 @@ def record(small: bool, folder: pathlib.Path, compile_text: Callable[[str, pathl
     from ftuner.torch import backend, report, reset_report
 
     from .recorded import recorder, replaced
+
     folder.mkdir(parents=True, exist_ok=True)
     taken = {}
     with replaced(recorder(folder, compile_text)), torch.no_grad():
         for model in MODELS:
             # Two layers have all the products that twelve have.
             module = build(model, small, layers=2)
-            for batch in BATCHES:
+            for batch in batches(small):
                 torch._dynamo.reset()
                 reset_report()
 
@@ -108,21 +124,25 @@ def record(small: bool, folder: pathlib.Path, compile_text: Callable[[str, pathl
                     backend(graph, inputs, options={"device": device})
                     return graph.forward
 
-                torch.compile(module, backend=trace, dynamic=True)(
-                    tokens(model, small, batch, 16, "cpu", 0))
+                example = tokens(model, small, batch, 16, "cpu", 0)
+                # The range that the functions are made for.
+                torch._dynamo.mark_dynamic(example, 1, min=2, max=LONGEST)
+                torch.compile(module, backend=trace, dynamic=True)(example)
                 taken[f"{model.name}, batch {batch}"] = report().taken
     return taken
 
 
 def measure(session: Session) -> bool:
     from .recorded import Recorded, replaced
+
     if "models" not in session.bundle.devices[session.device]["files"]:
         session.write("note", text="the bundle was made without models")
         return True
-    recorded = Recorded(session.bundle.folder
-                        / session.bundle.devices[session.device]["files"]["models"])
+    recorded = Recorded(
+        session.bundle.folder / session.bundle.devices[session.device]["files"]["models"]
+    )
     passed, longest = True, 0.0
-    cases = [(model, batch) for model in MODELS for batch in BATCHES]
+    cases = [(model, batch) for model in MODELS for batch in batches(session.machine.rehearsal)]
     with replaced(recorded), torch.no_grad():
         for number, (model, batch) in enumerate(cases):
             share = within(session, len(cases) - number)
@@ -135,29 +155,39 @@ def measure(session: Session) -> bool:
             contestants = _compile(session, model, batch, module, recorded)
             longest = max(longest, time.monotonic() - begun)
             share.restart()
+            uncaptured: set[str] = set()
             done = []
             for length in wanted:
                 if not share.allows() and done:
                     break
-                passed &= _length(session, model, batch, length, module, contestants)
+                passed &= _length(session, model, batch, length, module, contestants, uncaptured)
                 done.append(length)
             session.coverage(f"{model.name}, batch {batch}", wanted, done, "models")
             session.write("note", text=f"{model.title}, batch {batch}: {_report(recorded)}")
     return passed
 
 
-def _compile(session: Session, model: Model, batch: int, module: torch.nn.Module,
-             recorded: Any) -> dict[str, Callable[..., torch.Tensor]]:
+def _compile(
+    session: Session, model: Model, batch: int, module: torch.nn.Module, recorded: Any
+) -> dict[str, Callable[..., torch.Tensor]]:
     """The ways to run a model. Those that cannot be compiled are said and left out."""
     import ftuner.torch
+
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
     ftuner.torch.reset_report()
     recorded.missing.clear()
     ways: dict[str, dict[str, Any]] = {
-        "compile": {}, "torch_ftuner": {"backend": "ftuner", "options": {
-            # What the bundle does not hold stays with PyTorch, and is counted.
-            "device": session.device, "fallback": True}}}
+        "compile": {},
+        "torch_ftuner": {
+            "backend": "ftuner",
+            "options": {
+                # What the bundle does not hold stays with PyTorch, and is counted.
+                "device": session.device,
+                "fallback": True,
+            },
+        },
+    }
     result: dict[str, Callable[..., torch.Tensor]] = {"eager": module.forward}
     example = tokens(model, session.machine.rehearsal, batch, 16, session.machine.device, 0)
     for way, options in ways.items():
@@ -166,6 +196,7 @@ def _compile(session: Session, model: Model, batch: int, module: torch.nn.Module
         try:
             if way == "torch_ftuner":
                 from ftuner.torch import backend
+
                 options["backend"] = functools.partial(backend, options=options.pop("options"))
 
             # A code object of its own for each way: recompilations are counted by code.
@@ -178,15 +209,27 @@ def _compile(session: Session, model: Model, batch: int, module: torch.nn.Module
             session.machine.synchronize()
             result[way] = compiled
         except Exception as error:
-            session.write("error", message=f"{model.name}, {way}: {type(error).__name__}: "
-                                           f"{str(error)[:1500]}", traceback="")
+            session.write(
+                "error",
+                message=f"{model.name}, {way}: {type(error).__name__}: " f"{str(error)[:1500]}",
+                traceback="",
+            )
     return result
 
 
-def _length(session: Session, model: Model, batch: int, length: int, module: torch.nn.Module,
-            contestants: dict[str, Callable[..., torch.Tensor]]) -> bool:
-    ids = tokens(model, session.machine.rehearsal, batch, length, session.machine.device,
-                 session.seed)
+def _length(
+    session: Session,
+    model: Model,
+    batch: int,
+    length: int,
+    module: torch.nn.Module,
+    contestants: dict[str, Callable[..., torch.Tensor]],
+    uncaptured: set[str],
+) -> bool:
+    """uncaptured: ways that a graph did not take, which are not tried again."""
+    ids = tokens(
+        model, session.machine.rehearsal, batch, length, session.machine.device, session.seed
+    )
     module.double()
     expected = module(ids)
     module.float()
@@ -198,8 +241,10 @@ def _length(session: Session, model: Model, batch: int, length: int, module: tor
         try:
             result = forward(ids)
             session.machine.synchronize()
-            errors[way] = float(torch.linalg.vector_norm(result.double() - expected)
-                                / torch.linalg.vector_norm(expected))
+            errors[way] = float(
+                torch.linalg.vector_norm(result.double() - expected)
+                / torch.linalg.vector_norm(expected)
+            )
             calls[way] = functools.partial(forward, ids)
             if not (errors[way] or 0.0) <= TOLERANCE:
                 raise ValueError(f"relative error {errors[way]:.3g} above {TOLERANCE:g}")
@@ -207,15 +252,35 @@ def _length(session: Session, model: Model, batch: int, length: int, module: tor
             calls.pop(way, None)
             problems[way] = f"{type(error).__name__}: {error}"[:1000]
             passed &= way != "torch_ftuner"
-            print(f"FAILED {model.name}, batch {batch}, length {length}, {way}: {problems[way]}",
-                  flush=True)
-    for mode in ("graph_warm", "plain_warm"):
-        summaries, failures = compare(session.machine, {way: [call] for way, call in calls.items()},
-                                      mode, session.thorough(ROUNDS), SAMPLE_MICROSECONDS)
+            print(
+                f"FAILED {model.name}, batch {batch}, length {length}, {way}: {problems[way]}",
+                flush=True,
+            )
+    for mode in ("plain_warm", "graph_warm"):
+        graph = mode == "graph_warm"
+        summaries, failures = compare(
+            session.machine,
+            {way: [call] for way, call in calls.items() if not graph or way not in uncaptured},
+            mode,
+            session.thorough(ROUNDS),
+            SAMPLE_MICROSECONDS,
+        )
+        if graph:
+            uncaptured.update(failures)
         for way in contestants:
-            session.write("model", model=model.name, batch=batch, length=length, how=way, mode=mode,
-                          microseconds=summaries.get(way), error=errors.get(way),
-                          problem=problems.get(way) or failures.get(way))
+            session.write(
+                "model",
+                model=model.name,
+                batch=batch,
+                length=length,
+                how=way,
+                mode=mode,
+                microseconds=summaries.get(way),
+                error=errors.get(way),
+                problem=problems.get(way)
+                or failures.get(way)
+                or ("no graph took it before" if graph and way in uncaptured else None),
+            )
     session.machine.tidy()
     return passed
 
@@ -223,11 +288,13 @@ def _length(session: Session, model: Model, batch: int, length: int, module: tor
 def _report(recorded: Any) -> str:
     """What became of the products, and whether PyTorch compiled again."""
     import ftuner.torch
+
     report = ftuner.torch.report()
     counters = torch._dynamo.utils.counters
     again = int(counters["stats"]["unique_graphs"])
     left = sorted({f"{left.operator}: {left.reason}" for left in report.left})
-    return (f"{report.taken} of {report.products} products by FTuner in {report.compiled} "
-            f"functions, {len(recorded.missing)} functions not in the bundle; {again} graphs "
-            "compiled by both compilers together; left to PyTorch: "
-            + ("; ".join(left)[:400] or "none"))
+    return (
+        f"{report.taken} of {report.products} products by FTuner in {report.compiled} "
+        f"functions, {len(recorded.missing)} functions not in the bundle; {again} graphs "
+        "compiled by both compilers together; left to PyTorch: " + ("; ".join(left)[:400] or "none")
+    )

@@ -2,8 +2,9 @@
 
 Dense is called in a loop of C: the whole function, its checks, its dispatch over
 sizes and the launch through the runtime; against a bare cuLaunchKernel of the same
-kernel with parameters that were made before. The loops take turns; the device is
-waited for between them.
+kernel with parameters that were made before. From Python, the package's call with a
+result to write to, against PyTorch's product with one. The loops take turns; the
+device is waited for between them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,10 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import time
+from collections.abc import Callable
+
+import torch
 
 from . import stats
 from .buffers import Pool
@@ -39,15 +44,41 @@ def measure(session: Session) -> bool:
 
     def calls(sizes: list[int]) -> float:
         array = (ctypes.c_int64 * len(sizes))(*sizes)
-        return _valid(session, loop.ftuner_bench_call(
-            ctypes.c_void_p(function.address()), *pointers, array, ctypes.c_int32(len(sizes)),
-            ctypes.c_int32(CALLS // len(sizes)), None, stream))
+        return _valid(
+            session,
+            loop.ftuner_bench_call(
+                ctypes.c_void_p(function.address()),
+                *pointers,
+                array,
+                ctypes.c_int32(len(sizes)),
+                ctypes.c_int32(CALLS // len(sizes)),
+                None,
+                stream,
+            ),
+        )
 
-    contestants = {"function, one size": lambda: calls([size]),
-                   "function, all sizes in turn": lambda: calls(
-                       list(range(1, workload.largest + 1)))}
-    bare = None if session.machine.rehearsal else _bare(session, library, loop, workload, size,
-                                                        (a, b, c))
+    contestants = {
+        "function, one size": lambda: calls([size]),
+        "function, all sizes in turn": lambda: calls(list(range(1, workload.largest + 1))),
+    }
+    import ftuner
+
+    packaged = ftuner.load(session.artefact("library_" + workload.name))[workload.name]
+    x, y = a[:size], c[:size]
+
+    def python(call: Callable[[], object]) -> float:
+        start = time.perf_counter_ns()
+        for _ in range(CALLS):
+            call()
+        return (time.perf_counter_ns() - start) / CALLS
+
+    contestants["function, by the Python package"] = lambda: python(lambda: packaged(x, b, out=y))
+    contestants["torch.matmul with out"] = lambda: python(lambda: torch.matmul(x, b, out=y))
+    bare = (
+        None
+        if session.machine.rehearsal
+        else _bare(session, library, loop, workload, size, (a, b, c))
+    )
     if bare:
         contestants["bare cuLaunchKernel"] = bare
     samples: dict[str, list[float]] = {name: [] for name in contestants}
@@ -60,8 +91,13 @@ def measure(session: Session) -> bool:
             if turn:
                 samples[name].append(nanoseconds)
     for name, values in samples.items():
-        session.write("host_time", workload=workload.name, what=name, size=size,
-                      nanoseconds=stats.summary(values))
+        session.write(
+            "host_time",
+            workload=workload.name,
+            what=name,
+            size=size,
+            nanoseconds=stats.summary(values),
+        )
     return True
 
 
@@ -78,8 +114,9 @@ def _bare(session: Session, library: Library, loop: ctypes.CDLL, workload, size:
     program = next(p for p in planned["programs"] if p["size"] == workload.symbol_size(size))
     family = planned["families"][program["family"]]
     kernel = next(k for k in manifest["kernels"] if k["entry"] == family["kernel"])
-    ready: Launch = launch(session, 0, kernel, {**family, "blocks": program["blocks"]}, workload,
-                           size, buffers)
+    ready: Launch = launch(
+        session, 0, kernel, {**family, "blocks": program["blocks"]}, workload, size, buffers
+    )
     images = [library.module.images[i] for i in range(library.module.image_count)]
     # Cubins first: the driver need not compile them.
     images.sort(key=lambda image: image.kind != IMAGE_CUBIN)
@@ -88,8 +125,11 @@ def _bare(session: Session, library: Library, loop: ctypes.CDLL, workload, size:
     for image in images:
         code = loop.ftuner_bench_load(
             os.environ.get("FTRT_CUDA_DRIVER", "libcuda.so.1").encode(),
-            ctypes.c_void_p(image.data), kernel["entry"].encode(),
-            ctypes.c_int32(kernel["dynamic_shared_memory_bytes"]), ctypes.byref(address))
+            ctypes.c_void_p(image.data),
+            kernel["entry"].encode(),
+            ctypes.c_int32(kernel["dynamic_shared_memory_bytes"]),
+            ctypes.byref(address),
+        )
         if code == 0:
             break
     if code != 0:
@@ -100,9 +140,16 @@ def _bare(session: Session, library: Library, loop: ctypes.CDLL, workload, size:
 
     def run() -> float:
         nanoseconds = loop.ftuner_bench_launch(
-            address, ctypes.c_uint32(ready.grid), ctypes.c_uint32(ready.block),
-            ctypes.c_uint32(ready.shared_bytes), stream, ready.pointers, ctypes.c_int32(CALLS))
+            address,
+            ctypes.c_uint32(ready.grid),
+            ctypes.c_uint32(ready.block),
+            ctypes.c_uint32(ready.shared_bytes),
+            stream,
+            ready.pointers,
+            ctypes.c_int32(CALLS),
+        )
         if nanoseconds < 0:
             raise RuntimeError(f"cuLaunchKernel failed with code {int(-1 - nanoseconds)}")
         return nanoseconds
+
     return run

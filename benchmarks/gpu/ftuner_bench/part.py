@@ -23,8 +23,9 @@ def main() -> int:
     parser.add_argument("--records", type=pathlib.Path, required=True)
     parser.add_argument("--scratch", type=pathlib.Path, required=True)
     parser.add_argument("--device", required=True)
-    parser.add_argument("--deadline", type=float, required=True,
-                        help="of time.monotonic(), which processes share")
+    parser.add_argument(
+        "--deadline", type=float, required=True, help="of time.monotonic(), which processes share"
+    )
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--sizes", default="")
     parser.add_argument("--skip-peers", default="")
@@ -38,17 +39,29 @@ def main() -> int:
         # PyTorch takes seconds to import and must come after the runtime is known.
         from .machine import Cuda, Rehearsal
         from .session import Session
+
         machine = Rehearsal(runtime.emulator_stream()) if options.rehearse else Cuda()
         write("machine", **machine.describe())
         session = Session(
-            bundle, options.device, runtime, machine, write, options.deadline, options.seed,
+            bundle,
+            options.device,
+            runtime,
+            machine,
+            write,
+            options.deadline,
+            options.seed,
             [int(size) for size in options.sizes.split(",") if size] or None,
-            frozenset(options.skip_peers.split(",")) - {""}, options.scratch)
+            frozenset(options.skip_peers.split(",")) - {""},
+            options.scratch,
+        )
         module = importlib.import_module(f"{__package__}.{options.part}")
         passed = module.measure(session)
     except (Exception, KeyboardInterrupt) as error:  # whatever it was belongs into the results
-        write("error", message=f"{type(error).__name__}: {error}",
-              traceback="" if isinstance(error, RuntimeFailure) else traceback.format_exc())
+        write(
+            "error",
+            message=f"{type(error).__name__}: {error}",
+            traceback="" if isinstance(error, RuntimeFailure) else traceback.format_exc(),
+        )
         print(f"error: part {options.part}: {type(error).__name__}: {error}", file=sys.stderr)
         return 2
     write("finished", seconds=time.monotonic() - start, passed=bool(passed))

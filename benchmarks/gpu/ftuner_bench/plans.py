@@ -20,8 +20,8 @@ ALL_PROGRAMS = 1000000
 
 # Programs kept of a size: all of the best ones, and of larger pools a sample of the
 # others, so that the sizes of pools do not decide over the time.
-BEST_PROGRAMS = 40
-MOST_PROGRAMS = 120
+BEST_PROGRAMS = 30
+MOST_PROGRAMS = 80
 
 
 class ToolFailure(Exception):
@@ -37,8 +37,9 @@ def run(command: list[str]) -> str:
 
 def family_of(program: dict[str, Any]) -> str:
     """A key that is equal for programs of one family."""
-    return json.dumps([program[field] for field in
-                       ("path", "stages", "vector_width", "axis", "ukernels")])
+    return json.dumps(
+        [program[field] for field in ("path", "stages", "vector_width", "axis", "ukernels")]
+    )
 
 
 def family_text(program: dict[str, Any]) -> str:
@@ -46,19 +47,31 @@ def family_text(program: dict[str, Any]) -> str:
     parts = []
     for ukernel in program["ukernels"]:
         split = f", split = {ukernel['reduce_split']}" if ukernel["reduce_split"] != 1 else ""
-        parts.append(f"<smem = {ukernel['shared_memory_tile']}, reg = {ukernel['register_tile']}"
-                     f"{split}>")
-    return (f"<#ukernel.{program['path']}<stages = {program['stages']}, "
-            f"vector = {program['vector_width']}>, axis = {program['axis']}, "
-            f"parts = [{', '.join(parts)}]>")
+        parts.append(
+            f"<smem = {ukernel['shared_memory_tile']}, reg = {ukernel['register_tile']}" f"{split}>"
+        )
+    return (
+        f"<#ukernel.{program['path']}<stages = {program['stages']}, "
+        f"vector = {program['vector_width']}>, axis = {program['axis']}, "
+        f"parts = [{', '.join(parts)}]>"
+    )
 
 
-def explain(tools: pathlib.Path, path: pathlib.Path, device: str, workload: Workload,
-            size: int) -> list[dict[str, Any]]:
+def explain(
+    tools: pathlib.Path, path: pathlib.Path, device: str, workload: Workload, size: int
+) -> list[dict[str, Any]]:
     """All programs that the search ranked for T = size, best first."""
-    text = run([str(tools / "ftuner-translate"), str(path), "--ftuner-explain", "--json",
-                f"--device={device}", f"--size=T={workload.symbol_size(size)}",
-                f"--top-k={ALL_PROGRAMS}"])
+    text = run(
+        [
+            str(tools / "ftuner-translate"),
+            str(path),
+            "--ftuner-explain",
+            "--json",
+            f"--device={device}",
+            f"--size=T={workload.symbol_size(size)}",
+            f"--top-k={ALL_PROGRAMS}",
+        ]
+    )
     shape = json.loads(text)["workloads"][0]["shapes"][0]
     # Kernels of programs that need an alignment which rows of this size do not have
     # cannot run: the fallback serves such a size, whichever program is best.
@@ -74,8 +87,9 @@ def sample(programs: list[dict[str, Any]], seed: int) -> list[tuple[int, dict[st
     return ranked[:BEST_PROGRAMS] + sorted(others, key=lambda item: item[0])
 
 
-def module_of_families(tools: pathlib.Path, path: pathlib.Path, device: str,
-                       families: list[str]) -> str:
+def module_of_families(
+    tools: pathlib.Path, path: pathlib.Path, device: str, families: list[str]
+) -> str:
     """The workload's module with a plan of exactly these families (family_text)."""
     text = run([str(tools / "ftuner-opt"), str(path), f"--ftuner-front-end=device={device}"])
     plan = re.search(r"ukernel\.plan @(\S+) <.*>\n", text)
@@ -89,6 +103,8 @@ def module_of_families(tools: pathlib.Path, path: pathlib.Path, device: str,
         height = 4 * (number + 1)
         box = ", ".join([f"<{height} to {height}>"] + ["<0 to ?>"] * (axes - 1))
         boxes.append(f"<[{box}] to {number}>")
-    replacement = (f"ukernel.plan @{plan.group(1)} <families = [{', '.join(families)}], "
-                   f"choices = [{', '.join(boxes)}], general = 0, fallback = 0>\n")
-    return text[:plan.start()] + replacement + text[plan.end():]
+    replacement = (
+        f"ukernel.plan @{plan.group(1)} <families = [{', '.join(families)}], "
+        f"choices = [{', '.join(boxes)}], general = 0, fallback = 0>\n"
+    )
+    return text[: plan.start()] + replacement + text[plan.end() :]

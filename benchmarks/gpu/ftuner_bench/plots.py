@@ -16,8 +16,10 @@ import matplotlib.pyplot as plt  # noqa: E402
 from .records import Record  # noqa: E402
 
 STYLES = {
-    "ftuner": ("FTuner", "#d62728", "-"), "cublas": ("cuBLAS", "#1f77b4", "-"),
-    "cublaslt": ("cuBLASLt, fastest", "#17becf", "--"), "triton": ("Triton", "#2ca02c", "-"),
+    "ftuner": ("FTuner", "#d62728", "-"),
+    "cublas": ("cuBLAS", "#1f77b4", "-"),
+    "cublaslt": ("cuBLASLt, fastest", "#17becf", "--"),
+    "triton": ("Triton", "#2ca02c", "-"),
     "compile": ("torch.compile", "#9467bd", "-"),
     "compile_max": ("torch.compile, max-autotune", "#8c564b", "--"),
     "eager": ("PyTorch", "#1f77b4", "-"),
@@ -26,16 +28,18 @@ STYLES = {
 MOST_PANELS = 12
 
 
-def write(folder: pathlib.Path, content: dict[str, Any], titles: dict[str, str],
-          records: list[Record]) -> None:
+def write(
+    folder: pathlib.Path, content: dict[str, Any], titles: dict[str, str], records: list[Record]
+) -> None:
     heading = content["gpu"] + (": REHEARSAL, figures mean nothing" if content["rehearsal"] else "")
     products(folder / "products.png", heading, titles, records)
     programs(folder / "selection.png", heading, titles, records, content["selection_by_size"])
     models(folder / "models.png", heading, records)
 
 
-def products(path: pathlib.Path, heading: str, titles: dict[str, str],
-             records: Iterable[Record]) -> None:
+def products(
+    path: pathlib.Path, heading: str, titles: dict[str, str], records: Iterable[Record]
+) -> None:
     """GFLOP/s over T, a row for each workload, warm and cold in graphs."""
     lines: dict[tuple[str, str, str], list[tuple[int, float, float, float]]] = defaultdict(list)
     for record in records:
@@ -43,13 +47,15 @@ def products(path: pathlib.Path, heading: str, titles: dict[str, str],
             batch, m, n, k = record["extents"]
             work, time = 2e-3 * batch * m * n * k, record["microseconds"]
             lines[record["workload"], record["mode"], record["peer"]].append(
-                (record["size"], work / time["median"], work / time["q3"], work / time["q1"]))
+                (record["size"], work / time["median"], work / time["q3"], work / time["q1"])
+            )
     workloads = list(dict.fromkeys(workload for workload, _, _ in lines))
     if not workloads:
         return
     modes = ("graph_warm", "graph_cold")
-    figure, axes = plt.subplots(len(workloads), len(modes), squeeze=False, sharex=True,
-                                figsize=(13, 3.6 * len(workloads)))
+    figure, axes = plt.subplots(
+        len(workloads), len(modes), squeeze=False, sharex=True, figsize=(13, 3.6 * len(workloads))
+    )
     for row, workload in enumerate(workloads):
         for column, mode in enumerate(modes):
             axis = axes[row][column]
@@ -60,8 +66,10 @@ def products(path: pathlib.Path, heading: str, titles: dict[str, str],
                     label, color, style = STYLES.get(peer, (peer, None, "-"))
                     axis.plot(sizes, speed, style, color=color, label=label, linewidth=1.2)
                     axis.fill_between(sizes, low, high, color=color, alpha=0.15, linewidth=0)
-            axis.set_title(f"{titles.get(workload, workload)}, "
-                           f"{'warm' if mode == 'graph_warm' else 'cold'} L2")
+            axis.set_title(
+                f"{titles.get(workload, workload)}, "
+                f"{'warm' if mode == 'graph_warm' else 'cold'} L2"
+            )
             axis.set_ylabel("GFLOP/s")
             axis.set_ylim(bottom=0)
             axis.grid(alpha=0.3)
@@ -71,22 +79,37 @@ def products(path: pathlib.Path, heading: str, titles: dict[str, str],
     _save(figure, path, heading)
 
 
-def programs(path: pathlib.Path, heading: str, titles: dict[str, str], records: Iterable[Record],
-             summaries: list[dict[str, Any]]) -> None:
+def programs(
+    path: pathlib.Path,
+    heading: str,
+    titles: dict[str, str],
+    records: Iterable[Record],
+    summaries: list[dict[str, Any]],
+) -> None:
     """Score against throughput, a panel for each workload and size, warm L2."""
     groups: dict[tuple[str, int], list[Record]] = defaultdict(list)
     for record in records:
-        if (record["kind"] == "program" and record["mode"] == "graph_warm"
-                and record["microseconds"]):
+        if (
+            record["kind"] == "program"
+            and record["mode"] == "graph_warm"
+            and record["microseconds"]
+        ):
             groups[record["workload"], record["size"]].append(record)
     if not groups:
         return
     chosen = _evenly(sorted(groups), MOST_PANELS)
-    figures = {(entry["workload"], entry["size"]): entry for entry in summaries
-               if entry["mode"] == "graph_warm"}
+    figures = {
+        (entry["workload"], entry["size"]): entry
+        for entry in summaries
+        if entry["mode"] == "graph_warm"
+    }
     columns = min(4, len(chosen))
-    figure, axes = plt.subplots(math.ceil(len(chosen) / columns), columns, squeeze=False,
-                                figsize=(4.2 * columns, 3.4 * math.ceil(len(chosen) / columns)))
+    figure, axes = plt.subplots(
+        math.ceil(len(chosen) / columns),
+        columns,
+        squeeze=False,
+        figsize=(4.2 * columns, 3.4 * math.ceil(len(chosen) / columns)),
+    )
     for axis in axes.flat:
         axis.set_visible(False)
     for axis, key in zip(axes.flat, chosen):
@@ -97,14 +120,29 @@ def programs(path: pathlib.Path, heading: str, titles: dict[str, str], records: 
         shares = [best / record["microseconds"]["median"] for record in group]
         pairs = [len(record["program"]["ukernels"]) == 2 for record in group]
         for two, label, color in ((False, "one uKernel", "#1f77b4"), (True, "two", "#ff7f0e")):
-            axis.scatter([s for s, p in zip(scores, pairs) if p == two],
-                         [s for s, p in zip(shares, pairs) if p == two],
-                         s=12, color=color, alpha=0.6, label=label, linewidths=0)
-        axis.scatter(scores[:1], shares[:1], s=60, facecolors="none", edgecolors="#d62728",
-                     label="chosen by the search")
+            axis.scatter(
+                [s for s, p in zip(scores, pairs) if p == two],
+                [s for s, p in zip(shares, pairs) if p == two],
+                s=12,
+                color=color,
+                alpha=0.6,
+                label=label,
+                linewidths=0,
+            )
+        axis.scatter(
+            scores[:1],
+            shares[:1],
+            s=60,
+            facecolors="none",
+            edgecolors="#d62728",
+            label="chosen by the search",
+        )
         rank = figures[key]["spearman"]
-        axis.set_title(f"{key[0]}, T = {key[1]}, {len(group)} programs"
-                       + (f", ρ = {rank:.2f}" if rank is not None else ""), fontsize=9)
+        axis.set_title(
+            f"{key[0]}, T = {key[1]}, {len(group)} programs"
+            + (f", ρ = {rank:.2f}" if rank is not None else ""),
+            fontsize=9,
+        )
         axis.set_xlabel("score")
         axis.set_ylabel("throughput / best")
         axis.set_ylim(0, 1.05)
@@ -119,10 +157,13 @@ def models(path: pathlib.Path, heading: str, records: Iterable[Record]) -> None:
     for record in records:
         if record["kind"] == "model" and record["microseconds"]:
             time = record["microseconds"]
-            panel = (f"{record['model']}, batch {record['batch']}, "
-                     f"{'graph' if record['mode'] == 'graph_warm' else 'plain calls'}")
+            panel = (
+                f"{record['model']}, batch {record['batch']}, "
+                f"{'graph' if record['mode'] == 'graph_warm' else 'plain calls'}"
+            )
             lines[panel, record["how"]].append(
-                (record["length"], *(time[key] / 1e3 for key in ("median", "q1", "q3"))))
+                (record["length"], *(time[key] / 1e3 for key in ("median", "q1", "q3")))
+            )
     names = list(dict.fromkeys(model for model, _ in lines))
     if not names:
         return
@@ -135,8 +176,9 @@ def models(path: pathlib.Path, heading: str, records: Iterable[Record]) -> None:
                 points.sort()
                 lengths, middle, low, high = zip(*points)
                 label, color, style = STYLES.get(how, (how, None, "-"))
-                axis.plot(lengths, middle, style, marker="o", markersize=3, color=color,
-                          label=label)
+                axis.plot(
+                    lengths, middle, style, marker="o", markersize=3, color=color, label=label
+                )
                 axis.fill_between(lengths, low, high, color=color, alpha=0.15, linewidth=0)
         axis.set_title(name)
         axis.set_xlabel("length")

@@ -28,8 +28,8 @@ MOST_BYTES = 48 << 20
 # Sizes whose programs are all timed, by the form of the workload. Those of batches
 # are multiples of 4: rows of other sizes are not aligned, and one kernel serves them.
 SELECTION_SIZES = {
-    "dense": (1, 2, 5, 7, 8, 13, 16, 23, 31, 32, 37, 48, 53, 61, 64, 77, 89, 97, 101, 113, 120,
-              127, 128),
+    # All of them together have about fifty families.
+    "dense": range(1, 129),
     "dense16": (8, 53, 128),
     "batch_nt": (8, 24, 52, 64, 100, 128),
     "batch_nn": (8, 24, 52, 64, 100, 128),
@@ -52,15 +52,26 @@ class Preparation:
     def say(self, text: str) -> None:
         print(f"[{time.monotonic() - self.start:6.1f} s] {text}", flush=True)
 
-    def library(self, source: pathlib.Path, device: str, target: pathlib.Path,
-                *options: str) -> None:
+    def library(
+        self, source: pathlib.Path, device: str, target: pathlib.Path, *options: str
+    ) -> None:
         """Compiles a module ahead of time: PTX, and a cubin for the device where there is a
         ptxas; in a rehearsal PTX and code for the emulator."""
         images = ["--emulator"] if self.rehearsal else ["--cubins=auto"]
         with tempfile.TemporaryDirectory() as folder:
             library = pathlib.Path(folder) / "libworkload.so"
-            plans.run([str(self.tools / "ftuner-translate"), str(source), "--ftuner-to-library",
-                       f"--device={device}", *images, *options, "-o", str(library)])
+            plans.run(
+                [
+                    str(self.tools / "ftuner-translate"),
+                    str(source),
+                    "--ftuner-to-library",
+                    f"--device={device}",
+                    *images,
+                    *options,
+                    "-o",
+                    str(library),
+                ]
+            )
             if target.suffix == ".xz":
                 bundle.pack(library, target)
             else:
@@ -88,6 +99,7 @@ class Preparation:
     def models(self, device: str, folder: pathlib.Path) -> None:
         """The functions of part 3's models."""
         from .models import record
+
         fewer = ["--max-kernels=3"] if self.rehearsal else []
 
         def compile_text(text: str, library: pathlib.Path) -> None:
@@ -97,8 +109,10 @@ class Preparation:
                 self.library(source, device, library, *fewer)
 
         taken = record(self.rehearsal, folder, compile_text, device)
-        self.say(f"{device}: models: {len(list(folder.iterdir()))} functions; products taken: "
-                 + ", ".join(f"{count} of {name}" for name, count in taken.items()))
+        self.say(
+            f"{device}: models: {len(list(folder.iterdir()))} functions; products taken: "
+            + ", ".join(f"{count} of {name}" for name, count in taken.items())
+        )
 
     def selection(self, source: pathlib.Path, device: str, workload: Workload) -> dict[str, str]:
         """All programs of some sizes, and a library with the kernels of their families."""
@@ -120,21 +134,27 @@ class Preparation:
         programs = {size: listed for size, listed in programs.items() if listed}
         if not texts:
             return {}
-        self.say(f"{device}: {workload.title}: {sum(map(len, programs.values()))} programs of "
-                 f"{len(programs)} sizes, {len(texts)} families")
+        self.say(
+            f"{device}: {workload.title}: {sum(map(len, programs.values()))} programs of "
+            f"{len(programs)} sizes, {len(texts)} families"
+        )
         with tempfile.TemporaryDirectory() as temporary:
             plan = pathlib.Path(temporary) / "plan.mlir"
-            plan.write_text(plans.module_of_families(self.tools, source, device, texts),
-                            encoding="utf-8")
+            plan.write_text(
+                plans.module_of_families(self.tools, source, device, texts), encoding="utf-8"
+            )
             library = source.with_name(f"{workload.name}_programs.so.xz")
             self.library(plan, device, library)
             listing = pathlib.Path(temporary) / "programs.json"
-            listing.write_text(json.dumps({"sizes": programs, "pool_programs": counts}),
-                               encoding="utf-8")
+            listing.write_text(
+                json.dumps({"sizes": programs, "pool_programs": counts}), encoding="utf-8"
+            )
             packed = source.with_name(f"{workload.name}_programs.json.xz")
             bundle.pack(listing, packed)
-        return {"selection_" + workload.name: str(library.relative_to(self.out)),
-                "programs_" + workload.name: str(packed.relative_to(self.out))}
+        return {
+            "selection_" + workload.name: str(library.relative_to(self.out)),
+            "programs_" + workload.name: str(packed.relative_to(self.out)),
+        }
 
     def copy(self) -> None:
         """Runtime, package and scripts."""
@@ -147,17 +167,24 @@ class Preparation:
         shutil.copy(FOLDER.parent / "run.sh", self.out / "run.sh")
         shutil.copytree(ROOT / "python" / "ftuner", self.out / "python" / "ftuner", ignore=ignored)
         import ftuner
+
         # As in a wheel; the file of the sources reads the version from CMakeLists.txt.
         (self.out / "python" / "ftuner" / "_version.py").write_text(
             f'"""The version of the package."""\n\nversion = "{ftuner.__version__}"\n',
-            encoding="utf-8")
+            encoding="utf-8",
+        )
 
 
 def revision() -> str:
     """The commit, with a mark where the tree differs from it; empty without git."""
     try:
-        text = subprocess.run(["git", "describe", "--always", "--dirty", "--abbrev=12"],
-                              cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        text = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
     except (OSError, subprocess.CalledProcessError):
         return ""
     return text.strip()
@@ -176,18 +203,39 @@ def missing(build: pathlib.Path, rehearsal: bool) -> Iterable[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="prepare.sh", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--devices", nargs="+", default=["h200", "h100"], metavar="NAME",
-                        help="described devices to compile for (default: h200 h100)")
-    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build" / "gpu-bundle",
-                        help="folder of the bundle, replaced if it is one")
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release",
-                        help="FTuner's build tree or its installed prefix")
-    parser.add_argument("--skip", default="", metavar="PART,…",
-                        help="leave out what the parts selection or models need")
-    parser.add_argument("--rehearsal", action="store_true",
-                        help="small workloads for the emulator: to try the scripts without a GPU")
+    parser = argparse.ArgumentParser(
+        prog="prepare.sh", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--devices",
+        nargs="+",
+        default=["h200", "h100"],
+        metavar="NAME",
+        help="described devices to compile for (default: h200 h100)",
+    )
+    parser.add_argument(
+        "--out",
+        type=pathlib.Path,
+        default=ROOT / "build" / "gpu-bundle",
+        help="folder of the bundle, replaced if it is one",
+    )
+    parser.add_argument(
+        "--build",
+        type=pathlib.Path,
+        default=ROOT / "build" / "release",
+        help="FTuner's build tree or its installed prefix",
+    )
+    parser.add_argument(
+        "--skip",
+        default="",
+        metavar="PART,…",
+        help="leave out what the parts selection or models need",
+    )
+    parser.add_argument(
+        "--rehearsal",
+        action="store_true",
+        help="small workloads for the emulator: to try the scripts without a GPU",
+    )
     options = parser.parse_args()
     lacking = list(missing(options.build, options.rehearsal))
     if lacking:
@@ -202,18 +250,24 @@ def main() -> int:
     os.environ["FTUNER_HOME"] = str(options.build.resolve())
     sys.path.insert(0, str(ROOT / "python"))
     preparation = Preparation(options)
+    devices: dict[str, dict[str, Any]] = {}
     try:
         preparation.copy()
-        devices = {name: preparation.device(name) for name in options.devices}
+        for name in options.devices:
+            devices[name] = preparation.device(name)
+            # After each device, so that what is there can be used if a later one fails.
+            bundle.write(options.out, revision(), options.rehearsal, preparation.workloads, devices)
     except (plans.ToolFailure, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    bundle.write(options.out, revision(), options.rehearsal, preparation.workloads, devices)
     size = folder_bytes(options.out)
     preparation.say(f"{options.out}: {size / 2 ** 20:.1f} MiB")
     if size >= MOST_BYTES:
-        print(f"error: expected a bundle of less than {MOST_BYTES >> 20} MiB, but got "
-              f"{size / 2 ** 20:.1f} MiB; leave out a device", file=sys.stderr)
+        print(
+            f"error: expected a bundle of less than {MOST_BYTES >> 20} MiB, but got "
+            f"{size / 2 ** 20:.1f} MiB; leave out a device",
+            file=sys.stderr,
+        )
         return 1
     return 0
 

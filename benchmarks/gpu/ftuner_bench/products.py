@@ -29,18 +29,20 @@ def measure(session: Session) -> bool:
         share = within(session, len(workloads) - number)
         ready = _prepare(session, pool, workload, peers, share.seconds / 2)
         share.restart()
+        uncaptured: set[str] = set()
         wanted, done = session.grid(workload), []
         for size in wanted:
             if not share.allows() and done:
                 break
-            _size(session, pool, workload, size, ready)
+            _size(session, pool, workload, size, ready, uncaptured)
             done.append(size)
         session.coverage(workload.name, wanted, done, "times")
     return True
 
 
-def _prepare(session: Session, pool: Pool, workload: Workload, peers: list[Peer],
-             seconds: float) -> list[Peer]:
+def _prepare(
+    session: Session, pool: Pool, workload: Workload, peers: list[Peer], seconds: float
+) -> list[Peer]:
     """Compiles the peers for a workload and checks them; those that fail are left out.
 
     A peer that would begin after `seconds` is left out, too: the others come first.
@@ -60,25 +62,41 @@ def _prepare(session: Session, pool: Pool, workload: Workload, peers: list[Peer]
             buffers[2].fill_(float("nan"))
             result = peer.bind(workload, size, buffers)()
             session.machine.synchronize()
-            error = relative_error(result if isinstance(result, torch.Tensor) else buffers[2],
-                                   expected)
+            error = relative_error(
+                result if isinstance(result, torch.Tensor) else buffers[2], expected
+            )
             if not error <= TOLERANCE:
                 problem = f"relative error {error:.3g} above {TOLERANCE:g}"
         except Exception as error_:  # a peer's failure must not end the part
             error = None
             problem = f"{type(error_).__name__}: {error_}"[:2000]
-        session.write("peer", workload=workload.name, peer=peer.name, error=error, problem=problem,
-                      prepare_seconds=time.monotonic() - before)
+        session.write(
+            "peer",
+            workload=workload.name,
+            peer=peer.name,
+            error=error,
+            problem=problem,
+            prepare_seconds=time.monotonic() - before,
+        )
         if problem:
-            print(f"{workload.name}: without {peer.name}: {problem.splitlines()[0][:160]}",
-                  flush=True)
+            print(
+                f"{workload.name}: without {peer.name}: {problem.splitlines()[0][:160]}", flush=True
+            )
         else:
             ready.append(peer)
     buffers[2].normal_()
     return ready
 
 
-def _size(session: Session, pool: Pool, workload: Workload, size: int, peers: list[Peer]) -> None:
+def _size(
+    session: Session,
+    pool: Pool,
+    workload: Workload,
+    size: int,
+    peers: list[Peer],
+    uncaptured: set[str],
+) -> None:
+    """uncaptured: peers that a graph did not take, which are not tried again."""
     buffers = pool.sets(workload, size)
     calls: dict[str, list[Call]] = {}
     problems: dict[str, str] = {}
@@ -91,13 +109,30 @@ def _size(session: Session, pool: Pool, workload: Workload, size: int, peers: li
         except Exception as error:
             problems[peer.name] = f"{type(error).__name__}: {error}"[:500]
     for mode in MODES:
-        summaries, errors = compare(session.machine, calls, mode, session.thorough(ROUNDS))
+        graph = mode.startswith("graph")
+        summaries, errors = compare(
+            session.machine,
+            {name: call for name, call in calls.items() if not graph or name not in uncaptured},
+            mode,
+            session.thorough(ROUNDS),
+        )
+        if graph:
+            uncaptured.update(errors)
         for peer in peers:
             session.write(
-                "time", workload=workload.name, size=size, extents=workload.extents(size),
-                peer=peer.name, mode=mode, microseconds=summaries.get(peer.name),
-                problem=problems.get(peer.name) or errors.get(peer.name),
-                facts=peer.facts(workload, size), sets=len(buffers))
+                "time",
+                workload=workload.name,
+                size=size,
+                extents=workload.extents(size),
+                peer=peer.name,
+                mode=mode,
+                microseconds=summaries.get(peer.name),
+                problem=problems.get(peer.name)
+                or errors.get(peer.name)
+                or ("no graph took it before" if graph and peer.name in uncaptured else None),
+                facts=peer.facts(workload, size),
+                sets=len(buffers),
+            )
     for _, _, result in buffers:
         result.normal_()
     session.machine.tidy()
@@ -110,10 +145,15 @@ def _ceilings(session: Session) -> None:
     target = torch.empty_like(source)
     copy = min(session.machine.microseconds(lambda: target.copy_(source)) for _ in range(5))
     extent = 8192 if large else 128
-    a, b = (source[:extent * extent].view(extent, extent),
-            source[-extent * extent:].view(extent, extent))
-    c = target[:extent * extent].view(extent, extent)
-    product = min(session.machine.microseconds(lambda: torch.matmul(a, b, out=c))
-                  for _ in range(3))
-    session.write("ceilings", copy_gbps=2 * 4 * source.numel() / copy / 1e3,
-                  product_tflops=2 * extent ** 3 / product / 1e6, product_extent=extent)
+    a, b = (
+        source[: extent * extent].view(extent, extent),
+        source[-extent * extent :].view(extent, extent),
+    )
+    c = target[: extent * extent].view(extent, extent)
+    product = min(session.machine.microseconds(lambda: torch.matmul(a, b, out=c)) for _ in range(3))
+    session.write(
+        "ceilings",
+        copy_gbps=2 * 4 * source.numel() / copy / 1e3,
+        product_tflops=2 * extent**3 / product / 1e6,
+        product_extent=extent,
+    )

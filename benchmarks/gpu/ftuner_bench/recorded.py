@@ -40,14 +40,17 @@ def replaced(compile_: Callable[..., ftuner.Module]) -> Iterator[None]:
         ftuner.compile = original
 
 
-def recorder(folder: pathlib.Path, build: Callable[[str, pathlib.Path], None]
-             ) -> Callable[..., ftuner.Module]:
+def recorder(
+    folder: pathlib.Path, build: Callable[[str, pathlib.Path], None]
+) -> Callable[..., ftuner.Module]:
     """Compiles each text once, by `build(text, library)`, into `folder`."""
+
     def compile_(source: str, **_: Any) -> ftuner.Module:
         library = folder / f"{key(source)}.so.xz"
         if not library.exists():
             build(source, library)
         return ftuner.load(unpack_to_file(library))
+
     return compile_
 
 

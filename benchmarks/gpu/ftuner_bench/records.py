@@ -47,9 +47,12 @@ def read(path: pathlib.Path) -> Iterator[Record]:
         except json.JSONDecodeError as error:
             if number == len(lines):
                 return
-            raise ValueError(f"{path}:{number}: expected a JSON object, but got "
-                             f"{line[:60]!r}") from error
+            raise ValueError(
+                f"{path}:{number}: expected a JSON object, but got " f"{line[:60]!r}"
+            ) from error
         if not isinstance(record, dict) or "part" not in record or "kind" not in record:
-            raise ValueError(f"{path}:{number}: expected an object with 'part' and 'kind', but got "
-                             f"{line[:60]!r}")
+            raise ValueError(
+                f"{path}:{number}: expected an object with 'part' and 'kind', but got "
+                f"{line[:60]!r}"
+            )
         yield record

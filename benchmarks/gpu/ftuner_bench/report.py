@@ -27,9 +27,13 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     cells = [list(header)] + [[_cell(value) for value in row] for row in rows]
     right = [index > 0 for index in range(len(header))]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
-    lines = ["  ".join(cell.rjust(width) if side else cell.ljust(width)
-                       for cell, width, side in zip(row, widths, right)).rstrip()
-             for row in cells]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if side else cell.ljust(width)
+            for cell, width, side in zip(row, widths, right)
+        ).rstrip()
+        for row in cells
+    ]
     lines.insert(1, "  ".join("-" * width for width in widths))
     return "\n".join(lines)
 
@@ -52,9 +56,16 @@ def clocks(path: pathlib.Path) -> dict[str, dict[str, float]] | None:
                 columns[name].append(float(text))
             except ValueError:  # "[N/A]"
                 continue
-    return {name: {"median": stats.quantile(values, 0.5), "min": min(values), "max": max(values),
-                   "count": len(values)}
-            for name, values in columns.items() if values} or None
+    return {
+        name: {
+            "median": stats.quantile(values, 0.5),
+            "min": min(values),
+            "max": max(values),
+            "count": len(values),
+        }
+        for name, values in columns.items()
+        if values
+    } or None
 
 
 def ratios(records: Iterable[Record]) -> list[dict[str, Any]]:
@@ -65,11 +76,13 @@ def ratios(records: Iterable[Record]) -> list[dict[str, Any]]:
     the fastest of all of them at each size.
     """
     times: dict[tuple[str, str], dict[int, dict[str, float]]] = defaultdict(
-        lambda: defaultdict(dict))
+        lambda: defaultdict(dict)
+    )
     for record in records:
         if record["kind"] == "time" and record["microseconds"]:
-            times[record["workload"], record["mode"]][record["size"]][record["peer"]] = (
-                record["microseconds"]["median"])
+            times[record["workload"], record["mode"]][record["size"]][record["peer"]] = record[
+                "microseconds"
+            ]["median"]
     result = []
     for (workload, mode), sizes in times.items():
         found: dict[str, list[float]] = defaultdict(list)
@@ -82,10 +95,18 @@ def ratios(records: Iterable[Record]) -> list[dict[str, Any]]:
                 found[peer].append(value / ours)
             found["best"].append(min(others.values()) / ours)
         for peer, values in found.items():
-            result.append({"workload": workload, "mode": mode, "peer": peer, "sizes": len(values),
-                           "geometric_mean": stats.geometric_mean(values), "min": min(values),
-                           "max": max(values),
-                           "faster_share": sum(value > 1 for value in values) / len(values)})
+            result.append(
+                {
+                    "workload": workload,
+                    "mode": mode,
+                    "peer": peer,
+                    "sizes": len(values),
+                    "geometric_mean": stats.geometric_mean(values),
+                    "min": min(values),
+                    "max": max(values),
+                    "faster_share": sum(value > 1 for value in values) / len(values),
+                }
+            )
     return result
 
 
@@ -107,13 +128,20 @@ def selection(records: Iterable[Record]) -> list[dict[str, Any]]:
         scores = [record["program"]["score"] for record in group]
         order = [-record["program"]["rank"] for record in group]
         speeds = [1 / value for value in seconds]
-        result.append({
-            "workload": workload, "size": size, "mode": mode, "programs": len(group),
-            "spearman": stats.spearman(scores, speeds), "kendall": stats.kendall(scores, speeds),
-            "top1": stats.best_share(order, seconds, 1),
-            "top10": stats.best_share(order, seconds, 10),
-            "best_microseconds": min(seconds), "best_rank": group[seconds.index(min(seconds))][
-                "program"]["rank"]})
+        result.append(
+            {
+                "workload": workload,
+                "size": size,
+                "mode": mode,
+                "programs": len(group),
+                "spearman": stats.spearman(scores, speeds),
+                "kendall": stats.kendall(scores, speeds),
+                "top1": stats.best_share(order, seconds, 1),
+                "top10": stats.best_share(order, seconds, 10),
+                "best_microseconds": min(seconds),
+                "best_rank": group[seconds.index(min(seconds))]["program"]["rank"],
+            }
+        )
     return result
 
 
@@ -124,8 +152,12 @@ def means_of_selection(sizes: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         groups[entry["workload"], entry["mode"]].append(entry)
     result = []
     for (workload, mode), group in groups.items():
-        row: dict[str, Any] = {"workload": workload, "mode": mode, "sizes": len(group),
-                               "programs": sum(entry["programs"] for entry in group)}
+        row: dict[str, Any] = {
+            "workload": workload,
+            "mode": mode,
+            "sizes": len(group),
+            "programs": sum(entry["programs"] for entry in group),
+        }
         for figure in ("spearman", "kendall"):
             known = [entry[figure] for entry in group if entry[figure] is not None]
             row[figure] = sum(known) / len(known) if known else None
@@ -138,7 +170,8 @@ def means_of_selection(sizes: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 def models(records: Iterable[Record]) -> list[dict[str, Any]]:
     """How many times as long as with FTuner's backend each way takes, over the lengths."""
     times: dict[tuple[str, int, str], dict[str, dict[int, float]]] = defaultdict(
-        lambda: defaultdict(dict))
+        lambda: defaultdict(dict)
+    )
     errors: dict[tuple[str, int, str, str], list[float]] = defaultdict(list)
     for record in records:
         if record["kind"] == "model" and record["microseconds"]:
@@ -150,10 +183,17 @@ def models(records: Iterable[Record]) -> list[dict[str, Any]]:
         ours = ways.get(OUR_BACKEND, {})
         for way, lengths in ways.items():
             common = [lengths[length] / ours[length] for length in lengths if length in ours]
-            result.append({"model": key[0], "batch": key[1], "mode": key[2], "how": way,
-                           "lengths": len(lengths),
-                           "geometric_mean": stats.geometric_mean(common) if common else None,
-                           "largest_error": max(errors[*key, way])})
+            result.append(
+                {
+                    "model": key[0],
+                    "batch": key[1],
+                    "mode": key[2],
+                    "how": way,
+                    "lengths": len(lengths),
+                    "geometric_mean": stats.geometric_mean(common) if common else None,
+                    "largest_error": max(errors[*key, way]),
+                }
+            )
     return result
 
 
@@ -161,28 +201,43 @@ def checks(records: Iterable[Record]) -> dict[str, Any]:
     """Counts, the largest error, and every failure in words."""
     found = [record for record in records if record["kind"] == "check"]
     errors = [record["error"] for record in found if record.get("error") is not None]
-    failures = [f"{record['workload']} {record.get('what') or 'T=%d' % record['size']}: {problem}"
-                for record in found for problem in record["problems"]]
+    failures = [
+        f"{record['workload']} {record.get('what') or 'T=%d' % record['size']}: {problem}"
+        for record in found
+        for problem in record["problems"]
+    ]
     return {"checks": len(found), "largest_error": max(errors, default=None), "failures": failures}
 
 
 def by_kind(records: Iterable[Record], kind: str) -> list[Record]:
-    return [{key: value for key, value in record.items() if key != "kind"}
-            for record in records if record["kind"] == kind]
+    return [
+        {key: value for key, value in record.items() if key != "kind"}
+        for record in records
+        if record["kind"] == kind
+    ]
 
 
 def summarise(facts: dict[str, Any], records: list[Record]) -> dict[str, Any]:
     """The content of results.json."""
     sizes = selection(records)
     return {
-        "format_version": FORMAT_VERSION, **facts,
-        "machine": next(iter(by_kind(records, "machine")), None), "checks": checks(records),
-        "ceilings": by_kind(records, "ceilings"), "peers": by_kind(records, "peer"),
-        "ratios": ratios(records), "selection": means_of_selection(sizes),
-        "selection_by_size": sizes, "wrong_programs": by_kind(records, "wrong_program"),
-        "models": models(records), "notes": by_kind(records, "note"),
-        "host_time": by_kind(records, "host_time"), "coverage": by_kind(records, "coverage"),
-        "errors": by_kind(records, "error"), "parts": by_kind(records, "finished")}
+        "format_version": FORMAT_VERSION,
+        **facts,
+        "machine": next(iter(by_kind(records, "machine")), None),
+        "checks": checks(records),
+        "ceilings": by_kind(records, "ceilings"),
+        "peers": by_kind(records, "peer"),
+        "ratios": ratios(records),
+        "selection": means_of_selection(sizes),
+        "selection_by_size": sizes,
+        "wrong_programs": by_kind(records, "wrong_program"),
+        "models": models(records),
+        "notes": by_kind(records, "note"),
+        "host_time": by_kind(records, "host_time"),
+        "coverage": by_kind(records, "coverage"),
+        "errors": by_kind(records, "error"),
+        "parts": by_kind(records, "finished"),
+    }
 
 
 def text(content: dict[str, Any], titles: dict[str, str]) -> str:
@@ -191,35 +246,66 @@ def text(content: dict[str, Any], titles: dict[str, str]) -> str:
     if content["rehearsal"]:
         lines += ["REHEARSAL: no GPU took part, and no figure below means anything.", ""]
     found = content["checks"]
-    lines += [f"{content['gpu']}, {content['date']}, {content['seconds']} s",
-              f"Checks: {found['checks']}, {len(found['failures'])} failed, largest relative error "
-              f"{_cell(found['largest_error'])}"]
+    lines += [
+        f"{content['gpu']}, {content['date']}, {content['seconds']} s",
+        f"Checks: {found['checks']}, {len(found['failures'])} failed, largest relative error "
+        f"{_cell(found['largest_error'])}",
+    ]
     lines += [f"  FAILED {failure}" for failure in found["failures"][:20]]
     modes = [mode for mode in MODES if any(row["mode"] == mode for row in content["ratios"])]
     by_key = {(row["workload"], row["peer"], row["mode"]): row for row in content["ratios"]}
     pairs = list(dict.fromkeys((row["workload"], row["peer"]) for row in content["ratios"]))
     if pairs:
-        lines += ["", "Time of a peer over FTuner's, geometric mean over sizes (above 1: FTuner is "
-                  "faster)", table(["workload", "peer", "sizes", *modes], [
-                      [workload, peer, max(by_key[workload, peer, mode]["sizes"] for mode in modes
-                                           if (workload, peer, mode) in by_key),
-                       *[by_key.get((workload, peer, mode), {}).get("geometric_mean")
-                         for mode in modes]] for workload, peer in pairs])]
+        lines += [
+            "",
+            "Time of a peer over FTuner's, geometric mean over sizes (above 1: FTuner is "
+            "faster)",
+            table(
+                ["workload", "peer", "sizes", *modes],
+                [
+                    [
+                        workload,
+                        peer,
+                        max(
+                            by_key[workload, peer, mode]["sizes"]
+                            for mode in modes
+                            if (workload, peer, mode) in by_key
+                        ),
+                        *[
+                            by_key.get((workload, peer, mode), {}).get("geometric_mean")
+                            for mode in modes
+                        ],
+                    ]
+                    for workload, peer in pairs
+                ],
+            ),
+        ]
     if content["selection"]:
         columns = ["workload", "mode", "sizes", "programs", "spearman", "kendall", "top1", "top10"]
-        lines += ["", "Score against speed, and the share of the best speed that the first "
-                  "programs reach", table(columns, [[row[column] for column in columns]
-                                           for row in content["selection"]])]
+        lines += [
+            "",
+            "Score against speed, and the share of the best speed that the first programs reach",
+            table(columns, [[row[column] for column in columns] for row in content["selection"]]),
+        ]
     if content["models"]:
         columns = ["model", "batch", "mode", "how", "lengths", "geometric_mean", "largest_error"]
-        lines += ["", "Models: time over that of FTuner's backend, geometric mean over lengths",
-                  table(columns, [[row[column] for column in columns]
-                                  for row in content["models"]])]
+        lines += [
+            "",
+            "Models: time over that of FTuner's backend, geometric mean over lengths",
+            table(columns, [[row[column] for column in columns] for row in content["models"]]),
+        ]
     if content["host_time"]:
-        lines += ["", "Time of the host, nanoseconds of a call", table(
-            ["what", "median", "q1", "q3"],
-            [[row["what"], *[row["nanoseconds"][key] for key in ("median", "q1", "q3")]]
-             for row in content["host_time"]])]
+        lines += [
+            "",
+            "Time of the host, nanoseconds of a call",
+            table(
+                ["what", "median", "q1", "q3"],
+                [
+                    [row["what"], *[row["nanoseconds"][key] for key in ("median", "q1", "q3")]]
+                    for row in content["host_time"]
+                ],
+            ),
+        ]
     lines += _left_out(content)
     lines += ["", *[f"{name}: {title}" for name, title in titles.items()]]
     return "\n".join(lines)
@@ -229,13 +315,17 @@ def _left_out(content: dict[str, Any]) -> list[str]:
     lines = []
     for entry in content["coverage"]:
         if entry["missing"]:
-            lines.append(f"Not reached in time: {entry['workload']}, {entry['what']}: "
-                         f"{len(entry['missing'])} of {len(entry['missing']) + len(entry['done'])} "
-                         "sizes")
+            lines.append(
+                f"Not reached in time: {entry['workload']}, {entry['what']}: "
+                f"{len(entry['missing'])} of {len(entry['missing']) + len(entry['done'])} "
+                "sizes"
+            )
     for peer in content["peers"]:
         if peer["problem"]:
-            lines.append(f"Left out: {peer['peer']} for {peer['workload']}: "
-                         f"{peer['problem'].splitlines()[0][:120]}")
+            lines.append(
+                f"Left out: {peer['peer']} for {peer['workload']}: "
+                f"{peer['problem'].splitlines()[0][:120]}"
+            )
     lines += [f"{note['part']}: {note['text']}" for note in content["notes"]]
     lines += [f"ERROR in {error['part']}: {error['message'][:300]}" for error in content["errors"]]
     return ["", *lines] if lines else []
@@ -248,13 +338,23 @@ def products_rows(records: Iterable[Record]) -> list[dict[str, Any]]:
             continue
         batch, m, n, k = record["extents"]
         time = record["microseconds"] or {}
-        rows.append({
-            "workload": record["workload"], "t": record["size"], "batch": batch, "m": m, "n": n,
-            "k": k, "peer": record["peer"], "mode": record["mode"],
-            **{f"{key}_us": time.get(key) for key in ("median", "q1", "q3", "min")},
-            "samples": time.get("count"),
-            "gflops": 2e-3 * batch * m * n * k / time["median"] if time else None,
-            "problem": record["problem"], "facts": json.dumps(record["facts"])})
+        rows.append(
+            {
+                "workload": record["workload"],
+                "t": record["size"],
+                "batch": batch,
+                "m": m,
+                "n": n,
+                "k": k,
+                "peer": record["peer"],
+                "mode": record["mode"],
+                **{f"{key}_us": time.get(key) for key in ("median", "q1", "q3", "min")},
+                "samples": time.get("count"),
+                "gflops": 2e-3 * batch * m * n * k / time["median"] if time else None,
+                "problem": record["problem"],
+                "facts": json.dumps(record["facts"]),
+            }
+        )
     return rows
 
 
@@ -266,21 +366,32 @@ def program_rows(records: Iterable[Record]) -> list[dict[str, Any]]:
             continue
         program, resources = record["program"], record["resources"] or {}
         time = record["microseconds"] or {}
-        rows.append({
-            "workload": record["workload"], "t": record["size"], "mode": record["mode"],
-            "rank": program["rank"], "family": program["family"], "path": program["path"],
-            "stages": program["stages"], "vector_width": program["vector_width"],
-            "shared_memory_tiles": _tiles(program, "shared_memory_tile"),
-            "register_tiles": _tiles(program, "register_tile"),
-            "blocks": "+".join(map(str, program["blocks"])), "padded": program["padded"],
-            "threads": record["threads"], "shared_memory_bytes": record["shared_bytes"],
-            "registers": resources.get("registers_per_thread"),
-            "spill_store_bytes": resources.get("spill_store_bytes"),
-            **{name: program["metrics"][name] for name in ("pad", "occ", "cmr")},
-            "grid": program["metrics"]["blocks"], "score": program["score"],
-            "rating": program["rating"],
-            **{f"{key}_us": time.get(key) for key in ("median", "q1", "q3")},
-            "problem": record["problem"]})
+        rows.append(
+            {
+                "workload": record["workload"],
+                "t": record["size"],
+                "mode": record["mode"],
+                "rank": program["rank"],
+                "family": program["family"],
+                "path": program["path"],
+                "stages": program["stages"],
+                "vector_width": program["vector_width"],
+                "shared_memory_tiles": _tiles(program, "shared_memory_tile"),
+                "register_tiles": _tiles(program, "register_tile"),
+                "blocks": "+".join(map(str, program["blocks"])),
+                "padded": program["padded"],
+                "threads": record["threads"],
+                "shared_memory_bytes": record["shared_bytes"],
+                "registers": resources.get("registers_per_thread"),
+                "spill_store_bytes": resources.get("spill_store_bytes"),
+                **{name: program["metrics"][name] for name in ("pad", "occ", "cmr")},
+                "grid": program["metrics"]["blocks"],
+                "score": program["score"],
+                "rating": program["rating"],
+                **{f"{key}_us": time.get(key) for key in ("median", "q1", "q3")},
+                "problem": record["problem"],
+            }
+        )
     return rows
 
 
@@ -293,10 +404,18 @@ def model_rows(records: Iterable[Record]) -> list[dict[str, Any]]:
     for record in records:
         if record["kind"] == "model":
             time = record["microseconds"] or {}
-            rows.append({"model": record["model"], "batch": record["batch"],
-                         "length": record["length"], "how": record["how"], "mode": record["mode"],
-                         **{f"{key}_us": time.get(key) for key in ("median", "q1", "q3")},
-                         "error": record["error"], "problem": record["problem"]})
+            rows.append(
+                {
+                    "model": record["model"],
+                    "batch": record["batch"],
+                    "length": record["length"],
+                    "how": record["how"],
+                    "mode": record["mode"],
+                    **{f"{key}_us": time.get(key) for key in ("median", "q1", "q3")},
+                    "error": record["error"],
+                    "problem": record["problem"],
+                }
+            )
     return rows
 
 
@@ -309,8 +428,9 @@ def write_csv(path: pathlib.Path, rows: list[dict[str, Any]]) -> None:
         writer.writerows(rows)
 
 
-def write(folder: pathlib.Path, facts: dict[str, Any], titles: dict[str, str],
-          records: list[Record]) -> str:
+def write(
+    folder: pathlib.Path, facts: dict[str, Any], titles: dict[str, str], records: list[Record]
+) -> str:
     """Writes all files and returns the text for the end of the run."""
     content = summarise(facts, records)
     (folder / "results.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

@@ -40,21 +40,38 @@ EXIT_NO_DEVICE = 3
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     names = ",".join(part.name for part in PARTS)
-    parser = argparse.ArgumentParser(prog="run.sh", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="run.sh", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bundle", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("ftuner-results"),
-                        help="folder of the results, at most 8 files (default: %(default)s)")
+    parser.add_argument(
+        "--out",
+        type=pathlib.Path,
+        default=pathlib.Path("ftuner-results"),
+        help="folder of the results, at most 8 files (default: %(default)s)",
+    )
     parser.add_argument("--only", default="", metavar="PART,…", help=f"of {names}")
     parser.add_argument("--skip", default="", metavar="PART,…", help="the others run")
-    parser.add_argument("--budget", type=float, default=510.0, metavar="SECONDS",
-                        help="for everything; what does not fit is left out and said "
-                             "(default: %(default)s)")
+    parser.add_argument(
+        "--budget",
+        type=float,
+        default=510.0,
+        metavar="SECONDS",
+        help="for everything; what does not fit is left out and said (default: %(default)s)",
+    )
     parser.add_argument("--sizes", default="", metavar="T,…", help="instead of all of 1…128")
-    parser.add_argument("--skip-peers", default="", metavar="PEER,…",
-                        help="of cublas,cublaslt,triton,compile,compile_max")
-    parser.add_argument("--device", default="", metavar="NAME",
-                        help="of the bundle, instead of the one that the GPU's name says")
+    parser.add_argument(
+        "--skip-peers",
+        default="",
+        metavar="PEER,…",
+        help="of cublas,cublaslt,triton,compile,compile_max",
+    )
+    parser.add_argument(
+        "--device",
+        default="",
+        metavar="NAME",
+        help="of the bundle, instead of the one that the GPU's name says",
+    )
     parser.add_argument("--seed", type=int, help="of the random data (default: another each time)")
     options = parser.parse_args(arguments)
     for name in [*options.only.split(","), *options.skip.split(",")]:
@@ -84,8 +101,16 @@ class Clocks:
         if program:
             with path.open("w") as file:
                 self.process = subprocess.Popen(
-                    [program, f"--query-gpu={self.QUERY}", "--format=csv,noheader,nounits", "-lms",
-                     "500"], stdout=file, stderr=subprocess.DEVNULL)
+                    [
+                        program,
+                        f"--query-gpu={self.QUERY}",
+                        "--format=csv,noheader,nounits",
+                        "-lms",
+                        "500",
+                    ],
+                    stdout=file,
+                    stderr=subprocess.DEVNULL,
+                )
 
     def stop(self) -> None:
         if self.process:
@@ -104,14 +129,30 @@ def environment(bundle: bundles.Bundle, scratch: pathlib.Path) -> dict[str, str]
     return result
 
 
-def run_part(part: Part, options: argparse.Namespace, bundle: bundles.Bundle, device: str,
-             records: pathlib.Path, scratch: pathlib.Path, seconds: float) -> int:
+def run_part(
+    part: Part,
+    options: argparse.Namespace,
+    bundle: bundles.Bundle,
+    device: str,
+    records: pathlib.Path,
+    scratch: pathlib.Path,
+    seconds: float,
+) -> int:
     """The exit status of a part's process; 2 where it had to be killed."""
-    command = [sys.executable, "-m", f"{__package__}.part", part.name,
-               f"--bundle={bundle.folder}", f"--records={records}", f"--scratch={scratch}",
-               f"--device={device}", f"--deadline={time.monotonic() + seconds:.1f}",
-               f"--seed={options.seed}", f"--sizes={options.sizes}",
-               f"--skip-peers={options.skip_peers}"]
+    command = [
+        sys.executable,
+        "-m",
+        f"{__package__}.part",
+        part.name,
+        f"--bundle={bundle.folder}",
+        f"--records={records}",
+        f"--scratch={scratch}",
+        f"--device={device}",
+        f"--deadline={time.monotonic() + seconds:.1f}",
+        f"--seed={options.seed}",
+        f"--sizes={options.sizes}",
+        f"--skip-peers={options.skip_peers}",
+    ]
     if bundle.rehearsal:
         command.append("--rehearse")
     print(f"== {part.name}: {part.title} ({seconds:.0f} s)", flush=True)
@@ -122,12 +163,14 @@ def run_part(part: Part, options: argparse.Namespace, bundle: bundles.Bundle, de
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        Writer(records, part.name)("error", message=f"killed {GRACE:.0f} s after its time was over",
-                                   traceback="")
+        Writer(records, part.name)(
+            "error", message=f"killed {GRACE:.0f} s after its time was over", traceback=""
+        )
         return EXIT_BROKEN
     if status not in (0, EXIT_FAILED_CHECKS, EXIT_BROKEN):
-        Writer(records, part.name)("error", message=f"its process ended with status {status}",
-                                   traceback="")
+        Writer(records, part.name)(
+            "error", message=f"its process ended with status {status}", traceback=""
+        )
         return EXIT_BROKEN
     return status
 
@@ -135,8 +178,9 @@ def run_part(part: Part, options: argparse.Namespace, bundle: bundles.Bundle, de
 def find_device(bundle: bundles.Bundle, runtime: Runtime, wanted: str) -> tuple[str, str]:
     """(the GPU's name, the described device); RuntimeFailure where there is no GPU."""
     if wanted and wanted not in bundle.devices:
-        raise ValueError(f"--device: expected one of {', '.join(bundle.devices)}, "
-                         f"but got '{wanted}'")
+        raise ValueError(
+            f"--device: expected one of {', '.join(bundle.devices)}, " f"but got '{wanted}'"
+        )
     if bundle.rehearsal:
         return "rehearsal on a CPU", wanted or next(iter(bundle.devices))
     runtime.device_count()
@@ -168,21 +212,42 @@ def main(arguments: list[str] | None = None) -> int:
         return measure(options, bundle, gpu, device, pathlib.Path(folder), start)
 
 
-def measure(options: argparse.Namespace, bundle: bundles.Bundle, gpu: str, device: str,
-            scratch: pathlib.Path, start: float) -> int:
-    print(f"{gpu}, bundle {bundle.revision or 'of unknown revision'} for {device}, "
-          f"seed {options.seed}", flush=True)
+def measure(
+    options: argparse.Namespace,
+    bundle: bundles.Bundle,
+    gpu: str,
+    device: str,
+    scratch: pathlib.Path,
+    start: float,
+) -> int:
+    print(
+        f"{gpu}, bundle {bundle.revision or 'of unknown revision'} for {device}, "
+        f"seed {options.seed}",
+        flush=True,
+    )
     parts = chosen_parts(options)
     records = scratch / "records.jsonl"
     clocks_path = scratch / "clocks.csv"
     clocks = None if bundle.rehearsal else Clocks(clocks_path)
-    background = [subprocess.Popen([sys.executable, "-m", f"{__package__}.builds",
-                                    f"--scratch={scratch}"], env=environment(bundle, scratch))]
+    background = [
+        subprocess.Popen(
+            [sys.executable, "-m", f"{__package__}.builds", f"--scratch={scratch}"],
+            env=environment(bundle, scratch),
+        )
+    ]
     if not bundle.rehearsal and any(part.name == "products" for part in parts):
-        background.append(subprocess.Popen(
-            [sys.executable, "-m", f"{__package__}.peers.triton_warm",
-             f"--workers={max(1, (os.cpu_count() or 2) - 4)}", f"--bundle={bundle.folder}"],
-            env=environment(bundle, scratch)))
+        background.append(
+            subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    f"{__package__}.peers.triton_warm",
+                    f"--workers={max(1, (os.cpu_count() or 2) - 4)}",
+                    f"--bundle={bundle.folder}",
+                ],
+                env=environment(bundle, scratch),
+            )
+        )
     statuses: dict[str, int] = {}
     for number, part in enumerate(parts):
         left = options.budget - REPORTING - (time.monotonic() - start)
@@ -191,8 +256,9 @@ def measure(options: argparse.Namespace, bundle: bundles.Bundle, gpu: str, devic
             Writer(records, part.name)("error", message="no time was left", traceback="")
             statuses[part.name] = EXIT_BROKEN
             continue
-        statuses[part.name] = run_part(part, options, bundle, device, records, scratch,
-                                       left * share)
+        statuses[part.name] = run_part(
+            part, options, bundle, device, records, scratch, left * share
+        )
     for process in background:
         if process.poll() is None:
             process.terminate()
@@ -200,13 +266,21 @@ def measure(options: argparse.Namespace, bundle: bundles.Bundle, gpu: str, devic
     if clocks:
         clocks.stop()
     facts = {
-        "gpu": gpu, "device": device, "rehearsal": bundle.rehearsal, "revision": bundle.revision,
+        "gpu": gpu,
+        "device": device,
+        "rehearsal": bundle.rehearsal,
+        "revision": bundle.revision,
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "seconds": round(time.monotonic() - start, 1), "seed": options.seed,
-        "host": {"processor": platform.processor() or platform.machine(), "cpus": os.cpu_count(),
-                 "python": platform.python_version()},
+        "seconds": round(time.monotonic() - start, 1),
+        "seed": options.seed,
+        "host": {
+            "processor": platform.processor() or platform.machine(),
+            "cpus": os.cpu_count(),
+            "python": platform.python_version(),
+        },
         "statuses": statuses,
-        "clocks": report.clocks(clocks_path)}
+        "clocks": report.clocks(clocks_path),
+    }
     titles = {workload.name: workload.title for workload in bundle.workloads}
     every = list(read(records)) if records.exists() else []
     print(report.write(options.out, facts, titles, every), flush=True)

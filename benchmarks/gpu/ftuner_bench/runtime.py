@@ -24,8 +24,12 @@ class RuntimeFailure(Exception):
 
 
 class _Image(ctypes.Structure):
-    _fields_ = [("kind", ctypes.c_uint32), ("architecture", ctypes.c_uint32),
-                ("data", ctypes.c_void_p), ("bytes", ctypes.c_uint64)]
+    _fields_ = [
+        ("kind", ctypes.c_uint32),
+        ("architecture", ctypes.c_uint32),
+        ("data", ctypes.c_void_p),
+        ("bytes", ctypes.c_uint64),
+    ]
 
 
 class _Module(ctypes.Structure):
@@ -33,14 +37,23 @@ class _Module(ctypes.Structure):
 
 
 class _Kernel(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char_p), ("module", ctypes.POINTER(_Module)),
-                ("handle", ctypes.c_void_p)]
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("module", ctypes.POINTER(_Module)),
+        ("handle", ctypes.c_void_p),
+    ]
 
 
 _Module._fields_ = [
-    ("abi_version", ctypes.c_uint32), ("image_count", ctypes.c_uint32), ("name", ctypes.c_char_p),
-    ("images", ctypes.POINTER(_Image)), ("kernels", ctypes.POINTER(ctypes.POINTER(_Kernel))),
-    ("kernel_count", ctypes.c_uint64), ("manifest", ctypes.c_char_p), ("handle", ctypes.c_void_p)]
+    ("abi_version", ctypes.c_uint32),
+    ("image_count", ctypes.c_uint32),
+    ("name", ctypes.c_char_p),
+    ("images", ctypes.POINTER(_Image)),
+    ("kernels", ctypes.POINTER(ctypes.POINTER(_Kernel))),
+    ("kernel_count", ctypes.c_uint64),
+    ("manifest", ctypes.c_char_p),
+    ("handle", ctypes.c_void_p),
+]
 
 
 class Runtime:
@@ -53,8 +66,13 @@ class Runtime:
         self.api.ftrt_last_error.restype = ctypes.c_char_p
         self.api.ftrt_emulator_stream.restype = ctypes.c_void_p
         self.api.ftrt_launch.argtypes = [
-            ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p,
-            ctypes.c_void_p]
+            ctypes.c_void_p,
+            ctypes.c_uint32,
+            ctypes.c_uint32,
+            ctypes.c_uint32,
+            ctypes.c_void_p,
+            ctypes.c_void_p,
+        ]
         self.api.ftrt_prepare.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
 
     def check(self, call: str, code: int) -> None:
@@ -69,15 +87,21 @@ class Runtime:
 
     def device_name(self, device: int) -> str:
         name = ctypes.create_string_buffer(256)
-        self.check("ftrt_device_name", self.api.ftrt_device_name(
-            ctypes.c_int32(device), name, ctypes.c_uint64(len(name))))
+        self.check(
+            "ftrt_device_name",
+            self.api.ftrt_device_name(ctypes.c_int32(device), name, ctypes.c_uint64(len(name))),
+        )
         return name.value.decode()
 
     def device_attribute(self, device: int, attribute: int) -> int:
         """`attribute` is the driver's number (CUdevice_attribute)."""
         value = ctypes.c_int32()
-        self.check("ftrt_device_attribute", self.api.ftrt_device_attribute(
-            ctypes.c_int32(device), ctypes.c_int32(attribute), ctypes.byref(value)))
+        self.check(
+            "ftrt_device_attribute",
+            self.api.ftrt_device_attribute(
+                ctypes.c_int32(device), ctypes.c_int32(attribute), ctypes.byref(value)
+            ),
+        )
         return value.value
 
     def emulator_stream(self) -> int:
@@ -94,8 +118,9 @@ class Library:
 
     def prepare(self, stream: int) -> None:
         """Loads the kernels, so that no call that is timed does."""
-        self.runtime.check("ftrt_prepare", self.runtime.api.ftrt_prepare(
-            ctypes.addressof(self.module), stream))
+        self.runtime.check(
+            "ftrt_prepare", self.runtime.api.ftrt_prepare(ctypes.addressof(self.module), stream)
+        )
 
     def function(self, name: str, pointers: int, sizes: int) -> "Function":
         """A function of `pointers` arguments and results, `sizes` and no scalars."""
@@ -117,8 +142,9 @@ class Function:
         self.name, self.pointers, self.sizes = name, pointers, sizes
         self.runtime = library.runtime
         self.entry = getattr(library.library, name)
-        self.entry.argtypes = ([ctypes.c_void_p] * pointers + [ctypes.c_int64] * sizes
-                               + [ctypes.c_void_p] * 2)
+        self.entry.argtypes = (
+            [ctypes.c_void_p] * pointers + [ctypes.c_int64] * sizes + [ctypes.c_void_p] * 2
+        )
         self.entry.restype = ctypes.c_int32
         self._workspace_size = getattr(library.library, name + "_workspace_size")
         self._workspace_size.argtypes = [ctypes.c_int64] * sizes
@@ -146,8 +172,15 @@ class Launch:
     of a pointer the value is its address.
     """
 
-    def __init__(self, runtime: Runtime, kernel: int, grid: int, block: int, shared_bytes: int,
-                 parameters: Sequence[tuple[str, str, int]]):
+    def __init__(
+        self,
+        runtime: Runtime,
+        kernel: int,
+        grid: int,
+        block: int,
+        shared_bytes: int,
+        parameters: Sequence[tuple[str, str, int]],
+    ):
         self.runtime, self.kernel, self.grid = runtime, kernel, grid
         self.block, self.shared_bytes = block, shared_bytes
         self.values: list[Any] = []
@@ -159,10 +192,17 @@ class Launch:
             else:
                 raise ValueError(f"expected a pointer or an i32, but got a {kind} of type {type_}")
         self.pointers = (ctypes.c_void_p * len(self.values))(
-            *[ctypes.addressof(value) for value in self.values])
+            *[ctypes.addressof(value) for value in self.values]
+        )
 
     def __call__(self, stream: int) -> None:
-        code = self.runtime.api.ftrt_launch(self.kernel, self.grid, self.block, self.shared_bytes,
-                                            stream, ctypes.addressof(self.pointers))
+        code = self.runtime.api.ftrt_launch(
+            self.kernel,
+            self.grid,
+            self.block,
+            self.shared_bytes,
+            stream,
+            ctypes.addressof(self.pointers),
+        )
         if code != SUCCESS:
             self.runtime.check("ftrt_launch", code)

@@ -26,17 +26,28 @@ SAMPLE_MICROSECONDS = 150.0
 
 
 def measure(session: Session) -> bool:
-    workloads = [workload for workload in session.bundle.workloads
-                 if "selection_" + workload.name in session.bundle.devices[session.device]["files"]]
+    workloads = [
+        workload
+        for workload in session.bundle.workloads
+        if "selection_" + workload.name in session.bundle.devices[session.device]["files"]
+    ]
     pool = Pool(session.machine, workloads, session.seed)
+    listings = {
+        workload: json.loads(session.artefact("programs_" + workload.name).read_bytes())
+        for workload in workloads
+    }
+    # Those with most sizes come last and take all the time that is left.
+    workloads.sort(key=lambda workload: len(listings[workload]["sizes"]))
     passed = True
     for number, workload in enumerate(workloads):
         library = Library(session.runtime, session.artefact("selection_" + workload.name))
         library.prepare(session.machine.stream)
-        programs = json.loads(session.artefact("programs_" + workload.name).read_text("utf-8"))
+        programs = listings[workload]
         share = within(session, len(workloads) - number)
         wanted = [size for size in spread(workload.largest) if str(size) in programs["sizes"]]
         done = []
+        if session.sizes:
+            wanted = [size for size in wanted if size in session.sizes]
         for size in wanted:
             # Half a dozen milliseconds of each program; a size is measured whole.
             if not share.allows() and done:
@@ -47,8 +58,14 @@ def measure(session: Session) -> bool:
     return passed
 
 
-def _size(session: Session, pool: Pool, library: Library, workload: Workload, size: int,
-          programs: dict[str, Any]) -> bool:
+def _size(
+    session: Session,
+    pool: Pool,
+    library: Library,
+    workload: Workload,
+    size: int,
+    programs: dict[str, Any],
+) -> bool:
     kernels = library.kernels()
     manifest = json.loads(library.module.manifest)
     described = {kernel["entry"]: kernel for kernel in manifest["kernels"]}
@@ -60,46 +77,66 @@ def _size(session: Session, pool: Pool, library: Library, workload: Workload, si
     passed = True
     for index, program in enumerate(programs["sizes"][str(size)]):
         kernel = described[families[program["family"]]["kernel"]]
-        launches = [launch(session, kernels[kernel["entry"]], kernel, program, workload, size, some)
-                    for some in buffers]
+        launches = [
+            launch(session, kernels[kernel["entry"]], kernel, program, workload, size, some)
+            for some in buffers
+        ]
         c.fill_(float("nan"))
         launches[0](session.machine.stream)
         session.machine.synchronize()
         error = relative_error(c, expected)
         if not error <= TOLERANCE:
             passed = False
-            session.write("wrong_program", workload=workload.name, size=size, program=program,
-                          error=error)
-            print(f"FAILED {workload.name} T={size}: program {index}: relative error {error:.3g}",
-                  flush=True)
+            session.write(
+                "wrong_program", workload=workload.name, size=size, program=program, error=error
+            )
+            print(
+                f"FAILED {workload.name} T={size}: program {index}: relative error {error:.3g}",
+                flush=True,
+            )
             continue
         calls[str(index)] = [lambda l=l: l(session.machine.stream) for l in launches]
-    times = {mode: compare(session.machine, calls, mode, session.thorough(ROUNDS),
-                         SAMPLE_MICROSECONDS)
-             for mode in ("graph_warm", "graph_cold")}
+    times = {
+        mode: compare(session.machine, calls, mode, session.thorough(ROUNDS), SAMPLE_MICROSECONDS)
+        for mode in ("graph_warm", "graph_cold")
+    }
     for index, program in enumerate(programs["sizes"][str(size)]):
         kernel = described[families[program["family"]]["kernel"]]
         for mode, (summaries, errors) in times.items():
             if str(index) in summaries or str(index) in errors:
                 session.write(
-                    "program", workload=workload.name, size=size, mode=mode, program=program,
-                    threads=kernel["block"][0], resources=kernel["resources"],
+                    "program",
+                    workload=workload.name,
+                    size=size,
+                    mode=mode,
+                    program=program,
+                    threads=kernel["block"][0],
+                    resources=kernel["resources"],
                     shared_bytes=kernel["dynamic_shared_memory_bytes"],
-                    microseconds=summaries.get(str(index)), problem=errors.get(str(index)))
+                    microseconds=summaries.get(str(index)),
+                    problem=errors.get(str(index)),
+                )
     # What the pool's memory held was overwritten, which random data must not be for long.
     for _, _, result in buffers:
         result.normal_()
     return passed
 
 
-def launch(session: Session, address: int, kernel: dict[str, Any], program: dict[str, Any],
-           workload: Workload, size: int, buffers: Buffers) -> Launch:
+def launch(
+    session: Session,
+    address: int,
+    kernel: dict[str, Any],
+    program: dict[str, Any],
+    workload: Workload,
+    size: int,
+    buffers: Buffers,
+) -> Launch:
     """A launch of `program`, whose uKernels lie along m (docs/manifest.md)."""
     batch, m, n, k = workload.extents(size)
     tile = program["ukernels"][0]["shared_memory_tile"]
     grid = sum(program["blocks"]) * -(-n // tile[1]) * batch
     pointers = dict(zip(("lhs", "rhs", "output"), (tensor.data_ptr() for tensor in buffers)))
-    strides = _strides(buffers, workload)
+    strides = _strides(buffers)
     values = {"m": m, "n": n, "k": k, "b0": batch}
     parameters = []
     for parameter in kernel["parameters"]:
@@ -111,12 +148,20 @@ def launch(session: Session, address: int, kernel: dict[str, Any], program: dict
         else:
             value = strides[name] if kind == "stride" else values[name]
         parameters.append((kind, parameter["type"], value))
-    return Launch(session.runtime, address, grid, kernel["block"][0],
-                  kernel["dynamic_shared_memory_bytes"], parameters)
+    return Launch(
+        session.runtime,
+        address,
+        grid,
+        kernel["block"][0],
+        kernel["dynamic_shared_memory_bytes"],
+        parameters,
+    )
 
 
-def _strides(buffers: Sequence[torch.Tensor], workload: Workload) -> dict[str, int]:
+def _strides(buffers: Sequence[torch.Tensor]) -> dict[str, int]:
     """Strides by the names of kernel parameters: operand and dimension."""
-    return {f"{operand}_stride{axis}": stride
-            for operand, tensor in zip(("lhs", "rhs", "output"), buffers)
-            for axis, stride in enumerate(tensor.stride())}
+    return {
+        f"{operand}_stride{axis}": stride
+        for operand, tensor in zip(("lhs", "rhs", "output"), buffers)
+        for axis, stride in enumerate(tensor.stride())
+    }

@@ -51,8 +51,9 @@ class Session:
     def coverage(self, workload: str, wanted: list[int], done: list[int], what: str) -> None:
         """Records which sizes were reached, and which the time did not suffice for."""
         missing = [size for size in wanted if size not in set(done)]
-        self.write("coverage", workload=workload, what=what, done=sorted(done),
-                   missing=sorted(missing))
+        self.write(
+            "coverage", workload=workload, what=what, done=sorted(done), missing=sorted(missing)
+        )
 
 
 def within(session: Session, shares: int) -> "Share":

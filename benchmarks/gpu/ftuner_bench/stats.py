@@ -19,8 +19,13 @@ def quantile(values: Sequence[float], share: float) -> float:
 
 def summary(values: Sequence[float]) -> dict[str, float]:
     """Median, quartiles, least value and count."""
-    return {"median": quantile(values, 0.5), "q1": quantile(values, 0.25),
-            "q3": quantile(values, 0.75), "min": min(values), "count": len(values)}
+    return {
+        "median": quantile(values, 0.5),
+        "q1": quantile(values, 0.25),
+        "q3": quantile(values, 0.75),
+        "min": min(values),
+        "count": len(values),
+    }
 
 
 def geometric_mean(values: Sequence[float]) -> float:

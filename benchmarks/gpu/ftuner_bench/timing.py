@@ -17,9 +17,12 @@ beginning with another, so that drifts of the clock meet all alike.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from . import stats
-from .machine import Call, Machine
+
+if TYPE_CHECKING:  # It needs PyTorch, and reports do not.
+    from .machine import Call, Machine
 
 MODES = ("graph_warm", "graph_cold", "plain_warm", "plain_cold")
 
@@ -29,9 +32,13 @@ SAMPLE_MICROSECONDS = 400.0
 MOST_PASSES = 400
 
 
-def compare(machine: Machine, contestants: dict[str, Sequence[Call]], mode: str, rounds: int,
-            sample_microseconds: float = SAMPLE_MICROSECONDS
-            ) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
+def compare(
+    machine: Machine,
+    contestants: dict[str, Sequence[Call]],
+    mode: str,
+    rounds: int,
+    sample_microseconds: float = SAMPLE_MICROSECONDS,
+) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
     """Times contestants in one mode.
 
     contestants: from a name to its calls, one for each set of buffers.
@@ -55,8 +62,9 @@ def compare(machine: Machine, contestants: dict[str, Sequence[Call]], mode: str,
     return {name: stats.summary(values) for name, values in samples.items()}, errors
 
 
-def _work(machine: Machine, calls: Sequence[Call], mode: str,
-          sample_microseconds: float) -> tuple[Call, int]:
+def _work(
+    machine: Machine, calls: Sequence[Call], mode: str, sample_microseconds: float
+) -> tuple[Call, int]:
     """One sample's work, and the number of calls in it."""
     kind, cache = mode.split("_")
     most = 1 if machine.rehearsal else MOST_PASSES
@@ -73,4 +81,5 @@ def _work(machine: Machine, calls: Sequence[Call], mode: str,
         for _ in range(passes):
             for call in used:
                 call()
+
     return plain, passes * len(used)

@@ -63,9 +63,13 @@ class Workload:
     def mlir(self) -> str:
         """The module that FTuner compiles; its function has the workload's name."""
         return _TEXT[self.form].format(
-            name=self.name, batch=self.batch, n=self.n, k=self.k,
+            name=self.name,
+            batch=self.batch,
+            n=self.n,
+            k=self.k,
             range=f"{self.factor} to {self.factor * self.largest}"
-                  + (f" step {self.factor}" if self.factor > 1 else ""))
+            + (f" step {self.factor}" if self.factor > 1 else ""),
+        )
 
     def symbol_size(self, size: int) -> int:
         """The value of the module's symbol M or T."""

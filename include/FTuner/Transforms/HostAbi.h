@@ -46,8 +46,8 @@ mlir::FunctionType getAbiType(mlir::func::FuncOp func);
 std::string toWord(llvm::StringRef name);
 
 /// toWord, with `f_` in front of what a function must not be called: keywords,
-/// `main`, functions of the C library, what C leaves to compilers, and the
-/// prefixes of the runtime, `ftrt_` and `ftuner_`.
+/// `main`, what the C library exports, what C leaves to compilers and linkers,
+/// and the prefixes of the runtime, `ftrt_` and `ftuner_` in either case.
 std::string toIdentifier(llvm::StringRef name);
 
 /// `base`, or the first of `base`_1, `base`_2, … that is not in `taken`. Adds

@@ -156,7 +156,7 @@ void BlockRunner::initializeBlock(uint64_t linearBlock) {
 
 void BlockRunner::finishBlock() {
   for (Fiber &fiber : fibers) {
-    if (fiber.state != Fiber::State::Exited || fiber.copies.empty())
+    if (fiber.state != Fiber::State::Exited || fiber.copies.size() == 0)
       continue;
     launch->log->report(fiber, ErrorKind::PendingCopy, fiber.copies[0].site,
                         joinText(fiber.copies.size(),
@@ -514,7 +514,20 @@ void BlockRunner::checkAccess(Fiber &fiber, const char *address, size_t bytes,
     kill(fiber);
 }
 
-void BlockRunner::issueCopy(Fiber &fiber, const AsyncCopy &copy) {
+static void performCopy(const AsyncCopy &copy) {
+  if (copy.sourceBytes == 16) { // By far the most frequent.
+    std::memcpy(copy.target, copy.source, 16);
+    return;
+  }
+  if (copy.sourceBytes == 4 && copy.bytes == 4) {
+    std::memcpy(copy.target, copy.source, 4);
+    return;
+  }
+  std::memcpy(copy.target, copy.source, copy.sourceBytes);
+  std::memset(copy.target + copy.sourceBytes, 0, copy.bytes - copy.sourceBytes);
+}
+
+void BlockRunner::issueAnyCopy(Fiber &fiber, const AsyncCopy &copy) {
   ErrorLog &log = *launch->log;
   auto isMisaligned = [&](const char *address) {
     return reinterpret_cast<uintptr_t>(address) % copy.bytes != 0;
@@ -544,17 +557,8 @@ void BlockRunner::issueCopy(Fiber &fiber, const AsyncCopy &copy) {
   if (launch->checker && !launch->checker->issueCopy(fiber, copy))
     kill(fiber);
   if (!launch->lazyAsyncCopies)
-    performCopy(fiber, copy);
-  fiber.copies.push_back(copy);
-}
-
-void BlockRunner::performCopy(Fiber &fiber, const AsyncCopy &copy) {
-  if (copy.sourceBytes == 16) { // By far the most frequent.
-    std::memcpy(copy.target, copy.source, 16);
-    return;
-  }
-  std::memcpy(copy.target, copy.source, copy.sourceBytes);
-  std::memset(copy.target + copy.sourceBytes, 0, copy.bytes - copy.sourceBytes);
+    performCopy(copy);
+  fiber.copies.push(copy);
 }
 
 void BlockRunner::commitCopies(Fiber &fiber) {
@@ -569,13 +573,13 @@ void BlockRunner::waitForCopies(Fiber &fiber, uint32_t pendingGroups) {
   uint32_t copies = 0;
   for (size_t i = 0; i < groups; ++i)
     copies += fiber.groupSizes[i];
-  for (uint32_t i = 0; i < copies; ++i) {
-    if (launch->lazyAsyncCopies)
-      performCopy(fiber, fiber.copies[i]);
-    if (launch->checker)
+  if (launch->lazyAsyncCopies)
+    for (uint32_t i = 0; i < copies; ++i)
+      performCopy(fiber.copies[i]);
+  if (launch->checker)
+    for (uint32_t i = 0; i < copies; ++i)
       launch->checker->completeCopy(fiber, fiber.copies[i]);
-  }
-  fiber.copies.erase(fiber.copies.begin(), fiber.copies.begin() + copies);
+  fiber.copies.pop(copies);
   fiber.groupSizes.erase(fiber.groupSizes.begin(),
                          fiber.groupSizes.begin() + groups);
   fiber.committed -= copies;

@@ -46,7 +46,19 @@ public:
   // What compiled kernels ask for, called on the fiber of the thread.
   void waitAtBarrier(Fiber &fiber, uint32_t id, uint32_t site);
   uint64_t waitAtWarpOp(Fiber &fiber, const WarpRequest &request);
-  void issueCopy(Fiber &fiber, const AsyncCopy &copy);
+  void issueCopy(Fiber &fiber, const AsyncCopy &copy) {
+    uintptr_t addresses =
+        reinterpret_cast<uintptr_t>(copy.target) |
+        (copy.sourceBytes ? reinterpret_cast<uintptr_t>(copy.source) : 0);
+    bool isPlain = (addresses & (copy.bytes - 1)) == 0 &&
+                   copy.sourceBytes <= copy.bytes &&
+                   shared.contains(copy.target, copy.bytes) &&
+                   !launch->checker && launch->lazyAsyncCopies;
+    if (isPlain && fiber.copies.tryPush(copy))
+      return;
+    AsyncCopy other = copy; // So that `copy` can stay in registers.
+    issueAnyCopy(fiber, other);
+  }
   void commitCopies(Fiber &fiber);
   void waitForCopies(Fiber &fiber, uint32_t pendingGroups);
   /// Returns only if the access may happen.
@@ -77,7 +89,9 @@ private:
   bool openBarrier();
   bool checkBarrier();
   void reportDivergence();
-  void performCopy(Fiber &fiber, const AsyncCopy &copy);
+  /// Reports what is wrong with a copy on its issue; returns only if it may
+  /// happen.
+  void issueAnyCopy(Fiber &fiber, const AsyncCopy &copy);
 
   const Launch *launch = nullptr;
   std::vector<Fiber> fibers;

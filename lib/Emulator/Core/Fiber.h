@@ -9,6 +9,7 @@
 #ifndef FTUNER_LIB_EMULATOR_CORE_FIBER_H
 #define FTUNER_LIB_EMULATOR_CORE_FIBER_H
 
+#include <algorithm>
 #include <boost/context/detail/fcontext.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -45,6 +46,36 @@ struct AsyncCopy {
   uint32_t bytes;       ///< Bytes written: 4, 8 or 16.
   uint32_t sourceBytes; ///< Bytes read; the rest is filled with zeros.
   uint32_t site;
+};
+
+/// The copies of a thread that were issued but not waited for, oldest first.
+/// Most of what a kernel asks of the emulator goes through here.
+class CopyQueue {
+public:
+  size_t size() const { return count; }
+  const AsyncCopy &operator[](size_t index) const { return copies[index]; }
+  /// Fails where there is no room.
+  bool tryPush(const AsyncCopy &copy) {
+    if (count == copies.size())
+      return false;
+    copies[count++] = copy;
+    return true;
+  }
+  void push(const AsyncCopy &copy) {
+    if (count == copies.size())
+      copies.resize(2 * count + 16);
+    copies[count++] = copy;
+  }
+  /// Takes the oldest ones away.
+  void pop(size_t number) {
+    std::move(copies.begin() + number, copies.begin() + count, copies.begin());
+    count -= number;
+  }
+  void clear() { count = 0; }
+
+private:
+  std::vector<AsyncCopy> copies; ///< Of which the first `count` are in use.
+  size_t count = 0;
 };
 
 /// Operations in which the lanes of a warp meet. The shuffles are in the order
@@ -91,8 +122,8 @@ struct Fiber {
   char *stackBase;    ///< Lowest usable address.
   char *stackTop;
   WarpRequest request;
-  /// Issued copies, oldest first; those before `committed` belong to groups.
-  std::vector<AsyncCopy> copies;
+  /// Those before `committed` belong to groups.
+  CopyQueue copies;
   std::vector<uint32_t> groupSizes; ///< Copies of each committed group.
   uint32_t committed;
 };

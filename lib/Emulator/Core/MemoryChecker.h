@@ -20,9 +20,9 @@
 #include "ErrorLog.h"
 #include "Fiber.h"
 #include <array>
+#include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace ftuner::emulator {
@@ -135,7 +135,7 @@ private:
   SharedMemory shared;
   uint32_t block = 0;
   uint32_t phase = 0;
-  std::unordered_map<uintptr_t, std::unique_ptr<Page>> pages;
+  std::map<uintptr_t, std::unique_ptr<Page>> pages;
   /// The page looked up last of those with the same low bits of its number.
   struct RecentPage {
     uintptr_t number = ~uintptr_t(0);

@@ -13,7 +13,7 @@ from typing import Any, Callable, Sequence
 
 from .. import runtime
 from ..errors import Error
-from ..module import Function
+from ..function import Function
 from .common import (
     Inputs,
     UsageError,
@@ -106,7 +106,9 @@ def run(options: argparse.Namespace) -> None:
     if plotter:
         _plot(plotter, options.plot, rows, list(lists), f"{function.signature.name} {where}")
     if options.json:
-        print_json({"function": function.signature.name, "executor": where, "rows": rows})
+        gpu = runtime.get().device_name(options.gpu) if options.executor == "cuda" else None
+        report = {"function": function.signature.name, "executor": options.executor, "gpu": gpu}
+        print_json({**report, "rows": rows})
         return
     print(f"{function.signature} {where}")
     header = [*lists, "microseconds", "first quartile", "third quartile", "calls"]

@@ -18,8 +18,9 @@ import numpy as np
 from .. import runtime
 from ..elements import ElementType
 from ..errors import Error
+from ..function import Function
 from ..memory.dlpack import DeviceArray
-from ..module import Function, Module
+from ..module import Module
 from ..signature import Signature, Value
 
 T = TypeVar("T")

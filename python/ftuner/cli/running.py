@@ -14,8 +14,8 @@ import numpy as np
 
 from .. import locations, runtime
 from ..errors import Error
+from ..function import Function
 from ..memory.dlpack import DeviceArray
-from ..module import Function
 from ..signature import Signature
 from .common import (
     Inputs,

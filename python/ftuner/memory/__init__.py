@@ -29,9 +29,11 @@ def numpy_memory() -> NumpyMemory:
 
 def memory_of(value: Any, stream: Any) -> Memory:
     """The memory of a tensor. Raises `TypeError` if the value is none."""
+    # () where PyTorch is not imported.
+    tensor_type: Any = getattr(sys.modules.get("torch"), "Tensor", ())
     if isinstance(value, np.ndarray):
         memory: Memory = numpy_memory()
-    elif (torch := sys.modules.get("torch")) is not None and isinstance(value, torch.Tensor):
+    elif isinstance(value, tensor_type):
         from . import torch_tensors
 
         memory = torch_tensors.memory_of(value, stream)

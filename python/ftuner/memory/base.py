@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from contextlib import AbstractContextManager
-from typing import Any, Hashable, NamedTuple, Sequence
+from typing import Any, Hashable, Sequence
 
 from ..elements import ElementType
 
@@ -12,15 +12,9 @@ ALIGNMENT = 256
 """Alignment of a workspace, in bytes (docs/abi.md)."""
 
 
-class Buffer(NamedTuple):
-    """Where a tensor lies.
-
-    `dtype` is what the memory's `accepts` is made of.
-    """
-
-    pointer: int
-    dtype: Hashable
-    shape: Sequence[int]
+# Where a tensor lies: its address, its dtype (what `accepts` is made of) and its shape. A plain
+# tuple, since every call makes some.
+Buffer = tuple[int, Hashable, Sequence[int]]
 
 
 class Memory(abc.ABC):

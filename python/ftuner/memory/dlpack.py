@@ -166,7 +166,7 @@ class DlpackMemory(Memory):
                 f"{tuple(tensor.strides[: tensor.ndim])} for shape {shape}"
             )
         self.capsules.append(capsule)
-        return Buffer((tensor.data or 0) + tensor.byte_offset, (tensor.code, tensor.bits), shape)
+        return (tensor.data or 0) + tensor.byte_offset, (tensor.code, tensor.bits), shape
 
     def read(self, value: Any) -> Buffer:
         return self._read(value, is_output=False)

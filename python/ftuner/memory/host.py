@@ -11,17 +11,24 @@ from .. import runtime
 from ..elements import ElementType
 from .base import ALIGNMENT, Buffer, Memory
 
-
 _byte_at: Any = ctypes.c_char.from_buffer
 
 
 def address_of(array: np.ndarray[Any, Any]) -> int:
-    """Address of a contiguous array, the fast way for most: `__array_interface__` makes a dict."""
-    try:
-        return ctypes.addressof(_byte_at(array))
-    except (TypeError, ValueError, BufferError):  # Read-only, empty, or of a dtype like bfloat16.
-        address: int = array.__array_interface__["data"][0]
-        return address
+    """Address of a contiguous array, 0 if it is empty.
+
+    `__array_interface__` makes a dict, so it is only for what has no buffer: dtypes like bfloat16,
+    and for arrays that may not be written.
+    """
+    if not array.size:
+        return 0
+    if array.flags.writeable:
+        try:
+            return ctypes.addressof(_byte_at(array))
+        except (TypeError, ValueError, BufferError):
+            pass
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 def aligned_bytes(size: int) -> tuple[np.ndarray[Any, Any], int]:
@@ -55,7 +62,7 @@ class NumpyMemory(Memory):
                 f"expected a contiguous array (row-major), but got strides {value.strides} "
                 f"for shape {value.shape}; numpy.ascontiguousarray copies it"
             )
-        return Buffer(address_of(value), value.dtype, value.shape)
+        return address_of(value), value.dtype, value.shape
 
     def read_output(self, value: Any) -> Buffer:
         buffer = self.read(value)

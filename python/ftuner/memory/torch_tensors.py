@@ -52,7 +52,7 @@ class TorchMemory(Memory):
                 "expected a tensor that needs no gradient, for compiled functions have none, "
                 "but got one with requires_grad; call under torch.no_grad() or detach it"
             )
-        return Buffer(value.data_ptr(), value.dtype, value.shape)
+        return value.data_ptr(), value.dtype, value.shape
 
     def read_output(self, value: Any) -> Buffer:
         return self.read(value)

@@ -19,7 +19,7 @@ from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import bound_sympy
 
 from . import layout as lay
-from .layout import Access, Extent, Loop
+from .layout import Extent, Loop
 from .linalg import ProductFunction, Range, Size
 from .partition import NotTaken, Region, join_loops
 

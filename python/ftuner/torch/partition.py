@@ -469,8 +469,3 @@ def join_loops(layout: Layout, dims: Iterable[Dims]) -> list[tuple[Loop, ...]]:
             group.append(next_loop)
         groups.append(tuple(group))
     return groups
-
-
-def count_products(graph: fx.Graph) -> int:
-    """Operators of a graph that are products of matrices, taken or not."""
-    return sum(is_product(node) or reason_to_leave(node) is not None for node in graph.nodes)

@@ -69,6 +69,31 @@ def test_transposed_operands_are_read_in_place(transposed: int) -> None:
     assert report.fused == (1 if transposed & 4 else 0)
 
 
+def test_permutations_of_three_dimensions() -> None:
+    def model(a: Tensor, b: Tensor) -> Tensor:
+        y = a.permute(1, 2, 0) @ b.permute(1, 2, 0)
+        return y.permute(2, 0, 1).contiguous() + 1
+
+    inputs = [(torch.randn(6, 3, s), torch.randn(7, 3, 6)) for s in (5, 9)]
+    report = check_model(model, inputs)
+    assert report.taken == 1 and report.copies == 0 and report.fused == 2
+
+
+def test_a_result_that_another_product_adds() -> None:
+    """It is read as its own function writes it, not before that function's copy."""
+
+    def model(x: Tensor, w: Tensor, u: Tensor, v: Tensor) -> Tensor:
+        return (u @ v).relu() + (x @ w).transpose(1, 2).contiguous()
+
+    def inputs(s: int) -> tuple[Tensor, ...]:
+        shapes = ((3, s, 8), (8, 12), (3, 12, 6), (3, 6, s))
+        return tuple(torch.randn(shape) for shape in shapes)
+
+    report = check_model(model, [inputs(5), inputs(11)])
+    assert report.taken == 2 and report.fused == 3
+    assert report.calls == 4
+
+
 def test_heads_are_read_and_written_in_place() -> None:
     def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         q, k, v = (x.unflatten(-1, (4, 8)).transpose(1, 2) for x in (q, k, v))

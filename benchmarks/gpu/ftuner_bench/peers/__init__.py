@@ -11,11 +11,15 @@ def all_peers(session: Session) -> list[Peer]:
     from .compiled import Compiled
     from .cublas import Cublas
     from .ftuner import FTuner
+
     peers: list[Peer] = [FTuner(session), Cublas()]
     if not session.machine.rehearsal:
         from .cublaslt import CublasLt
         from .triton_matmul import TritonMatmul
+
         peers += [CublasLt(session), TritonMatmul(session)]
-    peers += [Compiled("compile", {}),
-              Compiled("compile_max", {"mode": "max-autotune-no-cudagraphs"})]
+    peers += [
+        Compiled("compile", {}),
+        Compiled("compile_max", {"mode": "max-autotune-no-cudagraphs"}),
+    ]
     return [peer for peer in peers if peer.name not in session.skipped_peers]

@@ -41,8 +41,9 @@ class Compiled(Peer):
         if size == 1:
             raise ValueError("torch.compile specialises sizes of 1: another compilation")
         a, b, _ = buffers
-        for tensor, shape, other in zip((a, b), workload.argument_shapes(size),
-                                        workload.argument_shapes(size + 1)):
+        for tensor, shape, other in zip(
+            (a, b), workload.argument_shapes(size), workload.argument_shapes(size + 1)
+        ):
             for axis in range(len(shape)):
                 if shape[axis] == other[axis]:
                     torch._dynamo.mark_static(tensor, axis)

@@ -33,9 +33,17 @@ class CublasLt(Peer):
         library.ftuner_bench_lt_error.restype = ctypes.c_char_p
         library.ftuner_bench_lt_run.argtypes = [ctypes.c_void_p] * 5
         library.ftuner_bench_lt_plan.argtypes = [
-            ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int32,
-            ctypes.c_int32, *[ctypes.c_void_p] * 4, ctypes.c_int32, ctypes.c_int32,
-            *[ctypes.c_void_p] * 4]
+            ctypes.c_void_p,
+            ctypes.c_int64,
+            ctypes.c_int64,
+            ctypes.c_int64,
+            ctypes.c_int32,
+            ctypes.c_int32,
+            *[ctypes.c_void_p] * 4,
+            ctypes.c_int32,
+            ctypes.c_int32,
+            *[ctypes.c_void_p] * 4,
+        ]
         self.library = library
         self._check(library.ftuner_bench_lt_create(ctypes.byref(self.handle)))
 
@@ -44,23 +52,39 @@ class CublasLt(Peer):
         key = (workload.name, size)
         if key not in self.plans:
             self.plans[key] = self._plan(workload, size, pointers)
-        return functools.partial(self._run, self.plans[key][0], *pointers,
-                                 self.session.machine.stream)
+        return functools.partial(
+            self._run, self.plans[key][0], *pointers, self.session.machine.stream
+        )
 
     def facts(self, workload: Workload, size: int) -> dict[str, object]:
         plan = self.plans.get((workload.name, size))
         return plan[1] if plan else {}
 
-    def _plan(self, workload: Workload, size: int,
-              pointers: list[int]) -> tuple[int, dict[str, object]]:
+    def _plan(
+        self, workload: Workload, size: int, pointers: list[int]
+    ) -> tuple[int, dict[str, object]]:
         assert self.library is not None
         batch, m, n, k = workload.extents(size)
         plan, microseconds = ctypes.c_void_p(), ctypes.c_float()
         tried, best = ctypes.c_int32(), ctypes.c_int32()
-        self._check(self.library.ftuner_bench_lt_plan(
-            self.handle, m, n, k, batch, int(workload.form == "nt"), *pointers,
-            self.session.machine.stream, MOST_ALGORITHMS, REPEATS, ctypes.byref(plan),
-            ctypes.byref(microseconds), ctypes.byref(tried), ctypes.byref(best)))
+        self._check(
+            self.library.ftuner_bench_lt_plan(
+                self.handle,
+                m,
+                n,
+                k,
+                batch,
+                int(workload.form == "nt"),
+                *pointers,
+                self.session.machine.stream,
+                MOST_ALGORITHMS,
+                REPEATS,
+                ctypes.byref(plan),
+                ctypes.byref(microseconds),
+                ctypes.byref(tried),
+                ctypes.byref(best),
+            )
+        )
         return plan.value or 0, {"algorithms": tried.value, "fastest": best.value}
 
     def _run(self, plan: int, a: int, b: int, c: int, stream: int) -> None:

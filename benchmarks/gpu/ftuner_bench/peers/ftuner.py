@@ -26,13 +26,21 @@ class FTuner(Peer):
         sizes = workload.dynamic_sizes(size)
         if workload.name not in self.functions:
             self.functions[workload.name] = self.session.library(workload).function(
-                workload.name, 3, len(sizes))
+                workload.name, 3, len(sizes)
+            )
         function = self.functions[workload.name]
         count = function.workspace_bytes(*sizes)
-        if count and (workload.name not in self.workspaces
-                      or self.workspaces[workload.name].numel() < count):
-            self.workspaces[workload.name] = torch.empty(count, dtype=torch.uint8,
-                                                         device=self.session.machine.device)
+        if count and (
+            workload.name not in self.workspaces or self.workspaces[workload.name].numel() < count
+        ):
+            self.workspaces[workload.name] = torch.empty(
+                count, dtype=torch.uint8, device=self.session.machine.device
+            )
         workspace = self.workspaces[workload.name].data_ptr() if count else None
-        return functools.partial(function, *[tensor.data_ptr() for tensor in buffers], *sizes,
-                                 workspace, self.session.machine.stream)
+        return functools.partial(
+            function,
+            *[tensor.data_ptr() for tensor in buffers],
+            *sizes,
+            workspace,
+            self.session.machine.stream,
+        )

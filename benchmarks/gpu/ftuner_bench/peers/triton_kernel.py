@@ -13,12 +13,24 @@ import triton.language as tl
 # Tiles around those that are usual for f32 on CUDA cores, from flat ones for few
 # rows to square ones.
 CONFIGS = [
-    triton.Config({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "GROUP_M": 8}, num_warps=warps,
-                  num_stages=stages)
+    triton.Config(
+        {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "GROUP_M": 8}, num_warps=warps, num_stages=stages
+    )
     for (m, n, warps), (k, stages) in itertools.product(
-        [(16, 32, 2), (16, 64, 4), (16, 128, 4), (32, 32, 4), (32, 64, 4), (32, 128, 4),
-         (64, 64, 4), (64, 128, 8), (128, 64, 8), (128, 128, 8)],
-        [(16, 3), (32, 3), (32, 4)])
+        [
+            (16, 32, 2),
+            (16, 64, 4),
+            (16, 128, 4),
+            (32, 32, 4),
+            (32, 64, 4),
+            (32, 128, 4),
+            (64, 64, 4),
+            (64, 128, 8),
+            (128, 64, 8),
+            (128, 128, 8),
+        ],
+        [(16, 3), (32, 3), (32, 4)],
+    )
     if (m + n) * k * stages * 4 <= 160 * 1024
 ]
 
@@ -29,19 +41,47 @@ def _bench(call, quantiles):
 
 def _prune(configs, named_args, **_):
     """Leaves out blocks beyond the bucket's size."""
-    kept = [config for config in configs
-            if config.kwargs["BLOCK_M"] <= named_args["bucket_m"]
-            and config.kwargs["BLOCK_N"] <= max(32, named_args["bucket_n"])]
+    kept = [
+        config
+        for config in configs
+        if config.kwargs["BLOCK_M"] <= named_args["bucket_m"]
+        and config.kwargs["BLOCK_N"] <= max(32, named_args["bucket_n"])
+    ]
     return kept or configs
 
 
-@triton.autotune(configs=CONFIGS, key=["bucket_m", "bucket_n", "bucket_k", "batch"],
-                 prune_configs_by={"early_config_prune": _prune}, do_bench=_bench)
+@triton.autotune(
+    configs=CONFIGS,
+    key=["bucket_m", "bucket_n", "bucket_k", "batch"],
+    prune_configs_by={"early_config_prune": _prune},
+    do_bench=_bench,
+)
 @triton.jit(do_not_specialize=["M", "bucket_m", "bucket_n", "bucket_k", "batch"])
-def matmul_kernel(a, b, c, M, N, K, stride_ab, stride_am, stride_ak, stride_bb, stride_bk,
-                  stride_bn, stride_cb, stride_cm, stride_cn, bucket_m, bucket_n, bucket_k, batch,
-                  BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
-                  GROUP_M: tl.constexpr):
+def matmul_kernel(
+    a,
+    b,
+    c,
+    M,
+    N,
+    K,
+    stride_ab,
+    stride_am,
+    stride_ak,
+    stride_bb,
+    stride_bk,
+    stride_bn,
+    stride_cb,
+    stride_cm,
+    stride_cn,
+    bucket_m,
+    bucket_n,
+    bucket_k,
+    batch,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP_M: tl.constexpr,
+):
     """C[z] = A[z] · B[z], one block of C for each program, z along the second grid axis."""
     pid = tl.program_id(0)
     z = tl.program_id(1).to(tl.int64)

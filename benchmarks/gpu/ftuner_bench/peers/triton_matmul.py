@@ -27,8 +27,9 @@ def fits(block: int, largest: int) -> bool:
     return block <= bucket(largest)
 
 
-def arguments(workload: Workload, size: int, operands: Sequence[torch.Tensor],
-              pointers: Sequence[Any]) -> list[Any]:
+def arguments(
+    workload: Workload, size: int, operands: Sequence[torch.Tensor], pointers: Sequence[Any]
+) -> list[Any]:
     """The kernel's arguments but for its configuration.
 
     operands: for the strides; pointers: what is passed for them.
@@ -38,8 +39,19 @@ def arguments(workload: Workload, size: int, operands: Sequence[torch.Tensor],
     b = operand_b(workload, b)
     if workload.form == "dense":
         a, b, c = a.unsqueeze(0), b.unsqueeze(0), c.unsqueeze(0)
-    return [*pointers, m, n, k, *a.stride(), *b.stride(), *c.stride(), bucket(m), bucket(n),
-            bucket(k), batch]
+    return [
+        *pointers,
+        m,
+        n,
+        k,
+        *a.stride(),
+        *b.stride(),
+        *c.stride(),
+        bucket(m),
+        bucket(n),
+        bucket(k),
+        batch,
+    ]
 
 
 class TritonMatmul(Peer):
@@ -54,15 +66,16 @@ class TritonMatmul(Peer):
 
     def bind(self, workload: Workload, size: int, buffers: Buffers) -> Call:
         from .triton_kernel import matmul_kernel
+
         batch, m, n, _ = workload.extents(size)
 
         def grid(meta: dict[str, int]) -> tuple[int, int]:
             return (-(-m // meta["BLOCK_M"]) * -(-n // meta["BLOCK_N"]), batch)
 
         # The first call of a bucket tunes it; `products` makes it before any capture.
-        return functools.partial(matmul_kernel[grid],
-                                 *arguments(workload, size, buffers, buffers))
+        return functools.partial(matmul_kernel[grid], *arguments(workload, size, buffers, buffers))
 
     def facts(self, workload: Workload, size: int) -> dict[str, object]:
         from .triton_kernel import matmul_kernel
+
         return {"config": str(matmul_kernel.best_config)}

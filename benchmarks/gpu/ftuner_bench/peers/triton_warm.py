@@ -32,13 +32,17 @@ def warm(workload: Workload, size: int, number: int) -> str:
         from triton.runtime.jit import MockTensor
 
         from .triton_kernel import CONFIGS, matmul_kernel
+
         config = CONFIGS[number]
         shapes = [*workload.argument_shapes(size), workload.result_shape(size)]
         # Shapes and strides only: no memory is allocated.
         operands = [torch.empty(shape, device="meta") for shape in shapes]
         pointers = [MockTensor(torch.float32) for _ in shapes]
-        matmul_kernel.fn.warmup(*arguments(workload, size, operands, pointers),
-                                grid=(1, workload.extents(size)[0]), **config.all_kwargs())
+        matmul_kernel.fn.warmup(
+            *arguments(workload, size, operands, pointers),
+            grid=(1, workload.extents(size)[0]),
+            **config.all_kwargs(),
+        )
     except Exception as error:  # only time is lost
         return f"{type(error).__name__}: {error}"
     return ""
@@ -54,9 +58,13 @@ def main() -> int:
     except ImportError as error:
         print(f"note: no Triton kernels: {error}", file=sys.stderr)
         return 0
-    jobs = [(workload, size, number) for workload in bundles.read(options.bundle).workloads
-            for size in sizes(workload) for number, config in enumerate(CONFIGS)
-            if fits(config.kwargs["BLOCK_M"], workload.extents(workload.largest)[1])]
+    jobs = [
+        (workload, size, number)
+        for workload in bundles.read(options.bundle).workloads
+        for size in sizes(workload)
+        for number, config in enumerate(CONFIGS)
+        if fits(config.kwargs["BLOCK_M"], workload.extents(workload.largest)[1])
+    ]
     with ProcessPoolExecutor(options.workers) as pool:
         problems = [problem for problem in pool.map(warm, *zip(*jobs)) if problem]
     for problem in sorted(set(problems))[:3]:

@@ -1,0 +1,358 @@
+"""`Function`: a compiled function that Python can call."""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+from math import prod
+from typing import TYPE_CHECKING, Any, Hashable, Sequence
+
+from . import memory as memories
+from . import runtime
+from .errors import Error
+from .memory import Memory, memory_of
+from .signature import Signature, Value, format_shape
+
+if TYPE_CHECKING:
+    from .module import Module
+
+# Plans of more sizes than this are not kept.
+_MAX_PLANS = 4096
+
+
+class Function:
+    """A compiled function.
+
+    Called with NumPy arrays or PyTorch tensors of the CPU, it runs in the emulator; with
+    PyTorch tensors of a GPU or other objects on one that have `__dlpack__`, there. Nothing
+    is copied: tensors must be contiguous. Scalars are Python's or NumPy's numbers. Any size
+    is allowed; sizes with the same symbol must be equal.
+
+    Results are of the arguments' kind; one is returned as it is, several as a tuple. `out`
+    gives the tensors to write them to instead (one, or a sequence), which must not overlap
+    the arguments or each other. On a GPU the call returns when the kernels are launched, on
+    `stream` or else on the current stream of PyTorch, or the default stream for other
+    packages. Their arrays must live until the kernels have finished; PyTorch's allocator takes
+    care of that by itself.
+
+    Raises `TypeError` and `ValueError` for arguments that do not fit, `Error` if a run fails.
+    Safe to call from many threads.
+
+    Attributes:
+        signature: names, types and shapes.
+        module: the module that it belongs to.
+    """
+
+    def __init__(self, module: Module, library: ctypes.CDLL, signature: Signature) -> None:
+        self.module = module
+        self.signature = signature
+        self.__name__ = signature.name
+        self.__qualname__ = signature.name
+        self.__doc__ = _document(signature)
+        self.__signature__ = _python_signature(signature)
+        self._runtime = runtime.get()
+        self._has_emulator = module.has_emulator
+        self._arity = len(signature.arguments)
+        self._tensors = [(i, v) for i, v in enumerate(signature.arguments) if v.is_tensor]
+        self._scalars = [(i, v) for i, v in enumerate(signature.arguments) if not v.is_tensor]
+        # Every result has a shape; a result that is a scalar does not exist in the ABI.
+        self._ranks = [len(value.shape or ()) for value in signature.results]
+        self._checks = {
+            index: _dimension_checks(value.shape or ()) for index, value in self._tensors
+        }
+        self._equal_sizes = _equal_sizes(signature)
+        self._accepted: dict[str, list[frozenset[Hashable]]] = {}
+        self._plans: dict[tuple[int, ...], tuple[list[tuple[int, ...]], int]] = {}
+        self._bind(library)
+
+    def _bind(self, library: ctypes.CDLL) -> None:
+        """Looks the three C functions up and declares their types."""
+        signature = self.signature
+        sizes = [
+            ctypes.c_int64
+            for _, value in self._tensors
+            for size in value.shape or ()
+            if not isinstance(size, int)
+        ]
+        self._size_count = len(sizes)
+        scalars = [value.type.ctype for _, value in self._scalars]
+        pointers = [ctypes.c_void_p] * (len(self._tensors) + len(signature.results))
+        try:
+            self._run = getattr(library, signature.symbol)
+            self._result_sizes = getattr(library, signature.result_sizes_symbol)
+            self._workspace_size = getattr(library, signature.workspace_size_symbol)
+        except AttributeError as error:
+            raise Error(f"'{self.module.library_path}' lacks a function: {error}") from error
+        self._run.restype = ctypes.c_int32
+        self._run.argtypes = [*pointers, *sizes, *scalars, ctypes.c_void_p, ctypes.c_void_p]
+        self._result_sizes.restype = ctypes.c_int32
+        self._result_sizes.argtypes = [*sizes, *scalars, ctypes.c_void_p]
+        self._workspace_size.restype = ctypes.c_int64
+        self._workspace_size.argtypes = [*sizes, *scalars]
+        self._sizes_type = ctypes.c_int64 * max(sum(self._ranks), 1)
+
+    def __call__(self, *args: Any, out: Any = None, stream: Any = None) -> Any:
+        if len(args) != self._arity:
+            raise TypeError(
+                f"{self.__name__}: expected {self._arity} arguments, but got {len(args)}; "
+                f"the signature is {self.signature}"
+            )
+        memory = self._find_memory(args, out, stream)
+        if not memory.is_gpu:
+            if not self._has_emulator:
+                raise Error(
+                    f"{self.__name__}: {memory.kind} needs the emulator, but the library has no "
+                    "kernels for it; compile with emulate=True"
+                )
+            return self._call(memory, args, out)
+        with memory.activate():
+            return self._call(memory, args, out)
+
+    def _find_memory(self, args: tuple[Any, ...], out: Any, stream: Any) -> Memory:
+        if self._tensors:
+            index = self._tensors[0][0]
+            value, what = args[index], f"argument {index}"
+        elif out is not None:
+            value, what = (out[0] if isinstance(out, (tuple, list)) else out), "out"
+        else:
+            return memories.numpy_memory()
+        try:
+            return memory_of(value, stream)
+        except (TypeError, ValueError) as error:
+            raise self._located(error, what) from None
+
+    def _call(self, memory: Memory, args: tuple[Any, ...], out: Any) -> Any:
+        pointers: list[int] = []
+        sizes: list[int] = []
+        # Memory of each argument, where results might overlap it.
+        ranges: list[tuple[int, int, int]] = []
+        accepted = self._accept(memory)
+        for index, value in self._tensors:
+            try:
+                pointer, dtype, shape = memory.read(args[index])
+            except (TypeError, ValueError) as error:
+                raise self._located(error, f"argument {index}") from None
+            rank, static, dynamic = self._checks[index]
+            if dtype not in accepted[index]:
+                raise self._wrong_type(memory, value, dtype, f"argument {index}")
+            if len(shape) != rank:
+                raise self._wrong_shape(value, shape, f"argument {index}")
+            for dimension, size in static:
+                if shape[dimension] != size:
+                    raise self._wrong_shape(value, shape, f"argument {index}")
+            for dimension in dynamic:
+                sizes.append(shape[dimension])
+            pointers.append(pointer)
+            if out is not None:
+                ranges.append((pointer, pointer + prod(shape) * value.type.bytes, index))
+        for first, second in self._equal_sizes:
+            if sizes[first] != sizes[second]:
+                raise self._different_sizes(sizes, first, second)
+        scalars = [self._scalar(index, value, args[index]) for index, value in self._scalars]
+
+        shapes, workspace_bytes = self._plan(sizes, scalars)
+        if out is None:
+            results, result_pointers = [], []
+            for value, shape in zip(self.signature.results, shapes):
+                result, pointer = memory.empty(value.type, shape)
+                results.append(result)
+                result_pointers.append(pointer)
+        else:
+            result_pointers = self._outputs(memory, out, shapes, ranges)
+        workspace: Any = None
+        address = 0
+        if workspace_bytes:
+            workspace, address = memory.workspace(workspace_bytes)
+        code = self._run(*pointers, *result_pointers, *sizes, *scalars, address, memory.stream)
+        if code != 0:
+            self._runtime.check(code, self.__name__)
+        del workspace
+        if out is not None:
+            return out
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _accept(self, memory: Memory) -> list[frozenset[Hashable]]:
+        """The dtypes of each argument and then of each result in a kind of memory."""
+        if memory.name in self._accepted:
+            return self._accepted[memory.name]
+        values = (*self.signature.arguments, *self.signature.results)
+        accepted = [memory.accepts(value.type) for value in values]
+        # What has no dtype now may have one later: bf16 in NumPy once ml_dtypes is imported.
+        if all(accepted):
+            self._accepted[memory.name] = accepted
+        return accepted
+
+    def result_shapes(self, *sizes: int, scalars: Sequence[Any] = ()) -> list[tuple[int, ...]]:
+        """Shapes of the results, for every dynamic size of the arguments, in order, and scalars."""
+        for given, expected, what in (
+            (len(sizes), self._size_count, "sizes"),
+            (len(scalars), len(self._scalars), "scalars"),
+        ):
+            if given != expected:
+                raise TypeError(f"{self.__name__}: expected {expected} {what}, but got {given}")
+        converted = [
+            self._scalar(index, value, scalar)
+            for (index, value), scalar in zip(self._scalars, scalars)
+        ]
+        return list(self._plan([int(size) for size in sizes], converted)[0])
+
+    def _plan(self, sizes: list[int], scalars: list[Any]) -> tuple[list[tuple[int, ...]], int]:
+        """Shapes of the results, and bytes of the workspace."""
+        key = tuple(sizes)
+        # Shapes may depend on scalars, so then they are computed each time.
+        if not scalars and key in self._plans:
+            return self._plans[key]
+        numbers = self._sizes_type()
+        code = self._result_sizes(*sizes, *scalars, numbers)
+        if code != 0:
+            self._runtime.check(code, self.__name__)
+        workspace = self._workspace_size(*sizes, *scalars)
+        if workspace < 0:
+            raise Error(f"{self.__name__}: {self._runtime.last_error()}")
+        shapes, begin = [], 0
+        for rank in self._ranks:
+            shapes.append(tuple(numbers[begin : begin + rank]))
+            begin += rank
+        if not scalars:
+            if len(self._plans) >= _MAX_PLANS:
+                self._plans.clear()
+            self._plans[key] = (shapes, workspace)
+        return shapes, workspace
+
+    def _scalar(self, index: int, value: Value, given: Any) -> Any:
+        try:
+            return value.type.convert(given)
+        except TypeError:
+            raise TypeError(
+                f"{self.__name__}: argument {index}: expected a number for {value.type.name}, "
+                f"but got {type(given).__qualname__}"
+            ) from None
+        except (ValueError, OverflowError) as error:
+            raise ValueError(f"{self.__name__}: argument {index}: {error}") from None
+
+    def _outputs(
+        self,
+        memory: Memory,
+        out: Any,
+        shapes: list[tuple[int, ...]],
+        arguments: list[tuple[int, int, int]],
+    ) -> list[int]:
+        """Checks the tensors that the caller gives for results; returns their addresses.
+
+        They must not overlap arguments, whose begin, end and number are given, or each other.
+        """
+        accepted = self._accept(memory)[self._arity :]
+        results = out if isinstance(out, (tuple, list)) else (out,)
+        if len(results) != len(shapes):
+            raise TypeError(
+                f"{self.__name__}: out: expected {len(shapes)} tensors, but got {len(results)}"
+            )
+        ranges: list[tuple[int, int]] = []
+        for index, (value, shape) in enumerate(zip(self.signature.results, shapes)):
+            what = f"out[{index}]"
+            try:
+                begin, dtype, given_shape = memory.read_output(results[index])
+            except (TypeError, ValueError) as error:
+                raise self._located(error, what) from None
+            if dtype not in accepted[index]:
+                raise self._wrong_type(memory, value, dtype, what)
+            if tuple(given_shape) != shape:
+                raise ValueError(
+                    f"{self.__name__}: {what}: expected shape {format_shape(shape)}, "
+                    f"but got {format_shape(tuple(given_shape))}"
+                )
+            end = begin + prod(shape) * value.type.bytes
+            for other, (other_begin, other_end) in enumerate(ranges):
+                if begin < other_end and other_begin < end:
+                    raise self._overlap(what, f"out[{other}]")
+            for other_begin, other_end, argument in arguments:
+                if begin < other_end and other_begin < end:
+                    raise self._overlap(what, f"argument {argument}")
+            ranges.append((begin, end))
+        return [begin for begin, _ in ranges]
+
+    def _overlap(self, what: str, other: str) -> ValueError:
+        return ValueError(
+            f"{self.__name__}: {what}: expected memory of its own, but it overlaps {other}"
+        )
+
+    def _located(self, error: Exception, what: str) -> Exception:
+        return type(error)(f"{self.__name__}: {what}: {error}")
+
+    def _wrong_type(self, memory: Memory, value: Value, dtype: Any, what: str) -> TypeError:
+        expected = " or ".join(value.type.accepted)
+        return TypeError(
+            f"{self.__name__}: {what}: expected elements of type {expected}, "
+            f"but got {memory.describe(dtype)}"
+        )
+
+    def _wrong_shape(self, value: Value, shape: Any, what: str) -> ValueError:
+        return ValueError(
+            f"{self.__name__}: {what}: expected shape {format_shape(value.shape or ())}, "
+            f"but got {format_shape(tuple(shape))}"
+        )
+
+    def _different_sizes(self, sizes: list[int], first: int, second: int) -> ValueError:
+        places = [
+            (index, dimension, size)
+            for index, value in self._tensors
+            for dimension, size in enumerate(value.shape or ())
+            if not isinstance(size, int)
+        ]
+        first_index, first_dimension, symbol = places[first]
+        index, dimension, _ = places[second]
+        return ValueError(
+            f"{self.__name__}: argument {index}: expected size {sizes[first]} of dimension "
+            f"{dimension}, which is {symbol} as in dimension {first_dimension} of argument "
+            f"{first_index}, but got {sizes[second]}"
+        )
+
+    def __repr__(self) -> str:
+        return f"<ftuner.Function {self.signature}>"
+
+
+def _dimension_checks(
+    shape: tuple[int | str | None, ...],
+) -> tuple[int, list[tuple[int, int]], list[int]]:
+    """Rank, dimensions of known size, and the others."""
+    static = [(i, size) for i, size in enumerate(shape) if isinstance(size, int)]
+    dynamic = [i for i, size in enumerate(shape) if not isinstance(size, int)]
+    return len(shape), static, dynamic
+
+
+def _equal_sizes(signature: Signature) -> list[tuple[int, int]]:
+    """Pairs of sizes that must be equal, by their numbers among all dynamic sizes."""
+    first: dict[str, int] = {}
+    pairs = []
+    number = 0
+    for value in signature.arguments:
+        for size in value.shape or ():
+            if isinstance(size, int):
+                continue
+            if size is not None and first.setdefault(size, number) != number:
+                pairs.append((first[size], number))
+            number += 1
+    return pairs
+
+
+def _python_signature(signature: Signature) -> inspect.Signature:
+    """For `inspect.signature` and what shows it."""
+    parameters = [
+        inspect.Parameter(f"arg{index}", inspect.Parameter.POSITIONAL_ONLY, annotation=str(value))
+        for index, value in enumerate(signature.arguments)
+    ]
+    for name in ("out", "stream"):
+        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None))
+    results = ", ".join(str(value) for value in signature.results)
+    return inspect.Signature(parameters, return_annotation=results)
+
+
+def _document(signature: Signature) -> str:
+    lines = [str(signature), ""]
+    for index, value in enumerate(signature.arguments):
+        lines.append(f"arg{index}: {'tensor' if value.is_tensor else 'number'} {value}")
+    for index, value in enumerate(signature.results):
+        lines.append(f"result {index}: tensor {value}")
+    if signature.symbols:
+        lines += ["", "Sizes known at run time: " + ", ".join(signature.symbols)]
+    return "\n".join(lines)
