@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import tempfile
 from pathlib import Path
@@ -88,8 +87,7 @@ def _describe(
 ) -> Mapping[str, Any]:
     """Writes the manifest and the PTX beside a new library; returns what to note of it."""
     module = Module(library)
-    manifest = json.dumps(module.manifest, indent=1)
-    (library.parent / compile_cache.MANIFEST).write_text(manifest, encoding="utf-8")
+    (library.parent / compile_cache.MANIFEST).write_bytes(module.manifest_text)
     (library.parent / compile_cache.PTX).write_text(module.ptx, encoding="utf-8")
     return {
         "source": text.name,

@@ -47,7 +47,7 @@ class Module:
                 f"the runtime, but got version {self._module.abi_version}"
             )
         try:
-            self.manifest: dict[str, Any] = json.loads(self._module.manifest or b"")
+            self.manifest: dict[str, Any] = json.loads(self.manifest_text)
         except ValueError as error:
             raise Error(f"the manifest of '{library_path}' is not valid: {error}") from error
         self._images = self._module.images[: self._module.image_count]
@@ -55,6 +55,11 @@ class Module:
             signature.name: Function(self, self._library, signature)
             for signature in read_signatures(self.manifest)
         }
+
+    @property
+    def manifest_text(self) -> bytes:
+        """The manifest as the library holds it."""
+        return self._module.manifest or b""
 
     @property
     def name(self) -> str:

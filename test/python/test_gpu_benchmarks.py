@@ -585,6 +585,9 @@ def test_bad_arguments_and_bundles(tmp_path: pathlib.Path) -> None:
     (folder / "bundle.json").write_text('{"format_version": 7}')
     done = run_script(folder)
     assert done.returncode == 2 and "expected format_version 1, but got 7" in done.stderr
+    bundle.write(folder, "synthetic", False, workloads.FULL, {})
+    done = run_script(folder)
+    assert done.returncode == 2 and "prepare.sh did not finish" in done.stderr
     (folder / "bundle.json").unlink()
     done = run_script(folder)
     assert done.returncode == 1 and "is no bundle" in done.stderr

@@ -80,6 +80,8 @@ def read(folder: pathlib.Path) -> Bundle:
             f"{path}: expected format_version {FORMAT_VERSION}, "
             f"but got {content.get('format_version')}"
         )
+    if not content["devices"]:
+        raise ValueError(f"{path}: expected a device, but there is none: prepare.sh did not finish")
     workloads = tuple(Workload(**fields) for fields in content["workloads"])
     return Bundle(folder, content["revision"], content["rehearsal"], workloads, content["devices"])
 

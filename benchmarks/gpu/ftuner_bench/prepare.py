@@ -251,12 +251,17 @@ def main() -> int:
     sys.path.insert(0, str(ROOT / "python"))
     preparation = Preparation(options)
     devices: dict[str, dict[str, Any]] = {}
+
+    def describe() -> None:
+        bundle.write(options.out, revision(), options.rehearsal, preparation.workloads, devices)
+
     try:
         preparation.copy()
+        describe()
         for name in options.devices:
             devices[name] = preparation.device(name)
             # After each device, so that what is there can be used if a later one fails.
-            bundle.write(options.out, revision(), options.rehearsal, preparation.workloads, devices)
+            describe()
     except (plans.ToolFailure, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -129,6 +129,14 @@ def environment(bundle: bundles.Bundle, scratch: pathlib.Path) -> dict[str, str]
     return result
 
 
+def start_beside(
+    module: str, bundle: bundles.Bundle, scratch: pathlib.Path, *arguments: str
+) -> subprocess.Popen[bytes]:
+    """Starts what runs beside the parts, in a group of its own."""
+    command = [sys.executable, "-m", f"{__package__}.{module}", *arguments]
+    return subprocess.Popen(command, env=environment(bundle, scratch), start_new_session=True)
+
+
 def run_part(
     part: Part,
     options: argparse.Namespace,
@@ -229,23 +237,16 @@ def measure(
     records = scratch / "records.jsonl"
     clocks_path = scratch / "clocks.csv"
     clocks = None if bundle.rehearsal else Clocks(clocks_path)
-    background = [
-        subprocess.Popen(
-            [sys.executable, "-m", f"{__package__}.builds", f"--scratch={scratch}"],
-            env=environment(bundle, scratch),
-        )
-    ]
+    background = [start_beside("builds", bundle, scratch, f"--scratch={scratch}")]
     if not bundle.rehearsal and any(part.name == "products" for part in parts):
+        workers = max(1, (os.cpu_count() or 2) - 4)
         background.append(
-            subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    f"{__package__}.peers.triton_warm",
-                    f"--workers={max(1, (os.cpu_count() or 2) - 4)}",
-                    f"--bundle={bundle.folder}",
-                ],
-                env=environment(bundle, scratch),
+            start_beside(
+                "peers.triton_warm",
+                bundle,
+                scratch,
+                f"--workers={workers}",
+                f"--bundle={bundle.folder}",
             )
         )
     statuses: dict[str, int] = {}
@@ -261,7 +262,7 @@ def measure(
         )
     for process in background:
         if process.poll() is None:
-            process.terminate()
+            os.killpg(process.pid, signal.SIGTERM)
         process.wait()
     if clocks:
         clocks.stop()
