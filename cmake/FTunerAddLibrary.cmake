@@ -37,7 +37,9 @@ function(ftuner_add_library name)
     get_filename_component(device ${device} ABSOLUTE BASE_DIR ${CMAKE_CURRENT_SOURCE_DIR})
     list(APPEND dependencies ${device})
   endif()
-  set(options --device=${device} --library-name=${name})
+  # Programs that call no function of the runtime themselves may not name it.
+  set(options --device=${device} --library-name=${name}
+    --rpath=$<TARGET_FILE_DIR:FTuner::ftrt>)
   if(ARG_EMULATOR)
     list(APPEND options --emulator)
   endif()

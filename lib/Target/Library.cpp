@@ -89,6 +89,11 @@ createHostMachine(ModuleOp module, StringRef cpu) {
     return module.emitError("expected a processor that LLVM knows as that of "
                             "the host code, but got '")
            << name << "'";
+  subtarget.reset(target->createMCSubtargetInfo(triple, name, ""));
+  if (triple.isX86_64() && !subtarget->checkFeatures("+64bit"))
+    return module.emitError("expected a processor of 64 bits as that of the "
+                            "host code, but got '")
+           << name << "'";
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
       triple, name, features, llvm::TargetOptions(), llvm::Reloc::PIC_,
       std::nullopt, llvm::CodeGenOptLevel::Aggressive));

@@ -114,18 +114,21 @@ static Expected<std::string> runLinker(StringRef linker,
 
 Expected<std::string> linkSharedLibrary(StringRef linker,
                                         ArrayRef<std::string> objects,
-                                        StringRef soname, StringRef runtime) {
+                                        const LinkOptions &options) {
   // The C library and its mathematics, as this program has them.
   std::string libc = fileOf(reinterpret_cast<const void *>(&std::fopen));
   std::string libm = fileOf(reinterpret_cast<const void *>(
       static_cast<double (*)(double)>(&std::atan)));
-  SmallVector<StringRef> after = {runtime, "--as-needed"};
+  SmallVector<StringRef> after = {options.runtime, "--as-needed"};
   for (StringRef library : {StringRef(libm), StringRef(libc)})
     if (!library.empty())
       after.push_back(library);
-  // $ORIGIN: a copy of libftrt beside the library is found.
+  // A copy of libftrt beside the library is found.
+  std::string rpath = "$ORIGIN";
+  if (!options.rpath.empty())
+    rpath += ":" + options.rpath;
   return runLinker(linker, objects,
-                   {"-shared", "-soname", soname, "-rpath", "$ORIGIN",
+                   {"-shared", "-soname", options.soname, "-rpath", rpath,
                     "--enable-new-dtags", "--hash-style=gnu", "--build-id=none",
                     "--no-undefined", "-z", "noexecstack", "-z", "relro"},
                    after);

@@ -9,6 +9,7 @@ buffers, arguments that must not change.
 import ctypes
 import json
 import os
+import resource
 import subprocess
 import sys
 import threading
@@ -377,10 +378,38 @@ def check_refused(h, runtime):
     return problems
 
 
+ONE_CALL = """
+import sys
+import numpy as np
+import library
+one = library.Library(sys.argv[2], library.open_runtime(sys.argv[1]))
+a, b = library.normal(64, 40), library.normal(40, 48)
+problems = []
+library.compare(problems, "matmul", one.call("matmul", a, b)[0][0], library.wide(a) @ b, "f32")
+sys.exit("\\n".join(problems))
+"""
+
+
+def check_without_threads(h, runtime):
+    """A launch runs where the system has no room for another thread's stack."""
+    limit = 2 << 30
+
+    def prepare():
+        # Threads get stacks of the size of the limit of the program's.
+        resource.setrlimit(resource.RLIMIT_STACK, (limit, resource.getrlimit(resource.RLIMIT_STACK)[1]))
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+    path = build(h, inputs("matmul.mlir"), "alone", "--emulator", "--max-kernels=2")
+    run = subprocess.run([sys.executable, "-c", ONE_CALL, os.path.abspath(h.bin_dir), path], preexec_fn=prepare,
+                         cwd=os.path.dirname(__file__), env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+                         capture_output=True, text=True)
+    return [] if run.returncode == 0 else [f"code {run.returncode}: {run.stderr}"]
+
+
 def main():
     h, _ = harness.start(__doc__)
     runtime = open_runtime(h.bin_dir)
-    for check in (check_functions, check_matmuls, check_threads, check_refused):
+    for check in (check_functions, check_matmuls, check_threads, check_without_threads, check_refused):
         h.add(check.__name__.removeprefix("check_"), check, h, runtime)
     h.finish()
 

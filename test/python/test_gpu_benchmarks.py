@@ -574,6 +574,18 @@ def test_parts_that_break_are_reported(tmp_path: pathlib.Path) -> None:
     assert all(error["traceback"] for error in content["errors"])
 
 
+def test_late_parts_are_killed(tmp_path: pathlib.Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(GPU))
+    monkeypatch.setattr(run, "GRACE", 0.05)
+    found = bundle.read(small_bundle(tmp_path / "bundle"))
+    path = tmp_path / "records.jsonl"
+    # Importing PyTorch alone takes longer.
+    options = run.parse(["--bundle=x"])
+    assert run.run_part(run.PARTS[0], options, found, "h200", path, tmp_path, 0.05) == 2
+    (record,) = records.read(path)
+    assert record["kind"] == "error" and record["message"].startswith("killed")
+
+
 def test_bad_arguments_and_bundles(tmp_path: pathlib.Path) -> None:
     folder = small_bundle(tmp_path / "bundle")
     done = run_script(folder, "--only", "speed")

@@ -1,6 +1,5 @@
 //===- LibraryOutput.cpp - --ftuner-to-library ----------------------------===//
 #include "LibraryOutput.h"
-#include "FTuner/Target/Linker.h"
 #include "FTuner/Target/Manifest.h"
 #include "FTuner/Target/Ptxas.h"
 #include "FTuner/Transforms/HostAbi.h"
@@ -37,7 +36,11 @@ LibraryCommandLine::LibraryCommandLine(llvm::cl::OptionCategory &category)
       hostCpu("host-cpu",
               llvm::cl::desc("Processor of the host code, by LLVM's name or "
                              "'native'; a portable one by default"),
-              llvm::cl::value_desc("name"), llvm::cl::cat(category)) {}
+              llvm::cl::value_desc("name"), llvm::cl::cat(category)),
+      rpath("rpath",
+            llvm::cl::desc("Where a shared library looks for libftrt.so.1, "
+                           "besides its own folder"),
+            llvm::cl::value_desc("folder"), llvm::cl::cat(category)) {}
 
 static llvm::Error makeError(const llvm::Twine &text) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
@@ -46,7 +49,8 @@ static llvm::Error makeError(const llvm::Twine &text) {
 llvm::Error LibraryCommandLine::expectNone() const {
   // cl::list has an operator & of its own.
   const llvm::cl::Option *options[] = {&emulator, std::addressof(cubins),
-                                       &header, &libraryName, &hostCpu};
+                                       &header,   &libraryName,
+                                       &hostCpu,  &rpath};
   for (const llvm::cl::Option *option : options)
     if (option->getNumOccurrences() > 0)
       return makeError("option --" + option->ArgStr +
@@ -74,6 +78,8 @@ static llvm::Error planNames(const LibraryCommandLine &commandLine,
                      output + "'");
   plan.libraryPath = output.str();
   plan.options.isShared = extension == ".so";
+  if (!plan.options.isShared && commandLine.rpath.getNumOccurrences() > 0)
+    return makeError("option --rpath has no effect on an object file");
 
   // NAME_module must not be the type of that name.
   constexpr llvm::StringLiteral reserved = "ftrt";
@@ -154,7 +160,9 @@ llvm::Expected<LibraryPlan> planLibrary(const LibraryCommandLine &commandLine,
   if (!llvm::sys::fs::exists(runtime))
     return makeError("expected the runtime library at '" + runtime +
                      "', but found none");
-  plan.runtime = runtime.str().str();
+  plan.link.runtime = runtime.str().str();
+  plan.link.soname = llvm::sys::path::filename(plan.libraryPath).str();
+  plan.link.rpath = commandLine.rpath;
   return plan;
 }
 
@@ -192,11 +200,8 @@ llvm::Error writeLibrary(ModuleOp module, const LibraryPlan &plan) {
   if (failed(objects))
     return makeError("compiling the library failed");
   llvm::Expected<std::string> library =
-      options.isShared
-          ? linkSharedLibrary(plan.linker, *objects,
-                              llvm::sys::path::filename(plan.libraryPath),
-                              plan.runtime)
-          : joinObjects(plan.linker, *objects);
+      options.isShared ? linkSharedLibrary(plan.linker, *objects, plan.link)
+                       : joinObjects(plan.linker, *objects);
   if (!library)
     return library.takeError();
 

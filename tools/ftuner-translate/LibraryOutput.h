@@ -3,6 +3,7 @@
 #define FTUNER_TOOLS_FTUNER_TRANSLATE_LIBRARYOUTPUT_H
 
 #include "FTuner/Target/Library.h"
+#include "FTuner/Target/Linker.h"
 #include "ToolSupport.h"
 
 #include "llvm/Support/CommandLine.h"
@@ -16,7 +17,7 @@ struct LibraryCommandLine {
 
   llvm::cl::opt<bool> emulator;
   llvm::cl::list<std::string> cubins;
-  llvm::cl::opt<std::string> header, libraryName, hostCpu;
+  llvm::cl::opt<std::string> header, libraryName, hostCpu, rpath;
 
   /// Reports options that were given although no library is written.
   llvm::Error expectNone() const;
@@ -27,7 +28,8 @@ struct LibraryPlan {
   /// Without cubins.
   LibraryOptions options;
   std::string libraryPath, headerPath;
-  std::string linker, runtime, ptxas;
+  std::string linker, ptxas;
+  LinkOptions link;
   std::vector<int> architectures;
   /// Whether cubins are for the device's own architecture, whatever it is.
   bool hasOwnCubin = false;

@@ -89,14 +89,6 @@ static Error keepAs(sys::fs::TempFile &temp, StringRef path) {
   return Error::success();
 }
 
-/// Writes a new file beside the old one, then puts it in the old one's place.
-static Error replaceFile(StringRef path, StringRef content) {
-  Expected<sys::fs::TempFile> temp = writeBeside(path, content);
-  if (!temp)
-    return temp.takeError();
-  return keepAs(*temp, path);
-}
-
 /// The path to write for `path`: that of the file behind a link. Reports what
 /// can be said of a file before writing it.
 static Expected<std::string> checkRegularFile(StringRef path) {
@@ -151,22 +143,13 @@ Error writeOutput(StringRef path, StringRef content) {
   if (path == "-")
     return writeStream(outs(), "<standard output>", content);
   sys::fs::file_status status;
-  std::error_code code = sys::fs::status(path, status);
-  if (code || !sys::fs::exists(status))
-    return replaceFile(path, content);
-  if (sys::fs::is_directory(status))
-    return fileError("cannot write", path,
-                     std::make_error_code(std::errc::is_a_directory));
-  if ((code = sys::fs::access(path, sys::fs::AccessMode::Write)))
-    return fileError("cannot write", path, code);
-  if (sys::fs::is_regular_file(status)) {
-    // Follow a link, so that the file is replaced and not the link.
-    SmallString<128> real;
-    if ((code = sys::fs::real_path(path, real)))
-      return fileError("cannot write", path, code);
-    return replaceFile(real, content);
-  }
+  if (sys::fs::status(path, status) || sys::fs::is_directory(status) ||
+      sys::fs::is_regular_file(status))
+    return writeOutputs({{path.str(), content.str()}});
   // A device or a pipe.
+  std::error_code code = sys::fs::access(path, sys::fs::AccessMode::Write);
+  if (code)
+    return fileError("cannot write", path, code);
   raw_fd_ostream stream(path, code);
   if (code)
     return fileError("cannot write", path, code);

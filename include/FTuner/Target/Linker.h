@@ -17,12 +17,20 @@ namespace ftuner {
 /// library; ld.lld-22, ld.lld or ld on PATH. The error says where it looked.
 llvm::Expected<std::string> findLinker();
 
-/// Links object files to a shared library. `soname` is its name for the dynamic
-/// linker, `runtime` the path of libftrt, the one library that it needs besides
-/// those of C. The error holds the linker's words.
+struct LinkOptions {
+  /// The library's name for the dynamic linker.
+  std::string soname;
+  /// Path of libftrt, the one library that it needs besides those of C.
+  std::string runtime;
+  /// Folder in which the dynamic linker looks for libftrt after the library's
+  /// own; may be empty.
+  std::string rpath;
+};
+
+/// Links object files to a shared library. The error holds the linker's words.
 llvm::Expected<std::string>
 linkSharedLibrary(llvm::StringRef linker, llvm::ArrayRef<std::string> objects,
-                  llvm::StringRef soname, llvm::StringRef runtime);
+                  const LinkOptions &options);
 
 /// Joins object files to one. One file stays as it is, without a linker.
 llvm::Expected<std::string> joinObjects(llvm::StringRef linker,

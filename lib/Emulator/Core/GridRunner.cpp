@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <numeric>
+#include <pthread.h>
 #include <thread>
 
 using namespace ftuner::emulator;
@@ -65,8 +66,11 @@ std::string GridRunner::run(const Launch &launch, unsigned workerCount) {
   while (runners.size() < workers)
     runners.push_back(std::make_unique<BlockRunner>());
   for (uint64_t i = 0; i < workers; ++i)
-    if (!runners[i]->prepare(launch))
-      return "cannot allocate the threads' stacks";
+    if (!runners[i]->prepare(launch)) {
+      if (i == 0)
+        return "cannot allocate the threads' stacks";
+      workers = i; // There is memory for so many.
+    }
 
   std::atomic<uint64_t> next{0};
   // A stride that has no factor in common with the number of blocks visits
@@ -85,11 +89,28 @@ std::string GridRunner::run(const Launch &launch, unsigned workerCount) {
       runner.runBlock(block);
     }
   };
-  std::vector<std::thread> others;
-  for (uint64_t i = 1; i < workers; ++i)
-    others.emplace_back(work, std::ref(*runners[i]));
+  struct Worker {
+    decltype(work) *run;
+    BlockRunner *runner;
+    pthread_t thread;
+  };
+  auto start = [](void *argument) -> void * {
+    auto *worker = static_cast<Worker *>(argument);
+    (*worker->run)(*worker->runner);
+    return nullptr;
+  };
+  // Where the system gives no more threads, fewer do the work. std::thread
+  // would end the process.
+  std::vector<Worker> others(workers - 1);
+  size_t started = 0;
+  for (; started < others.size(); ++started) {
+    Worker &worker = others[started];
+    worker = {&work, runners[started + 1].get(), {}};
+    if (pthread_create(&worker.thread, nullptr, start, &worker) != 0)
+      break;
+  }
   work(*runners[0]);
-  for (std::thread &thread : others)
-    thread.join();
+  for (size_t i = 0; i < started; ++i)
+    pthread_join(others[i].thread, nullptr);
   return "";
 }
