@@ -1,9 +1,9 @@
 //===- dispatch_time.cpp - Nanoseconds of a call of compiled host code ----===//
 //
-// Built and run by dispatch_time.py, which writes `peers.h` from the manifest of
-// the library: the families of the kernels with their tiles, and a table from
-// each size to its family and blocks. The runtime is one whose ftrt_launch does
-// nothing, so what is measured is everything else of a call.
+// Built and run by dispatch_time.py, which writes `peers.h` from the manifest
+// of the library: the families of the kernels with their tiles, and a table
+// from each size to its family and blocks. The runtime is one whose ftrt_launch
+// does nothing, so what is measured is everything else of a call.
 //
 // Peers choose the same kernels for the same sizes:
 //   table     an array over the sizes, as somebody would write it by hand for
@@ -26,8 +26,8 @@ ftrt_kernel kernels[kKernelCount];
 void *buffers[4];
 void *const stream = nullptr;
 
-/// A launch as compiled host code makes it, pointers, the size and the number of
-/// the first uKernel's blocks being the parameters.
+/// A launch as compiled host code makes it, pointers, the size and the number
+/// of the first uKernel's blocks being the parameters.
 int32_t launchChoice(const Choice &choice, int64_t size) {
   int32_t rows = static_cast<int32_t>(size), part = choice.firstBlocks;
   void *parameters[] = {&buffers[0], &buffers[1], &buffers[2],
@@ -83,7 +83,8 @@ int main() {
     buffers[i] = memory[i];
   std::mt19937 random(7);
   std::uniform_int_distribution<int64_t> draw(kFirstSize, kLastSize);
-  std::vector<int64_t> mixed(100000), equal(100000, (kFirstSize + kLastSize) / 2);
+  std::vector<int64_t> mixed(100000),
+      equal(100000, (kFirstSize + kLastSize) / 2);
   for (int64_t &size : mixed)
     size = draw(random);
   bool failed = false;

@@ -131,6 +131,9 @@ Expected<std::string> assembleCubin(StringRef ptxas, const PtxModule &ptx) {
                                      /*RequiresNullTerminator=*/false);
   if (!cubin)
     return ptxasError(ptxas, what, ptx.target, cubin.getError().message());
+  if (!(*cubin)->getBuffer().starts_with("\x7f"
+                                         "ELF"))
+    return ptxasError(ptxas, what, ptx.target, "it wrote no cubin");
   return (*cubin)->getBuffer().str();
 }
 

@@ -19,6 +19,7 @@ from torch._guards import detect_fake_mode
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import ftuner
+from ftuner import compiler, locations
 
 from .importer import ImportedRegion, import_region, replace_region
 from .partition import NotTaken, RegionFinder, is_product, reason_to_leave
@@ -47,13 +48,28 @@ class Options:
 
     @staticmethod
     def parse(options: dict[str, Any] | None) -> Options:
+        """Raises TypeError and ValueError for options that are not valid."""
         remaining = dict(options or {})
-        names = ("device", "emulate", "fallback")
-        known = {name: remaining.pop(name) for name in names if name in remaining}
-        attention = remaining.pop("attention", "sdpa")
+        names = ("attention", "device", "emulate", "fallback")
+        given = {name: remaining.pop(name) for name in names if name in remaining}
+        of_compile = {"cache", "cubins", *(name.replace("-", "_") for name in _pipeline_options())}
+        for name in remaining:
+            if name.replace("-", "_") not in of_compile:
+                known = ", ".join(sorted({*names, *of_compile}))
+                raise TypeError(f"expected an option of the backend ({known}), but got {name!r}")
+        flags = {name: given.get(name) for name in ("emulate", "fallback")}
+        for name, value in {**flags, "cache": remaining.get("cache")}.items():
+            if not isinstance(value, (bool, type(None))):
+                raise TypeError(f"expected option {name} to be True or False, but got {value!r}")
+        attention = given.get("attention", "sdpa")
         if attention not in ("sdpa", "math"):
             raise ValueError(f"expected option attention 'sdpa' or 'math', but got {attention!r}")
-        return Options(attention=attention, compile=remaining, **known)
+        return Options(compile=remaining, **given)
+
+
+def _pipeline_options() -> set[str]:
+    tool = locations.tool("ftuner-translate")
+    return set(compiler.pipeline_options(tool)) - {"device"}
 
 
 class Kernel(torch.nn.Module):

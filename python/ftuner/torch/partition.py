@@ -30,6 +30,10 @@ PRODUCTS = {
     aten.addmm.default: (1, 2),
     aten.baddbmm.default: (1, 2),
 }
+_FASTPATH = (
+    "PyTorch's fused layer for inference; torch.backends.mha.set_fastpath_enabled(False) takes it"
+    " apart"
+)
 #: Products that stay with PyTorch, and why.
 OTHER_PRODUCTS = {
     "aten::mv": "a product of a matrix and a vector",
@@ -42,6 +46,10 @@ OTHER_PRODUCTS = {
     "aten::_grouped_mm": "a product of groups",
     "aten::_scaled_mm": "a product of scaled 8-bit types",
     "aten::_int_mm": "a product of integers",
+    "aten::addbmm": "a sum over batches",
+    "aten::_trilinear": "a product of three tensors",
+    "aten::_transformer_encoder_layer_fwd": _FASTPATH,
+    "aten::_native_multi_head_attention": _FASTPATH,
 }
 _ATTENTION = "scaled_dot_product_attention of PyTorch; the option attention='math' takes it apart"
 #: Loops that a workload has room for: m, n, k and three batch axes.
