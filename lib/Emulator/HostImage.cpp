@@ -1,6 +1,7 @@
 //===- HostImage.cpp - Kernels for the emulator, ahead of time ------------===//
 #include "FTuner/Emulator/HostImage.h"
 #include "ConvertNVVMToHost.h"
+#include "FTuner/Emulator/FloatConversions.h"
 #include "KernelCompiler.h"
 #include "RuntimeFunctions.h"
 #include "mlir/ExecutionEngine/OptUtils.h"
@@ -9,16 +10,13 @@
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/AsmParser/Parser.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
-#include "llvm/Linker/Linker.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
@@ -146,82 +144,6 @@ static void callThroughTable(llvm::Module &module, StringRef image) {
   }
 }
 
-/// What LLVM calls to round to a narrow type, as far as processors have no
-/// instruction and not every compiler's library has the function. Rounding a
-/// double twice is right where the first time is to odd (S. Boldo, G.
-/// Melquiond, "Emulation of a FMA and correctly rounded sums", IEEE Trans.
-/// Comp. 57, 2008).
-static constexpr llvm::StringLiteral kConversions = R"(
-  define bfloat @__truncsfbf2(float %x) {
-    %bits = bitcast float %x to i32
-    %upper = lshr i32 %bits, 16
-    %parity = and i32 %upper, 1
-    %bias = add i32 %parity, 32767
-    %biased = add i32 %bits, %bias
-    %rounded = lshr i32 %biased, 16
-    %quiet = or i32 %upper, 64
-    %is_nan = fcmp uno float %x, 0.0
-    %wide = select i1 %is_nan, i32 %quiet, i32 %rounded
-    %narrow = trunc i32 %wide to i16
-    %result = bitcast i16 %narrow to bfloat
-    ret bfloat %result
-  }
-  define float @__ftuner_round_to_odd(double %x) {
-    %nearest = fptrunc double %x to float
-    %back = fpext float %nearest to double
-    %is_exact = fcmp ueq double %back, %x
-    %size = call double @llvm.fabs.f64(double %x)
-    %back_size = call double @llvm.fabs.f64(double %back)
-    %is_above = fcmp ogt double %back_size, %size
-    %step = sext i1 %is_above to i32
-    %bits = bitcast float %nearest to i32
-    %truncated = add i32 %bits, %step
-    %odd = or i32 %truncated, 1
-    %chosen = select i1 %is_exact, i32 %bits, i32 %odd
-    %result = bitcast i32 %chosen to float
-    ret float %result
-  }
-  define bfloat @__truncdfbf2(double %x) {
-    %odd = call float @__ftuner_round_to_odd(double %x)
-    %result = call bfloat @__truncsfbf2(float %odd)
-    ret bfloat %result
-  }
-  define half @__truncdfhf2(double %x) {
-    %odd = call float @__ftuner_round_to_odd(double %x)
-    %result = fptrunc float %odd to half
-    ret half %result
-  }
-  declare double @llvm.fabs.f64(double)
-)";
-
-static bool usesNarrowFloats(const llvm::Module &module) {
-  for (const llvm::Function &function : module)
-    for (const llvm::Instruction &instruction : llvm::instructions(function))
-      if (llvm::Type *type = instruction.getType()->getScalarType();
-          type->isBFloatTy() || type->isHalfTy())
-        return true;
-  return false;
-}
-
-/// Gives a module, optimized already, functions of its own for conversions that
-/// code generation may call.
-static void addConversions(llvm::Module &module) {
-  if (!usesNarrowFloats(module))
-    return;
-  llvm::SMDiagnostic diagnostic;
-  std::unique_ptr<llvm::Module> conversions =
-      llvm::parseAssemblyString(kConversions, diagnostic, module.getContext());
-  conversions->setDataLayout(module.getDataLayout());
-  conversions->setTargetTriple(module.getTargetTriple());
-  std::vector<std::string> names;
-  for (const llvm::Function &function : *conversions)
-    if (!function.isDeclaration())
-      names.push_back(function.getName().str());
-  llvm::Linker::linkModules(module, std::move(conversions));
-  for (const std::string &name : names)
-    module.getFunction(name)->setLinkage(llvm::GlobalValue::InternalLinkage);
-}
-
 /// Leaves one symbol of the kernel, its entry, visible to the image.
 static void prepareSymbols(llvm::Module &module, StringRef entry,
                            StringRef newName) {
@@ -275,7 +197,7 @@ static FailureOr<std::string> compileKernel(Operation *op, StringRef image,
   if (llvm::Error error = makeOptimizingTransformer(
           /*optLevel=*/2, /*sizeLevel=*/0, machine.get())(module->get()))
     return fail(std::move(error));
-  addConversions(**module);
+  addFloatConversions(**module);
   auto object = emitObject(**module, *machine);
   if (!object)
     return fail(object.takeError());

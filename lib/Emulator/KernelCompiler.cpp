@@ -1,6 +1,7 @@
 //===- KernelCompiler.cpp - Converted kernels to machine code -------------===//
 #include "KernelCompiler.h"
 #include "ConvertNVVMToHost.h"
+#include "FTuner/Emulator/FloatConversions.h"
 #include "RuntimeFunctions.h"
 #include "mlir/ExecutionEngine/OptUtils.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -72,6 +73,7 @@ KernelCompiler::compile(const HostKernel &kernel) {
   if (llvm::Error error = mlir::makeOptimizingTransformer(
           /*optLevel=*/2, /*sizeLevel=*/0, machine.get())(module.get()))
     return error;
+  addFloatConversions(*module);
 
   auto library =
       jit->createJITDylib("kernel" + std::to_string(compiledKernels++));

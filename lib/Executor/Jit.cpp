@@ -1,5 +1,6 @@
 //===- Jit.cpp - Just-in-time compilation for the host --------------------===//
 #include "Jit.h"
+#include "FTuner/Emulator/FloatConversions.h"
 
 #include "mlir/ExecutionEngine/OptUtils.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
@@ -31,7 +32,12 @@ createJit(ModuleOp module,
   auto optimize = makeOptimizingTransformer(/*optLevel=*/3, /*sizeLevel=*/0,
                                             machine->get());
   ExecutionEngineOptions options;
-  options.transformer = optimize;
+  options.transformer = [optimize](llvm::Module *code) -> llvm::Error {
+    if (llvm::Error error = optimize(code))
+      return error;
+    addFloatConversions(*code);
+    return llvm::Error::success();
+  };
   options.enableGDBNotificationListener = false;
   options.enablePerfNotificationListener = false;
   auto engine = ExecutionEngine::create(module, options, std::move(*machine));

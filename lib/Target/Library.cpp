@@ -1,5 +1,6 @@
 //===- Library.cpp - Ahead-of-time libraries ------------------------------===//
 #include "FTuner/Target/Library.h"
+#include "FTuner/Emulator/FloatConversions.h"
 #include "FTuner/Emulator/HostImage.h"
 #include "FTuner/Pipelines/Pipelines.h"
 #include "FTuner/Transforms/HostAbi.h"

@@ -29,10 +29,6 @@ void addModuleObject(llvm::Module &code, const PtxModule &ptx,
                      const LibraryContents &contents,
                      const LibraryOptions &options);
 
-/// Defines the functions that LLVM calls for f16 and bf16 where a processor has
-/// no instructions for them, if such values occur.
-void addFloatConversions(llvm::Module &code);
-
 /// Makes every definition but `exports` and the module object internal.
 void limitExports(llvm::Module &code, const llvm::StringSet<> &exports,
                   llvm::StringRef moduleSymbol);

@@ -82,38 +82,35 @@ def option_arguments(options: Mapping[str, Any]) -> list[str]:
 
 
 def translate(
-    source: SourceText,
-    device: descriptions.Description,
-    arguments: Sequence[str],
-    folder: Path | None = None,
+    source: SourceText, device: descriptions.Description, arguments: Sequence[str]
 ) -> str:
     """Runs ftuner-translate on a source; returns its standard output.
 
-    Relative paths of the arguments lead to `folder`. What else the compiler prints is a
-    `CompileWarning`, or part of the `CompileError` that is raised if it fails.
+    Paths of the arguments must be absolute. What is compiled and printed names places by the
+    source's file without its folder, so it is the same wherever the file lies. What else the
+    compiler prints is a `CompileWarning`, or part of the `CompileError` that is raised if it fails.
     """
     tool = locations.tool("ftuner-translate")
     with tempfile.TemporaryDirectory(prefix="ftuner-") as temporary:
-        name = os.path.basename(source.name) if source.name != "<source>" else "source.mlir"
-        path = Path(temporary, "input", name)
+        path = Path(temporary, "input", os.path.basename(source.name))
         path.parent.mkdir()
         path.write_bytes(source.content)
         device_path = Path(temporary, "device.json")
         device_path.write_text(device.text, encoding="utf-8")
-        command = [str(tool), str(path), f"--device={device_path}", *arguments]
+        command = [str(tool), f"./{path.name}", f"--device={device_path}", *arguments]
         run = subprocess.run(
-            command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, check=False
+            command, cwd=path.parent, stdin=subprocess.DEVNULL, capture_output=True, check=False
         )
         # Messages name what the caller named.
         text = run.stderr.decode(errors="replace")
-        text = text.replace(str(path), source.name).replace(str(device_path), device.origin)
+        text = text.replace(f"./{path.name}", source.name).replace(str(device_path), device.origin)
     if run.returncode != 0:
         if run.returncode < 0:
             text += f"the compiler was ended by signal {-run.returncode}\n"
         raise CompileError(f"cannot compile {source.name}:\n{text.rstrip()}", text)
     if text.strip():
         warnings.warn(text.rstrip(), CompileWarning, stacklevel=2)
-    return run.stdout.decode()
+    return run.stdout.decode().replace(f"./{path.name}", path.name)
 
 
 def build_library(
@@ -138,6 +135,8 @@ def cubin_names(cubins: Sequence[str | int] | str | None) -> list[str]:
     """`[90, "sm_100"]` as names of processors; the compiler checks them."""
     if cubins is None:
         return []
+    if not isinstance(cubins, (str, Sequence)):
+        raise TypeError(f"cubins: expected a list of processors, but got {cubins!r}")
     given = cubins.split(",") if isinstance(cubins, str) else cubins
     return [f"sm_{cubin}" if isinstance(cubin, int) else str(cubin).strip() for cubin in given]
 

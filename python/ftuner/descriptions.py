@@ -46,6 +46,10 @@ def resolve(device: Device) -> Description:
     """
     if isinstance(device, Mapping):
         return Description("<device>", json.dumps(device, indent=1))
+    if not isinstance(device, (str, os.PathLike)):
+        raise TypeError(
+            f"device: expected a name, a path or a dict, but got {type(device).__qualname__}"
+        )
     name = os.fspath(device)
     gpu = re.fullmatch(r"cuda(?::(\d+))?", name)
     if gpu:

@@ -20,7 +20,7 @@ def prefixes() -> list[Path]:
     """Folders to look in: one if `FTUNER_HOME` is set, else those of the package."""
     home = os.environ.get("FTUNER_HOME")
     if home:
-        return [Path(home)]
+        return [Path(home).absolute()]
     # An editable installation has two: the sources' and that of what was built.
     import ftuner
 

@@ -183,6 +183,8 @@ def test_options(matmul: ftuner.Module) -> None:
         ftuner.compile(MATMUL, max_kernels="many")
     with expect(ftuner.CompileError, "sm_1"):
         ftuner.compile(MATMUL, cubins=["sm_1"])
+    with expect(TypeError, "cubins: expected a list of processors, but got 90"):
+        ftuner.compile(MATMUL, cubins=90)
 
 
 def test_devices(tmp_path: Path) -> None:
@@ -198,6 +200,8 @@ def test_devices(tmp_path: Path) -> None:
         ftuner.Error, "unknown device 'h201': expected cuda, the path of a JSON file or one"
     ):
         ftuner.compile(MATMUL, device="h201")
+    with expect(TypeError, "device: expected a name, a path or a dict, but got int"):
+        ftuner.compile(MATMUL, device=9)
     mine["sm_count"] = -3
     with expect(ftuner.CompileError, "<device>:5: field 'sm_count': expected a positive integer"):
         ftuner.compile(MATMUL, device=mine)
@@ -218,6 +222,13 @@ def test_without_gpu() -> None:
         module(np.ones((2, 32), np.float32), np.ones((32, 64), np.float32))
     with expect(ftuner.Error, "driver"):
         module.prepare(device=0)
+
+
+def test_relative_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Path(locations.tool("ftuner-translate")).parents[1]
+    monkeypatch.chdir(home.parent)
+    monkeypatch.setenv("FTUNER_HOME", home.name)
+    assert ftuner.compile(MATMUL, emulate=True, cache=False).functions
 
 
 def test_explain() -> None:

@@ -8,7 +8,7 @@ import sys
 import warnings
 from typing import Sequence
 
-from .. import __version__
+from .. import __version__, compiler, locations
 from ..errors import CompileWarning, Error
 from . import bench, caching, compiling, device_table, explaining, running
 from .common import UsageError
@@ -74,5 +74,7 @@ def _pipeline_options(
         name, equals, value = text.removeprefix("--").partition("=")
         if not text.startswith("--") or not getattr(options, "takes_pipeline_options", False):
             parser.error(f"unrecognized arguments: {text}")
+        if name not in compiler.pipeline_options(locations.tool("ftuner-translate")):
+            parser.error(f"unrecognized arguments: {text} (ftuner-translate --help lists options)")
         pipeline[name.replace("-", "_")] = value if equals else True
     return pipeline

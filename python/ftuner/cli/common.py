@@ -156,7 +156,11 @@ class Inputs:
 
     def make(self, sizes: dict[str, int]) -> list[Any]:
         """The arguments for some sizes; sizes that files have need not be given."""
-        sizes = {**self._sizes_of_files(), **sizes}
+        known = self._sizes_of_files()
+        for name, size in sizes.items():
+            if known.get(name, size) != size:
+                raise UsageError(f"--size: {name} is {known[name]} in a file, but got {size}")
+        sizes = {**known, **sizes}
         missing = [name for name in size_names(self.signature) if name not in sizes]
         if missing:
             examples = " ".join(f"--size {name}=64" for name in missing)

@@ -352,13 +352,32 @@ def test_bad_options() -> None:
     x = torch.randn(5, 12)
     for options, message in (
         ({"attention": "flash"}, "expected option attention 'sdpa' or 'math', but got 'flash'"),
-        ({"max_kernel": 3}, "max_kernel"),
+        ({"max_kernel": 3}, "expected an option of the backend .*, but got 'max_kernel'"),
+        ({"atention": "math"}, r"attention, .*max_kernels, .*but got 'atention'"),
+        ({"fallback": 1}, "expected option fallback to be True or False, but got 1"),
+        ({"emulate": "no"}, "expected option emulate to be True or False, but got 'no'"),
+        ({"cache": "no"}, "expected option cache to be True or False, but got 'no'"),
+        ({"device": 5}, "device: expected a name, a path or a dict, but got int"),
     ):
         torch._dynamo.reset()
         with pytest.raises(Exception, match=message), torch.no_grad():
             torch.compile(nn.Linear(12, 20), backend="ftuner", options=options)(x)
     with pytest.raises(Exception, match="expected no mode"):
         torch.compile(nn.Linear(12, 20), backend="ftuner", mode="max-autotune")(x)
+
+
+def test_fused_layers_are_reported() -> None:
+    """PyTorch's own layers for inference hold their products."""
+    layer = nn.TransformerEncoderLayer(16, 2, 24, batch_first=True).train(False)
+    bilinear, x = nn.Bilinear(16, 16, 4), torch.randn(2, 5, 16)
+    with torch.no_grad():
+        compile_model(lambda x: (layer(x), bilinear(x, x)))(x)
+    assert {left.operator: left.reason for left in ft.report().left} == {
+        "_transformer_encoder_layer_fwd.default": "PyTorch's fused layer for inference; "
+        "torch.backends.mha.set_fastpath_enabled(False) takes it apart",
+        "_trilinear.default": "a product of three tensors",
+    }
+    assert ft.report().products == 2 and ft.report().taken == 0
 
 
 def test_threads() -> None:

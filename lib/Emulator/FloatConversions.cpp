@@ -1,11 +1,5 @@
-//===- LibraryFloats.cpp - Conversions of f16 and bf16 --------------------===//
-//
-// Where a processor has no instructions for them, LLVM calls functions of
-// compiler-rt to convert to and from f16 and bf16. A library that host code
-// with such scalars becomes brings its own, so that it needs no other.
-//
-//===----------------------------------------------------------------------===//
-#include "LibraryModule.h"
+//===- FloatConversions.cpp - Conversions of f16 and bf16 -----------------===//
+#include "FTuner/Emulator/FloatConversions.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/AsmParser/Parser.h"
@@ -88,7 +82,8 @@ define internal bfloat @__truncsfbf2(float %value) {
 }
 
 ; The value towards zero, its last bit set where it is not exact: rounding it
-; once more gives what rounding the double gives.
+; once more gives what rounding the double gives (S. Boldo, G. Melquiond,
+; "Emulation of a FMA and correctly rounded sums", IEEE Trans. Comp. 57, 2008).
 define internal float @ftuner_round_to_odd(double %value) {
   %near = fptrunc double %value to float
   %bits = bitcast float %near to i32
@@ -122,6 +117,7 @@ define internal bfloat @__truncdfbf2(double %value) {
 } // namespace
 
 static bool isSmallFloat(Type *type) {
+  type = type->getScalarType();
   return type->isHalfTy() || type->isBFloatTy();
 }
 

@@ -1,0 +1,20 @@
+//===- FloatConversions.h - Conversions of f16 and bf16 ---------*- C++ -*-===//
+#ifndef FTUNER_EMULATOR_FLOATCONVERSIONS_H
+#define FTUNER_EMULATOR_FLOATCONVERSIONS_H
+
+namespace llvm {
+class Module;
+} // namespace llvm
+
+namespace ftuner {
+
+/// Where a processor has no instructions for them, code generation calls
+/// functions of compiler-rt to convert to and from f16 and bf16, which not every
+/// machine has. Gives code for the host, optimized already, its own: internal
+/// ones, added only where values of these types occur. They round to nearest,
+/// ties to even.
+void addFloatConversions(llvm::Module &code);
+
+} // namespace ftuner
+
+#endif // FTUNER_EMULATOR_FLOATCONVERSIONS_H
