@@ -209,7 +209,10 @@ def test_errors(source: Path, tmp_path: Path) -> None:
     fails(2, "--size: expected one of the sizes T, but got 'Q'", "run", source, "--size", "T=1,Q=2")
     fails(2, "--size: expected a whole number for T", "run", source, "--size", "T=-1")
     fails(2, "--input: expected an argument from 0 to 1", "run", source, "--input", "2=1")
-    fails(1, "cannot read the array 'no.npy'", "run", source, "--input", "0=no.npy")
+    fails(1, "cannot read the array 'no.npy': No such file or directory\n",
+          "run", source, "--input", "0=no.npy")  # fmt: skip
+    fails(1, f"cannot read the array '{source}': expected numbers in a .npy file",
+          "run", source, "--input", f"0={source}")  # fmt: skip
     np.save(tmp_path / "a.npy", np.ones((3, 32)))
     fails(1, "matmul: argument 0: expected elements of type float32, but got float64",
           "run", source, "--input", f"0={tmp_path}/a.npy")  # fmt: skip

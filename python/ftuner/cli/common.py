@@ -192,8 +192,10 @@ class Inputs:
 def _read_tensor(path: str) -> Any:
     try:
         return np.ascontiguousarray(np.load(path, allow_pickle=False))
-    except (OSError, ValueError, EOFError) as error:
-        raise Error(f"cannot read the array '{path}': {error}") from error
+    except OSError as error:
+        raise Error(f"cannot read the array '{path}': {error.strerror or error}") from error
+    except (ValueError, EOFError) as error:  # NumPy takes it for pickled objects.
+        raise Error(f"cannot read the array '{path}': expected numbers in a .npy file") from error
 
 
 def _read_number(text: str) -> Any:

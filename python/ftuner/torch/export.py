@@ -47,6 +47,9 @@ class ExportedModel:
     def compile(self, **options: Any) -> Callable[..., Any]:
         """The compiled model, which takes what the model takes: tensors, in order.
 
+        Those in tuples, lists and dicts are arguments of their own, and results that are nested
+        are one tuple.
+
         Options are those of `ftuner.compile`.
         """
         function = ftuner.compile(self.text, **options).functions[self.name]
