@@ -20,9 +20,11 @@
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/Transforms/Transforms.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tensor/Transforms/Transforms.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -56,6 +58,62 @@ struct GeneralizeElementwise
         }))
       return failure();
     return linalg::generalizeNamedOp(rewriter, op);
+  }
+};
+
+/// Assertions inside an operator, as importers put them before an access by
+/// index: a kernel cannot fail, so elements whose assertion does not hold
+/// become NaN, and what the assertion guards is not run for them.
+struct GuardByAssertion : public OpRewritePattern<linalg::GenericOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(linalg::GenericOp op,
+                                PatternRewriter &rewriter) const override {
+    SmallVector<cf::AssertOp> assertions(op.getBody()->getOps<cf::AssertOp>());
+    Operation *yield = op.getBody()->getTerminator();
+    if (assertions.empty() || !op.hasPureTensorSemantics() ||
+        !llvm::all_of(yield->getOperandTypes(), [](Type type) {
+          return isa<FloatType>(type) || type.isSignlessInteger();
+        }))
+      return failure();
+    for (cf::AssertOp assertion : llvm::reverse(assertions))
+      guard(assertion, yield, rewriter);
+    op.emitRemark("assertion inside an operator: elements that it does not "
+                  "hold for become NaN or the least integer");
+    return success();
+  }
+
+private:
+  static TypedAttr getPoison(Type type) {
+    if (auto floatType = dyn_cast<FloatType>(type))
+      return FloatAttr::get(
+          type, llvm::APFloat::getNaN(floatType.getFloatSemantics()));
+    return IntegerAttr::get(
+        type, llvm::APInt::getSignedMinValue(type.getIntOrFloatBitWidth()));
+  }
+
+  /// Moves what follows the assertion, but for `yield`, below its condition.
+  static void guard(cf::AssertOp assertion, Operation *yield,
+                    PatternRewriter &rewriter) {
+    Location loc = assertion.getLoc();
+    rewriter.setInsertionPoint(yield);
+    auto guarded =
+        scf::IfOp::create(rewriter, loc, yield->getOperandTypes(),
+                          assertion.getArg(), /*withElseRegion=*/true);
+    Block *then = guarded.thenBlock();
+    while (assertion->getNextNode() != guarded)
+      rewriter.moveOpBefore(assertion->getNextNode(), then, then->end());
+    rewriter.setInsertionPointToEnd(then);
+    scf::YieldOp::create(rewriter, loc, yield->getOperands());
+    rewriter.setInsertionPointToEnd(guarded.elseBlock());
+    SmallVector<Value> poison;
+    for (Type type : yield->getOperandTypes())
+      poison.push_back(
+          arith::ConstantOp::create(rewriter, loc, getPoison(type)));
+    scf::YieldOp::create(rewriter, loc, poison);
+    rewriter.modifyOpInPlace(yield,
+                             [&] { yield->setOperands(guarded.getResults()); });
+    rewriter.eraseOp(assertion);
   }
 };
 
@@ -418,9 +476,9 @@ struct UKernelNormalizeLinalgPass
           linalg::populateElementwiseToLinalgConversionPatterns(patterns);
           // What is read is an input, so that producers fuse without a rest.
           linalg::populateMoveInitOperandsToInputPattern(patterns);
-          patterns.add<GeneralizeElementwise, GenericToFill, SplatToFill,
-                       SingleElementToFill, HoistScalars, DropUnitDims>(
-              context);
+          patterns.add<GeneralizeElementwise, GenericToFill, GuardByAssertion,
+                       SplatToFill, SingleElementToFill, HoistScalars,
+                       DropUnitDims>(context);
         })) ||
         failed(apply([&](RewritePatternSet &patterns) {
           patterns

@@ -357,3 +357,47 @@ func.func @named_with_maps(%a: tensor<?x4x16xf32>, %w: tensor<16x8xf32>, %o: ten
   %s = linalg.batch_matmul indexing_maps = [#lhs, #rhs, #out] ins(%a, %w : tensor<?x4x16xf32>, tensor<16x8xf32>) outs(%p : tensor<?x4x8xf32>) -> tensor<?x4x8xf32>
   return %r, %s : tensor<?x4x8xf32>, tensor<?x4x8xf32>
 }
+
+// -----
+
+// An assertion inside an operator guards what follows it; a second one is inside.
+
+#tokens = affine_map<(d0, d1) -> (d0)>
+#identity = affine_map<(d0, d1) -> (d0, d1)>
+
+// CHECK-LABEL: func @embedding(
+// CHECK-SAME:    %[[TABLE:.*]]: tensor<50x32xf32>
+// CHECK:         linalg.generic
+// CHECK-NOT:       cf.assert
+// CHECK:           %[[BELOW:.*]] = arith.cmpi slt
+// CHECK:           %[[OUTER:.*]] = scf.if %[[BELOW]] -> (f32) {
+// CHECK:             %[[ABOVE:.*]] = arith.cmpi sge
+// CHECK:             %[[INNER:.*]] = scf.if %[[ABOVE]] -> (f32) {
+// CHECK:               %[[ROW:.*]] = tensor.extract %[[TABLE]]
+// CHECK:               scf.yield %[[ROW]]
+// CHECK:             } else {
+// CHECK:               scf.yield %{{.*}} : f32
+// CHECK:             scf.yield %[[INNER]]
+// CHECK:           } else {
+// CHECK:             scf.yield %{{.*}} : f32
+// CHECK:           linalg.yield %[[OUTER]]
+func.func @embedding(%table: tensor<50x32xf32>, %tokens: tensor<?xi64>) -> tensor<?x32xf32> {
+  %c0 = arith.constant 0 : index
+  %c50 = arith.constant 50 : index
+  %zero = arith.constant 0 : i64
+  %n = tensor.dim %tokens, %c0 : tensor<?xi64>
+  %empty = tensor.empty(%n) : tensor<?x32xf32>
+  %rows = linalg.generic {indexing_maps = [#tokens, #identity], iterator_types = ["parallel", "parallel"]}
+      ins(%tokens : tensor<?xi64>) outs(%empty : tensor<?x32xf32>) {
+    ^bb0(%token: i64, %out: f32):
+      %row = arith.index_cast %token : i64 to index
+      %column = linalg.index 1 : index
+      %below = arith.cmpi slt, %row, %c50 : index
+      cf.assert %below, "index must be smaller than dim size"
+      %above = arith.cmpi sge, %token, %zero : i64
+      cf.assert %above, "index must be larger or equal to 0"
+      %value = tensor.extract %table[%row, %column] : tensor<50x32xf32>
+      linalg.yield %value : f32
+  } -> tensor<?x32xf32>
+  return %rows : tensor<?x32xf32>
+}

@@ -32,7 +32,9 @@ def UKernelNormalizeLinalgPass : Pass<"ukernel-normalize-linalg", "::mlir::Modul
     their maps; loops of one role (m, n or k) that are neighbours in every
     operand become one loop, over reshaped views, and so do batch loops beyond
     three. Operators are matched by their
-    maps and bodies; nothing is fused into a contraction.
+    maps and bodies; nothing is fused into a contraction. An assertion inside an
+    operator becomes a condition: elements that it does not hold for are NaN, or
+    the least integer.
 
     ```mlir
     %wt = linalg.transpose ins(%w : tensor<64x48xf32>) outs(%e : …) permutation = [1, 0]
@@ -49,7 +51,8 @@ def UKernelNormalizeLinalgPass : Pass<"ukernel-normalize-linalg", "::mlir::Modul
   }];
   let dependentDialects = [
     "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
-    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+    "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect",
+    "::mlir::tensor::TensorDialect"];
 }
 
 def UKernelFormWorkloadsPass : Pass<"ukernel-form-workloads", "::mlir::ModuleOp"> {

@@ -91,3 +91,55 @@ def test_models_that_write_are_refused() -> None:
 
     with pytest.raises(ValueError, match="changes nothing"):
         ft.export(Counter(), (torch.randn(3),))
+
+
+def test_embedding() -> None:
+    """Where an index is out of range, the importer's assertion fails: NaN there, and only there."""
+    model = nn.Sequential(nn.Embedding(50, 32), nn.Linear(32, 64))
+    tokens = torch.randint(0, 50, (2, 7))
+    exported = ft.export(model, (tokens,), dynamic_shapes=({1: LENGTH},))
+    run = exported.compile(max_kernels=2, emulate=True)
+    with torch.no_grad():
+        for length in (2, 31):
+            tokens = torch.randint(0, 50, (2, length))
+            wanted = model(tokens)
+            assert relative_error(run(tokens), wanted) < 1e-6
+            tokens[0, 1], tokens[1, 0] = 50, -1
+            result = run(tokens)
+            is_bad = (tokens < 0) | (tokens >= 50)
+            assert result[is_bad].isnan().all()
+            assert relative_error(result[~is_bad], wanted[~is_bad]) < 1e-6
+
+
+def test_bert() -> None:
+    """A whole model: embeddings, also of integers, attention, layer norm."""
+    transformers = pytest.importorskip("transformers")
+    config = transformers.BertConfig(
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        intermediate_size=64,
+        vocab_size=100,
+        max_position_embeddings=64,
+        attn_implementation="eager",
+    )
+    bert = transformers.BertModel(config, add_pooling_layer=False).eval()
+
+    class Hidden(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.bert = bert
+
+        def forward(self, tokens: Tensor) -> Tensor:
+            return self.bert(tokens).last_hidden_state
+
+    model = Hidden()
+    tokens = torch.randint(0, 100, (2, 7))
+    exported = ft.export(
+        model, (tokens,), dynamic_shapes=({1: Dim("T", min=2, max=64)},)
+    )
+    run = exported.compile(max_kernels=2, emulate=True)
+    with torch.no_grad():
+        for length in (2, 7, 53):
+            tokens = torch.randint(0, 100, (2, length))
+            assert relative_error(run(tokens), model(tokens)) < 1e-6
