@@ -52,10 +52,12 @@ class Options:
         remaining = dict(options or {})
         names = ("attention", "device", "emulate", "fallback")
         given = {name: remaining.pop(name) for name in names if name in remaining}
-        of_compile = {"cache", "cubins", *(name.replace("-", "_") for name in _pipeline_options())}
-        for name in remaining:
-            if name.replace("-", "_") not in of_compile:
-                known = ", ".join(sorted({*names, *of_compile}))
+        # The compiler is asked only where options need it: it is not where a cache is all there is.
+        others = [name for name in remaining if name not in ("cache", "cubins")]
+        of_pipeline = _pipeline_options() if others else set()
+        for name in others:
+            if name.replace("-", "_") not in of_pipeline:
+                known = ", ".join(sorted({*names, "cache", "cubins", *of_pipeline}))
                 raise TypeError(f"expected an option of the backend ({known}), but got {name!r}")
         flags = {name: given.get(name) for name in ("emulate", "fallback")}
         for name, value in {**flags, "cache": remaining.get("cache")}.items():
@@ -68,8 +70,8 @@ class Options:
 
 
 def _pipeline_options() -> set[str]:
-    tool = locations.tool("ftuner-translate")
-    return set(compiler.pipeline_options(tool)) - {"device"}
+    known = compiler.pipeline_options(locations.tool("ftuner-translate")) - {"device"}
+    return {name.replace("-", "_") for name in known}
 
 
 class Kernel(torch.nn.Module):
