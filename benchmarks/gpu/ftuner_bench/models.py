@@ -19,7 +19,7 @@ import torch._dynamo
 
 from .machine import Call
 from .session import Session, within
-from .timing import compare
+from .timing import compare_captured
 
 ROUNDS = 9
 SAMPLE_MICROSECONDS = 3000.0
@@ -257,16 +257,14 @@ def _length(
                 flush=True,
             )
     for mode in ("plain_warm", "graph_warm"):
-        graph = mode == "graph_warm"
-        summaries, failures = compare(
+        summaries, failures = compare_captured(
             session.machine,
-            {way: [call] for way, call in calls.items() if not graph or way not in uncaptured},
+            {way: [call] for way, call in calls.items()},
             mode,
             session.thorough(ROUNDS),
+            uncaptured,
             SAMPLE_MICROSECONDS,
         )
-        if graph:
-            uncaptured.update(failures)
         for way in contestants:
             session.write(
                 "model",
@@ -277,9 +275,7 @@ def _length(
                 mode=mode,
                 microseconds=summaries.get(way),
                 error=errors.get(way),
-                problem=problems.get(way)
-                or failures.get(way)
-                or ("no graph took it before" if graph and way in uncaptured else None),
+                problem=problems.get(way) or failures.get(way),
             )
     session.machine.tidy()
     return passed

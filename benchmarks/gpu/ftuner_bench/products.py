@@ -11,7 +11,7 @@ from .machine import Call
 from .peers import all_peers
 from .peers.base import Peer
 from .session import Session, within
-from .timing import MODES, compare
+from .timing import MODES, compare_captured
 from .workloads import Workload
 
 ROUNDS = 7
@@ -109,15 +109,9 @@ def _size(
         except Exception as error:
             problems[peer.name] = f"{type(error).__name__}: {error}"[:500]
     for mode in MODES:
-        graph = mode.startswith("graph")
-        summaries, errors = compare(
-            session.machine,
-            {name: call for name, call in calls.items() if not graph or name not in uncaptured},
-            mode,
-            session.thorough(ROUNDS),
+        summaries, errors = compare_captured(
+            session.machine, calls, mode, session.thorough(ROUNDS), uncaptured
         )
-        if graph:
-            uncaptured.update(errors)
         for peer in peers:
             session.write(
                 "time",
@@ -127,9 +121,7 @@ def _size(
                 peer=peer.name,
                 mode=mode,
                 microseconds=summaries.get(peer.name),
-                problem=problems.get(peer.name)
-                or errors.get(peer.name)
-                or ("no graph took it before" if graph and peer.name in uncaptured else None),
+                problem=problems.get(peer.name) or errors.get(peer.name),
                 facts=peer.facts(workload, size),
                 sets=len(buffers),
             )

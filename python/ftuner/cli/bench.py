@@ -51,8 +51,6 @@ def add_parser(commands: Any) -> None:
         help="time a function over sizes",
         description="Times a function of a compiled library over sizes.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     add_source(parser)
     add_function(parser)

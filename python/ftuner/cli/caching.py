@@ -25,8 +25,6 @@ def add_parser(commands: Any) -> None:
         help="list or clear the compile cache",
         description="Lists or clears the compile cache, or prints its folder.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("action", choices=["list", "clear", "path"])
     parser.add_argument(

@@ -26,8 +26,6 @@ def add_parser(commands: Any) -> None:
         help="compile a source to a shared library",
         description="Compiles a source to a shared library that Python and C load.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     add_source(parser)
     parser.add_argument(

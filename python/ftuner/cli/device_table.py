@@ -22,8 +22,6 @@ def add_parser(commands: Any) -> None:
         help="list device descriptions, or describe the live GPU",
         description="Lists the built-in devices, shows one, or describes the GPU of this machine.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("name", nargs="?", help="show this one as JSON")
     parser.add_argument(

@@ -21,8 +21,6 @@ def add_parser(commands: Any) -> None:
         description="Says which program serves a size, which ones were rejected, and every term of "
         "their scores; without --size, one line for each size.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     add_source(parser)
     parser.add_argument(

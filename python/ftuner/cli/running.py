@@ -45,8 +45,6 @@ def add_parser(commands: Any) -> None:
         help="run a function, and compare it with a reference in float64",
         description="Runs a function of a compiled library, on random data or on files.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     add_source(parser)
     add_function(parser)
