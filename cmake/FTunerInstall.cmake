@@ -14,7 +14,7 @@ set(ftuner_runtime_headers
 set(ftuner_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/FTuner)
 
 # LLVM and MLIR are found where they were when the tools were built.
-set_target_properties(ftuner-opt ftuner-translate ftuner-run FTunerPlugin PROPERTIES
+set_target_properties(ftuner-opt ftuner-translate ftuner-run FTunerPlugin ftuner_latency PROPERTIES
   INSTALL_RPATH_USE_LINK_PATH ON)
 
 install(TARGETS ftrt EXPORT FTunerTargets
@@ -23,7 +23,7 @@ install(TARGETS ftrt EXPORT FTunerTargets
 install(TARGETS ftuner-opt ftuner-translate ftuner-run EXPORT FTunerTargets
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 # Opened at run time, never linked.
-install(TARGETS ftrt_emulator FTunerPlugin
+install(TARGETS ftrt_emulator FTunerPlugin ftuner_latency
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP)
 install(FILES ${ftuner_runtime_headers}
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/FTuner/Runtime)

@@ -25,3 +25,26 @@ function(ftuner_unit_test name)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name})
 endfunction()
+
+# Embeds the JSON files of a folder: generates the definition of
+# `llvm::ArrayRef<BuiltinFile> ftuner::FUNCTION()` (FTuner/Support/BuiltinFiles.h),
+# whose source SOURCE_VARIABLE names. The folder is also share/ftuner/FOLDER, in a
+# build tree and where FTuner is installed, for the Python package.
+#   ftuner_embed(SOURCE_VARIABLE FOLDER FUNCTION)
+function(ftuner_embed source_variable folder function)
+  set(script ${PROJECT_SOURCE_DIR}/cmake/EmbedFiles.cmake)
+  set(directory ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/${function}.cpp)
+  file(GLOB files CONFIGURE_DEPENDS ${directory}/*.json)
+  add_custom_command(
+    OUTPUT ${source}
+    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${source} -DFOLDER=${directory} -DFUNCTION=${function}
+            -P ${script}
+    DEPENDS ${files} ${script}
+    COMMENT "Embedding ${folder}"
+    VERBATIM)
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/share/ftuner)
+  file(CREATE_LINK ${directory} ${CMAKE_BINARY_DIR}/share/ftuner/${folder} SYMBOLIC)
+  install(DIRECTORY ${folder}/ DESTINATION share/ftuner/${folder} FILES_MATCHING PATTERN "*.json")
+  set(${source_variable} ${source} PARENT_SCOPE)
+endfunction()

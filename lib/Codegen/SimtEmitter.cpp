@@ -1,5 +1,6 @@
 //===- SimtEmitter.cpp - The SIMT codegen path ------------------*- C++ -*-===//
 #include "SimtEmitter.h"
+#include "SimtAddresses.h"
 
 #include "FTuner/Transforms/PlanAttributes.h"
 
@@ -13,18 +14,10 @@ SimtTileEmitter::SimtTileEmitter(ImplicitLocOpBuilder &b,
       rowChunks(layout.rowChunks()), columnChunks(layout.columnChunks()) {}
 
 LogicalResult SimtTileEmitter::emit() {
-  if (layout.wn == 0) {
-    tm = math.div(tile.threadId, layout.gn);
-    tn = math.rem(tile.threadId, layout.gn);
-  } else {
-    Value warp = math.div(tile.threadId, 32);
-    Value lane = math.rem(tile.threadId, 32);
-    int64_t warpsAlongN = layout.gn / layout.wn;
-    tm = math.add(math.mul(math.div(warp, warpsAlongN), layout.wm),
-                  math.div(lane, layout.wn));
-    tn = math.add(math.mul(math.rem(warp, warpsAlongN), layout.wn),
-                  math.rem(lane, layout.wn));
-  }
+  ThreadCoordinates<IndexMath> thread =
+      threadCoordinates(math, layout, tile.threadId);
+  tm = thread.m;
+  tn = thread.n;
   emitEpilogue(emitMainLoop());
   return success();
 }

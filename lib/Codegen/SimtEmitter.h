@@ -14,6 +14,7 @@ using Values = llvm::SmallVector<Value>;
 /// Index arithmetic without wrap-around, folded where operands are constant.
 class IndexMath {
 public:
+  using Index = Value;
   explicit IndexMath(mlir::ImplicitLocOpBuilder &b) : b(b) {}
   Value constant(int64_t value);
   Value add(Value lhs, Value rhs);
@@ -22,7 +23,7 @@ public:
   Value mul(Value lhs, int64_t rhs);
   Value div(Value lhs, int64_t rhs);
   Value rem(Value lhs, int64_t rhs);
-  Value bitXor(Value lhs, int64_t rhs);
+  Value bitXor(Value lhs, Value rhs);
   Value less(Value lhs, Value rhs);
   Value minimum(Value lhs, Value rhs);
 

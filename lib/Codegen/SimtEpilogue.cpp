@@ -1,4 +1,5 @@
 //===- SimtEpilogue.cpp - From accumulators to the output -------*- C++ -*-===//
+#include "SimtAddresses.h"
 #include "SimtEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -25,8 +26,7 @@ void SimtTileEmitter::emitEpilogue(ValueRange accumulators) {
   int64_t chunks = columnChunks.size();
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     const LaneChunk &columns = columnChunks[chunk];
-    Value column = math.add(
-        tile.columnOffset, math.add(math.mul(tn, columns.width), columns.base));
+    Value column = math.add(tile.columnOffset, firstOfChunk(math, columns, tn));
     Values ofChunk;
     for (int64_t row = 0; row < layout.rm; ++row)
       ofChunk.push_back(accumulators[row * chunks + chunk]);
@@ -56,8 +56,8 @@ void SimtTileEmitter::emitColumns(Value column, int64_t chunk,
   int64_t row = 0;
   for (const LaneChunk &rows : rowChunks)
     for (int64_t element = 0; element < rows.width; ++element) {
-      Value index = math.add(tile.rowOffset, math.add(math.mul(tm, rows.width),
-                                                      rows.base + element));
+      Value ofTile = math.add(firstOfChunk(math, rows, tm), element);
+      Value index = math.add(tile.rowOffset, ofTile);
       Value accumulator = accumulators[row++];
       ifInside(index, Workload::kM, tile.exact[Workload::kM],
                [&] { emitRow(index, column, accumulator, rowInvariant); });

@@ -14,6 +14,7 @@
 //   for each step: barrier; load step + 1; multiply; store step + 1
 //
 //===----------------------------------------------------------------------===//
+#include "SimtAddresses.h"
 #include "SimtEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -201,18 +202,9 @@ Values SimtTileEmitter::loadReduceVectors(const SharedTile &shared,
                                           ArrayRef<LaneChunk> chunks,
                                           Value lane) {
   Values vectors;
-  int64_t quad = reduce / 4, withinQuad = reduce % 4;
   for (const LaneChunk &chunk : chunks) {
-    Value first = math.add(math.mul(lane, chunk.width), chunk.base);
-    Value inner = math.constant(reduce);
-    if (shared.swizzle > 1) {
-      // All elements of a chunk share a pattern: chunks start at multiples of
-      // four, and patterns change at multiples of eight.
-      Value pattern = math.rem(math.div(first, 8), shared.swizzle);
-      int64_t low = quad % shared.swizzle;
-      Value permuted = math.bitXor(pattern, low);
-      inner = math.add(math.mul(permuted, 4), 4 * (quad - low) + withinQuad);
-    }
+    Value first = firstOfChunk(math, chunk, lane);
+    Value inner = reduceElementInRow(math, shared, first, reduce);
     for (int64_t element = 0; element < chunk.width; ++element)
       vectors.push_back(vector::LoadOp::create(
           b, vectorType(depth), memory,
@@ -228,7 +220,7 @@ Values SimtTileEmitter::loadSpaceVectors(Value memory, Value stage,
                                          Value lane) {
   Values vectors;
   for (const LaneChunk &chunk : chunks) {
-    Value first = math.add(math.mul(lane, chunk.width), chunk.base);
+    Value first = firstOfChunk(math, chunk, lane);
     vectors.push_back(vector::LoadOp::create(
         b, vectorType(chunk.width), memory,
         ValueRange{stage, math.constant(reduce), first},

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "FTuner/Codegen/CodegenModel.h"
 #include "FTuner/Codegen/SimtLayout.h"
+#include "SimtWork.h"
 
 #include <algorithm>
 
@@ -116,6 +117,13 @@ public:
           std::max(resources.sharedMemoryBytes, layout.sharedMemoryBytes());
     }
     return resources;
+  }
+
+  BlockWork work(const Workload &workload, const UKernel &part,
+                 const KernelFamily &family,
+                 const DeviceSpec &device) const override {
+    return simtWork(simtLayout(workload, part, family.stages),
+                    family.vectorWidth, device.hasAsyncCopy());
   }
 
   llvm::Error check(const Workload &workload, const KernelFamily &family,

@@ -1,4 +1,5 @@
 //===- SimtTileCopy.cpp - Global to shared memory ---------------*- C++ -*-===//
+#include "SimtAddresses.h"
 #include "SimtEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -57,8 +58,9 @@ Value IndexMath::rem(Value lhs, int64_t rhs) {
   return arith::RemUIOp::create(b, lhs, constant(rhs));
 }
 
-Value IndexMath::bitXor(Value lhs, int64_t rhs) {
-  return rhs == 0 ? lhs : arith::XOrIOp::create(b, lhs, constant(rhs));
+Value IndexMath::bitXor(Value lhs, Value rhs) {
+  return isZeroInteger(rhs) ? lhs
+                            : arith::XOrIOp::create(b, lhs, rhs).getResult();
 }
 
 Value IndexMath::less(Value lhs, Value rhs) {
@@ -85,9 +87,6 @@ void TileCopy::prepare(Value threadId, Value spaceOffset, Value spaceExtent,
   this->reduceExact = reduceExact;
   int64_t vectorsPerRow = ceilDiv(tile.inner, vectorWidth);
   int64_t vectors = tile.outer * vectorsPerRow;
-  bool wholeRows = threads % vectorsPerRow == 0;
-  Value firstRow = math.div(threadId, vectorsPerRow);
-  Value firstVector = math.rem(threadId, vectorsPerRow);
   // Elements beyond the extent only reach rows or columns that are never
   // stored, so reading any valid element does.
   Value lastSpace;
@@ -96,27 +95,16 @@ void TileCopy::prepare(Value threadId, Value spaceOffset, Value spaceExtent,
 
   for (int64_t first = 0; first < vectors; first += threads) {
     Slot slot;
-    Value vector = firstVector;
-    if (wholeRows) {
-      slot.outer = math.add(firstRow, first / vectorsPerRow);
-    } else {
-      Value linear = math.add(threadId, first);
-      slot.outer = math.div(linear, vectorsPerRow);
-      vector = math.rem(linear, vectorsPerRow);
-    }
+    CopiedVector<IndexMath> vector =
+        copiedVector(math, tile, threadId, first, threads, vectorWidth);
+    slot.outer = vector.outer;
+    slot.inner = vector.sharedInner;
     if (vectors - first < threads)
       slot.active =
           math.less(math.add(threadId, first), math.constant(vectors));
-    Value inner = math.mul(vector, vectorWidth);
-    slot.inner = inner;
-    if (tile.swizzle > 1) {
-      Value pattern = math.rem(math.div(slot.outer, 8), tile.swizzle);
-      Value quad = arith::XOrIOp::create(b, math.div(inner, 4), pattern);
-      slot.inner = math.add(math.mul(quad, 4), math.rem(inner, 4));
-    }
-    slot.reduce = tile.reduceContiguous ? inner : slot.outer;
-    slot.space =
-        math.add(spaceOffset, tile.reduceContiguous ? slot.outer : inner);
+    slot.reduce = tile.reduceContiguous ? vector.inner : vector.outer;
+    slot.space = math.add(spaceOffset,
+                          tile.reduceContiguous ? vector.outer : vector.inner);
     if (!spaceExact)
       slot.space = math.minimum(slot.space, lastSpace);
     slots.push_back(slot);

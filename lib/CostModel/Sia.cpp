@@ -9,28 +9,38 @@
 using namespace ftuner;
 
 namespace {
-class SiaCostModel final : public CostModel {
+class Evaluator final : public SiaEvaluator {
 public:
-  llvm::StringRef name() const override { return "sia"; }
+  using SiaEvaluator::SiaEvaluator;
 
-  CostBreakdown evaluate(const Workload &workload,
-                         llvm::ArrayRef<int64_t> shape, const Program &program,
-                         const DeviceSpec &device, const CodegenModel &codegen,
-                         const CostModelOptions &options) const override {
-    ShapeMetrics metrics(workload, shape, device);
+private:
+  Metrics metrics(const ShapeMetrics &shape,
+                  const Program &program) const override {
     const auto &parts = program.family->parts;
     if (program.cover.second == 0)
-      return siaSum(metrics.ukernel(parts.front()), options);
+      return shape.ukernel(parts.front());
     if (program.cover.first == 0)
-      return siaSum(metrics.ukernel(parts.back()), options);
+      return shape.ukernel(parts.back());
     // The sum is linear, so the mean of the scores is the score of the means.
-    Metrics first = metrics.ukernel(parts.front());
-    Metrics second = metrics.ukernel(parts.back());
+    Metrics first = shape.ukernel(parts.front());
+    Metrics second = shape.ukernel(parts.back());
     Metrics mean;
     mean.cmr = (first.cmr + second.cmr) / 2;
     mean.pad = (first.pad + second.pad) / 2;
     mean.occ = (first.occ + second.occ) / 2;
-    return siaSum(mean, options);
+    return mean;
+  }
+};
+
+class SiaCostModel final : public CostModel {
+public:
+  llvm::StringRef name() const override { return "sia"; }
+
+  std::unique_ptr<CostEvaluator>
+  createEvaluator(const Workload &workload, const DeviceSpec &device,
+                  const CodegenModel &codegen,
+                  const CostModelOptions &options) const override {
+    return std::make_unique<Evaluator>(workload, device, options);
   }
 };
 } // namespace

@@ -10,15 +10,26 @@
 using namespace ftuner;
 
 namespace {
+class Evaluator final : public SiaEvaluator {
+public:
+  using SiaEvaluator::SiaEvaluator;
+
+private:
+  Metrics metrics(const ShapeMetrics &shape,
+                  const Program &program) const override {
+    return shape.program(program);
+  }
+};
+
 class SiaProgramCostModel final : public CostModel {
 public:
   llvm::StringRef name() const override { return "sia-program"; }
 
-  CostBreakdown evaluate(const Workload &workload,
-                         llvm::ArrayRef<int64_t> shape, const Program &program,
-                         const DeviceSpec &device, const CodegenModel &codegen,
-                         const CostModelOptions &options) const override {
-    return siaSum(programMetrics(workload, shape, program, device), options);
+  std::unique_ptr<CostEvaluator>
+  createEvaluator(const Workload &workload, const DeviceSpec &device,
+                  const CodegenModel &codegen,
+                  const CostModelOptions &options) const override {
+    return std::make_unique<Evaluator>(workload, device, options);
   }
 };
 } // namespace

@@ -4,6 +4,7 @@
 
 #include "FTuner/CostModel/CostModel.h"
 #include "FTuner/CostModel/Metrics.h"
+#include <optional>
 
 namespace ftuner {
 
@@ -18,6 +19,42 @@ inline CostBreakdown siaSum(const Metrics &metrics,
     breakdown.score += term.weight * term.value;
   return breakdown;
 }
+
+/// Scores by a sum over metrics; subclasses say of what.
+class SiaEvaluator : public CostEvaluator {
+public:
+  SiaEvaluator(const Workload &workload, const DeviceSpec &device,
+               const CostModelOptions &options)
+      : workload(workload), device(device), options(options) {}
+
+  double score(llvm::ArrayRef<int64_t> shape, const Program &program) override {
+    Metrics sum = metrics(shapeMetrics(shape), program);
+    return options.c0 * sum.cmr + options.c1 * sum.pad + options.c2 * sum.occ;
+  }
+  CostBreakdown evaluate(llvm::ArrayRef<int64_t> shape,
+                         const Program &program) override {
+    return siaSum(metrics(shapeMetrics(shape), program), options);
+  }
+
+private:
+  virtual Metrics metrics(const ShapeMetrics &shape,
+                          const Program &program) const = 0;
+
+  const ShapeMetrics &shapeMetrics(llvm::ArrayRef<int64_t> shape) {
+    if (!cached || llvm::ArrayRef<int64_t>(cachedShape) != shape) {
+      cachedShape.assign(shape.begin(), shape.end());
+      cached.emplace(workload, shape, device);
+    }
+    return *cached;
+  }
+
+  const Workload &workload;
+  const DeviceSpec &device;
+  CostModelOptions options;
+  /// Of the shape that was scored last.
+  Shape cachedShape;
+  std::optional<ShapeMetrics> cached;
+};
 
 } // namespace ftuner
 

@@ -1,19 +1,22 @@
 //===- DeviceSpec.cpp - Description of a GPU ------------------------------===//
 #include "FTuner/Device/DeviceSpec.h"
-#include "BuiltinDevices.h"
-#include "DeviceFile.h"
+#include "FTuner/Support/BuiltinFiles.h"
+#include "FTuner/Support/JsonFile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include <algorithm>
 #include <cmath>
 
 using namespace ftuner;
 using llvm::StringRef;
 using llvm::Twine;
+
+namespace ftuner {
+/// The files of lib/Device/devices.
+llvm::ArrayRef<BuiltinFile> builtinDevices();
+} // namespace ftuner
 
 namespace {
 /// A count: a positive integer up to `max`.
@@ -24,6 +27,13 @@ struct CountField {
   bool required;
 };
 
+/// A count that a file may leave out.
+struct OptionalCountField {
+  const char *key;
+  std::optional<int64_t> DeviceSpec::*member;
+  int64_t max;
+};
+
 /// A positive figure up to `max`.
 struct FigureField {
   const char *key;
@@ -31,7 +41,7 @@ struct FigureField {
   double max;
 };
 
-/// A positive figure that a device may lack.
+/// A positive figure that a file may leave out.
 struct OptionalFigureField {
   const char *key;
   std::optional<double> DeviceSpec::*member;
@@ -55,6 +65,12 @@ static const CountField countFields[] = {
     {"max_blocks_per_sm", &DeviceSpec::maxBlocksPerSm, 1024, true},
 };
 
+static const OptionalCountField optionalCountFields[] = {
+    {"warp_schedulers_per_sm", &DeviceSpec::warpSchedulersPerSm, 64},
+    {"issue_slots_per_sm", &DeviceSpec::issueSlotsPerSm, 128},
+    {"load_store_units_per_sm", &DeviceSpec::loadStoreUnitsPerSm, 1024},
+};
+
 static const FigureField figureFields[] = {
     {"clock_mhz", &DeviceSpec::clockMhz, 20000},
     {"fp32_tflops", &DeviceSpec::fp32Tflops, 100000},
@@ -65,6 +81,8 @@ static const FigureField figureFields[] = {
 static const OptionalFigureField optionalFigureFields[] = {
     {"tf32_tflops", &DeviceSpec::tf32Tflops, 1e6},
     {"f16_tflops", &DeviceSpec::f16Tflops, 1e6},
+    {"process_nm", &DeviceSpec::processNm, 1000},
+    {"board_power_watts", &DeviceSpec::boardPowerWatts, 100000},
 };
 
 /// Compute capabilities that LLVM's NVPTX target has a processor for.
@@ -72,15 +90,7 @@ static const int knownCapabilities[] = {30, 32,  35,  37,  50,  52,  53, 60, 61,
                                         62, 70,  72,  75,  80,  86,  87, 88, 89,
                                         90, 100, 101, 103, 110, 120, 121};
 
-/// A value as a message shows it: short, on one line.
-static std::string shown(const llvm::json::Value &value) {
-  std::string text = llvm::formatv("{0}", value);
-  if (text.size() > 40)
-    text = text.substr(0, 37) + "...";
-  return text;
-}
-
-static llvm::Error checkNumber(const DeviceFile &file, StringRef key,
+static llvm::Error checkNumber(const JsonFile &file, StringRef key,
                                bool required, StringRef what, double max,
                                const llvm::json::Value *&value) {
   value = file.fields.get(key);
@@ -98,20 +108,36 @@ static llvm::Error checkNumber(const DeviceFile &file, StringRef key,
   return llvm::Error::success();
 }
 
-static llvm::Error readNumbers(const DeviceFile &file, DeviceSpec &device) {
+/// Reads a count if the file has it; `read` keeps it.
+static llvm::Error readCount(const JsonFile &file, StringRef key, bool required,
+                             int64_t max,
+                             llvm::function_ref<void(int64_t)> read) {
   const llvm::json::Value *value = nullptr;
-  for (const CountField &field : countFields) {
-    if (llvm::Error error = checkNumber(file, field.key, field.required,
-                                        "a positive integer", field.max, value))
+  if (llvm::Error error = checkNumber(file, key, required, "a positive integer",
+                                      static_cast<double>(max), value))
+    return error;
+  if (!value)
+    return llvm::Error::success();
+  std::optional<int64_t> integer = value->getAsInteger();
+  if (!integer)
+    return file.error(key,
+                      "expected a positive integer, but got " + shown(*value));
+  read(*integer);
+  return llvm::Error::success();
+}
+
+static llvm::Error readNumbers(const JsonFile &file, DeviceSpec &device) {
+  for (const CountField &field : countFields)
+    if (llvm::Error error =
+            readCount(file, field.key, field.required, field.max,
+                      [&](int64_t count) { device.*field.member = count; }))
       return error;
-    if (!value)
-      continue;
-    std::optional<int64_t> integer = value->getAsInteger();
-    if (!integer)
-      return file.error(field.key, "expected a positive integer, but got " +
-                                       shown(*value));
-    device.*field.member = *integer;
-  }
+  for (const OptionalCountField &field : optionalCountFields)
+    if (llvm::Error error =
+            readCount(file, field.key, /*required=*/false, field.max,
+                      [&](int64_t count) { device.*field.member = count; }))
+      return error;
+  const llvm::json::Value *value = nullptr;
   for (const FigureField &field : figureFields) {
     if (llvm::Error error = checkNumber(file, field.key, /*required=*/true,
                                         "a positive number", field.max, value))
@@ -128,22 +154,7 @@ static llvm::Error readNumbers(const DeviceFile &file, DeviceSpec &device) {
   return llvm::Error::success();
 }
 
-static llvm::Error readString(const DeviceFile &file, StringRef key,
-                              std::string &result) {
-  const llvm::json::Value *value = file.fields.get(key);
-  if (!value)
-    return file.error(key, "expected a string, but the field is missing");
-  std::optional<StringRef> text = value->getAsString();
-  bool printable = text && llvm::all_of(*text, llvm::isPrint);
-  if (!printable || text->trim().empty() || text->size() > 128)
-    return file.error(key, "expected a string of 1 to 128 printable "
-                           "characters, but got " +
-                               shown(*value));
-  result = text->str();
-  return llvm::Error::success();
-}
-
-static llvm::Error readCapability(const DeviceFile &file, DeviceSpec &device) {
+static llvm::Error readCapability(const JsonFile &file, DeviceSpec &device) {
   const char *key = "compute_capability";
   const char *expected =
       "expected a compute capability that the compiler knows, such as \"9.0\"";
@@ -165,20 +176,16 @@ static bool isField(StringRef key) {
   return key == "name" || key == "architecture" ||
          key == "compute_capability" || key == "source" ||
          llvm::any_of(countFields, hasKey) ||
+         llvm::any_of(optionalCountFields, hasKey) ||
          llvm::any_of(figureFields, hasKey) ||
          llvm::any_of(optionalFigureFields, hasKey);
 }
 
 /// Refuses unknown fields (in the order of the file) and malformed sources.
-static llvm::Error checkFields(const DeviceFile &file) {
-  std::vector<std::pair<unsigned, std::string>> unknown;
-  for (const auto &line : file.lines)
-    if (!isField(line.first()))
-      unknown.emplace_back(line.second, line.first().str());
-  if (!unknown.empty()) {
-    const std::string &key = llvm::min_element(unknown)->second;
-    return file.error(key, "expected a field of the device schema");
-  }
+static llvm::Error checkFields(const JsonFile &file) {
+  if (llvm::Error error =
+          file.checkKeys(isField, "a field of the device schema"))
+    return error;
   const llvm::json::Value *source = file.fields.get("source");
   if (!source || source->getAsString())
     return llvm::Error::success();
@@ -201,7 +208,7 @@ static llvm::Error checkFields(const DeviceFile &file) {
 }
 
 /// Refuses descriptions whose fields contradict each other.
-static llvm::Error checkConsistency(const DeviceFile &file,
+static llvm::Error checkConsistency(const JsonFile &file,
                                     const DeviceSpec &device) {
   struct Order {
     const char *key;
@@ -228,6 +235,14 @@ static llvm::Error checkConsistency(const DeviceFile &file,
     return file.error("max_threads_per_block",
                       "expected at least one warp of 32 threads, but got " +
                           Twine(device.maxThreadsPerBlock));
+  SmFacts facts = device.smFacts();
+  if (facts.issueSlots < facts.warpSchedulers)
+    return file.error("issue_slots_per_sm",
+                      "expected at least one for each of " +
+                          Twine(facts.warpSchedulers) +
+                          " warp schedulers (field 'warp_schedulers_per_sm'), "
+                          "but got " +
+                          Twine(facts.issueSlots));
   // Vendors' GPUs do 128 to 384 operations per SM and cycle.
   double perCycle =
       device.fp32Tflops * 1e6 / (device.smCount * device.clockMhz);
@@ -243,17 +258,19 @@ static llvm::Error checkConsistency(const DeviceFile &file,
 
 llvm::Expected<DeviceSpec> ftuner::parseDeviceSpec(StringRef json,
                                                    StringRef sourceName) {
-  llvm::Expected<DeviceFile> file = parseDeviceFile(json, sourceName);
+  llvm::Expected<JsonFile> file = parseJsonFile(json, sourceName, "a device");
   if (!file)
     return file.takeError();
   DeviceSpec device;
   if (llvm::Error error = checkFields(*file))
     return error;
-  if (llvm::Error error = readString(*file, "name", device.name))
-    return error;
-  if (llvm::Error error =
-          readString(*file, "architecture", device.architecture))
-    return error;
+  for (auto [key, member] : {std::pair("name", &DeviceSpec::name),
+                             {"architecture", &DeviceSpec::architecture}}) {
+    llvm::Expected<std::string> text = file->text(key, 128);
+    if (!text)
+      return text.takeError();
+    device.*member = *text;
+  }
   if (llvm::Error error = readCapability(*file, device))
     return error;
   if (llvm::Error error = readNumbers(*file, device))
@@ -263,6 +280,44 @@ llvm::Expected<DeviceSpec> ftuner::parseDeviceSpec(StringRef json,
   if (llvm::Error error = checkConsistency(*file, device))
     return error;
   return device;
+}
+
+SmFacts ftuner::smFactsOf(int major, int minor) {
+  // Schedulers, issue slots and load/store units by the SM diagrams of NVIDIA's
+  // whitepapers; processes by the same. docs/devices.md has the table.
+  struct Row {
+    int capability;
+    SmFacts facts;
+  };
+  static const Row rows[] = {
+      {121, {4, 4, 16, 4}}, {120, {4, 4, 16, 4}}, {100, {4, 4, 32, 4}},
+      {90, {4, 4, 32, 4}},  {89, {4, 4, 16, 4}},  {86, {4, 4, 16, 8}},
+      {80, {4, 4, 32, 7}},  {75, {4, 4, 16, 12}}, {70, {4, 4, 32, 12}},
+      {61, {4, 8, 32, 16}}, {60, {2, 4, 16, 16}}, {53, {4, 8, 32, 20}},
+      {50, {4, 8, 32, 28}}, {30, {4, 8, 32, 28}},
+  };
+  int capability = 10 * major + minor;
+  for (const Row &row : rows)
+    if (capability >= row.capability)
+      return row.facts;
+  return std::end(rows)[-1].facts;
+}
+
+SmFacts DeviceSpec::smFacts() const {
+  SmFacts rule = smFactsOf(computeCapabilityMajor, computeCapabilityMinor);
+  SmFacts facts;
+  facts.warpSchedulers = warpSchedulersPerSm.value_or(rule.warpSchedulers);
+  facts.issueSlots = issueSlotsPerSm.value_or(
+      facts.warpSchedulers * (rule.issueSlots / rule.warpSchedulers));
+  facts.loadStoreUnits = loadStoreUnitsPerSm.value_or(rule.loadStoreUnits);
+  facts.processNm = processNm.value_or(rule.processNm);
+  return facts;
+}
+
+double DeviceSpec::fp32LanesPerSm() const {
+  double lanes = fp32Tflops * 1e6 / (2 * smCount * clockMhz);
+  double whole = 32 * std::round(lanes / 32);
+  return std::abs(lanes - whole) <= 0.02 * whole ? whole : lanes;
 }
 
 llvm::json::Object ftuner::toJson(const DeviceSpec &device) {
@@ -275,6 +330,9 @@ llvm::json::Object ftuner::toJson(const DeviceSpec &device) {
           .str();
   for (const CountField &field : countFields)
     object[field.key] = device.*field.member;
+  for (const OptionalCountField &field : optionalCountFields)
+    if (device.*field.member)
+      object[field.key] = *(device.*field.member);
   for (const FigureField &field : figureFields)
     object[field.key] = device.*field.member;
   for (const OptionalFigureField &field : optionalFigureFields)
@@ -284,43 +342,13 @@ llvm::json::Object ftuner::toJson(const DeviceSpec &device) {
 }
 
 std::vector<std::string> ftuner::builtinDeviceNames() {
-  std::vector<std::string> names;
-  for (const BuiltinDevice &device : builtinDevices())
-    names.push_back(device.name);
-  llvm::sort(names);
-  return names;
-}
-
-static llvm::Error cannotRead(StringRef path, const Twine &reason) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                 "cannot read device file '" + path +
-                                     "': " + reason);
+  return namesOf(builtinDevices());
 }
 
 llvm::Expected<DeviceSpec> ftuner::loadDeviceSpec(StringRef nameOrPath) {
-  for (const BuiltinDevice &device : builtinDevices())
-    if (nameOrPath == device.name)
-      return parseDeviceSpec(
-          device.json, (Twine("<built-in>/") + device.name + ".json").str());
-
-  llvm::sys::fs::file_status status;
-  if (std::error_code code = llvm::sys::fs::status(nameOrPath, status)) {
-    if (nameOrPath.contains('/') || nameOrPath.ends_with(".json"))
-      return cannotRead(nameOrPath, code.message());
-    return llvm::createStringError(
-        llvm::inconvertibleErrorCode(),
-        "unknown device '" + nameOrPath +
-            "': expected the path of a JSON file or one of " +
-            llvm::join(builtinDeviceNames(), ", "));
-  }
-  if (!llvm::sys::fs::is_regular_file(status))
-    return cannotRead(nameOrPath, "expected a regular file");
-  if (status.getSize() > maxDeviceFileBytes)
-    return cannotRead(nameOrPath,
-                      "expected at most " + Twine(maxDeviceFileBytes) +
-                          " bytes, but got " + Twine(status.getSize()));
-  auto buffer = llvm::MemoryBuffer::getFile(nameOrPath);
-  if (!buffer)
-    return cannotRead(nameOrPath, buffer.getError().message());
-  return parseDeviceSpec((*buffer)->getBuffer(), nameOrPath);
+  llvm::Expected<SourceText> source =
+      findBuiltinOrFile("device", builtinDevices(), nameOrPath);
+  if (!source)
+    return source.takeError();
+  return parseDeviceSpec(source->text, source->sourceName);
 }

@@ -19,6 +19,7 @@ planOptions(const FTunerOptions &options) {
   UKernelPlanWorkloadsPassOptions plan;
   plan.strategy = options.strategy;
   plan.costModel = options.costModel;
+  plan.calibration = options.calibration;
   plan.topK = options.topK;
   plan.maxKernels = options.maxKernels;
   plan.maxCandidates = options.maxCandidates;

@@ -6,6 +6,7 @@
 #include "llvm/ADT/Twine.h"
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 using namespace ftuner;
 using llvm::Twine;
@@ -89,11 +90,31 @@ int64_t ftuner::reachableVectorWidth(const SearchProblem &problem) {
   return problem.codegen.vectorWidth(problem.workload, shape);
 }
 
+/// A small, a middle and a large shape of the range, or fewer.
+static std::vector<Shape> representativeShapes(const Workload &workload) {
+  std::vector<Shape> shapes(3);
+  for (const Axis &axis : workload.axes) {
+    std::vector<int64_t> sizes = representativeSizes(axis);
+    for (size_t i = 0; i < shapes.size(); ++i)
+      shapes[i].push_back(sizes[i * (sizes.size() - 1) / (shapes.size() - 1)]);
+  }
+  shapes.erase(std::unique(shapes.begin(), shapes.end()), shapes.end());
+  return shapes;
+}
+
 namespace {
 /// A reduce tile with a number of stages.
 struct ReduceChoice {
   int64_t tile = 0;
   int64_t stages = 0;
+
+  void applyTo(KernelFamily &family) const {
+    family.parts.front().smemTile[Workload::kK] = tile;
+    family.stages = stages;
+  }
+  bool operator==(const ReduceChoice &other) const {
+    return tile == other.tile && stages == other.stages;
+  }
 };
 
 class Enumerator {
@@ -112,12 +133,17 @@ public:
     else if (!granules.combineAxes.empty())
       set.prototype.combineAxis = granules.combineAxes.front();
     orderReduceChoices();
+    if (problem.costModel.predictsTime())
+      predictedShapes = representativeShapes(workload);
   }
 
   llvm::Expected<CandidateSet> run();
 
 private:
   void orderReduceChoices();
+  /// The reduce tiles and stages, of those that are legal for the family of one
+  /// uKernel, that serve best.
+  llvm::SmallVector<ReduceChoice> chooseReduce(KernelFamily &family) const;
   /// Visits every tile of some threads that the tile rule allows.
   void visitThreads(int64_t threadsM, int64_t threadsN);
   /// Whether a tile of `threads` threads with `rows` elements each leaves
@@ -136,6 +162,9 @@ private:
   TileRules rules;
   llvm::SmallVector<ReduceChoice> choices;
   ReduceChoice smallest;
+  /// Shapes for which the cost model chooses reduce tiles and stages; none if
+  /// it cannot tell them apart.
+  std::vector<Shape> predictedShapes;
   CandidateSet set;
 };
 } // namespace
@@ -213,48 +242,63 @@ bool Enumerator::visit(int64_t threadsM, int64_t threadsN, int64_t rm,
       rm * rn * threads >= problem.device.registersPerBlock)
     return false;
 
-  set.candidates.emplace_back();
-  Candidate &candidate = set.candidates.back();
-  UKernel &ukernel = candidate.ukernel;
+  KernelFamily family = set.prototype;
+  UKernel &ukernel = family.parts.emplace_back();
   ukernel.regTile = {rm, rn, 1};
   ukernel.smemTile = {threadsM * rm, threadsN * rn, smallest.tile};
   ukernel.regTile.resize(workload.axes.size(), 1);
   ukernel.smemTile.resize(workload.axes.size(), 1);
-  candidate.stages = smallest.stages;
-  if (!isAligned(ukernel)) {
-    set.candidates.pop_back();
+  family.stages = smallest.stages;
+  if (!isAligned(ukernel) || !isLegal(problem, family))
     return false;
+  for (const ReduceChoice &choice : chooseReduce(family)) {
+    choice.applyTo(family);
+    set.candidates.push_back(
+        {ukernel, family.stages, problem.codegen.resources(workload, family)});
   }
-  KernelFamily family = set.single(set.candidates.size() - 1);
-  auto tryChoice = [&](const ReduceChoice &choice) {
-    family.parts.front().smemTile[Workload::kK] = choice.tile;
-    family.stages = choice.stages;
-    return isLegal(problem, family);
-  };
-  if (!tryChoice(smallest)) {
-    set.candidates.pop_back();
-    return false;
+  return true;
+}
+
+llvm::SmallVector<ReduceChoice>
+Enumerator::chooseReduce(KernelFamily &family) const {
+  if (!predictedShapes.empty()) {
+    // The best for each shape.
+    llvm::SmallVector<ReduceChoice> chosen(predictedShapes.size(), smallest);
+    llvm::SmallVector<double> best(predictedShapes.size(),
+                                   -std::numeric_limits<double>::infinity());
+    for (const ReduceChoice &choice : choices) {
+      choice.applyTo(family);
+      if (!isLegal(problem, family))
+        continue;
+      for (auto [index, shape] : llvm::enumerate(predictedShapes)) {
+        double score = problem.score(family, shape);
+        if (score <= best[index])
+          continue;
+        best[index] = score;
+        chosen[index] = choice;
+      }
+    }
+    llvm::SmallVector<ReduceChoice> distinct;
+    for (const ReduceChoice &choice : chosen)
+      if (!llvm::is_contained(distinct, choice))
+        distinct.push_back(choice);
+    return distinct;
   }
-  ReduceChoice chosen = smallest;
-  bool hasChosen = false;
+  // The first that leaves room for ζ blocks, else the first.
+  std::optional<ReduceChoice> first;
   for (const ReduceChoice &choice : choices) {
-    if (!tryChoice(choice))
+    choice.applyTo(family);
+    if (!isLegal(problem, family))
       continue;
     int64_t bytes =
         problem.codegen.resources(workload, family).sharedMemoryBytes +
         reservedSharedMemoryBytes;
-    bool fits = bytes * problem.zeta() <= problem.device.sharedMemoryPerSmBytes;
-    if (fits || !hasChosen)
-      chosen = choice;
-    hasChosen = true;
-    if (fits)
-      break;
+    if (bytes * problem.zeta() <= problem.device.sharedMemoryPerSmBytes)
+      return {choice};
+    if (!first)
+      first = choice;
   }
-  tryChoice(chosen);
-  ukernel = family.parts.front();
-  candidate.stages = family.stages;
-  candidate.resources = problem.codegen.resources(workload, family);
-  return true;
+  return {first.value_or(smallest)};
 }
 
 void Enumerator::sortByPreference() {

@@ -95,7 +95,7 @@ ExhaustiveRanker::rank(llvm::ArrayRef<int64_t> shape) {
           (cover.second == 0 && entry.hasFirstAlone))
         continue;
     }
-    ranking.push_back({entry.family, problem.evaluate(family, shape).score});
+    ranking.push_back({entry.family, problem.score(family, shape)});
   }
   numEvaluations += ranking.size();
   sortByScore(ranking);

@@ -10,6 +10,8 @@ using namespace ftuner;
 
 /// Blocks and points of a shape are counted in 64 bits.
 static constexpr int64_t maxPoints = int64_t{1} << 62;
+/// Cost models that programs are compared under, whatever the search's is.
+static constexpr llvm::StringLiteral siaModel = "sia", timeModel = "latency";
 
 //===----------------------------------------------------------------------===//
 // Shapes
@@ -78,16 +80,22 @@ llvm::Expected<Shape> ftuner::bindSizes(const Workload &workload,
   return shape;
 }
 
-std::vector<Shape> ftuner::shapesAlongMainAxis(const Workload &workload,
-                                               int64_t limit) {
+ShapeSamples ftuner::shapesAlongMainAxis(const Workload &workload,
+                                         int64_t limit) {
   unsigned mainAxis = workload.mainAxis();
   // The cell at the middle sizes of all other axes.
   std::vector<ShapeCell> cells = shapeCells(workload, mainAxis);
   const ShapeCell &cell = cells[cells.size() / 2];
-  std::vector<Shape> shapes;
-  for (const SizeSample &sample : sampleSizes(workload.axes[mainAxis], limit))
-    shapes.push_back(shapeAt(workload, cell, mainAxis, sample.size));
-  return shapes;
+  ShapeSamples samples;
+  double sum = 0;
+  for (const SizeSample &sample : sampleSizes(workload.axes[mainAxis], limit)) {
+    samples.shapes.push_back(shapeAt(workload, cell, mainAxis, sample.size));
+    samples.weights.push_back(sample.weight);
+    sum += sample.weight;
+  }
+  for (double &weight : samples.weights)
+    weight /= sum;
+  return samples;
 }
 
 //===----------------------------------------------------------------------===//
@@ -102,6 +110,116 @@ bool ftuner::runsTheSame(const ReportedProgram &lhs,
          (a.parts.size() == 1 || lhs.cover.first == rhs.cover.first);
 }
 
+double ftuner::rooflineMicroseconds(const SearchProblem &problem,
+                                    llvm::ArrayRef<int64_t> shape) {
+  double bytes = 0;
+  for (const Operand &operand : problem.workload.operands) {
+    double size = static_cast<double>(operand.elementBytes);
+    for (unsigned axis : operand.axes)
+      size *= static_cast<double>(shape[axis]);
+    bytes += size;
+  }
+  double compute =
+      problem.workload.flops(shape) / (problem.device.fp32Tflops * 1e6);
+  double memory = bytes / (problem.device.dramGbps * 1e3);
+  return problem.options.cost.calibration.constants.launch +
+         std::max(compute, memory);
+}
+
+/// What the plan does for a shape.
+static void explainChoice(const SearchProblem &problem, const Plan &plan,
+                          ShapeExplanation &explanation) {
+  const Shape &shape = explanation.report.shape;
+  explanation.entry = plan.entryFor(shape);
+  explanation.family = plan.familyFor(shape);
+  explanation.isAligned = plan.families[explanation.family].vectorWidth <=
+                          problem.codegen.vectorWidth(problem.workload, shape);
+  if (!explanation.isAligned)
+    explanation.family = plan.fallbackFamily;
+  explanation.program =
+      reportProgram(problem, plan.families[explanation.family], shape);
+  explanation.scoreLoss =
+      explanation.best().score.score - explanation.program.score.score;
+  explanation.planHasBest =
+      llvm::any_of(plan.families, [&](const KernelFamily &family) {
+        ReportedProgram program;
+        program.family = family;
+        program.cover = coverExtent(family, shape[family.combineAxis]);
+        return runsTheSame(program, explanation.best());
+      });
+}
+
+/// Compares the predicted times of the programs that were seen for the shape.
+static void compareTimes(const SearchProblem &problem,
+                         llvm::ArrayRef<ReportedProgram> others,
+                         ShapeExplanation &explanation) {
+  const ShapeReport &report = explanation.report;
+  std::vector<const ReportedProgram *> seen = {&explanation.program,
+                                               &explanation.siaChoice};
+  for (const ReportedProgram &program : report.programs)
+    seen.push_back(&program);
+  for (const ReportedProgram &program : others)
+    seen.push_back(&program);
+  if (report.bestSingle)
+    seen.push_back(&*report.bestSingle);
+  llvm::stable_sort(seen,
+                    [](const ReportedProgram *lhs, const ReportedProgram *rhs) {
+                      return lhs->microseconds() < rhs->microseconds();
+                    });
+  // Predictions are for accesses that the shape allows.
+  int64_t width = problem.codegen.vectorWidth(problem.workload, report.shape);
+  auto asItRuns = [&](ReportedProgram program) {
+    program.family.vectorWidth = std::min(program.family.vectorWidth, width);
+    return program;
+  };
+  explanation.fastest = *seen.front();
+  auto next = llvm::find_if(seen, [&](const ReportedProgram *program) {
+    return !runsTheSame(asItRuns(*program), asItRuns(explanation.fastest));
+  });
+  if (next != seen.end()) {
+    const Calibration &calibration = problem.options.cost.calibration;
+    double first = explanation.fastest.microseconds();
+    double second = (*next)->microseconds();
+    explanation.next = **next;
+    explanation.confidence = choiceConfidence(calibration, first, second);
+    explanation.measurementGain = measurementGain(calibration, first, second);
+  }
+  explanation.rooflineMicroseconds =
+      rooflineMicroseconds(problem, report.shape);
+}
+
+/// What the strategy says of shapes: the best `topK` programs of each, of one
+/// at least.
+static llvm::Expected<std::vector<ShapeReport>>
+judge(SearchProblem problem, const SearchStrategy &strategy,
+      llvm::ArrayRef<Shape> shapes, int64_t topK) {
+  problem.options.topK = topK;
+  llvm::Expected<std::vector<ShapeReport>> reports =
+      strategy.explain(problem, shapes);
+  if (!reports)
+    return reports.takeError();
+  for (const ShapeReport &report : *reports)
+    if (report.programs.empty())
+      return llvm::createStringError("strategy '" + strategy.name() +
+                                     "' found no program for workload '" +
+                                     problem.workload.name + "'");
+  return reports;
+}
+
+/// The problem under another cost model. Predictions are shared.
+static SearchProblem underModel(const SearchProblem &problem,
+                                const CostModel &costModel) {
+  SearchProblem other{problem.workload, problem.device,  problem.codegen,
+                      costModel,        problem.options, problem.rejected};
+  problem.predictor();
+  const std::shared_ptr<CostEvaluator> &predictor =
+      problem.costModel.predictsTime() ? problem.madeEvaluator
+                                       : problem.madePredictor;
+  (costModel.predictsTime() ? other.madeEvaluator : other.madePredictor) =
+      predictor;
+  return other;
+}
+
 llvm::Expected<std::vector<ShapeExplanation>>
 ftuner::explainShapes(const SearchProblem &problem,
                       const SearchStrategy &strategy, const Plan &plan,
@@ -113,37 +231,140 @@ ftuner::explainShapes(const SearchProblem &problem,
       return llvm::createStringError("family " + llvm::Twine(index) + " (" +
                                      family.str() +
                                      "): " + llvm::toString(std::move(error)));
-  llvm::Expected<std::vector<ShapeReport>> reports =
-      strategy.explain(problem, shapes);
+  // The second of a shape is what the first is compared with.
+  auto topK = static_cast<size_t>(problem.options.topK);
+  auto reports = judge(problem, strategy, shapes, std::max<int64_t>(topK, 2));
   if (!reports)
     return reports.takeError();
-  std::vector<ShapeExplanation> explanations;
-  for (ShapeReport &report : *reports) {
-    if (report.programs.empty())
-      return llvm::createStringError("strategy '" + strategy.name() +
-                                     "' found no program for workload '" +
-                                     problem.workload.name + "'");
-    ShapeExplanation &explanation = explanations.emplace_back();
-    explanation.report = std::move(report);
-    const Shape &shape = explanation.report.shape;
-    explanation.entry = plan.entryFor(shape);
-    explanation.family = plan.familyFor(shape);
-    explanation.isAligned =
-        plan.families[explanation.family].vectorWidth <=
-        problem.codegen.vectorWidth(problem.workload, shape);
-    if (!explanation.isAligned)
-      explanation.family = plan.fallbackFamily;
-    explanation.program =
-        reportProgram(problem, plan.families[explanation.family], shape);
-    explanation.scoreLoss =
-        explanation.best().score.score - explanation.program.score.score;
-    explanation.planHasBest =
-        llvm::any_of(plan.families, [&](const KernelFamily &family) {
-          ReportedProgram program;
-          program.family = family;
-          program.cover = coverExtent(family, shape[family.combineAxis]);
-          return runsTheSame(program, explanation.best());
-        });
+  std::vector<ShapeReport> bySia, byTime;
+  if (problem.costModel.name() != siaModel) {
+    auto answer = judge(underModel(problem, *findCostModel(siaModel)), strategy,
+                        shapes, 1);
+    if (!answer)
+      return answer.takeError();
+    bySia = std::move(*answer);
+  }
+  if (!problem.costModel.predictsTime()) {
+    auto answer = judge(underModel(problem, *findCostModel(timeModel)),
+                        strategy, shapes, 2);
+    if (!answer)
+      return answer.takeError();
+    byTime = std::move(*answer);
+  }
+  std::vector<ShapeExplanation> explanations(shapes.size());
+  for (auto [index, explanation] : llvm::enumerate(explanations)) {
+    explanation.report = std::move((*reports)[index]);
+    std::vector<ReportedProgram> &programs = explanation.report.programs;
+    explanation.siaChoice =
+        bySia.empty() ? programs.front() : bySia[index].programs.front();
+    explainChoice(problem, plan, explanation);
+    llvm::ArrayRef<ReportedProgram> others;
+    if (!byTime.empty())
+      others = byTime[index].programs;
+    compareTimes(problem, others, explanation);
+    programs.erase(programs.begin() + std::min(topK, programs.size()),
+                   programs.end());
   }
   return explanations;
+}
+
+//===----------------------------------------------------------------------===//
+// Many shapes
+//===----------------------------------------------------------------------===//
+
+/// Groups of shapes that a summary recommends to measure.
+static constexpr size_t maxMeasurements = 5;
+/// Least gain of one that is worth naming.
+static constexpr double leastGain = 1e-3;
+
+/// Mean and worst regret of a program of each shape.
+static ExplanationSummary::Regret sumRegret(
+    llvm::ArrayRef<ShapeExplanation> shapes, llvm::ArrayRef<double> weights,
+    llvm::function_ref<const ReportedProgram *(const ShapeExplanation &)> get) {
+  ExplanationSummary::Regret result;
+  double total = 0;
+  for (auto [index, shape] : llvm::enumerate(shapes)) {
+    const ReportedProgram *program = get(shape);
+    if (!program)
+      continue;
+    double regret = shape.regretOf(*program);
+    result.mean += weights[index] * regret;
+    total += weights[index];
+    if (total == weights[index] || regret > result.worst) {
+      result.worst = regret;
+      result.worstShape = index;
+    }
+  }
+  if (total > 0)
+    result.mean /= total;
+  return result;
+}
+
+/// Whether both programs of a choice are of the same uKernels.
+static bool isSameChoice(const ShapeExplanation &lhs,
+                         const ShapeExplanation &rhs) {
+  auto isSame = [](const ReportedProgram &a, const ReportedProgram &b) {
+    return runningParts(a.family, a.cover) == runningParts(b.family, b.cover);
+  };
+  return lhs.next && rhs.next && isSame(lhs.fastest, rhs.fastest) &&
+         isSame(*lhs.next, *rhs.next);
+}
+
+static std::vector<ExplanationSummary::Measurement>
+findMeasurements(llvm::ArrayRef<ShapeExplanation> shapes,
+                 llvm::ArrayRef<double> weights, double total) {
+  std::vector<ExplanationSummary::Measurement> groups;
+  double weight = 0;
+  for (auto [index, shape] : llvm::enumerate(shapes)) {
+    if (groups.empty() || !isSameChoice(shapes[index - 1], shape)) {
+      groups.push_back({index, index, 0, 0});
+      weight = 0;
+    }
+    ExplanationSummary::Measurement &group = groups.back();
+    group.lastShape = index;
+    weight += weights[index];
+    group.gainOfAll += weights[index] * shape.measurementGain / total;
+    group.gain = group.gainOfAll * total / weight;
+  }
+  llvm::stable_sort(groups, [](const auto &lhs, const auto &rhs) {
+    return lhs.gainOfAll > rhs.gainOfAll;
+  });
+  llvm::erase_if(groups,
+                 [](const auto &group) { return group.gain < leastGain; });
+  groups.resize(std::min(groups.size(), maxMeasurements));
+  return groups;
+}
+
+ExplanationSummary ftuner::summarize(llvm::ArrayRef<ShapeExplanation> shapes,
+                                     llvm::ArrayRef<double> weights) {
+  ExplanationSummary summary;
+  summary.chosen = sumRegret(shapes, weights,
+                             [](const auto &shape) { return &shape.program; });
+  summary.siaChoice = sumRegret(
+      shapes, weights, [](const auto &shape) { return &shape.siaChoice; });
+  auto single = [](const ShapeExplanation &shape) {
+    return shape.report.bestSingle ? &*shape.report.bestSingle : nullptr;
+  };
+  if (llvm::any_of(shapes, single))
+    summary.bestSingle = sumRegret(shapes, weights, single);
+  double total = 0;
+  for (double weight : weights)
+    total += weight;
+  for (auto [shape, weight] : llvm::zip_equal(shapes, weights)) {
+    double time = shape.program.microseconds(), share = weight / total;
+    summary.timesRoofline += share * time / shape.rooflineMicroseconds;
+    for (const CostTerm &term : shape.program.predicted.terms) {
+      auto known = llvm::find_if(summary.termShares, [&](const auto &other) {
+        return other.first == term.name;
+      });
+      if (known == summary.termShares.end())
+        known = summary.termShares.insert(known, {term.name, 0.0});
+      known->second += share * term.value / time;
+    }
+    ++llvm::find_if(summary.confidence, [&, &shape = shape](const auto &band) {
+        return shape.confidence >= band.atLeast;
+      })->shapes;
+  }
+  summary.worthMeasuring = findMeasurements(shapes, weights, total);
+  return summary;
 }

@@ -4,6 +4,12 @@
 // uKernels, ranked by the cost model. The range is planned from the rankings of
 // sampled shapes (RangePlanner.h).
 //
+// A cost model that predicts time sees what the filter's metrics stand for
+// (padding, waves, memory traffic) and what they leave out (latency, registers,
+// bank conflicts). So with one, and a tight pool, the uKernels that it predicts
+// fastest for some shapes of the range join those that the filter left, and its
+// word alone ranks programs.
+//
 //===----------------------------------------------------------------------===//
 #include "FTuner/Search/Combination.h"
 #include "FTuner/Search/Filter.h"
@@ -18,12 +24,18 @@
 
 using namespace ftuner;
 
+/// Shapes for which a cost model that predicts time sees every candidate.
+static constexpr size_t maxPredictedShapes = 48;
+/// uKernels of each of them that join those that the filter left.
+static constexpr size_t predictedPerShape = 12;
+
 namespace {
 class FTunerRanker final : public ProgramRanker {
 public:
   FTunerRanker(const SearchProblem &problem, const CandidateSet &set)
       : ProgramRanker(problem, set), set(set),
         isExact(problem.options.pool == ProgramPool::Exact),
+        predicts(problem.costModel.predictsTime() && !isExact),
         filter(problem, set) {}
 
   void prepare(llvm::ArrayRef<Shape> shapes) override;
@@ -62,8 +74,13 @@ private:
            (isExact ? 1 : family.parts.back().threadsAlong(family.combineAxis));
   }
 
+  /// Marks the candidates with the best scores of a shape.
+  void keepPredicted(const Shape &shape, llvm::BitVector &isKept);
+
   const CandidateSet &set;
   bool isExact;
+  /// Whether the cost model's word alone ranks.
+  bool predicts;
   CandidateFilter filter;
   std::map<Shape, FilterResult> prepared;
   /// K.Filter: candidates that the filter left for some shape of the range,
@@ -91,6 +108,12 @@ void FTunerRanker::prepare(llvm::ArrayRef<Shape> shapes) {
     prepared.try_emplace(shape, std::move(result));
   }
   counts = filter.counts;
+  if (predicts) {
+    size_t stride = ceilDiv(shapes.size(), maxPredictedShapes);
+    for (size_t i = 0; i < shapes.size(); i += stride)
+      keepPredicted(shapes[i], isKept);
+    keepPredicted(shapes.back(), isKept);
+  }
   for (unsigned candidate : isKept.set_bits()) {
     kept.push_back(candidate);
     int64_t threads = table.height(candidate) / table.rows(candidate);
@@ -99,6 +122,17 @@ void FTunerRanker::prepare(llvm::ArrayRef<Shape> shapes) {
     group.ukernels.push_back(
         {table.height(candidate), table.layout(candidate)});
   }
+}
+
+void FTunerRanker::keepPredicted(const Shape &shape, llvm::BitVector &isKept) {
+  std::vector<std::pair<double, unsigned>> scored;
+  for (unsigned i = 0; i < set.candidates.size(); ++i)
+    if (std::optional<unsigned> family = table.single(i))
+      scored.emplace_back(-problem.score(table.families[*family], shape), i);
+  size_t count = std::min(scored.size(), predictedPerShape);
+  std::partial_sort(scored.begin(), scored.begin() + count, scored.end());
+  for (size_t i = 0; i < count; ++i)
+    isKept.set(scored[i].second);
 }
 
 FilterResult FTunerRanker::filterShape(llvm::ArrayRef<int64_t> shape) {
@@ -163,7 +197,8 @@ FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
     const KernelFamily &family = table.families[index];
     return isTight(family, coverExtent(family, extent));
   };
-  SampleDemands demands{result.demands, llvm::any_of(pool, isTightProgram), 0};
+  SampleDemands demands{result.demands,
+                        !predicts && llvm::any_of(pool, isTightProgram), 0};
   if (demands.isTight)
     llvm::erase_if(pool,
                    [&](unsigned index) { return !isTightProgram(index); });
@@ -171,7 +206,7 @@ FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
   demands.best = -std::numeric_limits<double>::infinity();
   std::vector<RankedFamily> ranking;
   for (unsigned index : pool) {
-    double score = problem.evaluate(table.families[index], shape).score;
+    double score = problem.score(table.families[index], shape);
     demands.best = std::max(demands.best, score);
     ranking.push_back({index, score});
   }
@@ -193,7 +228,7 @@ FTunerRanker::bestSingle(llvm::ArrayRef<int64_t> shape) {
     if (!family)
       return;
     const KernelFamily &single = table.families[*family];
-    double rating = rated(problem.evaluate(single, shape).score, single,
+    double rating = rated(problem.score(single, shape), single,
                           table.resources[*family], shape, demands);
     if (!best || rating > best->score)
       best = {*family, rating};
@@ -207,7 +242,7 @@ FTunerRanker::bestSingle(llvm::ArrayRef<int64_t> shape) {
 double FTunerRanker::rate(const KernelFamily &family,
                           const KernelResources &resources,
                           llvm::ArrayRef<int64_t> shape, size_t sample) const {
-  return rated(problem.evaluate(family, shape).score, family, resources, shape,
+  return rated(problem.score(family, shape), family, resources, shape,
                samples[sample]);
 }
 
@@ -215,6 +250,8 @@ double FTunerRanker::rated(double score, const KernelFamily &family,
                            const KernelResources &resources,
                            llvm::ArrayRef<int64_t> shape,
                            const SampleDemands &demands) const {
+  if (predicts)
+    return score;
   Cover cover = coverExtent(family, shape[family.combineAxis]);
   double missing = 0;
   if (demands.isTight && !isTight(family, cover))

@@ -9,7 +9,8 @@ using namespace ftuner;
 /// Most families that are exchanged after the greedy choice.
 static constexpr size_t maxExchanges = 64;
 
-/// Share of the mean score below which a further kernel is not worth its code.
+/// Mean share of the best scores below which a further kernel is not worth its
+/// code.
 static constexpr double leastGain = 1e-4;
 
 namespace {
@@ -79,21 +80,32 @@ bool Exchange::step(double least) {
   return true;
 }
 
-void ftuner::chooseFamilies(const ScoreMatrix &scores,
-                            llvm::ArrayRef<double> weights, size_t limit,
-                            std::vector<unsigned> &chosen) {
+/// Replaces scores by what they are above the best of their shape, in shares of
+/// it: 0 for the best, the negated regret where scores are negated times.
+static void makeRelative(ScoreMatrix &scores) {
+  for (size_t shape = 0; shape < scores.numShapes(); ++shape) {
+    double best = scores.at(0, shape);
+    for (size_t family = 1; family < scores.numFamilies(); ++family)
+      best = std::max(best, scores.at(family, shape));
+    double scale = best == 0 ? 1 : std::abs(best);
+    for (size_t family = 0; family < scores.numFamilies(); ++family)
+      scores.at(family, shape) = (scores.at(family, shape) - best) / scale;
+  }
+}
+
+void ftuner::chooseFamilies(ScoreMatrix &scores, llvm::ArrayRef<double> weights,
+                            size_t limit, std::vector<unsigned> &chosen) {
+  makeRelative(scores);
   size_t numShapes = scores.numShapes(), numFamilies = scores.numFamilies();
   // Without any family a shape loses as if it had the worst one of all.
   std::vector<double> current(numShapes);
-  double totalScore = 0;
+  double totalWeight = 0;
   for (size_t shape = 0; shape < numShapes; ++shape) {
-    double best = scores.at(0, shape), worst = best;
-    for (size_t family = 1; family < numFamilies; ++family) {
-      best = std::max(best, scores.at(family, shape));
+    double worst = scores.at(0, shape);
+    for (size_t family = 1; family < numFamilies; ++family)
       worst = std::min(worst, scores.at(family, shape));
-    }
     current[shape] = worst;
-    totalScore += weights[shape] * std::abs(best);
+    totalWeight += weights[shape];
   }
   auto take = [&](unsigned family) {
     for (size_t shape = 0; shape < numShapes; ++shape)
@@ -117,7 +129,7 @@ void ftuner::chooseFamilies(const ScoreMatrix &scores,
       }
     }
     bool isNeeded = chosen.empty();
-    if (!isNeeded && !(bestGain > leastGain * totalScore))
+    if (!isNeeded && !(bestGain > leastGain * totalWeight))
       break;
     chosen.push_back(best);
     take(best);
@@ -126,6 +138,6 @@ void ftuner::chooseFamilies(const ScoreMatrix &scores,
   Exchange exchange(scores, weights, numFixed, chosen);
   if (chosen.size() > 1)
     for (size_t round = 0; round < maxExchanges; ++round)
-      if (!exchange.step(leastGain * totalScore))
+      if (!exchange.step(leastGain * totalWeight))
         break;
 }

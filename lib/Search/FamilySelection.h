@@ -27,14 +27,16 @@ private:
   std::vector<double> scores;
 };
 
-/// Chooses at most `limit` further families so that the weighted loss, summed
-/// over the shapes, of the best chosen score against the best of all is small.
-/// Greedy: the one that lowers the loss most joins, the first among equals,
-/// until none lowers it by a hundredth of a percent of the mean score; then
-/// chosen ones are exchanged for others, the best exchange first, while that
-/// lowers the loss as much. `chosen` holds the families that are taken in any
-/// case.
-void chooseFamilies(const ScoreMatrix &scores, llvm::ArrayRef<double> weights,
+/// Chooses at most `limit` (with those chosen already at least one) further
+/// families so that the shapes lose little: the best chosen score against the
+/// best of all, as a share of the latter, in the weighted mean. Where scores
+/// are negated times that is the mean regret. Greedy: the one that lowers the
+/// loss most joins, the first among equals, until none lowers it by a hundredth
+/// of a percent; then chosen ones are exchanged for others, the best exchange
+/// first, while that lowers the loss as much. `chosen` holds the families that
+/// are taken in any case. Scores become what they are above the best of their
+/// shape, in shares of it: 0 for the best.
+void chooseFamilies(ScoreMatrix &scores, llvm::ArrayRef<double> weights,
                     size_t limit, std::vector<unsigned> &chosen);
 
 } // namespace ftuner

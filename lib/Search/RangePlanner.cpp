@@ -6,6 +6,7 @@
 #include "llvm/ADT/Twine.h"
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <set>
 
 using namespace ftuner;
@@ -24,8 +25,13 @@ static constexpr int64_t maxDispatchSamples = 2048;
 static constexpr int64_t maxDispatchSamplesPerCell = 768;
 /// Fewest samples of one cell, however many cells there are.
 static constexpr int64_t minDispatchSamplesPerCell = 64;
-/// Best programs of a shape whose families may be chosen.
-static constexpr size_t proposalsPerShape = 12;
+/// Best programs of a shape whose families may be chosen: the first ones, and
+/// further ones whose scores lose less than a share of the best.
+static constexpr size_t leastProposals = 12;
+static constexpr size_t mostProposals = 256;
+static constexpr double proposedLoss = 0.15;
+/// Weight of a shape beyond a closed range, as a share of all in the range.
+static constexpr double generalWeight = 0.01;
 /// Shapes that the fallback family is rated on.
 static constexpr int64_t maxFallbackShapes = 12;
 /// Extent far beyond a range, for the general family.
@@ -49,8 +55,8 @@ private:
   /// Keeps the best programs of a shape in the plan.
   void keepBest(const Shape &shape, llvm::ArrayRef<RankedFamily> ranking);
   llvm::Error chooseForRange();
-  /// A family for sizes beyond the range.
-  llvm::Expected<unsigned> chooseGeneral();
+  /// A shape far beyond a closed range.
+  Shape generalShape() const;
   /// A family without alignment requirements.
   llvm::Expected<KernelFamily> chooseFallback() const;
   /// Of the first families of the plan, whose resources are given, the best for
@@ -66,6 +72,8 @@ private:
   /// Replaces pairs of which only one part runs, where that is certain.
   void dropIdleParts();
   void removeUnusedFamilies();
+  /// Predicted times of the plan for the samples.
+  void predictSamples();
   void reportSamples();
   void reportPlan();
 
@@ -79,7 +87,7 @@ private:
   std::vector<std::vector<RankedFamily>> rankings;
   bool isExhaustive = false;
   /// Share of the best proposed ratings that the chosen families lose, as the
-  /// weighted mean over the samples.
+  /// weighted mean over the samples; of predicted times, the mean regret.
   double scoreLoss = 0;
   Plan plan;
 };
@@ -114,6 +122,17 @@ distinctPrograms(const FamilyTable &table, llvm::ArrayRef<RankedFamily> ranking,
   return result;
 }
 
+/// Drops programs that are not worth proposing.
+static void keepProposals(std::vector<RankedFamily> &ranking) {
+  double best = ranking.front().score;
+  double least = best - proposedLoss * std::abs(best);
+  size_t count = std::min(ranking.size(), leastProposals);
+  while (count < std::min(ranking.size(), mostProposals) &&
+         ranking[count].score >= least)
+    ++count;
+  ranking.resize(count);
+}
+
 llvm::Error RangePlanner::rankSamples() {
   ranker.prepare(samples.shapes);
   for (const Shape &shape : samples.shapes) {
@@ -122,21 +141,18 @@ llvm::Error RangePlanner::rankSamples() {
       return ranking.takeError();
     if (problem.options.topK > 1)
       keepBest(shape, *ranking);
-    ranking->resize(std::min(ranking->size(), proposalsPerShape));
+    keepProposals(*ranking);
     rankings.push_back(std::move(*ranking));
   }
   return llvm::Error::success();
 }
 
-llvm::Expected<unsigned> RangePlanner::chooseGeneral() {
+Shape RangePlanner::generalShape() const {
   Shape shape;
   for (const Axis &axis : workload.axes)
     shape.push_back(largestSize(axis));
   shape[mainAxis] = std::max(generalExtent, 4 * shape[mainAxis]);
-  auto ranking = ranker.rank(shape);
-  if (!ranking)
-    return ranking.takeError();
-  return ranking->front().family;
+  return shape;
 }
 
 llvm::Expected<KernelFamily> RangePlanner::chooseFallback() const {
@@ -206,40 +222,47 @@ llvm::Error RangePlanner::chooseForRange() {
     if (seen.insert(family).second)
       proposed.push_back(family);
   };
-  std::vector<unsigned> chosen;
-  const SizeRange &range = workload.axes[mainAxis].range;
-  if (!range.isFixed() && !range.isOpen() && problem.options.maxKernels >= 3) {
-    llvm::Expected<unsigned> general = chooseGeneral();
-    if (!general)
-      return general.takeError();
-    propose(*general);
-    chosen.push_back(0);
-  }
   for (llvm::ArrayRef<RankedFamily> ranking : rankings)
     for (const RankedFamily &ranked : ranking)
       propose(ranked.family);
+  // Shapes and weights of the columns.
+  std::vector<Shape> shapes = samples.shapes;
+  std::vector<double> weights = samples.weights;
+  const SizeRange &range = workload.axes[mainAxis].range;
+  bool isClosed = !range.isFixed() && !range.isOpen();
+  if (isClosed) {
+    shapes.push_back(generalShape());
+    double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+    weights.push_back(generalWeight * total);
+    auto ranking = ranker.rank(shapes.back());
+    if (!ranking)
+      return ranking.takeError();
+    propose(ranking->front().family);
+  }
 
-  ScoreMatrix scores(proposed.size(), rankings.size());
+  ScoreMatrix scores(proposed.size(), shapes.size());
   for (auto [row, index] : llvm::enumerate(proposed))
-    for (auto [column, shape] : llvm::enumerate(samples.shapes))
+    for (auto [column, shape] : llvm::enumerate(shapes))
       scores.at(row, column) = ranker.rate(
           family(index), ranker.table.resources[index], shape, column);
 
   // One kernel is the fallback.
-  size_t limit = problem.options.maxKernels - 1 - chosen.size();
-  chooseFamilies(scores, samples.weights, limit, chosen);
+  std::vector<unsigned> chosen;
+  chooseFamilies(scores, weights, problem.options.maxKernels - 1, chosen);
+  auto bestRow = [&](size_t column) {
+    return *llvm::max_element(chosen, [&](unsigned a, unsigned b) {
+      return scores.at(a, column) < scores.at(b, column);
+    });
+  };
   double sum = 0, total = 0;
   for (auto [column, weight] : llvm::enumerate(samples.weights)) {
-    double most = -std::numeric_limits<double>::infinity(), best = most;
-    for (size_t row = 0; row < proposed.size(); ++row)
-      most = std::max(most, scores.at(row, column));
-    for (unsigned row : chosen)
-      best = std::max(best, scores.at(row, column));
-    if (most != 0)
-      sum += weight * (most - best) / std::abs(most);
+    sum -= weight * scores.at(bestRow(column), column);
     total += weight;
   }
   scoreLoss = sum / total;
+  if (isClosed)
+    plan.generalFamily =
+        llvm::find(chosen, bestRow(shapes.size() - 1)) - chosen.begin();
   for (unsigned row : chosen)
     plan.families.push_back(family(proposed[row]));
   return llvm::Error::success();
@@ -392,6 +415,15 @@ void RangePlanner::reportSamples() {
 void RangePlanner::reportPlan() {
   plan.statistics.push_back({"families", double(plan.families.size())});
   plan.statistics.push_back({"score_loss", scoreLoss});
+  double sum = 0, worst = 0, total = 0;
+  for (auto [prediction, weight] :
+       llvm::zip_equal(plan.predictions, samples.weights)) {
+    sum += weight * prediction.regret;
+    worst = std::max(worst, prediction.regret);
+    total += weight;
+  }
+  plan.statistics.push_back({"mean_regret", sum / total});
+  plan.statistics.push_back({"worst_regret", worst});
   const CandidateSet &set = ranker.table.set;
   if (set.prototype.vectorWidth >
       problem.codegen.guaranteedVectorWidth(workload))
@@ -409,9 +441,43 @@ void RangePlanner::keepBest(const Shape &shape,
     const KernelFamily &program = family(ranked.family);
     kept.programs.push_back({program,
                              coverExtent(program, shape[program.combineAxis]),
-                             ranked.score});
+                             ranked.score,
+                             -problem.predict(program, shape).score});
   }
   plan.rankings.push_back(std::move(kept));
+}
+
+void RangePlanner::predictSamples() {
+  for (auto [sample, shape] : llvm::enumerate(samples.shapes)) {
+    // What the shape's alignment lets a family run as.
+    int64_t width = problem.codegen.vectorWidth(workload, shape);
+    auto microseconds = [&, &shape = shape](KernelFamily family) {
+      family.vectorWidth = std::min(family.vectorWidth, width);
+      return -problem.predict(family, shape).score;
+    };
+    ShapePrediction prediction;
+    prediction.shape = shape;
+    prediction.family = plan.familyFor(shape);
+    if (plan.families[prediction.family].vectorWidth > width)
+      prediction.family = plan.fallbackFamily;
+    prediction.microseconds = microseconds(plan.families[prediction.family]);
+    // The fastest and the next one of the programs that were ranked best, and
+    // the plan's own.
+    double best = prediction.microseconds;
+    double next = std::numeric_limits<double>::infinity();
+    for (const RankedFamily &ranked :
+         distinctPrograms(ranker.table, rankings[sample], shape)) {
+      double time = microseconds(family(ranked.family));
+      if (time == best) // Most often the plan's own program.
+        continue;
+      next = std::min(next, std::max(time, best));
+      best = std::min(best, time);
+    }
+    prediction.regret = prediction.microseconds / best - 1;
+    prediction.confidence =
+        choiceConfidence(problem.options.cost.calibration, best, next);
+    plan.predictions.push_back(std::move(prediction));
+  }
 }
 
 llvm::Expected<Plan> RangePlanner::run() {
@@ -429,14 +495,13 @@ llvm::Expected<Plan> RangePlanner::run() {
   plan.families.push_back(std::move(*fallback));
   assignShapes(std::max<size_t>(numChosen, 1));
 
-  const Axis &axis = workload.axes[mainAxis];
-  bool isClosed = axis.isDynamic() && !axis.range.isOpen();
-  if (!isClosed) // Beyond an open range lie only sizes below its least.
+  // Beyond an open range lie only sizes below its least.
+  const SizeRange &range = workload.axes[mainAxis].range;
+  if (range.isFixed() || range.isOpen())
     plan.generalFamily = plan.entries.front().family;
-  else if (problem.options.maxKernels < 3)
-    plan.generalFamily = plan.entries.back().family;
   dropIdleParts();
   removeUnusedFamilies();
+  predictSamples();
   reportPlan();
   return std::move(plan);
 }
@@ -454,6 +519,7 @@ ReportedProgram ftuner::reportProgram(const SearchProblem &problem,
   program.metrics = programMetrics(problem.workload, shape,
                                    {&family, program.cover}, problem.device);
   program.score = problem.evaluate(family, shape);
+  program.predicted = problem.predict(family, shape);
   program.rating = program.score.score;
   return program;
 }

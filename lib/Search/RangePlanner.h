@@ -40,7 +40,7 @@ public:
   virtual double rate(const KernelFamily &family,
                       const KernelResources &resources,
                       llvm::ArrayRef<int64_t> shape, size_t sample) const {
-    return problem.evaluate(family, shape).score;
+    return problem.score(family, shape);
   }
   /// Adds to the report of the shape that was ranked last, whose programs are
   /// there, what the strategy's stages did.

@@ -141,8 +141,11 @@ double RollerModel::blockReuse(std::array<int64_t, 2> from,
 
 llvm::Expected<CandidateSet>
 ftuner::enumerateAlignedTiles(const SearchProblem &problem) {
-  // The rules of the paper's candidates do not bind Roller.
-  SearchProblem aligned = problem;
+  // The rules of the paper's candidates do not bind Roller, and no other model
+  // than its own chooses for it.
+  SearchProblem aligned{problem.workload, problem.device,
+                        problem.codegen,  *findCostModel("sia-program"),
+                        problem.options,  problem.rejected};
   aligned.options.tileRule = TileRule::Aligned;
   llvm::Expected<CandidateSet> set =
       enumerateCandidates(aligned, reachableVectorWidth(problem));

@@ -111,11 +111,43 @@ bool SearchProblem::isRejected(const KernelFamily &family) const {
   return llvm::is_contained(rejected, family);
 }
 
+CostEvaluator &SearchProblem::evaluator() const {
+  if (!madeEvaluator)
+    madeEvaluator =
+        costModel.createEvaluator(workload, device, codegen, options.cost);
+  return *madeEvaluator;
+}
+
+CostEvaluator &SearchProblem::predictor() const {
+  if (costModel.predictsTime())
+    return evaluator();
+  if (!madePredictor)
+    madePredictor = findCostModel("latency")->createEvaluator(
+        workload, device, codegen, options.cost);
+  return *madePredictor;
+}
+
+static Program programOf(const KernelFamily &family,
+                         llvm::ArrayRef<int64_t> shape) {
+  return {&family, coverExtent(family, shape[family.combineAxis])};
+}
+
+double SearchProblem::score(const KernelFamily &family,
+                            llvm::ArrayRef<int64_t> shape) const {
+  return evaluator().score(shape, programOf(family, shape));
+}
+
 CostBreakdown SearchProblem::evaluate(const KernelFamily &family,
                                       llvm::ArrayRef<int64_t> shape) const {
-  Program program{&family, coverExtent(family, shape[family.combineAxis])};
-  return costModel.evaluate(workload, shape, program, device, codegen,
-                            options.cost);
+  return evaluator().evaluate(shape, programOf(family, shape));
+}
+
+CostBreakdown SearchProblem::predict(const KernelFamily &family,
+                                     llvm::ArrayRef<int64_t> shape) const {
+  KernelFamily running = family;
+  running.vectorWidth =
+      std::min(running.vectorWidth, codegen.vectorWidth(workload, shape));
+  return predictor().evaluate(shape, programOf(running, shape));
 }
 
 llvm::Error SearchProblem::check() const {

@@ -30,6 +30,9 @@ llvm::Expected<Plan> ftuner::solve(const SearchProblem &problem,
   llvm::Expected<Plan> plan = strategy.search(problem);
   if (!plan)
     return plan.takeError();
+  plan->strategy = strategy.name().str();
+  plan->costModel = problem.costModel.name().str();
+  plan->calibration = problem.options.cost.calibration.name;
   if (llvm::Error error = problem.verify(*plan))
     return error;
   return plan;

@@ -111,21 +111,23 @@ static llvm::Error checkNames(llvm::ArrayRef<WorkloadExplanation> workloads,
 static llvm::Error explain(const SearchSetup &setup, const DeviceSpec &device,
                            const NamedSizes &sizes,
                            WorkloadExplanation &workload) {
-  std::vector<Shape> shapes;
+  ShapeSamples samples;
   if (sizes.empty()) {
-    shapes = shapesAlongMainAxis(workload.workload, kMaxExplainedSizes);
+    samples = shapesAlongMainAxis(workload.workload, kMaxExplainedSizes);
   } else {
     llvm::Expected<Shape> shape = bindSizes(workload.workload, sizes);
     if (!shape)
       return makeError("option --size: " + llvm::toString(shape.takeError()));
-    shapes.push_back(std::move(*shape));
+    samples = {{std::move(*shape)}, {1}};
   }
   llvm::Expected<std::vector<ShapeExplanation>> explanations =
       explainShapes(setup.problem(workload.workload, device, workload.rejected),
-                    *setup.strategy, workload.plan, shapes);
+                    *setup.strategy, workload.plan, samples.shapes);
   if (!explanations)
     return explanations.takeError();
   workload.shapes = std::move(*explanations);
+  workload.weights = std::move(samples.weights);
+  workload.summary = summarize(workload.shapes, workload.weights);
   return llvm::Error::success();
 }
 

@@ -16,11 +16,17 @@ private:
   void writeAxis(const Axis &axis);
   void writeMetrics(const Metrics &metrics);
   void writeProgram(const ReportedProgram &program);
+  void writePrediction(const ReportedProgram &program);
   /// A program of a report, which the strategy has rated.
   void writeRated(const ReportedProgram &program);
   void writeStage(const StageReport &stage);
   /// In detail: with what the strategy did for the shape.
-  void writeShape(const ShapeExplanation &shape, bool isDetailed);
+  void writeShape(const ShapeExplanation &shape, double weight,
+                  bool isDetailed);
+  void writeRegret(llvm::StringRef name,
+                   const ExplanationSummary::Regret &regret,
+                   const WorkloadExplanation &workload);
+  void writeSummary(const WorkloadExplanation &workload);
   void writeWorkload(const WorkloadExplanation &workload);
 
   const ModuleExplanation &explanation;
@@ -68,6 +74,24 @@ void JsonWriter::writeProgram(const ReportedProgram &program) {
         json.attribute("value", term.value);
       });
   });
+  writePrediction(program);
+}
+
+void JsonWriter::writePrediction(const ReportedProgram &program) {
+  double time = program.microseconds();
+  json.attribute("predicted_us", time);
+  json.attributeArray("predicted_terms", [&] {
+    for (const CostTerm &term : program.predicted.terms)
+      json.object([&] {
+        json.attribute("name", term.name);
+        json.attribute("us", term.value);
+        json.attribute("share", term.value / time);
+      });
+  });
+  json.attributeObject("predicted_figures", [&] {
+    for (const CostTerm &figure : program.predicted.figures)
+      json.attribute(figure.name, figure.value);
+  });
 }
 
 void JsonWriter::writeRated(const ReportedProgram &program) {
@@ -96,10 +120,12 @@ void JsonWriter::writeStage(const StageReport &stage) {
   });
 }
 
-void JsonWriter::writeShape(const ShapeExplanation &shape, bool isDetailed) {
+void JsonWriter::writeShape(const ShapeExplanation &shape, double weight,
+                            bool isDetailed) {
   const ShapeReport &report = shape.report;
   json.object([&] {
     writeSizes(json, "shape", report.shape);
+    json.attribute("weight", weight);
     json.attribute("family", shape.family);
     json.attribute("aligned", shape.isAligned);
     if (shape.entry)
@@ -115,6 +141,16 @@ void JsonWriter::writeShape(const ShapeExplanation &shape, bool isDetailed) {
                            [&] { writeRated(*report.bestSingle); });
     else
       json.attribute("best_single", nullptr);
+    json.attributeObject("sia_choice", [&] { writeProgram(shape.siaChoice); });
+    json.attributeObject("fastest", [&] { writeProgram(shape.fastest); });
+    json.attribute("regret", shape.regret());
+    if (shape.next)
+      json.attributeObject("next", [&] { writeProgram(*shape.next); });
+    else
+      json.attribute("next", nullptr);
+    json.attribute("confidence", shape.confidence);
+    json.attribute("measurement_gain", shape.measurementGain);
+    json.attribute("roofline_us", shape.rooflineMicroseconds);
     if (!isDetailed)
       return;
     json.attribute("single_programs", report.singlePrograms);
@@ -127,6 +163,52 @@ void JsonWriter::writeShape(const ShapeExplanation &shape, bool isDetailed) {
     json.attributeArray("stages", [&] {
       for (const StageReport &stage : report.stages)
         writeStage(stage);
+    });
+  });
+}
+
+void JsonWriter::writeRegret(llvm::StringRef name,
+                             const ExplanationSummary::Regret &regret,
+                             const WorkloadExplanation &workload) {
+  json.attributeObject(name, [&] {
+    json.attribute("mean", regret.mean);
+    json.attribute("worst", regret.worst);
+    writeSizes(json, "worst_shape",
+               workload.shapes[regret.worstShape].report.shape);
+  });
+}
+
+void JsonWriter::writeSummary(const WorkloadExplanation &workload) {
+  const ExplanationSummary &summary = workload.summary;
+  json.attributeObject("summary", [&] {
+    writeRegret("regret", summary.chosen, workload);
+    if (summary.bestSingle)
+      writeRegret("best_single_regret", *summary.bestSingle, workload);
+    else
+      json.attribute("best_single_regret", nullptr);
+    writeRegret("sia_choice_regret", summary.siaChoice, workload);
+    json.attribute("times_roofline", summary.timesRoofline);
+    json.attributeObject("term_shares", [&] {
+      for (const auto &[name, share] : summary.termShares)
+        json.attribute(name, share);
+    });
+    json.attributeArray("confidence", [&] {
+      for (const ExplanationSummary::ConfidenceBand &band : summary.confidence)
+        json.object([&] {
+          json.attribute("at_least", band.atLeast);
+          json.attribute("shapes", static_cast<int64_t>(band.shapes));
+        });
+    });
+    json.attributeArray("worth_measuring", [&] {
+      for (const ExplanationSummary::Measurement &item : summary.worthMeasuring)
+        json.object([&] {
+          writeSizes(json, "first_shape",
+                     workload.shapes[item.firstShape].report.shape);
+          writeSizes(json, "last_shape",
+                     workload.shapes[item.lastShape].report.shape);
+          json.attribute("gain", item.gain);
+          json.attribute("gain_of_all", item.gainOfAll);
+        });
     });
   });
 }
@@ -156,9 +238,11 @@ void JsonWriter::writeWorkload(const WorkloadExplanation &workload) {
       for (const SearchStatistic &statistic : plan.statistics)
         json.attribute(statistic.name, statistic.value);
     });
+    writeSummary(workload);
     json.attributeArray("shapes", [&] {
-      for (const ShapeExplanation &shape : workload.shapes)
-        writeShape(shape, workload.isDetailed());
+      for (auto [shape, weight] :
+           llvm::zip_equal(workload.shapes, workload.weights))
+        writeShape(shape, weight, workload.isDetailed());
     });
   });
 }
@@ -169,6 +253,8 @@ void JsonWriter::write() {
     json.attribute("device", explanation.device.name);
     json.attribute("strategy", explanation.setup.strategy->name());
     json.attribute("cost_model", explanation.setup.costModel->name());
+    json.attribute("calibration",
+                   explanation.setup.options.cost.calibration.name);
     json.attributeObject("sizes", [&] {
       for (const auto &[name, size] : explanation.sizes)
         json.attribute(name, size);

@@ -1,70 +1,15 @@
 //===- ExplainText.cpp - Explanations as text -----------------------------===//
 #include "FTuner/Target/Explain.h"
+#include "TextTable.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/Unicode.h"
 
 using namespace ftuner;
 
 //===----------------------------------------------------------------------===//
-// Tables and words
+// Words
 //===----------------------------------------------------------------------===//
-
-namespace {
-/// Rows of cells, printed in columns. Columns whose first cell begins with '<'
-/// are aligned to the left.
-class Table {
-public:
-  explicit Table(std::vector<std::string> header) {
-    for (std::string &title : header) {
-      isLeft.push_back(llvm::StringRef(title).starts_with("<"));
-      if (isLeft.back())
-        title.erase(0, 1);
-    }
-    rows.push_back(std::move(header));
-  }
-  void add(std::vector<std::string> row) { rows.push_back(std::move(row)); }
-  void print(llvm::raw_ostream &os, llvm::StringRef indent) const;
-
-private:
-  static size_t widthOf(llvm::StringRef text) {
-    int width = llvm::sys::unicode::columnWidthUTF8(text);
-    return width < 0 ? text.size() : width;
-  }
-
-  std::vector<bool> isLeft;
-  std::vector<std::vector<std::string>> rows;
-};
-} // namespace
-
-void Table::print(llvm::raw_ostream &os, llvm::StringRef indent) const {
-  std::vector<size_t> widths(isLeft.size(), 0);
-  for (const std::vector<std::string> &row : rows)
-    for (auto [width, cell] : llvm::zip_equal(widths, row))
-      width = std::max(width, widthOf(cell));
-  for (const std::vector<std::string> &row : rows) {
-    std::string line;
-    for (auto [left, width, cell] : llvm::zip_equal(isLeft, widths, row)) {
-      std::string filling(width - widthOf(cell), ' ');
-      line += (left ? cell + filling : filling + cell) + "  ";
-    }
-    os << indent << llvm::StringRef(line).rtrim() << "\n";
-  }
-}
-
-static std::string fixed(double value, int digits = 3) {
-  std::string text;
-  llvm::raw_string_ostream(text) << llvm::format("%.*f", digits, value);
-  return text;
-}
-
-static std::string general(double value) {
-  std::string text;
-  llvm::raw_string_ostream(text) << llvm::format("%.4g", value);
-  return text;
-}
 
 /// "3 × 7 + 4 × 8", and what of it lies beyond the extent.
 static std::string coverText(const ReportedProgram &program) {
@@ -90,6 +35,12 @@ static std::string ukernelsText(const ReportedProgram &program) {
   if (program.cover.second == 0)
     return first;
   return program.cover.first == 0 ? last : first + " + " + last;
+}
+
+/// The uKernels that run, and the pipeline stages that they have.
+static std::string kernelText(const ReportedProgram &program) {
+  return ukernelsText(program) + ", " + std::to_string(program.family.stages) +
+         " stages";
 }
 
 /// "M = 53, N = 2304, K = 768".
@@ -131,18 +82,26 @@ public:
   void write();
 
 private:
+  bool predictsTime() const {
+    return explanation.setup.costModel->predictsTime();
+  }
   void writeWorkload(const WorkloadExplanation &workload);
   void writeShape(const WorkloadExplanation &workload,
                   const ShapeExplanation &shape);
   void writeChosen(const WorkloadExplanation &workload,
                    const ShapeExplanation &shape);
   void writeTerms(const CostBreakdown &score);
+  void writePrediction(const ShapeExplanation &shape);
   /// Why the plan does not run the shape's best program.
   void writeLoss(const WorkloadExplanation &workload,
                  const ShapeExplanation &shape);
+  void writeReason(const WorkloadExplanation &workload,
+                   const ShapeExplanation &shape);
+  void writeTimes(const ShapeExplanation &shape);
   void writePrograms(const WorkloadExplanation &workload,
                      const ShapeExplanation &shape);
   void writeStages(const ShapeReport &report);
+  void writeSummary(const WorkloadExplanation &workload);
   void writeSizes(const WorkloadExplanation &workload);
 
   const ModuleExplanation &explanation;
@@ -151,7 +110,7 @@ private:
 } // namespace
 
 void TextWriter::writeTerms(const CostBreakdown &score) {
-  Table table({"<term", "weight", "value", "weight · value"});
+  TextTable table({"<term", "weight", "value", "weight · value"});
   double sum = 0;
   for (const CostTerm &term : score.terms) {
     sum += term.weight * term.value;
@@ -195,32 +154,37 @@ void TextWriter::writeChosen(const WorkloadExplanation &workload,
      << family.threads() << " threads in all, " << family.stages
      << " stages, accesses of " << family.vectorWidth
      << (family.vectorWidth == 1 ? " element" : " elements") << "\n";
-  writeTerms(program.score);
+  if (!predictsTime())
+    writeTerms(program.score);
+  writePrediction(shape);
 }
 
-void TextWriter::writeLoss(const WorkloadExplanation &workload,
-                           const ShapeExplanation &shape) {
-  double best = shape.best().score.score;
-  if (runsTheSame(shape.program, shape.best())) {
-    os << "  It is the best program of the shape.\n";
-    return;
-  }
-  if (shape.scoreLoss == 0) {
-    os << "  It scores as the best program of the shape does.\n";
-    return;
-  }
-  if (shape.scoreLoss < 0) {
-    os << "  It scores " << fixed(-shape.scoreLoss)
-       << " more than the best program of the shape, which the strategy "
-          "prefers: the\n  chosen one misses what the stages below ask for, or "
-          "is in the pools of other sizes alone.\n";
-    return;
-  }
-  os << "  The best program of the shape scores " << fixed(best) << ": "
-     << fixed(shape.scoreLoss);
-  if (best != 0)
-    os << " (" << fixed(100 * shape.scoreLoss / std::abs(best), 1) << " %)";
-  os << " is lost, since ";
+/// A figure of a prediction with its unit, by the end of its name.
+static std::string figureText(const CostTerm &figure) {
+  llvm::StringRef name = figure.name;
+  std::string text = llvm::join(llvm::split(name, '_'), " ") + " ";
+  if (name.ends_with("_bytes"))
+    return text + general(figure.value / 1e6) + " MB";
+  return text + general(figure.value) + (name.ends_with("_time") ? " µs" : "");
+}
+
+void TextWriter::writePrediction(const ShapeExplanation &shape) {
+  const CostBreakdown &predicted = shape.program.predicted;
+  double time = shape.program.microseconds();
+  os << "    Predicted time " << fixed(time) << " µs, "
+     << general(time / shape.rooflineMicroseconds) << " times the roofline of "
+     << fixed(shape.rooflineMicroseconds) << " µs\n";
+  TextTable table({"<term", "µs", "share"});
+  for (const CostTerm &term : predicted.terms)
+    table.add({term.name, fixed(term.value), percent(term.value / time)});
+  table.print(os, "    ");
+  os << "    "
+     << llvm::join(llvm::map_range(predicted.figures, figureText), ", ")
+     << "\n";
+}
+
+void TextWriter::writeReason(const WorkloadExplanation &workload,
+                             const ShapeExplanation &shape) {
   auto limit = static_cast<size_t>(explanation.setup.options.maxKernels);
   if (!shape.isAligned)
     os << "the fallback serves every shape without alignment.\n";
@@ -235,68 +199,165 @@ void TextWriter::writeLoss(const WorkloadExplanation &workload,
     os << "its family is not in the plan.\n";
 }
 
+void TextWriter::writeLoss(const WorkloadExplanation &workload,
+                           const ShapeExplanation &shape) {
+  double best = shape.best().score.score, loss = shape.scoreLoss;
+  if (predictsTime()) { // With the accesses that the shape allows.
+    best = shape.best().microseconds();
+    loss = shape.program.microseconds() - best;
+  }
+
+  if (runsTheSame(shape.program, shape.best())) {
+    os << "  It is the best program of the shape.\n";
+    return;
+  }
+  if (loss == 0) {
+    os << "  It scores as the best program of the shape does.\n";
+    return;
+  }
+  if (loss < 0 && predictsTime()) {
+    os << "  It takes " << fixed(-loss)
+       << " µs less than the best program of the strategy's pool for the "
+          "shape:\n  it is in the pools of other sizes alone.\n";
+    return;
+  }
+  if (loss < 0) {
+    os << "  It scores " << fixed(-loss)
+       << " more than the best program of the shape, which the strategy "
+          "prefers: the\n  chosen one misses what the stages below ask for, or "
+          "is in the pools of other sizes alone.\n";
+    return;
+  }
+  if (predictsTime())
+    os << "  The best program of the shape takes " << fixed(best)
+       << " µs: " << fixed(loss) << " µs";
+  else
+    os << "  The best program of the shape scores " << fixed(best) << ": "
+       << fixed(loss);
+  if (best != 0)
+    os << " (" << percent(loss / std::abs(best)) << ")";
+  os << " is lost, since ";
+  writeReason(workload, shape);
+}
+
+void TextWriter::writeTimes(const ShapeExplanation &shape) {
+  os << "\n  Predicted times beside it\n";
+  TextTable table({"<", "µs", "over the fastest", "<", "<"});
+  auto add = [&](std::string what, const ReportedProgram &program) {
+    table.add({std::move(what), fixed(program.microseconds()),
+               percent(shape.regretOf(program)), coverText(program),
+               kernelText(program)});
+  };
+  add("chosen", shape.program);
+  add("fastest that was seen", shape.fastest);
+  if (shape.next)
+    add("next to it", *shape.next);
+  if (shape.report.bestSingle)
+    add("best single uKernel", *shape.report.bestSingle);
+  add("choice by SIA", shape.siaChoice);
+  table.print(os, "    ");
+  if (shape.next)
+    os << "    The fastest is at least as fast as the next with a confidence "
+          "of "
+       << percent(shape.confidence) << ";\n    measuring the two would gain "
+       << percent(shape.measurementGain) << " on average.\n";
+}
+
+/// Terms that are not 0 everywhere, by name.
+static std::vector<CostTerm>
+termsOf(llvm::ArrayRef<const CostBreakdown *> breakdowns) {
+  std::vector<CostTerm> result;
+  for (const CostBreakdown *breakdown : breakdowns)
+    for (const CostTerm &term : breakdown->terms)
+      if (fixed(term.value) != fixed(0) &&
+          llvm::none_of(result, [&](const CostTerm &other) {
+            return other.name == term.name;
+          }))
+        result.push_back(term);
+  return result;
+}
+
 void TextWriter::writePrograms(const WorkloadExplanation &workload,
                                const ShapeExplanation &shape) {
   const ShapeReport &report = shape.report;
   os << "\n  Best programs of the shape, of " << report.singlePrograms
      << " with one uKernel and " << report.pairPrograms
      << " with two (* chosen, 1 best single uKernel)\n";
-  unsigned combineAxis = shape.program.family.combineAxis;
-  bool isRated = llvm::any_of(report.programs, [](const auto &program) {
-    return program.rating != program.score.score;
-  });
-  std::vector<std::string> header = {"#", "<", "score"};
-  if (isRated)
-    header.push_back("rating");
-  for (const CostTerm &term : shape.program.score.terms)
-    header.push_back((term.weight == 1 ? "" : general(term.weight) + " · ") +
-                     term.name);
-  header.push_back("blocks");
-  header.push_back("threads");
-  header.push_back("stages");
-  header.push_back("<" + workload.workload.axes[combineAxis].name);
-  header.push_back("<uKernels");
-  Table table(std::move(header));
-  auto add = [&](std::string rank, const ReportedProgram &program) {
-    bool isChosen = &program == &shape.program;
-    std::string marks;
-    if (runsTheSame(program, shape.program))
-      marks += "*";
-    if (report.bestSingle && runsTheSame(program, *report.bestSingle))
-      marks += "1";
-    std::vector<std::string> row = {std::move(rank), marks,
-                                    fixed(program.score.score)};
-    if (isRated) // The strategy rates the programs of its own pool.
-      row.push_back(isChosen ? "" : fixed(program.rating));
-    for (const CostTerm &term : program.score.terms)
-      row.push_back(fixed(term.weight * term.value));
-    row.push_back(std::to_string(program.metrics.blocks));
-    row.push_back(std::to_string(program.family.threads()));
-    row.push_back(std::to_string(program.family.stages));
-    row.push_back(coverText(program));
-    row.push_back(ukernelsText(program));
-    table.add(std::move(row));
-  };
+  std::vector<const ReportedProgram *> programs;
   auto isListed = [&](const ReportedProgram &wanted) {
-    return llvm::any_of(report.programs, [&](const ReportedProgram &program) {
-      return runsTheSame(program, wanted);
+    return llvm::any_of(programs, [&](const ReportedProgram *program) {
+      return runsTheSame(*program, wanted);
     });
   };
-  for (auto [index, program] : llvm::enumerate(report.programs))
-    add(std::to_string(index + 1), program);
+  for (const ReportedProgram &program : report.programs)
+    programs.push_back(&program);
   if (!isListed(shape.program))
-    add("…", shape.program);
-  if (report.bestSingle && !isListed(*report.bestSingle) &&
-      !runsTheSame(*report.bestSingle, shape.program))
-    add("…", *report.bestSingle);
+    programs.push_back(&shape.program);
+  if (report.bestSingle && !isListed(*report.bestSingle))
+    programs.push_back(&*report.bestSingle);
+
+  // Programs with their scores or, where these are times, what is predicted
+  // for the accesses that the shape allows.
+  bool isTime = predictsTime();
+  bool isRated = !isTime && llvm::any_of(report.programs, [](const auto &item) {
+    return item.rating != item.score.score;
+  });
+  std::vector<const CostBreakdown *> breakdowns;
+  for (const ReportedProgram *program : programs)
+    breakdowns.push_back(isTime ? &program->predicted : &program->score);
+  std::vector<CostTerm> terms = termsOf(breakdowns);
+  std::vector<std::string> header = {"#", "<"};
+  header.push_back(isTime ? "µs" : "score");
+  if (isRated)
+    header.push_back("rating");
+  for (const CostTerm &term : terms)
+    header.push_back(
+        (isTime || term.weight == 1 ? "" : general(term.weight) + " · ") +
+        term.name);
+  if (!isTime)
+    header.push_back("µs");
+  unsigned combineAxis = shape.program.family.combineAxis;
+  header.insert(header.end(),
+                {"blocks", "threads", "stages",
+                 "<" + workload.workload.axes[combineAxis].name, "<uKernels"});
+
+  TextTable table(std::move(header));
+  for (auto [index, program] : llvm::enumerate(programs)) {
+    std::string marks;
+    if (runsTheSame(*program, shape.program))
+      marks += "*";
+    if (report.bestSingle && runsTheSame(*program, *report.bestSingle))
+      marks += "1";
+    bool isRanked = index < report.programs.size();
+    std::string time = fixed(program->microseconds());
+    std::vector<std::string> row = {
+        isRanked ? std::to_string(index + 1) : "…", marks,
+        isTime ? time : fixed(program->score.score)};
+    if (isRated) // The strategy rates the programs of its own pool.
+      row.push_back(program == &shape.program ? "" : fixed(program->rating));
+    for (const CostTerm &term : terms) {
+      double value = 0;
+      for (const CostTerm &own : breakdowns[index]->terms)
+        if (own.name == term.name)
+          value = isTime ? own.value : own.weight * own.value;
+      row.push_back(fixed(value));
+    }
+    if (!isTime)
+      row.push_back(time);
+    row.insert(row.end(), {std::to_string(program->metrics.blocks),
+                           std::to_string(program->family.threads()),
+                           std::to_string(program->family.stages),
+                           coverText(*program), ukernelsText(*program)});
+    table.add(std::move(row));
+  }
   table.print(os, "    ");
 }
 
 void TextWriter::writeStages(const ShapeReport &report) {
   os << "\n  Stages for the shape, from " << report.candidates
      << " candidates\n";
-  Table table({"<stage", "before", "kept", "<requirement",
-               "<best candidate thrown out, and its figure"});
+  TextTable table({"<stage", "before", "kept", "<requirement",
+                   "<best candidate thrown out, and its figure"});
   for (const StageReport &stage : report.stages) {
     std::string dropped;
     if (stage.dropped)
@@ -318,6 +379,7 @@ void TextWriter::writeShape(const WorkloadExplanation &workload,
   writeChosen(workload, shape);
   os << "\n";
   writeLoss(workload, shape);
+  writeTimes(shape);
   writePrograms(workload, shape);
   writeStages(shape.report);
 }
@@ -325,6 +387,75 @@ void TextWriter::writeShape(const WorkloadExplanation &workload,
 //===----------------------------------------------------------------------===//
 // Many sizes, and the whole
 //===----------------------------------------------------------------------===//
+
+/// The sizes of the main axis from one shape to another: "M = 5 to 8".
+static std::string sizesText(const WorkloadExplanation &workload, size_t first,
+                             size_t last) {
+  unsigned axis = workload.workload.mainAxis();
+  auto sizeOf = [&](size_t index) {
+    return std::to_string(workload.shapes[index].report.shape[axis]);
+  };
+  std::string text = workload.workload.axes[axis].name + " = " + sizeOf(first);
+  return first == last ? text : text + " to " + sizeOf(last);
+}
+
+void TextWriter::writeSummary(const WorkloadExplanation &workload) {
+  const ExplanationSummary &summary = workload.summary;
+  os << "\n  Predicted times over " << workload.shapes.size()
+     << " sizes, weighted by how often they occur\n";
+  TextTable table(
+      {"<over the fastest program that was seen", "mean", "worst", "<at"});
+  auto add = [&](std::string what, const ExplanationSummary::Regret &regret) {
+    table.add({std::move(what), percent(regret.mean), percent(regret.worst),
+               sizesText(workload, regret.worstShape, regret.worstShape)});
+  };
+  add("chosen programs", summary.chosen);
+  if (summary.bestSingle)
+    add("best single uKernels", *summary.bestSingle);
+  add("choices by SIA", summary.siaChoice);
+  table.print(os, "    ");
+  os << "    " << general(summary.timesRoofline)
+     << " times the roofline on average. Share of the time: ";
+  std::vector<std::string> shares;
+  for (const auto &[name, share] : summary.termShares)
+    if (share >= 5e-4)
+      shares.push_back(name + " " + percent(share));
+  os << llvm::join(shares, ", ") << "\n    Sizes by the confidence that the "
+     << "fastest beats the next: ";
+  std::vector<std::string> bands;
+  for (auto [index, band] : llvm::enumerate(summary.confidence)) {
+    bool isLast = index + 1 == summary.confidence.size();
+    double bound =
+        isLast ? summary.confidence[index - 1].atLeast : band.atLeast;
+    bands.push_back(llvm::formatv("{0} {1} {2} %", band.shapes,
+                                  isLast ? "below" : "from",
+                                  fixed(100 * bound, 0)));
+  }
+  os << llvm::join(bands, ", ") << "\n";
+  if (summary.worthMeasuring.empty())
+    return;
+  os << "    Measuring the two fastest would pay most at\n";
+  TextTable places({"<", "gain there", "of all", "<fastest", "<next"});
+  for (const ExplanationSummary::Measurement &item : summary.worthMeasuring) {
+    const ShapeExplanation &shape = workload.shapes[item.firstShape];
+    places.add({sizesText(workload, item.firstShape, item.lastShape),
+                percent(item.gain), percent(item.gainOfAll),
+                kernelText(shape.fastest), kernelText(*shape.next)});
+  }
+  places.print(os, "      ");
+}
+
+/// The largest term of a prediction and its share: "l2 50 %".
+static std::string largestTerm(const ReportedProgram &program) {
+  const CostTerm *largest = nullptr;
+  for (const CostTerm &term : program.predicted.terms)
+    if (!largest || term.value > largest->value)
+      largest = &term;
+  if (!largest)
+    return "";
+  return largest->name + " " +
+         fixed(100 * largest->value / program.microseconds(), 0) + " %";
+}
 
 void TextWriter::writeSizes(const WorkloadExplanation &workload) {
   unsigned mainAxis = workload.workload.mainAxis();
@@ -337,27 +468,36 @@ void TextWriter::writeSizes(const WorkloadExplanation &workload) {
       others.push_back(axis.name + " = " + std::to_string(shape[index]));
   if (!others.empty())
     os << ", at " << llvm::join(others, ", ");
-  os << ": the chosen program, and the best single uKernel\n";
-  Table table({"size", "family", "score", "lost", "pad", "occ", "cmr",
-               "<program", "score", "pad", "occ", "cmr", "<single uKernel"});
+  os << ": the chosen program, the best single uKernel, the choice by SIA\n";
+  std::vector<std::string> header = {"size",   "family",     "µs",
+                                     "regret", "confidence", "<largest term"};
+  if (!predictsTime())
+    header.insert(header.end(), {"score", "lost"});
+  header.insert(header.end(), {"pad", "occ", "cmr", "<program", "single: µs",
+                               "<uKernel", "SIA: µs", "roofline: µs"});
+  TextTable table(std::move(header));
   for (const ShapeExplanation &shape : workload.shapes) {
-    const Metrics &metrics = shape.program.metrics;
+    const ReportedProgram &program = shape.program;
     std::vector<std::string> row = {
         std::to_string(shape.report.shape[mainAxis]),
         std::to_string(shape.family),
-        fixed(shape.program.score.score),
-        fixed(shape.scoreLoss),
-        fixed(metrics.pad),
-        fixed(metrics.occ),
-        fixed(metrics.cmr),
-        coverText(shape.program)};
+        fixed(program.microseconds()),
+        percent(shape.regret()),
+        percent(shape.confidence),
+        largestTerm(program)};
+    if (!predictsTime())
+      row.insert(row.end(),
+                 {fixed(program.score.score), fixed(shape.scoreLoss)});
+    row.insert(row.end(),
+               {fixed(program.metrics.pad), fixed(program.metrics.occ),
+                fixed(program.metrics.cmr), coverText(program)});
     if (const auto &single = shape.report.bestSingle)
       row.insert(row.end(),
-                 {fixed(single->score.score), fixed(single->metrics.pad),
-                  fixed(single->metrics.occ), fixed(single->metrics.cmr),
-                  ukernelsText(*single)});
+                 {fixed(single->microseconds()), ukernelsText(*single)});
     else
-      row.resize(row.size() + 5);
+      row.insert(row.end(), {"", ""});
+    row.push_back(fixed(shape.siaChoice.microseconds()));
+    row.push_back(fixed(shape.rooflineMicroseconds));
     table.add(std::move(row));
   }
   table.print(os, "    ");
@@ -383,16 +523,19 @@ void TextWriter::writeWorkload(const WorkloadExplanation &workload) {
       os << ", fallback for operands that are not aligned";
     os << "\n";
   }
-  if (workload.isDetailed())
+  if (workload.isDetailed()) {
     writeShape(workload, workload.shapes.front());
-  else
-    writeSizes(workload);
+    return;
+  }
+  writeSummary(workload);
+  writeSizes(workload);
 }
 
 void TextWriter::write() {
   os << "Device " << explanation.device.name << ", strategy "
      << explanation.setup.strategy->name() << ", cost model "
-     << explanation.setup.costModel->name() << "\n";
+     << explanation.setup.costModel->name() << ", calibration "
+     << explanation.setup.options.cost.calibration.name << "\n";
   for (const WorkloadExplanation &workload : explanation.workloads)
     writeWorkload(workload);
 }

@@ -45,3 +45,14 @@ llvm::Expected<SearchSetup> ftuner::findSearch(llvm::StringRef strategy,
                                    "'");
   return setup;
 }
+
+llvm::Expected<std::optional<Calibration>>
+ftuner::findCalibration(llvm::StringRef nameOrPath) {
+  if (nameOrPath.empty())
+    return std::nullopt;
+  llvm::Expected<Calibration> calibration = loadCalibration(nameOrPath);
+  if (!calibration)
+    return llvm::createStringError("option 'calibration': " +
+                                   llvm::toString(calibration.takeError()));
+  return *calibration;
+}

@@ -34,7 +34,7 @@ class Description:
 def devices() -> dict[str, dict[str, Any]]:
     """The built-in devices by name: every field of docs/devices.md."""
     folder = locations.find(locations.DEVICES)
-    paths = sorted(folder.glob("*.json"))
+    paths = sorted(folder.glob("*.json"), key=lambda path: path.stem)
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
 
 
@@ -94,6 +94,12 @@ _CORES_PER_SM = {
     "10.0": 128, "10.3": 128, "12.0": 128, "12.1": 128,
 }  # fmt: skip
 
+# What no driver states and the compute capability tells. Where no built-in device has it, the
+# compiler has rules of its own (docs/devices.md).
+_OF_THE_CAPABILITY = (
+    "warp_schedulers_per_sm", "issue_slots_per_sm", "load_store_units_per_sm", "process_nm",
+)  # fmt: skip
+
 # Where no built-in device has the compute capability, by its major version.
 _ARCHITECTURES = {
     3: "Kepler", 5: "Maxwell", 6: "Pascal", 7: "Volta", 8: "Ampere", 9: "Hopper", 10: "Blackwell",
@@ -106,7 +112,8 @@ def query_device(index: int = 0) -> dict[str, Any]:
 
     `source` says for each field where it comes from: an attribute of the driver, a formula, or the
     built-in device of the same compute capability for what the driver does not know. Clocks and
-    memory clocks are the device's maxima. Raises `Error` without a driver or where the driver says
+    memory clocks are the device's maxima. The power limit is that of the built-in device of the
+    same name and figures; without one it is left out. Raises `Error` without a driver or where the driver says
     too little.
     """
     library = runtime.get()
@@ -187,8 +194,46 @@ def describe(
     attribute("max_threads_per_sm", "MAX_THREADS_PER_MULTIPROCESSOR")
     attribute("max_threads_per_block", "MAX_THREADS_PER_BLOCK")
     attribute("max_blocks_per_sm", "MAX_BLOCKS_PER_MULTIPROCESSOR")
+    for field in _OF_THE_CAPABILITY:
+        figures = {value[field] for value in relatives.values() if field in value}
+        if len(figures) == 1:
+            put(field, figures.pop(), f"built-in devices of {capability}")
+    twin = _twin(name, description, relatives)
+    if twin and "board_power_watts" in known[twin]:
+        put(
+            "board_power_watts",
+            known[twin]["board_power_watts"],
+            f"built-in device {twin}: same name, SMs, clock and bandwidth",
+        )
     description["source"] = source
     return description
+
+
+def _words(name: str) -> set[str]:
+    """Words of a device's name, and pairs of neighbours: rtx3090 of GeForce RTX 3090."""
+    words = re.sub(r"[^a-z0-9]+", " ", name.lower()).split()
+    return {*words, *(first + second for first, second in zip(words, words[1:]))}
+
+
+def _twin(
+    name: str, description: Mapping[str, Any], relatives: Mapping[str, Mapping[str, Any]]
+) -> str | None:
+    """The built-in device that this one is, by its name and the figures the driver states.
+
+    The most specific name wins: v100-pcie before v100.
+    """
+    words = _words(name)
+
+    def is_same(key: str, value: Mapping[str, Any]) -> bool:
+        return (
+            set(key.split("-")) <= words
+            and value["sm_count"] == description["sm_count"]
+            and abs(value["clock_mhz"] / description["clock_mhz"] - 1) < 0.03
+            and abs(value["dram_gbps"] / description["dram_gbps"] - 1) < 0.05
+        )
+
+    twins = [key for key, value in relatives.items() if is_same(key, value)]
+    return max(twins, key=len, default=None)
 
 
 def _rounded(value: float) -> float | int:
@@ -231,11 +276,12 @@ def _put_dram(
         )
         return
     # The name of a built-in device is in that of the GPU: h200 in NVIDIA H200.
-    words = re.sub(r"[^a-z0-9]+", " ", name.lower()).split()
-    for key, value in relatives.items():
-        if key in words:
-            put("dram_gbps", value["dram_gbps"], f"built-in device {key}")
-            return
+    words = _words(name)
+    named = [key for key in relatives if set(key.split("-")) <= words]
+    if named:
+        key = max(named, key=len)
+        put("dram_gbps", relatives[key]["dram_gbps"], f"built-in device {key}")
+        return
     raise Error(
         f"the driver does not know the memory clock of {name}, and no built-in device has its "
         "name: write a description with dram_gbps"

@@ -13,6 +13,7 @@ from pathlib import Path
 from .errors import Error
 
 RUNTIME_LIBRARY = "lib/libftrt.so.1"
+LATENCY_LIBRARY = "lib/libftuner_latency.so"
 DEVICES = "share/ftuner/devices"
 
 

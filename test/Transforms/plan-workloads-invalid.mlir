@@ -1,6 +1,7 @@
 // DEFINE: %{plan} = not ftuner-opt %s --ukernel-attach-device=device=h200
 // RUN: %{plan} --ukernel-plan-workloads=strategy=guess 2>&1 | FileCheck %s --check-prefix=STRATEGY
 // RUN: %{plan} --ukernel-plan-workloads=cost-model=dice 2>&1 | FileCheck %s --check-prefix=MODEL
+// RUN: %{plan} --ukernel-plan-workloads=calibration=none.json 2>&1 | FileCheck %s --check-prefix=CALIBRATION
 // RUN: %{plan} --ukernel-plan-workloads=max-kernels=0 2>&1 | FileCheck %s --check-prefix=KERNELS
 // RUN: %{plan} --ukernel-plan-workloads=top-k=-1 2>&1 | FileCheck %s --check-prefix=TOPK
 // RUN: %{plan} --ukernel-plan-workloads="epsilon-min=0.9 epsilon-max=0.8" 2>&1 | FileCheck %s --check-prefix=EPSILON
@@ -13,6 +14,7 @@
 
 // STRATEGY: error: option 'strategy': expected one of {{.*}}ftuner{{.*}}, but got 'guess'
 // MODEL: error: option 'cost-model': expected one of {{.*}}sia-program{{.*}}, but got 'dice'
+// CALIBRATION: error: option 'calibration': cannot read calibration file 'none.json'
 // KERNELS: error: option 'max-kernels': expected 1 to {{[0-9]+}}, but got 0
 // TOPK: error: option 'top-k': expected 1 to {{[0-9]+}}, but got -1
 // EPSILON: error: option 'epsilon-max': expected 0.9{{0*}} to 1

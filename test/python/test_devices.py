@@ -98,6 +98,82 @@ def test_peaks_that_differ_are_left_out() -> None:
     assert "tf32_tflops" not in alone and alone["architecture"] == "Hopper"
 
 
+# Tesla V100 PCIe, P100 PCIe and A100 PCIe as their drivers describe them, where they differ.
+V100 = {
+    **H200, "CLOCK_RATE": 1380000, "MULTIPROCESSOR_COUNT": 80, "MEMORY_CLOCK_RATE": 877000,
+    "GLOBAL_MEMORY_BUS_WIDTH": 4096, "L2_CACHE_SIZE": 6291456, "COMPUTE_CAPABILITY_MAJOR": 7,
+    "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": 98304, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 98304,
+}  # fmt: skip
+A100 = {
+    **H200, "CLOCK_RATE": 1410000, "MULTIPROCESSOR_COUNT": 108, "MEMORY_CLOCK_RATE": 1215000,
+    "GLOBAL_MEMORY_BUS_WIDTH": 5120, "L2_CACHE_SIZE": 41943040, "COMPUTE_CAPABILITY_MAJOR": 8,
+    "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": 167936, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 166912,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name, attributes, twin",
+    [
+        ("NVIDIA H200", H200, "h200"),
+        ("Tesla V100-PCIE-16GB", V100, "v100-pcie"),
+        ("Tesla V100-SXM2-32GB", {**V100, "CLOCK_RATE": 1530000}, "v100"),
+        ("NVIDIA A100-PCIE-40GB", A100, "a100-pcie"),
+        ("NVIDIA A100-SXM4-40GB", A100, "a100"),
+        # Another bandwidth, number of SMs or clock: not the card that is known.
+        ("NVIDIA A100 80GB PCIe", {**A100, "MEMORY_CLOCK_RATE": 1512000}, None),
+        ("NVIDIA H100 PCIe", {**H200, "MULTIPROCESSOR_COUNT": 114}, None),
+        ("NVIDIA H200 NVL", {**H200, "CLOCK_RATE": 1785000}, None),
+        ("NVIDIA H900", H200, None),
+    ],
+)
+def test_power_limit(
+    name: str, attributes: dict[str, int], twin: str | None, tmp_path: Path
+) -> None:
+    """That of a built-in device only where the GPU is that device."""
+    known = ftuner.devices()
+    made = describe(name, attributes, known)
+    if twin is None:
+        assert "board_power_watts" not in made
+    else:
+        assert made["board_power_watts"] == known[twin]["board_power_watts"]
+        assert made["source"]["board_power_watts"].startswith(f"built-in device {twin}:")
+    compiles(made, tmp_path)
+
+
+def test_facts_of_the_capability(tmp_path: Path) -> None:
+    """They are left to the compiler's rules where no built-in device has the capability."""
+    fields = {
+        "warp_schedulers_per_sm": 4, "issue_slots_per_sm": 4, "load_store_units_per_sm": 32,
+        "process_nm": 4,
+    }  # fmt: skip
+    made = describe("GPU", H200, ftuner.devices())
+    assert {field: made[field] for field in fields} == fields
+    assert {made["source"][field] for field in fields} == {"built-in devices of 9.0"}
+    alone = describe("GPU", H200, {})
+    assert not set(fields) & set(alone)
+    compiles(alone, tmp_path)
+
+
+def test_calibration(tmp_path: Path) -> None:
+    """The option of the pipeline: names, paths and errors come through."""
+    dense = ROOT / "examples" / "dense.mlir"
+
+    def score(**options: Any) -> float:
+        made = ftuner.explain(dense, {"T": 8}, device="t4", cost_model="latency", **options)
+        return made.workloads[0]["shapes"][0]["program"]["score"]
+
+    own = score()
+    assert own == score(calibration="t4") != score(calibration="global")
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps({"name": "mine", "constants": {"launch": 50}}))
+    assert score(calibration=str(path)) < score(calibration="global") - 40
+    path.write_text(json.dumps({"name": "mine", "constants": {"launch": 500}}))
+    with pytest.raises(ftuner.Error, match="mine.json:1: field 'constants.launch': expected a num"):
+        score(calibration=str(path))
+    with pytest.raises(ftuner.Error, match="unknown calibration 'nosuch'"):
+        score(calibration="nosuch")
+
+
 def test_resolve(tmp_path: Path) -> None:
     assert resolve("h200").name == "h200"
     assert resolve({"name": "mine"}).name == "mine"

@@ -8,6 +8,7 @@
 #ifndef FTUNER_CODEGEN_CODEGENMODEL_H
 #define FTUNER_CODEGEN_CODEGENMODEL_H
 
+#include "FTuner/Codegen/BlockWork.h"
 #include "FTuner/Device/DeviceSpec.h"
 #include "FTuner/Search/UKernel.h"
 #include "FTuner/Workload/Workload.h"
@@ -55,6 +56,11 @@ public:
                                 const UKernel &ukernel) const = 0;
   virtual KernelResources resources(const Workload &workload,
                                     const KernelFamily &family) const = 0;
+  /// What a block of `part`, one of the family's uKernels, executes. The family
+  /// must pass `check` for the device.
+  virtual BlockWork work(const Workload &workload, const UKernel &part,
+                         const KernelFamily &family,
+                         const DeviceSpec &device) const = 0;
   /// Says why the family cannot be emitted for the device, if it cannot.
   virtual llvm::Error check(const Workload &workload,
                             const KernelFamily &family,

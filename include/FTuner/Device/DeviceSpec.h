@@ -17,6 +17,23 @@
 
 namespace ftuner {
 
+/// What an SM can start in a cycle, and the process that made it.
+struct SmFacts {
+  /// Warp schedulers.
+  int64_t warpSchedulers = 4;
+  /// Instructions of warps that all schedulers together issue in a cycle: one
+  /// for each, or two where they issue pairs.
+  int64_t issueSlots = 4;
+  /// Lanes of the load/store units: threads that a cycle serves.
+  int64_t loadStoreUnits = 32;
+  /// Feature size of the process, as its maker calls it.
+  double processNm = 16;
+};
+
+/// What is known of a compute capability (docs/devices.md, "Where a file is
+/// silent"). For those newer than the table, the newest one of it.
+SmFacts smFactsOf(int computeCapabilityMajor, int computeCapabilityMinor);
+
 /// Facts of one GPU. Field names equal the keys of the JSON file.
 struct DeviceSpec {
   std::string name;
@@ -42,6 +59,14 @@ struct DeviceSpec {
   int64_t maxThreadsPerSm = 0;
   int64_t maxThreadsPerBlock = 1024;
   int64_t maxBlocksPerSm = 0;
+  // What a file may leave out; `smFacts` says what holds then.
+  std::optional<int64_t> warpSchedulersPerSm;
+  std::optional<int64_t> issueSlotsPerSm;
+  std::optional<int64_t> loadStoreUnitsPerSm;
+  std::optional<double> processNm;
+  /// Power limit of the board, or of one GPU's share of it. Without it nothing
+  /// is known of a limit.
+  std::optional<double> boardPowerWatts;
 
   /// 10 · major + minor, e.g. 90.
   int smVersion() const {
@@ -53,6 +78,12 @@ struct DeviceSpec {
   double sharedMemoryGbps() const { return smCount * clockMhz * 128e-3; }
   /// Global to shared copies that bypass registers (cp.async).
   bool hasAsyncCopy() const { return computeCapabilityMajor >= 8; }
+  /// The fields of the file, and for those it leaves out what its compute
+  /// capability tells.
+  SmFacts smFacts() const;
+  /// f32 multiply-adds of an SM in a cycle: the peak over SMs and clock.
+  /// Vendors round peaks, so a figure within 2 % of a multiple of 32 is that.
+  double fp32LanesPerSm() const;
 };
 
 /// Parses and checks one description. An error names `sourceName`, the line and

@@ -18,6 +18,12 @@ struct FTunerOptions : public mlir::PassPipelineOptions<FTunerOptions> {
   Option<std::string> costModel{
       *this, "cost-model", llvm::cl::desc("Cost model that ranks programs"),
       llvm::cl::init("sia-program")};
+  Option<std::string> calibration{
+      *this, "calibration",
+      llvm::cl::desc("Constants of the cost model 'latency': a built-in name "
+                     "such as 'global', or a path; '': the device's own, or "
+                     "the global ones"),
+      llvm::cl::init("")};
   Option<int64_t> topK{*this, "top-k",
                        llvm::cl::desc("Programs kept for each shape"),
                        llvm::cl::init(1)};

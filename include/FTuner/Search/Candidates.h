@@ -6,10 +6,11 @@
 // suit a device, so `TileRule::Aligned` adds blocks of 2^a · {1, 3, 5, 9}
 // threads along each axis.
 //
-// Of the reduce tiles and pipeline stages one is chosen for each block tile:
-// CMR and Occ are blind to them. By rule: what keeps ζ blocks on an SM first,
-// then the least padding of the reduce axis (Pad), then a depth of 16 elements,
-// then three stages.
+// Of the reduce tiles and pipeline stages few are chosen for each block tile.
+// CMR and Occ are blind to them, so by rule: what keeps ζ blocks on an SM
+// first, then the least padding of the reduce axis (Pad), then a depth of 16
+// elements, then three stages. A cost model that predicts time chooses instead,
+// for a small, a middle and a large shape of the range: up to three candidates.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SEARCH_CANDIDATES_H

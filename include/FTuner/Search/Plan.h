@@ -33,6 +33,8 @@ struct RankedProgram {
   KernelFamily family;
   Cover cover;
   double score = 0;
+  /// Predicted time.
+  double microseconds = 0;
 };
 
 /// The best programs of one shape, best first, whether their families were
@@ -40,6 +42,20 @@ struct RankedProgram {
 struct ShapeRanking {
   Shape shape;
   std::vector<RankedProgram> programs;
+};
+
+/// What the plan's kernels are predicted to cost for one shape.
+struct ShapePrediction {
+  Shape shape;
+  /// The family that serves it, given aligned operands.
+  unsigned family = 0;
+  /// Predicted time of that family's program.
+  double microseconds = 0;
+  /// That over the time of the fastest program that the search saw, less 1.
+  double regret = 0;
+  /// How likely the fastest program that was seen is really at least as fast as
+  /// the next one, given the error of predictions; 0.5 to 1.
+  double confidence = 1;
 };
 
 /// Kernel families and which of them serves which shape.
@@ -55,6 +71,11 @@ struct Plan {
   /// For the shapes that the search looked at, `SearchOptions::topK` programs
   /// each; empty for a topK of 1.
   std::vector<ShapeRanking> rankings;
+  /// For the shapes that the search looked at, by the latency model.
+  std::vector<ShapePrediction> predictions;
+  /// Who made the plan: names of the search strategy and of the cost model, and
+  /// of the calibration that predicted times are of. Empty if not known.
+  std::string strategy, costModel, calibration;
   std::vector<SearchStatistic> statistics;
   /// Decisions worth a remark, e.g. a filter stage relaxed for some shapes.
   std::vector<std::string> remarks;

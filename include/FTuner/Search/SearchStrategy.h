@@ -11,6 +11,7 @@
 #include "FTuner/CostModel/CostModel.h"
 #include "FTuner/Search/Plan.h"
 #include "FTuner/Search/ShapeReport.h"
+#include <memory>
 
 namespace ftuner {
 
@@ -83,14 +84,28 @@ struct SearchProblem {
   SearchOptions options;
   /// Families that must not be chosen, e.g. since ptxas spills their registers.
   std::vector<KernelFamily> rejected = {};
+  /// Made on first use, see `evaluator` and `predictor`; copies share them.
+  mutable std::shared_ptr<CostEvaluator> madeEvaluator = nullptr;
+  mutable std::shared_ptr<CostEvaluator> madePredictor = nullptr;
 
   int64_t zeta() const {
     return options.zeta ? options.zeta : defaultZeta(device);
   }
   bool isRejected(const KernelFamily &family) const;
-  /// Score of a family's program for a shape (every extent ≥ 1).
+  /// The evaluator of the cost model. Workload, device, options and cost model
+  /// stay as they are from the first use on.
+  CostEvaluator &evaluator() const;
+  /// The evaluator of the cost model if that predicts time, else of `latency`.
+  CostEvaluator &predictor() const;
+  /// Score of a family's program for a shape (every extent ≥ 1), and its parts.
+  double score(const KernelFamily &family, llvm::ArrayRef<int64_t> shape) const;
   CostBreakdown evaluate(const KernelFamily &family,
                          llvm::ArrayRef<int64_t> shape) const;
+  /// Predicted microseconds of a family's program for a shape, and their terms,
+  /// whatever the cost model is. Where rows of the shape are not aligned for
+  /// the family's accesses, it is priced with narrower ones.
+  CostBreakdown predict(const KernelFamily &family,
+                        llvm::ArrayRef<int64_t> shape) const;
 
   /// Says what is wrong with the problem itself (workload, options).
   llvm::Error check() const;

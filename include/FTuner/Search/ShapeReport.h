@@ -41,9 +41,15 @@ struct ReportedProgram {
   Cover cover;
   Metrics metrics;
   CostBreakdown score;
+  /// Predicted time with its terms, whatever the cost model is; its score is
+  /// the negated microseconds.
+  CostBreakdown predicted;
   /// The score, less what the strategy holds against the program, e.g. that it
   /// misses a demand of the filter.
   double rating = 0;
+
+  /// The predicted time.
+  double microseconds() const { return -predicted.score; }
 };
 
 struct ShapeReport {

@@ -16,7 +16,7 @@
 namespace ftuner {
 
 /// The version of the JSON format; docs/explain.md says what changed with each.
-inline constexpr int kExplanationFormatVersion = 1;
+inline constexpr int kExplanationFormatVersion = 2;
 
 /// A workload with what is said about it; there is one shape at least.
 struct WorkloadExplanation {
@@ -33,6 +33,10 @@ struct WorkloadExplanation {
   /// Families that the plan must not have.
   std::vector<KernelFamily> rejected;
   std::vector<ShapeExplanation> shapes;
+  /// How often each shape occurs; they add up to 1.
+  std::vector<double> weights;
+  /// Over all shapes.
+  ExplanationSummary summary;
 
   /// One shape is explained in full, several are compared.
   bool isDetailed() const { return shapes.size() == 1; }

@@ -7,7 +7,9 @@
 #ifndef FTUNER_TRANSFORMS_SEARCHSETUP_H
 #define FTUNER_TRANSFORMS_SEARCHSETUP_H
 
+#include "FTuner/CostModel/Calibration.h"
 #include "FTuner/Search/SearchStrategy.h"
+#include <optional>
 
 namespace ftuner {
 
@@ -16,12 +18,18 @@ struct SearchSetup {
   const SearchStrategy *strategy = nullptr;
   const CostModel *costModel = nullptr;
   const CodegenModel *codegen = nullptr;
+  /// Those of the cost model but for the calibration.
   SearchOptions options;
+  /// Where none is given, each device has its own or the global one.
+  std::optional<Calibration> calibration;
 
   SearchProblem problem(const Workload &workload, const DeviceSpec &device,
                         std::vector<KernelFamily> rejected = {}) const {
-    return {workload,   device,  *codegen,
-            *costModel, options, std::move(rejected)};
+    SearchProblem problem{workload,   device,  *codegen,
+                          *costModel, options, std::move(rejected)};
+    problem.options.cost.calibration =
+        calibration ? *calibration : defaultCalibration(device);
+    return problem;
   }
 };
 
@@ -31,6 +39,11 @@ llvm::Expected<SearchSetup> findSearch(llvm::StringRef strategy,
                                        llvm::StringRef costModel,
                                        llvm::StringRef tileRule,
                                        llvm::StringRef pool);
+
+/// The calibration of that name or path; none for an empty text. An error names
+/// the option.
+llvm::Expected<std::optional<Calibration>>
+findCalibration(llvm::StringRef nameOrPath);
 
 /// Reads `ukernel-plan-workloads`, its options struct or FTunerOptions, which
 /// name their fields alike. An error for values that are out of range.
@@ -50,12 +63,19 @@ llvm::Expected<SearchSetup> makeSearchSetup(const Options &given) {
   options.zeta = given.zeta;
   options.psi = given.psi;
   options.activeBlocksPerSm = given.activeBlocks;
-  options.cost = {given.c0, given.c1, given.c2};
+  options.cost.c0 = given.c0;
+  options.cost.c1 = given.c1;
+  options.cost.c2 = given.c2;
   options.topK = given.topK;
   options.maxKernels = given.maxKernels;
   options.maxCandidates = given.maxCandidates;
   if (llvm::Error error = options.check())
     return error;
+  llvm::Expected<std::optional<Calibration>> calibration =
+      findCalibration(given.calibration);
+  if (!calibration)
+    return calibration.takeError();
+  setup->calibration = std::move(*calibration);
   return setup;
 }
 

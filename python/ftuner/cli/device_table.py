@@ -64,10 +64,15 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _table(known: dict[str, dict[str, Any]]) -> str:
-    header = ("name", "architecture", "capability", "SMs", "MHz", "f32 TFLOP/s", "DRAM GB/s")
-    fields = ("architecture", "compute_capability", "sm_count", "clock_mhz", "fp32_tflops")
-    rows = [
-        (name, *(device[field] for field in fields), device["dram_gbps"])
-        for name, device in known.items()
-    ]
+    header = ("name", "architecture", "capability", "SMs", "MHz", "f32 TFLOP/s", "DRAM GB/s", "W")
+    fields = (
+        "architecture",
+        "compute_capability",
+        "sm_count",
+        "clock_mhz",
+        "fp32_tflops",
+        "dram_gbps",
+        "board_power_watts",
+    )
+    rows = [(name, *(device[field] for field in fields)) for name, device in known.items()]
     return table(rows, header)

@@ -44,7 +44,9 @@ TEST_F(CostModelTest, AreRegistered) {
 }
 
 TEST_F(CostModelTest, ScoreIsTheWeightedSumOfItsTerms) {
-  options = {0.5, 2, 3};
+  options.c0 = 0.5;
+  options.c1 = 2;
+  options.c2 = 3;
   for (const CostModel *model : costModels()) {
     CostBreakdown breakdown = evaluate(model->name());
     double sum = 0;

@@ -3,7 +3,10 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
+#include <cmath>
 #include <gtest/gtest.h>
 
 using namespace ftuner;
@@ -19,8 +22,9 @@ static DeviceSpec load(llvm::StringRef name) {
 TEST(BuiltinDevices, AreListedSorted) {
   std::vector<std::string> names = builtinDeviceNames();
   std::vector<std::string> expected = {
-      "a100", "b200", "h100",    "h200",    "k80", "l4",   "orin-nano",
-      "p100", "p4",   "rtx3090", "rtx4090", "t4",  "v100", "v100-pcie"};
+      "a100",    "a100-pcie", "b200", "h100",      "h200", "k80",
+      "l4",      "orin-nano", "p100", "p100-pcie", "p4",   "rtx3090",
+      "rtx4090", "t4",        "v100", "v100-pcie"};
   EXPECT_EQ(names, expected);
 }
 
@@ -58,6 +62,119 @@ TEST(BuiltinDevices, HoldVendorFigures) {
   EXPECT_FALSE(load("p100").f16Tflops.has_value());
 }
 
+TEST(BuiltinDevices, StateWhatTheirCapabilityTells) {
+  for (const std::string &name : builtinDeviceNames()) {
+    DeviceSpec device = load(name);
+    // The rule of docs/devices.md holds for every GPU that is known.
+    SmFacts rule =
+        smFactsOf(device.computeCapabilityMajor, device.computeCapabilityMinor);
+    EXPECT_EQ(device.warpSchedulersPerSm, rule.warpSchedulers) << name;
+    EXPECT_EQ(device.issueSlotsPerSm, rule.issueSlots) << name;
+    EXPECT_EQ(device.loadStoreUnitsPerSm, rule.loadStoreUnits) << name;
+    EXPECT_EQ(device.processNm, rule.processNm) << name;
+    EXPECT_TRUE(device.boardPowerWatts.has_value()) << name;
+    // Every scheduler issues an FMA of its lanes in each cycle.
+    double lanes = device.fp32LanesPerSm();
+    EXPECT_EQ(lanes, 32 * std::round(lanes / 32)) << name;
+    EXPECT_LE(lanes / 32, static_cast<double>(rule.issueSlots)) << name;
+  }
+}
+
+TEST(BuiltinDevices, DifferAsTheirBoardsDo) {
+  for (auto [name, watts] : {std::pair("p100", 300.),
+                             {"p100-pcie", 250.},
+                             {"v100", 300.},
+                             {"v100-pcie", 250.},
+                             {"a100", 400.},
+                             {"a100-pcie", 250.},
+                             {"t4", 70.},
+                             {"p4", 75.},
+                             {"k80", 150.}})
+    EXPECT_EQ(load(name).boardPowerWatts, watts) << name;
+  EXPECT_EQ(load("p100-pcie").clockMhz, 1328);
+  EXPECT_EQ(load("p100").warpSchedulersPerSm, 2);
+  EXPECT_EQ(load("t4").loadStoreUnitsPerSm, 16);
+  EXPECT_EQ(load("k80").issueSlotsPerSm, 8);
+  EXPECT_EQ(load("v100-pcie").fp32LanesPerSm(), 64);
+}
+
+TEST(BuiltinDevices, NameTheSourceOfWhatTheyState) {
+  // The compiler keeps no sources: the files are what holds them.
+  for (const std::string &name : builtinDeviceNames()) {
+    auto buffer =
+        llvm::MemoryBuffer::getFile(FTUNER_DEVICE_FOLDER "/" + name + ".json");
+    ASSERT_TRUE(static_cast<bool>(buffer)) << name;
+    llvm::Expected<llvm::json::Value> value =
+        llvm::json::parse((*buffer)->getBuffer());
+    ASSERT_TRUE(static_cast<bool>(value)) << name;
+    const llvm::json::Object *source =
+        value->getAsObject()->getObject("source");
+    ASSERT_NE(source, nullptr) << name;
+    for (const char *key :
+         {"warp_schedulers_per_sm", "issue_slots_per_sm",
+          "load_store_units_per_sm", "process_nm", "board_power_watts"})
+      EXPECT_TRUE(source->getString(key).has_value()) << name << " " << key;
+  }
+}
+
+TEST(DeviceSpec, ASilentFileGetsTheFactsOfItsCapability) {
+  struct Row {
+    int major, minor;
+    int64_t schedulers, slots, units;
+    double nm;
+  };
+  const Row rows[] = {
+      {3, 0, 4, 8, 32, 28}, {3, 7, 4, 8, 32, 28}, {5, 2, 4, 8, 32, 28},
+      {5, 3, 4, 8, 32, 20}, {6, 0, 2, 4, 16, 16}, {6, 2, 4, 8, 32, 16},
+      {7, 2, 4, 4, 32, 12}, {7, 5, 4, 4, 16, 12}, {8, 0, 4, 4, 32, 7},
+      {8, 7, 4, 4, 16, 8},  {8, 9, 4, 4, 16, 4},  {9, 0, 4, 4, 32, 4},
+      {10, 3, 4, 4, 32, 4}, {12, 0, 4, 4, 16, 4}, {13, 0, 4, 4, 16, 4}};
+  for (const Row &row : rows) {
+    DeviceSpec device;
+    device.computeCapabilityMajor = row.major;
+    device.computeCapabilityMinor = row.minor;
+    SmFacts facts = device.smFacts();
+    EXPECT_EQ(facts.warpSchedulers, row.schedulers) << device.chip();
+    EXPECT_EQ(facts.issueSlots, row.slots) << device.chip();
+    EXPECT_EQ(facts.loadStoreUnits, row.units) << device.chip();
+    EXPECT_EQ(facts.processNm, row.nm) << device.chip();
+  }
+}
+
+TEST(DeviceSpec, AStatedFactReplacesTheRule) {
+  DeviceSpec device = load("k80");
+  device.warpSchedulersPerSm = 2;
+  device.issueSlotsPerSm = std::nullopt;
+  // Two dispatch units for each scheduler, as the rule has it.
+  EXPECT_EQ(device.smFacts().issueSlots, 4);
+  device.issueSlotsPerSm = 2;
+  device.loadStoreUnitsPerSm = 8;
+  device.processNm = 3;
+  EXPECT_EQ(device.smFacts().issueSlots, 2);
+  EXPECT_EQ(device.smFacts().loadStoreUnits, 8);
+  EXPECT_EQ(device.smFacts().processNm, 3);
+}
+
+TEST(DeviceSpec, LanesAreWholeWhereAPeakIsRounded) {
+  DeviceSpec device;
+  device.smCount = 100;
+  device.clockMhz = 1000;
+  auto lanes = [&](double tflops) {
+    device.fp32Tflops = tflops;
+    return device.fp32LanesPerSm();
+  };
+  EXPECT_EQ(lanes(12.8), 64);
+  EXPECT_EQ(lanes(13), 64);    // 1.6 % above
+  EXPECT_EQ(lanes(25.2), 128); // 1.6 % below
+  EXPECT_DOUBLE_EQ(lanes(14), 70);
+  // A higher peak never means fewer lanes.
+  double last = 0;
+  for (double tflops = 0.5; tflops < 100; tflops *= 1.001) {
+    EXPECT_GE(lanes(tflops), last) << tflops;
+    last = lanes(tflops);
+  }
+}
+
 TEST(BuiltinDevices, RoundTripThroughJson) {
   for (const std::string &name : builtinDeviceNames()) {
     DeviceSpec device = load(name);
@@ -68,6 +185,8 @@ TEST(BuiltinDevices, RoundTripThroughJson) {
     EXPECT_EQ(toJson(device), toJson(*again)) << name;
     EXPECT_EQ(again->smVersion(), device.smVersion());
     EXPECT_EQ(again->f16Tflops, device.f16Tflops);
+    EXPECT_EQ(again->boardPowerWatts, device.boardPowerWatts);
+    EXPECT_EQ(again->loadStoreUnitsPerSm, device.loadStoreUnitsPerSm);
   }
 }
 

@@ -95,6 +95,21 @@ TEST(DeviceErrors, NameTheLineTheFieldAndWhatIsExpected) {
       {"\"dram_gbps\": 500", "\"dram_gbps\": 1e300",
        "my.json:8: field 'dram_gbps': expected at most 1000000, but got "
        "1.0000000000000001e+300"},
+      {"\"l2_mib\": 4", "\"l2_mib\": 4, \"board_power_watts\": 0",
+       "my.json:9: field 'board_power_watts': expected a positive number, but "
+       "got 0"},
+      {"\"l2_mib\": 4", "\"l2_mib\": 4, \"process_nm\": \"4N\"",
+       "my.json:9: field 'process_nm': expected a positive number, but got "
+       "\"4N\""},
+      {"\"l2_mib\": 4", "\"l2_mib\": 4,\n\"load_store_units_per_sm\": 2.5",
+       "my.json:10: field 'load_store_units_per_sm': expected a positive "
+       "integer, but got 2.5"},
+      {"\"l2_mib\": 4", "\"l2_mib\": 4, \"warp_schedulers_per_sm\": null",
+       "my.json:9: field 'warp_schedulers_per_sm': expected a positive "
+       "integer, but got null"},
+      {"\"l2_mib\": 4", "\"l2_mib\": 4, \"issue_slots_per_sm\": 3",
+       "my.json:9: field 'issue_slots_per_sm': expected at least one for each "
+       "of 4 warp schedulers (field 'warp_schedulers_per_sm'), but got 3"},
       {"\"test\"", "\"\"",
        "my.json:2: field 'name': expected a string of 1 to 128 printable "
        "characters, but got \"\""},
@@ -200,7 +215,7 @@ TEST(LoadDeviceSpecErrors, SayWhatIsMissing) {
             "cannot read device file '/': expected a regular file");
   std::string unknown = loadError("h201");
   EXPECT_EQ(unknown.rfind("unknown device 'h201': expected the path of a JSON "
-                          "file or one of a100, b200,",
+                          "file or one of a100, a100-pcie, b200,",
                           0),
             0u)
       << unknown;

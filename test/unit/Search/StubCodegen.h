@@ -49,6 +49,19 @@ public:
     }
     return result;
   }
+  BlockWork work(const Workload &, const UKernel &part,
+                 const KernelFamily &family,
+                 const DeviceSpec &) const override {
+    BlockWork work;
+    work.warps = ceilDiv(part.threads(), 32);
+    work.stepDepth = part.smemTile[2];
+    work.fma =
+        work.warps * part.smemTile[2] * part.regTile[0] * part.regTile[1];
+    work.globalBytes =
+        4 * part.smemTile[2] * (part.smemTile[0] + part.smemTile[1]);
+    work.stepsAhead = family.stages - 1;
+    return work;
+  }
   llvm::Error check(const Workload &, const KernelFamily &family,
                     const DeviceSpec &) const override {
     if (family.vectorWidth != 1 && family.vectorWidth != 4)

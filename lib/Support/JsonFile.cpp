@@ -1,7 +1,9 @@
-//===- DeviceFile.cpp - Text of a device description ----------------------===//
-#include "DeviceFile.h"
+//===- JsonFile.cpp - JSON that still knows its lines ---------------------===//
+#include "FTuner/Support/JsonFile.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace ftuner;
 using llvm::StringRef;
@@ -14,11 +16,77 @@ static llvm::Error makeError(const Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
-llvm::Error DeviceFile::error(StringRef key, const Twine &message) const {
-  auto it = lines.find(key);
-  unsigned line = it == lines.end() ? lastLine : it->second;
-  return makeError(sourceName + ":" + Twine(line) + ": field '" + key +
+std::string ftuner::shown(const llvm::json::Value &value) {
+  std::string text = llvm::formatv("{0}", value);
+  if (text.size() > 40)
+    text = text.substr(0, 37) + "...";
+  return text;
+}
+
+static llvm::Error fieldError(StringRef sourceName, unsigned line,
+                              const Twine &field, const Twine &message) {
+  return makeError(sourceName + ":" + Twine(line) + ": field '" + field +
                    "': " + message);
+}
+
+llvm::Error JsonFile::error(StringRef key, const Twine &message) const {
+  auto it = lines.find(key);
+  return fieldError(sourceName, it == lines.end() ? lastLine : it->second, key,
+                    message);
+}
+
+llvm::Error JsonFile::error(StringRef outer, StringRef key,
+                            const Twine &message) const {
+  auto object = lines.find(outer);
+  unsigned line = object == lines.end() ? lastLine : object->second;
+  auto inner = innerLines.find(outer);
+  if (inner != innerLines.end())
+    if (auto it = inner->second.find(key); it != inner->second.end())
+      line = it->second;
+  return fieldError(sourceName, line, outer + "." + key, message);
+}
+
+/// The first key, by its line, that is not known.
+static std::optional<std::string>
+findUnknown(const llvm::StringMap<unsigned> &lines,
+            llvm::function_ref<bool(StringRef)> isKnown) {
+  std::vector<std::pair<unsigned, std::string>> unknown;
+  for (const auto &line : lines)
+    if (!isKnown(line.first()))
+      unknown.emplace_back(line.second, line.first().str());
+  if (unknown.empty())
+    return std::nullopt;
+  return llvm::min_element(unknown)->second;
+}
+
+llvm::Error JsonFile::checkKeys(llvm::function_ref<bool(StringRef)> isKnown,
+                                const Twine &what) const {
+  if (std::optional<std::string> key = findUnknown(lines, isKnown))
+    return error(*key, "expected " + what);
+  return llvm::Error::success();
+}
+
+llvm::Error JsonFile::checkKeys(StringRef outer,
+                                llvm::function_ref<bool(StringRef)> isKnown,
+                                const Twine &what) const {
+  auto inner = innerLines.find(outer);
+  if (inner != innerLines.end())
+    if (std::optional<std::string> key = findUnknown(inner->second, isKnown))
+      return error(outer, *key, "expected " + what);
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::string> JsonFile::text(StringRef key,
+                                           size_t maxLength) const {
+  const llvm::json::Value *value = fields.get(key);
+  if (!value)
+    return error(key, "expected a string, but the field is missing");
+  std::optional<StringRef> text = value->getAsString();
+  bool printable = text && llvm::all_of(*text, llvm::isPrint);
+  if (!printable || text->trim().empty() || text->size() > maxLength)
+    return error(key, "expected a string of 1 to " + Twine(maxLength) +
+                          " printable characters, but got " + shown(*value));
+  return text->str();
 }
 
 namespace {
@@ -30,9 +98,10 @@ public:
 
   /// Refuses nesting that the parser should not see.
   llvm::Error checkDepth();
-  /// Notes the line of every field of the outermost object, and refuses
-  /// fields of one object that occur twice. The text has parsed.
-  llvm::Error findFields(DeviceFile &file);
+  /// Notes the line of every field of the outermost object and of objects in
+  /// it, and refuses fields of one object that occur twice. The text has
+  /// parsed.
+  llvm::Error findFields(JsonFile &file);
 
 private:
   /// The string literal at `position`, with its quotes.
@@ -73,8 +142,9 @@ llvm::Error Scanner::checkDepth() {
   return llvm::Error::success();
 }
 
-llvm::Error Scanner::findFields(DeviceFile &file) {
+llvm::Error Scanner::findFields(JsonFile &file) {
   llvm::SmallVector<llvm::StringMap<unsigned>> open;
+  std::string outer; // the field of the outermost object that we are in
   for (position = 0, line = 1; position < text.size();) {
     char c = text[position];
     if (c != '"') {
@@ -103,8 +173,12 @@ llvm::Error Scanner::findFields(DeviceFile &file) {
                        "': expected one occurrence, but it already stands in "
                        "line " +
                        Twine(first->second));
-    if (open.size() == 1)
+    if (open.size() == 1) {
       file.lines[name] = line;
+      outer = name;
+    } else if (open.size() == 2) {
+      file.innerLines[outer][name] = line;
+    }
   }
   return llvm::Error::success();
 }
@@ -120,11 +194,11 @@ static llvm::Error syntaxError(StringRef sourceName, llvm::Error error) {
                    message.take_front(1).lower() + message.drop_front(1));
 }
 
-llvm::Expected<DeviceFile> ftuner::parseDeviceFile(StringRef json,
-                                                   StringRef sourceName) {
-  if (json.size() > maxDeviceFileBytes)
+llvm::Expected<JsonFile>
+ftuner::parseJsonFile(StringRef json, StringRef sourceName, StringRef what) {
+  if (json.size() > maxJsonFileBytes)
     return makeError(sourceName + ": expected at most " +
-                     Twine(maxDeviceFileBytes) + " bytes, but got " +
+                     Twine(maxJsonFileBytes) + " bytes, but got " +
                      Twine(json.size()));
   Scanner scanner(json, sourceName);
   if (llvm::Error error = scanner.checkDepth())
@@ -134,9 +208,9 @@ llvm::Expected<DeviceFile> ftuner::parseDeviceFile(StringRef json,
     return syntaxError(sourceName, value.takeError());
   const llvm::json::Object *object = value->getAsObject();
   if (!object)
-    return makeError(sourceName + ":1: expected an object with the fields of "
-                                  "a device");
-  DeviceFile file;
+    return makeError(sourceName + ":1: expected an object with the fields of " +
+                     what);
+  JsonFile file;
   file.sourceName = sourceName.str();
   file.fields = *object;
   if (llvm::Error error = scanner.findFields(file))

@@ -1,0 +1,58 @@
+//===- BlockWork.h - What one thread block executes -------------*- C++ -*-===//
+//
+// What a codegen path says of the code that it emits for one uKernel, free of
+// prices: a cost model asks here for instructions, bytes, lane addresses and
+// registers, and never guesses them.
+//
+// "Step" is one trip of the main loop over a reduce tile. Counts are warp
+// instructions, summed over the warps of the block.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_CODEGEN_BLOCKWORK_H
+#define FTUNER_CODEGEN_BLOCKWORK_H
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace ftuner {
+
+/// One memory instruction of a warp, and how often a step executes it or one
+/// with the same pattern.
+struct WarpAccess {
+  enum class Kind {
+    SharedLoad,
+    SharedStore,
+    /// From global memory, into registers or straight into shared memory.
+    GlobalLoad,
+  };
+  Kind kind = Kind::SharedLoad;
+  /// Words of 4 bytes that each lane moves: 1, 2 or 4.
+  int64_t width = 1;
+  /// Word address of each lane's first word, relative to any origin that is a
+  /// multiple of 32 words; negative for a lane that does not take part.
+  std::array<int64_t, 32> address = {};
+  double count = 1;
+};
+
+struct BlockWork {
+  int64_t warps = 0;
+  /// Reduce elements of a step.
+  int64_t stepDepth = 0;
+  /// Fused multiply-adds of a step.
+  double fma = 0;
+  /// All other instructions of a step.
+  double otherInstructions = 0;
+  /// Registers of a warp that loads of a step write: 4 for a vector of 4.
+  double loadedRegisters = 0;
+  /// Bytes of the operands' tiles that a step reads from global memory.
+  double globalBytes = 0;
+  /// Steps between the start of a copy and its use: 1 with double buffering.
+  double stepsAhead = 1;
+  /// Accesses of a step; equal patterns are one entry.
+  std::vector<WarpAccess> accesses;
+};
+
+} // namespace ftuner
+
+#endif // FTUNER_CODEGEN_BLOCKWORK_H

@@ -1,0 +1,95 @@
+//===- Calibration.h - Constants that measurements give ---------*- C++ -*-===//
+//
+// What the latency model needs beside a device's data sheet, in JSON files
+// apart from the descriptions (lib/CostModel/calibrations/*.json, schema in
+// docs/calibration.md): for all devices ("global"), or for one. A device
+// without a calibration of its own uses the global one.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_COSTMODEL_CALIBRATION_H
+#define FTUNER_COSTMODEL_CALIBRATION_H
+
+#include "FTuner/CostModel/LatencyFormulas.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ftuner {
+
+struct DeviceSpec;
+
+/// How well constants describe the rows that they were fitted to.
+struct CalibrationFit {
+  int64_t rows = 0;
+  /// Means of |predicted / measured - 1| with the constants that the fit
+  /// started from, and with its own.
+  double errorBefore = 0, errorAfter = 0;
+};
+
+/// How the fitted rows were measured. Belongs to the host and the way of
+/// measuring; predictions never use it.
+struct CalibrationTiming {
+  /// Microseconds that the measurement adds to each launch, and the least that
+  /// it ever reports.
+  double offsetMicroseconds = 0, floorMicroseconds = 0;
+};
+
+struct Calibration {
+  /// Name of the device, or "global".
+  std::string name = "global";
+  LatencyConstants constants;
+  /// Standard deviation of ln(predicted / measured) between kernels for one
+  /// shape: what a lead is compared with (docs/latency.md).
+  double deviation = 0.08;
+  /// Which measurements, when, and by which command.
+  std::string origin;
+  std::optional<CalibrationFit> fit;
+  std::optional<CalibrationTiming> timing;
+};
+
+/// Parses and checks a calibration (schema: docs/calibration.md). Constants
+/// that it does not name are those of the global one. An error names
+/// `sourceName`, the line and the field, and says what was expected.
+llvm::Expected<Calibration> parseCalibration(llvm::StringRef json,
+                                             llvm::StringRef sourceName);
+/// Writes a calibration, with all constants, that `parseCalibration` reads back
+/// unchanged.
+llvm::json::Object toJson(const Calibration &calibration);
+/// A built-in calibration by name, or else the file at that path. The error for
+/// an unknown name lists the built-in ones.
+llvm::Expected<Calibration> loadCalibration(llvm::StringRef nameOrPath);
+/// The built-in calibration of the device's name, or else the global one.
+Calibration defaultCalibration(const DeviceSpec &device);
+/// Names of the built-in calibrations, sorted.
+std::vector<std::string> builtinCalibrationNames();
+
+/// The figures of a device that the latency formulas take. Without a board
+/// power the device has no power limit.
+LatencyDevice latencyDevice(const DeviceSpec &device);
+
+/// Work per energy of a process of `processNm` nanometres (above 0) relative to
+/// one of 16 nm. docs/devices.md has the table; between its rows it is a power
+/// of the feature size, beyond them it stays.
+double nodeEfficiency(double processNm);
+
+/// How likely a program whose predicted time is `first` is really at least as
+/// fast as one of `second` (microseconds, second ≥ first): the normal
+/// distribution at ln(second / first) over √2 times the deviation. 0.5 to 1.
+double choiceConfidence(const Calibration &calibration, double first,
+                        double second);
+
+/// What measuring both of them and taking the faster gains on average against
+/// taking `first`, as a share of its time: with d = ln(second / first) and s =
+/// √2 times the deviation, the mean of max(0, X − d) for a normal X of
+/// deviation s, which is s · φ(d / s) − d · (1 − Φ(d / s)). Falls from 0.4 · s
+/// for equal times to 0.
+double measurementGain(const Calibration &calibration, double first,
+                       double second);
+
+} // namespace ftuner
+
+#endif // FTUNER_COSTMODEL_CALIBRATION_H

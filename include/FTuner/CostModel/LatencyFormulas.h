@@ -1,0 +1,176 @@
+//===- LatencyFormulas.h - Time of a kernel from its facts ------*- C++ -*-===//
+//
+// The formulas of the latency model, on plain figures. Where the figures come
+// from: a device description and a calibration, a codegen path (BlockWork.h)
+// and a shape, or another library's kernels. docs/latency.md derives them.
+//
+// Cycles are those of one SM at `clockMhz`; bytes, microseconds, GB/s, watts
+// and pJ otherwise.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_COSTMODEL_LATENCYFORMULAS_H
+#define FTUNER_COSTMODEL_LATENCYFORMULAS_H
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace ftuner {
+
+/// What the formulas know of a device: figures of its data sheet.
+struct LatencyDevice {
+  double smCount = 1;
+  double clockMhz = 1;
+  /// f32 lanes of an SM: FMAs per cycle.
+  double fp32Lanes = 64;
+  /// Warp schedulers of an SM.
+  double warpSchedulers = 4;
+  /// Instructions that an SM issues per cycle.
+  double issueSlots = 4;
+  /// Lanes of an SM's load/store units.
+  double loadStoreLanes = 32;
+  double dramGbps = 1;
+  double l2Bytes = 1;
+  double sharedMemoryPerSmBytes = 1;
+  double maxThreadsPerSm = 1;
+  double maxBlocksPerSm = 1;
+  double registersPerSm = 1;
+  /// Infinite if the power limit is not known.
+  double boardPowerWatts = std::numeric_limits<double>::infinity();
+  /// Work per energy of the logic, relative to a process of 16 nm.
+  double nodeEfficiency = 1;
+};
+
+struct LatencyConstants {
+#define FTUNER_LATENCY_CONSTANT(MEMBER, NAME, UNIT, VALUE, LOW, HIGH, TEXT)    \
+  double MEMBER = VALUE;
+#include "FTuner/CostModel/LatencyConstants.def"
+};
+
+/// What a block does; "step" is one trip of its main loop.
+struct LatencyBlock {
+  double warps = 1;
+  /// Of the kernel: the larger part's.
+  double registersPerThread = 32;
+  double sharedMemoryBytes = 0;
+  /// Reduce elements of a step.
+  double stepDepth = 1;
+  /// Warp instructions of a step.
+  double fma = 0;
+  double otherInstructions = 0;
+  /// Registers of a warp that loads of a step write.
+  double loadedRegisters = 0;
+  /// Cycles of the load/store units for accesses of shared memory in a step:
+  /// sum of max(wavefronts, 32 / lanes).
+  double sharedCycles = 0;
+  /// Sum over global loads of a step of max(128-byte lines, 32 / lanes).
+  double globalLines = 0;
+  /// Bytes from L2 in a step.
+  double l2Bytes = 0;
+  /// Whether copies of later steps are under way during a step.
+  bool isPipelined = true;
+  /// Exposed latencies of copies in a step: 1 / (steps ahead) if pipelined.
+  double exposedLoads = 1;
+  /// Registers per thread and step that are read straight from global memory.
+  double directRegisters = 0;
+  /// Registers per thread that do not fit.
+  double spilledRegisters = 0;
+};
+
+/// How blocks tile the output, and what that moves.
+struct LatencyGrid {
+  /// Blocks of one problem along x (neighbours in launch order) and y, and the
+  /// elements of a block along them (the mean over the parts of a program).
+  double blocksX = 1, blocksY = 1;
+  double tileX = 1, tileY = 1;
+  /// Whether blocks are launched in near-square groups instead of rows.
+  bool isSwizzled = false;
+  /// Problems of the launch: batch axes times slices of the reduce axis.
+  double problems = 1;
+  /// Bytes of the operand along y (lhs) and of that along x (rhs), one problem.
+  double lhsBytes = 0, rhsBytes = 0;
+  /// Bytes that the whole launch moves once: output, and operands of the
+  /// epilogue.
+  double outputBytes = 0;
+  /// Whether output rows start at multiples of 32 bytes.
+  bool isOutputAligned = true;
+  /// Contiguous bytes that a step of a block reads of a row of each operand.
+  double lhsRunBytes = 128, rhsRunBytes = 128;
+  /// Reduce elements of a block.
+  double reduceLength = 1;
+  /// Kernels that run after this one to sum slices of the reduce axis.
+  double secondKernels = 0;
+};
+
+/// What depends on a uKernel, the device and the constants alone.
+struct LatencyTable {
+  static constexpr unsigned maxResident = 64;
+  /// Blocks that an SM holds at once, 1 to maxResident.
+  unsigned resident = 1;
+  LatencyBlock block;
+  /// Cycles of an SM per step and block when r blocks are resident, at r − 1.
+  std::array<double, maxResident> step = {};
+  /// Cycles of a step of one block alone on each resource, when every scheduler
+  /// has a warp and nothing hides the latency.
+  double issue = 0, sharedMemory = 0, l2 = 0, latency = 0;
+};
+
+LatencyTable tabulate(const LatencyDevice &device, const LatencyBlock &block,
+                      const LatencyConstants &constants);
+
+/// A part of a program: `count` blocks of one uKernel, in launch order, each of
+/// `steps` trips of the main loop.
+struct LatencyPart {
+  const LatencyTable *table = nullptr;
+  double count = 0;
+  double steps = 1;
+};
+
+/// Microseconds of a launch and where they go: the terms add up to `total`.
+struct LatencyPrediction {
+  double total = 0;
+  double launch = 0;
+  /// Main loops by the resource that bounds them, in full waves.
+  double issue = 0, sharedMemory = 0, l2 = 0, latency = 0;
+  /// Starts and ends of blocks.
+  double blockStart = 0;
+  /// What the last, incomplete wave costs above the mean of the full ones; 0 if
+  /// it is the only one.
+  double tail = 0;
+  double dram = 0;
+  double power = 0;
+  /// A second kernel that sums slices.
+  double secondKernel = 0;
+  // Figures that are no terms.
+  double residentBlocks = 0;
+  /// Blocks over those that the device holds at once.
+  double waves = 0;
+  double dramBytes = 0;
+  /// Microseconds that SMs, DRAM and the power limit ask for by themselves.
+  double smTime = 0, dramTime = 0, powerTime = 0;
+};
+
+/// Microseconds of one or two parts with more than 0 blocks each, the taller
+/// one last. Finite and positive.
+double predictLatency(const LatencyDevice &device, const LatencyPart *parts,
+                      unsigned numParts, const LatencyGrid &grid,
+                      const LatencyConstants &constants);
+/// The same with all terms.
+LatencyPrediction explainLatency(const LatencyDevice &device,
+                                 const LatencyPart *parts, unsigned numParts,
+                                 const LatencyGrid &grid,
+                                 const LatencyConstants &constants);
+
+/// Data cycles of one shared memory access of a warp. Accesses of 2 and 4 words
+/// per lane go in half and quarter warps; neighbouring ones go together when
+/// every lane has the address of its neighbour (lane xor 1). A part takes as
+/// many cycles as its busiest bank has different words. Negative addresses are
+/// idle lanes.
+int wavefronts(const std::array<int64_t, 32> &address, int64_t width);
+/// Different 128-byte lines that a global access of a warp touches.
+int globalLines(const std::array<int64_t, 32> &address, int64_t width);
+
+} // namespace ftuner
+
+#endif // FTUNER_COSTMODEL_LATENCYFORMULAS_H

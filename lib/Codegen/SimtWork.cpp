@@ -1,0 +1,218 @@
+//===- SimtWork.cpp - What a block of the SIMT path executes --------------===//
+//
+// Counts what SimtMainLoop.cpp and SimtTileCopy.cpp emit for a step of the main
+// loop. A shift of all lanes by one number of words changes neither banks that
+// collide nor lines of rows that start at a line, so accesses that differ by
+// one are one entry.
+//
+//===----------------------------------------------------------------------===//
+#include "SimtWork.h"
+#include "SimtAddresses.h"
+
+#include <numeric>
+
+using namespace ftuner;
+
+namespace {
+
+constexpr int64_t kLanes = 32;
+/// Words of a line of 128 bytes.
+constexpr int64_t kLineWords = 32;
+
+/// Threads of a warp along one axis, and how many warps lie beside each other.
+struct WarpSpan {
+  std::array<uint32_t, kLanes> lanes;
+  int64_t threads, warps;
+};
+
+class WorkCounter {
+public:
+  WorkCounter(const SimtLayout &layout, int64_t vectorWidth,
+              bool isAsynchronous);
+  BlockWork count();
+
+private:
+  void countFragments(const SharedTile &tile, llvm::ArrayRef<LaneChunk> chunks,
+                      const WarpSpan &span);
+  void countFragment(const SharedTile &tile, const LaneChunk &chunk,
+                     const WarpSpan &span, double count);
+  void countCopies(const SharedTile &tile);
+  void countCopy(const SharedTile &tile, int64_t firstVector, int64_t lanes,
+                 double count);
+  void add(WarpAccess::Kind kind, int64_t width,
+           const std::array<int64_t, kLanes> &address, double count);
+
+  const SimtLayout &layout;
+  int64_t vectorWidth;
+  bool isAsynchronous;
+  int64_t depth;
+  int64_t warps;
+  NumberMath math;
+  /// Warp instructions that load fragments, and that copy.
+  double fragmentLoads = 0, copies = 0;
+  BlockWork work;
+};
+
+WorkCounter::WorkCounter(const SimtLayout &layout, int64_t vectorWidth,
+                         bool isAsynchronous)
+    : layout(layout), vectorWidth(vectorWidth), isAsynchronous(isAsynchronous),
+      depth(layout.fragmentDepth()), warps(layout.threads() / kLanes) {
+  work.accesses.reserve(16);
+}
+
+/// Adds an access, to one with the same pattern if there is any.
+void WorkCounter::add(WarpAccess::Kind kind, int64_t width,
+                      const std::array<int64_t, kLanes> &address,
+                      double count) {
+  for (WarpAccess &other : work.accesses)
+    if (other.kind == kind && other.width == width &&
+        other.address == address) {
+      other.count += count;
+      return;
+    }
+  work.accesses.push_back({kind, width, address, count});
+}
+
+/// Rows after which the swizzle patterns of a tile repeat themselves.
+int64_t patternPeriod(const SharedTile &tile) {
+  return tile.swizzle == 1 ? 1 : 8 * tile.swizzle;
+}
+
+/// Loads of an operand's fragments by all warps.
+void WorkCounter::countFragments(const SharedTile &tile,
+                                 llvm::ArrayRef<LaneChunk> chunks,
+                                 const WarpSpan &span) {
+  // Chunks of one width, and warps beside each other, differ by a shift of
+  // rows or words, which matters up to the period alone.
+  struct Group {
+    LaneChunk chunk;
+    int64_t count;
+  };
+  llvm::SmallVector<Group, 8> groups;
+  int64_t period = patternPeriod(tile);
+  for (const LaneChunk &chunk : chunks)
+    for (int64_t warp = 0; warp < span.warps; ++warp) {
+      int64_t first = chunk.base + warp * span.threads * chunk.width;
+      auto isAlike = [&](const Group &group) {
+        return group.chunk.width == chunk.width &&
+               group.chunk.base == first % period;
+      };
+      if (auto it = llvm::find_if(groups, isAlike); it != groups.end())
+        ++it->count;
+      else
+        groups.push_back({{first % period, chunk.width}, 1});
+    }
+  for (const Group &group : groups)
+    countFragment(tile, group.chunk, span,
+                  double(group.count * warps / span.warps));
+}
+
+/// Loads of one chunk by one warp in a whole step, `count` times.
+void WorkCounter::countFragment(const SharedTile &tile, const LaneChunk &chunk,
+                                const WarpSpan &span, double count) {
+  std::array<int64_t, kLanes> address;
+  if (!tile.reduceContiguous) {
+    for (int64_t lane = 0; lane < kLanes; ++lane)
+      address[lane] = firstOfChunk(math, chunk, span.lanes[lane]);
+    double loads = count * double(layout.bk);
+    add(WarpAccess::Kind::SharedLoad, chunk.width, address, loads);
+    fragmentLoads += loads;
+    work.loadedRegisters += loads * double(chunk.width);
+    return;
+  }
+  // Each row of the chunk is a load, and so is each run of `depth` elements,
+  // whose quad's low bits decide the pattern.
+  double loads = count * double(chunk.width * layout.bk / depth);
+  for (int64_t quad = 0; quad < tile.swizzle; ++quad) {
+    for (int64_t lane = 0; lane < kLanes; ++lane) {
+      uint32_t first = firstOfChunk(math, chunk, span.lanes[lane]);
+      address[lane] = int64_t(first) * tile.pitch +
+                      reduceElementInRow(math, tile, first, 4 * quad);
+    }
+    add(WarpAccess::Kind::SharedLoad, depth, address,
+        loads / double(tile.swizzle));
+  }
+  fragmentLoads += loads;
+  work.loadedRegisters += loads * double(depth);
+}
+
+/// Copies of an operand's tile by all warps. Vectors are handed out in order to
+/// consecutive threads, so warps take runs of 32 of them.
+void WorkCounter::countCopies(const SharedTile &tile) {
+  int64_t vectorsPerRow = ceilDiv(tile.inner, vectorWidth);
+  int64_t vectors = tile.outer * vectorsPerRow;
+  // Runs repeat themselves, shifted, after whole rows, or whole sequences of
+  // swizzle patterns.
+  int64_t sequence = vectorsPerRow * (tile.swizzle == 1 ? 1 : 8 * tile.swizzle);
+  int64_t period = sequence / std::gcd(kLanes, sequence);
+  int64_t runs = vectors / kLanes;
+  for (int64_t run = 0; run < std::min(runs, period); ++run)
+    countCopy(tile, run * kLanes, kLanes, double(ceilDiv(runs - run, period)));
+  if (vectors % kLanes != 0)
+    countCopy(tile, runs * kLanes, vectors % kLanes, 1);
+}
+
+/// Copies of the vectors from `firstVector` on, one for each of `lanes` lanes,
+/// `count` times.
+void WorkCounter::countCopy(const SharedTile &tile, int64_t firstVector,
+                            int64_t lanes, double count) {
+  // Rows in global memory start at lines: how long they are, shapes decide.
+  int64_t globalPitch = ceilBy(tile.inner, kLineWords);
+  std::array<int64_t, kLanes> global, shared;
+  global.fill(-1);
+  shared.fill(-1);
+  int64_t slot = firstVector / layout.threads() * layout.threads();
+  int64_t globalOrigin = 0, sharedOrigin = 0;
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    CopiedVector<NumberMath> vector =
+        copiedVector(math, tile, firstVector - slot + lane, slot,
+                     layout.threads(), vectorWidth);
+    if (lane == 0) {
+      // Patterns are relative to the first lane's line, and to its row or, in
+      // order of addresses, itself.
+      globalOrigin =
+          vector.outer * globalPitch + vector.inner / kLineWords * kLineWords;
+      sharedOrigin = vector.outer * tile.pitch +
+                     (tile.swizzle == 1 ? vector.sharedInner : 0);
+    }
+    global[lane] = vector.outer * globalPitch + vector.inner - globalOrigin;
+    shared[lane] =
+        vector.outer * tile.pitch + vector.sharedInner - sharedOrigin;
+  }
+  add(WarpAccess::Kind::GlobalLoad, vectorWidth, global, count);
+  add(WarpAccess::Kind::SharedStore, vectorWidth, shared, count);
+  copies += count;
+}
+
+BlockWork WorkCounter::count() {
+  work.warps = warps;
+  work.stepDepth = layout.bk;
+  work.fma = double(warps * layout.bk * layout.rm * layout.rn);
+  WarpSpan rows{{}, layout.wm, layout.gm / layout.wm};
+  WarpSpan columns{{}, layout.wn, layout.gn / layout.wn};
+  for (int64_t lane = 0; lane < kLanes; ++lane) {
+    ThreadCoordinates<NumberMath> thread =
+        threadCoordinates(math, layout, lane);
+    rows.lanes[lane] = thread.m;
+    columns.lanes[lane] = thread.n;
+  }
+  countFragments(layout.lhs, layout.rowChunks(), rows);
+  countFragments(layout.rhs, layout.columnChunks(), columns);
+  countCopies(layout.lhs);
+  countCopies(layout.rhs);
+  if (!isAsynchronous)
+    work.loadedRegisters += copies * double(vectorWidth);
+  work.otherInstructions = fragmentLoads +
+                           3 * copies * (isAsynchronous ? 1 : 2) +
+                           12 * double(warps);
+  work.globalBytes = double(4 * layout.bk * (layout.bm + layout.bn));
+  work.stepsAhead = double(isAsynchronous ? layout.stages - 1 : 1);
+  return std::move(work);
+}
+
+} // namespace
+
+BlockWork ftuner::simtWork(const SimtLayout &layout, int64_t vectorWidth,
+                           bool isAsynchronous) {
+  return WorkCounter(layout, vectorWidth, isAsynchronous).count();
+}

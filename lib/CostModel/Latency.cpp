@@ -1,0 +1,288 @@
+//===- Latency.cpp - Predicted microseconds -------------------------------===//
+//
+// The codegen path says what a block executes (BlockWork.h), the shape says how
+// many blocks there are and what they move, and LatencyFormulas.h prices both.
+//
+// Prices that depend on a uKernel alone are kept by uKernel: the search asks
+// for each of them with many shapes, in many families.
+//
+//===----------------------------------------------------------------------===//
+#include "FTuner/CostModel/CostModel.h"
+#include "FTuner/CostModel/LatencyFormulas.h"
+#include "llvm/ADT/Hashing.h"
+#include "llvm/ADT/STLExtras.h"
+#include <algorithm>
+#include <unordered_map>
+
+using namespace ftuner;
+
+/// Shared memory that CUDA keeps for itself in each block since sm_80.
+static constexpr int64_t reservedSharedMemoryBytes = 1024;
+/// DRAM sectors that stores write whole or not.
+static constexpr int64_t sectorBytes = 32;
+
+namespace {
+/// What tells one uKernel's code from another's: tiles of m, n and k, registers
+/// of m and n, split, stages and vector width.
+using UKernelKey = std::array<int32_t, 8>;
+/// Two of them; the second is 0 for a family of one.
+using FamilyKey = std::array<int32_t, 16>;
+
+struct KeyHash {
+  template <size_t N>
+  size_t operator()(const std::array<int32_t, N> &key) const {
+    return llvm::hash_combine_range(key.begin(), key.end());
+  }
+};
+
+/// What a shape asks for, whoever serves it.
+struct ShapeFacts {
+  double lhsBytes = 0, rhsBytes = 0;
+  /// Bytes of the output, and of what is read once beside it.
+  double storedBytes = 0, onceBytes = 0;
+  double batch = 1;
+  bool isOutputAligned = true;
+};
+
+class Evaluator final : public CostEvaluator {
+public:
+  Evaluator(const Workload &workload, const DeviceSpec &device,
+            const CodegenModel &codegen, const CostModelOptions &options)
+      : workload(workload), device(device), codegen(codegen),
+        constants(options.calibration.constants),
+        figures(latencyDevice(device)) {}
+
+  double score(llvm::ArrayRef<int64_t> shape, const Program &program) override {
+    Launch launch = describe(shape, program);
+    return -predictLatency(figures, launch.parts, launch.numParts, launch.grid,
+                           constants);
+  }
+  CostBreakdown evaluate(llvm::ArrayRef<int64_t> shape,
+                         const Program &program) override;
+
+private:
+  struct Launch {
+    LatencyPart parts[2];
+    unsigned numParts = 0;
+    LatencyGrid grid;
+  };
+  /// Of both parts of a family.
+  struct Prices {
+    LatencyTable parts[2];
+  };
+
+  Launch describe(llvm::ArrayRef<int64_t> shape, const Program &program);
+  const Prices &prices(const KernelFamily &family);
+  /// Without registers and shared memory, which belong to the family.
+  const LatencyBlock &block(const UKernel &part, const KernelFamily &family);
+  const ShapeFacts &facts(llvm::ArrayRef<int64_t> shape);
+  /// Contiguous bytes that a step reads of a row of an operand.
+  double runBytes(OperandRole role, const UKernel &ukernel) const;
+
+  const Workload &workload;
+  const DeviceSpec &device;
+  const CodegenModel &codegen;
+  LatencyConstants constants;
+  LatencyDevice figures;
+  std::unordered_map<UKernelKey, LatencyBlock, KeyHash> blocks;
+  std::unordered_map<FamilyKey, Prices, KeyHash> families;
+  Shape factsShape;
+  ShapeFacts shapeFacts;
+};
+} // namespace
+
+static UKernelKey keyOf(const UKernel &ukernel, const KernelFamily &family) {
+  auto narrow = [](int64_t value) { return static_cast<int32_t>(value); };
+  return {narrow(ukernel.smemTile[Workload::kM]),
+          narrow(ukernel.smemTile[Workload::kN]),
+          narrow(ukernel.smemTile[Workload::kK]),
+          narrow(ukernel.regTile[Workload::kM]),
+          narrow(ukernel.regTile[Workload::kN]),
+          narrow(ukernel.reduceSplit),
+          narrow(family.stages),
+          narrow(family.vectorWidth)};
+}
+
+const LatencyBlock &Evaluator::block(const UKernel &part,
+                                     const KernelFamily &family) {
+  auto [it, isNew] = blocks.try_emplace(keyOf(part, family));
+  LatencyBlock &block = it->second;
+  if (!isNew)
+    return block;
+  BlockWork work = codegen.work(workload, part, family, device);
+  block.warps = work.warps;
+  block.stepDepth = work.stepDepth;
+  block.fma = work.fma;
+  block.otherInstructions = work.otherInstructions;
+  block.loadedRegisters = work.loadedRegisters;
+  block.l2Bytes = work.globalBytes;
+  block.exposedLoads = 1 / work.stepsAhead;
+  double leastCycles = 32 / figures.loadStoreLanes;
+  for (const WarpAccess &access : work.accesses) {
+    bool isShared = access.kind != WarpAccess::Kind::GlobalLoad;
+    double cycles = isShared ? wavefronts(access.address, access.width)
+                             : globalLines(access.address, access.width);
+    (isShared ? block.sharedCycles : block.globalLines) +=
+        access.count * std::max(cycles, leastCycles);
+  }
+  return block;
+}
+
+const Evaluator::Prices &Evaluator::prices(const KernelFamily &family) {
+  FamilyKey key = {};
+  for (auto [index, part] : llvm::enumerate(family.parts))
+    llvm::copy(keyOf(part, family), key.begin() + 8 * index);
+  auto [it, isNew] = families.try_emplace(key);
+  if (!isNew)
+    return it->second;
+  KernelResources needs = codegen.resources(workload, family);
+  int64_t reserved =
+      device.computeCapabilityMajor >= 8 ? reservedSharedMemoryBytes : 0;
+  for (auto [index, part] : llvm::enumerate(family.parts)) {
+    LatencyBlock priced = block(part, family);
+    priced.registersPerThread = needs.registersPerThread;
+    priced.sharedMemoryBytes = needs.sharedMemoryBytes + reserved;
+    it->second.parts[index] = tabulate(figures, priced, constants);
+  }
+  return it->second;
+}
+
+const ShapeFacts &Evaluator::facts(llvm::ArrayRef<int64_t> shape) {
+  if (llvm::ArrayRef<int64_t>(factsShape) == shape)
+    return shapeFacts;
+  factsShape.assign(shape.begin(), shape.end());
+  ShapeFacts &facts = shapeFacts = ShapeFacts();
+  for (int64_t extent : shape.drop_front(Workload::kFirstBatch))
+    facts.batch *= static_cast<double>(extent);
+  for (const Operand &operand : workload.operands) {
+    double bytes = static_cast<double>(operand.elementBytes);
+    for (unsigned axis : operand.axes)
+      bytes *= static_cast<double>(shape[axis]);
+    switch (operand.role) {
+    case OperandRole::Lhs:
+      facts.lhsBytes = bytes / facts.batch;
+      break;
+    case OperandRole::Rhs:
+      facts.rhsBytes = bytes / facts.batch;
+      break;
+    case OperandRole::Init:
+    case OperandRole::Extra:
+      facts.onceBytes += bytes;
+      break;
+    case OperandRole::Output:
+      facts.storedBytes += bytes;
+      facts.isOutputAligned =
+          shape[Workload::kN] * operand.elementBytes % sectorBytes == 0;
+      break;
+    }
+  }
+  return facts;
+}
+
+double Evaluator::runBytes(OperandRole role, const UKernel &ukernel) const {
+  const Operand *operand = workload.find(role);
+  std::optional<unsigned> axis = operand->contiguousAxis();
+  return operand->elementBytes *
+         static_cast<double>(axis ? ukernel.smemTile[*axis] : 1);
+}
+
+Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
+                                      const Program &program) {
+  const KernelFamily &family = *program.family;
+  const UKernel &any = family.parts.front();
+  const ShapeFacts &facts = this->facts(shape);
+  const Prices &prices = this->prices(family);
+  double split = static_cast<double>(any.reduceSplit);
+  int64_t steps = ceilDiv(ceilDiv(shape[Workload::kK], any.reduceSplit),
+                          any.smemTile[Workload::kK]);
+
+  Launch launch;
+  LatencyGrid &grid = launch.grid;
+  // Blocks along n are neighbours in launch order.
+  unsigned axis = family.combineAxis;
+  int64_t counts[] = {program.cover.first, program.cover.second};
+  double others = facts.batch * split;
+  for (unsigned other : {unsigned(Workload::kM), unsigned(Workload::kN)})
+    if (other != axis)
+      others *= static_cast<double>(ceilDiv(shape[other], any.smemTile[other]));
+  double covered = 0;
+  for (unsigned part = 0; part < family.parts.size(); ++part) {
+    if (counts[part] == 0)
+      continue;
+    covered += counts[part] * family.parts[part].smemTile[axis];
+    launch.parts[launch.numParts++] = {
+        &prices.parts[part], counts[part] * others, static_cast<double>(steps)};
+  }
+  double along = static_cast<double>(program.cover.blocks());
+  auto place = [&](unsigned of, double &blocks, double &tile) {
+    blocks = of == axis
+                 ? along
+                 : static_cast<double>(ceilDiv(shape[of], any.smemTile[of]));
+    tile = of == axis ? covered / along : any.smemTile[of];
+  };
+  place(Workload::kN, grid.blocksX, grid.tileX);
+  place(Workload::kM, grid.blocksY, grid.tileY);
+  grid.problems = facts.batch * split;
+  grid.lhsBytes = facts.lhsBytes / split;
+  grid.rhsBytes = facts.rhsBytes / split;
+  // Slices are written, read again and summed.
+  grid.outputBytes =
+      facts.onceBytes + facts.storedBytes * (split > 1 ? 2 * split : 1);
+  grid.isOutputAligned = facts.isOutputAligned;
+  grid.lhsRunBytes = runBytes(OperandRole::Lhs, family.parts.back());
+  grid.rhsRunBytes = runBytes(OperandRole::Rhs, family.parts.back());
+  grid.reduceLength =
+      static_cast<double>(ceilDiv(shape[Workload::kK], any.reduceSplit));
+  grid.secondKernels = split > 1;
+  return launch;
+}
+
+CostBreakdown Evaluator::evaluate(llvm::ArrayRef<int64_t> shape,
+                                  const Program &program) {
+  Launch launch = describe(shape, program);
+  LatencyPrediction time = explainLatency(
+      figures, launch.parts, launch.numParts, launch.grid, constants);
+  CostBreakdown breakdown;
+  breakdown.terms = {{"launch", time.launch, -1},
+                     {"issue", time.issue, -1},
+                     {"shared_memory", time.sharedMemory, -1},
+                     {"l2", time.l2, -1},
+                     {"latency", time.latency, -1},
+                     {"block_start", time.blockStart, -1},
+                     {"tail", time.tail, -1},
+                     {"dram", time.dram, -1},
+                     {"power", time.power, -1}};
+  if (launch.grid.secondKernels > 0)
+    breakdown.terms.push_back({"second_kernel", time.secondKernel, -1});
+  for (const CostTerm &term : breakdown.terms)
+    breakdown.score += term.weight * term.value;
+  breakdown.figures = {{"resident_blocks", time.residentBlocks, 0},
+                       {"waves", time.waves, 0},
+                       {"dram_bytes", time.dramBytes, 0},
+                       {"sm_time", time.smTime, 0},
+                       {"dram_time", time.dramTime, 0},
+                       {"power_time", time.powerTime, 0}};
+  return breakdown;
+}
+
+namespace {
+class LatencyCostModel final : public CostModel {
+public:
+  llvm::StringRef name() const override { return "latency"; }
+  bool predictsTime() const override { return true; }
+
+  std::unique_ptr<CostEvaluator>
+  createEvaluator(const Workload &workload, const DeviceSpec &device,
+                  const CodegenModel &codegen,
+                  const CostModelOptions &options) const override {
+    return std::make_unique<Evaluator>(workload, device, codegen, options);
+  }
+};
+} // namespace
+
+namespace ftuner {
+const CostModel &latencyCostModel() {
+  static const LatencyCostModel model;
+  return model;
+}
+} // namespace ftuner

@@ -1,0 +1,329 @@
+//===- LatencyApi.cpp - The latency model for other languages -------------===//
+#include "LatencyApi.h"
+#include "FTuner/CostModel/Calibration.h"
+#include "FTuner/CostModel/LatencyFormulas.h"
+#include "FTuner/Device/DeviceSpec.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/Error.h"
+#include <cmath>
+#include <cstring>
+
+using namespace ftuner;
+
+//===----------------------------------------------------------------------===//
+// Records
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A member of a record: a number, or a truth that is 0 or 1.
+template <typename Record>
+struct Field {
+  const char *name;
+  double Record::*number = nullptr;
+  bool Record::*truth = nullptr;
+
+  constexpr Field(const char *name, double Record::*number)
+      : name(name), number(number) {}
+  constexpr Field(const char *name, bool Record::*truth)
+      : name(name), truth(truth) {}
+
+  void read(Record &record, double value) const {
+    if (number)
+      record.*number = value;
+    else
+      record.*truth = value != 0;
+  }
+  double write(const Record &record) const {
+    return number ? record.*number : record.*truth;
+  }
+};
+} // namespace
+
+static constexpr Field<LatencyDevice> deviceFields[] = {
+    {"sm_count", &LatencyDevice::smCount},
+    {"clock_mhz", &LatencyDevice::clockMhz},
+    {"fp32_lanes", &LatencyDevice::fp32Lanes},
+    {"warp_schedulers", &LatencyDevice::warpSchedulers},
+    {"issue_slots", &LatencyDevice::issueSlots},
+    {"load_store_lanes", &LatencyDevice::loadStoreLanes},
+    {"dram_gbps", &LatencyDevice::dramGbps},
+    {"l2_bytes", &LatencyDevice::l2Bytes},
+    {"shared_memory_per_sm_bytes", &LatencyDevice::sharedMemoryPerSmBytes},
+    {"max_threads_per_sm", &LatencyDevice::maxThreadsPerSm},
+    {"max_blocks_per_sm", &LatencyDevice::maxBlocksPerSm},
+    {"registers_per_sm", &LatencyDevice::registersPerSm},
+    {"board_power_watts", &LatencyDevice::boardPowerWatts},
+    {"node_efficiency", &LatencyDevice::nodeEfficiency},
+};
+
+static constexpr Field<LatencyBlock> blockFields[] = {
+    {"warps", &LatencyBlock::warps},
+    {"registers_per_thread", &LatencyBlock::registersPerThread},
+    {"shared_memory_bytes", &LatencyBlock::sharedMemoryBytes},
+    {"step_depth", &LatencyBlock::stepDepth},
+    {"fma", &LatencyBlock::fma},
+    {"other_instructions", &LatencyBlock::otherInstructions},
+    {"loaded_registers", &LatencyBlock::loadedRegisters},
+    {"shared_cycles", &LatencyBlock::sharedCycles},
+    {"global_lines", &LatencyBlock::globalLines},
+    {"l2_bytes", &LatencyBlock::l2Bytes},
+    {"is_pipelined", &LatencyBlock::isPipelined},
+    {"exposed_loads", &LatencyBlock::exposedLoads},
+    {"direct_registers", &LatencyBlock::directRegisters},
+    {"spilled_registers", &LatencyBlock::spilledRegisters},
+};
+
+/// A part is a block and these.
+static constexpr Field<LatencyPart> partFields[] = {
+    {"count", &LatencyPart::count},
+    {"steps", &LatencyPart::steps},
+};
+
+static constexpr Field<LatencyGrid> gridFields[] = {
+    {"blocks_x", &LatencyGrid::blocksX},
+    {"blocks_y", &LatencyGrid::blocksY},
+    {"tile_x", &LatencyGrid::tileX},
+    {"tile_y", &LatencyGrid::tileY},
+    {"is_swizzled", &LatencyGrid::isSwizzled},
+    {"problems", &LatencyGrid::problems},
+    {"lhs_bytes", &LatencyGrid::lhsBytes},
+    {"rhs_bytes", &LatencyGrid::rhsBytes},
+    {"output_bytes", &LatencyGrid::outputBytes},
+    {"is_output_aligned", &LatencyGrid::isOutputAligned},
+    {"lhs_run_bytes", &LatencyGrid::lhsRunBytes},
+    {"rhs_run_bytes", &LatencyGrid::rhsRunBytes},
+    {"reduce_length", &LatencyGrid::reduceLength},
+    {"second_kernels", &LatencyGrid::secondKernels},
+};
+
+static constexpr Field<LatencyConstants> constantFields[] = {
+#define FTUNER_LATENCY_CONSTANT(MEMBER, NAME, UNIT, VALUE, LOW, HIGH, TEXT)    \
+  {NAME, &LatencyConstants::MEMBER},
+#include "FTuner/CostModel/LatencyConstants.def"
+};
+
+static constexpr Field<LatencyPrediction> termFields[] = {
+    {"total", &LatencyPrediction::total},
+    {"launch", &LatencyPrediction::launch},
+    {"issue", &LatencyPrediction::issue},
+    {"shared_memory", &LatencyPrediction::sharedMemory},
+    {"l2", &LatencyPrediction::l2},
+    {"latency", &LatencyPrediction::latency},
+    {"block_start", &LatencyPrediction::blockStart},
+    {"tail", &LatencyPrediction::tail},
+    {"dram", &LatencyPrediction::dram},
+    {"power", &LatencyPrediction::power},
+    {"second_kernel", &LatencyPrediction::secondKernel},
+    {"resident_blocks", &LatencyPrediction::residentBlocks},
+    {"waves", &LatencyPrediction::waves},
+    {"dram_bytes", &LatencyPrediction::dramBytes},
+    {"sm_time", &LatencyPrediction::smTime},
+    {"dram_time", &LatencyPrediction::dramTime},
+    {"power_time", &LatencyPrediction::powerTime},
+};
+
+template <typename Record, size_t N>
+static Record readRecord(const Field<Record> (&fields)[N],
+                         const double *values) {
+  Record record;
+  for (size_t i = 0; i < N; ++i)
+    fields[i].read(record, values[i]);
+  return record;
+}
+
+template <typename Record, size_t N>
+static void writeRecord(const Field<Record> (&fields)[N], const Record &record,
+                        double *values) {
+  for (size_t i = 0; i < N; ++i)
+    values[i] = fields[i].write(record);
+}
+
+template <typename Record, size_t N>
+static const char *fieldName(const Field<Record> (&fields)[N], size_t index) {
+  return index < N ? fields[index].name : nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Errors
+//===----------------------------------------------------------------------===//
+
+static void copyText(llvm::StringRef text, char *buffer, size_t bytes) {
+  if (!buffer || bytes == 0)
+    return;
+  size_t length = std::min(text.size(), bytes - 1);
+  std::memcpy(buffer, text.data(), length);
+  buffer[length] = 0;
+}
+
+static int fail(const llvm::Twine &message, char *error, size_t errorBytes) {
+  copyText(message.str(), error, errorBytes);
+  return 1;
+}
+
+static int fail(llvm::Error failure, char *error, size_t errorBytes) {
+  return fail(llvm::toString(std::move(failure)), error, errorBytes);
+}
+
+//===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+int ftuner_latency_abi(void) { return FTUNER_LATENCY_ABI; }
+
+const char *ftuner_latency_field(const char *record, size_t index) {
+  llvm::StringRef name(record);
+  if (name == "device")
+    return fieldName(deviceFields, index);
+  if (name == "part")
+    return index < std::size(blockFields)
+               ? blockFields[index].name
+               : fieldName(partFields, index - std::size(blockFields));
+  if (name == "grid")
+    return fieldName(gridFields, index);
+  if (name == "constants")
+    return fieldName(constantFields, index);
+  if (name == "terms")
+    return fieldName(termFields, index);
+  return nullptr;
+}
+
+int ftuner_latency_constant(size_t index, const char **unit, const char **text,
+                            double *start, double *low, double *high) {
+  struct Constant {
+    const char *unit, *text;
+    double start, low, high;
+  };
+  static const Constant constants[] = {
+#define FTUNER_LATENCY_CONSTANT(MEMBER, NAME, UNIT, VALUE, LOW, HIGH, TEXT)    \
+  {UNIT, TEXT, VALUE, LOW, HIGH},
+#include "FTuner/CostModel/LatencyConstants.def"
+  };
+  if (index >= std::size(constants))
+    return 1;
+  const Constant &constant = constants[index];
+  *unit = constant.unit;
+  *text = constant.text;
+  *start = constant.start;
+  *low = constant.low;
+  *high = constant.high;
+  return 0;
+}
+
+int ftuner_latency_device(const char *nameOrPath, double *device, char *name,
+                          size_t nameBytes, char *error, size_t errorBytes) {
+  llvm::Expected<DeviceSpec> spec = loadDeviceSpec(nameOrPath);
+  if (!spec)
+    return fail(spec.takeError(), error, errorBytes);
+  writeRecord(deviceFields, latencyDevice(*spec), device);
+  copyText(spec->name, name, nameBytes);
+  return 0;
+}
+
+int ftuner_latency_calibration(const char *nameOrPath, double *constants,
+                               double *deviation, char *error,
+                               size_t errorBytes) {
+  llvm::Expected<Calibration> calibration = loadCalibration(nameOrPath);
+  if (!calibration)
+    return fail(calibration.takeError(), error, errorBytes);
+  writeRecord(constantFields, calibration->constants, constants);
+  *deviation = calibration->deviation;
+  return 0;
+}
+
+int ftuner_latency_default_calibration(const char *device, double *constants,
+                                       double *deviation, char *error,
+                                       size_t errorBytes) {
+  llvm::Expected<DeviceSpec> spec = loadDeviceSpec(device);
+  if (!spec)
+    return fail(spec.takeError(), error, errorBytes);
+  Calibration calibration = defaultCalibration(*spec);
+  writeRecord(constantFields, calibration.constants, constants);
+  *deviation = calibration.deviation;
+  return 0;
+}
+
+/// Reads the parts of a row that have blocks. Returns their number.
+static unsigned readParts(const double *values, size_t partsOfRow,
+                          const LatencyDevice &device,
+                          const LatencyConstants &constants,
+                          LatencyTable *tables, LatencyPart *parts) {
+  unsigned numParts = 0;
+  for (size_t i = 0; i < partsOfRow; ++i) {
+    const double *rest = values + std::size(blockFields);
+    LatencyPart part = readRecord(partFields, rest);
+    if (part.count > 0) {
+      tables[numParts] =
+          tabulate(device, readRecord(blockFields, values), constants);
+      part.table = &tables[numParts];
+      parts[numParts++] = part;
+    }
+    values = rest + std::size(partFields);
+  }
+  return numParts;
+}
+
+int ftuner_latency_predict(const double *devices, size_t numDevices,
+                           const int64_t *deviceOfRow, const double *parts,
+                           size_t partsOfRow, const double *grids,
+                           size_t numRows, const double *constants,
+                           double *microseconds, double *terms, char *error,
+                           size_t errorBytes) {
+  if (partsOfRow != 1 && partsOfRow != 2)
+    return fail("expected 1 or 2 parts, but got " + llvm::Twine(partsOfRow),
+                error, errorBytes);
+  std::vector<LatencyDevice> readDevices;
+  for (size_t i = 0; i < numDevices; ++i)
+    readDevices.push_back(
+        readRecord(deviceFields, devices + i * std::size(deviceFields)));
+  LatencyConstants readConstants = readRecord(constantFields, constants);
+  size_t partSize = std::size(blockFields) + std::size(partFields);
+  for (size_t row = 0; row < numRows; ++row) {
+    if (deviceOfRow[row] < 0 ||
+        static_cast<size_t>(deviceOfRow[row]) >= numDevices)
+      return fail("row " + llvm::Twine(row) + ": expected a device below " +
+                      llvm::Twine(numDevices) + ", but got " +
+                      llvm::Twine(deviceOfRow[row]),
+                  error, errorBytes);
+    const LatencyDevice &device = readDevices[deviceOfRow[row]];
+    LatencyTable tables[2];
+    LatencyPart rowParts[2];
+    unsigned numParts =
+        readParts(parts + row * partsOfRow * partSize, partsOfRow, device,
+                  readConstants, tables, rowParts);
+    if (numParts == 0)
+      return fail("row " + llvm::Twine(row) + ": expected a part with blocks",
+                  error, errorBytes);
+    LatencyGrid grid =
+        readRecord(gridFields, grids + row * std::size(gridFields));
+    microseconds[row] =
+        predictLatency(device, rowParts, numParts, grid, readConstants);
+    if (terms)
+      writeRecord(
+          termFields,
+          explainLatency(device, rowParts, numParts, grid, readConstants),
+          terms + row * std::size(termFields));
+  }
+  return 0;
+}
+
+int ftuner_latency_accesses(const int64_t *addresses, const int64_t *widths,
+                            size_t numAccesses, int32_t *wavefrontsOf,
+                            int32_t *linesOf, char *error, size_t errorBytes) {
+  for (size_t i = 0; i < numAccesses; ++i) {
+    if (widths[i] != 1 && widths[i] != 2 && widths[i] != 4)
+      return fail("access " + llvm::Twine(i) +
+                      ": expected 1, 2 or 4 words for each lane, but got " +
+                      llvm::Twine(widths[i]),
+                  error, errorBytes);
+    std::array<int64_t, 32> address;
+    std::copy_n(addresses + 32 * i, 32, address.begin());
+    if (wavefrontsOf)
+      wavefrontsOf[i] = wavefronts(address, widths[i]);
+    if (linesOf)
+      linesOf[i] = globalLines(address, widths[i]);
+  }
+  return 0;
+}

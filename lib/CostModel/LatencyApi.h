@@ -1,0 +1,74 @@
+/*===- LatencyApi.h - The latency model for other languages --------*- C
+-*-===*\
+|*
+|* libftuner_latency.so: the formulas of LatencyFormulas.h on arrays of doubles,
+|* with devices, calibrations and FTuner's own kernels by name. The Python
+|* package ftuner.latency is its user.
+|*
+|* Records (a device, a part, a grid, constants, terms) are doubles in the order
+|* of ftuner_latency_field. Functions that can fail return 0, or another number
+|* after writing what was wrong to `error` (a buffer of `errorBytes`, ended by
+0).
+|* No function keeps state; all may be called by several threads at once.
+|*
+\*===----------------------------------------------------------------------===*/
+#ifndef FTUNER_COSTMODEL_LATENCYAPI_H
+#define FTUNER_COSTMODEL_LATENCYAPI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Changes with every function or the meaning of its arguments. */
+#define FTUNER_LATENCY_ABI 1
+int ftuner_latency_abi(void);
+
+/** Name of field `index` of a "device", a "part" (a block, the number of such
+    blocks and the steps of each), a "grid", "constants" or "terms" (of a
+    prediction, the total first); null beyond the last. */
+const char *ftuner_latency_field(const char *record, size_t index);
+/** Unit and meaning of a constant, its start value and the bounds of fits. */
+int ftuner_latency_constant(size_t index, const char **unit, const char **text,
+                            double *start, double *low, double *high);
+
+/** Figures of a built-in device, or of the description at that path, and its
+    name. */
+int ftuner_latency_device(const char *nameOrPath, double *device, char *name,
+                          size_t nameBytes, char *error, size_t errorBytes);
+/** Constants of a built-in calibration, or of the file at that path. */
+int ftuner_latency_calibration(const char *nameOrPath, double *constants,
+                               double *deviation, char *error,
+                               size_t errorBytes);
+/** Constants that the compiler takes for a device (a name or path). */
+int ftuner_latency_default_calibration(const char *device, double *constants,
+                                       double *deviation, char *error,
+                                       size_t errorBytes);
+
+/** Microseconds of `numRows` launches.
+    devices: numDevices records; deviceOfRow: the index of each row's.
+    parts: numRows × partsOfRow (1 or 2) records, those without blocks left out;
+    the taller part last. grids: numRows records. constants: one record.
+    microseconds: numRows results. terms: numRows records of their terms, or
+    null. */
+int ftuner_latency_predict(const double *devices, size_t numDevices,
+                           const int64_t *deviceOfRow, const double *parts,
+                           size_t partsOfRow, const double *grids,
+                           size_t numRows, const double *constants,
+                           double *microseconds, double *terms, char *error,
+                           size_t errorBytes);
+
+/** Data cycles and 128-byte lines of accesses of a warp: addresses has 32 words
+    (negative for an idle lane) of each, width the words that a lane moves.
+   Either result may be null. */
+int ftuner_latency_accesses(const int64_t *addresses, const int64_t *widths,
+                            size_t numAccesses, int32_t *wavefronts,
+                            int32_t *lines, char *error, size_t errorBytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FTUNER_COSTMODEL_LATENCYAPI_H */

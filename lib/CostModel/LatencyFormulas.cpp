@@ -1,0 +1,412 @@
+//===- LatencyFormulas.cpp - Time of a kernel from its facts --------------===//
+#include "FTuner/CostModel/LatencyFormulas.h"
+#include <algorithm>
+#include <cmath>
+
+using namespace ftuner;
+
+//===----------------------------------------------------------------------===//
+// Helpers
+//===----------------------------------------------------------------------===//
+
+static double square(double x) { return x * x; }
+
+/// x^p for x in 0 … 1. The usual p, 4, needs no logarithm.
+static double power(double x, double p) {
+  return p == 4 ? square(square(x)) : std::pow(x, p);
+}
+
+static double root(double x, double p) {
+  return p == 4 ? std::sqrt(std::sqrt(x)) : std::pow(x, 1 / p);
+}
+
+/// (Σ x^p)^(1/p): p = 1 adds, a large p takes the greatest. Terms are not
+/// negative.
+template <size_t N>
+static double norm(double p, const std::array<double, N> &terms) {
+  double greatest = 1e-30;
+  for (double term : terms)
+    greatest = std::max(greatest, term);
+  double sum = 0;
+  for (double term : terms)
+    sum += power(term / greatest, p);
+  return greatest * root(sum, p);
+}
+
+/// The share x^p / Σ x^p of each term in their norm.
+template <size_t N>
+static std::array<double, N> shares(double p, std::array<double, N> terms) {
+  double greatest = 1e-30, sum = 0;
+  for (double term : terms)
+    greatest = std::max(greatest, term);
+  for (double &term : terms)
+    sum += term = power(term / greatest, p);
+  for (double &term : terms)
+    term /= sum;
+  return terms;
+}
+
+/// 0 far below 1, 1 far above.
+static double knee(double x) { return x * x / (1 + x * x); }
+
+//===----------------------------------------------------------------------===//
+// One step of a block
+//===----------------------------------------------------------------------===//
+
+/// Blocks that an SM holds at once. Registers are handed out in units of 256
+/// per warp.
+static double residentBlocks(const LatencyDevice &device,
+                             const LatencyBlock &block) {
+  double registersPerWarp =
+      std::ceil(block.registersPerThread * 32 / 256) * 256;
+  double resident = std::min(
+      {std::floor(device.registersPerSm / (registersPerWarp * block.warps)),
+       std::floor(device.sharedMemoryPerSmBytes /
+                  std::max(block.sharedMemoryBytes, 1.0)),
+       std::floor(device.maxThreadsPerSm / (32 * block.warps)),
+       device.maxBlocksPerSm});
+  return std::clamp(resident, 1.0, double(LatencyTable::maxResident));
+}
+
+/// How well resources overlap with `resident` blocks: p of the norm.
+static double overlap(const LatencyBlock &block,
+                      const LatencyConstants &constants, double resident) {
+  return block.isPipelined
+             ? constants.overlap
+             : 1 + constants.overlapByWarps * resident * block.warps;
+}
+
+/// Cycles of a step of one block on each resource, by itself, when `resident`
+/// blocks are: issue, shared memory, L2, latency.
+static std::array<double, 4> stepTerms(const LatencyDevice &device,
+                                       const LatencyTable &table,
+                                       double resident) {
+  // Schedulers without a warp issue nothing.
+  double busy =
+      std::min(1.0, resident * table.block.warps / device.warpSchedulers);
+  return {table.issue / busy, table.sharedMemory, table.l2,
+          table.latency / resident};
+}
+
+LatencyTable ftuner::tabulate(const LatencyDevice &device,
+                              const LatencyBlock &block,
+                              const LatencyConstants &constants) {
+  LatencyTable table;
+  table.block = block;
+  table.resident = static_cast<unsigned>(residentBlocks(device, block));
+  table.issue =
+      std::max(block.fma * 32 / device.fp32Lanes * constants.fma,
+               (block.fma + constants.other * block.otherInstructions +
+                constants.loadedRegister * block.loadedRegisters) /
+                   device.issueSlots);
+  table.sharedMemory =
+      block.sharedCycles + constants.line * block.globalLines +
+      constants.spill * block.spilledRegisters * block.warps * block.stepDepth;
+  table.l2 = block.l2Bytes / constants.l2BytesPerCycle;
+  table.latency = constants.globalLatency * block.exposedLoads +
+                  constants.directLatency * block.directRegisters;
+  for (unsigned r = 1; r <= table.resident; ++r)
+    table.step[r - 1] =
+        norm(overlap(block, constants, r), stepTerms(device, table, r));
+  return table;
+}
+
+/// Cycles of an SM per block of the part when `resident` blocks are.
+static double blockCycles(const LatencyPart &part,
+                          const LatencyConstants &constants, double resident) {
+  return part.steps * part.table->step[static_cast<size_t>(resident) - 1] +
+         constants.blockStart / resident;
+}
+
+//===----------------------------------------------------------------------===//
+// Waves, DRAM and power
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Blocks of the busiest SM, in the order in which it runs them.
+struct Waves {
+  double blocks = 0;
+  double resident = 1;
+  double perSm = 0;
+  /// Blocks in full rounds of `resident`, and in the last round.
+  double full = 0, rest = 0;
+  /// Those of the full rounds that are of the last, taller part.
+  double fullTall = 0;
+};
+} // namespace
+
+static Waves countWaves(const LatencyDevice &device, const LatencyPart *parts,
+                        unsigned numParts) {
+  Waves waves;
+  waves.resident = parts[0].table->resident;
+  for (unsigned i = 0; i < numParts; ++i) {
+    waves.blocks += parts[i].count;
+    waves.resident = std::min<double>(waves.resident, parts[i].table->resident);
+  }
+  waves.perSm = std::ceil(waves.blocks / device.smCount);
+  waves.full = std::floor(waves.perSm / waves.resident) * waves.resident;
+  waves.rest = waves.perSm - waves.full;
+  // It gets as many blocks of the taller part as any SM, and those first: a
+  // mean over the parts would make further short blocks lower it.
+  waves.fullTall = waves.full;
+  if (numParts > 1)
+    waves.fullTall = std::min(
+        std::ceil(parts[numParts - 1].count / device.smCount), waves.full);
+  return waves;
+}
+
+/// Cycles of the busiest SM.
+static double smCycles(const Waves &waves, const LatencyPart &shorter,
+                       const LatencyPart &taller,
+                       const LatencyConstants &constants) {
+  double cycles = 0;
+  if (waves.fullTall > 0)
+    cycles += waves.fullTall * blockCycles(taller, constants, waves.resident);
+  if (waves.full > waves.fullTall)
+    cycles += (waves.full - waves.fullTall) *
+              blockCycles(shorter, constants, waves.resident);
+  if (waves.rest > 0)
+    cycles += waves.rest * blockCycles(taller, constants, waves.rest);
+  return cycles;
+}
+
+/// Bytes of DRAM that a launch moves: first reads and the output, operands that
+/// blocks read again after L2 has lost them, and what narrow accesses waste.
+static double dramTraffic(const LatencyDevice &device, const LatencyGrid &grid,
+                          const Waves &waves,
+                          const LatencyConstants &constants) {
+  // Blocks of one problem at once, and how many columns and rows they span.
+  double together = std::min({waves.blocks, waves.resident * device.smCount,
+                              grid.blocksX * grid.blocksY});
+  double wide = std::min(grid.blocksX, together);
+  if (grid.isSwizzled)
+    wide = std::max(
+        std::min(std::sqrt(together * grid.tileY / grid.tileX), grid.blocksX),
+        std::min(together / grid.blocksY, grid.blocksX));
+  double high = std::clamp(together / wide, 1.0, std::max(grid.blocksY, 1.0));
+
+  double operands = grid.lhsBytes + grid.rhsBytes;
+  double held = constants.l2Share * device.l2Bytes;
+  double missesAgain = knee(operands / held);
+  double missesFirst =
+      knee((grid.problems * operands + grid.outputBytes) / held);
+
+  // Blocks drift apart along the reduce axis until L2 no longer serves
+  // neighbours.
+  double rows = std::min(grid.blocksX * grid.tileX + grid.blocksY * grid.tileY,
+                         constants.driftRows);
+  double window = device.l2Bytes / (4 * rows);
+  double lost =
+      grid.reduceLength / (grid.reduceLength + constants.drift * window);
+  auto reads = [&](double blocks, double neighbours) {
+    return missesFirst + missesAgain * ((blocks / neighbours - 1) * (1 - lost) +
+                                        (blocks - 1) * lost);
+  };
+  double narrow = 32 * constants.narrowRun * grid.reduceLength /
+                  (grid.reduceLength + constants.narrowRunDepth);
+  return grid.problems * (grid.lhsBytes * reads(grid.blocksX, wide) *
+                              (1 + narrow / grid.lhsRunBytes) +
+                          grid.rhsBytes * reads(grid.blocksY, high) *
+                              (1 + narrow / grid.rhsRunBytes)) +
+         grid.outputBytes *
+             (grid.isOutputAligned ? 1 : 1 + constants.unalignedStore);
+}
+
+/// Microseconds in which the board may spend the energy of the launch.
+static double powerTime(const LatencyDevice &device, const LatencyPart *parts,
+                        unsigned numParts, double dramBytes,
+                        const LatencyConstants &constants) {
+  double picojoules = 0;
+  for (unsigned i = 0; i < numParts; ++i) {
+    const LatencyBlock &block = parts[i].table->block;
+    // 32 lanes, 2 FLOP each.
+    picojoules += parts[i].count * parts[i].steps *
+                  (64 * block.fma * constants.flopEnergy +
+                   block.l2Bytes * constants.l2Energy);
+  }
+  picojoules =
+      picojoules / device.nodeEfficiency + dramBytes * constants.dramEnergy;
+  return picojoules * 1e-6 /
+         std::max(device.boardPowerWatts - constants.idlePower, 1.0);
+}
+
+namespace {
+/// The parts of a prediction, before they are shared out.
+struct Times {
+  Waves waves;
+  double dramBytes = 0;
+  double sm = 0, dram = 0, power = 0;
+  /// p of the norm of SMs and DRAM.
+  double overlap = 1;
+  /// SMs and DRAM together, and that under the power limit.
+  double unlimited = 0, kernel = 0;
+};
+} // namespace
+
+static Times predictTimes(const LatencyDevice &device, const LatencyPart *parts,
+                          unsigned numParts, const LatencyGrid &grid,
+                          const LatencyConstants &constants) {
+  Times times;
+  times.waves = countWaves(device, parts, numParts);
+  times.sm = smCycles(times.waves, parts[0], parts[numParts - 1], constants) /
+             device.clockMhz;
+  times.dramBytes = dramTraffic(device, grid, times.waves, constants);
+  times.dram = times.dramBytes / (device.dramGbps * 1e3 * constants.dramShare);
+  times.overlap = overlap(parts[0].table->block, constants,
+                          std::min(times.waves.resident, times.waves.perSm));
+  times.unlimited =
+      norm(times.overlap, std::array<double, 2>{times.sm, times.dram});
+  times.power = powerTime(device, parts, numParts, times.dramBytes, constants);
+  times.kernel = times.unlimited;
+  if (times.power > times.unlimited)
+    times.kernel *= (times.power + constants.powerDelay) /
+                    (times.unlimited + constants.powerDelay);
+  return times;
+}
+
+double ftuner::predictLatency(const LatencyDevice &device,
+                              const LatencyPart *parts, unsigned numParts,
+                              const LatencyGrid &grid,
+                              const LatencyConstants &constants) {
+  return constants.launch +
+         predictTimes(device, parts, numParts, grid, constants).kernel +
+         grid.secondKernels * constants.secondKernel;
+}
+
+//===----------------------------------------------------------------------===//
+// Breakdown
+//===----------------------------------------------------------------------===//
+
+/// Adds the cycles of `blocks` blocks of a part, `resident` at once, to the
+/// terms that they go to. Returns their sum.
+static double addBlocks(LatencyPrediction &terms, const LatencyDevice &device,
+                        const LatencyPart &part,
+                        const LatencyConstants &constants, double resident,
+                        double blocks) {
+  const LatencyTable &table = *part.table;
+  double loop =
+      blocks * part.steps * table.step[static_cast<size_t>(resident) - 1];
+  std::array<double, 4> share =
+      shares(overlap(table.block, constants, resident),
+             stepTerms(device, table, resident));
+  double start = blocks * constants.blockStart / resident;
+  terms.issue += loop * share[0];
+  terms.sharedMemory += loop * share[1];
+  terms.l2 += loop * share[2];
+  terms.latency += loop * share[3];
+  terms.blockStart += start;
+  return loop + start;
+}
+
+LatencyPrediction ftuner::explainLatency(const LatencyDevice &device,
+                                         const LatencyPart *parts,
+                                         unsigned numParts,
+                                         const LatencyGrid &grid,
+                                         const LatencyConstants &constants) {
+  Times times = predictTimes(device, parts, numParts, grid, constants);
+  const Waves &waves = times.waves;
+  LatencyPrediction terms;
+  terms.launch = constants.launch;
+  terms.secondKernel = grid.secondKernels * constants.secondKernel;
+  terms.total = terms.launch + times.kernel + terms.secondKernel;
+  terms.residentBlocks = waves.resident;
+  terms.waves = waves.blocks / (device.smCount * waves.resident);
+  terms.dramBytes = times.dramBytes;
+  terms.smTime = times.sm;
+  terms.dramTime = times.dram;
+  terms.powerTime = times.power;
+
+  // Cycles of an SM: those of the blocks if all ran in full waves on all SMs,
+  // and what the last wave adds. A wave that is the only one has no tail.
+  double cycles = times.sm * device.clockMhz, accounted = 0;
+  if (waves.full == 0) {
+    accounted = addBlocks(terms, device, parts[numParts - 1], constants,
+                          waves.rest, waves.rest);
+  } else {
+    for (unsigned i = 0; i < numParts; ++i)
+      accounted += addBlocks(terms, device, parts[i], constants, waves.resident,
+                             parts[i].count / device.smCount);
+  }
+  terms.tail = std::max(cycles - accounted, 0.0);
+  accounted += terms.tail;
+
+  // The norm of SMs and DRAM is shared out the same way.
+  std::array<double, 2> share =
+      shares(times.overlap, std::array<double, 2>{times.sm, times.dram});
+  double scale = times.unlimited * share[0] / accounted;
+  for (double *term : {&terms.issue, &terms.sharedMemory, &terms.l2,
+                       &terms.latency, &terms.blockStart, &terms.tail})
+    *term *= scale;
+  terms.dram = times.unlimited * share[1];
+  terms.power = times.kernel - times.unlimited;
+  return terms;
+}
+
+//===----------------------------------------------------------------------===//
+// Accesses of a warp
+//===----------------------------------------------------------------------===//
+
+/// Whether every lane that takes part has the address of its neighbour.
+static bool neighboursAgree(const std::array<int64_t, 32> &address) {
+  for (unsigned lane = 0; lane < 32; lane += 2)
+    if (address[lane] >= 0 && address[lane + 1] >= 0 &&
+        address[lane] != address[lane + 1])
+      return false;
+  return true;
+}
+
+int ftuner::wavefronts(const std::array<int64_t, 32> &address, int64_t width) {
+  unsigned numParts = static_cast<unsigned>(std::clamp<int64_t>(width, 1, 4));
+  if (numParts > 1 && neighboursAgree(address))
+    numParts /= 2;
+  unsigned lanes = 32 / numParts;
+  // Words that start at multiples of the width share the fate of their first:
+  // they are one unit of 1 << shift words.
+  int64_t offsets = 0;
+  for (int64_t first : address)
+    offsets |= first < 0 ? 0 : first;
+  unsigned shift = 0;
+  while (((width | offsets) >> shift) % 2 == 0)
+    ++shift;
+  int64_t units = width >> shift;
+  int64_t banks = 32 >> shift;
+  int sum = 0;
+  for (unsigned part = 0; part < numParts; ++part) {
+    // The different units of each bank.
+    std::array<std::array<int64_t, 64>, 32> found;
+    std::array<int, 32> numFound = {};
+    int busiest = 0;
+    for (unsigned lane = part * lanes; lane < (part + 1) * lanes; ++lane) {
+      if (address[lane] < 0)
+        continue;
+      for (int64_t i = 0; i < units; ++i) {
+        int64_t unit = (address[lane] >> shift) + i;
+        auto bank = static_cast<size_t>(unit & (banks - 1));
+        auto begin = found[bank].begin(), end = begin + numFound[bank];
+        if (std::find(begin, end, unit) != end)
+          continue;
+        *end = unit;
+        busiest = std::max(busiest, ++numFound[bank]);
+      }
+    }
+    sum += busiest;
+  }
+  return sum;
+}
+
+int ftuner::globalLines(const std::array<int64_t, 32> &address, int64_t width) {
+  std::array<int64_t, 64> lines;
+  auto end = lines.begin();
+  for (int64_t word : address) {
+    if (word < 0)
+      continue;
+    for (int64_t line : {word / 32, (word + width - 1) / 32}) {
+      // Most lanes touch the line of the lane before.
+      if (end != lines.begin() && end[-1] == line)
+        continue;
+      if (std::find(lines.begin(), end, line) == end)
+        *end++ = line;
+    }
+  }
+  return static_cast<int>(end - lines.begin());
+}

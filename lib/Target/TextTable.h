@@ -1,0 +1,36 @@
+//===- TextTable.h - Columns of text ----------------------------*- C++ -*-===//
+#ifndef FTUNER_LIB_TARGET_TEXTTABLE_H
+#define FTUNER_LIB_TARGET_TEXTTABLE_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/raw_ostream.h"
+#include <string>
+#include <vector>
+
+namespace ftuner {
+
+/// Rows of cells, printed in columns. Columns whose title begins with '<' are
+/// aligned to the left.
+class TextTable {
+public:
+  explicit TextTable(std::vector<std::string> titles);
+
+  /// Adds a row with a cell for each title.
+  void add(std::vector<std::string> row) { rows.push_back(std::move(row)); }
+  void print(llvm::raw_ostream &os, llvm::StringRef indent) const;
+
+private:
+  std::vector<bool> isLeft;
+  std::vector<std::vector<std::string>> rows;
+};
+
+/// A number with `digits` digits after the point.
+std::string fixed(double value, int digits = 3);
+/// A number with four significant digits.
+std::string general(double value);
+/// A share with one digit: "2.8 %".
+std::string percent(double share);
+
+} // namespace ftuner
+
+#endif // FTUNER_LIB_TARGET_TEXTTABLE_H

@@ -1,0 +1,259 @@
+"""The latency model of the compiler: libftuner_latency (LatencyApi.h) through ctypes.
+
+A record is a dict by field name (`DEVICE_FIELDS`, `PART_FIELDS` … of `model()`); its
+values are numbers, or arrays with one value for each launch. The formulas and the
+meaning of each field are in include/FTuner/CostModel/LatencyFormulas.h.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import os
+from typing import Any, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import locations
+from ..errors import Error
+
+ABI_VERSION = 1
+_ERROR_BYTES = 4096
+
+Array = npt.NDArray[np.float64]
+Record = Mapping[str, Any]
+Constants = dict[str, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Constant:
+    """A calibration constant: where fits start if nothing else is known, and their bounds."""
+
+    name: str
+    unit: str
+    text: str
+    start: float
+    low: float
+    high: float
+
+
+@dataclasses.dataclass
+class Launches:
+    """Launches as arrays: `parts` is launches × parts × fields, `grids` launches × fields.
+
+    `device` is the index of each launch's device in `devices` (devices × fields).
+    """
+
+    devices: Array
+    device: npt.NDArray[np.int64]
+    parts: Array
+    grids: Array
+
+    def __len__(self) -> int:
+        return len(self.grids)
+
+    def __getitem__(self, rows: Any) -> Launches:
+        """Those launches: a mask, indices or a slice."""
+        return Launches(self.devices, self.device[rows], self.parts[rows], self.grids[rows])
+
+
+def _pointer(array: npt.NDArray[Any]) -> Any:
+    kind = ctypes.c_double if array.dtype == np.float64 else ctypes.c_int64
+    if array.dtype == np.int32:
+        kind = ctypes.c_int32
+    return array.ctypes.data_as(ctypes.POINTER(kind))
+
+
+class Model:
+    """The functions of libftuner_latency, with errors as exceptions."""
+
+    def __init__(self) -> None:
+        path = locations.find(locations.LATENCY_LIBRARY)
+        try:
+            self._library = ctypes.CDLL(str(path))
+            self._library.ftuner_latency_field.restype = ctypes.c_char_p
+            abi = self._library.ftuner_latency_abi()
+        except (OSError, AttributeError) as error:
+            raise Error(f"cannot load the latency model '{path}': {error}") from error
+        if abi != ABI_VERSION:
+            raise Error(
+                f"cannot use the latency model '{path}': "
+                f"expected version {ABI_VERSION}, but got {abi}"
+            )
+        self.device_fields = self._fields("device")
+        self.part_fields = self._fields("part")
+        self.grid_fields = self._fields("grid")
+        self.term_fields = self._fields("terms")
+        self.constants = {
+            name: self._constant(index, name)
+            for index, name in enumerate(self._fields("constants"))
+        }
+
+    def _fields(self, record: str) -> tuple[str, ...]:
+        names: list[str] = []
+        while True:
+            name = self._library.ftuner_latency_field(
+                record.encode(), ctypes.c_size_t(len(names))
+            )
+            if name is None:
+                return tuple(names)
+            names.append(name.decode())
+
+    def _constant(self, index: int, name: str) -> Constant:
+        unit, text = ctypes.c_char_p(), ctypes.c_char_p()
+        start, low, high = ctypes.c_double(), ctypes.c_double(), ctypes.c_double()
+        self._library.ftuner_latency_constant(
+            ctypes.c_size_t(index),
+            *(ctypes.byref(value) for value in (unit, text, start, low, high)),
+        )
+        return Constant(
+            name,
+            (unit.value or b"").decode(),
+            (text.value or b"").decode(),
+            start.value,
+            low.value,
+            high.value,
+        )
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        error = ctypes.create_string_buffer(_ERROR_BYTES)
+        function = getattr(self._library, f"ftuner_latency_{name}")
+        if function(*arguments, error, ctypes.c_size_t(_ERROR_BYTES)) != 0:
+            raise Error(error.value.decode(errors="replace"))
+
+    # --- by name ---------------------------------------------------------------------
+
+    def device(self, name_or_path: str | os.PathLike[str]) -> tuple[str, dict[str, float]]:
+        """Name and figures of a built-in device, or of the description at that path."""
+        figures = np.empty(len(self.device_fields))
+        name = ctypes.create_string_buffer(1024)
+        self._call(
+            "device",
+            os.fsencode(name_or_path),
+            _pointer(figures),
+            name,
+            ctypes.c_size_t(len(name)),
+        )
+        return name.value.decode(), dict(zip(self.device_fields, figures.tolist()))
+
+    def start(self) -> Constants:
+        """Constants where fits start if nothing else is known."""
+        return {name: constant.start for name, constant in self.constants.items()}
+
+    def calibration(self, name_or_path: str | os.PathLike[str]) -> Constants:
+        """Constants of a built-in calibration, or of the file at that path."""
+        return self._calibration("calibration", name_or_path)
+
+    def default_calibration(self, device: str | os.PathLike[str]) -> Constants:
+        """Constants that the compiler takes for a device (a name or path)."""
+        return self._calibration("default_calibration", device)
+
+    def _calibration(self, function: str, name_or_path: str | os.PathLike[str]) -> Constants:
+        values, deviation = np.empty(len(self.constants)), ctypes.c_double()
+        self._call(function, os.fsencode(name_or_path), _pointer(values), ctypes.byref(deviation))
+        return dict(zip(self.constants, values.tolist()))
+
+    # --- predictions -----------------------------------------------------------------
+
+    def launches(
+        self,
+        devices: Sequence[Record],
+        device: Any,
+        parts: Sequence[Record],
+        grid: Record,
+    ) -> Launches:
+        """Launches from records: `device` has the index in `devices` of each launch.
+
+        `parts` has one record or two, with their "count" and "steps"; the taller is last.
+        Fields that a record leaves out, or that are not known, are errors.
+        """
+        device = np.ascontiguousarray(device, np.int64)
+        size = len(device)
+        return Launches(
+            np.array([_row(record, self.device_fields, 1)[0] for record in devices]),
+            device,
+            np.ascontiguousarray(
+                np.stack([_row(part, self.part_fields, size) for part in parts], axis=1)
+            ),
+            _row(grid, self.grid_fields, size),
+        )
+
+    def predict(self, launches: Launches, constants: Record) -> Array:
+        """Microseconds of each launch."""
+        return self._predict(launches, constants, None)
+
+    def explain(self, launches: Launches, constants: Record) -> dict[str, Array]:
+        """Each term of the launches' predictions, in microseconds, and other figures."""
+        terms = np.empty((len(launches), len(self.term_fields)))
+        self._predict(launches, constants, terms)
+        return dict(zip(self.term_fields, terms.T))
+
+    def _predict(self, launches: Launches, constants: Record, terms: Array | None) -> Array:
+        values = np.array([constants[name] for name in self.constants], np.float64)
+        parts = np.ascontiguousarray(launches.parts)
+        grids = np.ascontiguousarray(launches.grids)
+        device = np.ascontiguousarray(launches.device)
+        microseconds = np.empty(len(grids))
+        self._call(
+            "predict",
+            _pointer(launches.devices),
+            ctypes.c_size_t(len(launches.devices)),
+            _pointer(device),
+            _pointer(parts),
+            ctypes.c_size_t(parts.shape[1]),
+            _pointer(grids),
+            ctypes.c_size_t(len(grids)),
+            _pointer(values),
+            _pointer(microseconds),
+            None if terms is None else _pointer(terms),
+        )
+        return microseconds
+
+    def wavefronts(self, addresses: Any, widths: Any) -> npt.NDArray[np.int32]:
+        """Data cycles of shared memory accesses: n × 32 word addresses, n widths in words."""
+        return self._accesses(addresses, widths)[0]
+
+    def lines(self, addresses: Any, widths: Any) -> npt.NDArray[np.int32]:
+        """128-byte lines of global accesses: n × 32 word addresses, n widths in words."""
+        return self._accesses(addresses, widths)[1]
+
+    def _accesses(
+        self, addresses: Any, widths: Any
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        addresses = np.ascontiguousarray(addresses, np.int64).reshape(-1, 32)
+        widths = np.ascontiguousarray(np.broadcast_to(widths, len(addresses)), np.int64)
+        wavefronts = np.empty(len(addresses), np.int32)
+        lines = np.empty(len(addresses), np.int32)
+        self._call(
+            "accesses",
+            _pointer(addresses),
+            _pointer(widths),
+            ctypes.c_size_t(len(addresses)),
+            _pointer(wavefronts),
+            _pointer(lines),
+        )
+        return wavefronts, lines
+
+
+def _row(record: Record, fields: Sequence[str], size: int) -> Array:
+    """A record as size × fields."""
+    if set(record) != set(fields):
+        missing = sorted(set(fields) - set(record))
+        unknown = sorted(set(record) - set(fields))
+        raise Error(f"wrong fields of a record: missing {missing}, unknown {unknown}")
+    out = np.empty((size, len(fields)))
+    for index, name in enumerate(fields):
+        out[:, index] = record[name]
+    return out
+
+
+_model: Model | None = None
+
+
+def model() -> Model:
+    """The model, loaded once. Raises `Error` if it cannot be."""
+    global _model
+    if _model is None:
+        _model = Model()
+    return _model

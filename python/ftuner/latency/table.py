@@ -1,0 +1,140 @@
+"""CSV files with errors that name the line."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import math
+import os
+from typing import Any, Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import Error
+
+_GZIP = b"\x1f\x8b"
+
+
+class Table:
+    """Columns of text by name, of a CSV file (or one compressed by gzip) with a header line.
+
+    Raises `Error` with the file and the line for what is not such a file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        reader = csv.reader(io.StringIO(_read(self.path), newline=""), strict=True)
+        rows: list[list[str]] = []
+        lines: list[int] = []
+        try:
+            header = [name.strip() for name in next(reader, [])]
+            if not any(header):
+                raise Error(f"{self.path}:1: expected a header line with the names of columns")
+            for name in header:
+                if header.count(name) > 1:
+                    raise Error(f"{self.path}:1: expected each column once, but got '{name}' twice")
+            for row in reader:
+                if not row:
+                    continue
+                if len(row) != len(header):
+                    raise Error(
+                        f"{self.path}:{reader.line_num}: expected {len(header)} fields, "
+                        f"but got {len(row)}"
+                    )
+                rows.append(row)
+                lines.append(reader.line_num)
+        except csv.Error as error:
+            raise Error(f"{self.path}:{reader.line_num}: {error}") from error
+        self.lines = np.array(lines, np.int64)
+        columns = zip(*rows) if rows else ([] for _ in header)
+        self.columns = {
+            name: np.array([text.strip() for text in column], dtype=object)
+            for name, column in zip(header, columns)
+        }
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def __contains__(self, column: str) -> bool:
+        return column in self.columns
+
+    def error(self, row: int, message: str) -> Error:
+        """An error of a row (from 0)."""
+        return Error(f"{self.path}:{self.lines[row]}: {message}")
+
+    def text(self, column: str, default: str | None = None) -> npt.NDArray[Any]:
+        """A column; the default everywhere if the file has no such column."""
+        if column in self.columns:
+            return self.columns[column]
+        if default is None:
+            raise Error(f"{self.path}:1: expected a column '{column}', but it is missing")
+        return np.full(len(self), default, dtype=object)
+
+    def numbers(
+        self,
+        column: str,
+        default: float | None = None,
+        *,
+        whole: bool = False,
+        low: float = -math.inf,
+    ) -> npt.NDArray[np.float64]:
+        """A column of finite numbers, at least `low` each; empty fields are the default."""
+        if column not in self.columns and default is not None:
+            return np.full(len(self), float(default))
+        texts = self.text(column)
+        if default is not None:
+            texts = np.where(texts == "", str(default), texts)
+        try:
+            values = texts.astype(np.float64)
+        except ValueError:
+            values = np.array([_number(text) for text in texts])
+        is_good = np.isfinite(values) & (values >= low)
+        if whole:
+            is_good &= values == np.floor(values)
+        if not is_good.all():
+            row = int(np.argmin(is_good))
+            what = "a whole number" if whole else "a number"
+            bound = "" if low == -math.inf else f" of at least {low:g}"
+            raise self.error(
+                row, f"column '{column}': expected {what}{bound}, but got '{texts[row]}'"
+            )
+        return np.asarray(values, np.float64)
+
+    def choose(
+        self, column: str, default: str, known: Callable[[str], Any], what: str
+    ) -> npt.NDArray[Any]:
+        """`known(text)` for each text of a column; an error where that is None."""
+        texts = self.text(column, default)
+        values = {text: known(text) for text in sorted(set(texts))}
+        for text, value in values.items():
+            if value is None:
+                row = int(np.argmax(texts == text))
+                raise self.error(row, f"column '{column}': expected {what}, but got '{text}'")
+        return np.array([values[text] for text in texts], dtype=object)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+        if data.startswith(_GZIP):
+            data = gzip.decompress(data)
+    except (OSError, EOFError, gzip.BadGzipFile) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise Error(f"cannot read the rows '{path}': {reason}") from error
+    except Exception as error:  # zlib.error has no common base with the others.
+        raise Error(f"cannot read the rows '{path}': {error}") from error
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise Error(f"{path}:{line}: expected text in UTF-8") from error

@@ -1,0 +1,218 @@
+"""Vendor rows: cuBLAS f32 products as launches.
+
+Columns: kernel (its name), B, M, N, K, latency_ms or latency_us, and where they are
+known op (linear, bmm), device, tile_m, tile_n, layout, grid_x, grid_y, grid_z, block_x,
+aux_kernel, fold. cuBLAS is column-major: its tile_m tiles N, and its grid's x runs along N.
+
+What a name does not say is what these kernels have in common: thread tiles as square as
+the block allows, steps of 8 reduce elements, 128-bit fragments without bank conflicts, and
+hand-scheduled loads that cost no further issue slots. Tensor-core kernels (TF32 and
+narrower) are left out: the model is of FMA units.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .model import model
+from .rows import Devices, Rows, device_table, launch_floor
+from .table import Table
+
+_TENSOR_CORES = re.compile(r"tensorop|_s\d{4,}|s1688|s16816|h\d{3,}gemm|hmma|imma|bf16|f16|_tf32")
+# Pascal's and older kernels launch blocks in rows; later ones in near-square groups.
+_ROWS = re.compile(r"maxwell|^sgemm")
+
+
+class KernelName(NamedTuple):
+    """What a kernel's name says. None: it does not."""
+
+    tile_m: int | None = None
+    tile_n: int | None = None
+    layout: str | None = None
+    # Groups of warps that share the reduce elements of a step.
+    slices: int = 1
+    # Copies that are under way at once.
+    stages: int = 2
+    is_swizzled: bool = True
+    is_tensor_core: bool = False
+
+
+def parse_kernel_name(name: str) -> KernelName:
+    """Block tile, layout, slices and stages from the name of a cuBLAS or CUTLASS kernel."""
+    lower = name.lower()
+    tile = re.search(r"tilesize(\d+)x(\d+)", lower) or re.search(r"(\d+)x(\d+)", lower)
+    layout = re.search(r"_(nn|nt|tn|tt)(?:_|$)", lower)
+    slices = 1
+    if match := re.search(r"sliced(\d+)x(\d+)", lower):
+        slices = int(match[1]) * int(match[2])
+    elif match := re.search(r"warpsize\d+x\d+x(\d+)", lower):
+        slices = max(1, int(match[1]))
+    stages = 2
+    if match := re.search(r"stages?_?(\d+)", lower):
+        stages = int(match[1])
+    elif match := re.search(r"cutlass.*?_\d+x\d+_\d+x(\d+)", lower):
+        stages = int(match[1])
+    elif "ampere" in lower:
+        stages = 4
+    return KernelName(
+        tile_m=int(tile[1]) if tile else None,
+        tile_n=int(tile[2]) if tile else None,
+        layout=layout[1] if layout else None,
+        slices=slices,
+        stages=max(2, stages),
+        is_swizzled=not _ROWS.search(lower),
+        is_tensor_core=bool(_TENSOR_CORES.search(lower)),
+    )
+
+
+def fold_of(op: str, b: int, m: int, n: int, k: int) -> int:
+    """The fold of a shape: the same on every device."""
+    return zlib.crc32(f"{op},{b},{m},{n},{k}".encode()) % 5
+
+
+def read(table: Table, devices: Devices, host: bool | None) -> Rows:
+    """The rows of a table; those whose kernel the model does not describe are left out."""
+    device = devices.of(table)
+    size = {
+        name: table.numbers(name, 1 if name == "B" else None, whole=True, low=1) for name in "BMNK"
+    }
+    batch, m, n, k = (size[name] for name in "BMNK")
+    if "latency_us" in table:
+        microseconds = table.numbers("latency_us", low=1e-3)
+    else:
+        microseconds = table.numbers("latency_ms", low=1e-6) * 1e3
+    op = table.text("op", "")
+    op = np.where(op == "", np.where(batch > 1, "bmm", "linear"), op)
+
+    names = table.text("kernel")
+    known = {name: parse_kernel_name(name) for name in set(names)}
+
+    def said(field: str, unknown: Any) -> Any:
+        values = [getattr(known[name], field) for name in names]
+        return np.array([unknown if value is None else value for value in values])
+
+    tile_m = _or(table.numbers("tile_m", 0, low=0), said("tile_m", 0))
+    tile_n = _or(table.numbers("tile_n", 0, low=0), said("tile_n", 0))
+    is_known = (tile_m > 0) & (tile_n > 0) & ~said("is_tensor_core", False)
+    warnings = []
+    if not is_known.all():
+        left_out = sorted(set(names[~is_known]))
+        warnings.append(
+            f"{table.path}: {(~is_known).sum()} rows left out: no tile in the kernel's name, or "
+            f"tensor cores ({', '.join(left_out[:4])}{', …' if len(left_out) > 4 else ''})"
+        )
+    tile_m, tile_n = np.where(is_known, tile_m, 32), np.where(is_known, tile_n, 32)
+    layouts = table.text("layout", "")
+    layouts = np.where(layouts == "", said("layout", "nn"), layouts)
+    slices = said("slices", 1).astype(float)
+
+    blocks_x, blocks_y = np.ceil(n / tile_m), np.ceil(m / tile_n)
+    grid = [table.numbers(f"grid_{axis}", 0, low=0) for axis in "xyz"]
+    # Some kernels fold their grid; what covers the output counts.
+    is_given = (grid[0] * tile_m >= n) & (grid[1] * tile_n >= m)
+    is_given &= grid[0] * grid[1] <= 2 * blocks_x * blocks_y
+    blocks_x = np.where(is_given, grid[0], blocks_x)
+    blocks_y = np.where(is_given, grid[1], blocks_y)
+    split = np.maximum(1, grid[2] // batch)
+    threads = table.numbers("block_x", 0, low=0)
+    for axis in "yz":
+        threads = threads * np.maximum(1, table.numbers(f"block_{axis}", 1, low=0))
+    threads = np.where(threads >= 32, threads, _usual_threads(tile_m, tile_n, slices))
+
+    # Parts and grid.
+    warps = threads / 32
+    accumulators = tile_m * tile_n * slices / threads
+    thread_m = 2 ** np.ceil(np.log2(accumulators) / 2)
+    thread_n = accumulators / thread_m
+    length = k / split
+    loads = (thread_m + thread_n) / 4
+    load_store = np.array([figures["load_store_lanes"] for figures in devices.figures])[device]
+    is_split = np.array(["splitk" in str(text).lower() for text in table.text("aux_kernel", "")])
+    loaded = model()
+    part = dict(
+        warps=warps,
+        registers_per_thread=24 + accumulators + 2 * (thread_m + thread_n),
+        shared_memory_bytes=64 * (tile_m + tile_n) * slices,
+        step_depth=8,
+        fma=warps * 8 * accumulators,
+        other_instructions=warps * 8 * (loads + 0.5),
+        loaded_registers=0,
+        shared_cycles=warps * 8 * loads * np.maximum(2, 32 / load_store),
+        global_lines=0,
+        l2_bytes=32 * (tile_m + tile_n) * slices,
+        is_pipelined=1,
+        exposed_loads=1 / (said("stages", 2) - 1),
+        direct_registers=0,
+        spilled_registers=0,
+        count=blocks_x * blocks_y * batch * split,
+        steps=np.ceil(length / (8 * slices)),
+    )
+    launch = dict(
+        blocks_x=blocks_x,
+        blocks_y=blocks_y,
+        tile_x=tile_m,
+        tile_y=tile_n,
+        is_swizzled=said("is_swizzled", True),
+        problems=batch,
+        lhs_bytes=4 * m * k,
+        rhs_bytes=4 * n * k,
+        output_bytes=4 * batch * m * n * np.where(is_split, 2 * split, 1),
+        is_output_aligned=n % 8 == 0,
+        lhs_run_bytes=32 * slices,
+        rhs_run_bytes=np.where(layouts == "tn", 32 * slices, 4 * tile_m),
+        reduce_length=length,
+        second_kernels=is_split,
+    )
+    launches = loaded.launches(devices.figures, device, [part], launch)
+    launches.devices = device_table(devices, loaded)
+    flop = 2 * batch * m * n * k
+    group = np.array([f"vendor {name}" for name in op], dtype=object)
+    if "fold" in table:
+        fold = table.numbers("fold", whole=True, low=0).astype(np.int64)
+    else:
+        shapes = zip(op, *(size[name].astype(int) for name in "BMNK"))
+        fold = np.array([fold_of(*shape) for shape in shapes], np.int64)
+    is_host = host is not False
+    floor = launch_floor(microseconds, flop, device, group) if is_host else np.zeros(len(table))
+    rows = Rows(
+        devices=devices,
+        launches=launches,
+        microseconds=microseconds,
+        group=group,
+        floor=floor,
+        is_host=np.full(len(table), is_host),
+        weight=np.ones(len(table)),
+        fold=fold,
+        flop=flop,
+        extra={**size, "tile_m": tile_m, "tile_n": tile_n, "threads": threads, "split": split},
+    )
+    rows = rows[is_known] if not is_known.all() else rows
+    rows.warnings = warnings
+    return rows
+
+
+def _or(values: Any, others: Any) -> Any:
+    return np.where(values > 0, values, others)
+
+
+# Threads of cuBLAS's blocks by tile and slices; others have 64 accumulators a thread.
+_THREADS = {
+    (32, 32, 1): 128,
+    (32, 128, 1): 256,
+    (32, 32, 4): 128,
+    (32, 64, 4): 256,
+    (32, 128, 4): 256,
+}
+
+
+def _usual_threads(tile_m: Any, tile_n: Any, slices: Any) -> Any:
+    known = [
+        _THREADS.get((int(min(m, n)), int(max(m, n)), int(s)), 0)
+        for m, n, s in zip(tile_m, tile_n, slices)
+    ]
+    others = np.clip(2 ** np.round(np.log2(tile_m * tile_n * slices / 64)), 32, 1024)
+    return _or(np.array(known, float), others)

@@ -1,0 +1,295 @@
+//===- EmittedWorkTest.cpp - What `work` says, against the PTX ------------===//
+//
+// Emits kernels, runs a step of their main loop in an interpreter, and compares
+// instructions and the addresses of all lanes with what the model says.
+//
+//===----------------------------------------------------------------------===//
+#include "EmittedKernel.h"
+#include "PtxInterpreter.h"
+
+#include "gtest/gtest.h"
+#include <map>
+#include <optional>
+#include <random>
+
+using namespace ftuner;
+
+namespace {
+
+constexpr uint64_t kLhs = uint64_t(1) << 40, kRhs = uint64_t(2) << 40,
+                   kOutput = uint64_t(3) << 40;
+
+using Kind = WarpAccess::Kind;
+
+/// Kind, words per lane, and addresses relative to the first lane's.
+struct Pattern {
+  Kind kind;
+  int64_t width;
+  std::array<int64_t, 32> address;
+
+  bool operator==(const Pattern &other) const {
+    return !(*this < other) && !(other < *this);
+  }
+  bool operator<(const Pattern &other) const {
+    return std::tie(kind, width, address) <
+           std::tie(other.kind, other.width, other.address);
+  }
+};
+
+/// What the warps of a block execute in one step.
+struct Step {
+  double fma = 0, other = 0;
+  std::map<Pattern, double> patterns;
+};
+
+/// Shifts the least address to 0; idle lanes stay negative.
+void shiftToZero(std::array<int64_t, 32> &address) {
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int64_t word : address)
+    if (word >= 0)
+      least = std::min(least, word);
+  for (int64_t &word : address)
+    if (word >= 0)
+      word -= least;
+}
+
+class EmittedWork : public testing::Test {
+protected:
+  EmittedWork() : context(makeContext()), model(*findCodegenModel("simt")) {}
+
+  Step predict(const EmittedCase &emitted, unsigned part);
+  /// Empty with a failure where something is wrong.
+  std::optional<Step> observe(const EmittedCase &emitted, unsigned part);
+  void compare(const EmittedCase &emitted);
+  bool isLegal(const EmittedCase &emitted);
+
+  std::unique_ptr<mlir::MLIRContext> context;
+  const CodegenModel &model;
+  std::mt19937 random{std::random_device{}()};
+};
+
+bool EmittedWork::isLegal(const EmittedCase &emitted) {
+  DeviceSpec device = llvm::cantFail(loadDeviceSpec(emitted.device));
+  llvm::Error error = model.check(emitted.workload(), emitted.family, device);
+  bool isLegal = !error;
+  llvm::consumeError(std::move(error));
+  return isLegal;
+}
+
+Step EmittedWork::predict(const EmittedCase &emitted, unsigned part) {
+  DeviceSpec device = llvm::cantFail(loadDeviceSpec(emitted.device));
+  BlockWork work = model.work(emitted.workload(), emitted.family.parts[part],
+                              emitted.family, device);
+  Step step;
+  step.fma = work.fma;
+  step.other = work.otherInstructions;
+  for (const WarpAccess &access : work.accesses) {
+    Pattern pattern{access.kind, access.width, access.address};
+    if (access.kind != Kind::GlobalLoad)
+      shiftToZero(pattern.address);
+    step.patterns[pattern] += access.count;
+  }
+  return step;
+}
+
+std::optional<Step> EmittedWork::observe(const EmittedCase &emitted,
+                                         unsigned part) {
+  llvm::Expected<EmittedKernel> kernel = emit(*context, emitted);
+  if (!kernel) {
+    ADD_FAILURE() << llvm::toString(kernel.takeError());
+    return std::nullopt;
+  }
+  llvm::Expected<PtxInterpreter> ptx = PtxInterpreter::parse(kernel->ptx);
+  if (!ptx) {
+    ADD_FAILURE() << llvm::toString(ptx.takeError());
+    return std::nullopt;
+  }
+  const UKernel &ukernel = emitted.family.parts[part];
+  // One block row of the first part; the extent along m is a multiple of a line
+  // and far beyond all tiles.
+  int64_t firstRow = part == 0 ? 0 : emitted.family.parts[0].smemTile[0];
+  int64_t m = 8192;
+  int64_t n = emitted.n, k = emitted.k;
+  std::map<std::string, uint64_t> values = {
+      {"lhs", kLhs},
+      {"rhs", kRhs},
+      {"output", kOutput},
+      {"m", m},
+      {"n", n},
+      {"k", k},
+      {"lhs_stride0", emitted.transposeLhs ? m : k},
+      {"rhs_stride0", emitted.transposeRhs ? k : n},
+      {"output_stride0", n},
+      {"first_part_blocks", 1}};
+  std::vector<uint64_t> parameters;
+  for (const std::string &name : kernel->parameters) {
+    if (!values.count(name)) {
+      ADD_FAILURE() << "unknown parameter " << name;
+      return std::nullopt;
+    }
+    parameters.push_back(values[name]);
+  }
+  int64_t columns = ceilDiv(n, ukernel.smemTile[1]);
+  unsigned block = part == 0 ? 0 : static_cast<unsigned>(columns);
+
+  Step step;
+  auto add = [&](Kind kind, int64_t bytes,
+                 const std::array<int64_t, 32> &addresses) {
+    Pattern pattern{kind, bytes / 4, {}};
+    if (kind != Kind::GlobalLoad) {
+      for (unsigned lane = 0; lane < 32; ++lane)
+        pattern.address[lane] =
+            addresses[lane] < 0
+                ? -1
+                : (addresses[lane] - PtxInterpreter::sharedBase) / 4;
+      shiftToZero(pattern.address);
+    } else {
+      // Rows and elements of rows of the tile, rows starting at lines.
+      bool isLhs = addresses[0] < static_cast<int64_t>(kRhs);
+      bool isReduceContiguous =
+          isLhs ? !emitted.transposeLhs : emitted.transposeRhs;
+      int64_t space = isLhs ? m : n;
+      int64_t pitch = isReduceContiguous ? k : space;
+      int64_t spaceTile = ukernel.smemTile[isLhs ? 0 : 1];
+      int64_t tilePitch =
+          ceilBy(isReduceContiguous ? ukernel.smemTile[2] : spaceTile, 32);
+      int64_t origin = -1;
+      for (unsigned lane = 0; lane < 32; ++lane) {
+        pattern.address[lane] = -1;
+        if (addresses[lane] < 0)
+          continue;
+        int64_t word =
+            (addresses[lane] - static_cast<int64_t>(isLhs ? kLhs : kRhs)) / 4;
+        int64_t row = word / pitch, column = word % pitch;
+        if (isReduceContiguous)
+          column %= ukernel.smemTile[2];
+        else if (isLhs)
+          column -= firstRow;
+        if (origin < 0)
+          origin = row * tilePitch + column / 32 * 32;
+        pattern.address[lane] = row * tilePitch + column - origin;
+      }
+    }
+    ++step.patterns[pattern];
+  };
+  for (unsigned warp = 0; warp < kernel->threads / 32; ++warp) {
+    llvm::Expected<std::vector<PtxPhase>> phases =
+        ptx->run(block, warp, parameters, /*barriers=*/3);
+    if (!phases) {
+      ADD_FAILURE() << llvm::toString(phases.takeError()) << kernel->ptx;
+      return std::nullopt;
+    }
+    if (phases->size() != 4) {
+      ADD_FAILURE() << "expected 3 barriers";
+      return std::nullopt;
+    }
+    for (const PtxEvent &event : (*phases)[2]) {
+      llvm::StringRef opcode = event.opcode;
+      if (opcode.starts_with("fma.")) {
+        ++step.fma;
+        continue;
+      }
+      ++step.other;
+      if (opcode.starts_with("ld.shared"))
+        add(Kind::SharedLoad, event.bytes, event.address);
+      else if (opcode.starts_with("st.shared"))
+        add(Kind::SharedStore, event.bytes, event.address);
+      else if (opcode.starts_with("ld.global"))
+        add(Kind::GlobalLoad, event.bytes, event.address);
+      else if (event.bytes > 0) {
+        add(Kind::SharedStore, event.bytes, event.address);
+        add(Kind::GlobalLoad, event.bytes, event.source);
+      }
+    }
+  }
+  return step;
+}
+
+void EmittedWork::compare(const EmittedCase &emitted) {
+  SCOPED_TRACE(emitted.str());
+  for (unsigned part = 0; part < emitted.family.parts.size(); ++part) {
+    Step predicted = predict(emitted, part);
+    std::optional<Step> observed = observe(emitted, part);
+    if (!observed)
+      return;
+    EXPECT_EQ(predicted.fma, observed->fma);
+    auto describe = [](const std::map<Pattern, double> &patterns) {
+      std::string text;
+      for (const auto &[pattern, count] : patterns) {
+        text += std::to_string(static_cast<int>(pattern.kind)) + " of " +
+                std::to_string(pattern.width) + " x" + std::to_string(count) +
+                ":";
+        for (int64_t word : pattern.address)
+          text += " " + std::to_string(word);
+        text += "\n";
+      }
+      return text;
+    };
+    EXPECT_TRUE(predicted.patterns == observed->patterns)
+        << "predicted\n"
+        << describe(predicted.patterns) << "observed\n"
+        << describe(observed->patterns);
+    if (getenv("FTUNER_SHOW"))
+      printf("%s part %u: fma %g other %g observed %g\n", emitted.str().c_str(),
+             part, predicted.fma, predicted.other, observed->other);
+  }
+}
+
+/// gm × gn threads with rm × rn elements each.
+UKernel tile(int64_t gm, int64_t rm, int64_t gn, int64_t rn, int64_t bk) {
+  return {{gm * rm, gn * rn, bk}, {rm, rn, 1}};
+}
+
+TEST_F(EmittedWork, OfGivenTiles) {
+  for (const char *device : {"h200", "v100"})
+    for (bool transposeLhs : {false, true})
+      for (bool transposeRhs : {false, true})
+        for (int64_t vectorWidth : {1, 4}) {
+          EmittedCase emitted;
+          emitted.device = device;
+          emitted.transposeLhs = transposeLhs;
+          emitted.transposeRhs = transposeRhs;
+          emitted.n = 256;
+          emitted.k = 256;
+          emitted.family.parts = {tile(8, 8, 16, 4, 16)};
+          emitted.family.vectorWidth = vectorWidth;
+          emitted.family.stages = device == std::string("v100") ? 2 : 3;
+          ASSERT_TRUE(isLegal(emitted)) << emitted.str();
+          compare(emitted);
+        }
+}
+
+TEST_F(EmittedWork, OfRandomFamilies) {
+  auto pick = [&](std::initializer_list<int64_t> values) {
+    return values.begin()[random() % values.size()];
+  };
+  unsigned count = 0;
+  for (unsigned attempt = 0; attempt < 4000 && count < 60; ++attempt) {
+    EmittedCase emitted;
+    emitted.device =
+        std::array{"h200", "a100", "rtx3090", "v100", "t4"}[random() % 5];
+    bool isAsync = emitted.device != "v100" && emitted.device != "t4";
+    emitted.transposeLhs = random() % 2;
+    emitted.transposeRhs = random() % 2;
+    emitted.isDynamic = random() % 3 == 0;
+    int64_t gm = pick({1, 2, 3, 4, 8, 16}), gn = pick({2, 4, 6, 8, 16, 24, 32});
+    int64_t rm = 1 + random() % 12, rn = pick({1, 2, 4, 8});
+    int64_t bk = pick({8, 16, 24, 32});
+    emitted.family.parts = {tile(gm, rm, gn, rn, bk)};
+    if (rm > 1 && random() % 3 == 0)
+      emitted.family.parts.insert(
+          emitted.family.parts.begin(),
+          tile(gm, 1 + random() % (rm - 1), gn, rn, bk));
+    emitted.family.vectorWidth = pick({1, 4});
+    emitted.family.stages = isAsync ? pick({2, 3, 4}) : 2;
+    emitted.n = ceilBy(4 * gn * rn, 32);
+    emitted.k = 32 * bk;
+    if (!isLegal(emitted))
+      continue;
+    ++count;
+    compare(emitted);
+  }
+  EXPECT_EQ(count, 60u);
+}
+
+} // namespace
