@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "FTuner/CostModel/CostModel.h"
 #include "FTuner/CostModel/LatencyFormulas.h"
+#include "FTuner/CostModel/LatencyLaunch.h"
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
@@ -59,6 +60,21 @@ public:
   }
   CostBreakdown evaluate(llvm::ArrayRef<int64_t> shape,
                          const Program &program) override;
+
+  /// The same launch by value, for those who price it themselves.
+  LatencyLaunch plainLaunch(llvm::ArrayRef<int64_t> shape,
+                            const Program &program) {
+    Launch launch = describe(shape, program);
+    LatencyLaunch plain;
+    plain.numParts = launch.numParts;
+    plain.grid = launch.grid;
+    for (unsigned i = 0; i < launch.numParts; ++i) {
+      plain.blocks[i] = launch.parts[i].table->block;
+      plain.counts[i] = launch.parts[i].count;
+      plain.steps[i] = launch.parts[i].steps;
+    }
+    return plain;
+  }
 
 private:
   struct Launch {
@@ -279,6 +295,15 @@ public:
   }
 };
 } // namespace
+
+LatencyLaunch ftuner::describeLaunch(const Workload &workload,
+                                     llvm::ArrayRef<int64_t> shape,
+                                     const Program &program,
+                                     const DeviceSpec &device,
+                                     const CodegenModel &codegen) {
+  return Evaluator(workload, device, codegen, CostModelOptions())
+      .plainLaunch(shape, program);
+}
 
 namespace ftuner {
 const CostModel &latencyCostModel() {

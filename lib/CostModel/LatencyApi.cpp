@@ -1,7 +1,9 @@
 //===- LatencyApi.cpp - The latency model for other languages -------------===//
 #include "LatencyApi.h"
+#include "FTuner/Codegen/CodegenModel.h"
 #include "FTuner/CostModel/Calibration.h"
 #include "FTuner/CostModel/LatencyFormulas.h"
+#include "FTuner/CostModel/LatencyLaunch.h"
 #include "FTuner/Device/DeviceSpec.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
@@ -125,6 +127,37 @@ static constexpr Field<LatencyPrediction> termFields[] = {
     {"power_time", &LatencyPrediction::powerTime},
 };
 
+namespace {
+/// A program of FTuner, as a row says it.
+struct ProgramRow {
+  int64_t batch, m, n, k, transposeLhs, transposeRhs;
+  int64_t blockM, blockN, blockK, threadM, threadN;
+  int64_t combineAxis, secondBlock, secondThread, firstCount, secondCount;
+  int64_t reduceSplit, stages, vectorWidth;
+};
+} // namespace
+
+static constexpr const char *programFields[] = {"batch",
+                                                "m",
+                                                "n",
+                                                "k",
+                                                "transpose_lhs",
+                                                "transpose_rhs",
+                                                "block_m",
+                                                "block_n",
+                                                "block_k",
+                                                "thread_m",
+                                                "thread_n",
+                                                "combine_axis",
+                                                "second_block",
+                                                "second_thread",
+                                                "first_count",
+                                                "second_count",
+                                                "reduce_split",
+                                                "stages",
+                                                "vector_width"};
+static_assert(sizeof(ProgramRow) == sizeof(int64_t) * std::size(programFields));
+
 template <typename Record, size_t N>
 static Record readRecord(const Field<Record> (&fields)[N],
                          const double *values) {
@@ -187,6 +220,8 @@ const char *ftuner_latency_field(const char *record, size_t index) {
     return fieldName(constantFields, index);
   if (name == "terms")
     return fieldName(termFields, index);
+  if (name == "program")
+    return index < std::size(programFields) ? programFields[index] : nullptr;
   return nullptr;
 }
 
@@ -305,6 +340,122 @@ int ftuner_latency_predict(const double *devices, size_t numDevices,
           termFields,
           explainLatency(device, rowParts, numParts, grid, readConstants),
           terms + row * std::size(termFields));
+  }
+  return 0;
+}
+
+static Workload productOf(const ProgramRow &row) {
+  SizeRange m = SizeRange::fixed(row.m), n = SizeRange::fixed(row.n),
+            k = SizeRange::fixed(row.k);
+  return row.batch > 1
+             ? Workload::batchMatmul(SizeRange::fixed(row.batch), m, n, k,
+                                     row.transposeLhs, row.transposeRhs)
+             : Workload::matmul(m, n, k, row.transposeLhs, row.transposeRhs);
+}
+
+static KernelFamily familyOf(const ProgramRow &row, size_t numAxes) {
+  UKernel first;
+  first.smemTile = {row.blockM, row.blockN, row.blockK};
+  first.regTile = {row.threadM, row.threadN, 1};
+  first.smemTile.resize(numAxes, 1);
+  first.regTile.resize(numAxes, 1);
+  first.reduceSplit = row.reduceSplit;
+  KernelFamily family;
+  family.parts.push_back(first);
+  family.combineAxis = row.combineAxis == 0 ? Workload::kM : Workload::kN;
+  family.stages = row.stages;
+  family.vectorWidth = row.vectorWidth;
+  if (row.secondBlock > 0) {
+    UKernel second = first;
+    second.smemTile[family.combineAxis] = row.secondBlock;
+    second.regTile[family.combineAxis] = row.secondThread;
+    family.parts.push_back(second);
+  }
+  return family;
+}
+
+static llvm::Error describe(const ProgramRow &row, const DeviceSpec &device,
+                            double *parts, double *grid) {
+  auto invalid = [](const llvm::Twine &message) {
+    return llvm::createStringError(message);
+  };
+  const auto *values = reinterpret_cast<const int64_t *>(&row);
+  for (auto [name, value] : llvm::zip(
+           programFields, llvm::ArrayRef(values, std::size(programFields)))) {
+    bool mayBeZero = llvm::is_contained(
+        {"transpose_lhs", "transpose_rhs", "combine_axis", "second_block",
+         "second_thread", "first_count", "second_count"},
+        llvm::StringRef(name));
+    if (value < (mayBeZero ? 0 : 1) || value > maxExtent)
+      return invalid(llvm::Twine(name) + ": expected a number from " +
+                     (mayBeZero ? "0" : "1") + " to " + llvm::Twine(maxExtent) +
+                     ", but got " + llvm::Twine(value));
+  }
+  Workload workload = productOf(row);
+  KernelFamily family = familyOf(row, workload.axes.size());
+  const CodegenModel *codegen = findCodegenModel(family.path);
+  if (!codegen)
+    return invalid("there is no codegen path '" + family.path + "'");
+  if (llvm::Error error = workload.check())
+    return error;
+  for (const UKernel &part : family.parts)
+    for (auto [tile, threads] : llvm::zip(part.smemTile, part.regTile))
+      if (threads < 1 || tile % threads != 0)
+        return invalid(
+            "expected register tiles that divide the block's, but got " +
+            part.str());
+  if (family.parts.size() == 2 &&
+      family.parts[0].smemTile[family.combineAxis] >=
+          family.parts[1].smemTile[family.combineAxis])
+    return invalid("expected a second block that is taller than the first");
+  if (llvm::Error error = codegen->check(workload, family, device))
+    return error;
+
+  Shape shape = {row.m, row.n, row.k};
+  if (row.batch > 1)
+    shape.push_back(row.batch);
+  Program program{&family, {row.firstCount, row.secondCount, 0}};
+  if (program.cover.blocks() == 0)
+    program.cover = coverShape(family, shape);
+  int64_t covered = 0;
+  int64_t counts[] = {program.cover.first, program.cover.second};
+  for (auto [part, count] : llvm::zip(family.parts, counts))
+    covered += part.smemTile[family.combineAxis] * count;
+  if (covered < shape[family.combineAxis] ||
+      (family.parts.size() == 1 && program.cover.second > 0))
+    return invalid("expected blocks that cover the extent");
+
+  LatencyLaunch launch =
+      describeLaunch(workload, shape, program, device, *codegen);
+  size_t partSize = std::size(blockFields) + std::size(partFields);
+  std::fill_n(parts, 2 * partSize, 0.0);
+  for (unsigned i = 0; i < launch.numParts; ++i) {
+    // Parts without blocks come first.
+    double *part = parts + (2 - launch.numParts + i) * partSize;
+    writeRecord(blockFields, launch.blocks[i], part);
+    writeRecord(partFields,
+                LatencyPart{nullptr, launch.counts[i], launch.steps[i]},
+                part + std::size(blockFields));
+  }
+  writeRecord(gridFields, launch.grid, grid);
+  return llvm::Error::success();
+}
+
+int ftuner_latency_programs(const char *device, const int64_t *programs,
+                            size_t numRows, double *parts, double *grids,
+                            char *error, size_t errorBytes) {
+  llvm::Expected<DeviceSpec> spec = loadDeviceSpec(device);
+  if (!spec)
+    return fail(spec.takeError(), error, errorBytes);
+  size_t partSize = std::size(blockFields) + std::size(partFields);
+  for (size_t i = 0; i < numRows; ++i) {
+    ProgramRow row;
+    std::memcpy(&row, programs + i * std::size(programFields), sizeof(row));
+    if (llvm::Error failure = describe(row, *spec, parts + i * 2 * partSize,
+                                       grids + i * std::size(gridFields)))
+      return fail("row " + llvm::Twine(i) + ": " +
+                      llvm::toString(std::move(failure)),
+                  error, errorBytes);
   }
   return 0;
 }

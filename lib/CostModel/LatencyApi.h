@@ -27,8 +27,8 @@ extern "C" {
 int ftuner_latency_abi(void);
 
 /** Name of field `index` of a "device", a "part" (a block, the number of such
-    blocks and the steps of each), a "grid", "constants" or "terms" (of a
-    prediction, the total first); null beyond the last. */
+    blocks and the steps of each), a "grid", "constants", "terms" (of a
+    prediction, the total first) or a "program"; null beyond the last. */
 const char *ftuner_latency_field(const char *record, size_t index);
 /** Unit and meaning of a constant, its start value and the bounds of fits. */
 int ftuner_latency_constant(size_t index, const char **unit, const char **text,
@@ -59,6 +59,16 @@ int ftuner_latency_predict(const double *devices, size_t numDevices,
                            size_t numRows, const double *constants,
                            double *microseconds, double *terms, char *error,
                            size_t errorBytes);
+
+/** Launches of FTuner's own programs (f32 products by the path "simt") on a
+    device (a name or path). programs: numRows records of whole numbers, in the
+    order of ftuner_latency_field("program", …); second_block 0: one uKernel;
+    first_count and second_count 0: the cover that the compiler takes.
+    parts: numRows × 2 records; grids: numRows records. An error begins with
+    "row N: " where it is of one row. */
+int ftuner_latency_programs(const char *device, const int64_t *programs,
+                            size_t numRows, double *parts, double *grids,
+                            char *error, size_t errorBytes);
 
 /** Data cycles and 128-byte lines of accesses of a warp: addresses has 32 words
     (negative for an idle lane) of each, width the words that a lane moves.

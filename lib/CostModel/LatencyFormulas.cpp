@@ -123,15 +123,13 @@ static double blockCycles(const LatencyPart &part,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Blocks of the busiest SM, in the order in which it runs them.
+/// Blocks of the busiest SM.
 struct Waves {
   double blocks = 0;
   double resident = 1;
   double perSm = 0;
-  /// Blocks in full rounds of `resident`, and in the last round.
-  double full = 0, rest = 0;
-  /// Those of the full rounds that are of the last, taller part.
-  double fullTall = 0;
+  /// Those of them that are of the last, taller part.
+  double tall = 0;
 };
 } // namespace
 
@@ -144,30 +142,34 @@ static Waves countWaves(const LatencyDevice &device, const LatencyPart *parts,
     waves.resident = std::min<double>(waves.resident, parts[i].table->resident);
   }
   waves.perSm = std::ceil(waves.blocks / device.smCount);
-  waves.full = std::floor(waves.perSm / waves.resident) * waves.resident;
-  waves.rest = waves.perSm - waves.full;
-  // It gets as many blocks of the taller part as any SM, and those first: a
-  // mean over the parts would make further short blocks lower it.
-  waves.fullTall = waves.full;
-  if (numParts > 1)
-    waves.fullTall = std::min(
-        std::ceil(parts[numParts - 1].count / device.smCount), waves.full);
+  waves.tall = std::ceil(parts[numParts - 1].count / device.smCount);
   return waves;
 }
 
-/// Cycles of the busiest SM.
-static double smCycles(const Waves &waves, const LatencyPart &shorter,
-                       const LatencyPart &taller,
-                       const LatencyConstants &constants) {
-  double cycles = 0;
-  if (waves.fullTall > 0)
-    cycles += waves.fullTall * blockCycles(taller, constants, waves.resident);
-  if (waves.full > waves.fullTall)
-    cycles += (waves.full - waves.fullTall) *
-              blockCycles(shorter, constants, waves.resident);
-  if (waves.rest > 0)
-    cycles += waves.rest * blockCycles(taller, constants, waves.rest);
-  return cycles;
+/// Cycles of an SM for blocks of one part: full rounds of `resident`, then the
+/// rest.
+static double roundCycles(const LatencyPart &part,
+                          const LatencyConstants &constants, double resident,
+                          double blocks) {
+  double full = std::floor(blocks / resident) * resident;
+  double rest = blocks - full;
+  double cycles = full > 0 ? full * blockCycles(part, constants, resident) : 0;
+  return rest > 0 ? cycles + rest * blockCycles(part, constants, rest) : cycles;
+}
+
+/// Cycles of the busiest SM: as if all its blocks were of the shorter part, and
+/// what as many of the taller part as any SM gets cost more than shorter ones.
+/// Both rise with their numbers of blocks; a mean over the parts would let
+/// further short blocks lower it.
+static double smCycles(const Waves &waves, const LatencyPart *parts,
+                       unsigned numParts, const LatencyConstants &constants) {
+  auto cycles = [&](const LatencyPart &part, double blocks) {
+    return roundCycles(part, constants, waves.resident, blocks);
+  };
+  double sum = cycles(parts[0], waves.perSm);
+  if (numParts > 1)
+    sum += cycles(parts[1], waves.tall) - cycles(parts[0], waves.tall);
+  return sum;
 }
 
 /// Bytes of DRAM that a launch moves: first reads and the output, operands that
@@ -248,8 +250,8 @@ static Times predictTimes(const LatencyDevice &device, const LatencyPart *parts,
                           const LatencyConstants &constants) {
   Times times;
   times.waves = countWaves(device, parts, numParts);
-  times.sm = smCycles(times.waves, parts[0], parts[numParts - 1], constants) /
-             device.clockMhz;
+  times.sm =
+      smCycles(times.waves, parts, numParts, constants) / device.clockMhz;
   times.dramBytes = dramTraffic(device, grid, times.waves, constants);
   times.dram = times.dramBytes / (device.dramGbps * 1e3 * constants.dramShare);
   times.overlap = overlap(parts[0].table->block, constants,
@@ -319,15 +321,19 @@ LatencyPrediction ftuner::explainLatency(const LatencyDevice &device,
   // Cycles of an SM: those of the blocks if all ran in full waves on all SMs,
   // and what the last wave adds. A wave that is the only one has no tail.
   double cycles = times.sm * device.clockMhz, accounted = 0;
-  if (waves.full == 0) {
-    accounted = addBlocks(terms, device, parts[numParts - 1], constants,
-                          waves.rest, waves.rest);
+  if (waves.perSm < waves.resident) {
+    double tall = numParts > 1 ? waves.tall : 0;
+    accounted = addBlocks(terms, device, parts[0], constants, waves.perSm,
+                          waves.perSm - tall);
+    if (numParts > 1)
+      accounted +=
+          addBlocks(terms, device, parts[1], constants, waves.perSm, tall);
   } else {
     for (unsigned i = 0; i < numParts; ++i)
       accounted += addBlocks(terms, device, parts[i], constants, waves.resident,
                              parts[i].count / device.smCount);
+    terms.tail = std::max(cycles - accounted, 0.0);
   }
-  terms.tail = std::max(cycles - accounted, 0.0);
   accounted += terms.tail;
 
   // The norm of SMs and DRAM is shared out the same way.

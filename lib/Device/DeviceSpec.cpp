@@ -283,21 +283,20 @@ llvm::Expected<DeviceSpec> ftuner::parseDeviceSpec(StringRef json,
 }
 
 SmFacts ftuner::smFactsOf(int major, int minor) {
-  // Schedulers, issue slots and load/store units by the SM diagrams of NVIDIA's
-  // whitepapers; processes by the same. docs/devices.md has the table.
+  // The table of docs/devices.md, which has its sources. A row holds from its
+  // compute capability up to that of the row above.
   struct Row {
     int capability;
     SmFacts facts;
   };
   static const Row rows[] = {
-      {121, {4, 4, 16, 4}}, {120, {4, 4, 16, 4}}, {100, {4, 4, 32, 4}},
-      {90, {4, 4, 32, 4}},  {89, {4, 4, 16, 4}},  {86, {4, 4, 16, 8}},
-      {80, {4, 4, 32, 7}},  {75, {4, 4, 16, 12}}, {70, {4, 4, 32, 12}},
-      {61, {4, 8, 32, 16}}, {60, {2, 4, 16, 16}}, {53, {4, 8, 32, 20}},
-      {50, {4, 8, 32, 28}}, {30, {4, 8, 32, 28}},
+      {120, {4, 4, 16, 4}}, {90, {4, 4, 32, 4}},  {89, {4, 4, 16, 4}},
+      {86, {4, 4, 16, 8}},  {80, {4, 4, 32, 7}},  {75, {4, 4, 16, 12}},
+      {70, {4, 4, 32, 12}}, {61, {4, 8, 32, 16}}, {60, {2, 4, 16, 16}},
+      {53, {4, 8, 32, 20}}, {30, {4, 8, 32, 28}},
   };
   int capability = 10 * major + minor;
-  for (const Row &row : rows)
+  for (const Row &row : llvm::ArrayRef(rows).drop_back())
     if (capability >= row.capability)
       return row.facts;
   return std::end(rows)[-1].facts;

@@ -41,6 +41,14 @@ llvm::Error ftuner::checkFamily(const SearchProblem &problem,
   if (llvm::Error error =
           problem.codegen.check(problem.workload, family, device))
     return error;
+  if (family.balancedSms < 0 ||
+      (family.balancedSms > 0 &&
+       (family.parts.size() != 2 ||
+        family.parts.front().smemTile[family.combineAxis] >=
+            family.parts.back().smemTile[family.combineAxis])))
+    return makeError("expected balanced covers of two ascending heights over a "
+                     "positive number of SMs, but got " +
+                     family.str());
   KernelResources needs = problem.codegen.resources(problem.workload, family);
   if (needs.threads < 1 || needs.threads > device.maxThreadsPerBlock)
     return makeError("expected 1 to " + Twine(device.maxThreadsPerBlock) +

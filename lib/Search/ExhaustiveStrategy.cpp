@@ -90,7 +90,7 @@ ExhaustiveRanker::rank(llvm::ArrayRef<int64_t> shape) {
     const KernelFamily &family = table.families[entry.family];
     if (family.parts.size() == 2) {
       // Where one part does not run, the program is that of the other alone.
-      Cover cover = coverExtent(family, shape[axis]);
+      Cover cover = coverShape(family, shape);
       if ((cover.first == 0 && entry.hasSecondAlone) ||
           (cover.second == 0 && entry.hasFirstAlone))
         continue;

@@ -144,7 +144,7 @@ static void explainChoice(const SearchProblem &problem, const Plan &plan,
       llvm::any_of(plan.families, [&](const KernelFamily &family) {
         ReportedProgram program;
         program.family = family;
-        program.cover = coverExtent(family, shape[family.combineAxis]);
+        program.cover = coverShape(family, shape);
         return runsTheSame(program, explanation.best());
       });
 }

@@ -171,6 +171,11 @@ std::vector<unsigned> FTunerRanker::poolOf(llvm::ArrayRef<Survivor> survivors,
     int64_t rows = table.rows(candidate);
     if (!add(table.pair(candidate, rows - 1)))
       add(table.single(candidate));
+    // Balanced covers make use of any two heights.
+    if (predicts)
+      for (int64_t lower :
+           {rows - 2, rows - 3, 3 * rows / 4, rows / 2, rows / 4})
+        add(table.pair(candidate, lower));
     if (std::optional<unsigned> higher = table.withRows(candidate, rows + 1))
       add(table.pair(*higher, rows));
   };
@@ -195,7 +200,7 @@ FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
 
   auto isTightProgram = [&](unsigned index) {
     const KernelFamily &family = table.families[index];
-    return isTight(family, coverExtent(family, extent));
+    return isTight(family, coverShape(family, shape));
   };
   SampleDemands demands{result.demands,
                         !predicts && llvm::any_of(pool, isTightProgram), 0};
@@ -252,7 +257,7 @@ double FTunerRanker::rated(double score, const KernelFamily &family,
                            const SampleDemands &demands) const {
   if (predicts)
     return score;
-  Cover cover = coverExtent(family, shape[family.combineAxis]);
+  Cover cover = coverShape(family, shape);
   double missing = 0;
   if (demands.isTight && !isTight(family, cover))
     missing += static_cast<double>(cover.padded) /

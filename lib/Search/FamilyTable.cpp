@@ -5,7 +5,9 @@
 using namespace ftuner;
 
 FamilyTable::FamilyTable(const SearchProblem &problem, const CandidateSet &set)
-    : set(set), problem(problem), axis(set.prototype.combineAxis) {
+    : set(set), problem(problem), axis(set.prototype.combineAxis),
+      balances(problem.costModel.predictsTime() &&
+               problem.options.pool != ProgramPool::Exact) {
   TileGranules granules =
       problem.codegen.granules(problem.workload, problem.device);
   combines =
@@ -59,6 +61,8 @@ std::optional<unsigned> FamilyTable::pair(unsigned candidate,
   lower.smemTile[axis] = lower.threadsAlong(axis) * lowerRows;
   lower.regTile[axis] = lowerRows;
   family.parts.insert(family.parts.begin(), lower);
+  if (balances)
+    family.balancedSms = problem.device.smCount;
   if (llvm::Error error = checkFamily(problem, family)) {
     llvm::consumeError(std::move(error));
     return std::nullopt;

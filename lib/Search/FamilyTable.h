@@ -47,6 +47,8 @@ private:
   const SearchProblem &problem;
   unsigned axis;
   bool combines = false;
+  /// Whether pairs have balanced covers.
+  bool balances = false;
   /// By candidate.
   std::vector<unsigned> layouts;
   std::map<std::pair<unsigned, int64_t>, unsigned> byRows;

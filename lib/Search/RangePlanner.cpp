@@ -5,6 +5,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <set>
@@ -28,7 +29,7 @@ static constexpr int64_t minDispatchSamplesPerCell = 64;
 /// Best programs of a shape whose families may be chosen: the first ones, and
 /// further ones whose scores lose less than a share of the best.
 static constexpr size_t leastProposals = 12;
-static constexpr size_t mostProposals = 256;
+static constexpr size_t mostProposals = 1024;
 static constexpr double proposedLoss = 0.15;
 /// Weight of a shape beyond a closed range, as a share of all in the range.
 static constexpr double generalWeight = 0.01;
@@ -115,7 +116,7 @@ distinctPrograms(const FamilyTable &table, llvm::ArrayRef<RankedFamily> ranking,
   std::set<std::string> seen;
   for (const RankedFamily &ranked : ranking) {
     const KernelFamily &family = table.families[ranked.family];
-    Cover cover = coverExtent(family, shape[family.combineAxis]);
+    Cover cover = coverShape(family, shape);
     if (seen.insert(runningParts(family, cover).str()).second)
       result.push_back(ranked);
   }
@@ -180,6 +181,7 @@ llvm::Expected<KernelFamily> RangePlanner::chooseFallback() const {
       KernelFamily single = family(ranked.family);
       single.parts.erase(single.parts.begin(), single.parts.end() - 1);
       single.vectorWidth = 1;
+      single.balancedSms = 0;
       if (llvm::is_contained(seen, single) || problem.isRejected(single))
         continue;
       seen.push_back(single);
@@ -363,7 +365,9 @@ void RangePlanner::dropIdleParts() {
        sampleSizes(workload.axes[mainAxis], maxEnumeratedSizes)) {
     while (*entry->box[mainAxis].max < sample.size)
       ++entry;
-    Cover cover = coverExtent(plan.families[entry->family], sample.size);
+    Cover cover =
+        coverShape(plan.families[entry->family],
+                   shapeAt(workload, cells.front(), mainAxis, sample.size));
     blocks[entry->family].first += cover.first;
     blocks[entry->family].second += cover.second;
   }
@@ -431,6 +435,15 @@ void RangePlanner::reportPlan() {
                            "such calls take the fallback family");
 }
 
+/// Six significant digits: more than predictions can say, and short in the text
+/// of a plan.
+static double rounded(double value) {
+  if (value == 0 || !std::isfinite(value))
+    return value;
+  double unit = std::pow(10, 5 - std::floor(std::log10(std::abs(value))));
+  return std::round(value * unit) / unit;
+}
+
 void RangePlanner::keepBest(const Shape &shape,
                             llvm::ArrayRef<RankedFamily> ranking) {
   ShapeRanking kept{shape, {}};
@@ -439,10 +452,8 @@ void RangePlanner::keepBest(const Shape &shape,
   for (const RankedFamily &ranked :
        llvm::ArrayRef(programs).take_front(problem.options.topK)) {
     const KernelFamily &program = family(ranked.family);
-    kept.programs.push_back({program,
-                             coverExtent(program, shape[program.combineAxis]),
-                             ranked.score,
-                             -problem.predict(program, shape).score});
+    kept.programs.push_back({program, coverShape(program, shape), ranked.score,
+                             rounded(-problem.predict(program, shape).score)});
   }
   plan.rankings.push_back(std::move(kept));
 }
@@ -476,6 +487,9 @@ void RangePlanner::predictSamples() {
     prediction.regret = prediction.microseconds / best - 1;
     prediction.confidence =
         choiceConfidence(problem.options.cost.calibration, best, next);
+    for (double *figure :
+         {&prediction.microseconds, &prediction.regret, &prediction.confidence})
+      *figure = rounded(*figure);
     plan.predictions.push_back(std::move(prediction));
   }
 }
@@ -515,7 +529,7 @@ ReportedProgram ftuner::reportProgram(const SearchProblem &problem,
                                       llvm::ArrayRef<int64_t> shape) {
   ReportedProgram program;
   program.family = family;
-  program.cover = coverExtent(family, shape[family.combineAxis]);
+  program.cover = coverShape(family, shape);
   program.metrics = programMetrics(problem.workload, shape,
                                    {&family, program.cover}, problem.device);
   program.score = problem.evaluate(family, shape);
@@ -533,7 +547,7 @@ static void reportRanking(const ProgramRanker &ranker,
   for (const RankedFamily &ranked :
        distinctPrograms(ranker.table, ranking, report.shape)) {
     const KernelFamily &family = ranker.table.families[ranked.family];
-    Cover cover = coverExtent(family, report.shape[family.combineAxis]);
+    Cover cover = coverShape(family, report.shape);
     bool isPair = cover.first > 0 && cover.second > 0;
     ++(isPair ? report.pairPrograms : report.singlePrograms);
     bool isTop =

@@ -129,7 +129,7 @@ CostEvaluator &SearchProblem::predictor() const {
 
 static Program programOf(const KernelFamily &family,
                          llvm::ArrayRef<int64_t> shape) {
-  return {&family, coverExtent(family, shape[family.combineAxis])};
+  return {&family, coverShape(family, shape)};
 }
 
 double SearchProblem::score(const KernelFamily &family,
@@ -383,9 +383,10 @@ llvm::Error Verifier::checkCoverage() const {
 
 /// Proves one cover: whole blocks, each row once, and padding only where no
 /// exact cover exists, in the last block alone.
-static llvm::Error checkCover(const KernelFamily &family, int64_t extent) {
+static llvm::Error checkCover(const KernelFamily &family, int64_t extent,
+                              int64_t blocksBeside = 1) {
   unsigned axis = family.combineAxis;
-  Cover cover = coverExtent(family, extent);
+  Cover cover = coverExtent(family, extent, blocksBeside);
   int64_t small = family.parts.front().smemTile[axis];
   int64_t large = family.parts.back().smemTile[axis];
   bool isPair = family.parts.size() == 2;
@@ -395,6 +396,10 @@ static llvm::Error checkCover(const KernelFamily &family, int64_t extent) {
                  (isPair || cover.second == 0) &&
                  rows == extent + cover.padded && cover.padded >= 0 &&
                  cover.padded < std::max<int64_t>(lastHeight, 1);
+  if (family.balancedSms) {
+    isCover &= cover.padded < (cover.second > 0 ? large - small : small);
+    isPair = false;
+  }
   // From (a − 1) · (b − 1) units on coprime heights a and b reach every number
   // of units, so less than one unit may be padded.
   int64_t unit = isPair ? std::gcd(small, large) : small;
@@ -417,6 +422,17 @@ static llvm::Error checkCoversOf(const KernelFamily &family) {
   unsigned axis = family.combineAxis;
   int64_t small = family.parts.front().smemTile[axis];
   int64_t large = family.parts.back().smemTile[axis];
+  if (int64_t sms = family.balancedSms) {
+    // Balanced covers hold by their formula; these are its corners.
+    for (int64_t beside : {int64_t(1), sms - 1, sms, sms + 1, int64_t(1) << 24})
+      for (int64_t blocks : {int64_t(1), int64_t(2), sms, 2 * sms + 1})
+        for (int64_t extent : {blocks * small, blocks * large})
+          for (int64_t rows : {extent - 1, extent, extent + 1, maxExtent})
+            if (rows >= 1 && beside >= 1)
+              if (llvm::Error error = checkCover(family, rows, beside))
+                return error;
+    return llvm::Error::success();
+  }
   int64_t unit = std::gcd(small, large);
   int64_t numUnits = std::min((small / unit + 1) * (large / unit), maxUnits);
   auto checkUnit = [&](int64_t last) -> llvm::Error {
@@ -437,8 +453,12 @@ llvm::Error Verifier::checkCovers() const {
     if (llvm::Error error = checkCoversOf(family))
       return familyError(index, std::move(error));
     const Axis &axis = workload.axes[family.combineAxis];
+    Shape shape;
+    for (const Axis &other : workload.axes)
+      shape.push_back(largestSize(other));
+    int64_t beside = blocksBeside(family, shape);
     for (const SizeSample &sample : sampleSizes(axis, maxEnumeratedSizes))
-      if (llvm::Error error = checkCover(family, sample.size))
+      if (llvm::Error error = checkCover(family, sample.size, beside))
         return familyError(index, std::move(error));
   }
   return llvm::Error::success();

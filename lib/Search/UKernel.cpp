@@ -2,6 +2,7 @@
 #include "FTuner/Search/UKernel.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include <algorithm>
 #include <numeric>
 
 using namespace ftuner;
@@ -24,10 +25,41 @@ std::string KernelFamily::str() const {
       parts, [](const UKernel &ukernel) { return ukernel.str(); });
   return path + " " + llvm::join(texts, " + ") + " axis " +
          std::to_string(combineAxis) + " stages " + std::to_string(stages) +
-         " vector " + std::to_string(vectorWidth);
+         " vector " + std::to_string(vectorWidth) +
+         (balancedSms ? " balanced over " + std::to_string(balancedSms) : "");
 }
 
-Cover ftuner::coverExtent(const KernelFamily &family, int64_t extent) {
+int64_t ftuner::blocksBeside(const KernelFamily &family,
+                             llvm::ArrayRef<int64_t> shape) {
+  const UKernel &any = family.parts.front();
+  int64_t blocks = any.reduceSplit;
+  for (unsigned axis = 0; axis < shape.size(); ++axis)
+    if (axis != family.combineAxis && axis != Workload::kK)
+      blocks *= ceilDiv(shape[axis], any.smemTile[axis]);
+  return std::max<int64_t>(blocks, 1);
+}
+
+Cover ftuner::coverShape(const KernelFamily &family,
+                         llvm::ArrayRef<int64_t> shape) {
+  int64_t beside = family.balancedSms ? blocksBeside(family, shape) : 1;
+  return coverExtent(family, shape[family.combineAxis], beside);
+}
+
+Cover ftuner::balancedCover(int64_t low, int64_t high, int64_t sms,
+                            int64_t blocksBeside, int64_t extent) {
+  int64_t fewest = ceilDiv(extent, high), most = ceilDiv(extent, low);
+  int64_t rounds = ceilDiv(fewest * blocksBeside, sms);
+  int64_t blocks = std::clamp(rounds * sms / blocksBeside, fewest, most);
+  Cover cover;
+  if (blocks * low < extent)
+    cover.second = ceilDiv(extent - blocks * low, high - low);
+  cover.first = blocks - cover.second;
+  cover.padded = blocks * low + cover.second * (high - low) - extent;
+  return cover;
+}
+
+Cover ftuner::coverExtent(const KernelFamily &family, int64_t extent,
+                          int64_t blocksBeside) {
   Cover cover;
   if (extent <= 0)
     return cover;
@@ -38,9 +70,11 @@ Cover ftuner::coverExtent(const KernelFamily &family, int64_t extent) {
     cover.padded = cover.first * height - extent;
     return cover;
   }
-  return coverWithPair(coverConstants(family.parts.front().smemTile[axis],
-                                      family.parts.back().smemTile[axis]),
-                       extent);
+  int64_t low = family.parts.front().smemTile[axis];
+  int64_t high = family.parts.back().smemTile[axis];
+  if (family.balancedSms)
+    return balancedCover(low, high, family.balancedSms, blocksBeside, extent);
+  return coverWithPair(coverConstants(low, high), extent);
 }
 
 Cover ftuner::coverWithPair(const CoverConstants &c, int64_t extent) {
@@ -70,7 +104,9 @@ CoverConstants ftuner::coverConstants(int64_t low, int64_t high) {
 KernelFamily ftuner::runningParts(const KernelFamily &family,
                                   const Cover &cover) {
   KernelFamily running = family;
-  if (family.parts.size() == 2 && (cover.first == 0 || cover.second == 0))
+  if (family.parts.size() == 2 && (cover.first == 0 || cover.second == 0)) {
     running.parts.erase(running.parts.begin() + (cover.first > 0 ? 1 : 0));
+    running.balancedSms = 0;
+  }
   return running;
 }

@@ -23,6 +23,8 @@ void ftuner::writeFamily(llvm::json::OStream &json,
   json.attribute("stages", family.stages);
   json.attribute("vector_width", family.vectorWidth);
   json.attribute("axis", family.combineAxis);
+  if (family.balancedSms)
+    json.attribute("balanced_sms", family.balancedSms);
   json.attributeArray("ukernels", [&] {
     for (const UKernel &part : family.parts)
       json.object([&] { writeUKernel(json, part); });

@@ -10,6 +10,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/Threading.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
 
 using namespace mlir;
@@ -58,7 +59,9 @@ private:
   void writeWorkload(StringRef name, const WorkloadPlan &workload);
   void writeMeasured(Attribute figures);
   void writePrograms(const Plan &plan);
+  void writePredictions(const Plan &plan);
   void writeRankings(const Plan &plan);
+  void writeSearch(const Plan &plan);
   std::string kernelOf(StringRef workload, int64_t family);
 
   ModuleOp module;
@@ -269,8 +272,9 @@ void ManifestWriter::writeMeasured(Attribute figures) {
   }
 }
 
-/// The axis that decides alone which entry holds a shape, if families lie along
-/// it: elsewhere all boxes are equal.
+/// The axis that decides alone which entry holds a shape and how families cover
+/// it, if they lie along it: elsewhere all boxes are equal, and of one size
+/// where covers are balanced.
 static std::optional<unsigned> axisOfPrograms(const Plan &plan) {
   if (plan.entries.empty())
     return std::nullopt;
@@ -282,8 +286,10 @@ static std::optional<unsigned> axisOfPrograms(const Plan &plan) {
     for (auto [index, ranges] :
          llvm::enumerate(llvm::zip_equal(entry.box, first.box))) {
       const auto &[range, firstRange] = ranges;
-      if (index != axis &&
-          (range.min != firstRange.min || range.max != firstRange.max))
+      bool isVague = plan.families[entry.family].balancedSms != 0 &&
+                     index != Workload::kK && !range.isFixed();
+      if (index != axis && (isVague || range.min != firstRange.min ||
+                            range.max != firstRange.max))
         return std::nullopt;
     }
   }
@@ -307,9 +313,28 @@ void ManifestWriter::writePrograms(const Plan &plan) {
         json.attribute("axis", static_cast<int64_t>(*axis));
         json.attribute("size", size);
         json.attribute("family", entry->family);
-        writeCover(json, family, coverExtent(family, size));
+        Shape shape;
+        for (const SizeRange &range : entry->box)
+          shape.push_back(range.min);
+        shape[*axis] = size;
+        writeCover(json, family, coverShape(family, shape));
       });
     }
+  });
+}
+
+/// Predicted times of the shapes that the search looked at, a line for each.
+void ManifestWriter::writePredictions(const Plan &plan) {
+  json.attributeArray("predictions", [&] {
+    for (const ShapePrediction &prediction : plan.predictions)
+      json.rawValue([&](llvm::raw_ostream &os) {
+        os << "{\"shape\": [";
+        llvm::interleaveComma(prediction.shape, os);
+        os << llvm::format("], \"family\": %u, \"predicted_us\": %.6g, "
+                           "\"regret\": %.6g, \"confidence\": %.6g}",
+                           prediction.family, prediction.microseconds,
+                           prediction.regret, prediction.confidence);
+      });
   });
 }
 
@@ -325,9 +350,27 @@ void ManifestWriter::writeRankings(const Plan &plan) {
               writeFamily(json, program.family);
               writeCover(json, program.family, program.cover);
               json.attribute("score", program.score);
+              if (program.microseconds > 0)
+                json.attribute("predicted_us", program.microseconds);
+              else
+                json.attribute("predicted_us", nullptr);
             });
         });
       });
+  });
+}
+
+/// Who made the plan.
+void ManifestWriter::writeSearch(const Plan &plan) {
+  json.attributeObject("search", [&] {
+    for (auto [key, name] :
+         {std::pair(StringRef("strategy"), StringRef(plan.strategy)),
+          std::pair(StringRef("cost_model"), StringRef(plan.costModel)),
+          std::pair(StringRef("calibration"), StringRef(plan.calibration))})
+      if (name.empty())
+        json.attribute(key, nullptr);
+      else
+        json.attribute(key, name);
   });
 }
 
@@ -374,7 +417,9 @@ void ManifestWriter::writeWorkload(StringRef name,
     json.attribute("general_family", plan.generalFamily);
     json.attribute("fallback_family", plan.fallbackFamily);
     writePrograms(plan);
+    writePredictions(plan);
     writeRankings(plan);
+    writeSearch(plan);
     json.attributeObject("statistics", [&] {
       for (const SearchStatistic &statistic : plan.statistics)
         json.attribute(statistic.name, statistic.value);

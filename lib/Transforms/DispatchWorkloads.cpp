@@ -62,6 +62,9 @@ struct HostMath {
   Value div(Value lhs, int64_t rhs) {
     return b.createOrFold<arith::DivUIOp>(lhs, constant(rhs));
   }
+  Value div(Value lhs, Value rhs) {
+    return b.createOrFold<arith::DivUIOp>(lhs, rhs);
+  }
   Value rem(Value lhs, int64_t rhs) {
     return b.createOrFold<arith::RemUIOp>(lhs, constant(rhs));
   }
@@ -360,17 +363,43 @@ static Value buildFamilyOfShape(ImplicitLocOpBuilder &b, const Plan &plan,
   return switchOp.getResult(0);
 }
 
-/// Blocks of both parts along the combined axis: `coverExtent` on the host.
-static std::pair<Value, Value>
-buildCover(HostMath &math, ukernel::FamilyAttr family, Value extent) {
+/// Blocks of the first part and of both along the combined axis:
+/// `balancedCover` on the host.
+static std::pair<Value, Value> buildBalancedCover(HostMath &math, int64_t low,
+                                                  int64_t high, int64_t sms,
+                                                  Value beside, Value extent) {
+  auto least = [&](Value a, Value b) {
+    return math.select(math.compare(arith::CmpIPredicate::ule, a, b), a, b);
+  };
+  auto most = [&](Value a, Value b) {
+    return math.select(math.compare(arith::CmpIPredicate::uge, a, b), a, b);
+  };
+  // Another extent may be 0.
+  beside = most(beside, math.constant(1));
+  Value fewest = math.ceilDiv(extent, high);
+  Value rounds = math.ceilDiv(math.mul(fewest, beside), sms);
+  Value filling = math.div(math.mul(rounds, math.constant(sms)), beside);
+  Value blocks = least(most(filling, fewest), math.ceilDiv(extent, low));
+  Value inLow = least(math.mul(blocks, math.constant(low)), extent);
+  Value second = math.ceilDiv(math.sub(extent, inLow), high - low);
+  return {math.sub(blocks, second), blocks};
+}
+
+/// Blocks of the first part and of both along the combined axis: `coverExtent`
+/// on the host.
+static std::pair<Value, Value> buildCover(HostMath &math,
+                                          ukernel::FamilyAttr family,
+                                          Value extent, Value beside) {
   int64_t axis = family.getAxis();
   ArrayRef<ukernel::UKernelAttr> parts = family.getParts();
   if (parts.size() == 1) {
     Value blocks = math.ceilDiv(extent, parts[0].getSmem()[axis]);
     return {blocks, blocks};
   }
-  CoverConstants c =
-      coverConstants(parts[0].getSmem()[axis], parts[1].getSmem()[axis]);
+  int64_t low = parts[0].getSmem()[axis], high = parts[1].getSmem()[axis];
+  if (int64_t sms = family.getBalanced())
+    return buildBalancedCover(math, low, high, sms, beside, extent);
+  CoverConstants c = coverConstants(low, high);
   Value units = math.ceilDiv(extent, c.unit);
   Value first = math.rem(
       math.mul(math.rem(units, c.high), math.constant(c.inverse)), c.high);
@@ -388,12 +417,14 @@ void WorkloadDispatcher::buildLaunch(ImplicitLocOpBuilder &b,
                                      ArrayRef<Value> extents) {
   HostMath math{b};
   ukernel::FamilyAttr attr = plan.getFamilies()[family];
-  auto [first, blocks] = buildCover(math, attr, extents[attr.getAxis()]);
+  Value beside = math.constant(1);
   for (unsigned axis = 0; axis < extents.size(); ++axis)
     if (axis != attr.getAxis() && axis != Workload::kK)
-      blocks =
-          math.mul(blocks, math.ceilDiv(extents[axis],
+      beside =
+          math.mul(beside, math.ceilDiv(extents[axis],
                                         attr.getParts()[0].getSmem()[axis]));
+  auto [first, along] = buildCover(math, attr, extents[attr.getAxis()], beside);
+  Value blocks = math.mul(along, beside);
   ukernel::LaunchOp::create(
       b, FlatSymbolRefAttr::get(kernelFor(op, attr, family).getSymNameAttr()),
       blocks, op->getOperands(), extents, /*strides=*/ValueRange(), first);
@@ -454,8 +485,11 @@ ukernel::KernelOp WorkloadDispatcher::kernelFor(ukernel::WorkloadOp op,
   for (ukernel::UKernelAttr part : family.getParts())
     heights.push_back(part.getSmem()[family.getAxis()]);
   Value count = heights.size() == 2 ? body->getArguments().back() : Value();
-  auto combine =
-      ukernel::CombineOp::create(b, family.getAxis(), count, heights);
+  IntegerAttr balanced;
+  if (int64_t sms = family.getBalanced())
+    balanced = b.getI64IntegerAttr(sms);
+  auto combine = ukernel::CombineOp::create(b, family.getAxis(), count, heights,
+                                            balanced);
   b.createBlock(&combine.getBody());
   for (ukernel::UKernelAttr part : family.getParts())
     buildTile(b, kernel, op, part);

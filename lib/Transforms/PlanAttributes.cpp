@@ -151,7 +151,8 @@ ftuner::toAttribute(MLIRContext *context, const KernelFamily &family) {
   auto parts = llvm::map_to_vector(family.parts, [&](const UKernel &part) {
     return toAttribute(context, part);
   });
-  return ukernel::FamilyAttr::get(context, path, family.combineAxis, parts);
+  return ukernel::FamilyAttr::get(context, path, family.combineAxis, parts,
+                                  family.balancedSms);
 }
 
 llvm::Expected<KernelFamily>
@@ -168,6 +169,7 @@ ftuner::toKernelFamily(ukernel::FamilyAttr attribute) {
   family.stages = simt.getStages();
   family.vectorWidth = simt.getVector();
   family.combineAxis = attribute.getAxis();
+  family.balancedSms = attribute.getBalanced();
   for (ukernel::UKernelAttr part : attribute.getParts())
     family.parts.push_back(toUKernel(part));
   return family;
@@ -180,7 +182,7 @@ ftuner::toKernelFamily(ukernel::FamilyAttr attribute) {
 static llvm::Expected<ukernel::RankingAttr>
 toRankingAttribute(MLIRContext *context, const ShapeRanking &ranking) {
   SmallVector<ukernel::FamilyAttr> families;
-  SmallVector<double> scores;
+  SmallVector<double> scores, microseconds;
   for (const RankedProgram &program : ranking.programs) {
     llvm::Expected<ukernel::FamilyAttr> family =
         toAttribute(context, program.family);
@@ -188,9 +190,14 @@ toRankingAttribute(MLIRContext *context, const ShapeRanking &ranking) {
       return family.takeError();
     families.push_back(*family);
     scores.push_back(program.score);
+    microseconds.push_back(program.microseconds);
   }
-  return ukernel::RankingAttr::get(context, ranking.shape, families,
-                                   DenseF64ArrayAttr::get(context, scores));
+  bool isPredicted =
+      llvm::all_of(microseconds, [](double time) { return time > 0; });
+  return ukernel::RankingAttr::get(
+      context, ranking.shape, families, DenseF64ArrayAttr::get(context, scores),
+      isPredicted ? DenseF64ArrayAttr::get(context, microseconds)
+                  : DenseF64ArrayAttr());
 }
 
 static llvm::Expected<ShapeRanking> toRanking(ukernel::RankingAttr attribute) {
@@ -202,11 +209,58 @@ static llvm::Expected<ShapeRanking> toRanking(ukernel::RankingAttr attribute) {
     llvm::Expected<KernelFamily> family = toKernelFamily(familyAttr);
     if (!family)
       return family.takeError();
-    Cover cover = coverExtent(*family, ranking.shape[family->combineAxis]);
-    ranking.programs.push_back({std::move(*family), cover, score});
+    Cover cover = coverShape(*family, ranking.shape);
+    ranking.programs.push_back({std::move(*family), cover, score, 0});
   }
+  if (DenseF64ArrayAttr times = attribute.getMicroseconds())
+    for (auto [program, time] :
+         llvm::zip_equal(ranking.programs, times.asArrayRef()))
+      program.microseconds = time;
   return ranking;
 }
+
+/// Null without predictions.
+static ukernel::PredictionsAttr
+toPredictionsAttribute(MLIRContext *context,
+                       ArrayRef<ShapePrediction> predictions) {
+  if (predictions.empty())
+    return {};
+  SmallVector<int64_t> sizes, families;
+  SmallVector<double> microseconds, regrets, confidences;
+  for (const ShapePrediction &prediction : predictions) {
+    llvm::append_range(sizes, prediction.shape);
+    families.push_back(prediction.family);
+    microseconds.push_back(prediction.microseconds);
+    regrets.push_back(prediction.regret);
+    confidences.push_back(prediction.confidence);
+  }
+  auto toArray = [&](ArrayRef<double> values) {
+    return DenseF64ArrayAttr::get(context, values);
+  };
+  return ukernel::PredictionsAttr::get(context, sizes, families,
+                                       toArray(microseconds), toArray(regrets),
+                                       toArray(confidences));
+}
+
+static std::vector<ShapePrediction>
+toPredictions(ukernel::PredictionsAttr attribute) {
+  std::vector<ShapePrediction> predictions;
+  for (size_t i = 0; i < attribute.getNumShapes(); ++i) {
+    ShapePrediction &prediction = predictions.emplace_back();
+    prediction.shape = Shape(attribute.getShape(i));
+    prediction.family = attribute.getFamilies()[i];
+    prediction.microseconds = attribute.getMicroseconds()[i];
+    prediction.regret = attribute.getRegrets()[i];
+    prediction.confidence = attribute.getConfidences()[i];
+  }
+  return predictions;
+}
+
+/// Names of who made the plan, by their keys in `search`.
+static constexpr std::pair<llvm::StringLiteral, std::string Plan::*>
+    searchNames[] = {{"strategy", &Plan::strategy},
+                     {"cost_model", &Plan::costModel},
+                     {"calibration", &Plan::calibration}};
 
 /// Counts as integers, which print in full; other figures as floats.
 static Attribute toStatistic(Builder &b, double value) {
@@ -234,7 +288,10 @@ llvm::Expected<ukernel::PlanAttr> ftuner::toAttribute(MLIRContext *context,
         return ukernel::ChoiceAttr::get(context, box, entry.family);
       });
   Builder b(context);
-  NamedAttrList statistics;
+  NamedAttrList search, statistics;
+  for (auto [key, member] : searchNames)
+    if (!(plan.*member).empty())
+      search.set(key, b.getStringAttr(plan.*member));
   for (const SearchStatistic &statistic : plan.statistics)
     statistics.set(statistic.name, toStatistic(b, statistic.value));
   SmallVector<ukernel::RankingAttr> rankings;
@@ -247,8 +304,9 @@ llvm::Expected<ukernel::PlanAttr> ftuner::toAttribute(MLIRContext *context,
   }
   return ukernel::PlanAttr::get(
       context, families, choices, plan.generalFamily, plan.fallbackFamily,
+      search.empty() ? DictionaryAttr() : search.getDictionary(context),
       statistics.empty() ? DictionaryAttr() : statistics.getDictionary(context),
-      rankings);
+      toPredictionsAttribute(context, plan.predictions), rankings);
 }
 
 llvm::Expected<Plan> ftuner::toPlan(ukernel::PlanAttr attribute) {
@@ -277,6 +335,12 @@ llvm::Expected<Plan> ftuner::toPlan(ukernel::PlanAttr attribute) {
         plan.statistics.push_back({name, static_cast<double>(count.getInt())});
     }
   }
+  if (DictionaryAttr search = attribute.getSearch())
+    for (auto [key, member] : searchNames)
+      if (auto name = search.getAs<StringAttr>(key))
+        plan.*member = name.str();
+  if (ukernel::PredictionsAttr predictions = attribute.getPredictions())
+    plan.predictions = toPredictions(predictions);
   for (ukernel::RankingAttr rankingAttr : attribute.getRankings()) {
     llvm::Expected<ShapeRanking> ranking = toRanking(rankingAttr);
     if (!ranking)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Mapping, Union
 
-from . import locations, runtime
+from . import locations, nvml, runtime
 from .errors import Error
 
 Device = Union[str, "os.PathLike[str]", Mapping[str, Any]]
@@ -76,9 +76,12 @@ _ATTRIBUTES = {
     "CLOCK_RATE": 13,
     "MULTIPROCESSOR_COUNT": 16,
     "MEMORY_CLOCK_RATE": 36,
+    "PCI_BUS_ID": 33,
+    "PCI_DEVICE_ID": 34,
     "GLOBAL_MEMORY_BUS_WIDTH": 37,
     "L2_CACHE_SIZE": 38,
     "MAX_THREADS_PER_MULTIPROCESSOR": 39,
+    "PCI_DOMAIN_ID": 50,
     "COMPUTE_CAPABILITY_MAJOR": 75,
     "COMPUTE_CAPABILITY_MINOR": 76,
     "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": 81,
@@ -112,8 +115,8 @@ def query_device(index: int = 0) -> dict[str, Any]:
 
     `source` says for each field where it comes from: an attribute of the driver, a formula, or the
     built-in device of the same compute capability for what the driver does not know. Clocks and
-    memory clocks are the device's maxima. The power limit is that of the built-in device of the
-    same name and figures; without one it is left out. Raises `Error` without a driver or where the driver says
+    memory clocks are the device's maxima. The power limit is NVML's, or else that of the built-in
+    device of the same name and figures; without either it is left out. Raises `Error` without a driver or where the driver says
     too little.
     """
     library = runtime.get()
@@ -121,13 +124,18 @@ def query_device(index: int = 0) -> dict[str, Any]:
     if not 0 <= index < count:
         raise Error(f"expected a device from 0 to {count - 1}, but got {index}")
     read = {name: library.device_attribute(index, number) for name, number in _ATTRIBUTES.items()}
-    return describe(library.device_name(index), read, devices())
+    place = f"{read['PCI_DOMAIN_ID']:04x}:{read['PCI_BUS_ID']:02x}:{read['PCI_DEVICE_ID']:02x}.0"
+    power = nvml.power_limit_watts(place)
+    return describe(library.device_name(index), read, devices(), power)
 
 
 def describe(
-    name: str, attributes: Mapping[str, int], known: Mapping[str, Mapping[str, Any]]
+    name: str,
+    attributes: Mapping[str, int],
+    known: Mapping[str, Mapping[str, Any]],
+    power_watts: float | None = None,
 ) -> dict[str, Any]:
-    """The description that follows from a device's name and attributes.
+    """The description that follows from a device's name, attributes and power limit.
 
     `known` are the built-in devices, which fill in what the driver does not know.
     """
@@ -199,7 +207,9 @@ def describe(
         if len(figures) == 1:
             put(field, figures.pop(), f"built-in devices of {capability}")
     twin = _twin(name, description, relatives)
-    if twin and "board_power_watts" in known[twin]:
+    if power_watts is not None:
+        put("board_power_watts", _rounded(power_watts), "nvmlDeviceGetPowerManagementDefaultLimit")
+    elif twin and "board_power_watts" in known[twin]:
         put(
             "board_power_watts",
             known[twin]["board_power_watts"],

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import ftuner
+from ftuner import nvml
 from ftuner.descriptions import describe, resolve
 
 from handmade import ROOT
@@ -140,6 +141,58 @@ def test_power_limit(
     compiles(made, tmp_path)
 
 
+class FakeNvml:
+    """NVML of one GPU of 375 W; `fails` names functions that return an error."""
+
+    def __init__(self, fails: tuple[str, ...] = (), milliwatts: int = 375000) -> None:
+        self.fails, self.milliwatts = fails, milliwatts
+        self.open = 0
+
+    def _result(self, function: str) -> int:
+        return 3 if function in self.fails else 0
+
+    def nvmlInit_v2(self) -> int:
+        self.open += self._result("init") == 0
+        return self._result("init")
+
+    def nvmlShutdown(self) -> int:
+        self.open -= 1
+        return 0
+
+    def nvmlDeviceGetHandleByPciBusId_v2(self, bus_id: bytes, handle: Any) -> int:
+        assert bus_id == b"0000:65:00.0"
+        handle._obj.value = 77
+        return self._result("handle")
+
+    def nvmlDeviceGetPowerManagementDefaultLimit(self, handle: Any, milliwatts: Any) -> int:
+        assert handle.value == 77
+        milliwatts._obj.value = self.milliwatts
+        return self._result("limit")
+
+
+def test_nvml(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """NVML says the power limit of a GPU that is not built in; nothing asks for it to be there."""
+
+    def limit(library: Any) -> float | None:
+        monkeypatch.setattr("ctypes.CDLL", lambda name: library)
+        return nvml.power_limit_watts("0000:65:00.0")
+
+    library = FakeNvml()
+    assert limit(library) == 375 and library.open == 0
+    for function in ("init", "handle", "limit"):
+        library = FakeNvml((function,))
+        assert limit(library) is None and library.open == 0
+    assert limit(FakeNvml(milliwatts=0)) is None
+    assert limit(object()) is None
+    monkeypatch.undo()
+    monkeypatch.setattr(nvml, "LIBRARY", str(tmp_path / "missing.so"))
+    assert nvml.power_limit_watts("0000:65:00.0") is None
+    made = describe("NVIDIA H200", H200, ftuner.devices(), 375.0)
+    assert made["board_power_watts"] == 375
+    assert made["source"]["board_power_watts"] == "nvmlDeviceGetPowerManagementDefaultLimit"
+    compiles(made, tmp_path)
+
+
 def test_facts_of_the_capability(tmp_path: Path) -> None:
     """They are left to the compiler's rules where no built-in device has the capability."""
     fields = {
@@ -160,7 +213,7 @@ def test_calibration(tmp_path: Path) -> None:
 
     def score(**options: Any) -> float:
         made = ftuner.explain(dense, {"T": 8}, device="t4", cost_model="latency", **options)
-        return made.workloads[0]["shapes"][0]["program"]["score"]
+        return float(made.workloads[0]["shapes"][0]["program"]["score"])
 
     own = score()
     assert own == score(calibration="t4") != score(calibration="global")

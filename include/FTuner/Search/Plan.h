@@ -33,7 +33,7 @@ struct RankedProgram {
   KernelFamily family;
   Cover cover;
   double score = 0;
-  /// Predicted time.
+  /// Predicted time; 0 if not known.
   double microseconds = 0;
 };
 

@@ -9,6 +9,14 @@
 // almost every size in closed form, also in open ranges. Where no exact cover
 // exists the last block pads locally.
 //
+// An exact cover takes as few low blocks as it can, so the last wave may leave
+// most SMs idle. A balanced cover takes as many blocks as give each of S SMs
+// the same number, and as few high ones as cover the extent: with heights 96
+// and 112 and 18 blocks beside each other on 132 SMs, 640 rows are exactly 2 ·
+// 96 + 4 · 112, 108 blocks; balanced they are 7 blocks of 96, 126 blocks, each
+// less work, in the same one round. Less than the difference of the heights is
+// padded.
+//
 // Rejected: a kernel for each size (80 to 116 kernels for 128 sizes); parts of
 // different thread layouts (the paper asks for equal threads and equal tiles on
 // the other axes, so g is equal too).
@@ -66,12 +74,14 @@ struct KernelFamily {
   int64_t vectorWidth = 4;
   /// Name of the codegen path.
   std::string path = "simt";
+  /// SMs over which covers by two parts balance the blocks; 0 for exact covers.
+  int64_t balancedSms = 0;
 
   int64_t threads() const { return parts.front().threads(); }
   bool operator==(const KernelFamily &other) const {
     return parts == other.parts && combineAxis == other.combineAxis &&
            stages == other.stages && vectorWidth == other.vectorWidth &&
-           path == other.path;
+           path == other.path && balancedSms == other.balancedSms;
   }
   std::string str() const;
 };
@@ -85,14 +95,32 @@ struct Cover {
   int64_t blocks() const { return first + second; }
 };
 
-/// Covers `extent` with the family: exact where possible with the smallest
-/// `first`, otherwise with the larger part alone and local padding. A family
-/// with one part has all its blocks in `first`.
+/// Covers `extent` of the combine axis with the family, which has
+/// `blocksBeside` ≥ 1 blocks for each one along it. Exact where possible with
+/// the smallest `first`, otherwise with the larger part alone and local
+/// padding; or balanced (`balancedCover`). A family with one part has all its
+/// blocks in `first`.
 ///
 /// Closed form, in units of gcd(heights): with u = ceil(extent / unit) and the
 /// heights a < b in units, first = u · a⁻¹ mod b, where a⁻¹ is the inverse of a
 /// modulo b (Diophantine u = first · a + second · b).
-Cover coverExtent(const KernelFamily &family, int64_t extent);
+Cover coverExtent(const KernelFamily &family, int64_t extent,
+                  int64_t blocksBeside);
+/// The same for a shape: the extents of all axes.
+Cover coverShape(const KernelFamily &family, llvm::ArrayRef<int64_t> shape);
+/// Blocks of the family for each one along the combine axis.
+int64_t blocksBeside(const KernelFamily &family, llvm::ArrayRef<int64_t> shape);
+
+/// A cover by heights low < high that gives each of `sms` SMs the same number
+/// of blocks: from the fewest blocks that can cover, u = ceil(extent / high),
+/// with q = ceil(u · blocksBeside / sms) of them on an SM, to
+///
+///   n = clamp(floor(q · sms / blocksBeside), u, ceil(extent / low))
+///
+/// blocks along the axis, of which ceil((extent − n · low) / (high − low)) are
+/// high ones.
+Cover balancedCover(int64_t low, int64_t high, int64_t sms,
+                    int64_t blocksBeside, int64_t extent);
 
 /// What `coverExtent` needs to know of two heights.
 struct CoverConstants {

@@ -246,8 +246,9 @@ LogicalResult KernelEmitter::checkFamily() {
            << kernel.getPath();
   auto parts = llvm::map_to_vector(
       tiles, [](ukernel::TileOp tile) { return tile.getUkernel(); });
-  family = ukernel::FamilyAttr::get(kernel.getContext(), kernel.getPath(),
-                                    kernel.getCombine().getAxis(), parts);
+  family = ukernel::FamilyAttr::get(
+      kernel.getContext(), kernel.getPath(), kernel.getCombine().getAxis(),
+      parts, kernel.getCombine().getBalanced().value_or(0));
   llvm::Expected<KernelFamily> described = toKernelFamily(family);
   if (!described)
     return kernel.emitOpError(llvm::toString(described.takeError()));

@@ -11,10 +11,10 @@ from typing import Sequence
 
 from .. import __version__, compiler, locations
 from ..errors import CompileWarning, Error
-from . import bench, caching, compiling, device_table, explaining, running
+from . import bench, caching, calibrating, compiling, device_table, explaining, running
 from .common import UsageError
 
-_COMMANDS = (compiling, running, explaining, bench, device_table, caching)
+_COMMANDS = (compiling, running, explaining, bench, device_table, calibrating, caching)
 
 _DESCRIPTION = """\
 Compiles MLIR (linalg on tensors with dynamic sizes) to GPU kernels, runs and explains them."""

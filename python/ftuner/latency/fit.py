@@ -17,44 +17,43 @@ from scipy.optimize import least_squares
 from .model import Array, Constants, model
 from .rows import Rows
 
-# Constants that rows of several devices together determine, and the kind of rows that do.
-SHARED = (
-    "l2_bytes_per_cycle",
-    "global_latency",
-    "dram_share",
-    "unaligned_store",
-    "narrow_run",
-    "narrow_run_depth",
-    "drift",
-    "flop_energy",
-    "l2_energy",
-    "dram_energy",
-    "power_delay",
-    "second_kernel",
-)
-COMPILED = ("overlap_by_warps", "loaded_register", "line", "direct_latency", "spill")
-# Constants that differ between devices.
+# What differs between devices: fitted for each. The global constants are their medians, so
+# that one odd device (the power state of a small card, say) does not pull them.
 OWN = (
     "fma",
     "block_start",
     "flop_energy",
     "power_delay",
-    "global_latency",
     "l2_bytes_per_cycle",
     "unaligned_store",
     "narrow_run",
-    "loaded_register",
-    "line",
 )
+# What rows of several devices determine together.
+SHARED = (
+    "dram_share",
+    "narrow_run_depth",
+    "drift",
+    "drift_rows",
+    "l2_energy",
+    "dram_energy",
+)
+# What only kernels determine that a compiler scheduled, and that do not all prefetch:
+# configurations of one kernel, or FTuner's own.
+COMPILED_GROUPS = ("configurations", "ftuner")
+COMPILED = ("overlap_by_warps", "loaded_register", "line", "direct_latency", "spill")
+# The rest stays: other, overlap, global_latency, l2_share, idle_power, launch, second_kernel
+# (docs/latency.md says why).
 # Microseconds that a host adds to a launch, if nothing else is known, and the bounds of fits.
-HOST_OFFSET = 23.0
+HOST_OFFSET = 25.0
 _OFFSET_BOUNDS = (0.5, 200.0)
 # Relative errors beyond this count linearly.
 SCALE = 0.08
 # A constant stays where a change of it by e changes no prediction by more than this (root
 # mean square).
-LEAST_EFFECT = 0.004
+LEAST_EFFECT = 0.002
 FEWEST_ROWS = 30
+# Larger fits take a sample.
+ROWS_OF_DEVICE = 3000
 
 
 @dataclasses.dataclass
@@ -153,3 +152,92 @@ def fit(
 def error(predicted: Array, measured: Array) -> float:
     """Mean of |predicted / measured - 1|."""
     return float(np.abs(predicted / measured - 1).mean()) if len(measured) else float("nan")
+
+
+def fit_own(
+    rows: Rows, start: Mapping[str, float], offset: Any = HOST_OFFSET, names: Sequence[str] = ()
+) -> Fit:
+    """Constants of the one device of the rows, from a few dozen of them up.
+
+    `names` are those to fit instead of the usual ones.
+    """
+    free = names or [*OWN, *(COMPILED if has_compiled(rows) else ())]
+    prior = prior_weight(len(rows))
+    # Kinds of rows count the same, however many there are of each.
+    few = sample(rows, np.ones(len(rows), bool), ROWS_OF_DEVICE)
+    return fit(few, start, free, prior=prior, offset=offset, fit_offset=True)
+
+
+def fit_timing(rows: Rows, constants: Mapping[str, float], offset: Any = HOST_OFFSET) -> Array:
+    """What the hosts add to launches on each device, given the constants."""
+    few = sample(rows, np.ones(len(rows), bool), ROWS_OF_DEVICE * len(set(rows.device)))
+    return fit(few, constants, (), prior=prior_weight(len(few)), offset=offset, fit_offset=True).offset
+
+
+def has_compiled(rows: Rows) -> bool:
+    """Whether the rows have kernels that a compiler scheduled."""
+    return any(group in COMPILED_GROUPS for group in set(rows.group))
+
+
+@dataclasses.dataclass
+class GlobalFit:
+    """Constants for all devices, what a host adds to a launch, and the devices' own."""
+
+    constants: Constants
+    offset: float
+    free: list[str]
+    own: dict[int, Fit]
+
+
+def fit_global(
+    rows: Rows,
+    start: Mapping[str, float],
+    names: Sequence[str] = (),
+    rows_of_device: int = 1500,
+    rows_of_all: int = 5000,
+    seed: int = 0,
+) -> GlobalFit:
+    """Constants for devices that no row is of.
+
+    First all rows together, then each device's own constants and their medians, then what
+    they share; at last what compiled kernels alone determine.
+    """
+    compiled = np.isin(rows.group.astype(str), COMPILED_GROUPS)
+    # Configurations are of one size: they say nothing of what all devices share.
+    several = rows.group != "configurations"
+    wanted = set(names) if names else {*OWN, *SHARED, *COMPILED}
+    own_names = [name for name in OWN if name in wanted]
+    shared = [name for name in SHARED if name in wanted]
+    constants: Constants = dict(start)
+    offset: float = HOST_OFFSET
+    own: dict[int, Fit] = {}
+    if several.any():
+        pooled = sample(rows, several, rows_of_all, seed)
+        # Cycles of FMAs and of starts vary most between devices: they wait.
+        first = [*shared, *(name for name in own_names if name not in ("fma", "block_start"))]
+        constants = fit(pooled, constants, first, offset=offset).constants
+        for index in sorted(set(rows.device[several])):
+            few = sample(rows, several & (rows.device == index), rows_of_device, seed)
+            own[int(index)] = fit(
+                few,
+                constants,
+                own_names,
+                prior=prior_weight(len(few)),
+                offset=offset,
+                fit_offset=True,
+            )
+        for name in own_names:
+            constants[name] = _median([found.constants[name] for found in own.values()])
+        if rows.is_host[several].any():
+            offset = _median([float(found.offset[index]) for index, found in own.items()])
+        constants = fit(pooled, constants, shared, offset=offset).constants
+    if compiled.any():
+        last = [name for name in COMPILED if name in wanted]
+        constants = fit(rows[compiled], constants, last, offset=offset).constants
+    free = [name for name in constants if constants[name] != start[name]]
+    return GlobalFit(constants, offset, free, own)
+
+
+def _median(values: Sequence[float]) -> float:
+    """The median, between two values their geometric mean."""
+    return float(np.exp(np.median(np.log(values))))

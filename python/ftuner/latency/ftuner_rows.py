@@ -1,2 +1,90 @@
-def read(table, devices, host):
-    raise NotImplementedError
+"""FTuner rows: programs of this compiler, f32 products of the path "simt".
+
+Columns: m, n, k; block_m, block_n, block_k, thread_m, thread_n (tiles of the block and of a
+thread); us (microseconds); and where they differ from what is in brackets device, batch (1),
+transpose_lhs, transpose_rhs (0), stages (2), vector_width (4), combine_axis (m; or n),
+second_block, second_thread (0: one uKernel), first_count, second_count (0: the cover that the
+compiler takes), reduce_split (1), fold.
+
+The compiler's own code generator says what each executes.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+
+import numpy as np
+
+from ..errors import Error
+from .model import Launches, model
+from .rows import Devices, Rows, device_table, launch_floor
+from .table import Table
+
+_DEFAULTS: dict[str, int | None] = {
+    "batch": 1,
+    "m": None,
+    "n": None,
+    "k": None,
+    "transpose_lhs": 0,
+    "transpose_rhs": 0,
+    "block_m": None,
+    "block_n": None,
+    "block_k": None,
+    "thread_m": None,
+    "thread_n": None,
+    "second_block": 0,
+    "second_thread": 0,
+    "first_count": 0,
+    "second_count": 0,
+    "reduce_split": 1,
+    "stages": 2,
+    "vector_width": 4,
+}
+
+
+def read(table: Table, devices: Devices, host: bool | None) -> Rows:
+    """The rows of a table. Raises `Error` with the line of a program that cannot be."""
+    loaded = model()
+    device = devices.of(table)
+    columns = {
+        name: table.numbers(name, default, whole=True, low=0).astype(np.int64)
+        for name, default in _DEFAULTS.items()
+    }
+    axes = {"m": 0, "n": 1, "": 0}
+    columns["combine_axis"] = table.choose("combine_axis", "m", axes.get, "m or n").astype(np.int64)
+    microseconds = table.numbers("us", low=1e-3)
+    programs = np.stack([columns[name] for name in loaded.program_fields], axis=1)
+    parts = np.zeros((len(table), 2, len(loaded.part_fields)))
+    grids = np.zeros((len(table), len(loaded.grid_fields)))
+    for index in np.unique(device):
+        rows = np.flatnonzero(device == index)
+        try:
+            parts[rows], grids[rows] = loaded.programs(devices.sources[index], programs[rows])
+        except Error as error:
+            if match := re.match(r"row (\d+): (.*)", str(error), re.DOTALL):
+                raise table.error(int(rows[int(match[1])]), match[2]) from error
+            raise
+    flop = 2.0 * columns["batch"] * columns["m"] * columns["n"] * columns["k"]
+    group = np.full(len(table), "ftuner", dtype=object)
+    if "fold" in table:
+        fold = table.numbers("fold", whole=True, low=0).astype(np.int64)
+    else:
+        # All programs of a shape are on one side of a split.
+        shapes = np.stack([columns[name] for name in ("batch", "m", "n", "k")], axis=1)
+        fold = np.array(
+            [zlib.crc32(",".join(map(str, shape)).encode()) % 5 for shape in shapes], np.int64
+        )
+    is_host = host is True
+    floor = launch_floor(microseconds, flop, device, group) if is_host else np.zeros(len(table))
+    return Rows(
+        devices=devices,
+        launches=Launches(device_table(devices, loaded), device, parts, grids),
+        microseconds=microseconds,
+        group=group,
+        floor=floor,
+        is_host=np.full(len(table), is_host),
+        weight=np.ones(len(table)),
+        fold=fold,
+        flop=flop,
+    )

@@ -85,6 +85,7 @@ class Model:
         self.part_fields = self._fields("part")
         self.grid_fields = self._fields("grid")
         self.term_fields = self._fields("terms")
+        self.program_fields = self._fields("program")
         self.constants = {
             name: self._constant(index, name)
             for index, name in enumerate(self._fields("constants"))
@@ -209,6 +210,26 @@ class Model:
             None if terms is None else _pointer(terms),
         )
         return microseconds
+
+    def programs(
+        self, device: str | os.PathLike[str], programs: npt.NDArray[np.int64]
+    ) -> tuple[Array, Array]:
+        """Parts and grids (`Launches`) of FTuner's programs on a device.
+
+        `programs` is rows × `program_fields`: see LatencyApi.h.
+        """
+        programs = np.ascontiguousarray(programs, np.int64)
+        parts = np.empty((len(programs), 2, len(self.part_fields)))
+        grids = np.empty((len(programs), len(self.grid_fields)))
+        self._call(
+            "programs",
+            os.fsencode(device),
+            _pointer(programs),
+            ctypes.c_size_t(len(programs)),
+            _pointer(parts),
+            _pointer(grids),
+        )
+        return parts, grids
 
     def wavefronts(self, addresses: Any, widths: Any) -> npt.NDArray[np.int32]:
         """Data cycles of shared memory accesses: n × 32 word addresses, n widths in words."""

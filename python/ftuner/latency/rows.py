@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from .. import descriptions
 from ..errors import Error
 from .model import Array, Launches, Model, model
 from .table import Table
@@ -33,7 +35,8 @@ class Devices:
     """Devices of rows, by the names that the rows give them.
 
     `mapping` is from such names to those of built-in devices or paths of descriptions;
-    what it leaves out goes by its own name. `only` is the device of rows that name none.
+    what it leaves out goes by its own name. `only` is the device of rows that name none;
+    without it the name of their file may say: `gemm_configs_rtx3090.csv`.
     """
 
     mapping: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -66,6 +69,11 @@ class Devices:
                     raise
                 return None
 
+        if column not in table:
+            words = re.split(r"[_.]", os.path.basename(table.path))
+            for word in reversed(words):
+                if word in self.mapping or word in descriptions.devices():
+                    return np.full(len(table), self.index(word))
         if column not in table:
             raise Error(
                 f"{table.path}:1: expected a column '{column}', but it is missing: "

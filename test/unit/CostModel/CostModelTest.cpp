@@ -23,7 +23,7 @@ protected:
   }
   CostBreakdown evaluate(llvm::StringRef model) {
     return findCostModel(model)->evaluate(
-        workload, shape, {&family, coverExtent(family, shape[0])}, device,
+        workload, shape, {&family, coverShape(family, shape)}, device,
         *codegenModels().front(), options);
   }
 

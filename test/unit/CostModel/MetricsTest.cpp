@@ -87,7 +87,7 @@ TEST(Metrics, SplitMultipliesBlocksAndWrites) {
 TEST(Metrics, ExactCoverHasNoPaddingOnItsAxis) {
   KernelFamily family;
   family.parts = {tile(7, 64, 8, 7, 2), tile(8, 64, 8, 8, 2)};
-  Cover cover = coverExtent(family, 53);
+  Cover cover = coverExtent(family, 53, 1);
   EXPECT_EQ(cover.first, 3);
   EXPECT_EQ(cover.second, 4);
   EXPECT_EQ(cover.padded, 0);
@@ -112,7 +112,7 @@ TEST(Metrics, ProgramOfOnePartEqualsItsUKernel) {
     family.parts = {ukernel};
     family.combineAxis = random() % 2;
     Shape shape = {pick(3000), pick(3000), pick(3000)};
-    Program program{&family, coverExtent(family, shape[family.combineAxis])};
+    Program program{&family, coverShape(family, shape)};
     Metrics whole = ukernelMetrics(matmul(), shape, ukernel, testDevice());
     Metrics real = programMetrics(matmul(), shape, program, testDevice());
     EXPECT_NEAR(whole.pad, real.pad, 1e-12);

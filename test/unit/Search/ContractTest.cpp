@@ -101,7 +101,7 @@ static void checkScores(const SearchProblem &problem, const Plan &plan) {
     if (!range.isFixed())
       shape[axis] = size;
     const KernelFamily &family = plan.families[plan.familyFor(shape)];
-    Program program{&family, coverExtent(family, shape[family.combineAxis])};
+    Program program{&family, coverShape(family, shape)};
     CostBreakdown breakdown =
         problem.costModel.evaluate(workload, shape, program, problem.device,
                                    problem.codegen, problem.options.cost);

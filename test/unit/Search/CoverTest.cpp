@@ -17,7 +17,7 @@ static KernelFamily family(int64_t g, int64_t h, bool isPair = true) {
 }
 
 TEST(Cover, PaperExample) {
-  Cover cover = coverExtent(family(1, 7), 53);
+  Cover cover = coverExtent(family(1, 7), 53, 1);
   EXPECT_EQ(cover.first, 3);
   EXPECT_EQ(cover.second, 4);
   EXPECT_EQ(cover.padded, 0);
@@ -25,8 +25,8 @@ TEST(Cover, PaperExample) {
 
 TEST(Cover, EmptyExtentHasNoBlocks) {
   for (int64_t extent : {0, -5}) {
-    EXPECT_EQ(coverExtent(family(16, 7), extent).blocks(), 0);
-    EXPECT_EQ(coverExtent(family(16, 7), extent).padded, 0);
+    EXPECT_EQ(coverExtent(family(16, 7), extent, 1).blocks(), 0);
+    EXPECT_EQ(coverExtent(family(16, 7), extent, 1).padded, 0);
   }
 }
 
@@ -41,7 +41,7 @@ TEST(Cover, AgreesWithBruteForce) {
         while (first * h <= units && (units - first * h) % (h + 1) != 0)
           ++first;
         bool isExact = first * h <= units;
-        Cover cover = coverExtent(pair, extent);
+        Cover cover = coverExtent(pair, extent, 1);
         int64_t rows = g * (cover.first * h + cover.second * (h + 1));
         ASSERT_EQ(rows, extent + cover.padded);
         if (isExact) {
@@ -60,7 +60,7 @@ TEST(Cover, AgreesWithBruteForce) {
 
 TEST(Cover, OnePartPadsItsLastBlock) {
   for (int64_t extent = 1; extent <= 1000; ++extent) {
-    Cover cover = coverExtent(family(4, 7, /*isPair=*/false), extent);
+    Cover cover = coverExtent(family(4, 7, /*isPair=*/false), extent, 1);
     ASSERT_EQ(cover.second, 0);
     ASSERT_EQ(cover.first, (extent + 27) / 28);
     ASSERT_EQ(cover.padded, cover.first * 28 - extent);
@@ -69,7 +69,7 @@ TEST(Cover, OnePartPadsItsLastBlock) {
 
 TEST(Cover, HoldsForHugeExtents) {
   for (int64_t extent : {10'000'000L, 2'147'483'647L}) {
-    Cover cover = coverExtent(family(16, 7), extent);
+    Cover cover = coverExtent(family(16, 7), extent, 1);
     EXPECT_EQ(cover.first * 112 + cover.second * 128, extent + cover.padded);
     EXPECT_LT(cover.padded, 16);
     EXPECT_LE(cover.first, 7);

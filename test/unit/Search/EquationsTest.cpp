@@ -83,7 +83,7 @@ TEST_F(EquationsTest, Thousands) {
   // (1) with other coefficients than 1.
   KernelFamily family;
   family.parts = {tile(128, 128, 8, 8)};
-  Program program{&family, coverExtent(family, 2048)};
+  Program program{&family, coverExtent(family, 2048, 1)};
   for (const CostModel *model : costModels()) {
     if (!model->name().starts_with("sia"))
       continue;

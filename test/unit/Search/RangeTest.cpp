@@ -126,7 +126,7 @@ TEST_F(RangeTest, EveryStrategyServesEveryShape) {
         // that of the last block.
         const KernelFamily &family = plan->families[index];
         int64_t extent = shape[family.combineAxis];
-        Cover cover = coverExtent(family, extent);
+        Cover cover = coverExtent(family, extent, 1);
         int64_t first = family.parts.front().smemTile[family.combineAxis];
         int64_t second = family.parts.back().smemTile[family.combineAxis];
         int64_t last = cover.second > 0 ? second : first;

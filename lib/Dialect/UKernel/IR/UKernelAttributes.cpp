@@ -6,6 +6,8 @@
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
+#include <array>
+#include <charconv>
 #include <cmath>
 
 using namespace mlir;
@@ -50,26 +52,125 @@ static void printScores(AsmPrinter &printer, DenseF64ArrayAttr scores) {
   printer << "]";
 }
 
-/// `, statistics = …` and `, rankings = […]`, both optional.
-static ParseResult parseFindings(AsmParser &parser, DictionaryAttr &statistics,
+/// The fewest digits that parse to the same number.
+static void printFigure(AsmPrinter &printer, double figure) {
+  std::array<char, 32> buffer;
+  char *end =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), figure).ptr;
+  StringRef text(buffer.data(), end - buffer.data());
+  auto [digits, exponent] = text.split('e');
+  printer << digits;
+  if (!digits.contains('.')) // Floats have a point.
+    printer << ".0";
+  if (!exponent.empty())
+    printer << "e" << exponent;
+}
+
+/// Finite numbers in brackets, which print short.
+static ParseResult parseFigures(AsmParser &parser, DenseF64ArrayAttr &figures) {
+  return parseScores(parser, figures);
+}
+
+static void printFigures(AsmPrinter &printer, DenseF64ArrayAttr figures) {
+  printer << "[";
+  llvm::interleaveComma(figures.asArrayRef(), printer,
+                        [&](double figure) { printFigure(printer, figure); });
+  printer << "]";
+}
+
+/// `shapes = [[…], …], families = […]`.
+static ParseResult parseShapes(AsmParser &parser,
+                               SmallVectorImpl<int64_t> &sizes,
+                               SmallVectorImpl<int64_t> &families) {
+  SMLoc location;
+  size_t numShapes = 0, rank = 0;
+  auto parseShape = [&]() -> ParseResult {
+    SMLoc shapeLocation = parser.getCurrentLocation();
+    size_t before = sizes.size();
+    if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
+          return parser.parseInteger(sizes.emplace_back());
+        }))
+      return failure();
+    size_t count = sizes.size() - before;
+    if (numShapes++ == 0)
+      rank = count;
+    if (count == rank)
+      return success();
+    return parser.emitError(shapeLocation)
+           << "expected shapes of " << rank << " sizes, but got one of "
+           << count;
+  };
+  if (parser.parseKeyword("shapes") || parser.parseEqual() ||
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::Square,
+                                     parseShape) ||
+      parser.parseComma() || parser.parseKeyword("families") ||
+      parser.parseEqual() || parser.getCurrentLocation(&location) ||
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
+        return parser.parseInteger(families.emplace_back());
+      }))
+    return failure();
+  if (numShapes == families.size())
+    return success();
+  return parser.emitError(location)
+         << "expected one family for each of " << numShapes
+         << " shapes, but got " << families.size();
+}
+
+static void printShapes(AsmPrinter &printer, ArrayRef<int64_t> sizes,
+                        ArrayRef<int64_t> families) {
+  size_t rank = sizes.size() / std::max<size_t>(families.size(), 1);
+  printer << "shapes = [";
+  for (size_t i = 0; i < families.size(); ++i) {
+    printer << (i == 0 ? "[" : ", [");
+    llvm::interleaveComma(sizes.slice(i * rank, rank), printer);
+    printer << "]";
+  }
+  printer << "], families = [";
+  llvm::interleaveComma(families, printer);
+  printer << "]";
+}
+
+/// `, search = …`, `, statistics = …`, `, predictions = …` and
+/// `, rankings = […]`, all optional, in this order.
+static ParseResult parseFindings(AsmParser &parser, DictionaryAttr &search,
+                                 DictionaryAttr &statistics,
+                                 PredictionsAttr &predictions,
                                  SmallVectorImpl<RankingAttr> &rankings) {
+  auto parseOptional = [&](StringRef keyword, auto &attribute) {
+    return !attribute && succeeded(parser.parseOptionalKeyword(keyword));
+  };
   while (succeeded(parser.parseOptionalComma())) {
-    if (!statistics && succeeded(parser.parseOptionalKeyword("statistics"))) {
+    if (parseOptional("search", search)) {
+      if (parser.parseEqual() || parser.parseAttribute(search))
+        return failure();
+    } else if (parseOptional("statistics", statistics)) {
       if (parser.parseEqual() || parser.parseAttribute(statistics))
         return failure();
-      continue;
+    } else if (parseOptional("predictions", predictions)) {
+      if (parser.parseEqual() ||
+          parser.parseCustomAttributeWithFallback(predictions))
+        return failure();
+    } else {
+      if (parser.parseKeyword("rankings") || parser.parseEqual())
+        return failure();
+      return parseList(parser, rankings);
     }
-    if (parser.parseKeyword("rankings") || parser.parseEqual())
-      return failure();
-    return parseList(parser, rankings);
   }
   return success();
 }
 
-static void printFindings(AsmPrinter &printer, DictionaryAttr statistics,
+static void printFindings(AsmPrinter &printer, DictionaryAttr search,
+                          DictionaryAttr statistics,
+                          PredictionsAttr predictions,
                           ArrayRef<RankingAttr> rankings) {
+  if (search)
+    printer << ", search = " << search;
   if (statistics)
     printer << ", statistics = " << statistics;
+  if (predictions) {
+    printer << ", predictions = ";
+    printer.printStrippedAttrOrType(predictions);
+  }
   if (rankings.empty())
     return;
   printer << ", rankings = ";
@@ -263,15 +364,28 @@ LogicalResult ftuner::ukernel::verifySharedLayout(EmitError emitError,
 }
 
 LogicalResult FamilyAttr::verify(EmitError emitError, Attribute path,
-                                 int64_t axis, ArrayRef<UKernelAttr> parts) {
+                                 int64_t axis, ArrayRef<UKernelAttr> parts,
+                                 int64_t balanced) {
   if (parts.empty() || parts.size() > 2)
     return emitError() << "expected one or two parts, but got " << parts.size();
   size_t rank = parts.front().getSmem().size();
   if (axis < 0 || axis >= static_cast<int64_t>(rank))
     return emitError() << "expected axis below " << rank << ", but got "
                        << axis;
-  if (parts.size() == 1)
+  if (balanced < 0)
+    return emitError() << "expected a positive number of SMs to balance blocks "
+                          "over, but got "
+                       << balanced;
+  if (parts.size() == 1) {
+    if (balanced != 0)
+      return emitError() << "expected two parts with balanced covers";
     return success();
+  }
+  if (balanced != 0 && parts[0].getSmem()[axis] >= parts[1].getSmem()[axis])
+    return emitError() << "expected the lower part first with balanced covers, "
+                          "but got heights "
+                       << parts[0].getSmem()[axis] << " and "
+                       << parts[1].getSmem()[axis];
   return verifySharedLayout(emitError, axis, parts[0], parts[1]);
 }
 
@@ -288,9 +402,20 @@ LogicalResult ChoiceAttr::verify(EmitError emitError, ArrayRef<RangeAttr> box,
   return success();
 }
 
+/// Predicted times are finite and above 0.
+static LogicalResult verifyTimes(EmitError emitError,
+                                 DenseF64ArrayAttr microseconds) {
+  for (double time : microseconds.asArrayRef())
+    if (!std::isfinite(time) || time <= 0)
+      return emitError() << "expected finite microseconds above 0, but got "
+                         << time;
+  return success();
+}
+
 LogicalResult RankingAttr::verify(EmitError emitError, ArrayRef<int64_t> shape,
                                   ArrayRef<FamilyAttr> families,
-                                  DenseF64ArrayAttr scores) {
+                                  DenseF64ArrayAttr scores,
+                                  DenseF64ArrayAttr microseconds) {
   if (families.empty() ||
       static_cast<int64_t>(families.size()) != scores.size())
     return emitError() << "expected families with one score for each, but got "
@@ -303,6 +428,14 @@ LogicalResult RankingAttr::verify(EmitError emitError, ArrayRef<int64_t> shape,
       return emitError() << "expected scores that do not ascend, but got "
                          << scores[i] << " after " << scores[i - 1];
   }
+  if (microseconds) {
+    if (microseconds.size() != scores.size())
+      return emitError() << "expected microseconds for each of "
+                         << families.size() << " families, but got "
+                         << microseconds.size();
+    if (failed(verifyTimes(emitError, microseconds)))
+      return failure();
+  }
   for (int64_t size : shape)
     if (size < 1)
       return emitError() << "expected sizes of at least 1, but got " << size;
@@ -314,10 +447,46 @@ LogicalResult RankingAttr::verify(EmitError emitError, ArrayRef<int64_t> shape,
   return success();
 }
 
+LogicalResult PredictionsAttr::verify(EmitError emitError,
+                                      ArrayRef<int64_t> sizes,
+                                      ArrayRef<int64_t> families,
+                                      DenseF64ArrayAttr microseconds,
+                                      DenseF64ArrayAttr regrets,
+                                      DenseF64ArrayAttr confidences) {
+  size_t count = families.size();
+  if (count == 0 || sizes.empty() || sizes.size() % count != 0)
+    return emitError() << "expected shapes with a family for each, but got "
+                       << sizes.size() << " sizes and " << count << " families";
+  for (auto [name, figures] :
+       {std::pair(StringRef("microseconds"), microseconds),
+        std::pair(StringRef("regrets"), regrets),
+        std::pair(StringRef("confidences"), confidences)})
+    if (static_cast<size_t>(figures.size()) != count)
+      return emitError() << "expected " << name << " for each of " << count
+                         << " shapes, but got " << figures.size();
+  for (int64_t size : sizes)
+    if (size < 1)
+      return emitError() << "expected sizes of at least 1, but got " << size;
+  for (int64_t family : families)
+    if (family < 0)
+      return emitError() << "expected families of at least 0, but got "
+                         << family;
+  for (double regret : regrets.asArrayRef())
+    if (!std::isfinite(regret) || regret < 0)
+      return emitError() << "expected finite regrets of at least 0, but got "
+                         << regret;
+  for (double confidence : confidences.asArrayRef())
+    if (!(confidence >= 0.5 && confidence <= 1))
+      return emitError() << "expected confidences from 0.5 to 1, but got "
+                         << confidence;
+  return verifyTimes(emitError, microseconds);
+}
+
 LogicalResult PlanAttr::verify(EmitError emitError,
                                ArrayRef<FamilyAttr> families,
                                ArrayRef<ChoiceAttr> choices, int64_t general,
-                               int64_t fallback, DictionaryAttr,
+                               int64_t fallback, DictionaryAttr search,
+                               DictionaryAttr, PredictionsAttr predictions,
                                ArrayRef<RankingAttr> rankings) {
   if (families.empty())
     return emitError() << "expected at least one family";
@@ -346,6 +515,19 @@ LogicalResult PlanAttr::verify(EmitError emitError,
       return emitError() << "expected rankings of " << rank
                          << " sizes, but got one of "
                          << ranking.getShape().size();
+  if (predictions) {
+    if (predictions.getRank() != rank)
+      return emitError() << "expected predictions of " << rank
+                         << " sizes, but got some of " << predictions.getRank();
+    for (int64_t family : predictions.getFamilies())
+      if (failed(verifyIndex("the family of a prediction", family)))
+        return failure();
+  }
+  if (search)
+    for (NamedAttribute entry : search)
+      if (!isa<StringAttr>(entry.getValue()))
+        return emitError() << "expected strings in 'search', but got "
+                           << entry.getName() << " = " << entry.getValue();
   if (failed(verifyIndex("general", general)))
     return failure();
   return verifyIndex("fallback", fallback);

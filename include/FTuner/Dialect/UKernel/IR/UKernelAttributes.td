@@ -124,12 +124,15 @@ def UKernel_FamilyAttr : UKernel_Attr<"Family", "family"> {
   let summary = "one or two uKernels that become one kernel";
   let description = [{
     The two parts differ only along `axis`, by any two heights, and have one
-    thread layout.
+    thread layout. `balanced` is the number of SMs over which the host balances
+    the blocks of two parts; without it covers are exact where they can be.
 
     * `family_c1`: there are one or two parts.
     * `family_c2`: the axis is one of the parts' axes.
     * `family_c3`: the parts have equal tiles on the other axes, equal splits,
       and equal numbers of threads along the axis.
+    * `family_c4`: with `balanced`, which is positive, the first part is the lower
+      one of two.
 
     ```mlir
     #ukernel.family<#ukernel.simt<stages = 3, vector = 4>, axis = 0,
@@ -140,9 +143,11 @@ def UKernel_FamilyAttr : UKernel_Attr<"Family", "family"> {
   let parameters = (ins
     "::mlir::Attribute":$path,
     "int64_t":$axis,
-    ArrayRefParameter<"::ftuner::ukernel::UKernelAttr">:$parts);
+    ArrayRefParameter<"::ftuner::ukernel::UKernelAttr">:$parts,
+    DefaultValuedParameter<"int64_t", "0">:$balanced);
   let assemblyFormat = [{
-    `<` $path `,` `axis` `=` $axis `,` `parts` `=` `[` $parts `]` `>`
+    `<` $path `,` `axis` `=` $axis `,` `parts` `=` `[` $parts `]`
+    (`,` `balanced` `=` $balanced^)? `>`
   }];
   let genVerifyDecl = 1;
 }
@@ -177,45 +182,103 @@ def UKernel_RankingAttr : UKernel_Attr<"Ranking", "ranking"> {
     * `ranking_c2`: scores do not ascend.
     * `ranking_c3`: the shape has a size of at least 1 for each axis of every
       family.
+    * `ranking_c4`: predicted times, in microseconds, are there for all families
+      or none; each is finite and above 0.
 
     ```mlir
     #ukernel.ranking<[53, 2304, 768],
       families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0,
                     parts = [#ukernel.ukernel<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
-      scores = [2.25]>
+      scores = [2.25], microseconds = [18.5]>
     ```
   }];
   let parameters = (ins
     ArrayRefParameter<"int64_t">:$shape,
     ArrayRefParameter<"::ftuner::ukernel::FamilyAttr">:$families,
     /// One score for each family.
-    "::mlir::DenseF64ArrayAttr":$scores);
+    "::mlir::DenseF64ArrayAttr":$scores,
+    /// One predicted time for each family, or null.
+    OptionalParameter<"::mlir::DenseF64ArrayAttr">:$microseconds);
   let assemblyFormat = [{
     `<` `[` $shape `]` `,` `families` `=` `[` $families `]` `,`
-    `scores` `=` custom<Scores>($scores) `>`
+    `scores` `=` custom<Scores>($scores)
+    (`,` `microseconds` `=` custom<Figures>($microseconds)^)? `>`
   }];
   let genVerifyDecl = 1;
+}
+
+def UKernel_PredictionsAttr : UKernel_Attr<"Predictions", "predictions"> {
+  let summary = "predicted times of a plan";
+  let description = [{
+    For some shapes: the family that serves each, given aligned operands, the
+    predicted time of its program, that over the time of the fastest program
+    that the search saw, less 1 (regret), and how likely the fastest is really
+    at least as fast as the next one (confidence).
+
+    * `predictions_c1`: there is at least one shape, and as many families,
+      microseconds, regrets and confidences as shapes.
+    * `predictions_c2`: shapes have equally many sizes, at least one, all at
+      least 1.
+    * `predictions_c3`: families are at least 0.
+    * `predictions_c4`: microseconds are finite and above 0, regrets finite and
+      at least 0, confidences from 0.5 to 1.
+
+    ```mlir
+    #ukernel.predictions<shapes = [[1, 2304, 768], [53, 2304, 768]], families = [8, 11],
+      microseconds = [11.1534, 18.1206], regrets = [0.0, 0.00125], confidences = [0.624, 0.511]>
+    ```
+  }];
+  let parameters = (ins
+    /// Sizes of one shape after the other.
+    ArrayRefParameter<"int64_t">:$sizes,
+    ArrayRefParameter<"int64_t">:$families,
+    "::mlir::DenseF64ArrayAttr":$microseconds,
+    "::mlir::DenseF64ArrayAttr":$regrets,
+    "::mlir::DenseF64ArrayAttr":$confidences);
+  let assemblyFormat = [{
+    `<` custom<Shapes>($sizes, $families) `,`
+    `microseconds` `=` custom<Figures>($microseconds) `,`
+    `regrets` `=` custom<Figures>($regrets) `,`
+    `confidences` `=` custom<Figures>($confidences) `>`
+  }];
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    size_t getNumShapes() const { return getFamilies().size(); }
+    /// Sizes of a shape.
+    size_t getRank() const { return getSizes().size() / getNumShapes(); }
+    /// The sizes of one shape.
+    ::llvm::ArrayRef<int64_t> getShape(size_t index) const {
+      return getSizes().slice(index * getRank(), getRank());
+    }
+  }];
 }
 
 def UKernel_PlanAttr : UKernel_Attr<"Plan", "plan"> {
   let summary = "kernel families of a workload and which serves which shape";
   let description = [{
     The first choice whose box holds the shape wins; `general` serves the other
-    shapes with aligned operands, `fallback` any operands. `statistics` are
-    figures of the search; `rankings` are the best programs of the shapes that
-    it looked at, where they were asked for.
+    shapes with aligned operands, `fallback` any operands. `search` says who
+    made the plan: `strategy`, `cost_model`, and the `calibration` that predicted
+    times are of. `statistics` are figures of the search, `predictions` are
+    times, and `rankings` the best programs of the shapes that it looked at,
+    where they were asked for. All four may be absent.
 
     * `plan_c1`: there is at least one family, and all have equally many axes.
     * `plan_c2`: choices, `general` and `fallback` name families of the plan.
-    * `plan_c3`: every box has one range, and every ranking one size, for each
-      axis.
+    * `plan_c3`: every box has one range, and every ranking and prediction one
+      size, for each axis.
+    * `plan_c4`: predictions name families of the plan.
+    * `plan_c5`: `search` holds strings.
 
     ```mlir
     #ukernel.plan<
       families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0,
                     parts = [#ukernel.ukernel<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
       choices = [#ukernel.choice<[#ukernel.range<1 to 64>, #ukernel.range<1 to ?>, #ukernel.range<1 to ?>] to 0>],
-      general = 0, fallback = 0, statistics = {candidates = 12.0 : f64}>
+      general = 0, fallback = 0, search = {cost_model = "latency", strategy = "ftuner"},
+      statistics = {candidates = 12.0 : f64},
+      predictions = <shapes = [[53, 2304, 768]], families = [0],
+                     microseconds = [18.5], regrets = [0.0], confidences = [0.62]>>
     ```
   }];
   let parameters = (ins
@@ -223,11 +286,14 @@ def UKernel_PlanAttr : UKernel_Attr<"Plan", "plan"> {
     OptionalArrayRefParameter<"::ftuner::ukernel::ChoiceAttr">:$choices,
     "int64_t":$general,
     "int64_t":$fallback,
+    OptionalParameter<"::mlir::DictionaryAttr">:$search,
     OptionalParameter<"::mlir::DictionaryAttr">:$statistics,
+    OptionalParameter<"::ftuner::ukernel::PredictionsAttr">:$predictions,
     OptionalArrayRefParameter<"::ftuner::ukernel::RankingAttr">:$rankings);
   let assemblyFormat = [{
     `<` `families` `=` `[` $families `]` `,` `choices` `=` custom<List>($choices) `,`
-    `general` `=` $general `,` `fallback` `=` $fallback `` custom<Findings>($statistics, $rankings) `>`
+    `general` `=` $general `,` `fallback` `=` $fallback ``
+    custom<Findings>($search, $statistics, $predictions, $rankings) `>`
   }];
   let genVerifyDecl = 1;
 }

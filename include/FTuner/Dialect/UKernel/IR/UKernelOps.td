@@ -236,7 +236,8 @@ def UKernel_CombineOp : UKernel_Op<"combine", [SingleBlock, NoTerminator, HasPar
   let summary = "covers an axis with the blocks of one or two uKernels";
   let description = [{
     The first `count` blocks along `axis` compute the first tile, the others the
-    second. With one tile, all blocks compute it.
+    second. With one tile, all blocks compute it. `balanced` tells how the host
+    counts, as in `#ukernel.family`.
 
     * `combine_c1`: there are one or two heights, and a count with two.
     * `combine_c2`: the body holds one `ukernel.tile` for each height.
@@ -250,7 +251,8 @@ def UKernel_CombineOp : UKernel_Op<"combine", [SingleBlock, NoTerminator, HasPar
     ukernel.combine axis 0 [128] { ukernel.tile … }
     ```
   }];
-  let arguments = (ins I64Attr:$axis, Optional<Index>:$count, DenseI64ArrayAttr:$heights);
+  let arguments = (ins I64Attr:$axis, Optional<Index>:$count, DenseI64ArrayAttr:$heights,
+                       OptionalAttr<I64Attr>:$balanced);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     `axis` $axis custom<Parts>($count, $heights) $body attr-dict

@@ -1,0 +1,31 @@
+//===- LatencyLaunch.h - A program as the latency formulas take it -*- C++
+//-*-===//
+#ifndef FTUNER_COSTMODEL_LATENCYLAUNCH_H
+#define FTUNER_COSTMODEL_LATENCYLAUNCH_H
+
+#include "FTuner/Codegen/CodegenModel.h"
+#include "FTuner/CostModel/LatencyFormulas.h"
+#include "FTuner/Search/UKernel.h"
+
+namespace ftuner {
+
+/// What a program executes and moves for one shape: its parts that have blocks,
+/// the taller one last.
+struct LatencyLaunch {
+  LatencyBlock blocks[2];
+  double counts[2] = {0, 0};
+  double steps[2] = {0, 0};
+  unsigned numParts = 0;
+  LatencyGrid grid;
+};
+
+/// Describes a program that passes the codegen path's check for the device, for
+/// a shape (every extent ≥ 1): what the cost model `latency` prices.
+LatencyLaunch describeLaunch(const Workload &workload,
+                             llvm::ArrayRef<int64_t> shape,
+                             const Program &program, const DeviceSpec &device,
+                             const CodegenModel &codegen);
+
+} // namespace ftuner
+
+#endif // FTUNER_COSTMODEL_LATENCYLAUNCH_H

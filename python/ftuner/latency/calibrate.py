@@ -1,0 +1,356 @@
+"""Calibrations from measurements: what `ftuner calibrate` does.
+
+A calibration file (docs/calibration.md) holds the constants of one device, or "global".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Callable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import Error
+from .fit import FEWEST_ROWS, HOST_OFFSET, Fit, error, fit_global, fit_own, fit_timing, has_compiled
+from .model import Array, Constants, model
+from .rows import Rows
+
+# Fits of fewer rows than this are refused.
+_LEAST_ROWS = 8
+_DEVIATION = 0.08
+
+
+@dataclasses.dataclass
+class Calibration:
+    """One file, and how well it fits. Errors are means of |predicted / measured - 1|."""
+
+    name: str
+    constants: Constants
+    prior: Constants
+    deviation: float
+    offset: float
+    floor: float
+    # Constants that were to be fitted, and that the rows do not move.
+    unmoved: list[str]
+    # By kind of rows ("all", "vendor linear", …): number, before, after, and held out: each
+    # fold by constants of the others, for global constants each device.
+    errors: dict[str, tuple[int, float, float, float | None]]
+    measured: Array
+    before: Array
+    after: Array
+
+    def to_json(self, origin: str) -> dict[str, Any]:
+        number, before, after, _ = self.errors["all"]
+        out: dict[str, Any] = {
+            "name": self.name,
+            "constants": {name: _rounded(value) for name, value in self.constants.items()},
+            "deviation": _rounded(self.deviation),
+            "origin": origin,
+            "fit": {
+                "rows": number,
+                "error_before": _rounded(before),
+                "error_after": _rounded(after),
+            },
+        }
+        if self.offset or self.floor:
+            out["timing"] = {"offset_us": _rounded(self.offset), "floor_us": _rounded(self.floor)}
+        return out
+
+    def changed(self) -> list[str]:
+        """Constants that differ from the prior's."""
+        return [
+            name
+            for name, value in self.constants.items()
+            if abs(value - self.prior[name]) > 1e-3 * abs(self.prior[name])
+        ]
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+def usable(rows: Rows) -> tuple[Rows, list[str]]:
+    """The rows that tell of kernels, and what to say about the others."""
+    keep = rows.is_fit
+    if keep.all():
+        return rows, []
+    text = f"{(~keep).sum()} of {len(rows)} rows left out: below twice the launch floor"
+    return rows[keep], [text]
+
+
+def span_warnings(rows: Rows, constants: Mapping[str, float]) -> list[str]:
+    """Says where the rows cover too little for constants that hold beyond them."""
+    out = []
+    if len(rows) < FEWEST_ROWS:
+        out.append(f"only {len(rows)} rows: take at least {FEWEST_ROWS}")
+    groups = sorted(set(rows.group))
+    if len(groups) == 1:
+        out.append(
+            f"all rows are of one kind ({groups[0]}): others may be predicted worse than before"
+        )
+    decades = np.log10(rows.microseconds.max() / rows.microseconds.min())
+    if decades < 1:
+        out.append(
+            f"the times span {10**decades:.2g} x: take at least a decade, or shorter and longer "
+            "kernels may be predicted worse than before"
+        )
+    terms = model().explain(rows.launches, constants)
+    if np.mean(terms["dram_time"] > 0.7 * terms["sm_time"]) < 0.02:
+        out.append("no rows are bound by memory: constants of DRAM stay near the prior")
+    if np.mean(terms["issue"] > 0.4 * terms["total"]) < 0.02:
+        out.append("no rows are bound by arithmetic: constants of issue stay near the prior")
+    return out
+
+
+def _deviation(rows: Rows, predicted: Array, prior: float) -> float:
+    """Standard deviation of ln(predicted / measured) between kernels for one shape.
+
+    Of kernels within twice the best's time: those that a choice is among. The prior's where
+    there are too few.
+    """
+    shape = np.unique(np.column_stack([rows.device, rows.flop]), axis=0, return_inverse=True)[1]
+    shape = shape.reshape(-1)
+    best = np.full(shape.max() + 1, np.inf)
+    np.minimum.at(best, shape, rows.microseconds)
+    near = rows.microseconds < 2 * best[shape]
+    # Kernels that stage both operands, as FTuner's do; vendor rows have one for each shape.
+    fields = model().part_fields
+    near &= rows.launches.parts[:, -1, fields.index("direct_registers")] == 0
+    near &= ~np.array([str(group).startswith("vendor") for group in rows.group])
+    shape, wrong = shape[near], np.log(predicted / rows.microseconds)[near]
+    count = np.bincount(shape, minlength=len(best))
+    mean = np.bincount(shape, wrong, minlength=len(best)) / np.maximum(count, 1)
+    freedom = int((count[count > 1] - 1).sum())
+    if freedom < 20:
+        return prior
+    several = count[shape] > 1
+    left = (wrong - mean[shape])[several]
+    return float(np.clip(np.sqrt((left**2).sum() / freedom), 0.02, 0.5))
+
+
+def held_out(
+    rows: Rows, refit: Callable[[Rows], tuple[Mapping[str, float], Any]]
+) -> Array | None:
+    """Predictions for each fold by constants of the others; None if the rows are too few."""
+    folds = np.unique(rows.fold)
+    if len(rows) < FEWEST_ROWS or len(folds) < 2:
+        return None
+    out = np.empty(len(rows))
+    for fold in folds:
+        test = rows.fold == fold
+        if (~test).sum() < _LEAST_ROWS:
+            return None
+        constants, offset = refit(rows[~test])
+        out[test] = rows[test].predict(constants, offset)
+    return out
+
+
+def _errors(
+    rows: Rows, before: Array, after: Array, unseen: Array | None
+) -> dict[str, tuple[int, float, float, float | None]]:
+    out = {}
+    masks: dict[str, npt.NDArray[np.bool_]] = {"all": np.ones(len(rows), bool)}
+    masks.update({group: rows.group == group for group in sorted(set(rows.group))})
+    for name, mask in masks.items():
+        y = rows.microseconds[mask]
+        out[name] = (
+            int(mask.sum()),
+            error(before[mask], y),
+            error(after[mask], y),
+            None if unseen is None else error(unseen[mask], y),
+        )
+    return out
+
+
+def _enough(rows: Rows, what: str) -> None:
+    if len(rows) < _LEAST_ROWS:
+        raise Error(
+            f"{what}: expected at least {_LEAST_ROWS} rows above the launch floor, "
+            f"but got {len(rows)}"
+        )
+
+
+def _left_out(rows: Rows, prior: Constants, constants: Sequence[str]) -> Array | None:
+    """Predictions for each device by constants of the others; None if there are too few."""
+    if len(set(rows.device)) < 3:
+        return None
+    out = np.empty(len(rows))
+    for index in sorted(set(rows.device.tolist())):
+        own = rows.device == index
+        if has_compiled(rows[own]) and not has_compiled(rows[~own]):
+            # The others do not tell what compiled kernels need: leave out folds.
+            for fold in np.unique(rows.fold[own]):
+                test = own & (rows.fold == fold)
+                found = fit_global(rows[~test], prior, constants)
+                out[test] = rows[test].predict(found.constants, found.offset)
+            continue
+        found = fit_global(rows[~own], prior, constants)
+        test = rows[own]
+        out[own] = test.predict(found.constants, fit_timing(test, found.constants, found.offset))
+    return out
+
+
+def _floor(rows: Rows) -> float:
+    floors = rows.floor[rows.is_host]
+    return float(np.median(floors)) if len(floors) else 0.0
+
+
+def calibrate_device(
+    rows: Rows,
+    prior: Constants,
+    constants: Sequence[str] = (),
+    offset: float = HOST_OFFSET,
+    deviation: float = _DEVIATION,
+) -> Calibration:
+    """The constants of the one device of the rows."""
+    (index,) = sorted(set(rows.device.tolist()))
+    name = rows.devices.names[index]
+    _enough(rows, name)
+
+    def refit(some: Rows) -> Fit:
+        return fit_own(some, prior, offset, constants)
+
+    found = refit(rows)
+
+    def refit_fold(some: Rows) -> tuple[Mapping[str, float], Any]:
+        fold = refit(some)
+        return fold.constants, fold.offset
+
+    # The offset is no constant: the prior, too, is judged with its best.
+    before = rows.predict(prior, fit_timing(rows, prior, offset))
+    after = rows.predict(found.constants, found.offset)
+    unseen = held_out(rows, refit_fold)
+    return Calibration(
+        name=name,
+        constants=found.constants,
+        prior=prior,
+        deviation=_deviation(rows, after, deviation),
+        offset=float(found.offset[index]) if rows.is_host.any() else 0.0,
+        floor=_floor(rows),
+        unmoved=found.unmoved,
+        errors=_errors(rows, before, after, unseen),
+        measured=rows.microseconds,
+        before=before,
+        after=after,
+    )
+
+
+def calibrate_all(
+    rows: Rows, prior: Constants, constants: Sequence[str] = (), deviation: float = _DEVIATION
+) -> Calibration:
+    """Constants for all devices from rows of several."""
+    _enough(rows, "global")
+    found = fit_global(rows, prior, constants)
+    before = rows.predict(prior, fit_timing(rows, prior))
+    after = rows.predict(found.constants, fit_timing(rows, found.constants))
+    unseen = _left_out(rows, prior, constants)
+    wanted = constants or [*found.constants]
+    return Calibration(
+        name="global",
+        constants=found.constants,
+        prior=prior,
+        deviation=_deviation(rows, after, deviation),
+        offset=found.offset if rows.is_host.any() else 0.0,
+        floor=_floor(rows),
+        unmoved=[name for name in wanted if constants and name not in found.free],
+        errors=_errors(rows, before, after, unseen),
+        measured=rows.microseconds,
+        before=before,
+        after=after,
+    )
+
+
+# --- reports -------------------------------------------------------------------------
+
+
+def report(calibration: Calibration, warnings: Sequence[str] = ()) -> str:
+    """What changed and how well it fits, as Markdown."""
+    lines = [f"## {calibration.name}", ""]
+    lines += [f"Warning: {text}." for text in warnings]
+    lines += [""] if warnings else []
+    lines += ["| rows | number | error before | after | held out |", "|---|---|---|---|---|"]
+    for kind, (number, before, after, unseen) in calibration.errors.items():
+        shown = "–" if unseen is None else f"{100 * unseen:.1f} %"
+        lines.append(f"| {kind} | {number} | {100 * before:.1f} % | {100 * after:.1f} % | {shown} |")
+    changed = calibration.changed()
+    lines += ["", "| constant | before | after | unit | what |", "|---|---|---|---|---|"]
+    for name in changed:
+        known = model().constants[name]
+        lines.append(
+            f"| {name} | {calibration.prior[name]:.4g} | {calibration.constants[name]:.4g} "
+            f"| {known.unit} | {known.text} |"
+        )
+    if not changed:
+        lines.append("| none | | | | |")
+    if calibration.unmoved:
+        lines += ["", f"Kept, since the rows do not move them: {', '.join(calibration.unmoved)}."]
+    if calibration.offset or calibration.floor:
+        lines += [
+            "",
+            f"Timing of the rows: {calibration.offset:.1f} us beside the kernel, at least "
+            f"{calibration.floor:.1f} us. Predictions do not have it.",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def plot(calibrations: Sequence[Calibration], path: str) -> None:
+    """Predicted against measured times before and after, one row of plots for each."""
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        import matplotlib.pyplot as plt
+    except ImportError as failure:
+        raise Error("plots need Matplotlib: pip install 'ftuner[calibrate]'") from failure
+    matplotlib.rcParams["svg.hashsalt"] = "ftuner"
+    fig, axes = plt.subplots(
+        len(calibrations), 2, figsize=(8, 3.6 * len(calibrations)), squeeze=False
+    )
+    for row, one in zip(axes, calibrations):
+        pick = np.random.default_rng(0).permutation(len(one.measured))[:4000]
+        limits = [one.measured.min() / 2, one.measured.max() * 2]
+        for axis, predicted, when in zip(row, (one.before, one.after), ("before", "after")):
+            axis.loglog(one.measured[pick], predicted[pick], ".", ms=2, rasterized=True)
+            axis.plot(limits, limits, "k", lw=0.5)
+            wrong = 100 * error(predicted, one.measured)
+            axis.set(
+                title=f"{one.name}, {when}: {wrong:.1f} %",
+                xlabel="measured, us",
+                ylabel="predicted, us",
+            )
+    fig.tight_layout()
+    fig.savefig(path, metadata={"Date": None} if path.endswith(".svg") else None)
+    plt.close(fig)
+
+
+def write(texts: Mapping[str, str]) -> None:
+    """Writes the files; each is whole or not there at all."""
+    for path, text in texts.items():
+        folder = os.path.dirname(os.path.abspath(path))
+        try:
+            handle, temporary = tempfile.mkstemp(dir=folder, prefix=".calibration-")
+            try:
+                with os.fdopen(handle, "w", encoding="utf-8") as file:
+                    file.write(text)
+                os.chmod(temporary, 0o644)
+                os.replace(temporary, path)
+            except BaseException:
+                Path(temporary).unlink(missing_ok=True)
+                raise
+        except OSError as failure:
+            reason = failure.strerror or failure
+            raise Error(f"cannot write '{path}': {reason}") from failure
+
+
+def to_text(calibration: Calibration, origin: str) -> str:
+    return json.dumps(calibration.to_json(origin), indent=2, ensure_ascii=False) + "\n"
+
+
+def progress(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
