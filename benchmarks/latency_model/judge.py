@@ -1,356 +1,581 @@
-"""Judges the constants of fit.py: ranking, errors, baselines, calibration size, ablations, figures.
+"""Judges the latency model on published measurements: docs/latency.md, regenerated.
 
-    python3 judge.py --data FOLDER --out FOLDER [--full]
+    python3 benchmarks/latency_model/judge.py --data FOLDER --out OUT [--full]
 
-Reads fit.json and pred.npz of --out; writes results.json, rtx3090.png and vendor.png there.
-About a minute; --full adds gradient-boosted trees and the ablations (about 10 minutes).
+FOLDER has gemm_latency_train.csv.gz (vendor rows) and gemm_configs_rtx3090.csv.gz
+(configurations); README.md says how to make them. Other files in these formats go by
+--vendor and --configs. Fits by `ftuner.latency.fit`, the code of `ftuner calibrate`; the
+formulas are the compiler's own.
+
+Writes OUT/results.json, results.md, rtx3090.png and vendor.png. About 2 minutes; --full adds
+gradient-boosted trees (scikit-learn) and ablations, about 15 minutes. --docs FILE.md also puts
+the tables between the marks of that file and the figures into figures/ beside it.
 """
 
-import copy
+from __future__ import annotations
+
+import argparse
 import json
 import os
+import re
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any
 
 import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-from scipy.optimize import least_squares
+from scipy.stats import spearmanr
 
-import model as M
-import xgemm
-from fit import (
-    DEVS,
-    PERDEV,
-    VFREE,
-    XFREE,
-    Vendor,
-    Xgemm,
-    arguments,
-    constants,
-    errors,
-    fit,
-    mape,
-    show,
-)
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python"))
+os.environ.setdefault("FTUNER_HOME", str(ROOT / "build" / "release"))
 
-SHARED_BYTES = 128  # per cycle and SM, of SIA
+import baselines  # noqa: E402
+from ftuner.cli.common import parse_pairs  # noqa: E402
+from ftuner.errors import Error  # noqa: E402
+from ftuner.latency import fit as fits  # noqa: E402
+from ftuner.latency.fit import error, fit_global, fit_own, fit_timing, sample  # noqa: E402
+from ftuner.latency.model import model  # noqa: E402
+from ftuner.latency.rows import Devices, Rows, read  # noqa: E402
+
+# In the published rows these names mean PCIe cards.
+DATA_MAP = {"p100": "p100-pcie", "v100": "v100-pcie", "a100": "a100-pcie"}
+UNSEEN_FOLD = 0
+BEGIN = time.time()
 
 
-def both(x, t):
-    return dict(all=x.judge(t), test=x.judge(t, ~x.train))
+def say(text: str) -> None:
+    print(f"[{time.time() - BEGIN:5.0f} s] {text}", file=sys.stderr, flush=True)
 
 
-def untied(x, t, draws=100):
-    """Both judgements of a score with ties: mean over random orders of the ties."""
+# --- ranking of configurations ---------------------------------------------------------
+
+
+def ranking(x: Rows, score: np.ndarray, mask: np.ndarray | None = None) -> dict[str, float]:
+    """How well a score (smaller is better) ranks configurations."""
+    mask = np.ones(len(x), bool) if mask is None else mask
+    rows, y = np.flatnonzero(mask), x.microseconds
+    staged = mask & x.extra["is_staged"].astype(bool)
+    order, best = rows[np.argsort(score[rows], kind="stable")], y[rows].min()
+    return {
+        "spearman": float(spearmanr(score[rows], y[rows])[0]),
+        "staged": float(spearmanr(score[staged], y[staged])[0]),
+        "top1": float(best / y[order[0]]),
+        "top10": float(best / y[order[:10]].min()),
+    }
+
+
+def both(x: Rows, score: np.ndarray, draws: int = 1) -> dict[str, dict[str, float]]:
+    """Rankings of all and of unseen configurations: means over random orders of ties."""
     rng = np.random.default_rng(0)
-    scale = 1e-12 * np.abs(t).mean()
-    r = [both(x, t + scale * rng.random(len(t))) for _ in range(draws)]
-    return {
-        part: {n: float(np.mean([q[part][n] for q in r])) for n in r[0][part]}
-        for part in ("all", "test")
+    out: dict[str, dict[str, float]] = {}
+    for part, mask in (("all", None), ("unseen", x.fold == UNSEEN_FOLD)):
+        noise = [1e-12 * np.abs(score).mean() * rng.random(len(score)) for _ in range(draws)]
+        results = [ranking(x, score + (n if draws > 1 else 0), mask) for n in noise]
+        out[part] = {key: float(np.mean([r[key] for r in results])) for key in results[0]}
+    return out
+
+
+def judge_configurations(x: Rows, constants: dict[str, float], full: bool) -> dict[str, Any]:
+    predicted = x.predict(constants)
+    rounded = {name: float(f"{value:.2g}") for name, value in constants.items()}
+    out = {
+        "latency": both(x, predicted),
+        "latency, two digits": both(x, x.predict(rounded)),
+        "SIA": both(x, -baselines.sia(x), 50),
+        "roofline × waves": both(x, baselines.roofline(x), 50),
     }
-
-
-def configurations(x, k):
-    """Rankings of the RTX 3090 configurations: the model, SIA's sum, roofline times waves."""
-    rounded = {n: float("%.2g" % value) for n, value in k.items()}
-    out = {"latency": both(x, x.predict(k)), "latency, 2 digits": both(x, x.predict(rounded))}
-    g, (_, blocks), dev, f = x.grid, x.parts[0], x.dev, x.f
-    shared, dram = dev["sm"] * dev["mhz"] * SHARED_BYTES, dev["dram"] * 1e3  # bytes per us
-    data = g["gx"] * g["bytes_a"] + g["gy"] * g["bytes_b"] + 4 * 4096.0**2 * 2
-    registers = f.threads.values * (f.thread_m.values + f.thread_n.values)
-    transactions = blocks * 4096 * 4 * (g["tx"] + g["ty"] + registers)
-    compute = 2 * 4096.0**3 / 35.6e6  # us at 35.6 TFLOP/s
-    memory = np.maximum(data / dram, transactions / shared)
-    waves = blocks / (np.ceil(blocks / dev["sm"]) * dev["sm"])
-    out["SIA"] = untied(x, -(compute / memory + 1 + waves))
-    out["roofline x waves"] = untied(x, np.maximum(compute, data / dram) / waves)
+    out["latency"]["all"]["mape"] = error(predicted, x.microseconds)
+    if full:
+        say("trees, configurations")
+        names = ("MWG", "NWG", "MDIMC", "NDIMC", "VWM", "VWN", "SA", "SB")
+        columns = [x.extra[name] for name in names]
+        columns += [x.extra["MDIMA"] * x.extra["SA"], x.extra["NDIMB"] * x.extra["SB"]]
+        features, every = np.column_stack(columns), np.ones(len(x), bool)
+        train = x.fold != UNSEEN_FOLD
+        out["trees"] = both(x, baselines.trees(features, x.microseconds, train, every))
     return out
 
 
-def affine(v, x, train):
-    """max(floor, c + s * x), c and s fitted for each device and op."""
-    t = np.empty_like(v.y)
-    for n in DEVS:
-        for linear in (True, False):
-            rows = (v.name == n) & (v.lin == linear)
-            q, floor = rows & train, v.grid["floor"]
-            begin = [np.log(20.0), np.log(np.median(v.y[q] / x[q]))]
-
-            def residuals(z):
-                return np.log(np.maximum(floor[q], np.exp(z[0]) + np.exp(z[1]) * x[q]) / v.y[q])
-
-            c, s = np.exp(least_squares(residuals, begin, loss="soft_l1", f_scale=0.1).x)
-            t[rows] = np.maximum(floor[rows], c + s * x[rows])
-    return t
-
-
-def vendor_work(v):
-    """FLOPs of the vendor rows and the waves' efficiency."""
-    blocks = v.parts[0][1]
-    d = v.d
-    flop = 2.0 * d.B.values * d.M.values * d.N.values * d.K.values
-    return flop, blocks / (np.ceil(blocks / v.dev["sm"]) * v.dev["sm"])
-
-
-def vendor_baselines(v):
-    """SIA's sum and roofline times waves for the vendor rows, fold 0."""
-    g, (b, blocks), dev = v.grid, v.parts[0], v.dev
-    flop, waves = vendor_work(v)
-    peak, dram = 2 * dev["sm"] * dev["lanes"] * dev["mhz"], dev["dram"] * 1e3  # per us
-    covered = g["gx"] * g["tx"] * g["gy"] * g["ty"]
-    padding = v.d.M.values * v.d.N.values / covered
-    data = g["batch"] * (g["gx"] * g["bytes_a"] + g["gy"] * g["bytes_b"]) + g["bytes_c"]
-    once = g["batch"] * (g["bytes_a"] + g["bytes_b"]) + g["bytes_c"]
-    acc = b["fma"] / b["warps"] / 8
-    rm = 2 ** np.ceil(np.log2(acc) / 2)
-    slices = np.where(b["l2_bytes"] > 32 * (g["tx"] + g["ty"]), 4, 1)
-    registers = b["warps"] * 32 * (rm + acc / rm) / slices
-    transactions = blocks * g["k_len"] * 4 * (g["tx"] + g["ty"] + registers)
-    shared = dev["sm"] * dev["mhz"] * SHARED_BYTES
-    sia = (flop / peak) / np.maximum(data / dram, transactions / shared) + padding + waves
-    roof = np.maximum(flop / peak / padding, once / dram) / waves
-    train, test = v.above & (v.fold != 0), v.above & (v.fold == 0)
-    return {
-        "SIA, calibrated": errors(v, affine(v, flop / peak / sia, train), test),
-        "roofline x waves, raw": errors(v, np.maximum(g["floor"], roof), test),
-        "roofline x waves, calibrated": errors(v, affine(v, roof, train), test),
-    }
-
-
-def trees(v, x):
-    """Gradient-boosted trees on the same facts: what a free model reaches."""
-    from sklearn.ensemble import HistGradientBoostingRegressor as Trees
-
-    f = x.f
-    names = [
-        "MWG",
-        "NWG",
-        "MDIMC",
-        "NDIMC",
-        "MDIMA",
-        "NDIMB",
-        "VWM",
-        "VWN",
-        "SA",
-        "SB",
-        "threads",
-        "thread_m",
-        "thread_n",
-        "smem_bytes",
-    ]
-    xx = f[names].values.astype(float)
-    xx[:, 4] *= f.SA  # no effect on what is not staged
-    xx[:, 5] *= f.SB
-    h = Trees(max_iter=600, learning_rate=0.08, max_leaf_nodes=31)
-    h.fit(xx[x.train], np.log(x.y[x.train]))
-    out = {"trees, RTX 3090": both(x, np.exp(h.predict(xx)))}
-    names = ["B", "M", "N", "K", "tile_m", "tile_n", "grid_x", "grid_y", "grid_z", "block_x"]
-    facts = [v.dev[n] for n in ("sm", "mhz", "lanes", "dram", "l2", "tdp", "nm")]
-    work = [v.lin, vendor_work(v)[0], v.parts[0][1] / v.dev["sm"], v.grid["k_len"]]
-    xv = np.column_stack([v.d[names].values.astype(float)] + facts + work)
-
-    def predict(train, rows):
-        h = Trees(max_iter=600, learning_rate=0.08, max_leaf_nodes=63, l2_regularization=1.0)
-        return np.exp(h.fit(xv[train], np.log(v.y[train])).predict(xv[rows]))
-
-    t, every = np.empty_like(v.y), np.ones(len(v.y), bool)
-    t[:] = predict(v.above & (v.fold != 0), every)
-    out["trees, all devices"] = errors(v, t, v.above & (v.fold == 0))
-    for n in DEVS:
-        t[v.name == n] = predict(v.above & (v.name != n), v.name == n)
-    out["trees, left out"] = errors(v, t, v.above)
+def judge_confidence(x: Rows, constants: dict[str, float]) -> list[dict[str, float]]:
+    """How often a predicted lead among kernels that stage is right, by its size."""
+    staged = np.flatnonzero(x.extra["is_staged"].astype(bool))
+    predicted, rng = x.predict(constants), np.random.default_rng(0)
+    a, b = rng.choice(staged, 200000), rng.choice(staged, 200000)
+    lead = np.log(predicted[a] / predicted[b])
+    right = (lead < 0) == (x.microseconds[a] < x.microseconds[b])
+    out = []
+    for low, high in ((0, 0.02), (0.02, 0.05), (0.05, 0.1), (0.1, 0.2), (0.2, 0.4)):
+        q = (abs(lead) >= low) & (abs(lead) < high)
+        out.append({"from": low, "to": high, "right": float(right[q].mean())})
     return out
 
 
-def calibration(v, left):
-    """Error on fold 0 after calibrating a device on n rows; prior: constants fitted without it."""
-    out, test = {}, v.above & (v.fold == 0)
-    for n_rows, prior in ((0, 0), (30, 0.5), (100, 0.3), (300, 0.2), (1000, 0.1)):
-        figures = {}
-        for n in DEVS:
-            own, q, e = v.name == n, test & (v.name == n), []
-            for seed in range(5 if n_rows else 1):
-                k = left[n]
-                if n_rows:
-                    rows = np.where(own & v.above & (v.fold != 0))[0]
-                    rows = np.random.default_rng(seed).choice(rows, n_rows, replace=False)
-                    k = fit([v.part(rows)], k, PERDEV, prior=prior, nfev=25)
-                e.append(mape(v.predict(k, q), v.y[q]))
-            figures[n], figures[n + " worst"] = float(np.median(e)), max(e)
-        figures["mean"] = float(np.mean([figures[n] for n in DEVS]))
-        out[f"calibration, {n_rows} rows"] = figures
-        show(f"calibration, {n_rows} rows", {n: figures[n] for n in ("mean", *DEVS)})
-    return out
+# --- times of vendor kernels ---------------------------------------------------------------
 
 
-def configuration_ablations(x, k0, data):
-    """The five constants refitted without one part of the model at a time."""
-    f, n_rows = x.f, len(x.y)
-    plain = xgemm.distinct(data, merge=False)
+class Vendor:
+    """Vendor rows with what is trained and judged on."""
 
-    def counts(f, kind):
-        """Cost of all shared memory and direct accesses; kind: wc (cycles) or wf (wavefronts)."""
-        direct = "gc" if kind == "wc" else "wf"
-        total = f[f"stA_{kind}"] + f[f"stB_{kind}"]
-        for o, s in (("A", f.SA), ("B", f.SB)):
-            total = total + s * f[f"fr{o}_{kind}"] + (1 - s) * f[f"fr{o}_{direct}"]
-        return total.values.astype(float)
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        self.names = rows.devices.names
+        self.present = sorted(set(rows.device.tolist()))
+        self.test = rows.is_fit & (rows.fold == UNSEEN_FOLD)
+        self.train = rows.is_fit & (rows.fold != UNSEEN_FOLD)
 
-    def instructions(f, direct):
-        fragments = (f.SA + direct * (1 - f.SA)) * f.frA_instr
-        return (fragments + (f.SB + direct * (1 - f.SB)) * f.frB_instr).values.astype(float)
+    def errors(self, predicted: np.ndarray, mask: np.ndarray) -> dict[str, float]:
+        """Mean errors of a mask, pooled and by device."""
+        y = self.rows.microseconds
+        out = {"pooled": error(predicted[mask], y[mask])}
+        for index in self.present:
+            q = mask & (self.rows.device == index)
+            out[self.names[index]] = error(predicted[q], y[q])
+        return out
 
-    copies_plain = plain.stA_ldg + plain.stB_ldg + plain.stA_sts + plain.stB_sts
-    stores = (f.stA_sts + f.stB_sts).values.astype(float)
-    always, zero = np.ones(n_rows, bool), np.zeros(n_rows)
-    block = x.parts[0][0]
-    cases = {
-        "full": ({}, {}),
-        "no bank conflicts": (dict(mio=2 * (instructions(f, 1) + stores)), {}),
-        "no floor of 2 cycles": (dict(mio=counts(f, "wf")), {}),
-        "no merging of B accesses": (
-            dict(mio=counts(plain, "wc"), other=instructions(plain, 2) + 2 * copies_plain.values),
-            {},
-        ),
-        "loads write no registers": ({}, dict(wb=1e-6)),
-        "no cost of lines": ({}, dict(line=1e-6)),
-        "no spills": ({}, dict(spill=1e-9)),
-        "no latency": (dict(loads=zero, direct=zero), {}),
-        "direct latency not by registers": (dict(direct=256.0 * (2 - f.SA - f.SB).values), {}),
-        "no L2 bound": ({}, dict(l2b=1e9)),
-        "p = 3": (dict(pipelined=always), dict(pp=3.0)),
-        "p = infinity (max)": (dict(pipelined=always), dict(pp=60.0)),
-        "p = 1 (sum)": ({}, dict(pw=1e-6)),
-        "registers not squeezed": (
-            dict(regs=np.minimum(block["regs"] / (1 - M.XREG["sq"]), 255)),
-            {},
-        ),
-        "no occupancy limit by registers": (dict(regs=32 + zero), {}),
-    }
-    out = {}
-    for name, (change, k) in cases.items():
-        y = copy.copy(x)
-        y.parts = [({**b, **change}, n) for b, n in x.parts]
-        fitted = fit([y.part()], {**k0, **k}, [n for n in XFREE if n not in k], nfev=40)
-        out["configurations: " + name] = both(y, y.predict(fitted))
-        show(name, out["configurations: " + name]["all"])
-    return out
+    def only(self, predict: Any) -> np.ndarray:
+        """Predictions by `predict(index, mask)` for each device."""
+        out = np.full(len(self.rows), np.nan)
+        for index in self.present:
+            q = self.rows.device == index
+            out[q] = predict(index, q)
+        return out
 
 
-def vendor_ablations(v, k0):
-    """The vendor constants refitted without one part of the model at a time."""
-    train, test = v.above & (v.fold != 0), v.above & (v.fold == 0)
-    rows = v.pick(train, 6000)
-    without = {n: v.pick(v.above & (v.name != n), 5000) for n in ("v100", "a100")}
-    zero = np.zeros(len(v.y))
-    cases = {
-        "full": ({}, {}, {}),
-        "no launch offset": (dict(c=1e-6), {}, {}),
-        "no floor": ({}, {}, dict(floor=zero)),
-        "no latency": (dict(lat_g=1e-6), {}, {}),
-        "no block start": (dict(blk=1e-6), {}, {}),
-        "no L2 bound": (dict(l2b=1e9), {}, {}),
-        "no re-reads from DRAM": (dict(l2f=1e9), {}, {}),
-        "no narrow runs": (dict(run=1e-9), {}, {}),
-        "no drift": (dict(kap=1e12), {}, {}),
-        "no misaligned writes": (dict(wm=1e-9), {}, {}),
-        "no swizzle known": ({}, {}, dict(swizzled=zero > 0)),
-        "no power": (dict(ef=1e-6, e2=1e-6, ed=1e-6), {}, {}),
-        "power by FLOP only": (dict(e2=1e-6, ed=1e-6), {}, {}),
-        "power without phase-in": (dict(ph=1e-6), {}, {}),
-        "max instead of p-norm": (dict(pp=40.0), {}, {}),
-        "p = 2": (dict(pp=2.0), {}, {}),
-        "one block at a time": ({}, dict(regs=255 + zero), {}),
-    }
-    out = {}
-    for name, (k, block, grid) in cases.items():
-        w = copy.copy(v)
-        w.parts = [({**b, **block}, n) for b, n in v.parts]
-        w.grid = {**v.grid, **grid}
-        free = [n for n in VFREE if n not in k]
-        fitted = fit([w.part(rows)], {**k0, **k}, free, nfev=30)
-        t = w.predict(fitted)
-        figures = dict(glob=mape(t[test], v.y[test]))
-        for n in DEVS:
-            m = v.name == n
-            part = w.part(w.pick(m & train, 1500))
-            own = fit([part], fitted, [a for a in PERDEV if a not in k], prior=0.1, nfev=20)
-            t[m] = w.predict(own, m)
-        figures["own"] = mape(t[test], v.y[test])
-        for n, others in without.items():
-            q = v.above & (v.name == n)
-            left = fit([w.part(others)], fitted, free, nfev=20)
-            figures[n] = mape(w.predict(left, q), v.y[q])
-        out["vendor: " + name] = figures
-        show(name, figures)
-    return out
+def left_out(
+    v: Vendor, start: dict[str, float], names: Any = ()
+) -> tuple[dict[int, Any], np.ndarray, np.ndarray]:
+    """Fits without each device, and predictions of its rows: with the other hosts' offset, and
+    with that of its own host."""
+    found: dict[int, Any] = {}
+
+    def strict(index: int, q: np.ndarray) -> np.ndarray:
+        others = v.rows.is_fit & ~q
+        found[index] = fit_global(v.rows[others], start, names)
+        return v.rows[q].predict(found[index].constants, found[index].offset)
+
+    def timed(index: int, q: np.ndarray) -> np.ndarray:
+        own = v.rows[q]
+        constants = found[index].constants
+        offset = fit_timing(own[own.is_fit], constants, found[index].offset)
+        return own.predict(constants, offset)
+
+    return found, v.only(strict), v.only(timed)
 
 
-def plot_configurations(x, t, path):
-    fig, ax = plt.subplots(1, 2, figsize=(11, 5))
-    for q, c, name in ((~x.staged, ".7", "direct"), (x.staged, "C0", "staged")):
-        ax[0].loglog(x.y[q] / 1e3, t[q] / 1e3, ".", ms=2, c=c, label=name)
-    ax[0].plot([5, 100], [5, 100], "k", lw=0.5)
-    ax[0].set(xlabel="measured, ms", ylabel="predicted, ms", title="RTX 3090, Xgemm 4096$^3$")
-    ax[0].legend()
-    share, n = x.y.min() / x.y[np.argsort(t)[:200]], np.arange(1, 201)
-    ax[1].plot(n, np.maximum.accumulate(share), label="best of the first n")
-    ax[1].plot(n, share, ".", ms=3, label="n-th")
-    ax[1].set(xlabel="n-th by prediction", ylabel="share of the best")
-    ax[1].legend()
-    plt.tight_layout()
-    plt.savefig(path, dpi=80)
+def judge_vendor(
+    v: Vendor, x: Rows | None, start: dict[str, float], full: bool
+) -> tuple[dict[str, Any], dict[str, float], dict[int, Any], dict[str, np.ndarray]]:
+    rows = v.rows
+    out: dict[str, Any] = {}
+    say("global constants, folds 1 to 4")
+    shared = fit_global(rows[v.train], start)
+    constants = shared.constants
+    if x is not None:
+        train = x[x.fold != UNSEEN_FOLD]
+        constants = fits.fit(train, constants, fits.COMPILED).constants
+    timed = fit_timing(rows[v.train], constants, shared.offset)
+    out["latency, global constants"] = v.errors(rows.predict(constants, timed), v.test)
+    say("own constants, folds 1 to 4")
 
+    def own(index: int, q: np.ndarray) -> np.ndarray:
+        found = fit_own(rows[v.train & q], constants, shared.offset)
+        return rows[q].predict(found.constants, found.offset)
 
-def plot_vendor(v, p, path):
-    fig, ax = plt.subplots(2, 5, figsize=(17, 7), layout="constrained")
-    rows = (
-        ("own constants, fold 0", p["td"], v.above & (v.fold == 0)),
-        ("left out", p["tl"], v.above),
+    predicted = {"own": v.only(own)}
+    out["latency, own constants"] = v.errors(predicted["own"], v.test)
+    say("each device left out")
+    found, predicted["left"], hosts = left_out(v, start)
+    out["latency, device left out"] = v.errors(predicted["left"], rows.is_fit)
+    out["latency, device left out, its host's timing known"] = v.errors(hosts, rows.is_fit)
+
+    say("baselines")
+    sia, roof = baselines.sia_time(rows), baselines.roofline(rows)
+    out["SIA, calibrated"] = v.errors(baselines.affine(rows, sia, v.train, True), v.test)
+    out["roofline × waves, raw"] = v.errors(np.maximum(rows.floor, roof), v.test)
+    out["roofline × waves, calibrated"] = v.errors(
+        baselines.affine(rows, roof, v.train, True), v.test
     )
-    for j, n in enumerate(DEVS):
-        for i, (title, t, mask) in enumerate(rows):
-            q = mask & (v.name == n)
-            for linear, c in ((False, "C0"), (True, "C1")):
-                z, name = q & (v.lin == linear), "linear" if linear else "bmm"
-                ax[i, j].loglog(v.y[z], t[z], ".", ms=1, c=c, label=name)
-            ax[i, j].plot([50, 1e6], [50, 1e6], "k", lw=0.5)
-            ax[i, j].set_title(f"{n}, {title}: {100 * mape(t[q], v.y[q]):.1f} %", fontsize=9)
+    for name, score in (("SIA", sia), ("roofline × waves", roof)):
+
+        def others(index: int, q: np.ndarray, score: np.ndarray = score) -> np.ndarray:
+            return baselines.affine(rows, score, rows.is_fit & ~q, False)[q]
+
+        out[f"{name}, device left out"] = v.errors(v.only(others), rows.is_fit)
+    if full:
+        say("trees, vendor rows")
+        features, every = baselines.tree_features(rows), np.ones(len(rows), bool)
+        time_of = rows.microseconds
+        out["trees"] = v.errors(baselines.trees(features, time_of, v.train, every), v.test)
+
+        def without(index: int, q: np.ndarray) -> np.ndarray:
+            say(f"trees without {v.names[index]}")
+            return baselines.trees(features, time_of, rows.is_fit & ~q, q)
+
+        out["trees, device left out"] = v.errors(v.only(without), rows.is_fit)
+    return out, constants, found, predicted
+
+
+def judge_calibration(v: Vendor, found: dict[int, Any]) -> dict[str, dict[str, float]]:
+    """Errors on the unseen fold after calibrating a device on a few rows of the other folds;
+    the prior is fitted without the device. Medians of five draws."""
+    out = {}
+    for number in (0, 30, 100, 300, 1000):
+        figures = {}
+        for index in v.present:
+            own = v.rows.device == index
+            test, some = v.rows[v.test & own], np.flatnonzero(v.train & own)
+            prior, results = found[index], []
+            for seed in range(5 if number else 1):
+                constants, offset = prior.constants, prior.offset
+                if number:
+                    few = np.random.default_rng(seed).choice(
+                        some, min(number, len(some)), replace=False
+                    )
+                    fitted = fit_own(v.rows[np.sort(few)], prior.constants, prior.offset)
+                    constants, offset = fitted.constants, fitted.offset
+                results.append(error(test.predict(constants, offset), test.microseconds))
+            figures[v.names[index]] = float(np.median(results))
+            figures[f"{v.names[index]}, worst"] = max(results)
+        out[str(number)] = figures
+    return out
+
+
+def judge_shift(v: Vendor, start: dict[str, float]) -> dict[str, dict[str, float]]:
+    """Constants from one kind of rows, judged on another."""
+    linear, short = v.rows.group == "vendor linear", v.rows.microseconds < 2000
+    out = {}
+    for name, train, test in (
+        ("bmm → linear", ~linear, linear),
+        ("linear → bmm", linear, ~linear),
+        ("below 2 ms → above", short, ~short),
+        ("above 2 ms → below", ~short, short),
+    ):
+        train, test = train & v.rows.is_fit, test & v.rows.is_fit
+        if not train.any() or not test.any():
+            continue
+        say(f"shift: {name}")
+        shared = fit_global(v.rows[train], start)
+
+        def own(
+            index: int, q: np.ndarray, train: np.ndarray = train, shared: Any = shared
+        ) -> np.ndarray:
+            if not (train & q).any():
+                return v.rows[q].predict(shared.constants, shared.offset)
+            found = fit_own(v.rows[train & q], shared.constants, shared.offset)
+            return v.rows[q].predict(found.constants, found.offset)
+
+        y = v.rows.microseconds[test]
+        out[name] = {
+            "global": error(v.rows.predict(shared.constants, shared.offset)[test], y),
+            "own": error(v.only(own)[test], y),
+        }
+    return out
+
+
+# Constants that take a part of the model away.
+ABLATIONS: dict[str, dict[str, float]] = {
+    "(full)": {},
+    "latency": {"global_latency": 1e-6, "direct_latency": 1e-6},
+    "block start": {"block_start": 1e-6},
+    "L2 bound": {"l2_bytes_per_cycle": 1e9},
+    "re-reads from DRAM": {"l2_share": 1e9},
+    "narrow runs": {"narrow_run": 1e-9},
+    "drift": {"drift": 1e12},
+    "misaligned stores": {"unaligned_store": 1e-9},
+    "power": {"flop_energy": 1e-6, "l2_energy": 1e-6, "dram_energy": 1e-6},
+    "power's delay": {"power_delay": 1e-6},
+    "overlap: the greatest (p = 40)": {"overlap": 40.0},
+    "overlap: p = 2": {"overlap": 2.0},
+    "loaded registers": {"loaded_register": 1e-6},
+    "lines": {"line": 1e-6},
+    "spills": {"spill": 1e-9},
+}
+
+
+def judge_ablations(v: Vendor, x: Rows | None, start: dict[str, float]) -> dict[str, Any]:
+    """Everything refitted without one part of the model at a time."""
+    out: dict[str, Any] = {}
+    every = {*fits.OWN, *fits.SHARED, *fits.COMPILED}
+    for name, fixed in ABLATIONS.items():
+        say(f"without {name}")
+        names, figures = sorted(every - set(fixed)), {}
+        begin = {**start, **fixed}
+        if not set(fixed) <= set(fits.COMPILED) or not fixed:
+            found, strict, _ = left_out(v, begin, names)
+            figures = v.errors(strict, v.rows.is_fit)
+            shared = fit_global(v.rows[v.train], begin, names)
+            own_names = [n for n in fits.OWN if n not in fixed]
+
+            def own(index: int, q: np.ndarray) -> np.ndarray:
+                fitted = fit_own(v.rows[v.train & q], shared.constants, shared.offset, own_names)
+                return v.rows[q].predict(fitted.constants, fitted.offset)
+
+            figures["known"] = v.errors(v.only(own), v.test)["pooled"]
+            begin = shared.constants
+        if x is not None:
+            free = [n for n in fits.COMPILED if n not in fixed]
+            figures.update(ranking(x, x.predict(fits.fit(x, begin, free).constants)))
+        out[name] = figures
+    return out
+
+
+# --- tables and figures ---------------------------------------------------------------------
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    return "–" if value is None or np.isnan(value) else f"{100 * value:.{digits}f} %"
+
+
+def table(header: list[str], lines: list[list[str]]) -> str:
+    rows = [header, ["---"] * len(header), *lines]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
+
+
+def ranking_table(results: dict[str, Any]) -> str:
+    def cells(r: dict[str, float]) -> list[str]:
+        return [f"{r['spearman']:.3f}", f"{r['staged']:.3f}"] + [
+            percent(r[n], 0) for n in ("top1", "top10")
+        ]
+
+    header = ["model", "Spearman", "staged", "top 1", "top 10"]
+    header += [f"unseen: {h}" for h in ("Spearman", "staged", "top 1", "top 10")]
+    return table(
+        header,
+        [[name, *cells(r["all"]), *cells(r["unseen"])] for name, r in results.items()],
+    )
+
+
+def vendor_table(v: Vendor, results: dict[str, Any]) -> str:
+    devices = ["pooled", *(v.names[index] for index in v.present)]
+    return table(
+        ["model", *devices],
+        [[name, *(percent(r[d]) for d in devices)] for name, r in results.items()],
+    )
+
+
+def goals(out: dict[str, Any]) -> str:
+    lines = []
+    for name, results in out.get("configurations", {}).items():
+        r = results["latency"]
+        for text, key, goal in (
+            ("Spearman", "spearman", 0.97),
+            ("Spearman, staged", "staged", 0.99),
+            ("first choice, share of the best", "top1", 0.92),
+            ("best of the first ten", "top10", 0.97),
+        ):
+            shown = (lambda z: percent(z, 0)) if key.startswith("top") else "{:.3f}".format
+            lines.append(
+                [
+                    f"{name}: {text}; all / unseen",
+                    f"≥ {shown(goal)}",
+                    f"{shown(r['all'][key])} / {shown(r['unseen'][key])}",
+                ]
+            )
+    if vendor := out.get("vendor"):
+        known = vendor["latency, own constants"]
+        lines.append(["unseen shapes, known device", "≤ 10 %", percent(known["pooled"])])
+        left = vendor["latency, device left out"]
+        for name in ("v100-pcie", "a100-pcie"):
+            if name in left:
+                lines.append([f"{name} left out", "≤ 12 %", percent(left[name])])
+    return table(["goal", "asked", "reached"], lines)
+
+
+def markdown(out: dict[str, Any], v: Vendor | None) -> str:
+    text = ["### Goals\n", goals(out)]
+    for name, results in out.get("configurations", {}).items():
+        text += [
+            f"\n### Ranking: {name}\n",
+            "Spearman correlation over all configurations and over those that stage both operands; "
+            "throughput of the first choice, and of the best of the first ten, over the best. "
+            "Unseen: a fifth that no fit saw.\n",
+            ranking_table(results),
+        ]
+    if v is not None:
+        text += [
+            "\n### Times of vendor kernels\n",
+            "Mean of |predicted / measured − 1| over rows above twice the launch floor. A device "
+            "left out: all of its rows; otherwise the fold that no fit saw.\n",
+            vendor_table(v, out["vendor"]),
+            "\n### Calibrating on few rows\n",
+            "The prior is fitted without the device. Median of five draws (worst), unseen fold.\n",
+        ]
+        names = [v.names[index] for index in v.present]
+        lines = [
+            [number, *(f"{percent(r[n])} ({percent(r[n + ', worst'])})" for n in names)]
+            for number, r in out["calibration"].items()
+        ]
+        text.append(table(["rows", *names], lines))
+    if shift := out.get("shift"):
+        text += ["\n### Fitted on one kind of rows, judged on another\n"]
+        lines = [[n, percent(r["global"]), percent(r["own"])] for n, r in shift.items()]
+        text.append(table(["rows", "global constants", "own constants"], lines))
+    if ablations := out.get("ablations"):
+        text += ["\n### Without one part of the model\n", "Everything else refitted.\n"]
+        devices = [v.names[index] for index in v.present] if v is not None else []
+        lines = [
+            [
+                name,
+                percent(r.get("known")),
+                *(percent(r.get(d)) for d in devices),
+                *(f"{r[n]:.3f}" if n in r else "–" for n in ("spearman", "staged")),
+                *(percent(r.get(n), 0) for n in ("top1", "top10")),
+            ]
+            for name, r in ablations.items()
+        ]
+        header = ["without", "known devices", *(f"{d} left out" for d in devices)]
+        text.append(table([*header, "Spearman", "staged", "top 1", "top 10"], lines))
+    if confidence := out.get("confidence"):
+        text += ["\n### How often a predicted lead is right\n"]
+        cells = [f"{percent(r['from'], 0)} to {percent(r['to'], 0)}" for r in confidence]
+        text.append(
+            table(["lead", *cells], [["right", *(percent(r["right"], 0) for r in confidence)]])
+        )
+    return "\n".join(part.rstrip("\n") if part.startswith("|") else part for part in text) + "\n"
+
+
+def plot_configurations(x: Rows, predicted: np.ndarray, name: str, path: Path) -> None:
+    fig, axes = plt.subplots(1, 2, figsize=(10, 4.4))
+    staged = x.extra["is_staged"].astype(bool)
+    y = x.microseconds
+    for q, color, label in ((~staged, ".7", "not staged"), (staged, "C0", "staged")):
+        axes[0].loglog(y[q] / 1e3, predicted[q] / 1e3, ".", ms=2, c=color, label=label)
+    limits = [y.min() / 1.2e3, y.max() * 1.2e-3]
+    axes[0].plot(limits, limits, "k", lw=0.5)
+    axes[0].set(xlabel="measured, ms", ylabel="predicted, ms", title=name)
+    axes[0].legend()
+    share, n = y.min() / y[np.argsort(predicted, kind="stable")[:200]], np.arange(1, 201)
+    axes[1].plot(n, np.maximum.accumulate(share), label="best of the first n")
+    axes[1].plot(n[: len(share)], share, ".", ms=3, label="n-th")
+    axes[1].set(xlabel="n-th by prediction", ylabel="share of the best")
+    axes[1].legend()
+    fig.tight_layout()
+    fig.savefig(path, dpi=80)
+    plt.close(fig)
+
+
+def plot_vendor(v: Vendor, predicted: dict[str, np.ndarray], path: Path) -> None:
+    size = len(v.present)
+    fig, axes = plt.subplots(
+        2, size, figsize=(3.2 * size, 6.4), layout="constrained", squeeze=False
+    )
+    cases = (("own constants", "own", v.test), ("left out", "left", v.rows.is_fit))
+    y, groups = v.rows.microseconds, sorted(set(v.rows.group))
+    for column, index in enumerate(v.present):
+        for row, (title, key, mask) in enumerate(cases):
+            q, axis = mask & (v.rows.device == index), axes[row, column]
+            for group in groups:
+                z = q & (v.rows.group == group)
+                axis.loglog(y[z], predicted[key][z], ".", ms=1, label=group)
+            axis.plot([50, 1e6], [50, 1e6], "k", lw=0.5)
+            wrong = error(predicted[key][q], y[q])
+            axis.set_title(f"{v.names[index]}, {title}: {percent(wrong)}", fontsize=9)
     fig.supxlabel("measured, us")
     fig.supylabel("predicted, us")
-    ax[0, 0].legend()
-    plt.savefig(path, dpi=62)
+    axes[0, 0].legend()
+    fig.savefig(path, dpi=62)
+    plt.close(fig)
 
 
-def main():
-    more = ("--full", dict(action="store_true", help="also trees and ablations"))
-    options = arguments(__doc__, more)
-    fitted = constants(options.out)
-    k, v, x = fitted["glob"], Vendor(options.data), Xgemm(options.data)
-    p = dict(np.load(os.path.join(options.out, "pred.npz")))
-    test = v.above & (v.fold == 0)
-    out = configurations(x, k)
-    out["latency, global constants"] = errors(v, p["tg"], test)
-    out["latency, per device"] = errors(v, p["td"], test)
-    out["latency, left out"] = errors(v, p["tl"], v.above)
-    out.update(vendor_baselines(v))
-    if options.full:
-        out.update(trees(v, x))
-    for name, figures in out.items():
-        show(name, figures.get("all", figures))
-        if "test" in figures:
-            show(name + ", unseen 20 %", figures["test"])
-    out.update(calibration(v, fitted["left"]))
-    if options.full:
-        out.update(configuration_ablations(x, k, options.data))
-        out.update(vendor_ablations(v, k))
-    with open(os.path.join(options.out, "results.json"), "w", encoding="utf-8") as file:
-        json.dump(out, file, indent=1, default=float)
-    plot_configurations(x, x.predict(k), os.path.join(options.out, "rtx3090.png"))
-    plot_vendor(v, p, os.path.join(options.out, "vendor.png"))
+def put_into_docs(docs: Path, text: str, figures: list[Path]) -> None:
+    """Replaces what is between the marks of the file."""
+    marks = re.compile(r"(<!-- judge: begin -->\n).*?(<!-- judge: end -->)", re.DOTALL)
+    old = docs.read_text(encoding="utf-8")
+    if not marks.search(old):
+        raise Error(f"{docs}: expected '<!-- judge: begin -->' and '<!-- judge: end -->'")
+    docs.write_text(marks.sub(lambda m: m[1] + "\n" + text + "\n" + m[2], old), encoding="utf-8")
+    (docs.parent / "figures").mkdir(exist_ok=True)
+    for figure in figures:
+        shutil.copyfile(figure, docs.parent / "figures" / f"latency_{figure.name}")
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", help="folder of the published rows")
+    parser.add_argument("--out", required=True, help="folder of the results")
+    parser.add_argument("--vendor", action="append", default=[], help="vendor rows (.csv, .csv.gz)")
+    parser.add_argument(
+        "--configs", action="append", default=[], help="configurations (…_DEVICE.csv, .csv.gz)"
+    )
+    parser.add_argument(
+        "--map",
+        action="append",
+        default=[],
+        metavar="NAME=DEVICE",
+        help="what rows call NAME is this device (default: the published rows' PCIe cards)",
+    )
+    parser.add_argument("--full", action="store_true", help="also trees and ablations")
+    parser.add_argument("--docs", help="file to put the tables into")
+    options = parser.parse_args()
+    if options.data:
+        options.vendor.insert(0, os.path.join(options.data, "gemm_latency_train.csv.gz"))
+        options.configs.insert(0, os.path.join(options.data, "gemm_configs_rtx3090.csv.gz"))
+    if not options.vendor and not options.configs:
+        parser.error("expected --data, --vendor or --configs")
+    return options
+
+
+def run(options: argparse.Namespace) -> None:
+    folder = Path(options.out)
+    folder.mkdir(parents=True, exist_ok=True)
+    mapping = {**DATA_MAP, **parse_pairs(options.map, "--map")}
+    out: dict[str, Any] = {}
+    figures: list[Path] = []
+    start, x, v = model().start(), None, None
+    say("reading")
+    tables = [read([path], Devices(mapping)) for path in options.configs]
+    # The first configurations determine constants; others are judged by them.
+    x = tables[0] if tables else None
+    constants = start
+    if options.vendor:
+        v = Vendor(read(options.vendor, Devices(mapping)))
+        for text in v.rows.warnings:
+            say(f"warning: {text}")
+        out["vendor"], constants, found, predicted = judge_vendor(v, x, start, options.full)
+        say("calibration on few rows")
+        out["calibration"] = judge_calibration(v, found)
+        figures.append(folder / "vendor.png")
+        plot_vendor(v, predicted, figures[-1])
+    elif x is not None:
+        constants = fits.fit(x[x.fold != UNSEEN_FOLD], start, fits.COMPILED).constants
+    out["constants"] = constants
+    out["configurations"] = {}
+    for rows in tables:
+        name = rows.devices.names[int(rows.device[0])]
+        say(f"ranking, {name}")
+        out["configurations"][name] = judge_configurations(rows, constants, options.full)
+        figures.append(folder / f"{name}.png")
+        plot_configurations(rows, rows.predict(constants), name, figures[-1])
+    if x is not None:
+        out["confidence"] = judge_confidence(x, constants)
+    if options.full and v is not None:
+        out["shift"] = judge_shift(v, start)
+        out["ablations"] = judge_ablations(v, x, start)
+    text = markdown(out, v)
+    (folder / "results.json").write_text(json.dumps(out, indent=1) + "\n", encoding="utf-8")
+    (folder / "results.md").write_text(text, encoding="utf-8")
+    print(text)
+    if options.docs:
+        put_into_docs(Path(options.docs), text, figures)
+    say("done")
+
+
+def main() -> int:
+    try:
+        run(parse())
+    except (Error, OSError) as failure:
+        print(f"error: {failure}", file=sys.stderr)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

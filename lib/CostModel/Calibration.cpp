@@ -173,10 +173,10 @@ static llvm::Error readTiming(const JsonFile &file, Calibration &calibration) {
   return llvm::Error::success();
 }
 
-/// Reads a calibration on top of `base`, whose constants stay where the text is
-/// silent.
+/// Reads a calibration on top of `base`, whose constants and deviation stay
+/// where the text is silent.
 static llvm::Expected<Calibration> parse(StringRef json, StringRef sourceName,
-                                         const LatencyConstants &base) {
+                                         const Calibration &base) {
   llvm::Expected<JsonFile> file =
       parseJsonFile(json, sourceName, "a calibration");
   if (!file)
@@ -189,7 +189,8 @@ static llvm::Expected<Calibration> parse(StringRef json, StringRef sourceName,
           file->checkKeys(isField, "a field of the calibration schema"))
     return error;
   Calibration result;
-  result.constants = base;
+  result.constants = base.constants;
+  result.deviation = base.deviation;
   llvm::Expected<std::string> name = file->text("name", 128);
   if (!name)
     return name.takeError();
@@ -228,7 +229,7 @@ static const BuiltinFile *findBuiltin(StringRef name) {
 
 /// Parses a built-in file; those are checked by a test.
 static Calibration parseBuiltin(const BuiltinFile &file,
-                                const LatencyConstants &base) {
+                                const Calibration &base) {
   llvm::Expected<Calibration> calibration = parse(file.text, file.name, base);
   if (!calibration)
     llvm::report_fatal_error(calibration.takeError());
@@ -238,14 +239,14 @@ static Calibration parseBuiltin(const BuiltinFile &file,
 static const Calibration &globalCalibration() {
   static const Calibration calibration = [] {
     const BuiltinFile *file = findBuiltin("global");
-    return file ? parseBuiltin(*file, LatencyConstants()) : Calibration();
+    return file ? parseBuiltin(*file, Calibration()) : Calibration();
   }();
   return calibration;
 }
 
 llvm::Expected<Calibration> ftuner::parseCalibration(StringRef json,
                                                      StringRef sourceName) {
-  return parse(json, sourceName, globalCalibration().constants);
+  return parse(json, sourceName, globalCalibration());
 }
 
 llvm::json::Object ftuner::toJson(const Calibration &calibration) {
@@ -279,7 +280,7 @@ llvm::Expected<Calibration> ftuner::loadCalibration(StringRef nameOrPath) {
 
 Calibration ftuner::defaultCalibration(const DeviceSpec &device) {
   if (const BuiltinFile *file = findBuiltin(device.name))
-    return parseBuiltin(*file, globalCalibration().constants);
+    return parseBuiltin(*file, globalCalibration());
   return globalCalibration();
 }
 

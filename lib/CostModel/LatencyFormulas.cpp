@@ -157,19 +157,60 @@ static double roundCycles(const LatencyPart &part,
   return rest > 0 ? cycles + rest * blockCycles(part, constants, rest) : cycles;
 }
 
-/// Cycles of the busiest SM: as if all its blocks were of the shorter part, and
-/// what as many of the taller part as any SM gets cost more than shorter ones.
-/// Both rise with their numbers of blocks; a mean over the parts would let
-/// further short blocks lower it.
-static double smCycles(const Waves &waves, const LatencyPart *parts,
-                       unsigned numParts, const LatencyConstants &constants) {
-  auto cycles = [&](const LatencyPart &part, double blocks) {
-    return roundCycles(part, constants, waves.resident, blocks);
+/// Cycles of an SM for a round of blocks of both parts: resources add up, the
+/// latency is the longer one, and few warps are as slow as those of the part
+/// that issues more. A tall block takes no less of anything than a short one,
+/// even where its rows are read in fewer accesses.
+static double mixedRoundCycles(const LatencyDevice &device,
+                               const LatencyPart &shorter, double numShorter,
+                               const LatencyPart &taller, double numTaller,
+                               const LatencyConstants &constants) {
+  auto ofShorter = [&](double LatencyTable::*term) {
+    return shorter.steps * shorter.table->*term;
   };
-  double sum = cycles(parts[0], waves.perSm);
-  if (numParts > 1)
-    sum += cycles(parts[1], waves.tall) - cycles(parts[0], waves.tall);
-  return sum;
+  auto ofTaller = [&](double LatencyTable::*term) {
+    return std::max(taller.steps * taller.table->*term, ofShorter(term));
+  };
+  auto sum = [&](double LatencyTable::*term) {
+    return numShorter * ofShorter(term) + numTaller * ofTaller(term);
+  };
+  const LatencyBlock &block = taller.table->block;
+  double alone = numTaller > 0 ? ofTaller(&LatencyTable::issue)
+                               : ofShorter(&LatencyTable::issue);
+  return norm(overlap(block, constants, numShorter + numTaller),
+              std::array<double, 4>{
+                  std::max(sum(&LatencyTable::issue),
+                           alone * device.warpSchedulers / block.warps),
+                  sum(&LatencyTable::sharedMemory), sum(&LatencyTable::l2),
+                  ofTaller(&LatencyTable::latency)}) +
+         constants.blockStart;
+}
+
+/// Cycles of the busiest SM. It gets as many blocks of the taller part as any
+/// SM, and those first: so a further short block only adds to the last round,
+/// and a further tall one replaces shorter ones in the rounds after it. Either
+/// way no round gets cheaper.
+static double smCycles(const LatencyDevice &device, const Waves &waves,
+                       const LatencyPart *parts, unsigned numParts,
+                       const LatencyConstants &constants) {
+  if (numParts == 1)
+    return roundCycles(parts[0], constants, waves.resident, waves.perSm);
+  auto round = [&](double blocks, double tall) {
+    return mixedRoundCycles(device, parts[0], blocks - tall, parts[1], tall,
+                            constants);
+  };
+  double cycles = 0, left = waves.perSm, tall = waves.tall;
+  if (double rounds = std::floor(tall / waves.resident); rounds > 0) {
+    cycles += rounds * round(waves.resident, waves.resident);
+    left -= rounds * waves.resident;
+    tall -= rounds * waves.resident;
+  }
+  if (tall > 0) {
+    double blocks = std::min(waves.resident, left);
+    cycles += round(blocks, tall);
+    left -= blocks;
+  }
+  return cycles + roundCycles(parts[0], constants, waves.resident, left);
 }
 
 /// Bytes of DRAM that a launch moves: first reads and the output, operands that
@@ -250,8 +291,8 @@ static Times predictTimes(const LatencyDevice &device, const LatencyPart *parts,
                           const LatencyConstants &constants) {
   Times times;
   times.waves = countWaves(device, parts, numParts);
-  times.sm =
-      smCycles(times.waves, parts, numParts, constants) / device.clockMhz;
+  times.sm = smCycles(device, times.waves, parts, numParts, constants) /
+             device.clockMhz;
   times.dramBytes = dramTraffic(device, grid, times.waves, constants);
   times.dram = times.dramBytes / (device.dramGbps * 1e3 * constants.dramShare);
   times.overlap = overlap(parts[0].table->block, constants,

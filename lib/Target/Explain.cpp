@@ -143,8 +143,9 @@ ftuner::explainModule(ModuleOp module, const SearchSetup &setup,
     return workloads.takeError();
   if (llvm::Error error = checkNames(*workloads, sizes))
     return error;
-  ModuleExplanation result{std::move(*device), setup, sizes,
-                           std::move(*workloads)};
+  std::string calibration = setup.calibrationFor(*device).name;
+  ModuleExplanation result{std::move(*device), setup, std::move(calibration),
+                           sizes, std::move(*workloads)};
   for (WorkloadExplanation &workload : result.workloads)
     if (llvm::Error error = explain(setup, result.device, sizes, workload))
       return error;

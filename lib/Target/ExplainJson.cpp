@@ -253,8 +253,7 @@ void JsonWriter::write() {
     json.attribute("device", explanation.device.name);
     json.attribute("strategy", explanation.setup.strategy->name());
     json.attribute("cost_model", explanation.setup.costModel->name());
-    json.attribute("calibration",
-                   explanation.setup.options.cost.calibration.name);
+    json.attribute("calibration", explanation.calibration);
     json.attributeObject("sizes", [&] {
       for (const auto &[name, size] : explanation.sizes)
         json.attribute(name, size);

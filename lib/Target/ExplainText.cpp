@@ -535,7 +535,7 @@ void TextWriter::write() {
   os << "Device " << explanation.device.name << ", strategy "
      << explanation.setup.strategy->name() << ", cost model "
      << explanation.setup.costModel->name() << ", calibration "
-     << explanation.setup.options.cost.calibration.name << "\n";
+     << explanation.calibration << "\n";
   for (const WorkloadExplanation &workload : explanation.workloads)
     writeWorkload(workload);
 }

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Mapping
 
-from . import compiler, descriptions
+from . import compiler, descriptions, plotting
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,16 @@ class Explanation:
         workloads: list[dict[str, Any]] = self.data["workloads"]
         return workloads
 
+    def plot(
+        self,
+        output: str | os.PathLike[str],
+        *,
+        workload: str | None = None,
+        metrics: bool = False,
+    ) -> list[Path]:
+        """Draws predicted times over all sizes, as `plotting.draw_plan` says; needs Matplotlib."""
+        return plotting.draw_plan(self.data, output, workload=workload, metrics=metrics)
+
     def __str__(self) -> str:
         return self.text
 
@@ -36,14 +48,38 @@ def explain(
     """Explains the programs of every contraction of a source.
 
     With `sizes` (by the names of symbols or axes, `{"T": 53}`) one shape is explained: the chosen
-    program, the rejected ones, every term of their scores, and what the stages of the search threw
-    out. Without, there is a line for each size. `options` are those of `compile`. Raises
-    `CompileError` if the source or a size is not valid.
+    program with its predicted time, the rejected ones, every term of their scores, and what the
+    stages of the search threw out. Without, there is a line for each size, and a summary.
+    `options` are those of `compile`. Raises `CompileError` if the source or a size is not valid.
     """
     text = compiler.read_source(source)
     description = descriptions.resolve(device)
+    printed = _translate(text, sizes, description, options)
+    data = json.loads(_translate(text, sizes, description, options, "--json"))
+    return Explanation(printed, data)
+
+
+def explain_data(
+    source: compiler.Source,
+    sizes: Mapping[str, int] | None = None,
+    *,
+    device: descriptions.Device = "h200",
+    **options: Any,
+) -> dict[str, Any]:
+    """The `data` of `explain`, without the text."""
+    text = compiler.read_source(source)
+    printed = _translate(text, sizes, descriptions.resolve(device), options, "--json")
+    data: dict[str, Any] = json.loads(printed)
+    return data
+
+
+def _translate(
+    source: compiler.SourceText,
+    sizes: Mapping[str, int] | None,
+    device: descriptions.Description,
+    options: dict[str, Any],
+    *more: str,
+) -> str:
     arguments = ["--ftuner-explain", *compiler.option_arguments(options)]
     arguments += [f"--size={name}={size}" for name, size in (sizes or {}).items()]
-    printed = compiler.translate(text, description, arguments)
-    data = json.loads(compiler.translate(text, description, [*arguments, "--json"]))
-    return Explanation(printed, data)
+    return compiler.translate(source, device, [*arguments, *more])

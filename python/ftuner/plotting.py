@@ -39,6 +39,8 @@ _LOGARITHMIC_TIMES = 8
 _LEAST_SHARE = 0.005
 # Up to here, in percent, the axis of regrets is linear.
 _LINEAR_PERCENT = 5
+# With more sizes lines are drawn thinner.
+_MANY_SIZES = 150
 
 Program = dict[str, Any]
 Workload = dict[str, Any]
@@ -212,6 +214,7 @@ def _make_panels(
     )
     for panel in panels[:-1]:
         panel.grid(True, color="#dddddd", linewidth=0.5)
+        panel.set_axisbelow(True)
         panel.margins(x=0)
     if sizes[-1] > _LOGARITHMIC_RATIO * sizes[0]:
         panels[0].set_xscale("log", base=2)
@@ -247,18 +250,15 @@ def _draw_band(panel: Any, workload: Workload, sizes: list[int]) -> None:
     families = [shape["family"] for shape in workload["shapes"]]
     colours = _band_colours(families)
     starts = [0] + [i for i in range(1, len(sizes)) if families[i] != families[i - 1]]
-    ends = starts[1:] + [len(sizes) - 1]
+    # Between two sizes, as the steps of the lines are.
+    places = [sizes[0], *((sizes[i - 1] + sizes[i]) / 2 for i in starts[1:]), sizes[-1]]
     panel.set_xlim(sizes[0], sizes[-1])
     to_axes = panel.transData + panel.transAxes.inverted()
-    for start, end in zip(starts, ends):
+    for start, left, right in zip(starts, places, places[1:]):
         panel.axvspan(
-            sizes[start],
-            sizes[end],
-            facecolor=colours[families[start]],
-            edgecolor="white",
-            linewidth=0.5,
+            left, right, facecolor=colours[families[start]], edgecolor="white", linewidth=0.5
         )
-        first, last = (to_axes.transform((sizes[index], 0))[0] for index in (start, end))
+        first, last = (to_axes.transform((place, 0))[0] for place in (left, right))
         if last - first > 0.025:  # There is room for the number.
             panel.text(
                 (first + last) / 2,
@@ -277,11 +277,12 @@ def _draw_band(panel: Any, workload: Workload, sizes: list[int]) -> None:
 # Times
 # ------------------------------------------------------------------------------------------------
 
-# Kinds of programs, under the keys of the JSON; the last is drawn on top.
-_KINDS = (
+# Kinds of programs, under the keys of the JSON; the last is drawn on top. Where two agree, the
+# dashes of the upper one leave the wider lower one in sight.
+_KINDS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("program", "chosen program", {"color": _CHOSEN, "linewidth": 2.4}),
+    ("best_single", "best single uKernel", {"color": _SINGLE, "linewidth": 1.1, "linestyle": "--"}),
     ("sia_choice", "SIA's choice", {"color": _SIA, "linewidth": 1.1, "linestyle": "-."}),
-    ("best_single", "best single uKernel", {"color": _SINGLE, "linewidth": 1.3, "linestyle": "--"}),
-    ("program", "chosen program", {"color": _CHOSEN, "linewidth": 1.6}),
 )
 
 
@@ -289,9 +290,11 @@ def _draw_times(pyplot: Any, explanation: dict[str, Any], workload: Workload) ->
     figure, (times, regrets, shares) = _make_panels(pyplot, explanation, workload, (3.6, 2.2, 3.2))
     sizes = _sizes(workload)
     shapes = workload["shapes"]
+    width = 1.0 if len(sizes) <= _MANY_SIZES else 0.5
     roofline = [shape["roofline_us"] for shape in shapes]
     lowest, highest = min(roofline), max(roofline)
     for kind, label, style in _KINDS:
+        style = {**style, "linewidth": width * style["linewidth"]}
         values = _series(workload, kind, lambda program: program["predicted_us"])
         times.plot(sizes, values, label=label, drawstyle="steps-mid", **style)
         highest = max([highest, *(value for value in values if not math.isnan(value))])
@@ -308,9 +311,7 @@ def _draw_times(pyplot: Any, explanation: dict[str, Any], workload: Workload) ->
     else:
         times.set_ylim(bottom=0)
     times.set_ylabel("predicted time (µs)")
-    handles, labels = times.get_legend_handles_labels()
-    order = [2, 1, 0, 3]
-    times.legend([handles[i] for i in order], [labels[i] for i in order], fontsize=8, loc="best")
+    times.legend(fontsize=8, loc="best")
     _scale_percents(regrets)
     regrets.set_ylabel("slower than the\nfastest seen (%)")
     _draw_shares(shares, workload, sizes)
@@ -386,7 +387,7 @@ def _draw_metrics(pyplot: Any, explanation: dict[str, Any], workload: Workload) 
     figure, panels = _make_panels(pyplot, explanation, workload, [2.3] * len(METRICS))
     sizes = _sizes(workload)
     for panel, (label, value) in zip(panels, METRICS):
-        for kind, name, style in _KINDS[1:]:
+        for kind, name, style in _KINDS[:2]:
             panel.plot(sizes, _series(workload, kind, value), label=name, **style)
         panel.set_ylabel(label)
     best = [shape["best_score"] for shape in workload["shapes"]]

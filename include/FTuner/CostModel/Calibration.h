@@ -52,8 +52,9 @@ struct Calibration {
 };
 
 /// Parses and checks a calibration (schema: docs/calibration.md). Constants
-/// that it does not name are those of the global one. An error names
-/// `sourceName`, the line and the field, and says what was expected.
+/// that it does not name, and a missing deviation, are those of the global one.
+/// An error names `sourceName`, the line and the field, and says what was
+/// expected.
 llvm::Expected<Calibration> parseCalibration(llvm::StringRef json,
                                              llvm::StringRef sourceName);
 /// Writes a calibration, with all constants, that `parseCalibration` reads back

@@ -17,7 +17,7 @@ struct FTunerOptions : public mlir::PassPipelineOptions<FTunerOptions> {
                                llvm::cl::init("ftuner")};
   Option<std::string> costModel{
       *this, "cost-model", llvm::cl::desc("Cost model that ranks programs"),
-      llvm::cl::init("sia-program")};
+      llvm::cl::init("latency")};
   Option<std::string> calibration{
       *this, "calibration",
       llvm::cl::desc("Constants of the cost model 'latency': a built-in name "

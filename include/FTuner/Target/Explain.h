@@ -45,13 +45,15 @@ struct WorkloadExplanation {
 struct ModuleExplanation {
   DeviceSpec device;
   SearchSetup setup;
+  /// Name of the calibration that predicted times are of.
+  std::string calibration;
   /// Sizes that were asked for; none for shapes along the main axis.
   NamedSizes sizes;
   std::vector<WorkloadExplanation> workloads;
 };
 
 /// Most sizes of the main axis that are explained without `sizes`.
-inline constexpr int64_t kMaxExplainedSizes = 512;
+inline constexpr int64_t kMaxExplainedSizes = 256;
 
 /// Explains every workload of the module, on tensors and with a plan, at the
 /// given sizes; without any, along its main axis. Scores are those of `setup`.

@@ -107,7 +107,7 @@ def UKernelPlanWorkloadsPass : Pass<"ukernel-plan-workloads", "::mlir::ModuleOp"
   }];
   let options = [
     Option<"strategy", "strategy", "std::string", /*default=*/"\"ftuner\"", "Search strategy">,
-    Option<"costModel", "cost-model", "std::string", /*default=*/"\"sia-program\"", "Cost model that ranks programs">,
+    Option<"costModel", "cost-model", "std::string", /*default=*/"\"latency\"", "Cost model that ranks programs">,
     Option<"calibration", "calibration", "std::string", /*default=*/"\"\"", "Constants of the cost model 'latency': a built-in name such as 'global', or a path; '': the device's own, or the global ones">,
     Option<"topK", "top-k", "int64_t", /*default=*/"1", "Programs kept for each shape">,
     Option<"maxKernels", "max-kernels", "int64_t", /*default=*/"16", "Most kernel families of one workload">,

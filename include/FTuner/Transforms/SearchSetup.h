@@ -27,9 +27,11 @@ struct SearchSetup {
                         std::vector<KernelFamily> rejected = {}) const {
     SearchProblem problem{workload,   device,  *codegen,
                           *costModel, options, std::move(rejected)};
-    problem.options.cost.calibration =
-        calibration ? *calibration : defaultCalibration(device);
+    problem.options.cost.calibration = calibrationFor(device);
     return problem;
+  }
+  Calibration calibrationFor(const DeviceSpec &device) const {
+    return calibration ? *calibration : defaultCalibration(device);
   }
 };
 

@@ -60,6 +60,7 @@ def add_parser(commands: Any) -> None:
         choices=["host", "device"],
         help="whether times include the host's part of a launch (default: vendor rows do)",
     )
+    parser.add_argument("--origin", metavar="TEXT", help="what the file says of the measurements")
     parser.add_argument("--report", metavar="FILE.md", help="write the report there, too")
     parser.add_argument("--plot", metavar="FILE.svg", help="draw predicted against measured")
     parser.set_defaults(run=run)
@@ -145,12 +146,12 @@ def _constants(text: str | None, known: Any) -> list[str]:
 def _write(options: argparse.Namespace, done: list[Any], report: str) -> None:
     from ..latency import calibrate
 
-    files = ", ".join(os.path.basename(path) for path in options.rows)
+    files = options.origin or ", ".join(os.path.basename(path) for path in options.rows)
     date = datetime.datetime.now(datetime.timezone.utc).date()
     texts = {}
     for one, _ in done:
         number = one.errors["all"][0]
-        origin = f"{number} rows of {files}; ftuner calibrate, {date}"
+        origin = f"{files}: {number} rows; ftuner calibrate, {date}"
         path = options.output
         if options.each:
             path = os.path.join(options.output, f"{one.name}.json")

@@ -5,21 +5,23 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..explanation import explain
-from .common import add_source, existing, parse_sizes, print_json, spinner
+from .. import plotting
+from ..explanation import explain, explain_data
+from .common import UsageError, add_source, existing, parse_sizes, print_json, spinner
 
 _EPILOG = """\
 examples:
   ftuner explain examples/dense.mlir --size T=53
-  ftuner explain examples/dense.mlir --device a100 --cost-model=sia --json"""
+  ftuner explain examples/dense.mlir --device a100 --cost-model=sia --json
+  ftuner explain examples/dense.mlir --plot dense.svg"""
 
 
 def add_parser(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "explain",
         help="say why a size is served by its program",
-        description="Says which program serves a size, which ones were rejected, and every term of "
-        "their scores; without --size, one line for each size.",
+        description="Says which program serves a size, in which predicted time, which ones were "
+        "rejected, and every term of their scores; without --size, one line for each size.",
         epilog=_EPILOG,
     )
     add_source(parser)
@@ -27,16 +29,31 @@ def add_parser(commands: Any) -> None:
         "--size", action="append", default=[], metavar="NAME=NUMBER", help="a size of the shape"
     )
     parser.add_argument("--json", action="store_true", help="docs/explain.md describes it")
+    parser.add_argument(
+        "--plot",
+        metavar="FIGURE.svg",
+        help="draw predicted times over all sizes instead (.svg, .png or .pdf; Matplotlib)",
+    )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
     sizes = parse_sizes(options.size)
-    with spinner(f"explaining {options.source}"):
-        explanation = explain(
-            existing(options.source), sizes, device=options.device, **options.pipeline
-        )
-    if options.json:
-        print_json(explanation.data)
+    source = existing(options.source)
+    message = f"explaining {options.source}"
+    if options.plot:
+        if sizes or options.json:
+            raise UsageError("option --plot draws all sizes: expected no --size and no --json")
+        plotting.check_output(options.plot)
+        with spinner(message):
+            data = explain_data(source, device=options.device, **options.pipeline)
+        for path in plotting.draw_plan(data, options.plot):
+            print(path)
+    elif options.json:
+        with spinner(message):
+            data = explain_data(source, sizes, device=options.device, **options.pipeline)
+        print_json(data)
     else:
+        with spinner(message):
+            explanation = explain(source, sizes, device=options.device, **options.pipeline)
         print(explanation.text, end="")

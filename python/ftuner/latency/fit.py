@@ -17,8 +17,8 @@ from scipy.optimize import least_squares
 from .model import Array, Constants, model
 from .rows import Rows
 
-# What differs between devices: fitted for each. The global constants are their medians, so
-# that one odd device (the power state of a small card, say) does not pull them.
+# What differs between devices: fitted for each. The global constants are their geometric
+# means, so that every device counts the same.
 OWN = (
     "fma",
     "block_start",
@@ -28,21 +28,21 @@ OWN = (
     "unaligned_store",
     "narrow_run",
 )
+# Of those, what only cards tell that are always at their power limit: no means.
+_ODD = ("power_delay",)
 # What rows of several devices determine together.
 SHARED = (
     "dram_share",
     "narrow_run_depth",
     "drift",
     "drift_rows",
-    "l2_energy",
-    "dram_energy",
 )
 # What only kernels determine that a compiler scheduled, and that do not all prefetch:
 # configurations of one kernel, or FTuner's own.
 COMPILED_GROUPS = ("configurations", "ftuner")
 COMPILED = ("overlap_by_warps", "loaded_register", "line", "direct_latency", "spill")
-# The rest stays: other, overlap, global_latency, l2_share, idle_power, launch, second_kernel
-# (docs/latency.md says why).
+# The rest stays: other, overlap, global_latency, l2_share, l2_energy, dram_energy, idle_power,
+# launch, second_kernel (docs/latency.md says why).
 # Microseconds that a host adds to a launch, if nothing else is known, and the bounds of fits.
 HOST_OFFSET = 25.0
 _OFFSET_BOUNDS = (0.5, 200.0)
@@ -199,23 +199,20 @@ def fit_global(
 ) -> GlobalFit:
     """Constants for devices that no row is of.
 
-    First all rows together, then each device's own constants and their medians, then what
-    they share; at last what compiled kernels alone determine.
+    First each device's own constants and, of those devices whose rows move a constant, the
+    mean; then what devices share; at last what compiled kernels alone determine.
     """
     compiled = np.isin(rows.group.astype(str), COMPILED_GROUPS)
     # Configurations are of one size: they say nothing of what all devices share.
     several = rows.group != "configurations"
     wanted = set(names) if names else {*OWN, *SHARED, *COMPILED}
-    own_names = [name for name in OWN if name in wanted]
+    own_names = [name for name in OWN if name in wanted and (names or name not in _ODD)]
     shared = [name for name in SHARED if name in wanted]
     constants: Constants = dict(start)
     offset: float = HOST_OFFSET
     own: dict[int, Fit] = {}
     if several.any():
         pooled = sample(rows, several, rows_of_all, seed)
-        # Cycles of FMAs and of starts vary most between devices: they wait.
-        first = [*shared, *(name for name in own_names if name not in ("fma", "block_start"))]
-        constants = fit(pooled, constants, first, offset=offset).constants
         for index in sorted(set(rows.device[several])):
             few = sample(rows, several & (rows.device == index), rows_of_device, seed)
             own[int(index)] = fit(
@@ -227,9 +224,10 @@ def fit_global(
                 fit_offset=True,
             )
         for name in own_names:
-            constants[name] = _median([found.constants[name] for found in own.values()])
+            moved = [found.constants[name] for found in own.values() if name in found.free]
+            constants[name] = _mean(moved) if moved else constants[name]
         if rows.is_host[several].any():
-            offset = _median([float(found.offset[index]) for index, found in own.items()])
+            offset = _mean([float(found.offset[index]) for index, found in own.items()])
         constants = fit(pooled, constants, shared, offset=offset).constants
     if compiled.any():
         last = [name for name in COMPILED if name in wanted]
@@ -238,6 +236,6 @@ def fit_global(
     return GlobalFit(constants, offset, free, own)
 
 
-def _median(values: Sequence[float]) -> float:
-    """The median, between two values their geometric mean."""
-    return float(np.exp(np.median(np.log(values))))
+def _mean(values: Sequence[float]) -> float:
+    """The geometric mean."""
+    return float(np.exp(np.mean(np.log(values))))

@@ -47,6 +47,13 @@ def check_workload(workload, rows):
         covered = sum(count * tile for count, tile in zip(program["blocks"], tiles))
         check(covered == program["size"] + program["padded"], f"cover {program}")
     check(workload["statistics"], "statistics")
+    check(workload["search"] == {"strategy": "ftuner", "cost_model": "latency", "calibration": "global"}, "search")
+    check([p["shape"][0] for p in workload["predictions"]] == list(range(1, rows + 1)), "predictions of all sizes")
+    programs = {program["size"]: program for program in workload["programs"]}
+    for prediction in workload["predictions"]:
+        check(prediction["family"] == programs[prediction["shape"][0]]["family"], f"the family of {prediction}")
+        check(prediction["predicted_us"] > 0 and prediction["regret"] >= 0, f"{prediction}")
+        check(0.5 <= prediction["confidence"] <= 1, f"{prediction}")
 
 
 def main():

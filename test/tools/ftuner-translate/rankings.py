@@ -21,6 +21,8 @@ def main():
         check(1 <= len(ranking["programs"]) <= programs, f"{len(ranking['programs'])} programs of {ranking['shape']}")
         scores = [program["score"] for program in ranking["programs"]]
         check(scores == sorted(scores, reverse=True), f"best first: {scores}")
+        times = [program["predicted_us"] for program in ranking["programs"]]
+        check(all(time > 0 for time in times) and times == sorted(times), f"fastest first: {times}")
         for program in ranking["programs"]:
             axis = program["axis"]
             covered = sum(count * u["shared_memory_tile"][axis]

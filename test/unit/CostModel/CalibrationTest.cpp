@@ -101,6 +101,7 @@ TEST(Calibration, TheGlobalOneNamesEveryConstant) {
         parseCalibration(R"({"name": "x", "constants": {}})", "x.json");
     ASSERT_TRUE(static_cast<bool>(none)) << llvm::toString(none.takeError());
     EXPECT_EQ(toJson(*none)["constants"], toJson(load("global"))["constants"]);
+    EXPECT_EQ(none->deviation, load("global").deviation);
   }
   size_t count = 0;
 #define FTUNER_LATENCY_CONSTANT(MEMBER, NAME, UNIT, VALUE, LOW, HIGH, TEXT)    \

@@ -1,0 +1,369 @@
+//===- LatencyFormulasTest.cpp - The formulas by themselves ---------------===//
+//
+// Expected times are those of the study that the formulas come from
+// (docs/latency.md), which computed them in another language.
+//
+//===----------------------------------------------------------------------===//
+#include "FTuner/CostModel/LatencyFormulas.h"
+#include <cmath>
+#include <gtest/gtest.h>
+#include <random>
+#include <set>
+#include <string>
+
+using namespace ftuner;
+
+namespace {
+
+/// A Tesla V100 of 250 W.
+LatencyDevice largeDevice() {
+  LatencyDevice device;
+  device.smCount = 80;
+  device.clockMhz = 1380;
+  device.fp32Lanes = 64;
+  device.dramGbps = 900;
+  device.l2Bytes = 6 << 20;
+  device.sharedMemoryPerSmBytes = 96 << 10;
+  device.maxThreadsPerSm = 2048;
+  device.maxBlocksPerSm = 32;
+  device.registersPerSm = 65536;
+  device.boardPowerWatts = 250;
+  return device;
+}
+
+/// One of 70 W.
+LatencyDevice smallDevice() {
+  LatencyDevice device = largeDevice();
+  device.smCount = 40;
+  device.clockMhz = 1590;
+  device.loadStoreLanes = 16;
+  device.dramGbps = 320;
+  device.l2Bytes = 4 << 20;
+  device.sharedMemoryPerSmBytes = 64 << 10;
+  device.maxThreadsPerSm = 1024;
+  device.maxBlocksPerSm = 16;
+  device.boardPowerWatts = 70;
+  return device;
+}
+
+/// A block tile of 128 × 128 by 256 threads in steps of 16.
+LatencyBlock tallBlock() {
+  LatencyBlock block;
+  block.warps = 8;
+  block.registersPerThread = 128;
+  block.sharedMemoryBytes = 16384;
+  block.stepDepth = 16;
+  block.fma = 8192;
+  block.otherInstructions = 900;
+  block.loadedRegisters = 2048;
+  block.sharedCycles = 1100;
+  block.globalLines = 128;
+  block.l2Bytes = 16384;
+  return block;
+}
+
+LatencyBlock shortBlock() {
+  LatencyBlock block = tallBlock();
+  block.fma = 4096;
+  block.otherInstructions = 600;
+  block.loadedRegisters = 1500;
+  block.sharedCycles = 800;
+  block.globalLines = 96;
+  block.l2Bytes = 12288;
+  return block;
+}
+
+/// One that loads, waits and multiplies, and spills.
+LatencyBlock plainBlock() {
+  LatencyBlock block = tallBlock();
+  block.warps = 4;
+  block.isPipelined = false;
+  block.exposedLoads = 2;
+  block.directRegisters = 64;
+  block.spilledRegisters = 10;
+  return block;
+}
+
+/// 2048 × 2304 × 1536.
+LatencyGrid gridOfProduct() {
+  LatencyGrid grid;
+  grid.blocksX = 18;
+  grid.blocksY = 16;
+  grid.tileX = grid.tileY = 128;
+  grid.lhsBytes = 4.0 * 2048 * 1536;
+  grid.rhsBytes = 4.0 * 2304 * 1536;
+  grid.outputBytes = 4.0 * 2048 * 2304;
+  grid.lhsRunBytes = 64;
+  grid.rhsRunBytes = 512;
+  grid.reduceLength = 1536;
+  return grid;
+}
+
+LatencyConstants studyConstants() {
+  LatencyConstants constants;
+  constants.fma = 1.05;
+  constants.other = 1;
+  constants.loadedRegister = 1.67;
+  constants.line = 0.926;
+  constants.spill = 4.94;
+  constants.overlapByWarps = 0.304;
+  constants.overlap = 4;
+  constants.globalLatency = 1460;
+  constants.directLatency = 35.7;
+  constants.blockStart = 3000;
+  constants.l2BytesPerCycle = 9.8;
+  constants.l2Share = 0.15;
+  constants.dramShare = 0.927;
+  constants.unalignedStore = 0.69;
+  constants.narrowRun = 3.8;
+  constants.narrowRunDepth = 356;
+  constants.drift = 96;
+  constants.driftRows = 4000;
+  constants.flopEnergy = 11.4;
+  constants.l2Energy = 73;
+  constants.dramEnergy = 33;
+  constants.idlePower = 20;
+  constants.powerDelay = 485;
+  constants.launch = 2;
+  constants.secondKernel = 3;
+  return constants;
+}
+
+struct Launch {
+  LatencyDevice device = largeDevice();
+  LatencyConstants constants = studyConstants();
+  LatencyGrid grid = gridOfProduct();
+  LatencyTable tables[2];
+  LatencyPart parts[2];
+  unsigned numParts = 0;
+
+  void add(const LatencyBlock &block, double count, double steps) {
+    tables[numParts] = tabulate(device, block, constants);
+    parts[numParts] = {&tables[numParts], count, steps};
+    ++numParts;
+  }
+  double time() const {
+    return predictLatency(device, parts, numParts, grid, constants);
+  }
+  LatencyPrediction terms() const {
+    return explainLatency(device, parts, numParts, grid, constants);
+  }
+};
+
+void expectTime(const Launch &launch, double expected) {
+  EXPECT_NEAR(launch.time(), expected, 1e-12 * expected);
+}
+
+TEST(LatencyFormulas, OnePart) {
+  Launch launch;
+  launch.add(tallBlock(), 288, 96);
+  expectTime(launch, 1212.045565021593);
+}
+
+TEST(LatencyFormulas, FewBlocks) {
+  Launch launch;
+  launch.grid.blocksY = 1;
+  launch.grid.lhsBytes = 4.0 * 128 * 1536;
+  launch.add(tallBlock(), 18, 96);
+  expectTime(launch, 306.5340329070424);
+  // One wave is no tail: all of it is what bounds its blocks.
+  EXPECT_EQ(launch.terms().tail, 0);
+  EXPECT_GT(launch.terms().latency, 0);
+}
+
+TEST(LatencyFormulas, TwoParts) {
+  Launch launch;
+  launch.grid.blocksY = 17;
+  launch.grid.tileY = 120;
+  launch.add(shortBlock(), 54, 96);
+  launch.add(tallBlock(), 252, 96);
+  expectTime(launch, 1212.0497453301286);
+}
+
+TEST(LatencyFormulas, SwizzledBatchesOfUnalignedRows) {
+  Launch launch;
+  launch.grid.isSwizzled = true;
+  launch.grid.isOutputAligned = false;
+  launch.grid.problems = 12;
+  launch.grid.outputBytes *= 12;
+  launch.add(tallBlock(), 288 * 12, 96);
+  expectTime(launch, 13313.263899657522);
+}
+
+TEST(LatencyFormulas, NotPipelined) {
+  Launch launch;
+  launch.add(plainBlock(), 288, 128);
+  expectTime(launch, 1817.6816221097818);
+}
+
+TEST(LatencyFormulas, PowerLimit) {
+  Launch launch;
+  launch.device = smallDevice();
+  launch.grid.blocksX = 100;
+  launch.grid.blocksY = 40;
+  launch.add(tallBlock(), 4000, 96);
+  expectTime(launch, 55160.34989543918);
+  EXPECT_GT(launch.terms().power, 0.2 * launch.time());
+  launch.device.boardPowerWatts = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(launch.terms().power, 0);
+}
+
+TEST(LatencyFormulas, Slices) {
+  Launch launch;
+  launch.device = smallDevice();
+  launch.grid.secondKernels = 1;
+  launch.grid.reduceLength = 384;
+  launch.add(tallBlock(), 288 * 4, 96);
+  expectTime(launch, 15444.924458101032);
+  EXPECT_EQ(launch.terms().secondKernel, 3);
+}
+
+// The roots without a logarithm are the same function as those with one.
+TEST(LatencyFormulas, OverlapIsContinuous) {
+  Launch exact, near;
+  near.constants.overlap = 4 + 1e-9;
+  exact.add(tallBlock(), 288, 96);
+  near.add(tallBlock(), 288, 96);
+  EXPECT_NEAR(exact.time(), near.time(), 1e-6 * exact.time());
+  EXPECT_NE(exact.time(), near.time());
+}
+
+TEST(LatencyFormulas, TermsAddUp) {
+  std::mt19937_64 random(std::random_device{}());
+  auto real = [&](double low, double high) {
+    return std::exp(std::uniform_real_distribution<double>(
+        std::log(low), std::log(high))(random));
+  };
+  for (int i = 0; i < 2000; ++i) {
+    Launch launch;
+    if (random() % 2)
+      launch.device = smallDevice();
+    LatencyBlock first = random() % 2 ? shortBlock() : plainBlock();
+    LatencyBlock second = tallBlock();
+    second.isPipelined = first.isPipelined;
+    second.warps = first.warps;
+    first.exposedLoads = real(0.1, 4);
+    second.l2Bytes = real(1e2, 1e6);
+    launch.grid.blocksX = std::floor(real(1, 200));
+    launch.grid.blocksY = std::floor(real(1, 200));
+    launch.grid.reduceLength = real(1, 1e5);
+    launch.grid.secondKernels = random() % 2;
+    double steps = std::ceil(launch.grid.reduceLength / 16);
+    double blocks = launch.grid.blocksX * launch.grid.blocksY;
+    double low = std::floor(blocks / 3);
+    if (low > 0)
+      launch.add(first, low, steps);
+    launch.add(second, blocks - low, steps);
+    LatencyPrediction terms = launch.terms();
+    double all[] = {terms.launch,      terms.issue,   terms.sharedMemory,
+                    terms.l2,          terms.latency, terms.blockStart,
+                    terms.tail,        terms.dram,    terms.power,
+                    terms.secondKernel};
+    double sum = 0;
+    for (double term : all) {
+      EXPECT_GE(term, 0);
+      sum += term;
+    }
+    EXPECT_EQ(terms.total, launch.time());
+    EXPECT_NEAR(sum, terms.total, 1e-9 * terms.total);
+  }
+}
+
+TEST(LatencyFormulas, Residency) {
+  LatencyDevice device = largeDevice();
+  LatencyConstants constants;
+  LatencyBlock block = tallBlock();
+  // 65536 / (128 · 32 · 8)
+  EXPECT_EQ(tabulate(device, block, constants).resident, 2u);
+  block.registersPerThread = 65; // in units of 256 for a warp: 72
+  EXPECT_EQ(tabulate(device, block, constants).resident, 3u);
+  block.registersPerThread = 32;
+  EXPECT_EQ(tabulate(device, block, constants).resident, 6u); // shared memory
+  block.sharedMemoryBytes = 0;
+  EXPECT_EQ(tabulate(device, block, constants).resident, 8u);
+  block.warps = 1;
+  EXPECT_EQ(tabulate(device, block, constants).resident, 32u);
+  block.sharedMemoryBytes = 1 << 20; // more than there is: still one
+  EXPECT_EQ(tabulate(device, block, constants).resident, 1u);
+}
+
+std::array<int64_t, 32> addresses(int64_t (*of)(int64_t lane)) {
+  std::array<int64_t, 32> result;
+  for (int64_t lane = 0; lane < 32; ++lane)
+    result[lane] = of(lane);
+  return result;
+}
+
+TEST(Wavefronts, Patterns) {
+  auto linear = addresses([](int64_t lane) { return lane; });
+  EXPECT_EQ(wavefronts(linear, 1), 1);
+  auto same = addresses([](int64_t) -> int64_t { return 7; });
+  EXPECT_EQ(wavefronts(same, 1), 1);
+  auto strided = addresses([](int64_t lane) { return 2 * lane; });
+  EXPECT_EQ(wavefronts(strided, 1), 2);
+  auto column = addresses([](int64_t lane) { return 32 * lane; });
+  EXPECT_EQ(wavefronts(column, 1), 32);
+  auto vectors = addresses([](int64_t lane) { return 4 * lane; });
+  EXPECT_EQ(wavefronts(vectors, 4), 4);
+  // A broadcast goes in two parts, and so do equal neighbours.
+  EXPECT_EQ(wavefronts(same, 4), 2);
+  auto pairs = addresses([](int64_t lane) { return 4 * (lane / 2); });
+  EXPECT_EQ(wavefronts(pairs, 4), 2);
+  EXPECT_EQ(wavefronts(pairs, 2), 2); // stride 4, words of 16 lanes in one part
+  // Equal lanes that are no neighbours save nothing.
+  auto apart = addresses([](int64_t lane) { return 4 * (lane % 8); });
+  EXPECT_EQ(wavefronts(apart, 4), 4);
+}
+
+TEST(Wavefronts, IdleLanes) {
+  auto idle = addresses([](int64_t) -> int64_t { return -1; });
+  EXPECT_EQ(wavefronts(idle, 4), 0);
+  EXPECT_EQ(globalLines(idle, 4), 0);
+  auto one = idle;
+  one[5] = 64;
+  EXPECT_EQ(wavefronts(one, 1), 1);
+  EXPECT_EQ(globalLines(one, 1), 1);
+}
+
+TEST(Wavefronts, CountsDistinctWordsOfTheBusiestBank) {
+  std::mt19937_64 random(std::random_device{}());
+  for (int i = 0; i < 2000; ++i) {
+    int64_t width = int64_t(1) << random() % 3;
+    int64_t range = 1 + static_cast<int64_t>(random() % 300);
+    std::array<int64_t, 32> address;
+    for (int64_t &word : address)
+      word = width * static_cast<int64_t>(random() % range);
+    if (random() % 2)
+      for (size_t lane = 0; lane < 32; lane += 2)
+        address[lane + 1] = address[lane];
+    bool agree = true;
+    for (size_t lane = 0; lane < 32; lane += 2)
+      agree &= address[lane] == address[lane + 1];
+    size_t parts = agree && width > 1 ? width / 2 : width;
+    int expected = 0;
+    for (size_t part = 0; part < parts; ++part) {
+      std::set<int64_t> banks[32];
+      for (size_t lane = part * 32 / parts; lane < (part + 1) * 32 / parts;
+           ++lane)
+        for (int64_t word = address[lane]; word < address[lane] + width; ++word)
+          banks[word % 32].insert(word);
+      size_t busiest = 0;
+      for (const std::set<int64_t> &bank : banks)
+        busiest = std::max(busiest, bank.size());
+      expected += static_cast<int>(busiest);
+    }
+    EXPECT_EQ(wavefronts(address, width), expected);
+    std::set<int64_t> lines;
+    for (int64_t first : address)
+      for (int64_t word = first; word < first + width; ++word)
+        lines.insert(word / 32);
+    EXPECT_EQ(globalLines(address, width), static_cast<int>(lines.size()));
+  }
+}
+
+TEST(GlobalLines, VectorsAcrossLines) {
+  auto crossing = addresses([](int64_t) -> int64_t { return 30; });
+  EXPECT_EQ(globalLines(crossing, 4), 2);
+}
+
+} // namespace
