@@ -85,11 +85,12 @@ def affine(rows: Rows, x: np.ndarray, train: np.ndarray, each: bool) -> np.ndarr
 
 
 def tree_features(rows: Rows) -> np.ndarray:
-    """The facts that the model sees, as columns."""
-    f = Facts(rows)
-    columns = [*f.part.values(), *f.grid.values(), *f.device.values()]
-    kinds = sorted(set(rows.group))
-    columns += [rows.flop, f.once, f.waves, np.array([kinds.index(g) for g in rows.group])]
+    """Shape, tile, launch and device, as columns."""
+    f, kinds = Facts(rows), sorted(set(rows.group))
+    figures = ("sm_count", "clock_mhz", "fp32_lanes", "dram_gbps", "l2_bytes", "node_efficiency")
+    columns = [f.device[name] for name in (*figures, "board_power_watts")]
+    columns += [f.part["count"] / f.device["sm_count"], f.grid["reduce_length"], rows.flop]
+    columns += [np.array([kinds.index(group) for group in rows.group])]
     columns += [values.astype(float) for values in rows.extra.values()]
     return np.column_stack(columns)
 
@@ -99,6 +100,6 @@ def trees(features: np.ndarray, measured: np.ndarray, train: np.ndarray, rows: n
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     fitted = HistGradientBoostingRegressor(
-        max_iter=500, learning_rate=0.08, max_leaf_nodes=63, l2_regularization=1.0, random_state=0
+        max_iter=300, learning_rate=0.1, max_leaf_nodes=63, l2_regularization=1.0, random_state=0
     ).fit(features[train], np.log(measured[train]))
     return np.exp(fitted.predict(features[rows]))

@@ -122,8 +122,11 @@ public:
   BlockWork work(const Workload &workload, const UKernel &part,
                  const KernelFamily &family,
                  const DeviceSpec &device) const override {
+    const SizeRange &reduce = workload.axes[Workload::kK].range;
+    bool isReduceExact =
+        reduce.isFixed() && reduce.min % part.smemTile[Workload::kK] == 0;
     return simtWork(simtLayout(workload, part, family.stages),
-                    family.vectorWidth, device.hasAsyncCopy());
+                    family.vectorWidth, device.hasAsyncCopy(), isReduceExact);
   }
 
   llvm::Error check(const Workload &workload, const KernelFamily &family,

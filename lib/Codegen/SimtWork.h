@@ -7,9 +7,10 @@
 
 namespace ftuner {
 
-/// A step of the main loop of a block with this layout.
+/// A step of the main loop of a block with this layout. `isReduceExact`: the
+/// extent of the reduce axis is known to be a multiple of its tile.
 BlockWork simtWork(const SimtLayout &layout, int64_t vectorWidth,
-                   bool isAsynchronous);
+                   bool isAsynchronous, bool isReduceExact);
 
 } // namespace ftuner
 

@@ -19,6 +19,9 @@ using namespace ftuner;
 
 namespace {
 
+/// Below this confidence a choice is called close.
+constexpr double kCloseChoice = 0.65;
+
 /// Equal text for workloads that pose the same problem. Symbols are numbered,
 /// since their names are no part of it.
 std::string keyOf(const Workload &workload) {
@@ -59,6 +62,31 @@ std::string boxText(ArrayRef<SizeRange> box) {
       " x ");
 }
 
+/// Predicted times of a plan in one line.
+std::string predictionText(const Plan &plan) {
+  double least = plan.predictions.front().microseconds, most = least;
+  const ShapePrediction *worst = &plan.predictions.front();
+  size_t close = 0;
+  for (const ShapePrediction &prediction : plan.predictions) {
+    least = std::min(least, prediction.microseconds);
+    most = std::max(most, prediction.microseconds);
+    if (prediction.regret > worst->regret)
+      worst = &prediction;
+    close += prediction.confidence < kCloseChoice;
+  }
+  std::string sizes = llvm::join(
+      llvm::map_range(worst->shape,
+                      [](int64_t size) { return std::to_string(size); }),
+      " x ");
+  return llvm::formatv("{0} shapes are predicted to take {1} to {2} us by "
+                       "calibration {3}, at worst {4} % over the fastest "
+                       "program ({5}); {6} choices are closer than the error "
+                       "of predictions tells",
+                       plan.predictions.size(), llvm::format("%.4g", least),
+                       llvm::format("%.4g", most), plan.calibration,
+                       llvm::format("%.2f", 100 * worst->regret), sizes, close);
+}
+
 /// Tells which family serves which box, and what the search had to say.
 void emitRemarks(ukernel::WorkloadOp op, StringRef symbol, const Plan &plan) {
   auto function = op->getParentOfType<FunctionOpInterface>();
@@ -81,6 +109,9 @@ void emitRemarks(ukernel::WorkloadOp op, StringRef symbol, const Plan &plan) {
         << llvm::formatv("@{0}: {1} by family {2}", symbol, boxText(entry.box),
                          entry.family)
                .str();
+  if (!plan.predictions.empty())
+    remark::analysis(op.getLoc(), options("prediction"))
+        << llvm::formatv("@{0}: {1}", symbol, predictionText(plan)).str();
   for (const SearchStatistic &statistic : plan.statistics)
     remark::analysis(op.getLoc(), options("statistic"))
         << llvm::formatv("@{0}: {1} = {2}", symbol, statistic.name,

@@ -184,9 +184,11 @@ def _sizes(workload: Workload) -> list[int]:
 
 
 def _axis_text(axis: dict[str, Any]) -> str:
-    """The axis, and the symbols that its extent is a product of."""
+    """The axis, and the symbols that its extent is a product of, unless it is called as one."""
     factors = ([str(axis["factor"])] if axis["factor"] != 1 else []) + axis["symbols"]
-    return f"{axis['name']} = {' · '.join(factors)}" if axis["symbols"] else str(axis["name"])
+    if not axis["symbols"] or factors == [axis["name"]]:
+        return str(axis["name"])
+    return f"{axis['name']} = {' · '.join(factors)}"
 
 
 def _other_axes(workload: Workload) -> str:
@@ -218,6 +220,8 @@ def _make_panels(
         panel.margins(x=0)
     if sizes[-1] > _LOGARITHMIC_RATIO * sizes[0]:
         panels[0].set_xscale("log", base=2)
+    else:
+        panels[0].xaxis.get_major_locator().set_params(integer=True)
     _draw_band(panels[-1], workload, sizes)
     axis = workload["axes"][workload["main_axis"]]
     panels[-1].set_xlabel(f"size of axis {_axis_text(axis)} (elements)")

@@ -18,7 +18,7 @@
 // CHECK: ukernel.workload plan(@plan_1)
 
 // Rankings hold as many programs of each shape as were asked for.
-// TOP: ukernel.plan @plan_0 <families = {{.*}} statistics = {{.*}}, rankings = [<[1, 1, 64], families = [<#ukernel.simt<
+// TOP: ukernel.plan @plan_0 <families = {{.*}} statistics = {{.*}}, predictions = <shapes = {{.*}}, rankings = [<[1, 1, 64], families = [<#ukernel.simt<
 // TOP-SAME: scores = [{{[^],]+, [^],]+, [^],]+}}]>, <[2, 2, 64], families =
 // CHECK-NOT: rankings
 

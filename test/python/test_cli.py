@@ -143,9 +143,24 @@ def test_explain() -> None:
     assert "Chosen" in text
     data = json.loads(ok("explain", dense, "--size", "T=53", "--json"))
     assert data["workloads"][0]["shapes"][0]["shape"][0] == 53
+    assert data["workloads"][0]["shapes"][0]["program"]["predicted_us"] > 0
     # The compiler reads a copy, whose folder is nobody's business.
     assert data["workloads"][0]["location"].startswith("dense.mlir:")
     assert "(dense.mlir:" in text
+
+
+def test_explain_plot(tmp_path: Path) -> None:
+    dense = ROOT / "examples" / "dense.mlir"
+    figure = tmp_path / "dense.png"
+    fails(1, "expected an output that ends in one of", "explain", dense, "--plot", "dense.gif")
+    fails(2, "--plot draws all sizes", "explain", dense, "--plot", figure, "--size", "T=3")
+    fails(2, "--plot draws all sizes", "explain", dense, "--plot", figure, "--json")
+    fails(1, "error:", "explain", tmp_path / "missing.mlir", "--plot", figure)
+    assert not figure.exists()
+    pytest.importorskip("matplotlib")
+    assert ok("explain", dense, "--device", "v100", "--plot", figure) == f"{figure}\n"
+    assert figure.read_bytes()[:4] == b"\x89PNG"
+    fails(1, "cannot write", "explain", dense, "--plot", tmp_path / "none" / "dense.svg")
 
 
 def test_bench(source: Path, tmp_path: Path) -> None:

@@ -246,3 +246,21 @@ def test_explain() -> None:
         ftuner.explain(DENSE, {"Q": 1})
     everything = ftuner.explain(DENSE)
     assert len(everything.workloads[0]["shapes"]) == 128
+    assert everything.workloads[0]["summary"]["regret"]["mean"] >= 0
+
+
+def test_explanation_plot(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    explanation = ftuner.explain(DENSE, device="t4", cost_model="sia", max_kernels=2)
+    for metrics in (False, True):
+        figure = tmp_path / f"figure-{metrics}.svg"
+        assert explanation.plot(figure, metrics=metrics) == [figure]
+        assert "dense_0 on t4" in figure.read_text()
+    with expect(ftuner.Error, "unknown workload 'x': expected one of dense_0"):
+        explanation.plot(tmp_path / "x.svg", workload="x")
+    with expect(ftuner.Error, "expected a workload with several sizes"):
+        ftuner.explain(DENSE, {"T": 53}).plot(tmp_path / "x.svg")
+    del explanation.workloads[0]["shapes"][7]["next"], explanation.workloads[0]["shapes"][7]["fastest"]
+    with expect(ftuner.Error, "lacks what a figure needs: KeyError('fastest')"):
+        explanation.plot(tmp_path / "x.svg")
+    assert not (tmp_path / "x.svg").exists()

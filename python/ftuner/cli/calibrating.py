@@ -86,13 +86,9 @@ def run(options: argparse.Namespace) -> None:
         rows = rows[rows.device == devices.index(mapping.get(options.device, options.device))]
         if not len(rows):
             raise Error(f"expected rows of the device '{options.device}', but there are none")
-    warnings = rows.warnings
-    for text in warnings:
-        calibrate.progress(f"warning: {text}")
-    rows, notes = calibrate.usable(rows)
-    for text in notes:
-        calibrate.progress(f"note: {text}")
-
+    for text in rows.warnings:
+        calibrate.warn(text)
+    rows, left_out = calibrate.usable(rows)
     present = sorted(set(rows.device.tolist()))
     done = []
     if len(present) > 1 or options.each:
@@ -122,8 +118,10 @@ def run(options: argparse.Namespace) -> None:
     reports = []
     for one, texts in done:
         for text in texts:
-            calibrate.progress(f"warning: {one.name}: {text}")
+            calibrate.warn(f"{one.name}: {text}")
         reports.append(calibrate.report(one, texts))
+    if left_out:
+        reports.insert(0, left_out + "\n")
     print("\n".join(reports), end="")
     _write(options, done, "\n".join(reports))
 

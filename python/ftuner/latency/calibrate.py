@@ -75,13 +75,13 @@ def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def usable(rows: Rows) -> tuple[Rows, list[str]]:
+def usable(rows: Rows) -> tuple[Rows, str]:
     """The rows that tell of kernels, and what to say about the others."""
     keep = rows.is_fit
     if keep.all():
-        return rows, []
-    text = f"{(~keep).sum()} of {len(rows)} rows left out: below twice the launch floor"
-    return rows[keep], [text]
+        return rows, ""
+    text = f"{(~keep).sum()} of {len(rows)} rows were left out: below twice the launch floor."
+    return rows[keep], text
 
 
 def span_warnings(rows: Rows, constants: Mapping[str, float]) -> list[str]:
@@ -330,27 +330,38 @@ def plot(calibrations: Sequence[Calibration], path: str) -> None:
 
 
 def write(texts: Mapping[str, str]) -> None:
-    """Writes the files; each is whole or not there at all."""
-    for path, text in texts.items():
-        folder = os.path.dirname(os.path.abspath(path))
-        try:
-            handle, temporary = tempfile.mkstemp(dir=folder, prefix=".calibration-")
+    """Writes the files: all of them, or none if one cannot be."""
+    temporary: dict[str, str] = {}
+    try:
+        for path, text in texts.items():
+            folder = os.path.dirname(os.path.abspath(path))
             try:
+                handle, name = tempfile.mkstemp(dir=folder, prefix=".calibration-")
+                temporary[path] = name
                 with os.fdopen(handle, "w", encoding="utf-8") as file:
                     file.write(text)
-                os.chmod(temporary, 0o644)
-                os.replace(temporary, path)
-            except BaseException:
-                Path(temporary).unlink(missing_ok=True)
-                raise
-        except OSError as failure:
-            reason = failure.strerror or failure
-            raise Error(f"cannot write '{path}': {reason}") from failure
+                os.chmod(name, 0o644)
+                if os.path.isdir(path):
+                    raise Error(f"cannot write '{path}': it is a folder")
+            except OSError as failure:
+                raise Error(f"cannot write '{path}': {failure.strerror or failure}") from failure
+        for path, name in temporary.items():
+            os.replace(name, path)
+    finally:
+        for name in temporary.values():
+            Path(name).unlink(missing_ok=True)
 
 
 def to_text(calibration: Calibration, origin: str) -> str:
     return json.dumps(calibration.to_json(origin), indent=2, ensure_ascii=False) + "\n"
 
 
+def warn(text: str) -> None:
+    """Says something that the user should know, whatever stderr is."""
+    print(f"warning: {text}", file=sys.stderr, flush=True)
+
+
 def progress(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    """Says on a terminal what is going on."""
+    if sys.stderr.isatty():
+        print(text, file=sys.stderr, flush=True)

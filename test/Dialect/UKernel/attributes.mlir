@@ -104,6 +104,25 @@ ukernel.plan @only_ranked <
                 families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [8, 32, 8], reg = [4, 2, 1]>]>],
                 scores = [1.0]>]>
 
+// With predictions, which print as short as they can; each part may be absent.
+// CHECK: ukernel.plan @predicted <{{.*}}, fallback = 0, search = {calibration = "global", cost_model = "latency", strategy = "ftuner"}, statistics = {candidates = 2 : i64}, predictions = <shapes = {{\[\[}}1, 2304, 768], [53, 2304, 768]], families = [0, 0], microseconds = [1.0e-07, 18.1206], regrets = [0.0, 0.1], confidences = [0.5, 1.0]>, rankings = [<[1, 2, 3],
+// CHECK-SAME: scores = [1.000000e+00], microseconds = [1.0e+300]>]>
+ukernel.plan @predicted <
+  families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
+  choices = [], general = 0, fallback = 0,
+  search = {strategy = "ftuner", cost_model = "latency", calibration = "global"},
+  statistics = {candidates = 2 : i64},
+  predictions = <shapes = [[1, 2304, 768], [53, 2304, 768]], families = [0, 0],
+                 microseconds = [1.0e-7, 18.12060], regrets = [0.0, 0.1], confidences = [0.5, 1.0]>,
+  rankings = [<[1, 2, 3],
+                families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [8, 32, 8], reg = [4, 2, 1]>]>],
+                scores = [1.0], microseconds = [1.0e300]>]>
+// CHECK: ukernel.plan @only_predicted <{{.*}}, fallback = 0, predictions = <shapes = {{\[\[}}7, 8, 9]], families = [0], microseconds = [2.5], regrets = [0.0], confidences = [0.75]>>
+ukernel.plan @only_predicted <
+  families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
+  choices = [], general = 0, fallback = 0,
+  predictions = #ukernel.predictions<shapes = [[7, 8, 9]], families = [0], microseconds = [2.5], regrets = [0.0], confidences = [0.75]>>
+
 // CHECK: func.func @extents
 // CHECK: } {ukernel.extents = [{{\[}}16, "S", "T"], unit, unit]}
 func.func @extents(%a: tensor<?x8xf32>, %b: tensor<8x?xf32>, %o: tensor<?x?xf32>) -> tensor<?x?xf32> {

@@ -1415,3 +1415,111 @@ func.func @f(%a: tensor<?x8xf32>, %b: tensor<8x?xf32>, %o: tensor<?x?xf32>) {
 // dialect_c10: on another operation
 // expected-error @below {{'ukernel.extents' expected on a 'ukernel.workload'}}
 func.func private @f() attributes {ukernel.extents = []}
+
+// -----
+
+// predictions_c1: shapes
+// expected-error @below {{expected shapes with a family for each, but got 0 sizes and 0 families}}
+module attributes {test.attribute = #ukernel.predictions<shapes = [], families = [], microseconds = [], regrets = [], confidences = []>} {}
+
+// -----
+
+// predictions_c1: families
+// expected-error @below {{expected one family for each of 2 shapes, but got 1}}
+module attributes {test.attribute = #ukernel.predictions<shapes = [[1, 2, 3], [4, 5, 6]], families = [0], microseconds = [1.0, 1.0], regrets = [0.0, 0.0], confidences = [1.0, 1.0]>} {}
+
+// -----
+
+// predictions_c1: microseconds
+// expected-error @below {{expected microseconds for each of 1 shapes, but got 2}}
+module attributes {test.attribute = #ukernel.predictions<shapes = [[1, 2, 3]], families = [0], microseconds = [1.0, 1.0], regrets = [0.0], confidences = [1.0]>} {}
+
+// -----
+
+// predictions_c1: regrets
+// expected-error @below {{expected regrets for each of 1 shapes, but got 0}}
+module attributes {test.attribute = #ukernel.predictions<shapes = [[1, 2, 3]], families = [0], microseconds = [1.0], regrets = [], confidences = [1.0]>} {}
+
+// -----
+
+// predictions_c1: confidences
+// expected-error @below {{expected confidences for each of 1 shapes, but got 2}}
+module attributes {test.attribute = #ukernel.predictions<shapes = [[1, 2, 3]], families = [0], microseconds = [1.0], regrets = [0.0], confidences = [1.0, 1.0]>} {}
+
+// -----
+
+// predictions_c2: sizes agree
+// expected-error @below {{expected shapes of 3 sizes, but got one of 2}}
+module attributes {test.attribute = #ukernel.predictions<shapes = [[1, 2, 3], [4, 5]], families = [0, 0], microseconds = [1.0, 1.0], regrets = [0.0, 0.0], confidences = [1.0, 1.0]>} {}
+
+// -----
+
+// predictions_c2: no sizes
+// expected-error @below {{expected shapes with a family for each, but got 0 sizes and 1 families}}
+module attributes {test.attribute = #ukernel.predictions<shapes = [[]], families = [0], microseconds = [1.0], regrets = [0.0], confidences = [1.0]>} {}
+
+// -----
+
+// predictions_c2: size 0
+// expected-error @below {{expected sizes of at least 1, but got 0}}
+module attributes {test.attribute = #ukernel.predictions<shapes = [[1, 0, 3]], families = [0], microseconds = [1.0], regrets = [0.0], confidences = [1.0]>} {}
+
+// -----
+
+// predictions_c3
+// expected-error @below {{expected families of at least 0, but got -1}}
+module attributes {test.attribute = #ukernel.predictions<shapes = [[1, 2, 3]], families = [-1], microseconds = [1.0], regrets = [0.0], confidences = [1.0]>} {}
+
+// -----
+
+// predictions_c4: positive
+// expected-error @below {{expected finite microseconds above 0, but got 0}}
+module attributes {test.attribute = #ukernel.predictions<shapes = [[1, 2, 3]], families = [0], microseconds = [0.0], regrets = [0.0], confidences = [1.0]>} {}
+
+// -----
+
+// predictions_c4: finite
+// expected-error @below {{expected finite microseconds above 0, but got INF}}
+module attributes {test.attribute = #ukernel.predictions<shapes = [[1, 2, 3]], families = [0], microseconds = [1.0e999], regrets = [0.0], confidences = [1.0]>} {}
+
+// -----
+
+// predictions_c4: regrets
+// expected-error @below {{expected finite regrets of at least 0, but got -5.000000e-01}}
+module attributes {test.attribute = #ukernel.predictions<shapes = [[1, 2, 3]], families = [0], microseconds = [1.0], regrets = [-0.5], confidences = [1.0]>} {}
+
+// -----
+
+// predictions_c4: confidences
+// expected-error @below {{expected confidences from 0.5 to 1, but got 2.500000e-01}}
+module attributes {test.attribute = #ukernel.predictions<shapes = [[1, 2, 3]], families = [0], microseconds = [1.0], regrets = [0.0], confidences = [0.25]>} {}
+
+// -----
+
+// ranking_c4: one for each
+// expected-error @below {{expected microseconds for each of 1 families, but got 2}}
+module attributes {test.attribute = #ukernel.ranking<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], scores = [1.0], microseconds = [1.0, 2.0]>} {}
+
+// -----
+
+// ranking_c4: positive
+// expected-error @below {{expected finite microseconds above 0, but got -1}}
+module attributes {test.attribute = #ukernel.ranking<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], scores = [1.0], microseconds = [-1.0]>} {}
+
+// -----
+
+// plan_c3: predictions
+// expected-error @below {{expected predictions of 3 sizes, but got some of 2}}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], choices = [], general = 0, fallback = 0, predictions = <shapes = [[1, 2]], families = [0], microseconds = [1.0], regrets = [0.0], confidences = [1.0]>>} {}
+
+// -----
+
+// plan_c4
+// expected-error @below {{expected the family of a prediction below 1, but got 1}}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], choices = [], general = 0, fallback = 0, predictions = <shapes = [[1, 2, 3]], families = [1], microseconds = [1.0], regrets = [0.0], confidences = [1.0]>>} {}
+
+// -----
+
+// plan_c5
+// expected-error @below {{expected strings in 'search', but got "strategy" = 3 : i64}}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], choices = [], general = 0, fallback = 0, search = {strategy = 3 : i64}>} {}

@@ -11,7 +11,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 KINDS = {
     "times": (("predicted time (µs)", "slower than the", "fastest seen (%)", "share of the chosen",
                "program's time (%)", "family", "chosen program", "best single uKernel", "SIA's choice", "roofline",
-               "launch", "issue"), (4, 3)),
+               "launch", "block start"), (4, 3)),
     "metrics": (("padding (% of the work)", "Occ (% of SMs busy)", "CMR (compute / memory time)", "score", "family",
                  "chosen program", "best single uKernel", "best program of the size"), (2, 2, 2, 3)),
 }

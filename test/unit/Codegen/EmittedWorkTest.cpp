@@ -8,6 +8,7 @@
 #include "PtxInterpreter.h"
 
 #include "gtest/gtest.h"
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <random>
@@ -65,6 +66,8 @@ protected:
 
   std::unique_ptr<mlir::MLIRContext> context;
   const CodegenModel &model;
+  /// Predicted over observed instructions beside FMAs, of all comparisons.
+  std::vector<double> ratios;
   std::mt19937 random{std::random_device{}()};
 };
 
@@ -176,7 +179,7 @@ std::optional<Step> EmittedWork::observe(const EmittedCase &emitted,
     llvm::Expected<std::vector<PtxPhase>> phases =
         ptx->run(block, warp, parameters, /*barriers=*/3);
     if (!phases) {
-      ADD_FAILURE() << llvm::toString(phases.takeError()) << kernel->ptx;
+      ADD_FAILURE() << llvm::toString(phases.takeError());
       return std::nullopt;
     }
     if (phases->size() != 4) {
@@ -229,9 +232,12 @@ void EmittedWork::compare(const EmittedCase &emitted) {
         << "predicted\n"
         << describe(predicted.patterns) << "observed\n"
         << describe(observed->patterns);
-    if (getenv("FTUNER_SHOW"))
-      printf("%s part %u: fma %g other %g observed %g\n", emitted.str().c_str(),
-             part, predicted.fma, predicted.other, observed->other);
+    // The model counts what ptxas makes of the PTX: two instructions of many on
+    // 64 bits, and none of others.
+    double ratio = predicted.other / observed->other;
+    EXPECT_GT(ratio, 0.3) << predicted.other << " for " << observed->other;
+    EXPECT_LT(ratio, 4) << predicted.other << " for " << observed->other;
+    ratios.push_back(ratio);
   }
 }
 
@@ -264,7 +270,7 @@ TEST_F(EmittedWork, OfRandomFamilies) {
     return values.begin()[random() % values.size()];
   };
   unsigned count = 0;
-  for (unsigned attempt = 0; attempt < 4000 && count < 60; ++attempt) {
+  for (unsigned attempt = 0; attempt < 4000 && count < 40; ++attempt) {
     EmittedCase emitted;
     emitted.device =
         std::array{"h200", "a100", "rtx3090", "v100", "t4"}[random() % 5];
@@ -289,7 +295,10 @@ TEST_F(EmittedWork, OfRandomFamilies) {
     ++count;
     compare(emitted);
   }
-  EXPECT_EQ(count, 60u);
+  EXPECT_EQ(count, 40u);
+  std::sort(ratios.begin(), ratios.end());
+  EXPECT_GT(ratios[ratios.size() / 2], 0.8);
+  EXPECT_LT(ratios[ratios.size() / 2], 1.5);
 }
 
 } // namespace

@@ -7,6 +7,7 @@
 #include "llvm/ADT/StringMap.h"
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 using namespace ftuner;
 
@@ -416,15 +417,20 @@ PtxInterpreter::run(unsigned block, unsigned warp,
   state.registers.resize(kernel->registers.size());
   // Position of each lane: block and instruction.
   std::array<std::pair<unsigned, size_t>, kLanes> at = {};
+  // Branches backwards that each lane took: lanes wait for those of the trip
+  // before.
+  std::array<unsigned, kLanes> trips = {};
   std::vector<PtxPhase> phases(1);
   auto rank = [&](unsigned lane) {
-    return std::pair(kernel->blocks[at[lane].first].order, at[lane].second);
+    return std::tuple(trips[lane], kernel->blocks[at[lane].first].order,
+                      at[lane].second);
   };
   while (phases.size() <= barriers) {
     unsigned first = 0;
     for (unsigned lane = 1; lane < kLanes; ++lane)
       if (rank(lane) < rank(first))
         first = lane;
+    const auto firstRank = rank(first);
     auto [blockIndex, index] = at[first];
     const PtxBlock &code = kernel->blocks[blockIndex];
     if (index == code.instructions.size()) {
@@ -447,7 +453,7 @@ PtxInterpreter::run(unsigned block, unsigned warp,
     bool isAccess = (name == "ld" || name == "st") && !instruction.has("param");
     unsigned numActive = 0, numPresent = 0;
     for (unsigned lane = 0; lane < kLanes; ++lane) {
-      if (at[lane] != std::pair(blockIndex, index))
+      if (rank(lane) != firstRank)
         continue;
       ++numPresent;
       at[lane].second = index + 1;
@@ -459,7 +465,9 @@ PtxInterpreter::run(unsigned block, unsigned warp,
       ++numActive;
       const auto &operands = instruction.operands;
       if (name == "bra") {
-        at[lane] = {static_cast<unsigned>(operands.front().value), 0};
+        auto target = static_cast<unsigned>(operands.front().value);
+        trips[lane] += kernel->blocks[target].order <= code.order;
+        at[lane] = {target, 0};
       } else if (isCopy) {
         event.address[lane] = state.address(operands[0], lane);
         event.source[lane] = state.address(operands[1], lane);

@@ -318,3 +318,24 @@ TEST(ChoiceConfidence, GrowsWithTheLead) {
   EXPECT_LT(choiceConfidence(vague, 10, 11),
             choiceConfidence(calibration, 10, 11));
 }
+
+TEST(MeasurementGain, IsTheMeanOfWhatTheFasterOfTwoGains) {
+  Calibration calibration;
+  calibration.deviation = 0.07;
+  double spread = 0.07 * std::sqrt(2);
+  EXPECT_NEAR(measurementGain(calibration, 10, 10),
+              spread / std::sqrt(2 * std::acos(-1.0)), 1e-12);
+  EXPECT_NEAR(measurementGain(calibration, 1, 100), 0, 1e-12);
+  double last = 1;
+  for (double second : {10.0, 10.1, 10.5, 11.0, 12.0, 15.0}) {
+    // The integral of max(0, x - lead) over the normal density.
+    double lead = std::log(second / 10), sum = 0, step = 1e-5;
+    for (double x = lead; x < lead + 1; x += step)
+      sum += step * (x - lead) * std::exp(-x * x / (2 * spread * spread));
+    sum /= spread * std::sqrt(2 * std::acos(-1.0));
+    double gain = measurementGain(calibration, 10, second);
+    EXPECT_NEAR(gain, sum, 1e-6);
+    EXPECT_LT(gain, last);
+    last = gain;
+  }
+}

@@ -180,6 +180,26 @@ TEST(LatencyFormulas, TwoParts) {
   expectTime(launch, 1212.0497453301286);
 }
 
+// Two blocks on an SM, one of each part: between two short and two tall ones,
+// and near the mean of them.
+TEST(LatencyFormulas, MixedRound) {
+  auto time = [](double low, double high) {
+    Launch launch;
+    launch.device.boardPowerWatts = std::numeric_limits<double>::infinity();
+    launch.grid.blocksX = 16;
+    launch.grid.blocksY = 10;
+    if (low > 0)
+      launch.add(shortBlock(), low, 96);
+    if (high > 0)
+      launch.add(tallBlock(), high, 96);
+    return launch.time();
+  };
+  double low = time(160, 0), mixed = time(80, 80), high = time(0, 160);
+  EXPECT_GT(mixed, 1.1 * low);
+  EXPECT_LT(1.1 * mixed, high);
+  EXPECT_NEAR(mixed, (low + high) / 2, 0.05 * mixed);
+}
+
 TEST(LatencyFormulas, SwizzledBatchesOfUnalignedRows) {
   Launch launch;
   launch.grid.isSwizzled = true;

@@ -1,0 +1,318 @@
+"""The latency model in Python, rows of measurements, and `ftuner calibrate`."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Sequence
+
+import numpy as np
+import pytest
+
+import ftuner
+from ftuner.latency import fit, model
+from ftuner.latency.rows import Devices, Rows, read
+from ftuner.latency.vendor_rows import parse_kernel_name
+
+from handmade import ROOT
+
+TERMS = (
+    "launch issue shared_memory l2 latency block_start tail dram power second_kernel".split()
+)
+
+
+def run(*arguments: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ftuner", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def write_csv(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> Path:
+    text = "\n".join(",".join(map(str, row)) for row in [header, *rows]) + "\n"
+    path.write_text(text)
+    return path
+
+
+# --- model -----------------------------------------------------------------------------------
+
+
+def test_devices_and_calibrations_by_name() -> None:
+    name, figures = model().device("v100")
+    assert name == "v100" and figures["sm_count"] == 80
+    assert set(model().calibration("global")) == set(model().constants)
+    assert model().default_calibration("h200") == model().calibration("global")
+    assert model().default_calibration("t4") != model().calibration("global")
+    with pytest.raises(ftuner.Error, match="unknown device 'nothing'"):
+        model().device("nothing")
+    with pytest.raises(ftuner.Error, match="unknown calibration 'nothing'"):
+        model().calibration("nothing")
+
+
+def test_constants_start_within_their_bounds() -> None:
+    for constant in model().constants.values():
+        assert constant.low <= constant.start <= constant.high, constant
+
+
+def test_records_with_wrong_fields_are_errors() -> None:
+    _, figures = model().device("v100")
+    with pytest.raises(ftuner.Error, match="missing .*'warps'"):
+        model().launches([figures], [0], [{"count": 1}], {})
+
+
+def test_wavefronts_and_lines() -> None:
+    lanes = np.arange(32)
+    assert model().wavefronts(lanes[None], 1)[0] == 1
+    assert model().wavefronts(lanes[None] * 2, 1)[0] == 2
+    assert model().lines(lanes[None] * 4, 4)[0] == 4
+    with pytest.raises(ftuner.Error, match="expected 1, 2 or 4 words"):
+        model().wavefronts(lanes[None], 3)
+
+
+# --- FTuner rows -----------------------------------------------------------------------------
+
+FTUNER = "m n k block_m block_n block_k thread_m thread_n stages transpose_rhs us".split()
+
+
+def programs(rng: np.random.Generator, count: int, stages: int = 2) -> list[list[int]]:
+    """Programs of FTuner without their times."""
+    out = []
+    while len(out) < count:
+        gm, gn = int(rng.choice([8, 16])), int(rng.choice([8, 16]))
+        rm, rn = int(rng.integers(1, 9)), int(rng.choice([4, 8]))
+        m, n, k = (int(4 * np.exp(rng.uniform(2, 6))) for _ in range(3))
+        shape = [m, n, k, gm * rm, gn * rn, int(rng.choice([8, 16, 32]))]
+        out.append([*shape, rm, rn, int(rng.integers(2, stages + 1)), int(rng.integers(2))])
+    return out
+
+
+def test_ftuner_rows_are_priced(tmp_path: Path, rng: np.random.Generator) -> None:
+    path = write_csv(tmp_path / "a.csv", FTUNER, [[*row, 10] for row in programs(rng, 60, 4)])
+    rows = read([path], Devices(only="h200"))
+    constants = model().calibration("global")
+    terms = model().explain(rows.launches, constants)
+    assert np.allclose(sum(terms[name] for name in TERMS), terms["total"])
+    assert np.all(terms["total"] == rows.predict(constants)) and np.all(terms["total"] > 0)
+
+
+def test_pairs_and_vectors_of_rows(tmp_path: Path) -> None:
+    header = (*FTUNER, "second_block", "second_thread", "first_count", "second_count")
+    one = [112, 256, 512, 48, 64, 16, 6, 8, 2, 0, 10]
+    rows = [[*one, 0, 0, 0, 0], [*one, 64, 8, 1, 1], [*one, 64, 8, 0, 0]]
+    found = read([write_csv(tmp_path / "a.csv", header, rows)], Devices(only="v100"))
+    counts = found.launches.parts[:, :, model().part_fields.index("count")]
+    assert counts.tolist()[:2] == [[0, 12], [4, 4]]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"block_m": 20}, "a.csv:3: .*register tiles that divide"),
+        ({"us": "fast"}, "a.csv:3: column 'us': expected a number .*, but got 'fast'"),
+        ({"us": -1}, "a.csv:3: column 'us': expected a number of at least"),
+        ({"k": 0}, "a.csv:3: .*k: expected a number from 1"),
+        ({"m": 1.5}, "a.csv:3: column 'm': expected a whole number"),
+        ({"stages": 99}, "a.csv:3: "),
+    ],
+)
+def test_wrong_ftuner_rows(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    good = [64, 256, 512, 48, 64, 16, 6, 8, 2, 0, 10]
+    bad = [change.get(name, value) for name, value in zip(FTUNER, good)]
+    path = write_csv(tmp_path / "a.csv", FTUNER, [good, bad])
+    with pytest.raises(ftuner.Error, match=message):
+        read([path], Devices(only="v100"))
+
+
+# --- vendor rows -----------------------------------------------------------------------------
+
+VENDOR = "op device B M N K latency_ms kernel".split()
+
+
+def test_kernel_names() -> None:
+    name = parse_kernel_name("cutlass_80_simt_sgemm_128x64_8x5_nn_align1")
+    assert (name.tile_m, name.tile_n, name.layout, name.stages) == (128, 64, "nn", 5)
+    name = parse_kernel_name(
+        "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize64x32x8_stage3_warpsize1x2x1_ffma_aligna4"
+    )
+    assert (name.tile_m, name.tile_n, name.layout, name.stages) == (64, 32, "tn", 3)
+    assert not name.is_tensor_core
+    name = parse_kernel_name("ampere_sgemm_32x32_sliced1x4_tn")
+    assert (name.tile_m, name.slices, name.stages) == (32, 4, 4)
+    assert not parse_kernel_name("maxwell_sgemm_128x64_nn").is_swizzled
+    assert parse_kernel_name("cutlass_80_tensorop_s1688gemm_128x64_16x6_nn").is_tensor_core
+    assert parse_kernel_name("gemv2T_kernel_val").tile_m is None
+
+
+def test_vendor_rows_without_optional_columns(tmp_path: Path) -> None:
+    rows = [
+        ["bmm", "a100", 4, 512, 512, 512, 0.2, "ampere_sgemm_128x128_nn"],
+        ["linear", "a100", 1, 512, 512, 512, 0.1, "gemv2T_kernel_val"],
+        ["linear", "h100", 1, 512, 512, 512, 0.1, "cutlass_80_simt_sgemm_128x64_8x5_nn_align1"],
+    ]
+    path = write_csv(tmp_path / "a.csv", VENDOR, rows)
+    packed = tmp_path / "a.csv.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    for one in (path, packed):
+        found = read([one], Devices({"a100": "a100-pcie"}))
+        assert found.devices.names == ["a100-pcie", "h100"]
+        assert len(found) == 2 and "1 rows left out" in found.warnings[0]
+        counts = found.launches.parts[:, 0, model().part_fields.index("count")]
+        assert counts.tolist() == [4 * 4 * 4, 4 * 8]
+        assert found.is_host.all() and found.microseconds.tolist() == [200, 100]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "a.csv:1: expected a header"),
+        ("x,y\n1,2\n", "a.csv:1: expected the columns of vendor rows"),
+        (",".join(VENDOR) + "\n", "a.csv: expected rows"),
+        (",".join(VENDOR) + "\nlinear,zz,1,8,8,8,1,k_32x32\n", "a.csv:2: .*expected a built-in"),
+        (",".join(VENDOR) + "\nlinear,t4,1,8\n", "a.csv:2: expected 8 fields, but got 4"),
+        (",".join(VENDOR) + "\nlinear,t4,1,8,8,8,nan,k_32x32\n", "a.csv:2: column 'latency_ms'"),
+        ("kernel,M,N,K,latency_ms\nk_32x32,8,8,8,1\n", "expected a column 'device'"),
+        ("kernel,kernel\n", "a.csv:1: expected each column once"),
+    ],
+)
+def test_wrong_files(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    with pytest.raises(ftuner.Error, match=message):
+        read([path], Devices())
+    result = run("calibrate", path, "-o", tmp_path / "out.json")
+    assert result.returncode == 1 and "Traceback" not in result.stderr
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_broken_archives_and_missing_files(tmp_path: Path) -> None:
+    packed = tmp_path / "a.csv.gz"
+    packed.write_bytes(gzip.compress(b"kernel\n" * 100)[:-12])
+    for path in (packed, tmp_path / "none.csv"):
+        with pytest.raises(ftuner.Error, match="cannot read the rows"):
+            read([path], Devices())
+
+
+# --- configurations --------------------------------------------------------------------------
+
+XGEMM = "MWG NWG MDIMC NDIMC MDIMA NDIMB VWM VWN SA SB time_ms".split()
+
+
+def test_configurations_that_do_not_differ_count_once(tmp_path: Path) -> None:
+    one = [128, 128, 16, 8, 16, 8, 4, 2, 0, 1, 6.0]
+    other = [*one]
+    other[4] = 8  # MDIMA, but A is not staged.
+    rows = [one, other, [*one[:8], 1, 1, 5.6]]
+    path = write_csv(tmp_path / "gemm_configs_rtx3090.csv", XGEMM, rows)
+    found = read([path], Devices())
+    assert found.devices.names == ["rtx3090"] and found.microseconds.tolist() == [6000, 5600]
+    assert 5000 < found.predict(model().calibration("global"))[1] < 7000
+
+
+# --- fits ------------------------------------------------------------------------------------
+
+
+def measured(path: Path, rng: np.random.Generator, count: int, noise: float) -> tuple[Rows, dict]:
+    """FTuner rows whose times follow from known constants."""
+    lines = programs(rng, count)
+    rows = read([write_csv(path, FTUNER, [[*row, 1] for row in lines])], Devices(only="v100"))
+    true = model().calibration("global")
+    true.update(block_start=6000.0, l2_bytes_per_cycle=7.0)
+    times = rows.predict(true) * np.exp(rng.normal(0, noise, len(rows)))
+    table = [[*row, repr(float(t))] for row, t in zip(lines, times)]
+    return read([write_csv(path, FTUNER, table)], Devices(only="v100")), true
+
+
+def test_fits_find_what_rows_determine(tmp_path: Path, rng: np.random.Generator) -> None:
+    rows, true = measured(tmp_path / "a.csv", rng, 300, 0.02)
+    prior = model().calibration("global")
+    found = fit.fit_own(rows, prior)
+    assert found.constants["block_start"] == pytest.approx(true["block_start"], rel=0.15)
+    assert found.constants["l2_bytes_per_cycle"] == pytest.approx(7.0, rel=0.15)
+    before = fit.error(rows.predict(prior), rows.microseconds)
+    after = fit.error(rows.predict(found.constants), rows.microseconds)
+    assert after < 0.03 < before
+    for name in ("flop_energy", "spill"):  # Nothing spills, and nothing is at the power limit.
+        assert found.constants[name] == prior[name] and name in found.unmoved
+
+
+def test_the_prior_weighs_more_with_fewer_rows() -> None:
+    weights = [fit.prior_weight(count) for count in (1, 30, 100, 1000, 10**6)]
+    assert weights == sorted(weights, reverse=True) and weights[0] == 0.5 and weights[-1] == 0.1
+
+
+def test_calibrate_writes_what_the_compiler_reads(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    path, out = tmp_path / "rows.csv", tmp_path / "my.json"
+    measured(path, rng, 80, 0.03)
+    report, figure = tmp_path / "report.md", tmp_path / "fit.svg"
+    arguments = ("--device", "v100", "-o", out, "--report", report, "--plot", figure)
+    result = run("calibrate", path, *arguments)
+    assert result.returncode == 0, result.stderr
+    assert "| block_start |" in result.stdout and report.read_text() == result.stdout
+    assert "one kind" in result.stderr  # Its rows are all FTuner's.
+    assert "<svg" in figure.read_text()
+    data = json.loads(out.read_text())
+    assert data["name"] == "v100" and data["fit"]["error_after"] < data["fit"]["error_before"]
+    assert model().calibration(out)["block_start"] == data["constants"]["block_start"]
+    source = ROOT / "examples" / "dense.mlir"
+    explained = run(
+        *("explain", source, "--device", "v100", "--size", "T=53", "--cost-model=latency"),
+        f"--calibration={out}",
+    )
+    assert explained.returncode == 0, explained.stderr
+
+
+def test_calibrate_several_devices(tmp_path: Path, rng: np.random.Generator) -> None:
+    constants, rows = model().calibration("global"), []
+    for device in ("t4", "v100", "a100", "p100"):
+        for _ in range(60):
+            m, n, k = (int(np.exp(rng.uniform(5, 8.5))) for _ in range(3))
+            kernel = rng.choice(["volta_sgemm_128x64_nn", "volta_sgemm_64x64_tn"])
+            rows.append(["linear", device, 1, m, n, k, 1, kernel])
+    path = write_csv(tmp_path / "a.csv", VENDOR, rows)
+    times = read([path], Devices()).predict(constants, 30.0) * rng.normal(1, 0.02, len(rows))
+    for row, time in zip(rows, times):
+        row[6] = time / 1e3
+    write_csv(path, VENDOR, rows)
+    result = run("calibrate", path, "--each", "-o", tmp_path / "out")
+    assert result.returncode == 0, result.stderr
+    names = sorted(file.name for file in (tmp_path / "out").iterdir())
+    assert names == ["a100.json", "global.json", "p100.json", "t4.json", "v100.json"]
+    shared = json.loads((tmp_path / "out" / "global.json").read_text())
+    assert shared["timing"]["offset_us"] == pytest.approx(30, rel=0.2)
+    assert shared["fit"]["error_after"] < 0.04
+    one = run("calibrate", path, "--device", "t4", "-o", tmp_path / "t4.json")
+    assert one.returncode == 0 and "## t4" in one.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--constants", "speed"], 2, "expected some of fma"),
+        (["--map", "x"], 2, "expected NAME=VALUE"),
+        (["--prior", "none.json"], 1, "none.json"),
+        (["--device", "t4"], 1, "expected rows of the device 't4'"),
+        (["--plot", "/nowhere/a.svg"], 1, "/nowhere"),
+        (["--report", "/nowhere/a.md"], 1, "/nowhere"),
+    ],
+)
+def test_wrong_command_lines(
+    tmp_path: Path, rng: np.random.Generator, arguments: list[str], code: int, message: str
+) -> None:
+    rows = [
+        ["linear", "v100", 1, 512 + 8 * i, 512, 512, 0.1, "volta_sgemm_64x64_tn"]
+        for i in range(12)
+    ]
+    path = write_csv(tmp_path / "a.csv", VENDOR, rows)
+    result = run("calibrate", path, "-o", tmp_path / "out.json", *arguments)
+    assert result.returncode == code and message in result.stderr, result.stderr
+    assert "Traceback" not in result.stderr and not (tmp_path / "out.json").exists()
+
+
+def test_few_rows_are_refused(tmp_path: Path) -> None:
+    row = ["linear", "v100", 1, 512, 512, 512, 0.1, "volta_sgemm_64x64_tn"]
+    path = write_csv(tmp_path / "a.csv", VENDOR, [row])
+    result = run("calibrate", path, "-o", tmp_path / "out.json")
+    assert result.returncode == 1 and "expected at least 8 rows" in result.stderr
