@@ -59,7 +59,7 @@ Timed measure(const Workload &workload, const DeviceSpec &device,
 
   // Families of one and of two uKernels of the candidates.
   SearchProblem problem = makeProblem();
-  CandidateSet set = generateCandidates(problem);
+  CandidateSet set = llvm::cantFail(enumerateCandidates(problem));
   timed.candidates = set.candidates.size();
   std::mt19937 random(1);
   std::vector<KernelFamily> families;

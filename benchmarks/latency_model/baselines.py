@@ -40,9 +40,14 @@ class Facts:
 def sia(rows: Rows) -> np.ndarray:
     """SIA's sum of compute over memory, useful share and waves; more is better."""
     f = Facts(rows)
-    accumulators = f.part["fma"] / f.part["warps"] / f.part["step_depth"]
-    thread_m = 2 ** np.ceil(np.log2(accumulators) / 2)
-    registers = f.part["warps"] * 32 * (thread_m + accumulators / thread_m)
+    if "MDIMC" in rows.extra:
+        x = rows.extra
+        fragments = x["MWG"] / x["MDIMC"] + x["NWG"] / x["NDIMC"]
+    else:
+        accumulators = f.part["fma"] / f.part["warps"] / f.part["step_depth"]
+        thread_m = 2 ** np.ceil(np.log2(accumulators) / 2)
+        fragments = thread_m + accumulators / thread_m
+    registers = f.part["warps"] * 32 * fragments
     tile = f.grid["tile_x"] + f.grid["tile_y"]
     transactions = f.part["count"] * f.grid["reduce_length"] * 4 * (tile + registers)
     memory = np.maximum(f.moved / f.dram, transactions / f.shared)
@@ -54,10 +59,14 @@ def sia_time(rows: Rows) -> np.ndarray:
     return rows.flop / Facts(rows).peak / sia(rows)
 
 
-def roofline(rows: Rows) -> np.ndarray:
-    """max(arithmetic, memory) / share of the waves that blocks fill, in microseconds."""
+def roofline(rows: Rows, by_tile: bool = False) -> np.ndarray:
+    """max(arithmetic, memory) / share of the waves that blocks fill, in microseconds.
+
+    Memory moves each operand once, or by tile: once for each block that reads it.
+    """
     f = Facts(rows)
-    return np.maximum(rows.flop / f.peak / f.useful, f.once / f.dram) / f.waves
+    moved = f.moved if by_tile else f.once
+    return np.maximum(rows.flop / f.peak / f.useful, moved / f.dram) / f.waves
 
 
 def affine(rows: Rows, x: np.ndarray, train: np.ndarray, each: bool) -> np.ndarray:

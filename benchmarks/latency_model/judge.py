@@ -88,7 +88,7 @@ def judge_configurations(x: Rows, constants: dict[str, float], full: bool) -> di
         "latency": both(x, predicted),
         "latency, two digits": both(x, x.predict(rounded)),
         "SIA": both(x, -baselines.sia(x), 50),
-        "roofline × waves": both(x, baselines.roofline(x), 50),
+        "roofline × waves": both(x, baselines.roofline(x, by_tile=True), 50),
     }
     out["latency"]["all"]["mape"] = error(predicted, x.microseconds)
     if full:
@@ -301,10 +301,10 @@ ABLATIONS: dict[str, dict[str, float]] = {
 def judge_ablations(v: Vendor, x: Rows | None, start: dict[str, float]) -> dict[str, Any]:
     """Everything refitted without one part of the model at a time."""
     out: dict[str, Any] = {}
-    every = {*fits.OWN, *fits.SHARED, *fits.COMPILED}
+    every = fits.shared_names()
     for name, fixed in ABLATIONS.items():
         say(f"without {name}")
-        names, figures = sorted(every - set(fixed)), {}
+        names, figures = [n for n in every if n not in fixed], {}
         begin = {**start, **fixed}
         if not set(fixed) <= set(fits.COMPILED) or not fixed:
             found, strict, _ = left_out(v, begin, names)

@@ -30,6 +30,13 @@ llvm::SmallVector<LaneChunk> SimtLayout::columnChunks() const {
   return splitIntoChunks(rn, gn);
 }
 
+int64_t SimtLayout::copySlots(int64_t vectorWidth) const {
+  auto slots = [&](const SharedTile &tile) {
+    return ceilDiv(tile.outer * ceilDiv(tile.inner, vectorWidth), threads());
+  };
+  return slots(lhs) + slots(rhs);
+}
+
 int64_t SimtLayout::fragmentDepth() const {
   int64_t fragmentRows =
       (lhs.reduceContiguous ? rm : 0) + (rhs.reduceContiguous ? rn : 0);

@@ -52,8 +52,6 @@ private:
   NumberMath math;
   /// Warp instructions that load fragments, and that copy.
   double fragmentLoads = 0, copies = 0;
-  /// Vectors that a thread copies.
-  int64_t slots = 0;
   BlockWork work;
 };
 
@@ -154,7 +152,6 @@ void WorkCounter::countCopies(const SharedTile &tile) {
     countCopy(tile, run * kLanes, kLanes, double(ceilDiv(runs - run, period)));
   if (vectors % kLanes != 0)
     countCopy(tile, runs * kLanes, vectors % kLanes, 1);
-  slots += ceilDiv(vectors, layout.threads());
 }
 
 /// Copies of the vectors from `firstVector` on, one for each of `lanes` lanes,
@@ -199,7 +196,7 @@ double WorkCounter::overheadInstructions() const {
     ofLoop += 10;
     ofSlot += 6;
   }
-  return ofLoop + ofSlot * double(slots);
+  return ofLoop + ofSlot * double(layout.copySlots(vectorWidth));
 }
 
 BlockWork WorkCounter::count() {

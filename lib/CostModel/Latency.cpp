@@ -17,8 +17,6 @@
 
 using namespace ftuner;
 
-/// Shared memory that CUDA keeps for itself in each block since sm_80.
-static constexpr int64_t reservedSharedMemoryBytes = 1024;
 /// DRAM sectors that stores write whole or not.
 static constexpr int64_t sectorBytes = 32;
 
@@ -89,7 +87,8 @@ private:
 
   Launch describe(llvm::ArrayRef<int64_t> shape, const Program &program);
   const Prices &prices(const KernelFamily &family);
-  /// Without registers and shared memory, which belong to the family.
+  /// With registers of its own, and without shared memory, which belongs to the
+  /// family.
   const LatencyBlock &block(const UKernel &part, const KernelFamily &family);
   const ShapeFacts &facts(llvm::ArrayRef<int64_t> shape);
   /// Contiguous bytes that a step reads of a row of an operand.
@@ -129,6 +128,7 @@ const LatencyBlock &Evaluator::block(const UKernel &part,
   block.warps = work.warps;
   block.stepDepth = work.stepDepth;
   block.fma = work.fma;
+  block.registersPerThread = work.registersPerThread;
   block.otherInstructions = work.otherInstructions;
   block.loadedRegisters = work.loadedRegisters;
   block.l2Bytes = work.globalBytes;
@@ -152,12 +152,14 @@ const Evaluator::Prices &Evaluator::prices(const KernelFamily &family) {
   if (!isNew)
     return it->second;
   KernelResources needs = codegen.resources(workload, family);
-  int64_t reserved =
-      device.computeCapabilityMajor >= 8 ? reservedSharedMemoryBytes : 0;
+  double registers = 0;
+  for (const UKernel &part : family.parts)
+    registers = std::max(registers, block(part, family).registersPerThread);
   for (auto [index, part] : llvm::enumerate(family.parts)) {
     LatencyBlock priced = block(part, family);
-    priced.registersPerThread = needs.registersPerThread;
-    priced.sharedMemoryBytes = needs.sharedMemoryBytes + reserved;
+    priced.registersPerThread = registers;
+    priced.sharedMemoryBytes =
+        needs.sharedMemoryBytes + device.reservedSharedMemoryBytes();
     it->second.parts[index] = tabulate(figures, priced, constants);
   }
   return it->second;

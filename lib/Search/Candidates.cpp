@@ -19,10 +19,11 @@ static constexpr int64_t leastRow = 16;
 /// By how much ptxas may exceed the path's estimate for one thread without
 /// spilling.
 static constexpr int64_t registerMargin = 16;
+/// Registers are handed out as if a block had a multiple of four warps, one for
+/// each quarter of the SM: ptxas gives each of 288 threads at most 65536 / 384.
+static constexpr int64_t threadsPerQuartet = 128;
 /// Elements of the widest vector that a path has (CodegenModel::vectorWidth).
 static constexpr int64_t widestVector = 4;
-/// Shared memory that CUDA keeps for itself in each block (since sm_80).
-static constexpr int64_t reservedSharedMemoryBytes = 1024;
 
 static llvm::Error makeError(const Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
@@ -77,7 +78,8 @@ static bool isLegal(const SearchProblem &problem, const KernelFamily &family) {
   }
   KernelResources needs = problem.codegen.resources(problem.workload, family);
   int64_t limit = std::min(problem.device.maxRegistersPerThread,
-                           problem.device.registersPerBlock / needs.threads);
+                           problem.device.registersPerBlock /
+                               ceilBy(needs.threads, threadsPerQuartet));
   return needs.registersPerThread + registerMargin <= limit;
 }
 
@@ -300,7 +302,7 @@ Enumerator::chooseReduce(KernelFamily &family) const {
       continue;
     int64_t bytes =
         problem.codegen.resources(workload, family).sharedMemoryBytes +
-        reservedSharedMemoryBytes;
+        problem.device.reservedSharedMemoryBytes();
     if (bytes * problem.zeta() <= problem.device.sharedMemoryPerSmBytes)
       return {choice};
     if (!first)

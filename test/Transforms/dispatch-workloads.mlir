@@ -234,12 +234,13 @@ ukernel.plan @plan_0 #ukernel.plan<families = [
 // CHECK-DAG: memref.extract_strided_metadata %[[MASK]]
 // CHECK-DAG: memref.extract_strided_metadata %[[O]]
 // CHECK: scf.index_switch
+// CHECK: %[[WIDE:.*]] = arith.addi %[[T]], %{{.*}} : index
+// CHECK: %[[COLUMNS:.*]] = arith.divui %[[WIDE]], %{{.*}} : index
+// CHECK: %[[OF_BATCH:.*]] = arith.muli %[[COLUMNS]], %[[B]] : index
+// CHECK: %[[BESIDE:.*]] = arith.muli %[[OF_BATCH]], %[[TWELVE]] : index
 // CHECK: %[[LAST:.*]] = arith.addi %[[S]], %{{.*}} : index
 // CHECK: %[[ROWS:.*]] = arith.divui %[[LAST]], %{{.*}} : index
-// CHECK: %[[COLUMNS:.*]] = arith.divui %{{.*}} : index
-// CHECK: %[[BLOCKS:.*]] = arith.muli %[[ROWS]], %[[COLUMNS]] : index
-// CHECK: %[[OF_BATCH:.*]] = arith.muli %[[BLOCKS]], %[[B]] : index
-// CHECK: %[[ALL:.*]] = arith.muli %[[OF_BATCH]], %[[TWELVE]] : index
+// CHECK: %[[ALL:.*]] = arith.muli %[[ROWS]], %[[BESIDE]] : index
 // CHECK: ukernel.launch @heads_0_k0 blocks(%[[ALL]]) {{.*}} sizes(%[[S]], %[[T]], %[[SIXTY_FOUR]], %[[B]], %[[TWELVE]])
 
 // CHECK-LABEL: ukernel.kernel @heads_0_k0

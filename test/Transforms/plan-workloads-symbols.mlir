@@ -19,7 +19,7 @@
 
 // Rankings hold as many programs of each shape as were asked for.
 // TOP: ukernel.plan @plan_0 <families = {{.*}} statistics = {{.*}}, predictions = <shapes = {{.*}}, rankings = [<[1, 1, 64], families = [<#ukernel.simt<
-// TOP-SAME: scores = [{{[^],]+, [^],]+, [^],]+}}]>, <[2, 2, 64], families =
+// TOP-SAME: scores = [{{[^],]+, [^],]+, [^],]+}}], microseconds = [{{[^],]+, [^],]+, [^],]+}}]>, <[2, 2, 64], families =
 // CHECK-NOT: rankings
 
 // Figures of the search, every one of a stage among them.

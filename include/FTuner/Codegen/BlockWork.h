@@ -47,6 +47,10 @@ struct BlockWork {
   double loadedRegisters = 0;
   /// Bytes of the operands' tiles that a step reads from global memory.
   double globalBytes = 0;
+  /// Registers that the compiled code is expected to take, which decides how
+  /// many blocks an SM holds. More than it needs (KernelResources): ptxas takes
+  /// what costs nothing.
+  double registersPerThread = 0;
   /// Steps between the start of a copy and its use: 1 with double buffering.
   double stepsAhead = 1;
   /// Accesses of a step; equal patterns are one entry.

@@ -71,6 +71,8 @@ struct SimtLayout {
   /// Rows of a thread; interleaved ones are chunks of width 1.
   llvm::SmallVector<LaneChunk> rowChunks() const;
   llvm::SmallVector<LaneChunk> columnChunks() const;
+  /// Vectors of `vectorWidth` elements that a thread copies in a step.
+  int64_t copySlots(int64_t vectorWidth) const;
   /// Reduce elements that fragments of a reduce-contiguous operand hold.
   int64_t fragmentDepth() const;
 };

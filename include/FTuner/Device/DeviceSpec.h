@@ -76,6 +76,10 @@ struct DeviceSpec {
   std::string chip() const { return "sm_" + std::to_string(smVersion()); }
   /// Shared memory bandwidth in GB/s: SMs · clock · 128 B (32 banks of 4 B).
   double sharedMemoryGbps() const { return smCount * clockMhz * 128e-3; }
+  /// Shared memory that CUDA keeps for itself in each block.
+  int64_t reservedSharedMemoryBytes() const {
+    return computeCapabilityMajor >= 8 ? 1024 : 0;
+  }
   /// Global to shared copies that bypass registers (cp.async).
   bool hasAsyncCopy() const { return computeCapabilityMajor >= 8; }
   /// The fields of the file, and for those it leaves out what its compute

@@ -103,19 +103,24 @@ def fit(
     """
     known = model().constants
     offsets = np.broadcast_to(np.asarray(offset, float), len(rows.devices.names)).copy()
-    timed = sorted(set(rows.device[rows.is_host])) if fit_offset else []
+    timed = sorted(set(rows.device[rows.is_host].tolist())) if fit_offset else []
     measured = np.log(rows.microseconds)
+    if not len(rows):
+        return Fit(dict(start), offsets, [], list(free))
 
     def residuals(constants: Mapping[str, float], offsets: Array) -> Array:
         return rows.weight * (np.log(rows.predict(constants, offsets)) - measured)
 
-    unmoved = []
     here = residuals(start, offsets)
-    for name in free:
-        changed = {**start, name: start[name] * 1.05}
-        effect = (residuals(changed, offsets) - here) / np.log(1.05)
-        if np.sqrt(np.mean(effect**2)) < LEAST_EFFECT:
-            unmoved.append(name)
+
+    def is_moved(constants: Mapping[str, float], changed: Array, mask: Any = slice(None)) -> bool:
+        effect = (residuals(constants, changed) - here)[mask] / np.log(1.05)
+        return bool(np.sqrt(np.mean(effect**2)) >= LEAST_EFFECT)
+
+    unmoved = [
+        name for name in free if not is_moved({**start, name: start[name] * 1.05}, offsets)
+    ]
+    timed = [index for index in timed if is_moved(start, offsets * 1.05, rows.device == index)]
     names = [name for name in free if name not in unmoved]
     if not names and not timed:
         return Fit(dict(start), offsets, [], unmoved, len(rows))
@@ -189,6 +194,11 @@ class GlobalFit:
     own: dict[int, Fit]
 
 
+def shared_names() -> list[str]:
+    """Constants that fits of several devices determine."""
+    return [name for name in (*OWN, *SHARED, *COMPILED) if name not in _ODD]
+
+
 def fit_global(
     rows: Rows,
     start: Mapping[str, float],
@@ -205,8 +215,8 @@ def fit_global(
     compiled = np.isin(rows.group.astype(str), COMPILED_GROUPS)
     # Configurations are of one size: they say nothing of what all devices share.
     several = rows.group != "configurations"
-    wanted = set(names) if names else {*OWN, *SHARED, *COMPILED}
-    own_names = [name for name in OWN if name in wanted and (names or name not in _ODD)]
+    wanted = names or shared_names()
+    own_names = [name for name in OWN if name in wanted]
     shared = [name for name in SHARED if name in wanted]
     constants: Constants = dict(start)
     offset: float = HOST_OFFSET

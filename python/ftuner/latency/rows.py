@@ -145,10 +145,13 @@ class Rows:
     def predict(self, constants: Mapping[str, float], offset: Any = 0.0) -> Array:
         """What the measurement would report: microseconds.
 
-        `offset` (a number, or one for each device) is what the host adds to a launch.
+        `offset` (a number, or one for each device) is what the host adds to a launch: at most
+        the floor without the constant `launch`, where the floor is known.
         """
         time = model().predict(self.launches, constants)
         added = np.broadcast_to(np.asarray(offset, float), len(self.devices.names))[self.device]
+        most = np.maximum(self.floor - constants["launch"], 0)
+        added = np.where(self.floor > 0, np.minimum(added, most), added)
         return np.maximum(self.floor, time + np.where(self.is_host, added, 0.0))
 
 

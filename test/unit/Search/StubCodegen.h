@@ -59,6 +59,7 @@ public:
         work.warps * part.smemTile[2] * part.regTile[0] * part.regTile[1];
     work.globalBytes =
         4 * part.smemTile[2] * (part.smemTile[0] + part.smemTile[1]);
+    work.registersPerThread = part.regTile[0] * part.regTile[1] + 40;
     work.stepsAhead = family.stages - 1;
     return work;
   }
