@@ -111,6 +111,11 @@ def fit(
     def residuals(constants: Mapping[str, float], offsets: Array) -> Array:
         return rows.weight * (np.log(rows.predict(constants, offsets)) - measured)
 
+    for index in timed:
+        # Above the floor the rows would not move it.
+        floors = rows.floor[(rows.device == index) & rows.is_host & (rows.floor > 0)]
+        if len(floors):
+            offsets[index] = min(offsets[index], 0.8 * floors.min())
     here = residuals(start, offsets)
 
     def is_moved(constants: Mapping[str, float], changed: Array, mask: Any = slice(None)) -> bool:
@@ -176,7 +181,8 @@ def fit_own(
 def fit_timing(rows: Rows, constants: Mapping[str, float], offset: Any = HOST_OFFSET) -> Array:
     """What the hosts add to launches on each device, given the constants."""
     few = sample(rows, np.ones(len(rows), bool), ROWS_OF_DEVICE * len(set(rows.device)))
-    return fit(few, constants, (), prior=prior_weight(len(few)), offset=offset, fit_offset=True).offset
+    prior = prior_weight(len(few))
+    return fit(few, constants, (), prior=prior, offset=offset, fit_offset=True).offset
 
 
 def has_compiled(rows: Rows) -> bool:

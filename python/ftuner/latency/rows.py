@@ -91,7 +91,7 @@ class Rows:
     floor        least microseconds that the measurement ever reports
     is_host      whether it includes the host's part of a launch
     weight       of the row in fits
-    key          rows with the same are never on both sides of a split
+    fold         rows of one shape are in the same, on every device
     flop         floating-point operations
     """
 

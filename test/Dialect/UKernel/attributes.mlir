@@ -38,6 +38,9 @@ module attributes {
 // CHECK-SAME: #ukernel.ukernel<smem = [8], reg = [8], split = 4>
 // CHECK-SAME: #ukernel.simt<stages = 3, vector = 4>
 // CHECK-SAME: #ukernel.family<#ukernel.simt<stages = 3, vector = 4>, axis = 0, parts = [<smem = [112, 64, 16], reg = [7, 4, 1]>, <smem = [128, 64, 16], reg = [8, 4, 1]>]>
+// CHECK-SAME: #ukernel.family<#ukernel.simt<stages = 3, vector = 4>, axis = 0, parts = [<smem = [112, 64, 16], reg = [7, 4, 1]>, <smem = [128, 64, 16], reg = [8, 4, 1]>], balanced = 132>
+// An exact cover is the default and is not printed.
+// CHECK-SAME: #ukernel.family<#ukernel.simt<stages = 2, vector = 4>, axis = 0, parts = [<smem = [112, 64, 16], reg = [7, 4, 1]>, <smem = [128, 64, 16], reg = [8, 4, 1]>]>
 // CHECK-SAME: #ukernel.choice<[<1 to 64>, <1 to ?>, <0 to 0>] to 3>
 module attributes {test.attributes = [
   #ukernel.ukernel<smem = [112, 64, 16], reg = [7, 4, 1]>,
@@ -46,6 +49,10 @@ module attributes {test.attributes = [
   #ukernel.family<#ukernel.simt<stages = 3, vector = 4>, axis = 0,
     parts = [#ukernel.ukernel<smem = [112, 64, 16], reg = [7, 4, 1]>,
              #ukernel.ukernel<smem = [128, 64, 16], reg = [8, 4, 1]>]>,
+  #ukernel.family<#ukernel.simt<stages = 3, vector = 4>, axis = 0,
+    parts = [<smem = [112, 64, 16], reg = [7, 4, 1]>, <smem = [128, 64, 16], reg = [8, 4, 1]>], balanced = 132>,
+  #ukernel.family<#ukernel.simt<stages = 2, vector = 4>, axis = 0,
+    parts = [<smem = [112, 64, 16], reg = [7, 4, 1]>, <smem = [128, 64, 16], reg = [8, 4, 1]>], balanced = 0>,
   #ukernel.choice<[#ukernel.range<1 to 64>, #ukernel.range<1 to ?>, #ukernel.range<0 to 0>] to 3>
 ]} {}
 

@@ -142,6 +142,30 @@ module attributes {test.attribute = #ukernel.family<#ukernel.simt<stages = 2, ve
 
 // -----
 
+// family_c4: a negative number of SMs
+// expected-error @below {{expected a positive number of SMs to balance blocks over, but got -132}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>, <smem = [32, 32, 8], reg = [8, 2, 1]>], balanced = -132>} {}
+
+// -----
+
+// family_c4: one part
+// expected-error @below {{expected two parts with balanced covers}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>], balanced = 132>} {}
+
+// -----
+
+// family_c4: the higher part first
+// expected-error @below {{expected the lower part first with balanced covers, but got heights 32 and 28}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [8, 2, 1]>, <smem = [28, 32, 8], reg = [7, 2, 1]>], balanced = 132>} {}
+
+// -----
+
+// family_c4: equal heights
+// expected-error @below {{expected the lower part first with balanced covers, but got heights 28 and 28}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>, <smem = [28, 32, 8], reg = [7, 2, 1]>], balanced = 132>} {}
+
+// -----
+
 // choice_c2
 // expected-error @below {{expected ranges without step and weights}}
 module attributes {test.attribute = #ukernel.choice<[#ukernel.range<0 to 4 step 2>] to 0>} {}

@@ -132,6 +132,7 @@ ukernel.kernel @k0(%A: memref<?x768xf32>, %B: memref<768x64xf32>, %zero: f32,
                    %O: memref<?x64xf32>, %m: index, %n: index, %k: index,
                    %n1: index)
     attributes {path = #ukernel.simt<stages = 2, vector = 1>, workload = "dense"} {
+  // How the host counts is printed after the body.
   // CHECK: ukernel.combine axis 0 [%[[N1]] x 28, 32] {
   ukernel.combine axis 0 [%n1 x 28, 32] {
     // CHECK: ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
@@ -159,7 +160,8 @@ ukernel.kernel @k0(%A: memref<?x768xf32>, %B: memref<768x64xf32>, %zero: f32,
           ukernel.yield %s : f32
         }
     }
-  }
+  // CHECK: } {balanced = 132 : i64}
+  } {balanced = 132 : i64}
 }
 
 // A constant in the place of a scalar operand.

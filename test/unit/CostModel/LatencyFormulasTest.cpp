@@ -180,6 +180,21 @@ TEST(LatencyFormulas, TwoParts) {
   expectTime(launch, 1212.0497453301286);
 }
 
+// 80 SMs hold 160 blocks; one more needs another wave.
+TEST(LatencyFormulas, Tail) {
+  auto tail = [](double blocks) {
+    Launch launch;
+    launch.device.boardPowerWatts = std::numeric_limits<double>::infinity();
+    launch.add(tallBlock(), blocks, 96);
+    LatencyPrediction terms = launch.terms();
+    return terms.tail / terms.total;
+  };
+  EXPECT_EQ(tail(40), 0);
+  EXPECT_NEAR(tail(160), 0, 1e-9);
+  EXPECT_GT(tail(161), 0.2);
+  EXPECT_NEAR(tail(320), 0, 1e-9);
+}
+
 // Two blocks on an SM, one of each part: between two short and two tall ones,
 // and near the mean of them.
 TEST(LatencyFormulas, MixedRound) {

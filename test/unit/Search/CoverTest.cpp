@@ -1,6 +1,9 @@
 //===- CoverTest.cpp - Covers in closed form against brute force ----------===//
 #include "FTuner/Search/UKernel.h"
+#include <algorithm>
+#include <cmath>
 #include <gtest/gtest.h>
+#include <random>
 
 using namespace ftuner;
 
@@ -76,6 +79,103 @@ TEST(Cover, HoldsForHugeExtents) {
   }
 }
 
+/// A balanced cover in full: as many blocks as fit the rounds of the fewest,
+/// and of those as few high ones as reach the extent.
+static void expectBalanced(int64_t low, int64_t high, int64_t sms,
+                           int64_t beside, int64_t extent) {
+  SCOPED_TRACE(testing::Message()
+               << low << " " << high << " over " << sms << " SMs, " << beside
+               << " beside, extent " << extent);
+  auto rounds = [&](int64_t blocks) { return ceilDiv(blocks * beside, sms); };
+  int64_t fewest = ceilDiv(extent, high), most = ceilDiv(extent, low);
+  // Between two counts of blocks rounds only grow.
+  int64_t blocks = fewest, end = most;
+  while (blocks < end) {
+    int64_t middle = blocks + (end - blocks + 1) / 2;
+    if (rounds(middle) <= rounds(fewest))
+      blocks = middle;
+    else
+      end = middle - 1;
+  }
+  Cover cover = balancedCover(low, high, sms, beside, extent);
+  ASSERT_EQ(cover.blocks(), blocks);
+  ASSERT_GE(cover.first, 0);
+  ASSERT_GE(cover.second, 0);
+  auto rowsWith = [&](int64_t second) {
+    return (blocks - second) * low + second * high;
+  };
+  ASSERT_GE(rowsWith(cover.second), extent);
+  if (cover.second > 0) {
+    ASSERT_LT(rowsWith(cover.second - 1), extent);
+  }
+  ASSERT_EQ(cover.padded, rowsWith(cover.second) - extent);
+  // Every row in one block, every block with a row.
+  ASSERT_LT(cover.padded, cover.second > 0 ? high - low : low);
+  Cover exact = coverWithPair(coverConstants(low, high), extent);
+  ASSERT_LE(rounds(cover.blocks()), rounds(exact.blocks()));
+}
+
+TEST(BalancedCover, Example) {
+  // 18 blocks beside each: 126 of 132 SMs have a block, not 108.
+  Cover cover = balancedCover(96, 112, 132, 18, 640);
+  EXPECT_EQ(cover.first, 7);
+  EXPECT_EQ(cover.second, 0);
+  EXPECT_EQ(cover.padded, 32);
+  Cover exact = coverWithPair(coverConstants(96, 112), 640);
+  EXPECT_EQ(exact.first, 2);
+  EXPECT_EQ(exact.second, 4);
+}
+
+TEST(BalancedCover, AgreesWithBruteForce) {
+  for (int64_t low = 1; low <= 6; ++low)
+    for (int64_t high = low + 1; high <= 14; ++high)
+      for (int64_t sms : {1, 2, 7, 16, 132})
+        for (int64_t beside : {1, 2, 6, 15, 40, 500})
+          for (int64_t extent = 1; extent <= 120; ++extent) {
+            expectBalanced(low, high, sms, beside, extent);
+            if (testing::Test::HasFatalFailure())
+              return;
+          }
+}
+
+TEST(BalancedCover, HoldsForRandomPairs) {
+  std::mt19937_64 random(testing::UnitTest::GetInstance()->random_seed());
+  auto upTo = [&](int64_t most) {
+    // Small and large alike.
+    double exponent = std::uniform_real_distribution<>(
+        0, std::log2(static_cast<double>(most) + 1))(random);
+    return std::clamp<int64_t>(static_cast<int64_t>(std::exp2(exponent)), 1,
+                               most);
+  };
+  for (int round = 0; round < 200'000; ++round) {
+    int64_t low = upTo(512), high = low + upTo(512);
+    expectBalanced(low, high, upTo(4096), upTo(1 << 24), upTo(2147483647));
+    if (testing::Test::HasFatalFailure())
+      return;
+  }
+}
+
+TEST(BalancedCover, CountsTheBlocksBesideOfAShape) {
+  KernelFamily pair = family(16, 6);
+  for (UKernel &part : pair.parts)
+    part.smemTile[1] = 128;
+  EXPECT_EQ(blocksBeside(pair, {640, 2304, 768}), 18);
+  EXPECT_EQ(blocksBeside(pair, {640, 2305, 768}), 19);
+  EXPECT_EQ(blocksBeside(pair, {640, 0, 768}), 1);
+  EXPECT_EQ(coverShape(pair, {640, 2304, 768}).blocks(), 6);
+  pair.balancedSms = 132;
+  EXPECT_EQ(coverShape(pair, {640, 2304, 768}).first, 7);
+  EXPECT_EQ(coverShape(pair, {640, 2304, 768}).second, 0);
+  // Seven rows of 19 blocks would take a second round.
+  EXPECT_EQ(coverShape(pair, {640, 2305, 768}).blocks(), 6);
+  EXPECT_EQ(coverShape(pair, {0, 2304, 768}).blocks(), 0);
+  for (UKernel &part : pair.parts) {
+    part.smemTile.append({1, 1});
+    part.regTile.append({1, 1});
+  }
+  EXPECT_EQ(blocksBeside(pair, {640, 130, 768, 3, 5}), 30);
+}
+
 TEST(UKernel, Prints) {
   EXPECT_EQ(family(16, 7).parts[0].str(), "[112,64,16]/[7,4,1]");
   EXPECT_EQ(family(16, 7).str(), "simt [112,64,16]/[7,4,1] + "
@@ -95,4 +195,13 @@ TEST(RunningParts, LeaveOutThePartWithoutBlocks) {
   ASSERT_EQ(high.parts.size(), 1u);
   EXPECT_EQ(high.parts[0], pair.parts[1]);
   EXPECT_EQ(runningParts(high, {4, 0, 0}), high);
+
+  // A lone part covers every extent in one way: it runs the same program
+  // whether its pair was balanced or not.
+  KernelFamily balanced = pair;
+  balanced.balancedSms = 132;
+  EXPECT_FALSE(balanced == pair);
+  EXPECT_EQ(runningParts(balanced, {3, 4, 0}), balanced);
+  EXPECT_EQ(runningParts(balanced, {3, 0, 0}), low);
+  EXPECT_EQ(runningParts(balanced, {0, 4, 0}), high);
 }

@@ -162,6 +162,55 @@ TEST(ChooseFamilies, LosesLeast) {
   EXPECT_EQ(chosen, (std::vector<unsigned>{0, 1}));
 }
 
+/// A matrix of negated times, families by shapes.
+template <size_t Families, size_t Shapes>
+static ScoreMatrix negatedTimes(const double (&times)[Families][Shapes]) {
+  ScoreMatrix scores(Families, Shapes);
+  for (size_t family = 0; family < Families; ++family)
+    for (size_t shape = 0; shape < Shapes; ++shape)
+      scores.at(family, shape) = -times[family][shape];
+  return scores;
+}
+
+TEST(ChooseFamilies, WeighsRelativeLosses) {
+  // The long shape's second family is 20 us and 1 % slower, the short ones'
+  // first family 1 us and 50 %: microseconds would choose the first.
+  const double times[2][3] = {{2000, 3, 3}, {2020, 2, 2}};
+  std::vector<unsigned> chosen;
+  ScoreMatrix scores = negatedTimes(times);
+  chooseFamilies(scores, {1, 1, 1}, 1, chosen);
+  EXPECT_EQ(chosen, std::vector<unsigned>{1});
+  // What is left in the matrix is the negated regret.
+  EXPECT_DOUBLE_EQ(scores.at(1, 0), -0.01);
+  EXPECT_DOUBLE_EQ(scores.at(0, 1), -0.5);
+  EXPECT_EQ(scores.at(0, 0), 0);
+  EXPECT_EQ(scores.at(1, 2), 0);
+  // Weights count all the same.
+  chosen.clear();
+  scores = negatedTimes(times);
+  chooseFamilies(scores, {1000, 1, 1}, 1, chosen);
+  EXPECT_EQ(chosen, std::vector<unsigned>{0});
+}
+
+TEST(ChooseFamilies, ServesALightlyWeighedShapeBeside) {
+  // As a planner weighs a shape beyond a range: it decides between families
+  // that serve the range alike, and takes none from it.
+  const double times[3][3] = {{10, 10, 900}, {10, 10, 300}, {13, 13, 100}};
+  for (double weight : {0.02, 1e-3}) {
+    std::vector<unsigned> chosen;
+    ScoreMatrix scores = negatedTimes(times);
+    chooseFamilies(scores, {1, 1, weight}, 1, chosen);
+    EXPECT_EQ(chosen, std::vector<unsigned>{1}) << weight;
+  }
+  // With room for two it gets its own.
+  std::vector<unsigned> chosen;
+  ScoreMatrix scores = negatedTimes(times);
+  chooseFamilies(scores, {1, 1, 0.02}, 2, chosen);
+  llvm::sort(chosen);
+  EXPECT_EQ(chosen.back(), 2u);
+  EXPECT_EQ(chosen.size(), 2u);
+}
+
 TEST(ChooseFamilies, ExchangesWhatTheFirstChoiceMissed) {
   // The best compromise joins first, but two specialists are better still.
   ScoreMatrix scores(3, 4);

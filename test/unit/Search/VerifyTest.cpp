@@ -197,6 +197,28 @@ TEST_F(VerifyTest, RefusesCoversThatAreNotExact) {
               "expected equal splits of the reduce axis");
 }
 
+TEST_F(VerifyTest, RefusesWrongBalancedFamilies) {
+  EXPECT_EQ(corrupted([](Plan &p) { p.families[0].balancedSms = 132; }),
+            "no error");
+  const char *message =
+      "expected balanced covers of two ascending heights over "
+      "a positive number of SMs";
+  expectError([](Plan &p) { p.families[0].balancedSms = -1; }, message);
+  expectError(
+      [](Plan &p) {
+        p.families[0].balancedSms = 132;
+        p.families[0].parts.pop_back();
+      },
+      message);
+  // The higher part first.
+  expectError(
+      [](Plan &p) {
+        p.families[0].balancedSms = 132;
+        std::swap(p.families[0].parts[0], p.families[0].parts[1]);
+      },
+      "expected heights g·a and g·b, a < b");
+}
+
 TEST_F(VerifyTest, RefusesBlocksOfSeveralBatchElements) {
   workload = Workload::batchMatmul({1, 8}, SizeRange::fixed(64),
                                    SizeRange::fixed(64), SizeRange::fixed(64));
