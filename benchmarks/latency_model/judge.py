@@ -8,7 +8,7 @@ FOLDER has gemm_latency_train.csv.gz (vendor rows) and gemm_configs_rtx3090.csv.
 formulas are the compiler's own.
 
 Writes OUT/results.json, results.md, rtx3090.png and vendor.png. About 2 minutes; --full adds
-gradient-boosted trees (scikit-learn) and ablations, about 15 minutes. --docs FILE.md also puts
+gradient-boosted trees (scikit-learn) and ablations, 5 to 15 minutes. --docs FILE.md also puts
 the tables between the marks of that file and the figures into figures/ beside it.
 """
 

@@ -139,9 +139,8 @@ public:
         layout.rm * layout.rn + restRegisters(workload, part) + kSpareRegisters;
     if (family.vectorWidth == 1 || !isReduceExact)
       taken += layout.copySlots(family.vectorWidth) / 2;
-    int64_t limit = device.registersPerBlock / layout.threads() / 8 * 8;
     work.registersPerThread = static_cast<double>(
-        std::min({taken, limit, device.maxRegistersPerThread}));
+        std::min(taken, device.registersPerThreadOf(layout.threads())));
     return work;
   }
 

@@ -100,7 +100,8 @@ private:
   LatencyConstants constants;
   LatencyDevice figures;
   std::unordered_map<UKernelKey, LatencyBlock, KeyHash> blocks;
-  std::unordered_map<FamilyKey, Prices, KeyHash> families;
+  /// Behind pointers: prices are large, and a look-up walks past others'.
+  std::unordered_map<FamilyKey, std::unique_ptr<Prices>, KeyHash> families;
   Shape factsShape;
   ShapeFacts shapeFacts;
 };
@@ -148,9 +149,10 @@ const Evaluator::Prices &Evaluator::prices(const KernelFamily &family) {
   FamilyKey key = {};
   for (auto [index, part] : llvm::enumerate(family.parts))
     llvm::copy(keyOf(part, family), key.begin() + 8 * index);
-  auto [it, isNew] = families.try_emplace(key);
-  if (!isNew)
-    return it->second;
+  std::unique_ptr<Prices> &prices = families[key];
+  if (prices)
+    return *prices;
+  prices = std::make_unique<Prices>();
   KernelResources needs = codegen.resources(workload, family);
   double registers = 0;
   for (const UKernel &part : family.parts)
@@ -160,9 +162,9 @@ const Evaluator::Prices &Evaluator::prices(const KernelFamily &family) {
     priced.registersPerThread = registers;
     priced.sharedMemoryBytes =
         needs.sharedMemoryBytes + device.reservedSharedMemoryBytes();
-    it->second.parts[index] = tabulate(figures, priced, constants);
+    prices->parts[index] = tabulate(figures, priced, constants);
   }
-  return it->second;
+  return *prices;
 }
 
 const ShapeFacts &Evaluator::facts(llvm::ArrayRef<int64_t> shape) {

@@ -340,6 +340,14 @@ llvm::json::Object ftuner::toJson(const DeviceSpec &device) {
   return object;
 }
 
+int64_t DeviceSpec::registersPerThreadOf(int64_t threads) const {
+  int64_t schedulers = smFacts().warpSchedulers;
+  int64_t warps = (threads + 31) / 32;
+  warps = (warps + schedulers - 1) / schedulers * schedulers;
+  return std::min(maxRegistersPerThread,
+                  registersPerBlock / (32 * warps) / 8 * 8);
+}
+
 std::vector<std::string> ftuner::builtinDeviceNames() {
   return namesOf(builtinDevices());
 }

@@ -62,7 +62,8 @@ llvm::Error ftuner::checkFamily(const SearchProblem &problem,
     return makeError("expected at most " + Twine(device.maxRegistersPerThread) +
                      " registers per thread, but got " +
                      Twine(needs.registersPerThread));
-  int64_t registers = needs.registersPerThread * needs.threads;
+  int64_t registers =
+      needs.registersPerThread * ceilBy(needs.threads, threadsPerQuartet);
   if (registers > device.registersPerBlock)
     return makeError("expected at most " + Twine(device.registersPerBlock) +
                      " registers per block, but got " + Twine(registers));
@@ -77,9 +78,7 @@ static bool isLegal(const SearchProblem &problem, const KernelFamily &family) {
     return false;
   }
   KernelResources needs = problem.codegen.resources(problem.workload, family);
-  int64_t limit = std::min(problem.device.maxRegistersPerThread,
-                           problem.device.registersPerBlock /
-                               ceilBy(needs.threads, threadsPerQuartet));
+  int64_t limit = problem.device.registersPerThreadOf(needs.threads);
   return needs.registersPerThread + registerMargin <= limit;
 }
 

@@ -488,8 +488,8 @@ ukernel::KernelOp WorkloadDispatcher::kernelFor(ukernel::WorkloadOp op,
   IntegerAttr balanced;
   if (int64_t sms = family.getBalanced())
     balanced = b.getI64IntegerAttr(sms);
-  auto combine = ukernel::CombineOp::create(b, family.getAxis(), count, heights,
-                                            balanced);
+  auto combine =
+      ukernel::CombineOp::create(b, family.getAxis(), count, heights, balanced);
   b.createBlock(&combine.getBody());
   for (ukernel::UKernelAttr part : family.getParts())
     buildTile(b, kernel, op, part);

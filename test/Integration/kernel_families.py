@@ -3,11 +3,13 @@
 
 Pairs of heights that follow each other and that do not, one or several threads
 along m, sizes that they cover exactly and sizes that they pad, one product and
-batches of them. The plan is written into the module after its workload is
+batches of them; balanced covers for every size of a range, beside another
+dynamic axis, size 0 included. The plan is written into the module after its workload is
 formed. Results are compared with the reference's on the module itself, with
 bounds and race checks and shuffled threads.
 """
 
+import json
 import os
 
 import numpy
@@ -19,12 +21,13 @@ import models
 TOLERANCE = 1e-5
 
 
-def family(parts, stages=2, vector=1, batch_axes=0):
-    """Text of a family. parts: (block tile, register tile) along m, n and k."""
+def family(parts, stages=2, vector=1, batch_axes=0, balanced=0):
+    """Text of a family. parts: (block tile, register tile) along m, n and k; balanced: SMs, 0 for exact covers."""
     ones = [1] * batch_axes
     return (f"<#ukernel.simt<stages = {stages}, vector = {vector}>, axis = 0, parts = ["
             + ", ".join(f"<smem = {[*tile, *ones]}, reg = {[*registers, *ones]}>"
-                        for tile, registers in parts) + "]>")
+                        for tile, registers in parts) + "]"
+            + (f", balanced = {balanced}" if balanced else "") + ">")
 
 
 def form(h, name, text, plan):
@@ -71,6 +74,45 @@ def run(h, label, model, families, device, sizes, flags):
     return problems
 
 
+def balanced_blocks(low, high, sms, beside, rows):
+    """Blocks along an axis: the most that need no more rounds of the SMs than the fewest do."""
+    fewest, most = -(-rows // high), -(-rows // low)
+    rounds = -(-fewest * beside // sms)
+    return max(count for count in range(fewest, most + 1) if -(-count * beside // sms) <= rounds)
+
+
+def run_balanced(h, label, model, parts, sms, device, sizes):
+    """Runs sizes by a balanced pair: the blocks of every launch, and the results of a few."""
+    given = [family(parts, balanced=sms), family(parts[-1:])]
+    problems = run(h, label + " results", model, given, device, sizes[::31], ())
+    name = label.replace(" ", "_")
+    plan = f"<families = [{', '.join(given)}], choices = [], general = 0, fallback = 1>"
+    planned, errors = form(h, name, model.text(), plan)
+    if not planned:
+        return errors
+    result = h.tool("ftuner-run", planned, f"--function={model.name}", f"--device={device}", "--json",
+                    "--check-bounds", *[f"--args={model.args(**size)}" for size in sizes])
+    reports = [json.loads(line) for line in result.stdout.splitlines()]
+    if result.returncode != 0 or len(reports) != len(sizes):
+        return problems + [f"{len(reports)} of {len(sizes)} runs: {result.stderr}"]
+    (low, high), wide = (part[0][0] for part in parts), parts[0][0][1]
+    mixed = 0
+    for size, report in zip(sizes, reports):
+        rows, columns = (size[axis] if isinstance(axis, str) else axis for axis in (model.m, model.n))
+        expected = []
+        if rows > 0 and columns > 0:
+            beside = -(-columns // wide)
+            along = balanced_blocks(low, high, sms, beside, rows)
+            mixed += along * low < rows < along * high
+            expected = [along * beside]
+        blocks = [launch["blocks"] for launch in report["launches"]]
+        if blocks != expected:
+            problems.append(f"{size}: expected launches of {expected} blocks, but got {blocks}")
+    if mixed == 0:
+        problems.append("expected sizes that blocks of both heights cover")
+    return problems
+
+
 # Block tile and register tile of each part.
 PAIRS = {
     "5 and 8 of one thread": [((5, 128, 8), (5, 4, 1)), ((8, 128, 8), (8, 4, 1))],
@@ -101,6 +143,16 @@ def main():
     for number, (label, model, sizes) in enumerate(batches.group()):
         pair, parts = pairs[number % len(pairs)]
         check(f"{label} by {pair}", model, parts, sizes[:3], batch_axes=model.batch_axes())
+    # Small tiles and few SMs: several rounds in a few rows.
+    low, high = PAIRS["2 and 9 of four threads"]
+    for sms in (1, 5, 16):
+        h.add(f"balanced over {sms}", run_balanced, h, f"balanced over {sms}", models.Matmul(n=61, k=17),
+              (low, high), sms, "h200", [{"T": t} for t in range(131)])
+    sizes = [{"T": t, "N": n} for t in range(0, 90, 7) for n in (0, 1, 32, 33, 97)]
+    for sms in (3, 7):
+        h.add(f"balanced over {sms} beside N", run_balanced, h, f"balanced over {sms} beside N",
+              models.Matmul(n="N", k=17), PAIRS["7 and 8 of one thread" if sms == 3 else "4 and 6 of two threads"],
+              sms, "t4", sizes)
     check("unaligned pointers", models.Matmul(n=64, k=48), pairs[0][1], [{"T": 53}], vector=4, flags=("--misalign=4",))
     h.finish()
 

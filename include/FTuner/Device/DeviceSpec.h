@@ -76,6 +76,10 @@ struct DeviceSpec {
   std::string chip() const { return "sm_" + std::to_string(smVersion()); }
   /// Shared memory bandwidth in GB/s: SMs · clock · 128 B (32 banks of 4 B).
   double sharedMemoryGbps() const { return smCount * clockMhz * 128e-3; }
+  /// Most registers that each thread of a block may have: every scheduler
+  /// serves the same number of warps, and registers come in units of 8 for each
+  /// thread.
+  int64_t registersPerThreadOf(int64_t threads) const;
   /// Shared memory that CUDA keeps for itself in each block.
   int64_t reservedSharedMemoryBytes() const {
     return computeCapabilityMajor >= 8 ? 1024 : 0;

@@ -116,8 +116,11 @@ static bool isQuick(const SearchStrategy &strategy, const Workload &workload) {
                        [](const Axis &axis) { return axis.isDynamic(); });
 }
 
+/// Every strategy and workload on every device; on the first one by every cost
+/// model, on the others by one in turn.
 static void walk(const CodegenModel &codegen,
                  llvm::ArrayRef<const char *> devices) {
+  size_t turn = 0;
   for (const char *deviceName : devices) {
     DeviceSpec device = load(deviceName);
     std::vector<NamedWorkload> all = workloads();
@@ -126,10 +129,14 @@ static void walk(const CodegenModel &codegen,
         llvm::consumeError(std::move(error));
       else
         all.push_back(std::move(named));
+    llvm::ArrayRef<const CostModel *> models = costModels();
     for (const NamedWorkload &named : all)
       for (const SearchStrategy *strategy : searchStrategies())
-        for (const CostModel *model : costModels()) {
+        for (const CostModel *model : models) {
           if (!isQuick(*strategy, named.workload))
+            continue;
+          if (deviceName != devices.front() &&
+              model != models[turn++ / models.size() % models.size()])
             continue;
           SCOPED_TRACE(std::string(deviceName) + " " + named.name + " " +
                        strategy->name().str() + " " + model->name().str());

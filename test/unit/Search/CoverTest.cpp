@@ -139,7 +139,7 @@ TEST(BalancedCover, AgreesWithBruteForce) {
 }
 
 TEST(BalancedCover, HoldsForRandomPairs) {
-  std::mt19937_64 random(testing::UnitTest::GetInstance()->random_seed());
+  std::mt19937_64 random(std::random_device{}());
   auto upTo = [&](int64_t most) {
     // Small and large alike.
     double exponent = std::uniform_real_distribution<>(
