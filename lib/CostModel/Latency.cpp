@@ -102,6 +102,9 @@ private:
   std::unordered_map<UKernelKey, LatencyBlock, KeyHash> blocks;
   /// Behind pointers: prices are large, and a look-up walks past others'.
   std::unordered_map<FamilyKey, std::unique_ptr<Prices>, KeyHash> families;
+  /// The last one again, as a family is often asked for with shape after shape.
+  FamilyKey lastKey = {};
+  const Prices *lastPrices = nullptr;
   Shape factsShape;
   ShapeFacts shapeFacts;
 };
@@ -149,10 +152,15 @@ const Evaluator::Prices &Evaluator::prices(const KernelFamily &family) {
   FamilyKey key = {};
   for (auto [index, part] : llvm::enumerate(family.parts))
     llvm::copy(keyOf(part, family), key.begin() + 8 * index);
+  if (lastPrices && key == lastKey)
+    return *lastPrices;
   std::unique_ptr<Prices> &prices = families[key];
+  lastKey = key;
+  lastPrices = prices.get();
   if (prices)
     return *prices;
   prices = std::make_unique<Prices>();
+  lastPrices = prices.get();
   KernelResources needs = codegen.resources(workload, family);
   double registers = 0;
   for (const UKernel &part : family.parts)

@@ -207,3 +207,13 @@ TEST(LoadDeviceSpec, ReadsAFile) {
   EXPECT_EQ(read.smCount, 41);
   llvm::sys::fs::remove(path);
 }
+
+TEST(DeviceSpec, GivesEverySchedulerAsManyWarps) {
+  DeviceSpec device = load("h200");
+  EXPECT_EQ(device.registersPerThreadOf(256), 255);
+  // 10 warps take the room of 12.
+  EXPECT_EQ(device.registersPerThreadOf(320), 168);
+  EXPECT_EQ(device.registersPerThreadOf(384), 168);
+  EXPECT_EQ(device.registersPerThreadOf(1024), 64);
+  EXPECT_EQ(device.registersPerThreadOf(1), 255);
+}

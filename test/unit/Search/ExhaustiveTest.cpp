@@ -4,6 +4,7 @@
 #include "FTuner/Search/Candidates.h"
 #include "StubCodegen.h"
 #include <algorithm>
+#include <cmath>
 #include <gtest/gtest.h>
 #include <limits>
 
@@ -195,7 +196,8 @@ TEST_F(ExhaustiveTest, PlansTheWholeRange) {
     std::vector<double> best = bestScores(p, "exhaustive", shapes);
     for (unsigned i = 0; i < shapes.size(); ++i) {
       const KernelFamily &family = plan->families[plan->familyFor(shapes[i])];
-      EXPECT_NEAR(p.evaluate(family, shapes[i]).score, best[i], 1e-3 * best[i]);
+      EXPECT_NEAR(p.evaluate(family, shapes[i]).score, best[i],
+                  1e-3 * std::abs(best[i]));
     }
   }
 }
