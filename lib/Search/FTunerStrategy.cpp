@@ -24,7 +24,9 @@
 
 using namespace ftuner;
 
-/// Shapes for which a cost model that predicts time sees every candidate.
+/// Shapes for which a cost model that predicts time sees every candidate: the
+/// first ones, where one size more changes most, and about this many of all.
+static constexpr size_t allPredictedShapes = 16;
 static constexpr size_t maxPredictedShapes = 48;
 /// uKernels of each of them that join those that the filter left.
 static constexpr size_t predictedPerShape = 12;
@@ -110,7 +112,8 @@ void FTunerRanker::prepare(llvm::ArrayRef<Shape> shapes) {
   counts = filter.counts;
   if (predicts) {
     size_t stride = ceilDiv(shapes.size(), maxPredictedShapes);
-    for (size_t i = 0; i < shapes.size(); i += stride)
+    for (size_t i = 0; i < shapes.size();
+         i += i < allPredictedShapes ? 1 : stride)
       keepPredicted(shapes[i], isKept);
     keepPredicted(shapes.back(), isKept);
   }

@@ -170,11 +170,11 @@ static void walk(const CodegenModel &codegen,
 
 TEST(Contract, HoldsForEveryPath) {
   for (const CodegenModel *codegen : codegenModels())
-    walk(*codegen, {"v100", "h200", "k80", "orin-nano"}, /*everyModel=*/true);
+    walk(*codegen, {"k80", "h200", "v100", "orin-nano"}, /*everyModel=*/true);
 }
 
 TEST(Contract, HoldsForAStubPath) {
-  walk(StubCodegen(), {"p4", "a100"}, /*everyModel=*/true);
+  walk(StubCodegen(), {"p4", "a100"}, /*everyModel=*/false);
 }
 
 TEST(Contract, HoldsForAPathThatCombinesTheOtherAxis) {
