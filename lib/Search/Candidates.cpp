@@ -19,9 +19,8 @@ static constexpr int64_t leastRow = 16;
 /// By how much ptxas may exceed the path's estimate for one thread without
 /// spilling.
 static constexpr int64_t registerMargin = 16;
-/// Registers are handed out as if a block had a multiple of four warps, one for
-/// each quarter of the SM: ptxas gives each of 288 threads at most 65536 / 384.
-static constexpr int64_t threadsPerQuartet = 128;
+/// More than any device has.
+static constexpr int64_t maxBalancedSms = 1 << 16;
 /// Elements of the widest vector that a path has (CodegenModel::vectorWidth).
 static constexpr int64_t widestVector = 4;
 
@@ -42,7 +41,7 @@ llvm::Error ftuner::checkFamily(const SearchProblem &problem,
   if (llvm::Error error =
           problem.codegen.check(problem.workload, family, device))
     return error;
-  if (family.balancedSms < 0 ||
+  if (family.balancedSms < 0 || family.balancedSms > maxBalancedSms ||
       (family.balancedSms > 0 &&
        (family.parts.size() != 2 ||
         family.parts.front().smemTile[family.combineAxis] >=
@@ -58,15 +57,12 @@ llvm::Error ftuner::checkFamily(const SearchProblem &problem,
     return makeError(
         "expected at most " + Twine(device.sharedMemoryPerBlockBytes) +
         " bytes of shared memory, but got " + Twine(needs.sharedMemoryBytes));
-  if (needs.registersPerThread > device.maxRegistersPerThread)
-    return makeError("expected at most " + Twine(device.maxRegistersPerThread) +
-                     " registers per thread, but got " +
+  int64_t limit = device.registersPerThreadOf(needs.threads);
+  if (needs.registersPerThread > limit)
+    return makeError("expected at most " + Twine(limit) +
+                     " registers per thread in blocks of " +
+                     Twine(needs.threads) + " threads, but got " +
                      Twine(needs.registersPerThread));
-  int64_t registers =
-      needs.registersPerThread * ceilBy(needs.threads, threadsPerQuartet);
-  if (registers > device.registersPerBlock)
-    return makeError("expected at most " + Twine(device.registersPerBlock) +
-                     " registers per block, but got " + Twine(registers));
   return llvm::Error::success();
 }
 

@@ -143,7 +143,7 @@ module attributes {test.attribute = #ukernel.family<#ukernel.simt<stages = 2, ve
 // -----
 
 // family_c4: a negative number of SMs
-// expected-error @below {{expected a positive number of SMs to balance blocks over, but got -132}}
+// expected-error @below {{expected 1 to 65536 SMs to balance blocks over, but got -132}}
 module attributes {test.attribute = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>, <smem = [32, 32, 8], reg = [8, 2, 1]>], balanced = -132>} {}
 
 // -----

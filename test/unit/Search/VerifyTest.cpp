@@ -256,7 +256,7 @@ TEST_F(VerifyTest, RefusesWhatTheDeviceCannotHold) {
   expectError([&](Plan &p) { resize(p, 32, 128); },
               "bytes of shared memory, but got");
   device.registersPerBlock = 8192;
-  expectError([](Plan &) {}, "registers per block, but got 9216");
+  expectError([](Plan &) {}, "64 registers per thread in blocks of");
 }
 
 TEST_F(VerifyTest, ChecksTheProblem) {

@@ -363,6 +363,9 @@ LogicalResult ftuner::ukernel::verifySharedLayout(EmitError emitError,
   return success();
 }
 
+/// More SMs than any device has; the host multiplies by them.
+static constexpr int64_t kMaxBalancedSms = 1 << 16;
+
 LogicalResult FamilyAttr::verify(EmitError emitError, Attribute path,
                                  int64_t axis, ArrayRef<UKernelAttr> parts,
                                  int64_t balanced) {
@@ -372,10 +375,9 @@ LogicalResult FamilyAttr::verify(EmitError emitError, Attribute path,
   if (axis < 0 || axis >= static_cast<int64_t>(rank))
     return emitError() << "expected axis below " << rank << ", but got "
                        << axis;
-  if (balanced < 0)
-    return emitError() << "expected a positive number of SMs to balance blocks "
-                          "over, but got "
-                       << balanced;
+  if (balanced < 0 || balanced > kMaxBalancedSms)
+    return emitError() << "expected 1 to " << kMaxBalancedSms
+                       << " SMs to balance blocks over, but got " << balanced;
   if (parts.size() == 1) {
     if (balanced != 0)
       return emitError() << "expected two parts with balanced covers";
