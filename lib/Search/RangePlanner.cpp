@@ -35,9 +35,13 @@ static constexpr double proposedLoss = 0.15;
 static constexpr double generalWeight = 0.01;
 /// Shapes that the fallback family is rated on.
 static constexpr int64_t maxFallbackShapes = 12;
-/// By how many registers for each thread kernels of scalar accesses may exceed
-/// the path's estimate; 56 were seen, with 44 copies for each thread.
-static constexpr double scalarMargin = 64;
+/// By how many registers kernels of scalar accesses may exceed the path's
+/// estimate, for each element that a thread copies in a step: up to 3.8 were
+/// seen.
+static constexpr double scalarMargin = 4;
+/// Reduce tiles of the fallback family beside those of the best programs: less
+/// to copy in a step.
+static constexpr int64_t fallbackReduceTiles[] = {16, 8};
 /// Extent far beyond a range, for the general family.
 static constexpr int64_t generalExtent = 4096;
 
@@ -179,33 +183,42 @@ llvm::Expected<KernelFamily> RangePlanner::chooseFallback() const {
   std::optional<KernelFamily> best;
   std::pair<bool, double> bestRating;
   std::vector<KernelFamily> seen;
+  auto visit = [&](const KernelFamily &single) {
+    if (llvm::is_contained(seen, single) || problem.isRejected(single))
+      return;
+    seen.push_back(single);
+    if (llvm::Error error = checkFamily(problem, single)) {
+      llvm::consumeError(std::move(error));
+      return;
+    }
+    KernelResources resources = problem.codegen.resources(workload, single);
+    double total = 0;
+    for (size_t i : chosen)
+      total += samples.weights[i] *
+               ranker.rate(single, resources, samples.shapes[i], i);
+    // Scalar copies keep many addresses: what may spill comes last.
+    BlockWork work = problem.codegen.work(workload, single.parts.front(),
+                                          single, problem.device);
+    double copied = work.globalBytes / (4 * resources.threads);
+    bool fits = work.registersPerThread + scalarMargin * copied <=
+                problem.device.registersPerThreadOf(resources.threads);
+    if (best && std::make_pair(fits, total) <= bestRating)
+      return;
+    best = single;
+    bestRating = {fits, total};
+  };
   for (size_t proposer : chosen)
     for (const RankedFamily &ranked : rankings[proposer]) {
       KernelFamily single = family(ranked.family);
       single.parts.erase(single.parts.begin(), single.parts.end() - 1);
       single.vectorWidth = 1;
       single.balancedSms = 0;
-      if (llvm::is_contained(seen, single) || problem.isRejected(single))
-        continue;
-      seen.push_back(single);
-      if (llvm::Error error = checkFamily(problem, single)) {
-        llvm::consumeError(std::move(error));
-        continue;
-      }
-      KernelResources resources = problem.codegen.resources(workload, single);
-      double total = 0;
-      for (size_t i : chosen)
-        total += samples.weights[i] *
-                 ranker.rate(single, resources, samples.shapes[i], i);
-      // Scalar copies keep many addresses: what may spill comes last.
-      BlockWork work = problem.codegen.work(workload, single.parts.front(),
-                                            single, problem.device);
-      bool fits = work.registersPerThread + scalarMargin <=
-                  problem.device.registersPerThreadOf(resources.threads);
-      if (best && std::make_pair(fits, total) <= bestRating)
-        continue;
-      best = std::move(single);
-      bestRating = {fits, total};
+      visit(single);
+      for (int64_t tile : fallbackReduceTiles)
+        if (tile < single.parts.front().smemTile[Workload::kK]) {
+          single.parts.front().smemTile[Workload::kK] = tile;
+          visit(single);
+        }
     }
   if (best)
     return std::move(*best);
