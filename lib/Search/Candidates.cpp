@@ -19,8 +19,6 @@ static constexpr int64_t leastRow = 16;
 /// By how much ptxas may exceed the path's estimate for one thread without
 /// spilling.
 static constexpr int64_t registerMargin = 32;
-/// More than any device has.
-static constexpr int64_t maxBalancedSms = 1 << 16;
 /// Elements of the widest vector that a path has (CodegenModel::vectorWidth).
 static constexpr int64_t widestVector = 4;
 

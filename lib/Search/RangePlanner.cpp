@@ -481,16 +481,14 @@ void RangePlanner::keepBest(const Shape &shape,
 
 void RangePlanner::predictSamples() {
   for (auto [sample, shape] : llvm::enumerate(samples.shapes)) {
-    // What the shape's alignment lets a family run as.
-    int64_t width = problem.codegen.vectorWidth(workload, shape);
-    auto microseconds = [&, &shape = shape](KernelFamily family) {
-      family.vectorWidth = std::min(family.vectorWidth, width);
+    auto microseconds = [&, &shape = shape](const KernelFamily &family) {
       return -problem.predict(family, shape).score;
     };
     ShapePrediction prediction;
     prediction.shape = shape;
     prediction.family = plan.familyFor(shape);
-    if (plan.families[prediction.family].vectorWidth > width)
+    if (plan.families[prediction.family].vectorWidth >
+        problem.codegen.vectorWidth(workload, shape))
       prediction.family = plan.fallbackFamily;
     prediction.microseconds = microseconds(plan.families[prediction.family]);
     // The fastest and the next one of the programs that were ranked best, and

@@ -14,8 +14,8 @@
 // the same number, and as few high ones as cover the extent: with heights 96
 // and 112 and 18 blocks beside each other on 132 SMs, 640 rows are exactly 2 ·
 // 96 + 4 · 112, 108 blocks; balanced they are 7 blocks of 96, 126 blocks, each
-// less work, in the same one round. Less than the difference of the heights is
-// padded.
+// less work, in the same one round. What is padded is less than the difference
+// of the heights where there are high blocks, else less than the low height.
 //
 // Rejected: a kernel for each size (80 to 116 kernels for 128 sizes); parts of
 // different thread layouts (the paper asks for equal threads and equal tiles on
@@ -60,6 +60,10 @@ struct UKernel {
   /// e.g. "[112,64,16]/[7,4,1]".
   std::string str() const;
 };
+
+/// More SMs than any device has (`KernelFamily::balancedSms`): the host
+/// multiplies by them.
+constexpr int64_t maxBalancedSms = 1 << 16;
 
 /// The unit of code: one uKernel, or two whose heights on `combineAxis` are g·a
 /// and g·b, a < b, in one kernel with one thread layout.

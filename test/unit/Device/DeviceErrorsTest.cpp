@@ -1,4 +1,5 @@
 //===- DeviceErrorsTest.cpp - Bad device descriptions ---------------------===//
+#include "../DamagedText.h"
 #include "FTuner/Device/DeviceSpec.h"
 #include "llvm/ADT/StringRef.h"
 #include <gtest/gtest.h>
@@ -175,25 +176,8 @@ TEST(DeviceErrors, RefuseDeepNestingAndLargeTexts) {
 
 TEST(DeviceErrors, NeverCrashOnDamagedTexts) {
   std::mt19937 random(std::random_device{}());
-  std::string text = good;
   for (int round = 0; round < 20000; ++round) {
-    std::string damaged = text;
-    int edits = 1 + random() % 3;
-    for (int edit = 0; edit < edits && !damaged.empty(); ++edit) {
-      size_t position = random() % damaged.size();
-      switch (random() % 3) {
-      case 0:
-        damaged[position] = static_cast<char>(random() % 256);
-        break;
-      case 1:
-        damaged.erase(position, 1 + random() % 20);
-        break;
-      case 2:
-        damaged.insert(position, 1, "{}[]\",:\\"[random() % 8]);
-        break;
-      }
-    }
-    std::string error = errorOf(damaged);
+    std::string error = errorOf(damage(good, random));
     EXPECT_TRUE(error == "no error" || error.rfind("my.json:", 0) == 0)
         << error;
   }

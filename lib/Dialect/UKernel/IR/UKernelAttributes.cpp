@@ -1,5 +1,6 @@
 //===- UKernelAttributes.cpp - Attributes ---------------------------------===//
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Search/UKernel.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -363,9 +364,6 @@ LogicalResult ftuner::ukernel::verifySharedLayout(EmitError emitError,
   return success();
 }
 
-/// More SMs than any device has; the host multiplies by them.
-static constexpr int64_t kMaxBalancedSms = 1 << 16;
-
 LogicalResult FamilyAttr::verify(EmitError emitError, Attribute path,
                                  int64_t axis, ArrayRef<UKernelAttr> parts,
                                  int64_t balanced) {
@@ -375,8 +373,8 @@ LogicalResult FamilyAttr::verify(EmitError emitError, Attribute path,
   if (axis < 0 || axis >= static_cast<int64_t>(rank))
     return emitError() << "expected axis below " << rank << ", but got "
                        << axis;
-  if (balanced < 0 || balanced > kMaxBalancedSms)
-    return emitError() << "expected 1 to " << kMaxBalancedSms
+  if (balanced < 0 || balanced > ftuner::maxBalancedSms)
+    return emitError() << "expected 1 to " << ftuner::maxBalancedSms
                        << " SMs to balance blocks over, but got " << balanced;
   if (parts.size() == 1) {
     if (balanced != 0)
