@@ -12,6 +12,9 @@
 
 namespace ftuner {
 
+/// Reduce elements that a thread reads at once where they are contiguous.
+constexpr int64_t kQuad = 4;
+
 /// IndexMath on numbers. All of a block's fit 32 bits, where division is fast.
 struct NumberMath {
   using Index = uint32_t;

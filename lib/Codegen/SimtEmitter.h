@@ -93,8 +93,8 @@ private:
   void multiplyChunk(llvm::ArrayRef<Value> rows, size_t chunk, Value columns,
                      Values &accumulators);
   Values loadReduceVectors(const SharedTile &shared, Value memory, Value stage,
-                           int64_t depth, int64_t reduce,
-                           llvm::ArrayRef<LaneChunk> chunks, Value lane);
+                           int64_t reduce, llvm::ArrayRef<LaneChunk> chunks,
+                           Value lane);
   Values loadSpaceVectors(Value memory, Value stage, int64_t reduce,
                           llvm::ArrayRef<LaneChunk> chunks, Value lane);
   Value sharedTileMemory(const SharedTile &shared, int64_t firstElement);

@@ -37,12 +37,6 @@ int64_t SimtLayout::copySlots(int64_t vectorWidth) const {
   return slots(lhs) + slots(rhs);
 }
 
-int64_t SimtLayout::fragmentDepth() const {
-  int64_t fragmentRows =
-      (lhs.reduceContiguous ? rm : 0) + (rhs.reduceContiguous ? rn : 0);
-  return fragmentRows <= 16 ? 4 : 2;
-}
-
 /// Lanes of a warp along m and n, or 0, 0.
 static std::pair<int64_t, int64_t> warpShape(int64_t gm, int64_t gn) {
   // Eight lanes along n read 128 contiguous bytes of the rhs in one phase.

@@ -198,7 +198,7 @@ Values SimtTileEmitter::emitStagedLoop(TileCopy &lhsCopy, TileCopy &rhsCopy,
 
 Values SimtTileEmitter::loadReduceVectors(const SharedTile &shared,
                                           Value memory, Value stage,
-                                          int64_t depth, int64_t reduce,
+                                          int64_t reduce,
                                           ArrayRef<LaneChunk> chunks,
                                           Value lane) {
   Values vectors;
@@ -207,9 +207,9 @@ Values SimtTileEmitter::loadReduceVectors(const SharedTile &shared,
     Value inner = reduceElementInRow(math, shared, first, reduce);
     for (int64_t element = 0; element < chunk.width; ++element)
       vectors.push_back(vector::LoadOp::create(
-          b, vectorType(depth), memory,
+          b, vectorType(kQuad), memory,
           ValueRange{stage, math.add(first, element), inner},
-          /*nontemporal=*/false, llvm::MaybeAlign(4 * depth)));
+          /*nontemporal=*/false, llvm::MaybeAlign(4 * kQuad)));
   }
   return vectors;
 }
@@ -254,15 +254,14 @@ void SimtTileEmitter::multiplyChunk(ArrayRef<Value> rows, size_t chunk,
 }
 
 Values SimtTileEmitter::multiply(Value stage, Values accumulators) {
-  int64_t depth = layout.fragmentDepth();
-  for (int64_t reduce = 0; reduce < layout.bk; reduce += depth) {
+  for (int64_t reduce = 0; reduce < layout.bk; reduce += kQuad) {
     // rows[element][row]: what each row contributes at each reduce element.
-    SmallVector<Values> rows(depth);
+    SmallVector<Values> rows(kQuad);
     Values fragments;
     if (layout.lhs.reduceContiguous)
-      fragments = loadReduceVectors(layout.lhs, lhsShared, stage, depth, reduce,
+      fragments = loadReduceVectors(layout.lhs, lhsShared, stage, reduce,
                                     rowChunks, tm);
-    for (int64_t element = 0; element < depth; ++element) {
+    for (int64_t element = 0; element < kQuad; ++element) {
       if (!layout.lhs.reduceContiguous)
         fragments =
             loadSpaceVectors(lhsShared, stage, reduce + element, rowChunks, tm);
@@ -281,9 +280,9 @@ Values SimtTileEmitter::multiply(Value stage, Values accumulators) {
       continue;
     // One chunk after the other, so that few fragments are alive at once.
     for (auto [chunk, columns] : llvm::enumerate(columnChunks)) {
-      Values vectors = loadReduceVectors(layout.rhs, rhsShared, stage, depth,
-                                         reduce, columns, tn);
-      for (int64_t element = 0; element < depth; ++element) {
+      Values vectors =
+          loadReduceVectors(layout.rhs, rhsShared, stage, reduce, columns, tn);
+      for (int64_t element = 0; element < kQuad; ++element) {
         Values scalars;
         for (Value vector : vectors)
           scalars.push_back(vector::ExtractOp::create(b, vector, element));

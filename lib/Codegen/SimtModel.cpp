@@ -97,10 +97,12 @@ public:
   int64_t restRegisters(const Workload &workload,
                         const UKernel &ukernel) const override {
     SimtLayout layout = simtLayout(workload, ukernel, 2);
-    int64_t depth = layout.fragmentDepth();
-    int64_t fragments = layout.rm * (layout.lhs.reduceContiguous ? depth : 1) +
-                        layout.rn * (layout.rhs.reduceContiguous ? depth : 1);
-    return kAddressRegisters + fragments;
+    int64_t quads = (layout.lhs.reduceContiguous ? layout.rm : 0) +
+                    (layout.rhs.reduceContiguous ? layout.rn : 0);
+    int64_t scalars = layout.rm + layout.rn - quads;
+    // Of many quads about half are alive at once: those of n come chunk by
+    // chunk, and ptxas reads them late.
+    return kAddressRegisters + scalars + quads * (quads <= 16 ? 4 : 2);
   }
 
   KernelResources resources(const Workload &workload,

@@ -16,8 +16,6 @@ using namespace ftuner;
 namespace {
 
 constexpr int64_t kLanes = 32;
-/// Elements of a vector along the reduce axis.
-constexpr int64_t kQuad = 4;
 /// Words of a line of 128 bytes.
 constexpr int64_t kLineWords = 32;
 
@@ -122,8 +120,8 @@ void WorkCounter::countFragment(const SharedTile &tile, const LaneChunk &chunk,
     work.loadedRegisters += loads * double(chunk.width);
     return;
   }
-  // Each row of the chunk is a load, and so is each quad of its elements, whose
-  // low bits decide the pattern: LLVM joins the loads of fragments of depth 2.
+  // Each quad of each row of the chunk is a load; the quad's low bits decide
+  // the pattern.
   double loads = count * double(chunk.width * layout.bk / kQuad);
   for (int64_t quad = 0; quad < tile.swizzle; ++quad) {
     for (int64_t lane = 0; lane < kLanes; ++lane) {

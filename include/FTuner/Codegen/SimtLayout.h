@@ -73,8 +73,6 @@ struct SimtLayout {
   llvm::SmallVector<LaneChunk> columnChunks() const;
   /// Vectors of `vectorWidth` elements that a thread copies in a step.
   int64_t copySlots(int64_t vectorWidth) const;
-  /// Reduce elements that fragments of a reduce-contiguous operand hold.
-  int64_t fragmentDepth() const;
 };
 
 /// The layout of one part of a family for a matrix product workload.
