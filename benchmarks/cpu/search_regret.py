@@ -59,13 +59,8 @@ def judge(options, path, device):
     return sizes, result
 
 
-def draw(judged, path):
+def draw(pyplot, judged, path):
     """One panel for each device and workload."""
-    import matplotlib
-    matplotlib.use("svg")
-    from matplotlib import pyplot
-
-    matplotlib.rcParams["svg.hashsalt"] = "ftuner"
     columns = len(workloads.RANGES)
     rows = -(-len(judged) // columns)
     figure, axes = pyplot.subplots(rows, columns, figsize=(5.2 * columns, 2.3 * rows), squeeze=False, sharey=True,
@@ -83,7 +78,7 @@ def draw(judged, path):
         axis.set_xlabel("rows M")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), fontsize=8, frameon=False)
-    figure.savefig(path, metadata={"Date": None})
+    workloads.save_figure(figure, path)
 
 
 def main():
@@ -92,6 +87,7 @@ def main():
     parser.add_argument("--devices", default="h200,v100,a100,rtx3090")
     parser.add_argument("--figure", metavar="FILE.svg")
     options = parser.parse_args()
+    pyplot = workloads.load_pyplot(options.figure) if options.figure else None
     judged = {}
     print("| device, rows | " + " | ".join(f"{name}: mean, worst (families)" for name in SEARCHES) + " |")
     print("|---" * (len(SEARCHES) + 1) + "|")
@@ -109,7 +105,7 @@ def main():
                     cells.append(f"{100 * sum(regrets) / len(regrets):.2f} %, {100 * max(regrets):.1f} % ({families})")
                 print("| " + " | ".join(cells) + " |", flush=True)
     if options.figure:
-        draw(judged, options.figure)
+        draw(pyplot, judged, options.figure)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,7 @@ def main():
     parser.add_argument("--json", help="write the figures to this file")
     parser.add_argument("--figure", help="draw the growth into this file (.svg or .png)")
     options = parser.parse_args()
+    pyplot = workloads.load_pyplot(options.figure) if options.figure else None
     cases = [(str(count), dict(m="M", n=2304, k=768), {"M": f"#ukernel.range<1 to {count}>"}) for count in SIZES]
     cases += [(label, sizes, {name: "#ukernel.range<1 to ?>" for name in names}) for label, sizes, names in OPEN]
     rows = []
@@ -73,16 +74,13 @@ def main():
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump({"device": options.device, "rows": rows}, file, indent=2)
     if options.figure:
-        draw(options, rows)
+        draw(pyplot, options, rows)
 
 
-def draw(options, rows):
-    import matplotlib
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+def draw(pyplot, options, rows):
     counted = [row for row in rows if row["sizes"].isdigit()]
     others = [row for row in rows if not row["sizes"].isdigit()]
-    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
     axes.plot([int(row["sizes"]) for row in counted], [row["search_s"] for row in counted], "o-", color="#0072B2",
               label="1 to x rows")
     for row, style in zip(others, (":", "--", "-.")):
@@ -95,8 +93,7 @@ def draw(options, rows):
     axes.set_ylabel("search on one core (s)")
     axes.set_title(f"Search for Dense, N = 2304, K = 768, {options.device}")
     axes.legend(fontsize=9)
-    figure.savefig(options.figure, metadata={"Date": None} if options.figure.endswith(".svg") else None)
-    print(f"drew {options.figure}")
+    workloads.save_figure(figure, options.figure)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,12 @@
 
 For each device, with M = T and M = 16·T rows, T = 1…128, and for BatchMatmul
 (192 × [T, 64] × [64, T], T = 5 to 138 by 19, as in the paper): candidates after
-every stage, then, for FTuner as it is by default, FTuner as in the paper, the best
-single uKernel of each size, and Roller: kernel families, FLOPs that padding adds
-over all axes (of all sizes together), FLOP per byte of global traffic by
-equation 7 (geometric mean over the sizes), and how many sizes the main axis is
-covered exactly for. Nothing is measured: these are properties of the programs.
+every stage, then, for FTuner as it is by default, the best single uKernel of each
+size, FTuner under sia-program, FTuner as in the paper, and Roller: kernel families,
+FLOPs that padding adds over all axes (of all sizes together), FLOP per byte of
+global traffic by equation 7 (geometric mean over the sizes), and how many sizes
+the main axis is covered exactly for. Nothing is measured: these are properties of
+the programs.
 
 Writes Markdown.
 """
@@ -75,6 +76,8 @@ def main():
                 for stage in STAGES:
                     counts[stage].append(f"{default['statistics'].get(stage, 0):,.0f}")
                 variants = [("FTuner", default, "program"), ("best single uKernel", default, "best_single"),
+                            ("FTuner under sia-program",
+                             explain(tool, path, device, ["--cost-model=sia-program"]), "program"),
                             ("FTuner as in the paper", explain(tool, path, device, PAPER), "program"),
                             ("Roller", explain(tool, path, device, ["--strategy=roller"]), "program")]
                 for name, workload, key in variants:

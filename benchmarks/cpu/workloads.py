@@ -12,6 +12,32 @@ BIN = os.path.join(ROOT, "build", "release", "bin")
 RANGES = {"M = T": "#ukernel.range<1 to 128>", "M = 16·T": "#ukernel.range<16 to 2048 step 16>"}
 
 
+def load_pyplot(path):
+    """matplotlib.pyplot, to draw `path` (.svg or .png); exits where it cannot be drawn.
+
+    Call it before measuring: what was measured is not lost for want of a package.
+    """
+    if os.path.splitext(path)[1] not in (".svg", ".png"):
+        sys.exit(f"error: expected a figure that ends in .svg or .png, but got '{path}'")
+    if not os.path.isdir(os.path.dirname(path) or "."):
+        sys.exit(f"error: no folder for '{path}'")
+    try:
+        import matplotlib
+    except ImportError:
+        sys.exit("error: Matplotlib is missing: pip install matplotlib, or use the Python of .venv, where "
+                 "tools/setup.sh installs it")
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "ftuner"
+    from matplotlib import pyplot
+    return pyplot
+
+
+def save_figure(figure, path):
+    """Equal figures give equal bytes."""
+    figure.savefig(path, metadata={"Date": None} if path.endswith(".svg") else None)
+    print(f"drew {path}", file=sys.stderr)
+
+
 def write_module(path, **arguments):
     """Writes a matrix product; arguments as models.Matmul takes them."""
     with open(path, "w", encoding="utf-8") as file:

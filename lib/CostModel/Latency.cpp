@@ -10,10 +10,11 @@
 #include "FTuner/CostModel/CostModel.h"
 #include "FTuner/CostModel/LatencyFormulas.h"
 #include "FTuner/CostModel/LatencyLaunch.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
-#include <unordered_map>
+#include <memory>
 
 using namespace ftuner;
 
@@ -27,11 +28,15 @@ using UKernelKey = std::array<int32_t, 8>;
 /// Two of them; the second is 0 for a family of one.
 using FamilyKey = std::array<int32_t, 16>;
 
-struct KeyHash {
-  template <size_t N>
-  size_t operator()(const std::array<int32_t, N> &key) const {
+/// Keys of real uKernels begin with a positive tile.
+template <typename Key>
+struct KeyInfo {
+  static Key getEmptyKey() { return {-1}; }
+  static Key getTombstoneKey() { return {-2}; }
+  static unsigned getHashValue(const Key &key) {
     return llvm::hash_combine_range(key.begin(), key.end());
   }
+  static bool isEqual(const Key &lhs, const Key &rhs) { return lhs == rhs; }
 };
 
 /// What a shape asks for, whoever serves it.
@@ -99,9 +104,10 @@ private:
   const CodegenModel &codegen;
   LatencyConstants constants;
   LatencyDevice figures;
-  std::unordered_map<UKernelKey, LatencyBlock, KeyHash> blocks;
-  /// Behind pointers: prices are large, and a look-up walks past others'.
-  std::unordered_map<FamilyKey, std::unique_ptr<Prices>, KeyHash> families;
+  llvm::DenseMap<UKernelKey, LatencyBlock, KeyInfo<UKernelKey>> blocks;
+  /// Behind pointers: prices are large, and many hold on to them.
+  llvm::DenseMap<FamilyKey, std::unique_ptr<Prices>, KeyInfo<FamilyKey>>
+      families;
   /// The last one again, as a family is often asked for with shape after shape.
   FamilyKey lastKey = {};
   const Prices *lastPrices = nullptr;

@@ -227,6 +227,8 @@ private:
   void growBlockTile(const Steps &steps);
   /// Whether a block of the tile could be held, whatever its warps are.
   bool fits(const Tile &block) const;
+  /// Whether an allowed block of the register tile is larger than this one.
+  bool hasLarger(const Tile &block) const;
 
   const RollerTree &tree;
   Tile extents;
@@ -363,8 +365,19 @@ void RollerBuilder::growBlockTile(const Steps &steps) {
     else
       isFull = true;
   }
-  if (isFull && isPeak && !isComputeBound)
+  if (isPeak && !isComputeBound && (isFull || !hasLarger(tile)))
     border.push_back(it->second);
+}
+
+bool RollerBuilder::hasLarger(const Tile &tile) const {
+  return std::any_of(blocks->lower_bound(tile), blocks->end(),
+                     [&](const auto &entry) {
+                       const Tile &other = entry.first;
+                       return other != tile && other[1] >= tile[1] &&
+                              llvm::is_contained(blockSizes[0], other[0]) &&
+                              llvm::is_contained(blockSizes[1], other[1]) &&
+                              isAllowed(entry.second);
+                     });
 }
 
 const unsigned *RollerTree::find(const Tile &reg, const Tile &block,

@@ -16,7 +16,8 @@
 //     (Q(T) − Q(T')) / (F(T') − F(T))      T' the tile after the step
 //
 // with the traffic Q that the tile causes and its footprint F. It passes when
-// it is compute bound or nothing larger fits; then the next level grows:
+// it is compute bound or nothing larger fits or is a candidate; then the next
+// level grows:
 //
 //     level      Q                          F                     limit
 //     register   M·N·K · (1/rm + 1/rn)      rm·rn + rm + rn       registers
