@@ -115,6 +115,22 @@ TEST_F(RollerTest, LeavesAreAlignedAndComputeBound) {
   }
 }
 
+TEST_F(RollerTest, KeepsTilesThatNoLegalOneFollows) {
+  // At 300 GB/s a block needs bm · bn / (bm + bn) ≥ 104.7 to be compute bound:
+  // more than 256 × 128, 512 threads of 8 × 8, which 128 registers for each do
+  // not hold. 128 × 128 can grow no further.
+  device.dramGbps = 300;
+  RollerCounts counts;
+  std::vector<Candidate> leaves = construct(2048, counts);
+  EXPECT_TRUE(llvm::any_of(leaves, [](const Candidate &leaf) {
+    const UKernel &u = leaf.ukernel;
+    return u.smemTile[0] == 128 && u.smemTile[1] == 128 && u.regTile[0] == 8 &&
+           u.regTile[1] == 8;
+  }));
+  for (const Candidate &leaf : leaves)
+    EXPECT_GE(leaf.ukernel.threads(), 128) << leaf.ukernel.str();
+}
+
 TEST_F(RollerTest, PadsWithinTheThresholdWhereItCan) {
   for (int64_t rows : {3, 5, 53, 97, 127, 1009}) {
     RollerCounts counts;
