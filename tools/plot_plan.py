@@ -28,7 +28,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("explanation", help="JSON of ftuner-translate --ftuner-explain --json")
     parser.add_argument("-o", "--output", required=True, help="figure to write: .svg, .png or .pdf")
-    parser.add_argument("--workload", help="draw this workload alone")
+    parser.add_argument("--workload", help="draw this workload alone, or the one that it is equal to")
     parser.add_argument("--metrics", action="store_true", help="draw padding, Occ, CMR and score instead of times")
     options = parser.parse_args()
     try:

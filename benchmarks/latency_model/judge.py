@@ -483,13 +483,26 @@ def plot_vendor(v: Vendor, predicted: dict[str, np.ndarray], path: Path) -> None
     plt.close(fig)
 
 
+MARKS = re.compile(r"(<!-- judge: begin -->\n).*?(<!-- judge: end -->)", re.DOTALL)
+
+
+def read_docs(docs: Path) -> str:
+    """The text of the file. Raises `Error` where it has no marks."""
+    try:
+        text = docs.read_text(encoding="utf-8")
+    except OSError as failure:
+        raise Error(f"cannot read '{docs}': {failure.strerror}") from failure
+    except UnicodeDecodeError as failure:
+        raise Error(f"cannot read '{docs}': expected text in UTF-8") from failure
+    if not MARKS.search(text):
+        raise Error(f"'{docs}': expected '<!-- judge: begin -->' and '<!-- judge: end -->'")
+    return text
+
+
 def put_into_docs(docs: Path, text: str, figures: list[Path]) -> None:
     """Replaces what is between the marks of the file."""
-    marks = re.compile(r"(<!-- judge: begin -->\n).*?(<!-- judge: end -->)", re.DOTALL)
-    old = docs.read_text(encoding="utf-8")
-    if not marks.search(old):
-        raise Error(f"{docs}: expected '<!-- judge: begin -->' and '<!-- judge: end -->'")
-    docs.write_text(marks.sub(lambda m: m[1] + "\n" + text + "\n" + m[2], old), encoding="utf-8")
+    new = MARKS.sub(lambda m: m[1] + "\n" + text + "\n" + m[2], read_docs(docs))
+    docs.write_text(new, encoding="utf-8")
     (docs.parent / "figures").mkdir(exist_ok=True)
     for figure in figures:
         shutil.copyfile(figure, docs.parent / "figures" / f"latency_{figure.name}")
@@ -524,8 +537,13 @@ def parse() -> argparse.Namespace:
 
 
 def run(options: argparse.Namespace) -> None:
+    if options.docs:
+        read_docs(Path(options.docs))  # What is wrong is told before minutes of work.
     folder = Path(options.out)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as failure:
+        raise Error(f"cannot make the folder '{folder}': {failure.strerror}") from failure
     mapping = {**DATA_MAP, **parse_pairs(options.map, "--map")}
     out: dict[str, Any] = {}
     figures: list[Path] = []

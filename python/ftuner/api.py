@@ -35,10 +35,12 @@ def compile(  # noqa: A001
             ptxas.
         cache: whether to use the compile cache (`ftuner.cache`).
         options: those of the pipeline with underscores: `max_kernels=8`, `cost_model="sia"`, ….
+            `calibration` is a built-in name or the path of a file.
 
     Raises:
         CompileError: the source, the device or an option is not valid; `diagnostics` says why.
         CacheError: the cache cannot be written.
+        Error: the source, the device or the calibration is a file that cannot be read.
         TypeError: an option does not exist.
     """
     text = compiler.read_source(source)
@@ -46,14 +48,14 @@ def compile(  # noqa: A001
     if emulate is None:
         emulate = not runtime.get().has_device()
     names = compiler.cubin_names(cubins)
-    arguments = compiler.option_arguments(options)
+    pipeline = compiler.read_options(options)
 
     def build(folder: Path) -> Mapping[str, Any]:
         library = folder / compile_cache.LIBRARY
         compiler.build_library(
-            text, description, library, emulate=emulate, cubins=names, options=options
+            text, description, pipeline, library, emulate=emulate, cubins=names
         )
-        return _describe(library, text, description, arguments)
+        return _describe(library, text, description, pipeline)
 
     if not cache:
         folder = tempfile.TemporaryDirectory(prefix="ftuner-")
@@ -64,9 +66,10 @@ def compile(  # noqa: A001
 
     key = compile_cache.key_of(
         {
-            "source": hashlib.sha256(text.content).hexdigest(),
+            "source": _hash(text),
             "device": description.text,
-            "options": arguments,
+            "options": pipeline.arguments,
+            "calibration": pipeline.calibration and _hash(pipeline.calibration),
             "emulate": emulate,
             "cubins": names,
             "ptxas": _ptxas_identity(),
@@ -83,7 +86,7 @@ def _describe(
     library: Path,
     text: compiler.SourceText,
     description: descriptions.Description,
-    arguments: list[str],
+    pipeline: compiler.Options,
 ) -> Mapping[str, Any]:
     """Writes the manifest and the PTX beside a new library; returns what to note of it."""
     module = Module(library)
@@ -92,9 +95,14 @@ def _describe(
     return {
         "source": text.name,
         "device": description.name,
-        "options": arguments,
+        "options": pipeline.arguments,
+        "calibration": pipeline.calibration and pipeline.calibration.name,
         "functions": [str(function.signature) for function in module.functions.values()],
     }
+
+
+def _hash(text: compiler.SourceText) -> str:
+    return hashlib.sha256(text.content).hexdigest()
 
 
 def _ptxas_identity() -> list[Any]:

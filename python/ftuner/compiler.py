@@ -18,13 +18,24 @@ from .errors import CompileError, CompileWarning, Error
 
 Source = Union[str, "os.PathLike[str]"]
 
+# Built-in calibrations (docs/calibration.md) under the prefix.
+_CALIBRATIONS = "share/ftuner/calibrations"
+
 
 @dataclass(frozen=True)
 class SourceText:
-    """MLIR to compile. `name` is what diagnostics call it."""
+    """What the compiler reads. `name` is what diagnostics call it."""
 
     name: str
     content: bytes
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the pipeline for the command line, and the calibration if they name a file."""
+
+    arguments: list[str]
+    calibration: SourceText | None = None
 
 
 def read_source(source: Source) -> SourceText:
@@ -61,12 +72,14 @@ def pipeline_options(tool: Path) -> frozenset[str]:
     return frozenset(re.findall(r"^ +--([a-z0-9-]+)", section, re.MULTILINE))
 
 
-def option_arguments(options: Mapping[str, Any]) -> list[str]:
-    """Options of the pipeline on the command line: `max_kernels=8` is `--max-kernels=8`.
+def read_options(options: Mapping[str, Any]) -> Options:
+    """Options of the pipeline by name: `max_kernels=8` is `--max-kernels=8`.
 
-    None leaves an option out. Raises `TypeError` for options that do not exist.
+    None leaves an option out. Raises `TypeError` for options that do not exist, and `Error` for a
+    calibration that is no built-in one and no file that can be read.
     """
     arguments = []
+    calibration = None
     for name, value in sorted(options.items()):
         if value is None:
             continue
@@ -75,18 +88,42 @@ def option_arguments(options: Mapping[str, Any]) -> list[str]:
         if flag not in known:
             names = ", ".join(sorted(option.replace("-", "_") for option in known))
             raise TypeError(f"expected an option of the compiler ({names}), but got {name!r}")
+        if flag == "calibration" and isinstance(value, (str, os.PathLike)):
+            calibration = _read_calibration(value)
+            if calibration is not None:
+                continue
         if isinstance(value, bool):
             value = str(value).lower()
         arguments.append(f"--{flag}={value}")
-    return arguments
+    return Options(arguments, calibration)
+
+
+def _read_calibration(calibration: Source) -> SourceText | None:
+    """The calibration at a path; None for the name of a built-in one, and for the device's own."""
+    name = os.fspath(calibration)
+    builtin = {path.stem for path in locations.find(_CALIBRATIONS).glob("*.json")}
+    if isinstance(calibration, str) and name in {"", *builtin}:
+        return None
+    try:
+        return SourceText(name, Path(name).read_bytes())
+    except FileNotFoundError:
+        raise Error(
+            f"unknown calibration '{name}': expected the path of a JSON file or one of "
+            + ", ".join(sorted(builtin))
+        ) from None
+    except OSError as error:
+        raise Error(f"cannot read calibration file '{name}': {error.strerror}") from error
 
 
 def translate(
-    source: SourceText, device: descriptions.Description, arguments: Sequence[str]
+    source: SourceText,
+    device: descriptions.Description,
+    options: Options,
+    arguments: Sequence[str],
 ) -> str:
     """Runs ftuner-translate on a source; returns its standard output.
 
-    Paths of the arguments must be absolute. What is compiled and printed names places by the
+    Paths of `arguments` must be absolute. What is compiled and printed names places by the
     source's file without its folder, so it is the same wherever the file lies. What else the
     compiler prints is a `CompileWarning`, or part of the `CompileError` that is raised if it fails.
     """
@@ -97,13 +134,21 @@ def translate(
         path.write_bytes(source.content)
         device_path = Path(temporary, "device.json")
         device_path.write_text(device.text, encoding="utf-8")
-        command = [str(tool), f"./{path.name}", f"--device={device_path}", *arguments]
+        command = [str(tool), f"./{path.name}", f"--device={device_path}", *options.arguments]
+        command += arguments
+        names = {f"./{path.name}": source.name, str(device_path): device.origin}
+        if options.calibration is not None:
+            calibration_path = Path(temporary, "calibration.json")
+            calibration_path.write_bytes(options.calibration.content)
+            command.append(f"--calibration={calibration_path}")
+            names[str(calibration_path)] = options.calibration.name
         run = subprocess.run(
             command, cwd=path.parent, stdin=subprocess.DEVNULL, capture_output=True, check=False
         )
         # Messages name what the caller named.
         text = run.stderr.decode(errors="replace")
-        text = text.replace(f"./{path.name}", source.name).replace(str(device_path), device.origin)
+        for given, name in names.items():
+            text = text.replace(given, name)
     if run.returncode != 0:
         if run.returncode < 0:
             text += f"the compiler was ended by signal {-run.returncode}\n"
@@ -116,19 +161,19 @@ def translate(
 def build_library(
     source: SourceText,
     device: descriptions.Description,
+    options: Options,
     output: Path,
     *,
     emulate: bool,
     cubins: Sequence[str] = (),
-    options: Mapping[str, Any] | None = None,
 ) -> None:
     """Compiles a source to the shared library `output`, with its header beside it."""
-    arguments = ["--ftuner-to-library", "-o", str(output), *option_arguments(options or {})]
+    arguments = ["--ftuner-to-library", "-o", str(output)]
     if emulate:
         arguments.append("--emulator")
     if cubins:
         arguments.append("--cubins=" + ",".join(cubins))
-    translate(source, device, arguments)
+    translate(source, device, options, arguments)
 
 
 def cubin_names(cubins: Sequence[str | int] | str | None) -> list[str]:

@@ -54,8 +54,9 @@ def explain(
     """
     text = compiler.read_source(source)
     description = descriptions.resolve(device)
-    printed = _translate(text, sizes, description, options)
-    data = json.loads(_translate(text, sizes, description, options, "--json"))
+    pipeline = compiler.read_options(options)
+    printed = _translate(text, sizes, description, pipeline)
+    data = json.loads(_translate(text, sizes, description, pipeline, "--json"))
     return Explanation(printed, data)
 
 
@@ -68,7 +69,8 @@ def explain_data(
 ) -> dict[str, Any]:
     """The `data` of `explain`, without the text."""
     text = compiler.read_source(source)
-    printed = _translate(text, sizes, descriptions.resolve(device), options, "--json")
+    pipeline = compiler.read_options(options)
+    printed = _translate(text, sizes, descriptions.resolve(device), pipeline, "--json")
     data: dict[str, Any] = json.loads(printed)
     return data
 
@@ -77,9 +79,8 @@ def _translate(
     source: compiler.SourceText,
     sizes: Mapping[str, int] | None,
     device: descriptions.Description,
-    options: dict[str, Any],
+    options: compiler.Options,
     *more: str,
 ) -> str:
-    arguments = ["--ftuner-explain", *compiler.option_arguments(options)]
-    arguments += [f"--size={name}={size}" for name, size in (sizes or {}).items()]
-    return compiler.translate(source, device, [*arguments, *more])
+    arguments = [f"--size={name}={size}" for name, size in (sizes or {}).items()]
+    return compiler.translate(source, device, options, ["--ftuner-explain", *arguments, *more])

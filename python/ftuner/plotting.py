@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -90,9 +91,9 @@ def draw_plan(
     The figure has the predicted times over the sizes of the main axis, by how much programs are
     slower than the fastest that was seen, and the share of each term in the time of the chosen
     ones; with `metrics` instead padding, occupancy, compute-to-memory ratio and score. The suffix
-    of the output is the format; with several workloads each file has the workload's name. Raises
-    `Error` where there is nothing to draw, no Matplotlib, or no such workload, before anything is
-    written.
+    of the output is the format; with several workloads each file has the workload's name.
+    `workload` chooses one by its name, or by that of an equal one. Raises `Error` where there is
+    nothing to draw, no Matplotlib, or no such workload, before anything is written.
     """
     check_output(output)
     path = Path(output)
@@ -150,13 +151,17 @@ def _load_matplotlib() -> Any:
 
 
 def _choose(explanation: dict[str, Any], name: str | None) -> list[Workload]:
-    """The workloads to draw: those with several sizes, or the named one."""
+    """The workloads to draw: those with several sizes, or the named one, or that it is equal to."""
     workloads: list[Workload] = explanation["workloads"]
     if name is not None:
-        known = ", ".join(str(workload.get("name")) for workload in workloads)
-        workloads = [workload for workload in workloads if workload.get("name") == name]
+        known = [
+            [str(workload.get("name")), *workload.get("equal_workloads", [])]
+            for workload in workloads
+        ]
+        workloads = [workload for workload, names in zip(workloads, known) if name in names]
         if not workloads:
-            raise Error(f"unknown workload '{name}': expected one of {known}")
+            expected = ", ".join(itertools.chain.from_iterable(known))
+            raise Error(f"unknown workload '{name}': expected one of {expected}")
     drawable = [workload for workload in workloads if len(workload["shapes"]) > 1]
     if not drawable:
         raise Error(

@@ -208,6 +208,20 @@ def test_keys(empty_cache: Path) -> None:
     assert (folder / "model.ptx").read_text() == module.ptx
 
 
+def test_calibration_file_is_part_of_the_key(tmp_path: Path) -> None:
+    """What a file holds counts, not where it lies."""
+
+    def compiled(path: Path, latency: int) -> Path:
+        path.write_text(json.dumps({"name": "mine", "constants": {"global_latency": latency}}))
+        return ftuner.compile(MATMUL, emulate=True, calibration=path).library_path
+
+    first = compiled(tmp_path / "a.json", 500)
+    assert compiled(tmp_path / "a.json", 2000) != first
+    assert compiled(tmp_path / "b.json", 500) == first
+    named = ftuner.compile(MATMUL, emulate=True, calibration="global")
+    assert len(cache.list()) == 3 and named.library_path != first
+
+
 def test_compiler_is_part_of_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = cache.key_of({})
     prefix = tmp_path / "prefix"

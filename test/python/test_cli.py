@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import ftuner
+from ftuner import plotting
 from ftuner.cli.bench import parse_size_lists
 from ftuner.cli.common import UsageError
 from ftuner.cli.running import relative_error
@@ -149,6 +150,34 @@ def test_explain() -> None:
     assert "(dense.mlir:" in text
 
 
+def test_calibration(source: Path, tmp_path: Path) -> None:
+    """A file is found from where the command is called; a built-in name wins over it."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    mine = {"name": "mine", "constants": {"launch": 50}}
+    for path in (tmp_path / "mine.json", tmp_path / "mine", tmp_path / "v100-pcie"):
+        path.write_text(json.dumps(mine))
+    explain = ("explain", source, "--size", "T=5", "--json")
+    for path, name in (
+        ("mine.json", "mine"), ("mine", "mine"), ("v100-pcie", "v100-pcie"), ("", "global")
+    ):  # fmt: skip
+        data = json.loads(ok(*explain, f"--calibration={path}", cwd=tmp_path))
+        assert data["calibration"] == name
+        predicted = data["workloads"][0]["shapes"][0]["program"]["predicted_us"]
+        assert (predicted > 50) == (name == "mine")
+    for output in ([], ["-o", tmp_path / "libx.so"]):
+        library = ("compile", source, *output, "--manifest", tmp_path / "m.json")
+        ok(*library, "--calibration=../mine.json", cwd=folder)
+        assert '"mine"' in (tmp_path / "m.json").read_text()
+    fails(1, "unknown calibration 'none/x.json': expected the path of a JSON file or one of a100",
+          "compile", source, "--calibration=none/x.json")  # fmt: skip
+    fails(1, f"cannot read calibration file '{folder}': Is a directory",
+          "explain", source, f"--calibration={folder}")  # fmt: skip
+    (folder / "bad.json").write_text('{"name": "bad",\n "constants": {"fma": 9}}')
+    result = run("explain", source, "--calibration=bad.json", cwd=folder)
+    assert result.returncode == 1 and "option 'calibration': bad.json:2: field" in result.stderr
+
+
 def test_explain_plot(tmp_path: Path) -> None:
     dense = ROOT / "examples" / "dense.mlir"
     figure = tmp_path / "dense.png"
@@ -161,6 +190,22 @@ def test_explain_plot(tmp_path: Path) -> None:
     assert ok("explain", dense, "--device", "v100", "--plot", figure) == f"{figure}\n"
     assert figure.read_bytes()[:4] == b"\x89PNG"
     fails(1, "cannot write", "explain", dense, "--plot", tmp_path / "none" / "dense.svg")
+
+
+def test_plot_of_an_equal_workload(tmp_path: Path) -> None:
+    """Where workloads are equal, one entry stands for all; each name draws it."""
+    pytest.importorskip("matplotlib")
+    module, _, function = MATMUL.partition("  func.func")
+    function = "  func.func" + function.rpartition("}")[0]
+    two = module + function + function.replace("@matmul", "@again") + "}"
+    data = ftuner.explain(two, device="v100").data
+    (workload,) = data["workloads"]
+    (other,) = workload["equal_workloads"]
+    for name in (workload["name"], other):
+        (path,) = plotting.draw_plan(data, tmp_path / f"{name}.png", workload=name)
+        assert path.exists()
+    with pytest.raises(ftuner.Error, match=f"one of {workload['name']}, {other}$"):
+        plotting.draw_plan(data, tmp_path / "x.png", workload="nothing")
 
 
 def test_bench(source: Path, tmp_path: Path) -> None:

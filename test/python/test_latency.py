@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import json
 import subprocess
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 import ftuner
-from ftuner.latency import fit, model
+from ftuner.latency import Launches, fit, model
 from ftuner.latency.rows import Devices, Rows, read
 from ftuner.latency.vendor_rows import parse_kernel_name
 
@@ -68,6 +69,115 @@ def test_wavefronts_and_lines() -> None:
     assert model().lines(lanes[None] * 4, 4)[0] == 4
     with pytest.raises(ftuner.Error, match="expected 1, 2 or 4 words"):
         model().wavefronts(lanes[None], 3)
+    with pytest.raises(ftuner.Error, match="addresses: expected an array of n × 32, but got 1"):
+        model().wavefronts(lanes[None, 1:], 1)
+    with pytest.raises(ftuner.Error, match="widths: expected an array of 1, but got 3"):
+        model().wavefronts(lanes[None], [1, 2, 4])
+
+
+def launches() -> Launches:
+    """Three launches of FTuner's."""
+    row = dict(
+        batch=1, m=512, n=1024, k=512, block_m=64, block_n=64, block_k=16, thread_m=4, thread_n=4,
+        reduce_split=1, stages=2, vector_width=4,
+    )  # fmt: skip
+    fields = model().program_fields
+    table = np.array([[row.get(name, 0) for name in fields]] * 3)
+    parts, grids = model().programs("v100", table)
+    figures = np.array([[*model().device("v100")[1].values()]] * 2)
+    return Launches(figures, np.array([0, 1, 0]), parts, grids)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("device", lambda x: x.astype(np.int32)),
+        ("devices", lambda x: x.astype(np.float32)),
+        ("devices", np.asfortranarray),
+    ],
+)
+def test_arrays_are_made_what_the_library_reads(name: str, change: Any) -> None:
+    wanted = model().predict(launches(), model().start())
+    changed = dataclasses.replace(launches(), **{name: change(getattr(launches(), name))})
+    assert model().predict(changed, model().start()) == pytest.approx(wanted, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("parts", lambda x: x[:1], "parts: expected an array of 3 × n × 16, but got 1 × 2 × 16"),
+        ("parts", lambda x: x[:, :, :-1], "parts: expected an array of 3 × n × 16"),
+        ("parts", lambda x: x * np.nan, "row 0: field 'warps': .* but got nan"),
+        ("parts", lambda x: -x, "row 0: field 'warps': expected a number of at least 0"),
+        ("grids", lambda x: x[:, 1:], "grids: expected an array of 3 × 14, but got 3 × 13"),
+        ("grids", lambda x: x + np.inf, "row 0: field 'blocks_x': .* but got inf"),
+        ("device", lambda x: x[:2], "device: expected an array of 3, but got 2"),
+        ("device", lambda x: x * 0.5, "device: expected numbers of type int64, but got float64"),
+        ("devices", lambda x: x[0], "devices: expected an array of n × 14, but got 14"),
+        ("devices", lambda x: x * 0, "device 0: field 'sm_count': expected a positive number"),
+    ],
+)
+def test_wrong_arrays(name: str, change: Any, message: str) -> None:
+    changed = dataclasses.replace(launches(), **{name: change(getattr(launches(), name))})
+    with pytest.raises(ftuner.Error, match=message):
+        model().predict(changed, model().start())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"fma": np.nan}, "constants: field 'fma': expected a positive number, but got nan"),
+        ({"overlap": 0}, "constants: field 'overlap': expected a positive number, but got 0"),
+        ({"launch": -1}, "constants: field 'launch': expected a number of at least 0, but got -1"),
+        ({"fma": "a"}, "field 'fma': expected numbers of type float64"),
+        ({"zeta": 1}, "unknown .*'zeta'"),
+    ],
+)
+def test_wrong_constants(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ftuner.Error, match=message):
+        model().predict(launches(), {**model().start(), **change})
+    with pytest.raises(ftuner.Error, match="missing .*'fma'"):
+        model().predict(launches(), {"launch": 2.0})
+    # As experiments set them.
+    model().predict(launches(), {**model().start(), "launch": 0, "overlap": 40})
+
+
+@pytest.mark.parametrize(
+    ("programs", "message"),
+    [
+        (np.ones((2, 3), int), "programs: expected an array of n × 19, but got 2 × 3"),
+        (np.ones(19, int), "programs: expected an array of n × 19, but got 19"),
+        (np.full((2, 19), 1.5), "programs: expected numbers of type int64, but got float64"),
+    ],
+)
+def test_wrong_programs(programs: Any, message: str) -> None:
+    with pytest.raises(ftuner.Error, match=message):
+        model().programs("v100", programs)
+
+
+@pytest.mark.parametrize(
+    ("change", "is_narrow"),
+    [
+        ({}, False),
+        ({"m": 1021}, False),
+        ({"n": 1021}, True),
+        ({"k": 1021}, True),
+        ({"m": 1021, "transpose_lhs": 1}, True),
+        ({"k": 1021, "transpose_lhs": 1}, False),
+        ({"k": 1021, "transpose_lhs": 1, "transpose_rhs": 1}, True),
+        ({"n": 1021, "transpose_rhs": 1}, True),
+    ],
+)
+def test_vectors_are_for_shapes_that_allow_them(change: dict[str, int], is_narrow: bool) -> None:
+    row = dict(
+        batch=1, m=1024, n=1024, k=1024, block_m=64, block_n=64, block_k=16, thread_m=4,
+        thread_n=4, reduce_split=1, stages=2,
+    )  # fmt: skip
+    row.update(change)
+    fields = model().program_fields
+    table = [[{**row, "vector_width": w}.get(name, 0) for name in fields] for w in (1, 4)]
+    narrow, wide = model().programs("v100", np.array(table))[0]
+    assert np.array_equal(narrow, wide) == is_narrow
 
 
 # --- FTuner rows -----------------------------------------------------------------------------
@@ -316,3 +426,27 @@ def test_few_rows_are_refused(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "a.csv", VENDOR, [row])
     result = run("calibrate", path, "-o", tmp_path / "out.json")
     assert result.returncode == 1 and "expected at least 8 rows" in result.stderr
+
+
+# --- the judgement ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "message"),
+    [
+        ("--docs", "none.md", "cannot read '{path}': No such file or directory"),
+        ("--docs", "plain.md", "'{path}': expected '<!-- judge: begin -->'"),
+        ("--out", "plain.md", "cannot make the folder '{path}': File exists"),
+    ],
+)
+def test_judge_tells_first_what_it_cannot_write(
+    tmp_path: Path, option: str, name: str, message: str
+) -> None:
+    pytest.importorskip("matplotlib")
+    (tmp_path / "plain.md").write_text("# No marks\n")
+    path = tmp_path / name
+    options = {"--vendor": tmp_path / "none.csv", "--out": tmp_path / "out", option: path}
+    command = [ROOT / "benchmarks" / "latency_model" / "judge.py", *sum(options.items(), ())]
+    result = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False)
+    assert result.returncode == 1 and message.format(path=path) in result.stderr
+    assert "Traceback" not in result.stderr and not (tmp_path / "out").exists()

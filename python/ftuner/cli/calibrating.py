@@ -5,11 +5,16 @@ from __future__ import annotations
 import argparse
 import datetime
 import os
+import re
 from pathlib import Path
 from typing import Any
 
+from .. import plotting
 from ..errors import Error
 from .common import UsageError, parse_pairs
+
+# The compiler reads origins of 4096; the number of rows and the date come behind this.
+_ORIGIN_BYTES = 4000
 
 _EPILOG = """\
 examples:
@@ -60,9 +65,13 @@ def add_parser(commands: Any) -> None:
         choices=["host", "device"],
         help="whether times include the host's part of a launch (default: vendor rows do)",
     )
-    parser.add_argument("--origin", metavar="TEXT", help="what the file says of the measurements")
+    parser.add_argument(
+        "--origin", metavar="TEXT", help="what the file says of the measurements, up to 4000 bytes"
+    )
     parser.add_argument("--report", metavar="FILE.md", help="write the report there, too")
-    parser.add_argument("--plot", metavar="FILE.svg", help="draw predicted against measured")
+    parser.add_argument(
+        "--plot", metavar="FILE.svg", help="draw predicted against measured (or .png, .pdf)"
+    )
     parser.set_defaults(run=run)
 
 
@@ -76,26 +85,34 @@ def run(options: argparse.Namespace) -> None:
 
     mapping = parse_pairs(options.map, "--map")
     constants = _constants(options.constants, model().constants)
-    if options.each and os.path.exists(options.output) and not os.path.isdir(options.output):
-        raise UsageError(f"--each: expected a folder, but '{options.output}' is a file")
+    origin = _origin(options)
+    if options.plot is not None:
+        plotting.check_output(options.plot)
+        calibrate.load_matplotlib()
+    if options.each and (not options.output or os.path.isfile(options.output)):
+        raise UsageError(f"--each: expected a folder, but got '{options.output}'")
+    prior = None if options.prior is None else calibrate.prior_of(options.prior)
     devices = Devices(mapping, options.device)
     host = None if options.timing is None else options.timing == "host"
     calibrate.progress(f"reading {', '.join(options.rows)}")
     rows = read(options.rows, devices, host)
-    if options.device is not None:
-        rows = rows[rows.device == devices.index(mapping.get(options.device, options.device))]
-        if not len(rows):
-            raise Error(f"expected rows of the device '{options.device}', but there are none")
     for text in rows.warnings:
         calibrate.warn(text)
+    if options.device is not None:
+        rows = rows[rows.device == devices.index(options.device)]
+        if not len(rows):
+            raise Error(f"expected rows of the device '{options.device}', but there are none")
     rows, left_out = calibrate.usable(rows)
+    if not len(rows):
+        raise Error(f"expected rows to fit, but there are none. {left_out}".rstrip())
     present = sorted(set(rows.device.tolist()))
+    _check_outputs(options, devices, [devices.names[index] for index in present])
     done = []
     if len(present) > 1 or options.each:
-        prior = model().calibration(options.prior) if options.prior else model().start()
+        start, deviation = prior or (model().start(), calibrate.DEVIATION)
         calibrate.progress(f"fitting global constants to {len(rows)} rows")
-        shared = calibrate.calibrate_all(rows, prior, constants)
-        done.append((shared, calibrate.span_warnings(rows, prior)))
+        shared = calibrate.calibrate_all(rows, start, constants, deviation)
+        done.append((shared, calibrate.span_warnings(rows, start)))
         if options.each:
             for index in present:
                 own = rows[rows.device == index]
@@ -109,11 +126,10 @@ def run(options: argparse.Namespace) -> None:
                 )
                 done.append((one, calibrate.span_warnings(own, shared.constants)))
     else:
-        _expect_rows(rows)
-        prior = model().calibration(options.prior or "global")
+        start, deviation = prior or calibrate.prior_of("global")
         calibrate.progress(f"fitting {devices.names[present[0]]} to {len(rows)} rows")
-        one = calibrate.calibrate_device(rows, prior, constants)
-        done.append((one, calibrate.span_warnings(rows, prior)))
+        one = calibrate.calibrate_device(rows, start, constants, deviation=deviation)
+        done.append((one, calibrate.span_warnings(rows, start)))
 
     reports = []
     for one, texts in done:
@@ -123,12 +139,7 @@ def run(options: argparse.Namespace) -> None:
     if left_out:
         reports.insert(0, left_out + "\n")
     print("\n".join(reports), end="")
-    _write(options, done, "\n".join(reports))
-
-
-def _expect_rows(rows: Any) -> None:
-    if not len(rows):
-        raise Error("expected rows above twice the launch floor, but there are none")
+    _write(options, done, "\n".join(reports), origin)
 
 
 def _constants(text: str | None, known: Any) -> list[str]:
@@ -141,28 +152,61 @@ def _constants(text: str | None, known: Any) -> list[str]:
     return names
 
 
-def _write(options: argparse.Namespace, done: list[Any], report: str) -> None:
+def _origin(options: argparse.Namespace) -> str:
+    """What the files say of the measurements: by default the names of their files."""
+    text = options.origin or ", ".join(os.path.basename(path) for path in options.rows)
+    try:
+        is_good = len(text.encode("utf-8")) <= _ORIGIN_BYTES
+    except UnicodeEncodeError:
+        is_good = False
+    if not is_good:
+        what = "--origin" if options.origin else "without --origin: names of the rows' files"
+        raise UsageError(f"{what}: expected UTF-8 of at most {_ORIGIN_BYTES} bytes")
+    return str(text)
+
+
+def _path_of(options: argparse.Namespace, name: str) -> str:
+    """The file of the calibration with that name."""
+    return os.path.join(options.output, f"{name}.json") if options.each else str(options.output)
+
+
+def _check_outputs(options: argparse.Namespace, devices: Any, names: list[str]) -> None:
+    """Raises `Error` for files that cannot be written, before the work begins."""
     from ..latency import calibrate
 
-    files = options.origin or ", ".join(os.path.basename(path) for path in options.rows)
+    if options.each:
+        for name in names:
+            if name == "global" or not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]*", name):
+                raise Error(
+                    "--each: expected devices named by letters, digits, '.', '_' and '-', other "
+                    f"than 'global', but got '{name}': their names are those of files"
+                )
+    files = ["global", *(names if options.each else [])]
+    outputs = [_path_of(options, name) for name in files]
+    outputs += [path for path in (options.report, options.plot) if path is not None]
+    inputs = [*options.rows, *devices.sources, *([options.prior] if options.prior else [])]
+    calibrate.check_outputs(outputs, inputs, options.output if options.each else None)
+
+
+def _write(options: argparse.Namespace, done: list[Any], report: str, origin: str) -> None:
+    from ..latency import calibrate
+
     date = datetime.datetime.now(datetime.timezone.utc).date()
-    texts = {}
+    contents = {}
     for one, _ in done:
         number = one.errors["all"][0]
-        origin = f"{files}: {number} rows; ftuner calibrate, {date}"
-        path = options.output
-        if options.each:
-            path = os.path.join(options.output, f"{one.name}.json")
-        texts[path] = calibrate.to_text(one, origin)
-    if options.report:
-        texts[options.report] = report
-    try:
-        if options.each:
+        text = calibrate.to_text(one, f"{origin}: {number} rows; ftuner calibrate, {date}")
+        contents[_path_of(options, one.name)] = text.encode("utf-8")
+    if options.report is not None:
+        contents[options.report] = report.encode("utf-8")
+    if options.plot is not None:
+        suffix = Path(options.plot).suffix
+        contents[options.plot] = calibrate.plot([one for one, _ in done], suffix)
+    if options.each:
+        try:
             Path(options.output).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise Error(f"cannot write '{options.output}': {error.strerror}") from error
-    if options.plot:
-        calibrate.plot([one for one, _ in done], options.plot)
-    calibrate.write(texts)
-    for path in texts:
+        except OSError as error:
+            raise Error(f"cannot write '{options.output}': {error.strerror}") from error
+    calibrate.write(contents)
+    for path in contents:
         calibrate.progress(f"wrote {path}")

@@ -53,10 +53,10 @@ def run(options: argparse.Namespace) -> None:
             compiler.build_library(
                 compiler.read_source(existing(options.source)),
                 descriptions.resolve(options.device),
+                compiler.read_options(options.pipeline),
                 Path(options.output).absolute(),
                 emulate=options.emulate,
                 cubins=compiler.cubin_names(options.cubins),
-                options=options.pipeline,
             )
             module = load(options.output)
     for path, name in (

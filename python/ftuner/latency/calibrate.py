@@ -5,9 +5,12 @@ A calibration file (docs/calibration.md) holds the constants of one device, or "
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
+import io
 import json
 import os
+import stat
 import sys
 import tempfile
 from pathlib import Path
@@ -17,13 +20,24 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import Error
-from .fit import FEWEST_ROWS, HOST_OFFSET, Fit, error, fit_global, fit_own, fit_timing, has_compiled
+from .fit import (
+    FEWEST_ROWS,
+    HOST_OFFSET,
+    Fit,
+    error,
+    fit_global,
+    fit_own,
+    fit_timing,
+    has_compiled,
+    shared_names,
+)
 from .model import Array, Constants, model
 from .rows import Rows
 
 # Fits of fewer rows than this are refused.
 _LEAST_ROWS = 8
-_DEVIATION = 0.08
+# What the compiler takes where no calibration says another.
+DEVIATION = 0.08
 
 
 @dataclasses.dataclass
@@ -102,9 +116,11 @@ def span_warnings(rows: Rows, constants: Mapping[str, float]) -> list[str]:
         )
     terms = model().explain(rows.launches, constants)
     if np.mean(terms["dram_time"] > 0.7 * terms["sm_time"]) < 0.02:
-        out.append("no rows are bound by memory: constants of DRAM stay near the prior")
+        out.append("hardly any rows are bound by memory: they say little of the constants of DRAM")
     if np.mean(terms["issue"] > 0.4 * terms["total"]) < 0.02:
-        out.append("no rows are bound by arithmetic: constants of issue stay near the prior")
+        out.append(
+            "hardly any rows are bound by arithmetic: they say little of the constants of issue"
+        )
     return out
 
 
@@ -112,7 +128,7 @@ def _deviation(rows: Rows, predicted: Array, prior: float) -> float:
     """Standard deviation of ln(predicted / measured) between kernels for one shape.
 
     Of kernels within twice the best's time: those that a choice is among. The prior's where
-    there are too few.
+    there are too few of them.
     """
     shape = np.unique(np.column_stack([rows.device, rows.flop]), axis=0, return_inverse=True)[1]
     shape = shape.reshape(-1)
@@ -170,10 +186,8 @@ def _errors(
 
 def _enough(rows: Rows, what: str) -> None:
     if len(rows) < _LEAST_ROWS:
-        raise Error(
-            f"{what}: expected at least {_LEAST_ROWS} rows above the launch floor, "
-            f"but got {len(rows)}"
-        )
+        where = " above twice the launch floor" if rows.floor.any() else ""
+        raise Error(f"{what}: expected at least {_LEAST_ROWS} rows{where}, but got {len(rows)}")
 
 
 def _left_out(rows: Rows, prior: Constants, constants: Sequence[str]) -> Array | None:
@@ -206,7 +220,7 @@ def calibrate_device(
     prior: Constants,
     constants: Sequence[str] = (),
     offset: float = HOST_OFFSET,
-    deviation: float = _DEVIATION,
+    deviation: float = DEVIATION,
 ) -> Calibration:
     """The constants of the one device of the rows."""
     (index,) = sorted(set(rows.device.tolist()))
@@ -242,7 +256,7 @@ def calibrate_device(
 
 
 def calibrate_all(
-    rows: Rows, prior: Constants, constants: Sequence[str] = (), deviation: float = _DEVIATION
+    rows: Rows, prior: Constants, constants: Sequence[str] = (), deviation: float = DEVIATION
 ) -> Calibration:
     """Constants for all devices from rows of several."""
     _enough(rows, "global")
@@ -250,7 +264,7 @@ def calibrate_all(
     before = rows.predict(prior, fit_timing(rows, prior))
     after = rows.predict(found.constants, fit_timing(rows, found.constants))
     unseen = _left_out(rows, prior, constants)
-    wanted = constants or [*found.constants]
+    wanted = constants or shared_names()
     return Calibration(
         name="global",
         constants=found.constants,
@@ -258,7 +272,7 @@ def calibrate_all(
         deviation=_deviation(rows, after, deviation),
         offset=found.offset if rows.is_host.any() else 0.0,
         floor=_floor(rows),
-        unmoved=[name for name in wanted if constants and name not in found.free],
+        unmoved=[name for name in wanted if name not in found.free],
         errors=_errors(rows, before, after, unseen),
         measured=rows.microseconds,
         before=before,
@@ -289,7 +303,7 @@ def report(calibration: Calibration, warnings: Sequence[str] = ()) -> str:
     if not changed:
         lines.append("| none | | | | |")
     if calibration.unmoved:
-        lines += ["", f"Kept, since the rows do not move them: {', '.join(calibration.unmoved)}."]
+        lines += ["", f"Kept, since the rows hardly move them: {', '.join(calibration.unmoved)}."]
     if calibration.offset or calibration.floor:
         lines += [
             "",
@@ -299,8 +313,8 @@ def report(calibration: Calibration, warnings: Sequence[str] = ()) -> str:
     return "\n".join(lines) + "\n"
 
 
-def plot(calibrations: Sequence[Calibration], path: str) -> None:
-    """Predicted against measured times before and after, one row of plots for each."""
+def load_matplotlib() -> Any:
+    """Matplotlib's pyplot. Raises `Error` without it."""
     try:
         import matplotlib
 
@@ -309,6 +323,15 @@ def plot(calibrations: Sequence[Calibration], path: str) -> None:
     except ImportError as failure:
         raise Error("plots need Matplotlib: pip install 'ftuner[calibrate]'") from failure
     matplotlib.rcParams["svg.hashsalt"] = "ftuner"
+    return plt
+
+
+def plot(calibrations: Sequence[Calibration], suffix: str) -> bytes:
+    """Predicted against measured times before and after, one row of plots for each.
+
+    The content of a file with that suffix, one of `plotting.SUFFIXES`.
+    """
+    plt = load_matplotlib()
     fig, axes = plt.subplots(
         len(calibrations), 2, figsize=(8, 3.6 * len(calibrations)), squeeze=False
     )
@@ -325,35 +348,106 @@ def plot(calibrations: Sequence[Calibration], path: str) -> None:
                 ylabel="predicted, us",
             )
     fig.tight_layout()
-    fig.savefig(path, metadata={"Date": None} if path.endswith(".svg") else None)
+    content = io.BytesIO()
+    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(suffix)
+    fig.savefig(content, format=suffix[1:], metadata=metadata)
     plt.close(fig)
+    return content.getvalue()
 
 
-def write(texts: Mapping[str, str]) -> None:
-    """Writes the files: all of them, or none if one cannot be."""
-    temporary: dict[str, str] = {}
-    try:
-        for path, text in texts.items():
-            folder = os.path.dirname(os.path.abspath(path))
-            try:
-                handle, name = tempfile.mkstemp(dir=folder, prefix=".calibration-")
-                temporary[path] = name
-                with os.fdopen(handle, "w", encoding="utf-8") as file:
-                    file.write(text)
-                os.chmod(name, 0o644)
-                if os.path.isdir(path):
-                    raise Error(f"cannot write '{path}': it is a folder")
-            except OSError as failure:
-                raise Error(f"cannot write '{path}': {failure.strerror or failure}") from failure
-        for path, name in temporary.items():
-            os.replace(name, path)
-    finally:
-        for name in temporary.values():
-            Path(name).unlink(missing_ok=True)
+# --- files ---------------------------------------------------------------------------
+
+
+def prior_of(name_or_path: str) -> tuple[Constants, float]:
+    """Constants and deviation of a built-in calibration, or of the file at that path."""
+    values, deviation = np.empty(len(model().constants)), ctypes.c_double()
+    model()._call(
+        "calibration",
+        os.fsencode(name_or_path),
+        ctypes.c_void_p(values.ctypes.data),
+        ctypes.byref(deviation),
+    )
+    return dict(zip(model().constants, values.tolist())), deviation.value
 
 
 def to_text(calibration: Calibration, origin: str) -> str:
-    return json.dumps(calibration.to_json(origin), indent=2, ensure_ascii=False) + "\n"
+    """The file of a calibration. Raises `Error` for one that the compiler would refuse."""
+    text = json.dumps(calibration.to_json(origin), indent=2, ensure_ascii=False) + "\n"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "calibration.json"
+        path.write_text(text, encoding="utf-8")
+        try:
+            model().calibration(path)
+        except Error as failure:
+            reason = str(failure).partition(": ")[2]
+            raise Error(
+                f"{calibration.name}: the compiler would refuse this calibration: {reason}"
+            ) from failure
+    return text
+
+
+def check_outputs(paths: Sequence[str], inputs: Sequence[str], folder: str | None = None) -> None:
+    """Raises `Error` for a path that cannot be written, or is an input or another output.
+
+    `folder` may be missing: it is made before anything is written.
+    """
+    taken = {os.path.realpath(path): "an input" for path in inputs if os.path.exists(path)}
+    for path in paths:
+        target, _ = _target(path)
+        if target in taken:
+            raise _cannot_write(path, f"it is {taken[target]}, too")
+        taken[target] = "another output"
+        outer = os.path.dirname(target)
+        if folder is not None and outer == os.path.realpath(folder):
+            while not os.path.exists(outer):
+                outer = os.path.dirname(outer)
+        if not os.path.isdir(outer):
+            raise _cannot_write(path, f"there is no folder '{outer}'")
+        is_new = not os.path.exists(target)
+        if not os.access(outer, os.W_OK | os.X_OK) or not (is_new or os.access(target, os.W_OK)):
+            raise _cannot_write(path, "permission denied")
+
+
+def _target(path: str) -> tuple[str, int]:
+    """The regular file that is or will be at the path, behind links, and its permissions."""
+    target, mode = os.path.realpath(path), stat.S_IFREG | 0o644
+    try:
+        mode = os.stat(target).st_mode
+    except FileNotFoundError:
+        pass
+    except OSError as failure:
+        raise _cannot_write(path, failure.strerror) from failure
+    if not os.path.basename(path) or not stat.S_ISREG(mode):
+        raise _cannot_write(path, "expected the path of a regular file")
+    return target, stat.S_IMODE(mode)
+
+
+def _cannot_write(path: str, reason: Any) -> Error:
+    return Error(f"cannot write '{path}': {reason}")
+
+
+def write(contents: Mapping[str, bytes]) -> None:
+    """Writes the files: all of them, or none if one cannot be."""
+    temporary: dict[str, str] = {}
+    try:
+        for path, content in contents.items():
+            target, mode = _target(path)
+            try:
+                handle, name = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".calibration-")
+                temporary[target] = name
+                with os.fdopen(handle, "wb") as file:
+                    file.write(content)
+                os.chmod(name, mode)
+            except OSError as failure:
+                raise _cannot_write(path, failure.strerror) from failure
+        for target, name in temporary.items():
+            try:
+                os.replace(name, target)
+            except OSError as failure:
+                raise _cannot_write(target, failure.strerror) from failure
+    finally:
+        for name in temporary.values():
+            Path(name).unlink(missing_ok=True)
 
 
 def warn(text: str) -> None:

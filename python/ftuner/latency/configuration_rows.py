@@ -28,10 +28,21 @@ import numpy as np
 import numpy.typing as npt
 
 from .model import model
-from .rows import Devices, Rows, device_table
+from .rows import (
+    LEAST_TIME,
+    MOST_EXTENT,
+    MOST_TILE,
+    MOST_TIME,
+    Devices,
+    Rows,
+    check_prices,
+    device_table,
+)
 from .table import Table
 
 _WHOLE = ("MWG", "NWG", "MDIMC", "NDIMC", "MDIMA", "NDIMB", "VWM", "VWN")
+_FLAGS = ("SA", "SB")
+COLUMNS = (*_WHOLE, *_FLAGS, "time_ms")
 
 
 def read(table: Table, devices: Devices, host: bool | None) -> Rows:
@@ -40,13 +51,15 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     The first of several rows that do not differ in effect stands for them.
     """
     device = devices.of(table)
-    c = {name: table.numbers(name, whole=True, low=1) for name in _WHOLE}
-    c["KWG"] = table.numbers("KWG", 32, whole=True, low=1)
+    c = {name: table.numbers(name, whole=True, low=1, high=MOST_TILE) for name in _WHOLE}
+    for name in ("VWM", "VWN"):
+        table.expect(name, np.isin(c[name], (1, 2, 4, 8)), "1, 2, 4 or 8")
+    c["KWG"] = table.numbers("KWG", 32, whole=True, low=1, high=MOST_TILE)
     for name in "MNK":
-        c[name] = table.numbers(name, 4096, whole=True, low=1)
-    for name in ("SA", "SB"):
-        c[name] = table.numbers(name, whole=True, low=0)
-    microseconds = table.numbers("time_ms", low=1e-6) * 1e3
+        c[name] = table.numbers(name, 4096, whole=True, low=1, high=MOST_EXTENT)
+    for name in _FLAGS:
+        c[name] = table.numbers(name, whole=True, low=0, high=1)
+    microseconds = table.numbers("time_ms", low=LEAST_TIME / 1e3, high=MOST_TIME / 1e3) * 1e3
     threads = c["MDIMC"] * c["NDIMC"]
     for row in np.flatnonzero(
         (threads % 32 != 0)
@@ -55,6 +68,8 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
         | (c["NWG"] % c["NDIMC"] != 0)
         | (threads % c["MDIMA"] != 0)
         | (threads % c["NDIMB"] != 0)
+        | ((c["SA"] == 1) & (c["KWG"] * c["MDIMA"] % threads != 0))
+        | ((c["SB"] == 1) & (c["KWG"] * c["NDIMB"] % threads != 0))
     )[:1]:
         raise table.error(int(row), "expected whole warps and tiles that the threads divide")
 
@@ -76,6 +91,7 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     loaded = model()
     launches = loaded.launches(devices.figures, device, [part], grid)
     launches.devices = device_table(devices, loaded)
+    check_prices(table, launches, first)
     # Ranking the fast ones is what counts.
     rate = flop / microseconds
     weight = np.sqrt(rate / [rate[device == one].max() for one in device])

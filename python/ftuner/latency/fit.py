@@ -1,8 +1,9 @@
 """Constants of the latency model from measurements.
 
 Bounded least squares of ln(predicted / measured), robust (soft L1 beyond 8 %), in the
-logarithms of the constants, with a Gaussian prior around the values that the fit starts
-from: the fewer the rows, the stronger.
+logarithms of the constants. A device's own constants have a Gaussian prior around the values
+that the fit starts from: the fewer the rows, the stronger. What devices share has none, and
+stays where the rows do not move it clearly.
 """
 
 from __future__ import annotations
@@ -48,9 +49,10 @@ HOST_OFFSET = 25.0
 _OFFSET_BOUNDS = (0.5, 200.0)
 # Relative errors beyond this count linearly.
 SCALE = 0.08
-# A constant stays where a change of it by e changes no prediction by more than this (root
-# mean square).
+# A constant stays where a change of it by 1 % changes predictions by less than this many
+# percent (root mean square): with a prior, and with none that would hold it.
 LEAST_EFFECT = 0.002
+LEAST_EFFECT_ALONE = 0.02
 FEWEST_ROWS = 30
 # Larger fits take a sample.
 ROWS_OF_DEVICE = 3000
@@ -117,10 +119,11 @@ def fit(
         if len(floors):
             offsets[index] = min(offsets[index], 0.8 * floors.min())
     here = residuals(start, offsets)
+    least = LEAST_EFFECT if prior else LEAST_EFFECT_ALONE
 
     def is_moved(constants: Mapping[str, float], changed: Array, mask: Any = slice(None)) -> bool:
         effect = (residuals(constants, changed) - here)[mask] / np.log(1.05)
-        return bool(np.sqrt(np.mean(effect**2)) >= LEAST_EFFECT)
+        return bool(np.sqrt(np.mean(effect**2)) >= least)
 
     unmoved = [
         name for name in free if not is_moved({**start, name: start[name] * 1.05}, offsets)

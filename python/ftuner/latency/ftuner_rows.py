@@ -4,7 +4,7 @@ Columns: m, n, k; block_m, block_n, block_k, thread_m, thread_n (tiles of the bl
 thread); us (microseconds); and where they differ from what is in brackets device, batch (1),
 transpose_lhs, transpose_rhs (0), stages (2), vector_width (4), combine_axis (m; or n),
 second_block, second_thread (0: one uKernel), first_count, second_count (0: the cover that the
-compiler takes), reduce_split (1), fold.
+compiler takes), reduce_split (1, the only one that this path has), fold.
 
 The compiler's own code generator says what each executes.
 """
@@ -13,12 +13,23 @@ from __future__ import annotations
 
 import re
 import zlib
+from typing import Mapping
 
 import numpy as np
+import numpy.typing as npt
 
 from ..errors import Error
 from .model import Launches, model
-from .rows import Devices, Rows, device_table, launch_floor
+from .rows import (
+    LEAST_TIME,
+    MOST_EXTENT,
+    MOST_TIME,
+    Devices,
+    Rows,
+    check_prices,
+    device_table,
+    launch_floor,
+)
 from .table import Table
 
 _DEFAULTS: dict[str, int | None] = {
@@ -41,6 +52,9 @@ _DEFAULTS: dict[str, int | None] = {
     "stages": 2,
     "vector_width": 4,
 }
+# Columns that are no more than yes or no.
+_FLAGS = ("transpose_lhs", "transpose_rhs")
+COLUMNS = (*(name for name, default in _DEFAULTS.items() if default is None), "us")
 
 
 def read(table: Table, devices: Devices, host: bool | None) -> Rows:
@@ -48,12 +62,15 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     loaded = model()
     device = devices.of(table)
     columns = {
-        name: table.numbers(name, default, whole=True, low=0).astype(np.int64)
+        name: table.numbers(
+            name, default, whole=True, low=0, high=1 if name in _FLAGS else MOST_EXTENT
+        ).astype(np.int64)
         for name, default in _DEFAULTS.items()
     }
     axes = {"m": 0, "n": 1, "": 0}
     columns["combine_axis"] = table.choose("combine_axis", "m", axes.get, "m or n").astype(np.int64)
-    microseconds = table.numbers("us", low=1e-3)
+    _check_blocks(table, columns)
+    microseconds = table.numbers("us", low=LEAST_TIME, high=MOST_TIME)
     programs = np.stack([columns[name] for name in loaded.program_fields], axis=1)
     parts = np.zeros((len(table), 2, len(loaded.part_fields)))
     grids = np.zeros((len(table), len(loaded.grid_fields)))
@@ -65,10 +82,12 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
             if match := re.match(r"row (\d+): (.*)", str(error), re.DOTALL):
                 raise table.error(int(rows[int(match[1])]), match[2]) from error
             raise
+    launches = Launches(device_table(devices, loaded), device, parts, grids)
+    check_prices(table, launches)
     flop = 2.0 * columns["batch"] * columns["m"] * columns["n"] * columns["k"]
     group = np.full(len(table), "ftuner", dtype=object)
     if "fold" in table:
-        fold = table.numbers("fold", whole=True, low=0).astype(np.int64)
+        fold = table.numbers("fold", whole=True, low=0, high=MOST_EXTENT).astype(np.int64)
     else:
         # All programs of a shape are on one side of a split.
         shapes = np.stack([columns[name] for name in ("batch", "m", "n", "k")], axis=1)
@@ -79,7 +98,7 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     floor = launch_floor(microseconds, flop, device, group) if is_host else np.zeros(len(table))
     return Rows(
         devices=devices,
-        launches=Launches(device_table(devices, loaded), device, parts, grids),
+        launches=launches,
         microseconds=microseconds,
         group=group,
         floor=floor,
@@ -88,3 +107,18 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
         fold=fold,
         flop=flop,
     )
+
+
+def _check_blocks(table: Table, columns: Mapping[str, npt.NDArray[np.int64]]) -> None:
+    """Raises `Error` for what is of no second uKernel, and for blocks that cover nothing."""
+    if "second_thread" in table:
+        is_good = (columns["second_thread"] == 0) | (columns["second_block"] > 0)
+        table.expect("second_thread", is_good, "0 without a second_block")
+    is_m = columns["combine_axis"] == 0
+    extent = np.where(is_m, columns["m"], columns["n"])
+    first = np.where(is_m, columns["block_m"], columns["block_n"])
+    covered = columns["first_count"] * first + columns["second_count"] * columns["second_block"]
+    for name, block in (("first_count", first), ("second_count", columns["second_block"])):
+        if name in table:
+            is_needed = (columns[name] == 0) | (covered - block < extent)
+            table.expect(name, is_needed, "no more blocks than the extent needs")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import os
-from typing import Any, Mapping, Sequence
+from typing import Any, Collection, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,9 @@ _ERROR_BYTES = 4096
 Array = npt.NDArray[np.float64]
 Record = Mapping[str, Any]
 Constants = dict[str, float]
+
+# The only figure that may be infinite: no limit is known.
+_BOARD_POWER = "board_power_watts"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +59,51 @@ class Launches:
     def __getitem__(self, rows: Any) -> Launches:
         """Those launches: a mask, indices or a slice."""
         return Launches(self.devices, self.device[rows], self.parts[rows], self.grids[rows])
+
+
+def _array(values: Any, dtype: Any, shape: Sequence[int | None], what: str) -> npt.NDArray[Any]:
+    """`values` as C has them: of that type and shape (None: any extent), row-major.
+
+    Raises `Error` for other shapes, and for types that would lose more than digits.
+    """
+    array = np.asarray(values)
+    if not np.can_cast(array.dtype, dtype, "same_kind"):
+        raise Error(f"{what}: expected numbers of type {np.dtype(dtype)}, but got {array.dtype}")
+    fits = len(shape) == array.ndim and all(
+        expected in (None, size) for expected, size in zip(shape, array.shape)
+    )
+    if not fits:
+        text = " × ".join("n" if size is None else str(size) for size in shape)
+        got = " × ".join(map(str, array.shape)) or "a number"
+        raise Error(f"{what}: expected an array of {text}, but got {got}")
+    return np.ascontiguousarray(array, dtype)
+
+
+def _column(values: Any, dtype: Any, size: int, what: str) -> npt.NDArray[Any]:
+    """One number for each of `size` things; a single one stands for all."""
+    values = np.asarray(values)
+    return _array(values if values.ndim else np.full(size, values), dtype, (size,), what)
+
+
+def _check_figures(
+    values: Array, fields: Sequence[str], what: str, positive: Collection[str] = ()
+) -> None:
+    """Raises `Error` for figures that no formula can take: they index tables by some.
+
+    `values` is one record or rows of them. They must be finite and at least 0, or `positive`.
+    """
+    least = [np.finfo(float).tiny if name in positive else 0.0 for name in fields]
+    most = [np.inf if name == _BOARD_POWER else np.finfo(float).max for name in fields]
+    if values.size and values.min() >= max(least) and values.max() <= min(most):
+        return  # Many rows are checked fast.
+    is_right = (values >= least) & (values <= most)
+    if not is_right.all():
+        index = np.argwhere(~is_right)[0]
+        name, place = fields[index[-1]], what if len(index) == 1 else f"{what} {index[0]}"
+        kind = "positive number" if name in positive else "number of at least 0"
+        raise Error(
+            f"{place}: field '{name}': expected a {kind}, but got {values[tuple(index)]:g}"
+        )
 
 
 def _pointer(array: npt.NDArray[Any]) -> Any:
@@ -169,7 +217,7 @@ class Model:
         `parts` has one record or two, with their "count" and "steps"; the taller is last.
         Fields that a record leaves out, or that are not known, are errors.
         """
-        device = np.ascontiguousarray(device, np.int64)
+        device = _array(device, np.int64, (None,), "device")
         size = len(device)
         return Launches(
             np.array([_row(record, self.device_fields, 1)[0] for record in devices]),
@@ -181,7 +229,10 @@ class Model:
         )
 
     def predict(self, launches: Launches, constants: Record) -> Array:
-        """Microseconds of each launch."""
+        """Microseconds of each launch.
+
+        Constants may be beyond the bounds of fits, but must be numbers that the formulas can take.
+        """
         return self._predict(launches, constants, None)
 
     def explain(self, launches: Launches, constants: Record) -> dict[str, Array]:
@@ -191,20 +242,27 @@ class Model:
         return dict(zip(self.term_fields, terms.T))
 
     def _predict(self, launches: Launches, constants: Record, terms: Array | None) -> Array:
-        values = np.array([constants[name] for name in self.constants], np.float64)
-        parts = np.ascontiguousarray(launches.parts)
-        grids = np.ascontiguousarray(launches.grids)
-        device = np.ascontiguousarray(launches.device)
-        microseconds = np.empty(len(grids))
+        values = _row(constants, tuple(self.constants), 1)[0]
+        positive = {name for name, constant in self.constants.items() if constant.low > 0}
+        _check_figures(values, tuple(self.constants), "constants", positive)
+        size, of_part = len(launches), len(self.part_fields)
+        devices = _array(launches.devices, np.float64, (None, len(self.device_fields)), "devices")
+        device = _array(launches.device, np.int64, (size,), "device")
+        parts = _array(launches.parts, np.float64, (size, None, of_part), "parts")
+        grids = _array(launches.grids, np.float64, (size, len(self.grid_fields)), "grids")
+        _check_figures(devices, self.device_fields, "device", self.device_fields)
+        _check_figures(parts, self.part_fields, "row")
+        _check_figures(grids, self.grid_fields, "row")
+        microseconds = np.empty(size)
         self._call(
             "predict",
-            _pointer(launches.devices),
-            ctypes.c_size_t(len(launches.devices)),
+            _pointer(devices),
+            ctypes.c_size_t(len(devices)),
             _pointer(device),
             _pointer(parts),
             ctypes.c_size_t(parts.shape[1]),
             _pointer(grids),
-            ctypes.c_size_t(len(grids)),
+            ctypes.c_size_t(size),
             _pointer(values),
             _pointer(microseconds),
             None if terms is None else _pointer(terms),
@@ -216,9 +274,11 @@ class Model:
     ) -> tuple[Array, Array]:
         """Parts and grids (`Launches`) of FTuner's programs on a device.
 
-        `programs` is rows × `program_fields`: see LatencyApi.h.
+        `programs` is rows × `program_fields`: see LatencyApi.h. Where a shape does not allow their
+        `vector_width`, they are those of one-element accesses: so such a kernel runs.
         """
-        programs = np.ascontiguousarray(programs, np.int64)
+        fields = self.program_fields
+        programs = self._narrow(_array(programs, np.int64, (None, len(fields)), "programs"))
         parts = np.empty((len(programs), 2, len(self.part_fields)))
         grids = np.empty((len(programs), len(self.grid_fields)))
         self._call(
@@ -231,6 +291,20 @@ class Model:
         )
         return parts, grids
 
+    def _narrow(self, programs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Programs with the vector widths that run, by the rule of `SimtModel::vectorWidth`.
+
+        A kernel takes vectors of 4 where every operand's contiguous extent is a multiple of 4.
+        """
+        of = dict(zip(self.program_fields, programs.T))
+        lhs = np.where(of["transpose_lhs"] != 0, of["m"], of["k"])
+        rhs = np.where(of["transpose_rhs"] != 0, of["k"], of["n"])
+        is_aligned = (lhs % 4 == 0) & (rhs % 4 == 0) & (of["n"] % 4 == 0)
+        programs = programs.copy()
+        width = programs[:, self.program_fields.index("vector_width")]
+        width[~is_aligned & (width == 4)] = 1
+        return programs
+
     def wavefronts(self, addresses: Any, widths: Any) -> npt.NDArray[np.int32]:
         """Data cycles of shared memory accesses: n × 32 word addresses, n widths in words."""
         return self._accesses(addresses, widths)[0]
@@ -242,8 +316,8 @@ class Model:
     def _accesses(
         self, addresses: Any, widths: Any
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-        addresses = np.ascontiguousarray(addresses, np.int64).reshape(-1, 32)
-        widths = np.ascontiguousarray(np.broadcast_to(widths, len(addresses)), np.int64)
+        addresses = _array(addresses, np.int64, (None, 32), "addresses")
+        widths = _column(widths, np.int64, len(addresses), "widths")
         wavefronts = np.empty(len(addresses), np.int32)
         lines = np.empty(len(addresses), np.int32)
         self._call(
@@ -265,7 +339,7 @@ def _row(record: Record, fields: Sequence[str], size: int) -> Array:
         raise Error(f"wrong fields of a record: missing {missing}, unknown {unknown}")
     out = np.empty((size, len(fields)))
     for index, name in enumerate(fields):
-        out[:, index] = record[name]
+        out[:, index] = _column(record[name], np.float64, size, f"field '{name}'")
     return out
 
 

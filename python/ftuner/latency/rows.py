@@ -24,6 +24,11 @@ from ..errors import Error
 from .model import Array, Launches, Model, model
 from .table import Table
 
+# Bounds of what columns say: sizes and times in microseconds, those of predictions too.
+MOST_EXTENT = 2**31 - 1
+LEAST_TIME, MOST_TIME = 1e-3, 1e9
+# Of blocks: extents of tiles, threads.
+MOST_TILE = 1024
 # Launches below this work measure nothing but the launch.
 FLOOR_FLOP = 2e6
 # Rows of a group that must do so little for their median to be the floor.
@@ -37,6 +42,9 @@ class Devices:
     `mapping` is from such names to those of built-in devices or paths of descriptions;
     what it leaves out goes by its own name. `only` is the device of rows that name none;
     without it the name of their file may say: `gemm_configs_rtx3090.csv`.
+
+    A name in rows is that of a description which `mapping` or `only` gives before it is a
+    built-in device's. Raises `Error` for two descriptions of one name that differ.
     """
 
     mapping: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -46,15 +54,37 @@ class Devices:
     # The name or path that each was found by.
     sources: list[str] = dataclasses.field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        # Sources that the user named, by the names in the descriptions.
+        self._given: dict[str, str] = {}
+        for name in (*self.mapping, *([] if self.only is None else [self.only])):
+            source = self.mapping.get(name, name)
+            found, figures = model().device(source)
+            first = self._given.setdefault(found, source)
+            self._expect_equal(found, figures, model().device(first)[1])
+
+    @staticmethod
+    def _expect_equal(name: str, figures: Any, others: Any) -> None:
+        if figures != others:
+            raise Error(
+                f"expected one description of the device '{name}', but got two that differ"
+            )
+
+    def source(self, name: str) -> str:
+        """The device or path that a name in rows stands for."""
+        return self.mapping.get(name) or self._given.get(name) or name
+
     def index(self, name: str) -> int:
         """Index of the device with that name in rows. Raises `Error` if there is none."""
-        source = self.mapping.get(name, name)
+        source = self.source(name)
         found, figures = model().device(source)
         if found not in self.names:
             self.names.append(found)
             self.figures.append(figures)
             self.sources.append(source)
-        return self.names.index(found)
+        index = self.names.index(found)
+        self._expect_equal(found, figures, self.figures[index])
+        return index
 
     def of(self, table: Table, column: str = "device") -> npt.NDArray[np.int64]:
         """Index of the device of each row."""
@@ -63,16 +93,15 @@ class Devices:
 
         def known(name: str) -> int | None:
             try:
-                return self.index(name)
+                model().device(self.source(name))
             except Error:
-                if self.mapping.get(name, name) != name:
-                    raise
                 return None
+            return self.index(name)
 
         if column not in table:
             words = re.split(r"[_.]", os.path.basename(table.path))
             for word in reversed(words):
-                if word in self.mapping or word in descriptions.devices():
+                if self.source(word) != word or word in descriptions.devices():
                     return np.full(len(table), self.index(word))
         if column not in table:
             raise Error(
@@ -117,7 +146,6 @@ class Rows:
             self,
             launches=self.launches[rows],
             extra={name: values[rows] for name, values in self.extra.items()},
-            warnings=[],
             **{
                 name: getattr(self, name)[rows]
                 for name in (
@@ -204,6 +232,57 @@ def device_table(devices: Devices, loaded: Model) -> Array:
     return np.array([[figures[name] for name in fields] for figures in devices.figures])
 
 
+def check_prices(table: Table, launches: Launches, rows: Any = slice(None)) -> None:
+    """Raises `Error` for a launch that the model cannot price; `rows` are theirs in the table."""
+    microseconds = model().predict(launches, model().start())
+    is_good = (microseconds > 0) & (microseconds <= MOST_TIME)
+    if not is_good.all():
+        launch = int(np.argmin(is_good))
+        raise table.error(
+            int(np.arange(len(table))[rows][launch]),
+            f"expected a kernel that takes at most {MOST_TIME:.10g} us, "
+            f"but the model predicts {microseconds[launch]:.3g} us",
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Format:
+    """A format of files: the columns it must have ("a or b": one of them), and its reader."""
+
+    name: str
+    columns: Sequence[str]
+    read: Callable[[Table, Devices, bool | None], Rows]
+
+    def missing(self, table: Table) -> list[str]:
+        return [
+            column
+            for column in self.columns
+            if not any(name in table for name in column.split(" or "))
+        ]
+
+
+def _format_of(table: Table) -> Format:
+    """The one format whose columns the table has."""
+    from . import configuration_rows, ftuner_rows, vendor_rows
+
+    formats = [
+        Format("vendor rows", vendor_rows.COLUMNS, vendor_rows.read),
+        Format("configurations", configuration_rows.COLUMNS, configuration_rows.read),
+        Format("FTuner rows", ftuner_rows.COLUMNS, ftuner_rows.read),
+    ]
+    found = [one for one in formats if not one.missing(table)]
+    if len(found) == 1:
+        return found[0]
+    expected = (
+        f"{table.path}:1: expected the columns of vendor rows, configurations or FTuner rows"
+    )
+    if found:
+        raise Error(f"{expected}, but got those of {' and '.join(one.name for one in found)}")
+    nearest = min(formats, key=lambda one: len(one.missing(table)) / len(one.columns))
+    missing = ", ".join(f"'{column}'" for column in nearest.missing(table))
+    raise Error(f"{expected}, but for {nearest.name} it lacks {missing}")
+
+
 def read(
     paths: Sequence[str | os.PathLike[str]], devices: Devices, host: bool | None = None
 ) -> Rows:
@@ -212,23 +291,10 @@ def read(
     By default vendor rows are, and others are device time. Raises `Error` with file and
     line for what cannot be used.
     """
-    from . import configuration_rows, ftuner_rows, vendor_rows
-
-    formats: list[tuple[str, Callable[[Table, Devices, bool | None], Rows]]] = [
-        ("MWG", configuration_rows.read),
-        ("kernel", vendor_rows.read),
-        ("block_m", ftuner_rows.read),
-    ]
     parts = []
     for path in paths:
         table = Table(path)
-        reader = next((reader for column, reader in formats if column in table), None)
-        if reader is None:
-            columns = ", ".join(f"'{column}'" for column, _ in formats)
-            raise Error(
-                f"{table.path}:1: expected the columns of vendor rows, configurations or FTuner "
-                f"rows (one of {columns}), but got {', '.join(table.columns)}"
-            )
+        reader = _format_of(table).read
         if not len(table):
             raise Error(f"{table.path}: expected rows, but there is only a header")
         parts.append(reader(table, devices, host))

@@ -78,9 +78,10 @@ class Table:
         default: float | None = None,
         *,
         whole: bool = False,
-        low: float = -math.inf,
+        low: float,
+        high: float,
     ) -> npt.NDArray[np.float64]:
-        """A column of finite numbers, at least `low` each; empty fields are the default."""
+        """A column of numbers from `low` to `high`; empty fields are the default."""
         if column not in self.columns and default is not None:
             return np.full(len(self), float(default))
         texts = self.text(column)
@@ -90,17 +91,19 @@ class Table:
             values = texts.astype(np.float64)
         except ValueError:
             values = np.array([_number(text) for text in texts])
-        is_good = np.isfinite(values) & (values >= low)
+        is_good = (values >= low) & (values <= high)
         if whole:
             is_good &= values == np.floor(values)
+        what = "a whole number" if whole else "a number"
+        self.expect(column, is_good, f"{what} of at least {low:.10g} and at most {high:.10g}")
+        return np.asarray(values, np.float64)
+
+    def expect(self, column: str, is_good: npt.NDArray[np.bool_], what: str) -> None:
+        """An error for the first row of which `is_good` is false."""
         if not is_good.all():
             row = int(np.argmin(is_good))
-            what = "a whole number" if whole else "a number"
-            bound = "" if low == -math.inf else f" of at least {low:g}"
-            raise self.error(
-                row, f"column '{column}': expected {what}{bound}, but got '{texts[row]}'"
-            )
-        return np.asarray(values, np.float64)
+            text = self.columns[column][row]
+            raise self.error(row, f"column '{column}': expected {what}, but got '{text}'")
 
     def choose(
         self, column: str, default: str, known: Callable[[str], Any], what: str
@@ -108,10 +111,8 @@ class Table:
         """`known(text)` for each text of a column; an error where that is None."""
         texts = self.text(column, default)
         values = {text: known(text) for text in sorted(set(texts))}
-        for text, value in values.items():
-            if value is None:
-                row = int(np.argmax(texts == text))
-                raise self.error(row, f"column '{column}': expected {what}, but got '{text}'")
+        is_known = np.array([values[text] is not None for text in texts], bool)
+        self.expect(column, is_known, what)
         return np.array([values[text] for text in texts], dtype=object)
 
 

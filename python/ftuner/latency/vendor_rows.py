@@ -2,7 +2,8 @@
 
 Columns: kernel (its name), B, M, N, K, latency_ms or latency_us, and where they are
 known op (linear, bmm), device, tile_m, tile_n, layout, grid_x, grid_y, grid_z, block_x,
-aux_kernel, fold. cuBLAS is column-major: its tile_m tiles N, and its grid's x runs along N.
+block_y, block_z, aux_kernel, fold. cuBLAS is column-major: its tile_m tiles N, and its
+grid's x runs along N.
 
 What a name does not say is what these kernels have in common: thread tiles as square as
 the block allows, steps of 8 reduce elements, 128-bit fragments without bank conflicts, and
@@ -19,9 +20,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .model import model
-from .rows import Devices, Rows, device_table, launch_floor
+from .rows import (
+    LEAST_TIME,
+    MOST_EXTENT,
+    MOST_TILE,
+    MOST_TIME,
+    Devices,
+    Rows,
+    check_prices,
+    device_table,
+    launch_floor,
+)
 from .table import Table
 
+COLUMNS = ("kernel", "M", "N", "K", "latency_ms or latency_us")
 _TENSOR_CORES = re.compile(r"tensorop|_s\d{4,}|s1688|s16816|h\d{3,}gemm|hmma|imma|bf16|f16|_tf32")
 # Pascal's and older kernels launch blocks in rows; later ones in near-square groups.
 _ROWS = re.compile(r"maxwell|^sgemm")
@@ -39,6 +51,11 @@ class KernelName(NamedTuple):
     stages: int = 2
     is_swizzled: bool = True
     is_tensor_core: bool = False
+
+    @property
+    def is_possible(self) -> bool:
+        numbers = (self.tile_m or 1, self.tile_n or 1, self.slices, self.stages)
+        return all(1 <= number <= MOST_TILE for number in numbers)
 
 
 def parse_kernel_name(name: str) -> KernelName:
@@ -78,25 +95,37 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     """The rows of a table; those whose kernel the model does not describe are left out."""
     device = devices.of(table)
     size = {
-        name: table.numbers(name, 1 if name == "B" else None, whole=True, low=1) for name in "BMNK"
+        name: table.numbers(
+            name, 1 if name == "B" else None, whole=True, low=1, high=MOST_EXTENT
+        )
+        for name in "BMNK"
     }
     batch, m, n, k = (size[name] for name in "BMNK")
     if "latency_us" in table:
-        microseconds = table.numbers("latency_us", low=1e-3)
+        microseconds = table.numbers("latency_us", low=LEAST_TIME, high=MOST_TIME)
     else:
-        microseconds = table.numbers("latency_ms", low=1e-6) * 1e3
+        microseconds = table.numbers("latency_ms", low=LEAST_TIME / 1e3, high=MOST_TIME / 1e3) * 1e3
     op = table.text("op", "")
     op = np.where(op == "", np.where(batch > 1, "bmm", "linear"), op)
 
     names = table.text("kernel")
     known = {name: parse_kernel_name(name) for name in set(names)}
+    table.expect(
+        "kernel",
+        np.array([known[name].is_possible for name in names], bool),
+        f"a name whose tile, slices and stages are from 1 to {MOST_TILE}",
+    )
 
     def said(field: str, unknown: Any) -> Any:
         values = [getattr(known[name], field) for name in names]
         return np.array([unknown if value is None else value for value in values])
 
-    tile_m = _or(table.numbers("tile_m", 0, low=0), said("tile_m", 0))
-    tile_n = _or(table.numbers("tile_n", 0, low=0), said("tile_n", 0))
+    def given(column: str, default: int, most: int) -> Any:
+        """A column of whole numbers; 0 is not known."""
+        return table.numbers(column, default, whole=True, low=0, high=most)
+
+    tile_m = _or(given("tile_m", 0, MOST_TILE), said("tile_m", 0))
+    tile_n = _or(given("tile_n", 0, MOST_TILE), said("tile_n", 0))
     is_known = (tile_m > 0) & (tile_n > 0) & ~said("is_tensor_core", False)
     warnings = []
     if not is_known.all():
@@ -111,16 +140,19 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     slices = said("slices", 1).astype(float)
 
     blocks_x, blocks_y = np.ceil(n / tile_m), np.ceil(m / tile_n)
-    grid = [table.numbers(f"grid_{axis}", 0, low=0) for axis in "xyz"]
+    grid = [given(f"grid_{axis}", 0, MOST_EXTENT) for axis in "xyz"]
     # Some kernels fold their grid; what covers the output counts.
     is_given = (grid[0] * tile_m >= n) & (grid[1] * tile_n >= m)
     is_given &= grid[0] * grid[1] <= 2 * blocks_x * blocks_y
     blocks_x = np.where(is_given, grid[0], blocks_x)
     blocks_y = np.where(is_given, grid[1], blocks_y)
     split = np.maximum(1, grid[2] // batch)
-    threads = table.numbers("block_x", 0, low=0)
+    threads = given("block_x", 0, MOST_TILE)
     for axis in "yz":
-        threads = threads * np.maximum(1, table.numbers(f"block_{axis}", 1, low=0))
+        threads = threads * np.maximum(1, given(f"block_{axis}", 1, MOST_TILE))
+    if "block_x" in table:
+        what = f"at most {MOST_TILE} threads of a block"
+        table.expect("block_x", threads <= MOST_TILE, what)
     threads = np.where(threads >= 32, threads, _usual_threads(tile_m, tile_n, slices))
 
     # Parts and grid.
@@ -169,10 +201,11 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     )
     launches = loaded.launches(devices.figures, device, [part], launch)
     launches.devices = device_table(devices, loaded)
+    check_prices(table, launches)
     flop = 2 * batch * m * n * k
     group = np.array([f"vendor {name}" for name in op], dtype=object)
     if "fold" in table:
-        fold = table.numbers("fold", whole=True, low=0).astype(np.int64)
+        fold = table.numbers("fold", whole=True, low=0, high=MOST_EXTENT).astype(np.int64)
     else:
         shapes = zip(op, *(size[name].astype(int) for name in "BMNK"))
         fold = np.array([fold_of(*shape) for shape in shapes], np.int64)
