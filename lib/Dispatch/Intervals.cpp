@@ -66,13 +66,13 @@ intervalsOf(llvm::ArrayRef<const DispatchEntry *> entries, unsigned axis) {
   return result;
 }
 
-std::optional<std::vector<PlanCell>> ftuner::planCells(const Plan &plan,
-                                                       unsigned axis) {
+std::optional<std::vector<PlanCell>>
+ftuner::planCells(llvm::ArrayRef<DispatchEntry> entries, unsigned axis) {
   std::vector<PlanCell> cells;
   std::vector<std::vector<const DispatchEntry *>> entriesOfCell;
-  for (const DispatchEntry &entry : plan.entries) {
+  for (const DispatchEntry &entry : entries) {
     if (axis >= entry.box.size() ||
-        entry.box.size() != plan.entries.front().box.size())
+        entry.box.size() != entries.front().box.size())
       return std::nullopt;
     auto cell = llvm::find_if(cells, [&](const PlanCell &known) {
       return equalElsewhere(known.box, entry.box, axis);
@@ -87,20 +87,20 @@ std::optional<std::vector<PlanCell>> ftuner::planCells(const Plan &plan,
     }
     entriesOfCell[cell - cells.begin()].push_back(&entry);
   }
-  for (auto [cell, entries] : llvm::zip_equal(cells, entriesOfCell))
-    cell.intervals = intervalsOf(entries, axis);
+  for (auto [cell, held] : llvm::zip_equal(cells, entriesOfCell))
+    cell.intervals = intervalsOf(held, axis);
   return cells;
 }
 
 unsigned ftuner::familyForSize(llvm::ArrayRef<Interval> intervals, int64_t size,
-                               unsigned generalFamily) {
+                               unsigned otherwise) {
   const Interval *next = llvm::upper_bound(
       intervals, size,
       [](int64_t value, const Interval &other) { return value < other.lo; });
   if (next == intervals.begin())
-    return generalFamily;
+    return otherwise;
   const Interval &interval = *std::prev(next);
   if (interval.hi && size > *interval.hi)
-    return generalFamily;
+    return otherwise;
   return interval.family;
 }

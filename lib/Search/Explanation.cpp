@@ -130,12 +130,11 @@ double ftuner::rooflineMicroseconds(const SearchProblem &problem,
 static void explainChoice(const SearchProblem &problem, const Plan &plan,
                           ShapeExplanation &explanation) {
   const Shape &shape = explanation.report.shape;
-  explanation.entry = plan.entryFor(shape);
-  explanation.family = plan.familyFor(shape);
-  explanation.isAligned = plan.families[explanation.family].vectorWidth <=
-                          problem.codegen.vectorWidth(problem.workload, shape);
-  if (!explanation.isAligned)
-    explanation.family = plan.fallbackFamily;
+  int64_t width = problem.codegen.vectorWidth(problem.workload, shape);
+  explanation.isAligned = width >= plan.alignedWidth();
+  explanation.entry = entryFor(
+      explanation.isAligned ? plan.entries : plan.unalignedEntries, shape);
+  explanation.family = plan.familyFor(shape, width);
   explanation.program =
       reportProgram(problem, plan.families[explanation.family], shape);
   explanation.scoreLoss =

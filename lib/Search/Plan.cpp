@@ -1,5 +1,6 @@
 //===- Plan.cpp - The answer of a search ----------------------------------===//
 #include "FTuner/Search/Plan.h"
+#include <algorithm>
 
 using namespace ftuner;
 
@@ -12,14 +13,27 @@ bool DispatchEntry::contains(llvm::ArrayRef<int64_t> shape) const {
   return true;
 }
 
-std::optional<unsigned> Plan::entryFor(llvm::ArrayRef<int64_t> shape) const {
+std::optional<unsigned> ftuner::entryFor(llvm::ArrayRef<DispatchEntry> entries,
+                                         llvm::ArrayRef<int64_t> shape) {
   for (unsigned index = 0; index < entries.size(); ++index)
     if (entries[index].contains(shape))
       return index;
   return std::nullopt;
 }
 
-unsigned Plan::familyFor(llvm::ArrayRef<int64_t> shape) const {
-  std::optional<unsigned> entry = entryFor(shape);
-  return entry ? entries[*entry].family : generalFamily;
+int64_t Plan::alignedWidth() const {
+  int64_t width = families[generalFamily].vectorWidth;
+  for (const DispatchEntry &entry : entries)
+    width = std::max(width, families[entry.family].vectorWidth);
+  return width;
+}
+
+unsigned Plan::familyFor(llvm::ArrayRef<int64_t> shape,
+                         int64_t vectorWidth) const {
+  bool isAligned = vectorWidth >= alignedWidth();
+  llvm::ArrayRef<DispatchEntry> candidates =
+      isAligned ? entries : unalignedEntries;
+  if (std::optional<unsigned> entry = entryFor(candidates, shape))
+    return candidates[*entry].family;
+  return isAligned ? generalFamily : fallbackFamily;
 }

@@ -33,15 +33,21 @@ static constexpr size_t mostProposals = 1024;
 static constexpr double proposedLoss = 0.15;
 /// Weight of a shape beyond a closed range, as a share of all in the range.
 static constexpr double generalWeight = 0.01;
+/// Best programs of a shape that breaks the alignment which are proposed as
+/// families without.
+static constexpr size_t unalignedProposals = 32;
 /// Shapes that the fallback family is rated on.
 static constexpr int64_t maxFallbackShapes = 12;
 /// By how many registers kernels of scalar accesses may exceed the path's
 /// estimate, for each element that a thread copies in a step: up to 3.8 were
 /// seen.
 static constexpr double scalarMargin = 4;
-/// Reduce tiles of the fallback family beside those of the best programs: less
-/// to copy in a step.
-static constexpr int64_t fallbackReduceTiles[] = {16, 8};
+/// The same for kernels of two parts, whatever they copy: with 16 one
+/// kernel of attention still spilled on h200.
+static constexpr double scalarPairMargin = 40;
+/// Reduce tiles of families without alignment beside those of the best
+/// programs: less to copy in a step.
+static constexpr int64_t scalarReduceTiles[] = {16, 8};
 /// Extent far beyond a range, for the general family.
 static constexpr int64_t generalExtent = 4096;
 
@@ -62,21 +68,35 @@ private:
   llvm::Error rankSamples();
   /// Keeps the best programs of a shape in the plan.
   void keepBest(const Shape &shape, llvm::ArrayRef<RankedFamily> ranking);
-  llvm::Error chooseForRange();
+  llvm::Error chooseForRange(const KernelFamily &fallback);
   /// A shape far beyond a closed range.
   Shape generalShape() const;
   /// A family without alignment requirements.
   llvm::Expected<KernelFamily> chooseFallback() const;
-  /// Of the first families of the plan, whose resources are given, the best for
-  /// a shape of a cell.
-  unsigned bestFamily(llvm::ArrayRef<KernelResources> resources, size_t cell,
+  /// Whether the sizes allow the widest vectors that some sizes do.
+  bool isAligned(llvm::ArrayRef<int64_t> shape) const;
+  /// The best programs of samples that break the alignment, as families without
+  /// alignment requirements.
+  std::vector<KernelFamily> unalignedFamilies() const;
+  /// Whether ptxas will hardly spill a family with scalar copies, which keep
+  /// many addresses.
+  bool fitsRegisters(const KernelFamily &scalar) const;
+  /// Of families of the plan, the best for a shape of a cell.
+  unsigned bestFamily(llvm::ArrayRef<unsigned> candidates, size_t cell,
                       int64_t size) const;
-  /// Sends every shape to one of the first `numFamilies` of the plan.
+  /// Sends every shape to one of the first `numFamilies` of the plan, and
+  /// unaligned operands, where sizes cause them, to one of those without
+  /// alignment requirements.
   void assignShapes(size_t numFamilies);
+  /// Sends every shape to one of some families of the plan. If told, only sizes
+  /// that are aligned, or that are not, count where a cell has such.
+  std::vector<DispatchEntry> assign(llvm::ArrayRef<unsigned> candidates,
+                                    llvm::ArrayRef<SizeSample> sizes,
+                                    std::optional<bool> areAligned) const;
   /// Entries of one cell along the main axis.
-  std::vector<DispatchEntry>
-  assignCell(llvm::ArrayRef<KernelResources> resources, size_t cell,
-             llvm::ArrayRef<SizeSample> sizes);
+  std::vector<DispatchEntry> assignCell(llvm::ArrayRef<unsigned> candidates,
+                                        size_t cell,
+                                        llvm::ArrayRef<SizeSample> sizes) const;
   /// Replaces pairs of which only one part runs, where that is certain.
   void dropIdleParts();
   void removeUnusedFamilies();
@@ -93,6 +113,10 @@ private:
   llvm::ArrayRef<ShapeCell> cells;
   /// The best programs of each sample.
   std::vector<std::vector<RankedFamily>> rankings;
+  /// Whether some samples break the alignment, and some do not.
+  bool isMixed = false;
+  /// Of the plan's families, while entries are assigned.
+  std::vector<KernelResources> familyResources;
   bool isExhaustive = false;
   /// Share of the best proposed ratings that the chosen families lose, as the
   /// weighted mean over the samples; of predicted times, the mean regret.
@@ -196,12 +220,8 @@ llvm::Expected<KernelFamily> RangePlanner::chooseFallback() const {
     for (size_t i : chosen)
       total += samples.weights[i] *
                ranker.rate(single, resources, samples.shapes[i], i);
-    // Scalar copies keep many addresses: what may spill comes last.
-    BlockWork work = problem.codegen.work(workload, single.parts.front(),
-                                          single, problem.device);
-    double copied = work.globalBytes / (4 * resources.threads);
-    bool fits = work.registersPerThread + scalarMargin * copied <=
-                problem.device.registersPerThreadOf(resources.threads);
+    // What may spill comes last.
+    bool fits = fitsRegisters(single);
     if (best && std::make_pair(fits, total) <= bestRating)
       return;
     best = single;
@@ -214,7 +234,7 @@ llvm::Expected<KernelFamily> RangePlanner::chooseFallback() const {
       single.vectorWidth = 1;
       single.balancedSms = 0;
       visit(single);
-      for (int64_t tile : fallbackReduceTiles)
+      for (int64_t tile : scalarReduceTiles)
         if (tile < single.parts.front().smemTile[Workload::kK]) {
           single.parts.front().smemTile[Workload::kK] = tile;
           visit(single);
@@ -238,12 +258,60 @@ llvm::Expected<KernelFamily> RangePlanner::chooseFallback() const {
       workload.name + "' on device '" + problem.device.name + "'");
 }
 
-llvm::Error RangePlanner::chooseForRange() {
-  std::vector<unsigned> proposed;
+bool RangePlanner::fitsRegisters(const KernelFamily &scalar) const {
+  int64_t threads = scalar.threads();
+  double margin = scalar.parts.size() == 2 ? scalarPairMargin : 0;
+  return llvm::all_of(scalar.parts, [&](const UKernel &part) {
+    BlockWork work =
+        problem.codegen.work(workload, part, scalar, problem.device);
+    double copied = work.globalBytes / (4 * threads);
+    return work.registersPerThread + scalarMargin * copied + margin <=
+           problem.device.registersPerThreadOf(threads);
+  });
+}
+
+bool RangePlanner::isAligned(llvm::ArrayRef<int64_t> shape) const {
+  return problem.codegen.vectorWidth(workload, shape) >=
+         ranker.table.set.prototype.vectorWidth;
+}
+
+std::vector<KernelFamily> RangePlanner::unalignedFamilies() const {
+  std::vector<KernelFamily> result;
+  std::set<std::string> seen;
+  auto propose = [&](const KernelFamily &scalar) {
+    if (!seen.insert(scalar.str()).second || problem.isRejected(scalar) ||
+        !fitsRegisters(scalar))
+      return;
+    if (llvm::Error error = checkFamily(problem, scalar))
+      llvm::consumeError(std::move(error));
+    else
+      result.push_back(scalar);
+  };
+  for (auto [shape, ranking] : llvm::zip_equal(samples.shapes, rankings)) {
+    if (isAligned(shape))
+      continue;
+    for (const RankedFamily &ranked :
+         llvm::ArrayRef(ranking).take_front(unalignedProposals)) {
+      KernelFamily scalar = family(ranked.family);
+      scalar.vectorWidth = 1;
+      propose(scalar);
+      for (int64_t tile : scalarReduceTiles)
+        if (tile < scalar.parts.front().smemTile[Workload::kK]) {
+          for (UKernel &part : scalar.parts)
+            part.smemTile[Workload::kK] = tile;
+          propose(scalar);
+        }
+    }
+  }
+  return result;
+}
+
+llvm::Error RangePlanner::chooseForRange(const KernelFamily &fallback) {
+  std::vector<KernelFamily> proposed;
   llvm::DenseSet<unsigned> seen;
-  auto propose = [&](unsigned family) {
-    if (seen.insert(family).second)
-      proposed.push_back(family);
+  auto propose = [&](unsigned index) {
+    if (seen.insert(index).second)
+      proposed.push_back(family(index));
   };
   for (llvm::ArrayRef<RankedFamily> ranking : rankings)
     for (const RankedFamily &ranked : ranking)
@@ -263,14 +331,26 @@ llvm::Error RangePlanner::chooseForRange() {
     propose(ranking->front().family);
   }
 
+  // Families that want alignment leave other shapes to the fallback.
+  size_t numAligned = proposed.size();
+  std::vector<unsigned> chosen;
+  if (isMixed) {
+    llvm::append_range(proposed, unalignedFamilies());
+    chosen.push_back(proposed.size());
+    proposed.push_back(fallback);
+  }
   ScoreMatrix scores(proposed.size(), shapes.size());
-  for (auto [row, index] : llvm::enumerate(proposed))
-    for (auto [column, shape] : llvm::enumerate(shapes))
-      scores.at(row, column) = ranker.rate(
-          family(index), ranker.table.resources[index], shape, column);
+  for (size_t row = proposed.size(); row-- > 0;) {
+    KernelResources needs = problem.codegen.resources(workload, proposed[row]);
+    for (auto [column, shape] : llvm::enumerate(shapes)) {
+      bool isServed = !isMixed || row >= numAligned || isAligned(shape);
+      scores.at(row, column) =
+          isServed ? ranker.rate(proposed[row], needs, shape, column)
+                   : scores.at(proposed.size() - 1, column);
+    }
+  }
 
   // One kernel is the fallback.
-  std::vector<unsigned> chosen;
   chooseFamilies(scores, weights, problem.options.maxKernels - 1, chosen);
   auto bestRow = [&](size_t column) {
     return *llvm::max_element(chosen, [&](unsigned a, unsigned b) {
@@ -283,15 +363,25 @@ llvm::Error RangePlanner::chooseForRange() {
     total += weight;
   }
   scoreLoss = sum / total;
-  if (isClosed)
-    plan.generalFamily =
-        llvm::find(chosen, bestRow(shapes.size() - 1)) - chosen.begin();
+  if (isMixed) {
+    // The fallback joins the plan behind the others.
+    chosen.erase(chosen.begin());
+    llvm::stable_sort(chosen, [&](unsigned a, unsigned b) {
+      return (a < numAligned) > (b < numAligned);
+    });
+  }
+  if (isClosed && !chosen.empty()) {
+    unsigned row = bestRow(shapes.size() - 1);
+    if (row >= numAligned)
+      row = chosen.front();
+    plan.generalFamily = llvm::find(chosen, row) - chosen.begin();
+  }
   for (unsigned row : chosen)
-    plan.families.push_back(family(proposed[row]));
+    plan.families.push_back(proposed[row]);
   return llvm::Error::success();
 }
 
-unsigned RangePlanner::bestFamily(llvm::ArrayRef<KernelResources> resources,
+unsigned RangePlanner::bestFamily(llvm::ArrayRef<unsigned> candidates,
                                   size_t cell, int64_t size) const {
   // Sizes between the ranked ones belong to the sample below.
   auto next = llvm::upper_bound(samples.sizes, size,
@@ -300,11 +390,11 @@ unsigned RangePlanner::bestFamily(llvm::ArrayRef<KernelResources> resources,
                                 });
   size_t row = std::max<ptrdiff_t>(next - samples.sizes.begin() - 1, 0);
   Shape shape = shapeAt(workload, cells[cell], mainAxis, size);
-  unsigned best = 0;
+  unsigned best = candidates.front();
   double bestRating = -std::numeric_limits<double>::infinity();
-  for (auto [family, needs] : llvm::enumerate(resources)) {
-    double rating = ranker.rate(plan.families[family], needs, shape,
-                                row * cells.size() + cell);
+  for (unsigned family : candidates) {
+    double rating = ranker.rate(plan.families[family], familyResources[family],
+                                shape, row * cells.size() + cell);
     if (rating <= bestRating)
       continue;
     best = family;
@@ -314,12 +404,12 @@ unsigned RangePlanner::bestFamily(llvm::ArrayRef<KernelResources> resources,
 }
 
 std::vector<DispatchEntry>
-RangePlanner::assignCell(llvm::ArrayRef<KernelResources> resources, size_t cell,
-                         llvm::ArrayRef<SizeSample> sizes) {
+RangePlanner::assignCell(llvm::ArrayRef<unsigned> candidates, size_t cell,
+                         llvm::ArrayRef<SizeSample> sizes) const {
   const Axis &axis = workload.axes[mainAxis];
   std::vector<DispatchEntry> entries;
   for (auto [index, sample] : llvm::enumerate(sizes)) {
-    unsigned best = bestFamily(resources, cell, sample.size);
+    unsigned best = bestFamily(candidates, cell, sample.size);
     std::optional<int64_t> end = axis.range.max;
     if (index + 1 < sizes.size())
       end = sizes[index + 1].size - 1;
@@ -354,13 +444,45 @@ void RangePlanner::assignShapes(size_t numFamilies) {
   std::vector<SizeSample> sizes =
       sampleSizes(axis, isExhaustive ? maxEnumeratedSizes : limit);
 
-  std::vector<KernelResources> resources;
-  for (const KernelFamily &family :
-       llvm::ArrayRef(plan.families).take_front(numFamilies))
-    resources.push_back(problem.codegen.resources(workload, family));
+  for (const KernelFamily &family : plan.families)
+    familyResources.push_back(problem.codegen.resources(workload, family));
+  std::vector<unsigned> candidates(numFamilies);
+  std::iota(candidates.begin(), candidates.end(), 0);
+  auto assignAligned = [&](std::optional<bool> areAligned) {
+    plan.entries = assign(candidates, sizes, areAligned);
+    // Beyond an open range lie only sizes below its least.
+    if (axis.range.isFixed() || axis.range.isOpen())
+      plan.generalFamily = plan.entries.front().family;
+  };
+  if (!isMixed)
+    return assignAligned(std::nullopt);
+  assignAligned(true);
+  if (plan.alignedWidth() == 1) // Of which all operands are.
+    return assignAligned(std::nullopt);
+  candidates.clear();
+  for (auto [index, family] : llvm::enumerate(plan.families))
+    if (family.vectorWidth == 1)
+      candidates.push_back(index);
+  if (candidates.size() > 1)
+    plan.unalignedEntries = assign(candidates, sizes, false);
+}
+
+std::vector<DispatchEntry>
+RangePlanner::assign(llvm::ArrayRef<unsigned> candidates,
+                     llvm::ArrayRef<SizeSample> sizes,
+                     std::optional<bool> areAligned) const {
   std::vector<std::vector<DispatchEntry>> byCell;
-  for (size_t cell = 0; cell < cells.size(); ++cell)
-    byCell.push_back(assignCell(resources, cell, sizes));
+  for (size_t cell = 0; cell < cells.size(); ++cell) {
+    std::vector<SizeSample> counting;
+    if (areAligned)
+      llvm::copy_if(sizes, std::back_inserter(counting),
+                    [&](const SizeSample &sample) {
+                      return isAligned(shapeAt(workload, cells[cell], mainAxis,
+                                               sample.size)) == *areAligned;
+                    });
+    byCell.push_back(assignCell(
+        candidates, cell, counting.empty() ? sizes : llvm::ArrayRef(counting)));
+  }
   bool decidesAlone = llvm::all_of(byCell, [&](const auto &entries) {
     return agreeAlong(mainAxis, entries, byCell.front());
   });
@@ -372,8 +494,10 @@ void RangePlanner::assignShapes(size_t numFamilies) {
         if (other != mainAxis && workload.axes[other].isDynamic())
           entry.box[other] = {0, std::nullopt, 1};
   }
+  std::vector<DispatchEntry> all;
   for (const std::vector<DispatchEntry> &entries : byCell)
-    plan.entries.insert(plan.entries.end(), entries.begin(), entries.end());
+    llvm::append_range(all, entries);
+  return all;
 }
 
 void RangePlanner::dropIdleParts() {
@@ -381,16 +505,21 @@ void RangePlanner::dropIdleParts() {
     return;
   // Blocks of each part over all sizes.
   std::vector<Cover> blocks(plan.families.size());
-  const DispatchEntry *entry = plan.entries.data();
-  for (const SizeSample &sample :
-       sampleSizes(workload.axes[mainAxis], maxEnumeratedSizes)) {
-    while (*entry->box[mainAxis].max < sample.size)
-      ++entry;
-    Cover cover =
-        coverShape(plan.families[entry->family],
-                   shapeAt(workload, cells.front(), mainAxis, sample.size));
-    blocks[entry->family].first += cover.first;
-    blocks[entry->family].second += cover.second;
+  for (llvm::ArrayRef<DispatchEntry> entries :
+       {llvm::ArrayRef(plan.entries), llvm::ArrayRef(plan.unalignedEntries)}) {
+    const DispatchEntry *entry = entries.data();
+    for (const SizeSample &sample :
+         sampleSizes(workload.axes[mainAxis], maxEnumeratedSizes)) {
+      if (entries.empty())
+        break;
+      while (*entry->box[mainAxis].max < sample.size)
+        ++entry;
+      Cover cover =
+          coverShape(plan.families[entry->family],
+                     shapeAt(workload, cells.front(), mainAxis, sample.size));
+      blocks[entry->family].first += cover.first;
+      blocks[entry->family].second += cover.second;
+    }
   }
   for (auto [index, family] : llvm::enumerate(plan.families)) {
     if (blocks[index].blocks() == 0 || index == plan.generalFamily)
@@ -405,7 +534,8 @@ void RangePlanner::removeUnusedFamilies() {
   std::vector<unsigned> uses(plan.families.size(), 0);
   ++uses[plan.generalFamily];
   ++uses[plan.fallbackFamily];
-  for (const DispatchEntry &entry : plan.entries)
+  for (const DispatchEntry &entry :
+       llvm::concat<const DispatchEntry>(plan.entries, plan.unalignedEntries))
     ++uses[entry.family];
   std::vector<unsigned> newIndex(plan.families.size(), 0);
   std::vector<KernelFamily> kept;
@@ -419,7 +549,8 @@ void RangePlanner::removeUnusedFamilies() {
   plan.families = std::move(kept);
   plan.generalFamily = newIndex[plan.generalFamily];
   plan.fallbackFamily = newIndex[plan.fallbackFamily];
-  for (DispatchEntry &entry : plan.entries)
+  for (DispatchEntry &entry :
+       llvm::concat<DispatchEntry>(plan.entries, plan.unalignedEntries))
     entry.family = newIndex[entry.family];
 }
 
@@ -453,7 +584,7 @@ void RangePlanner::reportPlan() {
   if (set.prototype.vectorWidth >
       problem.codegen.guaranteedVectorWidth(workload))
     plan.remarks.push_back("sizes may break the alignment of vector accesses: "
-                           "such calls take the fallback family");
+                           "such calls take families without");
 }
 
 /// Six significant digits: more than predictions can say, and short in the text
@@ -486,10 +617,8 @@ void RangePlanner::predictSamples() {
     };
     ShapePrediction prediction;
     prediction.shape = shape;
-    prediction.family = plan.familyFor(shape);
-    if (plan.families[prediction.family].vectorWidth >
-        problem.codegen.vectorWidth(workload, shape))
-      prediction.family = plan.fallbackFamily;
+    prediction.family =
+        plan.familyFor(shape, problem.codegen.vectorWidth(workload, shape));
     prediction.microseconds = microseconds(plan.families[prediction.family]);
     // The fastest and the next one of the programs that were ranked best, and
     // the plan's own.
@@ -517,21 +646,20 @@ llvm::Expected<Plan> RangePlanner::run() {
   if (llvm::Error error = rankSamples())
     return error;
   reportSamples();
-  if (problem.options.maxKernels > 1)
-    if (llvm::Error error = chooseForRange())
-      return error;
-  size_t numChosen = plan.families.size();
+  size_t numAligned = llvm::count_if(
+      samples.shapes, [&](const Shape &shape) { return isAligned(shape); });
+  isMixed = numAligned > 0 && numAligned < samples.shapes.size();
   llvm::Expected<KernelFamily> fallback = chooseFallback();
   if (!fallback)
     return fallback.takeError();
+  if (problem.options.maxKernels > 1)
+    if (llvm::Error error = chooseForRange(*fallback))
+      return error;
+  size_t numChosen = plan.families.size();
   plan.fallbackFamily = numChosen;
   plan.families.push_back(std::move(*fallback));
   assignShapes(std::max<size_t>(numChosen, 1));
 
-  // Beyond an open range lie only sizes below its least.
-  const SizeRange &range = workload.axes[mainAxis].range;
-  if (range.isFixed() || range.isOpen())
-    plan.generalFamily = plan.entries.front().family;
   dropIdleParts();
   removeUnusedFamilies();
   predictSamples();

@@ -305,7 +305,14 @@ llvm::Error Verifier::checkFamilies() const {
 }
 
 llvm::Error Verifier::checkEntries() const {
-  for (auto [index, entry] : llvm::enumerate(plan.entries)) {
+  for (auto [index, entry] : llvm::enumerate(plan.unalignedEntries))
+    if (entry.family < plan.families.size() &&
+        plan.families[entry.family].vectorWidth != 1)
+      return makeError("entry " + Twine(index) +
+                       " for unaligned operands: expected a family with vector "
+                       "width 1");
+  for (auto [index, entry] : llvm::enumerate(llvm::concat<const DispatchEntry>(
+           plan.entries, plan.unalignedEntries))) {
     if (entry.family >= plan.families.size())
       return makeError("entry " + Twine(index) + ": expected a family below " +
                        Twine(plan.families.size()) + ", but got " +
@@ -364,7 +371,7 @@ llvm::Error Verifier::checkCoverage() const {
   while (true) {
     for (unsigned axis = 0; axis < rank; ++axis)
       shape[axis] = starts[axis][cell[axis]];
-    if (!plan.entryFor(shape)) {
+    if (!entryFor(plan.entries, shape)) {
       std::string text;
       for (unsigned axis = 0; axis < rank; ++axis)
         text += (axis ? ", " : "") + workload.axes[axis].name + " = " +

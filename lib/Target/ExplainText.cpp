@@ -131,7 +131,11 @@ void TextWriter::writeChosen(const WorkloadExplanation &workload,
   const std::string &axis = workload.workload.axes[family.combineAxis].name;
   int64_t extent = shape.report.shape[family.combineAxis];
   os << "  Chosen: family " << shape.family << ", ";
-  if (!shape.isAligned)
+  if (!shape.isAligned && shape.entry)
+    os << "by entry " << *shape.entry
+       << " of the plan for operands that are not aligned: rows of this shape "
+          "are not\n";
+  else if (!shape.isAligned)
     os << "the fallback: rows of this shape are not aligned for wider "
           "accesses\n";
   else if (shape.entry)
@@ -186,7 +190,7 @@ void TextWriter::writePrediction(const ShapeExplanation &shape) {
 void TextWriter::writeReason(const WorkloadExplanation &workload,
                              const ShapeExplanation &shape) {
   auto limit = static_cast<size_t>(explanation.setup.options.maxKernels);
-  if (!shape.isAligned)
+  if (!shape.isAligned && !shape.entry)
     os << "the fallback serves every shape without alignment.\n";
   else if (!shape.entry)
     os << "the plan was made for other shapes.\n";

@@ -58,6 +58,7 @@ private:
   void writeKernel(const Kernel &kernel, StringRef entry);
   void writeWorkload(StringRef name, const WorkloadPlan &workload);
   void writeMeasured(Attribute figures);
+  void writeEntries(StringRef key, ArrayRef<DispatchEntry> entries);
   void writePrograms(const Plan &plan);
   void writePredictions(const Plan &plan);
   void writeRankings(const Plan &plan);
@@ -296,7 +297,27 @@ static std::optional<unsigned> axisOfPrograms(const Plan &plan) {
   return axis;
 }
 
-/// The program of every size that an entry holds.
+void ManifestWriter::writeEntries(StringRef key,
+                                  ArrayRef<DispatchEntry> entries) {
+  json.attributeArray(key, [&] {
+    for (const DispatchEntry &entry : entries)
+      json.object([&] {
+        json.attributeArray("box", [&] {
+          for (const SizeRange &range : entry.box)
+            json.object([&] {
+              json.attribute("min", range.min);
+              if (range.isOpen())
+                json.attribute("max", nullptr);
+              else
+                json.attribute("max", *range.max);
+            });
+        });
+        json.attribute("family", entry.family);
+      });
+  });
+}
+
+/// The program of every size that an entry holds, for aligned operands.
 void ManifestWriter::writePrograms(const Plan &plan) {
   json.attributeArray("programs", [&] {
     std::optional<unsigned> axis = axisOfPrograms(plan);
@@ -398,23 +419,9 @@ void ManifestWriter::writeWorkload(StringRef name,
         for (const KernelFamily &family : workload.rejected)
           json.object([&] { writeFamily(json, family); });
       });
-    json.attributeArray("dispatch", [&] {
-      for (const DispatchEntry &entry : plan.entries)
-        json.object([&] {
-          json.attributeArray("box", [&] {
-            for (const SizeRange &range : entry.box)
-              json.object([&] {
-                json.attribute("min", range.min);
-                if (range.isOpen())
-                  json.attribute("max", nullptr);
-                else
-                  json.attribute("max", *range.max);
-              });
-          });
-          json.attribute("family", entry.family);
-        });
-    });
+    writeEntries("dispatch", plan.entries);
     json.attribute("general_family", plan.generalFamily);
+    writeEntries("unaligned_dispatch", plan.unalignedEntries);
     json.attribute("fallback_family", plan.fallbackFamily);
     writePrograms(plan);
     writePredictions(plan);

@@ -308,25 +308,27 @@ static Value buildFamilyOfSize(ImplicitLocOpBuilder &b,
 
 /// The axis that leaves fewest cells, and those.
 static std::optional<std::pair<unsigned, std::vector<PlanCell>>>
-fewestCells(const Plan &plan, unsigned numAxes) {
+fewestCells(ArrayRef<DispatchEntry> entries, unsigned numAxes) {
   std::optional<std::pair<unsigned, std::vector<PlanCell>>> best;
   for (unsigned axis = 0; axis < numAxes; ++axis)
-    if (auto cells = planCells(plan, axis);
+    if (auto cells = planCells(entries, axis);
         cells && (!best || cells->size() < best->second.size()))
       best.emplace(axis, std::move(*cells));
   return best;
 }
 
-/// `Plan::familyFor` on the host: a switch over the cells, in each the family
-/// of the deciding size. Boxes in no such order are compared one by one.
-static Value buildFamilyOfShape(ImplicitLocOpBuilder &b, const Plan &plan,
-                                ArrayRef<Value> extents) {
+/// The family of the first entry that holds the shape, else `otherwise`, on the
+/// host: a switch over the cells, in each the family of the deciding size.
+/// Boxes in no such order are compared one by one.
+static Value buildFamilyOfShape(ImplicitLocOpBuilder &b,
+                                ArrayRef<DispatchEntry> entries,
+                                unsigned otherwise, ArrayRef<Value> extents) {
   HostMath math{b};
-  Value general = math.constant(plan.generalFamily);
-  auto found = fewestCells(plan, extents.size());
+  Value none = math.constant(otherwise);
+  auto found = fewestCells(entries, extents.size());
   if (!found) {
-    Value family = general;
-    for (const DispatchEntry &entry : llvm::reverse(plan.entries))
+    Value family = none;
+    for (const DispatchEntry &entry : llvm::reverse(entries))
       family = math.select(buildInside(math, entry.box, extents),
                            math.constant(entry.family), family);
     return family;
@@ -335,12 +337,12 @@ static Value buildFamilyOfShape(ImplicitLocOpBuilder &b, const Plan &plan,
   auto &[axis, cells] = *found;
   Value size = extents[axis];
   if (cells.empty())
-    return general;
+    return none;
   if (cells.size() == 1) {
-    Value family = buildFamilyOfSize(b, cells.front().intervals,
-                                     plan.generalFamily, size, leastSize(axis));
+    Value family = buildFamilyOfSize(b, cells.front().intervals, otherwise,
+                                     size, leastSize(axis));
     return math.select(buildInside(math, cells.front().box, extents, axis),
-                       family, general);
+                       family, none);
   }
   SmallVector<int64_t> cases =
       llvm::to_vector(llvm::seq<int64_t>(0, cells.size()));
@@ -355,11 +357,10 @@ static Value buildFamilyOfShape(ImplicitLocOpBuilder &b, const Plan &plan,
        llvm::zip_equal(switchOp.getCaseRegions(), cells)) {
     b.createBlock(&region);
     scf::YieldOp::create(b, buildComparisons(math, candidate.intervals,
-                                             plan.generalFamily, size,
-                                             leastSize(axis)));
+                                             otherwise, size, leastSize(axis)));
   }
   b.createBlock(&switchOp.getDefaultRegion());
-  scf::YieldOp::create(b, general);
+  scf::YieldOp::create(b, none);
   return switchOp.getResult(0);
 }
 
@@ -568,7 +569,8 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::WorkloadOp op) {
   for (ukernel::ChoiceAttr choice : plan.getChoices())
     reachable.insert(choice.getFamily());
   reachable.insert(plan.getGeneral());
-  Value family = buildFamilyOfShape(b, *decoded, extents);
+  Value family =
+      buildFamilyOfShape(b, decoded->entries, decoded->generalFamily, extents);
   int64_t alignment = 4;
   for (int64_t index : reachable) {
     Attribute path = plan.getFamilies()[index].getPath();
@@ -582,7 +584,11 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::WorkloadOp op) {
   }
   if (alignment > 4) {
     Value aligned = buildAligned(b, op, extents, alignment);
-    family = math.select(aligned, family, math.constant(plan.getFallback()));
+    Value unaligned = buildFamilyOfShape(b, decoded->unalignedEntries,
+                                         decoded->fallbackFamily, extents);
+    family = math.select(aligned, family, unaligned);
+    for (ukernel::ChoiceAttr choice : plan.getUnaligned())
+      reachable.insert(choice.getFamily());
     reachable.insert(plan.getFallback());
   }
 

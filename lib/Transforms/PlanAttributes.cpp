@@ -280,13 +280,14 @@ llvm::Expected<ukernel::PlanAttr> ftuner::toAttribute(MLIRContext *context,
       return attribute.takeError();
     families.push_back(*attribute);
   }
-  auto choices =
-      llvm::map_to_vector(plan.entries, [&](const DispatchEntry &entry) {
-        auto box = llvm::map_to_vector(entry.box, [&](const SizeRange &range) {
-          return toAttribute(context, range);
-        });
-        return ukernel::ChoiceAttr::get(context, box, entry.family);
+  auto toChoices = [&](llvm::ArrayRef<DispatchEntry> entries) {
+    return llvm::map_to_vector(entries, [&](const DispatchEntry &entry) {
+      auto box = llvm::map_to_vector(entry.box, [&](const SizeRange &range) {
+        return toAttribute(context, range);
       });
+      return ukernel::ChoiceAttr::get(context, box, entry.family);
+    });
+  };
   Builder b(context);
   NamedAttrList search, statistics;
   for (auto [key, member] : searchNames)
@@ -303,7 +304,8 @@ llvm::Expected<ukernel::PlanAttr> ftuner::toAttribute(MLIRContext *context,
     rankings.push_back(*attribute);
   }
   return ukernel::PlanAttr::get(
-      context, families, choices, plan.generalFamily, plan.fallbackFamily,
+      context, families, toChoices(plan.entries), plan.generalFamily,
+      toChoices(plan.unalignedEntries), plan.fallbackFamily,
       search.empty() ? DictionaryAttr() : search.getDictionary(context),
       statistics.empty() ? DictionaryAttr() : statistics.getDictionary(context),
       toPredictionsAttribute(context, plan.predictions), rankings);
@@ -317,13 +319,18 @@ llvm::Expected<Plan> ftuner::toPlan(ukernel::PlanAttr attribute) {
       return family.takeError();
     plan.families.push_back(std::move(*family));
   }
-  for (ukernel::ChoiceAttr choice : attribute.getChoices()) {
-    DispatchEntry entry;
-    for (ukernel::RangeAttr range : choice.getBox())
-      entry.box.push_back(toSizeRange(range));
-    entry.family = choice.getFamily();
-    plan.entries.push_back(std::move(entry));
-  }
+  auto toEntries = [](ArrayRef<ukernel::ChoiceAttr> choices) {
+    std::vector<DispatchEntry> entries;
+    for (ukernel::ChoiceAttr choice : choices) {
+      DispatchEntry &entry = entries.emplace_back();
+      for (ukernel::RangeAttr range : choice.getBox())
+        entry.box.push_back(toSizeRange(range));
+      entry.family = choice.getFamily();
+    }
+    return entries;
+  };
+  plan.entries = toEntries(attribute.getChoices());
+  plan.unalignedEntries = toEntries(attribute.getUnaligned());
   plan.generalFamily = attribute.getGeneral();
   plan.fallbackFamily = attribute.getFallback();
   if (DictionaryAttr statistics = attribute.getStatistics()) {

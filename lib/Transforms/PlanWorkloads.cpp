@@ -104,11 +104,15 @@ void emitRemarks(ukernel::WorkloadOp op, StringRef symbol, const Plan &plan) {
     remark::passed(op.getLoc(), options("family"))
         << llvm::formatv("@{0}: family {1} is {2}", symbol, index, family.str())
                .str();
-  for (const DispatchEntry &entry : plan.entries)
-    remark::passed(op.getLoc(), options("dispatch"))
-        << llvm::formatv("@{0}: {1} by family {2}", symbol, boxText(entry.box),
-                         entry.family)
-               .str();
+  auto emitEntries = [&](ArrayRef<DispatchEntry> entries, StringRef operands) {
+    for (const DispatchEntry &entry : entries)
+      remark::passed(op.getLoc(), options("dispatch"))
+          << llvm::formatv("@{0}: {1}{2} by family {3}", symbol,
+                           boxText(entry.box), operands, entry.family)
+                 .str();
+  };
+  emitEntries(plan.entries, "");
+  emitEntries(plan.unalignedEntries, ", not aligned,");
   if (!plan.predictions.empty())
     remark::analysis(op.getLoc(), options("prediction"))
         << llvm::formatv("@{0}: {1}", symbol, predictionText(plan)).str();

@@ -326,3 +326,49 @@ func.func @unplanned(%a: memref<?x37xf32>, %b: memref<37x67xf32>, %o: memref<?x6
   }
   return
 }
+
+// -----
+
+#lhs = affine_map<(m, n, k) -> (m, k)>
+#rhs = affine_map<(m, n, k) -> (k, n)>
+#out = affine_map<(m, n, k) -> (m, n)>
+
+// Operands that are not aligned have choices of their own.
+ukernel.plan @plan_0 #ukernel.plan<families = [
+    #ukernel.family<#ukernel.simt<stages = 3, vector = 4>, axis = 0, parts = [
+      #ukernel.ukernel<smem = [32, 128, 16], reg = [8, 4, 1]>]>,
+    #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [
+      #ukernel.ukernel<smem = [32, 64, 16], reg = [4, 4, 1]>]>,
+    #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [
+      #ukernel.ukernel<smem = [64, 64, 16], reg = [4, 4, 1]>]>],
+  choices = [#ukernel.choice<[#ukernel.range<1 to 128>, #ukernel.range<1 to ?>, #ukernel.range<1 to ?>] to 0>],
+  general = 0,
+  unaligned = [#ukernel.choice<[#ukernel.range<1 to 32>, #ukernel.range<1 to ?>, #ukernel.range<1 to ?>] to 1>],
+  fallback = 2>
+
+// CHECK-LABEL: func.func @unaligned
+// CHECK-SAME: (%[[A:.*]]: memref<?x768xf32>, %[[B:.*]]: memref<768x2304xf32>, %[[O:.*]]: memref<?x2304xf32>)
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[ONE:.*]] = arith.constant 1 : index
+// CHECK-DAG: %[[TWO:.*]] = arith.constant 2 : index
+// CHECK-DAG: %[[MOST:.*]] = arith.constant 32 : index
+// CHECK-DAG: %[[M:.*]] = memref.dim %[[A]]
+// CHECK: %[[FEW:.*]] = arith.cmpi ule, %[[M]], %[[MOST]]
+// CHECK: %[[SCALAR:.*]] = arith.select %{{.*}}, %[[ONE]], %[[TWO]]
+// CHECK: %[[CLASS:.*]] = arith.select %{{.*}}, %[[ZERO]], %[[SCALAR]]
+// CHECK: scf.index_switch %[[CLASS]]
+// CHECK: ukernel.launch @unaligned_0_k0
+// CHECK: ukernel.launch @unaligned_0_k1
+// CHECK: default {
+// CHECK: ukernel.launch @unaligned_0_k2
+func.func @unaligned(%a: memref<?x768xf32>, %b: memref<768x2304xf32>, %o: memref<?x2304xf32>) {
+  %zero = arith.constant 0.0 : f32
+  ukernel.workload plan(@plan_0) ins(%a, %b : memref<?x768xf32>, memref<768x2304xf32>) init(%zero : f32)
+    outs(%o : memref<?x2304xf32>) maps = [#lhs, #rhs, #out] contract {
+  ^bb0(%p: f32, %q: f32, %c: f32):
+    %product = arith.mulf %p, %q : f32
+    %sum = arith.addf %c, %product : f32
+    ukernel.yield %sum : f32
+  }
+  return
+}

@@ -29,19 +29,20 @@ struct PlanCell {
   /// the first of the plan's boxes in the cell and not to be used.
   std::vector<SizeRange> box;
   /// Disjoint intervals of the deciding axis in ascending order, neighbours of
-  /// one family merged. Sizes in none belong to `Plan::generalFamily`.
+  /// one family merged. Sizes in none belong to no entry.
   std::vector<Interval> intervals;
 };
 
-/// The plan as cells that differ on other axes than `axis`, no two of which
-/// hold one shape; shapes in none belong to `Plan::generalFamily`. No value if
-/// the plan's boxes overlap on the other axes without being equal there, or if
-/// they lack the axis.
-std::optional<std::vector<PlanCell>> planCells(const Plan &plan, unsigned axis);
+/// A plan's entries as cells that differ on other axes than `axis`, no two of
+/// which hold one shape; shapes in none belong to no entry. No value if the
+/// boxes overlap on the other axes without being equal there, or if they lack
+/// the axis.
+std::optional<std::vector<PlanCell>>
+planCells(llvm::ArrayRef<DispatchEntry> entries, unsigned axis);
 
-/// The family that serves a size.
+/// The family that serves a size; `otherwise` if no interval holds it.
 unsigned familyForSize(llvm::ArrayRef<Interval> intervals, int64_t size,
-                       unsigned generalFamily);
+                       unsigned otherwise);
 
 } // namespace ftuner
 

@@ -22,10 +22,10 @@ struct ShapeExplanation {
   /// The plan's family for operands at aligned addresses, by index.
   unsigned family = 0;
   /// The plan's entry that holds the shape; without one the general family
-  /// serves it.
+  /// serves it, or the fallback if it is not aligned.
   std::optional<unsigned> entry;
-  /// Whether the shape allows the accesses of the family that the plan names
-  /// for it, given aligned pointers; if not, `family` is the fallback.
+  /// Whether the shape allows the vectors of `Plan::alignedWidth`, given
+  /// aligned pointers; if not, `entry` is one of `Plan::unalignedEntries`.
   bool isAligned = true;
   /// The program of that family.
   ReportedProgram program;

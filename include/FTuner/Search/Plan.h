@@ -3,6 +3,7 @@
 #define FTUNER_SEARCH_PLAN_H
 
 #include "FTuner/Search/UKernel.h"
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -47,7 +48,7 @@ struct ShapeRanking {
 /// What the plan's kernels are predicted to cost for one shape.
 struct ShapePrediction {
   Shape shape;
-  /// The family that serves it, given aligned operands.
+  /// The family that serves it, given aligned pointers.
   unsigned family = 0;
   /// Predicted time of that family's program.
   double microseconds = 0;
@@ -61,12 +62,17 @@ struct ShapePrediction {
 /// Kernel families and which of them serves which shape.
 struct Plan {
   std::vector<KernelFamily> families;
-  /// The first entry whose box holds the shape wins.
+  /// For aligned operands (`alignedWidth`): the first entry whose box holds the
+  /// shape wins.
   std::vector<DispatchEntry> entries;
   /// Serves aligned operands when no entry holds the shape (sizes outside the
   /// declared range): a family with vectorWidth > 1 if there is one.
   unsigned generalFamily = 0;
-  /// Serves any alignment and any stride (vectorWidth 1).
+  /// The same for all other operands, by families with vectorWidth 1. Empty
+  /// where sizes cannot break the alignment, or one family has to do.
+  std::vector<DispatchEntry> unalignedEntries;
+  /// Serves any alignment and any stride (vectorWidth 1) when none of
+  /// `unalignedEntries` holds the shape.
   unsigned fallbackFamily = 0;
   /// For the shapes that the search looked at, `SearchOptions::topK` programs
   /// each; empty for a topK of 1.
@@ -80,11 +86,19 @@ struct Plan {
   /// Decisions worth a remark, e.g. a filter stage relaxed for some shapes.
   std::vector<std::string> remarks;
 
-  /// The entry that serves the shape, by index; none outside all boxes.
-  std::optional<unsigned> entryFor(llvm::ArrayRef<int64_t> shape) const;
-  /// The family for operands that meet the alignment of vector accesses.
-  unsigned familyFor(llvm::ArrayRef<int64_t> shape) const;
+  /// Elements of the vectors that operands must be aligned for to be served by
+  /// `entries` and `generalFamily`: the widest of these families.
+  int64_t alignedWidth() const;
+  /// The family for operands that are aligned for vectors of `vectorWidth`
+  /// elements; aligned ones unless told.
+  unsigned
+  familyFor(llvm::ArrayRef<int64_t> shape,
+            int64_t vectorWidth = std::numeric_limits<int64_t>::max()) const;
 };
+
+/// The first entry that holds the shape, by index; none outside all boxes.
+std::optional<unsigned> entryFor(llvm::ArrayRef<DispatchEntry> entries,
+                                 llvm::ArrayRef<int64_t> shape);
 
 } // namespace ftuner
 

@@ -72,6 +72,12 @@ ukernel.plan @plan_1 <
   families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0,
                parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
   choices = [], general = 0, fallback = 0>
+// CHECK: ukernel.plan @unaligned <{{.*}}, choices = [], general = 0, unaligned = [<[<1 to 64>, <1 to ?>, <1 to ?>] to 0>], fallback = 0>
+ukernel.plan @unaligned <
+  families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0,
+               parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
+  choices = [], general = 0, unaligned = [<[<1 to 64>, <1 to ?>, <1 to ?>] to 0>],
+  fallback = 0>
 
 // -----
 

@@ -202,6 +202,23 @@ module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#u
 
 // -----
 
+// plan_c2: choice for operands that are not aligned
+// expected-error @below {{expected the family of a choice below 1, but got 1}}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>]>], choices = [], general = 0, unaligned = [<[<1 to 2>, <1 to 2>, <1 to 2>] to 1>], fallback = 0>} {}
+
+// -----
+
+// plan_c3: choice for operands that are not aligned
+// expected-error @below {{expected boxes of 3 ranges, but got one of 1}}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>]>], choices = [], general = 0, unaligned = [<[<1 to 2>] to 0>], fallback = 0>} {}
+
+// -----
+
+// expected-error @below {{expected ','}}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>]>], choices = [], general = 0, unaligned = [] fallback = 0>} {}
+
+// -----
+
 // plan_c3
 // expected-error @below {{expected boxes of 3 ranges, but got one of 1}}
 module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>]>], choices = [<[<1 to 2>] to 0>], general = 0, fallback = 0>} {}

@@ -84,7 +84,8 @@ static std::string textOf(const Plan &plan) {
               std::to_string(range.max.value_or(-1)) + " ";
     text += std::to_string(entry.family) + "\n";
   }
-  text += std::to_string(plan.generalFamily) + " " +
+  text += std::to_string(plan.unalignedEntries.size()) + " " +
+          std::to_string(plan.generalFamily) + " " +
           std::to_string(plan.fallbackFamily);
   return text;
 }
@@ -156,7 +157,7 @@ static void walk(const CodegenModel &codegen,
               deciding = index;
             }
           if (dynamic <= 1) {
-            auto cells = planCells(*plan, deciding);
+            auto cells = planCells(plan->entries, deciding);
             EXPECT_TRUE(cells && cells->size() <= 1);
           }
           if (model != costModels().front())

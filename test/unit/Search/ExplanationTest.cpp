@@ -155,7 +155,10 @@ TEST_F(ExplanationTest, UnalignedShapesArePredictedWithNarrowAccesses) {
   std::vector<ShapeExplanation> explanations = explained(plan, shapes);
   ASSERT_EQ(explanations.size(), 2u);
   EXPECT_FALSE(explanations[0].isAligned);
-  EXPECT_EQ(explanations[0].family, plan.fallbackFamily);
+  EXPECT_EQ(explanations[0].family, plan.familyFor(shapes[0], 1));
+  ASSERT_TRUE(explanations[0].entry.has_value());
+  EXPECT_TRUE(
+      plan.unalignedEntries[*explanations[0].entry].contains(shapes[0]));
   EXPECT_TRUE(explanations[1].isAligned);
   KernelFamily narrow = explanations[0].best().family;
   ASSERT_EQ(narrow.vectorWidth, 4);

@@ -10,6 +10,7 @@
 #include "StubCodegen.h"
 #include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
+#include <set>
 
 using namespace ftuner;
 
@@ -216,6 +217,53 @@ TEST_F(RangeTest, HugeExtentsDoNotOverflow) {
       for (const SearchStatistic &statistic : plan->statistics)
         EXPECT_TRUE(statistic.value >= 0) << statistic.name;
     }
+}
+
+TEST_F(RangeTest, SizesThatBreakTheAlignmentHaveFamiliesOfTheirOwn) {
+  // Of T × 64 by 64 × T, rows of three T in four are not whole vectors.
+  Workload workload =
+      Workload::matmul({1, 128}, {1, 128}, SizeRange::fixed(64));
+  workload.axes[0].symbols = workload.axes[1].symbols = {"T"};
+  for (const SearchStrategy *strategy : searchStrategies()) {
+    SCOPED_TRACE(strategy->name().str());
+    SearchProblem p{workload, device, *findCodegenModel("simt"),
+                    *findCostModel("latency"), options};
+    llvm::Expected<Plan> plan = solve(p, *strategy);
+    ASSERT_TRUE(static_cast<bool>(plan)) << llvm::toString(plan.takeError());
+    EXPECT_LE(plan->families.size(), 16u);
+    std::set<unsigned> serving;
+    for (int64_t size = 1; size <= 128; ++size) {
+      int64_t width = p.codegen.vectorWidth(workload, {size, size, 64});
+      ASSERT_EQ(width, size % 4 == 0 ? 4 : 1);
+      unsigned family = plan->familyFor({size, size, 64}, width);
+      EXPECT_LE(plan->families[family].vectorWidth, width);
+      if (width == 1)
+        serving.insert(family);
+    }
+    EXPECT_GT(serving.size(), 2u);
+    // No family serves them in vain: with the fallback alone more is lost.
+    Plan less = *plan;
+    less.unalignedEntries.clear();
+    auto time = [&](const Plan &candidate) {
+      double sum = 0;
+      for (int64_t size = 1; size <= 128; ++size) {
+        Shape shape = {size, size, 64};
+        unsigned family =
+            candidate.familyFor(shape, p.codegen.vectorWidth(workload, shape));
+        sum -= p.predict(candidate.families[family], shape).score;
+      }
+      return sum;
+    };
+    if (!plan->unalignedEntries.empty()) {
+      EXPECT_LT(time(*plan), time(less));
+    }
+    // One kernel serves all.
+    p.options.maxKernels = 1;
+    plan = solve(p, *strategy);
+    ASSERT_TRUE(static_cast<bool>(plan)) << llvm::toString(plan.takeError());
+    EXPECT_EQ(plan->families.size(), 1u);
+    EXPECT_TRUE(plan->unalignedEntries.empty());
+  }
 }
 
 TEST_F(RangeTest, VectorsAreReachableInRangesFromZero) {

@@ -68,6 +68,18 @@ TEST_F(VerifyTest, RefusesFamilyIndices) {
               "expected a general and a fallback family below");
   expectError([](Plan &p) { p.fallbackFamily = 0; },
               "expected a fallback of one part with vector width 1");
+  expectError(
+      [](Plan &p) {
+        p.unalignedEntries = {p.entries[0]};
+        p.unalignedEntries[0].family = 99;
+      },
+      "expected a family below");
+  expectError(
+      [](Plan &p) {
+        p.unalignedEntries = {p.entries[0]};
+        p.families[p.entries[0].family].vectorWidth = 4;
+      },
+      "entry 0 for unaligned operands: expected a family with vector width 1");
   expectError([](Plan &p) { p.families.clear(); },
               "expected at least one kernel family");
   expectError(

@@ -131,6 +131,23 @@ static void printShapes(AsmPrinter &printer, ArrayRef<int64_t> sizes,
   printer << "]";
 }
 
+/// `unaligned = […],`, optional.
+static ParseResult parseUnaligned(AsmParser &parser,
+                                  SmallVectorImpl<ChoiceAttr> &choices) {
+  if (failed(parser.parseOptionalKeyword("unaligned")))
+    return success();
+  return failure(parser.parseEqual() || parseList(parser, choices) ||
+                 parser.parseComma());
+}
+
+static void printUnaligned(AsmPrinter &printer, ArrayRef<ChoiceAttr> choices) {
+  if (choices.empty())
+    return;
+  printer << "unaligned = ";
+  printList(printer, choices);
+  printer << ", ";
+}
+
 /// `, search = …`, `, statistics = …`, `, predictions = …` and
 /// `, rankings = […]`, all optional, in this order.
 static ParseResult parseFindings(AsmParser &parser, DictionaryAttr &search,
@@ -485,8 +502,9 @@ LogicalResult PredictionsAttr::verify(EmitError emitError,
 LogicalResult PlanAttr::verify(EmitError emitError,
                                ArrayRef<FamilyAttr> families,
                                ArrayRef<ChoiceAttr> choices, int64_t general,
-                               int64_t fallback, DictionaryAttr search,
-                               DictionaryAttr, PredictionsAttr predictions,
+                               ArrayRef<ChoiceAttr> unaligned, int64_t fallback,
+                               DictionaryAttr search, DictionaryAttr,
+                               PredictionsAttr predictions,
                                ArrayRef<RankingAttr> rankings) {
   if (families.empty())
     return emitError() << "expected at least one family";
@@ -502,7 +520,7 @@ LogicalResult PlanAttr::verify(EmitError emitError,
     return emitError() << "expected " << what << " below " << families.size()
                        << ", but got " << index;
   };
-  for (ChoiceAttr choice : choices) {
+  for (ChoiceAttr choice : llvm::concat<const ChoiceAttr>(choices, unaligned)) {
     if (failed(verifyIndex("the family of a choice", choice.getFamily())))
       return failure();
     if (choice.getBox().size() != rank)

@@ -256,15 +256,19 @@ def UKernel_PredictionsAttr : UKernel_Attr<"Predictions", "predictions"> {
 def UKernel_PlanAttr : UKernel_Attr<"Plan", "plan"> {
   let summary = "kernel families of a workload and which serves which shape";
   let description = [{
-    The first choice whose box holds the shape wins; `general` serves the other
-    shapes with aligned operands, `fallback` any operands. `search` says who
-    made the plan: `strategy`, `cost_model`, and the `calibration` that predicted
-    times are of. `statistics` are figures of the search, `predictions` are
-    times, and `rankings` the best programs of the shapes that it looked at,
-    where they were asked for. All four may be absent.
+    For aligned operands the first of `choices` whose box holds the shape wins,
+    and `general` serves the other shapes. Operands are aligned if the widest
+    vectors of these families may access them. For other operands it is the
+    first of `unaligned`, whose families have vectors of one element, and
+    `fallback` else. `search` says who made the plan: `strategy`, `cost_model`,
+    and the `calibration` that predicted times are of. `statistics` are figures
+    of the search, `predictions` are times, and `rankings` the best programs of
+    the shapes that it looked at, where they were asked for. `unaligned` and
+    these four may be absent.
 
     * `plan_c1`: there is at least one family, and all have equally many axes.
-    * `plan_c2`: choices, `general` and `fallback` name families of the plan.
+    * `plan_c2`: choices, those of `unaligned`, `general` and `fallback` name
+      families of the plan.
     * `plan_c3`: every box has one range, and every ranking and prediction one
       size, for each axis.
     * `plan_c4`: predictions name families of the plan.
@@ -285,6 +289,7 @@ def UKernel_PlanAttr : UKernel_Attr<"Plan", "plan"> {
     ArrayRefParameter<"::ftuner::ukernel::FamilyAttr">:$families,
     OptionalArrayRefParameter<"::ftuner::ukernel::ChoiceAttr">:$choices,
     "int64_t":$general,
+    OptionalArrayRefParameter<"::ftuner::ukernel::ChoiceAttr">:$unaligned,
     "int64_t":$fallback,
     OptionalParameter<"::mlir::DictionaryAttr">:$search,
     OptionalParameter<"::mlir::DictionaryAttr">:$statistics,
@@ -292,7 +297,8 @@ def UKernel_PlanAttr : UKernel_Attr<"Plan", "plan"> {
     OptionalArrayRefParameter<"::ftuner::ukernel::RankingAttr">:$rankings);
   let assemblyFormat = [{
     `<` `families` `=` `[` $families `]` `,` `choices` `=` custom<List>($choices) `,`
-    `general` `=` $general `,` `fallback` `=` $fallback ``
+    `general` `=` $general `,` custom<Unaligned>($unaligned)
+    `fallback` `=` $fallback ``
     custom<Findings>($search, $statistics, $predictions, $rankings) `>`
   }];
   let genVerifyDecl = 1;
