@@ -149,9 +149,14 @@ Value SimtTileEmitter::applyEpilogue(Value accumulator, ValueRange extras) {
 
 void SimtTileEmitter::storeOutput(Value row, Value column, Value vector) {
   int64_t width = cast<VectorType>(vector.getType()).getDimSize(0);
+  // Tells the parts of a family apart. Else upstream's patterns merge equal
+  // blocks of both, and the arguments of merged ones may double each time.
+  Attribute tileRows = b.getI64IntegerAttr(layout.bm);
   if (vectorWidth == 4 && width == 4) {
-    vector::StoreOp::create(b, vector, tile.output, ValueRange{row, column},
-                            /*nontemporal=*/false, llvm::MaybeAlign(16));
+    auto store =
+        vector::StoreOp::create(b, vector, tile.output, ValueRange{row, column},
+                                /*nontemporal=*/false, llvm::MaybeAlign(16));
+    store->setDiscardableAttr("tile_rows", tileRows);
     return;
   }
   for (int64_t element = 0; element < width; ++element) {
@@ -159,7 +164,9 @@ void SimtTileEmitter::storeOutput(Value row, Value column, Value vector) {
     Value scalar = vector::ExtractOp::create(b, vector, element);
     bool inside = tile.exact[Workload::kN] || element == 0;
     ifInside(index, Workload::kN, inside, [&] {
-      memref::StoreOp::create(b, scalar, tile.output, ValueRange{row, index});
+      auto store = memref::StoreOp::create(b, scalar, tile.output,
+                                           ValueRange{row, index});
+      store->setDiscardableAttr("tile_rows", tileRows);
     });
   }
 }

@@ -288,6 +288,19 @@ TEST_F(EmittedWork, OfGivenTiles) {
         }
 }
 
+TEST_F(EmittedWork, OfPairsWithScalarStores) {
+  // Equal blocks of both parts, if upstream merges them, never end to compile.
+  EmittedCase emitted;
+  emitted.device = "rtx3090";
+  emitted.transposeLhs = emitted.transposeRhs = true;
+  emitted.n = emitted.k = 256;
+  emitted.family.parts = {tile(8, 8, 16, 4, 8), tile(8, 9, 16, 4, 8)};
+  emitted.family.vectorWidth = 1;
+  emitted.family.stages = 2;
+  ASSERT_TRUE(isLegal(emitted)) << emitted.str();
+  compare(emitted);
+}
+
 TEST_F(EmittedWork, OfRandomFamilies) {
   auto pick = [&](std::initializer_list<int64_t> values) {
     return values.begin()[random() % values.size()];
