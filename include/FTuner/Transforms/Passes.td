@@ -191,8 +191,8 @@ def UKernelDispatchWorkloadsPass : Pass<"ukernel-dispatch-workloads", "::mlir::M
   let description = [{
     Takes workloads on memrefs. The family is the plan's for the sizes, if all
     addresses, row strides and contiguous extents are aligned as the families'
-    codegen path asks; else the plan's `fallback`. Each family that some size
-    can take becomes one `ukernel.kernel`, which workloads of the same form and
+    codegen path asks; else the one of `unaligned` for the sizes, or the plan's
+    `fallback`. Each family that some size can take becomes one `ukernel.kernel`, which workloads of the same form and
     plan share; constant scalars are part of it. Views whose innermost stride is
     not 1 are copied.
 
