@@ -143,9 +143,9 @@ static ParseResult parseUnaligned(AsmParser &parser,
 static void printUnaligned(AsmPrinter &printer, ArrayRef<ChoiceAttr> choices) {
   if (choices.empty())
     return;
-  printer << "unaligned = ";
+  printer << " unaligned = ";
   printList(printer, choices);
-  printer << ", ";
+  printer << ",";
 }
 
 /// `, search = …`, `, statistics = …`, `, predictions = …` and

@@ -297,7 +297,7 @@ def UKernel_PlanAttr : UKernel_Attr<"Plan", "plan"> {
     OptionalArrayRefParameter<"::ftuner::ukernel::RankingAttr">:$rankings);
   let assemblyFormat = [{
     `<` `families` `=` `[` $families `]` `,` `choices` `=` custom<List>($choices) `,`
-    `general` `=` $general `,` custom<Unaligned>($unaligned)
+    `general` `=` $general `,` `` custom<Unaligned>($unaligned)
     `fallback` `=` $fallback ``
     custom<Findings>($search, $statistics, $predictions, $rankings) `>`
   }];
