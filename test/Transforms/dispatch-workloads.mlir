@@ -353,7 +353,7 @@ ukernel.plan @plan_0 #ukernel.plan<families = [
 // CHECK-DAG: %[[TWO:.*]] = arith.constant 2 : index
 // CHECK-DAG: %[[MOST:.*]] = arith.constant 32 : index
 // CHECK-DAG: %[[M:.*]] = memref.dim %[[A]]
-// CHECK: %[[FEW:.*]] = arith.cmpi ule, %[[M]], %[[MOST]]
+// CHECK: %[[FEW:.*]] = arith.cmpi sle, %[[M]], %[[MOST]]
 // CHECK: %[[SCALAR:.*]] = arith.select %{{.*}}, %[[ONE]], %[[TWO]]
 // CHECK: %[[CLASS:.*]] = arith.select %{{.*}}, %[[ZERO]], %[[SCALAR]]
 // CHECK: scf.index_switch %[[CLASS]]
