@@ -10,6 +10,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/Error.h"
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -408,12 +409,15 @@ static llvm::Error describe(const ProgramRow &row, const DeviceSpec &device,
       family.parts[0].smemTile[family.combineAxis] >=
           family.parts[1].smemTile[family.combineAxis])
     return invalid("expected a second block that is taller than the first");
-  if (llvm::Error error = codegen->check(workload, family, device))
-    return error;
-
   Shape shape = {row.m, row.n, row.k};
   if (row.batch > 1)
     shape.push_back(row.batch);
+  // As the dispatch does: shapes that break the alignment run without vectors.
+  family.vectorWidth =
+      std::min(family.vectorWidth, codegen->vectorWidth(workload, shape));
+  if (llvm::Error error = codegen->check(workload, family, device))
+    return error;
+
   Program program{&family, {row.firstCount, row.secondCount, 0}};
   if (program.cover.blocks() == 0)
     program.cover = coverShape(family, shape);

@@ -187,6 +187,21 @@ Shape RangePlanner::generalShape() const {
   return shape;
 }
 
+/// Visits the family without alignment requirements, then with less to copy in
+/// a step.
+static void
+forEachScalar(KernelFamily family,
+              llvm::function_ref<void(const KernelFamily &)> visit) {
+  family.vectorWidth = 1;
+  visit(family);
+  for (int64_t tile : scalarReduceTiles)
+    if (tile < family.parts.front().smemTile[Workload::kK]) {
+      for (UKernel &part : family.parts)
+        part.smemTile[Workload::kK] = tile;
+      visit(family);
+    }
+}
+
 llvm::Expected<KernelFamily> RangePlanner::chooseFallback() const {
   // Shapes that always take this family, for their sizes break the alignment;
   // without such, all: their operands may.
@@ -231,14 +246,8 @@ llvm::Expected<KernelFamily> RangePlanner::chooseFallback() const {
     for (const RankedFamily &ranked : rankings[proposer]) {
       KernelFamily single = family(ranked.family);
       single.parts.erase(single.parts.begin(), single.parts.end() - 1);
-      single.vectorWidth = 1;
       single.balancedSms = 0;
-      visit(single);
-      for (int64_t tile : scalarReduceTiles)
-        if (tile < single.parts.front().smemTile[Workload::kK]) {
-          single.parts.front().smemTile[Workload::kK] = tile;
-          visit(single);
-        }
+      forEachScalar(std::move(single), visit);
     }
   if (best)
     return std::move(*best);
@@ -291,17 +300,8 @@ std::vector<KernelFamily> RangePlanner::unalignedFamilies() const {
     if (isAligned(shape))
       continue;
     for (const RankedFamily &ranked :
-         llvm::ArrayRef(ranking).take_front(unalignedProposals)) {
-      KernelFamily scalar = family(ranked.family);
-      scalar.vectorWidth = 1;
-      propose(scalar);
-      for (int64_t tile : scalarReduceTiles)
-        if (tile < scalar.parts.front().smemTile[Workload::kK]) {
-          for (UKernel &part : scalar.parts)
-            part.smemTile[Workload::kK] = tile;
-          propose(scalar);
-        }
-    }
+         llvm::ArrayRef(ranking).take_front(unalignedProposals))
+      forEachScalar(family(ranked.family), propose);
   }
   return result;
 }
@@ -339,11 +339,15 @@ llvm::Error RangePlanner::chooseForRange(const KernelFamily &fallback) {
     chosen.push_back(proposed.size());
     proposed.push_back(fallback);
   }
+  std::vector<bool> areAligned;
+  for (const Shape &shape : shapes)
+    areAligned.push_back(isAligned(shape));
   ScoreMatrix scores(proposed.size(), shapes.size());
+  // From the last row on, that of the fallback.
   for (size_t row = proposed.size(); row-- > 0;) {
     KernelResources needs = problem.codegen.resources(workload, proposed[row]);
     for (auto [column, shape] : llvm::enumerate(shapes)) {
-      bool isServed = !isMixed || row >= numAligned || isAligned(shape);
+      bool isServed = !isMixed || row >= numAligned || areAligned[column];
       scores.at(row, column) =
           isServed ? ranker.rate(proposed[row], needs, shape, column)
                    : scores.at(proposed.size() - 1, column);

@@ -10,7 +10,6 @@
 // same form and plan share their kernels.
 //
 //===----------------------------------------------------------------------===//
-#include "FTuner/Codegen/CodegenPath.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Dispatch/Intervals.h"
 #include "FTuner/Transforms/HostAbi.h"
@@ -571,17 +570,7 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::WorkloadOp op) {
   reachable.insert(plan.getGeneral());
   Value family =
       buildFamilyOfShape(b, decoded->entries, decoded->generalFamily, extents);
-  int64_t alignment = 4;
-  for (int64_t index : reachable) {
-    Attribute path = plan.getFamilies()[index].getPath();
-    const CodegenPath *codegen = findCodegenPath(path);
-    if (!codegen)
-      return op.emitOpError(
-                 "expected the attribute of a codegen path, but got ")
-             << path;
-    alignment =
-        std::max(alignment, 4 * codegen->stagesAndVectorWidth(path).second);
-  }
+  int64_t alignment = 4 * decoded->alignedWidth();
   if (alignment > 4) {
     Value aligned = buildAligned(b, op, extents, alignment);
     Value unaligned = buildFamilyOfShape(b, decoded->unalignedEntries,

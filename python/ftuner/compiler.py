@@ -19,7 +19,6 @@ from .errors import CompileError, CompileWarning, Error
 Source = Union[str, "os.PathLike[str]"]
 
 # Built-in calibrations (docs/calibration.md) under the prefix.
-_CALIBRATIONS = "share/ftuner/calibrations"
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ def read_options(options: Mapping[str, Any]) -> Options:
 def _read_calibration(calibration: Source) -> SourceText | None:
     """The calibration at a path; None for the name of a built-in one, and for the device's own."""
     name = os.fspath(calibration)
-    builtin = {path.stem for path in locations.find(_CALIBRATIONS).glob("*.json")}
+    builtin = {path.stem for path in locations.find(locations.CALIBRATIONS).glob("*.json")}
     if isinstance(calibration, str) and name in {"", *builtin}:
         return None
     try:

@@ -15,6 +15,7 @@ from .errors import Error
 RUNTIME_LIBRARY = "lib/libftrt.so.1"
 LATENCY_LIBRARY = "lib/libftuner_latency.so"
 DEVICES = "share/ftuner/devices"
+CALIBRATIONS = "share/ftuner/calibrations"
 
 
 def prefixes() -> list[Path]:

@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> None:
         calibrate.load_matplotlib()
     if options.each and (not options.output or os.path.isfile(options.output)):
         raise UsageError(f"--each: expected a folder, but got '{options.output}'")
-    prior = None if options.prior is None else calibrate.prior_of(options.prior)
+    prior = None if options.prior is None else model().calibration_and_deviation(options.prior)
     devices = Devices(mapping, options.device)
     host = None if options.timing is None else options.timing == "host"
     calibrate.progress(f"reading {', '.join(options.rows)}")
@@ -126,7 +126,7 @@ def run(options: argparse.Namespace) -> None:
                 )
                 done.append((one, calibrate.span_warnings(own, shared.constants)))
     else:
-        start, deviation = prior or calibrate.prior_of("global")
+        start, deviation = prior or model().calibration_and_deviation("global")
         calibrate.progress(f"fitting {devices.names[present[0]]} to {len(rows)} rows")
         one = calibrate.calibrate_device(rows, start, constants, deviation=deviation)
         done.append((one, calibrate.span_warnings(rows, start)))

@@ -5,7 +5,6 @@ A calibration file (docs/calibration.md) holds the constants of one device, or "
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import io
 import json
@@ -356,18 +355,6 @@ def plot(calibrations: Sequence[Calibration], suffix: str) -> bytes:
 
 
 # --- files ---------------------------------------------------------------------------
-
-
-def prior_of(name_or_path: str) -> tuple[Constants, float]:
-    """Constants and deviation of a built-in calibration, or of the file at that path."""
-    values, deviation = np.empty(len(model().constants)), ctypes.c_double()
-    model()._call(
-        "calibration",
-        os.fsencode(name_or_path),
-        ctypes.c_void_p(values.ctypes.data),
-        ctypes.byref(deviation),
-    )
-    return dict(zip(model().constants, values.tolist())), deviation.value
 
 
 def to_text(calibration: Calibration, origin: str) -> str:

@@ -192,16 +192,24 @@ class Model:
 
     def calibration(self, name_or_path: str | os.PathLike[str]) -> Constants:
         """Constants of a built-in calibration, or of the file at that path."""
+        return self._calibration("calibration", name_or_path)[0]
+
+    def calibration_and_deviation(
+        self, name_or_path: str | os.PathLike[str]
+    ) -> tuple[Constants, float]:
+        """The same with the deviation of its predictions, of their logarithms."""
         return self._calibration("calibration", name_or_path)
 
     def default_calibration(self, device: str | os.PathLike[str]) -> Constants:
         """Constants that the compiler takes for a device (a name or path)."""
-        return self._calibration("default_calibration", device)
+        return self._calibration("default_calibration", device)[0]
 
-    def _calibration(self, function: str, name_or_path: str | os.PathLike[str]) -> Constants:
+    def _calibration(
+        self, function: str, name_or_path: str | os.PathLike[str]
+    ) -> tuple[Constants, float]:
         values, deviation = np.empty(len(self.constants)), ctypes.c_double()
         self._call(function, os.fsencode(name_or_path), _pointer(values), ctypes.byref(deviation))
-        return dict(zip(self.constants, values.tolist()))
+        return dict(zip(self.constants, values.tolist())), deviation.value
 
     # --- predictions -----------------------------------------------------------------
 
@@ -278,7 +286,7 @@ class Model:
         `vector_width`, they are those of one-element accesses: so such a kernel runs.
         """
         fields = self.program_fields
-        programs = self._narrow(_array(programs, np.int64, (None, len(fields)), "programs"))
+        programs = _array(programs, np.int64, (None, len(fields)), "programs")
         parts = np.empty((len(programs), 2, len(self.part_fields)))
         grids = np.empty((len(programs), len(self.grid_fields)))
         self._call(
@@ -290,20 +298,6 @@ class Model:
             _pointer(grids),
         )
         return parts, grids
-
-    def _narrow(self, programs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Programs with the vector widths that run, by the rule of `SimtModel::vectorWidth`.
-
-        A kernel takes vectors of 4 where every operand's contiguous extent is a multiple of 4.
-        """
-        of = dict(zip(self.program_fields, programs.T))
-        lhs = np.where(of["transpose_lhs"] != 0, of["m"], of["k"])
-        rhs = np.where(of["transpose_rhs"] != 0, of["k"], of["n"])
-        is_aligned = (lhs % 4 == 0) & (rhs % 4 == 0) & (of["n"] % 4 == 0)
-        programs = programs.copy()
-        width = programs[:, self.program_fields.index("vector_width")]
-        width[~is_aligned & (width == 4)] = 1
-        return programs
 
     def wavefronts(self, addresses: Any, widths: Any) -> npt.NDArray[np.int32]:
         """Data cycles of shared memory accesses: n × 32 word addresses, n widths in words."""
