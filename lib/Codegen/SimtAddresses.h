@@ -82,15 +82,22 @@ struct CopiedVector {
   typename Math::Index outer, inner, sharedInner;
 };
 
+/// Whether each slot copies whole rows, so that the addresses of a thread's
+/// slots differ by constants.
+inline bool copiesWholeRows(const SharedTile &tile, int64_t threads,
+                            int64_t vectorWidth) {
+  return threads % tile.vectorsPerRow(vectorWidth) == 0;
+}
+
 /// The vector that `thread` copies in the slot that starts with vector `first`
 /// of the tile, a multiple of `threads`; vectors are counted row by row.
 template <typename Math>
 CopiedVector<Math> copiedVector(Math &math, const SharedTile &tile,
                                 typename Math::Index thread, int64_t first,
                                 int64_t threads, int64_t vectorWidth) {
-  int64_t vectorsPerRow = ceilDiv(tile.inner, vectorWidth);
+  int64_t vectorsPerRow = tile.vectorsPerRow(vectorWidth);
   CopiedVector<Math> result;
-  if (threads % vectorsPerRow == 0) {
+  if (copiesWholeRows(tile, threads, vectorWidth)) {
     result.outer = math.add(math.div(thread, vectorsPerRow),
                             math.constant(first / vectorsPerRow));
     result.inner = math.rem(thread, vectorsPerRow);

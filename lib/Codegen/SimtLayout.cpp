@@ -31,10 +31,12 @@ llvm::SmallVector<LaneChunk> SimtLayout::columnChunks() const {
 }
 
 int64_t SimtLayout::copySlots(int64_t vectorWidth) const {
-  auto slots = [&](const SharedTile &tile) {
-    return ceilDiv(tile.outer * ceilDiv(tile.inner, vectorWidth), threads());
-  };
-  return slots(lhs) + slots(rhs);
+  return copySlots(lhs, vectorWidth) + copySlots(rhs, vectorWidth);
+}
+
+int64_t SimtLayout::copySlots(const SharedTile &tile,
+                              int64_t vectorWidth) const {
+  return ceilDiv(tile.outer * tile.vectorsPerRow(vectorWidth), threads());
 }
 
 /// Lanes of a warp along m and n, or 0, 0.

@@ -85,8 +85,7 @@ void TileCopy::prepare(Value threadId, Value spaceOffset, Value spaceExtent,
                        bool spaceExact, Value reduceExtent, bool reduceExact) {
   this->reduceExtent = reduceExtent;
   this->reduceExact = reduceExact;
-  int64_t vectorsPerRow = ceilDiv(tile.inner, vectorWidth);
-  int64_t vectors = tile.outer * vectorsPerRow;
+  int64_t vectors = tile.outer * tile.vectorsPerRow(vectorWidth);
   // Elements beyond the extent only reach rows or columns that are never
   // stored, so reading any valid element does.
   Value lastSpace;

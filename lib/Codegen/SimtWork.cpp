@@ -139,7 +139,7 @@ void WorkCounter::countFragment(const SharedTile &tile, const LaneChunk &chunk,
 /// Copies of an operand's tile by all warps. Vectors are handed out in order to
 /// consecutive threads, so warps take runs of 32 of them.
 void WorkCounter::countCopies(const SharedTile &tile) {
-  int64_t vectorsPerRow = ceilDiv(tile.inner, vectorWidth);
+  int64_t vectorsPerRow = tile.vectorsPerRow(vectorWidth);
   int64_t vectors = tile.outer * vectorsPerRow;
   // Runs repeat themselves, shifted, after whole rows, or whole sequences of
   // swizzle patterns.

@@ -16,9 +16,6 @@ static constexpr int64_t preferredReduceTile = 16;
 static constexpr int64_t preferredStages = 3;
 /// Elements of a row that make one 64-byte access of DRAM in f32.
 static constexpr int64_t leastRow = 16;
-/// By how much ptxas may exceed the path's estimate for one thread without
-/// spilling.
-static constexpr int64_t registerMargin = 32;
 /// Elements of the widest vector that a path has (CodegenModel::vectorWidth).
 static constexpr int64_t widestVector = 4;
 
@@ -64,16 +61,20 @@ llvm::Error ftuner::checkFamily(const SearchProblem &problem,
   return llvm::Error::success();
 }
 
-/// Whether a family is legal, with a margin for its registers; the reason does
-/// not matter here.
+bool ftuner::fitsRegisters(const SearchProblem &problem,
+                           const KernelFamily &family) {
+  return problem.codegen.spillFreeRegisters(problem.workload, family) <=
+         problem.device.registersPerThreadOf(family.threads());
+}
+
+/// Whether a family is legal and will hardly spill; the reason does not matter
+/// here.
 static bool isLegal(const SearchProblem &problem, const KernelFamily &family) {
   if (llvm::Error error = checkFamily(problem, family)) {
     llvm::consumeError(std::move(error));
     return false;
   }
-  KernelResources needs = problem.codegen.resources(problem.workload, family);
-  int64_t limit = problem.device.registersPerThreadOf(needs.threads);
-  return needs.registersPerThread + registerMargin <= limit;
+  return fitsRegisters(problem, family);
 }
 
 int64_t ftuner::reachableVectorWidth(const SearchProblem &problem) {

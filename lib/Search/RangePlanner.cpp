@@ -38,13 +38,6 @@ static constexpr double generalWeight = 0.01;
 static constexpr size_t unalignedProposals = 32;
 /// Shapes that the fallback family is rated on.
 static constexpr int64_t maxFallbackShapes = 12;
-/// By how many registers kernels of scalar accesses may exceed the path's
-/// estimate, for each element that a thread copies in a step: up to 3.8 were
-/// seen.
-static constexpr double scalarMargin = 4;
-/// The same for kernels of two parts, whatever they copy: with 16 one
-/// kernel of attention still spilled on h200.
-static constexpr double scalarPairMargin = 40;
 /// Reduce tiles of families without alignment beside those of the best
 /// programs: less to copy in a step.
 static constexpr int64_t scalarReduceTiles[] = {16, 8};
@@ -78,9 +71,6 @@ private:
   /// The best programs of samples that break the alignment, as families without
   /// alignment requirements.
   std::vector<KernelFamily> unalignedFamilies() const;
-  /// Whether ptxas will hardly spill a family with scalar copies, which keep
-  /// many addresses.
-  bool fitsRegisters(const KernelFamily &scalar) const;
   /// Of families of the plan, the best for a shape of a cell.
   unsigned bestFamily(llvm::ArrayRef<unsigned> candidates, size_t cell,
                       int64_t size) const;
@@ -236,7 +226,7 @@ llvm::Expected<KernelFamily> RangePlanner::chooseFallback() const {
       total += samples.weights[i] *
                ranker.rate(single, resources, samples.shapes[i], i);
     // What may spill comes last.
-    bool fits = fitsRegisters(single);
+    bool fits = fitsRegisters(problem, single);
     if (best && std::make_pair(fits, total) <= bestRating)
       return;
     best = single;
@@ -267,18 +257,6 @@ llvm::Expected<KernelFamily> RangePlanner::chooseFallback() const {
       workload.name + "' on device '" + problem.device.name + "'");
 }
 
-bool RangePlanner::fitsRegisters(const KernelFamily &scalar) const {
-  int64_t threads = scalar.threads();
-  double margin = scalar.parts.size() == 2 ? scalarPairMargin : 0;
-  return llvm::all_of(scalar.parts, [&](const UKernel &part) {
-    BlockWork work =
-        problem.codegen.work(workload, part, scalar, problem.device);
-    double copied = work.globalBytes / (4 * threads);
-    return work.registersPerThread + scalarMargin * copied + margin <=
-           problem.device.registersPerThreadOf(threads);
-  });
-}
-
 bool RangePlanner::isAligned(llvm::ArrayRef<int64_t> shape) const {
   return problem.codegen.vectorWidth(workload, shape) >=
          ranker.table.set.prototype.vectorWidth;
@@ -289,7 +267,7 @@ std::vector<KernelFamily> RangePlanner::unalignedFamilies() const {
   std::set<std::string> seen;
   auto propose = [&](const KernelFamily &scalar) {
     if (!seen.insert(scalar.str()).second || problem.isRejected(scalar) ||
-        !fitsRegisters(scalar))
+        !fitsRegisters(problem, scalar))
       return;
     if (llvm::Error error = checkFamily(problem, scalar))
       llvm::consumeError(std::move(error));

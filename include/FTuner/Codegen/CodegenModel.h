@@ -56,6 +56,10 @@ public:
                                 const UKernel &ukernel) const = 0;
   virtual KernelResources resources(const Workload &workload,
                                     const KernelFamily &family) const = 0;
+  /// Registers per thread with which the family's kernel was not seen to spill:
+  /// search asks that the device has as many. At least those of `resources`.
+  virtual int64_t spillFreeRegisters(const Workload &workload,
+                                     const KernelFamily &family) const = 0;
   /// What a block of `part`, one of the family's uKernels, executes. The family
   /// must pass `check` for the device.
   virtual BlockWork work(const Workload &workload, const UKernel &part,

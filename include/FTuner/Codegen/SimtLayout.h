@@ -53,6 +53,9 @@ struct SharedTile {
   int64_t swizzle = 1;
 
   int64_t elements() const { return outer * pitch; }
+  int64_t vectorsPerRow(int64_t vectorWidth) const {
+    return ceilDiv(inner, vectorWidth);
+  }
 };
 
 struct SimtLayout {
@@ -73,6 +76,8 @@ struct SimtLayout {
   llvm::SmallVector<LaneChunk> columnChunks() const;
   /// Vectors of `vectorWidth` elements that a thread copies in a step.
   int64_t copySlots(int64_t vectorWidth) const;
+  /// Those of one operand's tile.
+  int64_t copySlots(const SharedTile &tile, int64_t vectorWidth) const;
 };
 
 /// The layout of one part of a family for a matrix product workload.

@@ -61,6 +61,10 @@ llvm::Expected<CandidateSet> enumerateCandidates(const SearchProblem &problem);
 llvm::Error checkFamily(const SearchProblem &problem,
                         const KernelFamily &family);
 
+/// Whether the device has as many registers as the family's kernel needs to be
+/// free of spills, by the path's estimate. The family must pass `checkFamily`.
+bool fitsRegisters(const SearchProblem &problem, const KernelFamily &family);
+
 } // namespace ftuner
 
 #endif // FTUNER_SEARCH_CANDIDATES_H

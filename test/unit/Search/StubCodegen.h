@@ -49,6 +49,10 @@ public:
     }
     return result;
   }
+  int64_t spillFreeRegisters(const Workload &workload,
+                             const KernelFamily &family) const override {
+    return resources(workload, family).registersPerThread + 32;
+  }
   BlockWork work(const Workload &, const UKernel &part,
                  const KernelFamily &family,
                  const DeviceSpec &) const override {
