@@ -228,8 +228,9 @@ int64_t SimtModel::spillMargin(const SimtLayout &layout, int64_t vectorWidth,
   int64_t quads = fragmentQuads(layout);
   if (quads > kMostQuadsAtOnce)
     margin += quads * kQuad / 2;
-  int64_t ofSlot = vectorWidth == 1 ? (isReduceExact ? 2 : 3)
-                                    : (isReduceExact ? 0 : 2);
+  int64_t ofSlot = isReduceExact ? 0 : 2;
+  if (vectorWidth == 1)
+    ofSlot = isReduceExact ? 2 : 3;
   for (const SharedTile &tile : {layout.lhs, layout.rhs}) {
     int64_t slots = layout.copySlots(tile, vectorWidth);
     margin += ofSlot * slots;

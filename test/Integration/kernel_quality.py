@@ -6,7 +6,7 @@ that ptxas knows (sm_75 and newer), by the figures in the manifest: no spill, no
 each family. For M = 16·T at T ≥ 64 on a100 and h200: at most one barrier in each
 main-loop step, only 16-byte cp.async, vector loads from shared memory, vector
 stores, and at least 85 % of the main loop's instructions are FMAs. Older devices
-must emit PTX without cp.async.
+must emit PTX without cp.async. Sizes that forbid vectors must not spill either.
 """
 
 import json
@@ -21,13 +21,18 @@ RANGES = {"M": "#ukernel.range<1 to 128>", "16M": "#ukernel.range<16 to 2048 ste
 TIGHT_DEVICES = ("a100", "h200")
 # The weights N × K, as PyTorch stores them, on one device of each generation.
 NT_DEVICES = ("v100", "t4", "a100", "rtx3090", "h200", "b200")
+SIZES = (2304, 768)
+# N and K that allow no vectors, K no whole reduce tiles.
+ODD_SIZES = (4097, 770)
+ODD_DEVICES = ("t4", "a100", "b200")
 TIGHT_ROWS = 16 * 64
 
 
-def compile_model(h, device, rows, transpose_b):
+def compile_model(h, device, rows, sizes, transpose_b):
     """Returns the text of the PTX and the manifest."""
-    stem = f"{device}_{rows}_{'nt' if transpose_b else 'nn'}"
-    model = models.Matmul(m="M", n=2304, k=768, transpose_b=transpose_b, epilogue="bias_gelu",
+    n, k = sizes
+    stem = f"{device}_{rows}_{n}_{k}_{'nt' if transpose_b else 'nn'}"
+    model = models.Matmul(m="M", n=n, k=k, transpose_b=transpose_b, epilogue="bias_gelu",
                           ranges={"M": RANGES[rows]}, name="dense")
     path = h.write(stem + ".mlir", model.text())
     outputs = []
@@ -68,9 +73,9 @@ def check_tight(entry):
     return problems
 
 
-def check_device(h, label, device, chip, rows, transpose_b):
+def check_device(h, label, device, chip, rows, sizes, transpose_b):
     problems, registers = [], []
-    text, manifest = compile_model(h, device, rows, transpose_b)
+    text, manifest = compile_model(h, device, rows, sizes, transpose_b)
     if ".extern .func" in text:
         problems.append("external functions in the PTX")
     entries = ptx.entries(text)
@@ -88,7 +93,7 @@ def check_device(h, label, device, chip, rows, transpose_b):
     for entry in entries:
         if entry.count(r"\.local"):
             problems.append(f"{entry.name}: local memory")
-    if rows == "16M" and device in TIGHT_DEVICES:
+    if rows == "16M" and sizes == SIZES and device in TIGHT_DEVICES:
         names = tight_entries(manifest)
         if not names:
             problems.append("no kernel serves many rows")
@@ -118,7 +123,10 @@ def main():
         for rows in RANGES:
             for transpose_b in (False, True) if device in NT_DEVICES else (False,):
                 label = f"{device} {rows} {'NT' if transpose_b else 'NN'}"
-                h.add(label, check_device, h, label, device, chip, rows, transpose_b)
+                h.add(label, check_device, h, label, device, chip, rows, SIZES, transpose_b)
+        if device in ODD_DEVICES:
+            label = f"{device} M NT, odd sizes"
+            h.add(label, check_device, h, label, device, chip, "M", ODD_SIZES, True)
     h.finish()
 
 

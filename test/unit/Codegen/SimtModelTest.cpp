@@ -169,4 +169,52 @@ TEST_F(SimtModelTest, RefusesVectorsOfUnalignedTiles) {
   EXPECT_NE(error(family).find("vector width"), std::string::npos);
 }
 
+/// A pair of 8 columns a thread, and what ptxas 13.0 made of it.
+struct CompiledPair {
+  int64_t threadsM, threadsN, rows, moreRows, reduceTile, stages, vectorWidth;
+  bool isRhsTransposed;
+  int64_t n, k;
+  bool spills;
+};
+
+TEST_F(SimtModelTest, SpillFreeRegistersTellKernelsThatSpill) {
+  const CompiledPair pairs[] = {
+      // Slots of the copy that are no whole rows.
+      {5, 32, 12, 14, 24, 3, 4, false, 2304, 768, true},
+      {16, 8, 11, 14, 24, 4, 4, false, 2304, 768, true},
+      {8, 16, 11, 14, 16, 3, 4, false, 2304, 768, false},
+      {4, 16, 11, 14, 32, 3, 4, false, 2304, 768, false},
+      // The same, swizzled.
+      {8, 8, 7, 10, 24, 4, 4, true, 2304, 768, true},
+      // A reduce axis with a rest, of which every slot has a condition.
+      {16, 6, 9, 11, 32, 4, 4, true, 2308, 772, true},
+      // Scalars.
+      {6, 16, 11, 14, 16, 4, 1, false, 4097, 1024, true},
+      {8, 16, 8, 11, 32, 3, 1, true, 4097, 768, true},
+      {8, 32, 10, 12, 8, 3, 1, false, 4097, 1024, false},
+  };
+  for (const CompiledPair &pair : pairs) {
+    Workload product = Workload::matmul({1, 128, 1}, SizeRange::fixed(pair.n),
+                                        SizeRange::fixed(pair.k));
+    if (pair.isRhsTransposed)
+      for (Operand &operand : product.operands)
+        if (operand.role == OperandRole::Rhs)
+          std::swap(operand.axes[0], operand.axes[1]);
+    KernelFamily family;
+    family.path = "simt";
+    family.stages = pair.stages;
+    family.vectorWidth = pair.vectorWidth;
+    for (int64_t rows : {pair.rows, pair.moreRows})
+      family.parts.push_back(
+          {{pair.threadsM * rows, pair.threadsN * 8, pair.reduceTile},
+           {rows, 8, 1}});
+    ASSERT_EQ(llvm::toString(model.check(product, family, device)), "");
+    int64_t registers = model.spillFreeRegisters(product, family);
+    EXPECT_GE(registers, model.resources(product, family).registersPerThread);
+    EXPECT_EQ(registers > device.registersPerThreadOf(family.threads()),
+              pair.spills)
+        << family.str() << ": " << registers;
+  }
+}
+
 } // namespace
