@@ -100,13 +100,7 @@ public:
 
   int64_t restRegisters(const Workload &workload,
                         const UKernel &ukernel) const override {
-    SimtLayout layout = simtLayout(workload, ukernel, 2);
-    int64_t quads = fragmentQuads(layout);
-    int64_t scalars = layout.rm + layout.rn - quads;
-    // Of many quads about half are alive at once: those of n come chunk by
-    // chunk, and ptxas reads them late.
-    return kAddressRegisters + scalars +
-           quads * (quads <= kMostQuadsAtOnce ? kQuad : kQuad / 2);
+    return restRegisters(simtLayout(workload, ukernel, 2));
   }
 
   int64_t spillFreeRegisters(const Workload &workload,
@@ -114,7 +108,7 @@ public:
     int64_t most = 0;
     for (const UKernel &part : family.parts) {
       SimtLayout layout = simtLayout(workload, part, family.stages);
-      most = std::max(most, partRegisters(workload, part, family.stages) +
+      most = std::max(most, partRegisters(layout) +
                                 spillMargin(layout, family.vectorWidth,
                                             isReduceExact(workload, part)));
     }
@@ -128,8 +122,7 @@ public:
     for (const UKernel &part : family.parts) {
       SimtLayout layout = simtLayout(workload, part, family.stages);
       resources.registersPerThread =
-          std::max(resources.registersPerThread,
-                   partRegisters(workload, part, family.stages));
+          std::max(resources.registersPerThread, partRegisters(layout));
       resources.sharedMemoryBytes =
           std::max(resources.sharedMemoryBytes, layout.sharedMemoryBytes());
     }
@@ -148,7 +141,7 @@ public:
     // Fitted to 109 random families for sm_90 and sm_75, of which it tells the
     // blocks of an SM right for two in three, and on average.
     int64_t taken =
-        layout.rm * layout.rn + restRegisters(workload, part) + kSpareRegisters;
+        layout.rm * layout.rn + restRegisters(layout) + kSpareRegisters;
     if (family.vectorWidth == 1 || !isExact)
       taken += layout.copySlots(family.vectorWidth) / 2;
     work.registersPerThread = static_cast<double>(
@@ -191,14 +184,22 @@ private:
            (layout.rhs.reduceContiguous ? layout.rn : 0);
   }
 
+  static int64_t restRegisters(const SimtLayout &layout) {
+    int64_t quads = fragmentQuads(layout);
+    int64_t scalars = layout.rm + layout.rn - quads;
+    // Of many quads about half are alive at once: those of n come chunk by
+    // chunk, and ptxas reads them late.
+    return kAddressRegisters + scalars +
+           quads * (quads <= kMostQuadsAtOnce ? kQuad : kQuad / 2);
+  }
+
   /// Estimate of the registers of a thread of one part.
-  int64_t partRegisters(const Workload &workload, const UKernel &part,
-                        int64_t stages) const {
-    SimtLayout layout = simtLayout(workload, part, stages);
+  static int64_t partRegisters(const SimtLayout &layout) {
     // Two stages may also be staged through registers below sm_80.
-    int64_t staged =
-        stages == 2 ? ceilDiv(layout.stageElements(), layout.threads()) : 0;
-    return layout.rm * layout.rn + staged + restRegisters(workload, part);
+    int64_t staged = layout.stages == 2
+                         ? ceilDiv(layout.stageElements(), layout.threads())
+                         : 0;
+    return layout.rm * layout.rn + staged + restRegisters(layout);
   }
 
   static int64_t spillMargin(const SimtLayout &layout, int64_t vectorWidth,

@@ -67,9 +67,7 @@ bool ftuner::fitsRegisters(const SearchProblem &problem,
          problem.device.registersPerThreadOf(family.threads());
 }
 
-/// Whether a family is legal and will hardly spill; the reason does not matter
-/// here.
-static bool isLegal(const SearchProblem &problem, const KernelFamily &family) {
+bool ftuner::isLegal(const SearchProblem &problem, const KernelFamily &family) {
   if (llvm::Error error = checkFamily(problem, family)) {
     llvm::consumeError(std::move(error));
     return false;

@@ -266,12 +266,8 @@ std::vector<KernelFamily> RangePlanner::unalignedFamilies() const {
   std::vector<KernelFamily> result;
   std::set<std::string> seen;
   auto propose = [&](const KernelFamily &scalar) {
-    if (!seen.insert(scalar.str()).second || problem.isRejected(scalar) ||
-        !fitsRegisters(problem, scalar))
-      return;
-    if (llvm::Error error = checkFamily(problem, scalar))
-      llvm::consumeError(std::move(error));
-    else
+    if (seen.insert(scalar.str()).second && !problem.isRejected(scalar) &&
+        isLegal(problem, scalar))
       result.push_back(scalar);
   };
   for (auto [shape, ranking] : llvm::zip_equal(samples.shapes, rankings)) {

@@ -18,8 +18,6 @@ from .errors import CompileError, CompileWarning, Error
 
 Source = Union[str, "os.PathLike[str]"]
 
-# Built-in calibrations (docs/calibration.md) under the prefix.
-
 
 @dataclass(frozen=True)
 class SourceText:

@@ -7,7 +7,7 @@ import json
 import math
 import os
 from pathlib import Path
-from typing import Any, Callable, Sequence
+from typing import Any, BinaryIO, Callable, Sequence
 
 from .errors import Error
 
@@ -98,7 +98,7 @@ def draw_plan(
     check_output(output)
     path = Path(output)
     workloads = _choose(explanation, workload)
-    pyplot = _load_matplotlib()
+    pyplot = load_matplotlib()
     figures = []
     paths = []
     try:
@@ -112,9 +112,8 @@ def draw_plan(
             target = path
             if len(workloads) > 1:
                 target = path.with_name(f"{path.stem}-{item['name']}{path.suffix}")
-            metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix)
             try:
-                figure.savefig(target, metadata=metadata)
+                save_figure(figure, target, path.suffix)
             except OSError as error:
                 raise Error(f"cannot write '{target}': {error.strerror}") from error
             paths.append(target)
@@ -132,7 +131,8 @@ def check_output(output: str | os.PathLike[str]) -> None:
         )
 
 
-def _load_matplotlib() -> Any:
+def load_matplotlib() -> Any:
+    """Matplotlib's pyplot with the settings of our figures. Raises `Error` without it."""
     try:
         import matplotlib
     except ImportError:
@@ -148,6 +148,12 @@ def _load_matplotlib() -> Any:
     from matplotlib import pyplot
 
     return pyplot
+
+
+def save_figure(figure: Any, target: Path | BinaryIO, suffix: str) -> None:
+    """Saves a figure without the date, in the format of one of `SUFFIXES`."""
+    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(suffix)
+    figure.savefig(target, format=suffix[1:], metadata=metadata)
 
 
 def _choose(explanation: dict[str, Any], name: str | None) -> list[Workload]:

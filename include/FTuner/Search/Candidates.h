@@ -65,6 +65,9 @@ llvm::Error checkFamily(const SearchProblem &problem,
 /// free of spills, by the path's estimate. The family must pass `checkFamily`.
 bool fitsRegisters(const SearchProblem &problem, const KernelFamily &family);
 
+/// `checkFamily` and `fitsRegisters`, where the reason does not matter.
+bool isLegal(const SearchProblem &problem, const KernelFamily &family);
+
 } // namespace ftuner
 
 #endif // FTUNER_SEARCH_CANDIDATES_H

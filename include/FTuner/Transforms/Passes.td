@@ -192,9 +192,9 @@ def UKernelDispatchWorkloadsPass : Pass<"ukernel-dispatch-workloads", "::mlir::M
     Takes workloads on memrefs. The family is the plan's for the sizes, if all
     addresses, row strides and contiguous extents are aligned as the families'
     codegen path asks; else the one of `unaligned` for the sizes, or the plan's
-    `fallback`. Each family that some size can take becomes one `ukernel.kernel`, which workloads of the same form and
-    plan share; constant scalars are part of it. Views whose innermost stride is
-    not 1 are copied.
+    `fallback`. Each family that some size can take becomes one
+    `ukernel.kernel`, which workloads of the same form and plan share; constant
+    scalars are part of it. Views whose innermost stride is not 1 are copied.
 
     ```mlir
     ukernel.workload plan(@plan_0) ins(%a, %b : memref<?x768xf32>, memref<768x2304xf32>)

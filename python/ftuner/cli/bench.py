@@ -11,7 +11,7 @@ import statistics
 import time
 from typing import Any, Callable, Sequence
 
-from .. import runtime
+from .. import plotting, runtime
 from ..errors import Error
 from ..function import Function
 from .common import (
@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> None:
     lists = parse_size_lists(options.size)
     if options.repeat < 1:
         raise UsageError(f"--repeat: expected at least 1, but got {options.repeat}")
-    plotter = _load_matplotlib() if options.plot else None
+    plotter = plotting.load_matplotlib() if options.plot else None
     function = choose_function(compile_for(options), options.function)
     inputs = Inputs(function.signature, options.input, options.seed)
     shapes = [dict(zip(lists, numbers)) for numbers in itertools.product(*lists.values())]
@@ -174,17 +174,6 @@ def _format_csv(rows: Sequence[dict[str, Any]]) -> str:
     return stream.getvalue()
 
 
-def _load_matplotlib() -> Any:
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        import matplotlib.pyplot as pyplot
-    except ImportError:
-        raise Error("option --plot needs the package matplotlib") from None
-    return pyplot
-
-
 def _plot(
     pyplot: Any, path: str, rows: Sequence[dict[str, Any]], names: list[str], title: str
 ) -> None:
@@ -212,7 +201,7 @@ def _plot(
     if len(groups) > 1:
         axes.legend()
     try:
-        figure.savefig(path, dpi=150)
+        figure.savefig(path)
     except (OSError, ValueError) as error:
         raise Error(f"cannot write '{path}': {error}") from error
     pyplot.close(figure)

@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> None:
     origin = _origin(options)
     if options.plot is not None:
         plotting.check_output(options.plot)
-        calibrate.load_matplotlib()
+        plotting.load_matplotlib()
     if options.each and (not options.output or os.path.isfile(options.output)):
         raise UsageError(f"--each: expected a folder, but got '{options.output}'")
     prior = None if options.prior is None else model().calibration_and_deviation(options.prior)

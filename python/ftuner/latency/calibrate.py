@@ -18,6 +18,7 @@ from typing import Any, Callable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from .. import plotting
 from ..errors import Error
 from .fit import (
     FEWEST_ROWS,
@@ -312,25 +313,12 @@ def report(calibration: Calibration, warnings: Sequence[str] = ()) -> str:
     return "\n".join(lines) + "\n"
 
 
-def load_matplotlib() -> Any:
-    """Matplotlib's pyplot. Raises `Error` without it."""
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        import matplotlib.pyplot as plt
-    except ImportError as failure:
-        raise Error("plots need Matplotlib: pip install 'ftuner[calibrate]'") from failure
-    matplotlib.rcParams["svg.hashsalt"] = "ftuner"
-    return plt
-
-
 def plot(calibrations: Sequence[Calibration], suffix: str) -> bytes:
     """Predicted against measured times before and after, one row of plots for each.
 
     The content of a file with that suffix, one of `plotting.SUFFIXES`.
     """
-    plt = load_matplotlib()
+    plt = plotting.load_matplotlib()
     fig, axes = plt.subplots(
         len(calibrations), 2, figsize=(8, 3.6 * len(calibrations)), squeeze=False
     )
@@ -348,8 +336,7 @@ def plot(calibrations: Sequence[Calibration], suffix: str) -> bytes:
             )
     fig.tight_layout()
     content = io.BytesIO()
-    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(suffix)
-    fig.savefig(content, format=suffix[1:], metadata=metadata)
+    plotting.save_figure(fig, content, suffix)
     plt.close(fig)
     return content.getvalue()
 

@@ -21,23 +21,13 @@ A[k·M + m], B is B[k·N + n].
 from __future__ import annotations
 
 import functools
-import zlib
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .model import model
-from .rows import (
-    LEAST_TIME,
-    MOST_EXTENT,
-    MOST_TILE,
-    MOST_TIME,
-    Devices,
-    Rows,
-    check_prices,
-    device_table,
-)
+from .rows import MOST_EXTENT, MOST_TILE, Devices, Rows, check_prices, fold_of, read_times
 from .table import Table
 
 _WHOLE = ("MWG", "NWG", "MDIMC", "NDIMC", "MDIMA", "NDIMB", "VWM", "VWN")
@@ -59,7 +49,7 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
         c[name] = table.numbers(name, 4096, whole=True, low=1, high=MOST_EXTENT)
     for name in _FLAGS:
         c[name] = table.numbers(name, whole=True, low=0, high=1)
-    microseconds = table.numbers("time_ms", low=LEAST_TIME / 1e3, high=MOST_TIME / 1e3) * 1e3
+    microseconds = read_times(table, "time_ms")
     threads = c["MDIMC"] * c["NDIMC"]
     for row in np.flatnonzero(
         (threads % 32 != 0)
@@ -84,13 +74,11 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     first = np.sort(first)
     c = {name: values[first] for name, values in c.items()}
     device, microseconds, effect = device[first], microseconds[first], effect[first]
-    fold = np.array([zlib.crc32(",".join(map(str, row)).encode()) % 5 for row in effect], np.int64)
+    fold = np.array([fold_of(*row) for row in effect], np.int64)
 
     flop = 2 * c["M"] * c["N"] * c["K"]
     part, grid = _launch(c, [devices.figures[index] for index in device])
-    loaded = model()
-    launches = loaded.launches(devices.figures, device, [part], grid)
-    launches.devices = device_table(devices, loaded)
+    launches = model().launches(devices.figures, device, [part], grid)
     check_prices(table, launches, first)
     # Ranking the fast ones is what counts.
     rate = flop / microseconds

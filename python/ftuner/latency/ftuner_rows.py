@@ -12,7 +12,6 @@ The compiler's own code generator says what each executes.
 from __future__ import annotations
 
 import re
-import zlib
 from typing import Mapping
 
 import numpy as np
@@ -21,14 +20,14 @@ import numpy.typing as npt
 from ..errors import Error
 from .model import Launches, model
 from .rows import (
-    LEAST_TIME,
     MOST_EXTENT,
-    MOST_TIME,
     Devices,
     Rows,
     check_prices,
     device_table,
     launch_floor,
+    read_folds,
+    read_times,
 )
 from .table import Table
 
@@ -70,7 +69,7 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     axes = {"m": 0, "n": 1, "": 0}
     columns["combine_axis"] = table.choose("combine_axis", "m", axes.get, "m or n").astype(np.int64)
     _check_blocks(table, columns)
-    microseconds = table.numbers("us", low=LEAST_TIME, high=MOST_TIME)
+    microseconds = read_times(table, "us")
     programs = np.stack([columns[name] for name in loaded.program_fields], axis=1)
     parts = np.zeros((len(table), 2, len(loaded.part_fields)))
     grids = np.zeros((len(table), len(loaded.grid_fields)))
@@ -86,14 +85,8 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     check_prices(table, launches)
     flop = 2.0 * columns["batch"] * columns["m"] * columns["n"] * columns["k"]
     group = np.full(len(table), "ftuner", dtype=object)
-    if "fold" in table:
-        fold = table.numbers("fold", whole=True, low=0, high=MOST_EXTENT).astype(np.int64)
-    else:
-        # All programs of a shape are on one side of a split.
-        shapes = np.stack([columns[name] for name in ("batch", "m", "n", "k")], axis=1)
-        fold = np.array(
-            [zlib.crc32(",".join(map(str, shape)).encode()) % 5 for shape in shapes], np.int64
-        )
+    # All programs of a shape are on one side of a split.
+    fold = read_folds(table, zip(*(columns[name] for name in ("batch", "m", "n", "k"))))
     is_host = host is True
     floor = launch_floor(microseconds, flop, device, group) if is_host else np.zeros(len(table))
     return Rows(

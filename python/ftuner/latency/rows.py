@@ -14,7 +14,8 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from typing import Any, Callable, Mapping, Sequence
+import zlib
+from typing import Any, Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -200,6 +201,24 @@ def launch_floor(
     return floor
 
 
+def read_times(table: Table, column: str) -> Array:
+    """A column of times in the unit that its name ends in, us or ms, as microseconds."""
+    scale = 1e3 if column.endswith("ms") else 1.0
+    return table.numbers(column, low=LEAST_TIME / scale, high=MOST_TIME / scale) * scale
+
+
+def fold_of(*key: Any) -> int:
+    """The fold of what the key names: the same in every file."""
+    return zlib.crc32(",".join(map(str, key)).encode()) % 5
+
+
+def read_folds(table: Table, keys: Iterable[Iterable[Any]]) -> npt.NDArray[np.int64]:
+    """The column "fold"; without one, the fold of each row's key."""
+    if "fold" in table:
+        return table.numbers("fold", whole=True, low=0, high=MOST_EXTENT).astype(np.int64)
+    return np.array([fold_of(*key) for key in keys], np.int64)
+
+
 def concatenate(parts: Sequence[Rows]) -> Rows:
     """All rows of several files that share their `devices`."""
     if len(parts) == 1:
@@ -298,6 +317,4 @@ def read(
         if not len(table):
             raise Error(f"{table.path}: expected rows, but there is only a header")
         parts.append(reader(table, devices, host))
-    rows = concatenate(parts)
-    rows.launches.devices = device_table(devices, model())
-    return rows
+    return concatenate(parts)

@@ -14,22 +14,20 @@ narrower) are left out: the model is of FMA units.
 from __future__ import annotations
 
 import re
-import zlib
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .model import model
 from .rows import (
-    LEAST_TIME,
     MOST_EXTENT,
     MOST_TILE,
-    MOST_TIME,
     Devices,
     Rows,
     check_prices,
-    device_table,
     launch_floor,
+    read_folds,
+    read_times,
 )
 from .table import Table
 
@@ -86,11 +84,6 @@ def parse_kernel_name(name: str) -> KernelName:
     )
 
 
-def fold_of(op: str, b: int, m: int, n: int, k: int) -> int:
-    """The fold of a shape: the same on every device."""
-    return zlib.crc32(f"{op},{b},{m},{n},{k}".encode()) % 5
-
-
 def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     """The rows of a table; those whose kernel the model does not describe are left out."""
     device = devices.of(table)
@@ -101,10 +94,7 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
         for name in "BMNK"
     }
     batch, m, n, k = (size[name] for name in "BMNK")
-    if "latency_us" in table:
-        microseconds = table.numbers("latency_us", low=LEAST_TIME, high=MOST_TIME)
-    else:
-        microseconds = table.numbers("latency_ms", low=LEAST_TIME / 1e3, high=MOST_TIME / 1e3) * 1e3
+    microseconds = read_times(table, "latency_us" if "latency_us" in table else "latency_ms")
     op = table.text("op", "")
     op = np.where(op == "", np.where(batch > 1, "bmm", "linear"), op)
 
@@ -200,15 +190,10 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
         second_kernels=is_split,
     )
     launches = loaded.launches(devices.figures, device, [part], launch)
-    launches.devices = device_table(devices, loaded)
     check_prices(table, launches)
     flop = 2 * batch * m * n * k
     group = np.array([f"vendor {name}" for name in op], dtype=object)
-    if "fold" in table:
-        fold = table.numbers("fold", whole=True, low=0, high=MOST_EXTENT).astype(np.int64)
-    else:
-        shapes = zip(op, *(size[name].astype(int) for name in "BMNK"))
-        fold = np.array([fold_of(*shape) for shape in shapes], np.int64)
+    fold = read_folds(table, zip(op, *(size[name].astype(int) for name in "BMNK")))
     is_host = host is not False
     floor = launch_floor(microseconds, flop, device, group) if is_host else np.zeros(len(table))
     rows = Rows(
