@@ -2,8 +2,8 @@
 
     python3 benchmarks/latency_model/judge.py --data FOLDER --out OUT [--full]
 
-FOLDER has gemm_latency_train.csv.gz (vendor rows) and gemm_configs_rtx3090.csv.gz
-(configurations); README.md says how to make them. Other files in these formats go by
+FOLDER has gemm_latency_train.csv.gz and gemm_latency_h100.csv.gz (vendor rows) and
+gemm_configs_rtx3090.csv.gz (configurations); README.md says how to make them. Other files in these formats go by
 --vendor and --configs. Fits by `ftuner.latency.fit`, the code of `ftuner calibrate`; the
 formulas are the compiler's own.
 
@@ -278,6 +278,25 @@ def judge_shift(v: Vendor, start: dict[str, float]) -> dict[str, dict[str, float
     return out
 
 
+# Cycles of an exposed copy: the constant that is fixed by physics more than by rows.
+LATENCIES = (100, 300, 500, 700, 900, 1100, 1300, 1600, 2000, 3000)
+
+
+def judge_global_latency(v: Vendor, shared: dict[str, float]) -> dict[str, dict[str, float]]:
+    """Errors on the unseen fold with each value of `global_latency`, own constants refitted."""
+    out = {}
+    for cycles in LATENCIES:
+        say(f"global_latency {cycles}")
+        begin = {**shared, "global_latency": float(cycles)}
+
+        def own(index: int, q: np.ndarray, begin: dict[str, float] = begin) -> np.ndarray:
+            found = fit_own(v.rows[v.train & q], begin)
+            return v.rows[q].predict(found.constants, found.offset)
+
+        out[str(cycles)] = v.errors(v.only(own), v.test)
+    return out
+
+
 # Constants that take a part of the model away.
 ABLATIONS: dict[str, dict[str, float]] = {
     "(full)": {},
@@ -379,11 +398,12 @@ def goals(out: dict[str, Any]) -> str:
             )
     if vendor := out.get("vendor"):
         known = vendor["latency, own constants"]
-        lines.append(["unseen shapes, known device", "≤ 10 %", percent(known["pooled"])])
-        left = vendor["latency, device left out"]
-        for name in ("v100-pcie", "a100-pcie"):
-            if name in left:
-                lines.append([f"{name} left out", "≤ 12 %", percent(left[name])])
+        for name, value in known.items():
+            what = "known device" if name == "pooled" else name
+            lines.append([f"unseen shapes, {what}", "≤ 10 %", percent(value)])
+        for name, value in vendor["latency, device left out"].items():
+            if name != "pooled":
+                lines.append([f"{name} left out", "≤ 12 %", percent(value)])
     return table(["goal", "asked", "reached"], lines)
 
 
@@ -416,6 +436,11 @@ def markdown(out: dict[str, Any], v: Vendor | None) -> str:
         text += ["\n### Fitted on one kind of rows, judged on another\n"]
         lines = [[n, percent(r["global"]), percent(r["own"])] for n, r in shift.items()]
         text.append(table(["rows", "global constants", "own constants"], lines))
+    if latencies := out.get("global_latency"):
+        assert v is not None
+        text += ["\n### Cycles of an exposed copy\n"]
+        text += ["Own constants refitted with each `global_latency`; the fold that no fit saw.\n"]
+        text.append(vendor_table(v, latencies).replace("| model |", "| cycles |"))
     if ablations := out.get("ablations"):
         text += ["\n### Without one part of the model\n", "Everything else refitted.\n"]
         devices = [v.names[index] for index in v.present] if v is not None else []
@@ -529,7 +554,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--docs", help="file to put the tables into")
     options = parser.parse_args()
     if options.data:
-        options.vendor.insert(0, os.path.join(options.data, "gemm_latency_train.csv.gz"))
+        for name in ("h100", "train"):
+            options.vendor.insert(0, os.path.join(options.data, f"gemm_latency_{name}.csv.gz"))
         options.configs.insert(0, os.path.join(options.data, "gemm_configs_rtx3090.csv.gz"))
     if not options.vendor and not options.configs:
         parser.error("expected --data, --vendor or --configs")
@@ -576,6 +602,7 @@ def run(options: argparse.Namespace) -> None:
         out["confidence"] = judge_confidence(x, constants)
     if options.full and v is not None:
         out["shift"] = judge_shift(v, start)
+        out["global_latency"] = judge_global_latency(v, constants)
         out["ablations"] = judge_ablations(v, x, start)
     text = markdown(out, v)
     (folder / "results.json").write_text(json.dumps(out, indent=1) + "\n", encoding="utf-8")

@@ -183,7 +183,8 @@ static llvm::Expected<Calibration> parse(StringRef json, StringRef sourceName,
     return file.takeError();
   auto isField = [](StringRef key) {
     return llvm::is_contained(
-        {"name", "constants", "deviation", "origin", "fit", "timing"}, key);
+        {"name", "die", "constants", "deviation", "origin", "fit", "timing"},
+        key);
   };
   if (llvm::Error error =
           file->checkKeys(isField, "a field of the calibration schema"))
@@ -195,6 +196,12 @@ static llvm::Expected<Calibration> parse(StringRef json, StringRef sourceName,
   if (!name)
     return name.takeError();
   result.name = *name;
+  if (file->fields.get("die")) {
+    llvm::Expected<std::string> die = file->text("die", 128);
+    if (!die)
+      return die.takeError();
+    result.die = *die;
+  }
   if (llvm::Error error = readConstants(*file, result.constants))
     return error;
   if (const llvm::json::Value *value = file->fields.get("deviation")) {
@@ -236,7 +243,7 @@ static Calibration parseBuiltin(const BuiltinFile &file,
   return *calibration;
 }
 
-static const Calibration &globalCalibration() {
+const Calibration &ftuner::globalCalibration() {
   static const Calibration calibration = [] {
     const BuiltinFile *file = findBuiltin("global");
     return file ? parseBuiltin(*file, Calibration()) : Calibration();
@@ -255,6 +262,8 @@ llvm::json::Object ftuner::toJson(const Calibration &calibration) {
     constants[field.key] = calibration.constants.*field.member;
   llvm::json::Object object;
   object["name"] = calibration.name;
+  if (!calibration.die.empty())
+    object["die"] = calibration.die;
   object["constants"] = std::move(constants);
   object["deviation"] = calibration.deviation;
   if (!calibration.origin.empty())
@@ -281,6 +290,12 @@ llvm::Expected<Calibration> ftuner::loadCalibration(StringRef nameOrPath) {
 Calibration ftuner::defaultCalibration(const DeviceSpec &device) {
   if (const BuiltinFile *file = findBuiltin(device.name))
     return parseBuiltin(*file, globalCalibration());
+  if (!device.die.empty())
+    for (const BuiltinFile &file : builtinCalibrations()) {
+      Calibration calibration = parseBuiltin(file, globalCalibration());
+      if (calibration.die == device.die)
+        return calibration;
+    }
   return globalCalibration();
 }
 
@@ -314,6 +329,7 @@ LatencyDevice ftuner::latencyDevice(const DeviceSpec &device) {
   result.fp32Lanes = device.fp32LanesPerSm();
   result.warpSchedulers = static_cast<double>(facts.warpSchedulers);
   result.issueSlots = static_cast<double>(facts.issueSlots);
+  result.halfBlockRun = static_cast<double>(facts.halfBlockRun);
   result.loadStoreLanes = static_cast<double>(facts.loadStoreUnits);
   result.dramGbps = device.dramGbps;
   result.l2Bytes = device.l2Mib * 1048576;

@@ -291,6 +291,7 @@ CostBreakdown Evaluator::evaluate(llvm::ArrayRef<int64_t> shape,
   for (const CostTerm &term : breakdown.terms)
     breakdown.score += term.weight * term.value;
   breakdown.figures = {{"resident_blocks", time.residentBlocks, 0},
+                       {"scheduler_imbalance", time.schedulerImbalance, 0},
                        {"waves", time.waves, 0},
                        {"dram_bytes", time.dramBytes, 0},
                        {"sm_time", time.smTime, 0},

@@ -53,14 +53,26 @@ static double knee(double x) { return x * x / (1 + x * x); }
 // One step of a block
 //===----------------------------------------------------------------------===//
 
+double ftuner::busiestScheduler(const LatencyDevice &device, double warps,
+                                double blocks) {
+  if (2 * warps == device.warpSchedulers) {
+    double run = device.halfBlockRun, both = 2 * run;
+    double rest = blocks - both * std::floor(blocks / both);
+    return run * std::floor(blocks / both) + std::min(rest, run);
+  }
+  return std::ceil(blocks * std::ceil(warps) / device.warpSchedulers);
+}
+
 /// Blocks that an SM holds at once. Registers are handed out in units of 256
-/// per warp.
+/// per warp, and each scheduler has its own.
 static double residentBlocks(const LatencyDevice &device,
                              const LatencyBlock &block) {
   double registersPerWarp =
       std::ceil(block.registersPerThread * 32 / 256) * 256;
+  double warpsPerScheduler = std::floor(
+      device.registersPerSm / (device.warpSchedulers * registersPerWarp));
   double resident = std::min(
-      {std::floor(device.registersPerSm / (registersPerWarp * block.warps)),
+      {std::floor(warpsPerScheduler * device.warpSchedulers / block.warps),
        std::floor(device.sharedMemoryPerSmBytes /
                   std::max(block.sharedMemoryBytes, 1.0)),
        std::floor(device.maxThreadsPerSm / (32 * block.warps)),
@@ -76,16 +88,21 @@ static double overlap(const LatencyBlock &block,
              : 1 + constants.overlapByWarps * resident * block.warps;
 }
 
+/// What the busiest scheduler issues over the mean, at least 1: warps are dealt
+/// to schedulers whole.
+static double imbalance(const LatencyDevice &device, const LatencyBlock &block,
+                        double resident) {
+  return busiestScheduler(device, block.warps, resident) *
+         device.warpSchedulers / (resident * block.warps);
+}
+
 /// Cycles of a step of one block on each resource, by itself, when `resident`
 /// blocks are: issue, shared memory, L2, latency.
 static std::array<double, 4> stepTerms(const LatencyDevice &device,
                                        const LatencyTable &table,
                                        double resident) {
-  // Schedulers without a warp issue nothing.
-  double busy =
-      std::min(1.0, resident * table.block.warps / device.warpSchedulers);
-  return {table.issue / busy, table.sharedMemory, table.l2,
-          table.latency / resident};
+  return {table.issue * imbalance(device, table.block, resident),
+          table.sharedMemory, table.l2, table.latency / resident};
 }
 
 LatencyTable ftuner::tabulate(const LatencyDevice &device,
@@ -157,10 +174,11 @@ static double roundCycles(const LatencyPart &part,
   return rest > 0 ? cycles + rest * blockCycles(part, constants, rest) : cycles;
 }
 
-/// Cycles of an SM for a round of blocks of both parts: resources add up, the
-/// latency is the longer one, and few warps are as slow as those of the part
-/// that issues more. A tall block takes no less of anything than a short one,
-/// even where its rows are read in fewer accesses.
+/// Cycles of an SM for a round of blocks of both parts: resources add up, and
+/// the latency is the longer one. Taller blocks are dealt first, so the first
+/// scheduler gets as many of their warps as any, and the most warps. A tall
+/// block takes no less of anything than a short one, even where its rows are
+/// read in fewer accesses.
 static double mixedRoundCycles(const LatencyDevice &device,
                                const LatencyPart &shorter, double numShorter,
                                const LatencyPart &taller, double numTaller,
@@ -175,14 +193,16 @@ static double mixedRoundCycles(const LatencyDevice &device,
     return numShorter * ofShorter(term) + numTaller * ofTaller(term);
   };
   const LatencyBlock &block = taller.table->block;
-  double alone = numTaller > 0 ? ofTaller(&LatencyTable::issue)
-                               : ofShorter(&LatencyTable::issue);
-  return norm(overlap(block, constants, numShorter + numTaller),
-              std::array<double, 4>{
-                  std::max(sum(&LatencyTable::issue),
-                           alone * device.warpSchedulers / block.warps),
-                  sum(&LatencyTable::sharedMemory), sum(&LatencyTable::l2),
-                  ofTaller(&LatencyTable::latency)}) +
+  double blocks = numShorter + numTaller;
+  double warps = busiestScheduler(device, block.warps, blocks);
+  double tallWarps = busiestScheduler(device, block.warps, numTaller);
+  double issue = (tallWarps * ofTaller(&LatencyTable::issue) +
+                  (warps - tallWarps) * ofShorter(&LatencyTable::issue)) *
+                 device.warpSchedulers / block.warps;
+  return norm(overlap(block, constants, blocks),
+              std::array<double, 4>{issue, sum(&LatencyTable::sharedMemory),
+                                    sum(&LatencyTable::l2),
+                                    ofTaller(&LatencyTable::latency)}) +
          constants.blockStart;
 }
 
@@ -353,6 +373,8 @@ LatencyPrediction ftuner::explainLatency(const LatencyDevice &device,
   terms.secondKernel = grid.secondKernels * constants.secondKernel;
   terms.total = terms.launch + times.kernel + terms.secondKernel;
   terms.residentBlocks = waves.resident;
+  terms.schedulerImbalance = imbalance(device, parts[numParts - 1].table->block,
+                                       std::min(waves.resident, waves.perSm));
   terms.waves = waves.blocks / (device.smCount * waves.resident);
   terms.dramBytes = times.dramBytes;
   terms.smTime = times.sm;

@@ -173,7 +173,7 @@ static llvm::Error readCapability(const JsonFile &file, DeviceSpec &device) {
 
 static bool isField(StringRef key) {
   auto hasKey = [&](const auto &field) { return key == field.key; };
-  return key == "name" || key == "architecture" ||
+  return key == "name" || key == "architecture" || key == "die" ||
          key == "compute_capability" || key == "source" ||
          llvm::any_of(countFields, hasKey) ||
          llvm::any_of(optionalCountFields, hasKey) ||
@@ -271,6 +271,12 @@ llvm::Expected<DeviceSpec> ftuner::parseDeviceSpec(StringRef json,
       return text.takeError();
     device.*member = *text;
   }
+  if (file->fields.get("die")) {
+    llvm::Expected<std::string> die = file->text("die", 128);
+    if (!die)
+      return die.takeError();
+    device.die = *die;
+  }
   if (llvm::Error error = readCapability(*file, device))
     return error;
   if (llvm::Error error = readNumbers(*file, device))
@@ -290,10 +296,10 @@ SmFacts ftuner::smFactsOf(int major, int minor) {
     SmFacts facts;
   };
   static const Row rows[] = {
-      {120, {4, 4, 16, 4}}, {90, {4, 4, 32, 4}},  {89, {4, 4, 16, 4}},
-      {86, {4, 4, 16, 8}},  {80, {4, 4, 32, 7}},  {75, {4, 4, 16, 12}},
-      {70, {4, 4, 32, 12}}, {61, {4, 8, 32, 16}}, {60, {2, 4, 16, 16}},
-      {53, {4, 8, 32, 20}}, {30, {4, 8, 32, 28}},
+      {120, {4, 4, 16, 4}},    {90, {4, 4, 32, 4}},  {89, {4, 4, 16, 4}},
+      {86, {4, 4, 16, 8}},     {80, {4, 4, 32, 7}},  {75, {4, 4, 16, 12, 2}},
+      {70, {4, 4, 32, 12, 2}}, {61, {4, 8, 32, 16}}, {60, {2, 4, 16, 16}},
+      {53, {4, 8, 32, 20}},    {30, {4, 8, 32, 28}},
   };
   int capability = 10 * major + minor;
   for (const Row &row : llvm::ArrayRef(rows).drop_back())
@@ -310,6 +316,7 @@ SmFacts DeviceSpec::smFacts() const {
       facts.warpSchedulers * (rule.issueSlots / rule.warpSchedulers));
   facts.loadStoreUnits = loadStoreUnitsPerSm.value_or(rule.loadStoreUnits);
   facts.processNm = processNm.value_or(rule.processNm);
+  facts.halfBlockRun = rule.halfBlockRun;
   return facts;
 }
 
@@ -323,6 +330,8 @@ llvm::json::Object ftuner::toJson(const DeviceSpec &device) {
   llvm::json::Object object;
   object["name"] = device.name;
   object["architecture"] = device.architecture;
+  if (!device.die.empty())
+    object["die"] = device.die;
   object["compute_capability"] =
       llvm::formatv("{0}.{1}", device.computeCapabilityMajor,
                     device.computeCapabilityMinor)

@@ -295,5 +295,60 @@ def test_the_effect_that_frees_a_constant_depends_on_the_prior(tmp_path: Path) -
     effect = np.log(changed / rows.predict(start)) / np.log(1.05)
     size = np.sqrt(np.mean(effect**2))
     assert fit.LEAST_EFFECT < size < fit.LEAST_EFFECT_ALONE
-    assert fit.fit(rows, start, ["dram_share"], prior=0.1).free == ["dram_share"]
+    found = fit.fit(rows, start, ["dram_share"], prior=0.1)
+    assert [*found.free, *found.at_bounds] == ["dram_share"]
     assert fit.fit(rows, start, ["dram_share"]).unmoved == ["dram_share"]
+
+
+def test_constants_that_end_at_a_bound_are_told_and_kept(tmp_path: Path) -> None:
+    rows, start = shared_rows(tmp_path / "a.csv"), model().start()
+    # No launch is that fast: the time of a block's start goes to its bound.
+    rows.microseconds = rows.predict({**start, "block_start": 1e-3})
+    found = fit.fit(rows, start, ["block_start"])
+    assert found.at_bounds == ["block_start"]
+    assert found.constants["block_start"] == start["block_start"]
+    one = rows[rows.device == 0]
+    own = calibrate.calibrate_device(one, start, ["block_start"])
+    assert own.at_bounds == ["block_start"] and own.constants == start
+    assert "ended at a bound: block_start" in calibrate.report(own)
+
+
+def test_constants_that_predict_no_better_are_refused(tmp_path: Path) -> None:
+    """Of rows that are noise around the prior's predictions."""
+    start = model().start()
+    names = list(fit.OWN)
+    for seed in range(20):
+        rows = shared_rows(tmp_path / "a.csv")
+        rows = rows[rows.device == 0]
+        noise = np.random.default_rng(seed).normal(0, 0.3, len(rows))
+        rows.microseconds = rows.predict(start) * np.exp(noise)
+        found = calibrate.calibrate_device(rows, start, names)
+        if found.is_refused:
+            break
+    assert found.is_refused and found.constants == start
+    assert found.errors["all"][1] == found.errors["all"][2]
+    assert "no better" in calibrate.report(found)
+
+
+def test_a_calibration_names_the_die_of_its_device(folder: Path) -> None:
+    assert run("rows.csv", "--device", "v100", "-o", "v100.json") == 0
+    assert json.loads((folder / "v100.json").read_text())["die"] == "GV100"
+    mine = describe(folder / "mine.json", name="mine", die="XY1")
+    assert run("rows.csv", "--device", mine, "-o", "mine-calibration.json") == 0
+    assert json.loads((folder / "mine-calibration.json").read_text())["die"] == "XY1"
+
+
+def test_each_device_keeps_its_own_constants_while_shared_ones_are_fitted(tmp_path: Path) -> None:
+    """Devices that differ in one constant do not move another."""
+    rows, start = shared_rows(tmp_path / "a.csv"), model().start()
+    times = np.empty(len(rows))
+    own = {}
+    for index, factor in enumerate((0.6, 1.0, 2.5)):
+        mask = rows.device == index
+        own[index] = {"l2_bytes_per_cycle": factor * start["l2_bytes_per_cycle"]}
+        times[mask] = rows[mask].predict({**start, **own[index]})
+    rows.microseconds = times
+    alone = fit.fit(rows, start, ["block_start"])
+    beside = fit.fit(rows, start, ["block_start"], own=own)
+    assert beside.constants["block_start"] == pytest.approx(start["block_start"], rel=1e-3)
+    assert alone.constants["block_start"] != pytest.approx(start["block_start"], rel=1e-2)

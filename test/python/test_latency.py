@@ -43,7 +43,9 @@ def test_devices_and_calibrations_by_name() -> None:
     name, figures = model().device("v100")
     assert name == "v100" and figures["sm_count"] == 80
     assert set(model().calibration("global")) == set(model().constants)
-    assert model().default_calibration("h200") == model().calibration("global")
+    assert model().default_calibration("rtx4090") == model().calibration("global")
+    # A board of the H100's die.
+    assert model().default_calibration("h200") == model().calibration("h100")
     assert model().default_calibration("t4") != model().calibration("global")
     with pytest.raises(ftuner.Error, match="unknown device 'nothing'"):
         model().device("nothing")
@@ -113,7 +115,7 @@ def test_arrays_are_made_what_the_library_reads(name: str, change: Any) -> None:
         ("grids", lambda x: x + np.inf, "row 0: field 'blocks_x': .* but got inf"),
         ("device", lambda x: x[:2], "device: expected an array of 3, but got 2"),
         ("device", lambda x: x * 0.5, "device: expected numbers of type int64, but got float64"),
-        ("devices", lambda x: x[0], "devices: expected an array of n × 14, but got 14"),
+        ("devices", lambda x: x[0], "devices: expected an array of n × 15, but got 15"),
         ("devices", lambda x: x * 0, "device 0: field 'sm_count': expected a positive number"),
     ],
 )
@@ -246,7 +248,7 @@ def test_kernel_names() -> None:
         "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize64x32x8_stage3_warpsize1x2x1_ffma_aligna4"
     )
     assert (name.tile_m, name.tile_n, name.layout, name.stages) == (64, 32, "tn", 3)
-    assert not name.is_tensor_core
+    assert not name.is_tensor_core and name.is_row_major
     name = parse_kernel_name("ampere_sgemm_32x32_sliced1x4_tn")
     assert (name.tile_m, name.slices, name.stages) == (32, 4, 4)
     assert not parse_kernel_name("maxwell_sgemm_128x64_nn").is_swizzled
@@ -270,6 +272,30 @@ def test_vendor_rows_without_optional_columns(tmp_path: Path) -> None:
         counts = found.launches.parts[:, 0, model().part_fields.index("count")]
         assert counts.tolist() == [4 * 4 * 4, 4 * 8]
         assert found.is_host.all() and found.microseconds.tolist() == [200, 100]
+
+
+def test_tiles_of_vendor_kernels_lie_as_their_names_mean(tmp_path: Path) -> None:
+    """tile_m of column-major kernels tiles N, of xmma kernels M; grids that are folded have
+    blocks beyond the output, which do nothing."""
+    columns = [*VENDOR, "grid_x", "grid_y", "grid_z"]
+    xmma = "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize256x64x8_stage3_warpsize2x2x1_ffma"
+    rows = [
+        ["bmm", "h100", 12, 256, 640, 96, 0.1, xmma, 1, 10, 12],
+        ["bmm", "h100", 20, 256, 3072, 96, 0.1, "cutlass_80_simt_sgemm_256x128_8x4_nn", 16, 2, 20],
+    ]
+    launches = read([write_csv(tmp_path / "a.csv", columns, rows)], Devices()).launches
+    loaded = model()
+    part = dict(zip(loaded.part_fields, launches.parts[:, 0].T))
+    grid = dict(zip(loaded.grid_fields, launches.grids.T))
+    assert part["count"].tolist() == [1 * 10 * 12, 12 * 2 * 20]
+    assert part["loaded_registers"].min() > 0
+    # Along x: M and the left operand of the first, N and the right one of the second.
+    assert grid["blocks_x"].tolist() == [1, 12] and grid["blocks_y"].tolist() == [10, 2]
+    assert grid["rhs_bytes"].tolist() == [4 * 256 * 96, 4 * 3072 * 96]
+    assert grid["lhs_bytes"].tolist() == [4 * 640 * 96, 4 * 256 * 96]
+    # A step reads 8 elements of a row of A, and all of the tile's columns of B.
+    assert grid["rhs_run_bytes"].tolist() == [32, 4 * 256]
+    assert grid["lhs_run_bytes"].tolist() == [4 * 64, 32]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 // What the latency model needs beside a device's data sheet, in JSON files
 // apart from the descriptions (lib/CostModel/calibrations/*.json, schema in
 // docs/calibration.md): for all devices ("global"), or for one. A device
-// without a calibration of its own uses the global one.
+// without a calibration of its own uses that of a device with the same die, or
+// else the global one.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_COSTMODEL_CALIBRATION_H
@@ -39,8 +40,12 @@ struct CalibrationTiming {
 };
 
 struct Calibration {
-  /// Name of the device, or "global".
-  std::string name = "global";
+  /// Name of the device, or "global"; "start" for the constants where fits
+  /// start, which no measurement gave.
+  std::string name = "start";
+  /// The device's chip, such as GH100: the calibration serves other devices of
+  /// it. Empty if it serves the one device only.
+  std::string die;
   LatencyConstants constants;
   /// Standard deviation of ln(predicted / measured) between kernels for one
   /// shape: what a lead is compared with (docs/latency.md).
@@ -63,7 +68,10 @@ llvm::json::Object toJson(const Calibration &calibration);
 /// A built-in calibration by name, or else the file at that path. The error for
 /// an unknown name lists the built-in ones.
 llvm::Expected<Calibration> loadCalibration(llvm::StringRef nameOrPath);
-/// The built-in calibration of the device's name, or else the global one.
+/// The built-in calibration for devices that have none of their own.
+const Calibration &globalCalibration();
+/// The built-in calibration of the device's name; else the first, by name, of
+/// its die; else the global one.
 Calibration defaultCalibration(const DeviceSpec &device);
 /// Names of the built-in calibrations, sorted.
 std::vector<std::string> builtinCalibrationNames();

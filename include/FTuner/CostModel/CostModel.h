@@ -34,7 +34,7 @@ struct CostModelOptions {
   /// Coefficients of SIA (paper, equation 1).
   double c0 = 1, c1 = 1, c2 = 1;
   /// Constants of `latency`.
-  Calibration calibration;
+  Calibration calibration = globalCalibration();
 };
 
 /// Scores the programs of one workload on one device. What depends on uKernels

@@ -28,6 +28,9 @@ struct LatencyDevice {
   double warpSchedulers = 4;
   /// Instructions that an SM issues per cycle.
   double issueSlots = 4;
+  /// Blocks of half as many warps as there are schedulers: how many of them in
+  /// a row begin at the same scheduler.
+  double halfBlockRun = 1;
   /// Lanes of an SM's load/store units.
   double loadStoreLanes = 32;
   double dramGbps = 1;
@@ -111,10 +114,21 @@ struct LatencyTable {
   LatencyBlock block;
   /// Cycles of an SM per step and block when r blocks are resident, at r − 1.
   std::array<double, maxResident> step = {};
-  /// Cycles of a step of one block alone on each resource, when every scheduler
-  /// has a warp and nothing hides the latency.
+  /// Cycles of a step of one block alone on each resource, when its warps are
+  /// spread evenly over all schedulers and nothing hides the latency.
   double issue = 0, sharedMemory = 0, l2 = 0, latency = 0;
 };
+
+/// Warps of the scheduler that gets the most of those of `blocks` blocks with
+/// `warps` warps each. An SM deals warps to its schedulers in turn, block after
+/// block, and they stay there until they end: ⌈blocks · warps / schedulers⌉.
+/// Five warps on 4 schedulers: one has 2 of them and sets the pace, as if there
+/// were 8; two such blocks: 3, as if there were 12 warps and not 10.
+///
+/// Blocks of half as many warps as there are schedulers take one half of them
+/// each; `halfBlockRun` in a row take the same one.
+double busiestScheduler(const LatencyDevice &device, double warps,
+                        double blocks);
 
 LatencyTable tabulate(const LatencyDevice &device, const LatencyBlock &block,
                       const LatencyConstants &constants);
@@ -144,6 +158,9 @@ struct LatencyPrediction {
   double secondKernel = 0;
   // Figures that are no terms.
   double residentBlocks = 0;
+  /// Warps of the busiest scheduler over the mean, in the fullest round of the
+  /// busiest SM; 1 if all schedulers get the same.
+  double schedulerImbalance = 1;
   /// Blocks over those that the device holds at once.
   double waves = 0;
   double dramBytes = 0;

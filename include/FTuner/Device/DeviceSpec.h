@@ -28,6 +28,9 @@ struct SmFacts {
   int64_t loadStoreUnits = 32;
   /// Feature size of the process, as its maker calls it.
   double processNm = 16;
+  /// Blocks with half as many warps as there are schedulers: how many of them
+  /// in a row begin at the same scheduler, 1 or 2.
+  int64_t halfBlockRun = 1;
 };
 
 /// What is known of a compute capability (docs/devices.md, "Where a file is
@@ -38,6 +41,9 @@ SmFacts smFactsOf(int computeCapabilityMajor, int computeCapabilityMinor);
 struct DeviceSpec {
   std::string name;
   std::string architecture;
+  /// The chip's own name, such as GH100; empty if not stated. Boards of one die
+  /// share what measurements say of its SMs (Calibration.h).
+  std::string die;
   /// Compute capability, e.g. 9 and 0 of "9.0".
   int computeCapabilityMajor = 0;
   int computeCapabilityMinor = 0;

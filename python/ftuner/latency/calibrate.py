@@ -18,7 +18,7 @@ from typing import Any, Callable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from .. import plotting
+from .. import descriptions, plotting
 from ..errors import Error
 from .fit import (
     FEWEST_ROWS,
@@ -50,19 +50,28 @@ class Calibration:
     deviation: float
     offset: float
     floor: float
-    # Constants that were to be fitted, and that the rows do not move.
+    # Constants that were to be fitted, and that the rows do not move, or push to a bound.
     unmoved: list[str]
+    at_bounds: list[str]
     # By kind of rows ("all", "vendor linear", …): number, before, after, and held out: each
     # fold by constants of the others, for global constants each device.
     errors: dict[str, tuple[int, float, float, float | None]]
     measured: Array
     before: Array
     after: Array
+    # Whether the rows tell the deviation; else it is the prior's.
+    is_deviation_told: bool = True
+    # The chip of the device, if its description says it.
+    die: str = ""
+    # The fitted constants predicted rows that they did not see no better than the prior's,
+    # which are kept.
+    is_refused: bool = False
 
     def to_json(self, origin: str) -> dict[str, Any]:
         number, before, after, _ = self.errors["all"]
         out: dict[str, Any] = {
             "name": self.name,
+            **({"die": self.die} if self.die else {}),
             "constants": {name: _rounded(value) for name, value in self.constants.items()},
             "deviation": _rounded(self.deviation),
             "origin": origin,
@@ -124,11 +133,11 @@ def span_warnings(rows: Rows, constants: Mapping[str, float]) -> list[str]:
     return out
 
 
-def _deviation(rows: Rows, predicted: Array, prior: float) -> float:
+def _deviation(rows: Rows, predicted: Array) -> float | None:
     """Standard deviation of ln(predicted / measured) between kernels for one shape.
 
-    Of kernels within twice the best's time: those that a choice is among. The prior's where
-    there are too few of them.
+    Of kernels within twice the best's time: those that a choice is among. None where there
+    are too few of them: vendor rows have one kernel for each shape.
     """
     shape = np.unique(np.column_stack([rows.device, rows.flop]), axis=0, return_inverse=True)[1]
     shape = shape.reshape(-1)
@@ -144,7 +153,7 @@ def _deviation(rows: Rows, predicted: Array, prior: float) -> float:
     mean = np.bincount(shape, wrong, minlength=len(best)) / np.maximum(count, 1)
     freedom = int((count[count > 1] - 1).sum())
     if freedom < 20:
-        return prior
+        return None
     several = count[shape] > 1
     left = (wrong - mean[shape])[several]
     return float(np.clip(np.sqrt((left**2).sum() / freedom), 0.02, 0.5))
@@ -182,6 +191,18 @@ def _errors(
             None if unseen is None else error(unseen[mask], y),
         )
     return out
+
+
+def _error_of_kinds(rows: Rows, predicted: Array) -> float:
+    """Mean over the kinds of rows, which count the same, as in fits."""
+    kinds = [rows.group == group for group in sorted(set(rows.group))]
+    return float(np.mean([error(predicted[kind], rows.microseconds[kind]) for kind in kinds]))
+
+
+def _die(source: str) -> str:
+    """The chip that a device's description names."""
+    die = json.loads(descriptions.resolve(source).text).get("die", "")
+    return str(die)
 
 
 def _enough(rows: Rows, what: str) -> None:
@@ -222,7 +243,11 @@ def calibrate_device(
     offset: float = HOST_OFFSET,
     deviation: float = DEVIATION,
 ) -> Calibration:
-    """The constants of the one device of the rows."""
+    """The constants of the one device of the rows.
+
+    They are the prior's where those of other folds predict a fold no better. `deviation`
+    stays where the rows do not tell it.
+    """
     (index,) = sorted(set(rows.device.tolist()))
     name = rows.devices.names[index]
     _enough(rows, name)
@@ -240,14 +265,25 @@ def calibrate_device(
     before = rows.predict(prior, fit_timing(rows, prior, offset))
     after = rows.predict(found.constants, found.offset)
     unseen = held_out(rows, refit_fold)
+    is_refused = unseen is not None and _error_of_kinds(rows, unseen) >= _error_of_kinds(
+        rows, before
+    )
+    if is_refused:
+        found = Fit(dict(prior), fit_timing(rows, prior, offset), [], found.unmoved)
+        after = unseen = before
+    told = _deviation(rows, after)
     return Calibration(
         name=name,
+        die=_die(rows.devices.sources[index]),
         constants=found.constants,
         prior=prior,
-        deviation=_deviation(rows, after, deviation),
+        deviation=deviation if told is None else told,
         offset=float(found.offset[index]) if rows.is_host.any() else 0.0,
         floor=_floor(rows),
         unmoved=found.unmoved,
+        at_bounds=found.at_bounds,
+        is_deviation_told=told is not None,
+        is_refused=is_refused,
         errors=_errors(rows, before, after, unseen),
         measured=rows.microseconds,
         before=before,
@@ -265,14 +301,17 @@ def calibrate_all(
     after = rows.predict(found.constants, fit_timing(rows, found.constants))
     unseen = _left_out(rows, prior, constants)
     wanted = constants or shared_names()
+    told = _deviation(rows, after)
     return Calibration(
         name="global",
         constants=found.constants,
         prior=prior,
-        deviation=_deviation(rows, after, deviation),
+        deviation=deviation if told is None else told,
         offset=found.offset if rows.is_host.any() else 0.0,
         floor=_floor(rows),
-        unmoved=[name for name in wanted if name not in found.free],
+        unmoved=[name for name in wanted if name not in [*found.free, *found.at_bounds]],
+        at_bounds=found.at_bounds,
+        is_deviation_told=told is not None,
         errors=_errors(rows, before, after, unseen),
         measured=rows.microseconds,
         before=before,
@@ -304,6 +343,15 @@ def report(calibration: Calibration, warnings: Sequence[str] = ()) -> str:
         lines.append("| none | | | | |")
     if calibration.unmoved:
         lines += ["", f"Kept, since the rows hardly move them: {', '.join(calibration.unmoved)}."]
+    if calibration.at_bounds:
+        lines += ["", f"Kept, since they ended at a bound: {', '.join(calibration.at_bounds)}."]
+    if not calibration.is_deviation_told:
+        lines += ["", "The deviation is kept: there are too few kernels for one shape."]
+    if calibration.is_refused:
+        lines += [
+            "",
+            "Kept, all of them: fitted ones predict rows that they did not see no better.",
+        ]
     if calibration.offset or calibration.floor:
         lines += [
             "",

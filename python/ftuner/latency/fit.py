@@ -19,7 +19,7 @@ from .model import Array, Constants, model
 from .rows import Rows
 
 # What differs between devices: fitted for each. The global constants are their geometric
-# means, so that every device counts the same.
+# means, so that every device counts the same whose rows move the constant clearly.
 OWN = (
     "fma",
     "block_start",
@@ -28,6 +28,7 @@ OWN = (
     "l2_bytes_per_cycle",
     "unaligned_store",
     "narrow_run",
+    "loaded_register",
 )
 # Of those, what only cards tell that are always at their power limit: no means.
 _ODD = ("power_delay",)
@@ -53,6 +54,10 @@ SCALE = 0.08
 # percent (root mean square): with a prior, and with none that would hold it.
 LEAST_EFFECT = 0.002
 LEAST_EFFECT_ALONE = 0.02
+# From here on a device counts fully in the means of the devices' constants.
+CLEAR_EFFECT = 0.02
+# A constant as near as this to a bound, relatively, is at it.
+_AT_BOUND = 1e-3
 FEWEST_ROWS = 30
 # Larger fits take a sample.
 ROWS_OF_DEVICE = 3000
@@ -67,7 +72,8 @@ class Fit:
     free: list[str]
     # Constants that were to be fitted, and that the rows do not move.
     unmoved: list[str]
-    rows: int = 0
+    # Those that the rows push to a bound: no fit. They keep the values they started from.
+    at_bounds: list[str] = dataclasses.field(default_factory=list)
 
 
 def prior_weight(num_rows: int) -> float:
@@ -90,19 +96,45 @@ def sample(rows: Rows, mask: npt.NDArray[np.bool_], size: int, seed: int = 0) ->
 
 
 def fit(
+    rows: Rows, start: Mapping[str, float], free: Sequence[str], **options: Any
+) -> Fit:
+    """Fits the free constants, and a host's offset for each device if asked.
+
+    Constants that the rows do not move stay, and so do those that end at a bound: the
+    others are fitted again without them. Options:
+
+    prior       weight of ln(constant / start) against residuals (0)
+    offset      microseconds that hosts add to a launch: one number, or one for each device
+    fit_offset  whether to fit those, too
+    own         by the index of a device, constants that it has instead
+    """
+    known = model().constants
+    at_bounds: list[str] = []
+    while True:
+        found = _fit_free(rows, start, [n for n in free if n not in at_bounds], **options)
+        stuck = [
+            name
+            for name in found.free
+            if not known[name].low * (1 + _AT_BOUND)
+            < found.constants[name]
+            < known[name].high * (1 - _AT_BOUND)
+        ]
+        if not stuck:
+            found.at_bounds = at_bounds
+            return found
+        at_bounds += stuck
+
+
+def _fit_free(
     rows: Rows,
     start: Mapping[str, float],
     free: Sequence[str],
     prior: float = 0.0,
     offset: Any = HOST_OFFSET,
     fit_offset: bool = False,
-    steps: int = 60,
+    own: Mapping[int, Mapping[str, float]] | None = None,
 ) -> Fit:
-    """Fits the free constants, and a host's offset for each device if asked.
-
-    `prior` is the weight of ln(constant / start) against residuals. Constants that the rows
-    do not move stay.
-    """
+    """`fit` with constants that may end at a bound."""
     known = model().constants
     offsets = np.broadcast_to(np.asarray(offset, float), len(rows.devices.names)).copy()
     timed = sorted(set(rows.device[rows.is_host].tolist())) if fit_offset else []
@@ -110,8 +142,15 @@ def fit(
     if not len(rows):
         return Fit(dict(start), offsets, [], list(free))
 
+    # Rows that share all constants.
+    masks: list[Any] = [rows.device == index for index in own] if own else [slice(None)]
+    groups = list(zip(masks, [rows[mask] for mask in masks], own.values() if own else [{}]))
+
     def residuals(constants: Mapping[str, float], offsets: Array) -> Array:
-        return rows.weight * (np.log(rows.predict(constants, offsets)) - measured)
+        predicted = np.empty(len(rows))
+        for mask, some, instead in groups:
+            predicted[mask] = some.predict({**constants, **instead}, offsets)
+        return rows.weight * (np.log(predicted) - measured)
 
     for index in timed:
         # Above the floor the rows would not move it.
@@ -131,7 +170,7 @@ def fit(
     timed = [index for index in timed if is_moved(start, offsets * 1.05, rows.device == index)]
     names = [name for name in free if name not in unmoved]
     if not names and not timed:
-        return Fit(dict(start), offsets, [], unmoved, len(rows))
+        return Fit(dict(start), offsets, [], unmoved)
 
     low = np.log([max(known[n].low, 1e-9) for n in names] + [_OFFSET_BOUNDS[0]] * len(timed))
     high = np.log([known[n].high for n in names] + [_OFFSET_BOUNDS[1]] * len(timed))
@@ -154,12 +193,21 @@ def fit(
         bounds=(low - 1e-9, high + 1e-9),
         loss="soft_l1",
         f_scale=SCALE,
-        max_nfev=steps,
+        max_nfev=60,
     )
     constants, offsets = unpack(found.x)
     for name in names:
         constants[name] = float(np.clip(constants[name], known[name].low, known[name].high))
-    return Fit(constants, offsets, names, unmoved, len(rows))
+    return Fit(constants, offsets, names, unmoved)
+
+
+def effect(rows: Rows, found: Fit, name: str) -> float:
+    """By how much the constant moves the rows: d ln(predicted) / d ln(constant), root mean
+    square."""
+    changed = {**found.constants, name: found.constants[name] * 1.05}
+    moved = np.log(rows.predict(changed, found.offset))
+    moved -= np.log(rows.predict(found.constants, found.offset))
+    return float(np.sqrt(np.mean((moved / np.log(1.05)) ** 2)))
 
 
 def error(predicted: Array, measured: Array) -> float:
@@ -200,6 +248,7 @@ class GlobalFit:
     constants: Constants
     offset: float
     free: list[str]
+    at_bounds: list[str]
     own: dict[int, Fit]
 
 
@@ -218,8 +267,9 @@ def fit_global(
 ) -> GlobalFit:
     """Constants for devices that no row is of.
 
-    First each device's own constants and, of those devices whose rows move a constant, the
-    mean; then what devices share; at last what compiled kernels alone determine.
+    First each device's own constants; of those devices whose rows move a constant, the mean,
+    in which they count by how much; then, with each device's own in place, what they share; at
+    last what compiled kernels alone determine.
     """
     compiled = np.isin(rows.group.astype(str), COMPILED_GROUPS)
     # Configurations are of one size: they say nothing of what all devices share.
@@ -230,6 +280,8 @@ def fit_global(
     constants: Constants = dict(start)
     offset: float = HOST_OFFSET
     own: dict[int, Fit] = {}
+    at_bounds: list[str] = []
+    weights: dict[tuple[int, str], float] = {}
     if several.any():
         pooled = sample(rows, several, rows_of_all, seed)
         for index in sorted(set(rows.device[several])):
@@ -242,19 +294,35 @@ def fit_global(
                 offset=offset,
                 fit_offset=True,
             )
+            for name in own[int(index)].free:
+                clear = min(effect(few, own[int(index)], name), CLEAR_EFFECT)
+                weights[int(index), name] = clear
         for name in own_names:
-            moved = [found.constants[name] for found in own.values() if name in found.free]
-            constants[name] = _mean(moved) if moved else constants[name]
+            moved = [index for index, found in own.items() if name in found.free]
+            if moved:
+                constants[name] = _mean(
+                    [own[index].constants[name] for index in moved],
+                    [weights[index, name] for index in moved],
+                )
         if rows.is_host[several].any():
             offset = _mean([float(found.offset[index]) for index, found in own.items()])
-        constants = fit(pooled, constants, shared, offset=offset).constants
+        each = {
+            index: {name: found.constants[name] for name in own_names}
+            for index, found in own.items()
+        }
+        hosts = np.full(len(rows.devices.names), offset)
+        for index, found in own.items():
+            hosts[index] = found.offset[index]
+        found = fit(pooled, constants, shared, offset=hosts, own=each)
+        constants, at_bounds = found.constants, found.at_bounds
     if compiled.any():
         last = [name for name in COMPILED if name in wanted]
-        constants = fit(rows[compiled], constants, last, offset=offset).constants
+        found = fit(rows[compiled], constants, last, offset=offset)
+        constants, at_bounds = found.constants, [*at_bounds, *found.at_bounds]
     free = [name for name in constants if constants[name] != start[name]]
-    return GlobalFit(constants, offset, free, own)
+    return GlobalFit(constants, offset, free, at_bounds, own)
 
 
-def _mean(values: Sequence[float]) -> float:
+def _mean(values: Sequence[float], weights: Sequence[float] | None = None) -> float:
     """The geometric mean."""
-    return float(np.exp(np.mean(np.log(values))))
+    return float(np.exp(np.average(np.log(values), weights=weights)))

@@ -3,7 +3,9 @@
 Columns: kernel (its name), B, M, N, K, latency_ms or latency_us, and where they are
 known op (linear, bmm), device, tile_m, tile_n, layout, grid_x, grid_y, grid_z, block_x,
 block_y, block_z, aux_kernel, fold. cuBLAS is column-major: its tile_m tiles N, and its
-grid's x runs along N.
+grid's x runs along N. Kernels with xmma in their names (Hopper's f32 ones) name tiles and
+grid of the row-major product: their tile_m tiles M, and the grid's x runs along M. All 1,896
+published rows of an H100 with such a kernel say so by their grids.
 
 What a name does not say is what these kernels have in common: thread tiles as square as
 the block allows, steps of 8 reduce elements, 128-bit fragments without bank conflicts, and
@@ -35,6 +37,8 @@ COLUMNS = ("kernel", "M", "N", "K", "latency_ms or latency_us")
 _TENSOR_CORES = re.compile(r"tensorop|_s\d{4,}|s1688|s16816|h\d{3,}gemm|hmma|imma|bf16|f16|_tf32")
 # Pascal's and older kernels launch blocks in rows; later ones in near-square groups.
 _ROWS = re.compile(r"maxwell|^sgemm")
+# Kernels that name their tile as rows × columns of a row-major product.
+_ROW_MAJOR = re.compile(r"xmma")
 
 
 class KernelName(NamedTuple):
@@ -48,6 +52,8 @@ class KernelName(NamedTuple):
     # Copies that are under way at once.
     stages: int = 2
     is_swizzled: bool = True
+    # Whether tile_m tiles M; column-major kernels' tiles N.
+    is_row_major: bool = False
     is_tensor_core: bool = False
 
     @property
@@ -80,6 +86,7 @@ def parse_kernel_name(name: str) -> KernelName:
         slices=slices,
         stages=max(2, stages),
         is_swizzled=not _ROWS.search(lower),
+        is_row_major=bool(_ROW_MAJOR.search(lower)),
         is_tensor_core=bool(_TENSOR_CORES.search(lower)),
     )
 
@@ -129,14 +136,13 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     layouts = np.where(layouts == "", said("layout", "nn"), layouts)
     slices = said("slices", 1).astype(float)
 
-    blocks_x, blocks_y = np.ceil(n / tile_m), np.ceil(m / tile_n)
-    grid = [given(f"grid_{axis}", 0, MOST_EXTENT) for axis in "xyz"]
-    # Some kernels fold their grid; what covers the output counts.
-    is_given = (grid[0] * tile_m >= n) & (grid[1] * tile_n >= m)
-    is_given &= grid[0] * grid[1] <= 2 * blocks_x * blocks_y
-    blocks_x = np.where(is_given, grid[0], blocks_x)
-    blocks_y = np.where(is_given, grid[1], blocks_y)
-    split = np.maximum(1, grid[2] // batch)
+    # tile_m is along x, tile_n along y, whatever these are.
+    is_row_major = said("is_row_major", False)
+    extent_x, extent_y = np.where(is_row_major, m, n), np.where(is_row_major, n, m)
+    blocks_x, blocks_y = np.ceil(extent_x / tile_m), np.ceil(extent_y / tile_n)
+    # Blocks of a folded grid that lie beyond the output end at once: grid_x and grid_y
+    # say no more than the tiles. What grid_z has beside the batch splits K.
+    split = np.maximum(1, given("grid_z", 0, MOST_EXTENT) // batch)
     threads = given("block_x", 0, MOST_TILE)
     for axis in "yz":
         threads = threads * np.maximum(1, given(f"block_{axis}", 1, MOST_TILE))
@@ -162,7 +168,7 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
         step_depth=8,
         fma=warps * 8 * accumulators,
         other_instructions=warps * 8 * (loads + 0.5),
-        loaded_registers=0,
+        loaded_registers=warps * 8 * (thread_m + thread_n),
         shared_cycles=warps * 8 * loads * np.maximum(2, 32 / load_store),
         global_lines=0,
         l2_bytes=32 * (tile_m + tile_n) * slices,
@@ -173,6 +179,10 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
         count=blocks_x * blocks_y * batch * split,
         steps=np.ceil(length / (8 * slices)),
     )
+    # Steps read 32 bytes of rows that are contiguous along K, else a row of the tile.
+    lhs_run = 32 * slices
+    tile_of_n = np.where(is_row_major, tile_n, tile_m)
+    rhs_run = np.where(layouts == "tn", 32 * slices, 4 * tile_of_n)
     launch = dict(
         blocks_x=blocks_x,
         blocks_y=blocks_y,
@@ -180,12 +190,12 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
         tile_y=tile_n,
         is_swizzled=said("is_swizzled", True),
         problems=batch,
-        lhs_bytes=4 * m * k,
-        rhs_bytes=4 * n * k,
+        lhs_bytes=4 * extent_y * k,
+        rhs_bytes=4 * extent_x * k,
         output_bytes=4 * batch * m * n * np.where(is_split, 2 * split, 1),
         is_output_aligned=n % 8 == 0,
-        lhs_run_bytes=32 * slices,
-        rhs_run_bytes=np.where(layouts == "tn", 32 * slices, 4 * tile_m),
+        lhs_run_bytes=np.where(is_row_major, rhs_run, lhs_run),
+        rhs_run_bytes=np.where(is_row_major, lhs_run, rhs_run),
         reduce_length=length,
         second_kernels=is_split,
     )

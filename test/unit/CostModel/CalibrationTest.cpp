@@ -1,6 +1,7 @@
 //===- CalibrationTest.cpp - Files of constants, and device figures -------===//
 #include "FTuner/CostModel/Calibration.h"
 #include "../DamagedText.h"
+#include "FTuner/CostModel/CostModel.h"
 #include "FTuner/Device/DeviceSpec.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -113,16 +114,46 @@ TEST(Calibration, TheGlobalOneNamesEveryConstant) {
   EXPECT_EQ(toJson(load("global")).getObject("constants")->size(), count);
 }
 
-TEST(Calibration, ADeviceGetsItsOwnOrTheGlobalOne) {
-  for (const std::string &name : builtinDeviceNames()) {
-    std::vector<std::string> names = builtinCalibrationNames();
-    bool hasOwn = std::find(names.begin(), names.end(), name) != names.end();
-    EXPECT_EQ(defaultCalibration(loadDevice(name)).name,
-              hasOwn ? name : "global");
+// A fit is one: better than what it started from, and nowhere at a bound.
+TEST(Calibration, BuiltinOnesAreFits) {
+  for (const std::string &name : builtinCalibrationNames()) {
+    Calibration calibration = load(name);
+    ASSERT_TRUE(calibration.fit.has_value()) << name;
+    EXPECT_LT(calibration.fit->errorAfter, calibration.fit->errorBefore)
+        << name;
+#define FTUNER_LATENCY_CONSTANT(MEMBER, NAME, UNIT, VALUE, LOW, HIGH, TEXT)    \
+  EXPECT_GT(calibration.constants.MEMBER, LOW * 1.001)                         \
+      << name << ": " << NAME;                                                 \
+  EXPECT_LT(calibration.constants.MEMBER, HIGH * 0.999) << name << ": " << NAME;
+#include "FTuner/CostModel/LatencyConstants.def"
   }
+}
+
+TEST(Calibration, ADeviceGetsItsOwnThatOfItsDieOrTheGlobalOne) {
+  for (auto [name, expected] : {std::pair("t4", "t4"),
+                                {"a100-pcie", "a100-pcie"},
+                                {"a100", "a100-pcie"},
+                                {"v100", "v100-pcie"},
+                                {"p100", "p100-pcie"},
+                                {"h100", "h100"},
+                                {"h200", "h100"},
+                                {"rtx3090", "global"},
+                                {"l4", "global"},
+                                {"k80", "global"},
+                                {"b200", "global"}})
+    EXPECT_EQ(defaultCalibration(loadDevice(name)).name, expected) << name;
   DeviceSpec device = loadDevice("t4");
   device.name = "my card";
+  EXPECT_EQ(defaultCalibration(device).name, "t4");
+  device.die.clear();
   EXPECT_EQ(defaultCalibration(device).name, "global");
+}
+
+// Constants that no measurement gave do not call themselves global.
+TEST(Calibration, ProblemsTakeTheGlobalOne) {
+  EXPECT_EQ(CostModelOptions().calibration.name, "global");
+  EXPECT_EQ(toJson(CostModelOptions().calibration), toJson(load("global")));
+  EXPECT_EQ(Calibration().name, "start");
 }
 
 TEST(Calibration, RoundTripsThroughJson) {
@@ -159,10 +190,10 @@ TEST(CalibrationErrors, NameTheLineTheFieldAndWhatIsExpected) {
   EXPECT_EQ(errorOf(good), "no error");
   const BadEdit edits[] = {
       {"\"fma\": 1.25", "\"fma\": 0.5",
-       "my.json:4: field 'constants.fma': expected a number from 1 to 1.6, but "
+       "my.json:4: field 'constants.fma': expected a number from 0.85 to 1.6, but "
        "got 0.5"},
       {"\"fma\": 1.25", "\"fma\": 1e300",
-       "my.json:4: field 'constants.fma': expected a number from 1 to 1.6, but "
+       "my.json:4: field 'constants.fma': expected a number from 0.85 to 1.6, but "
        "got 1.0000000000000001e+300"},
       {"\"fma\": 1.25", "\"fma\": \"1\"",
        "my.json:4: field 'constants.fma': expected a number, but got \"1\""},

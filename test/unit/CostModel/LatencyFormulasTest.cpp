@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/CostModel/LatencyFormulas.h"
+#include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
 #include <random>
@@ -152,6 +153,141 @@ struct Launch {
 
 void expectTime(const Launch &launch, double expected) {
   EXPECT_NEAR(launch.time(), expected, 1e-12 * expected);
+}
+
+//===----------------------------------------------------------------------===//
+// Schedulers
+//===----------------------------------------------------------------------===//
+
+/// A device on which nothing takes time but the issue of instructions: an SM
+/// whose schedulers have the registers of 16 warps of 128 each.
+LatencyDevice issueOnlyDevice() {
+  LatencyDevice device;
+  device.smCount = 1;
+  device.clockMhz = 1;
+  device.dramGbps = 1e30;
+  device.l2Bytes = 1e30;
+  device.sharedMemoryPerSmBytes = 1e30;
+  device.maxThreadsPerSm = 2048;
+  device.maxBlocksPerSm = 32;
+  device.registersPerSm = 4 * 65536;
+  return device;
+}
+
+LatencyConstants issueOnlyConstants() {
+  LatencyConstants constants;
+  constants.blockStart = constants.globalLatency = constants.launch = 0;
+  constants.l2BytesPerCycle = 1e30;
+  return constants;
+}
+
+LatencyBlock issueOnlyBlock(double warps, double fmaOfWarp) {
+  LatencyBlock block;
+  block.warps = warps;
+  block.registersPerThread = 128;
+  block.fma = warps * fmaOfWarp;
+  return block;
+}
+
+// What the busiest of 4 schedulers gets of 1 to 4 blocks of 1 to 12 warps.
+TEST(Schedulers, WarpsOfTheBusiest) {
+  const int expected[12][4] = {{1, 1, 1, 1},  {1, 1, 2, 2},  {1, 2, 3, 3},
+                               {1, 2, 3, 4},  {2, 3, 4, 5},  {2, 3, 5, 6},
+                               {2, 4, 6, 7},  {2, 4, 6, 8},  {3, 5, 7, 9},
+                               {3, 5, 8, 10}, {3, 6, 9, 11}, {3, 6, 9, 12}};
+  LatencyDevice device = issueOnlyDevice();
+  for (int warps = 1; warps <= 12; ++warps)
+    for (int blocks = 1; blocks <= 4; ++blocks) {
+      SCOPED_TRACE(std::to_string(blocks) + " blocks of " +
+                   std::to_string(warps) + " warps");
+      int busiest = expected[warps - 1][blocks - 1];
+      EXPECT_EQ(busiestScheduler(device, warps, blocks), busiest);
+      // A warp's FMAs of a step take 1000 slots of its scheduler, which sets
+      // the pace of the SM.
+      LatencyTable table =
+          tabulate(device, issueOnlyBlock(warps, 1000), issueOnlyConstants());
+      ASSERT_GE(table.resident, 4u);
+      EXPECT_NEAR(table.step[blocks - 1] * blocks,
+                  busiest * 1000 * 2 * issueOnlyConstants().fma,
+                  1e-6 * busiest);
+    }
+}
+
+// Rows of a V100 (volta_sgemm_64x64_nn, 2 warps): 1 to 8 blocks on an SM take
+// 178, 267, 278, 284, 404, 534, 564 and 563 cycles per reduce element, where a
+// warp takes 128 of its scheduler.
+TEST(Schedulers, HalfBlocksInARow) {
+  LatencyDevice device = issueOnlyDevice();
+  device.halfBlockRun = 2;
+  const int expected[] = {1, 2, 2, 2, 3, 4, 4, 4, 5};
+  for (int blocks = 1; blocks <= 9; ++blocks)
+    EXPECT_EQ(busiestScheduler(device, 2, blocks), expected[blocks - 1]);
+  EXPECT_EQ(busiestScheduler(device, 4, 3), 3);
+  EXPECT_EQ(busiestScheduler(device, 3, 3), 3);
+  device.halfBlockRun = 1;
+  for (int blocks = 1; blocks <= 9; ++blocks)
+    EXPECT_EQ(busiestScheduler(device, 2, blocks), (blocks + 1) / 2);
+}
+
+// Taller blocks are dealt first; the busiest scheduler is found by dealing.
+TEST(Schedulers, BlocksOfTwoHeights) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 500; ++i) {
+    int warps = 1 + static_cast<int>(random() % 12);
+    int tall = 1 + static_cast<int>(random() % 4);
+    int low = 1 + static_cast<int>(random() % 4);
+    double lowFma = 1 + static_cast<double>(random() % 100);
+    double tallFma = lowFma + static_cast<double>(random() % 100);
+    LatencyDevice device = issueOnlyDevice();
+    LatencyConstants constants = issueOnlyConstants();
+    LatencyTable tables[] = {
+        tabulate(device, issueOnlyBlock(warps, lowFma), constants),
+        tabulate(device, issueOnlyBlock(warps, tallFma), constants)};
+    if (tall + low > static_cast<int>(tables[0].resident))
+      continue;
+    LatencyPart parts[] = {{&tables[0], double(low), 10},
+                           {&tables[1], double(tall), 10}};
+    double load[4] = {};
+    int next = 0;
+    for (int block = 0; block < tall + low; ++block)
+      for (int warp = 0; warp < warps; ++warp, next = (next + 1) % 4)
+        load[next] += block < tall ? tallFma : lowFma;
+    double busiest = *std::max_element(load, load + 4);
+    double cycles = predictLatency(device, parts, 2, LatencyGrid(), constants);
+    EXPECT_NEAR(cycles, 10 * busiest * 2 * constants.fma, 1e-6 * cycles)
+        << low << " low and " << tall << " tall blocks of " << warps;
+  }
+}
+
+// Each scheduler has a quarter of the registers: 184 for each thread are 5888
+// for a warp, and 16384 hold 2 warps.
+TEST(Schedulers, HaveRegistersOfTheirOwn) {
+  auto resident = [](double warps, double registers) {
+    LatencyDevice device = issueOnlyDevice();
+    device.registersPerSm = 65536;
+    LatencyBlock block = issueOnlyBlock(warps, 1);
+    block.registersPerThread = registers;
+    return tabulate(device, block, issueOnlyConstants()).resident;
+  };
+  EXPECT_EQ(resident(1, 184), 8u);
+  EXPECT_EQ(resident(4, 184), 2u);
+  EXPECT_EQ(resident(8, 128), 2u);
+  EXPECT_EQ(resident(3, 128), 5u);
+  EXPECT_EQ(resident(5, 128), 3u);
+  EXPECT_EQ(resident(8, 255), 1u);
+  // One that does not fit runs nevertheless, spilling.
+  EXPECT_EQ(resident(12, 255), 1u);
+}
+
+TEST(Schedulers, UnevenBlocksAreTold) {
+  Launch launch;
+  LatencyBlock five = tallBlock();
+  five.warps = 5;
+  launch.add(five, 80, 96);
+  EXPECT_DOUBLE_EQ(launch.terms().schedulerImbalance, 1.6);
+  Launch even;
+  even.add(tallBlock(), 80, 96);
+  EXPECT_DOUBLE_EQ(even.terms().schedulerImbalance, 1);
 }
 
 TEST(LatencyFormulas, OnePart) {
