@@ -5,6 +5,8 @@
 #include "FTuner/Codegen/CodegenPath.h"
 #include "FTuner/Codegen/SimtLayout.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
 namespace ftuner {
 
 using mlir::Value;
@@ -85,6 +87,8 @@ private:
   /// Main loop (SimtMainLoop.cpp). Returns one vector for each row and column
   /// chunk of the thread.
   Values emitMainLoop();
+  /// The loop over the steps, whose body is empty.
+  mlir::scf::ForOp createStepLoop(ValueRange initial);
   Values emitAsyncLoop(TileCopy &lhsCopy, TileCopy &rhsCopy,
                        Values accumulators);
   Values emitStagedLoop(TileCopy &lhsCopy, TileCopy &rhsCopy,

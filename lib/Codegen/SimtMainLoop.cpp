@@ -13,12 +13,18 @@
 //   load step 0 and store it
 //   for each step: barrier; load step + 1; multiply; store step + 1
 //
+// The loop is not unrolled, by LLVM or by ptxas: its body is a whole step, so
+// what unrolling saves is small, and of a reduce axis that is known to be a few
+// steps long ptxas would unroll all, move loads of later steps ahead and take
+// two to three times the registers, or spill.
+//
 //===----------------------------------------------------------------------===//
 #include "SimtAddresses.h"
 #include "SimtEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -51,6 +57,20 @@ Value SimtTileEmitter::nextStage(Value stage) {
   Value wraps = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, next,
                                       math.constant(layout.stages));
   return arith::SelectOp::create(b, wraps, math.constant(0), next);
+}
+
+scf::ForOp SimtTileEmitter::createStepLoop(ValueRange initial) {
+  auto loop =
+      scf::ForOp::create(b, math.constant(0), tile.extents[Workload::kK],
+                         math.constant(layout.bk), initial);
+  MLIRContext *context = b.getContext();
+  auto unroll = LLVM::LoopUnrollAttr::get(
+      context, /*disable=*/b.getBoolAttr(true), {}, {}, {}, {}, {}, {});
+  auto annotation = LLVM::LoopAnnotationAttr::get(
+      context, {}, {}, {}, unroll, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {});
+  // Conversions hand attributes of the LLVM dialect on to the branch back.
+  loop->setAttr("loop_annotation", annotation);
+  return loop;
 }
 
 Values SimtTileEmitter::emitMainLoop() {
@@ -116,8 +136,7 @@ Values SimtTileEmitter::emitAsyncLoop(TileCopy &lhsCopy, TileCopy &rhsCopy,
   Values initial = accumulators;
   initial.push_back(math.constant(0));
   initial.push_back(math.constant(layout.stages - 1));
-  auto loop = scf::ForOp::create(b, math.constant(0), reduceExtent,
-                                 math.constant(layout.bk), initial);
+  scf::ForOp loop = createStepLoop(initial);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   ValueRange state = loop.getRegionIterArgs();
@@ -153,8 +172,7 @@ Values SimtTileEmitter::emitStagedLoop(TileCopy &lhsCopy, TileCopy &rhsCopy,
 
   Values initial = accumulators;
   initial.push_back(zero);
-  auto loop = scf::ForOp::create(b, zero, reduceExtent,
-                                 math.constant(layout.bk), initial);
+  scf::ForOp loop = createStepLoop(initial);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   ValueRange state = loop.getRegionIterArgs();

@@ -53,26 +53,22 @@ llvm::Error ftuner::checkFamily(const SearchProblem &problem,
         "expected at most " + Twine(device.sharedMemoryPerBlockBytes) +
         " bytes of shared memory, but got " + Twine(needs.sharedMemoryBytes));
   int64_t limit = device.registersPerThreadOf(needs.threads);
-  if (needs.registersPerThread > limit)
+  int64_t registers =
+      problem.codegen.spillFreeRegisters(problem.workload, family);
+  if (registers > limit)
     return makeError("expected at most " + Twine(limit) +
                      " registers per thread in blocks of " +
-                     Twine(needs.threads) + " threads, but got " +
-                     Twine(needs.registersPerThread));
+                     Twine(needs.threads) +
+                     " threads, but got an estimate of " + Twine(registers) +
+                     " to be free of spills");
   return llvm::Error::success();
 }
 
-bool ftuner::fitsRegisters(const SearchProblem &problem,
-                           const KernelFamily &family) {
-  return problem.codegen.spillFreeRegisters(problem.workload, family) <=
-         problem.device.registersPerThreadOf(family.threads());
-}
-
 bool ftuner::isLegal(const SearchProblem &problem, const KernelFamily &family) {
-  if (llvm::Error error = checkFamily(problem, family)) {
-    llvm::consumeError(std::move(error));
-    return false;
-  }
-  return fitsRegisters(problem, family);
+  llvm::Error error = checkFamily(problem, family);
+  bool isLegal = !error;
+  llvm::consumeError(std::move(error));
+  return isLegal;
 }
 
 int64_t ftuner::reachableVectorWidth(const SearchProblem &problem) {

@@ -63,9 +63,7 @@ std::optional<unsigned> FamilyTable::pair(unsigned candidate,
   family.parts.insert(family.parts.begin(), lower);
   if (balances)
     family.balancedSms = problem.device.smCount;
-  if (llvm::Error error = checkFamily(problem, family)) {
-    llvm::consumeError(std::move(error));
+  if (!isLegal(problem, family))
     return std::nullopt;
-  }
   return it->second = add(std::move(family));
 }

@@ -210,27 +210,23 @@ llvm::Expected<KernelFamily> RangePlanner::chooseFallback() const {
   chosen.push_back(served.back());
 
   std::optional<KernelFamily> best;
-  std::pair<bool, double> bestRating;
+  double bestRating = 0;
   std::vector<KernelFamily> seen;
   auto visit = [&](const KernelFamily &single) {
-    if (llvm::is_contained(seen, single) || problem.isRejected(single))
+    if (llvm::is_contained(seen, single))
       return;
     seen.push_back(single);
-    if (llvm::Error error = checkFamily(problem, single)) {
-      llvm::consumeError(std::move(error));
+    if (problem.isRejected(single) || !isLegal(problem, single))
       return;
-    }
     KernelResources resources = problem.codegen.resources(workload, single);
     double total = 0;
     for (size_t i : chosen)
       total += samples.weights[i] *
                ranker.rate(single, resources, samples.shapes[i], i);
-    // What may spill comes last.
-    bool fits = fitsRegisters(problem, single);
-    if (best && std::make_pair(fits, total) <= bestRating)
+    if (best && total <= bestRating)
       return;
     best = single;
-    bestRating = {fits, total};
+    bestRating = total;
   };
   for (size_t proposer : chosen)
     for (const RankedFamily &ranked : rankings[proposer]) {
@@ -241,20 +237,17 @@ llvm::Expected<KernelFamily> RangePlanner::chooseFallback() const {
     }
   if (best)
     return std::move(*best);
-  // Any legal one, in the order of preference.
-  for (unsigned i = 0; i < ranker.table.set.candidates.size(); ++i) {
-    KernelFamily single = ranker.table.set.single(i);
-    single.vectorWidth = 1;
-    if (problem.isRejected(single))
-      continue;
-    llvm::Error error = checkFamily(problem, single);
-    if (!error)
-      return single;
-    llvm::consumeError(std::move(error));
-  }
+  // None of them is legal without vectors: any that is.
+  llvm::Expected<CandidateSet> set = enumerateCandidates(problem, 1);
+  if (!set)
+    return set.takeError();
+  for (unsigned i = 0; i < set->candidates.size(); ++i)
+    visit(set->single(i));
+  if (best)
+    return std::move(*best);
   return llvm::createStringError(
-      "found no legal uKernel without alignment for workload '" +
-      workload.name + "' on device '" + problem.device.name + "'");
+      "every uKernel without alignment of workload '" + workload.name +
+      "' was rejected");
 }
 
 bool RangePlanner::isAligned(llvm::ArrayRef<int64_t> shape) const {

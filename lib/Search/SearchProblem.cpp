@@ -1,6 +1,5 @@
 //===- SearchProblem.cpp - Checks of problems and answers -----------------===//
 #include "FTuner/Search/Candidates.h"
-#include "FTuner/Search/Sampling.h"
 #include "FTuner/Search/SearchStrategy.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
@@ -9,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 using namespace ftuner;
 using llvm::Twine;
@@ -18,9 +16,6 @@ static constexpr int64_t maxFamilies = 1024;
 /// Far beyond what shared memory holds; threads and bytes of such tiles still
 /// fit in 64 bits.
 static constexpr int64_t maxTile = 1 << 20;
-/// Units of a cover that are proven one by one: all for register tiles of up to
-/// 255 rows.
-static constexpr int64_t maxUnits = 1 << 16;
 static constexpr int64_t openEnd = std::numeric_limits<int64_t>::max();
 
 static llvm::Error makeError(const Twine &message) {
@@ -169,15 +164,18 @@ public:
       : problem(problem), workload(problem.workload), plan(plan),
         granules(problem.codegen.granules(workload, problem.device)) {}
 
-  llvm::Error run() const;
+  /// What every plan must keep.
+  llvm::Error checkLegality() const;
+  /// What the answer of a search must keep beside that.
+  llvm::Error checkAnswer() const;
 
 private:
-  llvm::Error checkFamilies() const;
+  llvm::Error checkLegality(const KernelFamily &family) const;
   llvm::Error checkTiles(const KernelFamily &family) const;
   llvm::Error checkPair(const KernelFamily &family) const;
+  llvm::Error checkUnalignedFamilies() const;
   llvm::Error checkEntries() const;
   llvm::Error checkCoverage() const;
-  llvm::Error checkCovers() const;
 
   llvm::Error familyError(unsigned index, llvm::Error reason) const {
     return makeError("family " + Twine(index) + " (" +
@@ -262,55 +260,40 @@ llvm::Error Verifier::checkPair(const KernelFamily &family) const {
   return llvm::Error::success();
 }
 
-llvm::Error Verifier::checkFamilies() const {
-  if (plan.families.empty())
-    return makeError("expected at least one kernel family");
-  if (static_cast<int64_t>(plan.families.size()) > problem.options.maxKernels)
-    return makeError("expected at most " + Twine(problem.options.maxKernels) +
-                     " kernel families, but got " +
-                     Twine(plan.families.size()));
-  for (auto [index, family] : llvm::enumerate(plan.families)) {
-    if (llvm::Error error = checkTiles(family))
-      return familyError(index, std::move(error));
-    if (llvm::Error error = checkPair(family))
-      return familyError(index, std::move(error));
-    if (family.path != problem.codegen.name())
-      return familyError(
-          index, makeError("expected path '" + problem.codegen.name() + "'"));
-    if (!llvm::is_contained(granules.stages, family.stages))
-      return familyError(index, makeError("expected a number of stages that "
-                                          "the path has, but got " +
-                                          Twine(family.stages)));
-    if (family.vectorWidth < 1)
-      return familyError(index, makeError("expected a positive vector width, "
-                                          "but got " +
-                                          Twine(family.vectorWidth)));
-    if (llvm::Error error = checkFamily(problem, family))
-      return familyError(index, std::move(error));
-    if (problem.isRejected(family))
-      return familyError(index, makeError("expected a family that was not "
-                                          "rejected"));
-  }
+llvm::Error Verifier::checkLegality(const KernelFamily &family) const {
+  if (llvm::Error error = checkTiles(family))
+    return error;
+  if (llvm::Error error = checkPair(family))
+    return error;
+  if (family.path != problem.codegen.name())
+    return makeError("expected path '" + problem.codegen.name() + "'");
+  if (family.vectorWidth < 1)
+    return makeError("expected a positive vector width, but got " +
+                     Twine(family.vectorWidth));
+  return checkFamily(problem, family);
+}
+
+/// Accesses of other families to operands that are not aligned would read and
+/// write outside of them.
+llvm::Error Verifier::checkUnalignedFamilies() const {
+  const KernelFamily &fallback = plan.families[plan.fallbackFamily];
+  if (fallback.vectorWidth != 1)
+    return familyError(plan.fallbackFamily,
+                       makeError("expected a fallback with vector width 1"));
+  for (auto [index, entry] : llvm::enumerate(plan.unalignedEntries))
+    if (plan.families[entry.family].vectorWidth != 1)
+      return makeError("entry " + Twine(index) +
+                       " for unaligned operands: expected a family with vector "
+                       "width 1");
+  return llvm::Error::success();
+}
+
+llvm::Error Verifier::checkEntries() const {
   for (unsigned index : {plan.generalFamily, plan.fallbackFamily})
     if (index >= plan.families.size())
       return makeError("expected a general and a fallback family below " +
                        Twine(plan.families.size()) + ", but got " +
                        Twine(index));
-  const KernelFamily &fallback = plan.families[plan.fallbackFamily];
-  if (fallback.vectorWidth != 1 || fallback.parts.size() != 1)
-    return familyError(plan.fallbackFamily,
-                       makeError("expected a fallback of one part with vector "
-                                 "width 1"));
-  return llvm::Error::success();
-}
-
-llvm::Error Verifier::checkEntries() const {
-  for (auto [index, entry] : llvm::enumerate(plan.unalignedEntries))
-    if (entry.family < plan.families.size() &&
-        plan.families[entry.family].vectorWidth != 1)
-      return makeError("entry " + Twine(index) +
-                       " for unaligned operands: expected a family with vector "
-                       "width 1");
   for (auto [index, entry] : llvm::enumerate(llvm::concat<const DispatchEntry>(
            plan.entries, plan.unalignedEntries))) {
     if (entry.family >= plan.families.size())
@@ -388,99 +371,47 @@ llvm::Error Verifier::checkCoverage() const {
   }
 }
 
-/// Proves one cover: whole blocks, each row once, and padding only where no
-/// exact cover exists, in the last block alone.
-static llvm::Error checkCover(const KernelFamily &family, int64_t extent,
-                              int64_t blocksBeside = 1) {
-  unsigned axis = family.combineAxis;
-  Cover cover = coverExtent(family, extent, blocksBeside);
-  int64_t small = family.parts.front().smemTile[axis];
-  int64_t large = family.parts.back().smemTile[axis];
-  bool isPair = family.parts.size() == 2;
-  int64_t rows = cover.first * small + cover.second * large;
-  int64_t lastHeight = cover.second > 0 ? large : small;
-  bool isCover = cover.first >= 0 && cover.second >= 0 &&
-                 (isPair || cover.second == 0) &&
-                 rows == extent + cover.padded && cover.padded >= 0 &&
-                 cover.padded < std::max<int64_t>(lastHeight, 1);
-  if (family.balancedSms) {
-    isCover &= cover.padded < (cover.second > 0 ? large - small : small);
-    isPair = false;
-  }
-  // From (a − 1) · (b − 1) units on coprime heights a and b reach every number
-  // of units, so less than one unit may be padded.
-  int64_t unit = isPair ? std::gcd(small, large) : small;
-  int64_t a = small / unit, b = large / unit;
-  bool mustBeTight = isPair && ceilDiv(extent, unit) >= (a - 1) * (b - 1);
-  if (isCover && !(mustBeTight && cover.padded >= unit))
-    return llvm::Error::success();
-  return makeError("extent " + Twine(extent) +
-                   ": expected every row in exactly one block, but " +
-                   Twine(cover.first) + " blocks of " + Twine(small) + " and " +
-                   Twine(cover.second) + " of " + Twine(large) + " cover " +
-                   Twine(rows));
-}
-
-/// Proves the covers of every extent, in the declared range and beyond it.
-/// From a · b units on (a, b the heights in units) b units more are one block
-/// of the higher part more, so the first (a + 1) · b units stand for all; of a
-/// unit its first, its last and the row before that.
-static llvm::Error checkCoversOf(const KernelFamily &family) {
-  unsigned axis = family.combineAxis;
-  int64_t small = family.parts.front().smemTile[axis];
-  int64_t large = family.parts.back().smemTile[axis];
-  if (int64_t sms = family.balancedSms) {
-    // Balanced covers hold by their formula; these are its corners.
-    for (int64_t beside : {int64_t(1), sms - 1, sms, sms + 1, int64_t(1) << 24})
-      for (int64_t blocks : {int64_t(1), int64_t(2), sms, 2 * sms + 1})
-        for (int64_t extent : {blocks * small, blocks * large})
-          for (int64_t rows : {extent - 1, extent, extent + 1, maxExtent})
-            if (rows >= 1 && beside >= 1)
-              if (llvm::Error error = checkCover(family, rows, beside))
-                return error;
-    return llvm::Error::success();
-  }
-  int64_t unit = std::gcd(small, large);
-  int64_t numUnits = std::min((small / unit + 1) * (large / unit), maxUnits);
-  auto checkUnit = [&](int64_t last) -> llvm::Error {
-    for (int64_t extent : {last - unit + 1, last - 1, last})
-      if (extent >= 1)
-        if (llvm::Error error = checkCover(family, extent))
-          return error;
-    return llvm::Error::success();
-  };
-  for (int64_t units = 1; units <= numUnits; ++units)
-    if (llvm::Error error = checkUnit(units * unit))
-      return error;
-  return checkUnit(maxExtent);
-}
-
-llvm::Error Verifier::checkCovers() const {
-  for (auto [index, family] : llvm::enumerate(plan.families)) {
-    if (llvm::Error error = checkCoversOf(family))
+llvm::Error Verifier::checkLegality() const {
+  if (plan.families.empty())
+    return makeError("expected at least one kernel family");
+  for (auto [index, family] : llvm::enumerate(plan.families))
+    if (llvm::Error error = checkLegality(family))
       return familyError(index, std::move(error));
-    const Axis &axis = workload.axes[family.combineAxis];
-    Shape shape;
-    for (const Axis &other : workload.axes)
-      shape.push_back(largestSize(other));
-    int64_t beside = blocksBeside(family, shape);
-    for (const SizeSample &sample : sampleSizes(axis, maxEnumeratedSizes))
-      if (llvm::Error error = checkCover(family, sample.size, beside))
-        return familyError(index, std::move(error));
-  }
-  return llvm::Error::success();
-}
-
-llvm::Error Verifier::run() const {
-  if (llvm::Error error = checkFamilies())
-    return error;
   if (llvm::Error error = checkEntries())
     return error;
-  if (llvm::Error error = checkCoverage())
+  return checkUnalignedFamilies();
+}
+
+llvm::Error Verifier::checkAnswer() const {
+  if (static_cast<int64_t>(plan.families.size()) > problem.options.maxKernels)
+    return makeError("expected at most " + Twine(problem.options.maxKernels) +
+                     " kernel families, but got " +
+                     Twine(plan.families.size()));
+  for (auto [index, family] : llvm::enumerate(plan.families)) {
+    if (!llvm::is_contained(granules.stages, family.stages))
+      return familyError(index, makeError("expected a number of stages that "
+                                          "the path has, but got " +
+                                          Twine(family.stages)));
+    if (problem.isRejected(family))
+      return familyError(index, makeError("expected a family that was not "
+                                          "rejected"));
+  }
+  if (plan.families[plan.fallbackFamily].parts.size() != 1)
+    return familyError(plan.fallbackFamily,
+                       makeError("expected a fallback of one part"));
+  return checkCoverage();
+}
+
+llvm::Error SearchProblem::checkLegality(const Plan &plan) const {
+  if (llvm::Error error = workload.check())
     return error;
-  return checkCovers();
+  if (llvm::Error error = codegen.supports(workload, device))
+    return error;
+  return Verifier(*this, plan).checkLegality();
 }
 
 llvm::Error SearchProblem::verify(const Plan &plan) const {
-  return Verifier(*this, plan).run();
+  if (llvm::Error error = checkLegality(plan))
+    return error;
+  return Verifier(*this, plan).checkAnswer();
 }

@@ -140,23 +140,20 @@ struct UKernelPlanWorkloadsPass
       return signalPassFailure();
     }
     setup = std::move(*given);
-    SmallVector<ukernel::WorkloadOp> workloads, rejecting;
+    SmallVector<ukernel::WorkloadOp> workloads, planned;
     module.walk([&](ukernel::WorkloadOp op) {
-      if (op->getNumResults() == 0)
-        return;
-      if (!op.getPlanAttr())
-        workloads.push_back(op);
-      else if (planOf(op)->hasAttr(kRejectedAttrName))
-        rejecting.push_back(op);
+      if (op->getNumResults() != 0)
+        (op.getPlanAttr() ? planned : workloads).push_back(op);
     });
-    if (workloads.empty() && rejecting.empty())
+    if (workloads.empty() && planned.empty())
       return;
     FailureOr<DeviceSpec> device = deviceOf(module);
     if (failed(device))
       return signalPassFailure();
     numPlans = 0;
-    for (ukernel::WorkloadOp op : rejecting)
-      if (failed(replaceRejected(planOf(op), op, *device)))
+    for (ukernel::WorkloadOp op : planned)
+      if (failed(replaceRejected(planOf(op), op, *device)) ||
+          failed(checkPlan(planOf(op), op, *device)))
         return signalPassFailure();
     SymbolTable symbols(module);
     llvm::StringMap<FlatSymbolRefAttr> plans;
@@ -188,9 +185,28 @@ private:
         op, op.getPlanAttr());
   }
 
+  /// A plan may come from anywhere; kernels rely on its being legal.
+  LogicalResult checkPlan(ukernel::PlanOp plan, ukernel::WorkloadOp op,
+                          const DeviceSpec &device) {
+    llvm::Expected<Plan> given = toPlan(plan.getPlan());
+    if (!given)
+      return plan.emitOpError(llvm::toString(given.takeError()));
+    Workload workload = toWorkload(op);
+    llvm::Error error =
+        setup.problem(workload, device, {}).checkLegality(*given);
+    if (!error)
+      return success();
+    InFlightDiagnostic diagnostic = op.emitOpError("expected a legal plan: ")
+                                    << llvm::toString(std::move(error));
+    diagnostic.attachNote(plan.getLoc()) << "the plan is here";
+    return diagnostic;
+  }
+
   /// Answers again where the plan holds a family that it rejects.
   LogicalResult replaceRejected(ukernel::PlanOp plan, ukernel::WorkloadOp op,
                                 const DeviceSpec &device) {
+    if (!plan->hasAttr(kRejectedAttrName))
+      return success();
     llvm::Expected<std::vector<KernelFamily>> rejected = rejectedFamilies(plan);
     if (!rejected)
       return plan.emitOpError(llvm::toString(rejected.takeError()));

@@ -6,7 +6,9 @@ that ptxas knows (sm_75 and newer), by the figures in the manifest: no spill, no
 each family. For M = 16·T at T ≥ 64 on a100 and h200: at most one barrier in each
 main-loop step, only 16-byte cp.async, vector loads from shared memory, vector
 stores, and at least 85 % of the main loop's instructions are FMAs. Older devices
-must emit PTX without cp.async. Sizes that forbid vectors must not spill either.
+must emit PTX without cp.async. Sizes that forbid vectors must not spill either,
+with operands stored either way round, nor must reduce axes of a few steps, where
+SIA chooses as little as nothing else does.
 """
 
 import json
@@ -25,19 +27,27 @@ SIZES = (2304, 768)
 # N and K that allow no vectors, K no whole reduce tiles.
 ODD_SIZES = (4097, 770)
 ODD_DEVICES = ("t4", "a100", "b200")
+# Products with a K × M lhs, and of few steps: device, cost model, transpositions of lhs and
+# rhs, M, N, K. Open and odd sizes of M have scalar accesses.
+CORNERS = [
+    ("t4", "latency", "TN", "#ukernel.range<1 to 512>", 4097, 770),
+    ("a100", "latency", "TT", "#ukernel.range<1 to 512>", 4097, 770),
+    ("h200", "latency", "TN", "#ukernel.range<16 to 2048 step 16>", 2304, 768),
+    ("b200", "latency", "TT", "#ukernel.range<64 to 4096 step 64>", 770, 2304),
+    ("rtx3090", "sia-program", "TN", "#ukernel.range<300 to 5000>", 96, 48),
+    ("h200", "sia", "TT", "#ukernel.range<300 to 5000 step 53>", 53, 64),
+    ("t4", "sia", "TT", "#ukernel.range<300 to 5000 step 53>", 53, 64),
+    ("a100", "sia", "NT", "#ukernel.range<300 to 5000 step 53>", 53, 24),
+]
 TIGHT_ROWS = 16 * 64
 
 
-def compile_model(h, device, rows, sizes, transpose_b):
+def compile_model(h, label, device, model, *flags):
     """Returns the text of the PTX and the manifest."""
-    n, k = sizes
-    stem = f"{device}_{rows}_{n}_{k}_{'nt' if transpose_b else 'nn'}"
-    model = models.Matmul(m="M", n=n, k=k, transpose_b=transpose_b, epilogue="bias_gelu",
-                          ranges={"M": RANGES[rows]}, name="dense")
-    path = h.write(stem + ".mlir", model.text())
+    path = h.write(label.replace(" ", "_") + ".mlir", model.text())
     outputs = []
     for flag in ("--ftuner-to-ptx", "--ftuner-to-manifest"):
-        run = h.tool("ftuner-translate", path, flag, f"--device={device}")
+        run = h.tool("ftuner-translate", path, flag, f"--device={device}", *flags)
         if run.returncode != 0:
             raise RuntimeError(run.stderr)
         outputs.append(run.stdout)
@@ -73,9 +83,9 @@ def check_tight(entry):
     return problems
 
 
-def check_device(h, label, device, chip, rows, sizes, transpose_b):
+def check_kernels(h, label, chip, text, manifest):
+    """What holds for every kernel, and the entries of the PTX."""
     problems, registers = [], []
-    text, manifest = compile_model(h, device, rows, sizes, transpose_b)
     if ".extern .func" in text:
         problems.append("external functions in the PTX")
     entries = ptx.entries(text)
@@ -93,6 +103,23 @@ def check_device(h, label, device, chip, rows, sizes, transpose_b):
     for entry in entries:
         if entry.count(r"\.local"):
             problems.append(f"{entry.name}: local memory")
+    span = f", {min(registers)} to {max(registers)} registers" if registers else ""
+    h.describe(label, f"{len(entries)} kernels{span}")
+    return problems, entries
+
+
+def check_corner(h, label, chip, device, cost_model, transposed, rows, n, k):
+    model = models.Matmul(m="M", n=n, k=k, transpose_a=transposed[0] == "T",
+                          transpose_b=transposed[1] == "T", ranges={"M": rows}, name="f")
+    text, manifest = compile_model(h, label, device, model, f"--cost-model={cost_model}")
+    return check_kernels(h, label, chip, text, manifest)[0]
+
+
+def check_device(h, label, device, chip, rows, sizes, transpose_b):
+    model = models.Matmul(m="M", n=sizes[0], k=sizes[1], transpose_b=transpose_b,
+                          epilogue="bias_gelu", ranges={"M": RANGES[rows]}, name="dense")
+    text, manifest = compile_model(h, label, device, model)
+    problems, entries = check_kernels(h, label, chip, text, manifest)
     if rows == "16M" and sizes == SIZES and device in TIGHT_DEVICES:
         names = tight_entries(manifest)
         if not names:
@@ -100,8 +127,6 @@ def check_device(h, label, device, chip, rows, sizes, transpose_b):
         for entry in entries:
             if entry.name in names:
                 problems += [f"{entry.name}: {p}" for p in check_tight(entry)]
-    span = f", {min(registers)} to {max(registers)} registers" if registers else ""
-    h.describe(label, f"{len(entries)} kernels{span}")
     return problems
 
 
@@ -127,6 +152,11 @@ def main():
         if device in ODD_DEVICES:
             label = f"{device} M NT, odd sizes"
             h.add(label, check_device, h, label, device, chip, "M", ODD_SIZES, True)
+    for device, cost_model, transposed, rows, n, k in CORNERS:
+        if device in devices:
+            label = f"{device} {transposed} {n} {k} by {cost_model}"
+            h.add(label, check_corner, h, label, devices[device], device, cost_model, transposed,
+                  rows, n, k)
     h.finish()
 
 

@@ -27,8 +27,8 @@ def ConvertUKernelToGPUPass : Pass<"convert-ukernel-to-gpu", "::mlir::ModuleOp">
   }];
   let dependentDialects = [
     "::ftuner::ukernel::UKernelDialect", "::mlir::arith::ArithDialect",
-    "::mlir::gpu::GPUDialect", "::mlir::math::MathDialect",
-    "::mlir::NVVM::NVVMDialect",
+    "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect",
     "::mlir::memref::MemRefDialect", "::mlir::nvgpu::NVGPUDialect",
     "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }

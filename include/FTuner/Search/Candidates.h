@@ -56,16 +56,16 @@ int64_t reachableVectorWidth(const SearchProblem &problem);
 /// Candidates of the reachable width.
 llvm::Expected<CandidateSet> enumerateCandidates(const SearchProblem &problem);
 
-/// An error that says why, if the family (of one or two parts with a tile for
-/// each axis) cannot be emitted or one block of it does not fit on the device.
+/// Legality: the one rule that every kernel of a plan passes, whoever chose it
+/// and for whatever it serves. An error that says why, if the family (of one or
+/// two parts with a tile for each axis) cannot be emitted, if one block of it
+/// does not fit on the device, or if by the path's estimate
+/// (`CodegenModel::spillFreeRegisters`) the device has too few registers for it
+/// to be free of spills.
 llvm::Error checkFamily(const SearchProblem &problem,
                         const KernelFamily &family);
 
-/// Whether the device has as many registers as the family's kernel needs to be
-/// free of spills, by the path's estimate. The family must pass `checkFamily`.
-bool fitsRegisters(const SearchProblem &problem, const KernelFamily &family);
-
-/// `checkFamily` and `fitsRegisters`, where the reason does not matter.
+/// `checkFamily`, where the reason does not matter.
 bool isLegal(const SearchProblem &problem, const KernelFamily &family);
 
 } // namespace ftuner

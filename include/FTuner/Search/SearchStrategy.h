@@ -109,10 +109,13 @@ struct SearchProblem {
 
   /// Says what is wrong with the problem itself (workload, options).
   llvm::Error check() const;
-  /// Proves the answer: every family can be emitted and respects the device's
-  /// limits; every shape of the declared ranges (and beyond) has a family; and
-  /// for every extent of the combine axis the cover writes each row exactly
-  /// once and none outside beyond the stated local padding.
+  /// Says why a plan, whoever wrote it, must not be run: a family that is not
+  /// legal (`checkFamily`), an index or a box that does not fit, or vectors
+  /// that would access operands which are not aligned for them.
+  llvm::Error checkLegality(const Plan &plan) const;
+  /// Proves the answer of a search: it is legal, and every declared shape has
+  /// an entry. For every extent, declared or not, a legal family's cover writes
+  /// each row exactly once and pads the last block alone (UKernel.h).
   llvm::Error verify(const Plan &plan) const;
 };
 

@@ -98,6 +98,12 @@ def UKernelPlanWorkloadsPass : Pass<"ukernel-plan-workloads", "::mlir::ModuleOp"
     the figures of the search after every stage, and what it had to relax are
     told as typed remarks (`--remarks-filter`).
 
+    Workloads that have a plan keep it. It must be legal: the codegen path can
+    emit every family for the workload, one block fits on the device, with as
+    many registers as the path's estimate asks for to be free of spills, boxes
+    fit, and operands that may not be aligned are left to families without
+    vectors. Another plan is an error.
+
     ```mlir
     %r = ukernel.workload ins(…) …
     // becomes

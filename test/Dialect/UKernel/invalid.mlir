@@ -178,6 +178,18 @@ module attributes {test.attribute = #ukernel.choice<[#ukernel.range<0 to 4>] to 
 
 // -----
 
+// choice_c4
+// expected-error @below {{expected ranges up to 2147483647, but got #ukernel.range<0 to 2147483648>}}
+module attributes {test.attribute = #ukernel.choice<[#ukernel.range<0 to 2147483648>] to 0>} {}
+
+// -----
+
+// choice_c4: of an open range
+// expected-error @below {{expected ranges up to 2147483647, but got #ukernel.range<2147483648 to ?>}}
+module attributes {test.attribute = #ukernel.choice<[#ukernel.range<2147483648 to ?>] to 0>} {}
+
+// -----
+
 // plan_c1
 // expected-error @below {{expected families of 3 axes, but got one of 1}}
 module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>]>, #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [8], reg = [8]>]>], choices = [], general = 0, fallback = 0>} {}
@@ -222,6 +234,18 @@ module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#u
 // plan_c3
 // expected-error @below {{expected boxes of 3 ranges, but got one of 1}}
 module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>]>], choices = [<[<1 to 2>] to 0>], general = 0, fallback = 0>} {}
+
+// -----
+
+// plan_c6
+// expected-error @below {{expected a fallback of vectors of 1 element, but family 0 has vectors of 4}}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 4>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 4, 1]>]>], choices = [], general = 0, fallback = 0>} {}
+
+// -----
+
+// plan_c6: choice for operands that are not aligned
+// expected-error @below {{expected unaligned families of vectors of 1 element, but family 1 has vectors of 2}}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 4, 1]>]>, #ukernel.family<#ukernel.simt<stages = 2, vector = 2>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 4, 1]>]>], choices = [], general = 0, unaligned = [<[<1 to 2>, <1 to 2>, <1 to 2>] to 1>], fallback = 0>} {}
 
 // -----
 

@@ -61,6 +61,40 @@ TEST(Cover, AgreesWithBruteForce) {
     }
 }
 
+/// Each row below the extent lies in one block, and each block has a row.
+static void expectEachRowOnce(const Cover &cover, int64_t low, int64_t high,
+                              int64_t extent) {
+  ASSERT_GE(cover.first, 0);
+  ASSERT_GE(cover.second, 0);
+  ASSERT_GE(cover.blocks(), 1);
+  int64_t end = 0, lastStart = 0;
+  for (int64_t block = 0; block < cover.blocks(); ++block) {
+    lastStart = end;
+    end += block < cover.first ? low : high;
+  }
+  ASSERT_LT(lastStart, extent);
+  ASSERT_GE(end, extent);
+  ASSERT_EQ(cover.padded, end - extent);
+}
+
+TEST(Cover, WritesEachRowOnceWithAnyTwoHeights) {
+  for (int64_t low = 1; low <= 24; ++low)
+    for (int64_t high = low + 1; high <= 40; ++high) {
+      CoverConstants constants = coverConstants(low, high);
+      for (int64_t extent = 1; extent <= low * high + 2 * high; ++extent) {
+        SCOPED_TRACE(testing::Message() << low << " " << high << " " << extent);
+        Cover cover = coverWithPair(constants, extent);
+        ASSERT_NO_FATAL_FAILURE(expectEachRowOnce(cover, low, high, extent));
+        // Less than a unit is padded wherever some cover pads less.
+        bool hasExact = false;
+        int64_t covered = ceilBy(extent, constants.unit);
+        for (int64_t rest = covered; rest >= 0; rest -= low)
+          hasExact |= rest % high == 0;
+        ASSERT_EQ(cover.padded < constants.unit, hasExact);
+      }
+    }
+}
+
 TEST(Cover, OnePartPadsItsLastBlock) {
   for (int64_t extent = 1; extent <= 1000; ++extent) {
     Cover cover = coverExtent(family(4, 7, /*isPair=*/false), extent, 1);
@@ -136,6 +170,21 @@ TEST(BalancedCover, AgreesWithBruteForce) {
             if (testing::Test::HasFatalFailure())
               return;
           }
+}
+
+TEST(BalancedCover, WritesEachRowOnceWithAnyNumberOfBlocks) {
+  for (int64_t low = 1; low <= 16; ++low)
+    for (int64_t high = low + 1; high <= 24; ++high)
+      for (int64_t extent = 1; extent <= 200; ++extent)
+        // As many SMs as blocks, of which one is enough of a round.
+        for (int64_t blocks = ceilDiv(extent, high);
+             blocks <= ceilDiv(extent, low); ++blocks) {
+          SCOPED_TRACE(testing::Message() << low << " " << high << " " << extent
+                                          << " in " << blocks);
+          Cover cover = balancedCover(low, high, blocks, 1, extent);
+          ASSERT_EQ(cover.blocks(), blocks);
+          ASSERT_NO_FATAL_FAILURE(expectEachRowOnce(cover, low, high, extent));
+        }
 }
 
 TEST(BalancedCover, HoldsForRandomPairs) {

@@ -277,3 +277,47 @@ TEST_F(RangeTest, VectorsAreReachableInRangesFromZero) {
   workload.axes[1].range = SizeRange::fixed(7);
   EXPECT_EQ(reachableVectorWidth(problem(workload)), 1);
 }
+
+namespace {
+/// Without vectors, only tiles of one element for each thread are free of
+/// spills; with them, lower parts of pairs are not.
+class SpillingCodegen : public StubCodegen {
+public:
+  int64_t spillFreeRegisters(const Workload &workload,
+                             const KernelFamily &family) const override {
+    const UKernel &first = family.parts.front();
+    bool isSmall = first.regTile[0] * first.regTile[1] == 1;
+    bool spills = family.vectorWidth == 1
+                      ? !isSmall
+                      : family.parts.size() == 2 && first.regTile[0] < 4;
+    return spills ? 256 : StubCodegen::spillFreeRegisters(workload, family);
+  }
+};
+} // namespace
+
+TEST_F(RangeTest, NoKernelOfAPlanMaySpill) {
+  SpillingCodegen spilling;
+  for (const Workload &workload :
+       {Workload::matmul({1, 128}, SizeRange::fixed(640), SizeRange::fixed(64)),
+        Workload::matmul({1, 128}, {636, 642}, SizeRange::fixed(64))})
+    for (const char *costModel : {"sia", "sia-program", "latency"})
+      for (const SearchStrategy *strategy : searchStrategies()) {
+        SCOPED_TRACE(strategy->name().str() + " by " + costModel);
+        SearchProblem p{workload, device, spilling, *findCostModel(costModel),
+                        options};
+        llvm::Expected<Plan> plan = solve(p, *strategy);
+        ASSERT_TRUE(static_cast<bool>(plan))
+            << llvm::toString(plan.takeError());
+        for (const KernelFamily &family : plan->families)
+          EXPECT_LE(spilling.spillFreeRegisters(workload, family),
+                    device.registersPerThreadOf(family.threads()))
+              << family.str();
+        // Whoever made the plan.
+        plan->families[plan->fallbackFamily].parts[0].regTile = {2, 1, 1};
+        plan->families[plan->fallbackFamily].parts[0].smemTile[0] *= 2;
+        std::string error = llvm::toString(p.verify(*plan));
+        EXPECT_NE(error.find("an estimate of 256 to be free of spills"),
+                  std::string::npos)
+            << error;
+      }
+}

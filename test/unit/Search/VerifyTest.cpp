@@ -67,7 +67,13 @@ TEST_F(VerifyTest, RefusesFamilyIndices) {
   expectError([](Plan &p) { p.fallbackFamily = 99; },
               "expected a general and a fallback family below");
   expectError([](Plan &p) { p.fallbackFamily = 0; },
-              "expected a fallback of one part with vector width 1");
+              "expected a fallback with vector width 1");
+  expectError(
+      [](Plan &p) {
+        p.fallbackFamily = 0;
+        p.families[0].vectorWidth = 1;
+      },
+      "expected a fallback of one part");
   expectError(
       [](Plan &p) {
         p.unalignedEntries = {p.entries[0]};

@@ -414,6 +414,11 @@ LogicalResult ChoiceAttr::verify(EmitError emitError, ArrayRef<RangeAttr> box,
     if (range.getStep() != 1 || range.getWeights())
       return emitError() << "expected ranges without step and weights, but got "
                          << range;
+  for (RangeAttr range : box)
+    if (range.getMin() > ftuner::maxExtent ||
+        range.getMax() > ftuner::maxExtent)
+      return emitError() << "expected ranges up to " << ftuner::maxExtent
+                         << ", but got " << range;
   if (family < 0)
     return emitError() << "expected a family of at least 0, but got " << family;
   return success();
@@ -546,9 +551,22 @@ LogicalResult PlanAttr::verify(EmitError emitError,
       if (!isa<StringAttr>(entry.getValue()))
         return emitError() << "expected strings in 'search', but got "
                            << entry.getName() << " = " << entry.getValue();
-  if (failed(verifyIndex("general", general)))
+  if (failed(verifyIndex("general", general)) ||
+      failed(verifyIndex("fallback", fallback)))
     return failure();
-  return verifyIndex("fallback", fallback);
+  // Wider accesses would leave operands that are not aligned for them.
+  auto verifyScalar = [&](StringRef what, int64_t index) -> LogicalResult {
+    auto simt = dyn_cast<SimtAttr>(families[index].getPath());
+    if (!simt || simt.getVector() == 1)
+      return success();
+    return emitError() << "expected " << what
+                       << " of vectors of 1 element, but family " << index
+                       << " has vectors of " << simt.getVector();
+  };
+  for (ChoiceAttr choice : unaligned)
+    if (failed(verifyScalar("unaligned families", choice.getFamily())))
+      return failure();
+  return verifyScalar("a fallback", fallback);
 }
 
 LogicalResult EntryAttr::verify(EmitError emitError, int64_t threads,
