@@ -190,10 +190,12 @@ TEST(CalibrationErrors, NameTheLineTheFieldAndWhatIsExpected) {
   EXPECT_EQ(errorOf(good), "no error");
   const BadEdit edits[] = {
       {"\"fma\": 1.25", "\"fma\": 0.5",
-       "my.json:4: field 'constants.fma': expected a number from 0.85 to 1.6, but "
+       "my.json:4: field 'constants.fma': expected a number from 0.85 to 1.6, "
+       "but "
        "got 0.5"},
       {"\"fma\": 1.25", "\"fma\": 1e300",
-       "my.json:4: field 'constants.fma': expected a number from 0.85 to 1.6, but "
+       "my.json:4: field 'constants.fma': expected a number from 0.85 to 1.6, "
+       "but "
        "got 1.0000000000000001e+300"},
       {"\"fma\": 1.25", "\"fma\": \"1\"",
        "my.json:4: field 'constants.fma': expected a number, but got \"1\""},
