@@ -63,9 +63,7 @@ struct Options {
       llvm::cl::cat(category)};
   llvm::cl::opt<bool> json{"json", llvm::cl::desc("Explain in JSON"),
                            llvm::cl::cat(category)};
-  llvm::cl::opt<bool> remarks{"remarks",
-                              llvm::cl::desc("Print the compiler's decisions"),
-                              llvm::cl::cat(category)};
+  tool::RemarksOption remarks{category};
   tool::LibraryCommandLine library{category};
   /// The file of this program.
   std::string programPath;

@@ -22,24 +22,69 @@ static DialectRegistry &getRegistry() {
   return registry;
 }
 
-ModuleTool::ModuleTool(bool showRemarks)
-    : context(getRegistry()), printer(sources, &context),
-      filter(&context, [this, showRemarks](Diagnostic &diagnostic) {
-        // Success swallows the diagnostic; failure hands it on to be printed.
-        return success((!showRemarks && diagnostic.getSeverity() ==
-                                            DiagnosticSeverity::Remark) ||
-                       isRepeated(diagnostic));
-      }) {
+RemarksOption::RemarksOption(llvm::cl::OptionCategory &category)
+    : opt("remarks", llvm::cl::desc("Print the compiler's decisions:"),
+          llvm::cl::ValueOptional, llvm::cl::init(Remarks::None),
+          llvm::cl::values(
+              clEnumValN(Remarks::All, "all",
+                         "each, and how many there are of each kind"),
+              clEnumValN(Remarks::Summary, "summary",
+                         "how many there are of each kind"),
+              clEnumValN(Remarks::All, "", "")),
+          llvm::cl::cat(category)) {}
+
+namespace {
+/// Makes optimization remarks diagnostics like all others.
+class DiagnosticStreamer final : public remark::detail::MLIRRemarkStreamerBase {
+  void streamOptimizationRemark(const remark::detail::Remark &remark) override {
+    InFlightDiagnostic diagnostic = emitRemark(remark.getLocation())
+                                    << remark.getRemarkName() << ": ";
+    for (const remark::detail::Remark::Arg &argument : remark.getArgs())
+      diagnostic << argument.val;
+  }
+};
+} // namespace
+
+ModuleTool::ModuleTool(Remarks remarks)
+    : remarks(remarks), context(getRegistry()), printer(sources, &context),
+      filter(&context,
+             [this](Diagnostic &diagnostic) { return handle(diagnostic); }) {
   // The location says enough; the operation may be a whole module.
   context.printOpOnDiagnostic(false);
-  if (!showRemarks)
+  if (remarks == Remarks::None)
     return;
   const std::string any = ".*";
   remark::RemarkCategories categories{any, any, any, any, any};
   (void)remark::enableOptimizationRemarks(
-      context, /*streamer=*/nullptr,
-      std::make_unique<remark::RemarkEmittingPolicyAll>(), categories,
-      /*printAsEmitRemarks=*/true);
+      context, std::make_unique<DiagnosticStreamer>(),
+      std::make_unique<remark::RemarkEmittingPolicyAll>(), categories);
+}
+
+ModuleTool::~ModuleTool() {
+  if (remarks == Remarks::None)
+    return;
+  llvm::errs() << "remarks: ";
+  llvm::interleaveComma(numRemarks, llvm::errs(), [](const auto &entry) {
+    llvm::errs() << entry.second << ' ' << entry.first;
+  });
+  llvm::errs() << (numRemarks.empty() ? "none\n" : "\n");
+}
+
+LogicalResult ModuleTool::handle(Diagnostic &diagnostic) {
+  if (diagnostic.getSeverity() == DiagnosticSeverity::Remark) {
+    ++numRemarks[llvm::StringRef(diagnostic.str()).split(": ").first.str()];
+    if (remarks != Remarks::All)
+      return success();
+  }
+  if (isRepeated(diagnostic))
+    return success();
+  bool isError = diagnostic.getSeverity() == DiagnosticSeverity::Error;
+  bool isWarning = diagnostic.getSeverity() == DiagnosticSeverity::Warning;
+  if (!isa<UnknownLoc>(diagnostic.getLocation()) || !(isError || isWarning) ||
+      !diagnostic.getNotes().empty())
+    return failure();
+  llvm::errs() << (isError ? "error: " : "warning: ") << diagnostic << '\n';
+  return success();
 }
 
 bool ModuleTool::isRepeated(Diagnostic &diagnostic) {
