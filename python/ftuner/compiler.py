@@ -16,8 +16,6 @@ from typing import Any, Mapping, Sequence, Union
 from . import descriptions, locations
 from .errors import CompileError, CompileWarning, Error
 
-Source = Union[str, "os.PathLike[str]"]
-
 
 @dataclass(frozen=True)
 class SourceText:
@@ -25,6 +23,9 @@ class SourceText:
 
     name: str
     content: bytes
+
+
+Source = Union[str, "os.PathLike[str]", SourceText]
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,13 @@ class Options:
 
 
 def read_source(source: Source) -> SourceText:
-    """Reads a path, or takes a text.
+    """Reads a path, or takes a text, also one that was read already.
 
     A str is a path if a file of that name exists or if it ends in .mlir; it is never one if it has
     several lines. Raises `Error` if the file cannot be read.
     """
+    if isinstance(source, SourceText):
+        return source
     if isinstance(source, str):
         is_path = "\n" not in source and (source.endswith(".mlir") or _is_file(source))
         if not is_path:
@@ -61,12 +64,22 @@ def _is_file(text: str) -> bool:
         return False
 
 
-@functools.cache
 def pipeline_options(tool: Path) -> frozenset[str]:
     """Names of the pipeline's options, as the compiler's help lists them."""
+    return frozenset(_listed_options(tool))
+
+
+def valued_options(tool: Path) -> frozenset[str]:
+    """Names of those that need a value; others are on or off."""
+    return frozenset(name for name, value in _listed_options(tool).items() if value == "=")
+
+
+@functools.cache
+def _listed_options(tool: Path) -> dict[str, str]:
+    """The options of the pipeline with what follows the name: `=` or `[=` before a value."""
     text = subprocess.run([tool, "--help"], capture_output=True, text=True, check=False).stdout
     _, _, section = text.partition("Options of the pipeline:")
-    return frozenset(re.findall(r"^ +--([a-z0-9-]+)", section, re.MULTILINE))
+    return dict(re.findall(r"^ +--([a-z0-9-]+)(=|\[=|)", section, re.MULTILINE))
 
 
 def read_options(options: Mapping[str, Any]) -> Options:
