@@ -15,6 +15,7 @@ from typing import Any, Mapping, Sequence, Union
 
 from . import descriptions, locations
 from .errors import CompileError, CompileWarning, Error
+from .progress import Progress
 
 
 @dataclass(frozen=True)
@@ -152,9 +153,10 @@ def translate(
             calibration_path.write_bytes(options.calibration.content)
             command.append(f"--calibration={calibration_path}")
             names[str(calibration_path)] = options.calibration.name
-        run = subprocess.run(
-            command, cwd=path.parent, stdin=subprocess.DEVNULL, capture_output=True, check=False
-        )
+        with Progress(f"compiling {source.name}"):
+            run = subprocess.run(
+                command, cwd=path.parent, stdin=subprocess.DEVNULL, capture_output=True, check=False
+            )
         # Messages name what the caller named.
         text = run.stderr.decode(errors="replace")
         for given, name in names.items():

@@ -47,8 +47,12 @@ def draw(text: str) -> None:
 class Progress:
     """Says that something is going on, for how long, and how many of its `total` parts are done.
 
-    A context manager. `advance` may be called from any thread.
+    A context manager. `advance` may be called from any thread. What goes on within something else
+    that is told, or beside it, says nothing.
     """
+
+    _told: Progress | None = None
+    _tell = threading.Lock()
 
     def __init__(self, what: str, total: int = 0) -> None:
         self._what = what
@@ -62,6 +66,10 @@ class Progress:
 
     def __enter__(self) -> Progress:
         self._begin = time.monotonic()
+        with Progress._tell:
+            if Progress._told is not None:
+                return self
+            Progress._told = self
         self._say(self._what)
         if is_drawn():
             self._thread = threading.Thread(target=self._show, daemon=True)
@@ -73,6 +81,9 @@ class Progress:
             self._stop.set()
             self._thread.join()
             draw("")
+        with Progress._tell:
+            if Progress._told is self:
+                Progress._told = None
 
     def advance(self) -> None:
         """One part is done."""
@@ -85,6 +96,8 @@ class Progress:
         return f"{self._what}{parts}, {time.monotonic() - self._begin:.1f} s"
 
     def _say(self, text: str) -> None:
+        if Progress._told is not self:
+            return
         _logger.info(text)
         if self._is_written:
             print(f"ftuner: {text}", file=sys.stderr, flush=True)

@@ -264,3 +264,19 @@ def test_explanation_plot(tmp_path: Path) -> None:
     with expect(ftuner.Error, "lacks what a figure needs: KeyError('fastest')"):
         explanation.plot(tmp_path / "x.svg")
     assert not (tmp_path / "x.svg").exists()
+
+
+def test_progress(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """What compiles says so where it is asked to; what the cache has does not."""
+    monkeypatch.setenv("FTUNER_CACHE_DIR", str(tmp_path))
+    for mode in ("auto", "always", "always"):
+        monkeypatch.setenv("FTUNER_PROGRESS", mode)
+        path = tmp_path / f"{mode}.mlir"
+        path.write_text(f"{MATMUL}// {mode}")
+        capfd.readouterr()
+        is_new = not any(entry.source == str(path) for entry in ftuner.cache.list())
+        ftuner.compile(path, emulate=False)
+        told = f"ftuner: compiling {path}\n" if mode == "always" and is_new else ""
+        assert capfd.readouterr().err == told
