@@ -8,14 +8,15 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Mapping, Sequence, Union
+from typing import Any, Iterable, Mapping, Sequence, Union
 
 from . import descriptions, locations
 from .errors import CompileError, CompileWarning, Error
-from .progress import Progress
+from .progress import Progress, is_told
 
 
 @dataclass(frozen=True)
@@ -154,20 +155,49 @@ def translate(
             command.append(f"--calibration={calibration_path}")
             names[str(calibration_path)] = options.calibration.name
         with Progress(f"compiling {source.name}"):
-            run = subprocess.run(
-                command, cwd=path.parent, stdin=subprocess.DEVNULL, capture_output=True, check=False
-            )
+            code, printed, words = _run(command, path.parent)
         # Messages name what the caller named.
-        text = run.stderr.decode(errors="replace")
+        text = words.decode(errors="replace")
         for given, name in names.items():
             text = text.replace(given, name)
-    if run.returncode != 0:
-        if run.returncode < 0:
-            text += f"the compiler was ended by signal {-run.returncode}\n"
+    if code != 0:
+        if code < 0:
+            text += f"the compiler was ended by signal {-code}\n"
         raise CompileError(f"cannot compile {source.name}:\n{text.rstrip()}", text)
     if text.strip():
         warnings.warn(text.rstrip(), CompileWarning, stacklevel=2)
-    return run.stdout.decode().replace(f"./{path.name}", path.name)
+    return printed.decode().replace(f"./{path.name}", path.name)
+
+
+def _run(command: Sequence[str], folder: Path) -> tuple[int, bytes, bytes]:
+    """Runs the compiler and tells its stages; returns its code and what it printed."""
+    words: list[bytes] = []
+
+    def listen(lines: Iterable[bytes]) -> None:
+        for line in lines:
+            if line.startswith(b"progress: "):
+                Progress.begin_stage(line.decode(errors="replace").strip()[len("progress: ") :])
+            else:
+                words.append(line)
+
+    options = ["--progress"] if is_told() else []
+    with subprocess.Popen(
+        [*command, *options],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        try:
+            listener = threading.Thread(target=listen, args=(process.stderr,), daemon=True)
+            listener.start()
+            printed = process.stdout.read() if process.stdout else b""
+            listener.join()
+            process.wait()
+        except BaseException:
+            process.kill()
+            raise
+    return process.returncode, printed, b"".join(words)
 
 
 def build_library(

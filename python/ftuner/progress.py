@@ -39,6 +39,11 @@ def _mode() -> str:
     return mode
 
 
+def is_told() -> bool:
+    """Whether anybody gets to know."""
+    return is_drawn() or is_written() or _logger.isEnabledFor(logging.INFO)
+
+
 def draw(text: str) -> None:
     """Writes over the terminal's line."""
     print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
@@ -58,6 +63,7 @@ class Progress:
         self._what = what
         self._total = total
         self._done = 0
+        self._stage = ""
         self._lock = threading.Lock()
         self._begin = 0.0
         self._stop = threading.Event()
@@ -91,8 +97,22 @@ class Progress:
             self._done += 1
             self._say(self._text())
 
+    @staticmethod
+    def begin_stage(text: str) -> None:
+        """Adds to what is told, if it has no parts of its own: `STAGE`, or `STAGE, 3 of 8`."""
+        told = Progress._told
+        if told is None or told._total:
+            return
+        with told._lock:
+            stage = text.partition(",")[0]
+            is_new = stage != told._stage.partition(",")[0]
+            told._stage = text
+            if is_new:
+                told._say(told._text())
+
     def _text(self) -> str:
-        parts = f": {self._done} of {self._total}" if self._total else ""
+        parts = f"{self._done} of {self._total}" if self._total else self._stage
+        parts = f": {parts}" if parts else ""
         return f"{self._what}{parts}, {time.monotonic() - self._begin:.1f} s"
 
     def _say(self, text: str) -> None:

@@ -6,9 +6,12 @@
 #include "FTuner/Pipelines/Pipelines.h"
 #include "FTuner/Transforms/PlanAttributes.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -44,6 +47,40 @@ class DiagnosticStreamer final : public remark::detail::MLIRRemarkStreamerBase {
   }
 };
 } // namespace
+
+static void printProgress(const llvm::Twine &text) {
+  llvm::errs() << "progress: " << text << '\n';
+}
+
+namespace {
+/// Tells which pass of the module begins, and which kernels are through. Called
+/// by one thread at a time.
+class ProgressPrinter final : public PassInstrumentation {
+  void runBeforePass(Pass *pass, Operation *op) override {
+    auto module = dyn_cast<ModuleOp>(op);
+    if (!module)
+      return;
+    if (!pass->getArgument().empty())
+      return printProgress(pass->getArgument());
+    // Passes of what is in the module follow.
+    numKernels = llvm::range_size(module.getOps<gpu::GPUModuleOp>());
+    numDone = 0;
+  }
+  void runAfterPipeline(std::optional<OperationName> name,
+                        const PipelineParentInfo &) override {
+    if (name && name->getStringRef() == gpu::GPUModuleOp::getOperationName())
+      printProgress("lowering of kernels, " + llvm::Twine(++numDone) + " of " +
+                    llvm::Twine(numKernels));
+  }
+
+  size_t numKernels = 0, numDone = 0;
+};
+} // namespace
+
+void ModuleTool::beginStage(llvm::StringRef stage) const {
+  if (hasProgress)
+    printProgress(stage);
+}
 
 ModuleTool::ModuleTool(Remarks remarks)
     : remarks(remarks), context(getRegistry()), printer(sources, &context),
@@ -135,6 +172,8 @@ llvm::Error ModuleTool::plan(ModuleOp module, const FTunerOptions &options) {
     return toolError("expected linalg or planned workloads, but the module is "
                      "compiled already");
   PassManager pm(&context);
+  if (hasProgress)
+    pm.addInstrumentation(std::make_unique<ProgressPrinter>());
   buildFrontEndPipeline(pm, options);
   if (failed(pm.run(module)))
     return toolError("planning failed");
@@ -153,6 +192,8 @@ llvm::Error ModuleTool::compile(ModuleOp module,
     return llvm::Error::success();
   }
   PassManager pm(&context);
+  if (hasProgress)
+    pm.addInstrumentation(std::make_unique<ProgressPrinter>());
   buildFTunerPipeline(pm, options);
   if (failed(pm.run(module)))
     return toolError("compilation failed");

@@ -41,6 +41,12 @@ public:
   /// Prints the numbers of remarks.
   ~ModuleTool();
 
+  /// From now on, prints a line `progress: STAGE` on standard error as each
+  /// stage begins, and `progress: STAGE, N of M` as its kernels are through.
+  void showProgress() { hasProgress = true; }
+  /// Prints it for a stage that is no pass.
+  void beginStage(llvm::StringRef stage) const;
+
   /// Reads a module from a file, or from standard input for `-`.
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
   readModule(llvm::StringRef path);
@@ -64,6 +70,7 @@ private:
   bool isRepeated(mlir::Diagnostic &diagnostic);
 
   Remarks remarks;
+  bool hasProgress = false;
   /// The remarks so far, by kind.
   std::map<std::string, unsigned> numRemarks;
   mlir::MLIRContext context;
