@@ -79,26 +79,38 @@ void buildFTunerPipeline(OpPassManager &pm, const FTunerOptions &options) {
   buildBackEndPipeline(pm);
 }
 
+static constexpr llvm::StringLiteral kCompileName = "ftuner-compile",
+                                     kFrontEndName = "ftuner-front-end",
+                                     kBufferizeName = "ftuner-bufferize",
+                                     kLowerKernelsName = "ftuner-lower-kernels",
+                                     kLowerHostName = "ftuner-lower-host";
+
+ArrayRef<llvm::StringLiteral> getFTunerPipelineNames() {
+  static const llvm::StringLiteral names[] = {kCompileName, kFrontEndName,
+                                              kBufferizeName, kLowerKernelsName,
+                                              kLowerHostName};
+  return names;
+}
+
 void registerFTunerPipelines() {
   PassPipelineRegistration<FTunerOptions>(
-      "ftuner-compile",
+      kCompileName,
       "Compile linalg on tensors with dynamic dimensions to GPU kernels and "
       "host functions that dispatch over them",
       buildFTunerPipeline);
   PassPipelineRegistration<FTunerOptions>(
-      "ftuner-front-end",
+      kFrontEndName,
       "Form and plan the workloads: the part of ftuner-compile on tensors",
       buildFrontEndPipeline);
   PassPipelineRegistration<>(
-      "ftuner-bufferize",
+      kBufferizeName,
       "Bufferize planned workloads with destinations passed by the caller",
       buildBufferizationPipeline);
-  PassPipelineRegistration<>("ftuner-lower-kernels",
+  PassPipelineRegistration<>(kLowerKernelsName,
                              "Lower every gpu.module to the NVVM level",
                              buildKernelLoweringPipeline);
   PassPipelineRegistration<>(
-      "ftuner-lower-host",
-      "Lower the host functions of a compiled module to LLVM",
+      kLowerHostName, "Lower the host functions of a compiled module to LLVM",
       [](OpPassManager &pm) { buildHostLoweringPipeline(pm); });
 }
 

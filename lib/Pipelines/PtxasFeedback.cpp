@@ -144,7 +144,9 @@ LogicalResult KernelMeter::measure() {
   });
   for (const std::string &error : errors)
     if (!error.empty())
-      return module.emitError("option 'ptxas-feedback': ") << error;
+      return emitError(UnknownLoc::get(module.getContext()),
+                       "option 'ptxas-feedback': ")
+             << error;
   for (auto [kernel, needs] : llvm::zip_equal(kernels, resources)) {
     ukernel::FamilyAttr family = kernel.entry.getFamily();
     measured.insert({kernel.entry.getWorkload(), family});
@@ -301,8 +303,9 @@ struct UKernelPtxasFeedbackPass
     ModuleOp module = getOperation();
     std::optional<std::string> ptxas = findPtxas();
     if (!ptxas) {
-      module.emitError("option 'ptxas-feedback': expected a ptxas on PATH or "
-                       "in CUDA_HOME");
+      emitError(UnknownLoc::get(&getContext()),
+                "option 'ptxas-feedback': expected a ptxas on PATH or in "
+                "CUDA_HOME");
       return signalPassFailure();
     }
     SmallVector<StringAttr> plans;

@@ -13,6 +13,10 @@ static char emulatorStream;
 
 void *ftrt_emulator_stream() { return &emulatorStream; }
 
+static thread_local int32_t (*interruptCheck)() = nullptr;
+
+void ftrt_set_interrupt_check(int32_t (*check)()) { interruptCheck = check; }
+
 namespace {
 struct Launch {
   uint32_t gridX, blockX, dynamicSharedBytes;
@@ -75,7 +79,7 @@ static int32_t launchEmulated(ftrt_kernel &kernel, const Launch &launch) {
   int32_t code =
       emulator.load(std::memory_order_acquire)
           ->launch(host, launch.gridX, launch.blockX, launch.dynamicSharedBytes,
-                   launch.parameters, message, sizeof(message));
+                   launch.parameters, interruptCheck, message, sizeof(message));
   if (code == FTRT_SUCCESS)
     return FTRT_SUCCESS;
   message[sizeof(message) - 1] = '\0';

@@ -63,7 +63,8 @@ assembleCubins(ModuleOp module, const PtxModule &ptx, StringRef ptxas,
     llvm::Expected<LibraryCubin> cubin =
         assembleOwnCubin(sources[index], ptxas);
     if (!cubin)
-      return module.emitError(llvm::toString(cubin.takeError()));
+      return emitError(UnknownLoc::get(module.getContext()),
+                       llvm::toString(cubin.takeError()));
     cubins[index] = std::move(*cubin);
     return success();
   };

@@ -1,8 +1,8 @@
 //===- Linker.cpp - Object files to libraries -----------------------------===//
 #include "FTuner/Target/Linker.h"
+#include "FTuner/Support/UniqueFile.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -73,10 +73,11 @@ static Expected<std::string> runLinker(StringRef linker,
                                        ArrayRef<std::string> objects,
                                        ArrayRef<StringRef> before,
                                        ArrayRef<StringRef> after) {
-  SmallString<128> folder;
-  if (std::error_code code = sys::fs::createUniqueDirectory("ftuner", folder))
-    return linkError("cannot make a temporary folder: " + code.message());
-  scope_exit removeFolder([&] { sys::fs::remove_directories(folder); });
+  ErrorOr<TemporaryFolder> temporary = TemporaryFolder::create();
+  if (!temporary)
+    return linkError("cannot make a temporary folder: " +
+                     temporary.getError().message());
+  StringRef folder = temporary->getPath();
   std::string output = (folder + "/output").str();
   std::string log = (folder + "/log").str();
   std::vector<std::string> inputs;
@@ -85,15 +86,20 @@ static Expected<std::string> runLinker(StringRef linker,
     if (Error error = writeFile(inputs.back(), object))
       return error;
   }
-  SmallVector<StringRef> arguments = {linker, "-o", output};
+  // LLD writes beside its output by a model that replaces every '%' of the
+  // folder; to standard output it writes as it is.
+  bool isPrinted =
+      folder.contains('%') && sys::path::filename(linker).contains("lld");
+  SmallVector<StringRef> arguments = {linker, "-o",
+                                      isPrinted ? StringRef("-") : output};
   append_range(arguments, before);
   append_range(arguments, inputs);
   append_range(arguments, after);
   std::string message;
-  StringRef logPath = log;
+  StringRef logPath = log, printedPath = isPrinted ? StringRef(output) : log;
   int status =
       sys::ExecuteAndWait(linker, arguments, /*Env=*/std::nullopt,
-                          /*Redirects=*/{std::nullopt, logPath, logPath},
+                          /*Redirects=*/{std::nullopt, printedPath, logPath},
                           /*SecondsToWait=*/0, /*MemoryLimit=*/0, &message);
   if (status != 0) {
     auto printed = MemoryBuffer::getFile(log);

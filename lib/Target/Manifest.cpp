@@ -131,11 +131,22 @@ void ManifestWriter::measure() {
   std::optional<std::string> ptxas = findPtxas();
   if (!ptxas)
     return;
+  std::vector<std::string> reasons(kernels.size());
   parallelFor(module.getContext(), 0, kernels.size(), [&](size_t index) {
-    // No figures for a processor that ptxas does not know.
-    kernels[index].resources = llvm::expectedToOptional(
-        measureResources(*ptxas, ptx.kernels[index], ptx.target));
+    llvm::Expected<PtxResources> resources =
+        measureResources(*ptxas, ptx.kernels[index], ptx.target);
+    if (resources)
+      kernels[index].resources = *resources;
+    else
+      reasons[index] = llvm::toString(resources.takeError());
   });
+  // The reason is most likely the same for all of them: one warning is enough.
+  llvm::erase_if(reasons, [](const std::string &text) { return text.empty(); });
+  if (!reasons.empty())
+    mlir::emitWarning(UnknownLoc::get(module.getContext()),
+                      "no resources in the manifest for ")
+        << reasons.size() << " of " << kernels.size()
+        << " kernels: " << reasons.front();
 }
 
 std::string ManifestWriter::kernelOf(StringRef workload, int64_t family) {

@@ -70,15 +70,17 @@ int PtxTarget::smVersion() const {
 }
 
 FailureOr<PtxTarget> getPtxTarget(ModuleOp module, int smVersion) {
+  // No line of the module chose the architecture.
+  Location nowhere = UnknownLoc::get(module.getContext());
   const llvm::Target *target = findNvptxTarget();
   if (!target)
-    return module.emitError("LLVM was built without the NVPTX target");
+    return emitError(nowhere, "LLVM was built without the NVPTX target");
   PtxTarget result{"sm_" + std::to_string(smVersion), ptxFeature(smVersion)};
   std::unique_ptr<llvm::MCSubtargetInfo> subtarget(
       target->createMCSubtargetInfo(llvm::Triple(kTriple), "", ""));
   if (!subtarget->isCPUStringValid(result.chip))
-    return module.emitError("expected an architecture that LLVM can generate "
-                            "code for, but got '")
+    return emitError(nowhere, "expected an architecture that LLVM can generate "
+                              "code for, but got '")
            << result.chip << "'";
   return result;
 }

@@ -1,7 +1,7 @@
 //===- Ptxas.cpp - The assembler ------------------------------------------===//
 #include "FTuner/Target/Ptxas.h"
+#include "FTuner/Support/UniqueFile.h"
 
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -58,37 +58,29 @@ static Expected<std::string> runPtxas(StringRef ptxas, StringRef text,
                                       const Twine &what,
                                       const PtxTarget &target,
                                       StringRef output) {
-  int input = -1;
-  SmallString<128> inputPath, logPath;
-  if (std::error_code code =
-          sys::fs::createTemporaryFile("ftuner", "ptx", input, inputPath))
-    return ptxasError(ptxas, what, target, code.message());
-  scope_exit removeInput([&] { sys::fs::remove(inputPath); });
-  {
-    raw_fd_ostream stream(input, /*shouldClose=*/true);
-    stream << text;
-    stream.flush();
-    if (std::error_code code = stream.error()) {
-      stream.clear_error();
-      return ptxasError(ptxas, what, target, code.message());
-    }
-  }
-  if (std::error_code code =
-          sys::fs::createTemporaryFile("ftuner", "log", logPath))
-    return ptxasError(ptxas, what, target, code.message());
-  scope_exit removeLog([&] { sys::fs::remove(logPath); });
+  auto temporaryError = [&](std::error_code code) {
+    return ptxasError(ptxas, what, target,
+                      "cannot write a temporary file: " + code.message());
+  };
+  ErrorOr<UniqueFile> input = UniqueFile::createTemporary(".ptx");
+  ErrorOr<UniqueFile> printed = UniqueFile::createTemporary(".log");
+  for (ErrorOr<UniqueFile> *file : {&input, &printed})
+    if (!*file)
+      return temporaryError(file->getError());
+  if (std::error_code code = input->write(text))
+    return temporaryError(code);
 
   std::string architecture = "-arch=" + target.chip, message;
-  StringRef log = logPath;
+  StringRef logPath = printed->getPath();
   int status = sys::ExecuteAndWait(
-      ptxas, {ptxas, architecture, "-v", inputPath, "-o", output},
+      ptxas, {ptxas, architecture, "-v", input->getPath(), "-o", output},
       /*Env=*/std::nullopt,
-      /*Redirects=*/{std::nullopt, log, log},
+      /*Redirects=*/{std::nullopt, logPath, logPath},
       /*SecondsToWait=*/0, /*MemoryLimit=*/0, &message);
-  auto printed = MemoryBuffer::getFile(logPath);
-  if (!printed)
-    return ptxasError(ptxas, what, target, printed.getError().message());
-  StringRef words = (*printed)->getBuffer();
+  auto log = MemoryBuffer::getFile(logPath);
+  if (!log)
+    return ptxasError(ptxas, what, target, log.getError().message());
+  StringRef words = (*log)->getBuffer();
   if (status != 0)
     return ptxasError(ptxas, what, target,
                       message.empty() ? complaintOf(words)
@@ -119,15 +111,16 @@ Expected<PtxResources> measureResources(StringRef ptxas,
 
 Expected<std::string> assembleCubin(StringRef ptxas, const PtxModule &ptx) {
   constexpr StringLiteral what = "the kernels";
-  SmallString<128> path;
-  if (std::error_code code =
-          sys::fs::createTemporaryFile("ftuner", "cubin", path))
-    return ptxasError(ptxas, what, ptx.target, code.message());
-  scope_exit removeCubin([&] { sys::fs::remove(path); });
-  Expected<std::string> log = runPtxas(ptxas, ptx.text, what, ptx.target, path);
+  ErrorOr<UniqueFile> output = UniqueFile::createTemporary(".cubin");
+  if (!output)
+    return ptxasError(ptxas, what, ptx.target,
+                      "cannot write a temporary file: " +
+                          output.getError().message());
+  Expected<std::string> log =
+      runPtxas(ptxas, ptx.text, what, ptx.target, output->getPath());
   if (!log)
     return log.takeError();
-  auto cubin = MemoryBuffer::getFile(path, /*IsText=*/false,
+  auto cubin = MemoryBuffer::getFile(output->getPath(), /*IsText=*/false,
                                      /*RequiresNullTerminator=*/false);
   if (!cubin)
     return ptxasError(ptxas, what, ptx.target, cubin.getError().message());

@@ -21,6 +21,8 @@ struct UKernelAttachDevicePass
   void runOnOperation() override {
     ModuleOp module = getOperation();
     StringRef name = ukernel::UKernelDialect::kDeviceAttrName;
+    // No line of the module is to blame for an option.
+    Location nowhere = UnknownLoc::get(&getContext());
     if (device.empty()) {
       // A module that says for which device it is needs no option.
       if (module->hasAttr(name)) {
@@ -28,14 +30,14 @@ struct UKernelAttachDevicePass
           signalPassFailure();
         return;
       }
-      module.emitError("expected a device: the name of a built-in one (")
+      emitError(nowhere, "expected a device: the name of a built-in one (")
           << llvm::join(builtinDeviceNames(), ", ")
           << ") or the path of a description";
       return signalPassFailure();
     }
     llvm::Expected<DeviceSpec> spec = loadDeviceSpec(device);
     if (!spec) {
-      module.emitError(llvm::toString(spec.takeError()));
+      emitError(nowhere, llvm::toString(spec.takeError()));
       return signalPassFailure();
     }
     ukernel::DeviceAttr attribute = toAttribute(&getContext(), *spec);

@@ -136,7 +136,8 @@ struct UKernelPlanWorkloadsPass
     // Options are wrong whether there is a workload or not.
     llvm::Expected<SearchSetup> given = makeSearchSetup(*this);
     if (!given) {
-      module.emitError(llvm::toString(given.takeError()));
+      emitError(UnknownLoc::get(&getContext()),
+                llvm::toString(given.takeError()));
       return signalPassFailure();
     }
     setup = std::move(*given);

@@ -9,11 +9,13 @@ match its checksums is compiled again.
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import fcntl
 import functools
 import hashlib
 import json
+import math
 import os
 import platform
 import shutil
@@ -30,6 +32,8 @@ from .errors import CacheError
 FORMAT_VERSION = 1
 LIBRARY, HEADER, MANIFEST, PTX = "libmodel.so", "model.h", "manifest.json", "model.ptx"
 _METADATA = "metadata.json"
+# What reading metadata raises, whatever a file holds: it may be nested too deeply to be parsed.
+_UNREADABLE = (OSError, ValueError, RecursionError)
 # Names of entries that are being written or removed begin with this.
 _TEMPORARY = ".tmp-"
 # Temporary folders older than this belong to processes that were killed.
@@ -146,10 +150,11 @@ def _build(folder: Path, build: Callable[[Path], Mapping[str, Any]]) -> Entry:
             "format_version": FORMAT_VERSION,
             "created": time.time(),
             **notes,
+            **{name: _as_text(notes[name]) for name in ("source", "device")},
             "files": {name: _checksum(temporary / name) for name in files},
         }
         (temporary / _METADATA).write_text(json.dumps(metadata, indent=1), encoding="utf-8")
-        if folder.exists():  # It is not valid, or it would have been returned.
+        if os.path.lexists(folder):  # It is not valid, or it would have been returned.
             _remove(folder)
         temporary.rename(folder)
     except BaseException:
@@ -174,38 +179,95 @@ def _folders() -> List[Path]:
         raise CacheError(f"cannot read the compile cache '{path()}': {error.strerror}") from error
 
 
+def _as_text(name: str) -> str:
+    """A name that can be printed: those of files need not be Unicode."""
+    return name.encode(errors="surrogateescape").decode(errors="replace")
+
+
+def _is_text(value: Any) -> bool:
+    """Whether a value is a text that can be printed: JSON may hold half of a surrogate pair."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_time(value: Any) -> bool:
+    """Whether a value is seconds since the epoch."""
+    try:
+        return type(value) in (int, float) and math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def _is_name(value: Any) -> bool:
+    """Whether a value is the name of a file in an entry's folder."""
+    return _is_text(value) and "\0" not in value and Path(value).name == value != ".."
+
+
+def _is_metadata(value: Any) -> bool:
+    """Whether a value is what `_build` writes, as far as anybody reads it."""
+    if not isinstance(value, dict) or value.get("format_version") != FORMAT_VERSION:
+        return False
+    files, functions = value.get("files"), value.get("functions")
+    return (
+        _is_time(value.get("created"))
+        and _is_text(value.get("source"))
+        and _is_text(value.get("device"))
+        and isinstance(functions, builtins.list)
+        and all(map(_is_text, functions))
+        and isinstance(files, dict)
+        and LIBRARY in files
+        and all(_is_name(name) and _is_text(checksum) for name, checksum in files.items())
+    )
+
+
+def _read_metadata(folder: Path) -> dict[str, Any] | None:
+    """The metadata of an entry; None if it has none, or none that is valid."""
+    file = folder / _METADATA
+    try:
+        # Others, such as pipes, may never end.
+        metadata = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+    except _UNREADABLE:
+        return None
+    return metadata if _is_metadata(metadata) else None
+
+
 def _read_entry(folder: Path) -> Entry | None:
     """The entry by its metadata; None if it is not complete."""
+    metadata = _read_metadata(folder)
+    if metadata is None:
+        return None
     try:
-        metadata = json.loads((folder / _METADATA).read_text(encoding="utf-8"))
-        sizes = [(folder / name).stat().st_size for name in metadata["files"]]
+        if not all((folder / name).is_file() for name in metadata["files"]):
+            return None
         return Entry(
             folder.name,
             folder,
-            sum(sizes),
+            sum((folder / name).stat().st_size for name in metadata["files"]),
             metadata["created"],
             (folder / _METADATA).stat().st_mtime,
             metadata["source"],
             metadata["device"],
             tuple(metadata["functions"]),
         )
-    except (OSError, ValueError, KeyError, TypeError):
+    except _UNREADABLE:
         return None
 
 
 def _valid_entry(folder: Path) -> Entry | None:
     """The entry if all of it is as it was written; notes that it was used."""
-    entry = _read_entry(folder)
-    if entry is None:
+    entry, metadata = _read_entry(folder), _read_metadata(folder)
+    if entry is None or metadata is None:
         return None
     try:
-        metadata = json.loads((folder / _METADATA).read_text(encoding="utf-8"))
-        if metadata["format_version"] != FORMAT_VERSION or LIBRARY not in metadata["files"]:
-            return None
         for name, checksum in metadata["files"].items():
             if _checksum(folder / name) != checksum:
                 return None
-    except (OSError, ValueError, KeyError):
+    except _UNREADABLE:
         return None
     with contextlib.suppress(OSError):  # A cache that is only read has no times of use.
         os.utime(folder / _METADATA)
@@ -221,7 +283,10 @@ def _remove(folder: Path) -> bool:
         return False
     except OSError as error:
         raise CacheError(f"cannot remove '{folder}': {error.strerror}") from error
-    shutil.rmtree(target, ignore_errors=True)
+    if target.is_dir() and not target.is_symlink():
+        shutil.rmtree(target, ignore_errors=True)
+    else:  # Whatever it is, it was no entry.
+        target.unlink(missing_ok=True)
     return True
 
 

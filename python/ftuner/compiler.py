@@ -8,15 +8,15 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Mapping, Sequence, Union
+from typing import Any, Iterable, Mapping, Sequence, Union
 
 from . import descriptions, locations
 from .errors import CompileError, CompileWarning, Error
-
-Source = Union[str, "os.PathLike[str]"]
+from .progress import Progress, is_told
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,9 @@ class SourceText:
 
     name: str
     content: bytes
+
+
+Source = Union[str, "os.PathLike[str]", SourceText]
 
 
 @dataclass(frozen=True)
@@ -36,11 +39,13 @@ class Options:
 
 
 def read_source(source: Source) -> SourceText:
-    """Reads a path, or takes a text.
+    """Reads a path, or takes a text, also one that was read already.
 
     A str is a path if a file of that name exists or if it ends in .mlir; it is never one if it has
     several lines. Raises `Error` if the file cannot be read.
     """
+    if isinstance(source, SourceText):
+        return source
     if isinstance(source, str):
         is_path = "\n" not in source and (source.endswith(".mlir") or _is_file(source))
         if not is_path:
@@ -61,12 +66,22 @@ def _is_file(text: str) -> bool:
         return False
 
 
-@functools.cache
 def pipeline_options(tool: Path) -> frozenset[str]:
     """Names of the pipeline's options, as the compiler's help lists them."""
+    return frozenset(_listed_options(tool))
+
+
+def valued_options(tool: Path) -> frozenset[str]:
+    """Names of those that need a value; others are on or off."""
+    return frozenset(name for name, value in _listed_options(tool).items() if value == "=")
+
+
+@functools.cache
+def _listed_options(tool: Path) -> dict[str, str]:
+    """The options of the pipeline with what follows the name: `=` or `[=` before a value."""
     text = subprocess.run([tool, "--help"], capture_output=True, text=True, check=False).stdout
     _, _, section = text.partition("Options of the pipeline:")
-    return frozenset(re.findall(r"^ +--([a-z0-9-]+)", section, re.MULTILINE))
+    return dict(re.findall(r"^ +--([a-z0-9-]+)(=|\[=|)", section, re.MULTILINE))
 
 
 def read_options(options: Mapping[str, Any]) -> Options:
@@ -139,20 +154,50 @@ def translate(
             calibration_path.write_bytes(options.calibration.content)
             command.append(f"--calibration={calibration_path}")
             names[str(calibration_path)] = options.calibration.name
-        run = subprocess.run(
-            command, cwd=path.parent, stdin=subprocess.DEVNULL, capture_output=True, check=False
-        )
+        with Progress(f"compiling {source.name}"):
+            code, printed, words = _run(command, path.parent)
         # Messages name what the caller named.
-        text = run.stderr.decode(errors="replace")
+        text = words.decode(errors="replace")
         for given, name in names.items():
             text = text.replace(given, name)
-    if run.returncode != 0:
-        if run.returncode < 0:
-            text += f"the compiler was ended by signal {-run.returncode}\n"
+    if code != 0:
+        if code < 0:
+            text += f"the compiler was ended by signal {-code}\n"
         raise CompileError(f"cannot compile {source.name}:\n{text.rstrip()}", text)
     if text.strip():
         warnings.warn(text.rstrip(), CompileWarning, stacklevel=2)
-    return run.stdout.decode().replace(f"./{path.name}", path.name)
+    return printed.decode().replace(f"./{path.name}", path.name)
+
+
+def _run(command: Sequence[str], folder: Path) -> tuple[int, bytes, bytes]:
+    """Runs the compiler and tells its stages; returns its code and what it printed."""
+    words: list[bytes] = []
+
+    def listen(lines: Iterable[bytes]) -> None:
+        for line in lines:
+            if line.startswith(b"progress: "):
+                Progress.begin_stage(line.decode(errors="replace").strip()[len("progress: ") :])
+            else:
+                words.append(line)
+
+    options = ["--progress"] if is_told() else []
+    with subprocess.Popen(
+        [*command, *options],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        try:
+            listener = threading.Thread(target=listen, args=(process.stderr,), daemon=True)
+            listener.start()
+            printed = process.stdout.read() if process.stdout else b""
+            listener.join()
+            process.wait()
+        except BaseException:
+            process.kill()
+            raise
+    return process.returncode, printed, b"".join(words)
 
 
 def build_library(

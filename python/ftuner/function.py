@@ -104,6 +104,7 @@ class Function:
                     f"{self.__name__}: {memory.kind} needs the emulator, but the library has no "
                     "kernels for it; compile with emulate=True"
                 )
+            self._runtime.heed_signals()
             return self._call(memory, args, out)
         with memory.activate():
             return self._call(memory, args, out)
@@ -142,6 +143,8 @@ class Function:
                     raise self._wrong_shape(value, shape, f"argument {index}")
             for dimension in dynamic:
                 sizes.append(shape[dimension])
+            if pointer % value.type.bytes:
+                self._check_alignment(value, pointer, shape, f"argument {index}")
             pointers.append(pointer)
             if out is not None:
                 ranges.append((pointer, pointer + prod(shape) * value.type.bytes, index))
@@ -261,6 +264,8 @@ class Function:
                     f"{self.__name__}: {what}: expected shape {format_shape(shape)}, "
                     f"but got {format_shape(tuple(given_shape))}"
                 )
+            if begin % value.type.bytes:
+                self._check_alignment(value, begin, shape, what)
             end = begin + prod(shape) * value.type.bytes
             for other, (other_begin, other_end) in enumerate(ranges):
                 if begin < other_end and other_begin < end:
@@ -270,6 +275,15 @@ class Function:
                     raise self._overlap(what, f"argument {argument}")
             ranges.append((begin, end))
         return [begin for begin, _ in ranges]
+
+    def _check_alignment(self, value: Value, pointer: int, shape: Any, what: str) -> None:
+        """Refuses elements that a GPU could not load, unless there are none."""
+        if prod(shape):
+            raise ValueError(
+                f"{self.__name__}: {what}: expected memory aligned to {value.type.bytes} bytes, "
+                f"the size of an element ({value.type.name}), but got an address "
+                f"{pointer % value.type.bytes} bytes off; a copy is aligned"
+            )
 
     def _overlap(self, what: str, other: str) -> ValueError:
         return ValueError(

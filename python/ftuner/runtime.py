@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from typing import Any
+from typing import Any, Iterator
 
 from . import locations
 from .errors import Error
@@ -13,6 +13,7 @@ ABI_VERSION = 1
 
 IMAGE_PTX, IMAGE_CUBIN, IMAGE_HOST = 1, 2, 3
 ERROR_NO_DRIVER = 5
+ERROR_INTERRUPTED = 10
 
 
 class Image(ctypes.Structure):
@@ -45,6 +46,7 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "ftrt_last_error": (ctypes.c_char_p, []),
     "ftrt_prepare": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p]),
     "ftrt_emulator_stream": (ctypes.c_void_p, []),
+    "ftrt_set_interrupt_check": (None, [ctypes.c_void_p]),
     "ftrt_device_count": (ctypes.c_int32, [ctypes.POINTER(ctypes.c_int32)]),
     "ftrt_device_select": (ctypes.c_int32, [ctypes.c_int32]),
     "ftrt_device_name": (ctypes.c_int32, [ctypes.c_int32, ctypes.c_char_p, ctypes.c_uint64]),
@@ -84,11 +86,46 @@ class Runtime:
         except (OSError, AttributeError) as error:
             raise Error(f"cannot load the runtime '{path}': {error}") from error
         self.emulator_stream: int = self.library.ftrt_emulator_stream()
+        # What the handler of a signal raised while a kernel ran.
+        self._raised: BaseException | None = None
+        self._signals: Any = None
 
     def check(self, code: int, what: str) -> None:
         """Raises the runtime's last error of this thread unless the code is 0."""
+        if code == ERROR_INTERRUPTED and self._raised is not None:
+            error, self._raised = self._raised, None
+            raise error
         if code != 0:
             raise Error(f"{what}: {self.last_error() or f'error {code}'}", code)
+
+    def heed_signals(self) -> None:
+        """Lets handlers of signals run during the emulator's launches of this thread.
+
+        Python runs them in the main thread alone, so elsewhere this does nothing. A launch ends
+        if one raises, as that of Ctrl-C does, and `check` raises the same.
+        """
+        if self._signals is None and threading.current_thread() is threading.main_thread():
+            answers = self._handle_signals()
+            next(answers)
+            # A generator goes on inside its `try`; a function's first instruction, where handlers
+            # may run, would be outside.
+            self._signals = ctypes.CFUNCTYPE(ctypes.c_int32)(answers.__next__)
+            self.library.ftrt_set_interrupt_check(self._signals)
+
+    def _handle_signals(self) -> Iterator[int]:
+        """Handles the signals that arrived, each time it goes on; yields whether one raised."""
+        answer = 0
+        while True:
+            try:
+                while True:
+                    yield answer
+                    answer = 0
+                    ctypes.pythonapi.PyErr_CheckSignals()
+            except GeneratorExit:
+                return
+            except BaseException as error:
+                self._raised = error
+                answer = 1
 
     def last_error(self) -> str:
         text: bytes | None = self.library.ftrt_last_error()

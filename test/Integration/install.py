@@ -172,8 +172,8 @@ def translate(prefix, source, *options):
 
 
 def check_indirect(h, prefix):
-    """A program that names the runtime nowhere, and a path with a space."""
-    source = h.path("in direct")
+    """A program that names the runtime nowhere, and a path with odd characters."""
+    source = h.path("in 50% a%2Fdirect")
     os.mkdir(source)
     shutil.copy(os.path.join(ROOT, "test", "tools", "Inputs", "matmul.mlir"), source)
     with open(os.path.join(source, "main.c"), "w") as file:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -260,3 +261,125 @@ def test_concurrent_compilations(tmp_path: Path) -> None:
     printed = {process.communicate(timeout=300)[0] for process in processes}
     assert [process.returncode for process in processes] == [0] * 3
     assert len(printed) == 1 and len(cache.list()) == 1
+
+
+def nested(depth: int) -> str:
+    return "[" * depth + "]" * depth
+
+
+# Parts of the metadata, and what none of them may be.
+DAMAGED_FIELDS = [
+    ("files", [list, [cache.LIBRARY], "libmodel.so", 3, None, {}, {"a/b": "x"}, {"..": "x"}]),
+    ("files", [{cache.LIBRARY: 3}, {cache.LIBRARY: None}, {cache.LIBRARY: "0" * 64}]),
+    ("files", [{cache.LIBRARY: "x", "\ud800": "x"}, {cache.LIBRARY: "x", "\0": "x"}]),
+    ("files", [{cache.LIBRARY: "x", "missing": "x"}, {cache.LIBRARY: "x", "": "x"}]),
+    ("functions", [None, 3, "f()", [3], [None], [["f()"]], {"f()": 1}, ["\udcff"]]),
+    ("source", [None, 3, ["s"], "\ud800", "a\udfffb"]),
+    ("device", [None, 3.5, {}, "\udc80"]),
+    ("created", [None, "now", [], True, float("nan"), float("inf"), 10**400]),
+    ("format_version", [None, "1", 0, 2, []]),
+]
+
+
+def damaged_texts(text: str) -> list[bytes]:
+    """Metadata that somebody, or a disk, has damaged."""
+    metadata = json.loads(text)
+    texts = []
+    for field, values in DAMAGED_FIELDS:
+        texts.append(json.dumps({key: metadata[key] for key in metadata if key != field}))
+        for value in values:
+            value = [*metadata[field]] if value is list else value
+            texts.append(json.dumps({**metadata, field: value}))
+    for field in ("files", "functions", "source", "unknown"):
+        rest = json.dumps({key: metadata[key] for key in metadata if key != field})[1:]
+        texts += [f'{{"{field}": {nested(depth)}, {rest}' for depth in (2, 100_000)]
+    texts += ["", "{", "null", "[]", "3", '"x"', "9" * 5000, nested(100_000), '{"a":' * 100_000]
+    texts += [text[:length] for length in range(0, len(text) - 1, 7)]
+    damaged = [damaged.encode() for damaged in texts]
+    return [*damaged, b"\xff\xfe", text.encode("utf-16"), b"\0" * len(text), text.encode()[::-1]]
+
+
+def test_damaged_metadata_is_built_again(empty_cache: Path) -> None:
+    """Whatever the metadata says: the entry is not listed, and made again."""
+    entry = cache.get("k", builder())
+    good = cache.get("good", builder())
+    metadata = entry.folder / "metadata.json"
+    text = metadata.read_text()
+    damaged = damaged_texts(text)
+    assert len(damaged) > 100
+    for content in damaged:
+        metadata.write_bytes(content)
+        try:
+            assert [item.key for item in cache.list() if item.key == "k"] in ([], ["k"])
+            log: list[int] = []
+            assert cache.get("k", builder(log=log)).library.read_bytes() == b"library"
+        except Exception as error:
+            raise AssertionError(f"metadata {content[:200]!r}") from error
+        is_same = content.startswith(b'{"unknown": [[]],')
+        assert log == ([] if is_same else [1]), content[:200]
+        assert {item.key for item in cache.list()} == {"k", "good"}
+        assert good.library.exists()
+    left = {path.name for path in (empty_cache / "v1").iterdir()}
+    assert left == {"k", "k.lock", "good", "good.lock"}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_damage_to_metadata(seed: int) -> None:
+    """Bytes of a valid text are changed, removed and doubled."""
+    import random
+
+    entry = cache.get("k", builder())
+    metadata = entry.folder / "metadata.json"
+    text = metadata.read_bytes()
+    random_source = random.Random(seed)
+    for _ in range(100):
+        damaged = bytearray(text)
+        for _ in range(random_source.randint(1, 4)):
+            place = random_source.randrange(len(damaged))
+            count = random_source.randint(0, 3)
+            damaged[place : place + count] = random_source.randbytes(random_source.randint(0, 3))
+        metadata.write_bytes(damaged)
+        cache.list()
+        assert cache.get("k", builder()).library.read_bytes() == b"library"
+
+
+@pytest.mark.parametrize("name", [cache.LIBRARY, "metadata.json", "."])
+@pytest.mark.parametrize("kind", ["folder", "loop", "dangling", "pipe", "file"])
+def test_entries_of_other_kinds(name: str, kind: str) -> None:
+    """An entry, or a file of it, that is something else."""
+    entry = cache.get("k", builder())
+    path = entry.folder / name if name != "." else entry.folder
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "loop":
+        path.symlink_to(path)
+    elif kind == "dangling":
+        path.symlink_to("missing")
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.write_bytes(b"other")
+    # A list looks at metadata and sizes alone.
+    assert [item.key for item in cache.list()] in ([], ["k"])
+    log: list[int] = []
+    assert cache.get("k", builder(log=log)).library.read_bytes() == b"library" and log
+
+
+def test_names_that_are_no_unicode(tmp_path: Path) -> None:
+    """Files may have such names; they are found again, and listed."""
+    notes = {**NOTES, "source": os.fsdecode(b"\xff.mlir")}
+    log: list[int] = []
+
+    def build(folder: Path) -> dict[str, Any]:
+        builder(log=log)(folder)
+        return notes
+
+    for _ in range(2):
+        cache.get("k", build)
+    assert len(log) == 1
+    (entry,) = cache.list()
+    assert entry.source == "\ufffd.mlir"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ftuner
-from ftuner import cli, descriptions
+from ftuner import cli, descriptions, outputs
 from ftuner.latency import calibrate, fit, model
 from ftuner.latency.rows import Devices, Rows, read
 
@@ -120,7 +120,7 @@ def test_links_and_permissions_stay(folder: Path) -> None:
 
 def test_all_files_are_written_or_none(folder: Path) -> None:
     with pytest.raises(ftuner.Error, match="none/b"):
-        calibrate.write({"a": b"1", "none/b": b"2"})
+        outputs.write({"a": b"1", "none/b": b"2"})
     assert [path.name for path in folder.iterdir()] == ["rows.csv"]
 
 

@@ -200,6 +200,46 @@ def test_outs_that_overlap(handmade: Module) -> None:
         handmade["join"](np.ones((3, 5), np.float32), np.ones((5, 2)), 1, out=outs)
 
 
+def misaligned(shape: tuple[int, ...], dtype: Any, offset: int) -> np.ndarray:
+    """An array whose elements begin `offset` bytes after a multiple of 64."""
+    dtype = np.dtype(dtype)
+    memory = np.zeros(int(np.prod(shape)) * dtype.itemsize + 128, np.uint8)
+    begin = -memory.ctypes.data % 64 + offset
+    return memory[begin : begin + int(np.prod(shape)) * dtype.itemsize].view(dtype).reshape(shape)
+
+
+@pytest.mark.parametrize("offset", [1, 2, 3])
+def test_misaligned_elements(handmade: Module, offset: int) -> None:
+    """A GPU cannot load them, and neither can what was compiled for one."""
+    scale, join = handmade.scale, handmade["join"]
+    x = misaligned((3, 4), np.float32, offset)
+    assert x.flags.c_contiguous
+    message = f"but got an address {offset} bytes off; a copy is aligned"
+    with expect(ValueError, "scale: argument 0: expected memory aligned to 4 bytes, the size of"):
+        scale(x, 1)
+    with expect(ValueError, message):
+        scale(x, 1)
+    x.flags.writeable = False
+    with expect(ValueError, message):
+        scale(x, 1)
+    with expect(ValueError, "scale: out[0]: expected memory aligned to 4 bytes"):
+        scale(X, 1, out=misaligned((3, 4), np.float32, offset))
+    # f64 in halves: aligned for f32, not for itself.
+    b = misaligned((5, 2), np.float64, 4)
+    with expect(ValueError, "join: argument 1: expected memory aligned to 8 bytes, the size of"):
+        join(np.ones((3, 5), np.float32), b, 1)
+    # Aligned to its elements and to nothing more is fine, and so is what has no elements.
+    np.testing.assert_array_equal(scale(misaligned((3, 4), np.float32, 4), 1), np.zeros((3, 4)))
+    assert scale(misaligned((0, 4), np.float32, offset), 1).shape == (0, 4)
+
+
+def test_misaligned_torch_tensors(handmade: Module) -> None:
+    torch = pytest.importorskip("torch", minversion="2")
+    tensor = torch.from_numpy(misaligned((3, 4), np.float32, 1))
+    with expect(ValueError, "scale: argument 0: expected memory aligned to 4 bytes"):
+        handmade.scale(tensor, 1)
+
+
 def test_stream_of_the_cpu(handmade: Module) -> None:
     with expect(ValueError, "stream: expected none for a NumPy array"):
         handmade.scale(X, 1, stream=0)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import ftuner
-from ftuner import plotting
+from ftuner import compiler, locations, plotting
 from ftuner.cli.bench import parse_size_lists
 from ftuner.cli.common import UsageError
 from ftuner.cli.running import relative_error
@@ -23,13 +23,17 @@ from handmade import ROOT
 from models import MATMUL, pointwise
 
 
-def run(*arguments: Any, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def run(
+    *arguments: Any, cwd: Path | None = None, input: str | None = None
+) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "ftuner", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=cwd, input=input, capture_output=True, text=True, check=False
+    )
 
 
-def ok(*arguments: Any, cwd: Path | None = None) -> str:
-    result = run(*arguments, cwd=cwd)
+def ok(*arguments: Any, cwd: Path | None = None, input: str | None = None) -> str:
+    result = run(*arguments, cwd=cwd, input=input)
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stderr == ""  # Progress is for terminals.
     return result.stdout
@@ -284,6 +288,117 @@ def test_errors(source: Path, tmp_path: Path) -> None:
     fails(1, "error:", "compile", source, "-o", "/missing/libx.so")
 
 
+def test_values_of_compiler_options(source: Path) -> None:
+    """With and without `=`, before and after the source."""
+
+    def library(*arguments: Any) -> str:
+        return ok("compile", *arguments).splitlines()[0]
+
+    expected = library(source, "--max-kernels=2", "--cost-model=sia", "--c0=-1.5")
+    assert expected != library(source)
+    for arguments in (
+        [source, "--max-kernels", 2, "--cost-model", "sia", "--c0", "-1.5"],
+        ["--max-kernels", 2, "--cost-model", "sia", source, "--c0", "-1.5"],
+        ["--c0", "-1.5", "--max-kernels", 2, source, "--cost-model=sia", "--device", "h200"],
+    ):
+        assert library(*arguments) == expected
+    # What is on or off takes no value that follows it.
+    text = ok("compile", "--ptxas-feedback", source, "--manifest", "-")
+    assert "ptxas_rounds" in text and text == ok("compile", source, "--ptxas-feedback=true", "--manifest", "-")
+    known = compiler.valued_options(locations.tool("ftuner-translate"))
+    assert known == compiler.pipeline_options(locations.tool("ftuner-translate")) - {"ptxas-feedback"}
+    for arguments in (["--max-kernels"], ["--max-kernels", "--json"]):
+        fails(2, "argument --max-kernels: expected one value", "compile", source, *arguments)
+    fails(2, "unrecognized arguments: --max-kernel", "compile", source, "--max-kernel", "5")
+    fails(2, "unrecognized arguments: 5", "compile", source, "--max-kernels", "4", "5")
+    fails(2, "required: source", "compile", "--max-kernels", "4")
+    fails(2, "unrecognized arguments: --max-kernels", "devices", "--max-kernels", "4")
+
+
+def test_wrong_options_are_not_the_input_s_fault(source: Path) -> None:
+    for arguments, message in (
+        (["--cost-model", "dice"], "error: option 'cost-model': expected one of latency, sia"),
+        (["--max-kernels=0"], "error: option 'max-kernels': expected 1 to"),
+        (["--psi", "much"], "error: invalid value of option --psi: 'much'"),
+        (["--strategy", "luck"], "error: option 'strategy': expected one of"),
+        (["--cubins", "sm_9999"], "error: expected an architecture that LLVM can generate"),
+    ):
+        result = run("compile", source, *arguments)
+        assert result.returncode == 1
+        assert re.search(f"^{re.escape(message)}", result.stderr, re.MULTILINE), result.stderr
+        assert f"{source}:1" not in result.stderr and "module attributes" not in result.stderr
+
+
+def test_standard_input() -> None:
+    assert "matmul(arg0: f32[T, 32]" in ok("compile", "-", input=MATMUL)
+    assert "relative error" in ok("run", "-", "--size", "T=5", "--check", input=MATMUL)
+    assert "<stdin>:" in ok("explain", "-", "--size", "T=5", input=MATMUL)
+    assert "CPU emulator" in ok("bench", "-", "--size", "T=5", "--repeat", 1, input=MATMUL)
+    result = run("compile", "-", input="nonsense")
+    assert result.returncode == 1 and "<stdin>:1:1: error:" in result.stderr
+    assert run("compile", "-", input="").returncode == 1
+
+
+def test_standard_output(source: Path, tmp_path: Path) -> None:
+    """`-` is no file, and nothing else is on standard output then."""
+    ok("compile", source, "--ptx", "m.ptx", "--manifest", "m.json", cwd=tmp_path)
+    ptx, manifest = ((tmp_path / name).read_text() for name in ("m.ptx", "m.json"))
+    assert ok("compile", source, "--ptx", "-", cwd=tmp_path) == ptx
+    assert ok("compile", "-", "--manifest", "-", cwd=tmp_path, input=MATMUL) == manifest
+    assert ok("compile", source, "-o", "libx.so", "--ptx=-", cwd=tmp_path) == ptx
+    assert json.loads(ok("devices", "h200", "-o", "-", cwd=tmp_path))["name"] == "h200"
+    times = ok("bench", source, "--size", "T=5", "--repeat", 1, "--csv", "-", cwd=tmp_path)
+    assert times.startswith("T,microseconds,") and len(times.splitlines()) == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["libx.so", "m.json", "m.ptx", "x.h"]
+    # Devices and pipes are no files to put in their place.
+    assert ok("compile", source, "--ptx", "/dev/stdout").startswith(ptx)
+    for arguments in (["--manifest", "-"], ["--json"]):
+        fails(2, "expected one option that writes to standard output, but got --ptx -",
+              "compile", source, "--ptx", "-", *arguments)  # fmt: skip
+    fails(2, "--output: expected the name of a library", "compile", source, "-o", "-")
+    fails(1, "expected an output that ends in", "explain", source, "--plot", "-")
+
+
+@pytest.mark.parametrize("name", ["100%", "a%2Fb %%%%%%"])
+def test_folders_with_percent_signs(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    monkeypatch.setenv("FTUNER_CACHE_DIR", str(folder / "c%"))
+    monkeypatch.setenv("TMPDIR", str(folder))
+    ok("compile", source, "--emulate", "-o", folder / "libx.so", "--ptx", folder / "x%.ptx")
+    assert ftuner.load(folder / "libx.so").ptx == (folder / "x%.ptx").read_text()
+    ok("run", source, "--size=T=5", "--save-dir", folder / "r%d", "--check")
+    assert np.load(folder / "r%d" / "result0.npy").shape == (5, 64)
+    module = ftuner.compile(MATMUL, emulate=True)
+    assert str(module.library_path).startswith(str(folder / "c%"))
+    assert ftuner.compile(MATMUL, emulate=True, cache=False).functions
+    assert len(json.loads(ok("cache", "list", "--json"))) == 1
+
+
+def test_results_are_saved_all_or_none(two_functions: Path, tmp_path: Path) -> None:
+    (tmp_path / "result1.npy").mkdir()
+    call = ("run", two_functions, "--function", "scaled-sum", "--input", "2=0.5", "--size=M=5,N=9")
+    fails(1, "cannot write", *call, "--save-dir", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["result1.npy"]
+
+
+def test_names_that_are_no_unicode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are shown, whatever the encoding of standard output."""
+    monkeypatch.setenv("FTUNER_CACHE_DIR", str(tmp_path / "c"))
+    source = tmp_path / os.fsdecode(b"m\xff.mlir")
+    source.write_text(MATMUL)
+    first = run("compile", source)
+    assert first.returncode == 0 and run("compile", source).stdout == first.stdout
+    (entry,) = json.loads(ok("cache", "list", "--json"))
+    assert entry["source"].endswith("m\ufffd.mlir")
+    for encoding in ("utf-8", "ascii"):
+        monkeypatch.setenv("PYTHONIOENCODING", encoding)
+        assert "matmul(arg0" in ok("cache", "list")
+        assert "matmul(arg0" in ok("compile", source)
+
+
 def test_missing_driver(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FTRT_CUDA_DRIVER", "/missing/libcuda.so")
     message = "no CUDA driver: '/missing/libcuda.so'"
@@ -306,9 +421,25 @@ def test_closed_pipe(source: Path) -> None:
     assert "Traceback" not in result.stderr
 
 
-def test_progress_on_a_terminal(source: Path) -> None:
+def test_progress(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Elsewhere only where it is asked for, as lines."""
+    call = ("compile", source)
+    assert run(*call).stderr == ""
+    monkeypatch.setenv("FTUNER_PROGRESS", "always")
+    assert run(*call, "--max-kernels=5").stderr.startswith(f"ftuner: compiling {source}\n")
+    assert run(*call, "--max-kernels=5").stderr == f"ftuner: compiling {source}\n"  # Cached.
+    monkeypatch.setenv("FTUNER_PROGRESS", "loud")
+    fails(1, "FTUNER_PROGRESS: expected auto, always or never, but got 'loud'", *call)
+
+
+@pytest.mark.parametrize("mode", ["auto", "never"])
+def test_progress_on_a_terminal(
+    source: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
     """What goes on is told on a terminal, and wiped afterwards."""
     import pty
+
+    monkeypatch.setenv("FTUNER_PROGRESS", mode)
 
     reader, writer = pty.openpty()
     command = [
@@ -334,4 +465,7 @@ def test_progress_on_a_terminal(source: Path) -> None:
         shown += piece
     process.communicate()
     assert process.returncode == 0
+    if mode == "never":
+        assert shown == b""
+        return
     assert b"compiling" in shown and b"timing [" in shown and shown.endswith(b"\r\x1b[K")

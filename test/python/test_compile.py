@@ -264,3 +264,25 @@ def test_explanation_plot(tmp_path: Path) -> None:
     with expect(ftuner.Error, "lacks what a figure needs: KeyError('fastest')"):
         explanation.plot(tmp_path / "x.svg")
     assert not (tmp_path / "x.svg").exists()
+
+
+def test_progress(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """What compiles says so where it is asked to; what the cache has does not."""
+    monkeypatch.setenv("FTUNER_CACHE_DIR", str(tmp_path))
+    for mode in ("auto", "always", "always"):
+        monkeypatch.setenv("FTUNER_PROGRESS", mode)
+        path = tmp_path / f"{mode}.mlir"
+        path.write_text(f"{MATMUL}// {mode}")
+        capfd.readouterr()
+        is_new = not any(entry.source == str(path) for entry in ftuner.cache.list())
+        ftuner.compile(path, emulate=False)
+        told = capfd.readouterr().err.splitlines()
+        if mode == "auto" or not is_new:
+            assert told == []
+            continue
+        assert told[0] == f"ftuner: compiling {path}"
+        stages = [re.sub(r".*: |, [0-9.]+ s$", "", line) for line in told[1:]]
+        expected = ["ukernel-form-workloads", "ukernel-plan-workloads", "lowering of kernels", "library"]
+        assert [stage.partition(",")[0] for stage in stages if stage.partition(",")[0] in expected] == expected

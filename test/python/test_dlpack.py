@@ -52,6 +52,12 @@ def test_result_keeps_arguments(handmade: Module) -> None:
     assert array.live == 0
 
 
+def test_misaligned_elements(handmade: Module) -> None:
+    x = np.ones((5, 4), np.float32)
+    with expect(ValueError, "scale: argument 0: expected memory aligned to 4 bytes"):
+        handmade.scale(Array(x.ctypes.data, (4, 4), byte_offset=2, keep=x), 1.0)
+
+
 def test_offset(handmade: Module, rng: np.random.Generator) -> None:
     x = rng.standard_normal((5, 4), np.float32)
     array = Array(x.ctypes.data, (4, 4), byte_offset=16, keep=x)

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/InitAll.h"
+#include "FTuner/Pipelines/Pipelines.h"
 #include "ToolSupport.h"
 
 #include "mlir/IR/AsmState.h"
@@ -24,13 +25,62 @@
 using namespace mlir;
 using namespace ftuner;
 
+/// Lists FTuner's pipelines as upstream lists passes.
+static void printPipelines() {
+  constexpr size_t indent = 2;
+  std::vector<const PassPipelineInfo *> pipelines;
+  size_t width = 0;
+  for (StringRef name : ftuner::getFTunerPipelineNames())
+    if (const PassPipelineInfo *pipeline = PassPipelineInfo::lookup(name)) {
+      pipelines.push_back(pipeline);
+      width = std::max(width, pipeline->getOptionWidth() + indent);
+    }
+  llvm::outs() << "Pass Pipelines:\n";
+  for (const PassPipelineInfo *pipeline : pipelines)
+    pipeline->printHelpStr(indent, width);
+}
+
+/// Answers `--help` by FTuner's own passes and pipelines, which would be lost
+/// among those of mlir-opt. `--help-all` is what mlir-opt's `--help` is.
+/// Returns whether help was asked for.
+static bool printHelp(MutableArrayRef<char *> arguments) {
+  static char all[] = "--help";
+  for (char *&argument : arguments) {
+    StringRef text = argument;
+    if (text == "--help-all" || text == "-help-all") {
+      argument = all;
+      return false;
+    }
+    if (text != "--help" && text != "-help" && text != "-h" && text != "--h")
+      continue;
+    llvm::outs() << "OVERVIEW: FTuner's optimizer driver\n\n"
+                    "USAGE: ftuner-opt [options] <input file>\n\n"
+                    "FTuner's passes and pipelines, with their options as in "
+                    "--ftuner-compile=\"device=h200 max-kernels=8\":\n\n";
+    printPipelines();
+    // Nobody else's are registered yet.
+    printRegisteredPasses();
+    llvm::outs()
+        << "\nEvery pass and option of mlir-opt works, too (-o, "
+           "--pass-pipeline, --mlir-print-ir-after-all, --remarks-filter, "
+           "...):\n"
+           "  --help-all     lists them with FTuner's\n"
+           "  --help-hidden  lists all there is\n"
+           "  --list-passes  lists the passes alone\n";
+    return true;
+  }
+  return false;
+}
+
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   tool::installErrorHandler();
+  ftuner::registerAllPasses();
+  if (printHelp({argv + 1, argv + argc}))
+    return EXIT_SUCCESS;
   DialectRegistry registry;
   ftuner::registerAllDialects(registry);
   mlir::registerAllPasses();
-  ftuner::registerAllPasses();
 
   llvm::cl::opt<std::string> inputFile(llvm::cl::Positional,
                                        llvm::cl::desc("<input file>"),

@@ -83,9 +83,7 @@ struct Options {
   llvm::cl::opt<bool> json{
       "json", llvm::cl::desc("Print one JSON object in one line for each run"),
       llvm::cl::cat(category)};
-  llvm::cl::opt<bool> remarks{"remarks",
-                              llvm::cl::desc("Print the compiler's decisions"),
-                              llvm::cl::cat(category)};
+  tool::RemarksOption remarks{category};
   llvm::cl::opt<int64_t> misalign{
       "misalign",
       llvm::cl::desc("Move every tensor this many bytes off its alignment, "
@@ -309,13 +307,16 @@ llvm::Error Runner::save(RunReport &report) const {
   if (std::error_code code = llvm::sys::fs::create_directories(options.saveDir))
     return runError("cannot create '" + options.saveDir +
                     "': " + code.message());
+  std::vector<tool::OutputFile> files;
   for (auto [index, tensor] : llvm::enumerate(report.run.results)) {
     llvm::SmallString<128> path(options.saveDir);
     llvm::sys::path::append(path, "result" + llvm::Twine(index) + ".npy");
-    if (llvm::Error error = tool::writeOutput(path, formatNpy(tensor)))
-      return error;
-    report.files.push_back(path.str().str());
+    files.push_back({path.str().str(), formatNpy(tensor)});
   }
+  if (llvm::Error error = tool::writeOutputs(files))
+    return error;
+  for (tool::OutputFile &file : files)
+    report.files.push_back(std::move(file.path));
   return llvm::Error::success();
 }
 

@@ -184,7 +184,8 @@ llvm::Error writeLibrary(ModuleOp module, const LibraryPlan &plan) {
     if (cubin)
       options.cubins.push_back(std::move(*cubin));
     else
-      module.emitWarning("the library has PTX and no cubin: ")
+      emitWarning(UnknownLoc::get(module.getContext()),
+                  "the library has PTX and no cubin: ")
           << llvm::toString(cubin.takeError());
   }
 

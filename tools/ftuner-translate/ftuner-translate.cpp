@@ -63,9 +63,10 @@ struct Options {
       llvm::cl::cat(category)};
   llvm::cl::opt<bool> json{"json", llvm::cl::desc("Explain in JSON"),
                            llvm::cl::cat(category)};
-  llvm::cl::opt<bool> remarks{"remarks",
-                              llvm::cl::desc("Print the compiler's decisions"),
-                              llvm::cl::cat(category)};
+  tool::RemarksOption remarks{category};
+  llvm::cl::opt<bool> progress{
+      "progress", llvm::cl::desc("Say on standard error which stage begins"),
+      llvm::cl::cat(category)};
   tool::LibraryCommandLine library{category};
   /// The file of this program.
   std::string programPath;
@@ -140,6 +141,8 @@ static llvm::Error explain(const Options &options,
   if (llvm::Error error = pipeline.apply(given))
     return error;
   tool::ModuleTool moduleTool(options.remarks);
+  if (options.progress)
+    moduleTool.showProgress();
   auto module = moduleTool.readModule(options.input);
   if (!module)
     return module.takeError();
@@ -147,6 +150,7 @@ static llvm::Error explain(const Options &options,
     return error;
   if (!llvm::is_contained(pipeline.getGiven(), "top-k"))
     given.topK = kListedPrograms;
+  moduleTool.beginStage("explanation");
   llvm::Expected<SearchSetup> setup = makeSearchSetup(given);
   if (!setup)
     return setup.takeError();
@@ -178,6 +182,8 @@ static llvm::Error translate(const Options &options,
     libraryPlan = std::move(*plan);
   }
   tool::ModuleTool moduleTool(options.remarks);
+  if (options.progress)
+    moduleTool.showProgress();
   Stopwatch stopwatch;
   auto module = moduleTool.readModule(options.input);
   if (!module)
@@ -189,9 +195,11 @@ static llvm::Error translate(const Options &options,
   if ((*module)->getOps<gpu::GPUModuleOp>().empty())
     return makeError("nothing to compile: the module needs no kernels");
   stopwatch.lap("compilation");
-  if (options.translation == Translation::Library)
+  if (options.translation == Translation::Library) {
+    moduleTool.beginStage("library");
     return tool::writeLibrary(**module, libraryPlan);
-
+  }
+  moduleTool.beginStage("ptx");
   FailureOr<PtxModule> ptx = translateToPtx(**module);
   if (failed(ptx))
     return makeError("translation to PTX failed");

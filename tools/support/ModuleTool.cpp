@@ -6,9 +6,12 @@
 #include "FTuner/Pipelines/Pipelines.h"
 #include "FTuner/Transforms/PlanAttributes.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -22,24 +25,103 @@ static DialectRegistry &getRegistry() {
   return registry;
 }
 
-ModuleTool::ModuleTool(bool showRemarks)
-    : context(getRegistry()), printer(sources, &context),
-      filter(&context, [this, showRemarks](Diagnostic &diagnostic) {
-        // Success swallows the diagnostic; failure hands it on to be printed.
-        return success((!showRemarks && diagnostic.getSeverity() ==
-                                            DiagnosticSeverity::Remark) ||
-                       isRepeated(diagnostic));
-      }) {
+RemarksOption::RemarksOption(llvm::cl::OptionCategory &category)
+    : opt("remarks", llvm::cl::desc("Print the compiler's decisions:"),
+          llvm::cl::ValueOptional, llvm::cl::init(Remarks::None),
+          llvm::cl::values(
+              clEnumValN(Remarks::All, "all",
+                         "each, and how many there are of each kind"),
+              clEnumValN(Remarks::Summary, "summary",
+                         "how many there are of each kind"),
+              clEnumValN(Remarks::All, "", "")),
+          llvm::cl::cat(category)) {}
+
+namespace {
+/// Makes optimization remarks diagnostics like all others.
+class DiagnosticStreamer final : public remark::detail::MLIRRemarkStreamerBase {
+  void streamOptimizationRemark(const remark::detail::Remark &remark) override {
+    InFlightDiagnostic diagnostic = emitRemark(remark.getLocation())
+                                    << remark.getRemarkName() << ": ";
+    for (const remark::detail::Remark::Arg &argument : remark.getArgs())
+      diagnostic << argument.val;
+  }
+};
+} // namespace
+
+static void printProgress(const llvm::Twine &text) {
+  llvm::errs() << "progress: " << text << '\n';
+}
+
+namespace {
+/// Tells which pass of the module begins, and which kernels are through. Called
+/// by one thread at a time.
+class ProgressPrinter final : public PassInstrumentation {
+  void runBeforePass(Pass *pass, Operation *op) override {
+    auto module = dyn_cast<ModuleOp>(op);
+    if (!module)
+      return;
+    if (!pass->getArgument().empty())
+      return printProgress(pass->getArgument());
+    // Passes of what is in the module follow.
+    numKernels = llvm::range_size(module.getOps<gpu::GPUModuleOp>());
+    numDone = 0;
+  }
+  void runAfterPipeline(std::optional<OperationName> name,
+                        const PipelineParentInfo &) override {
+    if (name && name->getStringRef() == gpu::GPUModuleOp::getOperationName())
+      printProgress("lowering of kernels, " + llvm::Twine(++numDone) + " of " +
+                    llvm::Twine(numKernels));
+  }
+
+  size_t numKernels = 0, numDone = 0;
+};
+} // namespace
+
+void ModuleTool::beginStage(llvm::StringRef stage) const {
+  if (hasProgress)
+    printProgress(stage);
+}
+
+ModuleTool::ModuleTool(Remarks remarks)
+    : remarks(remarks), context(getRegistry()), printer(sources, &context),
+      filter(&context,
+             [this](Diagnostic &diagnostic) { return handle(diagnostic); }) {
   // The location says enough; the operation may be a whole module.
   context.printOpOnDiagnostic(false);
-  if (!showRemarks)
+  if (remarks == Remarks::None)
     return;
   const std::string any = ".*";
   remark::RemarkCategories categories{any, any, any, any, any};
   (void)remark::enableOptimizationRemarks(
-      context, /*streamer=*/nullptr,
-      std::make_unique<remark::RemarkEmittingPolicyAll>(), categories,
-      /*printAsEmitRemarks=*/true);
+      context, std::make_unique<DiagnosticStreamer>(),
+      std::make_unique<remark::RemarkEmittingPolicyAll>(), categories);
+}
+
+ModuleTool::~ModuleTool() {
+  if (remarks == Remarks::None)
+    return;
+  llvm::errs() << "remarks: ";
+  llvm::interleaveComma(numRemarks, llvm::errs(), [](const auto &entry) {
+    llvm::errs() << entry.second << ' ' << entry.first;
+  });
+  llvm::errs() << (numRemarks.empty() ? "none\n" : "\n");
+}
+
+LogicalResult ModuleTool::handle(Diagnostic &diagnostic) {
+  if (diagnostic.getSeverity() == DiagnosticSeverity::Remark) {
+    ++numRemarks[llvm::StringRef(diagnostic.str()).split(": ").first.str()];
+    if (remarks != Remarks::All)
+      return success();
+  }
+  if (isRepeated(diagnostic))
+    return success();
+  bool isError = diagnostic.getSeverity() == DiagnosticSeverity::Error;
+  bool isWarning = diagnostic.getSeverity() == DiagnosticSeverity::Warning;
+  if (!isa<UnknownLoc>(diagnostic.getLocation()) || !(isError || isWarning) ||
+      !diagnostic.getNotes().empty())
+    return failure();
+  llvm::errs() << (isError ? "error: " : "warning: ") << diagnostic << '\n';
+  return success();
 }
 
 bool ModuleTool::isRepeated(Diagnostic &diagnostic) {
@@ -90,6 +172,8 @@ llvm::Error ModuleTool::plan(ModuleOp module, const FTunerOptions &options) {
     return toolError("expected linalg or planned workloads, but the module is "
                      "compiled already");
   PassManager pm(&context);
+  if (hasProgress)
+    pm.addInstrumentation(std::make_unique<ProgressPrinter>());
   buildFrontEndPipeline(pm, options);
   if (failed(pm.run(module)))
     return toolError("planning failed");
@@ -108,6 +192,8 @@ llvm::Error ModuleTool::compile(ModuleOp module,
     return llvm::Error::success();
   }
   PassManager pm(&context);
+  if (hasProgress)
+    pm.addInstrumentation(std::make_unique<ProgressPrinter>());
   buildFTunerPipeline(pm, options);
   if (failed(pm.run(module)))
     return toolError("compilation failed");

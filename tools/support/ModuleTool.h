@@ -14,15 +14,38 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/SourceMgr.h"
+#include <map>
 
 namespace ftuner::tool {
 
+/// Which remarks are printed: none, how many there are of each kind, or all of
+/// them and their numbers.
+enum class Remarks { None, Summary, All };
+
+/// The option `--remarks`.
+struct RemarksOption : llvm::cl::opt<Remarks> {
+  explicit RemarksOption(llvm::cl::OptionCategory &category);
+};
+
 /// A context with everything registered, which prints diagnostics on standard
 /// error; remarks only where they are wanted.
+///
+/// Every remark has the same form, whoever makes it: "KIND: text" after the
+/// place. Diagnostics without a place, those about options above all, are
+/// printed without one.
 class ModuleTool {
 public:
-  explicit ModuleTool(bool showRemarks);
+  explicit ModuleTool(Remarks remarks);
+  /// Prints the numbers of remarks.
+  ~ModuleTool();
+
+  /// From now on, prints a line `progress: STAGE` on standard error as each
+  /// stage begins, and `progress: STAGE, N of M` as its kernels are through.
+  void showProgress() { hasProgress = true; }
+  /// Prints it for a stage that is no pass.
+  void beginStage(llvm::StringRef stage) const;
 
   /// Reads a module from a file, or from standard input for `-`.
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
@@ -39,10 +62,17 @@ public:
                       const PipelineCommandLine &commandLine);
 
 private:
+  /// Prints, counts or drops a diagnostic. Fails for those that are to be
+  /// printed with their place.
+  llvm::LogicalResult handle(mlir::Diagnostic &diagnostic);
   /// Whether the same error was printed before: kernels that are lowered in
   /// parallel share their source.
   bool isRepeated(mlir::Diagnostic &diagnostic);
 
+  Remarks remarks;
+  bool hasProgress = false;
+  /// The remarks so far, by kind.
+  std::map<std::string, unsigned> numRemarks;
   mlir::MLIRContext context;
   llvm::StringSet<> errors;
   llvm::SourceMgr sources;

@@ -1,6 +1,8 @@
 //===- ToolSupport.cpp - What FTuner's programs share ---------------------===//
 #include "ToolSupport.h"
 
+#include "FTuner/Support/UniqueFile.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/CommandLine.h"
@@ -65,30 +67,6 @@ static Error writeStream(raw_fd_ostream &stream, StringRef path,
   return fileError("cannot write", path, code);
 }
 
-/// Writes a new file beside the one at `path`.
-static Expected<sys::fs::TempFile> writeBeside(StringRef path,
-                                               StringRef content) {
-  Expected<sys::fs::TempFile> temp =
-      sys::fs::TempFile::create(path + ".%%%%%%.tmp");
-  if (!temp)
-    return createStringError(inconvertibleErrorCode(),
-                             "cannot write '" + path +
-                                 "': " + toString(temp.takeError()));
-  raw_fd_ostream stream(temp->FD, /*shouldClose=*/false);
-  if (Error error = writeStream(stream, path, content))
-    return joinErrors(std::move(error), temp->discard());
-  return temp;
-}
-
-/// Puts a file that was written beside `path` in its place.
-static Error keepAs(sys::fs::TempFile &temp, StringRef path) {
-  if (Error error = temp.keep(path))
-    return createStringError(inconvertibleErrorCode(),
-                             "cannot write '" + path +
-                                 "': " + toString(std::move(error)));
-  return Error::success();
-}
-
 /// The path to write for `path`: that of the file behind a link. Reports what
 /// can be said of a file before writing it.
 static Expected<std::string> checkRegularFile(StringRef path) {
@@ -118,25 +96,21 @@ Error writeOutputs(ArrayRef<OutputFile> files) {
       return place.takeError();
     places.push_back(std::move(*place));
   }
-  std::vector<sys::fs::TempFile> written;
-  Error result = Error::success();
+  std::vector<UniqueFile> written;
   for (auto [file, place] : zip_equal(files, places)) {
-    Expected<sys::fs::TempFile> temp = writeBeside(place, file.content);
-    if (!temp) {
-      result = temp.takeError();
-      break;
-    }
-    written.push_back(std::move(*temp));
+    ErrorOr<UniqueFile> beside = UniqueFile::createBeside(place);
+    std::error_code code =
+        beside ? beside->write(file.content) : beside.getError();
+    if (code)
+      return fileError("cannot write", file.path, code);
+    written.push_back(std::move(*beside));
   }
   // Renaming within a folder that was just written to: nothing is left that
   // could fail.
-  for (auto [temp, place] : zip(written, places)) {
-    if (result)
-      result = joinErrors(std::move(result), temp.discard());
-    else
-      result = keepAs(temp, place);
-  }
-  return result;
+  for (auto [file, place, beside] : zip_equal(files, places, written))
+    if (std::error_code code = beside.keepAs(place))
+      return fileError("cannot write", file.path, code);
+  return Error::success();
 }
 
 Error writeOutput(StringRef path, StringRef content) {

@@ -117,6 +117,8 @@ void buildHostLoweringPipeline(mlir::OpPassManager &pm,
 
 /// Registers `ftuner-compile` and the pipelines above as pass pipelines.
 void registerFTunerPipelines();
+/// What they are registered as, the whole one first.
+llvm::ArrayRef<llvm::StringLiteral> getFTunerPipelineNames();
 
 } // namespace ftuner
 

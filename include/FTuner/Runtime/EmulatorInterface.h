@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 /* Changes whenever this table, or the list of functions, changes. */
-#define FTRT_EMULATOR_VERSION 1
+#define FTRT_EMULATOR_VERSION 2
 
 /* The name of the one function that libftrt_emulator exports. */
 #define FTRT_EMULATOR_GET_INTERFACE "ftrt_emulator_get_interface"
@@ -29,7 +29,9 @@ typedef struct {
   void *const *functions;
   /* Runs a kernel to its end, its blocks on all cores. The image's functions
    * must be filled in. `parameters` as for cuLaunchKernel; a grid of 0 blocks
-   * runs nothing and succeeds.
+   * runs nothing and succeeds. Unless it is null, `check` is called about ten
+   * times a second, by the thread that launches; once it returns other than 0,
+   * the launch ends, with some of its blocks not run or half run.
    *
    * Returns FTRT_SUCCESS, or, after writing words to `message` (at most
    * `capacity` bytes with the terminating zero):
@@ -38,10 +40,12 @@ typedef struct {
    *                                kernel accepts, or an error in the kernel
    *   FTRT_ERROR_NO_EMULATOR       this machine's processor lacks instructions
    *                                that host images use
+   *   FTRT_ERROR_INTERRUPTED       `check` said so
    * Safe from many threads; launches run one after another. */
   int32_t (*launch)(const ftrt_host_kernel *kernel, uint32_t grid_x,
                     uint32_t block_x, uint32_t dynamic_shared_bytes,
-                    void **parameters, char *message, uint64_t capacity);
+                    void **parameters, int32_t (*check)(void), char *message,
+                    uint64_t capacity);
 } ftrt_emulator_interface;
 
 /* The one exported symbol of libftrt_emulator; never null, valid for good. */

@@ -48,7 +48,9 @@ enum {
   /* The emulator library could not be opened. */
   FTRT_ERROR_NO_EMULATOR = 8,
   /* The module was compiled for another version of this API. */
-  FTRT_ERROR_VERSION = 9
+  FTRT_ERROR_VERSION = 9,
+  /* The caller's own check ended a launch (ftrt_set_interrupt_check). */
+  FTRT_ERROR_INTERRUPTED = 10
 };
 
 /*===----------------------------------------------------------------------===*
@@ -169,6 +171,14 @@ int32_t ftrt_release(ftrt_module *module);
 /* The stream that runs kernels in the emulator. Never null, also where the
  * emulator library is missing: then launches fail with words. */
 void *ftrt_emulator_stream(void);
+
+/* Lets launches in the emulator, which may take long, be ended: while one of
+ * the calling thread's runs, that thread calls `check` about ten times a
+ * second, and once it returns other than 0 the launch ends within a fraction of
+ * a second and returns FTRT_ERROR_INTERRUPTED, its results undefined. Null, the
+ * default, lets every launch run to its end. Other threads are not affected.
+ * `check` must not launch anything in the emulator. */
+void ftrt_set_interrupt_check(int32_t (*check)(void));
 
 /* Number of CUDA devices. */
 int32_t ftrt_device_count(int32_t *count);

@@ -36,7 +36,7 @@ struct PtxTarget {
 mlir::FailureOr<PtxTarget> getPtxTarget(mlir::ModuleOp module);
 
 /// The target for another processor by its number, such as 90 for sm_90.
-/// Reports, at the module, processors unknown to LLVM.
+/// Reports processors unknown to LLVM.
 mlir::FailureOr<PtxTarget> getPtxTarget(mlir::ModuleOp module, int smVersion);
 
 /// One kernel: a `gpu.module` with one entry.

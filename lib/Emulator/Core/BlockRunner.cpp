@@ -66,8 +66,9 @@ bool BlockRunner::allocateStacks(size_t count) {
   return true;
 }
 
-bool BlockRunner::prepare(const Launch &newLaunch) {
+bool BlockRunner::prepare(const Launch &newLaunch, bool runsOnCaller) {
   launch = &newLaunch;
+  isCaller = runsOnCaller;
   size_t threads =
       size_t(launch->block[0]) * launch->block[1] * launch->block[2];
   if (!allocateStacks(threads))
@@ -246,7 +247,7 @@ void BlockRunner::runBlock(uint64_t linearBlock) {
   initializeBlock(linearBlock);
   while (!isStopped) {
     resumeReadyFibers();
-    if (completeWarpOps())
+    if (!isStopped && completeWarpOps())
       continue;
     if (isStopped ||
         count(Fiber::State::Exited) + count(Fiber::State::Killed) ==
@@ -262,9 +263,15 @@ void BlockRunner::runBlock(uint64_t linearBlock) {
 void BlockRunner::resumeReadyFibers() {
   if (launch->order == RunOrder::Shuffled)
     std::shuffle(order.begin(), order.end(), random);
-  for (uint32_t index : order)
-    if (fibers[index].state == Fiber::State::Ready)
-      resume(fibers[index]);
+  for (uint32_t index : order) {
+    if (fibers[index].state != Fiber::State::Ready)
+      continue;
+    resume(fibers[index]);
+    if (isInterrupted()) {
+      isStopped = true;
+      return;
+    }
+  }
 }
 
 bool BlockRunner::openBarrier() {

@@ -4,6 +4,7 @@
 
 #include "ErrorLog.h"
 #include "Fiber.h"
+#include "Interruption.h"
 #include "MemoryChecker.h"
 #include <memory>
 #include <random>
@@ -25,7 +26,8 @@ struct Launch {
   unsigned seed;
   bool lazyAsyncCopies;
   ErrorLog *log;
-  MemoryChecker *checker; ///< Null where nothing is checked.
+  MemoryChecker *checker;     ///< Null where nothing is checked.
+  Interruption *interruption; ///< Null where nobody asks for an early end.
 };
 
 /// Runs one block at a time. Stacks and shared memory are kept for the next
@@ -37,10 +39,11 @@ public:
   BlockRunner(const BlockRunner &) = delete;
   BlockRunner &operator=(const BlockRunner &) = delete;
 
-  /// Makes room for the blocks of `launch`. Returns false if the system has no
-  /// memory for the stacks.
-  bool prepare(const Launch &launch);
-  /// Runs one block to its end or to an error that stops it.
+  /// Makes room for the blocks of `launch`, which the thread that launched will
+  /// run, or another. Returns false if the system has no memory for the stacks.
+  bool prepare(const Launch &launch, bool runsOnCaller);
+  /// Runs one block to its end, or to an error or an interruption that stops
+  /// it.
   void runBlock(uint64_t linearBlock);
 
   // What compiled kernels ask for, called on the fiber of the thread.
@@ -76,6 +79,12 @@ private:
   [[noreturn]] void kill(Fiber &fiber);
 
   void resumeReadyFibers();
+  /// Whether the launch is to end early.
+  bool isInterrupted() const {
+    Interruption *interruption = launch->interruption;
+    return interruption &&
+           (isCaller ? interruption->poll() : interruption->isRaised());
+  }
   void setState(Fiber &fiber, Fiber::State state);
   unsigned count(Fiber::State state) const {
     return counts[static_cast<unsigned>(state)];
@@ -94,6 +103,7 @@ private:
   void issueAnyCopy(Fiber &fiber, const AsyncCopy &copy);
 
   const Launch *launch = nullptr;
+  bool isCaller = false;
   std::vector<Fiber> fibers;
   std::vector<uint32_t> order;
   std::mt19937 random;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <optional>
 
 using namespace ftuner::emulator;
 
@@ -27,10 +28,32 @@ static int32_t fail(int32_t code, const std::string &text, char *message,
   return code;
 }
 
+/// Runs a launch when those of other threads are through, or never if it is
+/// interrupted while it waits. Says what went wrong before the first block ran.
+static std::string runAlone(const Launch &launch) {
+  // Never destroyed: launches may still run while the process ends.
+  static std::timed_mutex &mutex = *new std::timed_mutex;
+  static GridRunner &runner = *new GridRunner;
+  // The caller may run anything when it is asked, but it holds the mutex then.
+  static thread_local bool isRunning = false;
+  if (isRunning)
+    return "expected no launch while another one of the same thread runs";
+  std::unique_lock<std::timed_mutex> lock(mutex, std::defer_lock);
+  isRunning = true;
+  if (!launch.interruption)
+    lock.lock();
+  while (!lock && !lock.try_lock_for(Interruption::kInterval) &&
+         !launch.interruption->look())
+    ;
+  std::string error = lock ? runner.run(launch, /*workers=*/0) : std::string();
+  isRunning = false;
+  return error;
+}
+
 static int32_t launchKernel(const ftrt_host_kernel *kernel, uint32_t gridX,
                             uint32_t blockX, uint32_t dynamicSharedBytes,
-                            void **parameters, char *message,
-                            uint64_t capacity) {
+                            void **parameters, int32_t (*check)(),
+                            char *message, uint64_t capacity) {
   if (!kernel || !kernel->name || !kernel->entry)
     return fail(FTRT_ERROR_INVALID_ARGUMENT, "expected a kernel, but got null",
                 message, capacity);
@@ -61,14 +84,14 @@ static int32_t launchKernel(const ftrt_host_kernel *kernel, uint32_t gridX,
   KernelLimits limits;
   limits.staticSharedBytes = kernel->static_shared_bytes;
   limits.knownBlock = {{kernel->block_x, 1, 1}};
+  std::optional<Interruption> interruption;
+  if (check)
+    launch.interruption = &interruption.emplace(check);
   std::string error = checkLaunch(name, limits, launch);
-  if (error.empty()) {
-    // Never destroyed: launches may still run while the process ends.
-    static std::mutex &mutex = *new std::mutex;
-    static GridRunner &runner = *new GridRunner;
-    std::lock_guard<std::mutex> lock(mutex);
-    error = runner.run(launch, /*workers=*/0);
-  }
+  if (error.empty())
+    error = runAlone(launch);
+  if (interruption && interruption->isRaised())
+    return fail(FTRT_ERROR_INTERRUPTED, "interrupted", message, capacity);
   if (error.empty())
     error = log.summary(name);
   if (!error.empty())

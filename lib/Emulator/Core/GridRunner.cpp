@@ -3,6 +3,8 @@
 #include "Text.h"
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <ctime>
 #include <numeric>
 #include <pthread.h>
 #include <thread>
@@ -54,6 +56,24 @@ std::string ftuner::emulator::checkLaunch(const std::string &kernel,
   return "";
 }
 
+/// Waits for a thread, and asks the caller meanwhile.
+static void join(pthread_t thread, Interruption *interruption) {
+  if (!interruption) {
+    pthread_join(thread, nullptr);
+    return;
+  }
+  constexpr long billion = 1000000000;
+  timespec deadline;
+  do {
+    interruption->look();
+    clock_gettime(CLOCK_REALTIME, &deadline);
+    deadline.tv_nsec +=
+        std::chrono::nanoseconds(Interruption::kInterval).count();
+    deadline.tv_sec += deadline.tv_nsec / billion;
+    deadline.tv_nsec %= billion;
+  } while (pthread_timedjoin_np(thread, nullptr, &deadline) == ETIMEDOUT);
+}
+
 std::string GridRunner::run(const Launch &launch, unsigned workerCount) {
   uint64_t blocks = uint64_t(launch.grid[0]) * launch.grid[1] * launch.grid[2];
   if (blocks == 0)
@@ -66,7 +86,7 @@ std::string GridRunner::run(const Launch &launch, unsigned workerCount) {
   while (runners.size() < workers)
     runners.push_back(std::make_unique<BlockRunner>());
   for (uint64_t i = 0; i < workers; ++i)
-    if (!runners[i]->prepare(launch)) {
+    if (!runners[i]->prepare(launch, /*runsOnCaller=*/i == 0)) {
       if (i == 0)
         return "cannot allocate the threads' stacks";
       workers = i; // There is memory for so many.
@@ -82,7 +102,11 @@ std::string GridRunner::run(const Launch &launch, unsigned workerCount) {
       ++stride;
   auto work = [&](BlockRunner &runner) {
     uint64_t turn;
-    while ((turn = next++) < blocks && !launch.log->isFull()) {
+    auto isInterrupted = [&] {
+      return launch.interruption && launch.interruption->isRaised();
+    };
+    while ((turn = next++) < blocks && !launch.log->isFull() &&
+           !isInterrupted()) {
       uint64_t block = turn * stride % blocks;
       if (launch.order == RunOrder::Reverse)
         block = blocks - 1 - turn;
@@ -111,6 +135,6 @@ std::string GridRunner::run(const Launch &launch, unsigned workerCount) {
   }
   work(*runners[0]);
   for (size_t i = 0; i < started; ++i)
-    pthread_join(others[i].thread, nullptr);
+    join(others[i].thread, launch.interruption);
   return "";
 }

@@ -30,11 +30,12 @@ std::string checkLaunch(const std::string &kernel, const KernelLimits &limits,
 /// the next launch. Not safe from several threads.
 class GridRunner {
 public:
-  /// Runs all blocks of a launch that checkLaunch accepts, until one is through
-  /// or the log is full: on `workers` CPU threads, 0 for as many as there are
-  /// cores, fewer where the system has no more threads or memory for them, and
-  /// on one where the launch has a checker. Says what went wrong
-  /// before the first block ran; errors of the kernel are in the launch's log.
+  /// Runs all blocks of a launch that checkLaunch accepts, until one is
+  /// through, the log is full or the launch is interrupted: on `workers` CPU
+  /// threads, 0 for as many as there are cores, fewer where the system has no
+  /// more threads or memory for them, and on one where the launch has a
+  /// checker. Says what went wrong before the first block ran; errors of the
+  /// kernel are in the launch's log.
   std::string run(const Launch &launch, unsigned workers);
 
 private:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import io
 import os
 import sys
 import warnings
@@ -12,7 +13,7 @@ from typing import Sequence
 from .. import __version__, compiler, locations
 from ..errors import CompileWarning, Error
 from . import bench, caching, calibrating, compiling, device_table, explaining, running
-from .common import UsageError
+from .common import UsageError, read_source
 
 _COMMANDS = (compiling, running, explaining, bench, device_table, calibrating, caching)
 
@@ -20,8 +21,9 @@ _DESCRIPTION = """\
 Compiles MLIR (linalg on tensors with dynamic sizes) to GPU kernels, runs and explains them."""
 
 _EPILOG = """\
-Options of the compiler may follow as --NAME=VALUE, such as --max-kernels=8 or --cost-model=sia;
-ftuner-translate --help lists them. `ftuner COMMAND --help` has examples of each command."""
+Options of the compiler may follow, such as --max-kernels=8 or --cost-model sia; ftuner-translate
+--help lists them. Where a file is read or written, - is standard input or output.
+`ftuner COMMAND --help` has examples of each command."""
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -53,10 +55,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     # The compiler's words are complete; the place in the package where they came up says nothing.
     warnings.showwarning = lambda message, *_: print(message, file=sys.stderr)
     warnings.simplefilter("always", CompileWarning)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # Names of files may be anything.
+        sys.stdout.reconfigure(errors="backslashreplace")
     parser = make_parser()
-    options, rest = parser.parse_known_args(argv)
     try:
-        options.pipeline = _pipeline_options(parser, options, rest)
+        options = _parse(parser, sys.argv[1:] if argv is None else list(argv))
+        if hasattr(options, "source"):
+            options.source = read_source(options.source)
         return int(options.run(options) or 0)
     except UsageError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -75,16 +80,34 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _pipeline_options(
-    parser: argparse.ArgumentParser, options: argparse.Namespace, rest: Sequence[str]
-) -> dict[str, str | bool]:
-    """Options that are the compiler's: `--NAME=VALUE`, or `--NAME` for what is on or off."""
-    pipeline: dict[str, str | bool] = {}
+def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+    """The options; those of the compiler, which the parser does not know, are in `pipeline`."""
+    options, rest = parser.parse_known_args(arguments)
+    takes_pipeline_options = getattr(options, "takes_pipeline_options", False)
+    if takes_pipeline_options and any(text.startswith("--") and "=" not in text for text in rest):
+        # The parser took the next argument for something else than a value.
+        options, rest = parser.parse_known_args(_join_values(parser, arguments))
+    options.pipeline = {}
     for text in rest:
         name, equals, value = text.removeprefix("--").partition("=")
-        if not text.startswith("--") or not getattr(options, "takes_pipeline_options", False):
+        if not text.startswith("--") or not takes_pipeline_options:
             parser.error(f"unrecognized arguments: {text}")
         if name not in compiler.pipeline_options(locations.tool("ftuner-translate")):
             parser.error(f"unrecognized arguments: {text} (ftuner-translate --help lists options)")
-        pipeline[name.replace("-", "_")] = value if equals else True
-    return pipeline
+        options.pipeline[name.replace("-", "_")] = value if equals else True
+    return options
+
+
+def _join_values(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> list[str]:
+    """Makes `--NAME VALUE` of the compiler's options `--NAME=VALUE`."""
+    valued = compiler.valued_options(locations.tool("ftuner-translate")) - {"device"}
+    joined: list[str] = []
+    rest = iter(arguments)
+    for text in rest:
+        if text.startswith("--") and text[2:] in valued:
+            value = next(rest, None)
+            if value is None or value.startswith("--"):
+                parser.error(f"argument {text}: expected one value")
+            text = f"{text}={value}"
+        joined.append(text)
+    return joined

@@ -21,6 +21,7 @@ from .common import (
     add_source,
     choose_function,
     compile_for,
+    has_standard_output,
     parse_pairs,
     print_json,
     table,
@@ -63,7 +64,9 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--repeat", type=int, default=5, help="rounds of each size (default: 5)")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--csv", metavar="FILE", help="write a table")
+    parser.add_argument(
+        "--csv", metavar="FILE", help="write a table; - for standard output, with nothing else"
+    )
     parser.add_argument("--plot", metavar="FILE.png", help="draw time over the size (Matplotlib)")
     parser.set_defaults(run=run)
 
@@ -90,6 +93,7 @@ def run(options: argparse.Namespace) -> None:
     lists = parse_size_lists(options.size)
     if options.repeat < 1:
         raise UsageError(f"--repeat: expected at least 1, but got {options.repeat}")
+    is_quiet = has_standard_output(options, "csv")
     plotter = plotting.load_matplotlib() if options.plot else None
     function = choose_function(compile_for(options), options.function)
     inputs = Inputs(function.signature, options.input, options.seed)
@@ -103,6 +107,8 @@ def run(options: argparse.Namespace) -> None:
         write_text(options.csv, _format_csv(rows))
     if plotter:
         _plot(plotter, options.plot, rows, list(lists), f"{function.signature.name} {where}")
+    if is_quiet:
+        return
     if options.json:
         gpu = runtime.get().device_name(options.gpu) if options.executor == "cuda" else None
         report = {"function": function.signature.name, "executor": options.executor, "gpu": gpu}

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from .. import plotting
+from .. import outputs, plotting
 from ..errors import Error
 from .common import UsageError, parse_pairs
 
@@ -34,8 +34,18 @@ def add_parser(commands: Any) -> None:
         "kernels: for one device, or for all. Rows of several devices give global constants.",
         epilog=_EPILOG,
     )
-    parser.add_argument("rows", nargs="+", metavar="ROWS.csv", help="measurements (or .csv.gz)")
-    parser.add_argument("-o", "--output", required=True, help="file to write; with --each a folder")
+    parser.add_argument(
+        "rows",
+        nargs="+",
+        metavar="ROWS.csv",
+        help="measurements (or .csv.gz); - for standard input",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        help="file to write, - for standard output (then without the report); with --each a folder",
+    )
     parser.add_argument(
         "--device",
         metavar="NAME|FILE",
@@ -89,7 +99,13 @@ def run(options: argparse.Namespace) -> None:
     if options.plot is not None:
         plotting.check_output(options.plot)
         plotting.load_matplotlib()
-    if options.each and (not options.output or os.path.isfile(options.output)):
+    if options.rows.count(outputs.STANDARD) > 1:
+        raise UsageError("expected standard input once among the rows")
+    if options.report == outputs.STANDARD:
+        raise UsageError("--report: expected the name of a file, but got '-'")
+    if options.each and (
+        options.output in ("", outputs.STANDARD) or os.path.isfile(options.output)
+    ):
         raise UsageError(f"--each: expected a folder, but got '{options.output}'")
     prior = None if options.prior is None else model().calibration_and_deviation(options.prior)
     devices = Devices(mapping, options.device)
@@ -138,7 +154,8 @@ def run(options: argparse.Namespace) -> None:
         reports.append(calibrate.report(one, texts))
     if left_out:
         reports.insert(0, left_out + "\n")
-    print("\n".join(reports), end="")
+    if options.output != outputs.STANDARD:
+        print("\n".join(reports), end="")
     _write(options, done, "\n".join(reports), origin)
 
 
@@ -182,10 +199,11 @@ def _check_outputs(options: argparse.Namespace, devices: Any, names: list[str]) 
                     f"than 'global', but got '{name}': their names are those of files"
                 )
     files = ["global", *(names if options.each else [])]
-    outputs = [_path_of(options, name) for name in files]
-    outputs += [path for path in (options.report, options.plot) if path is not None]
+    paths = [_path_of(options, name) for name in files]
+    paths += [path for path in (options.report, options.plot) if path is not None]
+    paths = [path for path in paths if path != outputs.STANDARD]
     inputs = [*options.rows, *devices.sources, *([options.prior] if options.prior else [])]
-    calibrate.check_outputs(outputs, inputs, options.output if options.each else None)
+    calibrate.check_outputs(paths, inputs, options.output if options.each else None)
 
 
 def _write(options: argparse.Namespace, done: list[Any], report: str, origin: str) -> None:
@@ -207,6 +225,9 @@ def _write(options: argparse.Namespace, done: list[Any], report: str, origin: st
             Path(options.output).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise Error(f"cannot write '{options.output}': {error.strerror}") from error
-    calibrate.write(contents)
+    standard = contents.pop(outputs.STANDARD, None)
+    outputs.write(contents)
     for path in contents:
         calibrate.progress(f"wrote {path}")
+    if standard is not None:
+        outputs.write_one(outputs.STANDARD, standard)

@@ -8,19 +8,18 @@ import importlib
 import json
 import re
 import sys
-import threading
-import time
 from pathlib import Path
 from typing import Any, Iterable, Iterator, Sequence, TypeVar
 
 import numpy as np
 
-from .. import runtime
+from .. import compiler, outputs, progress, runtime
 from ..elements import ElementType
 from ..errors import Error
 from ..function import Function
 from ..memory.dlpack import DeviceArray
 from ..module import Module
+from ..progress import Progress
 from ..signature import Signature, Value
 
 T = TypeVar("T")
@@ -32,7 +31,7 @@ class UsageError(Exception):
 
 def add_source(parser: argparse.ArgumentParser) -> None:
     """Options of commands that compile."""
-    parser.add_argument("source", help="MLIR file")
+    parser.add_argument("source", help="MLIR file; - for standard input")
     parser.add_argument(
         "--device",
         default="h200",
@@ -66,18 +65,20 @@ def add_function(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-cache", action="store_true", help="compile anew, keep nothing")
 
 
-def existing(source: str) -> Path:
-    """The source as a path, so that it is never taken for MLIR."""
-    return Path(source)
+def read_source(source: str) -> compiler.SourceText:
+    """The file of that name, or standard input."""
+    if source == outputs.STANDARD:
+        return compiler.SourceText("<stdin>", sys.stdin.buffer.read())
+    return compiler.read_source(Path(source))
 
 
 def compile_for(options: argparse.Namespace) -> Module:
     """Compiles the source of a command that calls a function."""
     from ..api import compile
 
-    with spinner(f"compiling {options.source}"):
+    with Progress(f"compiling {options.source.name}"):
         return compile(
-            existing(options.source),
+            options.source,
             device=options.device,
             emulate=options.executor == "emulator",
             cache=not options.no_cache,
@@ -249,10 +250,22 @@ def print_json(value: Any) -> None:
 
 
 def write_text(path: str, text: str) -> None:
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise Error(f"cannot write '{path}': {error.strerror}") from error
+    """Writes a file, or standard output for `-`."""
+    outputs.write_one(path, text.encode("utf-8"))
+
+
+def has_standard_output(options: argparse.Namespace, *files: str) -> bool:
+    """Whether one of these options writes to standard output, which then has nothing else.
+
+    Raises `UsageError` where two things would be there.
+    """
+    given = [f"--{name} -" for name in files if getattr(options, name) == outputs.STANDARD]
+    if given and options.json:
+        given.append("--json")
+    if len(given) > 1:
+        names = " and ".join(given)
+        raise UsageError(f"expected one option that writes to standard output, but got {names}")
+    return bool(given)
 
 
 def table(rows: Sequence[Sequence[Any]], header: Sequence[str]) -> str:
@@ -273,46 +286,15 @@ def table(rows: Sequence[Sequence[Any]], header: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-class spinner:  # noqa: N801
-    """Says on a terminal that something is going on, and for how long."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._show, daemon=True)
-        self._is_shown = sys.stderr.isatty()
-
-    def __enter__(self) -> None:
-        if self._is_shown:
-            self._thread.start()
-
-    def __exit__(self, *_: Any) -> None:
-        if self._is_shown:
-            self._stop.set()
-            self._thread.join()
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
-
-    def _show(self) -> None:
-        begin = time.monotonic()
-        while not self._stop.wait(0.2):
-            seconds = time.monotonic() - begin
-            print(f"\r\033[K{self._what} {seconds:.1f} s", end="", file=sys.stderr, flush=True)
-
-
 def track(items: Iterable[T], what: str) -> Iterator[T]:
     """Goes through the items with a bar on a terminal."""
     everything = list(items)
-    is_shown = sys.stderr.isatty()
+    is_shown = progress.is_drawn()
     for number, item in enumerate(everything):
         if is_shown:
             filled = 30 * number // len(everything)
             bar = "#" * filled + "." * (30 - filled)
-            print(
-                f"\r\033[K{what} [{bar}] {number}/{len(everything)}",
-                end="",
-                file=sys.stderr,
-                flush=True,
-            )
+            progress.draw(f"{what} [{bar}] {number}/{len(everything)}")
         yield item
     if is_shown:
-        print("\r\033[K", end="", file=sys.stderr, flush=True)
+        progress.draw("")

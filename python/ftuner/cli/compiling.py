@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 from pathlib import Path
 from typing import Any
 
-from .. import cache as compile_cache
-from .. import compiler, descriptions
+from .. import compiler, descriptions, outputs
 from ..api import compile
 from ..module import load
-from .common import add_source, existing, print_json, spinner
+from ..progress import Progress
+from .common import (
+    UsageError,
+    add_source,
+    has_standard_output,
+    print_json,
+    write_text,
+)
 
 _EPILOG = """\
 examples:
   ftuner compile model.mlir --device h200                    into the cache, prints the path
   ftuner compile model.mlir --emulate -o libmodel.so         a library and model.h
-  ftuner compile model.mlir --cubins sm_90,sm_100 --max-kernels=8 -o libmodel.so"""
+  ftuner compile model.mlir --cubins sm_90,sm_100 --max-kernels=8 -o libmodel.so
+  ftuner compile - --ptx - < model.mlir > model.ptx"""
 
 
 def add_parser(commands: Any) -> None:
@@ -33,17 +39,22 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--emulate", action="store_true", help="kernels for the CPU, too")
     parser.add_argument("--cubins", help="processors to assemble for, such as sm_90,sm_100")
-    parser.add_argument("--ptx", metavar="FILE", help="write the PTX, too")
-    parser.add_argument("--manifest", metavar="FILE", help="write the manifest, too")
+    parser.add_argument(
+        "--ptx", metavar="FILE", help="write the PTX, too; - for standard output, with nothing else"
+    )
+    parser.add_argument("--manifest", metavar="FILE", help="write the manifest, too, or to -")
     parser.add_argument("--json", action="store_true", help="describe the result as JSON")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
-    with spinner(f"compiling {options.source}"):
+    is_quiet = has_standard_output(options, "ptx", "manifest")
+    if options.output == outputs.STANDARD:
+        raise UsageError("--output: expected the name of a library, such as libmodel.so")
+    with Progress(f"compiling {options.source.name}"):
         if options.output is None:
             module = compile(
-                existing(options.source),
+                options.source,
                 device=options.device,
                 emulate=options.emulate,
                 cubins=options.cubins,
@@ -51,7 +62,7 @@ def run(options: argparse.Namespace) -> None:
             )
         else:
             compiler.build_library(
-                compiler.read_source(existing(options.source)),
+                options.source,
                 descriptions.resolve(options.device),
                 compiler.read_options(options.pipeline),
                 Path(options.output).absolute(),
@@ -59,12 +70,12 @@ def run(options: argparse.Namespace) -> None:
                 cubins=compiler.cubin_names(options.cubins),
             )
             module = load(options.output)
-    for path, name in (
-        (options.ptx, compile_cache.PTX),
-        (options.manifest, compile_cache.MANIFEST),
-    ):
-        if path:
-            _write_part(module, path, name)
+    if options.ptx:
+        write_text(options.ptx, module.ptx)
+    if options.manifest:
+        write_text(options.manifest, module.manifest_text.decode())
+    if is_quiet:
+        return
     if options.json:
         print_json(
             {
@@ -80,17 +91,3 @@ def run(options: argparse.Namespace) -> None:
     print(module.library_path)
     for function in module.functions.values():
         print(f"  {function.signature}")
-
-
-def _write_part(module: Any, path: str, name: str) -> None:
-    from .common import write_text
-
-    beside = module.library_path.parent / name
-    if beside.is_file() and module.library_path.name == compile_cache.LIBRARY:
-        shutil.copyfile(beside, path)
-    elif name == compile_cache.PTX:
-        write_text(path, module.ptx)
-    else:
-        import json
-
-        write_text(path, json.dumps(module.manifest, indent=1) + "\n")

@@ -6,6 +6,7 @@ import argparse
 import json
 from typing import Any
 
+from .. import outputs
 from ..descriptions import devices, query_device
 from .common import UsageError, print_json, table, write_text
 
@@ -32,7 +33,7 @@ def add_parser(commands: Any) -> None:
         metavar="INDEX",
         help="describe a live GPU (the first, or that of the index) through its driver",
     )
-    parser.add_argument("-o", "--output", help="write the description to a file")
+    parser.add_argument("-o", "--output", help="write the description to a file, or to -")
     parser.add_argument("--json", action="store_true", help="all descriptions as JSON")
     parser.set_defaults(run=run)
 
@@ -58,7 +59,8 @@ def run(options: argparse.Namespace) -> None:
         description = known[options.name]
     if options.output:
         write_text(options.output, json.dumps(description, indent=2) + "\n")
-        print(options.output)
+        if options.output != outputs.STANDARD:
+            print(options.output)
     else:
         print_json(description)
 

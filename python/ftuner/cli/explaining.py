@@ -7,7 +7,8 @@ from typing import Any
 
 from .. import plotting
 from ..explanation import explain, explain_data
-from .common import UsageError, add_source, existing, parse_sizes, print_json, spinner
+from ..progress import Progress
+from .common import UsageError, add_source, parse_sizes, print_json
 
 _EPILOG = """\
 examples:
@@ -39,21 +40,21 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     sizes = parse_sizes(options.size)
-    source = existing(options.source)
-    message = f"explaining {options.source}"
+    source = options.source
+    message = f"explaining {source.name}"
     if options.plot:
         if sizes or options.json:
             raise UsageError("option --plot draws all sizes: expected no --size and no --json")
         plotting.check_output(options.plot)
-        with spinner(message):
+        with Progress(message):
             data = explain_data(source, device=options.device, **options.pipeline)
         for path in plotting.draw_plan(data, options.plot):
             print(path)
     elif options.json:
-        with spinner(message):
+        with Progress(message):
             data = explain_data(source, sizes, device=options.device, **options.pipeline)
         print_json(data)
     else:
-        with spinner(message):
+        with Progress(message):
             explanation = explain(source, sizes, device=options.device, **options.pipeline)
         print(explanation.text, end="")

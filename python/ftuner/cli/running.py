@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import subprocess
 import tempfile
@@ -12,10 +13,11 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from .. import locations, runtime
+from .. import locations, outputs, runtime
 from ..errors import Error
 from ..function import Function
 from ..memory.dlpack import DeviceArray
+from ..progress import Progress
 from ..signature import Signature
 from .common import (
     Inputs,
@@ -25,7 +27,6 @@ from .common import (
     compile_for,
     parse_sizes,
     print_json,
-    spinner,
     to_executor,
 )
 
@@ -143,7 +144,7 @@ def _errors(
     options: argparse.Namespace, function: Function, args: Sequence[Any], results: Sequence[Any]
 ) -> list[float]:
     """Relative Frobenius error of each result against ftuner-run's reference."""
-    with tempfile.TemporaryDirectory(prefix="ftuner-") as folder, spinner("checking"):
+    with tempfile.TemporaryDirectory(prefix="ftuner-") as folder, Progress("checking"):
         items = []
         for index, (value, arg) in enumerate(zip(function.signature.arguments, args)):
             if not value.is_tensor:
@@ -155,7 +156,7 @@ def _errors(
             items.append(f"{sizes}@{path}")
         command = [
             str(locations.tool("ftuner-run")),
-            options.source,
+            "-",
             f"--function={function.signature.name}",
             "--executor=reference",
             f"--save-dir={folder}/reference",
@@ -163,9 +164,12 @@ def _errors(
         ]
         if items:
             command.append("--args=" + ",".join(items))
-        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        run = subprocess.run(
+            command, input=options.source.content, capture_output=True, check=False
+        )
         if run.returncode != 0:
-            raise Error(f"the reference failed: {run.stderr.strip()}")
+            words = run.stderr.decode(errors="replace").replace("<stdin>", options.source.name)
+            raise Error(f"the reference failed: {words.strip()}")
         files = [entry["file"] for entry in json.loads(run.stdout)["results"]]
         references = [np.load(file) for file in files]
     return [
@@ -195,9 +199,10 @@ def relative_error(result: Any, reference: Any) -> float:
 def _save(folder: str, results: Sequence[Any]) -> list[str]:
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
-    files = []
+    files = {}
     for index, result in enumerate(results):
-        file = path / f"result{index}.npy"
-        np.save(file, result)
-        files.append(str(file))
-    return files
+        content = io.BytesIO()
+        np.save(content, result)
+        files[str(path / f"result{index}.npy")] = content.getvalue()
+    outputs.write(files)
+    return [*files]

@@ -9,7 +9,6 @@ import dataclasses
 import io
 import json
 import os
-import stat
 import sys
 import tempfile
 from pathlib import Path
@@ -20,6 +19,8 @@ import numpy.typing as npt
 
 from .. import descriptions, plotting
 from ..errors import Error
+from ..outputs import cannot_write, target_of
+from ..progress import is_drawn, is_written
 from .fit import (
     FEWEST_ROWS,
     HOST_OFFSET,
@@ -415,61 +416,19 @@ def check_outputs(paths: Sequence[str], inputs: Sequence[str], folder: str | Non
     """
     taken = {os.path.realpath(path): "an input" for path in inputs if os.path.exists(path)}
     for path in paths:
-        target, _ = _target(path)
+        target, _ = target_of(path)
         if target in taken:
-            raise _cannot_write(path, f"it is {taken[target]}, too")
+            raise cannot_write(path, f"it is {taken[target]}, too")
         taken[target] = "another output"
         outer = os.path.dirname(target)
         if folder is not None and outer == os.path.realpath(folder):
             while not os.path.exists(outer):
                 outer = os.path.dirname(outer)
         if not os.path.isdir(outer):
-            raise _cannot_write(path, f"there is no folder '{outer}'")
+            raise cannot_write(path, f"there is no folder '{outer}'")
         is_new = not os.path.exists(target)
         if not os.access(outer, os.W_OK | os.X_OK) or not (is_new or os.access(target, os.W_OK)):
-            raise _cannot_write(path, "permission denied")
-
-
-def _target(path: str) -> tuple[str, int]:
-    """The regular file that is or will be at the path, behind links, and its permissions."""
-    target, mode = os.path.realpath(path), stat.S_IFREG | 0o644
-    try:
-        mode = os.stat(target).st_mode
-    except FileNotFoundError:
-        pass
-    except OSError as failure:
-        raise _cannot_write(path, failure.strerror) from failure
-    if not os.path.basename(path) or not stat.S_ISREG(mode):
-        raise _cannot_write(path, "expected the path of a regular file")
-    return target, stat.S_IMODE(mode)
-
-
-def _cannot_write(path: str, reason: Any) -> Error:
-    return Error(f"cannot write '{path}': {reason}")
-
-
-def write(contents: Mapping[str, bytes]) -> None:
-    """Writes the files: all of them, or none if one cannot be."""
-    temporary: dict[str, str] = {}
-    try:
-        for path, content in contents.items():
-            target, mode = _target(path)
-            try:
-                handle, name = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".calibration-")
-                temporary[target] = name
-                with os.fdopen(handle, "wb") as file:
-                    file.write(content)
-                os.chmod(name, mode)
-            except OSError as failure:
-                raise _cannot_write(path, failure.strerror) from failure
-        for target, name in temporary.items():
-            try:
-                os.replace(name, target)
-            except OSError as failure:
-                raise _cannot_write(target, failure.strerror) from failure
-    finally:
-        for name in temporary.values():
-            Path(name).unlink(missing_ok=True)
+            raise cannot_write(path, "permission denied")
 
 
 def warn(text: str) -> None:
@@ -479,5 +438,5 @@ def warn(text: str) -> None:
 
 def progress(text: str) -> None:
     """Says on a terminal what is going on."""
-    if sys.stderr.isatty():
+    if is_drawn() or is_written():
         print(text, file=sys.stderr, flush=True)

@@ -7,11 +7,13 @@ import gzip
 import io
 import math
 import os
+import sys
 from typing import Any, Callable
 
 import numpy as np
 import numpy.typing as npt
 
+from .. import outputs
 from ..errors import Error
 
 _GZIP = b"\x1f\x8b"
@@ -125,8 +127,11 @@ def _number(text: str) -> float:
 
 def _read(path: str) -> str:
     try:
-        with open(path, "rb") as file:
-            data = file.read()
+        if path == outputs.STANDARD:
+            data = sys.stdin.buffer.read()
+        else:
+            with open(path, "rb") as file:
+                data = file.read()
         if data.startswith(_GZIP):
             data = gzip.decompress(data)
     except (OSError, EOFError, gzip.BadGzipFile) as error:

@@ -20,6 +20,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import ftuner
 from ftuner import compiler, locations
+from ftuner.progress import Progress
 
 from .importer import ImportedRegion, import_region, replace_region
 from .partition import NotTaken, RegionFinder, is_product, reason_to_leave
@@ -89,6 +90,9 @@ class Kernel(torch.nn.Module):
             if not tensor.is_contiguous():
                 tensors[position] = tensor.contiguous()
                 copied += 1
+            elif tensor.data_ptr() % tensor.element_size():
+                tensors[position] = tensor.clone()
+                copied += 1
         scalars = [argument.item() for argument in arguments[self.num_tensors :]]
         if torch.is_grad_enabled():
             # Gradients are what the graph of the backward pass computes.
@@ -132,8 +136,7 @@ class Library:
 
         with self.lock:
             missing = [t for t in dict.fromkeys(texts) if key(t) not in self.functions]
-            with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
-                built = dict(zip(missing, pool.map(build, missing)))
+            built = self._build(build, missing)
             for text, function in built.items():
                 if not isinstance(function, Exception):
                     self.functions[key(text)] = function
@@ -143,6 +146,25 @@ class Library:
                 built[text] if key(text) not in self.functions else self.functions[key(text)]
                 for text in texts
             ]
+
+
+    @staticmethod
+    def _build(build: Callable[[str], Built], texts: Sequence[str]) -> dict[str, Built]:
+        """Calls `build` for each text, some at once, and tells how far it is."""
+        if not texts:
+            return {}
+
+        def work(text: str) -> Built:
+            built = build(text)
+            progress.advance()
+            return built
+
+        what = f"compiling {len(texts)} functions for torch.compile"
+        with (
+            Progress(what, len(texts)) as progress,
+            ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool,
+        ):
+            return dict(zip(texts, pool.map(work, texts)))
 
 
 _library = Library()

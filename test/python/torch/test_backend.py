@@ -411,3 +411,46 @@ def test_registered_by_name() -> None:
 def test_report_reads_well() -> None:
     check_model(nn.Linear(12, 20), [(torch.randn(5, 12),)])
     assert "1 of 1 products by FTuner" in str(ft.report())
+
+
+@pytest.mark.parametrize("mode", ["auto", "always", "never"])
+def test_progress_is_told_where_it_is_asked_for(
+    mode: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The log has it in any case; lines of text are for who asks for them."""
+    monkeypatch.setenv("FTUNER_PROGRESS", mode)
+    # Sizes that no other test has, so that something is compiled.
+    width = {"auto": 33, "always": 35, "never": 37}[mode]
+    model = nn.Sequential(nn.Linear(width, 17), nn.ReLU(), nn.Linear(17, width))
+    with caplog.at_level("INFO", logger="ftuner"):
+        check_model(model, rows(5, 9, depth=width))
+    told = [record.getMessage() for record in caplog.records if record.name == "ftuner"]
+    what = "compiling 2 functions for torch.compile"
+    assert told[0] == what and told[1].startswith(f"{what}: 1 of 2, ")
+    assert told[2].startswith(f"{what}: 2 of 2, ") and len(told) == 3
+    written = capfd.readouterr().err
+    assert written == ("".join(f"ftuner: {line}\n" for line in told) if mode == "always" else "")
+    caplog.clear()
+    check_model(model, rows(5, depth=width))
+    assert not [record for record in caplog.records if record.name == "ftuner"]
+
+
+def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line, wiped in the end."""
+    import io
+    import sys
+
+    from ftuner.progress import Progress
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with Progress("compiling 3 functions", 3) as progress:
+        progress.advance()
+        threading.Event().wait(0.5)
+    shown = sys.stderr.getvalue()
+    assert "compiling 3 functions: 1 of 3, 0." in shown
+    assert shown.endswith("\r\033[K") and "\n" not in shown

@@ -1,6 +1,7 @@
 //===- EmulatorTest.cpp - Launches over the emulator ----------------------===//
 #include "RuntimeTest.h"
 #include <random>
+#include <thread>
 
 using namespace fake;
 
@@ -77,6 +78,23 @@ TEST_F(EmulatorStreamTest, OneModuleInBothWorlds) {
   EXPECT_EQ(value, start + 20);
   EXPECT_EQ(launches.size(), 4u);
   EXPECT_EQ(driver.calls[cuLibraryLoadData], 1);
+}
+
+int32_t goOn() { return 0; }
+int32_t stop() { return 1; }
+
+TEST_F(EmulatorStreamTest, ChecksForInterruptsOfItsOwnThread) {
+  TestModule model;
+  model.addHost({addThree, addSeven}, 3);
+  table = model.functions.data();
+  ftrt_set_interrupt_check(goOn);
+  EXPECT_SUCCESS(launch(model[1]));
+  ftrt_set_interrupt_check(stop);
+  EXPECT_FAILURE(launch(model[1]), FTRT_ERROR_INTERRUPTED, "interrupted");
+  std::thread([&] { EXPECT_SUCCESS(launch(model[1])); }).join();
+  ftrt_set_interrupt_check(nullptr);
+  EXPECT_SUCCESS(launch(model[1]));
+  EXPECT_EQ(value, start + 28);
 }
 
 TEST_F(EmulatorStreamTest, Failures) {

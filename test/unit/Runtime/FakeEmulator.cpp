@@ -19,7 +19,8 @@ static int three() { return 3; }
 
 static int32_t launch(const ftrt_host_kernel *kernel, uint32_t gridX,
                       uint32_t blockX, uint32_t dynamicSharedBytes,
-                      void **parameters, char *message, uint64_t capacity) {
+                      void **parameters, int32_t (*check)(), char *message,
+                      uint64_t capacity) {
   if (blockX != kernel->block_x) {
     std::snprintf(message, capacity,
                   "expected a block of %u threads, but got %u", kernel->block_x,
@@ -27,6 +28,10 @@ static int32_t launch(const ftrt_host_kernel *kernel, uint32_t gridX,
     return FTRT_ERROR_LAUNCH_FAILED;
   }
   kernel->entry(parameters);
+  if (check && check() != 0) {
+    std::snprintf(message, capacity, "interrupted");
+    return FTRT_ERROR_INTERRUPTED;
+  }
   return FTRT_SUCCESS;
 }
 

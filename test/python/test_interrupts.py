@@ -1,0 +1,170 @@
+"""Ctrl-C while a kernel runs in the emulator: the run ends at once, and the next one is right."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, Iterator
+
+import numpy as np
+import pytest
+
+import ftuner
+
+# On two cores a run of this size takes longer than may pass after a signal.
+ROWS, WIDTH = 6000, 1024
+SECONDS = 2.0
+
+SOURCE = f"""
+module attributes {{ukernel.symbols = {{T = #ukernel.range<1 to 64>}}}} {{
+  func.func @product(%a: tensor<?x{WIDTH}xf32> {{ukernel.shape = ["T", {WIDTH}]}},
+                     %b: tensor<{WIDTH}x{WIDTH}xf32>) -> tensor<?x{WIDTH}xf32> {{
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : f32
+    %m = tensor.dim %a, %c0 : tensor<?x{WIDTH}xf32>
+    %empty = tensor.empty(%m) : tensor<?x{WIDTH}xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<?x{WIDTH}xf32>)
+        -> tensor<?x{WIDTH}xf32>
+    %c = linalg.matmul ins(%a, %b : tensor<?x{WIDTH}xf32>, tensor<{WIDTH}x{WIDTH}xf32>)
+        outs(%init : tensor<?x{WIDTH}xf32>) -> tensor<?x{WIDTH}xf32>
+    return %c : tensor<?x{WIDTH}xf32>
+  }}
+}}
+"""
+
+
+@pytest.fixture(scope="module")
+def product() -> ftuner.Module:
+    return ftuner.compile(SOURCE, emulate=True, max_kernels=1)
+
+
+@pytest.fixture
+def arrays(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    rows = rng.standard_normal((ROWS, WIDTH), np.float32)
+    return rows, rng.standard_normal((WIDTH, WIDTH), np.float32)
+
+
+class Stop(Exception):
+    """What the handler of a test raises."""
+
+
+@pytest.fixture
+def handler() -> Iterator[Any]:
+    """Sets a handler of SIGUSR1 and sends the signal after a while."""
+    before = signal.getsignal(signal.SIGUSR1)
+    timers = []
+
+    def install(handle: Any, *seconds: float) -> None:
+        signal.signal(signal.SIGUSR1, handle)
+        for after in seconds:
+            timers.append(threading.Timer(after, os.kill, (os.getpid(), signal.SIGUSR1)))
+            timers[-1].start()
+
+    yield install
+    for timer in timers:
+        timer.cancel()
+        timer.join()
+    signal.signal(signal.SIGUSR1, before)
+
+
+def run_forever(product: ftuner.Module, arrays: tuple[np.ndarray, np.ndarray]) -> None:
+    while True:  # The machine may have many cores.
+        product(*arrays)
+
+
+def is_right(product: ftuner.Module, arrays: tuple[np.ndarray, np.ndarray]) -> bool:
+    a, b = arrays[0][:5], arrays[1]
+    return np.allclose(product(a, b), a.astype(np.float64) @ b, rtol=1e-3, atol=1e-3)
+
+
+def test_a_handler_ends_a_run(product: Any, arrays: Any, handler: Any) -> None:
+    """What the handler raises comes out of the call; the next call runs as if nothing was."""
+    stopped = []
+
+    def stop(*_: Any) -> None:
+        stopped.append(time.monotonic())
+        raise Stop
+
+    for _ in range(2):
+        handler(stop, 0.3)
+        begin = time.monotonic()
+        with pytest.raises(Stop):
+            run_forever(product, arrays)
+        end = time.monotonic()
+        assert end - begin < 0.3 + SECONDS and end - stopped[-1] < SECONDS
+        assert is_right(product, arrays)
+    assert len(stopped) == 2
+
+
+def test_a_handler_that_raises_nothing(product: Any, arrays: Any, handler: Any) -> None:
+    """It runs while the kernel does, and the run goes on to its end."""
+    seen = []
+    handler(lambda *_: seen.append(time.monotonic()), 0.1, 0.4)
+    a = arrays[0][:600]
+    while len(seen) < 2:
+        result = product(a, arrays[1])
+        np.testing.assert_allclose(result, a.astype(np.float64) @ arrays[1], rtol=1e-2, atol=1e-2)
+
+
+def test_a_handler_that_launches(product: Any, arrays: Any, handler: Any) -> None:
+    """The emulator runs one launch at a time: an error, not a standstill."""
+    handler(lambda *_: product(arrays[0][:5], arrays[1]), 0.2)
+    with pytest.raises(ftuner.Error, match="while another one of the same thread runs"):
+        run_forever(product, arrays)
+    assert is_right(product, arrays)
+
+
+def test_waiting_for_another_thread(product: Any, arrays: Any, handler: Any) -> None:
+    """A run that waits for that of another thread ends, and the other one goes on."""
+
+    def stop(*_: Any) -> None:
+        raise Stop
+
+    results = []
+    a, b = arrays[0][: ROWS // 3], arrays[1]
+    other = threading.Thread(target=lambda: results.append(product(a, b)))
+    other.start()
+    time.sleep(0.2)
+    handler(stop, 0.3)
+    begin = time.monotonic()
+    with pytest.raises(Stop):
+        run_forever(product, arrays)
+    assert time.monotonic() - begin < 0.3 + SECONDS
+    other.join()
+    np.testing.assert_allclose(results[0][::97], a[::97].astype(np.float64) @ b, rtol=1e-2, atol=1e-2)
+
+
+def interrupt(command: list[str], cwd: Path) -> tuple[int, str, float]:
+    """Runs a program until its kernel runs, and sends what Ctrl-C does."""
+    process = subprocess.Popen(
+        command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    time.sleep(4)
+    assert process.poll() is None
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, words = process.communicate(timeout=60)
+    return process.returncode, words, time.monotonic() - begin
+
+
+def test_command_lines(product: Any, tmp_path: Path) -> None:
+    """`ftuner run` says so and ends; ftuner-run leaves it to the system."""
+    source = tmp_path / "product.mlir"
+    source.write_text(SOURCE)
+    rows = 10 * ROWS
+    zeros = tmp_path / "zeros.npy"
+    np.lib.format.open_memmap(zeros, "w+", np.float32, (rows, WIDTH))
+    command = [sys.executable, "-m", "ftuner", "run", str(source), "--max-kernels=1"]
+    code, words, seconds = interrupt([*command, "--input", f"0={zeros}"], tmp_path)
+    assert code == 130 and words == "error: interrupted\n" and seconds < SECONDS
+    program = Path(os.environ["FTUNER_HOME"], "bin", "ftuner-run")
+    command = [str(program), str(source), "--max-kernels=1", "--device=h200"]
+    arguments = f"--args={rows}x{WIDTH}xf32@{zeros},{WIDTH}x{WIDTH}xf32"
+    code, _, seconds = interrupt([*command, arguments], tmp_path)
+    assert code == -signal.SIGINT and seconds < SECONDS
