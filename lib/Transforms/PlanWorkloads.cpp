@@ -2,6 +2,7 @@
 #include "FTuner/Transforms/Passes.h"
 #include "FTuner/Transforms/PlanAttributes.h"
 #include "FTuner/Transforms/SearchSetup.h"
+#include "FTuner/Transforms/Stages.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Remarks.h"
@@ -141,14 +142,9 @@ struct UKernelPlanWorkloadsPass
     }
     setup = std::move(*given);
     SmallVector<ukernel::WorkloadOp> workloads, rejecting;
-    module.walk([&](ukernel::WorkloadOp op) {
-      if (op->getNumResults() == 0)
-        return;
-      if (!op.getPlanAttr())
-        workloads.push_back(op);
-      else if (planOf(op)->hasAttr(kRejectedAttrName))
-        rejecting.push_back(op);
-    });
+    if (failed(expectStages(module, getArgument(), {Stage::Formed})) ||
+        failed(collect(workloads, rejecting)))
+      return signalPassFailure();
     if (workloads.empty() && rejecting.empty())
       return;
     FailureOr<DeviceSpec> device = deviceOf(module);
@@ -179,6 +175,26 @@ struct UKernelPlanWorkloadsPass
   }
 
 private:
+  /// Workloads without a plan, and those whose plan may hold a rejected family.
+  LogicalResult collect(SmallVectorImpl<ukernel::WorkloadOp> &workloads,
+                        SmallVectorImpl<ukernel::WorkloadOp> &rejecting) {
+    WalkResult result = getOperation().walk([&](ukernel::WorkloadOp op) {
+      bool isInKernel = op->getParentOfType<ukernel::KernelOp>() != nullptr;
+      if (op->getNumResults() == 0) {
+        if (isInKernel || op.getPlanAttr())
+          return WalkResult::advance();
+        op.emitOpError("expected tensors: plan before bufferization");
+        return WalkResult::interrupt();
+      }
+      if (!op.getPlanAttr())
+        workloads.push_back(op);
+      else if (planOf(op)->hasAttr(kRejectedAttrName))
+        rejecting.push_back(op);
+      return WalkResult::advance();
+    });
+    return failure(result.wasInterrupted());
+  }
+
   template <typename Options>
   friend llvm::Expected<SearchSetup> ftuner::makeSearchSetup(const Options &);
 
