@@ -1,6 +1,7 @@
 //===- CalibrationTest.cpp - Files of constants, and device figures -------===//
 #include "FTuner/CostModel/Calibration.h"
 #include "../DamagedText.h"
+#include "../RandomSeed.h"
 #include "FTuner/Device/DeviceSpec.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -216,7 +217,8 @@ TEST(CalibrationErrors, NameTheLineTheFieldAndWhatIsExpected) {
 }
 
 TEST(CalibrationErrors, NeverCrashOnDamagedTexts) {
-  std::mt19937 random(std::random_device{}());
+  RandomSeed seed;
+  std::mt19937 random(seed);
   for (int round = 0; round < 20000; ++round) {
     std::string error = errorOf(damage(good, random));
     EXPECT_TRUE(error == "no error" || error.rfind("my.json:", 0) == 0)

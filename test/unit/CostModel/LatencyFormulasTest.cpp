@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/CostModel/LatencyFormulas.h"
+#include "../RandomSeed.h"
 #include <cmath>
 #include <gtest/gtest.h>
 #include <random>
@@ -264,7 +265,8 @@ TEST(LatencyFormulas, OverlapIsContinuous) {
 }
 
 TEST(LatencyFormulas, TermsAddUp) {
-  std::mt19937_64 random(std::random_device{}());
+  RandomSeed seed;
+  std::mt19937_64 random(seed);
   auto real = [&](double low, double high) {
     return std::exp(std::uniform_real_distribution<double>(
         std::log(low), std::log(high))(random));
@@ -361,7 +363,8 @@ TEST(Wavefronts, IdleLanes) {
 }
 
 TEST(Wavefronts, CountsDistinctWordsOfTheBusiestBank) {
-  std::mt19937_64 random(std::random_device{}());
+  RandomSeed seed;
+  std::mt19937_64 random(seed);
   for (int i = 0; i < 2000; ++i) {
     int64_t width = int64_t(1) << random() % 3;
     int64_t range = 1 + static_cast<int64_t>(random() % 300);

@@ -1,4 +1,5 @@
 //===- EmulatorTest.cpp - Launches over the emulator ----------------------===//
+#include "../RandomSeed.h"
 #include "RuntimeTest.h"
 #include <random>
 
@@ -30,7 +31,8 @@ protected:
                        parameters);
   }
 
-  int value = static_cast<int>(std::random_device()() % 1000), start = value;
+  RandomSeed seed;
+  int value = static_cast<int>(seed % 1000), start = value;
   int *pointer = &value;
 };
 
