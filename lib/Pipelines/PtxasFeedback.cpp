@@ -11,6 +11,7 @@
 #include "FTuner/Target/Ptxas.h"
 #include "FTuner/Transforms/Passes.h"
 #include "FTuner/Transforms/PlanAttributes.h"
+#include "FTuner/Transforms/Stages.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/Builders.h"
@@ -308,6 +309,9 @@ struct UKernelPtxasFeedbackPass
                 "CUDA_HOME");
       return signalPassFailure();
     }
+    if (failed(expectStages(module, getArgument(),
+                            {Stage::Formed, Stage::Planned})))
+      return signalPassFailure();
     SmallVector<StringAttr> plans;
     for (auto plan : module.getOps<ukernel::PlanOp>())
       plans.push_back(plan.getSymNameAttr());

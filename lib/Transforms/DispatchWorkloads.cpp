@@ -15,6 +15,7 @@
 #include "FTuner/Transforms/HostAbi.h"
 #include "FTuner/Transforms/Passes.h"
 #include "FTuner/Transforms/PlanAttributes.h"
+#include "FTuner/Transforms/Stages.h"
 #include "FTuner/Workload/Workload.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -604,18 +605,19 @@ struct UKernelDispatchWorkloadsPass
     : public ftuner::impl::UKernelDispatchWorkloadsPassBase<
           UKernelDispatchWorkloadsPass> {
   void runOnOperation() override {
+    if (failed(
+            expectStages(getOperation(), getArgument(),
+                         {Stage::Formed, Stage::Planned, Stage::Bufferized})))
+      return signalPassFailure();
     SmallVector<ukernel::WorkloadOp> workloads;
-    getOperation().walk(
-        [&](ukernel::WorkloadOp op) { workloads.push_back(op); });
+    getOperation().walk([&](ukernel::WorkloadOp op) {
+      if (!op->getParentOfType<ukernel::KernelOp>())
+        workloads.push_back(op);
+    });
     WorkloadDispatcher dispatcher(getOperation());
-    for (ukernel::WorkloadOp op : workloads) {
-      if (op->getNumResults() != 0) {
-        op.emitOpError("expected memrefs: bufferize before dispatch");
-        return signalPassFailure();
-      }
+    for (ukernel::WorkloadOp op : workloads)
       if (failed(dispatcher.dispatch(op)))
         return signalPassFailure();
-    }
   }
 };
 

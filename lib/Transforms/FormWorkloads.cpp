@@ -96,22 +96,32 @@ struct UKernelFormWorkloadsPass
   }
 
 private:
-  void runOnFunction(FunctionOpInterface function) {
-    IRRewriter rewriter(&getContext());
-    eraseDeadOps(function, rewriter);
-    assertSymbols(function, rewriter);
-    ExtentAnalysis extents(function);
+  /// Forms what matches now; returns whether there was any.
+  bool formWorkloads(FunctionOpInterface function, ExtentAnalysis &extents,
+                     RewriterBase &rewriter) {
     SmallVector<linalg::LinalgOp> candidates;
     function->walk([&](linalg::LinalgOp op) {
       if (matchContraction(op))
         candidates.push_back(op);
     });
+    bool isAnyFormed = false;
     for (linalg::LinalgOp op : candidates)
       if (std::optional<WorkloadSource> source = matchWorkload(op)) {
         formWorkload(*source, extents, rewriter);
         ++numWorkloads;
+        isAnyFormed = true;
       }
+    return isAnyFormed;
+  }
+
+  void runOnFunction(FunctionOpInterface function) {
+    IRRewriter rewriter(&getContext());
     eraseDeadOps(function, rewriter);
+    assertSymbols(function, rewriter);
+    ExtentAnalysis extents(function);
+    // A contraction may fit only once another one has taken its operators.
+    while (formWorkloads(function, extents, rewriter))
+      eraseDeadOps(function, rewriter);
     function->walk([&](linalg::LinalgOp op) {
       if (!op.hasPureTensorSemantics())
         return;

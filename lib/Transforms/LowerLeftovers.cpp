@@ -10,6 +10,7 @@
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Transforms/HostAbi.h"
 #include "FTuner/Transforms/Passes.h"
+#include "FTuner/Transforms/Stages.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -128,6 +129,10 @@ namespace {
 struct LowerLeftoversPass
     : public ftuner::impl::UKernelLowerLeftoversPassBase<LowerLeftoversPass> {
   void runOnOperation() override {
+    if (failed(expectStages(getOperation(), getArgument(),
+                            {Stage::Formed, Stage::Planned, Stage::Prepared,
+                             Stage::Bufferized, Stage::Dispatched})))
+      return signalPassFailure();
     llvm::StringSet<> symbols = collectSymbols(getOperation());
     for (auto func : llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
       if (!getAbiType(func))

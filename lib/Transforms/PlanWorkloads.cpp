@@ -2,6 +2,7 @@
 #include "FTuner/Transforms/Passes.h"
 #include "FTuner/Transforms/PlanAttributes.h"
 #include "FTuner/Transforms/SearchSetup.h"
+#include "FTuner/Transforms/Stages.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Remarks.h"
@@ -141,12 +142,20 @@ struct UKernelPlanWorkloadsPass
       return signalPassFailure();
     }
     setup = std::move(*given);
+<<<<<<< HEAD
     SmallVector<ukernel::WorkloadOp> workloads, planned;
     module.walk([&](ukernel::WorkloadOp op) {
       if (op->getNumResults() != 0)
         (op.getPlanAttr() ? planned : workloads).push_back(op);
     });
     if (workloads.empty() && planned.empty())
+=======
+    SmallVector<ukernel::WorkloadOp> workloads, rejecting;
+    if (failed(expectStages(module, getArgument(), {Stage::Formed})) ||
+        failed(collect(workloads, rejecting)))
+      return signalPassFailure();
+    if (workloads.empty() && rejecting.empty())
+>>>>>>> reports
       return;
     FailureOr<DeviceSpec> device = deviceOf(module);
     if (failed(device))
@@ -177,6 +186,26 @@ struct UKernelPlanWorkloadsPass
   }
 
 private:
+  /// Workloads without a plan, and those whose plan may hold a rejected family.
+  LogicalResult collect(SmallVectorImpl<ukernel::WorkloadOp> &workloads,
+                        SmallVectorImpl<ukernel::WorkloadOp> &rejecting) {
+    WalkResult result = getOperation().walk([&](ukernel::WorkloadOp op) {
+      bool isInKernel = op->getParentOfType<ukernel::KernelOp>() != nullptr;
+      if (op->getNumResults() == 0) {
+        if (isInKernel || op.getPlanAttr())
+          return WalkResult::advance();
+        op.emitOpError("expected tensors: plan before bufferization");
+        return WalkResult::interrupt();
+      }
+      if (!op.getPlanAttr())
+        workloads.push_back(op);
+      else if (planOf(op)->hasAttr(kRejectedAttrName))
+        rejecting.push_back(op);
+      return WalkResult::advance();
+    });
+    return failure(result.wasInterrupted());
+  }
+
   template <typename Options>
   friend llvm::Expected<SearchSetup> ftuner::makeSearchSetup(const Options &);
 

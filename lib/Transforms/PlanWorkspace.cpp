@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "FTuner/Transforms/HostAbi.h"
 #include "FTuner/Transforms/Passes.h"
+#include "FTuner/Transforms/Stages.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -351,6 +352,10 @@ namespace {
 struct PlanWorkspacePass
     : public ftuner::impl::UKernelPlanWorkspacePassBase<PlanWorkspacePass> {
   void runOnOperation() override {
+    if (failed(expectStages(getOperation(), getArgument(),
+                            {Stage::Formed, Stage::Planned, Stage::Prepared,
+                             Stage::Bufferized, Stage::Dispatched})))
+      return signalPassFailure();
     for (auto func : llvm::to_vector(getOperation().getOps<func::FuncOp>()))
       if (getAbiType(func) && failed(WorkspacePlanner(func).plan()))
         return signalPassFailure();

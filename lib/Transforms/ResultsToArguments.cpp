@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "FTuner/Transforms/HostAbi.h"
 #include "FTuner/Transforms/Passes.h"
+#include "FTuner/Transforms/Stages.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -116,6 +117,9 @@ struct ResultsToArgumentsPass
     : public ftuner::impl::UKernelResultsToArgumentsPassBase<
           ResultsToArgumentsPass> {
   void runOnOperation() override {
+    if (failed(ftuner::expectStages(getOperation(), getArgument(),
+                                    {ftuner::Stage::Prepared})))
+      return signalPassFailure();
     for (auto func : getOperation().getOps<func::FuncOp>()) {
       if (!ftuner::getAbiType(func))
         continue;

@@ -5,7 +5,8 @@ For M = T and M = 16·T, T = 1…128, on several devices, one of them made up: f
 each family the smallest size that it serves, and for a pair the smallest one
 that runs both of its parts, in the emulator with bounds and race checks, against
 the reference. So each tile shape that is ever selected there is run, 53 among
-them.
+them: each size in one launch, of the kernel and with the blocks that the manifest
+tells.
 """
 
 import json
@@ -39,6 +40,20 @@ def sizes_of(manifest, step):
     return sorted(set(sizes.values()) | {53})
 
 
+def problems_of(manifest, size, one):
+    """What is wrong with a finished run of a size."""
+    (workload,) = manifest["workloads"]
+    (program,) = [program for program in workload["programs"] if program["size"] == size]
+    family = workload["families"][program["family"]]
+    columns = family["ukernels"][0]["shared_memory_tile"][1]
+    expected = [(family["kernel"], sum(program["blocks"]) * -(-2304 // columns))]
+    launches = [(launch["kernel"], launch["blocks"]) for launch in one["launches"]]
+    problems = [f"{size} rows: relative error {checked['relative_error']}" for checked in one["results"] if not checked["ok"]]
+    if launches != expected:
+        problems.append(f"{size} rows: expected the launches {expected}, but got {launches}")
+    return problems
+
+
 def run(h, device, rows, transpose_b):
     model = models.Matmul(m="M", n=2304, k=768, transpose_b=transpose_b, epilogue="bias_gelu",
                           ranges={"M": RANGES[rows]}, name="dense")
@@ -47,7 +62,8 @@ def run(h, device, rows, transpose_b):
     result = h.tool("ftuner-translate", path, "--ftuner-to-manifest", f"--device={device}")
     if result.returncode != 0:
         return [result.stderr]
-    sizes = sizes_of(json.loads(result.stdout), 16 if rows == "16M" else 1)
+    manifest = json.loads(result.stdout)
+    sizes = sizes_of(manifest, 16 if rows == "16M" else 1)
     # Checked runs are slow: race checks for what they can show in small sizes.
     problems = []
     for checks, chosen in ((["--check-bounds", "--check-races"], [s for s in sizes if s <= 256]),
@@ -55,11 +71,14 @@ def run(h, device, rows, transpose_b):
         if not chosen:
             continue
         result = h.tool("ftuner-run", path, "--function=dense", f"--device={device}", "--executor=emulator",
-                        "--check", "--thread-order=reverse", *checks,
+                        "--check", "--thread-order=reverse", "--json", *checks,
                         *[f"--args={model.args(M=size)}" for size in chosen])
-        if result.returncode != 0:
-            problems += [line for line in (result.stdout + result.stderr).splitlines() if "error:" in line]
-            problems = problems or [f"exit {result.returncode}"]
+        problems += [line for line in result.stderr.splitlines() if "error:" in line]
+        runs = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
+        if result.returncode != 0 or len(runs) != len(chosen):
+            problems.append(f"exit {result.returncode}, {len(runs)} of {len(chosen)} runs")
+        for size, one in zip(chosen, runs):
+            problems += problems_of(manifest, size, one)
     return problems
 
 

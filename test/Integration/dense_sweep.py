@@ -4,28 +4,44 @@
 Every size of the declared range and sizes beyond it, operands contiguous along
 either axis, aligned, odd and prime N and K, every epilogue, any dimension
 dynamic, aligned and unaligned pointers; with bounds and race checks and shuffled
-threads. Tolerance: ftuner-run's default for f32.
+threads. Every size must run in one launch, of the family that the plan chooses for
+it. Tolerance: ftuner-run's default for f32.
 """
+
+import json
 
 import harness
 import models
+import plans
 
 ALL_SIZES = [0, *range(1, 129), 129, 200, 257]
 FEW_SIZES = [0, 1, 2, 3, 7, 16, 31, 53, 64, 97, 113, 127, 128, 150]
 
 
 def run(h, name, model, devices, sizes, flags=()):
-    """Compiles once and runs each of `sizes` (dicts from symbol to extent)."""
+    """Plans once and runs each of `sizes` (dicts from symbol to extent)."""
     path = h.write(name + ".mlir", model.text())
+    misalign = sum(int(flag.partition("=")[2]) for flag in flags if flag.startswith("--misalign="))
     problems = []
     for device in devices:
-        result = h.tool("ftuner-run", path, f"--function={model.name}", f"--device={device}",
-                        "--executor=emulator", "--check", "--check-bounds", "--check-races",
+        planned = h.tool("ftuner-opt", path, f"--ftuner-front-end=device={device}")
+        if planned.returncode != 0:
+            problems.append(f"{device}: {planned.stderr}")
+            continue
+        plan = plans.Plan(planned.stdout)
+        result = h.tool("ftuner-run", h.write(f"{name}_{device}.mlir", planned.stdout), f"--function={model.name}",
+                        "--executor=emulator", "--check", "--check-bounds", "--check-races", "--json",
                         "--thread-order=shuffled", *flags,
                         *[f"--args={model.args(**size)}" for size in sizes])
-        if result.returncode != 0:
-            lines = (result.stdout + result.stderr).splitlines()
-            problems += [f"{device}: {line}" for line in lines if "error:" in line or "FAILED" in line][:8] or [f"{device}: exit {result.returncode}"]
+        found = [line for line in result.stderr.splitlines() if "error:" in line]
+        runs = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
+        if result.returncode != 0 or len(runs) != len(sizes):
+            found.append(f"exit {result.returncode}, {len(runs)} of {len(sizes)} runs")
+        for one, size in zip(runs, sizes):
+            found += plans.problems_of_launches(plan, one, model.shape(**size), model.contiguous(**size), misalign)
+            found += [f"{one['args']}: relative error {checked['relative_error']}"
+                      for checked in one["results"] if not checked["ok"]]
+        problems += [f"{device}: {problem}" for problem in found[:8]]
     return problems
 
 

@@ -2,7 +2,9 @@
 
 import argparse
 import concurrent.futures
+import itertools
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -21,6 +23,16 @@ def start(documentation, flags=None):
         parser.add_argument(name, **settings)
     options = parser.parse_args()
     return Harness(options.bin_dir), options
+
+
+#: Seed of the test's data: FTUNER_TEST_SEED, or a new one in each run, which a failing test prints.
+SEED = int(os.environ.get("FTUNER_TEST_SEED") or random.SystemRandom().randrange(2**32))
+_numbers = itertools.count()
+
+
+def next_seed():
+    """A seed for NumPy's generators, another one in each call."""
+    return [SEED, next(_numbers)]
 
 
 class Harness:
@@ -67,4 +79,6 @@ class Harness:
                     print(f"    {problem}", flush=True)
                 failed += bool(problems)
         print(f"{len(self.jobs) - failed} passed, {failed} failed")
+        if failed:
+            print(f"FTUNER_TEST_SEED={SEED}")
         sys.exit(1 if failed or not self.jobs else 0)

@@ -227,7 +227,7 @@ def compare(problems, label, got, expected, kind):
 
 
 def normal(*shape, dtype=np.float32):
-    return np.random.default_rng().standard_normal(shape).astype(dtype)
+    return np.random.default_rng(harness.next_seed()).standard_normal(shape).astype(dtype)
 
 
 def wide(array):
@@ -255,7 +255,7 @@ def check_functions(h, runtime):
         results, _ = library.call("scale", a, b, s)
         compare(problems, f"scale {n}", results[0], wide(a) * s + b, "f32")
         compare(problems, f"scale {n}, result 1", results[1], a, "i32")
-        a = np.random.default_rng().integers(-9, 9, (4, n), np.int32)
+        a = np.random.default_rng(harness.next_seed()).integers(-9, 9, (4, n), np.int32)
         for flag in (0, 1, 255):
             results, _ = library.call("odd name!", a, -7, flag)
             compare(problems, f"odd name {n}", results[0], a * -7 if flag else a, "i32")
@@ -298,7 +298,7 @@ def check_matmuls(h, runtime):
         a = normal(t, dtype=np.float16)
         results, _ = library.call("exp", a, 0.375, -128, -30000, 1 << 40, 0.25)
         compare(problems, f"scalars {t}", results[0], wide(a) * 0.375 - 128 - 30000 + (1 << 40) + 0.25, "f64")
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(harness.next_seed())
     specials = [0.0, -0.0, 65504.0, 65519.99, 65520.0, 1e9, 2.0**-24, 2.0**-25, 2.0**-25 * (1 + 2.0**-40), 3e-8, 6.1e-5,
                 1 + 2.0**-11, 1 + 2.0**-11 + 2.0**-50, 1 + 2.0**-8, 1 + 2.0**-8 + 2.0**-50, -1.5]
     for d in [*specials, *(rng.standard_normal(40) * 10.0**rng.integers(-9, 5, 40))]:
@@ -328,7 +328,7 @@ def check_threads(h, runtime):
 
     def work(library):
         try:
-            for m in np.random.default_rng().permutation(80)[:20]:
+            for m in np.random.default_rng(harness.next_seed()).permutation(80)[:20]:
                 a, b = normal(m, 40), normal(40, 48)
                 compare(problems, f"{library.module.name.decode()} {m}", library.call("matmul", a, b)[0][0],
                         wide(a) @ b, "f32")

@@ -69,6 +69,15 @@ class Matmul:
                 items.append("".join(f"{sizes.get(e, e)}x" for e in extents) + "f32")
         return ",".join(items)
 
+    def shape(self, **sizes):
+        """(m, n, k) at sizes of the symbols."""
+        return tuple(sizes.get(extent, extent) for extent in (self.m, self.n, self.k))
+
+    def contiguous(self, **sizes):
+        """Extents of the dimensions that a, b and the result are contiguous along."""
+        m, n, k = self.shape(**sizes)
+        return {m if self.transpose_a else k, k if self.transpose_b else n, n}
+
     def _body(self):
         steps = {
             "bias_n": "%r = arith.addf %p, %x : f32",

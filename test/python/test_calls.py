@@ -80,11 +80,11 @@ def test_scalars(handmade: Module, name: str) -> None:
             assert handmade[f"fill_{name}"](x, dtype.type(number)).tobytes() == wanted.tobytes()
 
 
-def test_bf16_scalars(handmade: Module) -> None:
+def test_bf16_scalars(handmade: Module, rng: np.random.Generator) -> None:
     torch = pytest.importorskip("torch", minversion="2")
     x = torch.ones(3, dtype=torch.bfloat16)
     numbers = [0.1, -1 / 3, 3.0e38, 3.4e38, float("inf"), -0.0, 1.00390625, 1.01171875, 1e-40]
-    for number in [*numbers, *np.random.default_rng().standard_normal(200)]:
+    for number in [*numbers, *rng.standard_normal(200)]:
         wanted = torch.tensor([number] * 3, dtype=torch.float32).to(torch.bfloat16)
         result = handmade.fill_bf16(x, float(number))
         assert result.dtype == torch.bfloat16

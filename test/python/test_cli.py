@@ -96,11 +96,10 @@ def test_compile(source: Path, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "m.json").read_text()) == cached.manifest
 
 
-def test_run(source: Path, tmp_path: Path) -> None:
+def test_run(source: Path, tmp_path: Path, rng: np.random.Generator) -> None:
     text = ok("run", source, "--size", "T=13", "--check")
     assert "by emulator" in text
     assert re.search(r"result 0: 13x64xf32, relative error \d\S* \(tolerance 1e-05\)\n", text)
-    rng = np.random.default_rng()
     a = rng.standard_normal((7, 32), np.float32)
     b = rng.standard_normal((32, 64), np.float32)
     np.save(tmp_path / "a.npy", a)

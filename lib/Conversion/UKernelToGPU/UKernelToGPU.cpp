@@ -10,6 +10,7 @@
 #include "FTuner/Conversion/Passes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Transforms/PlanAttributes.h"
+#include "FTuner/Transforms/Stages.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -469,6 +470,10 @@ struct ConvertUKernelToGPUPass
           ConvertUKernelToGPUPass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    if (failed(expectStages(module, getArgument(),
+                            {Stage::Formed, Stage::Planned, Stage::Bufferized,
+                             Stage::Dispatched, Stage::Outlined})))
+      return signalPassFailure();
     auto kernels = llvm::to_vector(module.getOps<ukernel::KernelOp>());
     if (kernels.empty())
       return;

@@ -5,6 +5,7 @@
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Transforms/HostAbi.h"
 #include "FTuner/Transforms/HostChecks.h"
+#include "FTuner/Transforms/Stages.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -28,6 +29,11 @@ struct ConvertUKernelToLLVM
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    if (failed(expectStages(module, getArgument(),
+                            {Stage::Formed, Stage::Planned, Stage::Prepared,
+                             Stage::Bufferized, Stage::Dispatched,
+                             Stage::Outlined, Stage::Emitted})))
+      return signalPassFailure();
     llvm::StringMap<Attribute> entries;
     takeKernels(module, entries);
     HostRuntime runtime(module, moduleSymbol);

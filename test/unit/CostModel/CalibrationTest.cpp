@@ -1,7 +1,11 @@
 //===- CalibrationTest.cpp - Files of constants, and device figures -------===//
 #include "FTuner/CostModel/Calibration.h"
 #include "../DamagedText.h"
+<<<<<<< HEAD
 #include "FTuner/CostModel/CostModel.h"
+    =======
+#include "../RandomSeed.h"
+    >>>>>>> reports
 #include "FTuner/Device/DeviceSpec.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -10,7 +14,7 @@
 #include <gtest/gtest.h>
 #include <random>
 
-using namespace ftuner;
+    using namespace ftuner;
 
 static const char *const good = R"({
   "name": "card",
@@ -249,7 +253,8 @@ TEST(CalibrationErrors, NameTheLineTheFieldAndWhatIsExpected) {
 }
 
 TEST(CalibrationErrors, NeverCrashOnDamagedTexts) {
-  std::mt19937 random(std::random_device{}());
+  RandomSeed seed;
+  std::mt19937 random(seed);
   for (int round = 0; round < 20000; ++round) {
     std::string error = errorOf(damage(good, random));
     EXPECT_TRUE(error == "no error" || error.rfind("my.json:", 0) == 0)

@@ -5,14 +5,18 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/CostModel/LatencyFormulas.h"
+<<<<<<< HEAD
 #include <algorithm>
+    =======
+#include "../RandomSeed.h"
+    >>>>>>> reports
 #include <cmath>
 #include <gtest/gtest.h>
 #include <random>
 #include <set>
 #include <string>
 
-using namespace ftuner;
+    using namespace ftuner;
 
 namespace {
 
@@ -400,7 +404,8 @@ TEST(LatencyFormulas, OverlapIsContinuous) {
 }
 
 TEST(LatencyFormulas, TermsAddUp) {
-  std::mt19937_64 random(std::random_device{}());
+  RandomSeed seed;
+  std::mt19937_64 random(seed);
   auto real = [&](double low, double high) {
     return std::exp(std::uniform_real_distribution<double>(
         std::log(low), std::log(high))(random));
@@ -497,7 +502,8 @@ TEST(Wavefronts, IdleLanes) {
 }
 
 TEST(Wavefronts, CountsDistinctWordsOfTheBusiestBank) {
-  std::mt19937_64 random(std::random_device{}());
+  RandomSeed seed;
+  std::mt19937_64 random(seed);
   for (int i = 0; i < 2000; ++i) {
     int64_t width = int64_t(1) << random() % 3;
     int64_t range = 1 + static_cast<int64_t>(random() % 300);

@@ -1,5 +1,6 @@
 //===- MetricsTest.cpp - Equations 2, 3, 6 and 7 by hand ------------------===//
 #include "FTuner/CostModel/Metrics.h"
+#include "../RandomSeed.h"
 #include <gtest/gtest.h>
 #include <random>
 
@@ -103,7 +104,8 @@ TEST(Metrics, ExactCoverHasNoPaddingOnItsAxis) {
 }
 
 TEST(Metrics, ProgramOfOnePartEqualsItsUKernel) {
-  std::mt19937 random(std::random_device{}());
+  RandomSeed seed;
+  std::mt19937 random(seed);
   auto pick = [&](int64_t most) -> int64_t { return 1 + random() % most; };
   for (int round = 0; round < 500; ++round) {
     int64_t rm = pick(8), rn = pick(8);
@@ -152,7 +154,8 @@ TEST(Metrics, CountsOfBlocksHaveAnEnd) {
 }
 
 TEST(FactoredMetrics, EqualTheMetricsOfEachUKernel) {
-  std::mt19937 random(std::random_device{}());
+  RandomSeed seed;
+  std::mt19937 random(seed);
   auto pick = [&](int64_t most) -> int64_t { return 1 + random() % most; };
   SizeRange any{1, std::nullopt};
   Workload batched = Workload::batchMatmul(any, any, any, any, true, true);

@@ -1,5 +1,6 @@
 //===- DeviceErrorsTest.cpp - Bad device descriptions ---------------------===//
 #include "../DamagedText.h"
+#include "../RandomSeed.h"
 #include "FTuner/Device/DeviceSpec.h"
 #include "llvm/ADT/StringRef.h"
 #include <gtest/gtest.h>
@@ -175,7 +176,8 @@ TEST(DeviceErrors, RefuseDeepNestingAndLargeTexts) {
 }
 
 TEST(DeviceErrors, NeverCrashOnDamagedTexts) {
-  std::mt19937 random(std::random_device{}());
+  RandomSeed seed;
+  std::mt19937 random(seed);
   for (int round = 0; round < 20000; ++round) {
     std::string error = errorOf(damage(good, random));
     EXPECT_TRUE(error == "no error" || error.rfind("my.json:", 0) == 0)

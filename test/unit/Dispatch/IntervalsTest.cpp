@@ -1,5 +1,6 @@
 //===- IntervalsTest.cpp - Plans as cells and intervals -------------------===//
 #include "FTuner/Dispatch/Intervals.h"
+#include "../RandomSeed.h"
 #include <gtest/gtest.h>
 #include <random>
 
@@ -82,7 +83,8 @@ TEST(PlanCells, EmptyPlanHasNone) {
 }
 
 TEST(PlanCells, AgreeWithThePlanOnRandomBoxes) {
-  std::mt19937 random(std::random_device{}());
+  RandomSeed seed;
+  std::mt19937 random(seed);
   int split = 0;
   for (int round = 0; round < 400; ++round) {
     Plan plan;

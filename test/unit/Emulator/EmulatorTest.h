@@ -2,6 +2,7 @@
 #ifndef FTUNER_TEST_UNIT_EMULATOR_EMULATORTEST_H
 #define FTUNER_TEST_UNIT_EMULATOR_EMULATORTEST_H
 
+#include "../RandomSeed.h"
 #include "FTuner/Emulator/Emulator.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -83,7 +84,8 @@ protected:
 
   mlir::MLIRContext context;
   std::string error;
-  std::mt19937 random{std::random_device{}()};
+  RandomSeed seed;
+  std::mt19937 random{seed};
 };
 
 #define EXPECT_CONTAINS(text, part)                                            \

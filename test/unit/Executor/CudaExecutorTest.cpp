@@ -4,6 +4,7 @@
 // that it is asked to launch run in the emulator.
 //
 //===----------------------------------------------------------------------===//
+#include "../RandomSeed.h"
 #include "../Runtime/FakeDriver.h"
 #include "FTuner/Executor/Executor.h"
 #include "FTuner/InitAll.h"
@@ -96,7 +97,7 @@ protected:
 
   std::vector<ArgumentValue> makeArguments(int64_t m) {
     ArgumentOptions options;
-    options.seed = std::random_device()();
+    options.seed = seed;
     auto arguments = parseArguments(std::to_string(m) + "x40xf32,40x48xf32",
                                     signature, options);
     EXPECT_TRUE(bool(arguments));
@@ -127,6 +128,7 @@ protected:
       }
   }
 
+  RandomSeed seed;
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   Signature signature;

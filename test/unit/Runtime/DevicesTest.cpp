@@ -1,4 +1,5 @@
 //===- DevicesTest.cpp - Devices, streams and memory ----------------------===//
+#include "../RandomSeed.h"
 #include "RuntimeTest.h"
 #include <random>
 
@@ -99,7 +100,8 @@ TEST_F(RuntimeTest, Streams) {
 
 /// Copies random data there and back.
 void roundTrip(void *stream) {
-  std::mt19937 random(std::random_device{}());
+  RandomSeed seed;
+  std::mt19937 random(seed);
   std::vector<uint32_t> source(1 + random() % 1000), target(source.size(), 7);
   for (uint32_t &value : source)
     value = static_cast<uint32_t>(random());

@@ -1,4 +1,5 @@
 //===- EmulatorTest.cpp - Launches over the emulator ----------------------===//
+#include "../RandomSeed.h"
 #include "RuntimeTest.h"
 #include <random>
 #include <thread>
@@ -31,7 +32,8 @@ protected:
                        parameters);
   }
 
-  int value = static_cast<int>(std::random_device()() % 1000), start = value;
+  RandomSeed seed;
+  int value = static_cast<int>(seed % 1000), start = value;
   int *pointer = &value;
 };
 

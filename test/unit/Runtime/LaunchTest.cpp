@@ -1,4 +1,5 @@
 //===- LaunchTest.cpp - Launches over the CUDA driver ---------------------===//
+#include "../RandomSeed.h"
 #include "RuntimeTest.h"
 #include <random>
 
@@ -10,7 +11,8 @@ namespace {
 TEST_F(RuntimeTest, PassesALaunchOn) {
   TestModule model;
   model.addPTX(90);
-  std::mt19937 random(std::random_device{}());
+  RandomSeed seed;
+  std::mt19937 random(seed);
   uint32_t grid = 1 + random() % 1000, block = 32 * (1 + random() % 32),
            shared = random() % 49152;
   int value = static_cast<int>(random());

@@ -1,4 +1,5 @@
 //===- CoverTest.cpp - Covers in closed form against brute force ----------===//
+#include "../RandomSeed.h"
 #include "FTuner/Search/UKernel.h"
 #include <algorithm>
 #include <cmath>
@@ -188,7 +189,8 @@ TEST(BalancedCover, WritesEachRowOnceWithAnyNumberOfBlocks) {
 }
 
 TEST(BalancedCover, HoldsForRandomPairs) {
-  std::mt19937_64 random(std::random_device{}());
+  RandomSeed seed;
+  std::mt19937_64 random(seed);
   auto upTo = [&](int64_t most) {
     // Small and large alike.
     double exponent = std::uniform_real_distribution<>(

@@ -1,5 +1,6 @@
 //===- FilterTest.cpp - The stages of algorithm 1 -------------------------===//
 #include "FTuner/Search/Filter.h"
+#include "../RandomSeed.h"
 #include "DeviceTest.h"
 #include "StubCodegen.h"
 #include "llvm/ADT/STLExtras.h"
@@ -24,7 +25,8 @@ static bool walkCrossPick(const SearchOptions &options, double pad,
 }
 
 TEST(CrossPick, ClosedFormEqualsTheWalk) {
-  std::mt19937 random(std::random_device{}());
+  RandomSeed seed;
+  std::mt19937 random(seed);
   std::uniform_real_distribution<double> share(0, 1);
   SearchOptions published, steep;
   steep.lambdaStep = 0.02;

@@ -1,0 +1,52 @@
+"""Which kernel a plan chooses for a size, read from the plan as it is printed.
+
+The rules are those of docs/ideas.md, "Dispatch", written down once more: the first
+box that holds the shape decides, aligned operands and others by lists of their own.
+"""
+
+import re
+
+
+class Plan:
+    """The plan of a module's one workload."""
+
+    def __init__(self, text):
+        (line,) = re.findall(r"^ *ukernel\.plan @\w+ <(.*)>$", text, re.MULTILINE)
+        families, line = line.split("choices = ", 1)
+        #: Elements of one access, for each family.
+        self.vector_widths = [int(width) for width in re.findall(r"vector = (\d+)", families)]
+        choices, self.general, line = re.split(r"general = (\d+)", line, maxsplit=1)
+        unaligned, self.fallback, _ = re.split(r"fallback = (\d+)", line, maxsplit=1)
+        self.general, self.fallback = int(self.general), int(self.fallback)
+        self.choices, self.unaligned = self._boxes(choices), self._boxes(unaligned)
+
+    @staticmethod
+    def _boxes(text):
+        """(ranges, family) of each choice; a range without an end has None."""
+        boxes = []
+        for ranges, family in re.findall(r"<\[([^\]]*)\] to (\d+)>", text):
+            bounds = re.findall(r"<(\d+) to (\d+|\?)[^>]*>", ranges)
+            boxes.append(([(int(low), None if high == "?" else int(high)) for low, high in bounds], int(family)))
+        return boxes
+
+    def family(self, shape, contiguous, misalign=0):
+        """The family for a shape (m, n, k, …) with operands contiguous along these extents."""
+        width = max([self.vector_widths[family] for _, family in self.choices] + [self.vector_widths[self.general]])
+        is_aligned = misalign % (4 * width) == 0 and all(extent % width == 0 for extent in contiguous)
+        boxes, otherwise = (self.choices, self.general) if is_aligned else (self.unaligned, self.fallback)
+        for ranges, family in boxes:
+            if all(low <= size and (high is None or size <= high) for (low, high), size in zip(ranges, shape)):
+                return family
+        return otherwise
+
+
+def problems_of_launches(plan, run, shape, contiguous, misalign=0):
+    """What is wrong with the launches that ftuner-run reports as JSON: there must be one, of a
+    kernel of the family that the plan chooses; none where the result has no elements."""
+    kernels = [launch["kernel"] for launch in run["launches"]]
+    if 0 in (shape[0], shape[1]):
+        return [f"{run['args']}: expected no launch, but got {kernels}"] if kernels else []
+    family = plan.family(shape, contiguous, misalign)
+    if len(kernels) == 1 and re.fullmatch(rf"\w+_0_k{family}", kernels[0]):
+        return []
+    return [f"{run['args']}: expected a launch of family {family}, but got {kernels}"]
