@@ -5,18 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/CostModel/LatencyFormulas.h"
-<<<<<<< HEAD
-#include <algorithm>
-    =======
 #include "../RandomSeed.h"
-    >>>>>>> reports
+#include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
 #include <random>
 #include <set>
 #include <string>
 
-    using namespace ftuner;
+using namespace ftuner;
 
 namespace {
 
