@@ -142,20 +142,11 @@ struct UKernelPlanWorkloadsPass
       return signalPassFailure();
     }
     setup = std::move(*given);
-<<<<<<< HEAD
     SmallVector<ukernel::WorkloadOp> workloads, planned;
-    module.walk([&](ukernel::WorkloadOp op) {
-      if (op->getNumResults() != 0)
-        (op.getPlanAttr() ? planned : workloads).push_back(op);
-    });
-    if (workloads.empty() && planned.empty())
-=======
-    SmallVector<ukernel::WorkloadOp> workloads, rejecting;
     if (failed(expectStages(module, getArgument(), {Stage::Formed})) ||
-        failed(collect(workloads, rejecting)))
+        failed(collect(workloads, planned)))
       return signalPassFailure();
-    if (workloads.empty() && rejecting.empty())
->>>>>>> reports
+    if (workloads.empty() && planned.empty())
       return;
     FailureOr<DeviceSpec> device = deviceOf(module);
     if (failed(device))
@@ -186,9 +177,9 @@ struct UKernelPlanWorkloadsPass
   }
 
 private:
-  /// Workloads without a plan, and those whose plan may hold a rejected family.
+  /// Workloads without a plan, and those with one.
   LogicalResult collect(SmallVectorImpl<ukernel::WorkloadOp> &workloads,
-                        SmallVectorImpl<ukernel::WorkloadOp> &rejecting) {
+                        SmallVectorImpl<ukernel::WorkloadOp> &planned) {
     WalkResult result = getOperation().walk([&](ukernel::WorkloadOp op) {
       bool isInKernel = op->getParentOfType<ukernel::KernelOp>() != nullptr;
       if (op->getNumResults() == 0) {
@@ -197,10 +188,7 @@ private:
         op.emitOpError("expected tensors: plan before bufferization");
         return WalkResult::interrupt();
       }
-      if (!op.getPlanAttr())
-        workloads.push_back(op);
-      else if (planOf(op)->hasAttr(kRejectedAttrName))
-        rejecting.push_back(op);
+      (op.getPlanAttr() ? planned : workloads).push_back(op);
       return WalkResult::advance();
     });
     return failure(result.wasInterrupted());

@@ -1,11 +1,8 @@
 //===- CalibrationTest.cpp - Files of constants, and device figures -------===//
 #include "FTuner/CostModel/Calibration.h"
 #include "../DamagedText.h"
-<<<<<<< HEAD
-#include "FTuner/CostModel/CostModel.h"
-    =======
 #include "../RandomSeed.h"
-    >>>>>>> reports
+#include "FTuner/CostModel/CostModel.h"
 #include "FTuner/Device/DeviceSpec.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -14,7 +11,7 @@
 #include <gtest/gtest.h>
 #include <random>
 
-    using namespace ftuner;
+using namespace ftuner;
 
 static const char *const good = R"({
   "name": "card",
