@@ -50,22 +50,28 @@ def write(path, rows, **arguments):
     return write_module(path, m="M", n=2304, k=768, ranges={"M": rows}, **arguments)
 
 
-BATCH_MATMUL = """module attributes {ukernel.symbols = {T = #ukernel.range<5 to 138 step 19>}} {
-  func.func @batch_matmul(%a: tensor<192x?x64xf32> {ukernel.shape = [192, "T", 64]},
-                          %b: tensor<192x64x?xf32> {ukernel.shape = [192, 64, "T"]},
-                          %out: tensor<192x?x?xf32> {ukernel.shape = [192, "T", "T"]}) -> tensor<192x?x?xf32> {
-    %zero = arith.constant 0.0 : f32
-    %start = linalg.fill ins(%zero : f32) outs(%out : tensor<192x?x?xf32>) -> tensor<192x?x?xf32>
-    %product = linalg.batch_matmul ins(%a, %b : tensor<192x?x64xf32>, tensor<192x64x?xf32>)
-                                   outs(%start : tensor<192x?x?xf32>) -> tensor<192x?x?xf32>
-    return %product : tensor<192x?x?xf32>
+BATCH_MATMUL = """module attributes {ukernel.symbols = {T = #ukernel.range<%s>}} {
+  func.func @batch_matmul(%%a: tensor<192x?x%sxf32> {ukernel.shape = [192, "T", %s]},
+                          %%b: tensor<192x%sx%sxf32> {ukernel.shape = [192, %s, %s]},
+                          %%out: tensor<192x?x%sxf32> {ukernel.shape = [192, "T", %s]}) -> tensor<192x?x%sxf32> {
+    %%zero = arith.constant 0.0 : f32
+    %%start = linalg.fill ins(%%zero : f32) outs(%%out : tensor<192x?x%sxf32>) -> tensor<192x?x%sxf32>
+    %%product = linalg.batch_matmul ins(%%a, %%b : tensor<192x?x%sxf32>, tensor<192x%sx%sxf32>)
+                                   outs(%%start : tensor<192x?x%sxf32>) -> tensor<192x?x%sxf32>
+    return %%product : tensor<192x?x%sxf32>
   }
 }
 """
 
 
-def write_batch_matmul(path):
-    """Writes BatchMatmul of the paper: 192 products of T × 64 and 64 × T."""
+def write_batch_matmul(path, rows="5 to 138 step 19", n="T", k=64):
+    """Writes 192 products of T × k and k × n, the symbol T or a number each.
+
+    By default BatchMatmul of the paper: T × 64 and 64 × T.
+    """
+    symbol = {size: f'"{size}"' if size == "T" else size for size in (n, k)}
+    n_size, k_size = ("?" if size == "T" else size for size in (n, k))
     with open(path, "w", encoding="utf-8") as file:
-        file.write(BATCH_MATMUL)
+        file.write(BATCH_MATMUL % (rows, k_size, symbol[k], k_size, n_size, symbol[k], symbol[n], n_size, symbol[n],
+                                   n_size, n_size, n_size, k_size, k_size, n_size, n_size, n_size, n_size))
     return path
