@@ -93,14 +93,12 @@ EmittedCase Sampler::draw(bool isNear) {
       continue;
     }
     double limit = device.registersPerThreadOf(emitted.family.threads());
-    SimtLayout layout =
-        simtLayout(emitted.workload(), emitted.family.parts.back(),
-                   emitted.family.stages);
-    double share =
-        (model.resources(emitted.workload(), emitted.family)
-             .registersPerThread +
-         2 * layout.copySlots(emitted.family.vectorWidth)) /
-        limit;
+    SimtLayout layout = simtLayout(
+        emitted.workload(), emitted.family.parts.back(), emitted.family.stages);
+    double share = (model.resources(emitted.workload(), emitted.family)
+                        .registersPerThread +
+                    2 * layout.copySlots(emitted.family.vectorWidth)) /
+                   limit;
     if (!isNear || (share > leastNear && share < mostNear))
       return emitted;
   }
@@ -111,8 +109,7 @@ llvm::json::Object describe(const Sampler &sampler,
   const DeviceSpec &device = sampler.deviceOf(emitted);
   const UKernel &last = emitted.family.parts.back();
   Workload workload = emitted.workload();
-  BlockWork work =
-      sampler.model.work(workload, last, emitted.family, device);
+  BlockWork work = sampler.model.work(workload, last, emitted.family, device);
   double accesses = 0;
   for (const WarpAccess &access : work.accesses)
     accesses += access.count;
