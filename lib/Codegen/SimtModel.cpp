@@ -108,9 +108,9 @@ public:
     int64_t most = 0;
     for (const UKernel &part : family.parts) {
       SimtLayout layout = simtLayout(workload, part, family.stages);
-      most = std::max(most, partRegisters(layout) +
-                                spillMargin(layout, family.vectorWidth,
-                                            isReduceExact(workload, part)));
+      most = std::max(
+          most, partRegisters(layout) +
+                    spillMargin(workload, part, layout, family.vectorWidth));
     }
     return most;
   }
@@ -132,14 +132,14 @@ public:
   BlockWork work(const Workload &workload, const UKernel &part,
                  const KernelFamily &family,
                  const DeviceSpec &device) const override {
-    bool isExact = isReduceExact(workload, part);
+    bool isExact = isWhole(workload, part, Workload::kK);
     SimtLayout layout = simtLayout(workload, part, family.stages);
     BlockWork work =
         simtWork(layout, family.vectorWidth, device.hasAsyncCopy(), isExact);
     // Where nothing asks for few, ptxas takes more than the kernel needs: it
     // moves loads ahead and keeps addresses, of each slot where they are many.
-    // Fitted to 109 random families for sm_90 and sm_75, of which it tells the
-    // blocks of an SM right for two in three, and on average.
+    // Of random kernels it tells the blocks of an SM right for two in three
+    // (benchmarks/register_model/results.md).
     int64_t taken =
         layout.rm * layout.rn + restRegisters(layout) + kSpareRegisters;
     if (family.vectorWidth == 1 || !isExact)
@@ -173,9 +173,11 @@ public:
   }
 
 private:
-  static bool isReduceExact(const Workload &workload, const UKernel &part) {
-    const SizeRange &reduce = workload.axes[Workload::kK].range;
-    return reduce.isFixed() && reduce.min % part.smemTile[Workload::kK] == 0;
+  /// Whether an axis has nothing but whole tiles.
+  static bool isWhole(const Workload &workload, const UKernel &part,
+                      unsigned axis) {
+    const SizeRange &range = workload.axes[axis].range;
+    return range.isFixed() && range.min % part.smemTile[axis] == 0;
   }
 
   /// Rows and columns of a thread that are read by quads along the reduce axis.
@@ -202,8 +204,8 @@ private:
     return layout.rm * layout.rn + staged + restRegisters(layout);
   }
 
-  static int64_t spillMargin(const SimtLayout &layout, int64_t vectorWidth,
-                             bool isReduceExact);
+  static int64_t spillMargin(const Workload &workload, const UKernel &part,
+                             const SimtLayout &layout, int64_t vectorWidth);
 
   /// Operands of the epilogue move in vectors only along n.
   static bool isVectorAccess(const Operand &operand) {
@@ -218,26 +220,31 @@ private:
 
 /// By how many registers ptxas may exceed the estimate for a part without
 /// spilling. What ptxas keeps and the estimate leaves out are addresses of
-/// copies: those of slots that are no whole rows (two registers for a global
-/// address, and more where the place in shared memory is swizzled), and those
-/// that conditions belong to. Of 1598 kernels for sm_75 to sm_100, random and
-/// chosen ones, it refuses all 109 that ptxas 13.0 spilled, and one in eight of
-/// the others.
-int64_t SimtModel::spillMargin(const SimtLayout &layout, int64_t vectorWidth,
-                               bool isReduceExact) {
-  int64_t margin = 32;
+/// copies, of each slot that lies at no constant distance from the one before:
+/// where rows are clamped to an extent that has no whole tiles, where slots are
+/// no whole rows (in shared memory too, where it is swizzled), and those that a
+/// condition on the reduce axis belongs to. Of scalars it keeps others too.
+/// Fitted to random kernels for sm_75 to sm_100 with ptxas 13.0
+/// (benchmarks/register_model, which prints what it refuses).
+int64_t SimtModel::spillMargin(const Workload &workload, const UKernel &part,
+                               const SimtLayout &layout, int64_t vectorWidth) {
+  int64_t margin = 20;
   int64_t quads = fragmentQuads(layout);
   if (quads > kMostQuadsAtOnce)
     margin += quads * kQuad / 2;
-  int64_t ofSlot = isReduceExact ? 0 : 2;
-  if (vectorWidth == 1)
-    ofSlot = isReduceExact ? 2 : 3;
-  for (const SharedTile &tile : {layout.lhs, layout.rhs}) {
-    int64_t slots = layout.copySlots(tile, vectorWidth);
-    margin += ofSlot * slots;
+  bool isScalar = vectorWidth == 1;
+  auto addCopies = [&](const SharedTile &tile, unsigned axis) {
+    int64_t ofSlot = isScalar ? 3 : 0;
+    if (!isScalar && !isWhole(workload, part, Workload::kK))
+      ofSlot += 2;
+    if (!isWhole(workload, part, axis))
+      ofSlot += isScalar ? 1 : 2;
     if (!copiesWholeRows(tile, layout.threads(), vectorWidth))
-      margin += (tile.swizzle > 1 ? 5 : 2) * slots;
-  }
+      ofSlot += tile.swizzle > 1 ? 4 : 3;
+    margin += ofSlot * layout.copySlots(tile, vectorWidth);
+  };
+  addCopies(layout.lhs, Workload::kM);
+  addCopies(layout.rhs, Workload::kN);
   return margin;
 }
 

@@ -186,8 +186,9 @@ void WorkCounter::countCopy(const SharedTile &tile, int64_t firstVector,
 
 /// What a warp executes in a step beside multiplications and accesses: loop and
 /// stages, addresses of the slots, whether each takes part. Rounded from fits
-/// to the main loops that ptxas 13 makes of 109 random families for sm_90 and
-/// sm_75, whose median error is 7 to 9 of some 60 to 100 instructions.
+/// to main loops of random kernels as ptxas assembles them. A few constants for
+/// all are coarse: benchmarks/register_model/results.md says how far what they
+/// add up to is off, most where slots are many.
 double WorkCounter::overheadInstructions() const {
   double ofLoop = 35, ofSlot = isAsynchronous ? 3 : 1;
   if (!isReduceExact) {

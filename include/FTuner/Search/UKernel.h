@@ -108,6 +108,17 @@ struct Cover {
 /// Closed form, in units of gcd(heights): with u = ceil(extent / unit) and the
 /// heights a < b in units, first = u · a⁻¹ mod b, where a⁻¹ is the inverse of a
 /// modulo b (Diophantine u = first · a + second · b).
+///
+/// Holds for every extent ≥ 1 and all heights 1 ≤ low < high: blocks lie one
+/// after the other from row 0 on, so each row below the extent is written once
+/// if the heights sum up to `extent` + `padded` with padded ≥ 0, and only the
+/// last block pads if padded is less than its height.
+///   Exact: every cover of u units has first · a ≡ u (mod b), so its `first` is
+///   u · a⁻¹ mod b or a multiple of b more, and there is none if already the
+///   least of these needs more than u units. Else (u − first · a) / b is whole
+///   and at least 0, and padded = u · unit − extent < unit ≤ low.
+///   Not exact: ceil(u / b) high blocks hold at least u units, and one less
+///   would not, so padded < high.
 Cover coverExtent(const KernelFamily &family, int64_t extent,
                   int64_t blocksBeside);
 /// The same for a shape: the extents of all axes.
@@ -121,8 +132,19 @@ int64_t blocksBeside(const KernelFamily &family, llvm::ArrayRef<int64_t> shape);
 ///
 ///   n = clamp(floor(q · sms / blocksBeside), u, ceil(extent / low))
 ///
-/// blocks along the axis, of which ceil((extent − n · low) / (high − low)) are
-/// high ones.
+/// blocks along the axis, of which s = max(0, ceil((extent − n · low) / (high −
+/// low))) are high ones.
+///
+/// Holds for every extent ≥ 1, all heights 1 ≤ low < high and any n from u to
+/// t = ceil(extent / low), so whatever the SMs and the blocks beside are (as
+/// for `coverExtent`, each row once and padding in the last block alone):
+///   0 ≤ s ≤ n, since n ≥ u gives n · high ≥ extent, that is extent − n · low ≤
+///   n · (high − low).
+///   All rows: n · low + s · (high − low) ≥ extent by the choice of s.
+///   With s > 0: one high block less would not reach, n · low + (s − 1) · (high
+///   − low) < extent, so padded < high − low < high, the last block's height.
+///   With s = 0: n · low ≥ extent, so n = t, and padded = t · low − extent <
+///   low, the last block's height.
 Cover balancedCover(int64_t low, int64_t high, int64_t sms,
                     int64_t blocksBeside, int64_t extent);
 

@@ -2,9 +2,14 @@
 //
 // Emits kernels, runs a step of their main loop in an interpreter, and compares
 // instructions and the addresses of all lanes with what the model says.
+// Multiplications, memory accesses and their addresses must be equal. What else
+// is executed, the model tells of SASS, which has two instructions for many of
+// PTX on 64 bits and none for others, and with a few constants for all kernels:
+// `otherBand` says how far it may be off.
 //
 //===----------------------------------------------------------------------===//
 #include "EmittedKernel.h"
+#include "FTuner/Codegen/SimtLayout.h"
 #include "PtxInterpreter.h"
 
 #include "gtest/gtest.h"
@@ -76,6 +81,45 @@ void joinPairs(const Step &predicted, Step &observed) {
   EXPECT_LE(pairs, 0.1 * loads);
 }
 
+/// Memory instructions of a step. An asynchronous copy is one of two accesses.
+double memoryInstructions(const Step &step, bool isAsync) {
+  double sum = 0;
+  for (const auto &[pattern, count] : step.patterns)
+    if (!isAsync || pattern.kind != Kind::SharedStore)
+      sum += count;
+  return sum;
+}
+
+/// Bounds of a ratio.
+struct Band {
+  double least, most;
+};
+
+/// Predicted over observed instructions beside FMAs of a step, somewhat wider
+/// than 600 random kernels had them. Three things move it:
+///   Conditions of a reduce axis with a rest cost more in SASS than in PTX
+///   (selects of 64 bits), most of all for asynchronous copies.
+///   Where slots are no whole rows, each computes its addresses (8 instructions
+///   for a slot and not 1 to 3): the model takes too few.
+///   Without asynchronous copies, slots are loads and stores, which the model
+///   counts one by one, and little else.
+Band otherBand(const EmittedCase &emitted, bool isAsync) {
+  bool areWhole = true;
+  for (const UKernel &part : emitted.family.parts) {
+    SimtLayout layout =
+        simtLayout(emitted.workload(), part, emitted.family.stages);
+    for (const SharedTile &tile : {layout.lhs, layout.rhs})
+      areWhole &=
+          layout.threads() % tile.vectorsPerRow(emitted.family.vectorWidth) ==
+          0;
+  }
+  if (emitted.isDynamic)
+    return isAsync ? Band{0.8, 3.6} : Band{0.5, 1.9};
+  if (isAsync)
+    return areWhole ? Band{0.6, 2.3} : Band{0.33, 2.3};
+  return areWhole ? Band{0.5, 1.5} : Band{0.33, 1.4};
+}
+
 class EmittedWork : public testing::Test {
 protected:
   EmittedWork() : context(makeContext()), model(*findCodegenModel("simt")) {}
@@ -90,7 +134,8 @@ protected:
   const CodegenModel &model;
   /// Predicted over observed instructions beside FMAs, of all comparisons.
   std::vector<double> ratios;
-  std::mt19937 random{std::random_device{}()};
+  unsigned seed = std::random_device{}();
+  std::mt19937 random{seed};
 };
 
 bool EmittedWork::isLegal(const EmittedCase &emitted) {
@@ -231,7 +276,7 @@ std::optional<Step> EmittedWork::observe(const EmittedCase &emitted,
 }
 
 void EmittedWork::compare(const EmittedCase &emitted) {
-  SCOPED_TRACE(emitted.str());
+  SCOPED_TRACE(emitted.str() + ", seed " + std::to_string(seed));
   for (unsigned part = 0; part < emitted.family.parts.size(); ++part) {
     Step predicted = predict(emitted, part);
     std::optional<Step> observed = observe(emitted, part);
@@ -255,11 +300,16 @@ void EmittedWork::compare(const EmittedCase &emitted) {
         << "predicted\n"
         << describe(predicted.patterns) << "observed\n"
         << describe(observed->patterns);
-    // The model counts what ptxas makes of the PTX: two instructions of many on
-    // 64 bits, and none of others.
+    bool isAsync =
+        llvm::cantFail(loadDeviceSpec(emitted.device)).hasAsyncCopy();
+    EXPECT_EQ(memoryInstructions(predicted, isAsync),
+              memoryInstructions(*observed, isAsync));
     double ratio = predicted.other / observed->other;
-    EXPECT_GT(ratio, 0.3) << predicted.other << " for " << observed->other;
-    EXPECT_LT(ratio, 4) << predicted.other << " for " << observed->other;
+    Band band = otherBand(emitted, isAsync);
+    EXPECT_GT(ratio, band.least)
+        << predicted.other << " for " << observed->other;
+    EXPECT_LT(ratio, band.most)
+        << predicted.other << " for " << observed->other;
     ratios.push_back(ratio);
   }
 }
@@ -333,8 +383,8 @@ TEST_F(EmittedWork, OfRandomFamilies) {
   }
   EXPECT_EQ(count, 40u);
   std::sort(ratios.begin(), ratios.end());
-  EXPECT_GT(ratios[ratios.size() / 2], 0.8);
-  EXPECT_LT(ratios[ratios.size() / 2], 1.5);
+  EXPECT_GT(ratios[ratios.size() / 2], 0.85) << "seed " << seed;
+  EXPECT_LT(ratios[ratios.size() / 2], 1.45) << "seed " << seed;
 }
 
 } // namespace

@@ -169,7 +169,7 @@ TEST_F(SimtModelTest, RefusesVectorsOfUnalignedTiles) {
   EXPECT_NE(error(family).find("vector width"), std::string::npos);
 }
 
-/// A pair of 8 columns a thread, and what ptxas 13.0 made of it.
+/// A pair of 8 columns a thread, and what ptxas 13.0 made of it, on a100.
 struct CompiledPair {
   int64_t threadsM, threadsN, rows, moreRows, reduceTile, stages, vectorWidth;
   bool isRhsTransposed;
@@ -213,6 +213,53 @@ TEST_F(SimtModelTest, SpillFreeRegistersTellKernelsThatSpill) {
     EXPECT_GE(registers, model.resources(product, family).registersPerThread);
     EXPECT_EQ(registers > device.registersPerThreadOf(family.threads()),
               pair.spills)
+        << family.str() << ": " << registers;
+  }
+}
+
+/// A kernel as EmittedCase prints it, and what ptxas 13.0 made of it.
+struct CompiledKernel {
+  const char *device;
+  bool transposeLhs, transposeRhs;
+  int64_t n, k, reduceTile, stages, vectorWidth;
+  int64_t threadsM, threadsN, columns;
+  llvm::SmallVector<int64_t> rows;
+  bool spills;
+};
+
+TEST_F(SimtModelTest, SpillFreeRegistersTellOtherLayoutsToo) {
+  const CompiledKernel kernels[] = {
+      // Scalars with rows that are clamped to N, and to N and M.
+      {"a100", false, true, 130, 2304, 16, 3, 1, 32, 7, 8, {9}, true},
+      {"b200", true, true, 770, 2304, 32, 4, 1, 8, 16, 4, {5, 9}, true},
+      {"rtx3090", true, true, 2308, 1536, 32, 4, 1, 8, 16, 4, {5, 9}, true},
+      {"h200", false, false, 2308, 148, 24, 4, 1, 16, 6, 2, {8, 10}, true},
+      // Vectors in slots that are no whole rows.
+      {"rtx3090", false, false, 2308, 1152, 24, 3, 4, 16, 2, 8, {2, 10}, true},
+      {"h200", true, false, 2304, 768, 32, 4, 4, 12, 24, 8, {11}, true},
+      // As large, but in whole rows.
+      {"h200", true, false, 2304, 768, 32, 4, 4, 8, 24, 8, {10, 14}, false},
+      {"h200", true, false, 2304, 768, 32, 3, 4, 8, 16, 8, {8, 13}, false},
+      {"t4", true, true, 53, 64, 16, 2, 1, 16, 8, 2, {2, 3}, false},
+  };
+  for (const CompiledKernel &kernel : kernels) {
+    DeviceSpec device = llvm::cantFail(loadDeviceSpec(kernel.device));
+    Workload product = Workload::matmul(
+        {1, std::nullopt, 1}, SizeRange::fixed(kernel.n),
+        SizeRange::fixed(kernel.k), kernel.transposeLhs, kernel.transposeRhs);
+    KernelFamily family;
+    family.stages = kernel.stages;
+    family.vectorWidth = kernel.vectorWidth;
+    for (int64_t rows : kernel.rows)
+      family.parts.push_back(
+          {{kernel.threadsM * rows, kernel.threadsN * kernel.columns,
+            kernel.reduceTile},
+           {rows, kernel.columns, 1}});
+    ASSERT_EQ(llvm::toString(model.check(product, family, device)), "")
+        << family.str();
+    int64_t registers = model.spillFreeRegisters(product, family);
+    EXPECT_EQ(registers > device.registersPerThreadOf(family.threads()),
+              kernel.spills)
         << family.str() << ": " << registers;
   }
 }

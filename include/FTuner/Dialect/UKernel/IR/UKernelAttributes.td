@@ -160,6 +160,7 @@ def UKernel_ChoiceAttr : UKernel_Attr<"Choice", "choice"> {
     * `choice_c1`: the box has at least one range.
     * `choice_c2`: the ranges have step 1 and no weights.
     * `choice_c3`: the index is at least 0.
+    * `choice_c4`: bounds of the ranges are at most 2147483647.
 
     ```mlir
     #ukernel.choice<[#ukernel.range<1 to 64>, #ukernel.range<1 to ?>, #ukernel.range<1 to ?>] to 3>
@@ -273,6 +274,11 @@ def UKernel_PlanAttr : UKernel_Attr<"Plan", "plan"> {
       size, for each axis.
     * `plan_c4`: predictions name families of the plan.
     * `plan_c5`: `search` holds strings.
+    * `plan_c6`: families of `unaligned` and `fallback` have vectors of one
+      element.
+
+    Whether the families are legal, a workload and a device decide:
+    `ukernel-plan-workloads` refuses plans with others.
 
     ```mlir
     #ukernel.plan<

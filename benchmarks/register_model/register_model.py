@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""Judges what the SIMT path's model says of registers and instructions by ptxas.
+
+Draws random kernels of the path (register_model.cpp beside this file), most of them near
+the limit of registers, assembles them for sm_75 to sm_100, and prints
+
+  spills        how many kernels spill, how many of these the estimate of
+                `CodegenModel::spillFreeRegisters` refuses, and how many others it refuses
+  registers     what `BlockWork::registersPerThread` says beside what ptxas takes: how many
+                blocks an SM holds by either
+  instructions  with --nvdisasm: what `BlockWork::otherInstructions` says beside what is
+                in the main loops of the kernels with one part
+
+Comments in lib/Codegen cite results.md beside this file, what one run printed;
+measured.json holds what ptxas made of its kernels. Needs ptxas (tools/setup.sh), and
+
+  ninja -C build/release register_model
+  python3 benchmarks/register_model/register_model.py --count 480
+
+takes ten minutes on one core; after a change of the model alone, --measured takes seconds.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+# One device of each processor that ptxas 13 knows.
+DEVICES = "t4,a100,rtx3090,l4,h200,b200"
+# The instruction of SASS that multiplies.
+MULTIPLY = "FFMA"
+# What ptxas and nvdisasm say of a kernel.
+MEASURED = ("registers", "spilled", "observed_other")
+
+
+def draw(options, folder):
+    """Kernels as register_model describes them, with the path of their PTX if a folder is given."""
+    program = os.path.join(options.bin_dir, "register_model")
+    if not os.path.exists(program):
+        sys.exit(f"{program} is missing: ninja -C build/release register_model")
+    run = subprocess.run([program, str(options.seed), str(options.count), folder,
+                          *options.devices.split(",")], capture_output=True, text=True)
+    if run.returncode != 0:
+        sys.exit(run.stderr)
+    kernels = [json.loads(line) for line in run.stdout.splitlines()]
+    for number, kernel in enumerate(kernels if folder else []):
+        kernel["ptx"] = os.path.join(folder, f"{number}.ptx")
+    return kernels
+
+
+def main_loop(text):
+    """Opcodes of the loop with the most multiplications, or None.
+
+    text: SASS as nvdisasm prints it, branches with the names of their targets.
+    """
+    opcodes, labels, best = [], {}, None
+    for line in text.splitlines():
+        if label := re.match(r"\s*(\.L_x?_?\w+):", line):
+            labels[label.group(1)] = len(opcodes)
+        elif found := re.search(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ )?([A-Z0-9_.]+)(.*);", line):
+            opcodes.append(found.group(1))
+            target = re.search(r"`\(([^)]+)\)", found.group(2))
+            if opcodes[-1].startswith("BRA") and target and target.group(1) in labels:
+                body = opcodes[labels[target.group(1)]:]
+                if best is None or body.count(MULTIPLY) > best.count(MULTIPLY):
+                    best = body
+    return best
+
+
+def assemble(kernel, nvdisasm):
+    """Adds registers, spilled bytes and, with nvdisasm, instructions beside FFMAs."""
+    cubin = kernel["ptx"] + ".cubin"
+    run = subprocess.run(["ptxas", "-v", f"-arch={kernel['arch']}", kernel["ptx"], "-o", cubin],
+                         capture_output=True, text=True)
+    if run.returncode != 0:
+        raise RuntimeError(f"{kernel['kernel']}: {run.stderr}")
+    kernel["registers"] = int(re.search(r"Used (\d+) registers", run.stderr).group(1))
+    kernel["spilled"] = int(re.search(r"(\d+) bytes spill stores", run.stderr).group(1))
+    if nvdisasm and kernel["parts"] == 1:
+        sass = subprocess.run([nvdisasm, "-c", cubin], capture_output=True, text=True).stdout
+        loop = main_loop(sass)
+        # Loops of one step are none; others are whole where they multiply as often.
+        if loop and loop.count(MULTIPLY) == kernel["fma"]:
+            kernel["observed_other"] = len(loop) - loop.count(MULTIPLY)
+    os.remove(cubin)
+    del kernel["ptx"]
+
+
+def blocks_of_registers(kernel, registers):
+    """Blocks of the kernel on an SM, as far as registers decide."""
+    of_warp = (registers + 7) // 8 * 256
+    warps = kernel["threads"] // 32
+    # Each of four schedulers has a quarter of the registers.
+    of_scheduler = kernel["registers_per_sm"] // 4 // of_warp
+    return min(4 * of_scheduler, kernel["max_warps"]) // warps
+
+
+def report_spills(kernels):
+    print("| processor | kernels | spill | of which refused | others | of which refused |")
+    print("|---|---|---|---|---|---|")
+    for arch in sorted({k["arch"] for k in kernels}, key=lambda a: int(a[3:])) + ["all"]:
+        group = [k for k in kernels if arch in (k["arch"], "all")]
+        spill = [k for k in group if k["spilled"]]
+        other = [k for k in group if not k["spilled"]]
+        refused = [sum(k["spill_free"] > k["limit"] for k in part) for part in (spill, other)]
+        print(f"| {arch} | {len(group)} | {len(spill)} | {refused[0]} | {len(other)} "
+              f"| {refused[1]} ({100 * refused[1] / max(len(other), 1):.0f} %) |")
+    missed = [k for k in kernels if k["spilled"] and k["spill_free"] <= k["limit"]]
+    for kernel in missed:
+        print(f"\nmissed: {kernel['arch']} {kernel['kernel']}: spills {kernel['spilled']} bytes, "
+              f"estimate {kernel['spill_free']} of {kernel['limit']}")
+
+
+def report_registers(kernels):
+    fitting = [k for k in kernels if k["spill_free"] <= k["limit"]]
+    pairs = [(blocks_of_registers(k, int(k["taken"])), blocks_of_registers(k, k["registers"]))
+             for k in fitting]
+    right = sum(a == b for a, b in pairs)
+    mean = statistics.mean(a / b for a, b in pairs if b)
+    error = statistics.median(abs(k["taken"] - k["registers"]) for k in fitting)
+    print(f"\nOf {len(fitting)} kernels that are legal, the registers that the model expects differ "
+          f"by {error:.0f} in the median from those that ptxas takes; the blocks on an SM are "
+          f"the same for {100 * right / len(fitting):.0f} %, their mean ratio is {mean:.2f}.")
+
+
+def report_instructions(kernels):
+    seen = [k for k in kernels if "observed_other" in k]
+    if not seen:
+        return
+    errors = [abs(k["other"] - k["observed_other"]) for k in seen]
+    ratios = sorted(k["other"] / k["observed_other"] for k in seen)
+    typical = statistics.median(k["observed_other"] for k in seen)
+    print(f"\nOf {len(seen)} main loops, instructions beside FFMAs that the model expects differ by "
+          f"{statistics.median(errors):.0f} of {typical:.0f} for a warp in the median; expected over "
+          f"observed is {ratios[len(ratios) // 2]:.2f} in the median, "
+          f"{ratios[len(ratios) // 10]:.2f} to {ratios[-1 - len(ratios) // 10]:.2f} "
+          f"for eight in ten.")
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin-dir", default=os.path.join(ROOT, "build", "release", "bin"))
+    parser.add_argument("--devices", default=DEVICES)
+    parser.add_argument("--count", type=int, default=600)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--nvdisasm", help="path of the disassembler")
+    parser.add_argument("--json", help="writes what ptxas made of every kernel here")
+    parser.add_argument("--measured", help="takes what ptxas made of the same kernels from a file "
+                        "that --json wrote: for changes of the model")
+    options = parser.parse_args()
+    if options.measured:
+        with open(options.measured, encoding="utf-8") as file:
+            measured = json.load(file)
+        options.seed, options.devices = measured["seed"], measured["devices"]
+        options.count = len(measured["kernels"])
+        kernels = draw(options, "")
+        for kernel, known in zip(kernels, measured["kernels"]):
+            if kernel["kernel"] != known["kernel"]:
+                sys.exit(f"{options.measured} has other kernels")
+            kernel.update({name: known[name] for name in MEASURED if name in known})
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            kernels = draw(options, folder)
+            with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+                list(pool.map(lambda kernel: assemble(kernel, options.nvdisasm), kernels))
+    report_spills(kernels)
+    report_registers(kernels)
+    report_instructions(kernels)
+    if options.json:
+        version = subprocess.run(["ptxas", "--version"], capture_output=True, text=True).stdout
+        measured = [{name: kernel[name] for name in ("kernel", *MEASURED) if name in kernel}
+                    for kernel in kernels]
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump({"ptxas": version.split("release ")[1].split(",")[0], "seed": options.seed,
+                       "devices": options.devices, "kernels": measured}, file, indent=0)
+            file.write("\n")
+
+
+if __name__ == "__main__":
+    main()
