@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import math
@@ -9,6 +10,7 @@ import os
 from pathlib import Path
 from typing import Any, BinaryIO, Callable, Sequence
 
+from . import outputs
 from .errors import Error
 
 FORMAT_VERSION = 2
@@ -100,7 +102,7 @@ def draw_plan(
     workloads = _choose(explanation, workload)
     pyplot = load_matplotlib()
     figures = []
-    paths = []
+    contents: dict[str, bytes] = {}
     try:
         for item in workloads:
             draw = _draw_metrics if metrics else _draw_times
@@ -112,15 +114,14 @@ def draw_plan(
             target = path
             if len(workloads) > 1:
                 target = path.with_name(f"{path.stem}-{item['name']}{path.suffix}")
-            try:
-                save_figure(figure, target, path.suffix)
-            except OSError as error:
-                raise Error(f"cannot write '{target}': {error.strerror}") from error
-            paths.append(target)
+            content = io.BytesIO()
+            save_figure(figure, content, path.suffix)
+            contents[str(target)] = content.getvalue()
     finally:
         for figure in figures:
             pyplot.close(figure)
-    return paths
+    outputs.write(contents)
+    return [Path(target) for target in contents]
 
 
 def check_output(output: str | os.PathLike[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from pathlib import Path
@@ -116,6 +117,20 @@ def test_links_and_permissions_stay(folder: Path) -> None:
     assert os.readlink(folder / "link.json") == "real.json"
     assert json.loads((folder / "real.json").read_text())["name"] == "v100"
     assert (folder / "real.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_standard_input_and_output(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert run("rows.csv", "--device", "v100", "-o", "x.json", "--origin", "mine") == 0
+    capsysbinary.readouterr()
+    rows = io.BytesIO((folder / "rows.csv").read_bytes())
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(rows))
+    assert run("-", "--device", "v100", "-o", "-", "--origin", "mine") == 0
+    assert capsysbinary.readouterr().out == (folder / "x.json").read_bytes()
+    assert sorted(path.name for path in folder.iterdir()) == ["rows.csv", "x.json"]
+    for arguments in (["-", "-", "-o", "y"], ["-", "-o", "y", "--report", "-"], ["-", "--each", "-o", "-"]):
+        assert run(*arguments, "--device", "v100") == 2
 
 
 def test_all_files_are_written_or_none(folder: Path) -> None:

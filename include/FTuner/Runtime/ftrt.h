@@ -174,10 +174,11 @@ void *ftrt_emulator_stream(void);
 
 /* Lets launches in the emulator, which may take long, be ended: while one of
  * the calling thread's runs, that thread calls `check` about ten times a
- * second, and once it returns other than 0 the launch ends within a fraction of
- * a second and returns FTRT_ERROR_INTERRUPTED, its results undefined. Null, the
- * default, lets every launch run to its end. Other threads are not affected.
- * `check` must not launch anything in the emulator. */
+ * second. Once it returns other than 0, the launch ends as soon as the GPU
+ * threads that run have come to a barrier or to their end, and returns
+ * FTRT_ERROR_INTERRUPTED, its results undefined. Null, the default, lets every
+ * launch run to its end. Other threads are not affected. `check` must not
+ * launch anything in the emulator. */
 void ftrt_set_interrupt_check(int32_t (*check)(void));
 
 /* Number of CUDA devices. */

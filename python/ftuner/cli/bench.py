@@ -9,9 +9,10 @@ import itertools
 import re
 import statistics
 import time
+from pathlib import Path
 from typing import Any, Callable, Sequence
 
-from .. import plotting, runtime
+from .. import outputs, plotting, runtime
 from ..errors import Error
 from ..function import Function
 from .common import (
@@ -94,6 +95,8 @@ def run(options: argparse.Namespace) -> None:
     if options.repeat < 1:
         raise UsageError(f"--repeat: expected at least 1, but got {options.repeat}")
     is_quiet = has_standard_output(options, "csv")
+    if options.plot == outputs.STANDARD:
+        raise UsageError("--plot: expected the name of a file, but got '-'")
     plotter = plotting.load_matplotlib() if options.plot else None
     function = choose_function(compile_for(options), options.function)
     inputs = Inputs(function.signature, options.input, options.seed)
@@ -206,8 +209,10 @@ def _plot(
     axes.set_title(title)
     if len(groups) > 1:
         axes.legend()
+    content = io.BytesIO()
     try:
-        figure.savefig(path)
-    except (OSError, ValueError) as error:
+        figure.savefig(content, format=Path(path).suffix[1:] or None)
+    except ValueError as error:
         raise Error(f"cannot write '{path}': {error}") from error
     pyplot.close(figure)
+    outputs.write({path: content.getvalue()})
