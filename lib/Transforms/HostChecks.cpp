@@ -3,6 +3,8 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/Index/IR/IndexDialect.h"
+#include "mlir/Dialect/Index/IR/IndexOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -84,8 +86,21 @@ void ftuner::assertSteps(Operation *root) {
 /// Factors of a product that are checked at once.
 constexpr size_t kMaxFactors = 16;
 
+static bool isProduct(Operation *op) {
+  return isa_and_nonnull<arith::MulIOp, index::MulOp>(op);
+}
+
+static bool isDifference(Operation *op) {
+  return isa<arith::SubIOp, index::SubOp>(op);
+}
+
 static bool canOverflow(Operation *op) {
-  return isa<arith::AddIOp, arith::MulIOp, arith::SubIOp>(op);
+  return isProduct(op) || isDifference(op) ||
+         isa<arith::AddIOp, index::AddOp>(op);
+}
+
+static bool isArithmetic(Operation *op) {
+  return isa<arith::ArithDialect, index::IndexDialect>(op->getDialect());
 }
 
 /// The operations below `root` whose results are indices or become indices.
@@ -94,8 +109,7 @@ static llvm::SetVector<Operation *> collectSizeArithmetic(Operation *root) {
   SmallVector<Operation *> worklist;
   root->walk([&](Operation *op) {
     if (!op->hasTrait<OpTrait::ConstantLike>() && op->getNumResults() == 1 &&
-        op->getResult(0).getType().isIndex() &&
-        isa<arith::ArithDialect>(op->getDialect()))
+        op->getResult(0).getType().isIndex() && isArithmetic(op))
       worklist.push_back(op);
   });
   while (!worklist.empty()) {
@@ -104,8 +118,7 @@ static llvm::SetVector<Operation *> collectSizeArithmetic(Operation *root) {
       continue;
     for (Value operand : op->getOperands())
       if (Operation *def = operand.getDefiningOp();
-          def && operand.getType().isInteger(64) &&
-          isa<arith::ArithDialect>(def->getDialect()))
+          def && operand.getType().isInteger(64) && isArithmetic(def))
         worklist.push_back(def);
   }
   found.remove_if([](Operation *op) { return !canOverflow(op); });
@@ -113,23 +126,24 @@ static llvm::SetVector<Operation *> collectSizeArithmetic(Operation *root) {
 }
 
 /// The factors of a product of products.
-static SmallVector<Value> collectFactors(arith::MulIOp product) {
-  SmallVector<Value> factors = {product.getLhs(), product.getRhs()};
+static SmallVector<Value> collectFactors(Operation *product) {
+  SmallVector<Value> factors(product->getOperands());
   for (size_t i = 0; i < factors.size();) {
-    auto inner = factors[i].getDefiningOp<arith::MulIOp>();
-    if (!inner || factors.size() == kMaxFactors) {
+    Operation *inner = factors[i].getDefiningOp();
+    if (!isProduct(inner) || factors.size() >= kMaxFactors) {
       ++i;
       continue;
     }
-    factors[i] = inner.getLhs();
-    factors.insert(factors.begin() + i + 1, inner.getRhs());
+    factors.erase(factors.begin() + i);
+    factors.insert(factors.begin() + i, inner->operand_begin(),
+                   inner->operand_end());
   }
   return factors;
 }
 
 /// Whether the product leaves 64 bits and no factor is 0.
-static Value productOverflows(ImplicitLocOpBuilder &b, arith::MulIOp op) {
-  Type type = op.getType();
+static Value productOverflows(ImplicitLocOpBuilder &b, Operation *op) {
+  Type type = op->getResult(0).getType();
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantOp::create(b, b.getIntegerAttr(type, value));
   };
@@ -163,7 +177,7 @@ static Value sumOverflows(ImplicitLocOpBuilder &b, Operation *op) {
   };
   Value changes = b.createOrFold<arith::AndIOp>(
       differ(lhs, result),
-      isa<arith::SubIOp>(op) ? differ(lhs, rhs) : differ(rhs, result));
+      isDifference(op) ? differ(lhs, rhs) : differ(rhs, result));
   Value zero =
       arith::ConstantOp::create(b, b.getIntegerAttr(result.getType(), 0));
   return b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::slt, changes,
@@ -175,10 +189,8 @@ static void assertFits(ArrayRef<Operation *> ops, Operation *next) {
   ImplicitLocOpBuilder b(next->getLoc(), next);
   Value overflows = arith::ConstantOp::create(b, b.getBoolAttr(false));
   for (Operation *op : ops) {
-    auto product = dyn_cast<arith::MulIOp>(op);
-    overflows = b.createOrFold<arith::OrIOp>(
-        overflows,
-        product ? productOverflows(b, product) : sumOverflows(b, op));
+    Value one = isProduct(op) ? productOverflows(b, op) : sumOverflows(b, op);
+    overflows = b.createOrFold<arith::OrIOp>(overflows, one);
   }
   Value yes = arith::ConstantOp::create(b, b.getBoolAttr(true));
   cf::AssertOp::create(b, b.createOrFold<arith::XOrIOp>(overflows, yes),
@@ -189,8 +201,8 @@ void ftuner::assertSizesFit(Operation *root) {
   llvm::SetVector<Operation *> arithmetic = collectSizeArithmetic(root);
   // Products of which only products need a value are checked with those.
   auto isFactor = [&](Operation *op) {
-    return isa<arith::MulIOp>(op) && !op->use_empty() &&
-           llvm::all_of(op->getUsers(), llvm::IsaPred<arith::MulIOp>);
+    return isProduct(op) && !op->use_empty() &&
+           llvm::all_of(op->getUsers(), isProduct);
   };
   llvm::MapVector<Block *, SmallVector<Operation *>> blocks;
   for (Operation *op : arithmetic)

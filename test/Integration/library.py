@@ -143,6 +143,16 @@ func.func @repeat(%x: tensor<?xf32>, %k: i64) -> tensor<?xf32> {
   %r = linalg.fill ins(%v : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
   return %r : tensor<?xf32>
 }
+func.func @lengthen(%x: tensor<?xf32>, %k: index) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?xf32>
+  %p = index.mul %n, %k
+  %s = index.add %p, %k
+  %v = arith.constant 2.0 : f32
+  %e = tensor.empty(%s) : tensor<?xf32>
+  %r = linalg.fill ins(%v : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
 func.func @workspace(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> {
   %c0 = arith.constant 0 : index
   %z = arith.constant 0.0 : f32
@@ -405,6 +415,9 @@ def check_sizes(h, runtime):
     expect("join", ((1 << 63) - 2, 1), None, (1 << 63) - 1)
     expect("repeat", (1 << 33, 1 << 33), None, too_large)
     expect("repeat", (1 << 33, 1 << 20), None, 1 << 53)
+    expect("lengthen", (1 << 33, 1 << 33), None, too_large)
+    expect("lengthen", (1, 1 << 62), None, too_large)
+    expect("lengthen", (3, 1 << 60), None, 1 << 62)
     # 4 bytes for each of m · n elements, and more.
     for sizes in ((3, (1 << 60) + 5), (4, 1 << 61), (4, 1 << 62), (1 << 31, 1 << 31), (1, (1 << 61) - 1)):
         expect("workspace", sizes, too_large, sizes[0])
