@@ -5,6 +5,7 @@
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Linker/Linker.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
@@ -138,15 +139,21 @@ static bool hasSmallFloats(const Module &code) {
 void addFloatConversions(Module &code) {
   if (!hasSmallFloats(code))
     return;
+  // Linked, so that both may declare the same functions.
   SMDiagnostic problem;
-  if (parseAssemblyInto(MemoryBufferRef(kConversions, "conversions"), &code,
-                        nullptr, problem))
+  std::unique_ptr<Module> conversions = parseAssembly(
+      MemoryBufferRef(kConversions, "conversions"), problem, code.getContext());
+  if (!conversions)
     reportFatalInternalError("cannot read the conversions of f16: " +
                              problem.getMessage());
+  conversions->setDataLayout(code.getDataLayout());
+  conversions->setTargetTriple(code.getTargetTriple());
   // Calls of them appear when instructions are selected.
   for (StringRef name : {"__extendhfsf2", "__truncsfhf2", "__truncsfbf2",
                          "__truncdfhf2", "__truncdfbf2"})
-    appendToCompilerUsed(code, {code.getFunction(name)});
+    appendToCompilerUsed(*conversions, {conversions->getFunction(name)});
+  if (Linker::linkModules(code, std::move(conversions)))
+    reportFatalInternalError("cannot link the conversions of f16");
 }
 
 } // namespace ftuner

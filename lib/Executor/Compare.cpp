@@ -3,6 +3,7 @@
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -34,7 +35,7 @@ static std::string describe(const Tensor &result, const Tensor &reference,
 Comparison compare(const Tensor &result, const Tensor &reference) {
   Comparison comparison;
   bool floats = isFloat(result.getType());
-  double difference2 = 0, norm2 = 0, largest = 0;
+  double difference2 = 0, norm2 = 0, largest = 0, largestExpected = 0;
   int64_t worst = -1, firstMismatch = -1;
   for (int64_t i = 0, end = result.getNumElements(); i < end; ++i) {
     double value = result.getDouble(i), expected = reference.getDouble(i);
@@ -55,6 +56,7 @@ Comparison compare(const Tensor &result, const Tensor &reference) {
     double difference = value - expected;
     difference2 += difference * difference;
     norm2 += expected * expected;
+    largestExpected = std::max(largestExpected, std::fabs(expected));
     if (std::fabs(difference) > largest) {
       largest = std::fabs(difference);
       worst = i;
@@ -64,6 +66,8 @@ Comparison compare(const Tensor &result, const Tensor &reference) {
     comparison.relativeError = norm2 > 0
                                    ? std::sqrt(difference2 / norm2)
                                    : std::numeric_limits<double>::infinity();
+  if (norm2 > 0)
+    comparison.largestShare = largestExpected / std::sqrt(norm2);
   worst = firstMismatch >= 0 ? firstMismatch : worst;
   if (worst >= 0)
     comparison.worst = describe(result, reference, worst);

@@ -1,4 +1,11 @@
 //===- PromoteFloats.cpp - All float arithmetic in f64 --------------------===//
+//
+// A value that the program types narrower is computed in f64 and rounded to its
+// type. For one addition, product, quotient or root of f32 and narrower types
+// that is what the operation itself gives: f64 has more than twice their bits.
+//
+//===----------------------------------------------------------------------===//
+#include "FTuner/Transforms/Roundings.h"
 #include "Reference.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -58,9 +65,52 @@ static LogicalResult checkPromotable(ModuleOp module) {
   return failure(result.wasInterrupted());
 }
 
+namespace {
+/// A value and the type that the program rounds it to.
+struct Rounding {
+  Value value;
+  Type element;
+};
+} // namespace
+
+/// The values that the program rounds to types that are promoted: those of
+/// scalar operations, and what an operator accumulated when it is done.
+static SmallVector<Rounding> collectRoundings(ModuleOp module) {
+  SmallVector<Rounding> roundings;
+  auto add = [&](Value value) {
+    if (Type element = getElementTypeOrSelf(value.getType());
+        isPromoted(element))
+      roundings.push_back({value, element});
+  };
+  module.walk([&](Operation *op) {
+    if (roundsResults(op))
+      llvm::for_each(op->getResults(), add);
+    if (auto structured = dyn_cast<linalg::LinalgOp>(op))
+      for (OpResult result : op->getResults())
+        if (accumulates(structured, result.getResultNumber()))
+          add(result);
+  });
+  return roundings;
+}
+
+/// Rounds a promoted value for all its users.
+static void round(const Rounding &rounding) {
+  Value value = rounding.value;
+  OpBuilder builder(value.getContext());
+  builder.setInsertionPointAfterValue(value);
+  Type type = value.getType(), narrow = rounding.element;
+  if (auto shaped = dyn_cast<ShapedType>(type))
+    narrow = shaped.clone(narrow);
+  Location loc = value.getLoc();
+  auto rounded = arith::TruncFOp::create(builder, loc, narrow, value);
+  Value widened = arith::ExtFOp::create(builder, loc, type, rounded.getOut());
+  value.replaceAllUsesExcept(widened, rounded);
+}
+
 LogicalResult promoteFloats(ModuleOp module) {
   if (failed(checkPromotable(module)))
     return failure();
+  SmallVector<Rounding> roundings = collectRoundings(module);
 
   Type f64 = Float64Type::get(module.getContext());
   AttrTypeReplacer replacer;
@@ -94,6 +144,7 @@ LogicalResult promoteFloats(ModuleOp module) {
                                         /*replaceLocs=*/false,
                                         /*replaceTypes=*/true);
 
+  llvm::for_each(roundings, round);
   module.walk([](Operation *op) {
     if (isa<arith::ExtFOp, arith::TruncFOp>(op) &&
         op->getOperand(0).getType() == op->getResult(0).getType()) {

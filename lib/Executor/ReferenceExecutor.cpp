@@ -232,7 +232,8 @@ llvm::Error ReferenceExecutor::compile(ModuleOp module,
   llvm::Expected<std::string> entry = isolateFunction(*lowered, signature.name);
   if (!entry)
     return entry.takeError();
-  if (failed(promoteFloats(*lowered)) ||
+  if (failed(decomposeAggregates(*lowered)) ||
+      failed(promoteFloats(*lowered)) ||
       failed(lowerReference(*lowered, messages)))
     return runError("upstream cannot lower function '" + signature.name +
                     "' for the reference");

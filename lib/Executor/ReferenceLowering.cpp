@@ -1,5 +1,6 @@
 //===- ReferenceLowering.cpp - Linalg to loops by upstream's passes -------===//
 #include "FTuner/Transforms/HostChecks.h"
+#include "FTuner/Transforms/Roundings.h"
 #include "Reference.h"
 
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
@@ -40,8 +41,7 @@ using namespace mlir;
 
 namespace ftuner {
 
-/// Decomposes what has no loops of its own (softmax, winograd, …).
-static LogicalResult decomposeAggregates(ModuleOp module) {
+LogicalResult decomposeAggregates(ModuleOp module) {
   IRRewriter rewriter(module.getContext());
   SmallVector<linalg::AggregatedOpInterface> ops;
   module.walk([&](linalg::AggregatedOpInterface op) { ops.push_back(op); });
@@ -116,11 +116,20 @@ static void assertExtents(linalg::LinalgOp op, OpBuilder &builder) {
 }
 
 /// The loop along which most operands are contiguous or do not move: innermost,
-/// it is fast on a CPU. Every element still sums up in the same order.
+/// it is fast on a CPU. The order in which an element is computed may change
+/// for accumulators alone, which are of f64.
 static unsigned chooseInnermostLoop(linalg::LinalgOp op) {
+  SmallVector<unsigned> reductions;
+  op.getReductionDims(reductions);
+  bool keepsOrder = false;
+  for (int64_t number = 0; number < op.getNumDpsInits(); ++number)
+    keepsOrder |= !accumulates(op, number);
   unsigned best = op.getNumLoops() - 1;
   int bestScore = -1;
   for (unsigned loop = op.getNumLoops(); loop-- > 0;) {
+    if (keepsOrder && llvm::is_contained(reductions, loop) &&
+        loop != reductions.back())
+      continue;
     int score = 0;
     for (AffineMap map : op.getIndexingMapsArray()) {
       bool moves = map.isFunctionOfDim(loop);
@@ -260,8 +269,6 @@ static LogicalResult lowerToLLVM(ModuleOp module) {
 
 LogicalResult lowerReference(ModuleOp module,
                              std::vector<std::string> &messages) {
-  if (failed(decomposeAggregates(module)))
-    return failure();
   expandByReshape(module);
   if (failed(bufferize(module)) || failed(lowerStructuredOps(module)))
     return failure();

@@ -1,53 +1,19 @@
 //===- Contraction.cpp - Structure of linalg operators --------------------===//
 #include "Contraction.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "FTuner/Transforms/Roundings.h"
+
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 
 using namespace mlir;
 using namespace ftuner;
 
-/// Counts the widening casts of the body between a factor and its argument.
-static Value stripCasts(Value value, unsigned &numCasts) {
-  while (isa_and_nonnull<arith::ExtFOp, arith::ExtSIOp, arith::ExtUIOp>(
-      value.getDefiningOp())) {
-    value = value.getDefiningOp()->getOperand(0);
-    ++numCasts;
-  }
-  return value;
-}
-
-/// yield(acc + a · b), operands of both in any order, factors possibly widened.
-static bool isMultiplyAdd(Block &body) {
-  if (body.getNumArguments() != 3 || body.back().getNumOperands() != 1)
-    return false;
-  Value accumulator = body.getArgument(2);
-  Operation *sum = body.back().getOperand(0).getDefiningOp();
-  if (!isa_and_nonnull<arith::AddFOp, arith::AddIOp>(sum))
-    return false;
-  unsigned side = sum->getOperand(0) == accumulator ? 1 : 0;
-  Operation *product = sum->getOperand(side).getDefiningOp();
-  if (sum->getOperand(1 - side) != accumulator ||
-      !isa_and_nonnull<arith::MulFOp, arith::MulIOp>(product))
-    return false;
-  unsigned numCasts = 0;
-  Value a = stripCasts(product->getOperand(0), numCasts);
-  Value b = stripCasts(product->getOperand(1), numCasts);
-  if (a != body.getArgument(0))
-    std::swap(a, b);
-  return a == body.getArgument(0) && b == body.getArgument(1) &&
-         body.getOperations().size() == 3 + numCasts;
-}
-
 std::optional<Contraction> ftuner::matchContraction(linalg::LinalgOp op) {
-  if (!op.hasPureTensorSemantics() || op.getNumDpsInputs() != 2 ||
-      op.getNumDpsInits() != 1 || op.getNumReductionLoops() == 0)
+  if (!op.hasPureTensorSemantics() || !isSumOfProducts(op))
     return std::nullopt;
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   if (!llvm::all_of(maps,
                     [](AffineMap map) { return map.isProjectedPermutation(); }))
-    return std::nullopt;
-  if (!isMultiplyAdd(*op.getBlock()))
     return std::nullopt;
   SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
   Contraction result;

@@ -84,6 +84,31 @@ void eraseDeadOps(FunctionOpInterface function, RewriterBase &rewriter) {
       rewriter.eraseOp(op);
 }
 
+/// The tensor.empty whose elements `tensor` holds; null if there is none.
+tensor::EmptyOp findEmpty(Value tensor) {
+  Operation *op = tensor.getDefiningOp();
+  while (isa_and_nonnull<tensor::CastOp, tensor::CollapseShapeOp,
+                         tensor::ExpandShapeOp, tensor::ExtractSliceOp>(op))
+    op = op->getOperand(0).getDefiningOp();
+  return dyn_cast_or_null<tensor::EmptyOp>(op);
+}
+
+/// Remarks on operators that compute with elements that nobody has set.
+void remarkOnUninitialized(linalg::LinalgOp op) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!op.payloadUsesValueFromOperand(&operand))
+      continue;
+    tensor::EmptyOp empty = findEmpty(operand.get());
+    if (!empty)
+      continue;
+    InFlightDiagnostic remark = op->emitRemark("undefined: ");
+    remark << op->getName()
+           << (op.isDpsInit(&operand) ? " accumulates into" : " reads")
+           << " a tensor.empty, whose elements nobody has set";
+    remark.attachNote(empty.getLoc()) << "the tensor; linalg.fill would set it";
+  }
+}
+
 struct UKernelFormWorkloadsPass
     : public ftuner::impl::UKernelFormWorkloadsPassBase<
           UKernelFormWorkloadsPass> {
@@ -101,6 +126,7 @@ private:
                      RewriterBase &rewriter) {
     SmallVector<linalg::LinalgOp> candidates;
     function->walk([&](linalg::LinalgOp op) {
+      remarkOnUninitialized(op);
       if (matchContraction(op))
         candidates.push_back(op);
     });

@@ -1,6 +1,8 @@
 //===- LeftoverLoops.cpp - Points of a linalg op, a thread each -*- C++ -*-===//
 #include "LeftoverLoops.h"
 
+#include "FTuner/Transforms/Roundings.h"
+
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -71,7 +73,10 @@ Value ftuner::computePoints(ImplicitLocOpBuilder &b, const LoopSplit &split,
 
 static bool isNarrowFloat(Type type) { return type.isF16() || type.isBF16(); }
 
-/// Whether the body of `op` may compute in f32 what it states in f16 or bf16.
+/// Whether the body of `op` may compute in f32 what it states in f16 or bf16,
+/// rounding where it would. One operation in f32 and a rounding give what the
+/// operation itself gives (S. Figueroa, "When is double rounding innocuous?",
+/// SIGNUM Newsletter 30, 1995), and every GPU has them.
 static bool canPromote(linalg::LinalgOp op) {
   bool hasNarrow = false;
   for (Operation &inner : op.getBlock()->without_terminator()) {
@@ -118,6 +123,7 @@ private:
                ? value
                : arith::ExtFOp::create(b, type, value).getResult();
   }
+  void clonePromoted(Operation &inner);
 
   ImplicitLocOpBuilder &b;
   linalg::LinalgOp op;
@@ -171,6 +177,46 @@ bool PointEmitter::staysInRegister(OpOperand &operand) {
   });
 }
 
+/// Clones an operation on values that `mapping` holds in f32 where their types
+/// are narrower. Its results are in f32 too, rounded to their own types.
+void PointEmitter::clonePromoted(Operation &inner) {
+  // What the body captures comes as it is.
+  for (Value operand : inner.getOperands())
+    mapping.map(operand, promoted(mapping.lookupOrDefault(operand)));
+  if (auto constant = dyn_cast<arith::ConstantOp>(inner))
+    if (auto value = dyn_cast<FloatAttr>(constant.getValue());
+        value && isNarrowFloat(value.getType())) {
+      auto wide = arith::ConstantOp::create(
+          b, b.getF32FloatAttr(value.getValue().convertToDouble()));
+      mapping.map(constant.getResult(), wide.getResult());
+      return;
+    }
+  if (auto extension = dyn_cast<arith::ExtFOp>(inner)) {
+    Value source = mapping.lookup(extension.getIn());
+    if (source.getType() == promoted(extension.getType())) {
+      mapping.map(extension.getResult(), source);
+      return;
+    }
+  }
+  Operation *clone = b.clone(inner, mapping);
+  for (auto [original, result] :
+       llvm::zip_equal(inner.getResults(), clone->getResults())) {
+    Type type = original.getType();
+    if (promoted(type) == type)
+      continue;
+    // Straight to the narrow type: from f64 by way of f32 would round twice.
+    if (isa<arith::TruncFOp>(inner)) {
+      mapping.map(original, promoted(result));
+      continue;
+    }
+    result.setType(b.getF32Type());
+    Value value = result;
+    if (roundsResults(&inner))
+      value = promoted(arith::TruncFOp::create(b, type, value).getResult());
+    mapping.map(original, value);
+  }
+}
+
 void PointEmitter::cloneOp(Operation &inner) {
   if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
     mapping.map(index.getResult(), ivs[index.getDim()]);
@@ -178,41 +224,14 @@ void PointEmitter::cloneOp(Operation &inner) {
   }
   if (isa<cf::AssertOp>(inner))
     return;
-  if (promote) {
-    // What the body captures comes as it is.
-    for (Value operand : inner.getOperands())
-      mapping.map(operand, promoted(mapping.lookupOrDefault(operand)));
-    if (auto constant = dyn_cast<arith::ConstantOp>(inner))
-      if (auto value = dyn_cast<FloatAttr>(constant.getValue());
-          value && isNarrowFloat(value.getType())) {
-        auto wide = arith::ConstantOp::create(
-            b, b.getF32FloatAttr(value.getValue().convertToDouble()));
-        mapping.map(constant.getResult(), wide.getResult());
-        return;
-      }
-    if (isa<arith::ExtFOp, arith::TruncFOp>(inner)) {
-      Value source = mapping.lookup(inner.getOperand(0));
-      Type type = promoted(inner.getResult(0).getType());
-      if (type == source.getType())
-        mapping.map(inner.getResult(0), source);
-      else if (type.getIntOrFloatBitWidth() >
-               source.getType().getIntOrFloatBitWidth())
-        mapping.map(inner.getResult(0),
-                    arith::ExtFOp::create(b, type, source).getResult());
-      else
-        mapping.map(inner.getResult(0),
-                    arith::TruncFOp::create(b, type, source).getResult());
-      return;
-    }
-  }
+  if (promote)
+    return clonePromoted(inner);
   Operation *clone = b.clone(inner, mapping);
   clone->walk([&](linalg::IndexOp index) {
     index.replaceAllUsesWith(ivs[index.getDim()]);
     index.erase();
   });
   clone->walk([](cf::AssertOp assertion) { assertion.erase(); });
-  for (OpResult result : clone->getResults())
-    result.setType(promoted(result.getType()));
 }
 
 SmallVector<Value> PointEmitter::emitBody(ValueRange sums) {

@@ -5,8 +5,9 @@
 // registers. A loop counts as parallel only if every output is indexed by it
 // alone in some dimension: then two threads never write the same element.
 //
-// Bodies on f16 and bf16 compute in f32 and round when they store, where every
-// operation of the body allows it.
+// Bodies on f16 and bf16 compute in f32, where every operation of the body
+// allows it, and round each value to the type that the program gives it. What
+// reductions accumulate stays in f32 until it is stored.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_LIB_TRANSFORMS_LEFTOVERLOOPS_H

@@ -11,12 +11,14 @@
 // 3. Reshapes sink below elementwise operators and rise above data movements,
 //    and these fuse into one.
 //
-// Operators are never fused into a contraction: it would stop being one.
+// Operators are never fused into a contraction: it would stop being one. Nor
+// does fusion change where a program rounds.
 //
 //===----------------------------------------------------------------------===//
 #include "Contraction.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Transforms/Passes.h"
+#include "FTuner/Transforms/Roundings.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -415,12 +417,32 @@ struct CollapseContraction
 // Elementwise operators
 //===----------------------------------------------------------------------===//
 
+/// Whether a reduction in f16 or bf16 would round elsewhere with the producer
+/// of `operand` in its body: sums of products do not round their products,
+/// others do.
+bool changesRoundings(OpOperand *operand) {
+  auto consumer = cast<linalg::LinalgOp>(operand->getOwner());
+  if (consumer.getNumReductionLoops() == 0 ||
+      llvm::none_of(consumer.getDpsInits(), [](Value init) {
+        Type type = getElementTypeOrSelf(init.getType());
+        return type.isF16() || type.isBF16();
+      }))
+    return false;
+  auto producer = operand->get().getDefiningOp<linalg::LinalgOp>();
+  if (isSumOfProducts(consumer) || !producer)
+    return true;
+  Value produced = producer.getBlock()->getTerminator()->getOperand(
+      cast<OpResult>(operand->get()).getResultNumber());
+  return produced.getDefiningOp<arith::MulFOp>() != nullptr;
+}
+
 /// Whether an elementwise producer becomes part of its consumer: if nobody else
 /// needs its result, or if it only moves elements.
 bool shouldFuse(OpOperand *operand) {
   auto consumer = dyn_cast<linalg::LinalgOp>(operand->getOwner());
   Operation *producer = operand->get().getDefiningOp();
-  if (!consumer || !producer || matchContraction(consumer))
+  if (!consumer || !producer || matchContraction(consumer) ||
+      changesRoundings(operand))
     return false;
   return producer->hasOneUse() || matchProjectedCopy(producer).has_value();
 }

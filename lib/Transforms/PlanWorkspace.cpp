@@ -22,6 +22,7 @@
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace ftuner {
 #define GEN_PASS_DEF_UKERNELPLANWORKSPACEPASS
@@ -235,8 +236,13 @@ FailureOr<Value> WorkspacePlanner::emitOffsets(
       return failure();
     place(alloc, end, sizes);
     int64_t known = *bytes;
+    bool overflows = false;
     for (int64_t size : alloc.getType().getShape())
-      known *= ShapedType::isDynamic(size) ? 1 : size;
+      if (!ShapedType::isDynamic(size))
+        overflows |= llvm::MulOverflow(known, size, known);
+    if (overflows)
+      return alloc.emitError("no lowering: ")
+             << alloc->getName() << " of more bytes than 64 bits can count";
     auto constant = [&](int64_t value) {
       return arith::ConstantIndexOp::create(b, value).getResult();
     };

@@ -110,6 +110,63 @@ module attributes {ukernel.symbols = {T = #ukernel.range<1 to 64>}} {
 }
 """
 
+# Sizes of results and of the workspace that 64 bits may not hold.
+SIZES = """
+func.func @outer(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?xf32>
+  %n = tensor.dim %y, %c0 : tensor<?xf32>
+  %e = tensor.empty(%m, %n) : tensor<?x?xf32>
+  %i = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%x, %y : tensor<?xf32>, tensor<?xf32>) outs(%e : tensor<?x?xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %r = arith.mulf %a, %b : f32
+    linalg.yield %r : f32
+  } -> tensor<?x?xf32>
+  %g = tensor.collapse_shape %i [[0, 1]] : tensor<?x?xf32> into tensor<?xf32>
+  return %g : tensor<?xf32>
+}
+func.func @join(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
+  %p = tensor.concat dim(0) %x, %y : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+  return %p : tensor<?xf32>
+}
+// In 64-bit integers, as importers write it.
+func.func @repeat(%x: tensor<?xf32>, %k: i64) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?xf32>
+  %n64 = arith.index_cast %n : index to i64
+  %s64 = arith.muli %n64, %k : i64
+  %s = arith.index_cast %s64 : i64 to index
+  %v = arith.constant 2.0 : f32
+  %e = tensor.empty(%s) : tensor<?xf32>
+  %r = linalg.fill ins(%v : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+func.func @lengthen(%x: tensor<?xf32>, %k: index) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?xf32>
+  %p = index.mul %n, %k
+  %s = index.add %p, %k
+  %v = arith.constant 2.0 : f32
+  %e = tensor.empty(%s) : tensor<?xf32>
+  %r = linalg.fill ins(%v : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+func.func @workspace(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %z = arith.constant 0.0 : f32
+  %m = tensor.dim %x, %c0 : tensor<?xf32>
+  %e = tensor.empty(%m, %n) : tensor<?x?xf32>
+  %o = linalg.fill ins(%z : f32) outs(%e : tensor<?x?xf32>) -> tensor<?x?xf32>
+  %i = linalg.softmax dimension(0) ins(%o : tensor<?x?xf32>) outs(%e : tensor<?x?xf32>) -> tensor<?x?xf32>
+  %se = tensor.empty(%m) : tensor<?xf32>
+  %s = linalg.fill ins(%z : f32) outs(%se : tensor<?xf32>) -> tensor<?xf32>
+  %r = linalg.reduce { arith.addf } ins(%i : tensor<?x?xf32>) outs(%s : tensor<?xf32>) dimensions = [1]
+  return %r : tensor<?xf32>
+}
+"""
+
 
 class ModuleObject(ctypes.Structure):
     """ftrt_module of include/FTuner/Runtime/ftrt.h."""
@@ -319,6 +376,65 @@ def check_matmuls(h, runtime):
     return problems
 
 
+def check_sizes(h, runtime):
+    """Sizes that 64 bits do not hold are errors; products with a factor 0 are not."""
+    problems = []
+    library = Library(build(h, h.write("sizes.mlir", SIZES), "sizes", "--emulator"), runtime)
+    too_large = f"code {FTRT_ERROR_HOST}: a size is negative or does not fit 64 bits"
+
+    def ask(name, *sizes):
+        """The workspace of a function, and the sizes of its results."""
+        arguments = [ctypes.c_int64(size) for size in sizes]
+        get_workspace = getattr(library.library, name + "_workspace_size")
+        get_workspace.restype = ctypes.c_int64
+        out = (ctypes.c_int64 * 1)(-7)
+
+        def failure(code):
+            return f"code {code}: {runtime.ftrt_last_error().decode()}"
+
+        runtime.ftrt_fail(b"no error of this call")
+        workspace = get_workspace(*arguments)
+        if workspace < 0:
+            workspace = failure(-workspace)
+        runtime.ftrt_fail(b"no error of this call")
+        code = getattr(library.library, name + "_result_sizes")(*arguments, out)
+        return workspace, out[0] if code == 0 else failure(code)
+
+    def expect(name, sizes, workspace, result):
+        got = ask(name, *sizes)
+        for what, value, wanted in (("workspace", got[0], workspace), ("result", got[1], result)):
+            if wanted is not None and value != wanted:
+                problems.append(f"{what} of {name}{sizes}: expected {wanted!r}, but got {value!r}")
+
+    for sizes in ((1 << 32, 1 << 32), (1 << 32, 1 << 31), (3, (1 << 62) + 5), ((1 << 62) - 1, 4)):
+        expect("outer", sizes, None, too_large)
+    expect("outer", (1 << 20, 1 << 20), None, 1 << 40)
+    expect("outer", (1 << 62, 0), None, 0)
+    expect("outer", (0, (1 << 63) - 1), None, 0)
+    expect("join", ((1 << 63) - 1, 1), None, too_large)
+    expect("join", ((1 << 63) - 2, 1), None, (1 << 63) - 1)
+    expect("repeat", (1 << 33, 1 << 33), None, too_large)
+    expect("repeat", (1 << 33, 1 << 20), None, 1 << 53)
+    expect("lengthen", (1 << 33, 1 << 33), None, too_large)
+    expect("lengthen", (1, 1 << 62), None, too_large)
+    expect("lengthen", (3, 1 << 60), None, 1 << 62)
+    # 4 bytes for each of m · n elements, and more.
+    for sizes in ((3, (1 << 60) + 5), (4, 1 << 61), (4, 1 << 62), (1 << 31, 1 << 31), (1, (1 << 61) - 1)):
+        expect("workspace", sizes, too_large, sizes[0])
+    got, _ = ask("workspace", 4, 1 << 20)
+    if not isinstance(got, int) or got < 4 * 4 << 20:
+        problems.append(f"workspace of (4, 2^20): {got!r}")
+    negative = ask("workspace", 4, -1)[0]
+    if negative != too_large:
+        problems.append(f"workspace of (4, -1): {negative!r}")
+    # Nothing is launched.
+    dims = [ctypes.c_int64(1 << 32)] * 2
+    code = library.library.outer(*[None] * 3, *dims, None, ctypes.c_void_p(runtime.ftrt_emulator_stream()))
+    if f"code {code}: {runtime.ftrt_last_error().decode()}" != too_large:
+        problems.append(f"outer(2^32, 2^32): code {code}: {runtime.ftrt_last_error().decode()}")
+    return problems
+
+
 def check_threads(h, runtime):
     """Two libraries with the same names, by several threads at once."""
     problems = []
@@ -409,7 +525,7 @@ def check_without_threads(h, runtime):
 def main():
     h, _ = harness.start(__doc__)
     runtime = open_runtime(h.bin_dir)
-    for check in (check_functions, check_matmuls, check_threads, check_without_threads, check_refused):
+    for check in (check_functions, check_matmuls, check_sizes, check_threads, check_without_threads, check_refused):
         h.add(check.__name__.removeprefix("check_"), check, h, runtime)
     h.finish()
 

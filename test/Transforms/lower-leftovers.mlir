@@ -63,15 +63,19 @@ func.func @last(%x: memref<8x4x3xf32>, %y: memref<4x8xf32>)
 // -----
 
 // Half precision sums in f32 and rounds once; scalars are parameters, a
-// boolean as a byte; strides that are not those of a whole buffer, too.
+// boolean as a byte; strides that are not those of a whole buffer, too. f16
+// computes in f32, and rounds what it computes.
 // CHECK-LABEL: func.func @half(
 // CHECK:         ukernel.launch @half_leftover_0::@half_leftover_0 {{.*}} sizes({{.*}}) strides(%{{[^,]*}})
 // CHECK:       gpu.func @half_leftover_0(%{{.*}}: memref<f16>, %{{.*}}: memref<f16>, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %[[S:.*]]: f16, %[[FLAG:.*]]: i8)
 // CHECK-DAG:     arith.trunci %[[FLAG]] : i8 to i1
 // CHECK-DAG:     arith.extf %[[S]] : f16 to f32
-// CHECK:         arith.mulf {{.*}} : f32
-// CHECK:         arith.truncf {{.*}} : f32 to f16
-// CHECK-NEXT:    memref.store
+// CHECK:         %[[P:.*]] = arith.mulf {{.*}} : f32
+// CHECK:         %[[ROUNDED:.*]] = arith.truncf %[[P]] : f32 to f16
+// CHECK:         %[[WIDE:.*]] = arith.extf %[[ROUNDED]] : f16 to f32
+// CHECK:         %[[Q:.*]] = arith.select %{{.*}}, %[[WIDE]], %{{.*}} : f32
+// CHECK:         %[[STORED:.*]] = arith.truncf %[[Q]] : f32 to f16
+// CHECK-NEXT:    memref.store %[[STORED]]
 func.func @half(%x: memref<?xf16, strided<[?], offset: ?>>, %y: memref<?xf16>, %s: f16, %flag: i1)
     attributes {ukernel.abi_type = (tensor<?xf16>, tensor<?xf16>, f16, i1) -> ()} {
   // expected-remark @below {{left over}}
@@ -139,6 +143,54 @@ func.func @gather(%x: memref<?xf32>, %i: memref<4xi64>, %y: memref<4xf32>)
       %index = arith.index_cast %in : i64 to index
       %v = memref.load %x[%index] : memref<?xf32>
       linalg.yield %v : f32
+    }
+  return
+}
+
+// -----
+
+// Casts go straight to the type that the program names, every value is rounded
+// to its own, and accumulators are when they are stored.
+// CHECK-LABEL: gpu.func @roundings_leftover_0
+// CHECK:         arith.truncf %{{.*}} : f64 to bf16
+// CHECK:         arith.sitofp %{{.*}} : i32 to bf16
+// CHECK:         %[[S:.*]] = arith.addf %{{.*}}, %{{.*}} : f32
+// CHECK:         arith.truncf %[[S]] : f32 to bf16
+// CHECK:         %[[D:.*]] = arith.divf %{{.*}}, %{{.*}} : f32
+// CHECK:         %[[R:.*]] = arith.truncf %[[D]] : f32 to bf16
+// CHECK:         memref.store %[[R]]
+// CHECK-LABEL: gpu.func @roundings_leftover_1
+// CHECK:         scf.for {{.*}} -> (f32)
+// CHECK:           arith.mulf {{.*}} : f32
+// CHECK-NOT:       arith.truncf
+// CHECK:           scf.yield
+// CHECK:         arith.truncf {{.*}} : f32 to bf16
+// CHECK-NEXT:    memref.store
+// CHECK-LABEL: gpu.func @roundings_leftover_2
+// CHECK:         scf.for {{.*}} -> (f32)
+// CHECK:           %[[E:.*]] = arith.mulf {{.*}} : f32
+// CHECK:           arith.truncf %[[E]] : f32 to bf16
+// CHECK:           %[[T:.*]] = arith.addf {{.*}} : f32
+// CHECK:           scf.yield %[[T]] : f32
+func.func @roundings(%x: memref<?xf64>, %i: memref<?xi32>, %b: memref<?xbf16>, %m: memref<?x?xbf16>)
+    attributes {ukernel.abi_type = (tensor<?xf64>, tensor<?xi32>, tensor<?xbf16>, tensor<?x?xbf16>) -> ()} {
+  // expected-remark @below {{left over}}
+  linalg.map ins(%x, %i : memref<?xf64>, memref<?xi32>) outs(%b : memref<?xbf16>)
+    (%in: f64, %integer: i32, %out: bf16) {
+      %p = arith.truncf %in : f64 to bf16
+      %q = arith.sitofp %integer : i32 to bf16
+      %s = arith.addf %p, %q : bf16
+      %d = arith.divf %s, %q : bf16
+      linalg.yield %d : bf16
+    }
+  // expected-remark @below {{left over}}
+  linalg.matvec ins(%m, %b : memref<?x?xbf16>, memref<?xbf16>) outs(%b : memref<?xbf16>)
+  // expected-remark @below {{left over}}
+  linalg.reduce ins(%m : memref<?x?xbf16>) outs(%b : memref<?xbf16>) dimensions = [1]
+    (%in: bf16, %sum: bf16) {
+      %p = arith.mulf %in, %in : bf16
+      %s = arith.addf %sum, %p : bf16
+      linalg.yield %s : bf16
     }
   return
 }

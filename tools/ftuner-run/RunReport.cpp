@@ -83,9 +83,10 @@ void printJson(const RunReport &report, raw_ostream &os) {
             const Comparison &comparison = report.comparisons[index];
             json.attribute("relative_error", number(comparison.relativeError));
             json.attribute("mismatches", comparison.numMismatches);
-            json.attribute("tolerance", report.tolerances[index]);
             json.attribute("ok", comparison.isWithin(report.tolerances[index]));
           }
+          if (index < report.tolerances.size())
+            json.attribute("tolerance", report.tolerances[index]);
           if (index < report.files.size())
             json.attribute("file", report.files[index]);
         });

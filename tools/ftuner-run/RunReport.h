@@ -18,6 +18,7 @@ struct RunReport {
   RunResult run;
   /// One for each result with --check, else empty.
   std::vector<Comparison> comparisons;
+  /// One for each result with --check and of the reference, else empty.
   std::vector<double> tolerances;
   /// Files of the results with --save-dir, else empty.
   std::vector<std::string> files;

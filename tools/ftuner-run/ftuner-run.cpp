@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "FTuner/Executor/Executor.h"
 #include "FTuner/Executor/Npy.h"
+#include "FTuner/Executor/Tolerance.h"
 #include "ModuleTool.h"
 #include "RunReport.h"
 
@@ -61,7 +62,8 @@ struct Options {
           clEnumValN(ExecutorKind::Cuda, "cuda",
                      "compiled host code, and its kernels on a GPU"),
           clEnumValN(ExecutorKind::Reference, "reference",
-                     "upstream's lowering to loops, in f64")),
+                     "upstream's lowering to loops, in f64, rounded where "
+                     "the program rounds")),
       llvm::cl::init(ExecutorKind::Emulator), llvm::cl::cat(category)};
   llvm::cl::opt<uint64_t> seed{"seed",
                                llvm::cl::desc("Seed of tensors without a file"),
@@ -72,9 +74,9 @@ struct Options {
   llvm::cl::opt<double> tolerance{
       "tolerance",
       llvm::cl::desc("Largest relative Frobenius error that passes; by default "
-                     "1e-5 for f32, 2e-3 for f16, 2e-2 for bf16, 1e-12 for "
-                     "f64, 0 for integers; for floats, the largest of the "
-                     "result's type and those that the function rounds to"),
+                     "1e-12 for f64, 1e-5 where f32 is on the way to the "
+                     "result, 0 for integers, and more where the result is "
+                     "rounded to f16 (up to 2e-3) or bf16 (up to 2e-2)"),
       llvm::cl::cat(category)};
   llvm::cl::opt<std::string> saveDir{
       "save-dir",
@@ -132,7 +134,7 @@ private:
   createCuda(const Signature &lowered);
   llvm::Expected<RunReport> runOnce(llvm::StringRef arguments);
   llvm::Error save(RunReport &report) const;
-  double getTolerance(ElementType type) const;
+  double getTolerance(size_t result, const Comparison &comparison) const;
 
   const Options &options;
   const tool::PipelineCommandLine &pipeline;
@@ -141,7 +143,7 @@ private:
   OwningOpRef<ModuleOp> compiled;
   std::string functionName;
   Signature signature;
-  double roundingTolerance = 0;
+  std::vector<Tolerance> tolerances;
   std::unique_ptr<Executor> executor;
   std::unique_ptr<Executor> reference;
 };
@@ -256,15 +258,14 @@ llvm::Error Runner::prepare() {
   if (failed(converted))
     return runError("function '" + functionName + "' cannot be run");
   signature = std::move(*converted);
-  roundingTolerance = getRoundingTolerance(*function);
+  tolerances = getTolerances(*function);
   return llvm::Error::success();
 }
 
-double Runner::getTolerance(ElementType type) const {
+double Runner::getTolerance(size_t result, const Comparison &comparison) const {
   if (options.tolerance.getNumOccurrences())
     return options.tolerance;
-  double tolerance = getDefaultTolerance(type);
-  return isFloat(type) ? std::max(tolerance, roundingTolerance) : tolerance;
+  return tolerances[result].of(comparison);
 }
 
 llvm::Expected<RunReport> Runner::runOnce(llvm::StringRef text) {
@@ -282,6 +283,10 @@ llvm::Expected<RunReport> Runner::runOnce(llvm::StringRef text) {
   if (!result)
     return result.takeError();
   report.run = std::move(*result);
+  // For whoever compares with the reference.
+  if (!executor && !options.check)
+    for (auto [index, tensor] : llvm::enumerate(report.run.results))
+      report.tolerances.push_back(getTolerance(index, compare(tensor, tensor)));
   if (!options.check)
     return report;
 
@@ -296,7 +301,7 @@ llvm::Expected<RunReport> Runner::runOnce(llvm::StringRef text) {
                       " as in the reference, but got " +
                       tensor.getTypeString());
     report.comparisons.push_back(compare(tensor, wanted));
-    report.tolerances.push_back(getTolerance(tensor.getType()));
+    report.tolerances.push_back(getTolerance(index, report.comparisons.back()));
   }
   return report;
 }

@@ -3,8 +3,10 @@
 // Three ways to run a function of a module, the first two without a GPU:
 //
 //  * the reference lowers the input, linalg on tensors, through upstream's own
-//    passes to loops on the CPU. Float arithmetic is promoted to f64 and
-//    results are rounded once. None of FTuner's passes takes part.
+//    passes to loops on the CPU. Float arithmetic is promoted to f64, and each
+//    value is rounded to the type that the program computes it in; what a
+//    reduction accumulates, when it is done. None of FTuner's passes takes
+//    part.
 //  * the emulator runs a compiled module: its host code through a JIT, and the
 //    kernels that it launches in FTuner/Emulator/Emulator.h.
 //  * cuda runs a compiled module on a GPU: the same host code, and the kernels
@@ -98,11 +100,6 @@ llvm::Expected<mlir::FunctionOpInterface> findFunction(mlir::ModuleOp module,
 
 /// The function's name in the source; compiled ones have C identifiers.
 llvm::StringRef getSourceName(mlir::FunctionOpInterface function);
-
-/// The default tolerance of the coarsest float type that a function on tensors
-/// rounds to on the way, also in functions that it calls. The reference rounds
-/// results alone.
-double getRoundingTolerance(mlir::FunctionOpInterface function);
 
 /// Whether the module is the output of `ftuner-compile`.
 bool isCompiled(mlir::ModuleOp module);

@@ -93,6 +93,8 @@ struct Comparison {
   /// ‖result − reference‖ / ‖reference‖ (Frobenius) over the finite elements;
   /// infinite for wrong elements where the reference is zero.
   double relativeError = 0;
+  /// The largest finite element over ‖reference‖, in magnitude.
+  double largestShare = 0;
   /// Elements that are NaN or infinite in one of the two and not equal in the
   /// other; for integers, all elements that differ.
   int64_t numMismatches = 0;
@@ -107,8 +109,9 @@ struct Comparison {
 /// Both tensors have the same type and shape.
 Comparison compare(const Tensor &result, const Tensor &reference);
 
-/// The tolerance of a result computed in its own type: 1e-5 for f32, 2e-3 for
-/// f16, 2e-2 for bf16, 1e-12 for f64, 0 for integers.
+/// The tolerance of a result computed in its own type, wherever its roundings
+/// are: 1e-5 for f32, 2e-3 for f16, 2e-2 for bf16, 1e-12 for f64, 0 for
+/// integers. FTuner/Executor/Tolerance.h knows more of a function's results.
 double getDefaultTolerance(ElementType type);
 
 } // namespace ftuner

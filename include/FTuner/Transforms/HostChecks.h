@@ -1,4 +1,4 @@
-//===- HostChecks.h - What would crash or hang the host ------*- C++ -*-===//
+//===- HostChecks.h - What would mislead or stop the host -----*- C++ -*-===//
 #ifndef FTUNER_TRANSFORMS_HOSTCHECKS_H
 #define FTUNER_TRANSFORMS_HOSTCHECKS_H
 
@@ -14,6 +14,12 @@ void assertDivisions(mlir::Operation *root);
 /// Asserts before each scf.for below `root`, but for bodies of linalg
 /// operators, that its step is positive: it would never end otherwise.
 void assertSteps(mlir::Operation *root);
+
+/// Asserts that no sum, difference or product of indices below `root` leaves 64
+/// bits, nor one of i64 that becomes an index, before something other than
+/// arithmetic runs: sizes would wrap. A product with a factor 0 is 0, whatever
+/// the others are.
+void assertSizesFit(mlir::Operation *root);
 
 } // namespace ftuner
 

@@ -32,9 +32,9 @@ def UKernelNormalizeLinalgPass : Pass<"ukernel-normalize-linalg", "::mlir::Modul
     their maps; loops of one role (m, n or k) that are neighbours in every
     operand become one loop, over reshaped views, and so do batch loops beyond
     three. Operators are matched by their
-    maps and bodies; nothing is fused into a contraction. An assertion inside an
-    operator becomes a condition: elements that it does not hold for are NaN, or
-    the least integer.
+    maps and bodies; nothing is fused into a contraction, and no fusion changes
+    where a sum in f16 or bf16 rounds. An assertion inside an operator becomes a
+    condition: elements that it does not hold for are NaN, or the least integer.
 
     ```mlir
     %wt = linalg.transpose ins(%w : tensor<64x48xf32>) outs(%e : …) permutation = [1, 0]
@@ -68,7 +68,8 @@ def UKernelFormWorkloadsPass : Pass<"ukernel-form-workloads", "::mlir::ModuleOp"
     reshapes. What types, symbols and earlier
     assertions do not prove about equal sizes is asserted by `cf.assert`, as is,
     at the function's entry, that each symbol has one size. Structured operators
-    that are left over are reported by remarks. `ukernel.extents` keeps which
+    that are left over are reported by remarks, and so are those that read
+    elements which nobody has set (`tensor.empty`). `ukernel.extents` keeps which
     symbols the extents are products of.
 
     ```mlir
@@ -227,8 +228,10 @@ def UKernelLowerLeftoversPass : Pass<"ukernel-lower-leftovers", "::mlir::ModuleO
   let description = [{
     Linalg operators, copies, stores of scalars and constants on memrefs each
     become a `gpu.module` with one kernel and a launch of it. A thread computes
-    one point of the parallel loops; the other loops run inside it. A remark
-    names every operator left over; what has no such lowering is an error.
+    one point of the parallel loops; the other loops run inside it. Values of f16
+    and bf16 are computed in f32 and rounded to their types each; accumulators
+    are rounded when they are stored. A remark names every operator left
+    over; what has no such lowering is an error.
 
     ```mlir
     linalg.exp ins(%a : memref<?xf32>) outs(%b : memref<?xf32>)

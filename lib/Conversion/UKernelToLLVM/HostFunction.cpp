@@ -240,10 +240,12 @@ void HostFunctionLowering::lowerWorkspaceSize() {
   Block *prologue = addPrologue(workspaceSize);
   SmallVector<Type> inputs;
   addSizesAndScalars(prologue, inputs);
+  SmallVector<func::ReturnOp> exits;
   workspaceSize.walk([&](func::ReturnOp exit) {
     ImplicitLocOpBuilder b(exit.getLoc(), exit);
     Value size = arith::IndexCastOp::create(b, i64, exit.getOperand(0));
     exit.getOperandsMutable().assign(size);
+    exits.push_back(exit);
   });
   workspaceSize.setFunctionType(
       FunctionType::get(func.getContext(), inputs, {i64}));
@@ -258,6 +260,12 @@ void HostFunctionLowering::lowerWorkspaceSize() {
   enterBody(b, body, values);
   b.setInsertionPointToStart(prologue);
   checkSizes(b, prologue, 0);
+  for (func::ReturnOp exit : exits) {
+    b.setInsertionPoint(exit);
+    Value isNegative = arith::CmpIOp::create(
+        b, arith::CmpIPredicate::slt, exit.getOperand(0), constant(b, 0));
+    failIf(b, runtime, isNegative, "size of an intermediate is negative");
+  }
 }
 
 SmallVector<Value>

@@ -49,6 +49,7 @@ struct ConvertUKernelToLLVM
         continue;
       assertDivisions(func);
       lowerViews(func);
+      assertSizesFit(func);
       if (failed(lowerRuntimeOps(func, runtime, entries)))
         return signalPassFailure();
     }

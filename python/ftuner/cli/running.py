@@ -36,9 +36,6 @@ examples:
   ftuner run model.mlir --function dense --input 0=x.npy --input 2=0.5 --save-dir results
   ftuner run model.mlir --size T=53 --executor cuda --device cuda --check"""
 
-# As for ftuner-run --check.
-_TOLERANCES = {"f16": 2e-3, "bf16": 2e-2, "f32": 1e-5, "f64": 1e-12}
-
 
 def add_parser(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
@@ -62,7 +59,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--tolerance",
         type=float,
-        help="largest relative Frobenius error that passes (default: by type, 1e-5 for f32)",
+        help="largest relative Frobenius error that passes (default: as ftuner-run, 1e-5 for f32)",
     )
     parser.add_argument("--save-dir", help="folder for result0.npy, result1.npy, …")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -92,7 +89,7 @@ def _report(
     options: argparse.Namespace,
     signature: Signature,
     results: Sequence[Any],
-    errors: list[float] | None,
+    errors: list[tuple[float, float]] | None,
     files: list[str],
     seconds: float,
 ) -> int:
@@ -102,10 +99,7 @@ def _report(
     for index, (value, result) in enumerate(zip(signature.results, results)):
         entry: dict[str, Any] = {"type": value.type.name, "shape": list(result.shape)}
         if errors is not None:
-            tolerance = options.tolerance
-            if tolerance is None:
-                tolerance = _TOLERANCES.get(value.type.name, 0.0)
-            error = errors[index]
+            error, tolerance = errors[index]
             ok = bool(error <= tolerance)
             is_right &= ok
             # JSON has no infinity.
@@ -129,7 +123,7 @@ def _report(
             sizes = "x".join(str(size) for size in (*entry["shape"], entry["type"]))
             line = f"  result {index}: {sizes}"
             if errors is not None:
-                line += f", relative error {errors[index]:.3g} (tolerance {entry['tolerance']:g})"
+                line += f", relative error {errors[index][0]:.3g} (tolerance {entry['tolerance']:g})"
                 line += "" if entry["ok"] else ", WRONG"
             if files:
                 line += f", saved as {entry['file']}"
@@ -142,8 +136,8 @@ def _report(
 
 def _errors(
     options: argparse.Namespace, function: Function, args: Sequence[Any], results: Sequence[Any]
-) -> list[float]:
-    """Relative Frobenius error of each result against ftuner-run's reference."""
+) -> list[tuple[float, float]]:
+    """Relative Frobenius error of each result against ftuner-run's reference, and its tolerance."""
     with tempfile.TemporaryDirectory(prefix="ftuner-") as folder, Progress("checking"):
         items = []
         for index, (value, arg) in enumerate(zip(function.signature.arguments, args)):
@@ -170,13 +164,18 @@ def _errors(
         if run.returncode != 0:
             words = run.stderr.decode(errors="replace").replace("<stdin>", options.source.name)
             raise Error(f"the reference failed: {words.strip()}")
-        files = [entry["file"] for entry in json.loads(run.stdout)["results"]]
-        references = [np.load(file) for file in files]
+        entries = json.loads(run.stdout)["results"]
+        references = [np.load(entry["file"]) for entry in entries]
     return [
-        relative_error(
-            result, reference.view(result.dtype) if value.type.name == "bf16" else reference
+        (
+            relative_error(
+                result, reference.view(result.dtype) if value.type.name == "bf16" else reference
+            ),
+            entry["tolerance"] if options.tolerance is None else options.tolerance,
         )
-        for value, result, reference in zip(function.signature.results, results, references)
+        for value, result, reference, entry in zip(
+            function.signature.results, results, references, entries
+        )
     ]
 
 

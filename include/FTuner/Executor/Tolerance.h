@@ -1,0 +1,49 @@
+//===- Tolerance.h - How far a right result may be off ----------*- C++ -*-===//
+//
+// The reference rounds where the program does. So what is computed in f16 or
+// bf16 is equal in both but for flips: a value that was computed a little
+// differently, in a product, by a sum in another order or by an approximation,
+// lies on the other side of the middle between two narrow numbers, and is off
+// by one unit of the last place. If the difference before was δ, relative, and
+// the unit is u, about δ/u of the elements flip, and the Frobenius error of all
+// is √(δ·u). A sum over such elements spreads their flips over all of its
+// results, and the next rounding flips more: the tolerance follows the chain of
+// roundings from the arguments to each result.
+//
+// Example: truncf to f16 of a product of f32. δ = 1e-6, u = 2^-10, so that
+// √(δ·u) = 3.1e-5, and three times that is tolerated. Without the rounding the
+// error would be about 2e-4.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_EXECUTOR_TOLERANCE_H
+#define FTUNER_EXECUTOR_TOLERANCE_H
+
+#include "FTuner/Executor/Tensor.h"
+
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include <vector>
+
+namespace ftuner {
+
+/// The relative Frobenius error that passes for a result.
+struct Tolerance {
+  /// For a result of many elements.
+  double relative = 0;
+  /// A unit of the last place, relative, of the coarsest type that is rounded
+  /// to on the way; 0 where all are f32 or wider.
+  double unit = 0;
+  /// At most, also for a result of few elements.
+  double limit = 0;
+
+  /// With what one flipped element makes of this result.
+  double of(const Comparison &comparison) const;
+};
+
+/// The tolerance of each result of a function on tensors, from what is computed
+/// on the way to it, also in functions that it calls: 1e-12 for f64, 1e-5 where
+/// f32 is on the way, 0 for integers, more where a narrower type is.
+std::vector<Tolerance> getTolerances(mlir::FunctionOpInterface function);
+
+} // namespace ftuner
+
+#endif // FTUNER_EXECUTOR_TOLERANCE_H

@@ -1,0 +1,34 @@
+//===- Roundings.h - Where a program rounds ---------------------*- C++ -*-===//
+//
+// A value of a float type is rounded to that type where the program computes
+// it: casts and narrow types that a program writes are part of its meaning.
+//
+// The one exception is what a reduction accumulates, be it a product of
+// matrices or a plain sum: accumulators are wide, and round when they are
+// stored. So do the products that a sum of products adds up.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_TRANSFORMS_ROUNDINGS_H
+#define FTUNER_TRANSFORMS_ROUNDINGS_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+
+namespace ftuner {
+
+/// Whether `op`, of arith or math, computes floats and rounds them to the types
+/// of its results. Widening casts, choices between values and changes of the
+/// sign are exact; what updates an accumulator stays wide.
+bool roundsResults(mlir::Operation *op);
+
+/// Whether the operator, on tensors or buffers, updates its output `number` by
+/// one operation on the output's own value in each step of a reduction: it is
+/// rounded when the operator is done.
+bool accumulates(mlir::linalg::LinalgOp op, unsigned number);
+
+/// Whether the operator, on tensors or buffers, sums up products of its two
+/// inputs, both tensors: out += a · b, factors possibly widened.
+bool isSumOfProducts(mlir::linalg::LinalgOp op);
+
+} // namespace ftuner
+
+#endif // FTUNER_TRANSFORMS_ROUNDINGS_H
