@@ -62,12 +62,16 @@ void buildFrontEndPipeline(OpPassManager &pm, const FTunerOptions &options) {
   pm.addPass(createUKernelPtxasFeedbackPass(feedback));
 }
 
-void buildBackEndPipeline(OpPassManager &pm) {
+void buildLaunchPipeline(OpPassManager &pm) {
   pm.addPass(createUKernelPrepareHostPass());
   buildBufferizationPipeline(pm);
   pm.addPass(createUKernelDispatchWorkloadsPass());
   pm.addPass(createUKernelLowerLeftoversPass());
   pm.addPass(createUKernelPlanWorkspacePass());
+}
+
+void buildBackEndPipeline(OpPassManager &pm) {
+  buildLaunchPipeline(pm);
   pm.addPass(createConvertUKernelToGPUPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());

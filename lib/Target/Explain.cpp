@@ -15,20 +15,6 @@ static llvm::Error makeError(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
-/// "file:line:column" of the innermost position that is known.
-static std::string textOf(Location location) {
-  std::string text;
-  location->walk([&](Location inner) {
-    auto position = dyn_cast<FileLineColLoc>(inner);
-    if (!position)
-      return WalkResult::advance();
-    text = llvm::formatv("{0}:{1}:{2}", position.getFilename().getValue(),
-                         position.getLine(), position.getColumn());
-    return WalkResult::interrupt();
-  });
-  return text;
-}
-
 /// Whether the same is said about two workloads.
 static bool isExplainedAlike(const WorkloadExplanation &lhs,
                              const WorkloadExplanation &rhs) {
@@ -58,7 +44,7 @@ collectWorkloads(ModuleOp module) {
     std::string function = toIdentifier(workload.workload.name);
     workload.name = function + "_" + std::to_string(numbers[function]++);
     workload.workload.name = workload.name;
-    workload.location = textOf(op.getLoc());
+    workload.location = positionOf(op.getLoc());
     workload.planName = plan.getSymName().str();
     auto known =
         llvm::find_if(result, [&](const WorkloadExplanation &explained) {
@@ -85,20 +71,25 @@ collectWorkloads(ModuleOp module) {
   });
   if (error)
     return error;
-  if (result.empty())
-    return makeError(
-        "nothing to explain: the module has no planned workloads on tensors");
   return result;
 }
 
 /// Every size must belong to some workload: a misspelt name is an error.
 static llvm::Error checkNames(llvm::ArrayRef<WorkloadExplanation> workloads,
+                              llvm::ArrayRef<FunctionWork> functions,
                               const NamedSizes &sizes) {
   std::vector<std::string> known;
+  auto add = [&](const std::string &name) {
+    if (!llvm::is_contained(known, name))
+      known.push_back(name);
+  };
   for (const WorkloadExplanation &workload : workloads)
-    for (const std::string &name : sizeNames(workload.workload))
-      if (!llvm::is_contained(known, name))
-        known.push_back(name);
+    llvm::for_each(sizeNames(workload.workload), add);
+  // Without workloads these are all the names there are.
+  for (const FunctionWork &function : functions)
+    for (const std::string &name : function.sizeNames)
+      if (workloads.empty() || sizes.count(name))
+        add(name);
   for (const auto &[name, size] : sizes)
     if (!llvm::is_contained(known, name))
       return makeError("option --size: unknown name '" + name + "': expected " +
@@ -131,9 +122,37 @@ static llvm::Error explain(const SearchSetup &setup, const DeviceSpec &device,
   return llvm::Error::success();
 }
 
+/// The error for a module without workloads: what its functions launch instead.
+static llvm::Error nothingToExplain(llvm::ArrayRef<FunctionReport> functions) {
+  std::string text =
+      "nothing to explain: the module has no planned workloads on tensors";
+  for (const FunctionReport &function : functions)
+    if (std::string warning = function.warning(); !warning.empty())
+      text += "\n" + function.work.name + ": " + warning;
+  return makeError(text);
+}
+
+/// The time of a workload's launch: what its explanation says of the shape, or
+/// else what its plan does.
+static std::optional<double> timeOf(const ModuleExplanation &explanation,
+                                    const Calibration &calibration,
+                                    const LaunchWork &item,
+                                    llvm::ArrayRef<int64_t> shape) {
+  for (const WorkloadExplanation &workload : explanation.workloads) {
+    if (workload.name != item.name &&
+        !llvm::is_contained(workload.equalWorkloads, item.name))
+      continue;
+    for (const ShapeExplanation &known : workload.shapes)
+      if (llvm::ArrayRef<int64_t>(known.report.shape) == shape)
+        return known.program.microseconds();
+    return predictedByPlan(workload.plan, shape, calibration);
+  }
+  return std::nullopt;
+}
+
 llvm::Expected<ModuleExplanation>
-ftuner::explainModule(ModuleOp module, const SearchSetup &setup,
-                      const NamedSizes &sizes) {
+ftuner::explainModule(ModuleOp module, ModuleOp launching,
+                      const SearchSetup &setup, const NamedSizes &sizes) {
   FailureOr<DeviceSpec> device = deviceOf(module);
   if (failed(device))
     return makeError("the module has no valid device");
@@ -141,13 +160,29 @@ ftuner::explainModule(ModuleOp module, const SearchSetup &setup,
       collectWorkloads(module);
   if (!workloads)
     return workloads.takeError();
-  if (llvm::Error error = checkNames(*workloads, sizes))
+  std::vector<FunctionWork> functions;
+  if (launching)
+    for (auto func : launching.getOps<func::FuncOp>())
+      if (getAbiType(func))
+        functions.push_back(collectWork(func));
+  if (llvm::Error error = checkNames(*workloads, functions, sizes))
     return error;
-  std::string calibration = setup.calibrationFor(*device).name;
-  ModuleExplanation result{std::move(*device), setup, std::move(calibration),
-                           sizes, std::move(*workloads)};
+  Calibration calibration = setup.calibrationFor(*device);
+  ModuleExplanation result{
+      std::move(*device),    setup, calibration.name,    sizes,
+      std::move(*workloads), {},    launching != nullptr};
   for (WorkloadExplanation &workload : result.workloads)
     if (llvm::Error error = explain(setup, result.device, sizes, workload))
       return error;
+  auto workloadTime = [&](const LaunchWork &item,
+                          llvm::ArrayRef<int64_t> shape) {
+    return timeOf(result, calibration, item, shape);
+  };
+  for (FunctionWork &function : functions)
+    result.functions.push_back(
+        reportWork(std::move(function),
+                   {result.device, calibration, workloadTime, sizes}));
+  if (result.workloads.empty())
+    return nothingToExplain(result.functions);
   return result;
 }

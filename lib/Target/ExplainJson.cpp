@@ -262,6 +262,17 @@ void JsonWriter::write() {
       for (const WorkloadExplanation &workload : explanation.workloads)
         writeWorkload(workload);
     });
+    if (!explanation.knowsLaunches) {
+      json.attribute("functions", nullptr);
+      return;
+    }
+    json.attributeArray("functions", [&] {
+      for (const FunctionReport &function : explanation.functions)
+        json.object([&] {
+          json.attribute("symbol", function.work.name);
+          json.attributeObject("work", [&] { writeWork(json, function); });
+        });
+    });
   });
   json.flush();
 }

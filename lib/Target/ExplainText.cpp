@@ -542,6 +542,11 @@ void TextWriter::write() {
      << explanation.calibration << "\n";
   for (const WorkloadExplanation &workload : explanation.workloads)
     writeWorkload(workload);
+  for (const FunctionReport &function : explanation.functions)
+    writeWorkText(os, function);
+  if (!explanation.knowsLaunches)
+    os << "\nWhat else the functions launch is not known: the module does not "
+          "compile\n";
 }
 
 void ftuner::writeExplanationText(const ModuleExplanation &explanation,

@@ -2,6 +2,7 @@
 #include "FTuner/Target/Manifest.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Target/Ptxas.h"
+#include "FTuner/Target/WorkReport.h"
 #include "FTuner/Transforms/HostAbi.h"
 #include "FTuner/Transforms/PlanAttributes.h"
 #include "FamilyJson.h"
@@ -53,7 +54,8 @@ private:
   void measure();
 
   void writeDevice(const DeviceSpec &device);
-  void writeFunction(func::FuncOp function, FunctionType type);
+  void writeFunction(func::FuncOp function, FunctionType type,
+                     const DeviceSpec &device);
   void writeValueType(Type type, ArrayAttr symbols);
   void writeKernel(const Kernel &kernel, StringRef entry);
   void writeWorkload(StringRef name, const WorkloadPlan &workload);
@@ -193,9 +195,19 @@ void ManifestWriter::writeValueType(Type type, ArrayAttr symbols) {
   });
 }
 
-void ManifestWriter::writeFunction(func::FuncOp function, FunctionType type) {
+void ManifestWriter::writeFunction(func::FuncOp function, FunctionType type,
+                                   const DeviceSpec &device) {
   std::string symbol = function.getName().str();
   auto source = function->getAttrOfType<StringAttr>(kSourceNameAttrName);
+  Calibration calibration = defaultCalibration(device);
+  auto workloadTime =
+      [&](const LaunchWork &item,
+          llvm::ArrayRef<int64_t> shape) -> std::optional<double> {
+    auto *known = workloads.find(item.workload);
+    if (known == workloads.end())
+      return std::nullopt;
+    return predictedByPlan(known->second.plan, shape, calibration);
+  };
   json.object([&] {
     json.attribute("name", source ? source.getValue() : StringRef(symbol));
     json.attribute("symbol", symbol);
@@ -215,6 +227,9 @@ void ManifestWriter::writeFunction(func::FuncOp function, FunctionType type) {
       for (Type output : type.getResults())
         json.object([&] { writeValueType(output, {}); });
     });
+    FunctionReport report =
+        reportWork(collectWork(function), {device, calibration, workloadTime});
+    json.attributeObject("work", [&] { writeWork(json, report); });
   });
 }
 
@@ -457,7 +472,7 @@ LogicalResult ManifestWriter::write(const ManifestOptions &options) {
     json.attributeArray("functions", [&] {
       for (auto function : module.getOps<func::FuncOp>())
         if (FunctionType type = getAbiType(function))
-          writeFunction(function, type);
+          writeFunction(function, type, *device);
     });
     json.attributeArray("kernels", [&] {
       for (auto [kernel, translated] : llvm::zip_equal(kernels, ptx.kernels))

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Dispatch/Intervals.h"
+#include "FTuner/Transforms/FunctionWork.h"
 #include "FTuner/Transforms/HostAbi.h"
 #include "FTuner/Transforms/Passes.h"
 #include "FTuner/Transforms/PlanAttributes.h"
@@ -426,9 +427,10 @@ void WorkloadDispatcher::buildLaunch(ImplicitLocOpBuilder &b,
                                         attr.getParts()[0].getSmem()[axis]));
   auto [first, along] = buildCover(math, attr, extents[attr.getAxis()], beside);
   Value blocks = math.mul(along, beside);
-  ukernel::LaunchOp::create(
+  auto launch = ukernel::LaunchOp::create(
       b, FlatSymbolRefAttr::get(kernelFor(op, attr, family).getSymNameAttr()),
       blocks, op->getOperands(), extents, /*strides=*/ValueRange(), first);
+  launch->setAttr(kSiteAttrName, b.getStringAttr(current));
 }
 
 /// The function's name and the workload's number in it. Equal workloads count

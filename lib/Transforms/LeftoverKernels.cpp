@@ -1,5 +1,6 @@
 //===- LeftoverKernels.cpp - Outline a linalg op into a kernel --*- C++ -*-===//
 #include "LeftoverKernels.h"
+#include "KernelWork.h"
 #include "LeftoverLoops.h"
 
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
@@ -52,6 +53,7 @@ private:
   LogicalResult addValue(Value value, const Twine &valueName, bool isRead,
                          bool isWritten);
   void buildSignature();
+  DictionaryAttr buildWork();
   int64_t addParameter(Type type, StringRef kind, const Twine &name,
                        StringRef access = "");
   void buildKernel();
@@ -252,6 +254,25 @@ void LeftoverOutliner::mapInputs(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func) {
   }
 }
 
+/// What the kernel computes and moves, in terms of the sizes of its launch.
+DictionaryAttr LeftoverOutliner::buildWork() {
+  MLIRContext *context = op->getContext();
+  DenseMap<std::pair<Value, int64_t>, AffineExpr> sizes;
+  unsigned numSizes = 0;
+  for (Buffer &buffer : buffers)
+    for (auto [dim, number] : llvm::enumerate(buffer.sizes))
+      if (number >= 0)
+        sizes[{buffer.host, dim}] = getAffineSymbolExpr(numSizes++, context);
+  return workOf(op, split, numSizes, [&](Value buffer, int64_t dim) {
+    auto it = sizes.find({buffer, dim});
+    return it != sizes.end()
+               ? it->second
+               : getAffineConstantExpr(
+                     cast<MemRefType>(buffer.getType()).getDimSize(dim),
+                     context);
+  });
+}
+
 void LeftoverOutliner::buildKernel() {
   MLIRContext *context = op->getContext();
   ImplicitLocOpBuilder b(op.getLoc(), context);
@@ -269,6 +290,7 @@ void LeftoverOutliner::buildKernel() {
                                              b.getArrayAttr(descriptions),
                                              /*family=*/nullptr,
                                              /*workload=*/nullptr));
+  gpuModule->setAttr(kWorkAttrName, buildWork());
   b.setInsertionPointToStart(gpuModule.getBody());
   auto func =
       gpu::GPUFuncOp::create(b, name, FunctionType::get(context, types, {}));

@@ -96,6 +96,25 @@ def test_compile(source: Path, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "m.json").read_text()) == cached.manifest
 
 
+def test_compile_tells_what_ukernels_carry(tmp_path: Path) -> None:
+    half = tmp_path / "half.mlir"
+    half.write_text(
+        """func.func @half(%x: tensor<?x32xf16>, %w: tensor<32x48xf16>, %i: tensor<?x48xf16>)
+               -> tensor<?x48xf16> {
+             %p = linalg.matmul ins(%x, %w : tensor<?x32xf16>, tensor<32x48xf16>)
+                                outs(%i : tensor<?x48xf16>) -> tensor<?x48xf16>
+             return %p : tensor<?x48xf16>
+           }
+        """
+    )
+    done = run("compile", half)
+    assert done.returncode == 0
+    assert "half: uKernels carry 0.0% of the FLOPs and 0.0% of the predicted time" in done.stdout
+    assert "warning: half: uKernels carry only 0.0 % of the FLOPs" in done.stderr
+    work = json.loads(ok("compile", half, "--json"))["work"]["half"]
+    assert work["shares"][-1]["flops_share"] == 0 and work["warning"]
+
+
 def test_run(source: Path, tmp_path: Path, rng: np.random.Generator) -> None:
     text = ok("run", source, "--size", "T=13", "--check")
     assert "by emulator" in text

@@ -154,8 +154,9 @@ static llvm::Error explain(const Options &options,
   llvm::Expected<SearchSetup> setup = makeSearchSetup(given);
   if (!setup)
     return setup.takeError();
-  llvm::Expected<ModuleExplanation> explanation =
-      explainModule(**module, *setup, *sizes);
+  OwningOpRef<ModuleOp> launching = moduleTool.lowerToLaunches(**module);
+  llvm::Expected<ModuleExplanation> explanation = explainModule(
+      **module, launching ? *launching : ModuleOp(), *setup, *sizes);
   if (!explanation)
     return explanation.takeError();
   std::string text;

@@ -180,6 +180,17 @@ llvm::Error ModuleTool::plan(ModuleOp module, const FTunerOptions &options) {
   return llvm::Error::success();
 }
 
+OwningOpRef<ModuleOp> ModuleTool::lowerToLaunches(ModuleOp planned) {
+  ScopedDiagnosticHandler quiet(&context,
+                                [](Diagnostic &) { return success(); });
+  OwningOpRef<ModuleOp> result = planned.clone();
+  PassManager pm(&context);
+  buildLaunchPipeline(pm);
+  if (failed(pm.run(*result)))
+    return {};
+  return result;
+}
+
 llvm::Error ModuleTool::compile(ModuleOp module,
                                 const PipelineCommandLine &commandLine) {
   FTunerOptions options;

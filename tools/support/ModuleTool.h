@@ -55,6 +55,10 @@ public:
   /// yet. A compiled module, which has none left, is an error.
   llvm::Error plan(mlir::ModuleOp module, const FTunerOptions &options);
 
+  /// A planned module after `buildLaunchPipeline`; null if it has no lowering.
+  /// Tells nothing: compiling does.
+  mlir::OwningOpRef<mlir::ModuleOp> lowerToLaunches(mlir::ModuleOp planned);
+
   /// Runs `ftuner-compile` with the options of the command line. A module that
   /// is compiled already stays as it is; then options that ask for something
   /// else are errors.

@@ -102,6 +102,9 @@ void buildFTunerPipeline(mlir::OpPassManager &pm, const FTunerOptions &options);
 /// The parts of the pipeline, for tools that stop or start in between.
 void buildFrontEndPipeline(mlir::OpPassManager &pm,
                            const FTunerOptions &options);
+/// From planned workloads on tensors to host functions that launch kernels,
+/// none of which is emitted yet.
+void buildLaunchPipeline(mlir::OpPassManager &pm);
 /// From planned workloads on tensors to the end.
 void buildBackEndPipeline(mlir::OpPassManager &pm);
 /// ukernel.workload on tensors to memrefs, destinations passed by the caller.

@@ -8,6 +8,7 @@
 #define FTUNER_TARGET_EXPLAIN_H
 
 #include "FTuner/Search/Explanation.h"
+#include "FTuner/Target/WorkReport.h"
 #include "FTuner/Transforms/SearchSetup.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -50,6 +51,9 @@ struct ModuleExplanation {
   /// Sizes that were asked for; none for shapes along the main axis.
   NamedSizes sizes;
   std::vector<WorkloadExplanation> workloads;
+  /// How much of each function uKernels carry, if its launches are known.
+  std::vector<FunctionReport> functions;
+  bool knowsLaunches = false;
 };
 
 /// Most sizes of the main axis that are explained without `sizes`.
@@ -57,9 +61,13 @@ inline constexpr int64_t kMaxExplainedSizes = 256;
 
 /// Explains every workload of the module, on tensors and with a plan, at the
 /// given sizes; without any, along its main axis. Scores are those of `setup`.
-/// An error for modules without such workloads, for sizes that no workload has,
-/// and for workloads that a size is missing for.
+/// `launching` is the same module after `buildLaunchPipeline`, and tells of the
+/// functions as a whole; null where that is not known. An error for modules
+/// without such workloads, which tells what they launch instead, for sizes that
+/// neither a workload nor a function has, and for workloads that a size is
+/// missing for.
 llvm::Expected<ModuleExplanation> explainModule(mlir::ModuleOp module,
+                                                mlir::ModuleOp launching,
                                                 const SearchSetup &setup,
                                                 const NamedSizes &sizes);
 

@@ -9,6 +9,7 @@
 #include "FTuner/Codegen/CodegenPath.h"
 #include "FTuner/Conversion/Passes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Transforms/FunctionWork.h"
 #include "FTuner/Transforms/PlanAttributes.h"
 #include "FTuner/Transforms/Stages.h"
 
@@ -290,6 +291,9 @@ FailureOr<gpu::GPUModuleOp> KernelEmitter::emit(SymbolTable &symbols) {
                               resources.sharedMemoryBytes, 4 * vectorWidth,
                               b.getArrayAttr(signature.descriptions), family,
                               kernel.getWorkloadAttr()));
+  auto isPassed = llvm::map_to_vector(
+      signature.sizes, [](int64_t parameter) { return parameter >= 0; });
+  module->setAttr(kWorkAttrName, dropFixedSizes(workOf(kernel), isPassed));
   b.setInsertionPointToStart(&func.getBody().front());
   if (failed(emitBody(b, func)))
     return failure();

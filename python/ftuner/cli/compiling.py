@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,7 @@ def run(options: argparse.Namespace) -> None:
                 "device": module.manifest["device"],
                 "functions": [str(function.signature) for function in module.functions.values()],
                 "kernels": len(module.manifest["kernels"]),
+                "work": {f["name"]: f.get("work") for f in module.manifest["functions"]},
                 "emulator": module.has_emulator,
                 "cubins": module.architectures,
             }
@@ -91,3 +93,27 @@ def run(options: argparse.Namespace) -> None:
     print(module.library_path)
     for function in module.functions.values():
         print(f"  {function.signature}")
+    for function in module.manifest["functions"]:
+        _print_work(function)
+
+
+def _print_work(function: dict[str, Any]) -> None:
+    """How much of a function uKernels carry; libraries of earlier versions do not tell."""
+    work = function.get("work")
+    if not work:
+        return
+    share = work["shares"][-1]
+    parts = [
+        f"{share[key]:.1%} of the {what}"
+        for key, what in (("flops_share", "FLOPs"), ("time_share", "predicted time"))
+        if share[key] is not None
+    ]
+    sizes = ", ".join(f"{name} = {size}" for name, size in share["sizes"].items())
+    count = len(work["fallback_kernels"])
+    print(
+        f"  {function['name']}: uKernels carry {' and '.join(parts) or 'nothing'}"
+        + (f" at {sizes}" if sizes else "")
+        + f", {count} fallback {'kernel' if count == 1 else 'kernels'}"
+    )
+    if work["warning"]:
+        print(f"warning: {function['name']}: {work['warning']}", file=sys.stderr)

@@ -23,7 +23,7 @@ from ftuner import compiler, locations
 from ftuner.progress import Progress
 
 from .importer import ImportedRegion, import_region, replace_region
-from .partition import NotTaken, RegionFinder, is_product, reason_to_leave
+from .partition import NotTaken, RegionFinder, flops_of, hint, is_product, reason_to_leave
 from .report import Left, count_call, update
 
 
@@ -178,7 +178,8 @@ def _location(node: fx.Node) -> str:
 
 
 def _left(node: fx.Node, reason: str) -> Left:
-    return Left(str(node.target).removeprefix("aten."), reason, _location(node))
+    operator = str(node.target).removeprefix("aten.")
+    return Left(operator, reason, _location(node), hint(reason), flops_of(node))
 
 
 def _device_of(graph: fx.Graph, options: Options) -> tuple[Any, bool]:
@@ -214,6 +215,7 @@ def compile_graph(gm: fx.GraphModule, options: Options) -> fx.GraphModule:
         if (reason := finder.reasons.get(node) or reason_to_leave(node)) is not None
     ]
     names: list[str] = []
+    flops = 0.0
     fused = copies = 0
     replaced: dict[fx.Node, fx.Node] = {}
     for number, (item, function) in enumerate(zip(imported, functions)):
@@ -224,7 +226,7 @@ def compile_graph(gm: fx.GraphModule, options: Options) -> fx.GraphModule:
         if isinstance(function, NotTaken):
             left.append(_left(product, str(function)))
             continue
-        target = f"ftuner_{number}"
+        target, product_flops = f"ftuner_{number}", flops_of(product)
         gm.add_submodule(target, Kernel(function, len(item.argument_shapes)))
         try:
             copies += replace_region(item, gm.graph, target, replaced)
@@ -232,6 +234,7 @@ def compile_graph(gm: fx.GraphModule, options: Options) -> fx.GraphModule:
             left.append(_left(product, str(error)))
             continue
         names.append(item.function.name)
+        flops += product_flops or 0
         fused += len(item.region.emitted)
     gm.graph.eliminate_dead_code()
     gm.graph.lint()
@@ -240,6 +243,7 @@ def compile_graph(gm: fx.GraphModule, options: Options) -> fx.GraphModule:
         counts.graphs += 1
         counts.products += len(names) + len(left)
         counts.taken += len(names)
+        counts.taken_flops += flops
         counts.left += left
         counts.fused += fused
         counts.copies += copies

@@ -9,12 +9,14 @@ once. Everything else stays with PyTorch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import fx
+from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
 from . import layout as lay
 from .layout import Access, Dims, Extent, Layout, Loop
@@ -34,6 +36,10 @@ _FASTPATH = (
     "PyTorch's fused layer for inference; torch.backends.mha.set_fastpath_enabled(False) takes it"
     " apart"
 )
+_RECURRENT = (
+    "PyTorch's fused recurrent layer; torch.backends.mkldnn.set_flags(False) or, on a GPU,"
+    " torch.backends.cudnn.enabled = False takes it apart"
+)
 #: Products that stay with PyTorch, and why.
 OTHER_PRODUCTS = {
     "aten::mv": "a product of a matrix and a vector",
@@ -50,6 +56,11 @@ OTHER_PRODUCTS = {
     "aten::_trilinear": "a product of three tensors",
     "aten::_transformer_encoder_layer_fwd": _FASTPATH,
     "aten::_native_multi_head_attention": _FASTPATH,
+    "aten::mkldnn_rnn_layer": _RECURRENT,
+    "aten::mkldnn_rnn_layer_backward": _RECURRENT,
+    "aten::_cudnn_rnn": _RECURRENT,
+    "aten::_cudnn_rnn_backward": _RECURRENT,
+    "aten::miopen_rnn": _RECURRENT,
 }
 _ATTENTION = "scaled_dot_product_attention of PyTorch; the option attention='math' takes it apart"
 #: Loops that a workload has room for: m, n, k and three batch axes.
@@ -117,7 +128,54 @@ def reason_to_leave(node: fx.Node) -> str | None:
         return OTHER_PRODUCTS[name]
     if "scaled_dot_product" in name:
         return _ATTENTION
+    # What else multiplies matrices, as PyTorch itself counts them.
+    if not is_product(node) and getattr(node.target, "overloadpacket", None) in flop_registry:
+        return "a larger operator of PyTorch that holds products"
     return None
+
+
+def hint(reason: str) -> str:
+    """How a product that is left for this reason comes to FTuner; empty if not known."""
+    if reason.startswith("operands of "):
+        return "operands of float32 are taken: uKernels are for that type"
+    if reason in ("m is 1", "n is 1", "k is 1") or "vector" in reason:
+        return (
+            "join several of them into one product; ftuner.torch.export compiles it as it is, as a"
+            " fallback kernel"
+        )
+    return ""
+
+
+def flops_of(node: fx.Node) -> float | None:
+    """FLOPs of an operator at the sizes that PyTorch compiles for; None if not known."""
+    shapes = [_sizes(argument) for argument in node.args]
+    name = getattr(getattr(node.target, "_schema", None), "name", "")
+    if name in ("aten::mv", "aten::addmv", "aten::dot", "aten::vdot"):
+        return 2.0 * max((math.prod(s) for s in shapes if isinstance(s, tuple)), default=0)
+    if "scaled_dot_product" in name and "backward" not in name:
+        return float(sdpa_flop_count(*shapes[:3]))
+    formula = flop_registry.get(getattr(node.target, "overloadpacket", None))
+    if formula is None:
+        return None
+    options = {key: _sizes(argument) for key, argument in node.kwargs.items()}
+    return float(formula(*shapes, **options, out_val=_sizes(node)))
+
+
+def _sizes(value: Any) -> Any:
+    """Tensors as tuples of sizes, the expected ones where they are symbols."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(_sizes(item) for item in value)
+    if isinstance(value, fx.Node):
+        return _sizes(value.meta.get("val"))
+    if isinstance(value, torch.Tensor):
+        return tuple(_size(size) for size in value.shape)
+    return _size(value)
+
+
+def _size(value: Any) -> Any:
+    if isinstance(value, torch.SymInt):
+        return int(value.node.hint) if value.node.has_hint() else 1
+    return value
 
 
 def _is_tensor(value: Any) -> bool:

@@ -17,6 +17,10 @@ class Left:
     reason: str
     #: Where the model computes it: the last line of its stack, if known.
     location: str
+    #: How it comes to FTuner, if there is a way that the reason does not tell.
+    hint: str = ""
+    #: At the sizes that PyTorch compiled for; None if not known.
+    flops: float | None = None
 
     def __str__(self) -> str:
         return f"{self.operator}: {self.reason}" + (f" ({self.location})" if self.location else "")
@@ -34,7 +38,12 @@ class Report:
     #: Products in these graphs, and those that became FTuner functions.
     products: int = 0
     taken: int = 0
+    #: FLOPs of those, at the sizes that PyTorch compiled for.
+    taken_flops: float = 0.0
     left: list[Left] = field(default_factory=list)
+    #: What PyTorch's compiler did not hand over, and how often: it runs as it is, and no product
+    #: in it is counted.
+    breaks: dict[str, int] = field(default_factory=dict)
     #: Pointwise operators and copies that became part of a function.
     fused: int = 0
     #: Copies inserted for operands that no contiguous tensor holds.
@@ -47,21 +56,64 @@ class Report:
     calls: int = 0
     copied_arguments: int = 0
 
+    @property
+    def flops_share(self) -> float | None:
+        """FTuner's share of the FLOPs of all products whose FLOPs are known; None without any."""
+        flops = self.taken_flops + sum(left.flops or 0 for left in self.left)
+        return self.taken_flops / flops if flops else None
+
+    @property
+    def warning(self) -> str:
+        """What is said where FTuner computes little; empty elsewhere."""
+        if self.breaks and not self.products:
+            return "FTuner was given no product"
+        share = self.flops_share
+        if (share is not None and share < SMALL_SHARE) or (self.products and not self.taken):
+            part = "no product" if not self.taken else f"only {share:.1%} of the FLOPs of products"
+            return f"FTuner computes {part}"
+        return ""
+
     def __str__(self) -> str:
         lines = [
             f"{self.graphs} graphs: {self.taken} of {self.products} products by FTuner,"
             f" with {self.fused} pointwise operators and copies",
+        ]
+        if self.left and self.flops_share is not None:
+            unknown = sum(left.flops is None for left in self.left)
+            lines.append(
+                f"{self.flops_share:.1%} of the FLOPs of products by FTuner"
+                + (f", without {unknown} whose FLOPs are not known" if unknown else "")
+            )
+        if self.warning:
+            lines.append(f"warning: {self.warning}")
+        lines += [
             f"{self.compiled} functions compiled, {self.copies} copies of operands inserted",
             f"{self.calls} calls, {self.copied_arguments} arguments copied",
         ]
         lines += [f"  {name}: {count} products" for name, count in self.functions.items()]
         if self.left:
-            lines.append("left to PyTorch:")
+            lines.append(f"left to PyTorch, {len(self.left)} of {self.products} products:")
             lines += [f"  {left}" for left in self.left]
+            hints = dict.fromkeys((left.reason, left.hint) for left in self.left if left.hint)
+            lines += [f"  to get those left since {reason}: {hint}" for reason, hint in hints]
+        if self.breaks:
+            lines.append("not seen, since PyTorch's compiler did not hand it over:")
+            lines += [f"  {text}" + _times(count) for text, count in self.breaks.items()]
         return "\n".join(lines)
 
 
+def _times(count: int) -> str:
+    return f" ({count} times)" if count > 1 else ""
+
+
+#: Below this share of the FLOPs of products there is a warning.
+SMALL_SHARE = 0.5
+
+#: What PyTorch's compiler says of parts of a model that it cannot take.
+_BREAKS = ("unimplemented", "graph_break")
 _report = Report()
+#: What had been said when the counts began.
+_breaks_before: dict[str, int] = {}
 _lock = threading.Lock()
 
 
@@ -79,14 +131,31 @@ def count_call(copied_arguments: int) -> None:
         _report.copied_arguments += copied_arguments
 
 
+def _breaks() -> dict[str, int]:
+    """What was said since the process began: what was met, and hints of what to do."""
+    from torch._dynamo.utils import counters
+
+    found: dict[str, int] = {}
+    for text in dict.fromkeys(text for kind in _BREAKS for text in counters[kind]):
+        lines = [line.strip() for line in str(text).splitlines() if line.strip()]
+        kept = [line for line in lines[1:] if line.startswith(("Explanation:", "Hint: Set"))]
+        short = " ".join(lines[:1] + kept)
+        found[short] = found.get(short, 0) + max(counters[kind][text] for kind in _BREAKS)
+    return found
+
+
 def report() -> Report:
     """A copy of the counts."""
     with _lock:
-        return copy.deepcopy(_report)
+        counts = copy.deepcopy(_report)
+        for text, count in _breaks().items():
+            if (new := count - _breaks_before.get(text, 0)) > 0:
+                counts.breaks[text] = new
+        return counts
 
 
 def reset_report() -> None:
     """Starts all counts again."""
-    global _report
+    global _report, _breaks_before
     with _lock:
-        _report = Report()
+        _report, _breaks_before = Report(), _breaks()

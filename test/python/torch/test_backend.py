@@ -454,3 +454,58 @@ def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = sys.stderr.getvalue()
     assert "compiling 3 functions: 1 of 3, 0." in shown
     assert shown.endswith("\r\033[K") and "\n" not in shown
+
+
+def test_report_says_what_is_left_and_how_to_get_it() -> None:
+    """Half of the products are FTuner's, but few of the FLOPs."""
+
+    def model(x: Tensor, w: Tensor, half: Tensor, v: Tensor) -> list[Tensor]:
+        return [x @ w, half @ half, w @ v]
+
+    args = torch.randn(5, 8), torch.randn(8, 6), torch.randn(40, 40).half(), torch.randn(6)
+    compile_model(model)(*args)
+    report = ft.report()
+    assert (report.products, report.taken) == (3, 1)
+    taken, left = 2 * 5 * 8 * 6, 2 * 40**3 + 2 * 8 * 6
+    assert report.taken_flops == taken
+    assert report.flops_share == pytest.approx(taken / (taken + left))
+    text = str(report)
+    assert "left to PyTorch, 2 of 3 products:" in text
+    assert "0.4% of the FLOPs of products by FTuner" in text
+    assert "warning: FTuner computes only 0.4% of the FLOPs of products" in text
+    assert "operands of float16, not float32: operands of float32 are taken" in text
+    assert "a product of a matrix and a vector: join several of them into one product" in text
+
+
+@pytest.mark.parametrize("layer", [nn.LSTM, nn.GRU, nn.RNN])
+def test_recurrent_layers_are_reported(layer: type[nn.RNNBase]) -> None:
+    """PyTorch's compiler does not hand them over unless it is told to."""
+    x = torch.randn(3, 2, 8)
+    model = layer(8, 16)
+    with torch.no_grad():
+        torch.compile(model, backend="ftuner", dynamic=True, options=OPTIONS)(x)
+    report = ft.report()
+    assert report.products == 0 and len(report.breaks) == 1
+    text = str(report)
+    assert "warning: FTuner was given no product" in text
+    assert "LSTM" in text and "torch._dynamo.config.allow_rnn=True" in text
+    ft.reset_report()
+    assert not ft.report().breaks and "warning" not in str(ft.report())
+
+
+def test_a_fused_recurrent_layer_is_left() -> None:
+    x = torch.randn(3, 2, 8)
+    with torch.no_grad(), torch._dynamo.config.patch(allow_rnn=True):
+        compile_model(nn.LSTM(8, 16), dynamic=False)(x)
+        report = ft.report()
+        assert report.taken == 0 and [left.operator for left in report.left] == [
+            "mkldnn_rnn_layer.default"
+        ]
+        assert "torch.backends.mkldnn.set_flags(False)" in str(report)
+
+
+def test_flops_of_a_convolution_count() -> None:
+    with torch.no_grad():
+        compile_model(nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU()), dynamic=False)(torch.randn(1, 3, 8, 8))
+    (left,) = ft.report().left
+    assert left.reason == "a convolution" and left.flops == 2 * 4 * 36 * 27

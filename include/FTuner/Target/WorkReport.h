@@ -1,0 +1,87 @@
+//===- WorkReport.h - How much of a function uKernels carry -----*- C++ -*-===//
+//
+// The FLOPs and the predicted time of all kernels of a function, and the share
+// of both that uKernels have; the rest is of fallback kernels, one thread for
+// each element (docs/explain.md, "The whole function").
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_TARGET_WORKREPORT_H
+#define FTUNER_TARGET_WORKREPORT_H
+
+#include "FTuner/CostModel/Calibration.h"
+#include "FTuner/Device/DeviceSpec.h"
+#include "FTuner/Search/Explanation.h"
+#include "FTuner/Search/Plan.h"
+#include "FTuner/Transforms/FunctionWork.h"
+
+#include "llvm/Support/JSON.h"
+
+namespace ftuner {
+
+/// Below these shares of a function's FLOPs, or of its predicted time, at the
+/// greatest sizes that were looked at, there is a warning.
+inline constexpr double kSmallFlopsShare = 0.5, kSmallTimeShare = 0.1;
+
+/// One call of a function at certain sizes.
+struct WorkShare {
+  /// In the order of `FunctionWork::sizeNames`.
+  std::vector<double> sizes;
+  double ukernelFlops = 0, fallbackFlops = 0;
+  /// Predicted; that of the uKernels is not known where a plan has no
+  /// predictions.
+  std::optional<double> ukernelMicroseconds = 0;
+  double fallbackMicroseconds = 0;
+  /// Predicted time of all launches of each kernel, in the order of
+  /// `FunctionWork::launches`.
+  std::vector<std::optional<double>> microseconds;
+  /// Kernels whose work does not follow from the sizes: they do not count.
+  size_t unknownKernels = 0;
+
+  /// None where there are no FLOPs at all.
+  std::optional<double> flopsShare() const;
+  std::optional<double> timeShare() const;
+};
+
+struct FunctionReport {
+  FunctionWork work;
+  /// By ascending sizes; one at least.
+  std::vector<WorkShare> shares;
+
+  size_t numFallbackKernels() const;
+  /// What is said where uKernels carry little; empty elsewhere.
+  std::string warning() const;
+};
+
+/// Predicted microseconds of a launch for a workload and a shape.
+using WorkloadTime = llvm::function_ref<std::optional<double>(
+    const LaunchWork &, llvm::ArrayRef<int64_t>)>;
+
+/// What sizes are reported, and how their times are predicted.
+struct WorkReportOptions {
+  const DeviceSpec &device;
+  Calibration calibration;
+  WorkloadTime workloadTime;
+  /// Sizes by name. Without any, the least, a middle and the greatest of every
+  /// range are taken, 64 and 4096 for the ends of open ones.
+  NamedSizes sizes = {};
+};
+
+FunctionReport reportWork(FunctionWork work, const WorkReportOptions &options);
+
+/// The time that a plan predicts for a shape: that of the nearest shape that
+/// the search looked at, by the ratio of their points. None without
+/// predictions.
+std::optional<double> predictedByPlan(const Plan &plan,
+                                      llvm::ArrayRef<int64_t> shape,
+                                      const Calibration &calibration);
+
+/// `sizes`, `ukernels`, `fallback_kernels`, `shares` and `warning`, as fields
+/// of the open object.
+void writeWork(llvm::json::OStream &json, const FunctionReport &report);
+
+/// The same for people.
+void writeWorkText(llvm::raw_ostream &os, const FunctionReport &report);
+
+} // namespace ftuner
+
+#endif // FTUNER_TARGET_WORKREPORT_H

@@ -1,0 +1,356 @@
+//===- WorkReport.cpp - How much of a function uKernels carry -------------===//
+#include "FTuner/Target/WorkReport.h"
+#include "FTuner/CostModel/Fallback.h"
+#include "FTuner/Search/Sampling.h"
+#include "TextTable.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <array>
+#include <cmath>
+
+using namespace mlir;
+using namespace ftuner;
+
+//===----------------------------------------------------------------------===//
+// Shares
+//===----------------------------------------------------------------------===//
+
+std::optional<double> WorkShare::flopsShare() const {
+  double all = ukernelFlops + fallbackFlops;
+  return all > 0 ? std::optional(ukernelFlops / all) : std::nullopt;
+}
+
+std::optional<double> WorkShare::timeShare() const {
+  if (!ukernelMicroseconds)
+    return std::nullopt;
+  double all = *ukernelMicroseconds + fallbackMicroseconds;
+  return all > 0 ? std::optional(*ukernelMicroseconds / all) : std::nullopt;
+}
+
+size_t FunctionReport::numFallbackKernels() const {
+  return llvm::count_if(
+      work.launches, [](const LaunchWork &item) { return item.isFallback(); });
+}
+
+/// "T = 128, arg1_dim0 = 4096".
+static std::string sizesText(const FunctionWork &work, const WorkShare &share) {
+  std::vector<std::string> parts;
+  for (auto [name, size] : llvm::zip_equal(work.sizeNames, share.sizes))
+    parts.push_back(name + " = " + std::to_string(static_cast<int64_t>(size)));
+  return llvm::join(parts, ", ");
+}
+
+std::string FunctionReport::warning() const {
+  const WorkShare &share = shares.back();
+  std::optional<double> flops = share.flopsShare(), time = share.timeShare();
+  if (numFallbackKernels() == 0 || (flops.value_or(1) >= kSmallFlopsShare &&
+                                    time.value_or(1) >= kSmallTimeShare))
+    return "";
+  std::string text = "uKernels carry only ";
+  if (flops)
+    text += percent(*flops) + " of the FLOPs";
+  if (time)
+    text += (flops ? " and " : "") + percent(*time) + " of the predicted time";
+  std::string sizes = sizesText(work, share);
+  if (!sizes.empty())
+    text += " at " + sizes;
+  size_t count = numFallbackKernels();
+  return text + ": " + std::to_string(count) +
+         (count == 1 ? " fallback kernel computes"
+                     : " fallback kernels compute") +
+         " the rest, one thread for each element";
+}
+
+static Shape shapeOf(const LaunchWork &item, ArrayRef<double> sizes) {
+  Shape shape;
+  for (AffineExpr extent : item.extents) {
+    std::optional<double> size = evaluate(extent, sizes);
+    if (!size)
+      return {};
+    shape.push_back(
+        static_cast<int64_t>(std::min(*size, static_cast<double>(maxExtent))));
+  }
+  return shape;
+}
+
+/// Predicted time of one launch; none where it is not known.
+static std::optional<double> timeOf(const LaunchWork &item,
+                                    ArrayRef<double> sizes,
+                                    const WorkReportOptions &options) {
+  if (item.isFallback()) {
+    FallbackWork work{*evaluate(item.operations, sizes),
+                      evaluate(item.bytes, sizes).value_or(0),
+                      evaluate(item.accesses, sizes).value_or(0),
+                      evaluate(item.threadLoads, sizes).value_or(0)};
+    if (work.bytes == 0 && work.accesses == 0)
+      return 0; // Without elements nothing is launched.
+    return predictFallback(options.device, options.calibration, work);
+  }
+  Shape shape = shapeOf(item, sizes);
+  if (shape.empty())
+    return std::nullopt;
+  return llvm::is_contained(shape, 0) ? 0 : options.workloadTime(item, shape);
+}
+
+static WorkShare shareAt(const FunctionWork &work, std::vector<double> sizes,
+                         const WorkReportOptions &options) {
+  WorkShare share;
+  share.sizes = std::move(sizes);
+  for (const LaunchWork &item : work.launches) {
+    std::optional<double> flops = evaluate(item.operations, share.sizes), time;
+    double count = evaluate(item.launches, share.sizes).value_or(1);
+    if (flops && (time = timeOf(item, share.sizes, options)))
+      *time *= count;
+    share.microseconds.push_back(time);
+    if (!flops) {
+      ++share.unknownKernels;
+    } else if (item.isFallback()) {
+      share.fallbackFlops += count * *flops;
+      share.fallbackMicroseconds += *time;
+    } else {
+      share.ukernelFlops += count * *flops;
+      if (!time)
+        share.ukernelMicroseconds.reset();
+      else if (share.ukernelMicroseconds)
+        *share.ukernelMicroseconds += *time;
+    }
+  }
+  return share;
+}
+
+//===----------------------------------------------------------------------===//
+// Sizes
+//===----------------------------------------------------------------------===//
+
+/// The sizes of a function that the named ones tell, by symbols or by axes of
+/// its workloads; a middle of the range for the others.
+static std::vector<double> namedSizes(const FunctionWork &work,
+                                      const NamedSizes &named) {
+  std::vector<double> sizes;
+  for (auto [name, axis] : llvm::zip_equal(work.sizeNames, work.sizes)) {
+    auto known = named.find(name);
+    std::vector<int64_t> some = representativeSizes(axis);
+    sizes.push_back(static_cast<double>(
+        known != named.end() ? known->second : some[some.size() / 2]));
+  }
+  static constexpr std::array axisNames = {"M", "N", "K", "B0", "B1", "B2"};
+  for (const LaunchWork &item : work.launches)
+    for (auto [extent, name] : llvm::zip(item.extents, axisNames)) {
+      auto symbol = dyn_cast_or_null<AffineSymbolExpr>(extent);
+      auto known = named.find(name);
+      if (symbol && known != named.end() &&
+          !named.count(work.sizeNames[symbol.getPosition()]))
+        sizes[symbol.getPosition()] = static_cast<double>(known->second);
+    }
+  return sizes;
+}
+
+FunctionReport ftuner::reportWork(FunctionWork work,
+                                  const WorkReportOptions &options) {
+  std::vector<std::vector<double>> chosen;
+  if (!options.sizes.empty()) {
+    chosen.push_back(namedSizes(work, options.sizes));
+  } else {
+    // The least, a middle and the greatest of every size.
+    for (size_t place : {0, 1, 2}) {
+      std::vector<double> sizes;
+      for (const Axis &axis : work.sizes) {
+        std::vector<int64_t> some = representativeSizes(axis);
+        sizes.push_back(
+            static_cast<double>(some[place * (some.size() - 1) / 2]));
+      }
+      if (!llvm::is_contained(chosen, sizes))
+        chosen.push_back(std::move(sizes));
+    }
+  }
+  FunctionReport report{std::move(work), {}};
+  for (std::vector<double> &sizes : chosen)
+    report.shares.push_back(shareAt(report.work, std::move(sizes), options));
+  return report;
+}
+
+std::optional<double> ftuner::predictedByPlan(const Plan &plan,
+                                              llvm::ArrayRef<int64_t> shape,
+                                              const Calibration &calibration) {
+  const ShapePrediction *nearest = nullptr;
+  double least = 0, ratio = 1;
+  for (const ShapePrediction &prediction : plan.predictions) {
+    if (prediction.shape.size() != shape.size())
+      continue;
+    double distance = 0, points = 1;
+    for (auto [size, seen] : llvm::zip_equal(shape, prediction.shape)) {
+      double factor = static_cast<double>(size) / static_cast<double>(seen);
+      distance += std::abs(std::log(factor));
+      points *= factor;
+    }
+    if (!nearest || distance < least) {
+      nearest = &prediction;
+      least = distance;
+      ratio = points;
+    }
+  }
+  if (!nearest)
+    return std::nullopt;
+  double launch = std::min(calibration.constants.launch, nearest->microseconds);
+  return launch + (nearest->microseconds - launch) * ratio;
+}
+
+//===----------------------------------------------------------------------===//
+// Output
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Writes one function as JSON.
+class WorkWriter {
+public:
+  WorkWriter(llvm::json::OStream &json, const FunctionReport &report)
+      : json(json), report(report), names(report.work.sizeNames) {}
+
+  void write();
+
+private:
+  void writeFormula(StringRef key, AffineExpr formula);
+  void writeNumber(StringRef key, std::optional<double> value);
+  void writeLaunch(size_t index);
+  void writeShare(const WorkShare &share);
+
+  llvm::json::OStream &json;
+  const FunctionReport &report;
+  ArrayRef<std::string> names;
+};
+} // namespace
+
+void WorkWriter::writeFormula(StringRef key, AffineExpr formula) {
+  if (!formula)
+    json.attribute(key, nullptr);
+  else if (auto constant = dyn_cast<AffineConstantExpr>(formula))
+    json.attribute(key, constant.getValue());
+  else
+    json.attribute(key, textOf(formula, names));
+}
+
+void WorkWriter::writeNumber(StringRef key, std::optional<double> value) {
+  if (value)
+    json.attribute(key, *value);
+  else
+    json.attribute(key, nullptr);
+}
+
+void WorkWriter::writeLaunch(size_t index) {
+  const LaunchWork &item = report.work.launches[index];
+  json.object([&] {
+    if (item.isFallback()) {
+      json.attribute("kernel", item.name);
+      json.attribute("operator", item.operatorName);
+      json.attribute("location", item.location);
+    } else {
+      json.attribute("workload", item.name);
+      json.attribute("kernels_of", item.workload);
+    }
+    writeFormula("launches", item.launches);
+    writeFormula("flops", item.operations);
+    writeFormula("bytes", item.bytes);
+    json.attributeArray("predicted_us", [&] {
+      for (const WorkShare &share : report.shares)
+        if (std::optional<double> time = share.microseconds[index])
+          json.value(*time);
+        else
+          json.value(nullptr);
+    });
+  });
+}
+
+void WorkWriter::writeShare(const WorkShare &share) {
+  json.object([&] {
+    json.attributeObject("sizes", [&] {
+      for (auto [name, size] : llvm::zip_equal(names, share.sizes))
+        json.attribute(name, static_cast<int64_t>(size));
+    });
+    json.attribute("ukernel_flops", share.ukernelFlops);
+    json.attribute("fallback_flops", share.fallbackFlops);
+    writeNumber("flops_share", share.flopsShare());
+    writeNumber("ukernel_us", share.ukernelMicroseconds);
+    json.attribute("fallback_us", share.fallbackMicroseconds);
+    writeNumber("time_share", share.timeShare());
+    json.attribute("unknown_kernels",
+                   static_cast<int64_t>(share.unknownKernels));
+  });
+}
+
+void WorkWriter::write() {
+  json.attributeArray("sizes", [&] {
+    for (const std::string &name : names)
+      json.value(name);
+  });
+  for (bool isFallback : {false, true})
+    json.attributeArray(isFallback ? "fallback_kernels" : "workloads", [&] {
+      for (size_t index = 0; index < report.work.launches.size(); ++index)
+        if (report.work.launches[index].isFallback() == isFallback)
+          writeLaunch(index);
+    });
+  json.attributeArray("shares", [&] {
+    for (const WorkShare &share : report.shares)
+      writeShare(share);
+  });
+  std::string warning = report.warning();
+  if (warning.empty())
+    json.attribute("warning", nullptr);
+  else
+    json.attribute("warning", warning);
+}
+
+void ftuner::writeWork(llvm::json::OStream &json,
+                       const FunctionReport &report) {
+  WorkWriter(json, report).write();
+}
+
+/// A share, or nothing where there is none.
+static std::string shareText(std::optional<double> share) {
+  return share ? percent(*share) : "not known";
+}
+
+void ftuner::writeWorkText(llvm::raw_ostream &os,
+                           const FunctionReport &report) {
+  const FunctionWork &work = report.work;
+  os << "\nFunction " << work.name << ", all of it\n";
+  TextTable shares({"<", "FLOPs", "by uKernels", "predicted µs", "by uKernels",
+                    "of it fallback kernels µs"});
+  for (const WorkShare &share : report.shares) {
+    std::string sizes = sizesText(work, share);
+    std::optional<double> time = share.ukernelMicroseconds;
+    shares.add({sizes.empty() ? "fixed sizes" : sizes,
+                general(share.ukernelFlops + share.fallbackFlops),
+                shareText(share.flopsShare()),
+                time ? fixed(*time + share.fallbackMicroseconds) : "not known",
+                shareText(share.timeShare()),
+                fixed(share.fallbackMicroseconds)});
+  }
+  shares.print(os, "    ");
+  if (std::string warning = report.warning(); !warning.empty())
+    os << "  warning: " << warning << "\n";
+  if (size_t unknown = report.shares.back().unknownKernels)
+    os << "  " << unknown
+       << " kernels are not counted: their work does not follow from the "
+          "function's sizes\n";
+  if (report.numFallbackKernels() == 0)
+    return;
+  os << "  Fallback kernels, one thread for each element; µs of all launches, "
+        "predicted at "
+     << (work.sizeNames.empty() ? "fixed sizes"
+                                : sizesText(work, report.shares.back()))
+     << "\n";
+  TextTable table(
+      {"<kernel", "µs", "<launches", "<FLOPs", "<bytes", "<operator", "<at"});
+  auto formula = [&](AffineExpr expr) {
+    return expr ? textOf(expr, work.sizeNames) : std::string("not known");
+  };
+  for (auto [item, time] :
+       llvm::zip_equal(work.launches, report.shares.back().microseconds))
+    if (item.isFallback())
+      table.add({item.name, time ? fixed(*time) : "",
+                 item.launches ? formula(item.launches) : "in a loop",
+                 formula(item.operations), formula(item.bytes),
+                 item.operatorName, item.location});
+  table.print(os, "    ");
+}

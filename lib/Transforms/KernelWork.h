@@ -1,0 +1,19 @@
+//===- KernelWork.h - What a kernel computes and moves ----------*- C++ -*-===//
+#ifndef FTUNER_LIB_TRANSFORMS_KERNELWORK_H
+#define FTUNER_LIB_TRANSFORMS_KERNELWORK_H
+
+#include "FTuner/Transforms/FunctionWork.h"
+#include "LeftoverLoops.h"
+
+namespace ftuner {
+
+/// The work of a simple kernel for `op`, on memrefs. `dimOf` gives the size of
+/// a dimension of an operand in the symbols of the launch's sizes, of which
+/// there are `numSizes`.
+mlir::DictionaryAttr
+workOf(mlir::linalg::LinalgOp op, const LoopSplit &split, unsigned numSizes,
+       llvm::function_ref<mlir::AffineExpr(mlir::Value, int64_t)> dimOf);
+
+} // namespace ftuner
+
+#endif // FTUNER_LIB_TRANSFORMS_KERNELWORK_H
