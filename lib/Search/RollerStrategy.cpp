@@ -15,6 +15,7 @@
 #include "RollerTree.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
+#include <limits>
 
 using namespace ftuner;
 
@@ -32,6 +33,10 @@ public:
   void report(Plan &plan, size_t numSamples) const override;
 
 private:
+  /// The variant of a constructed candidate with the depth and the stages that
+  /// the problem's cost model prefers, if it predicts time.
+  unsigned variantFor(unsigned constructed, llvm::ArrayRef<int64_t> shape);
+
   /// What was constructed for a sample.
   struct Constructed {
     std::vector<UKernel> ukernels;
@@ -48,6 +53,32 @@ private:
   int64_t numPrograms = 0, numRelaxedWarps = 0, numRelaxedPadding = 0;
 };
 } // namespace
+
+/// Whether two uKernels differ in the depth of the reduce axis at most.
+static bool haveSameTiles(const UKernel &a, const UKernel &b) {
+  return a.regTile == b.regTile &&
+         a.smemTile[Workload::kM] == b.smemTile[Workload::kM] &&
+         a.smemTile[Workload::kN] == b.smemTile[Workload::kN];
+}
+
+unsigned RollerRanker::variantFor(unsigned constructed,
+                                  llvm::ArrayRef<int64_t> shape) {
+  if (!problem.costModel.predictsTime())
+    return constructed;
+  unsigned chosen = constructed;
+  double best = -std::numeric_limits<double>::infinity();
+  for (unsigned variant : tree.variantsOf(constructed)) {
+    std::optional<unsigned> family = table.single(variant);
+    if (!family)
+      continue;
+    double score = problem.score(table.families[*family], shape);
+    if (score <= best)
+      continue;
+    best = score;
+    chosen = variant;
+  }
+  return chosen;
+}
 
 llvm::Expected<std::vector<RankedFamily>>
 RollerRanker::rank(llvm::ArrayRef<int64_t> shape) {
@@ -70,7 +101,8 @@ RollerRanker::rank(llvm::ArrayRef<int64_t> shape) {
   RollerModel model(problem, shape);
   std::vector<std::pair<double, unsigned>> timed;
   Constructed constructed;
-  for (unsigned index : candidates) {
+  for (unsigned constructedIndex : candidates) {
+    unsigned index = variantFor(constructedIndex, shape);
     const Candidate &candidate = table.set.candidates[index];
     timed.emplace_back(model.seconds(candidate.ukernel, candidate.resources),
                        *table.single(index));
@@ -94,7 +126,9 @@ double RollerRanker::rate(const KernelFamily &family,
   const UKernel &ukernel = family.parts.front();
   double score = constructed.bestSeconds /
                  RollerModel(problem, shape).seconds(ukernel, resources);
-  if (llvm::is_contained(constructed.ukernels, ukernel))
+  if (llvm::any_of(constructed.ukernels, [&](const UKernel &other) {
+        return haveSameTiles(ukernel, other);
+      }))
     return score;
   return constructed.leastScore * score / (1 + score);
 }

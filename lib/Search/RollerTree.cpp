@@ -142,10 +142,14 @@ double RollerModel::blockReuse(std::array<int64_t, 2> from,
 llvm::Expected<CandidateSet>
 ftuner::enumerateAlignedTiles(const SearchProblem &problem) {
   // The rules of the paper's candidates do not bind Roller, and no other model
-  // than its own chooses for it.
-  SearchProblem aligned{problem.workload, problem.device,
-                        problem.codegen,  *findCostModel("sia-program"),
-                        problem.options,  problem.rejected};
+  // than its own chooses tiles for it. It cannot tell depths and stages of the
+  // reduce axis apart: these follow the rule of Candidates.h, by a model that
+  // predicts time where the problem has one, as for others.
+  const CostModel &ofDepth = problem.costModel.predictsTime()
+                                 ? problem.costModel
+                                 : *findCostModel("sia-program");
+  SearchProblem aligned{problem.workload, problem.device,  problem.codegen,
+                        ofDepth,          problem.options, problem.rejected};
   aligned.options.tileRule = TileRule::Aligned;
   llvm::Expected<CandidateSet> set =
       enumerateCandidates(aligned, reachableVectorWidth(problem));
@@ -174,6 +178,7 @@ RollerTree::RollerTree(const SearchProblem &problem, const CandidateSet &set)
     Tile reg = {u.regTile[Workload::kM], u.regTile[Workload::kN]};
     Tile block = {u.smemTile[Workload::kM], u.smemTile[Workload::kN]};
     tiles[reg].try_emplace(block, index);
+    variants[{reg, block}].push_back(index);
   }
   TileGranules granules =
       problem.codegen.granules(problem.workload, problem.device);
@@ -183,6 +188,13 @@ RollerTree::RollerTree(const SearchProblem &problem, const CandidateSet &set)
     if (operand.role == OperandRole::Lhs || operand.role == OperandRole::Rhs)
       elementBytes = std::min(elementBytes, operand.elementBytes);
   leastRowBytes = elementBytes * granules.reduceGranule * stages;
+}
+
+llvm::ArrayRef<unsigned> RollerTree::variantsOf(unsigned candidate) const {
+  const UKernel &u = set.candidates[candidate].ukernel;
+  Tile reg = {u.regTile[Workload::kM], u.regTile[Workload::kN]};
+  Tile block = {u.smemTile[Workload::kM], u.smemTile[Workload::kN]};
+  return variants.find({reg, block})->second;
 }
 
 //===----------------------------------------------------------------------===//

@@ -116,6 +116,10 @@ public:
                                   Allowed isAllowed,
                                   RollerCounts &counts) const;
 
+  /// Candidates with the tiles of this one: they differ in depth and stages of
+  /// the reduce axis alone.
+  llvm::ArrayRef<unsigned> variantsOf(unsigned candidate) const;
+
 private:
   friend class RollerBuilder;
   using Tile = std::array<int64_t, 2>;
@@ -138,6 +142,8 @@ private:
   const CandidateSet &set;
   /// Bytes of shared memory for each row of a block tile, at least.
   int64_t leastRowBytes = 0;
+  /// By register and block tile.
+  std::map<std::pair<Tile, Tile>, std::vector<unsigned>> variants;
   /// Register tile → block tile → candidate.
   std::map<Tile, std::map<Tile, unsigned>> tiles;
 };

@@ -1,5 +1,6 @@
 //===- RollerTest.cpp - Roller's construction and model -------------------===//
 #include "DeviceTest.h"
+#include "FTuner/Search/ShapeReport.h"
 #include "RollerTree.h"
 #include "StubCodegen.h"
 #include "llvm/ADT/STLExtras.h"
@@ -40,6 +41,35 @@ static UKernel ukernel(int64_t bm, int64_t bn, int64_t bk, int64_t rm,
   result.smemTile = {bm, bn, bk};
   result.regTile = {rm, rn, 1};
   return result;
+}
+
+// Its own model cannot tell them apart, so it has the choice that others have.
+TEST_F(RollerTest, DepthAndStagesAreThoseThatAModelOfTimePrefers) {
+  SearchProblem p{workload, device, *findCodegenModel("simt"),
+                  *findCostModel("latency"), options};
+  llvm::Expected<CandidateSet> set = enumerateAlignedTiles(p);
+  ASSERT_TRUE(static_cast<bool>(set));
+  std::vector<Shape> shapes = {
+      {5, 2304, 768}, {77, 2304, 768}, {2000, 2304, 768}};
+  auto reports = findSearchStrategy("roller")->explain(p, shapes);
+  ASSERT_TRUE(static_cast<bool>(reports));
+  int64_t numVariants = 0;
+  for (const ShapeReport &report : *reports)
+    for (const ReportedProgram &program : report.programs) {
+      const UKernel &chosen = program.family.parts.front();
+      double score = p.score(program.family, report.shape);
+      for (unsigned i = 0; i < set->candidates.size(); ++i) {
+        const UKernel &other = set->candidates[i].ukernel;
+        if (other.regTile != chosen.regTile ||
+            other.smemTile[Workload::kM] != chosen.smemTile[Workload::kM] ||
+            other.smemTile[Workload::kN] != chosen.smemTile[Workload::kN])
+          continue;
+        ++numVariants;
+        EXPECT_GE(score, p.score(set->single(i), report.shape))
+            << program.family.str() << " against " << set->single(i).str();
+      }
+    }
+  EXPECT_GT(numVariants, 2 * int64_t(shapes.size()));
 }
 
 TEST_F(RollerTest, PredictsTimeAsWorkedByHand) {

@@ -1,0 +1,159 @@
+//===- search_optimum.cpp - The optimum over all programs -----------------===//
+//
+// Built and run by search_optimum.py. Walks every program that the path can
+// emit for the device: all blocks of whole warps, all register tiles, depths
+// and stages, alone and in pairs of all heights, with exact and with balanced
+// covers. No rule, preference or filter of the search applies but legality.
+// Prints, for each number of rows of Dense (M, 2304, 768), the predicted
+// microseconds of the best of all of them, of the best that `exhaustive` finds,
+// and of the best that `ftuner` ranks, and the best program of all.
+//
+//===----------------------------------------------------------------------===//
+#include "FTuner/Codegen/CodegenModel.h"
+#include "FTuner/CostModel/CostModel.h"
+#include "FTuner/Search/Candidates.h"
+#include "FTuner/Search/SearchStrategy.h"
+#include "FTuner/Search/ShapeReport.h"
+#include <cstdio>
+#include <limits>
+
+using namespace ftuner;
+
+namespace {
+
+struct Best {
+  double microseconds = std::numeric_limits<double>::infinity();
+  std::string program;
+};
+
+class Walk {
+public:
+  Walk(const SearchProblem &problem, std::vector<Shape> shapes)
+      : problem(problem), shapes(std::move(shapes)), best(this->shapes.size()),
+        granules(problem.codegen.granules(problem.workload, problem.device)) {}
+
+  void run() {
+    int64_t most = problem.device.maxThreadsPerBlock;
+    for (int64_t m = 1; m <= most; ++m)
+      for (int64_t n = 1; m * n <= most; ++n)
+        if (m * n % granules.warpSize == 0)
+          visitThreads(m, n);
+  }
+
+  const std::vector<Best> &found() const { return best; }
+  int64_t numPrograms() const { return programs; }
+
+private:
+  void visitThreads(int64_t m, int64_t n);
+  void visitPairs(const KernelFamily &single);
+  void score(const KernelFamily &family);
+
+  const SearchProblem &problem;
+  std::vector<Shape> shapes;
+  std::vector<Best> best;
+  TileGranules granules;
+  /// Prices of uKernels are kept for a layout of threads at a time.
+  std::unique_ptr<CostEvaluator> evaluator;
+  int64_t programs = 0;
+};
+
+} // namespace
+
+void Walk::visitThreads(int64_t m, int64_t n) {
+  evaluator = problem.costModel.createEvaluator(
+      problem.workload, problem.device, problem.codegen, problem.options.cost);
+  KernelFamily family;
+  family.path = problem.codegen.name().str();
+  family.vectorWidth = reachableVectorWidth(problem);
+  UKernel &ukernel = family.parts.emplace_back();
+  for (int64_t rm : granules.registerTiles[Workload::kM])
+    for (int64_t rn : granules.registerTiles[Workload::kN])
+      for (int64_t depth = granules.reduceGranule;
+           depth <= granules.maxReduceTile; depth += granules.reduceGranule)
+        for (int64_t stages : granules.stages) {
+          ukernel.regTile = {rm, rn, 1};
+          ukernel.smemTile = {m * rm, n * rn, depth};
+          family.stages = stages;
+          if (!isLegal(problem, family))
+            continue;
+          score(family);
+          visitPairs(family);
+        }
+}
+
+void Walk::visitPairs(const KernelFamily &single) {
+  for (int64_t rows : granules.registerTiles[Workload::kM]) {
+    const UKernel &high = single.parts.front();
+    if (rows >= high.regTile[Workload::kM])
+      break;
+    KernelFamily pair = single;
+    UKernel low = high;
+    low.smemTile[Workload::kM] =
+        low.smemTile[Workload::kM] / low.regTile[Workload::kM] * rows;
+    low.regTile[Workload::kM] = rows;
+    pair.parts.insert(pair.parts.begin(), low);
+    if (!isLegal(problem, pair))
+      continue;
+    for (int64_t sms : {int64_t(0), problem.device.smCount}) {
+      pair.balancedSms = sms;
+      score(pair);
+    }
+  }
+}
+
+void Walk::score(const KernelFamily &family) {
+  ++programs;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    double microseconds =
+        -evaluator->score(shapes[i], {&family, coverShape(family, shapes[i])});
+    if (microseconds < best[i].microseconds)
+      best[i] = {microseconds, family.str()};
+  }
+}
+
+/// The best program that a strategy knows for each shape, in microseconds.
+static std::vector<double> bestOf(const char *strategy,
+                                  const SearchProblem &problem,
+                                  llvm::ArrayRef<Shape> shapes) {
+  std::vector<double> result;
+  for (const ShapeReport &report :
+       llvm::cantFail(findSearchStrategy(strategy)->explain(problem, shapes)))
+    result.push_back(report.programs.front().microseconds());
+  return result;
+}
+
+int main(int argc, char **argv) {
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: search_optimum DEVICE ROWS…\n");
+    return 2;
+  }
+  llvm::Expected<DeviceSpec> device = loadDeviceSpec(argv[1]);
+  if (!device) {
+    std::fprintf(stderr, "error: %s\n",
+                 llvm::toString(device.takeError()).c_str());
+    return 1;
+  }
+  SearchOptions options;
+  options.cost.calibration = defaultCalibration(*device);
+  std::vector<Shape> shapes;
+  int64_t mostRows = 1;
+  for (int i = 2; i < argc; ++i) {
+    int64_t rows = std::max(1, std::atoi(argv[i]));
+    shapes.push_back({rows, 2304, 768});
+    mostRows = std::max(mostRows, rows);
+  }
+  Workload workload = Workload::matmul(
+      SizeRange{1, mostRows, 1}, SizeRange::fixed(2304), SizeRange::fixed(768));
+  SearchProblem problem{workload, *device, *findCodegenModel("simt"),
+                        *findCostModel("latency"), options};
+  Walk walk(problem, shapes);
+  walk.run();
+  std::vector<double> exhaustive = bestOf("exhaustive", problem, shapes);
+  std::vector<double> ftuner = bestOf("ftuner", problem, shapes);
+  for (size_t i = 0; i < shapes.size(); ++i)
+    std::printf("%lld\t%.6f\t%.6f\t%.6f\t%lld\t%s\n",
+                static_cast<long long>(shapes[i][Workload::kM]),
+                walk.found()[i].microseconds, exhaustive[i], ftuner[i],
+                static_cast<long long>(walk.numPrograms()),
+                walk.found()[i].program.c_str());
+}
