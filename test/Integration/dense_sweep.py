@@ -19,7 +19,7 @@ FEW_SIZES = [0, 1, 2, 3, 7, 16, 31, 53, 64, 97, 113, 127, 128, 150]
 
 
 def run(h, name, model, devices, sizes, flags=()):
-    """Plans once and runs each of `sizes` (dicts from symbol to extent)."""
+    """Compiles once and runs each of `sizes` (dicts from symbol to extent)."""
     path = h.write(name + ".mlir", model.text())
     misalign = sum(int(flag.partition("=")[2]) for flag in flags if flag.startswith("--misalign="))
     problems = []
@@ -29,7 +29,7 @@ def run(h, name, model, devices, sizes, flags=()):
             problems.append(f"{device}: {planned.stderr}")
             continue
         plan = plans.Plan(planned.stdout)
-        result = h.tool("ftuner-run", h.write(f"{name}_{device}.mlir", planned.stdout), f"--function={model.name}",
+        result = h.tool("ftuner-run", path, f"--function={model.name}", f"--device={device}",
                         "--executor=emulator", "--check", "--check-bounds", "--check-races", "--json",
                         "--thread-order=shuffled", *flags,
                         *[f"--args={model.args(**size)}" for size in sizes])
