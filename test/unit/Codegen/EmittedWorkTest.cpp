@@ -90,6 +90,11 @@ double memoryInstructions(const Step &step, bool isAsync) {
   return sum;
 }
 
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
 /// Bounds of a ratio.
 struct Band {
   double least, most;
@@ -131,14 +136,21 @@ protected:
   /// Empty with a failure where something is wrong.
   std::optional<Step> observe(const EmittedCase &emitted, unsigned part);
   void compare(const EmittedCase &emitted);
+  /// Of comparisons that are the same in every run. The model counts SASS,
+  /// which has more instructions for addresses and conditions than PTX.
+  void expectMedians(double ratio, double overhead) {
+    EXPECT_NEAR(median(ratios), ratio, 0.1);
+    EXPECT_NEAR(median(overheads), overhead, 0.2);
+  }
   /// Compares so many random families.
   void compareRandom(unsigned count);
   bool isLegal(const EmittedCase &emitted);
 
   std::unique_ptr<mlir::MLIRContext> context;
   const CodegenModel &model;
-  /// Predicted over observed instructions beside FMAs, of all comparisons.
-  std::vector<double> ratios;
+  /// Predicted over observed instructions beside FMAs, of all comparisons, and
+  /// the same without memory instructions.
+  std::vector<double> ratios, overheads;
   /// Of `random`, where kernels are others in every run.
   std::optional<unsigned> seed;
   std::mt19937 random{1};
@@ -309,8 +321,10 @@ void EmittedWork::compare(const EmittedCase &emitted) {
         << describe(observed->patterns);
     bool isAsync =
         llvm::cantFail(loadDeviceSpec(emitted.device)).hasAsyncCopy();
-    EXPECT_EQ(memoryInstructions(predicted, isAsync),
-              memoryInstructions(*observed, isAsync));
+    double memory = memoryInstructions(predicted, isAsync);
+    EXPECT_EQ(memory, memoryInstructions(*observed, isAsync));
+    overheads.push_back((predicted.other - memory) /
+                        (observed->other - memory));
     double ratio = predicted.other / observed->other;
     Band band = seed ? anyBand : otherBand(emitted, isAsync);
     EXPECT_GT(ratio, band.least)
@@ -343,6 +357,7 @@ TEST_F(EmittedWork, OfGivenTiles) {
           ASSERT_TRUE(isLegal(emitted)) << emitted.str();
           compare(emitted);
         }
+  expectMedians(1.17, 1.34);
 }
 
 TEST_F(EmittedWork, OfPairsWithScalarStores) {
@@ -393,9 +408,7 @@ void EmittedWork::compareRandom(unsigned wanted) {
 
 TEST_F(EmittedWork, OfFamiliesOfEveryKind) {
   compareRandom(24);
-  std::sort(ratios.begin(), ratios.end());
-  EXPECT_GT(ratios[ratios.size() / 2], 0.85);
-  EXPECT_LT(ratios[ratios.size() / 2], 1.45);
+  expectMedians(1.25, 1.57);
 }
 
 TEST_F(EmittedWork, OfRandomFamilies) {
