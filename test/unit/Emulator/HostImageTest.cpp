@@ -194,8 +194,9 @@ protected:
                  uint32_t sharedBytes, Arguments... arguments) {
     void *parameters[] = {static_cast<void *>(&arguments)..., nullptr};
     char text[512] = "";
-    int32_t code = interface->launch(kernel, grid, block, sharedBytes,
-                                     parameters, text, sizeof(text));
+    int32_t code =
+        interface->launch(kernel, grid, block, sharedBytes, parameters,
+                          /*check=*/nullptr, text, sizeof(text));
     message = text;
     return code;
   }
@@ -330,7 +331,8 @@ TEST_F(HostImageTest, SeveralThreadsLaunch) {
         void *parameters[] = {&source, &target, &which};
         char text[64];
         wrong += interface->launch(rotate, 64, kRotateThreads, 0, parameters,
-                                   text, sizeof(text)) != FTRT_SUCCESS;
+                                   /*check=*/nullptr, text,
+                                   sizeof(text)) != FTRT_SUCCESS;
         for (size_t i = 0; i < in.size(); ++i) {
           size_t lane = i % kRotateThreads;
           wrong += out[i] != (which ? 7.0f : 3.0f) *
@@ -374,12 +376,13 @@ TEST_F(HostImageTest, RefusesLaunches) {
 
   void *parameters[] = {nullptr};
   char text[8] = "1234567";
-  EXPECT_EQ(interface->launch(reverse, 1, 32, 0, parameters, text, 5),
+  EXPECT_EQ(interface->launch(reverse, 1, 32, 0, parameters, nullptr, text, 5),
             FTRT_ERROR_LAUNCH_FAILED);
   EXPECT_EQ(std::string(text, 8), std::string("cann\00067\0", 8));
-  EXPECT_EQ(interface->launch(reverse, 1, 32, 0, parameters, nullptr, 0),
-            FTRT_ERROR_LAUNCH_FAILED);
-  EXPECT_EQ(interface->launch(reverse, 1, 64, 0, nullptr, text, 8),
+  EXPECT_EQ(
+      interface->launch(reverse, 1, 32, 0, parameters, nullptr, nullptr, 0),
+      FTRT_ERROR_LAUNCH_FAILED);
+  EXPECT_EQ(interface->launch(reverse, 1, 64, 0, nullptr, nullptr, text, 8),
             FTRT_ERROR_INVALID_ARGUMENT);
 }
 
