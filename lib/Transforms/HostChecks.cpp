@@ -143,7 +143,9 @@ static SmallVector<Value> collectFactors(Operation *product) {
 
 /// Whether the product leaves 64 bits and no factor is 0.
 static Value productOverflows(ImplicitLocOpBuilder &b, Operation *op) {
-  Type type = op->getResult(0).getType();
+  // Upstream rewrites an extended product by 1 into a cast that indices have
+  // not.
+  Type type = b.getI64Type();
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantOp::create(b, b.getIntegerAttr(type, value));
   };
@@ -151,6 +153,9 @@ static Value productOverflows(ImplicitLocOpBuilder &b, Operation *op) {
     return b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::ne, lhs, rhs);
   };
   SmallVector<Value> factors = collectFactors(op);
+  for (Value &factor : factors)
+    if (factor.getType().isIndex())
+      factor = b.createOrFold<arith::IndexCastOp>(type, factor);
   Value product = factors.front();
   Value overflows = arith::ConstantOp::create(b, b.getBoolAttr(false));
   for (Value factor : llvm::drop_begin(factors)) {

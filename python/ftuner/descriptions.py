@@ -207,6 +207,8 @@ def describe(
         if len(figures) == 1:
             put(field, figures.pop(), f"built-in devices of {capability}")
     twin = _twin(name, description, relatives)
+    if twin and "die" in known[twin]:
+        put("die", known[twin]["die"], f"built-in device {twin}: same name, SMs, clock and bandwidth")
     if power_watts is not None:
         put("board_power_watts", _rounded(power_watts), "nvmlDeviceGetPowerManagementDefaultLimit")
     elif twin and "board_power_watts" in known[twin]:

@@ -12,7 +12,7 @@
 // workload.
 // CHECK: ukernel.plan @plan_0 <families = [<#ukernel.simt<stages = {{[0-9]+}}, vector = 4>, axis = {{[01]}}, parts = [<smem = [
 // CHECK-SAME: choices = [<[<
-// CHECK-SAME: general = {{[0-9]+}}, fallback = {{[0-9]+}}, search = {calibration = "global", cost_model = "latency", strategy = "ftuner"}, statistics = {
+// CHECK-SAME: general = {{[0-9]+}}, fallback = {{[0-9]+}}, search = {calibration = "a100-pcie", cost_model = "latency", strategy = "ftuner"}, statistics = {
 // CHECK: ukernel.plan @plan_1
 // CHECK: ukernel.plan @plan_2
 // CHECK-NOT: ukernel.plan
@@ -24,7 +24,7 @@
 
 // REMARK: remark: [Passed] plan | Category:ukernel-plan-workloads | Function=f | Remark="@plan_0: {{[0-9]+}} kernel families, general {{[0-9]+}}, fallback {{[0-9]+}}"
 // REMARK: remark: [Passed] family | Category:ukernel-plan-workloads | Function=f | Remark="@plan_0: family 0 is simt [
-// REMARK: remark: [Analysis] prediction | Category:ukernel-plan-workloads | Function=f | Remark="@plan_0: {{[0-9]+}} shapes are predicted to take {{[0-9.]+}} to {{[0-9.]+}} us by calibration global, at worst {{[0-9.]+}} % over the fastest program ({{[0-9]+ x [0-9]+ x [0-9]+}}{{.*}}); {{[0-9]+}} choices are closer than
+// REMARK: remark: [Analysis] prediction | Category:ukernel-plan-workloads | Function=f | Remark="@plan_0: {{[0-9]+}} shapes are predicted to take {{[0-9.]+}} to {{[0-9.]+}} us by calibration a100-pcie, at worst {{[0-9.]+}} % over the fastest program ({{[0-9]+ x [0-9]+ x [0-9]+}}{{.*}}); {{[0-9]+}} choices are closer than
 
 // FEW: ukernel.plan @plan_0
 // FEW: general = {{[0-2]}}, fallback = {{[0-2]}}, search = {{.*}}, statistics

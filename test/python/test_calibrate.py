@@ -315,13 +315,16 @@ def test_the_effect_that_frees_a_constant_depends_on_the_prior(tmp_path: Path) -
     assert fit.fit(rows, start, ["dram_share"]).unmoved == ["dram_share"]
 
 
-def test_constants_that_end_at_a_bound_are_told_and_kept(tmp_path: Path) -> None:
+def test_constants_that_end_at_a_bound_are_told_and_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows, start = shared_rows(tmp_path / "a.csv"), model().start()
     # No launch is that fast: the time of a block's start goes to its bound.
     rows.microseconds = rows.predict({**start, "block_start": 1e-3})
     found = fit.fit(rows, start, ["block_start"])
     assert found.at_bounds == ["block_start"]
     assert found.constants["block_start"] == start["block_start"]
+    monkeypatch.setattr(fit, "prior_weight", lambda _: 0.0)
     one = rows[rows.device == 0]
     own = calibrate.calibrate_device(one, start, ["block_start"])
     assert own.at_bounds == ["block_start"] and own.constants == start

@@ -203,7 +203,7 @@ def test_devices(tmp_path: Path) -> None:
     with expect(TypeError, "device: expected a name, a path or a dict, but got int"):
         ftuner.compile(MATMUL, device=9)
     mine["sm_count"] = -3
-    with expect(ftuner.CompileError, "<device>:5: field 'sm_count': expected a positive integer"):
+    with expect(ftuner.CompileError, "<device>:6: field 'sm_count': expected a positive integer"):
         ftuner.compile(MATMUL, device=mine)
 
 

@@ -87,10 +87,28 @@ def sample(programs: list[dict[str, Any]], seed: int) -> list[tuple[int, dict[st
     return ranked[:BEST_PROGRAMS] + sorted(others, key=lambda item: item[0])
 
 
+def _fallback_of(plan: str) -> str:
+    """The fallback family of a plan, as it stands in its text."""
+    families = plan[plan.index("families = [") + len("families = [") :]
+    index = int(re.search(r"fallback = (\d+)", plan).group(1))  # type: ignore[union-attr]
+    found, depth, begin = [], 0, 0
+    for place, letter in enumerate(families):
+        depth += (letter in "<[") - (letter in ">]")
+        if depth < 0 or (depth == 0 and letter == ","):
+            found.append(families[begin:place].strip())
+            begin = place + 1
+        if depth < 0:
+            break
+    return found[index]
+
+
 def module_of_families(
     tools: pathlib.Path, path: pathlib.Path, device: str, families: list[str]
 ) -> str:
-    """The workload's module with a plan of exactly these families (family_text)."""
+    """The workload's module with a plan of these families (family_text) and the fallback.
+
+    A plan needs a fallback whose accesses are of one element: the search's own.
+    """
     text = run([str(tools / "ftuner-opt"), str(path), f"--ftuner-front-end=device={device}"])
     plan = re.search(r"ukernel\.plan @(\S+) <.*>\n", text)
     ranges = re.search(r"ranges = \[(.*?)\]", text)
@@ -103,8 +121,9 @@ def module_of_families(
         height = 4 * (number + 1)
         box = ", ".join([f"<{height} to {height}>"] + ["<0 to ?>"] * (axes - 1))
         boxes.append(f"<[{box}] to {number}>")
+    fallback = _fallback_of(plan.group(0))
     replacement = (
-        f"ukernel.plan @{plan.group(1)} <families = [{', '.join(families)}], "
-        f"choices = [{', '.join(boxes)}], general = 0, fallback = 0>\n"
+        f"ukernel.plan @{plan.group(1)} <families = [{', '.join([*families, fallback])}], "
+        f"choices = [{', '.join(boxes)}], general = 0, fallback = {len(families)}>\n"
     )
     return text[: plan.start()] + replacement + text[plan.end() :]

@@ -266,11 +266,15 @@ def calibrate_device(
     before = rows.predict(prior, fit_timing(rows, prior, offset))
     after = rows.predict(found.constants, found.offset)
     unseen = held_out(rows, refit_fold)
-    is_refused = unseen is not None and _error_of_kinds(rows, unseen) >= _error_of_kinds(
-        rows, before
+    is_refused = (
+        unseen is not None
+        and bool(found.free)
+        and _error_of_kinds(rows, unseen) >= _error_of_kinds(rows, before)
     )
     if is_refused:
-        found = Fit(dict(prior), fit_timing(rows, prior, offset), [], found.unmoved)
+        found = dataclasses.replace(
+            found, constants=dict(prior), offset=fit_timing(rows, prior, offset), free=[]
+        )
         after = unseen = before
     told = _deviation(rows, after)
     return Calibration(

@@ -13,7 +13,7 @@
 // CHECK: is lost, since the plan was made for other shapes.
 // CHECK: Best programs of the shape
 // CHECK: Workload g_0
-// WARPS: error: family 0 (simt [4,2,8]/[4,2,1] axis 0 stages 2 vector 1): {{.*}}32 threads
+// WARPS: error: 'ukernel.workload' op expected a legal plan: family 0 (simt [4,2,8]/[4,2,1] axis 0 stages 2 vector 1): {{.*}}32 threads
 #mk = affine_map<(m, n, k) -> (m, k)>
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>

@@ -92,7 +92,7 @@ TEST_F(ExplanationTest, RefusesFamiliesThatCannotBeEmitted) {
 
 TEST_F(ExplanationTest, ComparesPredictedTimesWhateverTheCostModel) {
   Shape shape = {53, 2304, 768};
-  Calibration calibration;
+  const Calibration &calibration = options.cost.calibration;
   for (llvm::StringRef model : {"latency", "sia", "sia-program"}) {
     SCOPED_TRACE(model.str());
     costModel = model;

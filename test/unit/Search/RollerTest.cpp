@@ -45,6 +45,7 @@ static UKernel ukernel(int64_t bm, int64_t bn, int64_t bk, int64_t rm,
 
 // Its own model cannot tell them apart, so it has the choice that others have.
 TEST_F(RollerTest, DepthAndStagesAreThoseThatAModelOfTimePrefers) {
+  options.topK = 10;
   SearchProblem p{workload, device, *findCodegenModel("simt"),
                   *findCostModel("latency"), options};
   llvm::Expected<CandidateSet> set = enumerateAlignedTiles(p);
@@ -146,15 +147,19 @@ TEST_F(RollerTest, LeavesAreAlignedAndComputeBound) {
 }
 
 TEST_F(RollerTest, KeepsTilesThatNoLegalOneFollows) {
-  // 35.6 TFLOP/s against 936 GB/s: only blocks with bm · bn / (bm + bn) ≥ 76.1
-  // are compute bound, 256 × 128 for one. That is 512 threads of 8 × 8, which
-  // registers do not hold, so 128 × 128 can grow no further.
+  // 35.6 TFLOP/s against 800 GB/s: only blocks with bm · bn / (bm + bn) ≥ 89
+  // are compute bound, 192 × 192 for one. That is 576 threads of 8 × 8, more
+  // than Roller's blocks have, so 192 × 128, with 77, can grow no further.
   llvm::Expected<DeviceSpec> loaded = loadDeviceSpec("rtx3090");
   ASSERT_TRUE(static_cast<bool>(loaded));
   device = *loaded;
+  device.dramGbps = 800;
   RollerCounts counts;
+  SearchProblem p = problem();
+  EXPECT_FALSE(
+      RollerModel(p, {1424, 2304, 768}).isBlockTileComputeBound(192, 128));
   EXPECT_TRUE(llvm::any_of(construct(1424, counts), [](const Candidate &leaf) {
-    return leaf.ukernel.smemTile[0] == 128 && leaf.ukernel.smemTile[1] == 128 &&
+    return leaf.ukernel.smemTile[0] == 192 && leaf.ukernel.smemTile[1] == 128 &&
            leaf.ukernel.regTile[0] == 8 && leaf.ukernel.regTile[1] == 8;
   }));
 }
