@@ -9,12 +9,11 @@ turn), and what that costs by the model: the mean, over those sizes, of the issu
 term's share of the time times what the imbalance adds to it, an upper bound.
 Nothing is measured: these are properties of the programs.
 
---bin-dir takes the tools of another build, to compare with. Writes Markdown.
+Writes Markdown.
 """
 
 import argparse
 import functools
-import math
 import os
 import tempfile
 
@@ -22,27 +21,17 @@ import workloads
 from search_table import explain
 
 LEAST_IMBALANCE = 1.1
-DEVICES = {"v100": 4, "a100": 4, "h200": 4, "t4": 4}
 CASES = {f"Dense, {label}": functools.partial(workloads.write, rows=rows) for label, rows in workloads.RANGES.items()}
 CASES["192 × [T, 64] × [64, T]"] = functools.partial(workloads.write_batch_matmul, rows="1 to 128")
 CASES["192 × [T, T] × [T, 64]"] = functools.partial(workloads.write_batch_matmul, rows="1 to 128", n=64, k="T")
 
 
-def imbalance(program, sms, schedulers):
-    """Warps of the busiest scheduler over the mean, in the fullest round of the busiest SM."""
-    tile = program["ukernels"][-1]
-    threads = math.prod(s // r for s, r in zip(tile["shared_memory_tile"][:2], tile["register_tile"][:2]))
-    warps = math.ceil(threads / 32)
-    resident = min(program["predicted_figures"]["resident_blocks"], math.ceil(program["metrics"]["blocks"] / sms))
-    return math.ceil(resident * warps / schedulers) * schedulers / (resident * warps)
-
-
-def cell(shapes, sms, schedulers):
+def cell(shapes):
     """Share of uneven sizes, and the bound of what that costs."""
     uneven = cost = 0
     for shape in shapes:
         program = shape["program"]
-        factor = imbalance(program, sms, schedulers)
+        factor = program["predicted_figures"]["scheduler_imbalance"]
         if factor <= LEAST_IMBALANCE:
             continue
         uneven += 1
@@ -52,16 +41,10 @@ def cell(shapes, sms, schedulers):
     return f"{100 * uneven / len(shapes):.0f} %{mean}"
 
 
-def sm_count(device):
-    import json
-    with open(os.path.join(workloads.ROOT, "lib", "Device", "devices", f"{device}.json"), encoding="utf-8") as file:
-        return json.load(file)["sm_count"]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin-dir", default=workloads.BIN)
-    parser.add_argument("--devices", default=",".join(DEVICES))
+    parser.add_argument("--devices", default="v100,a100,h200,t4")
     options = parser.parse_args()
     tool = os.path.join(options.bin_dir, "ftuner-translate")
     print("| device | " + " | ".join(CASES) + " |")
@@ -72,7 +55,7 @@ def main():
             for write in CASES.values():
                 path = write(os.path.join(folder, "workload.mlir"))
                 shapes = explain(tool, path, device, [])["shapes"]
-                cells.append(cell(shapes, sm_count(device), DEVICES.get(device, 4)))
+                cells.append(cell(shapes))
             print("| " + " | ".join(cells) + " |", flush=True)
 
 

@@ -1,12 +1,13 @@
 //===- search_optimum.cpp - The optimum over all programs -----------------===//
 //
-// Built and run by search_optimum.py. Walks every program that the path can
-// emit for the device: all blocks of whole warps, all register tiles, depths
-// and stages, alone and in pairs of all heights, with exact and with balanced
-// covers. No rule, preference or filter of the search applies but legality.
-// Prints, for each number of rows of Dense (M, 2304, 768), the predicted
-// microseconds of the best of all of them, of the best that `exhaustive` finds,
-// and of the best that `ftuner` ranks, and the best program of all.
+// Built and run by search_optimum.py. Walks every legal program with the widest
+// accesses that the shapes allow: all blocks of whole warps, all register
+// tiles, depths and stages, alone and in pairs of all heights along m, with
+// balanced and with exact covers. No other rule, preference or filter of the
+// search applies. Prints, for each number of rows of Dense (M, 2304, 768), the
+// predicted microseconds of the best of all of them, of the best that
+// `exhaustive` finds, and of the best that `ftuner` ranks, and the best program
+// of all.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Codegen/CodegenModel.h"
@@ -94,7 +95,7 @@ void Walk::visitPairs(const KernelFamily &single) {
     pair.parts.insert(pair.parts.begin(), low);
     if (!isLegal(problem, pair))
       continue;
-    for (int64_t sms : {int64_t(0), problem.device.smCount}) {
+    for (int64_t sms : {problem.device.smCount, int64_t(0)}) {
       pair.balancedSms = sms;
       score(pair);
     }

@@ -102,7 +102,9 @@ def main():
                         cells.append("no legal uKernel")
                         continue
                     families, regrets = searches[name]
-                    cells.append(f"{100 * sum(regrets) / len(regrets):.2f} %, {100 * max(regrets):.1f} % ({families})")
+                    # Sums of times round: a mean may come out a little below 0.
+                    mean = max(100 * sum(regrets) / len(regrets), 0.0)
+                    cells.append(f"{mean:.2f} %, {100 * max(regrets):.1f} % ({families})")
                 print("| " + " | ".join(cells) + " |", flush=True)
     if options.figure:
         draw(pyplot, judged, options.figure)

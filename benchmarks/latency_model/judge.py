@@ -325,7 +325,7 @@ def judge_ablations(v: Vendor, x: Rows | None, start: dict[str, float]) -> dict[
         say(f"without {name}")
         names, figures = [n for n in every if n not in fixed], {}
         begin = {**start, **fixed}
-        if not set(fixed) <= set(fits.COMPILED) or not fixed:
+        if not fixed or not set(fixed) <= set(fits.COMPILED) - set(fits.OWN):
             found, strict, _ = left_out(v, begin, names)
             figures = v.errors(strict, v.rows.is_fit)
             shared = fit_global(v.rows[v.train], begin, names)

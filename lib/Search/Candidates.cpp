@@ -30,7 +30,7 @@ KernelFamily CandidateSet::single(unsigned candidate) const {
   return family;
 }
 
-llvm::Error ftuner::checkFamily(const SearchProblem &problem,
+llvm::Error ftuner::checkKernel(const SearchProblem &problem,
                                 const KernelFamily &family) {
   const DeviceSpec &device = problem.device;
   if (llvm::Error error =
@@ -52,16 +52,28 @@ llvm::Error ftuner::checkFamily(const SearchProblem &problem,
     return makeError(
         "expected at most " + Twine(device.sharedMemoryPerBlockBytes) +
         " bytes of shared memory, but got " + Twine(needs.sharedMemoryBytes));
-  int64_t limit = device.registersPerThreadOf(needs.threads);
+  return llvm::Error::success();
+}
+
+llvm::Error ftuner::checkSpillFree(const SearchProblem &problem,
+                                   const KernelFamily &family) {
+  int64_t limit = problem.device.registersPerThreadOf(family.threads());
   int64_t registers =
       problem.codegen.spillFreeRegisters(problem.workload, family);
-  if (registers > limit)
-    return makeError("expected at most " + Twine(limit) +
-                     " registers per thread in blocks of " +
-                     Twine(needs.threads) +
-                     " threads, but got an estimate of " + Twine(registers) +
-                     " to be free of spills");
-  return llvm::Error::success();
+  if (registers <= limit)
+    return llvm::Error::success();
+  return makeError("expected at most " + Twine(limit) +
+                   " registers per thread in blocks of " +
+                   Twine(family.threads()) +
+                   " threads, but got an estimate of " + Twine(registers) +
+                   " to be free of spills");
+}
+
+llvm::Error ftuner::checkFamily(const SearchProblem &problem,
+                                const KernelFamily &family) {
+  if (llvm::Error error = checkKernel(problem, family))
+    return error;
+  return checkSpillFree(problem, family);
 }
 
 bool ftuner::isLegal(const SearchProblem &problem, const KernelFamily &family) {

@@ -226,7 +226,7 @@ ftuner::explainShapes(const SearchProblem &problem,
   if (llvm::Error error = problem.check())
     return error;
   for (auto [index, family] : llvm::enumerate(plan.families))
-    if (llvm::Error error = checkFamily(problem, family))
+    if (llvm::Error error = checkKernel(problem, family))
       return llvm::createStringError("family " + llvm::Twine(index) + " (" +
                                      family.str() +
                                      "): " + llvm::toString(std::move(error)));

@@ -270,7 +270,7 @@ llvm::Error Verifier::checkLegality(const KernelFamily &family) const {
   if (family.vectorWidth < 1)
     return makeError("expected a positive vector width, but got " +
                      Twine(family.vectorWidth));
-  return checkFamily(problem, family);
+  return checkKernel(problem, family);
 }
 
 /// Accesses of other families to operands that are not aligned would read and
@@ -395,6 +395,8 @@ llvm::Error Verifier::checkAnswer() const {
     if (problem.isRejected(family))
       return familyError(index, makeError("expected a family that was not "
                                           "rejected"));
+    if (llvm::Error error = checkSpillFree(problem, family))
+      return familyError(index, std::move(error));
   }
   if (plan.families[plan.fallbackFamily].parts.size() != 1)
     return familyError(plan.fallbackFamily,

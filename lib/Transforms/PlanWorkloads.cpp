@@ -1,4 +1,5 @@
 //===- PlanWorkloads.cpp - Searches the kernels of each workload ----------===//
+#include "FTuner/Search/Candidates.h"
 #include "FTuner/Transforms/Passes.h"
 #include "FTuner/Transforms/PlanAttributes.h"
 #include "FTuner/Transforms/SearchSetup.h"
@@ -210,14 +211,29 @@ private:
     if (!given)
       return plan.emitOpError(llvm::toString(given.takeError()));
     Workload workload = toWorkload(op);
-    llvm::Error error =
-        setup.problem(workload, device, {}).checkLegality(*given);
-    if (!error)
+    SearchProblem problem = setup.problem(workload, device, {});
+    llvm::Error error = problem.checkLegality(*given);
+    if (!error) {
+      remarkSpills(op, plan, *given, problem);
       return success();
+    }
     InFlightDiagnostic diagnostic = op.emitOpError("expected a legal plan: ")
                                     << llvm::toString(std::move(error));
     diagnostic.attachNote(plan.getLoc()) << "the plan is here";
     return diagnostic;
+  }
+
+  /// Kernels that may spill are right, but slow.
+  static void remarkSpills(ukernel::WorkloadOp op, ukernel::PlanOp planOp,
+                           const Plan &plan, const SearchProblem &problem) {
+    for (auto [index, family] : llvm::enumerate(plan.families))
+      if (llvm::Error error = checkSpillFree(problem, family))
+        remark::missed(op.getLoc(), remark::RemarkOpts::name("spill").category(
+                                        "ukernel-plan-workloads"))
+            << llvm::formatv("@{0}: family {1} ({2}): {3}", planOp.getSymName(),
+                             index, family.str(),
+                             llvm::toString(std::move(error)))
+                   .str();
   }
 
   /// Answers again where the plan holds a family that it rejects.

@@ -7,8 +7,8 @@ each family. For M = 16·T at T ≥ 64 on a100 and h200: at most one barrier in 
 main-loop step, only 16-byte cp.async, vector loads from shared memory, vector
 stores, and at least 85 % of the main loop's instructions are FMAs. Older devices
 must emit PTX without cp.async. Sizes that forbid vectors must not spill either,
-with operands stored either way round, nor must reduce axes of a few steps, where
-SIA chooses as little as nothing else does.
+with operands stored either way round, nor must kernels with a
+reduce axis of few steps, for which SIA chooses the smallest tiles.
 """
 
 import json

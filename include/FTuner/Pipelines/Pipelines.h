@@ -21,8 +21,8 @@ struct FTunerOptions : public mlir::PassPipelineOptions<FTunerOptions> {
   Option<std::string> calibration{
       *this, "calibration",
       llvm::cl::desc("Constants of the cost model 'latency': a built-in name "
-                     "such as 'global', or a path; '': the device's own, or "
-                     "the global ones"),
+                     "such as 'global', or a path; '': the device's own, "
+                     "that of its die, or the global ones"),
       llvm::cl::init("")};
   Option<int64_t> topK{*this, "top-k",
                        llvm::cl::desc("Programs kept for each shape"),

@@ -56,12 +56,18 @@ int64_t reachableVectorWidth(const SearchProblem &problem);
 /// Candidates of the reachable width.
 llvm::Expected<CandidateSet> enumerateCandidates(const SearchProblem &problem);
 
-/// Legality: the one rule that every kernel of a plan passes, whoever chose it
-/// and for whatever it serves. An error that says why, if the family (of one or
-/// two parts with a tile for each axis) cannot be emitted, if one block of it
-/// does not fit on the device, or if by the path's estimate
-/// (`CodegenModel::spillFreeRegisters`) the device has too few registers for it
-/// to be free of spills.
+/// What a kernel's correctness asks for, whoever wrote it: an error that says
+/// why, if the family (of one or two parts with a tile for each axis) cannot be
+/// emitted, or if one block of it does not fit on the device.
+llvm::Error checkKernel(const SearchProblem &problem,
+                        const KernelFamily &family);
+/// An error if by the path's estimate (`CodegenModel::spillFreeRegisters`) the
+/// device has too few registers for the kernel of the family, which passes
+/// `checkKernel`, to be free of spills.
+llvm::Error checkSpillFree(const SearchProblem &problem,
+                           const KernelFamily &family);
+/// Legality: the one rule that every kernel of a search's answer passes,
+/// whatever it serves: both of the above.
 llvm::Error checkFamily(const SearchProblem &problem,
                         const KernelFamily &family);
 

@@ -109,9 +109,9 @@ struct SearchProblem {
 
   /// Says what is wrong with the problem itself (workload, options).
   llvm::Error check() const;
-  /// Says why a plan, whoever wrote it, must not be run: a family that is not
-  /// legal (`checkFamily`), an index or a box that does not fit, or vectors
-  /// that would access operands which are not aligned for them.
+  /// Says why a plan, whoever wrote it, must not be run: a family without a
+  /// correct kernel (`checkKernel`), an index or a box that does not fit, or
+  /// vectors that would access operands which are not aligned for them.
   llvm::Error checkLegality(const Plan &plan) const;
   /// Proves the answer of a search: it is legal, and every declared shape has
   /// an entry. For every extent, declared or not, a legal family's cover writes

@@ -100,10 +100,10 @@ def UKernelPlanWorkloadsPass : Pass<"ukernel-plan-workloads", "::mlir::ModuleOp"
     told as typed remarks (`--remarks-filter`).
 
     Workloads that have a plan keep it. It must be legal: the codegen path can
-    emit every family for the workload, one block fits on the device, with as
-    many registers as the path's estimate asks for to be free of spills, boxes
+    emit every family for the workload, one block fits on the device, boxes
     fit, and operands that may not be aligned are left to families without
-    vectors. Another plan is an error.
+    vectors. Another plan is an error; a family that may spill is told in a
+    remark.
 
     ```mlir
     %r = ukernel.workload ins(…) …
@@ -115,7 +115,7 @@ def UKernelPlanWorkloadsPass : Pass<"ukernel-plan-workloads", "::mlir::ModuleOp"
   let options = [
     Option<"strategy", "strategy", "std::string", /*default=*/"\"ftuner\"", "Search strategy">,
     Option<"costModel", "cost-model", "std::string", /*default=*/"\"latency\"", "Cost model that ranks programs">,
-    Option<"calibration", "calibration", "std::string", /*default=*/"\"\"", "Constants of the cost model 'latency': a built-in name such as 'global', or a path; '': the device's own, or the global ones">,
+    Option<"calibration", "calibration", "std::string", /*default=*/"\"\"", "Constants of the cost model 'latency': a built-in name such as 'global', or a path; '': the device's own, that of its die, or the global ones">,
     Option<"topK", "top-k", "int64_t", /*default=*/"1", "Programs kept for each shape">,
     Option<"maxKernels", "max-kernels", "int64_t", /*default=*/"16", "Most kernel families of one workload">,
     Option<"maxCandidates", "max-candidates", "int64_t", /*default=*/"256", "Most candidates for each shape after the filter">,

@@ -111,7 +111,8 @@ def _print_work(function: dict[str, Any]) -> None:
     sizes = ", ".join(f"{name} = {size}" for name, size in share["sizes"].items())
     count = len(work["fallback_kernels"])
     print(
-        f"  {function['name']}: uKernels carry {' and '.join(parts) or 'nothing'}"
+        f"  {function['name']}: "
+        + (f"uKernels carry {' and '.join(parts)}" if parts else "no share of uKernels is known")
         + (f" at {sizes}" if sizes else "")
         + f", {count} fallback {'kernel' if count == 1 else 'kernels'}"
     )

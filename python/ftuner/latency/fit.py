@@ -222,11 +222,11 @@ def fit_own(
 
     `names` are those to fit instead of the usual ones.
     """
-    free = names or [*OWN, *(COMPILED if has_compiled(rows) else ())]
+    free = names or dict.fromkeys([*OWN, *(COMPILED if has_compiled(rows) else ())])
     prior = prior_weight(len(rows))
     # Kinds of rows count the same, however many there are of each.
     few = sample(rows, np.ones(len(rows), bool), ROWS_OF_DEVICE)
-    return fit(few, start, free, prior=prior, offset=offset, fit_offset=True)
+    return fit(few, start, list(free), prior=prior, offset=offset, fit_offset=True)
 
 
 def fit_timing(rows: Rows, constants: Mapping[str, float], offset: Any = HOST_OFFSET) -> Array:
@@ -254,7 +254,7 @@ class GlobalFit:
 
 def shared_names() -> list[str]:
     """Constants that fits of several devices determine."""
-    return [name for name in (*OWN, *SHARED, *COMPILED) if name not in _ODD]
+    return [name for name in dict.fromkeys((*OWN, *SHARED, *COMPILED)) if name not in _ODD]
 
 
 def fit_global(
@@ -298,7 +298,7 @@ def fit_global(
                 clear = min(effect(few, own[int(index)], name), CLEAR_EFFECT)
                 weights[int(index), name] = clear
         for name in own_names:
-            moved = [index for index, found in own.items() if name in found.free]
+            moved = [index for index in own if weights.get((index, name), 0) > 0]
             if moved:
                 constants[name] = _mean(
                     [own[index].constants[name] for index in moved],

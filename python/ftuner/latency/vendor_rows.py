@@ -1,7 +1,7 @@
 """Vendor rows: cuBLAS f32 products as launches.
 
 Columns: kernel (its name), B, M, N, K, latency_ms or latency_us, and where they are
-known op (linear, bmm), device, tile_m, tile_n, layout, grid_x, grid_y, grid_z, block_x,
+known op (linear, bmm), device, tile_m, tile_n, layout, grid_z, block_x,
 block_y, block_z, aux_kernel, fold. cuBLAS is column-major: its tile_m tiles N, and its
 grid's x runs along N. Kernels with xmma in their names (Hopper's f32 ones) name tiles and
 grid of the row-major product: their tile_m tiles M, and the grid's x runs along M. All 1,896
