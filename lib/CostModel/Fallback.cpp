@@ -7,7 +7,8 @@ using namespace ftuner;
 double ftuner::predictFallback(const DeviceSpec &device,
                                const Calibration &calibration,
                                const FallbackWork &work) {
-  // GB/s and elements per microsecond; TFLOP/s are 1e6 per microsecond.
+  // Per microsecond: 1 GB/s is 1e3 bytes, 1 TFLOP/s 1e6 operations, 1 MHz one
+  // cycle.
   double memory = work.bytes / (device.dramGbps * 1e3);
   double compute = work.operations / (device.fp32Tflops * 1e6);
   double lanes =

@@ -11,8 +11,8 @@ namespace ftuner {
 
 /// Turns every f16, bf16 and f32 of the module, types and constants, into f64,
 /// and rounds each value to the type that the program computes it in, but for
-/// what reductions accumulate. Reports operations that depend on the bits
-/// of a float.
+/// what reductions accumulate. Reports operations that depend on the bits of a
+/// float.
 mlir::LogicalResult promoteFloats(mlir::ModuleOp module);
 
 /// Decomposes what has no loops of its own (softmax, winograd, …).
@@ -24,8 +24,8 @@ inline constexpr llvm::StringLiteral kAssertionFunction =
     "ftuner_reference_assertion_failed";
 
 /// Lowers a module on tensors, where all operations have loops, to LLVM through
-/// upstream's passes. Functions keep
-/// their names and get C interfaces; `messages` gets the texts of assertions.
+/// upstream's passes. Functions keep their names and get C interfaces;
+/// `messages` gets the texts of assertions.
 mlir::LogicalResult lowerReference(mlir::ModuleOp module,
                                    std::vector<std::string> &messages);
 

@@ -234,8 +234,10 @@ SmallVector<Value> NoiseAnalysis::getSources(OpResult result) {
       appendYielded(callee, number, op->getNumResults(), values);
       return values;
     }
+  // What scf.while returns is not what its second region yields.
   if (auto loop = dyn_cast<LoopLikeOpInterface>(op))
-    if (loop.getYieldedValues().size() == op->getNumResults() &&
+    if (op->getNumRegions() == 1 &&
+        loop.getYieldedValues().size() == op->getNumResults() &&
         loop.getInits().size() == op->getNumResults())
       return {loop.getInits()[number], loop.getYieldedValues()[number]};
   llvm::append_range(values, op->getOperands());

@@ -79,10 +79,13 @@ static std::optional<double> timeOf(const LaunchWork &item,
                                     ArrayRef<double> sizes,
                                     const WorkReportOptions &options) {
   if (item.isFallback()) {
-    FallbackWork work{*evaluate(item.operations, sizes),
-                      evaluate(item.bytes, sizes).value_or(0),
-                      evaluate(item.accesses, sizes).value_or(0),
-                      evaluate(item.threadLoads, sizes).value_or(0)};
+    std::optional<double> operations = evaluate(item.operations, sizes);
+    std::optional<double> bytes = evaluate(item.bytes, sizes);
+    std::optional<double> accesses = evaluate(item.accesses, sizes);
+    std::optional<double> threadLoads = evaluate(item.threadLoads, sizes);
+    if (!operations || !bytes || !accesses || !threadLoads)
+      return std::nullopt;
+    FallbackWork work{*operations, *bytes, *accesses, *threadLoads};
     if (work.bytes == 0 && work.accesses == 0)
       return 0; // Without elements nothing is launched.
     return predictFallback(options.device, options.calibration, work);
@@ -103,7 +106,7 @@ static WorkShare shareAt(const FunctionWork &work, std::vector<double> sizes,
     if (flops && (time = timeOf(item, share.sizes, options)))
       *time *= count;
     share.microseconds.push_back(time);
-    if (!flops) {
+    if (!flops || (item.isFallback() && !time)) {
       ++share.unknownKernels;
     } else if (item.isFallback()) {
       share.fallbackFlops += count * *flops;

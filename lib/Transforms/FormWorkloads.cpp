@@ -122,11 +122,12 @@ struct UKernelFormWorkloadsPass
 
 private:
   /// Forms what matches now; returns whether there was any.
-  bool formWorkloads(FunctionOpInterface function, ExtentAnalysis &extents,
-                     RewriterBase &rewriter) {
+  bool formWorkloads(FunctionOpInterface function, RewriterBase &rewriter) {
+    // Assumes assertions in the order of the program, and holds values that
+    // are erased between rounds: each round has its own.
+    ExtentAnalysis extents(function);
     SmallVector<linalg::LinalgOp> candidates;
     function->walk([&](linalg::LinalgOp op) {
-      remarkOnUninitialized(op);
       if (matchContraction(op))
         candidates.push_back(op);
     });
@@ -143,10 +144,10 @@ private:
   void runOnFunction(FunctionOpInterface function) {
     IRRewriter rewriter(&getContext());
     eraseDeadOps(function, rewriter);
+    function->walk([](linalg::LinalgOp op) { remarkOnUninitialized(op); });
     assertSymbols(function, rewriter);
-    ExtentAnalysis extents(function);
     // A contraction may fit only once another one has taken its operators.
-    while (formWorkloads(function, extents, rewriter))
+    while (formWorkloads(function, rewriter))
       eraseDeadOps(function, rewriter);
     function->walk([&](linalg::LinalgOp op) {
       if (!op.hasPureTensorSemantics())

@@ -315,6 +315,7 @@ FunctionWork ftuner::collectWork(func::FuncOp func) {
     auto [fields, workload] = findWork(launch);
     auto amounts = fields ? fields.getAs<AffineMapAttr>("amounts") : nullptr;
     if (!amounts || amounts.getValue().getNumResults() != 4 ||
+        amounts.getValue().getNumDims() != 0 ||
         (site && !sites.insert(site.getValue()).second))
       return;
     SmallVector<AffineExpr> results = applyTo(amounts, launch, tracer);
@@ -335,7 +336,8 @@ FunctionWork ftuner::collectWork(func::FuncOp func) {
                               std::pair("location", &item.location)})
       if (auto text = fields.getAs<StringAttr>(key))
         *field = text.str();
-    if (auto extents = fields.getAs<AffineMapAttr>("extents"))
+    if (auto extents = fields.getAs<AffineMapAttr>("extents");
+        extents && extents.getValue().getNumDims() == 0)
       item.extents = applyTo(extents, launch, tracer);
     work.launches.push_back(std::move(item));
   });

@@ -100,7 +100,8 @@ static bool canOverflow(Operation *op) {
 }
 
 static bool isArithmetic(Operation *op) {
-  return isa<arith::ArithDialect, index::IndexDialect>(op->getDialect());
+  return isa_and_nonnull<arith::ArithDialect, index::IndexDialect>(
+      op->getDialect());
 }
 
 /// The operations below `root` whose results are indices or become indices.
@@ -209,6 +210,17 @@ void ftuner::assertSizesFit(Operation *root) {
     return isProduct(op) && !op->use_empty() &&
            llvm::all_of(op->getUsers(), isProduct);
   };
+  llvm::SetVector<Operation *> checked;
+  for (Operation *op : arithmetic)
+    if (!isFactor(op))
+      checked.insert(op);
+  // Products that are too long to be checked at once leave inner ones.
+  for (size_t i = 0; i < checked.size(); ++i)
+    if (isProduct(checked[i]))
+      for (Value factor : collectFactors(checked[i]))
+        if (Operation *inner = factor.getDefiningOp();
+            isProduct(inner) && arithmetic.contains(inner))
+          checked.insert(inner);
   llvm::MapVector<Block *, SmallVector<Operation *>> blocks;
   for (Operation *op : arithmetic)
     blocks[op->getBlock()];
@@ -224,7 +236,7 @@ void ftuner::assertSizesFit(Operation *root) {
         assertFits(pending, op);
         pending.clear();
       }
-      if (arithmetic.contains(op) && !isFactor(op))
+      if (checked.contains(op))
         pending.push_back(op);
     }
   }

@@ -13,7 +13,8 @@ using namespace ftuner;
 
 /// Arithmetic on elements: indices are none.
 static int64_t operationsOf(Operation &op) {
-  if (!isa<arith::ArithDialect, math::MathDialect>(op.getDialect()) ||
+  if (!isa_and_nonnull<arith::ArithDialect, math::MathDialect>(
+          op.getDialect()) ||
       op.hasTrait<OpTrait::ConstantLike>() || op.getNumResults() != 1 ||
       op.getResult(0).getType().isIndex() ||
       isa<CastOpInterface, arith::CmpFOp, arith::CmpIOp, arith::SelectOp>(op))

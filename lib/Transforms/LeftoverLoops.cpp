@@ -74,8 +74,9 @@ Value ftuner::computePoints(ImplicitLocOpBuilder &b, const LoopSplit &split,
 static bool isNarrowFloat(Type type) { return type.isF16() || type.isBF16(); }
 
 /// Whether the body of `op` may compute in f32 what it states in f16 or bf16,
-/// rounding where it would. One operation in f32 and a rounding give what the
-/// operation itself gives (S. Figueroa, "When is double rounding innocuous?",
+/// rounding where it would. One sum, product, quotient or root in f32 and a
+/// rounding give what the operation itself gives; others may differ in the last
+/// place (S. Figueroa, "When is double rounding innocuous?",
 /// SIGNUM Newsletter 30, 1995), and every GPU has them.
 static bool canPromote(linalg::LinalgOp op) {
   bool hasNarrow = false;

@@ -76,7 +76,8 @@ static bool staysWide(Operation *op) {
 }
 
 bool ftuner::roundsResults(Operation *op) {
-  if (!isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) ||
+  if (!isa_and_nonnull<arith::ArithDialect, math::MathDialect>(
+          op->getDialect()) ||
       op->hasTrait<OpTrait::ConstantLike>() ||
       isa<arith::BitcastOp, arith::ExtFOp, arith::MaximumFOp, arith::MaxNumFOp,
           arith::MinimumFOp, arith::MinNumFOp, arith::NegFOp, arith::SelectOp,

@@ -41,3 +41,16 @@ func.func @elements(%x: tensor<8xf32>) -> tensor<8xf32> {
   %r = linalg.exp ins(%s : tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
   return %r : tensor<8xf32>
 }
+
+// -----
+
+// Once, however often workloads are formed.
+func.func @both(%x: tensor<?x40xf32>, %w: tensor<40x48xf32>, %o: tensor<?x48xf32>, %h: tensor<?x40xf16>, %v: tensor<40x48xf16>, %m: index) -> (tensor<?x48xf32>, tensor<?x48xf16>) {
+  // expected-note @below {{the tensor; linalg.fill would set it}}
+  %e = tensor.empty(%m) : tensor<?x48xf16>
+  %r = linalg.matmul ins(%x, %w : tensor<?x40xf32>, tensor<40x48xf32>) outs(%o : tensor<?x48xf32>) -> tensor<?x48xf32>
+  // expected-remark @+2 {{undefined: linalg.matmul accumulates into a tensor.empty}}
+  // expected-remark @+1 {{left over}}
+  %s = linalg.matmul ins(%h, %v : tensor<?x40xf16>, tensor<40x48xf16>) outs(%e : tensor<?x48xf16>) -> tensor<?x48xf16>
+  return %r, %s : tensor<?x48xf32>, tensor<?x48xf16>
+}

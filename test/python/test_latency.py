@@ -256,6 +256,15 @@ def test_kernel_names() -> None:
     assert parse_kernel_name("gemv2T_kernel_val").tile_m is None
 
 
+def test_rows_of_several_files_keep_what_all_have(tmp_path: Path) -> None:
+    one = [["bmm", "t4", 4, 512, 512, 512, 0.2, "volta_sgemm_64x64_nn"]]
+    two = [["linear", "h100", 1, 64, 96, 128, 0.1, "cutlass_80_simt_sgemm_128x64_8x5_nn_align1"]]
+    paths = [write_csv(tmp_path / f"{i}.csv", VENDOR, rows) for i, rows in enumerate((one, two))]
+    rows = read(paths, Devices())
+    assert rows.extra["M"].tolist() == [512, 64] and rows.extra["tile_m"].tolist() == [64, 128]
+    assert rows[1:].extra["K"].tolist() == [128]
+
+
 def test_vendor_rows_without_optional_columns(tmp_path: Path) -> None:
     rows = [
         ["bmm", "a100", 4, 512, 512, 512, 0.2, "ampere_sgemm_128x128_nn"],

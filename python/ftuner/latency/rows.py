@@ -220,7 +220,7 @@ def read_folds(table: Table, keys: Iterable[Iterable[Any]]) -> npt.NDArray[np.in
 
 
 def concatenate(parts: Sequence[Rows]) -> Rows:
-    """All rows of several files that share their `devices`."""
+    """All rows of several files that share their `devices`, and what columns they all have."""
     if len(parts) == 1:
         return parts[0]
     arrays = ("microseconds", "group", "floor", "is_host", "weight", "fold", "flop")
@@ -240,6 +240,11 @@ def concatenate(parts: Sequence[Rows]) -> Rows:
             np.concatenate([padded(part.launches.parts) for part in parts]),
             np.concatenate([part.launches.grids for part in parts]),
         ),
+        extra={
+            name: np.concatenate([part.extra[name] for part in parts])
+            for name in parts[0].extra
+            if all(name in part.extra for part in parts)
+        },
         warnings=[text for part in parts for text in part.warnings],
         **{name: np.concatenate([getattr(part, name) for part in parts]) for name in arrays},
     )
