@@ -57,7 +57,7 @@ LEAST_EFFECT_ALONE = 0.02
 # From here on a device counts fully in the means of the devices' constants.
 CLEAR_EFFECT = 0.02
 # A constant as near as this to a bound, relatively, is at it.
-_AT_BOUND = 1e-2
+_AT_BOUND = 1e-3
 FEWEST_ROWS = 30
 # Larger fits take a sample.
 ROWS_OF_DEVICE = 3000
