@@ -54,13 +54,6 @@ private:
 };
 } // namespace
 
-/// Whether two uKernels differ in the depth of the reduce axis at most.
-static bool haveSameTiles(const UKernel &a, const UKernel &b) {
-  return a.regTile == b.regTile &&
-         a.smemTile[Workload::kM] == b.smemTile[Workload::kM] &&
-         a.smemTile[Workload::kN] == b.smemTile[Workload::kN];
-}
-
 unsigned RollerRanker::variantFor(unsigned constructed,
                                   llvm::ArrayRef<int64_t> shape) {
   if (!problem.costModel.predictsTime())
@@ -127,7 +120,7 @@ double RollerRanker::rate(const KernelFamily &family,
   double score = constructed.bestSeconds /
                  RollerModel(problem, shape).seconds(ukernel, resources);
   if (llvm::any_of(constructed.ukernels, [&](const UKernel &other) {
-        return haveSameTiles(ukernel, other);
+        return RollerTree::tilesOf(ukernel) == RollerTree::tilesOf(other);
       }))
     return score;
   return constructed.leastScore * score / (1 + score);

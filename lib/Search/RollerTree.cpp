@@ -174,9 +174,7 @@ ftuner::enumerateAlignedTiles(const SearchProblem &problem) {
 RollerTree::RollerTree(const SearchProblem &problem, const CandidateSet &set)
     : problem(problem), set(set) {
   for (auto [index, candidate] : llvm::enumerate(set.candidates)) {
-    const UKernel &u = candidate.ukernel;
-    Tile reg = {u.regTile[Workload::kM], u.regTile[Workload::kN]};
-    Tile block = {u.smemTile[Workload::kM], u.smemTile[Workload::kN]};
+    auto [reg, block] = tilesOf(candidate.ukernel);
     tiles[reg].try_emplace(block, index);
     variants[{reg, block}].push_back(index);
   }
@@ -190,11 +188,13 @@ RollerTree::RollerTree(const SearchProblem &problem, const CandidateSet &set)
   leastRowBytes = elementBytes * granules.reduceGranule * stages;
 }
 
+RollerTree::Tiles RollerTree::tilesOf(const UKernel &ukernel) {
+  return {{ukernel.regTile[Workload::kM], ukernel.regTile[Workload::kN]},
+          {ukernel.smemTile[Workload::kM], ukernel.smemTile[Workload::kN]}};
+}
+
 llvm::ArrayRef<unsigned> RollerTree::variantsOf(unsigned candidate) const {
-  const UKernel &u = set.candidates[candidate].ukernel;
-  Tile reg = {u.regTile[Workload::kM], u.regTile[Workload::kN]};
-  Tile block = {u.smemTile[Workload::kM], u.smemTile[Workload::kN]};
-  return variants.find({reg, block})->second;
+  return variants.find(tilesOf(set.candidates[candidate].ukernel))->second;
 }
 
 //===----------------------------------------------------------------------===//

@@ -116,13 +116,16 @@ public:
                                   Allowed isAllowed,
                                   RollerCounts &counts) const;
 
+  using Tile = std::array<int64_t, 2>;
+  /// A register and a block tile, without the reduce axis.
+  using Tiles = std::pair<Tile, Tile>;
+  static Tiles tilesOf(const UKernel &ukernel);
   /// Candidates with the tiles of this one: they differ in depth and stages of
   /// the reduce axis alone.
   llvm::ArrayRef<unsigned> variantsOf(unsigned candidate) const;
 
 private:
   friend class RollerBuilder;
-  using Tile = std::array<int64_t, 2>;
 
   /// The allowed candidate with these tiles, or null.
   const unsigned *find(const Tile &reg, const Tile &block,
@@ -143,7 +146,7 @@ private:
   /// Bytes of shared memory for each row of a block tile, at least.
   int64_t leastRowBytes = 0;
   /// By register and block tile.
-  std::map<std::pair<Tile, Tile>, std::vector<unsigned>> variants;
+  std::map<Tiles, std::vector<unsigned>> variants;
   /// Register tile → block tile → candidate.
   std::map<Tile, std::map<Tile, unsigned>> tiles;
 };
