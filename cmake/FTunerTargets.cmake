@@ -48,3 +48,23 @@ function(ftuner_embed source_variable folder function)
   install(DIRECTORY ${folder}/ DESTINATION share/ftuner/${folder} FILES_MATCHING PATTERN "*.json")
   set(${source_variable} ${source} PARENT_SCOPE)
 endfunction()
+
+# Declares the codegen path of a folder: its model, free of MLIR, and in IR/ its
+# attribute, which IR/<name>Attr.td defines, and its emitter.
+#   ftuner_codegen_path(NAME MODEL source... IR source...)
+function(ftuner_codegen_path name)
+  cmake_parse_arguments(ARG "" "" "MODEL;IR" ${ARGN})
+  ftuner_library(FTuner${name}Model ${ARG_MODEL} LINK FTunerSchedule LLVM)
+  set(LLVM_TARGET_DEFINITIONS IR/${name}Attr.td)
+  mlir_tablegen(${name}Attr.h.inc -gen-attrdef-decls)
+  mlir_tablegen(${name}Attr.cpp.inc -gen-attrdef-defs)
+  add_public_tablegen_target(FTuner${name}AttrIncGen)
+  ftuner_library(FTuner${name}
+    ${ARG_IR}
+    DEPENDS FTuner${name}AttrIncGen FTunerUKernelIncGen
+    LINK FTuner${name}Model FTunerPlanAttributes FTunerUKernelDialect MLIR LLVM)
+  target_include_directories(FTuner${name} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}
+                             ${CMAKE_CURRENT_SOURCE_DIR})
+  set_property(GLOBAL APPEND PROPERTY FTUNER_CODEGEN_MODELS FTuner${name}Model)
+  set_property(GLOBAL APPEND PROPERTY FTUNER_CODEGEN_EMITTERS FTuner${name})
+endfunction()

@@ -22,21 +22,30 @@ using namespace ftuner;
 static constexpr int64_t sectorBytes = 32;
 
 namespace {
-/// What tells one uKernel's code from another's: tiles of m, n and k, registers
-/// of m and n, split, stages and vector width.
-using UKernelKey = std::array<int32_t, 8>;
-/// Two of them; the second is 0 for a family of one.
-using FamilyKey = std::array<int32_t, 16>;
+/// What tells one family's code from another's: the tile of its last part, the
+/// height of the first (0 for one part) and its axis, the split, and the schedule.
+struct FamilyKey {
+  static constexpr unsigned maxAxes = 8;
+  std::array<int32_t, maxAxes + 3 + Schedule::maxFields> numbers = {};
+  const CodegenModel *path = nullptr;
 
-/// Keys of real uKernels begin with a positive tile.
-template <typename Key>
-struct KeyInfo {
-  static Key getEmptyKey() { return {-1}; }
-  static Key getTombstoneKey() { return {-2}; }
-  static unsigned getHashValue(const Key &key) {
-    return llvm::hash_combine_range(key.begin(), key.end());
+  bool operator==(const FamilyKey &other) const {
+    return numbers == other.numbers && path == other.path;
   }
-  static bool isEqual(const Key &lhs, const Key &rhs) { return lhs == rhs; }
+};
+
+/// Keys of real families begin with a positive tile.
+struct KeyInfo {
+  static FamilyKey getEmptyKey() { return {{-1}, nullptr}; }
+  static FamilyKey getTombstoneKey() { return {{-2}, nullptr}; }
+  static unsigned getHashValue(const FamilyKey &key) {
+    return llvm::hash_combine(
+        key.path,
+        llvm::hash_combine_range(key.numbers.begin(), key.numbers.end()));
+  }
+  static bool isEqual(const FamilyKey &lhs, const FamilyKey &rhs) {
+    return lhs == rhs;
+  }
 };
 
 /// What a shape asks for, whoever serves it.
@@ -51,8 +60,8 @@ struct ShapeFacts {
 class Evaluator final : public CostEvaluator {
 public:
   Evaluator(const Workload &workload, const DeviceSpec &device,
-            const CodegenModel &codegen, const CostModelOptions &options)
-      : workload(workload), device(device), codegen(codegen),
+            const CostModelOptions &options)
+      : workload(workload), device(device),
         constants(options.calibration.constants),
         figures(latencyDevice(device)) {}
 
@@ -94,20 +103,18 @@ private:
   const Prices &prices(const KernelFamily &family);
   /// With registers of its own, and without shared memory, which belongs to the
   /// family.
-  const LatencyBlock &block(const UKernel &part, const KernelFamily &family);
+  const LatencyBlock &block(const KernelFamily &family, unsigned part);
   const ShapeFacts &facts(llvm::ArrayRef<int64_t> shape);
   /// Contiguous bytes that a step reads of a row of an operand.
-  double runBytes(OperandRole role, const UKernel &ukernel) const;
+  double runBytes(OperandRole role, const BlockTile &tile) const;
 
   const Workload &workload;
   const DeviceSpec &device;
-  const CodegenModel &codegen;
   LatencyConstants constants;
   LatencyDevice figures;
-  llvm::DenseMap<UKernelKey, LatencyBlock, KeyInfo<UKernelKey>> blocks;
+  llvm::DenseMap<FamilyKey, LatencyBlock, KeyInfo> blocks;
   /// Behind pointers: prices are large, and many hold on to them.
-  llvm::DenseMap<FamilyKey, std::unique_ptr<Prices>, KeyInfo<FamilyKey>>
-      families;
+  llvm::DenseMap<FamilyKey, std::unique_ptr<Prices>, KeyInfo> families;
   /// The last one again, as a family is often asked for with shape after shape.
   FamilyKey lastKey = {};
   const Prices *lastPrices = nullptr;
@@ -116,25 +123,34 @@ private:
 };
 } // namespace
 
-static UKernelKey keyOf(const UKernel &ukernel, const KernelFamily &family) {
+/// The key of a family's part by itself, or of all its parts.
+static FamilyKey keyOf(const KernelFamily &family,
+                       std::optional<unsigned> part = std::nullopt) {
+  FamilyKey key;
+  key.path = &family.path();
   auto narrow = [](int64_t value) { return static_cast<int32_t>(value); };
-  return {narrow(ukernel.smemTile[Workload::kM]),
-          narrow(ukernel.smemTile[Workload::kN]),
-          narrow(ukernel.smemTile[Workload::kK]),
-          narrow(ukernel.regTile[Workload::kM]),
-          narrow(ukernel.regTile[Workload::kN]),
-          narrow(ukernel.reduceSplit),
-          narrow(family.stages),
-          narrow(family.vectorWidth)};
+  const BlockTile &tile = family.tiles[part.value_or(family.tiles.size() - 1)];
+  auto *next = key.numbers.begin();
+  // Batch axes beyond those have tile 1.
+  for (int64_t size : llvm::ArrayRef(tile).take_front(FamilyKey::maxAxes))
+    *next++ = narrow(size);
+  next = key.numbers.begin() + FamilyKey::maxAxes;
+  bool isPair = !part && family.tiles.size() == 2;
+  *next++ = isPair ? narrow(family.lowHeight()) : 0;
+  *next++ = narrow(family.combineAxis);
+  *next++ = narrow(family.reduceSplit);
+  for (int64_t field : family.schedule.fields())
+    *next++ = narrow(field);
+  return key;
 }
 
-const LatencyBlock &Evaluator::block(const UKernel &part,
-                                     const KernelFamily &family) {
-  auto [it, isNew] = blocks.try_emplace(keyOf(part, family));
+const LatencyBlock &Evaluator::block(const KernelFamily &family,
+                                     unsigned part) {
+  auto [it, isNew] = blocks.try_emplace(keyOf(family, part));
   LatencyBlock &block = it->second;
   if (!isNew)
     return block;
-  BlockWork work = codegen.work(workload, part, family, device);
+  BlockWork work = family.path().work(workload, family, part, device);
   block.warps = work.warps;
   block.stepDepth = work.stepDepth;
   block.fma = work.fma;
@@ -155,9 +171,7 @@ const LatencyBlock &Evaluator::block(const UKernel &part,
 }
 
 const Evaluator::Prices &Evaluator::prices(const KernelFamily &family) {
-  FamilyKey key = {};
-  for (auto [index, part] : llvm::enumerate(family.parts))
-    llvm::copy(keyOf(part, family), key.begin() + 8 * index);
+  FamilyKey key = keyOf(family);
   if (lastPrices && key == lastKey)
     return *lastPrices;
   std::unique_ptr<Prices> &prices = families[key];
@@ -167,16 +181,16 @@ const Evaluator::Prices &Evaluator::prices(const KernelFamily &family) {
     return *prices;
   prices = std::make_unique<Prices>();
   lastPrices = prices.get();
-  KernelResources needs = codegen.resources(workload, family);
+  KernelResources needs = family.path().resources(workload, family);
   double registers = 0;
-  for (const UKernel &part : family.parts)
-    registers = std::max(registers, block(part, family).registersPerThread);
-  for (auto [index, part] : llvm::enumerate(family.parts)) {
-    LatencyBlock priced = block(part, family);
+  for (unsigned part = 0; part < family.tiles.size(); ++part)
+    registers = std::max(registers, block(family, part).registersPerThread);
+  for (unsigned part = 0; part < family.tiles.size(); ++part) {
+    LatencyBlock priced = block(family, part);
     priced.registersPerThread = registers;
     priced.sharedMemoryBytes =
         needs.sharedMemoryBytes + device.reservedSharedMemoryBytes();
-    prices->parts[index] = tabulate(figures, priced, constants);
+    prices->parts[part] = tabulate(figures, priced, constants);
   }
   return *prices;
 }
@@ -213,22 +227,22 @@ const ShapeFacts &Evaluator::facts(llvm::ArrayRef<int64_t> shape) {
   return facts;
 }
 
-double Evaluator::runBytes(OperandRole role, const UKernel &ukernel) const {
+double Evaluator::runBytes(OperandRole role, const BlockTile &tile) const {
   const Operand *operand = workload.find(role);
   std::optional<unsigned> axis = operand->contiguousAxis();
   return operand->elementBytes *
-         static_cast<double>(axis ? ukernel.smemTile[*axis] : 1);
+         static_cast<double>(axis ? tile[*axis] : 1);
 }
 
 Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
                                       const Program &program) {
   const KernelFamily &family = *program.family;
-  const UKernel &any = family.parts.front();
+  const BlockTile &any = family.tiles.front();
   const ShapeFacts &facts = this->facts(shape);
   const Prices &prices = this->prices(family);
-  double split = static_cast<double>(any.reduceSplit);
-  int64_t steps = ceilDiv(ceilDiv(shape[Workload::kK], any.reduceSplit),
-                          any.smemTile[Workload::kK]);
+  double split = static_cast<double>(family.reduceSplit);
+  int64_t steps = ceilDiv(ceilDiv(shape[Workload::kK], family.reduceSplit),
+                          any[Workload::kK]);
 
   Launch launch;
   LatencyGrid &grid = launch.grid;
@@ -238,12 +252,12 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
   double others = facts.batch * split;
   for (unsigned other : {unsigned(Workload::kM), unsigned(Workload::kN)})
     if (other != axis)
-      others *= static_cast<double>(ceilDiv(shape[other], any.smemTile[other]));
+      others *= static_cast<double>(ceilDiv(shape[other], any[other]));
   double covered = 0;
-  for (unsigned part = 0; part < family.parts.size(); ++part) {
+  for (unsigned part = 0; part < family.tiles.size(); ++part) {
     if (counts[part] == 0)
       continue;
-    covered += counts[part] * family.parts[part].smemTile[axis];
+    covered += counts[part] * family.height(part);
     launch.parts[launch.numParts++] = {
         &prices.parts[part], counts[part] * others, static_cast<double>(steps)};
   }
@@ -251,8 +265,8 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
   auto place = [&](unsigned of, double &blocks, double &tile) {
     blocks = of == axis
                  ? along
-                 : static_cast<double>(ceilDiv(shape[of], any.smemTile[of]));
-    tile = of == axis ? covered / along : any.smemTile[of];
+                 : static_cast<double>(ceilDiv(shape[of], any[of]));
+    tile = of == axis ? covered / along : any[of];
   };
   place(Workload::kN, grid.blocksX, grid.tileX);
   place(Workload::kM, grid.blocksY, grid.tileY);
@@ -263,10 +277,10 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
   grid.outputBytes =
       facts.onceBytes + facts.storedBytes * (split > 1 ? 2 * split : 1);
   grid.isOutputAligned = facts.isOutputAligned;
-  grid.lhsRunBytes = runBytes(OperandRole::Lhs, family.parts.back());
-  grid.rhsRunBytes = runBytes(OperandRole::Rhs, family.parts.back());
+  grid.lhsRunBytes = runBytes(OperandRole::Lhs, family.tiles.back());
+  grid.rhsRunBytes = runBytes(OperandRole::Rhs, family.tiles.back());
   grid.reduceLength =
-      static_cast<double>(ceilDiv(shape[Workload::kK], any.reduceSplit));
+      static_cast<double>(ceilDiv(shape[Workload::kK], family.reduceSplit));
   grid.secondKernels = split > 1;
   return launch;
 }
@@ -308,9 +322,8 @@ public:
 
   std::unique_ptr<CostEvaluator>
   createEvaluator(const Workload &workload, const DeviceSpec &device,
-                  const CodegenModel &codegen,
                   const CostModelOptions &options) const override {
-    return std::make_unique<Evaluator>(workload, device, codegen, options);
+    return std::make_unique<Evaluator>(workload, device, options);
   }
 };
 } // namespace
@@ -318,9 +331,8 @@ public:
 LatencyLaunch ftuner::describeLaunch(const Workload &workload,
                                      llvm::ArrayRef<int64_t> shape,
                                      const Program &program,
-                                     const DeviceSpec &device,
-                                     const CodegenModel &codegen) {
-  return Evaluator(workload, device, codegen, CostModelOptions())
+                                     const DeviceSpec &device) {
+  return Evaluator(workload, device, CostModelOptions())
       .plainLaunch(shape, program);
 }
 

@@ -11,22 +11,22 @@ static int64_t blockCount(double blocks) {
   return static_cast<int64_t>(std::min(blocks, static_cast<double>(maxBlocks)));
 }
 
-/// What a block writes to shared memory and its threads read from it, in bytes
+/// What a block writes to shared memory and its workers read from it, in bytes
 /// for each element of the reduce axis (dataTrans of equation 7).
 static double sharedBytesPerReduceElement(const Workload &workload,
                                           const UKernel &ukernel) {
-  double threads = static_cast<double>(ukernel.threads()), sum = 0;
+  double workers = static_cast<double>(ukernel.workers), sum = 0;
   for (const Operand &operand : workload.operands) {
     if (operand.role != OperandRole::Lhs && operand.role != OperandRole::Rhs)
       continue;
-    int64_t tileElements = 0, threadElements = 0;
+    int64_t tileElements = 0, workerElements = 0;
     for (unsigned axis : operand.axes)
       if (axis == Workload::kM || axis == Workload::kN) {
-        tileElements += ukernel.smemTile[axis];
-        threadElements += ukernel.regTile[axis];
+        tileElements += ukernel.blockTile[axis];
+        workerElements += ukernel.registerTile[axis];
       }
     sum += static_cast<double>(operand.elementBytes) *
-           (tileElements + threads * threadElements);
+           (tileElements + workers * workerElements);
   }
   return sum;
 }
@@ -34,10 +34,9 @@ static double sharedBytesPerReduceElement(const Workload &workload,
 ShapeMetrics::ShapeMetrics(const Workload &workload,
                            llvm::ArrayRef<int64_t> shape,
                            const DeviceSpec &device)
-    : workload(workload), shape(shape.begin(), shape.end()) {
-  double flops = workload.flops(shape);
+    : workload(workload), device(device), shape(shape.begin(), shape.end()),
+      flops(workload.flops(shape)) {
   usefulPoints = flops / workload.flopsPerPoint;
-  computeSeconds = flops / (device.fp32Tflops * 1e12);
   globalBytesPerSecond = device.dramGbps * 1e9;
   sharedBytesPerSecond = device.sharedMemoryGbps() * 1e9;
   smCount = static_cast<double>(device.smCount);
@@ -51,7 +50,7 @@ void ShapeMetrics::add(Totals &totals, const UKernel &ukernel, unsigned axis,
   double blocks = split, points = 1, reduceExtent = 1;
   llvm::SmallVector<double, 4> grid(shape.size(), 1.0);
   for (unsigned i = 0; i < shape.size(); ++i) {
-    int64_t tile = ukernel.smemTile[i];
+    int64_t tile = ukernel.blockTile[i];
     if (workload.axes[i].kind == AxisKind::Reduce) {
       points *= split * ceilBy(ceilDiv(shape[i], ukernel.reduceSplit), tile);
       reduceExtent *= static_cast<double>(shape[i]);
@@ -93,23 +92,26 @@ void ShapeMetrics::add(Totals &totals, const UKernel &ukernel, unsigned axis,
   totals.blocks += blocks;
 }
 
-Metrics ShapeMetrics::finish(const Totals &totals) const {
+Metrics ShapeMetrics::finish(const Totals &totals,
+                             const CodegenModel &path) const {
   Metrics metrics;
   metrics.pad = usefulPoints / totals.points;
   metrics.occ = totals.blocks / (std::ceil(totals.blocks / smCount) * smCount);
   double memorySeconds = std::max(totals.globalBytes / globalBytesPerSecond,
                                   totals.sharedBytes / sharedBytesPerSecond);
+  double computeSeconds = flops / path.peakFlops(workload, device);
   metrics.cmr = computeSeconds / memorySeconds;
   metrics.blocks = blockCount(totals.blocks);
   return metrics;
 }
 
-Metrics ShapeMetrics::ukernel(const UKernel &ukernel) const {
+Metrics ShapeMetrics::ukernel(const KernelFamily &family,
+                              unsigned part) const {
   Totals totals;
-  int64_t extent = shape[Workload::kM];
-  add(totals, ukernel, Workload::kM,
-      ceilDiv(extent, ukernel.smemTile[Workload::kM]), extent);
-  return finish(totals);
+  unsigned axis = family.combineAxis;
+  add(totals, family.ukernel(part), axis,
+      ceilDiv(shape[axis], family.height(part)), shape[axis]);
+  return finish(totals, family.path());
 }
 
 Metrics ShapeMetrics::program(const Program &program) const {
@@ -120,22 +122,21 @@ Metrics ShapeMetrics::program(const Program &program) const {
   // unless it is alone.
   int64_t remaining = shape[axis];
   int64_t counts[] = {program.cover.first, program.cover.second};
-  for (unsigned part = 0; part < family.parts.size(); ++part) {
+  for (unsigned part = 0; part < family.tiles.size(); ++part) {
     if (counts[part] == 0)
       continue;
-    const UKernel &ukernel = family.parts[part];
-    int64_t rows = std::min(remaining, counts[part] * ukernel.smemTile[axis]);
-    add(totals, ukernel, axis, counts[part], rows);
+    int64_t rows = std::min(remaining, counts[part] * family.height(part));
+    add(totals, family.ukernel(part), axis, counts[part], rows);
     remaining -= rows;
   }
-  return finish(totals);
+  return finish(totals, family.path());
 }
 
 Metrics ftuner::ukernelMetrics(const Workload &workload,
                                llvm::ArrayRef<int64_t> shape,
-                               const UKernel &ukernel,
+                               const KernelFamily &family, unsigned part,
                                const DeviceSpec &device) {
-  return ShapeMetrics(workload, shape, device).ukernel(ukernel);
+  return ShapeMetrics(workload, shape, device).ukernel(family, part);
 }
 
 Metrics ftuner::programMetrics(const Workload &workload,
@@ -160,13 +161,14 @@ static unsigned numberOf(std::vector<T> &values, const T &value) {
 
 FactoredMetrics::FactoredMetrics(const Workload &workload,
                                  const DeviceSpec &device,
+                                 const CodegenModel &path,
                                  llvm::ArrayRef<UKernel> ukernels)
-    : workload(workload), device(device) {
+    : workload(workload), device(device), path(path) {
   for (const UKernel &ukernel : ukernels) {
     Entry entry;
-    entry.m = numberOf(tilesM, ukernel.smemTile[Workload::kM]);
-    entry.n = numberOf(tilesN, ukernel.smemTile[Workload::kN]);
-    entry.k = numberOf(tilesK, ReduceTile{ukernel.smemTile[Workload::kK],
+    entry.m = numberOf(tilesM, ukernel.blockTile[Workload::kM]);
+    entry.n = numberOf(tilesN, ukernel.blockTile[Workload::kN]);
+    entry.k = numberOf(tilesK, ReduceTile{ukernel.blockTile[Workload::kK],
                                           ukernel.reduceSplit});
     entry.sharedBytes = sharedBytesPerReduceElement(workload, ukernel);
     entries.push_back(entry);
@@ -224,7 +226,7 @@ void FactoredMetrics::evaluate(llvm::ArrayRef<int64_t> shape,
   }
 
   double flops = workload.flops(shape);
-  double computeSeconds = flops / (device.fp32Tflops * 1e12);
+  double computeSeconds = flops / path.peakFlops(workload, device);
   double globalSeconds = 1 / (device.dramGbps * 1e9);
   double sharedSeconds =
       static_cast<double>(reduceExtent) / (device.sharedMemoryGbps() * 1e9);

@@ -16,14 +16,15 @@ public:
 private:
   Metrics metrics(const ShapeMetrics &shape,
                   const Program &program) const override {
-    const auto &parts = program.family->parts;
+    const KernelFamily &family = *program.family;
+    unsigned last = family.tiles.size() - 1;
     if (program.cover.second == 0)
-      return shape.ukernel(parts.front());
+      return shape.ukernel(family, 0);
     if (program.cover.first == 0)
-      return shape.ukernel(parts.back());
+      return shape.ukernel(family, last);
     // The sum is linear, so the mean of the scores is the score of the means.
-    Metrics first = shape.ukernel(parts.front());
-    Metrics second = shape.ukernel(parts.back());
+    Metrics first = shape.ukernel(family, 0);
+    Metrics second = shape.ukernel(family, last);
     Metrics mean;
     mean.cmr = (first.cmr + second.cmr) / 2;
     mean.pad = (first.pad + second.pad) / 2;
@@ -38,7 +39,6 @@ public:
 
   std::unique_ptr<CostEvaluator>
   createEvaluator(const Workload &workload, const DeviceSpec &device,
-                  const CodegenModel &codegen,
                   const CostModelOptions &options) const override {
     return std::make_unique<Evaluator>(workload, device, options);
   }

@@ -27,7 +27,6 @@ public:
 
   std::unique_ptr<CostEvaluator>
   createEvaluator(const Workload &workload, const DeviceSpec &device,
-                  const CodegenModel &codegen,
                   const CostModelOptions &options) const override {
     return std::make_unique<Evaluator>(workload, device, options);
   }

@@ -1,7 +1,7 @@
 //===- ExhaustiveStrategy.cpp - Every program of a small space ------------===//
 //
 // Every candidate of HardwareAlign (Candidates.h) alone, and every pair of a
-// candidate with a uKernel of fewer rows for each thread, scored by the cost
+// candidate with a uKernel of fewer rows, scored by the cost
 // model for every shape that the search looks at: no filter, no preference. Its
 // best score is the optimum of the cost model over the space of programs, which
 // others are measured against.
@@ -84,11 +84,10 @@ llvm::Error ExhaustiveRanker::check(int64_t numShapes) const {
 
 llvm::Expected<std::vector<RankedFamily>>
 ExhaustiveRanker::rank(llvm::ArrayRef<int64_t> shape) {
-  unsigned axis = table.set.prototype.combineAxis;
   std::vector<RankedFamily> ranking;
   for (const Entry &entry : programs) {
     const KernelFamily &family = table.families[entry.family];
-    if (family.parts.size() == 2) {
+    if (family.tiles.size() == 2) {
       // Where one part does not run, the program is that of the other alone.
       Cover cover = coverShape(family, shape);
       if ((cover.first == 0 && entry.hasSecondAlone) ||

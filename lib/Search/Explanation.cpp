@@ -1,6 +1,7 @@
 //===- Explanation.cpp - Why a shape is served as it is -------------------===//
 #include "FTuner/Search/Explanation.h"
-#include "FTuner/Search/Sampling.h"
+#include "FTuner/Schedule/Alignment.h"
+#include "FTuner/Workload/Sampling.h"
 #include "RangePlanner.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -107,7 +108,7 @@ bool ftuner::runsTheSame(const ReportedProgram &lhs,
   KernelFamily a = runningParts(lhs.family, lhs.cover);
   KernelFamily b = runningParts(rhs.family, rhs.cover);
   return a == b && lhs.cover.blocks() == rhs.cover.blocks() &&
-         (a.parts.size() == 1 || lhs.cover.first == rhs.cover.first);
+         (a.tiles.size() == 1 || lhs.cover.first == rhs.cover.first);
 }
 
 double ftuner::rooflineMicroseconds(const SearchProblem &problem,
@@ -119,8 +120,15 @@ double ftuner::rooflineMicroseconds(const SearchProblem &problem,
       size *= static_cast<double>(shape[axis]);
     bytes += size;
   }
-  double compute =
-      problem.workload.flops(shape) / (problem.device.fp32Tflops * 1e6);
+  // The peak of the fastest path.
+  double peak = 0;
+  for (const CodegenModel *path : problem.paths) {
+    llvm::Error error = path->supports(problem.workload, problem.device);
+    if (!error)
+      peak = std::max(peak, path->peakFlops(problem.workload, problem.device));
+    llvm::consumeError(std::move(error));
+  }
+  double compute = problem.workload.flops(shape) / (peak * 1e-6);
   double memory = bytes / (problem.device.dramGbps * 1e3);
   return problem.options.cost.calibration.constants.launch +
          std::max(compute, memory);
@@ -130,11 +138,11 @@ double ftuner::rooflineMicroseconds(const SearchProblem &problem,
 static void explainChoice(const SearchProblem &problem, const Plan &plan,
                           ShapeExplanation &explanation) {
   const Shape &shape = explanation.report.shape;
-  int64_t width = problem.codegen.vectorWidth(problem.workload, shape);
-  explanation.isAligned = width >= plan.alignedWidth();
+  int64_t alignment = alignmentOf(problem.workload, shape);
+  explanation.isAligned = alignment >= plan.alignment();
   explanation.entry = entryFor(
       explanation.isAligned ? plan.entries : plan.unalignedEntries, shape);
-  explanation.family = plan.familyFor(shape, width);
+  explanation.family = plan.familyFor(shape, alignment);
   explanation.program =
       reportProgram(problem, plan.families[explanation.family], shape);
   explanation.scoreLoss =
@@ -166,9 +174,9 @@ static void compareTimes(const SearchProblem &problem,
                       return lhs->microseconds() < rhs->microseconds();
                     });
   // Predictions are for accesses that the shape allows.
-  int64_t width = problem.codegen.vectorWidth(problem.workload, report.shape);
+  int64_t alignment = alignmentOf(problem.workload, report.shape);
   auto asItRuns = [&](ReportedProgram program) {
-    program.family.vectorWidth = std::min(program.family.vectorWidth, width);
+    program.family = program.family.path().relaxed(program.family, alignment);
     return program;
   };
   explanation.fastest = *seen.front();
@@ -208,7 +216,7 @@ judge(SearchProblem problem, const SearchStrategy &strategy,
 /// The problem under another cost model. Predictions are shared.
 static SearchProblem underModel(const SearchProblem &problem,
                                 const CostModel &costModel) {
-  SearchProblem other{problem.workload, problem.device,  problem.codegen,
+  SearchProblem other{problem.workload, problem.device,  problem.paths,
                       costModel,        problem.options, problem.rejected};
   problem.predictor();
   const std::shared_ptr<CostEvaluator> &predictor =

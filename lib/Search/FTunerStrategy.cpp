@@ -51,7 +51,7 @@ public:
 private:
   /// What a sample's programs are rated by.
   struct SampleDemands {
-    Demands filter;
+    FilterResult filter;
     /// Whether some program of the pool is tight.
     bool isTight = false;
     /// The best score in the pool.
@@ -68,12 +68,12 @@ private:
                const SampleDemands &demands) const;
   /// Families of the pool of a shape, each once.
   std::vector<unsigned> poolOf(llvm::ArrayRef<Survivor> survivors,
-                               int64_t extent);
-  /// Whether the cover pads less than one row of threads, or in an exact pool
-  /// nothing.
+                               llvm::ArrayRef<int64_t> shape);
+  /// Whether the cover pads less than one row of threads (the granule of
+  /// heights), or in an exact pool nothing.
   bool isTight(const KernelFamily &family, const Cover &cover) const {
     return cover.padded <
-           (isExact ? 1 : family.parts.back().threadsAlong(family.combineAxis));
+           (isExact ? 1 : family.path().heightGranule(family));
   }
 
   /// Marks the candidates with the best scores of a shape.
@@ -92,8 +92,8 @@ private:
     std::vector<unsigned> candidates;
     std::vector<CombinableUKernel> ukernels;
   };
-  /// By threads along the combine axis.
-  std::map<int64_t, Combinables> combinables;
+  /// By the combine axis and the granule of heights along it.
+  std::map<std::pair<unsigned, int64_t>, Combinables> combinables;
   /// Counts over the samples alone.
   FilterCounts counts;
   std::vector<SampleDemands> samples;
@@ -119,8 +119,8 @@ void FTunerRanker::prepare(llvm::ArrayRef<Shape> shapes) {
   }
   for (unsigned candidate : isKept.set_bits()) {
     kept.push_back(candidate);
-    int64_t threads = table.height(candidate) / table.rows(candidate);
-    Combinables &group = combinables[threads];
+    unsigned axis = set.candidates[candidate].family.combineAxis;
+    Combinables &group = combinables[{axis, table.granule(candidate)}];
     group.candidates.push_back(candidate);
     group.ukernels.push_back(
         {table.height(candidate), table.layout(candidate)});
@@ -144,7 +144,7 @@ FilterResult FTunerRanker::filterShape(llvm::ArrayRef<int64_t> shape) {
 }
 
 std::vector<unsigned> FTunerRanker::poolOf(llvm::ArrayRef<Survivor> survivors,
-                                           int64_t extent) {
+                                           llvm::ArrayRef<int64_t> shape) {
   std::vector<unsigned> pool;
   llvm::DenseSet<unsigned> seen;
   auto add = [&](std::optional<unsigned> family) {
@@ -154,8 +154,9 @@ std::vector<unsigned> FTunerRanker::poolOf(llvm::ArrayRef<Survivor> survivors,
   };
   // uProg of algorithm 2. What pads less than a row of threads covers the next
   // multiple of these threads exactly.
-  for (const auto &[threads, group] : combinables) {
-    int64_t covered = isExact ? extent : ceilBy(extent, threads);
+  for (const auto &[key, group] : combinables) {
+    auto [axis, granule] = key;
+    int64_t covered = isExact ? shape[axis] : ceilBy(shape[axis], granule);
     for (const PooledProgram &program : combinSearch(group.ukernels, covered)) {
       unsigned first = group.candidates[program.first];
       if (program.second)
@@ -190,9 +191,8 @@ std::vector<unsigned> FTunerRanker::poolOf(llvm::ArrayRef<Survivor> survivors,
 
 llvm::Expected<std::vector<RankedFamily>>
 FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
-  int64_t extent = shape[set.prototype.combineAxis];
   FilterResult result = filterShape(shape);
-  std::vector<unsigned> pool = poolOf(result.survivors, extent);
+  std::vector<unsigned> pool = poolOf(result.survivors, shape);
   if (pool.empty()) // All that passed were rejected.
     for (unsigned i = 0; i < set.candidates.size() && pool.empty(); ++i)
       if (std::optional<unsigned> family = table.single(i))
@@ -205,8 +205,9 @@ FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
     const KernelFamily &family = table.families[index];
     return isTight(family, coverShape(family, shape));
   };
-  SampleDemands demands{result.demands,
-                        !predicts && llvm::any_of(pool, isTightProgram), 0};
+  SampleDemands demands{{{}, result.demands},
+                        !predicts && llvm::any_of(pool, isTightProgram),
+                        0};
   if (demands.isTight)
     llvm::erase_if(pool,
                    [&](unsigned index) { return !isTightProgram(index); });
@@ -268,12 +269,13 @@ double FTunerRanker::rated(double score, const KernelFamily &family,
   if (!isExact) {
     // Each part by the rows that it computes.
     ShapeMetrics metrics(problem.workload, shape, problem.device);
+    Demands asked = demands.filter.demandsOf(family.path());
     int64_t counts[] = {cover.first, cover.second};
     double rows = shape[family.combineAxis] + cover.padded;
-    for (auto [part, count] : llvm::zip(family.parts, counts))
-      if (count > 0)
-        missing += count * part.smemTile[family.combineAxis] / rows *
-                   violation(problem, demands.filter, metrics.ukernel(part),
+    for (unsigned part = 0; part < family.tiles.size(); ++part)
+      if (counts[part] > 0)
+        missing += counts[part] * family.height(part) / rows *
+                   violation(problem, asked, metrics.ukernel(family, part),
                              resources);
   }
   if (missing == 0)

@@ -1,28 +1,39 @@
 //===- FamilyTable.cpp - Families made of candidates ----------------------===//
 #include "FamilyTable.h"
 #include "llvm/ADT/STLExtras.h"
+#include <tuple>
 
 using namespace ftuner;
 
+/// Two candidates differ in rows alone if everything here is equal.
+static auto layoutKey(const KernelFamily &family) {
+  BlockTile tile = family.tiles.front();
+  tile[family.combineAxis] = 0;
+  return std::make_tuple(&family.path(), family.combineAxis, tile,
+                         family.reduceSplit, family.schedule.fields());
+}
+
 FamilyTable::FamilyTable(const SearchProblem &problem, const CandidateSet &set)
-    : set(set), problem(problem), axis(set.prototype.combineAxis),
+    : set(set), problem(problem),
       balances(problem.costModel.predictsTime() &&
                problem.options.pool != ProgramPool::Exact) {
-  TileGranules granules =
-      problem.codegen.granules(problem.workload, problem.device);
-  combines =
-      llvm::is_contained(granules.combineAxes, problem.workload.mainAxis());
-  // Two candidates differ in rows alone if everything else here is equal.
-  std::map<std::array<int64_t, 5>, unsigned> numbers;
-  unsigned other = axis == Workload::kM ? Workload::kN : Workload::kM;
+  std::map<decltype(layoutKey(set.candidates.front().family)), unsigned>
+      numbers;
+  const CodegenModel *path = nullptr;
   for (auto [index, candidate] : llvm::enumerate(set.candidates)) {
-    const UKernel &u = candidate.ukernel;
-    std::array<int64_t, 5> key = {u.threadsAlong(axis), u.smemTile[other],
-                                  u.regTile[other], u.smemTile[Workload::kK],
-                                  candidate.stages};
-    unsigned layout = numbers.try_emplace(key, numbers.size()).first->second;
+    const KernelFamily &family = candidate.family;
+    if (&family.path() != path) {
+      path = &family.path();
+      if (llvm::is_contained(
+              path->createSpace(problem.workload, problem.device)->combineAxes,
+              problem.workload.mainAxis()))
+        combining.insert(path);
+    }
+    unsigned layout =
+        numbers.try_emplace(layoutKey(family), numbers.size()).first->second;
     layouts.push_back(layout);
-    byRows.emplace(std::make_pair(layout, u.regTile[axis]), index);
+    granules.push_back(candidate.heightGranule());
+    byRows.emplace(std::make_pair(layout, rows(index)), index);
   }
 }
 
@@ -37,7 +48,7 @@ std::optional<unsigned> FamilyTable::withRows(unsigned candidate,
 std::optional<unsigned> FamilyTable::add(KernelFamily family) {
   if (problem.isRejected(family))
     return std::nullopt;
-  resources.push_back(problem.codegen.resources(problem.workload, family));
+  resources.push_back(family.path().resources(problem.workload, family));
   families.push_back(std::move(family));
   return families.size() - 1;
 }
@@ -45,22 +56,23 @@ std::optional<unsigned> FamilyTable::add(KernelFamily family) {
 std::optional<unsigned> FamilyTable::single(unsigned candidate) {
   auto it = singles.find(candidate);
   if (it == singles.end())
-    it = singles.insert({candidate, add(set.single(candidate))}).first;
+    it = singles.insert({candidate, add(set.candidates[candidate].family)}).first;
   return it->second;
 }
 
 std::optional<unsigned> FamilyTable::pair(unsigned candidate,
                                           int64_t lowerRows) {
-  if (!combines || lowerRows < 1 || lowerRows >= rows(candidate))
+  const KernelFamily &higher = set.candidates[candidate].family;
+  if (!combining.contains(&higher.path()) || lowerRows < 1 ||
+      lowerRows >= rows(candidate))
     return std::nullopt;
   auto [it, isNew] = pairs.try_emplace({candidate, lowerRows}, std::nullopt);
   if (!isNew)
     return it->second;
-  KernelFamily family = set.single(candidate);
-  UKernel lower = family.parts.front();
-  lower.smemTile[axis] = lower.threadsAlong(axis) * lowerRows;
-  lower.regTile[axis] = lowerRows;
-  family.parts.insert(family.parts.begin(), lower);
+  KernelFamily family = higher;
+  BlockTile lower = family.tiles.front();
+  lower[family.combineAxis] = granules[candidate] * lowerRows;
+  family.tiles.insert(family.tiles.begin(), lower);
   if (balances)
     family.balancedSms = problem.device.smCount;
   if (!isLegal(problem, family))

@@ -4,7 +4,7 @@
 
 #include "FTuner/Search/Candidates.h"
 #include "llvm/ADT/DenseMap.h"
-#include <array>
+#include "llvm/ADT/SmallPtrSet.h"
 #include <map>
 #include <optional>
 
@@ -19,22 +19,22 @@ public:
 
   /// The family of one candidate; none if it was rejected.
   std::optional<unsigned> single(unsigned candidate);
-  /// The family of a candidate and one with fewer rows for each thread, which
-  /// need not be a candidate itself; none where no such pair is legal.
+  /// The family of a candidate and one with fewer rows, which need not be a
+  /// candidate itself; none where no such pair is legal.
   std::optional<unsigned> pair(unsigned candidate, int64_t lowerRows);
-  /// The candidate with another number of rows for each thread, if it is one.
+  /// The candidate with another number of rows, if it is one.
   std::optional<unsigned> withRows(unsigned candidate, int64_t rows) const;
-  /// Rows of a thread along the combine axis.
+  /// The candidate's block along the combine axis, in units of the granule that
+  /// heights of its schedule have: rows of a thread, or of a warp.
   int64_t rows(unsigned candidate) const {
-    return set.candidates[candidate].ukernel.regTile[axis];
+    return height(candidate) / granules[candidate];
   }
   int64_t height(unsigned candidate) const {
-    return set.candidates[candidate].ukernel.smemTile[axis];
+    return set.candidates[candidate].family.lowHeight();
   }
+  int64_t granule(unsigned candidate) const { return granules[candidate]; }
   /// Equal for candidates that differ in rows alone.
   unsigned layout(unsigned candidate) const { return layouts[candidate]; }
-  /// Whether two uKernels may lie along the main axis.
-  bool combinesMainAxis() const { return combines; }
 
   const CandidateSet &set;
   std::vector<KernelFamily> families;
@@ -45,12 +45,13 @@ private:
   std::optional<unsigned> add(KernelFamily family);
 
   const SearchProblem &problem;
-  unsigned axis;
-  bool combines = false;
+  /// Paths that combine two heights along the main axis.
+  llvm::SmallPtrSet<const CodegenModel *, 4> combining;
   /// Whether pairs have balanced covers.
   bool balances = false;
   /// By candidate.
   std::vector<unsigned> layouts;
+  std::vector<int64_t> granules;
   std::map<std::pair<unsigned, int64_t>, unsigned> byRows;
   llvm::DenseMap<unsigned, std::optional<unsigned>> singles;
   std::map<std::pair<unsigned, int64_t>, std::optional<unsigned>> pairs;

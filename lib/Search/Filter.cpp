@@ -122,7 +122,10 @@ public:
               FilterCounts &counts, std::vector<StageReport> *reports)
       : problem(problem), set(set), counts(counts), reports(reports) {}
 
-  FilterResult run(llvm::ArrayRef<Metrics> metrics);
+  /// Filters the candidates from `first` on, which have these metrics. Adds
+  /// what is left to the result.
+  void run(unsigned first, llvm::ArrayRef<Metrics> metrics,
+           FilterResult &result);
 
 private:
   /// Keeps what the stage accepts, or if that is nothing, what has the best
@@ -202,10 +205,9 @@ void ShapeFilter::report(const Stage &stage, llvm::ArrayRef<Survivor> before,
 }
 
 void ShapeFilter::keepParetoFronts() {
-  unsigned axis = set.prototype.combineAxis;
   std::map<int64_t, std::vector<Survivor>> heights;
   for (const Survivor &survivor : survivors)
-    heights[candidate(survivor).ukernel.smemTile[axis]].push_back(survivor);
+    heights[candidate(survivor).family.lowHeight()].push_back(survivor);
   survivors.clear();
   for (auto &[height, group] : heights) {
     // By falling CMR, preferred ones first: a later one survives only if no
@@ -248,14 +250,14 @@ static std::string atLeast(const char *figure, double least) {
   return text;
 }
 
-FilterResult ShapeFilter::run(llvm::ArrayRef<Metrics> metrics) {
+void ShapeFilter::run(unsigned first, llvm::ArrayRef<Metrics> metrics,
+                      FilterResult &result) {
   const SearchOptions &options = problem.options;
   survivors.reserve(metrics.size());
   for (auto [index, value] : llvm::enumerate(metrics))
-    survivors.push_back({static_cast<unsigned>(index), value});
+    survivors.push_back({first + static_cast<unsigned>(index), value});
 
-  FilterResult result;
-  Demands &demands = result.demands;
+  Demands demands;
   auto efficiency = [](const Survivor &s) {
     return s.metrics.pad * s.metrics.occ;
   };
@@ -325,29 +327,50 @@ FilterResult ShapeFilter::run(llvm::ArrayRef<Metrics> metrics) {
     report.kept = survivors.size();
     reports->push_back(std::move(report));
   }
-  result.survivors = std::move(survivors);
-  return result;
-}
-
-static std::vector<UKernel> ukernelsOf(const CandidateSet &set) {
-  std::vector<UKernel> result;
-  for (const Candidate &candidate : set.candidates)
-    result.push_back(candidate.ukernel);
-  return result;
+  result.demands.push_back({&set.candidates[first].family.path(), demands});
+  llvm::append_range(result.survivors, survivors);
 }
 
 CandidateFilter::CandidateFilter(const SearchProblem &problem,
                                  const CandidateSet &set)
-    : problem(problem), set(set),
-      metrics(problem.workload, problem.device, ukernelsOf(set)) {}
+    : problem(problem), set(set) {
+  for (size_t first = 0; first < set.candidates.size();) {
+    const CodegenModel &path = set.candidates[first].family.path();
+    std::vector<UKernel> ukernels;
+    while (first + ukernels.size() < set.candidates.size()) {
+      const Candidate &next = set.candidates[first + ukernels.size()];
+      if (&next.family.path() != &path)
+        break;
+      ukernels.push_back(next.ukernel);
+    }
+    groups.push_back(
+        {&path, static_cast<unsigned>(first),
+         FactoredMetrics(problem.workload, problem.device, path, ukernels)});
+    first += ukernels.size();
+  }
+}
+
+FilterResult CandidateFilter::run(llvm::ArrayRef<int64_t> shape,
+                                  std::vector<StageReport> *reports) {
+  FilterResult result;
+  for (const Group &group : groups) {
+    group.metrics.evaluate(shape, values);
+    size_t numReports = reports ? reports->size() : 0;
+    ShapeFilter(problem, set, counts, reports).run(group.first, values, result);
+    // Whose stages they are, where there is more than one path.
+    if (reports && groups.size() > 1)
+      for (StageReport &report :
+           llvm::MutableArrayRef(*reports).drop_front(numReports))
+        report.path = group.path->name().str();
+  }
+  return result;
+}
 
 FilterResult CandidateFilter::run(llvm::ArrayRef<int64_t> shape) {
-  metrics.evaluate(shape, values);
-  return ShapeFilter(problem, set, counts, nullptr).run(values);
+  return run(shape, nullptr);
 }
 
 FilterResult CandidateFilter::run(llvm::ArrayRef<int64_t> shape,
                                   std::vector<StageReport> &reports) {
-  metrics.evaluate(shape, values);
-  return ShapeFilter(problem, set, counts, &reports).run(values);
+  return run(shape, &reports);
 }

@@ -21,16 +21,26 @@ std::optional<unsigned> ftuner::entryFor(llvm::ArrayRef<DispatchEntry> entries,
   return std::nullopt;
 }
 
-int64_t Plan::alignedWidth() const {
-  int64_t width = families[generalFamily].vectorWidth;
+int64_t Plan::alignment() const {
+  int64_t alignment = families[generalFamily].alignment();
   for (const DispatchEntry &entry : entries)
-    width = std::max(width, families[entry.family].vectorWidth);
-  return width;
+    alignment = std::max(alignment, families[entry.family].alignment());
+  return alignment;
+}
+
+bool Plan::needsAlignment() const {
+  auto needs = [&](unsigned family) {
+    return !families[family].takesAnyAlignment();
+  };
+  return needs(generalFamily) ||
+         std::any_of(
+             entries.begin(), entries.end(),
+             [&](const DispatchEntry &entry) { return needs(entry.family); });
 }
 
 unsigned Plan::familyFor(llvm::ArrayRef<int64_t> shape,
-                         int64_t vectorWidth) const {
-  bool isAligned = vectorWidth >= alignedWidth();
+                         int64_t alignment) const {
+  bool isAligned = alignment >= this->alignment();
   llvm::ArrayRef<DispatchEntry> candidates =
       isAligned ? entries : unalignedEntries;
   if (std::optional<unsigned> entry = entryFor(candidates, shape))

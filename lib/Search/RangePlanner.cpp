@@ -1,6 +1,7 @@
 //===- RangePlanner.cpp - From ranked shapes to a plan --------------------===//
 #include "RangePlanner.h"
 #include "FamilySelection.h"
+#include "FTuner/Schedule/Alignment.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
@@ -38,9 +39,6 @@ static constexpr double generalWeight = 0.01;
 static constexpr size_t unalignedProposals = 32;
 /// Shapes that the fallback family is rated on.
 static constexpr int64_t maxFallbackShapes = 12;
-/// Reduce tiles of families without alignment beside those of the best
-/// programs: less to copy in a step.
-static constexpr int64_t scalarReduceTiles[] = {16, 8};
 /// Extent far beyond a range, for the general family.
 static constexpr int64_t generalExtent = 4096;
 
@@ -177,27 +175,12 @@ Shape RangePlanner::generalShape() const {
   return shape;
 }
 
-/// Visits the family without alignment requirements, then with less to copy in
-/// a step.
-static void
-forEachScalar(KernelFamily family,
-              llvm::function_ref<void(const KernelFamily &)> visit) {
-  family.vectorWidth = 1;
-  visit(family);
-  for (int64_t tile : scalarReduceTiles)
-    if (tile < family.parts.front().smemTile[Workload::kK]) {
-      for (UKernel &part : family.parts)
-        part.smemTile[Workload::kK] = tile;
-      visit(family);
-    }
-}
-
 llvm::Expected<KernelFamily> RangePlanner::chooseFallback() const {
   // Shapes that always take this family, for their sizes break the alignment;
   // without such, all: their operands may.
   std::vector<size_t> served;
   for (auto [index, shape] : llvm::enumerate(samples.shapes))
-    if (problem.codegen.vectorWidth(workload, shape) == 1)
+    if (!isAligned(shape))
       served.push_back(index);
   if (served.empty())
     for (size_t i = 0; i < rankings.size(); ++i)
@@ -218,7 +201,7 @@ llvm::Expected<KernelFamily> RangePlanner::chooseFallback() const {
     seen.push_back(single);
     if (problem.isRejected(single) || !isLegal(problem, single))
       return;
-    KernelResources resources = problem.codegen.resources(workload, single);
+    KernelResources resources = single.path().resources(workload, single);
     double total = 0;
     for (size_t i : chosen)
       total += samples.weights[i] *
@@ -231,18 +214,19 @@ llvm::Expected<KernelFamily> RangePlanner::chooseFallback() const {
   for (size_t proposer : chosen)
     for (const RankedFamily &ranked : rankings[proposer]) {
       KernelFamily single = family(ranked.family);
-      single.parts.erase(single.parts.begin(), single.parts.end() - 1);
+      single.tiles.erase(single.tiles.begin(), single.tiles.end() - 1);
       single.balancedSms = 0;
-      forEachScalar(std::move(single), visit);
+      llvm::for_each(single.path().unalignedVariants(single), visit);
     }
   if (best)
     return std::move(*best);
   // None of them is legal without vectors: any that is.
-  llvm::Expected<CandidateSet> set = enumerateCandidates(problem, 1);
+  llvm::Expected<CandidateSet> set =
+      enumerateCandidates(problem, /*alignment=*/1);
   if (!set)
     return set.takeError();
   for (unsigned i = 0; i < set->candidates.size(); ++i)
-    visit(set->single(i));
+    visit(set->candidates[i].family);
   if (best)
     return std::move(*best);
   return llvm::createStringError(
@@ -251,8 +235,7 @@ llvm::Expected<KernelFamily> RangePlanner::chooseFallback() const {
 }
 
 bool RangePlanner::isAligned(llvm::ArrayRef<int64_t> shape) const {
-  return problem.codegen.vectorWidth(workload, shape) >=
-         ranker.table.set.prototype.vectorWidth;
+  return alignmentOf(workload, shape) >= ranker.table.set.alignment;
 }
 
 std::vector<KernelFamily> RangePlanner::unalignedFamilies() const {
@@ -268,7 +251,9 @@ std::vector<KernelFamily> RangePlanner::unalignedFamilies() const {
       continue;
     for (const RankedFamily &ranked :
          llvm::ArrayRef(ranking).take_front(unalignedProposals))
-      forEachScalar(family(ranked.family), propose);
+      llvm::for_each(
+          family(ranked.family).path().unalignedVariants(family(ranked.family)),
+          propose);
   }
   return result;
 }
@@ -312,11 +297,13 @@ llvm::Error RangePlanner::chooseForRange(const KernelFamily &fallback) {
   ScoreMatrix scores(proposed.size(), shapes.size());
   // From the last row on, that of the fallback.
   for (size_t row = proposed.size(); row-- > 0;) {
-    KernelResources needs = problem.codegen.resources(workload, proposed[row]);
+    const KernelFamily &family = proposed[row];
+    KernelResources needs = family.path().resources(workload, family);
+    bool takesAll = !isMixed || family.takesAnyAlignment();
     for (auto [column, shape] : llvm::enumerate(shapes)) {
-      bool isServed = !isMixed || row >= numAligned || areAligned[column];
+      bool isServed = takesAll || areAligned[column];
       scores.at(row, column) =
-          isServed ? ranker.rate(proposed[row], needs, shape, column)
+          isServed ? ranker.rate(family, needs, shape, column)
                    : scores.at(proposed.size() - 1, column);
     }
   }
@@ -416,7 +403,7 @@ void RangePlanner::assignShapes(size_t numFamilies) {
       sampleSizes(axis, isExhaustive ? maxEnumeratedSizes : limit);
 
   for (const KernelFamily &family : plan.families)
-    familyResources.push_back(problem.codegen.resources(workload, family));
+    familyResources.push_back(family.path().resources(workload, family));
   std::vector<unsigned> candidates(numFamilies);
   std::iota(candidates.begin(), candidates.end(), 0);
   auto assignAligned = [&](std::optional<bool> areAligned) {
@@ -428,11 +415,11 @@ void RangePlanner::assignShapes(size_t numFamilies) {
   if (!isMixed)
     return assignAligned(std::nullopt);
   assignAligned(true);
-  if (plan.alignedWidth() == 1) // Of which all operands are.
+  if (!plan.needsAlignment()) // Which all operands have.
     return assignAligned(std::nullopt);
   candidates.clear();
   for (auto [index, family] : llvm::enumerate(plan.families))
-    if (family.vectorWidth == 1)
+    if (family.takesAnyAlignment())
       candidates.push_back(index);
   if (candidates.size() > 1)
     plan.unalignedEntries = assign(candidates, sizes, false);
@@ -472,7 +459,7 @@ RangePlanner::assign(llvm::ArrayRef<unsigned> candidates,
 }
 
 void RangePlanner::dropIdleParts() {
-  if (!isExhaustive || mainAxis != ranker.table.set.prototype.combineAxis)
+  if (!isExhaustive)
     return;
   // Blocks of each part over all sizes.
   std::vector<Cover> blocks(plan.families.size());
@@ -493,7 +480,8 @@ void RangePlanner::dropIdleParts() {
     }
   }
   for (auto [index, family] : llvm::enumerate(plan.families)) {
-    if (blocks[index].blocks() == 0 || index == plan.generalFamily)
+    if (blocks[index].blocks() == 0 || index == plan.generalFamily ||
+        family.combineAxis != mainAxis)
       continue;
     KernelFamily running = runningParts(family, blocks[index]);
     if (!problem.isRejected(running))
@@ -552,8 +540,7 @@ void RangePlanner::reportPlan() {
   plan.statistics.push_back({"mean_regret", sum / total});
   plan.statistics.push_back({"worst_regret", worst});
   const CandidateSet &set = ranker.table.set;
-  if (set.prototype.vectorWidth >
-      problem.codegen.guaranteedVectorWidth(workload))
+  if (set.alignment > guaranteedAlignment(workload))
     plan.remarks.push_back("sizes may break the alignment of vector accesses: "
                            "such calls take families without");
 }
@@ -589,7 +576,7 @@ void RangePlanner::predictSamples() {
     ShapePrediction prediction;
     prediction.shape = shape;
     prediction.family =
-        plan.familyFor(shape, problem.codegen.vectorWidth(workload, shape));
+        plan.familyFor(shape, alignmentOf(workload, shape));
     prediction.microseconds = microseconds(plan.families[prediction.family]);
     // The fastest and the next one of the programs that were ranked best, and
     // the plan's own.

@@ -10,7 +10,7 @@
 #define FTUNER_LIB_SEARCH_RANGEPLANNER_H
 
 #include "FTuner/Search/Candidates.h"
-#include "FTuner/Search/Sampling.h"
+#include "FTuner/Workload/Sampling.h"
 #include "FamilyTable.h"
 
 namespace ftuner {

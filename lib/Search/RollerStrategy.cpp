@@ -23,7 +23,12 @@ namespace {
 class RollerRanker final : public ProgramRanker {
 public:
   RollerRanker(const SearchProblem &problem, const CandidateSet &set)
-      : ProgramRanker(problem, set), tree(problem, set) {}
+      : ProgramRanker(problem, set) {
+    for (const Candidate &candidate : set.candidates)
+      if (trees.empty() || trees.back().path != &candidate.family.path())
+        trees.push_back({&candidate.family.path(),
+                         RollerTree(problem, set, candidate.family.path())});
+  }
 
   llvm::Expected<std::vector<RankedFamily>>
   rank(llvm::ArrayRef<int64_t> shape) override;
@@ -33,18 +38,31 @@ public:
   void report(Plan &plan, size_t numSamples) const override;
 
 private:
-  /// The variant of a constructed candidate with the depth and the stages that
-  /// the problem's cost model prefers, if it predicts time.
-  unsigned variantFor(unsigned constructed, llvm::ArrayRef<int64_t> shape);
+  /// The tree of a codegen path.
+  struct PathTree {
+    const CodegenModel *path;
+    RollerTree tree;
+  };
+  /// The variant of a constructed candidate with the step along the reduce axis
+  /// that the problem's cost model prefers, if it predicts time.
+  unsigned variantFor(const RollerTree &tree, unsigned constructed,
+                      llvm::ArrayRef<int64_t> shape);
 
   /// What was constructed for a sample.
   struct Constructed {
-    std::vector<UKernel> ukernels;
+    struct Tile {
+      const CodegenModel *path;
+      RollerTree::Tiles tiles;
+      bool operator==(const Tile &other) const {
+        return path == other.path && tiles == other.tiles;
+      }
+    };
+    std::vector<Tile> tiles;
     double bestSeconds = 0;
     double leastScore = 1;
   };
 
-  RollerTree tree;
+  std::vector<PathTree> trees;
   std::vector<Constructed> samples;
   /// Of the shape that was ranked last.
   RollerCounts counts;
@@ -54,7 +72,7 @@ private:
 };
 } // namespace
 
-unsigned RollerRanker::variantFor(unsigned constructed,
+unsigned RollerRanker::variantFor(const RollerTree &tree, unsigned constructed,
                                   llvm::ArrayRef<int64_t> shape) {
   if (!problem.costModel.predictsTime())
     return constructed;
@@ -76,11 +94,25 @@ unsigned RollerRanker::variantFor(unsigned constructed,
 llvm::Expected<std::vector<RankedFamily>>
 RollerRanker::rank(llvm::ArrayRef<int64_t> shape) {
   counts = RollerCounts();
-  std::vector<unsigned> candidates = tree.construct(
-      shape,
-      [&](unsigned candidate) { return table.single(candidate).has_value(); },
-      counts);
-  if (candidates.empty())
+  std::vector<std::pair<double, unsigned>> timed;
+  Constructed constructed;
+  for (const auto &[path, tree] : trees) {
+    RollerModel model(problem, *path, shape);
+    for (unsigned constructedIndex : tree.construct(
+             shape,
+             [&](unsigned candidate) {
+               return table.single(candidate).has_value();
+             },
+             counts)) {
+      unsigned index = variantFor(tree, constructedIndex, shape);
+      const Candidate &candidate = table.set.candidates[index];
+      timed.emplace_back(model.seconds(candidate.ukernel, candidate.resources),
+                         *table.single(index));
+      constructed.tiles.push_back(
+          {path, RollerTree::tilesOf(candidate.ukernel)});
+    }
+  }
+  if (timed.empty())
     return llvm::createStringError("every aligned uKernel of workload '" +
                                    problem.workload.name + "' was rejected");
   total.registerTiles += counts.registerTiles;
@@ -89,18 +121,7 @@ RollerRanker::rank(llvm::ArrayRef<int64_t> shape) {
   total.blockTilesKept += counts.blockTilesKept;
   numRelaxedWarps += counts.relaxedWarps;
   numRelaxedPadding += counts.relaxedPadding;
-  numPrograms += candidates.size();
-
-  RollerModel model(problem, shape);
-  std::vector<std::pair<double, unsigned>> timed;
-  Constructed constructed;
-  for (unsigned constructedIndex : candidates) {
-    unsigned index = variantFor(constructedIndex, shape);
-    const Candidate &candidate = table.set.candidates[index];
-    timed.emplace_back(model.seconds(candidate.ukernel, candidate.resources),
-                       *table.single(index));
-    constructed.ukernels.push_back(candidate.ukernel);
-  }
+  numPrograms += timed.size();
   llvm::stable_sort(
       timed, [](const auto &a, const auto &b) { return a.first < b.first; });
   constructed.bestSeconds = timed.front().first;
@@ -116,12 +137,13 @@ double RollerRanker::rate(const KernelFamily &family,
                           const KernelResources &resources,
                           llvm::ArrayRef<int64_t> shape, size_t sample) const {
   const Constructed &constructed = samples[sample];
-  const UKernel &ukernel = family.parts.front();
+  UKernel ukernel = family.ukernel(0);
   double score = constructed.bestSeconds /
-                 RollerModel(problem, shape).seconds(ukernel, resources);
-  if (llvm::any_of(constructed.ukernels, [&](const UKernel &other) {
-        return RollerTree::tilesOf(ukernel) == RollerTree::tilesOf(other);
-      }))
+                 RollerModel(problem, family.path(), shape)
+                     .seconds(ukernel, resources);
+  if (llvm::is_contained(
+          constructed.tiles,
+          Constructed::Tile{&family.path(), RollerTree::tilesOf(ukernel)}))
     return score;
   return constructed.leastScore * score / (1 + score);
 }

@@ -27,9 +27,10 @@ static constexpr int64_t maxTileRegisters = 96;
 // Performance model
 //===----------------------------------------------------------------------===//
 
-RollerModel::RollerModel(const SearchProblem &problem,
+RollerModel::RollerModel(const SearchProblem &problem, const CodegenModel &path,
                          llvm::ArrayRef<int64_t> shape)
-    : problem(problem), shape(shape.begin(), shape.end()) {
+    : problem(problem), shape(shape.begin(), shape.end()),
+      peak(path.peakFlops(problem.workload, problem.device)) {
   for (const Operand &operand : problem.workload.operands) {
     double bytes = static_cast<double>(operand.elementBytes);
     if (operand.role == OperandRole::Lhs)
@@ -64,22 +65,21 @@ static int64_t activeBlocks(const DeviceSpec &device,
 double RollerModel::seconds(const UKernel &ukernel,
                             const KernelResources &resources) const {
   const DeviceSpec &device = problem.device;
-  int64_t bm = ukernel.smemTile[Workload::kM];
-  int64_t bn = ukernel.smemTile[Workload::kN];
-  double rm = static_cast<double>(ukernel.regTile[Workload::kM]);
-  double rn = static_cast<double>(ukernel.regTile[Workload::kN]);
+  int64_t bm = ukernel.blockTile[Workload::kM];
+  int64_t bn = ukernel.blockTile[Workload::kN];
+  double rm = static_cast<double>(ukernel.registerTile[Workload::kM]);
+  double rn = static_cast<double>(ukernel.registerTile[Workload::kN]);
   double depth = static_cast<double>(
-      ceilBy(shape[Workload::kK], ukernel.smemTile[Workload::kK]));
+      ceilBy(shape[Workload::kK], ukernel.blockTile[Workload::kK]));
   double points = static_cast<double>(bm) * static_cast<double>(bn);
   double operandBytes = depth * (lhsBytes * bm + rhsBytes * bn);
-  double threadBytes = depth * static_cast<double>(resources.threads) *
+  double workerBytes = depth * static_cast<double>(ukernel.workers) *
                        (lhsBytes * rm + rhsBytes * rn);
-  double compute = problem.workload.flopsPerPoint * points * depth /
-                   (device.fp32Tflops * 1e12);
+  double compute = problem.workload.flopsPerPoint * points * depth / peak;
   double global =
       (operandBytes + outputBytes * points) / (device.dramGbps * 1e9);
   double shared =
-      (operandBytes + threadBytes) / (device.sharedMemoryGbps() * 1e9);
+      (operandBytes + workerBytes) / (device.sharedMemoryGbps() * 1e9);
 
   int64_t count = blocks(bm, bn);
   int64_t parallel = device.smCount * activeBlocks(device, resources);
@@ -99,14 +99,14 @@ double RollerModel::seconds(const UKernel &ukernel,
 bool RollerModel::isRegisterTileComputeBound(int64_t rm, int64_t rn) const {
   double flops = problem.workload.flopsPerPoint * rm * rn;
   double bytes = lhsBytes * rm + rhsBytes * rn;
-  return flops / (problem.device.fp32Tflops * 1e12) >=
+  return flops / peak >=
          bytes / (problem.device.sharedMemoryGbps() * 1e9);
 }
 
 bool RollerModel::isBlockTileComputeBound(int64_t bm, int64_t bn) const {
   double flops = problem.workload.flopsPerPoint * bm * bn;
   double bytes = lhsBytes * bm + rhsBytes * bn;
-  return flops / (problem.device.fp32Tflops * 1e12) >=
+  return flops / peak >=
          bytes / (problem.device.dramGbps * 1e9);
 }
 
@@ -148,21 +148,23 @@ ftuner::enumerateAlignedTiles(const SearchProblem &problem) {
   const CostModel &ofDepth = problem.costModel.predictsTime()
                                  ? problem.costModel
                                  : *findCostModel("sia-program");
-  SearchProblem aligned{problem.workload, problem.device,  problem.codegen,
+  SearchProblem aligned{problem.workload, problem.device,  problem.paths,
                         ofDepth,          problem.options, problem.rejected};
   aligned.options.tileRule = TileRule::Aligned;
-  llvm::Expected<CandidateSet> set =
-      enumerateCandidates(aligned, reachableVectorWidth(problem));
+  llvm::Expected<CandidateSet> set = enumerateCandidates(aligned);
   if (!set)
     return set.takeError();
   llvm::erase_if(set->candidates, [&](const Candidate &candidate) {
-    int64_t rm = candidate.ukernel.regTile[Workload::kM];
-    int64_t rn = candidate.ukernel.regTile[Workload::kN];
-    int64_t threads = candidate.ukernel.threads();
+    const UKernel &ukernel = candidate.ukernel;
+    int64_t rm = ukernel.registerTile[Workload::kM];
+    int64_t rn = ukernel.registerTile[Workload::kN];
+    int64_t threads = candidate.resources.threads;
+    // Of a worker's threads together.
     int64_t registers = rm * rn + rm + rn;
     return !llvm::isPowerOf2_64(rm) || !llvm::isPowerOf2_64(rn) ||
-           threads > maxBlockThreads || registers > maxTileRegisters ||
-           2 * registers * threads > problem.device.registersPerBlock;
+           threads > maxBlockThreads ||
+           registers * ukernel.workers > maxTileRegisters * threads ||
+           2 * registers * ukernel.workers > problem.device.registersPerBlock;
   });
   if (set->candidates.empty())
     return llvm::createStringError(
@@ -171,26 +173,26 @@ ftuner::enumerateAlignedTiles(const SearchProblem &problem) {
   return set;
 }
 
-RollerTree::RollerTree(const SearchProblem &problem, const CandidateSet &set)
-    : problem(problem), set(set) {
+RollerTree::RollerTree(const SearchProblem &problem, const CandidateSet &set,
+                       const CodegenModel &path)
+    : problem(problem), set(set), path(path),
+      leastRowBytes(path.createSpace(problem.workload, problem.device)
+                        ->leastRowBytes) {
   for (auto [index, candidate] : llvm::enumerate(set.candidates)) {
+    if (&candidate.family.path() != &path)
+      continue;
+    threadsPerWorker =
+        candidate.resources.threads / candidate.ukernel.workers;
     auto [reg, block] = tilesOf(candidate.ukernel);
     tiles[reg].try_emplace(block, index);
     variants[{reg, block}].push_back(index);
   }
-  TileGranules granules =
-      problem.codegen.granules(problem.workload, problem.device);
-  int64_t stages = granules.stages.empty() ? 1 : granules.stages.front();
-  int64_t elementBytes = std::numeric_limits<int64_t>::max();
-  for (const Operand &operand : problem.workload.operands)
-    if (operand.role == OperandRole::Lhs || operand.role == OperandRole::Rhs)
-      elementBytes = std::min(elementBytes, operand.elementBytes);
-  leastRowBytes = elementBytes * granules.reduceGranule * stages;
 }
 
 RollerTree::Tiles RollerTree::tilesOf(const UKernel &ukernel) {
-  return {{ukernel.regTile[Workload::kM], ukernel.regTile[Workload::kN]},
-          {ukernel.smemTile[Workload::kM], ukernel.smemTile[Workload::kN]}};
+  return {
+      {ukernel.registerTile[Workload::kM], ukernel.registerTile[Workload::kN]},
+      {ukernel.blockTile[Workload::kM], ukernel.blockTile[Workload::kN]}};
 }
 
 llvm::ArrayRef<unsigned> RollerTree::variantsOf(unsigned candidate) const {
@@ -346,11 +348,12 @@ void RollerBuilder::descend(const Tile &tile) {
 }
 
 bool RollerBuilder::fits(const Tile &block) const {
-  int64_t threads = (block[0] / reg[0]) * (block[1] / reg[1]);
+  int64_t workers = (block[0] / reg[0]) * (block[1] / reg[1]);
   int64_t registers = reg[0] * reg[1] + reg[0] + reg[1];
   const DeviceSpec &device = tree.problem.device;
-  return threads <= std::min(maxBlockThreads, device.maxThreadsPerBlock) &&
-         2 * registers * threads <= device.registersPerBlock &&
+  return workers * tree.threadsPerWorker <=
+             std::min(maxBlockThreads, device.maxThreadsPerBlock) &&
+         2 * registers * workers <= device.registersPerBlock &&
          tree.leastRowBytes * (block[0] + block[1]) <=
              device.sharedMemoryPerBlockBytes;
 }
@@ -404,8 +407,7 @@ const unsigned *RollerTree::find(const Tile &reg, const Tile &block,
 
 const unsigned *RollerTree::halve(const UKernel &ukernel, unsigned axis,
                                   Allowed isAllowed) const {
-  Tile block = {ukernel.smemTile[Workload::kM], ukernel.smemTile[Workload::kN]};
-  Tile reg = {ukernel.regTile[Workload::kM], ukernel.regTile[Workload::kN]};
+  auto [reg, block] = tilesOf(ukernel);
   if (block[axis] % 2 != 0)
     return nullptr;
   block[axis] /= 2;
@@ -419,7 +421,8 @@ const unsigned *RollerTree::halve(const UKernel &ukernel, unsigned axis,
     return nullptr;
   Tile otherReg = reg;
   otherReg[1 - axis] /= 2;
-  if (ukernel.threads() < 2 * schedulerThreads && reg[1 - axis] % 2 == 0)
+  if (ukernel.workers * threadsPerWorker < 2 * schedulerThreads &&
+      reg[1 - axis] % 2 == 0)
     if (const unsigned *half = find(otherReg, block, isAllowed))
       return half;
   return find(reg, block, isAllowed);
@@ -429,7 +432,7 @@ unsigned RollerTree::scaleOut(unsigned candidate, const RollerModel &model,
                               Allowed isAllowed) const {
   while (true) {
     const UKernel &u = set.candidates[candidate].ukernel;
-    Tile block = {u.smemTile[Workload::kM], u.smemTile[Workload::kN]};
+    Tile block = tilesOf(u).second;
     int64_t numBlocks = model.blocks(block[0], block[1]);
     if (numBlocks >= problem.device.smCount)
       return candidate;
@@ -458,7 +461,7 @@ unsigned RollerTree::scaleOut(unsigned candidate, const RollerModel &model,
 std::vector<unsigned> RollerTree::construct(llvm::ArrayRef<int64_t> shape,
                                             Allowed isAllowed,
                                             RollerCounts &counts) const {
-  RollerModel model(problem, shape);
+  RollerModel model(problem, path, shape);
   std::vector<unsigned> leaves;
   auto add = [&](double epsilon, int64_t threadGranule) {
     counts.epsilon = epsilon;
@@ -482,7 +485,7 @@ std::vector<unsigned> RollerTree::construct(llvm::ArrayRef<int64_t> shape,
   }
   // Allowed ones that no tree reaches, in the order of preference.
   for (unsigned i = 0; i < set.candidates.size() && leaves.empty(); ++i)
-    if (isAllowed(i))
+    if (&set.candidates[i].family.path() == &path && isAllowed(i))
       leaves.push_back(i);
 
   std::vector<unsigned> programs;

@@ -40,9 +40,10 @@
 // blocks that an SM holds at once.
 //
 // Ours: tiles are those candidates of HardwareAlign (Candidates.h) that are
-// aligned as above, so programs compare with those of other strategies; depth
-// and stages of the reduce axis follow the rule there, since reuse is blind to
-// them; the peaks are the described ones where the artifact measures
+// aligned as above, so programs compare with those of other strategies; steps
+// along the reduce axis follow the rule there, since reuse is blind to them; each
+// codegen path has a tree, and register tiles are those of its workers (threads
+// on CUDA cores); the peaks are the described ones where the artifact measures
 // micro-benchmarks; and where no tile passes, first the 128 threads that a
 // block must have for the schedulers of an SM, then ε are given up.
 //
@@ -57,11 +58,12 @@
 
 namespace ftuner {
 
-/// The performance model for one shape (every extent ≥ 1).
+/// The performance model for one shape (every extent ≥ 1) and codegen path.
 class RollerModel {
 public:
   /// Problem outlives the model.
-  RollerModel(const SearchProblem &problem, llvm::ArrayRef<int64_t> shape);
+  RollerModel(const SearchProblem &problem, const CodegenModel &path,
+              llvm::ArrayRef<int64_t> shape);
 
   /// Predicted time of a uKernel that covers the shape alone.
   double seconds(const UKernel &ukernel,
@@ -82,6 +84,8 @@ public:
 private:
   const SearchProblem &problem;
   Shape shape;
+  /// FLOP/s of the path.
+  double peak = 1;
   /// Elements of lhs, rhs and output in bytes.
   double lhsBytes = 4, rhsBytes = 4, outputBytes = 4;
   /// Product of the batch extents.
@@ -104,8 +108,10 @@ enumerateAlignedTiles(const SearchProblem &problem);
 
 class RollerTree {
 public:
-  /// Problem and set (of `enumerateAlignedTiles`) outlive the tree.
-  RollerTree(const SearchProblem &problem, const CandidateSet &set);
+  /// The tree of one path. Problem and set (of `enumerateAlignedTiles`) outlive
+  /// it.
+  RollerTree(const SearchProblem &problem, const CandidateSet &set,
+             const CodegenModel &path);
 
   /// Whether a candidate (by index) may be constructed.
   using Allowed = llvm::function_ref<bool(unsigned)>;
@@ -120,8 +126,8 @@ public:
   /// A register and a block tile, without the reduce axis.
   using Tiles = std::pair<Tile, Tile>;
   static Tiles tilesOf(const UKernel &ukernel);
-  /// Candidates with the tiles of this one: they differ in depth and stages of
-  /// the reduce axis alone.
+  /// Candidates with the tiles of this one: they differ in the step along the
+  /// reduce axis alone.
   llvm::ArrayRef<unsigned> variantsOf(unsigned candidate) const;
 
 private:
@@ -143,8 +149,11 @@ private:
 
   const SearchProblem &problem;
   const CandidateSet &set;
+  const CodegenModel &path;
   /// Bytes of shared memory for each row of a block tile, at least.
   int64_t leastRowBytes = 0;
+  /// Threads of a worker: 1, or those of a warp.
+  int64_t threadsPerWorker = 1;
   /// By register and block tile.
   std::map<Tiles, std::vector<unsigned>> variants;
   /// Register tile → block tile → candidate.

@@ -1,7 +1,9 @@
 //===- SearchProblem.cpp - Checks of problems and answers -----------------===//
 #include "FTuner/Search/Candidates.h"
 #include "FTuner/Search/SearchStrategy.h"
+#include "FTuner/Schedule/Alignment.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -13,9 +15,6 @@ using namespace ftuner;
 using llvm::Twine;
 
 static constexpr int64_t maxFamilies = 1024;
-/// Far beyond what shared memory holds; threads and bytes of such tiles still
-/// fit in 64 bits.
-static constexpr int64_t maxTile = 1 << 20;
 static constexpr int64_t openEnd = std::numeric_limits<int64_t>::max();
 
 static llvm::Error makeError(const Twine &message) {
@@ -106,10 +105,17 @@ bool SearchProblem::isRejected(const KernelFamily &family) const {
   return llvm::is_contained(rejected, family);
 }
 
+std::string SearchProblem::pathNames() const {
+  return llvm::join(llvm::map_range(paths,
+                                    [](const CodegenModel *path) {
+                                      return path->name();
+                                    }),
+                    ", ");
+}
+
 CostEvaluator &SearchProblem::evaluator() const {
   if (!madeEvaluator)
-    madeEvaluator =
-        costModel.createEvaluator(workload, device, codegen, options.cost);
+    madeEvaluator = costModel.createEvaluator(workload, device, options.cost);
   return *madeEvaluator;
 }
 
@@ -118,7 +124,7 @@ CostEvaluator &SearchProblem::predictor() const {
     return evaluator();
   if (!madePredictor)
     madePredictor = findCostModel("latency")->createEvaluator(
-        workload, device, codegen, options.cost);
+        workload, device, options.cost);
   return *madePredictor;
 }
 
@@ -139,9 +145,8 @@ CostBreakdown SearchProblem::evaluate(const KernelFamily &family,
 
 CostBreakdown SearchProblem::predict(const KernelFamily &family,
                                      llvm::ArrayRef<int64_t> shape) const {
-  KernelFamily running = family;
-  running.vectorWidth =
-      std::min(running.vectorWidth, codegen.vectorWidth(workload, shape));
+  KernelFamily running =
+      family.path().relaxed(family, alignmentOf(workload, shape));
   return predictor().evaluate(shape, programOf(running, shape));
 }
 
@@ -150,7 +155,7 @@ llvm::Error SearchProblem::check() const {
     return error;
   if (llvm::Error error = options.check())
     return error;
-  return codegen.supports(workload, device);
+  return supportingModels(paths, workload, device).takeError();
 }
 
 //===----------------------------------------------------------------------===//
@@ -161,8 +166,7 @@ namespace {
 class Verifier {
 public:
   Verifier(const SearchProblem &problem, const Plan &plan)
-      : problem(problem), workload(problem.workload), plan(plan),
-        granules(problem.codegen.granules(workload, problem.device)) {}
+      : problem(problem), workload(problem.workload), plan(plan) {}
 
   /// What every plan must keep.
   llvm::Error checkLegality() const;
@@ -171,8 +175,6 @@ public:
 
 private:
   llvm::Error checkLegality(const KernelFamily &family) const;
-  llvm::Error checkTiles(const KernelFamily &family) const;
-  llvm::Error checkPair(const KernelFamily &family) const;
   llvm::Error checkUnalignedFamilies() const;
   llvm::Error checkEntries() const;
   llvm::Error checkCoverage() const;
@@ -186,105 +188,27 @@ private:
   const SearchProblem &problem;
   const Workload &workload;
   const Plan &plan;
-  TileGranules granules;
 };
 } // namespace
 
-llvm::Error Verifier::checkTiles(const KernelFamily &family) const {
-  size_t rank = workload.axes.size();
-  if (family.parts.empty() || family.parts.size() > 2)
-    return makeError("expected one or two parts, but got " +
-                     Twine(family.parts.size()));
-  if (family.combineAxis >= rank ||
-      workload.axes[family.combineAxis].kind != AxisKind::Space)
-    return makeError("expected parts along a space axis, but got axis " +
-                     Twine(family.combineAxis));
-  for (const UKernel &part : family.parts) {
-    if (part.smemTile.size() != rank || part.regTile.size() != rank)
-      return makeError("expected tiles of " + Twine(rank) + " axes, but got " +
-                       Twine(part.smemTile.size()) + " and " +
-                       Twine(part.regTile.size()));
-    if (part.reduceSplit < 1)
-      return makeError("expected a split of at least 1, but got " +
-                       Twine(part.reduceSplit));
-    for (unsigned axis = 0; axis < rank; ++axis) {
-      int64_t smem = part.smemTile[axis], reg = part.regTile[axis];
-      if (smem > maxTile)
-        return makeError("axis " + Twine(axis) +
-                         ": expected a block tile of at most " +
-                         Twine(maxTile) + ", but got " + Twine(smem));
-      if (smem < 1 || reg < 1 || smem % reg != 0)
-        return makeError("axis " + Twine(axis) +
-                         ": expected a block tile that is a multiple of a "
-                         "positive register tile, but got " +
-                         Twine(smem) + " and " + Twine(reg));
-      if (axis >= Workload::kFirstBatch && smem != 1)
-        return makeError("axis " + Twine(axis) +
-                         ": expected block tile 1 on a batch axis, but got " +
-                         Twine(smem));
-      if (workload.axes[axis].kind == AxisKind::Reduce && reg != 1)
-        return makeError("axis " + Twine(axis) +
-                         ": expected register tile 1 on a reduce axis, but "
-                         "got " +
-                         Twine(reg));
-    }
-    if (part.threads() % granules.warpSize != 0)
-      return makeError("expected whole warps of " + Twine(granules.warpSize) +
-                       " threads, but got " + Twine(part.threads()));
-  }
-  return llvm::Error::success();
-}
-
-llvm::Error Verifier::checkPair(const KernelFamily &family) const {
-  if (family.parts.size() < 2)
-    return llvm::Error::success();
-  unsigned combine = family.combineAxis;
-  if (!llvm::is_contained(granules.combineAxes, combine))
-    return makeError("expected parts along an axis that the path combines, "
-                     "but got axis " +
-                     Twine(combine));
-  const UKernel &a = family.parts.front(), &b = family.parts.back();
-  for (unsigned axis = 0; axis < workload.axes.size(); ++axis) {
-    bool agree = axis == combine
-                     ? a.threadsAlong(axis) == b.threadsAlong(axis) &&
-                           a.regTile[axis] < b.regTile[axis]
-                     : a.smemTile[axis] == b.smemTile[axis] &&
-                           a.regTile[axis] == b.regTile[axis];
-    if (!agree)
-      return makeError("axis " + Twine(axis) +
-                       ": expected heights g·a and g·b, a < b, on the combine "
-                       "axis and equal tiles elsewhere");
-  }
-  if (a.reduceSplit != b.reduceSplit)
-    return makeError("expected equal splits of the reduce axis");
-  return llvm::Error::success();
-}
-
 llvm::Error Verifier::checkLegality(const KernelFamily &family) const {
-  if (llvm::Error error = checkTiles(family))
+  if (llvm::Error error = checkTiles(workload, family))
     return error;
-  if (llvm::Error error = checkPair(family))
-    return error;
-  if (family.path != problem.codegen.name())
-    return makeError("expected path '" + problem.codegen.name() + "'");
-  if (family.vectorWidth < 1)
-    return makeError("expected a positive vector width, but got " +
-                     Twine(family.vectorWidth));
   return checkKernel(problem, family);
 }
 
 /// Accesses of other families to operands that are not aligned would read and
 /// write outside of them.
 llvm::Error Verifier::checkUnalignedFamilies() const {
-  const KernelFamily &fallback = plan.families[plan.fallbackFamily];
-  if (fallback.vectorWidth != 1)
+  if (!plan.families[plan.fallbackFamily].takesAnyAlignment())
     return familyError(plan.fallbackFamily,
-                       makeError("expected a fallback with vector width 1"));
+                       makeError("expected a fallback for operands of any "
+                                 "alignment"));
   for (auto [index, entry] : llvm::enumerate(plan.unalignedEntries))
-    if (plan.families[entry.family].vectorWidth != 1)
+    if (!plan.families[entry.family].takesAnyAlignment())
       return makeError("entry " + Twine(index) +
-                       " for unaligned operands: expected a family with vector "
-                       "width 1");
+                       " for unaligned operands: expected a family for "
+                       "operands of any alignment");
   return llvm::Error::success();
 }
 
@@ -388,17 +312,13 @@ llvm::Error Verifier::checkAnswer() const {
                      " kernel families, but got " +
                      Twine(plan.families.size()));
   for (auto [index, family] : llvm::enumerate(plan.families)) {
-    if (!llvm::is_contained(granules.stages, family.stages))
-      return familyError(index, makeError("expected a number of stages that "
-                                          "the path has, but got " +
-                                          Twine(family.stages)));
     if (problem.isRejected(family))
       return familyError(index, makeError("expected a family that was not "
                                           "rejected"));
     if (llvm::Error error = checkSpillFree(problem, family))
       return familyError(index, std::move(error));
   }
-  if (plan.families[plan.fallbackFamily].parts.size() != 1)
+  if (plan.families[plan.fallbackFamily].tiles.size() != 1)
     return familyError(plan.fallbackFamily,
                        makeError("expected a fallback of one part"));
   return checkCoverage();
@@ -406,8 +326,6 @@ llvm::Error Verifier::checkAnswer() const {
 
 llvm::Error SearchProblem::checkLegality(const Plan &plan) const {
   if (llvm::Error error = workload.check())
-    return error;
-  if (llvm::Error error = codegen.supports(workload, device))
     return error;
   return Verifier(*this, plan).checkLegality();
 }

@@ -1,6 +1,6 @@
 //===- TileRules.cpp - Tile sizes from the extents of a range -------------===//
 #include "FTuner/Search/TileRules.h"
-#include "FTuner/Search/Sampling.h"
+#include "FTuner/Workload/Sampling.h"
 #include <algorithm>
 #include <numeric>
 
@@ -9,8 +9,6 @@ using namespace ftuner;
 /// Sizes of a range that are tried for primality. In longer ranges the divisors
 /// of the extents themselves are every tile size that the step allows.
 static constexpr int64_t maxTriedSizes = 1024;
-
-static constexpr int64_t warpSize = 32;
 
 static bool isPrime(int64_t value) {
   if (value < 4)
@@ -78,15 +76,15 @@ void TileFactors::addDivisors(int64_t size) {
   }
 }
 
-/// Tiles along one axis with a number of threads: block sizes in F whose
+/// Tiles along one axis with a number of workers: block sizes in F whose
 /// register tile is in F too, ascending.
 static std::vector<std::vector<int64_t>>
-blocksByThreads(const TileFactors &factors, int64_t maxThreads) {
-  std::vector<std::vector<int64_t>> result(maxThreads + 1);
-  for (int64_t threads = 1; threads <= maxThreads; ++threads)
+blocksByWorkers(const TileFactors &factors, int64_t maxWorkers) {
+  std::vector<std::vector<int64_t>> result(maxWorkers + 1);
+  for (int64_t workers = 1; workers <= maxWorkers; ++workers)
     for (int64_t reg : factors.sizes())
-      if (factors.contains(reg * threads))
-        result[threads].push_back(reg * threads);
+      if (factors.contains(reg * workers))
+        result[workers].push_back(reg * workers);
   return result;
 }
 
@@ -95,14 +93,16 @@ static int64_t elementBytes(const Workload &workload, OperandRole role) {
 }
 
 TileRules::TileRules(const Workload &workload, const DeviceSpec &device,
-                     int64_t reduceGranule)
-    : factors{
-          {workload.axes[Workload::kM].range,
-           device.sharedMemoryPerBlockBytes /
-               (reduceGranule * elementBytes(workload, OperandRole::Lhs))},
-          {workload.axes[Workload::kN].range,
-           device.sharedMemoryPerBlockBytes /
-               (reduceGranule * elementBytes(workload, OperandRole::Rhs))}} {
+                     const ScheduleSpace &space)
+    : factors{{workload.axes[Workload::kM].range,
+               device.sharedMemoryPerBlockBytes /
+                   (space.reduceGranule *
+                    elementBytes(workload, OperandRole::Lhs))},
+              {workload.axes[Workload::kN].range,
+               device.sharedMemoryPerBlockBytes /
+                   (space.reduceGranule *
+                    elementBytes(workload, OperandRole::Rhs))}} {
+  int64_t reduceGranule = space.reduceGranule;
   int64_t lhsBytes = elementBytes(workload, OperandRole::Lhs);
   int64_t rhsBytes = elementBytes(workload, OperandRole::Rhs);
   int64_t mostReduceTiles =
@@ -151,14 +151,13 @@ TileRules::TileRules(const Workload &workload, const DeviceSpec &device,
       numCandidates += tiles * countsM[blocksM[m]] * countsN[blocksN[n]];
     }
 
-  int64_t maxThreads = device.maxThreadsPerBlock;
-  auto byThreadsM = blocksByThreads(factors[0], maxThreads);
-  auto byThreadsN = blocksByThreads(factors[1], maxThreads);
-  for (int64_t m = 1; m <= maxThreads; ++m) {
-    if (byThreadsM[m].empty())
+  auto byWorkersM = blocksByWorkers(factors[0], space.maxWorkers);
+  auto byWorkersN = blocksByWorkers(factors[1], space.maxWorkers);
+  for (int64_t m = 1; m <= space.maxWorkers; ++m) {
+    if (byWorkersM[m].empty())
       continue;
-    int64_t granule = warpSize / std::gcd(m, warpSize);
-    for (int64_t n = granule; m * n <= maxThreads; n += granule)
-      numWholeWarps += countTiles(byThreadsM[m], byThreadsN[n]);
+    int64_t granule = space.workerGranule / std::gcd(m, space.workerGranule);
+    for (int64_t n = granule; m * n <= space.maxWorkers; n += granule)
+      numWholeWarps += countTiles(byWorkersM[m], byWorkersN[n]);
   }
 }

@@ -1,7 +1,7 @@
 //===- WorkReport.cpp - How much of a function uKernels carry -------------===//
 #include "FTuner/Target/WorkReport.h"
 #include "FTuner/CostModel/Fallback.h"
-#include "FTuner/Search/Sampling.h"
+#include "FTuner/Workload/Sampling.h"
 #include "TextTable.h"
 
 #include "llvm/ADT/StringExtras.h"

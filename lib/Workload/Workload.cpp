@@ -31,6 +31,19 @@ std::vector<unsigned> Workload::spaceAxes() const {
   return result;
 }
 
+uint32_t Workload::reduceAxes() const {
+  uint32_t mask = 0;
+  for (unsigned axis = 0; axis < axes.size(); ++axis)
+    if (axes[axis].kind == AxisKind::Reduce)
+      mask |= 1u << axis;
+  return mask;
+}
+
+bool Workload::isContraction() const {
+  return axes.size() >= kFirstBatch && reduceAxes() == 1u << kK &&
+         find(OperandRole::Lhs) && find(OperandRole::Rhs);
+}
+
 const Operand *Workload::find(OperandRole role) const {
   auto it = llvm::find_if(
       operands, [&](const Operand &operand) { return operand.role == role; });

@@ -2,10 +2,9 @@
 #ifndef FTUNER_COSTMODEL_COSTMODEL_H
 #define FTUNER_COSTMODEL_COSTMODEL_H
 
-#include "FTuner/Codegen/CodegenModel.h"
 #include "FTuner/CostModel/Calibration.h"
 #include "FTuner/Device/DeviceSpec.h"
-#include "FTuner/Search/UKernel.h"
+#include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Workload/Workload.h"
 #include <memory>
 #include <string>
@@ -59,18 +58,17 @@ public:
   /// Whether scores are predicted times (negated microseconds) rather than
   /// figures of merit.
   virtual bool predictsTime() const { return false; }
-  /// Workload, device and codegen model outlive the evaluator; options are
-  /// copied.
+  /// Workload and device outlive the evaluator; options are copied. Programs
+  /// may be of several codegen paths.
   virtual std::unique_ptr<CostEvaluator>
   createEvaluator(const Workload &workload, const DeviceSpec &device,
-                  const CodegenModel &codegen,
                   const CostModelOptions &options) const = 0;
   /// Scores a single program.
   CostBreakdown evaluate(const Workload &workload,
                          llvm::ArrayRef<int64_t> shape, const Program &program,
-                         const DeviceSpec &device, const CodegenModel &codegen,
+                         const DeviceSpec &device,
                          const CostModelOptions &options) const {
-    return createEvaluator(workload, device, codegen, options)
+    return createEvaluator(workload, device, options)
         ->evaluate(shape, program);
   }
 };

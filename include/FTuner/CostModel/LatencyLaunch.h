@@ -1,11 +1,9 @@
-//===- LatencyLaunch.h - A program as the latency formulas take it -*- C++
-//-*-===//
+//===- LatencyLaunch.h - A program as the formulas take it ------*- C++ -*-===//
 #ifndef FTUNER_COSTMODEL_LATENCYLAUNCH_H
 #define FTUNER_COSTMODEL_LATENCYLAUNCH_H
 
-#include "FTuner/Codegen/CodegenModel.h"
 #include "FTuner/CostModel/LatencyFormulas.h"
-#include "FTuner/Search/UKernel.h"
+#include "FTuner/Schedule/CodegenModel.h"
 
 namespace ftuner {
 
@@ -23,8 +21,7 @@ struct LatencyLaunch {
 /// a shape (every extent ≥ 1): what the cost model `latency` prices.
 LatencyLaunch describeLaunch(const Workload &workload,
                              llvm::ArrayRef<int64_t> shape,
-                             const Program &program, const DeviceSpec &device,
-                             const CodegenModel &codegen);
+                             const Program &program, const DeviceSpec &device);
 
 } // namespace ftuner
 

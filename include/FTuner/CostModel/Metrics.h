@@ -3,8 +3,9 @@
 // Equations 2, 3, 6 and 7 of the paper, for one uKernel over a whole shape, and
 // for the real cover of a two-uKernel program.
 //
-// For C[M,N] = A[M,K] · B[K,N], block tile bm × bn × bk, register tile rm × rn,
-// b bytes per element, gridM = ceil(M / bm), gridN = ceil(N / bn):
+// For C[M,N] = A[M,K] · B[K,N], block tile bm × bn × bk, register tile rm × rn of
+// each of the block's workers (threads on CUDA cores), the peak of the pipes that
+// the codegen path computes with, b bytes per element, gridM = ceil(M / bm), gridN = ceil(N / bn):
 //
 //   (2)  Pad     = product over axes of extent / ceil_by(extent, tile)
 //   (3)  Occ     = blocks / ceil_by(blocks, SMs)
@@ -15,7 +16,7 @@
 //     data_R  = gridN · |A| + gridM · |B| + the other operands once
 //     data_W  = |C| · split
 //     trans_W = blocks · (bm + bn) · (K / split) · b
-//     trans_R = blocks · threads · (rm + rn) · (K / split) · b
+//     trans_R = blocks · workers · (rm + rn) · (K / split) · b
 //     bw_S    = SMs · clock · 128 B
 //
 // The paper counts bytes for Pad and leaves data and trans open; these readings
@@ -31,7 +32,7 @@
 #define FTUNER_COSTMODEL_METRICS_H
 
 #include "FTuner/Device/DeviceSpec.h"
-#include "FTuner/Search/UKernel.h"
+#include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Workload/Workload.h"
 
 namespace ftuner {
@@ -51,9 +52,10 @@ struct Metrics {
   int64_t blocks = 0;
 };
 
-/// Metrics of `ukernel` covering the whole shape by itself.
+/// Metrics of a part of a family that covers the whole shape by itself.
 Metrics ukernelMetrics(const Workload &workload, llvm::ArrayRef<int64_t> shape,
-                       const UKernel &ukernel, const DeviceSpec &device);
+                       const KernelFamily &family, unsigned part,
+                       const DeviceSpec &device);
 
 /// Metrics of the program's real cover: each part over its own rows.
 Metrics programMetrics(const Workload &workload, llvm::ArrayRef<int64_t> shape,
@@ -67,7 +69,8 @@ public:
   ShapeMetrics(const Workload &workload, llvm::ArrayRef<int64_t> shape,
                const DeviceSpec &device);
 
-  Metrics ukernel(const UKernel &ukernel) const;
+  /// Of a part of a family by itself.
+  Metrics ukernel(const KernelFamily &family, unsigned part) const;
   Metrics program(const Program &program) const;
 
 private:
@@ -82,25 +85,26 @@ private:
   /// extent; the other axes are covered whole.
   void add(Totals &totals, const UKernel &ukernel, unsigned axis, int64_t count,
            int64_t rows) const;
-  Metrics finish(const Totals &totals) const;
+  Metrics finish(const Totals &totals, const CodegenModel &path) const;
 
   const Workload &workload;
+  const DeviceSpec &device;
   Shape shape;
   double usefulPoints = 0;
-  double computeSeconds = 0;
+  double flops = 0;
   double globalBytesPerSecond = 0;
   double sharedBytesPerSecond = 0;
   double smCount = 1;
 };
 
-/// Metrics of many uKernels for one shape after another. What a tile size makes
+/// Metrics of many uKernels of one codegen path for one shape after another. What a tile size makes
 /// of an extent is computed once for each size along each axis, so a uKernel
 /// costs a few operations for each shape. Workload and device outlive the
 /// object.
 class FactoredMetrics {
 public:
   FactoredMetrics(const Workload &workload, const DeviceSpec &device,
-                  llvm::ArrayRef<UKernel> ukernels);
+                  const CodegenModel &path, llvm::ArrayRef<UKernel> ukernels);
 
   /// Metrics of every uKernel for a shape (every extent ≥ 1), in their order.
   void evaluate(llvm::ArrayRef<int64_t> shape,
@@ -123,6 +127,7 @@ private:
 
   const Workload &workload;
   const DeviceSpec &device;
+  const CodegenModel &path;
   std::vector<int64_t> tilesM, tilesN;
   std::vector<ReduceTile> tilesK;
   std::vector<Entry> entries;

@@ -1,15 +1,13 @@
 //===- Candidates.h - uKernels aligned to the device ------------*- C++ -*-===//
 //
 // HardwareAlign (paper, algorithm 1): every uKernel of RegTileRule and
-// SmemTileRule (TileRules.h) that has whole warps, that the codegen path can
-// emit and the device can hold. Divisors of a range may lack the tiles that
-// suit a device, so `TileRule::Aligned` adds blocks of 2^a · {1, 3, 5, 9}
-// threads along each axis.
+// SmemTileRule (TileRules.h) that a codegen path can emit and the device can
+// hold. Divisors of a range may lack the tiles that suit a device, so
+// `TileRule::Aligned` adds those that paths suggest.
 //
-// Of the reduce tiles and pipeline stages few are chosen for each block tile.
-// CMR and Occ are blind to them, so by rule: what keeps ζ blocks on an SM
-// first, then the least padding of the reduce axis (Pad), then a depth of 16
-// elements, then three stages. A cost model that predicts time chooses instead,
+// Of the ways to step along the reduce axis few are chosen for each block tile.
+// CMR and Occ are blind to them, so by rule: what keeps ζ blocks on an SM first,
+// then what the path prefers. A cost model that predicts time chooses instead,
 // for a small, a middle and a large shape of the range: up to three candidates.
 //
 //===----------------------------------------------------------------------===//
@@ -20,40 +18,38 @@
 
 namespace ftuner {
 
-/// A uKernel with its stages, legal for a vector width.
+/// A family of one part that is legal, and what its path says of it.
 struct Candidate {
+  KernelFamily family;
   UKernel ukernel;
-  int64_t stages = 2;
   KernelResources resources;
+
+  /// Legal heights under the family's schedule are multiples of this.
+  int64_t heightGranule() const {
+    return family.path().heightGranule(family);
+  }
 };
 
 struct CandidateSet {
-  /// In order of preference among equal scores: blocks of 128 to 256 threads,
-  /// copies that all threads share evenly, large register tiles, square tiles.
+  /// Those of one path after those of another, in the order of the problem's
+  /// paths; of one path in its order of preference among equal scores.
   std::vector<Candidate> candidates;
-  /// What all families of the set share: path, vector width, combine axis.
-  KernelFamily prototype;
+  /// Bytes to which operands must be aligned for all of them.
+  int64_t alignment = 1;
   /// Of the paper's tile rules: all, those of whole warps, and those of these
-  /// that the path can emit with some reduce tile.
+  /// that a path can emit with some step along the reduce axis.
   int64_t numByRules = 0;
   int64_t numWholeWarps = 0;
   int64_t numEmittable = 0;
   /// Candidates beyond the paper's rules.
   int64_t numAdded = 0;
-
-  /// A family of one uKernel.
-  KernelFamily single(unsigned candidate) const;
 };
 
 /// An error if not a single uKernel is legal.
 llvm::Expected<CandidateSet> enumerateCandidates(const SearchProblem &problem,
-                                                 int64_t vectorWidth);
+                                                 int64_t alignment);
 
-/// The largest vector width that sizes of the workload can allow: the
-/// guaranteed one, or else one that the dispatcher checks at run time.
-int64_t reachableVectorWidth(const SearchProblem &problem);
-
-/// Candidates of the reachable width.
+/// Candidates for the alignment that sizes can reach.
 llvm::Expected<CandidateSet> enumerateCandidates(const SearchProblem &problem);
 
 /// What a kernel's correctness asks for, whoever wrote it: an error that says

@@ -12,7 +12,7 @@
 #ifndef FTUNER_SEARCH_COMBINATION_H
 #define FTUNER_SEARCH_COMBINATION_H
 
-#include "FTuner/Search/UKernel.h"
+#include "FTuner/Schedule/KernelFamily.h"
 #include "llvm/ADT/ArrayRef.h"
 #include <optional>
 #include <vector>

@@ -24,8 +24,8 @@ struct ShapeExplanation {
   /// The plan's entry that holds the shape; without one the general family
   /// serves it, or the fallback if it is not aligned.
   std::optional<unsigned> entry;
-  /// Whether the shape allows the vectors of `Plan::alignedWidth`, given
-  /// aligned pointers; if not, `entry` is one of `Plan::unalignedEntries`.
+  /// Whether the shape has the alignment of `Plan::alignment`, given aligned
+  /// pointers; if not, `entry` is one of `Plan::unalignedEntries`.
   bool isAligned = true;
   /// The program of that family.
   ReportedProgram program;

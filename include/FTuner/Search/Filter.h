@@ -12,7 +12,8 @@
 // and two that the paper lacks: enough warps in a block for the schedulers of
 // an SM, without which SIA favours blocks of one warp; and the Pareto front of
 // (CMR, Pad, Occ) for each height. A stage that would leave nothing keeps the
-// best by its own metric instead, and counts that as a relaxation.
+// best by its own metric instead, and counts that as a relaxation. Codegen paths
+// are filtered by themselves: metrics are shares of what a path could reach.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SEARCH_FILTER_H
@@ -71,10 +72,19 @@ struct Demands {
 };
 
 struct FilterResult {
-  /// Candidates that may serve the shape, ascending by index: at least one, at
-  /// most `options.maxCandidates`.
+  /// Candidates that may serve the shape, ascending by index: of each path at
+  /// least one, at most `options.maxCandidates`.
   std::vector<Survivor> survivors;
-  Demands demands;
+  /// What was asked of each path's uKernels.
+  llvm::SmallVector<std::pair<const CodegenModel *, Demands>, 1> demands;
+
+  /// Those of a path; none for one without candidates.
+  Demands demandsOf(const CodegenModel &path) const {
+    for (const auto &[other, demands] : demands)
+      if (other == &path)
+        return demands;
+    return {};
+  }
 };
 
 /// Filters candidates for one shape after another.
@@ -93,10 +103,20 @@ public:
   FilterCounts counts;
 
 private:
+  FilterResult run(llvm::ArrayRef<int64_t> shape,
+                   std::vector<StageReport> *reports);
+
+  /// Candidates of one path: those from `first` on.
+  struct Group {
+    const CodegenModel *path;
+    unsigned first;
+    FactoredMetrics metrics;
+  };
+
   const SearchProblem &problem;
   const CandidateSet &set;
-  FactoredMetrics metrics;
-  /// Metrics of every candidate for one shape.
+  std::vector<Group> groups;
+  /// Metrics of every candidate of a group for one shape.
   std::vector<Metrics> values;
 };
 

@@ -2,7 +2,7 @@
 #ifndef FTUNER_SEARCH_PLAN_H
 #define FTUNER_SEARCH_PLAN_H
 
-#include "FTuner/Search/UKernel.h"
+#include "FTuner/Schedule/KernelFamily.h"
 #include <limits>
 #include <optional>
 #include <string>
@@ -62,16 +62,16 @@ struct ShapePrediction {
 /// Kernel families and which of them serves which shape.
 struct Plan {
   std::vector<KernelFamily> families;
-  /// For aligned operands (`alignedWidth`): the first entry whose box holds the
+  /// For aligned operands (`alignment`): the first entry whose box holds the
   /// shape wins.
   std::vector<DispatchEntry> entries;
   /// Serves aligned operands when no entry holds the shape (sizes outside the
-  /// declared range): a family with vectorWidth > 1 if there is one.
+  /// declared range): a family that makes use of alignment if there is one.
   unsigned generalFamily = 0;
-  /// The same for all other operands, by families with vectorWidth 1. Empty
+  /// The same for all other operands, by families that take any alignment. Empty
   /// where sizes cannot break the alignment, or one family has to do.
   std::vector<DispatchEntry> unalignedEntries;
-  /// Serves any alignment and any stride (vectorWidth 1) when none of
+  /// Serves any alignment and any stride when none of
   /// `unalignedEntries` holds the shape.
   unsigned fallbackFamily = 0;
   /// For the shapes that the search looked at, `SearchOptions::topK` programs
@@ -86,14 +86,16 @@ struct Plan {
   /// Decisions worth a remark, e.g. a filter stage relaxed for some shapes.
   std::vector<std::string> remarks;
 
-  /// Elements of the vectors that operands must be aligned for to be served by
-  /// `entries` and `generalFamily`: the widest of these families.
-  int64_t alignedWidth() const;
-  /// The family for operands that are aligned for vectors of `vectorWidth`
-  /// elements; aligned ones unless told.
+  /// Bytes to which operands must be aligned to be served by `entries` and
+  /// `generalFamily`: the most that these families ask for.
+  int64_t alignment() const;
+  /// Whether that is more than elements' own alignment.
+  bool needsAlignment() const;
+  /// The family for operands that are aligned to that many bytes; aligned ones
+  /// unless told.
   unsigned
   familyFor(llvm::ArrayRef<int64_t> shape,
-            int64_t vectorWidth = std::numeric_limits<int64_t>::max()) const;
+            int64_t alignment = std::numeric_limits<int64_t>::max()) const;
 };
 
 /// The first entry that holds the shape, by index; none outside all boxes.

@@ -7,8 +7,8 @@
 #ifndef FTUNER_SEARCH_SEARCHSTRATEGY_H
 #define FTUNER_SEARCH_SEARCHSTRATEGY_H
 
-#include "FTuner/Codegen/CodegenModel.h"
 #include "FTuner/CostModel/CostModel.h"
+#include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Search/Plan.h"
 #include "FTuner/Search/ShapeReport.h"
 #include <memory>
@@ -19,8 +19,8 @@ namespace ftuner {
 enum class TileRule {
   /// RegTileRule and SmemTileRule of the paper (TileRules.h).
   Divisors,
-  /// These, and tiles of 2^a · {1, 3, 5, 9} threads with any register tile of
-  /// the codegen path, which the divisors of an awkward extent lack.
+  /// These, and tiles that codegen paths suggest, which the divisors of an
+  /// awkward extent lack.
   Aligned,
 };
 
@@ -79,7 +79,9 @@ int64_t defaultZeta(const DeviceSpec &device);
 struct SearchProblem {
   const Workload &workload;
   const DeviceSpec &device;
-  const CodegenModel &codegen;
+  /// Codegen paths whose families compete. Those that do not support the
+  /// workload offer none.
+  llvm::ArrayRef<const CodegenModel *> paths;
   const CostModel &costModel;
   SearchOptions options;
   /// Families that must not be chosen, e.g. since ptxas spills their registers.
@@ -92,6 +94,8 @@ struct SearchProblem {
     return options.zeta ? options.zeta : defaultZeta(device);
   }
   bool isRejected(const KernelFamily &family) const;
+  /// Names of the paths, separated by commas.
+  std::string pathNames() const;
   /// The evaluator of the cost model. Workload, device, options and cost model
   /// stay as they are from the first use on.
   CostEvaluator &evaluator() const;

@@ -4,7 +4,7 @@
 
 #include "FTuner/CostModel/CostModel.h"
 #include "FTuner/CostModel/Metrics.h"
-#include "FTuner/Search/UKernel.h"
+#include "FTuner/Schedule/KernelFamily.h"
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +23,8 @@ struct DroppedCandidate {
 struct StageReport {
   /// As in the statistics of a plan, e.g. "space_axis".
   std::string name;
+  /// The codegen path whose candidates it looked at; empty where there is one.
+  std::string path = {};
   /// What the stage asks for, e.g. "blocks ≥ 264".
   std::string requirement;
   int64_t before = 0;

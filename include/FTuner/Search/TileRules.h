@@ -22,6 +22,7 @@
 #define FTUNER_SEARCH_TILERULES_H
 
 #include "FTuner/Device/DeviceSpec.h"
+#include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Workload/Workload.h"
 #include <cstdint>
 #include <vector>
@@ -48,20 +49,25 @@ private:
   std::vector<int64_t> list;
 };
 
-/// F of axes M and N, and what the rules make of them.
+/// F of axes M and N of a contraction, and what the rules make of them with the
+/// granules of a codegen path.
 struct TileRules {
   TileRules(const Workload &workload, const DeviceSpec &device,
-            int64_t reduceGranule);
+            const ScheduleSpace &space);
 
-  /// Whether the rules build the tile along axis M or N.
-  bool allows(unsigned axis, int64_t block, int64_t reg) const {
-    return factors[axis].contains(block) && factors[axis].contains(reg);
+  /// Whether the rules build the tiles along axes M and N.
+  bool allows(const UKernel &ukernel) const {
+    for (unsigned axis : {Workload::kM, Workload::kN})
+      if (!factors[axis].contains(ukernel.blockTile[axis]) ||
+          !factors[axis].contains(ukernel.registerTile[axis]))
+        return false;
+    return true;
   }
 
   TileFactors factors[2];
   /// Candidates of the two rules: tiles of M, N and K.
   int64_t numCandidates = 0;
-  /// Those with whole warps and no more threads than a block may have. (The
+  /// Those with whole warps and no more workers than a block may have. (The
   /// paper does not ask for whole warps; without them SIA favours blocks of 1
   /// to 6 threads.)
   int64_t numWholeWarps = 0;

@@ -100,6 +100,10 @@ struct Workload {
   /// axis counts as larger than a closed one; ties go to the first.
   unsigned mainAxis() const;
   std::vector<unsigned> spaceAxes() const;
+  /// A bit for each reduce axis.
+  uint32_t reduceAxes() const;
+  /// Whether the axes are those of a contraction: M, N, K, then batch axes.
+  bool isContraction() const;
   const Operand *find(OperandRole role) const;
 
   /// Iteration points of one shape times `flopsPerPoint`.

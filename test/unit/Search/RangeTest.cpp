@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "DeviceTest.h"
 #include "FTuner/Search/Candidates.h"
-#include "FTuner/Search/Sampling.h"
+#include "FTuner/Workload/Sampling.h"
 #include "StubCodegen.h"
 #include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 //===- SamplingTest.cpp - Sizes that a search looks at --------------------===//
-#include "FTuner/Search/Sampling.h"
+#include "FTuner/Workload/Sampling.h"
 #include "FamilySelection.h"
 #include "RangePlanner.h"
 #include "llvm/ADT/STLExtras.h"

@@ -4,8 +4,8 @@
 // ratio, which suits tiles: what counts is an extent in units of a block tile.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FTUNER_SEARCH_SAMPLING_H
-#define FTUNER_SEARCH_SAMPLING_H
+#ifndef FTUNER_WORKLOAD_SAMPLING_H
+#define FTUNER_WORKLOAD_SAMPLING_H
 
 #include "FTuner/Workload/Workload.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -62,4 +62,4 @@ Shape shapeAt(const Workload &workload, const ShapeCell &cell,
 
 } // namespace ftuner
 
-#endif // FTUNER_SEARCH_SAMPLING_H
+#endif // FTUNER_WORKLOAD_SAMPLING_H

@@ -1,5 +1,5 @@
 //===- Sampling.cpp - Sizes that a search looks at ------------------------===//
-#include "FTuner/Search/Sampling.h"
+#include "FTuner/Workload/Sampling.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <cmath>

@@ -5,10 +5,10 @@
 // emitter builds IR from them and the model counts with numbers, by one text.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FTUNER_LIB_CODEGEN_SIMTADDRESSES_H
-#define FTUNER_LIB_CODEGEN_SIMTADDRESSES_H
+#ifndef FTUNER_LIB_CODEGEN_SIMT_SIMTADDRESSES_H
+#define FTUNER_LIB_CODEGEN_SIMT_SIMTADDRESSES_H
 
-#include "FTuner/Codegen/SimtLayout.h"
+#include "FTuner/Codegen/Simt/SimtLayout.h"
 
 namespace ftuner {
 
@@ -118,4 +118,4 @@ CopiedVector<Math> copiedVector(Math &math, const SharedTile &tile,
 
 } // namespace ftuner
 
-#endif // FTUNER_LIB_CODEGEN_SIMTADDRESSES_H
+#endif // FTUNER_LIB_CODEGEN_SIMT_SIMTADDRESSES_H

@@ -1,9 +1,9 @@
 //===- SimtWork.h - What a block of the SIMT path executes ------*- C++ -*-===//
-#ifndef FTUNER_LIB_CODEGEN_SIMTWORK_H
-#define FTUNER_LIB_CODEGEN_SIMTWORK_H
+#ifndef FTUNER_LIB_CODEGEN_SIMT_SIMTWORK_H
+#define FTUNER_LIB_CODEGEN_SIMT_SIMTWORK_H
 
-#include "FTuner/Codegen/BlockWork.h"
-#include "FTuner/Codegen/SimtLayout.h"
+#include "FTuner/Schedule/BlockWork.h"
+#include "FTuner/Codegen/Simt/SimtLayout.h"
 
 namespace ftuner {
 
@@ -14,4 +14,4 @@ BlockWork simtWork(const SimtLayout &layout, int64_t vectorWidth,
 
 } // namespace ftuner
 
-#endif // FTUNER_LIB_CODEGEN_SIMTWORK_H
+#endif // FTUNER_LIB_CODEGEN_SIMT_SIMTWORK_H

@@ -26,10 +26,10 @@
 // a pitch alone, which leaves four-way conflicts on chunks of four columns.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FTUNER_CODEGEN_SIMTLAYOUT_H
-#define FTUNER_CODEGEN_SIMTLAYOUT_H
+#ifndef FTUNER_CODEGEN_SIMT_SIMTLAYOUT_H
+#define FTUNER_CODEGEN_SIMT_SIMTLAYOUT_H
 
-#include "FTuner/Search/UKernel.h"
+#include "FTuner/Codegen/Simt/SimtSchedule.h"
 #include "FTuner/Workload/Workload.h"
 #include "llvm/ADT/SmallVector.h"
 
@@ -80,13 +80,13 @@ struct SimtLayout {
   int64_t copySlots(const SharedTile &tile, int64_t vectorWidth) const;
 };
 
-/// The layout of one part of a family for a matrix product workload.
-SimtLayout simtLayout(const Workload &workload, const UKernel &ukernel,
-                      int64_t stages);
+/// The layout of a block tile for a matrix product workload.
+SimtLayout simtLayout(const Workload &workload, const BlockTile &tile,
+                      const SimtSchedule &schedule);
 /// The same from facts instead of a workload.
 SimtLayout simtLayout(bool lhsReduceContiguous, bool rhsReduceContiguous,
-                      const UKernel &ukernel, int64_t stages);
+                      const BlockTile &tile, const SimtSchedule &schedule);
 
 } // namespace ftuner
 
-#endif // FTUNER_CODEGEN_SIMTLAYOUT_H
+#endif // FTUNER_CODEGEN_SIMT_SIMTLAYOUT_H

@@ -3,14 +3,20 @@
 // f32 matrix products on the CUDA cores, one or a batch of them.
 //
 //===----------------------------------------------------------------------===//
-#include "FTuner/Codegen/CodegenModel.h"
-#include "FTuner/Codegen/SimtLayout.h"
+#include "FTuner/Codegen/Simt/SimtLayout.h"
+#include "FTuner/Schedule/Alignment.h"
+#include "FTuner/Schedule/CodegenModel.h"
 #include "SimtAddresses.h"
+#include "SimtSpace.h"
 #include "SimtWork.h"
 
 #include <algorithm>
 
 using namespace ftuner;
+
+namespace ftuner {
+const CodegenModel &simtModel();
+} // namespace ftuner
 
 namespace {
 
@@ -31,14 +37,33 @@ constexpr int64_t kMaxStages = 1024;
 /// Most batch axes behind m, n and k.
 constexpr unsigned kMaxBatchAxes = 3;
 
+/// Steps of families without vectors beside those of the family that they come
+/// from: less to copy in a step.
+constexpr int64_t kScalarSteps[] = {16, 8};
+
 template <typename... Args>
 llvm::Error invalid(const char *format, Args... args) {
   return llvm::createStringError(std::errc::invalid_argument, format, args...);
 }
 
+/// Bytes of an element; supports() refuses others.
+constexpr int64_t kElementBytes = 4;
+
 class SimtModel final : public CodegenModel {
 public:
   llvm::StringRef name() const override { return "simt"; }
+
+  llvm::ArrayRef<llvm::StringLiteral> scheduleFields() const override {
+    static constexpr llvm::StringLiteral names[] = {"threads_m", "threads_n",
+                                                    "stages", "vector_width"};
+    return names;
+  }
+
+  std::string str(const Schedule &schedule) const override {
+    SimtSchedule simt = SimtSchedule::of(schedule);
+    return "stages " + std::to_string(simt.stages) + " vector " +
+           std::to_string(simt.vectorWidth);
+  }
 
   llvm::Error supports(const Workload &workload,
                        const DeviceSpec &device) const override {
@@ -75,52 +100,81 @@ public:
     return llvm::Error::success();
   }
 
-  TileGranules granules(const Workload &workload,
-                        const DeviceSpec &device) const override {
-    TileGranules granules;
-    granules.registerTiles.resize(2);
-    for (int64_t rows = 1; rows <= 16; ++rows)
-      granules.registerTiles[Workload::kM].push_back(rows);
-    granules.registerTiles[Workload::kN] = {1, 2, 4, 8};
-    // Measured with ptxas 13.0 on sm_75 to sm_90, alone and in pairs: 14 × 8
-    // never spills, but where the right operand is contiguous along the reduce
-    // axis, though 255 registers should hold it. There 13 × 8 spills in steps
-    // of 32, 12 × 8 may (8 bytes on sm_86), and 11 × 8 was not seen to.
-    bool isRhsReduceContiguous =
-        workload.find(OperandRole::Rhs)->contiguousAxis() == Workload::kK;
-    granules.maxAccumulators = isRhsReduceContiguous ? 88 : 112;
-    granules.reduceGranule = 8;
-    granules.maxReduceTile = 32;
-    granules.stages = device.hasAsyncCopy()
-                          ? llvm::SmallVector<int64_t>{2, 3, 4}
-                          : llvm::SmallVector<int64_t>{2};
-    granules.combineAxes = {Workload::kM};
-    return granules;
+  std::unique_ptr<ScheduleSpace>
+  createSpace(const Workload &workload,
+              const DeviceSpec &device) const override {
+    return std::make_unique<SimtSpace>(workload, device);
   }
 
-  int64_t restRegisters(const Workload &workload,
-                        const UKernel &ukernel) const override {
-    return restRegisters(simtLayout(workload, ukernel, 2));
+  UKernel ukernel(const KernelFamily &family, unsigned part) const override {
+    SimtSchedule simt = SimtSchedule::of(family.schedule);
+    UKernel ukernel;
+    ukernel.blockTile = family.tiles[part];
+    ukernel.registerTile.assign(ukernel.blockTile.size(), 1);
+    ukernel.registerTile[Workload::kM] = simt.rowsOf(ukernel.blockTile);
+    ukernel.registerTile[Workload::kN] = simt.columnsOf(ukernel.blockTile);
+    ukernel.workers = simt.threads();
+    ukernel.reduceSplit = family.reduceSplit;
+    return ukernel;
+  }
+
+  int64_t threads(const KernelFamily &family) const override {
+    return SimtSchedule::of(family.schedule).threads();
+  }
+
+  int64_t heightGranule(const KernelFamily &family) const override {
+    SimtSchedule simt = SimtSchedule::of(family.schedule);
+    return family.combineAxis == Workload::kM ? simt.threadsM : simt.threadsN;
+  }
+
+  int64_t alignment(const Schedule &schedule) const override {
+    return kElementBytes * SimtSchedule::of(schedule).vectorWidth;
+  }
+
+  bool takesAnyAlignment(const Schedule &schedule) const override {
+    return SimtSchedule::of(schedule).vectorWidth == 1;
+  }
+
+  KernelFamily relaxed(const KernelFamily &family,
+                       int64_t alignment) const override {
+    if (this->alignment(family.schedule) <= alignment)
+      return family;
+    return withoutVectors(family);
+  }
+
+  llvm::SmallVector<KernelFamily>
+  unalignedVariants(const KernelFamily &family) const override {
+    llvm::SmallVector<KernelFamily> variants = {withoutVectors(family)};
+    for (int64_t step : kScalarSteps)
+      if (step < variants.back().tiles.front()[Workload::kK]) {
+        KernelFamily variant = variants.back();
+        for (BlockTile &tile : variant.tiles)
+          tile[Workload::kK] = step;
+        variants.push_back(std::move(variant));
+      }
+    return variants;
   }
 
   int64_t spillFreeRegisters(const Workload &workload,
                              const KernelFamily &family) const override {
+    SimtSchedule simt = SimtSchedule::of(family.schedule);
     int64_t most = 0;
-    for (const UKernel &part : family.parts) {
-      SimtLayout layout = simtLayout(workload, part, family.stages);
-      most = std::max(
-          most, partRegisters(layout) +
-                    spillMargin(workload, part, layout, family.vectorWidth));
+    for (const BlockTile &tile : family.tiles) {
+      SimtLayout layout = simtLayout(workload, tile, simt);
+      most = std::max(most, partRegisters(layout) +
+                                spillMargin(workload, tile, layout,
+                                            simt.vectorWidth));
     }
     return most;
   }
 
   KernelResources resources(const Workload &workload,
                             const KernelFamily &family) const override {
+    SimtSchedule simt = SimtSchedule::of(family.schedule);
     KernelResources resources;
-    resources.threads = family.threads();
-    for (const UKernel &part : family.parts) {
-      SimtLayout layout = simtLayout(workload, part, family.stages);
+    resources.threads = simt.threads();
+    for (const BlockTile &tile : family.tiles) {
+      SimtLayout layout = simtLayout(workload, tile, simt);
       resources.registersPerThread =
           std::max(resources.registersPerThread, partRegisters(layout));
       resources.sharedMemoryBytes =
@@ -129,55 +183,49 @@ public:
     return resources;
   }
 
-  BlockWork work(const Workload &workload, const UKernel &part,
-                 const KernelFamily &family,
-                 const DeviceSpec &device) const override {
-    bool isExact = isWhole(workload, part, Workload::kK);
-    SimtLayout layout = simtLayout(workload, part, family.stages);
+  BlockWork work(const Workload &workload, const KernelFamily &family,
+                 unsigned part, const DeviceSpec &device) const override {
+    SimtSchedule simt = SimtSchedule::of(family.schedule);
+    const BlockTile &tile = family.tiles[part];
+    bool isExact = isWhole(workload, tile, Workload::kK);
+    SimtLayout layout = simtLayout(workload, tile, simt);
     BlockWork work =
-        simtWork(layout, family.vectorWidth, device.hasAsyncCopy(), isExact);
+        simtWork(layout, simt.vectorWidth, device.hasAsyncCopy(), isExact);
     // Where nothing asks for few, ptxas takes more than the kernel needs: it
     // moves loads ahead and keeps addresses, of each slot where they are many.
     // Of random kernels it tells the blocks of an SM right for two in three
     // (benchmarks/register_model/results.md).
     int64_t taken =
         layout.rm * layout.rn + restRegisters(layout) + kSpareRegisters;
-    if (family.vectorWidth == 1 || !isExact)
-      taken += layout.copySlots(family.vectorWidth) / 2;
+    if (simt.vectorWidth == 1 || !isExact)
+      taken += layout.copySlots(simt.vectorWidth) / 2;
     work.registersPerThread = static_cast<double>(
         std::min(taken, device.registersPerThreadOf(layout.threads())));
     return work;
   }
 
+  double peakFlops(const Workload &workload,
+                   const DeviceSpec &device) const override {
+    return device.fp32Tflops * 1e12;
+  }
+
   llvm::Error check(const Workload &workload, const KernelFamily &family,
                     const DeviceSpec &device) const override;
 
-  int64_t vectorWidth(const Workload &workload,
-                      llvm::ArrayRef<int64_t> shape) const override {
-    for (const Operand &operand : workload.operands)
-      if (auto axis = operand.contiguousAxis();
-          axis && isVectorAccess(operand) && shape[*axis] % 4 != 0)
-        return 1;
-    return 4;
-  }
-
-  int64_t guaranteedVectorWidth(const Workload &workload) const override {
-    for (const Operand &operand : workload.operands)
-      if (auto axis = operand.contiguousAxis();
-          axis && isVectorAccess(operand)) {
-        const SizeRange &range = workload.axes[*axis].range;
-        if (range.min % 4 != 0 || (!range.isFixed() && range.step % 4 != 0))
-          return 1;
-      }
-    return 4;
-  }
-
 private:
+  /// The family with accesses of single elements.
+  static KernelFamily withoutVectors(KernelFamily family) {
+    SimtSchedule simt = SimtSchedule::of(family.schedule);
+    simt.vectorWidth = 1;
+    family.schedule = simt.pack();
+    return family;
+  }
+
   /// Whether an axis has nothing but whole tiles.
-  static bool isWhole(const Workload &workload, const UKernel &part,
+  static bool isWhole(const Workload &workload, const BlockTile &tile,
                       unsigned axis) {
     const SizeRange &range = workload.axes[axis].range;
-    return range.isFixed() && range.min % part.smemTile[axis] == 0;
+    return range.isFixed() && range.min % tile[axis] == 0;
   }
 
   /// Rows and columns of a thread that are read by quads along the reduce axis.
@@ -204,18 +252,11 @@ private:
     return layout.rm * layout.rn + staged + restRegisters(layout);
   }
 
-  static int64_t spillMargin(const Workload &workload, const UKernel &part,
+  static int64_t spillMargin(const Workload &workload, const BlockTile &tile,
                              const SimtLayout &layout, int64_t vectorWidth);
 
-  /// Operands of the epilogue move in vectors only along n.
-  static bool isVectorAccess(const Operand &operand) {
-    return operand.role == OperandRole::Lhs ||
-           operand.role == OperandRole::Rhs ||
-           operand.contiguousAxis() == Workload::kN;
-  }
-
-  static llvm::Error checkPart(const Workload &workload, const UKernel &part,
-                               const KernelFamily &family);
+  static llvm::Error checkPart(const Workload &workload,
+                               const KernelFamily &family, unsigned part);
 };
 
 /// By how many registers ptxas may exceed the estimate for a part without
@@ -226,65 +267,60 @@ private:
 /// condition on the reduce axis belongs to. Of scalars it keeps others too.
 /// Fitted to random kernels for sm_75 to sm_100 with ptxas 13.0
 /// (benchmarks/register_model, which prints what it refuses).
-int64_t SimtModel::spillMargin(const Workload &workload, const UKernel &part,
+int64_t SimtModel::spillMargin(const Workload &workload, const BlockTile &tile,
                                const SimtLayout &layout, int64_t vectorWidth) {
   int64_t margin = 20;
   int64_t quads = fragmentQuads(layout);
   if (quads > kMostQuadsAtOnce)
     margin += quads * kQuad / 2;
   bool isScalar = vectorWidth == 1;
-  auto addCopies = [&](const SharedTile &tile, unsigned axis) {
+  auto addCopies = [&](const SharedTile &shared, unsigned axis) {
     int64_t ofSlot = isScalar ? 3 : 0;
-    if (!isScalar && !isWhole(workload, part, Workload::kK))
+    if (!isScalar && !isWhole(workload, tile, Workload::kK))
       ofSlot += 2;
-    if (!isWhole(workload, part, axis))
+    if (!isWhole(workload, tile, axis))
       ofSlot += isScalar ? 1 : 2;
-    if (!copiesWholeRows(tile, layout.threads(), vectorWidth))
-      ofSlot += tile.swizzle > 1 ? 4 : 3;
-    margin += ofSlot * layout.copySlots(tile, vectorWidth);
+    if (!copiesWholeRows(shared, layout.threads(), vectorWidth))
+      ofSlot += shared.swizzle > 1 ? 4 : 3;
+    margin += ofSlot * layout.copySlots(shared, vectorWidth);
   };
   addCopies(layout.lhs, Workload::kM);
   addCopies(layout.rhs, Workload::kN);
   return margin;
 }
 
-llvm::Error SimtModel::checkPart(const Workload &workload, const UKernel &part,
-                                 const KernelFamily &family) {
-  size_t numAxes = workload.axes.size();
-  if (part.smemTile.size() != numAxes || part.regTile.size() != numAxes)
-    return invalid("simt: expected tiles of %u axes, but got %s",
-                   static_cast<unsigned>(numAxes), part.str().c_str());
-  for (unsigned axis = Workload::kFirstBatch; axis < numAxes; ++axis)
-    if (part.smemTile[axis] != 1)
+llvm::Error SimtModel::checkPart(const Workload &workload,
+                                 const KernelFamily &family, unsigned part) {
+  SimtSchedule simt = SimtSchedule::of(family.schedule);
+  const BlockTile &tile = family.tiles[part];
+  if (tile[Workload::kM] % simt.threadsM != 0 ||
+      tile[Workload::kN] % simt.threadsN != 0)
+    return invalid("simt: expected block tiles that are multiples of the "
+                   "threads along m and n, %lld and %lld, but got %s",
+                   static_cast<long long>(simt.threadsM),
+                   static_cast<long long>(simt.threadsN),
+                   tileText(tile).c_str());
+  for (unsigned axis = Workload::kFirstBatch; axis < tile.size(); ++axis)
+    if (tile[axis] != 1)
       return invalid("simt: expected tiles of 1 on batch axes, but got %s",
-                     part.str().c_str());
-  for (unsigned axis = 0; axis < numAxes; ++axis)
-    if (part.smemTile[axis] < 1 || part.regTile[axis] < 1 ||
-        part.smemTile[axis] % part.regTile[axis] != 0)
-      return invalid("simt: expected block tiles that are multiples of "
-                     "positive register tiles, but got %s",
-                     part.str().c_str());
-  if (part.regTile[Workload::kK] != 1 || part.reduceSplit != 1)
-    return invalid("simt: expected a register tile of 1 on the reduce axis and "
-                   "no split, but got %s",
-                   part.str().c_str());
-  int64_t bk = part.smemTile[Workload::kK];
+                     tileText(tile).c_str());
+  int64_t bk = tile[Workload::kK];
   if (bk % 4 != 0)
     return invalid("simt: expected a reduce tile that is a multiple of 4, but "
                    "got %d",
                    static_cast<int>(bk));
-  if (family.vectorWidth == 1)
+  if (simt.vectorWidth == 1)
     return llvm::Error::success();
   for (const Operand &operand : workload.operands)
-    if (auto axis = operand.contiguousAxis();
-        axis && isVectorAccess(operand) && part.smemTile[*axis] % 4 != 0)
+    if (isVectorAccess(workload, operand) &&
+        tile[*operand.contiguousAxis()] % 4 != 0)
       return invalid("simt: expected tiles of contiguous axes to be multiples "
                      "of the vector width, but got %s",
-                     part.str().c_str());
-  if (part.regTile[Workload::kN] % 4 != 0)
+                     family.ukernel(part).str().c_str());
+  if (simt.columnsOf(tile) % 4 != 0)
     return invalid("simt: expected register tiles along n to be multiples of "
                    "the vector width, but got %s",
-                   part.str().c_str());
+                   family.ukernel(part).str().c_str());
   return llvm::Error::success();
 }
 
@@ -293,39 +329,38 @@ llvm::Error SimtModel::check(const Workload &workload,
                              const DeviceSpec &device) const {
   if (llvm::Error error = supports(workload, device))
     return error;
-  if (family.parts.empty() || family.parts.size() > 2)
-    return invalid("simt: expected one or two parts, but got %d",
-                   static_cast<int>(family.parts.size()));
+  if (llvm::Error error = checkTiles(workload, family))
+    return error;
   if (family.combineAxis != Workload::kM)
     return invalid("simt: expected parts along axis 0, but got %u",
                    family.combineAxis);
-  if (family.vectorWidth != 1 && family.vectorWidth != 4)
-    return invalid("simt: expected a vector width of 1 or 4, but got %d",
-                   static_cast<int>(family.vectorWidth));
-  if (family.stages < 2 || (family.stages > 2 && !device.hasAsyncCopy()))
-    return invalid("simt: expected %s pipeline stages on %s, but got %d",
+  if (family.reduceSplit != 1)
+    return invalid("simt: expected no split of the reduce axis, but got %lld "
+                   "slices",
+                   static_cast<long long>(family.reduceSplit));
+  SimtSchedule simt = SimtSchedule::of(family.schedule);
+  if (simt.vectorWidth != 1 && simt.vectorWidth != 4)
+    return invalid("simt: expected a vector width of 1 or 4, but got %lld",
+                   static_cast<long long>(simt.vectorWidth));
+  if (simt.stages < 2 || (simt.stages > 2 && !device.hasAsyncCopy()))
+    return invalid("simt: expected %s pipeline stages on %s, but got %lld",
                    device.hasAsyncCopy() ? "at least 2" : "exactly 2",
-                   device.name.c_str(), static_cast<int>(family.stages));
-  if (family.stages > kMaxStages)
+                   device.name.c_str(), static_cast<long long>(simt.stages));
+  if (simt.stages > kMaxStages)
     return invalid("simt: expected at most %d pipeline stages, but got %lld",
                    static_cast<int>(kMaxStages),
-                   static_cast<long long>(family.stages));
-  for (const UKernel &part : family.parts)
-    if (llvm::Error error = checkPart(workload, part, family))
+                   static_cast<long long>(simt.stages));
+  if (simt.threadsM < 1 || simt.threadsN < 1 ||
+      simt.threadsM > device.maxThreadsPerBlock ||
+      simt.threadsN > device.maxThreadsPerBlock)
+    return invalid("simt: expected 1 to %d threads along m and n, but got "
+                   "%lld and %lld",
+                   static_cast<int>(device.maxThreadsPerBlock),
+                   static_cast<long long>(simt.threadsM),
+                   static_cast<long long>(simt.threadsN));
+  for (unsigned part = 0; part < family.tiles.size(); ++part)
+    if (llvm::Error error = checkPart(workload, family, part))
       return error;
-  if (family.parts.size() == 2) {
-    const UKernel &a = family.parts[0], &b = family.parts[1];
-    bool sameLayout =
-        a.threadsAlong(Workload::kM) == b.threadsAlong(Workload::kM) &&
-        a.regTile[Workload::kM] < b.regTile[Workload::kM] &&
-        a.smemTile[Workload::kN] == b.smemTile[Workload::kN] &&
-        a.regTile[Workload::kN] == b.regTile[Workload::kN] &&
-        a.smemTile[Workload::kK] == b.smemTile[Workload::kK];
-    if (!sameLayout)
-      return invalid("simt: expected heights g·a and g·b, a < b, of one thread "
-                     "layout, but got %s",
-                     family.str().c_str());
-  }
   KernelResources needs = resources(workload, family);
   if (needs.threads % 32 != 0 || needs.threads > device.maxThreadsPerBlock)
     return invalid("simt: expected a multiple of 32 threads, at most %d, but "
@@ -347,6 +382,29 @@ llvm::Error SimtModel::check(const Workload &workload,
 }
 
 } // namespace
+
+SimtSchedule SimtSchedule::of(const Schedule &schedule) {
+  const auto &fields = schedule.fields();
+  return {fields[0], fields[1], fields[2], fields[3]};
+}
+
+Schedule SimtSchedule::pack() const {
+  return Schedule(simtModel(), {threadsM, threadsN, stages, vectorWidth});
+}
+
+KernelFamily ftuner::simtFamily(const SimtSchedule &schedule,
+                                llvm::ArrayRef<int64_t> rows, int64_t columns,
+                                int64_t depth, unsigned numAxes) {
+  KernelFamily family;
+  family.schedule = schedule.pack();
+  for (int64_t height : rows) {
+    BlockTile &tile = family.tiles.emplace_back(numAxes, 1);
+    tile[Workload::kM] = schedule.threadsM * height;
+    tile[Workload::kN] = schedule.threadsN * columns;
+    tile[Workload::kK] = depth;
+  }
+  return family;
+}
 
 namespace ftuner {
 const CodegenModel &simtModel() {

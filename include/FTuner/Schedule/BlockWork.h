@@ -8,8 +8,8 @@
 // instructions, summed over the warps of the block.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FTUNER_CODEGEN_BLOCKWORK_H
-#define FTUNER_CODEGEN_BLOCKWORK_H
+#ifndef FTUNER_SCHEDULE_BLOCKWORK_H
+#define FTUNER_SCHEDULE_BLOCKWORK_H
 
 #include <array>
 #include <cstdint>
@@ -59,4 +59,4 @@ struct BlockWork {
 
 } // namespace ftuner
 
-#endif // FTUNER_CODEGEN_BLOCKWORK_H
+#endif // FTUNER_SCHEDULE_BLOCKWORK_H

@@ -1,5 +1,5 @@
 //===- SimtLayout.cpp - Thread and shared memory layout of SIMT -*- C++ -*-===//
-#include "FTuner/Codegen/SimtLayout.h"
+#include "FTuner/Codegen/Simt/SimtLayout.h"
 
 #include <algorithm>
 #include <tuple>
@@ -65,17 +65,17 @@ static SharedTile sharedTile(bool reduceContiguous, int64_t space,
 }
 
 SimtLayout ftuner::simtLayout(bool lhsReduceContiguous,
-                              bool rhsReduceContiguous, const UKernel &ukernel,
-                              int64_t stages) {
+                              bool rhsReduceContiguous, const BlockTile &tile,
+                              const SimtSchedule &schedule) {
   SimtLayout layout;
-  layout.rm = ukernel.regTile[Workload::kM];
-  layout.rn = ukernel.regTile[Workload::kN];
-  layout.gm = ukernel.threadsAlong(Workload::kM);
-  layout.gn = ukernel.threadsAlong(Workload::kN);
-  layout.bm = ukernel.smemTile[Workload::kM];
-  layout.bn = ukernel.smemTile[Workload::kN];
-  layout.bk = ukernel.smemTile[Workload::kK];
-  layout.stages = stages;
+  layout.rm = schedule.rowsOf(tile);
+  layout.rn = schedule.columnsOf(tile);
+  layout.gm = schedule.threadsM;
+  layout.gn = schedule.threadsN;
+  layout.bm = tile[Workload::kM];
+  layout.bn = tile[Workload::kN];
+  layout.bk = tile[Workload::kK];
+  layout.stages = schedule.stages;
   std::tie(layout.wm, layout.wn) = warpShape(layout.gm, layout.gn);
   layout.lhs = sharedTile(lhsReduceContiguous, layout.bm, layout.bk, 1);
   layout.rhs = sharedTile(rhsReduceContiguous, layout.bn, layout.bk,
@@ -83,12 +83,12 @@ SimtLayout ftuner::simtLayout(bool lhsReduceContiguous,
   return layout;
 }
 
-SimtLayout ftuner::simtLayout(const Workload &workload, const UKernel &ukernel,
-                              int64_t stages) {
+SimtLayout ftuner::simtLayout(const Workload &workload, const BlockTile &tile,
+                              const SimtSchedule &schedule) {
   auto reduceContiguous = [&](OperandRole role) {
     const Operand *operand = workload.find(role);
     return operand && operand->contiguousAxis() == Workload::kK;
   };
   return simtLayout(reduceContiguous(OperandRole::Lhs),
-                    reduceContiguous(OperandRole::Rhs), ukernel, stages);
+                    reduceContiguous(OperandRole::Rhs), tile, schedule);
 }

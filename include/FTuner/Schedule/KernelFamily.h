@@ -1,4 +1,4 @@
-//===- UKernel.h - uKernels, kernel families and covers ---------*- C++ -*-===//
+//===- KernelFamily.h - Kernel families and their covers --------*- C++ -*-===//
 //
 // A uKernel is what one thread block computes (paper, section III). Along the
 // main axis its height is g·h: g threads with h rows each. Two uKernels with
@@ -17,46 +17,43 @@
 // less work, in the same one round. What is padded is less than the difference
 // of the heights where there are high blocks, else less than the low height.
 //
+// A family is block tiles and a schedule (Schedule.h). What the schedule makes of
+// a tile (threads, tiles in registers, resources) its codegen path says
+// (CodegenModel.h); g is the path's granule of heights.
+//
 // Rejected: a kernel for each size (80 to 116 kernels for 128 sizes); parts of
-// different thread layouts (the paper asks for equal threads and equal tiles on
-// the other axes, so g is equal too).
+// different schedules (the paper asks for equal threads and equal tiles on the
+// other axes, so g is equal too).
 //
 //===----------------------------------------------------------------------===//
-#ifndef FTUNER_SEARCH_UKERNEL_H
-#define FTUNER_SEARCH_UKERNEL_H
+#ifndef FTUNER_SCHEDULE_KERNELFAMILY_H
+#define FTUNER_SCHEDULE_KERNELFAMILY_H
 
+#include "FTuner/Schedule/Schedule.h"
 #include "FTuner/Workload/Workload.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/Error.h"
 #include <string>
 
 namespace ftuner {
 
-/// Tile sizes at two memory levels, in elements along each axis of the workload
-/// (paper, table I). Reduce axes have register tile 1.
+/// Tile sizes of a thread block along each axis of the workload, in elements.
+using BlockTile = llvm::SmallVector<int64_t, 6>;
+
+/// What one block of a family computes, by its tiles at two memory levels
+/// (paper, table I): the block's in shared memory, a worker's in registers. A
+/// worker is what holds a tile of its own: a thread, or a warp of tensor core
+/// instructions. Codegen paths derive it from the block tile and the schedule.
 struct UKernel {
-  llvm::SmallVector<int64_t, 4> smemTile;
-  llvm::SmallVector<int64_t, 4> regTile;
+  BlockTile blockTile;
+  /// Reduce axes have register tile 1.
+  BlockTile registerTile;
+  /// Workers of the block.
+  int64_t workers = 1;
   /// Slices of the reduce axis that different blocks sum; 1 means unsplit.
   int64_t reduceSplit = 1;
 
-  /// Threads of the block along one space axis.
-  int64_t threadsAlong(unsigned axis) const {
-    return smemTile[axis] / regTile[axis];
-  }
-  /// Threads of the block.
-  int64_t threads() const {
-    int64_t product = 1;
-    for (unsigned axis = 0; axis < smemTile.size(); ++axis)
-      if (regTile[axis] > 0 && axis != Workload::kK)
-        product *= threadsAlong(axis);
-    return product;
-  }
-
-  bool operator==(const UKernel &other) const {
-    return smemTile == other.smemTile && regTile == other.regTile &&
-           reduceSplit == other.reduceSplit;
-  }
   /// e.g. "[112,64,16]/[7,4,1]".
   std::string str() const;
 };
@@ -65,30 +62,54 @@ struct UKernel {
 /// multiplies by them.
 constexpr int64_t maxBalancedSms = 1 << 16;
 
-/// The unit of code: one uKernel, or two whose heights on `combineAxis` are g·a
-/// and g·b, a < b, in one kernel with one thread layout.
+/// The unit of code: one block tile, or two whose heights on `combineAxis` are
+/// g·a and g·b, a < b, in one kernel with one schedule.
 struct KernelFamily {
-  llvm::SmallVector<UKernel, 2> parts;
+  /// One or two, of ascending heights; equal on the other axes.
+  llvm::SmallVector<BlockTile, 2> tiles;
+  /// How the codegen path computes the tiles.
+  Schedule schedule;
   /// Axis along which the two parts lie; meaningful also with one part.
   unsigned combineAxis = Workload::kM;
-  /// Pipeline stages of the copies into shared memory.
-  int64_t stages = 2;
-  /// Elements that global accesses along contiguous axes move at once. All
-  /// pointers and rows must be aligned to vectorWidth · element size.
-  int64_t vectorWidth = 4;
-  /// Name of the codegen path.
-  std::string path = "simt";
+  /// The workload's reduce axes, a bit for each: blocks step through them.
+  uint32_t reduceAxes = 1u << Workload::kK;
+  /// Slices of the reduce axis that different blocks sum; 1 means unsplit.
+  int64_t reduceSplit = 1;
   /// SMs over which covers by two parts balance the blocks; 0 for exact covers.
   int64_t balancedSms = 0;
 
-  int64_t threads() const { return parts.front().threads(); }
+  const CodegenModel &path() const { return schedule.path(); }
+  bool isReduceAxis(unsigned axis) const { return reduceAxes >> axis & 1; }
+  /// Rows of a part's blocks: its tile along the combine axis.
+  int64_t height(unsigned part) const { return tiles[part][combineAxis]; }
+  int64_t lowHeight() const { return tiles.front()[combineAxis]; }
+  int64_t highHeight() const { return tiles.back()[combineAxis]; }
   bool operator==(const KernelFamily &other) const {
-    return parts == other.parts && combineAxis == other.combineAxis &&
-           stages == other.stages && vectorWidth == other.vectorWidth &&
-           path == other.path && balancedSms == other.balancedSms;
+    return tiles == other.tiles && schedule == other.schedule &&
+           combineAxis == other.combineAxis &&
+           reduceAxes == other.reduceAxes &&
+           reduceSplit == other.reduceSplit &&
+           balancedSms == other.balancedSms;
   }
+  // What the path derives (CodegenModel.h has the details).
+  int64_t threads() const;
+  /// Bytes to which every pointer and row must be aligned.
+  int64_t alignment() const;
+  /// Whether elements' own alignment is enough.
+  bool takesAnyAlignment() const;
+  UKernel ukernel(unsigned part) const;
+  /// e.g. "simt [112,64,16]/[7,4,1] axis 0 stages 3 vector 4".
   std::string str() const;
 };
+
+/// e.g. "[112,64,16]".
+std::string tileText(llvm::ArrayRef<int64_t> tile);
+
+/// What every path asks of a family for a workload: one or two tiles of as many
+/// axes, of ascending heights on a space axis and equal elsewhere; sizes whose
+/// products fit in 64 bits; a positive split; balanced covers of two tiles
+/// alone.
+llvm::Error checkTiles(const Workload &workload, const KernelFamily &family);
 
 /// How many blocks of each part cover an extent of the combine axis.
 struct Cover {
@@ -172,4 +193,4 @@ struct Program {
 
 } // namespace ftuner
 
-#endif // FTUNER_SEARCH_UKERNEL_H
+#endif // FTUNER_SCHEDULE_KERNELFAMILY_H

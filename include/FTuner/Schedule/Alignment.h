@@ -1,0 +1,37 @@
+//===- Alignment.h - Alignment of operands ----------------------*- C++ -*-===//
+//
+// Kernels may move some operands in vectors: lhs and rhs along whichever axis
+// is contiguous, and what the epilogue reads and writes where it is contiguous
+// along the same axis as the output. Vectors ask that pointers, rows and the
+// contiguous extents of these operands are aligned. Pointers and strides are
+// known on the host alone; what extents allow, a shape tells.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_SCHEDULE_ALIGNMENT_H
+#define FTUNER_SCHEDULE_ALIGNMENT_H
+
+#include "FTuner/Workload/Workload.h"
+
+namespace ftuner {
+
+/// Bytes of the widest access of one thread.
+constexpr int64_t widestAccessBytes = 16;
+
+/// Whether kernels may move the operand in vectors.
+bool isVectorAccess(const Workload &workload, const Operand &operand);
+
+/// Bytes to which all rows of the shape are aligned in every operand that
+/// vectors access, given aligned pointers: a power of two, at most
+/// `widestAccessBytes`.
+int64_t alignmentOf(const Workload &workload, llvm::ArrayRef<int64_t> shape);
+/// The alignment that every size of the declared ranges has.
+int64_t guaranteedAlignment(const Workload &workload);
+/// The largest alignment that sizes of the ranges can have: the guaranteed one,
+/// or else one that the dispatcher checks at run time.
+int64_t reachableAlignment(const Workload &workload);
+/// That of elements by themselves: bytes of the largest one.
+int64_t naturalAlignment(const Workload &workload);
+
+} // namespace ftuner
+
+#endif // FTUNER_SCHEDULE_ALIGNMENT_H

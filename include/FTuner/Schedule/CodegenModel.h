@@ -1,0 +1,141 @@
+//===- CodegenModel.h - What search may ask of a codegen path ---*- C++ -*-===//
+//
+// The part of a codegen path that search and cost models ask, free of IR. The
+// path's emitter (FTuner/Codegen/CodegenPath.h) takes its layout from the same
+// functions, so the two never guess each other's numbers.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_SCHEDULE_CODEGENMODEL_H
+#define FTUNER_SCHEDULE_CODEGENMODEL_H
+
+#include "FTuner/Device/DeviceSpec.h"
+#include "FTuner/Schedule/BlockWork.h"
+#include "FTuner/Schedule/KernelFamily.h"
+#include "FTuner/Workload/Workload.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include <array>
+#include <memory>
+
+namespace ftuner {
+
+/// What one block of a family needs of the device: the larger of its parts.
+struct KernelResources {
+  int64_t threads = 0;
+  /// Estimate for one thread; ptxas decides.
+  int64_t registersPerThread = 0;
+  int64_t sharedMemoryBytes = 0;
+};
+
+/// The block tiles and schedules that a path offers for one workload on one
+/// device, which outlive the object. The path has said that it supports them.
+class ScheduleSpace {
+public:
+  virtual ~ScheduleSpace() = default;
+
+  /// Axes along which two heights may be combined in one kernel.
+  llvm::SmallVector<unsigned> combineAxes;
+  /// The reduce axis goes in multiples of this (memory transaction).
+  int64_t reduceGranule = 8;
+  /// Workers that a block may have: multiples of the granule up to the most.
+  int64_t workerGranule = 32;
+  int64_t maxWorkers = 1024;
+  /// Shared memory for each row or column of a block tile, at least, in bytes.
+  int64_t leastRowBytes = 0;
+
+  /// Called with a family of one tile, its uKernel, and whether the path
+  /// suggests the tile by itself (a block shape that suits the hardware) rather
+  /// than only as one of a rule's.
+  using BlockVisitor = llvm::function_ref<void(
+      const KernelFamily &block, const UKernel &ukernel, bool isSuited)>;
+  /// Visits a family for every block tile of the space axes and every division
+  /// of it among workers, with the least step along the reduce axis. Operands
+  /// are aligned to `alignment` bytes. Blocks that could serve no size of the
+  /// range better than a smaller one are left out. Whether a block is legal,
+  /// `check` decides.
+  virtual void forEachBlock(int64_t alignment, BlockVisitor visit) const = 0;
+  /// Visits the family with every way to step along the reduce axis (depth,
+  /// stages of the pipeline), preferred ones first, until `visit` returns
+  /// false.
+  virtual void
+  forEachStep(const KernelFamily &block,
+              llvm::function_ref<bool(const KernelFamily &)> visit) const = 0;
+  /// Orders families that a cost model cannot tell apart: the lesser, the
+  /// better.
+  using Preference = std::array<int64_t, 8>;
+  virtual Preference preference(const KernelFamily &family) const = 0;
+};
+
+class CodegenModel {
+public:
+  virtual ~CodegenModel() = default;
+  /// Name of the path, and of its attribute in IR.
+  virtual llvm::StringRef name() const = 0;
+  /// Names of the fields of its schedules, in their order, in lower case with
+  /// underscores: how schedules are written outside IR.
+  virtual llvm::ArrayRef<llvm::StringLiteral> scheduleFields() const = 0;
+  /// What a schedule says beside the shape of blocks, e.g. "stages 3 vector 4".
+  virtual std::string str(const Schedule &schedule) const = 0;
+  /// Whether the path can compute the workload on the device, and if not, why.
+  virtual llvm::Error supports(const Workload &workload,
+                               const DeviceSpec &device) const = 0;
+  /// What there is to choose from for a workload that the path supports.
+  virtual std::unique_ptr<ScheduleSpace>
+  createSpace(const Workload &workload, const DeviceSpec &device) const = 0;
+
+  //===--- Of a family, whose schedule is the path's --------------------===//
+
+  /// What a block of a part computes, by its tiles at two memory levels.
+  virtual UKernel ukernel(const KernelFamily &family, unsigned part) const = 0;
+  /// Threads of a block.
+  virtual int64_t threads(const KernelFamily &family) const = 0;
+  /// Legal heights along the combine axis are multiples of this under one
+  /// schedule: a row for each of the threads, or warps, that lie along the axis.
+  virtual int64_t heightGranule(const KernelFamily &family) const = 0;
+  /// Bytes to which every pointer and row of operands that vectors access
+  /// (Alignment.h) must be aligned.
+  virtual int64_t alignment(const Schedule &schedule) const = 0;
+  /// Whether the schedule asks for no more than elements' own alignment.
+  virtual bool takesAnyAlignment(const Schedule &schedule) const = 0;
+  /// The family with accesses that need no more alignment than that: itself
+  /// where it needs no more.
+  virtual KernelFamily relaxed(const KernelFamily &family,
+                               int64_t alignment) const = 0;
+  /// Families that take operands of any alignment and are close to this one,
+  /// the closest first; at least one.
+  virtual llvm::SmallVector<KernelFamily>
+  unalignedVariants(const KernelFamily &family) const = 0;
+
+  virtual KernelResources resources(const Workload &workload,
+                                    const KernelFamily &family) const = 0;
+  /// Registers per thread with which the family's kernel was not seen to spill:
+  /// search asks that the device has as many. At least those of `resources`.
+  virtual int64_t spillFreeRegisters(const Workload &workload,
+                                     const KernelFamily &family) const = 0;
+  /// What a block of a part executes. The family must pass `check` for the
+  /// device.
+  virtual BlockWork work(const Workload &workload, const KernelFamily &family,
+                         unsigned part, const DeviceSpec &device) const = 0;
+  /// Peak rate of the pipes that compute the workload, in FLOP/s.
+  virtual double peakFlops(const Workload &workload,
+                           const DeviceSpec &device) const = 0;
+  /// Says why the family cannot be emitted for the device, if it cannot.
+  virtual llvm::Error check(const Workload &workload,
+                            const KernelFamily &family,
+                            const DeviceSpec &device) const = 0;
+};
+
+/// The model of a path by name, or null.
+const CodegenModel *findCodegenModel(llvm::StringRef name);
+/// Every path's model, in the order of CodegenPaths.def.
+llvm::ArrayRef<const CodegenModel *> codegenModels();
+/// Their names, separated by commas, for messages.
+std::string codegenModelNames();
+/// Those that support the workload on the device. An error gives every path's
+/// reason if there is none.
+llvm::Expected<llvm::SmallVector<const CodegenModel *>>
+supportingModels(llvm::ArrayRef<const CodegenModel *> models,
+                 const Workload &workload, const DeviceSpec &device);
+
+} // namespace ftuner
+
+#endif // FTUNER_SCHEDULE_CODEGENMODEL_H

@@ -1,0 +1,27 @@
+//===- CodegenModels.cpp - The models of the registered codegen paths -----===//
+//
+// What is registered is CodegenPaths.def, or the file that a program with paths
+// of its own names instead.
+//
+//===----------------------------------------------------------------------===//
+#include "FTuner/Schedule/CodegenModel.h"
+#include "llvm/ADT/Twine.h"
+
+#ifndef FTUNER_CODEGEN_PATHS
+#define FTUNER_CODEGEN_PATHS "FTuner/Codegen/CodegenPaths.def"
+#endif
+
+namespace ftuner {
+#define FTUNER_CODEGEN_PATH(PATH) const CodegenModel &PATH##Model();
+#include FTUNER_CODEGEN_PATHS
+} // namespace ftuner
+
+using namespace ftuner;
+
+llvm::ArrayRef<const CodegenModel *> ftuner::codegenModels() {
+  static const CodegenModel *const models[] = {
+#define FTUNER_CODEGEN_PATH(PATH) &PATH##Model(),
+#include FTUNER_CODEGEN_PATHS
+  };
+  return models;
+}

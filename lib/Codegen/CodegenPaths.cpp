@@ -1,0 +1,33 @@
+//===- CodegenPaths.cpp - The registered codegen paths --------------------===//
+#include "FTuner/Codegen/CodegenPath.h"
+#include "mlir/IR/DialectRegistry.h"
+
+#ifndef FTUNER_CODEGEN_PATHS
+#define FTUNER_CODEGEN_PATHS "FTuner/Codegen/CodegenPaths.def"
+#endif
+
+namespace ftuner {
+#define FTUNER_CODEGEN_PATH(PATH)                                              \
+  const CodegenPath &PATH##Path();                                             \
+  void PATH##Register(mlir::DialectRegistry &registry);
+#include FTUNER_CODEGEN_PATHS
+} // namespace ftuner
+
+using namespace ftuner;
+
+const CodegenPath *ftuner::findCodegenPath(const CodegenModel &model) {
+  static const CodegenPath *const paths[] = {
+#define FTUNER_CODEGEN_PATH(PATH) &PATH##Path(),
+#include FTUNER_CODEGEN_PATHS
+  };
+  for (const CodegenPath *path : paths)
+    if (&path->model() == &model)
+      return path;
+  return nullptr;
+}
+
+void ftuner::registerUKernelDialect(mlir::DialectRegistry &registry) {
+  registry.insert<ukernel::UKernelDialect>();
+#define FTUNER_CODEGEN_PATH(PATH) PATH##Register(registry);
+#include FTUNER_CODEGEN_PATHS
+}

@@ -1,0 +1,82 @@
+//===- SimtAttr.cpp - The schedule of the SIMT path in IR -----------------===//
+#include "SimtAttr.h"
+#include "FTuner/Codegen/Simt/SimtSchedule.h"
+
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/IR/OpImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace ftuner;
+using namespace ftuner::ukernel;
+
+// The dialect finds the attribute by its name (`addSchedule`).
+[[maybe_unused]] static OptionalParseResult
+generatedAttributeParser(AsmParser &parser, StringRef *mnemonic, Type type,
+                         Attribute &value);
+[[maybe_unused]] static LogicalResult
+generatedAttributePrinter(Attribute def, AsmPrinter &printer);
+
+#define GET_ATTRDEF_CLASSES
+#include "SimtAttr.cpp.inc"
+
+SimtAttr SimtAttr::get(MLIRContext *context, const Schedule &schedule) {
+  SimtSchedule simt = SimtSchedule::of(schedule);
+  return get(context, {simt.threadsM, simt.threadsN}, simt.stages,
+             simt.vectorWidth);
+}
+
+Schedule SimtAttr::getSchedule() const {
+  SimtSchedule simt;
+  simt.threadsM = getThreads()[0];
+  simt.threadsN = getThreads()[1];
+  simt.stages = getStages();
+  simt.vectorWidth = getVector();
+  return simt.pack();
+}
+
+LogicalResult SimtAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                               ArrayRef<int64_t> threads, int64_t stages,
+                               int64_t vector) {
+  if (threads.size() != 2)
+    return emitError() << "expected threads along m and n, but got "
+                       << threads.size() << " numbers";
+  for (int64_t along : threads)
+    if (along < 1)
+      return emitError() << "expected at least 1 thread along m and n, but got "
+                         << along;
+  if (stages < 1)
+    return emitError() << "expected at least 1 stage, but got " << stages;
+  if (vector != 1 && vector != 2 && vector != 4)
+    return emitError() << "expected vector of 1, 2 or 4, but got " << vector;
+  return success();
+}
+
+LogicalResult
+SimtAttr::verifyTile(function_ref<InFlightDiagnostic()> emitError,
+                     ArrayRef<int64_t> tile) const {
+  for (auto [axis, threads] : llvm::enumerate(getThreads()))
+    if (axis < tile.size() && tile[axis] % threads != 0)
+      return emitError() << "expected a tile that is a multiple of " << threads
+                         << " threads on axis " << axis << ", but got "
+                         << tile[axis];
+  return success();
+}
+
+namespace {
+class SimtExtension
+    : public DialectExtension<SimtExtension, UKernelDialect> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SimtExtension)
+
+  void apply(MLIRContext *context, UKernelDialect *dialect) const override {
+    dialect->addSchedule<SimtAttr>();
+  }
+};
+} // namespace
+
+namespace ftuner {
+void simtRegister(DialectRegistry &registry) {
+  registry.addExtensions<SimtExtension>();
+}
+} // namespace ftuner

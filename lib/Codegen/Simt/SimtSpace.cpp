@@ -1,0 +1,191 @@
+//===- SimtSpace.cpp - What the SIMT path has to choose from --------------===//
+#include "SimtSpace.h"
+#include "FTuner/Schedule/Alignment.h"
+#include "FTuner/Workload/Sampling.h"
+#include "llvm/ADT/STLExtras.h"
+#include <cmath>
+#include <tuple>
+
+using namespace ftuner;
+
+static constexpr int64_t kWarpSize = 32;
+/// Largest step along the reduce axis.
+static constexpr int64_t kMaxDepth = 32;
+/// Depth and stages that hide the latency of copies at little shared memory.
+static constexpr int64_t kPreferredDepth = 16;
+static constexpr int64_t kPreferredStages = 3;
+/// Elements of a row that make one 64-byte access of DRAM in f32.
+static constexpr int64_t kLeastRow = 16;
+/// Elements of the widest vector.
+static constexpr int64_t kWidestVector = 4;
+
+SimtSpace::SimtSpace(const Workload &workload, const DeviceSpec &device)
+    : workload(workload), device(device),
+      extents{largestSize(workload.axes[Workload::kM]),
+              largestSize(workload.axes[Workload::kN])} {
+  combineAxes = {Workload::kM};
+  reduceGranule = 8;
+  workerGranule = kWarpSize;
+  maxWorkers = device.maxThreadsPerBlock;
+  for (int64_t rows = 1; rows <= 16; ++rows)
+    registerTiles[Workload::kM].push_back(rows);
+  registerTiles[Workload::kN] = {1, 2, 4, 8};
+  // Measured with ptxas 13.0 on sm_75 to sm_90, alone and in pairs: 14 × 8
+  // never spills, but where the right operand is contiguous along the reduce
+  // axis, though 255 registers should hold it. There 13 × 8 spills in steps of
+  // 32, 12 × 8 may (8 bytes on sm_86), and 11 × 8 was not seen to.
+  bool isRhsReduceContiguous =
+      workload.find(OperandRole::Rhs)->contiguousAxis() == Workload::kK;
+  maxAccumulators = isRhsReduceContiguous ? 88 : 112;
+  for (const Operand &operand : workload.operands) {
+    std::optional<unsigned> axis = operand.contiguousAxis();
+    if (axis && (*axis == Workload::kM || *axis == Workload::kN))
+      contiguousAxes.push_back(*axis);
+  }
+  orderSteps();
+  int64_t elementBytes = workload.find(OperandRole::Lhs)->elementBytes;
+  leastRowBytes = elementBytes * reduceGranule * leastStep.stages;
+}
+
+void SimtSpace::orderSteps() {
+  llvm::SmallVector<int64_t> stages =
+      device.hasAsyncCopy() ? llvm::SmallVector<int64_t>{2, 3, 4}
+                            : llvm::SmallVector<int64_t>{2};
+  for (int64_t depth = reduceGranule; depth <= kMaxDepth;
+       depth += reduceGranule)
+    for (int64_t count : stages)
+      steps.push_back({depth, count});
+  leastStep = steps.front();
+  // The smallest size of a range would favour the smallest step always.
+  std::vector<int64_t> sizes =
+      representativeSizes(workload.axes[Workload::kK]);
+  if (sizes.size() > 1)
+    sizes.erase(sizes.begin());
+  auto padding = [&](int64_t depth) {
+    double sum = 0;
+    for (int64_t size : sizes)
+      sum += 1 - static_cast<double>(size) / ceilBy(size, depth);
+    return std::llround(100 * sum / sizes.size());
+  };
+  auto key = [&](const Step &step) {
+    return std::make_tuple(
+        padding(step.depth), std::abs(step.depth - kPreferredDepth),
+        -step.depth, std::abs(step.stages - kPreferredStages), step.stages);
+  };
+  llvm::sort(steps,
+             [&](const Step &a, const Step &b) { return key(a) < key(b); });
+}
+
+/// Whether a number of threads along an axis is 2^a · {1, 3, 5, 9}.
+static bool isSuitedThreadCount(int64_t threads) {
+  int64_t odd = threads / (threads & -threads);
+  return odd == 1 || odd == 3 || odd == 5 || odd == 9;
+}
+
+bool SimtSpace::isOversized(unsigned axis, int64_t threads,
+                            int64_t elements) const {
+  llvm::ArrayRef<int64_t> legal = registerTiles[axis];
+  const int64_t *tile = llvm::lower_bound(legal, elements);
+  // The next smaller legal register tile would do.
+  bool tileIsOversized =
+      tile != legal.begin() && *std::prev(tile) >= extents[axis];
+  bool threadsAreIdle = (threads - 1) * elements >= extents[axis];
+  return tileIsOversized || threadsAreIdle;
+}
+
+bool SimtSpace::isAligned(const BlockTile &tile) const {
+  for (unsigned axis : contiguousAxes) {
+    int64_t extent = extents[axis], size = tile[axis];
+    bool isPartial = extent >= reduceGranule && size % reduceGranule != 0;
+    if (isPartial || size < std::min(extent, kLeastRow))
+      return false;
+  }
+  return true;
+}
+
+void SimtSpace::visitThreads(const SimtSchedule &schedule,
+                             KernelFamily &family, UKernel &ukernel,
+                             BlockVisitor visit) const {
+  int64_t threads = schedule.threads();
+  bool isSuited = isSuitedThreadCount(schedule.threadsM) &&
+                  isSuitedThreadCount(schedule.threadsN);
+  family.schedule = schedule.pack();
+  ukernel.workers = threads;
+  // The smallest block is kept whatever the size: some block must serve shapes
+  // with fewer elements than a warp has lanes.
+  auto isTooLarge = [&](unsigned axis, int64_t along, int64_t elements) {
+    return threads > kWarpSize && isOversized(axis, along, elements);
+  };
+  for (int64_t rm : registerTiles[Workload::kM]) {
+    if (isTooLarge(Workload::kM, schedule.threadsM, rm))
+      continue;
+    for (int64_t rn : registerTiles[Workload::kN]) {
+      if (isTooLarge(Workload::kN, schedule.threadsN, rn) ||
+          rm * rn > maxAccumulators ||
+          rm * rn * threads >= device.registersPerBlock)
+        continue;
+      BlockTile &tile = family.tiles.front();
+      tile[Workload::kM] = schedule.threadsM * rm;
+      tile[Workload::kN] = schedule.threadsN * rn;
+      if (!isAligned(tile))
+        continue;
+      ukernel.blockTile = tile;
+      ukernel.registerTile[Workload::kM] = rm;
+      ukernel.registerTile[Workload::kN] = rn;
+      visit(family, ukernel, isSuited);
+    }
+  }
+}
+
+void SimtSpace::forEachBlock(int64_t alignment, BlockVisitor visit) const {
+  SimtSchedule schedule;
+  schedule.stages = leastStep.stages;
+  schedule.vectorWidth = alignment >= widestAccessBytes ? kWidestVector : 1;
+  size_t numAxes = workload.axes.size();
+  KernelFamily family;
+  family.tiles.emplace_back(numAxes, 1);
+  family.tiles.front()[Workload::kK] = leastStep.depth;
+  UKernel ukernel;
+  ukernel.registerTile.assign(numAxes, 1);
+  for (int64_t m = 1; m <= maxWorkers; ++m)
+    for (int64_t n = 1; m * n <= maxWorkers; ++n)
+      if (m * n % kWarpSize == 0) {
+        schedule.threadsM = m;
+        schedule.threadsN = n;
+        visitThreads(schedule, family, ukernel, visit);
+      }
+}
+
+void SimtSpace::forEachStep(
+    const KernelFamily &block,
+    llvm::function_ref<bool(const KernelFamily &)> visit) const {
+  KernelFamily family = block;
+  SimtSchedule schedule = SimtSchedule::of(block.schedule);
+  for (const Step &step : steps) {
+    for (BlockTile &tile : family.tiles)
+      tile[Workload::kK] = step.depth;
+    schedule.stages = step.stages;
+    family.schedule = schedule.pack();
+    if (!visit(family))
+      return;
+  }
+}
+
+ScheduleSpace::Preference
+SimtSpace::preference(const KernelFamily &family) const {
+  SimtSchedule schedule = SimtSchedule::of(family.schedule);
+  const BlockTile &tile = family.tiles.back();
+  int64_t threads = schedule.threads();
+  int64_t bm = tile[Workload::kM], bn = tile[Workload::kN];
+  int64_t bk = tile[Workload::kK];
+  int64_t distance = threads < 128   ? 128 / threads
+                     : threads > 256 ? threads / 256
+                                     : 0;
+  int64_t uneven = (bm * bk % (kWidestVector * threads) != 0) +
+                   (bn * bk % (kWidestVector * threads) != 0);
+  // Eight threads along the contiguous axis read 128 bytes at once.
+  bool isNarrow = schedule.threadsN % 8 != 0;
+  int64_t rows = schedule.rowsOf(tile);
+  int64_t elements = rows * schedule.columnsOf(tile);
+  return {distance, isNarrow, uneven, -elements, bm + bn, bm, bn, rows};
+}

@@ -1,0 +1,64 @@
+//===- SimtSpace.h - What the SIMT path has to choose from ------*- C++ -*-===//
+//
+// Blocks of whole warps in every shape, register tiles of 1 to 16 rows and 1, 2,
+// 4 or 8 columns, steps of 8 to 32 elements in 2 to 4 stages. The path suggests
+// blocks of 2^a · {1, 3, 5, 9} threads along each axis: divisors of a range,
+// which the paper's rules take, may lack the tiles that suit a device.
+//
+// Steps are ordered for cost models that are blind to them: the least padding
+// of the reduce axis first, then a depth of 16 elements, then three stages.
+// Families are ordered by blocks of 128 to 256 threads, copies that all threads
+// share evenly, large register tiles and square tiles.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_LIB_CODEGEN_SIMT_SIMTSPACE_H
+#define FTUNER_LIB_CODEGEN_SIMT_SIMTSPACE_H
+
+#include "FTuner/Codegen/Simt/SimtSchedule.h"
+#include "FTuner/Schedule/CodegenModel.h"
+
+namespace ftuner {
+
+class SimtSpace final : public ScheduleSpace {
+public:
+  SimtSpace(const Workload &workload, const DeviceSpec &device);
+
+  void forEachBlock(int64_t alignment, BlockVisitor visit) const override;
+  void
+  forEachStep(const KernelFamily &block,
+              llvm::function_ref<bool(const KernelFamily &)> visit) const override;
+  Preference preference(const KernelFamily &family) const override;
+
+private:
+  /// A step along the reduce axis.
+  struct Step {
+    int64_t depth, stages;
+  };
+  void orderSteps();
+  void visitThreads(const SimtSchedule &schedule, KernelFamily &family,
+                    UKernel &ukernel, BlockVisitor visit) const;
+  /// Whether a tile of `threads` threads with `elements` elements each leaves
+  /// threads or whole register tiles idle for every size of the axis.
+  bool isOversized(unsigned axis, int64_t threads, int64_t elements) const;
+  /// Whether rows of the tile begin and end at memory transactions in every
+  /// operand that is contiguous along a space axis.
+  bool isAligned(const BlockTile &tile) const;
+
+  const Workload &workload;
+  const DeviceSpec &device;
+  /// Legal register tiles along m and n, ascending.
+  llvm::SmallVector<int64_t> registerTiles[2];
+  /// Most elements of a thread's register tile that never spill.
+  int64_t maxAccumulators = 112;
+  /// Largest extents of m and n, and their axes if an operand is contiguous
+  /// along them.
+  int64_t extents[2];
+  llvm::SmallVector<unsigned, 2> contiguousAxes;
+  /// Preferred ones first, and the least of them.
+  llvm::SmallVector<Step> steps;
+  Step leastStep = {8, 2};
+};
+
+} // namespace ftuner
+
+#endif // FTUNER_LIB_CODEGEN_SIMT_SIMTSPACE_H

@@ -1,0 +1,40 @@
+//===- CodegenModel.cpp - What search may ask of a codegen path -----------===//
+#include "FTuner/Schedule/CodegenModel.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace ftuner;
+
+const CodegenModel *ftuner::findCodegenModel(llvm::StringRef name) {
+  for (const CodegenModel *model : codegenModels())
+    if (model->name() == name)
+      return model;
+  return nullptr;
+}
+
+std::string ftuner::codegenModelNames() {
+  return llvm::join(
+      llvm::map_range(codegenModels(),
+                      [](const CodegenModel *model) { return model->name(); }),
+      ", ");
+}
+
+llvm::Expected<llvm::SmallVector<const CodegenModel *>>
+ftuner::supportingModels(llvm::ArrayRef<const CodegenModel *> models,
+                         const Workload &workload, const DeviceSpec &device) {
+  llvm::SmallVector<const CodegenModel *> supporting;
+  llvm::Error reasons = llvm::Error::success();
+  for (const CodegenModel *model : models) {
+    if (llvm::Error reason = model->supports(workload, device))
+      reasons = llvm::joinErrors(std::move(reasons), std::move(reason));
+    else
+      supporting.push_back(model);
+  }
+  if (supporting.empty()) {
+    if (!reasons)
+      return llvm::createStringError("expected a codegen path");
+    return std::move(reasons);
+  }
+  llvm::consumeError(std::move(reasons));
+  return supporting;
+}

@@ -1,0 +1,182 @@
+//===- KernelFamily.cpp - Kernel families and their covers ----------------===//
+#include "FTuner/Schedule/KernelFamily.h"
+#include "FTuner/Schedule/CodegenModel.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/Twine.h"
+#include <algorithm>
+#include <numeric>
+
+using namespace ftuner;
+
+/// Far beyond what shared memory holds; threads and bytes of such tiles still
+/// fit in 64 bits.
+static constexpr int64_t maxTile = 1 << 20;
+
+std::string ftuner::tileText(llvm::ArrayRef<int64_t> values) {
+  auto texts = llvm::map_range(
+      values, [](int64_t value) { return std::to_string(value); });
+  return "[" + llvm::join(texts, ",") + "]";
+}
+
+std::string UKernel::str() const {
+  std::string text = tileText(blockTile) + "/" + tileText(registerTile);
+  if (reduceSplit != 1)
+    text += "/split" + std::to_string(reduceSplit);
+  return text;
+}
+
+int64_t KernelFamily::threads() const { return path().threads(*this); }
+
+int64_t KernelFamily::alignment() const { return path().alignment(schedule); }
+
+bool KernelFamily::takesAnyAlignment() const {
+  return path().takesAnyAlignment(schedule);
+}
+
+UKernel KernelFamily::ukernel(unsigned part) const {
+  return path().ukernel(*this, part);
+}
+
+std::string KernelFamily::str() const {
+  if (!schedule.isSet())
+    return "without a schedule";
+  std::string text = path().name().str();
+  for (unsigned part = 0; part < tiles.size(); ++part)
+    text += (part ? " + " : " ") + ukernel(part).str();
+  text += " axis " + std::to_string(combineAxis) + " " +
+          path().str(schedule);
+  if (balancedSms)
+    text += " balanced over " + std::to_string(balancedSms);
+  return text;
+}
+
+static llvm::Error makeError(const llvm::Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+llvm::Error ftuner::checkTiles(const Workload &workload,
+                               const KernelFamily &family) {
+  using llvm::Twine;
+  size_t rank = workload.axes.size();
+  unsigned combine = family.combineAxis;
+  if (family.tiles.empty() || family.tiles.size() > 2)
+    return makeError("expected one or two parts, but got " +
+                     Twine(family.tiles.size()));
+  if (combine >= rank || workload.axes[combine].kind != AxisKind::Space)
+    return makeError("expected parts along a space axis, but got axis " +
+                     Twine(combine));
+  for (const BlockTile &tile : family.tiles) {
+    if (tile.size() != rank)
+      return makeError("expected tiles of " + Twine(rank) +
+                       " axes, but got " + tileText(tile));
+    for (unsigned axis = 0; axis < rank; ++axis)
+      if (tile[axis] < 1 || tile[axis] > maxTile)
+        return makeError("axis " + Twine(axis) +
+                         ": expected a block tile of 1 to " + Twine(maxTile) +
+                         ", but got " + Twine(tile[axis]));
+  }
+  for (unsigned axis = 0; axis < rank; ++axis) {
+    int64_t low = family.tiles.front()[axis], high = family.tiles.back()[axis];
+    if (family.tiles.size() == 2 && (axis == combine ? low >= high : low != high))
+      return makeError("axis " + Twine(axis) +
+                       ": expected ascending heights on the combine axis and "
+                       "equal tiles elsewhere, but got " +
+                       tileText(family.tiles.front()) + " and " +
+                       tileText(family.tiles.back()));
+    if (family.isReduceAxis(axis) !=
+        (workload.axes[axis].kind == AxisKind::Reduce))
+      return makeError("axis " + Twine(axis) +
+                       ": expected a family of the workload's reduce axes");
+  }
+  if (family.reduceSplit < 1 || family.reduceSplit > maxExtent)
+    return makeError("expected a split of at least 1, but got " +
+                     Twine(family.reduceSplit));
+  if (family.balancedSms < 0 || family.balancedSms > maxBalancedSms ||
+      (family.balancedSms > 0 && family.tiles.size() != 2))
+    return makeError("expected balanced covers of two ascending heights over a "
+                     "positive number of SMs, but got " +
+                     Twine(family.balancedSms) + " for " +
+                     Twine(family.tiles.size()) + " tiles");
+  return llvm::Error::success();
+}
+
+int64_t ftuner::blocksBeside(const KernelFamily &family,
+                             llvm::ArrayRef<int64_t> shape) {
+  const BlockTile &any = family.tiles.front();
+  int64_t blocks = family.reduceSplit;
+  for (unsigned axis = 0; axis < shape.size(); ++axis)
+    if (axis != family.combineAxis && !family.isReduceAxis(axis))
+      blocks *= ceilDiv(shape[axis], any[axis]);
+  return std::max<int64_t>(blocks, 1);
+}
+
+Cover ftuner::coverShape(const KernelFamily &family,
+                         llvm::ArrayRef<int64_t> shape) {
+  int64_t beside = family.balancedSms ? blocksBeside(family, shape) : 1;
+  return coverExtent(family, shape[family.combineAxis], beside);
+}
+
+Cover ftuner::balancedCover(int64_t low, int64_t high, int64_t sms,
+                            int64_t blocksBeside, int64_t extent) {
+  int64_t fewest = ceilDiv(extent, high), most = ceilDiv(extent, low);
+  int64_t rounds = ceilDiv(fewest * blocksBeside, sms);
+  int64_t blocks = std::clamp(rounds * sms / blocksBeside, fewest, most);
+  Cover cover;
+  if (blocks * low < extent)
+    cover.second = ceilDiv(extent - blocks * low, high - low);
+  cover.first = blocks - cover.second;
+  cover.padded = blocks * low + cover.second * (high - low) - extent;
+  return cover;
+}
+
+Cover ftuner::coverExtent(const KernelFamily &family, int64_t extent,
+                          int64_t blocksBeside) {
+  Cover cover;
+  if (extent <= 0)
+    return cover;
+  if (family.tiles.size() == 1) {
+    int64_t height = family.lowHeight();
+    cover.first = ceilDiv(extent, height);
+    cover.padded = cover.first * height - extent;
+    return cover;
+  }
+  int64_t low = family.lowHeight(), high = family.highHeight();
+  if (family.balancedSms)
+    return balancedCover(low, high, family.balancedSms, blocksBeside, extent);
+  return coverWithPair(coverConstants(low, high), extent);
+}
+
+Cover ftuner::coverWithPair(const CoverConstants &c, int64_t extent) {
+  Cover cover;
+  int64_t units = ceilDiv(extent, c.unit);
+  int64_t first = (units % c.high) * c.inverse % c.high;
+  if (first * c.low <= units) {
+    cover.first = first;
+    cover.second = (units - first * c.low) / c.high;
+  } else {
+    cover.second = ceilDiv(units, c.high);
+  }
+  cover.padded =
+      c.unit * (cover.first * c.low + cover.second * c.high) - extent;
+  return cover;
+}
+
+CoverConstants ftuner::coverConstants(int64_t low, int64_t high) {
+  CoverConstants constants;
+  constants.unit = std::gcd(low, high);
+  constants.low = low / constants.unit;
+  constants.high = high / constants.unit;
+  constants.inverse = modularInverse(constants.low, constants.high);
+  return constants;
+}
+
+KernelFamily ftuner::runningParts(const KernelFamily &family,
+                                  const Cover &cover) {
+  KernelFamily running = family;
+  if (family.tiles.size() == 2 && (cover.first == 0 || cover.second == 0)) {
+    running.tiles.erase(running.tiles.begin() + (cover.first > 0 ? 1 : 0));
+    running.balancedSms = 0;
+  }
+  return running;
+}
