@@ -1,5 +1,7 @@
 //===- FamilyJson.cpp - Families and covers as JSON -----------------------===//
 #include "FamilyJson.h"
+#include "FTuner/Schedule/CodegenModel.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace ftuner;
 
@@ -12,22 +14,27 @@ void ftuner::writeSizes(llvm::json::OStream &json, llvm::StringRef name,
 }
 
 void ftuner::writeUKernel(llvm::json::OStream &json, const UKernel &ukernel) {
-  writeSizes(json, "shared_memory_tile", ukernel.smemTile);
-  writeSizes(json, "register_tile", ukernel.regTile);
-  json.attribute("reduce_split", ukernel.reduceSplit);
+  writeSizes(json, "block_tile", ukernel.blockTile);
+  writeSizes(json, "register_tile", ukernel.registerTile);
+  json.attribute("workers", ukernel.workers);
 }
 
 void ftuner::writeFamily(llvm::json::OStream &json,
                          const KernelFamily &family) {
-  json.attribute("path", family.path);
-  json.attribute("stages", family.stages);
-  json.attribute("vector_width", family.vectorWidth);
+  const CodegenModel &path = family.path();
+  json.attribute("path", path.name());
+  json.attributeObject("schedule", [&] {
+    for (auto [name, value] :
+         llvm::zip(path.scheduleFields(), family.schedule.fields()))
+      json.attribute(name, value);
+  });
   json.attribute("axis", family.combineAxis);
+  json.attribute("reduce_split", family.reduceSplit);
   if (family.balancedSms)
     json.attribute("balanced_sms", family.balancedSms);
   json.attributeArray("ukernels", [&] {
-    for (const UKernel &part : family.parts)
-      json.object([&] { writeUKernel(json, part); });
+    for (unsigned part = 0; part < family.tiles.size(); ++part)
+      json.object([&] { writeUKernel(json, family.ukernel(part)); });
   });
 }
 
@@ -35,7 +42,7 @@ void ftuner::writeCover(llvm::json::OStream &json, const KernelFamily &family,
                         const Cover &cover) {
   json.attributeArray("blocks", [&] {
     json.value(cover.first);
-    if (family.parts.size() > 1)
+    if (family.tiles.size() > 1)
       json.value(cover.second);
   });
   json.attribute("padded", cover.padded);

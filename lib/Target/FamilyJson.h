@@ -6,7 +6,7 @@
 #ifndef FTUNER_LIB_TARGET_FAMILYJSON_H
 #define FTUNER_LIB_TARGET_FAMILYJSON_H
 
-#include "FTuner/Search/UKernel.h"
+#include "FTuner/Schedule/KernelFamily.h"
 #include "llvm/Support/JSON.h"
 
 namespace ftuner {
@@ -15,11 +15,11 @@ namespace ftuner {
 void writeSizes(llvm::json::OStream &json, llvm::StringRef name,
                 llvm::ArrayRef<int64_t> sizes);
 
-/// `shared_memory_tile`, `register_tile` and `reduce_split`, as fields of the
-/// open object.
+/// `block_tile`, `register_tile` and `workers`, as fields of the open object.
 void writeUKernel(llvm::json::OStream &json, const UKernel &ukernel);
 
-/// `path`, `stages`, `vector_width`, `axis` and `ukernels`, as fields of the
+/// `path`, `schedule` (the fields that the path names), `axis`, `reduce_split`,
+/// `balanced_sms` where covers are balanced, and `ukernels`, as fields of the
 /// open object.
 void writeFamily(llvm::json::OStream &json, const KernelFamily &family);
 

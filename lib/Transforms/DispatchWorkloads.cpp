@@ -15,7 +15,7 @@
 #include "FTuner/Transforms/FunctionWork.h"
 #include "FTuner/Transforms/HostAbi.h"
 #include "FTuner/Transforms/Passes.h"
-#include "FTuner/Transforms/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Transforms/Stages.h"
 #include "FTuner/Workload/Workload.h"
 
@@ -26,6 +26,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include <list>
 
@@ -121,7 +122,7 @@ private:
   ukernel::KernelOp kernelFor(ukernel::WorkloadOp op,
                               ukernel::FamilyAttr family, int64_t number);
   void buildTile(ImplicitLocOpBuilder &b, ukernel::KernelOp kernel,
-                 ukernel::WorkloadOp op, ukernel::UKernelAttr ukernel);
+                 ukernel::WorkloadOp op, DenseI64ArrayAttr sizes);
   std::string nameOf(ukernel::WorkloadOp op);
   const std::string &prefixOf(ukernel::WorkloadOp op);
 
@@ -206,12 +207,14 @@ Value WorkloadDispatcher::buildAligned(ImplicitLocOpBuilder &b,
     remainders =
         b.createOrFold<arith::OrIOp>(remainders, math.rem(value, multiple));
   };
-  llvm::SmallSetVector<unsigned, 3> contiguousAxes;
+  // Axes that are contiguous, and of how many elements multiples.
+  llvm::MapVector<unsigned, int64_t> elementsAlong;
   for (const VectorOperand &operand : vectorOperands(op)) {
     auto type = cast<MemRefType>(operand.memory.getType());
     int64_t bytes = type.getElementTypeBitWidth() / 8;
     int64_t elements = alignment / bytes;
-    contiguousAxes.insert(operand.contiguousAxis);
+    elementsAlong[operand.contiguousAxis] =
+        std::max(elementsAlong[operand.contiguousAxis], elements);
     auto metadata = memref::ExtractStridedMetadataOp::create(b, operand.memory);
     auto [strides, offset] = type.getStridesAndOffset();
     for (int64_t dim = 0; dim + 1 < type.getRank(); ++dim)
@@ -226,8 +229,8 @@ Value WorkloadDispatcher::buildAligned(ImplicitLocOpBuilder &b,
     require(math.add(base, math.mul(offsetValue, math.constant(bytes))),
             alignment);
   }
-  for (unsigned axis : contiguousAxes)
-    require(extents[axis], alignment / 4);
+  for (auto [axis, elements] : elementsAlong)
+    require(extents[axis], elements);
   return math.compare(arith::CmpIPredicate::eq, remainders, math.constant(0));
 }
 
@@ -393,12 +396,11 @@ static std::pair<Value, Value> buildCover(HostMath &math,
                                           ukernel::FamilyAttr family,
                                           Value extent, Value beside) {
   int64_t axis = family.getAxis();
-  ArrayRef<ukernel::UKernelAttr> parts = family.getParts();
-  if (parts.size() == 1) {
-    Value blocks = math.ceilDiv(extent, parts[0].getSmem()[axis]);
+  if (family.getTiles().size() == 1) {
+    Value blocks = math.ceilDiv(extent, family.getTile(0)[axis]);
     return {blocks, blocks};
   }
-  int64_t low = parts[0].getSmem()[axis], high = parts[1].getSmem()[axis];
+  int64_t low = family.getTile(0)[axis], high = family.getTile(1)[axis];
   if (int64_t sms = family.getBalanced())
     return buildBalancedCover(math, low, high, sms, beside, extent);
   CoverConstants c = coverConstants(low, high);
@@ -423,8 +425,7 @@ void WorkloadDispatcher::buildLaunch(ImplicitLocOpBuilder &b,
   for (unsigned axis = 0; axis < extents.size(); ++axis)
     if (axis != attr.getAxis() && axis != Workload::kK)
       beside =
-          math.mul(beside, math.ceilDiv(extents[axis],
-                                        attr.getParts()[0].getSmem()[axis]));
+          math.mul(beside, math.ceilDiv(extents[axis], attr.getTile(0)[axis]));
   auto [first, along] = buildCover(math, attr, extents[attr.getAxis()], beside);
   Value blocks = math.mul(along, beside);
   auto launch = ukernel::LaunchOp::create(
@@ -477,7 +478,7 @@ ukernel::KernelOp WorkloadDispatcher::kernelFor(ukernel::WorkloadOp op,
 
   ImplicitLocOpBuilder b(op.getLoc(), module.getContext());
   b.setInsertionPointToEnd(module.getBody());
-  kernel = ukernel::KernelOp::create(b, name, family.getPath(),
+  kernel = ukernel::KernelOp::create(b, name, family.getSchedule(),
                                      b.getStringAttr(prefix));
   symbols.insert(kernel);
   SmallVector<Type> types(op->getOperandTypes());
@@ -485,32 +486,33 @@ ukernel::KernelOp WorkloadDispatcher::kernelFor(ukernel::WorkloadOp op,
   SmallVector<Location> locations(types.size(), op.getLoc());
   Block *body = b.createBlock(&kernel.getBody(), {}, types, locations);
   SmallVector<int64_t> heights;
-  for (ukernel::UKernelAttr part : family.getParts())
-    heights.push_back(part.getSmem()[family.getAxis()]);
+  for (DenseI64ArrayAttr tile : family.getTiles())
+    heights.push_back(tile[family.getAxis()]);
   Value count = heights.size() == 2 ? body->getArguments().back() : Value();
-  IntegerAttr balanced;
+  IntegerAttr balanced, split;
   if (int64_t sms = family.getBalanced())
     balanced = b.getI64IntegerAttr(sms);
-  auto combine =
-      ukernel::CombineOp::create(b, family.getAxis(), count, heights, balanced);
+  if (family.getSplit() != 1)
+    split = b.getI64IntegerAttr(family.getSplit());
+  auto combine = ukernel::CombineOp::create(b, family.getAxis(), count, heights,
+                                            balanced, split);
   b.createBlock(&combine.getBody());
-  for (ukernel::UKernelAttr part : family.getParts())
-    buildTile(b, kernel, op, part);
+  for (DenseI64ArrayAttr tile : family.getTiles())
+    buildTile(b, kernel, op, tile);
   return kernel;
 }
 
 void WorkloadDispatcher::buildTile(ImplicitLocOpBuilder &b,
                                    ukernel::KernelOp kernel,
                                    ukernel::WorkloadOp op,
-                                   ukernel::UKernelAttr ukernel) {
+                                   DenseI64ArrayAttr tileSizes) {
   OpBuilder::InsertionGuard guard(b);
-  auto tile = ukernel::TileOp::create(b, ukernel);
+  auto tile = ukernel::TileOp::create(b, tileSizes);
   b.createBlock(&tile.getBody());
   auto pad = [&](Value source, AffineMap map) -> Value {
     SmallVector<int64_t> sizes;
     for (AffineExpr expr : map.getResults())
-      sizes.push_back(
-          ukernel.getSmem()[cast<AffineDimExpr>(expr).getPosition()]);
+      sizes.push_back(tileSizes[cast<AffineDimExpr>(expr).getPosition()]);
     return ukernel::PadOp::create(b, source.getType(), source,
                                   b.getDenseI64ArrayAttr(sizes));
   };
@@ -551,9 +553,7 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::WorkloadOp op) {
   if (!planOp)
     return op.emitOpError("expected a ukernel.plan named ") << op.getPlanAttr();
   ukernel::PlanAttr plan = planOp.getPlan();
-  llvm::Expected<Plan> decoded = toPlan(plan);
-  if (!decoded)
-    return op.emitOpError(llvm::toString(decoded.takeError()));
+  Plan decoded = toPlan(plan);
   makeInnermostContiguous(op);
   // Only the search asks for symbols; kernels do not differ by them.
   op->removeAttr(ukernel::UKernelDialect::kExtentsAttrName);
@@ -572,12 +572,11 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::WorkloadOp op) {
     reachable.insert(choice.getFamily());
   reachable.insert(plan.getGeneral());
   Value family =
-      buildFamilyOfShape(b, decoded->entries, decoded->generalFamily, extents);
-  int64_t alignment = 4 * decoded->alignedWidth();
-  if (alignment > 4) {
-    Value aligned = buildAligned(b, op, extents, alignment);
-    Value unaligned = buildFamilyOfShape(b, decoded->unalignedEntries,
-                                         decoded->fallbackFamily, extents);
+      buildFamilyOfShape(b, decoded.entries, decoded.generalFamily, extents);
+  if (decoded.needsAlignment()) {
+    Value aligned = buildAligned(b, op, extents, decoded.alignment());
+    Value unaligned = buildFamilyOfShape(b, decoded.unalignedEntries,
+                                         decoded.fallbackFamily, extents);
     family = math.select(aligned, family, unaligned);
     for (ukernel::ChoiceAttr choice : plan.getUnaligned())
       reachable.insert(choice.getFamily());

@@ -1,7 +1,7 @@
 //===- PlanWorkloads.cpp - Searches the kernels of each workload ----------===//
 #include "FTuner/Search/Candidates.h"
 #include "FTuner/Transforms/Passes.h"
-#include "FTuner/Transforms/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Transforms/SearchSetup.h"
 #include "FTuner/Transforms/Stages.h"
 
@@ -207,14 +207,12 @@ private:
   /// A plan may come from anywhere; kernels rely on its being legal.
   LogicalResult checkPlan(ukernel::PlanOp plan, ukernel::WorkloadOp op,
                           const DeviceSpec &device) {
-    llvm::Expected<Plan> given = toPlan(plan.getPlan());
-    if (!given)
-      return plan.emitOpError(llvm::toString(given.takeError()));
+    Plan given = toPlan(plan.getPlan());
     Workload workload = toWorkload(op);
     SearchProblem problem = setup.problem(workload, device, {});
-    llvm::Error error = problem.checkLegality(*given);
+    llvm::Error error = problem.checkLegality(given);
     if (!error) {
-      remarkSpills(op, plan, *given, problem);
+      remarkSpills(op, plan, given, problem);
       return success();
     }
     InFlightDiagnostic diagnostic = op.emitOpError("expected a legal plan: ")

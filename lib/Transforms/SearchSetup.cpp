@@ -4,9 +4,6 @@
 
 using namespace ftuner;
 
-/// The codegen path that emits the kernels of plans.
-static constexpr llvm::StringLiteral codegenPath = "simt";
-
 template <typename T>
 static llvm::Error unknownName(llvm::StringRef option, llvm::StringRef name,
                                llvm::ArrayRef<const T *> known) {
@@ -39,10 +36,6 @@ llvm::Expected<SearchSetup> ftuner::findSearch(llvm::StringRef strategy,
     return llvm::createStringError(
         "option 'pool': expected 'exact' or 'tight', but got '" + pool + "'");
   setup.options.pool = *programs;
-  setup.codegen = findCodegenModel(codegenPath);
-  if (!setup.codegen)
-    return llvm::createStringError("expected a codegen path '" + codegenPath +
-                                   "'");
   return setup;
 }
 

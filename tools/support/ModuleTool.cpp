@@ -4,7 +4,7 @@
 #include "FTuner/Executor/Executor.h"
 #include "FTuner/InitAll.h"
 #include "FTuner/Pipelines/Pipelines.h"
-#include "FTuner/Transforms/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/Dialect.h"

@@ -1,14 +1,14 @@
 //===- CodegenPath.h - Emits kernels ----------------------------*- C++ -*-===//
 //
-// The part of a codegen path that writes IR. Its facts (granules, resources,
-// legality) are in CodegenModel.h.
+// The part of a codegen path that writes IR. Its facts (tiles, resources,
+// legality) are in FTuner/Schedule/CodegenModel.h.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_CODEGEN_CODEGENPATH_H
 #define FTUNER_CODEGEN_CODEGENPATH_H
 
-#include "FTuner/Codegen/CodegenModel.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Schedule/CodegenModel.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace ftuner {
@@ -19,9 +19,12 @@ struct TileEmission {
 
   /// The workload inside the `ukernel.tile`: maps, regions.
   ukernel::WorkloadOp workload;
-  ukernel::UKernelAttr ukernel;
-  mlir::Attribute path;
+  /// The family of the kernel, and which of its tiles this is.
+  KernelFamily family;
+  unsigned part = 0;
   const DeviceSpec &device;
+
+  const BlockTile &blockTile() const { return family.tiles[part]; }
 
   /// Operands in global memory: memrefs of one batch, whose dimensions are
   /// those of the workload's operands but for the batch axes, or scalars.
@@ -43,20 +46,16 @@ class CodegenPath {
 public:
   virtual ~CodegenPath() = default;
   virtual const CodegenModel &model() const = 0;
-  /// Number of pipeline stages and vector width that the attribute states.
-  virtual std::pair<int64_t, int64_t>
-  stagesAndVectorWidth(mlir::Attribute path) const = 0;
-  /// Threads and dynamic shared memory of a block that computes the tile.
-  virtual KernelResources tileResources(ukernel::WorkloadOp workload,
-                                        ukernel::UKernelAttr ukernel,
-                                        mlir::Attribute path) const = 0;
   /// Emits the computation of one tile at the insertion point.
   virtual mlir::LogicalResult emitTile(mlir::ImplicitLocOpBuilder &builder,
                                        const TileEmission &tile) const = 0;
 };
 
-/// The path that a `path` attribute names, or null.
-const CodegenPath *findCodegenPath(mlir::Attribute path);
+/// The path of a model; null if it has no emitter.
+const CodegenPath *findCodegenPath(const CodegenModel &model);
+
+/// Registers the dialect with the attributes of all paths.
+void registerUKernelDialect(mlir::DialectRegistry &registry);
 
 } // namespace ftuner
 

@@ -17,7 +17,8 @@ namespace ftuner {
 struct SearchSetup {
   const SearchStrategy *strategy = nullptr;
   const CostModel *costModel = nullptr;
-  const CodegenModel *codegen = nullptr;
+  /// Codegen paths whose families compete: all that are registered.
+  llvm::ArrayRef<const CodegenModel *> paths = codegenModels();
   /// Those of the cost model but for the calibration.
   SearchOptions options;
   /// Where none is given, each device has its own or the global one.
@@ -25,7 +26,7 @@ struct SearchSetup {
 
   SearchProblem problem(const Workload &workload, const DeviceSpec &device,
                         std::vector<KernelFamily> rejected = {}) const {
-    SearchProblem problem{workload,   device,  *codegen,
+    SearchProblem problem{workload,   device,  paths,
                           *costModel, options, std::move(rejected)};
     problem.options.cost.calibration = calibrationFor(device);
     return problem;

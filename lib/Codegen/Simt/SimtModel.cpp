@@ -14,10 +14,6 @@
 
 using namespace ftuner;
 
-namespace ftuner {
-const CodegenModel &simtModel();
-} // namespace ftuner
-
 namespace {
 
 /// Registers for addresses, predicates and loop state beside fragments and
@@ -406,9 +402,7 @@ KernelFamily ftuner::simtFamily(const SimtSchedule &schedule,
   return family;
 }
 
-namespace ftuner {
-const CodegenModel &simtModel() {
+const CodegenModel &ftuner::simtModel() {
   static const SimtModel model;
   return model;
 }
-} // namespace ftuner

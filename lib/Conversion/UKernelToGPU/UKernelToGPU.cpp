@@ -10,7 +10,7 @@
 #include "FTuner/Conversion/Passes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Transforms/FunctionWork.h"
-#include "FTuner/Transforms/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Transforms/Stages.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -95,7 +95,8 @@ private:
   ukernel::WorkloadOp workload;
   SmallVector<int64_t, 4> extents;
   const CodegenPath *path = nullptr;
-  ukernel::FamilyAttr family;
+  ukernel::FamilyAttr familyAttr;
+  KernelFamily family;
   Signature signature;
   SmallVector<Value> operands;
   SmallVector<Value, 4> sizes;
@@ -241,22 +242,23 @@ Value KernelEmitter::buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
 /// The kernel may come from anywhere: its family must be one that the path can
 /// emit for the device, as in a plan.
 LogicalResult KernelEmitter::checkFamily() {
-  path = findCodegenPath(kernel.getPath());
+  auto sizes = llvm::map_to_vector(
+      tiles, [](ukernel::TileOp tile) { return tile.getSizesAttr(); });
+  Workload described = toWorkload(workload);
+  ukernel::CombineOp combine = kernel.getCombine();
+  familyAttr = ukernel::FamilyAttr::get(
+      kernel.getContext(), kernel.getSchedule(), combine.getAxis(), sizes,
+      reduceAxesOf(described), combine.getSplit().value_or(1),
+      combine.getBalanced().value_or(0));
+  family = toKernelFamily(familyAttr);
+  path = findCodegenPath(family.path());
   if (!path)
-    return kernel.emitOpError("expected the attribute of a codegen path, but "
-                              "got ")
-           << kernel.getPath();
-  auto parts = llvm::map_to_vector(
-      tiles, [](ukernel::TileOp tile) { return tile.getUkernel(); });
-  family = ukernel::FamilyAttr::get(
-      kernel.getContext(), kernel.getPath(), kernel.getCombine().getAxis(),
-      parts, kernel.getCombine().getBalanced().value_or(0));
-  llvm::Expected<KernelFamily> described = toKernelFamily(family);
-  if (!described)
-    return kernel.emitOpError(llvm::toString(described.takeError()));
-  if (llvm::Error error =
-          path->model().check(toWorkload(workload), *described, device))
+    return kernel.emitOpError("expected the schedule of a codegen path that "
+                              "emits code, but got ")
+           << kernel.getSchedule();
+  if (llvm::Error error = family.path().check(described, family, device))
     return kernel.emitOpError(llvm::toString(std::move(error)));
+  resources = family.path().resources(described, family);
   return success();
 }
 
@@ -264,13 +266,6 @@ FailureOr<gpu::GPUModuleOp> KernelEmitter::emit(SymbolTable &symbols) {
   if (failed(checkFamily()))
     return failure();
   buildSignature();
-  for (ukernel::TileOp tile : tiles) {
-    KernelResources needs = path->tileResources(
-        workloadOf(tile), tile.getUkernel(), kernel.getPath());
-    resources.threads = needs.threads;
-    resources.sharedMemoryBytes =
-        std::max(resources.sharedMemoryBytes, needs.sharedMemoryBytes);
-  }
 
   ImplicitLocOpBuilder b(kernel.getLoc(), kernel);
   auto module = gpu::GPUModuleOp::create(b, kernel.getSymName());
@@ -284,12 +279,11 @@ FailureOr<gpu::GPUModuleOp> KernelEmitter::emit(SymbolTable &symbols) {
   // Without it, ptxas aims at an occupancy of its own and may spill for it.
   func->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                 b.getI32IntegerAttr(1));
-  auto [stages, vectorWidth] = path->stagesAndVectorWidth(kernel.getPath());
   module->setAttr(
       ukernel::UKernelDialect::kEntryAttrName,
       ukernel::EntryAttr::get(b.getContext(), resources.threads,
-                              resources.sharedMemoryBytes, 4 * vectorWidth,
-                              b.getArrayAttr(signature.descriptions), family,
+                              resources.sharedMemoryBytes, family.alignment(),
+                              b.getArrayAttr(signature.descriptions), familyAttr,
                               kernel.getWorkloadAttr()));
   auto isPassed = llvm::map_to_vector(
       signature.sizes, [](int64_t parameter) { return parameter >= 0; });
@@ -340,7 +334,7 @@ BlockPosition KernelEmitter::buildPosition(ImplicitLocOpBuilder &b) {
     }
     position.batch[axes.back()] = batch;
   }
-  int64_t width = tiles.front().getUkernel().getSmem()[Workload::kN];
+  int64_t width = tiles.front().getSizes()[Workload::kN];
   Value blocksAlongN = arith::DivUIOp::create(
       b, arith::AddIOp::create(b, sizes[Workload::kN], constant(width - 1)),
       constant(width));
@@ -369,7 +363,7 @@ LogicalResult KernelEmitter::emitBody(ImplicitLocOpBuilder &b,
       b, MemRefType::get({ShapedType::kDynamic}, b.getI8Type(),
                          MemRefLayoutAttrInterface(), workgroup));
   TileEmission emission(device);
-  emission.path = kernel.getPath();
+  emission.family = family;
   emission.extents.assign(sizes.begin(),
                           sizes.begin() + ukernel::WorkloadOp::kNumProductAxes);
   emission.sharedMemory = sharedMemory;
@@ -417,12 +411,12 @@ LogicalResult KernelEmitter::emitTile(ImplicitLocOpBuilder &b,
                                       Value firstBlocks) {
   ukernel::WorkloadOp op = workloadOf(tile);
   emission.workload = op;
-  emission.ukernel = tile.getUkernel();
+  emission.part = firstBlocks ? 1 : 0;
   emission.exact.clear();
   for (unsigned axis = 0; axis < ukernel::WorkloadOp::kNumProductAxes; ++axis)
     emission.exact.push_back(!isPadded(op.getLhs(), op.getLhsMap(), axis) &&
                              !isPadded(op.getRhs(), op.getRhsMap(), axis));
-  ArrayRef<int64_t> smem = tile.getUkernel().getSmem();
+  ArrayRef<int64_t> smem = tile.getSizes();
   auto scale = [&](Value value, int64_t factor) -> Value {
     return arith::MulIOp::create(b, value,
                                  arith::ConstantIndexOp::create(b, factor));
@@ -432,7 +426,7 @@ LogicalResult KernelEmitter::emitTile(ImplicitLocOpBuilder &b,
     emission.rowOffset = scale(position.row, smem[Workload::kM]);
   } else {
     // The second part starts where the first ends.
-    int64_t firstHeight = tiles[0].getUkernel().getSmem()[Workload::kM];
+    int64_t firstHeight = tiles[0].getSizes()[Workload::kM];
     Value own = arith::SubIOp::create(b, position.row, firstBlocks);
     emission.rowOffset = arith::AddIOp::create(
         b, scale(firstBlocks, firstHeight), scale(own, smem[Workload::kM]));

@@ -26,7 +26,7 @@ SimtAttr SimtAttr::get(MLIRContext *context, const Schedule &schedule) {
              simt.vectorWidth);
 }
 
-Schedule SimtAttr::getSchedule() const {
+Schedule SimtAttr::toSchedule() const {
   SimtSchedule simt;
   simt.threadsM = getThreads()[0];
   simt.threadsN = getThreads()[1];

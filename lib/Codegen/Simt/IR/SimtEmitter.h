@@ -1,9 +1,9 @@
 //===- SimtEmitter.h - Emits one tile of the SIMT path ----------*- C++ -*-===//
-#ifndef FTUNER_LIB_CODEGEN_SIMTEMITTER_H
-#define FTUNER_LIB_CODEGEN_SIMTEMITTER_H
+#ifndef FTUNER_LIB_CODEGEN_SIMT_IR_SIMTEMITTER_H
+#define FTUNER_LIB_CODEGEN_SIMT_IR_SIMTEMITTER_H
 
 #include "FTuner/Codegen/CodegenPath.h"
-#include "FTuner/Codegen/SimtLayout.h"
+#include "FTuner/Codegen/Simt/SimtLayout.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -132,4 +132,4 @@ private:
 
 } // namespace ftuner
 
-#endif // FTUNER_LIB_CODEGEN_SIMTEMITTER_H
+#endif // FTUNER_LIB_CODEGEN_SIMT_IR_SIMTEMITTER_H

@@ -143,7 +143,7 @@ ValueRange KernelOp::getOperandArguments() {
 
 unsigned KernelOp::getNumAxes() {
   auto tile = cast<TileOp>(getCombine().getBody().front().front());
-  return tile.getUkernel().getSmem().size();
+  return tile.getSizes().size();
 }
 
 CombineOp KernelOp::getCombine() {
@@ -166,31 +166,27 @@ LogicalResult CombineOp::verify() {
 }
 
 LogicalResult CombineOp::verifyRegions() {
-  SmallVector<UKernelAttr, 2> parts;
+  SmallVector<DenseI64ArrayAttr, 2> tiles;
   for (Operation &op : getBody().front()) {
     auto tile = dyn_cast<TileOp>(op);
     if (!tile)
       return emitOpError("expected a body of 'ukernel.tile', but got '")
              << op.getName() << "'";
-    parts.push_back(tile.getUkernel());
+    tiles.push_back(tile.getSizesAttr());
   }
-  if (parts.size() != getHeights().size())
+  if (tiles.size() != getHeights().size())
     return emitOpError("expected one tile for each of ")
-           << getHeights().size() << " heights, but got " << parts.size();
+           << getHeights().size() << " heights, but got " << tiles.size();
+  auto kernel = cast<KernelOp>((*this)->getParentOp());
   int64_t axis = getAxis();
-  for (auto [part, height] : llvm::zip_equal(parts, getHeights())) {
-    int64_t rank = part.getSmem().size();
-    if (axis < 0 || axis >= rank)
-      return emitOpError("expected axis below ")
-             << rank << ", but got " << axis;
-    if (part.getSmem()[axis] != height)
+  if (failed(verifyTiles([&] { return emitOpError(); }, kernel.getSchedule(),
+                         axis, tiles)))
+    return failure();
+  for (auto [tile, height] : llvm::zip_equal(tiles, getHeights()))
+    if (tile[axis] != height)
       return emitOpError("expected height ")
-             << part.getSmem()[axis] << " of the tile, but got " << height;
-  }
-  if (parts.size() == 1)
-    return success();
-  return verifySharedLayout([&] { return emitOpError(); }, axis, parts[0],
-                            parts[1]);
+             << tile[axis] << " of the tile, but got " << height;
+  return success();
 }
 
 LogicalResult TileOp::verifyRegions() {
@@ -204,10 +200,10 @@ LogicalResult TileOp::verifyRegions() {
              << op.getName() << "'";
   if (cast<WorkloadOp>(body.back())->getNumResults() != 0)
     return emitOpError("expected a workload on memrefs");
-  size_t rank = getUkernel().getSmem().size();
+  size_t rank = getSizes().size();
   if (unsigned numAxes = cast<WorkloadOp>(body.back()).getNumAxes();
       rank != numAxes)
-    return emitOpError("expected a uKernel of ")
+    return emitOpError("expected sizes of ")
            << numAxes << " axes, but got " << rank;
   return success();
 }

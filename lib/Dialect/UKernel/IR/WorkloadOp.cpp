@@ -270,8 +270,7 @@ LogicalResult WorkloadOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
   auto plan = symbolTable.lookupNearestSymbolFrom<PlanOp>(getOperation(), name);
   if (!plan)
     return emitOpError("expected ") << name << " to be a 'ukernel.plan'";
-  size_t rank =
-      plan.getPlan().getFamilies().front().getParts().front().getSmem().size();
+  size_t rank = plan.getPlan().getFamilies().front().getRank();
   if (rank != getNumAxes())
     return emitOpError("expected a plan of ")
            << getNumAxes() << " axes, but got " << rank;

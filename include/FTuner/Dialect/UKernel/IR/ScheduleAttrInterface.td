@@ -13,7 +13,7 @@ def UKernel_ScheduleAttrInterface : AttrInterface<"ScheduleAttrInterface"> {
   }];
   let methods = [
     InterfaceMethod<"The schedule as the core's value.",
-      "::ftuner::Schedule", "getSchedule">,
+      "::ftuner::Schedule", "toSchedule">,
     InterfaceMethod<[{
         Says what keeps the schedule from computing a block tile of these sizes,
         whatever the workload and the device are.

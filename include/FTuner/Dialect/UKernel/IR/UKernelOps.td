@@ -2,6 +2,7 @@
 #ifndef FTUNER_DIALECT_UKERNEL_IR_UKERNELOPS
 #define FTUNER_DIALECT_UKERNEL_IR_UKERNELOPS
 
+include "FTuner/Dialect/UKernel/IR/ScheduleAttrInterface.td"
 include "FTuner/Dialect/UKernel/IR/UKernelAttributes.td"
 include "FTuner/Dialect/UKernel/IR/UKernelDialect.td"
 include "mlir/IR/BuiltinAttributes.td"
@@ -21,8 +22,8 @@ def UKernel_PlanOp : UKernel_Op<"plan", [Symbol]> {
 
     ```mlir
     ukernel.plan @plan_0 <
-      families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0,
-                   parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
+      families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0,
+                   tiles = [[32, 32, 8]]>],
       choices = [], general = 0, fallback = 0>
     ```
   }];
@@ -186,21 +187,22 @@ def UKernel_KernelOp : UKernel_Op<"kernel", [
     extras, output), then the size of each axis, of type index, then the number
     of blocks of the first part, of type index. The body is one `ukernel.combine`
     after constants that take the place of scalar operands.
-    `path` is the attribute of the codegen path, `workload` names the function
-    or operator that it comes from.
+    `schedule` is the attribute of the codegen path, `workload` names the
+    function or operator that it comes from.
 
     * `kernel_c1`: as many arguments as the workload has axes, and one more, are
       of type index and come last; at least three come before them.
     * `kernel_c2`: the body is one `ukernel.combine`, after constants.
     * `kernel_c3`: the workload of every tile has the operand arguments' types,
       apart from padding, in order.
+    * `kernel_c4`: the schedule can compute every tile.
 
     ```mlir
     ukernel.kernel @k0(%A: memref<?x768xf32>, %B: memref<768x64xf32>, %zero: f32,
                        %O: memref<?x64xf32>, %m: index, %n: index, %k: index,
-                       %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+                       %n1: index) attributes {schedule = #ukernel.simt<threads = [8, 16], stages = 2, vector = 1>} {
       ukernel.combine axis 0 [32] {
-        ukernel.tile <smem = [32, 32, 8], reg = [4, 2, 1]> {
+        ukernel.tile [32, 32, 8] {
           %a = ukernel.pad %A to [32, 8] : memref<?x768xf32>
           %o = ukernel.pad %O to [32, 1] : memref<?x64xf32>
           ukernel.workload ins(%a, %B : memref<?x768xf32>, memref<768x64xf32>)
@@ -218,7 +220,7 @@ def UKernel_KernelOp : UKernel_Op<"kernel", [
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, AnyAttr:$path, OptionalAttr<StrAttr>:$workload);
+  let arguments = (ins SymbolNameAttr:$sym_name, UKernel_ScheduleAttrInterface:$schedule, OptionalAttr<StrAttr>:$workload);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -237,14 +239,15 @@ def UKernel_CombineOp : UKernel_Op<"combine", [SingleBlock, NoTerminator, HasPar
   let description = [{
     The first `count` blocks along `axis` compute the first tile, the others the
     second. With one tile, all blocks compute it. `balanced` tells how the host
-    counts, as in `#ukernel.family`.
+    counts, and `split` how many slices the reduce axis has, as in
+    `#ukernel.family`.
 
     * `combine_c1`: there are one or two heights, and a count with two.
     * `combine_c2`: the body holds one `ukernel.tile` for each height.
     * `combine_c3`: the axis is one of the tiles', and each height is its tile's
-      `smem` size along it.
-    * `combine_c4`: two tiles have equal sizes on the other axes, equal splits,
-      and equal numbers of threads along the axis.
+      size along it.
+    * `combine_c4`: two tiles have ascending heights and equal sizes on the other
+      axes.
 
     ```mlir
     ukernel.combine axis 0 [%n1 x 112, 128] { ukernel.tile … ukernel.tile … }
@@ -252,7 +255,7 @@ def UKernel_CombineOp : UKernel_Op<"combine", [SingleBlock, NoTerminator, HasPar
     ```
   }];
   let arguments = (ins I64Attr:$axis, Optional<Index>:$count, DenseI64ArrayAttr:$heights,
-                       OptionalAttr<I64Attr>:$balanced);
+                       OptionalAttr<I64Attr>:$balanced, OptionalAttr<I64Attr>:$split);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     `axis` $axis custom<Parts>($count, $heights) $body attr-dict
@@ -264,23 +267,24 @@ def UKernel_CombineOp : UKernel_Op<"combine", [SingleBlock, NoTerminator, HasPar
 def UKernel_TileOp : UKernel_Op<"tile", [SingleBlock, NoTerminator, HasParent<"CombineOp">]> {
   let summary = "what one thread block computes";
   let description = [{
-    Holds the workload on memrefs, its operands read through `ukernel.pad` where
+    `sizes` are the block tile, in elements along each axis of the workload. Holds
+    the workload on memrefs, its operands read through `ukernel.pad` where
     the tile may reach beyond them.
 
     * `tile_c1`: the body is one `ukernel.workload` on memrefs, after the
       `ukernel.pad` of its operands.
-    * `tile_c2`: the uKernel has the axes of the workload.
+    * `tile_c2`: there is a size for each axis of the workload.
 
     ```mlir
-    ukernel.tile <smem = [32, 32, 8], reg = [4, 2, 1]> {
+    ukernel.tile [32, 32, 8] {
       %a = ukernel.pad %A to [32, 8] : memref<?x768xf32>
       ukernel.workload …
     }
     ```
   }];
-  let arguments = (ins UKernel_UKernelAttr:$ukernel);
+  let arguments = (ins DenseI64ArrayAttr:$sizes);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$ukernel $body attr-dict";
+  let assemblyFormat = "$sizes $body attr-dict";
   let hasRegionVerifier = 1;
 }
 
