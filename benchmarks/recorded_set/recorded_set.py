@@ -34,15 +34,23 @@ OUTPUTS = {"ptx": "--ftuner-to-ptx", "json": "--ftuner-to-manifest"}
 HIDDEN = {"PATH": "/nonexistent", "CUDA_HOME": "/nonexistent", "CUDA_PATH": "/nonexistent", "CUDA_ROOT": "/nonexistent"}
 
 
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
 def translate(one, options):
     """Writes PTX and manifest of a case; returns its entry of the record."""
     began = time.monotonic()
-    source = one.name + ".mlir"
-    entry = {"device": os.path.basename(one.device), "flags": list(one.flags), "refused": None}
+    source, device = one.name + ".mlir", one.device
+    if one.description:
+        device = one.name + ".device.json"
+        write(os.path.join(options.out, device), one.description)
+    entry = {"device": one.device, "flags": list(one.flags), "refused": None}
     for ending, flag in OUTPUTS.items():
         # The module's name is in the manifest: where operators are.
         run = subprocess.run(
-            [options.translate, source, flag, f"--device={one.device}", *one.flags, "-o", f"{one.name}.{ending}"],
+            [options.translate, source, flag, f"--device={device}", *one.flags, "-o", f"{one.name}.{ending}"],
             cwd=options.out, capture_output=True, text=True, env={**os.environ, **({} if one.assembles else HIDDEN)})
         if run.returncode < 0:
             raise RuntimeError(f"{one.name}: the program died of signal {-run.returncode}: {run.stderr}")
@@ -69,8 +77,7 @@ def record(options):
     if not chosen:
         sys.exit(f"error: no case matches '{options.only}'")
     for one in chosen:
-        with open(os.path.join(options.out, one.name + ".mlir"), "w", encoding="utf-8") as file:
-            file.write(one.text)
+        write(os.path.join(options.out, one.name + ".mlir"), one.text)
     entries = {}
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         running = {pool.submit(translate, one, options): one for one in chosen}
@@ -80,8 +87,7 @@ def record(options):
             refused = entries[one.name]["refused"]
             print(f"[{len(entries)}/{len(chosen)}] {one.name} {entries[one.name]['seconds']} s"
                   + (f" refused: {refused}" if refused else ""), flush=True)
-    with open(os.path.join(options.out, "record.json"), "w", encoding="utf-8") as file:
-        json.dump({one.name: entries[one.name] for one in chosen}, file, indent=1)
+    write(os.path.join(options.out, "record.json"), json.dumps({one.name: entries[one.name] for one in chosen}, indent=1))
     refused = sum(entry["refused"] is not None for entry in entries.values())
     print(f"recorded {len(entries)} cases in {options.out}, {refused} of them refused")
 
@@ -124,16 +130,21 @@ class Comparison:
         elif before["refused"] is None:
             self.compare_ptx()
             self.compare_manifests()
-        sources = [read(folder, self.name + ".mlir") for folder in (self.options.before, self.options.after)]
+        sources = self.read(".mlir")
         if sources[0] != sources[1]:
             self.notes.append("the modules differ")
         if before["flags"] != after["flags"]:
             self.notes.append(f"the flags differ: {before['flags']} and {after['flags']}")
 
+    def read(self, ending):
+        return [read(folder, self.name + ending) for folder in (self.options.before, self.options.after)]
+
     def compare_ptx(self):
-        texts = [read(folder, self.name + ".ptx") for folder in (self.options.before, self.options.after)]
+        texts = self.read(".ptx")
+        self.count = len(kernels.ENTRY.findall(texts[0]))
+        if texts[0] == texts[1]:
+            return
         (head, before), (new_head, after) = map(kernels.of_text, texts)
-        self.count = len(before)
         if head != new_head:
             self.problems.append(f"PTX before the kernels: {difference_of_text(head, new_head)}")
         if len(before) != len(after):
@@ -164,9 +175,11 @@ class Comparison:
         return False, f"; {made[0]} before, {made[1]} after"
 
     def compare_manifests(self):
-        documents = [json.loads(read(folder, self.name + ".json")) for folder in (self.options.before, self.options.after)]
+        texts = self.read(".json")
+        if texts[0] == texts[1]:
+            return
         try:
-            before, after = map(manifests.canonical, documents)
+            before, after = (manifests.canonical(json.loads(text)) for text in texts)
         except ValueError as error:
             self.problems.append(f"manifest: {error}")
             return
