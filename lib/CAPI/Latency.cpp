@@ -1,5 +1,5 @@
-//===- LatencyApi.cpp - The latency model for other languages -------------===//
-#include "LatencyApi.h"
+//===- Latency.cpp - The latency model for other languages ----------------===//
+#include "FTuner/CAPI/Latency.h"
 #include "FTuner/Codegen/CodegenModel.h"
 #include "FTuner/CostModel/Calibration.h"
 #include "FTuner/CostModel/LatencyFormulas.h"
