@@ -1,7 +1,7 @@
 //===- InitAll.cpp - Registration -------------------------------*- C++ -*-===//
 #include "FTuner/InitAll.h"
 
-#include "FTuner/Codegen/CodegenPath.h"
+#include "FTuner/Codegen/IR/CodegenPath.h"
 #include "FTuner/Conversion/Passes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Pipelines/Passes.h"

@@ -6,7 +6,7 @@
 // are the same for all paths and are here.
 //
 //===----------------------------------------------------------------------===//
-#include "FTuner/Codegen/CodegenPath.h"
+#include "FTuner/Codegen/IR/CodegenPath.h"
 #include "FTuner/Conversion/Passes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Transforms/FunctionWork.h"

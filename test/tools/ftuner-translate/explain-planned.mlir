@@ -17,7 +17,7 @@
 #mk = affine_map<(m, n, k) -> (m, k)>
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>
-ukernel.plan @p <families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
+ukernel.plan @p <families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>],
   choices = [], general = 0, fallback = 0>
 func.func @f(%a: tensor<?x64xf32>, %b: tensor<64x?xf32>, %o: tensor<?x?xf32>) -> tensor<?x?xf32> {
   %0 = ukernel.workload plan(@p) ins(%a, %b : tensor<?x64xf32>, tensor<64x?xf32>) outs(%o : tensor<?x?xf32>) maps = [#mk, #kn, #mn]

@@ -2,6 +2,7 @@
 #include "SimtAttr.h"
 #include "FTuner/Codegen/Simt/SimtSchedule.h"
 
+#include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/OpImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"

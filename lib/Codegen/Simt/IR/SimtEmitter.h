@@ -2,7 +2,7 @@
 #ifndef FTUNER_LIB_CODEGEN_SIMT_IR_SIMTEMITTER_H
 #define FTUNER_LIB_CODEGEN_SIMT_IR_SIMTEMITTER_H
 
-#include "FTuner/Codegen/CodegenPath.h"
+#include "FTuner/Codegen/IR/CodegenPath.h"
 #include "FTuner/Codegen/Simt/SimtLayout.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"

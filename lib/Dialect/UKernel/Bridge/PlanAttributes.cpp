@@ -1,5 +1,6 @@
 //===- PlanAttributes.cpp - The core's data as attributes -----------------===//
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
+#include "FTuner/Schedule/CodegenModel.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/TypeUtilities.h"

@@ -4,8 +4,8 @@
 // legality) are in FTuner/Schedule/CodegenModel.h.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FTUNER_CODEGEN_CODEGENPATH_H
-#define FTUNER_CODEGEN_CODEGENPATH_H
+#ifndef FTUNER_CODEGEN_IR_CODEGENPATH_H
+#define FTUNER_CODEGEN_IR_CODEGENPATH_H
 
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Schedule/CodegenModel.h"
@@ -59,4 +59,4 @@ void registerUKernelDialect(mlir::DialectRegistry &registry);
 
 } // namespace ftuner
 
-#endif // FTUNER_CODEGEN_CODEGENPATH_H
+#endif // FTUNER_CODEGEN_IR_CODEGENPATH_H
