@@ -28,9 +28,27 @@ def family_of_version_2(family):
     }
 
 
+def family_of_version_3(family):
+    """Block tiles with the fields of the path's schedule; blocks' threads give thread tiles."""
+    parts = family.pop("ukernels")
+    schedule = family.pop("schedule")
+    split = family.pop("reduce_split")
+    return {
+        "path": family.pop("path"),
+        "block_tiles": [part["block_tile"] for part in parts],
+        "thread_tiles": [part["register_tile"] for part in parts],
+        "reduce_splits": [split for _ in parts],
+        "stages": schedule["stages"],
+        "vector_width": schedule["vector_width"],
+        "combine_axis": family.pop("axis"),
+        "balanced_sms": family.pop("balanced_sms", 0),
+    }
+
+
 #: From a version of the format to (keys that only families have, their canonical form). The
 #: function takes what it reads out of the object; what it leaves is compared as it is.
-FAMILIES = {2: ({"path", "ukernels"}, family_of_version_2)}
+FAMILIES = {2: ({"path", "ukernels"}, family_of_version_2),
+            3: ({"path", "ukernels", "schedule"}, family_of_version_3)}
 
 #: Keys that a newer version has instead of an older one's.
 RENAMED_KEYS = {}

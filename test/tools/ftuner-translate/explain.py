@@ -174,7 +174,7 @@ def check_manifest(workload, manifest):
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         explanation = json.load(file)
-    check(explanation["format_version"] == 2, "version")
+    check(explanation["format_version"] == 3, "version")
     for workload in explanation["workloads"]:
         for shape in workload["shapes"]:
             check_shape(shape, workload)
