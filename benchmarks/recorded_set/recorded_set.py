@@ -74,7 +74,7 @@ def record(options):
     os.makedirs(options.out, exist_ok=True)
     import cases  # with the integration tests; comparing needs none of it
 
-    chosen = [one for one in cases.all_cases(options.bin_dir) if re.search(options.only, one.name)]
+    chosen = cases.all_cases(options.bin_dir, options.only)
     if not chosen:
         sys.exit(f"error: no case matches '{options.only}'")
     for one in chosen:
