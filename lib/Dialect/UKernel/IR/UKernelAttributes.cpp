@@ -218,6 +218,50 @@ static void printTiles(AsmPrinter &printer,
   printer << "]";
 }
 
+/// ", reduce = [1], split = 4, balanced = 132": each of them may be absent.
+static ParseResult parseCover(AsmParser &parser, SmallVector<int64_t> &reduce,
+                              int64_t &split, int64_t &balanced) {
+  split = 1;
+  balanced = 0;
+  if (failed(parser.parseOptionalComma()))
+    return success();
+  llvm::SMLoc location = parser.getCurrentLocation();
+  StringRef keyword;
+  do {
+    location = parser.getCurrentLocation();
+    if (parser.parseKeyword(&keyword) || parser.parseEqual())
+      return failure();
+    if (keyword == "reduce") {
+      if (parser.parseCommaSeparatedList(
+              AsmParser::Delimiter::Square, [&]() -> ParseResult {
+                return parser.parseInteger(reduce.emplace_back());
+              }))
+        return failure();
+    } else if (keyword == "split" || keyword == "balanced") {
+      if (parser.parseInteger(keyword == "split" ? split : balanced))
+        return failure();
+    } else {
+      return parser.emitError(location)
+             << "expected 'reduce', 'split' or 'balanced', but got '" << keyword
+             << "'";
+    }
+  } while (succeeded(parser.parseOptionalComma()));
+  return success();
+}
+
+static void printCover(AsmPrinter &printer, ArrayRef<int64_t> reduce,
+                       int64_t split, int64_t balanced) {
+  if (!reduce.empty()) {
+    printer << ", reduce = [";
+    llvm::interleaveComma(reduce, printer);
+    printer << "]";
+  }
+  if (split != 1)
+    printer << ", split = " << split;
+  if (balanced != 0)
+    printer << ", balanced = " << balanced;
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "FTuner/Dialect/UKernel/IR/UKernelAttributes.cpp.inc"
 
