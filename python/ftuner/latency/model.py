@@ -1,4 +1,4 @@
-"""The latency model of the compiler: libftuner_latency (LatencyApi.h) through ctypes.
+"""The latency model of the compiler: libftuner_latency (FTuner/CAPI/Latency.h) through ctypes.
 
 A record is a dict by field name (`DEVICE_FIELDS`, `PART_FIELDS` … of `model()`); its
 values are numbers, or arrays with one value for each launch. The formulas and the
@@ -282,8 +282,8 @@ class Model:
     ) -> tuple[Array, Array]:
         """Parts and grids (`Launches`) of FTuner's programs on a device.
 
-        `programs` is rows × `program_fields`: see LatencyApi.h. Where a shape does not allow their
-        `vector_width`, they are those of one-element accesses: so such a kernel runs.
+        `programs` is rows × `program_fields`: see FTuner/CAPI/Latency.h. Where a shape does not
+        allow their `vector_width`, they are those of one-element accesses: so such a kernel runs.
         """
         fields = self.program_fields
         programs = _array(programs, np.int64, (None, len(fields)), "programs")

@@ -1,5 +1,4 @@
-/*===- LatencyApi.h - The latency model for other languages --------*- C
--*-===*\
+/*===- Latency.h - The latency model for other languages ------------------===*\
 |*
 |* libftuner_latency.so: the formulas of LatencyFormulas.h on arrays of doubles,
 |* with devices, calibrations and FTuner's own kernels by name. The Python
@@ -7,13 +6,13 @@
 |*
 |* Records (a device, a part, a grid, constants, terms) are doubles in the order
 |* of ftuner_latency_field. Functions that can fail return 0, or another number
-|* after writing what was wrong to `error` (a buffer of `errorBytes`, ended by
-0).
-|* No function keeps state; all may be called by several threads at once.
+|* after writing what was wrong to `error` (a buffer of `errorBytes`, ended by a
+|* zero byte). No function keeps state; all may be called by several threads at
+|* once.
 |*
 \*===----------------------------------------------------------------------===*/
-#ifndef FTUNER_COSTMODEL_LATENCYAPI_H
-#define FTUNER_COSTMODEL_LATENCYAPI_H
+#ifndef FTUNER_CAPI_LATENCY_H
+#define FTUNER_CAPI_LATENCY_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -81,4 +80,4 @@ int ftuner_latency_accesses(const int64_t *addresses, const int64_t *widths,
 }
 #endif
 
-#endif /* FTUNER_COSTMODEL_LATENCYAPI_H */
+#endif /* FTUNER_CAPI_LATENCY_H */
