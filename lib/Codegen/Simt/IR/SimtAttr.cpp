@@ -58,9 +58,9 @@ SimtAttr::verifyTile(function_ref<InFlightDiagnostic()> emitError,
                      ArrayRef<int64_t> tile) const {
   for (auto [axis, threads] : llvm::enumerate(getThreads()))
     if (axis < tile.size() && tile[axis] % threads != 0)
-      return emitError() << "expected a tile that is a multiple of " << threads
-                         << " threads on axis " << axis << ", but got "
-                         << tile[axis];
+      return emitError() << "expected the tile on axis " << axis
+                         << " to be a multiple of " << threads
+                         << " threads, but got " << tile[axis];
   return success();
 }
 

@@ -218,6 +218,52 @@ static void printTiles(AsmPrinter &printer,
   printer << "]";
 }
 
+/// `, reduce = […]`, `, split = …` and `, balanced = …`, all optional, in this
+/// order.
+static ParseResult parseFamilyOptions(AsmParser &parser,
+                                      SmallVectorImpl<int64_t> &reduce,
+                                      int64_t &split, int64_t &balanced) {
+  split = 1;
+  balanced = 0;
+  static constexpr StringLiteral names[] = {"reduce", "split", "balanced"};
+  ArrayRef<StringLiteral> next = names;
+  while (succeeded(parser.parseOptionalComma())) {
+    SMLoc location = parser.getCurrentLocation();
+    StringRef name;
+    if (parser.parseKeyword(&name))
+      return failure();
+    const StringLiteral *found = llvm::find(next, name);
+    if (found == next.end())
+      return parser.emitError(location)
+             << "expected " << llvm::join(next, ", ") << " or the end of the family, but got " << name;
+    next = ArrayRef(found + 1, next.end());
+    if (parser.parseEqual())
+      return failure();
+    if (name == "reduce") {
+      if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
+            return parser.parseInteger(reduce.emplace_back());
+          }))
+        return failure();
+    } else if (parser.parseInteger(name == "split" ? split : balanced)) {
+      return failure();
+    }
+  }
+  return success();
+}
+
+static void printFamilyOptions(AsmPrinter &printer, ArrayRef<int64_t> reduce,
+                               int64_t split, int64_t balanced) {
+  if (!reduce.empty()) {
+    printer << ", reduce = [";
+    llvm::interleaveComma(reduce, printer);
+    printer << "]";
+  }
+  if (split != 1)
+    printer << ", split = " << split;
+  if (balanced != 0)
+    printer << ", balanced = " << balanced;
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "FTuner/Dialect/UKernel/IR/UKernelAttributes.cpp.inc"
 
