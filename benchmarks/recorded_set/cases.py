@@ -8,7 +8,7 @@ import random
 import re
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 TESTS = os.path.join(ROOT, "test", "Integration")
@@ -144,16 +144,19 @@ def of_integration_tests():
         yield case(f"random {seed}", module.text, module.device)
 
 
-def with_given_plans(bin_dir):
+def with_given_plans(bin_dir, only):
     """Families that are given: pairs of heights, odd ones too, and balanced covers."""
     run = harness.Harness(bin_dir)
 
     def given(label, model, device, families):
+        one = case(label, "", device)
+        if not re.search(only, one.name):
+            return one  # not wanted: its workload need not be formed
         plan = f"<families = [{', '.join(families)}], choices = [], general = 0, fallback = {len(families) - 1}>"
         path, problems = kernel_families.form(run, label.replace(" ", "_"), model.text(), plan)
         if problems:
             raise RuntimeError(f"{label}: {' '.join(problems)}")
-        return case(label, read(path), device)
+        return replace(one, text=read(path))
 
     pairs = list(kernel_families.PAIRS.items())
     family = kernel_families.family
@@ -189,15 +192,15 @@ def of_other_tests():
                     yield case(f"lit {file[:-5]} {function.group(1)}", part, "h200")
 
 
-def all_cases(bin_dir):
-    """Every case, those that the issue of a change asks after first. Names are unique.
+def all_cases(bin_dir, only=""):
+    """Every case whose name a regular expression finds. Names are unique.
 
     bin_dir: programs that form the workloads of given plans.
     """
-    found = [*examples(), *products(), *searches(), *of_integration_tests(), *with_given_plans(bin_dir),
+    found = [*examples(), *products(), *searches(), *of_integration_tests(), *with_given_plans(bin_dir, only),
              *of_other_tests()]
     names = [one.name for one in found]
     repeated = {name for name in names if names.count(name) > 1}
     if repeated:
         raise RuntimeError(f"cases of one name: {', '.join(sorted(repeated))}")
-    return found
+    return [one for one in found if re.search(only, one.name)]

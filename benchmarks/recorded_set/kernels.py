@@ -8,9 +8,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 
-from cases import TESTS
-
-sys.path.insert(0, TESTS)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "test", "Integration"))
 import ptx  # noqa: E402
 
 ENTRY = re.compile(r"^(?:\.visible )?\.entry ([\w$]+)\(", re.MULTILINE)

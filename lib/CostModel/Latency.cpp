@@ -144,6 +144,18 @@ static FamilyKey keyOf(const KernelFamily &family,
   return key;
 }
 
+/// Peak rate of an SM's tensor cores, in operations per cycle. Paths support no
+/// device without.
+static double tensorOperationsPerCycle(const DeviceSpec &device,
+                                       TensorPipe pipe) {
+  double tflops = pipe == TensorPipe::TF32 ? device.tf32Tflops.value_or(0)
+                                           : device.f16Tflops.value_or(0);
+  // Twice as many 8-bit products as 16-bit ones, on every device that has both.
+  if (pipe == TensorPipe::I8)
+    tflops *= 2;
+  return tflops * 1e6 / (device.smCount * device.clockMhz);
+}
+
 const LatencyBlock &Evaluator::block(const KernelFamily &family,
                                      unsigned part) {
   auto [it, isNew] = blocks.try_emplace(keyOf(family, part));
@@ -154,6 +166,12 @@ const LatencyBlock &Evaluator::block(const KernelFamily &family,
   block.warps = work.warps;
   block.stepDepth = work.stepDepth;
   block.fma = work.fma;
+  for (const TensorWork &tensor : work.tensor) {
+    block.tensorInstructions += tensor.instructions;
+    block.tensorOperations += tensor.operations;
+    block.tensorCycles +=
+        tensor.operations / tensorOperationsPerCycle(device, tensor.pipe);
+  }
   block.registersPerThread = work.registersPerThread;
   block.otherInstructions = work.otherInstructions;
   block.loadedRegisters = work.loadedRegisters;

@@ -59,7 +59,7 @@ int ftuner_latency_predict(const double *devices, size_t numDevices,
                            double *microseconds, double *terms, char *error,
                            size_t errorBytes);
 
-/** Launches of FTuner's own programs (f32 products by the path "simt") on a
+/** Launches of FTuner's own programs (f32 products) on a
     device (a name or path). programs: numRows records of whole numbers, in the
     order of ftuner_latency_field("program", …); second_block 0: one uKernel;
     first_count and second_count 0: the cover that the compiler takes.

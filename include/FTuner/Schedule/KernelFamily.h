@@ -98,7 +98,8 @@ struct KernelFamily {
   /// Whether elements' own alignment is enough.
   bool takesAnyAlignment() const;
   UKernel ukernel(unsigned part) const;
-  /// e.g. "simt [112,64,16]/[7,4,1] axis 0 stages 3 vector 4".
+  /// The path, uKernels, axis and schedule, e.g.
+  /// "PATH [112,64,16]/[7,4,1] axis 0 stages 3 vector 4".
   std::string str() const;
 };
 

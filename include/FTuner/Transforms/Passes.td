@@ -215,7 +215,7 @@ def UKernelDispatchWorkloadsPass : Pass<"ukernel-dispatch-workloads", "::mlir::M
     }
     case 1 { … }
     default { ukernel.launch @f_0_k2 … }
-    ukernel.kernel @f_0_k0(…) attributes {path = #ukernel.simt<stages = 3, vector = 4>, workload = "f_0"} { … }
+    ukernel.kernel @f_0_k0(…) attributes {schedule = #schedule, workload = "f_0"} { … }
     ```
   }];
   let dependentDialects = [

@@ -1,4 +1,4 @@
-"""FTuner rows: programs of this compiler, f32 products of the path "simt".
+"""FTuner rows: programs of this compiler, f32 products.
 
 Columns: m, n, k; block_m, block_n, block_k, thread_m, thread_n (tiles of the block and of a
 thread); us (microseconds); and where they differ from what is in brackets device, batch (1),

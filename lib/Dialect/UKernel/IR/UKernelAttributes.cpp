@@ -218,41 +218,39 @@ static void printTiles(AsmPrinter &printer,
   printer << "]";
 }
 
-/// `, reduce = […]`, `, split = …` and `, balanced = …`, all optional, in this
-/// order.
-static ParseResult parseFamilyOptions(AsmParser &parser,
-                                      SmallVectorImpl<int64_t> &reduce,
-                                      int64_t &split, int64_t &balanced) {
+/// ", reduce = [1], split = 4, balanced = 132": each of them may be absent.
+static ParseResult parseCover(AsmParser &parser, SmallVector<int64_t> &reduce,
+                              int64_t &split, int64_t &balanced) {
   split = 1;
   balanced = 0;
-  static constexpr StringLiteral names[] = {"reduce", "split", "balanced"};
-  ArrayRef<StringLiteral> next = names;
-  while (succeeded(parser.parseOptionalComma())) {
-    SMLoc location = parser.getCurrentLocation();
-    StringRef name;
-    if (parser.parseKeyword(&name))
+  if (failed(parser.parseOptionalComma()))
+    return success();
+  llvm::SMLoc location = parser.getCurrentLocation();
+  StringRef keyword;
+  do {
+    location = parser.getCurrentLocation();
+    if (parser.parseKeyword(&keyword) || parser.parseEqual())
       return failure();
-    const StringLiteral *found = llvm::find(next, name);
-    if (found == next.end())
-      return parser.emitError(location)
-             << "expected " << llvm::join(next, ", ") << " or the end of the family, but got " << name;
-    next = ArrayRef(found + 1, next.end());
-    if (parser.parseEqual())
-      return failure();
-    if (name == "reduce") {
-      if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
-            return parser.parseInteger(reduce.emplace_back());
-          }))
+    if (keyword == "reduce") {
+      if (parser.parseCommaSeparatedList(
+              AsmParser::Delimiter::Square, [&]() -> ParseResult {
+                return parser.parseInteger(reduce.emplace_back());
+              }))
         return failure();
-    } else if (parser.parseInteger(name == "split" ? split : balanced)) {
-      return failure();
+    } else if (keyword == "split" || keyword == "balanced") {
+      if (parser.parseInteger(keyword == "split" ? split : balanced))
+        return failure();
+    } else {
+      return parser.emitError(location)
+             << "expected 'reduce', 'split' or 'balanced', but got '" << keyword
+             << "'";
     }
-  }
+  } while (succeeded(parser.parseOptionalComma()));
   return success();
 }
 
-static void printFamilyOptions(AsmPrinter &printer, ArrayRef<int64_t> reduce,
-                               int64_t split, int64_t balanced) {
+static void printCover(AsmPrinter &printer, ArrayRef<int64_t> reduce,
+                       int64_t split, int64_t balanced) {
   if (!reduce.empty()) {
     printer << ", reduce = [";
     llvm::interleaveComma(reduce, printer);

@@ -7,7 +7,9 @@ namespace {
 
 constexpr int64_t kWarpSize = 32;
 /// Reduce elements of a step, for the figures alone: the loop has no steps.
-constexpr int64_t kDepth = 8;
+constexpr int64_t kDepth = 1;
+/// Loads of so many elements are under way at once.
+constexpr double kLoadsAhead = 8;
 
 template <typename... Args>
 llvm::Error invalid(const char *format, Args... args) {
@@ -130,8 +132,9 @@ public:
     ScalarSchedule scalar = ScalarSchedule::of(family.schedule);
     work.warps = ceilDiv(scalar.threads(), kWarpSize);
     work.stepDepth = kDepth;
+    work.stepsAhead = kLoadsAhead;
     work.fma = static_cast<double>(work.warps * kDepth);
-    work.otherInstructions = 4 * work.fma;
+    work.otherInstructions = 3 * work.fma;
     work.registersPerThread = 32;
     // A row of the rhs for the lanes, one element of the lhs for all.
     WarpAccess row, element;

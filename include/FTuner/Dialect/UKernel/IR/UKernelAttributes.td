@@ -99,7 +99,7 @@ def UKernel_FamilyAttr : UKernel_Attr<"Family", "family"> {
       there are two tiles.
 
     ```mlir
-    #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 0,
+    #ukernel.family<#schedule, axis = 0,
       tiles = [[112, 64, 16], [128, 64, 16]]>
     ```
   }];
@@ -112,7 +112,7 @@ def UKernel_FamilyAttr : UKernel_Attr<"Family", "family"> {
     DefaultValuedParameter<"int64_t", "0">:$balanced);
   let assemblyFormat = [{
     `<` $schedule `,` `axis` `=` $axis `,` `tiles` `=` custom<Tiles>($tiles)
-    custom<FamilyOptions>($reduce, $split, $balanced) `>`
+    `` custom<Cover>($reduce, $split, $balanced) `>`
   }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -160,7 +160,7 @@ def UKernel_RankingAttr : UKernel_Attr<"Ranking", "ranking"> {
 
     ```mlir
     #ukernel.ranking<[53, 2304, 768],
-      families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>,
+      families = [#ukernel.family<#schedule,
                     axis = 0, tiles = [[32, 32, 8]]>],
       scores = [2.25], microseconds = [18.5]>
     ```
@@ -254,7 +254,7 @@ def UKernel_PlanAttr : UKernel_Attr<"Plan", "plan"> {
 
     ```mlir
     #ukernel.plan<
-      families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>,
+      families = [#ukernel.family<#schedule,
                     axis = 0, tiles = [[32, 32, 8]]>],
       choices = [#ukernel.choice<[#ukernel.range<1 to 64>, #ukernel.range<1 to ?>, #ukernel.range<1 to ?>] to 0>],
       general = 0, fallback = 0, search = {cost_model = "latency", strategy = "ftuner"},

@@ -22,7 +22,7 @@ def UKernel_PlanOp : UKernel_Op<"plan", [Symbol]> {
 
     ```mlir
     ukernel.plan @plan_0 <
-      families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0,
+      families = [<#schedule, axis = 0,
                    tiles = [[32, 32, 8]]>],
       choices = [], general = 0, fallback = 0>
     ```
@@ -200,7 +200,7 @@ def UKernel_KernelOp : UKernel_Op<"kernel", [
     ```mlir
     ukernel.kernel @k0(%A: memref<?x768xf32>, %B: memref<768x64xf32>, %zero: f32,
                        %O: memref<?x64xf32>, %m: index, %n: index, %k: index,
-                       %n1: index) attributes {schedule = #ukernel.simt<threads = [8, 16], stages = 2, vector = 1>} {
+                       %n1: index) attributes {schedule = #schedule} {
       ukernel.combine axis 0 [32] {
         ukernel.tile [32, 32, 8] {
           %a = ukernel.pad %A to [32, 8] : memref<?x768xf32>
