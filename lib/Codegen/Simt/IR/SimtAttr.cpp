@@ -56,11 +56,14 @@ LogicalResult SimtAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult
 SimtAttr::verifyTile(function_ref<InFlightDiagnostic()> emitError,
                      ArrayRef<int64_t> tile) const {
+  if (tile.size() < Workload::kFirstBatch)
+    return emitError() << "expected tiles along m, n and k, but got "
+                       << tile.size() << (tile.size() == 1 ? " size" : " sizes");
   for (auto [axis, threads] : llvm::enumerate(getThreads()))
-    if (axis < tile.size() && tile[axis] % threads != 0)
-      return emitError() << "expected a tile that is a multiple of " << threads
-                         << " threads on axis " << axis << ", but got "
-                         << tile[axis];
+    if (tile[axis] % threads != 0)
+      return emitError() << "expected the tile on axis " << axis
+                         << " to be a multiple of " << threads
+                         << " threads, but got " << tile[axis];
   return success();
 }
 

@@ -90,7 +90,8 @@ def UKernel_FamilyAttr : UKernel_Attr<"Family", "family"> {
 
     * `family_c1`: there are one or two tiles, of equally many sizes, at least 1
       each.
-    * `family_c2`: the axis, and those of `reduce`, are axes of the tiles.
+    * `family_c2`: the axis is one of the tiles' axes, and those of `reduce` are
+      others of them.
     * `family_c3`: two tiles have ascending heights and are equal on the other
       axes.
     * `family_c4`: the schedule can compute the tiles.
