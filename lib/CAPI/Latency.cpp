@@ -1,6 +1,6 @@
 //===- Latency.cpp - The latency model for other languages ----------------===//
 #include "FTuner/CAPI/Latency.h"
-#include "FTuner/Codegen/CodegenModel.h"
+#include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/CostModel/Calibration.h"
 #include "FTuner/CostModel/LatencyFormulas.h"
 #include "FTuner/CostModel/LatencyLaunch.h"

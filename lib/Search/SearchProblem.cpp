@@ -174,7 +174,6 @@ public:
   llvm::Error checkAnswer() const;
 
 private:
-  llvm::Error checkLegality(const KernelFamily &family) const;
   llvm::Error checkUnalignedFamilies() const;
   llvm::Error checkEntries() const;
   llvm::Error checkCoverage() const;
@@ -191,11 +190,6 @@ private:
 };
 } // namespace
 
-llvm::Error Verifier::checkLegality(const KernelFamily &family) const {
-  if (llvm::Error error = checkTiles(workload, family))
-    return error;
-  return checkKernel(problem, family);
-}
 
 /// Accesses of other families to operands that are not aligned would read and
 /// write outside of them.
@@ -298,9 +292,14 @@ llvm::Error Verifier::checkCoverage() const {
 llvm::Error Verifier::checkLegality() const {
   if (plan.families.empty())
     return makeError("expected at least one kernel family");
-  for (auto [index, family] : llvm::enumerate(plan.families))
-    if (llvm::Error error = checkLegality(family))
+  for (auto [index, family] : llvm::enumerate(plan.families)) {
+    // A path cannot say what it makes of tiles that are none.
+    if (llvm::Error error = checkTiles(workload, family))
+      return makeError("family " + Twine(index) + ": " +
+                       llvm::toString(std::move(error)));
+    if (llvm::Error error = checkKernel(problem, family))
       return familyError(index, std::move(error));
+  }
   if (llvm::Error error = checkEntries())
     return error;
   return checkUnalignedFamilies();

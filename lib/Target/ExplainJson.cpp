@@ -1,6 +1,6 @@
 //===- ExplainJson.cpp - Explanations as JSON -----------------------------===//
 #include "FTuner/Target/Explain.h"
-#include "FamilyJson.h"
+#include "FTuner/Schedule/FamilyJson.h"
 
 using namespace ftuner;
 

@@ -5,7 +5,7 @@
 #include "FTuner/Target/WorkReport.h"
 #include "FTuner/Transforms/HostAbi.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
-#include "FamilyJson.h"
+#include "FTuner/Schedule/FamilyJson.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"

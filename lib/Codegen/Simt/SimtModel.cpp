@@ -104,6 +104,9 @@ public:
 
   UKernel ukernel(const KernelFamily &family, unsigned part) const override {
     SimtSchedule simt = SimtSchedule::of(family.schedule);
+    // Messages show families that are not legal, too.
+    simt.threadsM = std::max<int64_t>(simt.threadsM, 1);
+    simt.threadsN = std::max<int64_t>(simt.threadsN, 1);
     UKernel ukernel;
     ukernel.blockTile = family.tiles[part];
     ukernel.registerTile.assign(ukernel.blockTile.size(), 1);

@@ -1,5 +1,5 @@
 //===- SimtLayoutTest.cpp ---------------------------------------*- C++ -*-===//
-#include "FTuner/Codegen/SimtLayout.h"
+#include "FTuner/Codegen/Simt/SimtLayout.h"
 
 #include "gtest/gtest.h"
 #include <set>
@@ -8,11 +8,12 @@ using namespace ftuner;
 
 namespace {
 
-UKernel ukernel(int64_t gm, int64_t rm, int64_t gn, int64_t rn, int64_t bk) {
-  UKernel result;
-  result.smemTile = {gm * rm, gn * rn, bk};
-  result.regTile = {rm, rn, 1};
-  return result;
+/// The layout of gm × gn threads with rm × rn elements each.
+SimtLayout layoutOf(bool isLhsReduceContiguous, bool isRhsReduceContiguous,
+                    int64_t gm, int64_t rm, int64_t gn, int64_t rn, int64_t bk,
+                    int64_t stages) {
+  return simtLayout(isLhsReduceContiguous, isRhsReduceContiguous,
+                    {gm * rm, gn * rn, bk}, {gm, gn, stages, 4});
 }
 
 /// Elements that `threads` threads own through chunks, each exactly once.
@@ -37,8 +38,8 @@ TEST(SimtLayout, ThreadsOwnEveryElementOnce) {
         for (int64_t rn : {1, 2, 4, 8})
           for (bool lhsReduceContiguous : {false, true}) {
             SimtLayout layout =
-                simtLayout(lhsReduceContiguous, false,
-                           ukernel(gm, rm, gn, rn, 16), /*stages=*/2);
+                layoutOf(lhsReduceContiguous, false, gm, rm, gn, rn, 16,
+                         /*stages=*/2);
             expectPartition(layout.rowChunks(), gm, gm * rm);
             expectPartition(layout.columnChunks(), gn, gn * rn);
           }
@@ -47,7 +48,7 @@ TEST(SimtLayout, ThreadsOwnEveryElementOnce) {
 TEST(SimtLayout, ChunksAreAlignedToTheirWidth) {
   for (int64_t rm = 1; rm <= 16; ++rm)
     for (const LaneChunk &chunk :
-         simtLayout(false, false, ukernel(8, rm, 16, 4, 16), 2).rowChunks())
+         layoutOf(false, false, 8, rm, 16, 4, 16, 2).rowChunks())
       EXPECT_EQ(chunk.base % chunk.width, 0);
 }
 
@@ -67,7 +68,7 @@ int64_t sharedQuad(const SharedTile &tile, int64_t row, int64_t quad) {
 
 TEST(SimtLayout, SwizzleStaysInsideTheRow) {
   for (int64_t bk = 8; bk <= 64; bk += 8) {
-    SimtLayout layout = simtLayout(true, true, ukernel(8, 8, 16, 8, bk), 2);
+    SimtLayout layout = layoutOf(true, true, 8, 8, 16, 8, bk, 2);
     for (int64_t row = 0; row < layout.rhs.outer; ++row) {
       std::set<int64_t> seen;
       for (int64_t quad = 0; quad < bk / 4; ++quad)
@@ -80,7 +81,7 @@ TEST(SimtLayout, SwizzleStaysInsideTheRow) {
 
 TEST(SimtLayout, ReduceContiguousRhsIsReadWithoutBankConflicts) {
   // bk = 16: eight lanes along n, each the same element of its chunk of four.
-  SimtLayout layout = simtLayout(true, true, ukernel(16, 8, 16, 8, 16), 3);
+  SimtLayout layout = layoutOf(true, true, 16, 8, 16, 8, 16, 3);
   ASSERT_EQ(layout.wn, 8);
   for (const LaneChunk &chunk : layout.columnChunks())
     for (int64_t element = 0; element < chunk.width; ++element)
@@ -98,7 +99,7 @@ TEST(SimtLayout, ReduceContiguousRhsIsReadWithoutBankConflicts) {
 
 TEST(SimtLayout, ReduceContiguousLhsIsReadWithoutBankConflicts) {
   for (int64_t bk : {8, 16, 32}) {
-    SimtLayout layout = simtLayout(true, false, ukernel(16, 8, 16, 8, bk), 3);
+    SimtLayout layout = layoutOf(true, false, 16, 8, 16, 8, bk, 3);
     // The four rows that a warp reads at once, of interleaved threads.
     for (int64_t row : {0, 4, 8, 12}) {
       std::set<int64_t> quads;
@@ -111,7 +112,7 @@ TEST(SimtLayout, ReduceContiguousLhsIsReadWithoutBankConflicts) {
 
 TEST(SimtLayout, SharedMemoryIsWhatTheStagesHold) {
   // 3 stages of 128 rows of 16 + 4, and of 16 rows of 128 elements of 4 bytes.
-  SimtLayout layout = simtLayout(true, false, ukernel(16, 8, 16, 8, 16), 3);
+  SimtLayout layout = layoutOf(true, false, 16, 8, 16, 8, 16, 3);
   EXPECT_EQ(layout.sharedMemoryBytes(), 3 * (128 * 20 + 16 * 128) * 4);
   EXPECT_EQ(layout.threads(), 256);
 }

@@ -1,6 +1,9 @@
 //===- SimtModelTest.cpp ----------------------------------------*- C++ -*-===//
-#include "FTuner/Codegen/CodegenModel.h"
+#include "FTuner/Codegen/Simt/SimtSchedule.h"
+#include "FTuner/Schedule/Alignment.h"
+#include "FTuner/Schedule/CodegenModel.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "gtest/gtest.h"
 #include <algorithm>
 #include <limits>
@@ -16,17 +19,12 @@ protected:
         device(llvm::cantFail(loadDeviceSpec("a100"))),
         workload(Workload::matmul({1, 128, 1}, SizeRange::fixed(2304),
                                   SizeRange::fixed(768))) {
-    family.stages = 3;
-    family.vectorWidth = 4;
-    family.parts = {part(7), part(8)};
+    family = withRows({7, 8});
   }
 
-  /// Height 16 · rows, 128 columns, 8 columns of each thread.
-  static UKernel part(int64_t rows) {
-    UKernel result;
-    result.smemTile = {16 * rows, 128, 16};
-    result.regTile = {rows, 8, 1};
-    return result;
+  /// Heights 16 · rows, 128 columns, 8 columns of each thread.
+  KernelFamily withRows(llvm::ArrayRef<int64_t> rows) const {
+    return simtFamily(schedule, rows, /*columns=*/8, /*depth=*/16);
   }
 
   std::string error(const KernelFamily &family) {
@@ -36,6 +34,7 @@ protected:
   const CodegenModel &model;
   DeviceSpec device;
   Workload workload;
+  SimtSchedule schedule = {16, 16, 3, 4};
   KernelFamily family;
 };
 
@@ -50,27 +49,89 @@ TEST_F(SimtModelTest, AcceptsAFamilyOfTwoHeights) {
 }
 
 TEST_F(SimtModelTest, AcceptsAnyTwoHeightsInAscendingOrder) {
-  family.parts = {part(3), part(8)};
-  EXPECT_EQ(error(family), "");
-  family.parts = {part(8), part(8)};
-  EXPECT_NE(error(family).find("heights"), std::string::npos);
-  family.parts = {part(8), part(6)};
-  EXPECT_NE(error(family).find("heights"), std::string::npos);
+  EXPECT_EQ(error(withRows({3, 8})), "");
+  EXPECT_NE(error(withRows({8, 8})).find("heights"), std::string::npos);
+  EXPECT_NE(error(withRows({8, 6})).find("heights"), std::string::npos);
 }
 
-TEST_F(SimtModelTest, RefusesHeightsOfDifferentThreadLayouts) {
-  // 8 threads along m with 10 rows each beside 16 with 12.
-  UKernel other{{80, 128, 16}, {10, 8, 1}};
-  family.parts = {other, part(12)};
-  EXPECT_NE(error(family).find("heights"), std::string::npos);
+TEST_F(SimtModelTest, RefusesHeightsThatAreNotRowsOfThreads) {
+  // 88 rows are eleven of 8 threads, but not of 16.
+  family.tiles[0][Workload::kM] = 88;
+  EXPECT_EQ(error(family),
+            "simt: expected block tiles that are multiples of the threads "
+            "along m and n, 16 and 16, but got [88,128,16]");
+  family = withRows({7, 8});
+  for (BlockTile &tile : family.tiles)
+    tile[Workload::kN] = 120;
+  EXPECT_NE(error(family).find("multiples of the threads"), std::string::npos);
+}
+
+TEST_F(SimtModelTest, SaysWhatAScheduleMakesOfATile) {
+  EXPECT_EQ(family.str(), "simt [112,128,16]/[7,8,1] + [128,128,16]/[8,8,1] "
+                          "axis 0 stages 3 vector 4");
+  UKernel ukernel = family.ukernel(1);
+  EXPECT_EQ(ukernel.workers, 256);
+  EXPECT_EQ(ukernel.reduceSplit, 1);
+  EXPECT_EQ(model.heightGranule(family), 16);
+  EXPECT_EQ(family.alignment(), 16);
+  EXPECT_FALSE(family.takesAnyAlignment());
+  SimtSchedule read = SimtSchedule::of(family.schedule);
+  EXPECT_EQ(read.pack(), family.schedule);
+  EXPECT_EQ(read.threadsM, 16);
+  EXPECT_EQ(read.stages, 3);
+  // The names of the fields are in the order of the numbers.
+  std::vector<std::pair<std::string, int64_t>> named;
+  for (auto [name, number] :
+       llvm::zip_first(model.scheduleFields(), family.schedule.fields()))
+    named.emplace_back(name.str(), number);
+  EXPECT_EQ(named, (std::vector<std::pair<std::string, int64_t>>{
+                       {"threads_m", 16},
+                       {"threads_n", 16},
+                       {"stages", 3},
+                       {"vector_width", 4}}));
+}
+
+TEST_F(SimtModelTest, RelaxesVectorsWhereOperandsAreNotAligned) {
+  EXPECT_EQ(model.relaxed(family, 16), family);
+  EXPECT_EQ(model.relaxed(family, 64), family);
+  for (int64_t alignment : {4, 8}) {
+    KernelFamily scalar = model.relaxed(family, alignment);
+    EXPECT_EQ(scalar.tiles, family.tiles);
+    EXPECT_EQ(scalar.alignment(), 4);
+    EXPECT_TRUE(scalar.takesAnyAlignment());
+    EXPECT_EQ(SimtSchedule::of(scalar.schedule).stages, 3);
+    EXPECT_EQ(model.relaxed(scalar, 4), scalar);
+  }
+  // The closest first, then those with smaller steps, which spill less.
+  KernelFamily deep = simtFamily(schedule, {7, 8}, 8, /*depth=*/32);
+  llvm::SmallVector<KernelFamily> variants = model.unalignedVariants(deep);
+  ASSERT_GT(variants.size(), 1u);
+  EXPECT_EQ(variants.front(), model.relaxed(deep, 4));
+  int64_t depth = 32;
+  for (const KernelFamily &variant : llvm::drop_begin(variants)) {
+    EXPECT_TRUE(variant.takesAnyAlignment());
+    for (const BlockTile &tile : variant.tiles)
+      EXPECT_LT(tile[Workload::kK], depth);
+    depth = variant.tiles.front()[Workload::kK];
+  }
+}
+
+TEST_F(SimtModelTest, RefusesThreadsThatAreNone) {
+  for (SimtSchedule bad : {SimtSchedule{0, 32, 3, 4}, SimtSchedule{32, -1, 3, 4},
+                           SimtSchedule{int64_t{1} << 40, 32, 3, 4}}) {
+    family.schedule = bad.pack();
+    EXPECT_NE(error(family).find("expected 1 to 1024 threads along m and n"),
+              std::string::npos)
+        << error(family);
+    // Messages show the family.
+    EXPECT_FALSE(family.str().empty());
+  }
 }
 
 /// The family with tiles of 1 on batch axes.
 static KernelFamily batched(KernelFamily family, unsigned batchAxes) {
-  for (UKernel &part : family.parts) {
-    part.smemTile.append(batchAxes, 1);
-    part.regTile.append(batchAxes, 1);
-  }
+  for (BlockTile &tile : family.tiles)
+    tile.append(batchAxes, 1);
   return family;
 }
 
@@ -84,7 +145,8 @@ TEST_F(SimtModelTest, AcceptsBatchesOfProducts) {
   KernelResources needs = model.resources(workload, family);
   EXPECT_EQ(needs.threads, 256);
   EXPECT_EQ(needs.sharedMemoryBytes, 3 * (128 * 20 + 16 * 128) * 4);
-  family.parts[1].smemTile[Workload::kFirstBatch] = 2;
+  for (BlockTile &tile : family.tiles)
+    tile[Workload::kFirstBatch] = 2;
   EXPECT_NE(error(family).find("tiles of 1 on batch axes"), std::string::npos);
 }
 
@@ -116,19 +178,18 @@ TEST_F(SimtModelTest, RefusesOperandsThatAreContiguousAlongABatchAxis) {
 }
 
 TEST_F(SimtModelTest, RefusesPartialWarps) {
-  family.parts = {UKernel{{7, 20, 16}, {7, 4, 1}}};
+  family = simtFamily({1, 5, 3, 4}, 7, 4, 16);
   EXPECT_NE(error(family).find("multiple of 32 threads"), std::string::npos);
 }
 
 TEST_F(SimtModelTest, RefusesTooMuchSharedMemory) {
-  family.parts = {UKernel{{128, 128, 32}, {8, 8, 1}}};
-  family.stages = 6;
+  schedule.stages = 6;
+  family = simtFamily(schedule, 8, 8, 32);
   EXPECT_NE(error(family).find("shared memory"), std::string::npos);
 }
 
 TEST_F(SimtModelTest, RefusesTooManyRegisters) {
-  family.parts = {UKernel{{512, 256, 8}, {16, 8, 1}}};
-  family.stages = 2;
+  family = simtFamily({32, 32, 2, 4}, 16, 8, 8);
   EXPECT_NE(error(family).find("registers"), std::string::npos);
 }
 
@@ -139,33 +200,31 @@ TEST_F(SimtModelTest, RefusesMoreStagesThanTheDeviceCanFill) {
 
 TEST_F(SimtModelTest, RefusesStagesWhoseBytesOverflow) {
   for (int64_t stages : {int64_t{1025}, std::numeric_limits<int64_t>::max()}) {
-    family.stages = stages;
+    schedule.stages = stages;
+    family.schedule = schedule.pack();
     EXPECT_NE(error(family).find("at most 1024 pipeline stages"),
               std::string::npos);
   }
 }
 
 TEST_F(SimtModelTest, VectorsNeedDivisibleContiguousExtents) {
-  EXPECT_EQ(model.guaranteedVectorWidth(workload), 4);
-  EXPECT_EQ(model.vectorWidth(workload, {53, 2304, 768}), 4);
-  EXPECT_EQ(model.vectorWidth(workload, {53, 2303, 768}), 1);
-  EXPECT_EQ(model.vectorWidth(workload, {53, 2304, 766}), 1);
+  EXPECT_EQ(guaranteedAlignment(workload), family.alignment());
+  EXPECT_EQ(alignmentOf(workload, {53, 2304, 768}), family.alignment());
+  EXPECT_LT(alignmentOf(workload, {53, 2303, 768}), family.alignment());
+  EXPECT_LT(alignmentOf(workload, {53, 2304, 766}), family.alignment());
   // With the lhs stored as K × M, the dynamic M is contiguous.
   Workload transposed = Workload::matmul({1, 128, 1}, SizeRange::fixed(2304),
                                          SizeRange::fixed(768), true);
-  EXPECT_EQ(model.guaranteedVectorWidth(transposed), 1);
+  EXPECT_LT(guaranteedAlignment(transposed), family.alignment());
   Workload steps = Workload::matmul({16, 2048, 16}, SizeRange::fixed(2304),
                                     SizeRange::fixed(768), true);
-  EXPECT_EQ(model.guaranteedVectorWidth(steps), 4);
+  EXPECT_EQ(guaranteedAlignment(steps), family.alignment());
 }
 
 TEST_F(SimtModelTest, RefusesVectorsOfUnalignedTiles) {
   workload = Workload::matmul({16, 2048, 16}, SizeRange::fixed(2304),
                               SizeRange::fixed(768), /*transposeLhs=*/true);
-  UKernel odd;
-  odd.smemTile = {7, 128, 16};
-  odd.regTile = {7, 4, 1};
-  family.parts = {odd};
+  family = simtFamily({1, 32, 3, 4}, 7, 4, 16);
   EXPECT_NE(error(family).find("vector width"), std::string::npos);
 }
 
@@ -200,14 +259,9 @@ TEST_F(SimtModelTest, SpillFreeRegistersTellKernelsThatSpill) {
       for (Operand &operand : product.operands)
         if (operand.role == OperandRole::Rhs)
           std::swap(operand.axes[0], operand.axes[1]);
-    KernelFamily family;
-    family.path = "simt";
-    family.stages = pair.stages;
-    family.vectorWidth = pair.vectorWidth;
-    for (int64_t rows : {pair.rows, pair.moreRows})
-      family.parts.push_back(
-          {{pair.threadsM * rows, pair.threadsN * 8, pair.reduceTile},
-           {rows, 8, 1}});
+    KernelFamily family = simtFamily(
+        {pair.threadsM, pair.threadsN, pair.stages, pair.vectorWidth},
+        {pair.rows, pair.moreRows}, 8, pair.reduceTile);
     ASSERT_EQ(llvm::toString(model.check(product, family, device)), "");
     int64_t registers = model.spillFreeRegisters(product, family);
     EXPECT_GE(registers, model.resources(product, family).registersPerThread);
@@ -247,14 +301,9 @@ TEST_F(SimtModelTest, SpillFreeRegistersTellOtherLayoutsToo) {
     Workload product = Workload::matmul(
         {1, std::nullopt, 1}, SizeRange::fixed(kernel.n),
         SizeRange::fixed(kernel.k), kernel.transposeLhs, kernel.transposeRhs);
-    KernelFamily family;
-    family.stages = kernel.stages;
-    family.vectorWidth = kernel.vectorWidth;
-    for (int64_t rows : kernel.rows)
-      family.parts.push_back(
-          {{kernel.threadsM * rows, kernel.threadsN * kernel.columns,
-            kernel.reduceTile},
-           {rows, kernel.columns, 1}});
+    KernelFamily family = simtFamily(
+        {kernel.threadsM, kernel.threadsN, kernel.stages, kernel.vectorWidth},
+        kernel.rows, kernel.columns, kernel.reduceTile);
     ASSERT_EQ(llvm::toString(model.check(product, family, device)), "")
         << family.str();
     int64_t registers = model.spillFreeRegisters(product, family);

@@ -1,17 +1,11 @@
 //===- CostModelTest.cpp - Scores of programs -----------------------------===//
 #include "FTuner/CostModel/CostModel.h"
+#include "FTuner/Codegen/Simt/SimtSchedule.h"
 #include "FTuner/CostModel/Metrics.h"
 #include <cmath>
 #include <gtest/gtest.h>
 
 using namespace ftuner;
-
-static UKernel tile(int64_t bm, int64_t rm) {
-  UKernel ukernel;
-  ukernel.smemTile = {bm, 128, 16};
-  ukernel.regTile = {rm, 4, 1};
-  return ukernel;
-}
 
 class CostModelTest : public ::testing::Test {
 protected:
@@ -19,12 +13,12 @@ protected:
     llvm::Expected<DeviceSpec> loaded = loadDeviceSpec("v100");
     ASSERT_TRUE(static_cast<bool>(loaded));
     device = *loaded;
-    family.parts = {tile(28, 7), tile(32, 8)};
+    // 28 and 32 rows.
+    family = simtFamily({4, 32, 2, 4}, {7, 8}, 4, 16);
   }
   CostBreakdown evaluate(llvm::StringRef model) {
     return findCostModel(model)->evaluate(
-        workload, shape, {&family, coverShape(family, shape)}, device,
-        *codegenModels().front(), options);
+        workload, shape, {&family, coverShape(family, shape)}, device, options);
   }
 
   DeviceSpec device;
@@ -58,8 +52,8 @@ TEST_F(CostModelTest, ScoreIsTheWeightedSumOfItsTerms) {
 }
 
 TEST_F(CostModelTest, SiaIsTheMeanOfWholeShapeScores) {
-  Metrics first = ukernelMetrics(workload, shape, family.parts[0], device);
-  Metrics second = ukernelMetrics(workload, shape, family.parts[1], device);
+  Metrics first = ukernelMetrics(workload, shape, family, 0, device);
+  Metrics second = ukernelMetrics(workload, shape, family, 1, device);
   auto sum = [](const Metrics &m) { return m.cmr + m.pad + m.occ; };
   EXPECT_NEAR(evaluate("sia").score, (sum(first) + sum(second)) / 2, 1e-12);
   // 212 pads to 224 under either height alone.
@@ -68,7 +62,7 @@ TEST_F(CostModelTest, SiaIsTheMeanOfWholeShapeScores) {
 
 TEST_F(CostModelTest, SiaScoresOnlyThePartThatRuns) {
   shape[0] = 96; // 3 · 32
-  Metrics only = ukernelMetrics(workload, shape, family.parts[1], device);
+  Metrics only = ukernelMetrics(workload, shape, family, 1, device);
   EXPECT_NEAR(evaluate("sia").score, only.cmr + only.pad + only.occ, 1e-12);
 }
 

@@ -5,6 +5,7 @@
 // more work never faster.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/Codegen/Simt/SimtSchedule.h"
 #include "FTuner/CostModel/CostModel.h"
 #include <cmath>
 #include <functional>
@@ -38,8 +39,7 @@ struct Case {
     return text;
   }
   std::unique_ptr<CostEvaluator> evaluator() const {
-    return findCostModel("latency")->createEvaluator(
-        workload, device, *findCodegenModel("simt"), options);
+    return findCostModel("latency")->createEvaluator(workload, device, options);
   }
   /// Predicted microseconds.
   double time() const { return -evaluator()->score(shape, {&family, cover}); }
@@ -113,27 +113,22 @@ Workload CaseSource::drawWorkload() {
 
 KernelFamily CaseSource::drawFamily(const Workload &workload,
                                     const DeviceSpec &device) {
-  const CodegenModel &codegen = *findCodegenModel("simt");
   for (;;) {
-    KernelFamily family;
     int64_t gm = pick({1, 2, 3, 4, 5, 8, 10, 16, 32});
     int64_t gn = pick({1, 2, 4, 6, 8, 12, 16, 24, 32, 64});
     int64_t rows = uniform(1, 16), columns = pick({1, 2, 4, 8});
-    auto add = [&](int64_t rows) {
-      UKernel part{{gm * rows, gn * columns, 0}, {rows, columns, 1}};
-      part.smemTile.resize(workload.axes.size(), 1);
-      part.regTile.resize(workload.axes.size(), 1);
-      family.parts.push_back(part);
-    };
+    llvm::SmallVector<int64_t, 2> heights;
     if (rows > 1 && random() % 2)
-      add(uniform(1, rows - 1));
-    add(rows);
+      heights.push_back(uniform(1, rows - 1));
+    heights.push_back(rows);
     int64_t depth = pick({8, 16, 24, 32});
-    for (UKernel &part : family.parts)
-      part.smemTile[Workload::kK] = depth;
-    family.stages = device.hasAsyncCopy() ? uniform(2, 4) : 2;
-    family.vectorWidth = pick({1, 4});
-    llvm::Error error = codegen.check(workload, family, device);
+    SimtSchedule schedule{gm, gn};
+    schedule.stages = device.hasAsyncCopy() ? uniform(2, 4) : 2;
+    schedule.vectorWidth = pick({1, 4});
+    KernelFamily family =
+        simtFamily(schedule, heights, columns, depth,
+                   static_cast<unsigned>(workload.axes.size()));
+    llvm::Error error = family.path().check(workload, family, device);
     bool isLegal = !error;
     llvm::consumeError(std::move(error));
     if (isLegal)
@@ -157,16 +152,16 @@ Case CaseSource::draw() {
     return std::max<int64_t>(
         1, static_cast<int64_t>(std::exp(real(0, std::log(8192)))));
   };
-  bool isPair = drawn.family.parts.size() == 2;
+  bool isPair = drawn.family.tiles.size() == 2;
   auto blocks = [&] {
-    return ceilDiv(extent(), drawn.family.parts[0].smemTile[Workload::kM]);
+    return ceilDiv(extent(), drawn.family.lowHeight());
   };
   drawn.cover.first = blocks();
   drawn.cover.second = isPair ? blocks() : 0;
   drawn.shape = {drawn.cover.first *
-                         drawn.family.parts[0].smemTile[Workload::kM] +
+                         drawn.family.lowHeight() +
                      (isPair ? drawn.cover.second *
-                                   drawn.family.parts[1].smemTile[Workload::kM]
+                                   drawn.family.highHeight()
                              : 0),
                  extent(), extent()};
   if (drawn.workload.axes.size() > Workload::kFirstBatch)
@@ -257,12 +252,12 @@ TEST(LatencyProperties, MoreWorkIsNeverFaster) {
       EXPECT_GE(more.time(), before * (1 - kRounding))
           << what << ": " << more.str();
     };
-    for (unsigned part = 0; part < drawn.family.parts.size(); ++part) {
+    for (unsigned part = 0; part < drawn.family.tiles.size(); ++part) {
       Case more = drawn;
       int64_t blocks = source.pick({1, 1, 2, 7, 100});
       (part == 0 ? more.cover.first : more.cover.second) += blocks;
       more.shape[Workload::kM] +=
-          blocks * more.family.parts[part].smemTile[Workload::kM];
+          blocks * more.family.height(part);
       expectSlower(part == 0 ? "blocks of the first part"
                              : "blocks of the second part",
                    more);
@@ -289,18 +284,18 @@ TEST(LatencyProperties, WavesShow) {
   unsigned numRounds = 0;
   forEachCase(40, [&](CaseSource &, const Case &drawn) {
     Case single = drawn;
-    single.family.parts.erase(single.family.parts.begin(),
-                              single.family.parts.end() - 1);
+    single.family.tiles.erase(single.family.tiles.begin(),
+                              single.family.tiles.end() - 1);
     single.cover.second = 0;
     single.device.boardPowerWatts.reset();
     single.device.dramGbps = 1e12;
     single.device.smCount = std::min<int64_t>(single.device.smCount, 8);
-    single.shape = {0, single.family.parts[0].smemTile[Workload::kN], 1024};
+    single.shape = {0, single.family.tiles[0][Workload::kN], 1024};
     single.shape.resize(single.workload.axes.size(), 1);
     auto setBlocks = [&](int64_t blocks) {
       single.cover.first = blocks;
       single.shape[Workload::kM] =
-          blocks * single.family.parts[0].smemTile[Workload::kM];
+          blocks * single.family.lowHeight();
     };
     setBlocks(1);
     int64_t resident = 0;

@@ -1,6 +1,7 @@
 //===- MetricsTest.cpp - Equations 2, 3, 6 and 7 by hand ------------------===//
 #include "FTuner/CostModel/Metrics.h"
 #include "../RandomSeed.h"
+#include "FTuner/Codegen/Simt/SimtSchedule.h"
 #include <gtest/gtest.h>
 #include <random>
 
@@ -16,12 +17,17 @@ static DeviceSpec testDevice() {
   return device;
 }
 
-static UKernel tile(int64_t bm, int64_t bn, int64_t bk, int64_t rm,
-                    int64_t rn) {
-  UKernel ukernel;
-  ukernel.smemTile = {bm, bn, bk};
-  ukernel.regTile = {rm, rn, 1};
-  return ukernel;
+/// A family of one part on the CUDA cores.
+static KernelFamily tile(int64_t bm, int64_t bn, int64_t bk, int64_t rm,
+                         int64_t rn, unsigned numAxes = 3) {
+  return simtFamily({bm / rm, bn / rn, 2, 4}, rm, rn, bk, numAxes);
+}
+
+/// Its metrics over the whole shape.
+static Metrics metricsOf(const Workload &workload, const Shape &shape,
+                         const KernelFamily &family,
+                         const DeviceSpec &device) {
+  return ukernelMetrics(workload, shape, family, 0, device);
 }
 
 static Workload matmul() {
@@ -31,7 +37,7 @@ static Workload matmul() {
 TEST(Metrics, PaddingIsUsefulOverAllPoints) {
   // 53 rows in tiles of 8 take 56, 96 columns in tiles of 64 take 128, depth
   // 20 in tiles of 8 takes 24.
-  Metrics m = ukernelMetrics(matmul(), {53, 96, 20}, tile(8, 64, 8, 1, 4),
+  Metrics m = metricsOf(matmul(), {53, 96, 20}, tile(8, 64, 8, 1, 4),
                              testDevice());
   EXPECT_DOUBLE_EQ(m.pad, (53.0 / 56) * (96.0 / 128) * (20.0 / 24));
   EXPECT_EQ(m.blocks, 7 * 2);
@@ -39,11 +45,11 @@ TEST(Metrics, PaddingIsUsefulOverAllPoints) {
 
 TEST(Metrics, OccupancyIsTheFillOfWaves) {
   // 14 blocks on 10 SMs: two waves of 10.
-  Metrics m = ukernelMetrics(matmul(), {53, 96, 20}, tile(8, 64, 8, 1, 4),
+  Metrics m = metricsOf(matmul(), {53, 96, 20}, tile(8, 64, 8, 1, 4),
                              testDevice());
   EXPECT_DOUBLE_EQ(m.occ, 14.0 / 20);
   EXPECT_DOUBLE_EQ(
-      ukernelMetrics(matmul(), {80, 64, 8}, tile(8, 64, 8, 1, 4), testDevice())
+      metricsOf(matmul(), {80, 64, 8}, tile(8, 64, 8, 1, 4), testDevice())
           .occ,
       1);
 }
@@ -55,12 +61,12 @@ TEST(Metrics, ComputeToMemoryByHand) {
   // 49152 B at 100 GB/s = 491.52 ns.
   // Shared: 4 · (64 + 64 · 8) · 32 · 4 B = 294912 B at 1280 GB/s = 230.4 ns.
   DeviceSpec device = testDevice();
-  UKernel ukernel = tile(32, 32, 8, 4, 4);
-  Metrics m = ukernelMetrics(matmul(), {64, 64, 32}, ukernel, device);
+  KernelFamily family = tile(32, 32, 8, 4, 4);
+  Metrics m = metricsOf(matmul(), {64, 64, 32}, family, device);
   EXPECT_NEAR(m.cmr, 131.072 / 491.52, 1e-12);
   // With ten times the DRAM, shared memory is the bound.
   device.dramGbps = 1000;
-  m = ukernelMetrics(matmul(), {64, 64, 32}, ukernel, device);
+  m = metricsOf(matmul(), {64, 64, 32}, family, device);
   EXPECT_NEAR(m.cmr, 131.072 / 230.4, 1e-12);
 }
 
@@ -70,24 +76,23 @@ TEST(Metrics, OtherOperandsAreReadOnce) {
   workload.operands.push_back(
       {OperandRole::Init, {Workload::kM, Workload::kN}, 4});
   // 49152 B as above, and 64 · 4 B and 4096 · 4 B.
-  Metrics m = ukernelMetrics(workload, {64, 64, 32}, tile(32, 32, 8, 4, 4),
+  Metrics m = metricsOf(workload, {64, 64, 32}, tile(32, 32, 8, 4, 4),
                              testDevice());
   EXPECT_NEAR(m.cmr, 131.072 / 657.92, 1e-12);
 }
 
 TEST(Metrics, SplitMultipliesBlocksAndWrites) {
-  UKernel ukernel = tile(32, 32, 8, 4, 4);
-  ukernel.reduceSplit = 3;
+  KernelFamily family = tile(32, 32, 8, 4, 4);
+  family.reduceSplit = 3;
   // Slices of ceil(32 / 3) = 11 pad to 16 each; |C| is written three times.
-  Metrics m = ukernelMetrics(matmul(), {64, 64, 32}, ukernel, testDevice());
+  Metrics m = metricsOf(matmul(), {64, 64, 32}, family, testDevice());
   EXPECT_EQ(m.blocks, 12);
   EXPECT_DOUBLE_EQ(m.pad, 32.0 / 48);
   EXPECT_NEAR(m.cmr, 131.072 / 819.2, 1e-12);
 }
 
 TEST(Metrics, ExactCoverHasNoPaddingOnItsAxis) {
-  KernelFamily family;
-  family.parts = {tile(7, 64, 8, 7, 2), tile(8, 64, 8, 8, 2)};
+  KernelFamily family = simtFamily({1, 32, 2, 4}, {7, 8}, 2, 8);
   Cover cover = coverExtent(family, 53, 1);
   EXPECT_EQ(cover.first, 3);
   EXPECT_EQ(cover.second, 4);
@@ -109,13 +114,12 @@ TEST(Metrics, ProgramOfOnePartEqualsItsUKernel) {
   auto pick = [&](int64_t most) -> int64_t { return 1 + random() % most; };
   for (int round = 0; round < 500; ++round) {
     int64_t rm = pick(8), rn = pick(8);
-    UKernel ukernel = tile(rm * pick(16), rn * pick(16), 8 * pick(4), rm, rn);
-    KernelFamily family;
-    family.parts = {ukernel};
+    KernelFamily family =
+        tile(rm * pick(16), rn * pick(16), 8 * pick(4), rm, rn);
     family.combineAxis = random() % 2;
     Shape shape = {pick(3000), pick(3000), pick(3000)};
     Program program{&family, coverShape(family, shape)};
-    Metrics whole = ukernelMetrics(matmul(), shape, ukernel, testDevice());
+    Metrics whole = metricsOf(matmul(), shape, family, testDevice());
     Metrics real = programMetrics(matmul(), shape, program, testDevice());
     EXPECT_NEAR(whole.pad, real.pad, 1e-12);
     EXPECT_NEAR(whole.occ, real.occ, 1e-12);
@@ -128,7 +132,7 @@ TEST(Metrics, ProgramOfOnePartEqualsItsUKernel) {
 }
 
 TEST(Metrics, HugeShapesDoNotOverflow) {
-  Metrics m = ukernelMetrics(matmul(), {2147483647, 2147483647, 2147483647},
+  Metrics m = metricsOf(matmul(), {2147483647, 2147483647, 2147483647},
                              tile(1, 32, 8, 1, 1), testDevice());
   EXPECT_GT(m.blocks, 0);
   EXPECT_GT(m.pad, 0.99);
@@ -139,17 +143,16 @@ TEST(Metrics, CountsOfBlocksHaveAnEnd) {
   // 2^31 · 2^26 blocks, for each of 2^31 elements of the batch.
   SizeRange any{1, std::nullopt};
   Workload batched = Workload::batchMatmul(any, any, any, any);
-  UKernel ukernel = tile(1, 32, 8, 1, 1);
-  ukernel.smemTile.push_back(1);
-  ukernel.regTile.push_back(1);
+  KernelFamily family = tile(1, 32, 8, 1, 1, /*numAxes=*/4);
   Shape shape(4, maxExtent);
-  Metrics m = ukernelMetrics(batched, shape, ukernel, testDevice());
+  Metrics m = metricsOf(batched, shape, family, testDevice());
   EXPECT_EQ(m.blocks, maxBlocks);
   EXPECT_GT(m.occ, 0.99);
   EXPECT_TRUE(std::isfinite(m.cmr) && m.cmr > 0);
   DeviceSpec device = testDevice();
   std::vector<Metrics> values;
-  FactoredMetrics(batched, device, ukernel).evaluate(shape, values);
+  FactoredMetrics(batched, device, family.path(), family.ukernel(0))
+      .evaluate(shape, values);
   EXPECT_EQ(values.front().blocks, maxBlocks);
 }
 
@@ -164,17 +167,20 @@ TEST(FactoredMetrics, EqualTheMetricsOfEachUKernel) {
   shared.operands[1].axes = {Workload::kK, Workload::kN};
   shared.operands.push_back({OperandRole::Extra, {Workload::kN}, 4});
   for (const Workload &workload : {matmul(), batched, shared}) {
+    std::vector<KernelFamily> families;
     std::vector<UKernel> ukernels;
     for (int i = 0; i < 100; ++i) {
       int64_t rm = pick(8), rn = pick(8);
-      UKernel ukernel = tile(rm * pick(16), rn * pick(16), 8 * pick(4), rm, rn);
-      ukernel.smemTile.resize(workload.axes.size(), 1);
-      ukernel.regTile.resize(workload.axes.size(), 1);
-      ukernel.reduceSplit = pick(3);
-      ukernels.push_back(ukernel);
+      KernelFamily family =
+          tile(rm * pick(16), rn * pick(16), 8 * pick(4), rm, rn,
+               static_cast<unsigned>(workload.axes.size()));
+      family.reduceSplit = pick(3);
+      ukernels.push_back(family.ukernel(0));
+      families.push_back(std::move(family));
     }
     DeviceSpec device = testDevice();
-    FactoredMetrics factored(workload, device, ukernels);
+    FactoredMetrics factored(workload, device, families.front().path(),
+                             ukernels);
     std::vector<Metrics> values;
     for (int round = 0; round < 20; ++round) {
       Shape shape;
@@ -183,7 +189,7 @@ TEST(FactoredMetrics, EqualTheMetricsOfEachUKernel) {
       factored.evaluate(shape, values);
       ASSERT_EQ(values.size(), ukernels.size());
       for (size_t i = 0; i < ukernels.size(); ++i) {
-        Metrics expected = ukernelMetrics(workload, shape, ukernels[i], device);
+        Metrics expected = metricsOf(workload, shape, families[i], device);
         EXPECT_NEAR(values[i].pad, expected.pad, 1e-12);
         EXPECT_NEAR(values[i].occ, expected.occ, 1e-12);
         EXPECT_NEAR(values[i].cmr, expected.cmr, 1e-12 * expected.cmr);

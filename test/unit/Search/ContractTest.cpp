@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "FTuner/Dispatch/Intervals.h"
 #include "FTuner/Search/SearchStrategy.h"
-#include "StubCodegen.h"
+#include "StubModel.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
 #include <gtest/gtest.h>
@@ -105,7 +105,7 @@ static void checkScores(const SearchProblem &problem, const Plan &plan) {
     Program program{&family, coverShape(family, shape)};
     CostBreakdown breakdown =
         problem.costModel.evaluate(workload, shape, program, problem.device,
-                                   problem.codegen, problem.options.cost);
+                                   problem.options.cost);
     EXPECT_TRUE(std::isfinite(breakdown.score));
   }
 }
@@ -119,17 +119,17 @@ static bool isQuick(const SearchStrategy &strategy, const Workload &workload) {
 
 /// Every strategy and workload on every device; with `everyModel` on the first
 /// one by every cost model, else by one in turn.
-static void walk(const CodegenModel &codegen,
+static void walk(llvm::ArrayRef<const CodegenModel *> paths,
                  llvm::ArrayRef<const char *> devices, bool everyModel) {
   size_t turn = 0;
   for (const char *deviceName : devices) {
     DeviceSpec device = load(deviceName);
     std::vector<NamedWorkload> all = workloads();
     for (NamedWorkload &named : batchWorkloads())
-      if (llvm::Error error = codegen.supports(named.workload, device))
-        llvm::consumeError(std::move(error));
-      else
+      if (auto supporting = supportingModels(paths, named.workload, device))
         all.push_back(std::move(named));
+      else
+        llvm::consumeError(supporting.takeError());
     llvm::ArrayRef<const CostModel *> models = costModels();
     for (const NamedWorkload &named : all)
       for (const SearchStrategy *strategy : searchStrategies())
@@ -141,7 +141,7 @@ static void walk(const CodegenModel &codegen,
             continue;
           SCOPED_TRACE(std::string(deviceName) + " " + named.name + " " +
                        strategy->name().str() + " " + model->name().str());
-          SearchProblem problem{named.workload, device, codegen, *model, {}};
+          SearchProblem problem{named.workload, device, paths, *model, {}};
           llvm::Expected<Plan> plan = solve(problem, *strategy);
           if (!plan) {
             ADD_FAILURE() << llvm::toString(plan.takeError());
@@ -170,32 +170,48 @@ static void walk(const CodegenModel &codegen,
 }
 
 TEST(Contract, HoldsForEveryPath) {
-  for (const CodegenModel *codegen : codegenModels())
-    walk(*codegen, {"k80", "h200", "v100", "orin-nano"}, /*everyModel=*/true);
+  for (const CodegenModel *path : codegenModels())
+    walk(path, {"k80", "h200", "v100", "orin-nano"}, /*everyModel=*/true);
 }
 
 TEST(Contract, HoldsForAStubPath) {
-  walk(StubCodegen(), {"p4", "a100"}, /*everyModel=*/false);
+  StubModel stub;
+  walk(&stub, {"p4", "a100"}, /*everyModel=*/false);
+}
+
+TEST(Contract, HoldsForAPathWhoseWorkersAreWarps) {
+  StubModel stub;
+  stub.threadsPerWorker = 32;
+  stub.maxRows = stub.maxColumns = 16;
+  walk(&stub, {"a100"}, /*everyModel=*/false);
+}
+
+TEST(Contract, HoldsForManyPaths) {
+  StubModel stub;
+  llvm::SmallVector<const CodegenModel *> paths(codegenModels());
+  paths.push_back(&stub);
+  walk(paths, {"h200", "t4"}, /*everyModel=*/false);
 }
 
 TEST(Contract, HoldsForAPathThatCombinesTheOtherAxis) {
-  walk(StubCodegen(llvm::SmallVector<unsigned>{Workload::kN}), {"t4"},
-       /*everyModel=*/false);
+  StubModel stub({Workload::kN});
+  walk(&stub, {"t4"}, /*everyModel=*/false);
 }
 
 TEST(Contract, HoldsForAPathThatCombinesNothing) {
-  walk(StubCodegen(llvm::SmallVector<unsigned>{}), {"t4"},
-       /*everyModel=*/false);
+  StubModel stub(llvm::SmallVector<unsigned>{});
+  walk(&stub, {"t4"}, /*everyModel=*/false);
 }
 
 TEST(Contract, MaxKernelsBoundsTheFamilies) {
   DeviceSpec device = load("a100");
   Workload workload =
       Workload::matmul({1, 128}, SizeRange::fixed(2304), SizeRange::fixed(768));
-  StubCodegen codegen;
+  StubModel stub;
+  const CodegenModel *path = &stub;
   size_t previous = 0;
   for (int64_t most : {1, 2, 3, 4, 8, 16, 64}) {
-    SearchProblem problem{workload, device, codegen, *findCostModel("sia"), {}};
+    SearchProblem problem{workload, device, path, *findCostModel("sia"), {}};
     problem.options.maxKernels = most;
     llvm::Expected<Plan> plan = solve(problem, *searchStrategies().front());
     ASSERT_TRUE(static_cast<bool>(plan)) << llvm::toString(plan.takeError());
@@ -214,22 +230,22 @@ TEST(Contract, DenseTilesAreRichInArithmeticForManyRows) {
   for (const char *name : {"a100", "h200"})
     for (const CostModel *model : costModels()) {
       DeviceSpec device = load(name);
-      SearchProblem problem{
-          workload, device, *findCodegenModel("simt"), *model, {}};
+      SearchProblem problem{workload, device, codegenModels(), *model, {}};
       llvm::Expected<Plan> plan = solve(problem, *searchStrategies().front());
       ASSERT_TRUE(static_cast<bool>(plan)) << llvm::toString(plan.takeError());
       for (int64_t rows = 1024; rows <= 2048; rows += 16) {
         const KernelFamily &family =
             plan->families[plan->familyFor({rows, 2304, 768})];
-        for (const UKernel &part : family.parts) {
-          double products = part.regTile[0] * part.regTile[1];
-          double loads = (part.regTile[0] + part.regTile[1]) / 4.0;
+        for (unsigned part = 0; part < family.tiles.size(); ++part) {
+          UKernel u = family.ukernel(part);
+          double products = u.registerTile[0] * u.registerTile[1];
+          double loads = (u.registerTile[0] + u.registerTile[1]) / 4.0;
           EXPECT_GE(products / (products + loads), 0.9) << family.str();
           EXPECT_GE(products, 32) << family.str();
         }
         EXPECT_GE(family.threads(), 128) << family.str();
-        EXPECT_EQ(768 % family.parts[0].smemTile[2], 0) << family.str();
-        EXPECT_EQ(family.vectorWidth, 4) << family.str();
+        EXPECT_EQ(768 % family.tiles[0][2], 0) << family.str();
+        EXPECT_EQ(family.alignment(), 16) << family.str();
       }
     }
 }
@@ -240,10 +256,11 @@ TEST(Contract, UnalignedSizesGetAlignedAndFallbackFamilies) {
   Workload workload =
       Workload::matmul(SizeRange::fixed(64), {1, 512}, SizeRange::fixed(768));
   SearchProblem problem{
-      workload, device, *findCodegenModel("simt"), *findCostModel("sia"), {}};
+      workload, device, codegenModels(), *findCostModel("sia"), {}};
   llvm::Expected<Plan> plan = solve(problem, *searchStrategies().front());
   ASSERT_TRUE(static_cast<bool>(plan)) << llvm::toString(plan.takeError());
-  EXPECT_EQ(plan->families[plan->generalFamily].vectorWidth, 4);
-  EXPECT_EQ(plan->families[plan->fallbackFamily].vectorWidth, 1);
+  EXPECT_EQ(plan->families[plan->generalFamily].alignment(), 16);
+  EXPECT_EQ(plan->families[plan->fallbackFamily].alignment(), 4);
+  EXPECT_EQ(plan->alignment(), 16);
   EXPECT_FALSE(plan->remarks.empty());
 }

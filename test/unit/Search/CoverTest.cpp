@@ -1,6 +1,6 @@
 //===- CoverTest.cpp - Covers in closed form against brute force ----------===//
 #include "../RandomSeed.h"
-#include "FTuner/Search/UKernel.h"
+#include "FTuner/Codegen/Simt/SimtSchedule.h"
 #include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
@@ -10,14 +10,12 @@ using namespace ftuner;
 
 /// Heights g·h and g·(h + 1), or g·h alone.
 static KernelFamily family(int64_t g, int64_t h, bool isPair = true) {
-  KernelFamily result;
-  for (int64_t height = h; height <= h + isPair; ++height) {
-    UKernel ukernel;
-    ukernel.smemTile = {g * height, 64, 16};
-    ukernel.regTile = {height, 4, 1};
-    result.parts.push_back(ukernel);
-  }
-  return result;
+  SimtSchedule schedule;
+  schedule.threadsM = g;
+  schedule.threadsN = 16;
+  if (isPair)
+    return simtFamily(schedule, {h, h + 1}, /*columns=*/4, /*depth=*/16);
+  return simtFamily(schedule, h, 4, 16);
 }
 
 TEST(Cover, PaperExample) {
@@ -208,8 +206,8 @@ TEST(BalancedCover, HoldsForRandomPairs) {
 
 TEST(BalancedCover, CountsTheBlocksBesideOfAShape) {
   KernelFamily pair = family(16, 6);
-  for (UKernel &part : pair.parts)
-    part.smemTile[1] = 128;
+  for (BlockTile &tile : pair.tiles)
+    tile[1] = 128;
   EXPECT_EQ(blocksBeside(pair, {640, 2304, 768}), 18);
   EXPECT_EQ(blocksBeside(pair, {640, 2305, 768}), 19);
   EXPECT_EQ(blocksBeside(pair, {640, 0, 768}), 1);
@@ -220,31 +218,53 @@ TEST(BalancedCover, CountsTheBlocksBesideOfAShape) {
   // Seven rows of 19 blocks would take a second round.
   EXPECT_EQ(coverShape(pair, {640, 2305, 768}).blocks(), 6);
   EXPECT_EQ(coverShape(pair, {0, 2304, 768}).blocks(), 0);
-  for (UKernel &part : pair.parts) {
-    part.smemTile.append({1, 1});
-    part.regTile.append({1, 1});
-  }
+  for (BlockTile &tile : pair.tiles)
+    tile.append({1, 1});
   EXPECT_EQ(blocksBeside(pair, {640, 130, 768, 3, 5}), 30);
 }
 
+TEST(BalancedCover, CountsTheSlicesOfASplitBeside) {
+  KernelFamily pair = family(16, 6);
+  EXPECT_EQ(blocksBeside(pair, {640, 64, 768}), 1);
+  pair.reduceSplit = 5;
+  EXPECT_EQ(blocksBeside(pair, {640, 64, 768}), 5);
+  EXPECT_EQ(blocksBeside(pair, {640, 128, 768}), 10);
+}
+
+TEST(BalancedCover, LeavesOutReduceAxes) {
+  // Blocks step through the last two axes.
+  KernelFamily pair = family(16, 6);
+  for (BlockTile &tile : pair.tiles)
+    tile.push_back(4);
+  EXPECT_EQ(blocksBeside(pair, {640, 128, 768, 12}), 6);
+  pair.reduceAxes = 1u << 2 | 1u << 3;
+  EXPECT_EQ(blocksBeside(pair, {640, 128, 768, 12}), 2);
+}
+
 TEST(UKernel, Prints) {
-  EXPECT_EQ(family(16, 7).parts[0].str(), "[112,64,16]/[7,4,1]");
+  EXPECT_EQ(family(16, 7).ukernel(0).str(), "[112,64,16]/[7,4,1]");
   EXPECT_EQ(family(16, 7).str(), "simt [112,64,16]/[7,4,1] + "
                                  "[128,64,16]/[8,4,1] axis 0 stages 2 vector "
                                  "4");
   EXPECT_EQ(family(16, 7).threads(), 256);
+  KernelFamily balanced = family(16, 7);
+  balanced.balancedSms = 132;
+  EXPECT_EQ(balanced.str(), family(16, 7).str() + " balanced over 132");
+  balanced.reduceSplit = 3;
+  EXPECT_EQ(balanced.ukernel(1).str(), "[128,64,16]/[8,4,1]/split3");
+  EXPECT_EQ(KernelFamily().str(), "without a schedule");
 }
 
 TEST(RunningParts, LeaveOutThePartWithoutBlocks) {
   KernelFamily pair = family(4, 7);
-  ASSERT_EQ(pair.parts.size(), 2u);
+  ASSERT_EQ(pair.tiles.size(), 2u);
   EXPECT_EQ(runningParts(pair, {3, 4, 0}), pair);
   KernelFamily low = runningParts(pair, {3, 0, 0});
-  ASSERT_EQ(low.parts.size(), 1u);
-  EXPECT_EQ(low.parts[0], pair.parts[0]);
+  ASSERT_EQ(low.tiles.size(), 1u);
+  EXPECT_EQ(low.tiles[0], pair.tiles[0]);
   KernelFamily high = runningParts(pair, {0, 4, 0});
-  ASSERT_EQ(high.parts.size(), 1u);
-  EXPECT_EQ(high.parts[0], pair.parts[1]);
+  ASSERT_EQ(high.tiles.size(), 1u);
+  EXPECT_EQ(high.tiles[0], pair.tiles[1]);
   EXPECT_EQ(runningParts(high, {4, 0, 0}), high);
 
   // A lone part covers every extent in one way: it runs the same program

@@ -2,7 +2,7 @@
 #include "DeviceTest.h"
 #include "FTuner/CostModel/Metrics.h"
 #include "FTuner/Search/Candidates.h"
-#include "StubCodegen.h"
+#include "StubModel.h"
 #include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
@@ -11,24 +11,12 @@
 using namespace ftuner;
 
 namespace {
-/// A path with many heights.
-class TallStub final : public StubCodegen {
-public:
-  TileGranules granules(const Workload &workload,
-                        const DeviceSpec &device) const override {
-    TileGranules granules = StubCodegen::granules(workload, device);
-    for (int64_t rows = 9; rows <= 64; ++rows)
-      granules.registerTiles[0].push_back(rows);
-    return granules;
-  }
-};
-
 class ExhaustiveTest : public DeviceTest {
 protected:
   ExhaustiveTest() : DeviceTest("t4") {}
 
   SearchProblem problem(const CostModel &model) {
-    return {workload, device, codegen, model, options};
+    return {workload, device, path, model, options};
   }
   static llvm::Expected<std::vector<ShapeReport>>
   explain(const SearchProblem &problem, llvm::StringRef strategy,
@@ -49,7 +37,8 @@ protected:
 
   Workload workload =
       Workload::matmul({1, 12}, SizeRange::fixed(40), SizeRange::fixed(24));
-  StubCodegen codegen;
+  StubModel stub;
+  const CodegenModel *path = &stub;
   SearchOptions options;
 };
 } // namespace
@@ -59,21 +48,20 @@ protected:
 static double bruteForce(const SearchProblem &problem, const CandidateSet &set,
                          const Shape &shape) {
   double best = -std::numeric_limits<double>::infinity();
-  for (const Candidate &candidate : set.candidates)
-    for (int64_t rows = candidate.ukernel.regTile[0]; rows >= 1; --rows) {
-      KernelFamily family = set.prototype;
-      family.stages = candidate.stages;
-      UKernel lower = candidate.ukernel;
-      lower.regTile[0] = rows;
-      lower.smemTile[0] = candidate.ukernel.threadsAlong(0) * rows;
-      family.parts = {lower};
-      if (!(lower == candidate.ukernel))
-        family.parts.push_back(candidate.ukernel);
+  for (const Candidate &candidate : set.candidates) {
+    int64_t most = candidate.ukernel.registerTile[0];
+    for (int64_t rows = most; rows >= 1; --rows) {
+      KernelFamily family = candidate.family;
+      BlockTile lower = family.tiles.front();
+      lower[0] = lower[0] / most * rows;
+      if (rows < most)
+        family.tiles.insert(family.tiles.begin(), lower);
       if (llvm::Error error = checkFamily(problem, family))
         llvm::consumeError(std::move(error));
-      else if (family.parts.size() == 2 || candidate.ukernel.regTile[0] == rows)
+      else
         best = std::max(best, problem.evaluate(family, shape).score);
     }
+  }
   return best;
 }
 
@@ -85,8 +73,7 @@ TEST_F(ExhaustiveTest, EqualsBruteForce) {
     shapes.push_back({m, 320, 64});
   for (const CostModel *model : costModels()) {
     SearchProblem p = problem(*model);
-    llvm::Expected<CandidateSet> set =
-        enumerateCandidates(p, reachableVectorWidth(p));
+    llvm::Expected<CandidateSet> set = enumerateCandidates(p);
     ASSERT_TRUE(static_cast<bool>(set));
     auto reports = explain(p, "exhaustive", shapes);
     ASSERT_TRUE(static_cast<bool>(reports));
@@ -137,16 +124,14 @@ static bool isInOpenPool(const SearchProblem &problem,
   const KernelFamily &family = program.family;
   int64_t counts[] = {program.cover.first, program.cover.second};
   bool isPair = counts[0] > 0 && counts[1] > 0;
-  for (unsigned i = 0; i < family.parts.size(); ++i) {
-    const UKernel &part = family.parts[i];
-    if (counts[i] == 0)
+  for (unsigned part = 0; part < family.tiles.size(); ++part) {
+    if (counts[part] == 0)
       continue;
     Metrics metrics =
-        ukernelMetrics(problem.workload, shape, part, problem.device);
-    if (part.threads() < 128 || metrics.blocks < problem.device.smCount)
+        ukernelMetrics(problem.workload, shape, family, part, problem.device);
+    if (family.threads() < 128 || metrics.blocks < problem.device.smCount)
       return false;
-    if (isPair &&
-        shape[family.combineAxis] % part.smemTile[family.combineAxis] == 0)
+    if (isPair && shape[family.combineAxis] % family.height(part) == 0)
       return false;
   }
   return program.cover.padded == 0;
@@ -203,10 +188,11 @@ TEST_F(ExhaustiveTest, PlansTheWholeRange) {
 }
 
 TEST_F(ExhaustiveTest, RefusesLargeSpaces) {
-  TallStub tall;
+  // Many heights.
+  stub.maxRows = 64;
   workload = Workload::matmul({1, 4096}, SizeRange::fixed(2304),
                               SizeRange::fixed(768));
-  SearchProblem p{workload, device, tall, *findCostModel("sia"), options};
+  SearchProblem p = problem(*findCostModel("sia"));
   auto expectRefusal = [](auto answer) {
     ASSERT_FALSE(static_cast<bool>(answer));
     std::string message = llvm::toString(answer.takeError());

@@ -1,6 +1,7 @@
 //===- ExplanationTest.cpp - Why a shape is served as it is ---------------===//
 #include "FTuner/Search/Explanation.h"
 #include "DeviceTest.h"
+#include "FTuner/Codegen/Simt/SimtSchedule.h"
 #include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
 #include <numeric>
@@ -11,8 +12,8 @@ namespace {
 class ExplanationTest : public DeviceTest {
 protected:
   SearchProblem problem() {
-    return {workload, device, *findCodegenModel("simt"),
-            *findCostModel(costModel), options};
+    return {workload, device, codegenModels(), *findCostModel(costModel),
+            options};
   }
   Plan solved() {
     llvm::Expected<Plan> plan = solve(problem(), *findSearchStrategy("ftuner"));
@@ -82,7 +83,7 @@ TEST_F(ExplanationTest, OneKernelLacksTheBestProgramOfSomeSize) {
 
 TEST_F(ExplanationTest, RefusesFamiliesThatCannotBeEmitted) {
   Plan plan = solved();
-  plan.families[plan.generalFamily].parts[0].smemTile[1] *= 4096;
+  plan.families[plan.generalFamily].tiles[0][1] *= 4096;
   auto explanations = explainShapes(problem(), *findSearchStrategy("ftuner"),
                                     plan, Shape{53, 2304, 768});
   ASSERT_FALSE(static_cast<bool>(explanations));
@@ -161,8 +162,9 @@ TEST_F(ExplanationTest, UnalignedShapesArePredictedWithNarrowAccesses) {
       plan.unalignedEntries[*explanations[0].entry].contains(shapes[0]));
   EXPECT_TRUE(explanations[1].isAligned);
   KernelFamily narrow = explanations[0].best().family;
-  ASSERT_EQ(narrow.vectorWidth, 4);
-  narrow.vectorWidth = 1;
+  ASSERT_EQ(narrow.alignment(), 16);
+  narrow = narrow.path().relaxed(narrow, 4);
+  ASSERT_EQ(narrow.alignment(), 4);
   EXPECT_DOUBLE_EQ(explanations[0].best().microseconds(),
                    -problem().predict(narrow, shapes[0]).score);
   EXPECT_LT(problem().predict(narrow, shapes[1]).score,
@@ -214,7 +216,7 @@ TEST_F(ExplanationTest, RooflineIsTheSlowerOfComputeAndMemory) {
 /// A program of one uKernel with its predicted time, half of it a term "a".
 static ReportedProgram timed(int64_t height, double microseconds) {
   ReportedProgram program;
-  program.family.parts = {{{height, 64, 16}, {height, 2, 1}}};
+  program.family = simtFamily(SimtSchedule(), height, 2, 16);
   program.cover = {1, 0, 0};
   program.predicted.score = -microseconds;
   program.predicted.terms = {{"a", microseconds / 2, -1},
@@ -288,16 +290,17 @@ TEST(ShapesAlongMainAxis, HaveTheWeightsOfTheHistogram) {
 
 TEST(RunsTheSame, LooksAtPartsWithBlocksAlone) {
   ReportedProgram pair, single;
-  UKernel low{{7, 64, 16}, {7, 2, 1}}, high{{8, 64, 16}, {8, 2, 1}};
-  pair.family.parts = {low, high};
+  SimtSchedule schedule;
+  pair.family = simtFamily(schedule, {7, 8}, 2, 16);
   pair.cover = {0, 3, 0};
-  single.family.parts = {high};
+  single.family = simtFamily(schedule, 8, 2, 16);
   single.cover = {3, 0, 0};
   EXPECT_TRUE(runsTheSame(pair, single));
   pair.cover = {1, 3, 0};
   EXPECT_FALSE(runsTheSame(pair, single));
   pair.cover = {0, 3, 0};
-  single.family.stages = 5;
+  schedule.stages = 5;
+  single.family = simtFamily(schedule, 8, 2, 16);
   EXPECT_FALSE(runsTheSame(pair, single));
 }
 

@@ -2,7 +2,7 @@
 #include "FTuner/Search/Filter.h"
 #include "../RandomSeed.h"
 #include "DeviceTest.h"
-#include "StubCodegen.h"
+#include "StubModel.h"
 #include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
 #include <random>
@@ -68,37 +68,38 @@ static std::vector<unsigned> candidatesOf(const FilterResult &result) {
 class FilterTest : public DeviceTest {
 protected:
   SearchProblem problem() {
-    return {workload, device, codegen, *findCostModel("sia"), options};
+    return {workload, device, path, *findCostModel("sia"), options};
   }
 
   Workload workload = Workload::matmul({16, 2048, 16}, SizeRange::fixed(2304),
                                        SizeRange::fixed(768));
-  StubCodegen codegen;
+  StubModel stub;
+  const CodegenModel *path = &stub;
   SearchOptions options;
 };
 
 TEST_F(FilterTest, CandidatesAreLegalAndWholeWarps) {
   SearchProblem p = problem();
-  llvm::Expected<CandidateSet> set = enumerateCandidates(p, 4);
+  llvm::Expected<CandidateSet> set = enumerateCandidates(p, /*alignment=*/16);
   ASSERT_TRUE(static_cast<bool>(set)) << llvm::toString(set.takeError());
   EXPECT_GT(set->candidates.size(), 100u);
   EXPECT_EQ(set->numEmittable + set->numAdded,
             static_cast<int64_t>(set->candidates.size()));
   EXPECT_GT(set->numWholeWarps, set->numEmittable);
   EXPECT_GT(set->numByRules, set->numWholeWarps);
-  for (unsigned i = 0; i < set->candidates.size(); ++i) {
-    const Candidate &candidate = set->candidates[i];
-    EXPECT_EQ(candidate.ukernel.threads() % 32, 0);
-    EXPECT_EQ(candidate.ukernel.smemTile[2] % 8, 0);
-    llvm::Error error = checkFamily(p, set->single(i));
-    EXPECT_FALSE(static_cast<bool>(error)) << candidate.ukernel.str();
+  for (const Candidate &candidate : set->candidates) {
+    EXPECT_EQ(candidate.resources.threads % 32, 0);
+    EXPECT_EQ(candidate.ukernel.blockTile[2] % 8, 0);
+    EXPECT_EQ(candidate.ukernel.str(), candidate.family.ukernel(0).str());
+    llvm::Error error = checkFamily(p, candidate.family);
+    EXPECT_FALSE(static_cast<bool>(error)) << candidate.family.str();
     llvm::consumeError(std::move(error));
   }
 }
 
 TEST_F(FilterTest, SurvivorsMeetEveryThreshold) {
   SearchProblem p = problem();
-  llvm::Expected<CandidateSet> set = enumerateCandidates(p, 4);
+  llvm::Expected<CandidateSet> set = enumerateCandidates(p, /*alignment=*/16);
   ASSERT_TRUE(static_cast<bool>(set));
   CandidateFilter filter(p, *set);
   const FilterCounts &counts = filter.counts;
@@ -114,11 +115,11 @@ TEST_F(FilterTest, SurvivorsMeetEveryThreshold) {
     EXPECT_TRUE(walkCrossPick(options, m.pad, m.occ));
     EXPECT_GE(m.blocks, 2 * 80);
     EXPECT_GE(m.cmr, 0.5 * best);
-    EXPECT_GE(candidate.ukernel.threads(), 128);
+    EXPECT_GE(candidate.resources.threads, 128);
     EXPECT_LE(2 * candidate.resources.registersPerThread *
                   candidate.resources.threads,
               device.registersPerSm);
-    EXPECT_EQ(violation(p, result.demands, m, candidate.resources), 0);
+    EXPECT_EQ(violation(p, result.demandsOf(stub), m, candidate.resources), 0);
   }
   for (int stage = 0; stage < NumFilterStages; ++stage)
     EXPECT_EQ(counts.relaxed[stage], 0);
@@ -129,7 +130,7 @@ TEST_F(FilterTest, SurvivorsMeetEveryThreshold) {
 
 TEST_F(FilterTest, NoShapeIsLeftWithoutCandidates) {
   SearchProblem p = problem();
-  llvm::Expected<CandidateSet> set = enumerateCandidates(p, 4);
+  llvm::Expected<CandidateSet> set = enumerateCandidates(p, /*alignment=*/16);
   ASSERT_TRUE(static_cast<bool>(set));
   // One row cannot fill 80 SMs twice.
   CandidateFilter filter(p, *set);
@@ -141,7 +142,7 @@ TEST_F(FilterTest, NoShapeIsLeftWithoutCandidates) {
 
 TEST_F(FilterTest, ReportsSayWhatEachStageThrewOut) {
   SearchProblem p = problem();
-  llvm::Expected<CandidateSet> set = enumerateCandidates(p, 4);
+  llvm::Expected<CandidateSet> set = enumerateCandidates(p, /*alignment=*/16);
   ASSERT_TRUE(static_cast<bool>(set));
   for (int64_t rows : {1, 64, 512, 2048}) {
     CandidateFilter filter(p, *set);
@@ -175,7 +176,7 @@ TEST_F(FilterTest, ReportsSayWhatEachStageThrewOut) {
 
 TEST_F(FilterTest, KeepsAtMostMaxCandidates) {
   SearchProblem p = problem();
-  llvm::Expected<CandidateSet> set = enumerateCandidates(p, 4);
+  llvm::Expected<CandidateSet> set = enumerateCandidates(p, /*alignment=*/16);
   ASSERT_TRUE(static_cast<bool>(set));
   CandidateFilter open(p, *set);
   std::vector<Survivor> all = open.run({2048, 2304, 768}).survivors;
@@ -200,9 +201,9 @@ TEST_F(FilterTest, KeepsAtMostMaxCandidates) {
 TEST_F(FilterTest, ReportsDevicesThatHoldNoTile) {
   device.sharedMemoryPerBlockBytes = 256;
   SearchProblem p = problem();
-  llvm::Expected<CandidateSet> set = enumerateCandidates(p, 4);
+  llvm::Expected<CandidateSet> set = enumerateCandidates(p, /*alignment=*/16);
   ASSERT_FALSE(static_cast<bool>(set));
   EXPECT_EQ(llvm::toString(set.takeError()),
             "found no legal uKernel for workload 'matmul' on device 'v100' "
-            "with vectors of 4 elements");
+            "with operands aligned to 16 bytes");
 }

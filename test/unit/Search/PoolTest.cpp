@@ -7,7 +7,7 @@
 #include "DeviceTest.h"
 #include "FTuner/Search/Filter.h"
 #include "RangePlanner.h"
-#include "StubCodegen.h"
+#include "StubModel.h"
 #include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
 #include <set>
@@ -28,7 +28,7 @@ protected:
     options.topK = 1 << 20;
   }
   SearchProblem problem(ProgramPool pool) {
-    SearchProblem result{workload, device, codegen, *findCostModel("sia"),
+    SearchProblem result{workload, device, path, *findCostModel("sia"),
                          options};
     result.options.pool = pool;
     return result;
@@ -51,7 +51,8 @@ protected:
 
   Workload workload =
       Workload::matmul({1, 128}, SizeRange::fixed(640), SizeRange::fixed(64));
-  StubCodegen codegen;
+  StubModel stub;
+  const CodegenModel *path = &stub;
   SearchOptions options;
 };
 } // namespace
@@ -67,9 +68,9 @@ static std::set<std::string> textsOf(llvm::ArrayRef<ReportedProgram> programs) {
     const KernelFamily &family = program.family;
     std::string text;
     if (program.cover.first > 0)
-      text += textOf(family.parts.front(), program.cover.first);
+      text += textOf(family.ukernel(0), program.cover.first);
     if (program.cover.second > 0)
-      text += textOf(family.parts.back(), program.cover.second);
+      text += textOf(family.ukernel(1), program.cover.second);
     EXPECT_TRUE(texts.insert(text).second) << "twice: " << text;
   }
   return texts;
@@ -84,23 +85,20 @@ static std::set<std::string> exactPool(const SearchProblem &problem,
   std::set<std::string> texts;
   for (unsigned low : kept) {
     const Candidate &a = set.candidates[low];
-    int64_t height = a.ukernel.smemTile[0];
+    int64_t height = a.family.lowHeight();
     if (extent % height == 0) {
       texts.insert(textOf(a.ukernel, extent / height));
       continue;
     }
     for (unsigned high : kept) {
       const Candidate &b = set.candidates[high];
-      int64_t other = b.ukernel.smemTile[0];
-      UKernel sameRows = b.ukernel;
-      sameRows.smemTile[0] = height;
-      sameRows.regTile[0] = a.ukernel.regTile[0];
-      if (other <= height || extent % other == 0 || a.stages != b.stages ||
-          a.ukernel.threadsAlong(0) != b.ukernel.threadsAlong(0) ||
-          !(sameRows == a.ukernel))
+      int64_t other = b.family.lowHeight();
+      KernelFamily sameRows = b.family;
+      sameRows.tiles.front()[0] = height;
+      if (other <= height || extent % other == 0 || !(sameRows == a.family))
         continue;
-      KernelFamily family = set.single(high);
-      family.parts.insert(family.parts.begin(), a.ukernel);
+      KernelFamily family = b.family;
+      family.tiles.insert(family.tiles.begin(), a.family.tiles.front());
       if (llvm::Error error = checkFamily(problem, family)) {
         llvm::consumeError(std::move(error));
         continue;
@@ -118,8 +116,7 @@ static std::set<std::string> exactPool(const SearchProblem &problem,
 
 TEST_F(PoolTest, ExactIsTheProgramsOfAlgorithm2) {
   SearchProblem p = problem(ProgramPool::Exact);
-  llvm::Expected<CandidateSet> set =
-      enumerateCandidates(p, reachableVectorWidth(p));
+  llvm::Expected<CandidateSet> set = enumerateCandidates(p);
   ASSERT_TRUE(static_cast<bool>(set));
   std::set<unsigned> kept = keptOf(p, *set);
   ASSERT_LT(kept.size(), set->candidates.size());
@@ -150,8 +147,7 @@ TEST_F(PoolTest, OthersServeWhereNoProgramIsExact) {
   // What the filter leaves for 64 and 128 rows does not cover 53.
   workload.axes[0].range = {64, 128, 64};
   SearchProblem p = problem(ProgramPool::Exact);
-  llvm::Expected<CandidateSet> set =
-      enumerateCandidates(p, reachableVectorWidth(p));
+  llvm::Expected<CandidateSet> set = enumerateCandidates(p);
   ASSERT_TRUE(static_cast<bool>(set));
   std::set<unsigned> kept = keptOf(p, *set);
   EXPECT_TRUE(exactPool(p, *set, kept, 53).empty());
@@ -164,8 +160,7 @@ TEST_F(PoolTest, OthersServeWhereNoProgramIsExact) {
 TEST_F(PoolTest, TightPadsLessThanARowOfThreadsAndHoldsTheExactOne) {
   SearchProblem exact = problem(ProgramPool::Exact);
   SearchProblem tight = problem(ProgramPool::Tight);
-  llvm::Expected<CandidateSet> set =
-      enumerateCandidates(exact, reachableVectorWidth(exact));
+  llvm::Expected<CandidateSet> set = enumerateCandidates(exact);
   ASSERT_TRUE(static_cast<bool>(set));
   std::set<unsigned> kept = keptOf(exact, *set);
   int numLarger = 0, numPenalised = 0;
@@ -176,8 +171,8 @@ TEST_F(PoolTest, TightPadsLessThanARowOfThreadsAndHoldsTheExactOne) {
     for (const std::string &text : expected)
       EXPECT_TRUE(texts.count(text)) << rows << ": " << text;
     numLarger += texts.size() > expected.size();
-    auto isTight = [](const ReportedProgram &program) {
-      return program.cover.padded < program.family.parts.back().threadsAlong(0);
+    auto isTight = [&](const ReportedProgram &program) {
+      return program.cover.padded < stub.heightGranule(program.family);
     };
     if (llvm::any_of(report.programs, isTight)) {
       EXPECT_TRUE(llvm::all_of(report.programs, isTight)) << rows;
@@ -196,24 +191,24 @@ TEST_F(PoolTest, TightPadsLessThanARowOfThreadsAndHoldsTheExactOne) {
 
 TEST_F(PoolTest, ProgramsThatMissWhatTheFilterAsksRankLower) {
   SearchProblem p = problem(ProgramPool::Tight);
-  llvm::Expected<CandidateSet> set =
-      enumerateCandidates(p, reachableVectorWidth(p));
+  llvm::Expected<CandidateSet> set = enumerateCandidates(p);
   ASSERT_TRUE(static_cast<bool>(set));
   int numMissing = 0;
   for (int64_t rows : {53, 97, 128}) {
     Shape shape = {rows, 640, 64};
     CandidateFilter filter(p, *set);
-    Demands demands = filter.run(shape).demands;
+    Demands demands = filter.run(shape).demandsOf(stub);
     for (const ReportedProgram &program : explain(p, shape).programs) {
       const KernelFamily &family = program.family;
-      KernelResources resources = codegen.resources(workload, family);
+      KernelResources resources = stub.resources(workload, family);
       int64_t counts[] = {program.cover.first, program.cover.second};
       bool misses = false;
-      for (auto [part, count] : llvm::zip(family.parts, counts))
-        misses |=
-            count > 0 &&
-            violation(p, demands, ukernelMetrics(workload, shape, part, device),
-                      resources) > 0;
+      for (unsigned part = 0; part < family.tiles.size(); ++part)
+        misses |= counts[part] > 0 &&
+                  violation(p, demands,
+                            ukernelMetrics(workload, shape, family, part,
+                                           device),
+                            resources) > 0;
       EXPECT_EQ(program.rating < program.score.score, misses) << family.str();
       numMissing += misses;
     }

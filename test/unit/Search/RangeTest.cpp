@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "DeviceTest.h"
+#include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Search/Candidates.h"
 #include "FTuner/Workload/Sampling.h"
-#include "StubCodegen.h"
+#include "StubModel.h"
 #include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
 #include <set>
@@ -20,10 +21,11 @@ protected:
   RangeTest() : DeviceTest("t4") {}
 
   SearchProblem problem(const Workload &workload) {
-    return {workload, device, codegen, *findCostModel("sia-program"), options};
+    return {workload, device, path, *findCostModel("sia-program"), options};
   }
 
-  StubCodegen codegen;
+  StubModel stub;
+  const CodegenModel *path = &stub;
   SearchOptions options;
 };
 } // namespace
@@ -128,11 +130,10 @@ TEST_F(RangeTest, EveryStrategyServesEveryShape) {
         const KernelFamily &family = plan->families[index];
         int64_t extent = shape[family.combineAxis];
         Cover cover = coverExtent(family, extent, 1);
-        int64_t first = family.parts.front().smemTile[family.combineAxis];
-        int64_t second = family.parts.back().smemTile[family.combineAxis];
+        int64_t first = family.lowHeight(), second = family.highHeight();
         int64_t last = cover.second > 0 ? second : first;
         int64_t rows = cover.first * first + cover.second * second;
-        ASSERT_TRUE(family.parts.size() == 2 || cover.second == 0);
+        ASSERT_TRUE(family.tiles.size() == 2 || cover.second == 0);
         ASSERT_EQ(rows, extent + cover.padded);
         ASSERT_LT(rows - last, extent);
         ASSERT_GE(rows, extent);
@@ -226,18 +227,18 @@ TEST_F(RangeTest, SizesThatBreakTheAlignmentHaveFamiliesOfTheirOwn) {
   workload.axes[0].symbols = workload.axes[1].symbols = {"T"};
   for (const SearchStrategy *strategy : searchStrategies()) {
     SCOPED_TRACE(strategy->name().str());
-    SearchProblem p{workload, device, *findCodegenModel("simt"),
+    SearchProblem p{workload, device, codegenModels(),
                     *findCostModel("latency"), options};
     llvm::Expected<Plan> plan = solve(p, *strategy);
     ASSERT_TRUE(static_cast<bool>(plan)) << llvm::toString(plan.takeError());
     EXPECT_LE(plan->families.size(), 16u);
     std::set<unsigned> serving;
     for (int64_t size = 1; size <= 128; ++size) {
-      int64_t width = p.codegen.vectorWidth(workload, {size, size, 64});
-      ASSERT_EQ(width, size % 4 == 0 ? 4 : 1);
-      unsigned family = plan->familyFor({size, size, 64}, width);
-      EXPECT_LE(plan->families[family].vectorWidth, width);
-      if (width == 1)
+      int64_t alignment = alignmentOf(workload, {size, size, 64});
+      ASSERT_EQ(alignment == 16, size % 4 == 0);
+      unsigned family = plan->familyFor({size, size, 64}, alignment);
+      EXPECT_LE(plan->families[family].alignment(), alignment);
+      if (alignment < 16)
         serving.insert(family);
     }
     EXPECT_GT(serving.size(), 2u);
@@ -249,7 +250,7 @@ TEST_F(RangeTest, SizesThatBreakTheAlignmentHaveFamiliesOfTheirOwn) {
       for (int64_t size = 1; size <= 128; ++size) {
         Shape shape = {size, size, 64};
         unsigned family =
-            candidate.familyFor(shape, p.codegen.vectorWidth(workload, shape));
+            candidate.familyFor(shape, alignmentOf(workload, shape));
         sum -= p.predict(candidate.families[family], shape).score;
       }
       return sum;
@@ -266,44 +267,33 @@ TEST_F(RangeTest, SizesThatBreakTheAlignmentHaveFamiliesOfTheirOwn) {
   }
 }
 
-TEST_F(RangeTest, VectorsAreReachableInRangesFromZero) {
-  // N = 0, 2, 4, …: every other size allows vectors of 4 elements.
-  Workload workload = Workload::matmul({1, 8}, {0, 64, 2}, {1, 8});
-  EXPECT_EQ(reachableVectorWidth(problem(workload)), 4);
-  workload.axes[1].range = {0, 63, 3};
-  EXPECT_EQ(reachableVectorWidth(problem(workload)), 4);
-  workload.axes[1].range = {2, 62, 4};
-  EXPECT_EQ(reachableVectorWidth(problem(workload)), 1);
-  workload.axes[1].range = SizeRange::fixed(7);
-  EXPECT_EQ(reachableVectorWidth(problem(workload)), 1);
-}
-
 namespace {
 /// Without vectors, only tiles of one element for each thread are free of
 /// spills; with them, lower parts of pairs are not.
-class SpillingCodegen : public StubCodegen {
+class SpillingModel : public StubModel {
 public:
   int64_t spillFreeRegisters(const Workload &workload,
                              const KernelFamily &family) const override {
-    const UKernel &first = family.parts.front();
-    bool isSmall = first.regTile[0] * first.regTile[1] == 1;
-    bool spills = family.vectorWidth == 1
+    UKernel first = family.ukernel(0);
+    bool isSmall = first.registerTile[0] * first.registerTile[1] == 1;
+    bool spills = family.takesAnyAlignment()
                       ? !isSmall
-                      : family.parts.size() == 2 && first.regTile[0] < 4;
-    return spills ? 256 : StubCodegen::spillFreeRegisters(workload, family);
+                      : family.tiles.size() == 2 && first.registerTile[0] < 4;
+    return spills ? 256 : StubModel::spillFreeRegisters(workload, family);
   }
 };
 } // namespace
 
 TEST_F(RangeTest, NoKernelOfAPlanMaySpill) {
-  SpillingCodegen spilling;
+  SpillingModel spilling;
+  path = &spilling;
   for (const Workload &workload :
        {Workload::matmul({1, 128}, SizeRange::fixed(640), SizeRange::fixed(64)),
         Workload::matmul({1, 128}, {636, 642}, SizeRange::fixed(64))})
     for (const char *costModel : {"sia", "sia-program", "latency"})
       for (const SearchStrategy *strategy : searchStrategies()) {
         SCOPED_TRACE(strategy->name().str() + " by " + costModel);
-        SearchProblem p{workload, device, spilling, *findCostModel(costModel),
+        SearchProblem p{workload, device, path, *findCostModel(costModel),
                         options};
         llvm::Expected<Plan> plan = solve(p, *strategy);
         ASSERT_TRUE(static_cast<bool>(plan))
@@ -313,8 +303,7 @@ TEST_F(RangeTest, NoKernelOfAPlanMaySpill) {
                     device.registersPerThreadOf(family.threads()))
               << family.str();
         // Whoever made the plan.
-        plan->families[plan->fallbackFamily].parts[0].regTile = {2, 1, 1};
-        plan->families[plan->fallbackFamily].parts[0].smemTile[0] *= 2;
+        plan->families[plan->fallbackFamily].tiles[0][0] *= 2;
         std::string error = llvm::toString(p.verify(*plan));
         EXPECT_NE(error.find("an estimate of 256 to be free of spills"),
                   std::string::npos)

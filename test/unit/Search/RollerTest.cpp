@@ -2,7 +2,6 @@
 #include "DeviceTest.h"
 #include "FTuner/Search/ShapeReport.h"
 #include "RollerTree.h"
-#include "StubCodegen.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <gtest/gtest.h>
@@ -14,8 +13,7 @@ namespace {
 class RollerTest : public DeviceTest {
 protected:
   SearchProblem problem() {
-    return {workload, device, *findCodegenModel("simt"), *findCostModel("sia"),
-            options};
+    return {workload, device, simt, *findCostModel("sia"), options};
   }
   /// What the tree constructs for a number of rows.
   std::vector<Candidate> construct(int64_t rows, RollerCounts &counts) {
@@ -23,7 +21,7 @@ protected:
     llvm::Expected<CandidateSet> set = enumerateAlignedTiles(p);
     EXPECT_TRUE(static_cast<bool>(set));
     std::vector<Candidate> result;
-    for (unsigned index : RollerTree(p, *set).construct(
+    for (unsigned index : RollerTree(p, *set, *simt).construct(
              {rows, 2304, 768}, [](unsigned) { return true; }, counts))
       result.push_back(set->candidates[index]);
     return result;
@@ -32,22 +30,19 @@ protected:
   Workload workload = Workload::matmul({1, 2048}, SizeRange::fixed(2304),
                                        SizeRange::fixed(768));
   SearchOptions options;
+  const CodegenModel *simt = findCodegenModel("simt");
 };
 } // namespace
 
 static UKernel ukernel(int64_t bm, int64_t bn, int64_t bk, int64_t rm,
                        int64_t rn) {
-  UKernel result;
-  result.smemTile = {bm, bn, bk};
-  result.regTile = {rm, rn, 1};
-  return result;
+  return {{bm, bn, bk}, {rm, rn, 1}, (bm / rm) * (bn / rn)};
 }
 
 // Its own model cannot tell them apart, so it has the choice that others have.
 TEST_F(RollerTest, DepthAndStagesAreThoseThatAModelOfTimePrefers) {
   options.topK = 10;
-  SearchProblem p{workload, device, *findCodegenModel("simt"),
-                  *findCostModel("latency"), options};
+  SearchProblem p{workload, device, simt, *findCostModel("latency"), options};
   llvm::Expected<CandidateSet> set = enumerateAlignedTiles(p);
   ASSERT_TRUE(static_cast<bool>(set));
   std::vector<Shape> shapes = {
@@ -57,17 +52,14 @@ TEST_F(RollerTest, DepthAndStagesAreThoseThatAModelOfTimePrefers) {
   int64_t numVariants = 0;
   for (const ShapeReport &report : *reports)
     for (const ReportedProgram &program : report.programs) {
-      const UKernel &chosen = program.family.parts.front();
+      UKernel chosen = program.family.ukernel(0);
       double score = p.score(program.family, report.shape);
-      for (unsigned i = 0; i < set->candidates.size(); ++i) {
-        const UKernel &other = set->candidates[i].ukernel;
-        if (other.regTile != chosen.regTile ||
-            other.smemTile[Workload::kM] != chosen.smemTile[Workload::kM] ||
-            other.smemTile[Workload::kN] != chosen.smemTile[Workload::kN])
+      for (const Candidate &other : set->candidates) {
+        if (RollerTree::tilesOf(other.ukernel) != RollerTree::tilesOf(chosen))
           continue;
         ++numVariants;
-        EXPECT_GE(score, p.score(set->single(i), report.shape))
-            << program.family.str() << " against " << set->single(i).str();
+        EXPECT_GE(score, p.score(other.family, report.shape))
+            << program.family.str() << " against " << other.family.str();
       }
     }
   EXPECT_GT(numVariants, 2 * int64_t(shapes.size()));
@@ -75,7 +67,7 @@ TEST_F(RollerTest, DepthAndStagesAreThoseThatAModelOfTimePrefers) {
 
 TEST_F(RollerTest, PredictsTimeAsWorkedByHand) {
   SearchProblem p = problem();
-  RollerModel model(p, {2048, 2304, 768});
+  RollerModel model(p, *simt, {2048, 2304, 768});
   // 64 × 64 × 16 of 8 × 4: 32 · 36 = 1152 blocks of 128 threads. Registers of
   // 128 · 128 leave room for 4 blocks on an SM: 320 at once, 4 waves.
   KernelResources resources{128, 128, 16384};
@@ -92,19 +84,19 @@ TEST_F(RollerTest, PredictsTimeAsWorkedByHand) {
   EXPECT_NEAR(model.seconds(ukernel(128, 128, 16, 8, 8), resources),
               2 * 160 * 2.0 * 128 * 128 * 768 / 15.7e12, 1e-12);
   // Padded rows cost as much as real ones, and few blocks leave SMs idle.
-  RollerModel few(p, {100, 128, 768});
+  RollerModel few(p, *simt, {100, 128, 768});
   EXPECT_NEAR(few.seconds(ukernel(128, 128, 16, 8, 8), resources),
               80 * 2.0 * 128 * 128 * 768 / 15.7e12, 1e-12);
   // 36 blocks of one warp leave three schedulers of each SM without work: the
   // 400.73 ns count for 80 · 4 tiles, device memory for 80.
-  RollerModel narrow(p, {64, 2304, 768});
+  RollerModel narrow(p, *simt, {64, 2304, 768});
   EXPECT_NEAR(narrow.seconds(ukernel(64, 64, 16, 16, 8), {32, 200, 16384}),
               320 * 2.0 * 64 * 64 * 768 / 15.7e12, 1e-12);
 }
 
 TEST_F(RollerTest, KnowsWhenTilesAreComputeBound) {
   SearchProblem p = problem();
-  RollerModel model(p, {2048, 2304, 768});
+  RollerModel model(p, *simt, {2048, 2304, 768});
   // 15.7 TFLOP/s against 15667 GB/s: rm · rn / (rm + rn) ≥ 2.004.
   EXPECT_FALSE(model.isRegisterTileComputeBound(4, 4));
   EXPECT_TRUE(model.isRegisterTileComputeBound(8, 4));
@@ -131,18 +123,18 @@ TEST_F(RollerTest, LeavesAreAlignedAndComputeBound) {
   EXPECT_GT(counts.registerTiles, counts.registerTilesKept);
   EXPECT_GT(counts.blockTiles, counts.blockTilesKept);
   SearchProblem p = problem();
-  RollerModel model(p, {2048, 2304, 768});
+  RollerModel model(p, *simt, {2048, 2304, 768});
   for (const Candidate &leaf : leaves) {
     const UKernel &u = leaf.ukernel;
     SCOPED_TRACE(u.str());
-    EXPECT_TRUE(llvm::isPowerOf2_64(u.regTile[0]));
-    EXPECT_TRUE(llvm::isPowerOf2_64(u.regTile[1]));
-    EXPECT_EQ(u.smemTile[1] % 8, 0);
-    EXPECT_EQ(u.threads() % 128, 0);
-    EXPECT_LE(u.threads(), 512);
-    EXPECT_TRUE(model.isRegisterTileComputeBound(u.regTile[0], u.regTile[1]));
-    EXPECT_TRUE(model.isBlockTileComputeBound(u.smemTile[0], u.smemTile[1]));
-    EXPECT_GE(model.blocks(u.smemTile[0], u.smemTile[1]), device.smCount);
+    EXPECT_TRUE(llvm::isPowerOf2_64(u.registerTile[0]));
+    EXPECT_TRUE(llvm::isPowerOf2_64(u.registerTile[1]));
+    EXPECT_EQ(u.blockTile[1] % 8, 0);
+    EXPECT_EQ(u.workers % 128, 0);
+    EXPECT_LE(u.workers, 512);
+    EXPECT_TRUE(model.isRegisterTileComputeBound(u.registerTile[0], u.registerTile[1]));
+    EXPECT_TRUE(model.isBlockTileComputeBound(u.blockTile[0], u.blockTile[1]));
+    EXPECT_GE(model.blocks(u.blockTile[0], u.blockTile[1]), device.smCount);
   }
 }
 
@@ -157,10 +149,10 @@ TEST_F(RollerTest, KeepsTilesThatNoLegalOneFollows) {
   RollerCounts counts;
   SearchProblem p = problem();
   EXPECT_FALSE(
-      RollerModel(p, {1424, 2304, 768}).isBlockTileComputeBound(192, 128));
+      RollerModel(p, *simt, {1424, 2304, 768}).isBlockTileComputeBound(192, 128));
   EXPECT_TRUE(llvm::any_of(construct(1424, counts), [](const Candidate &leaf) {
-    return leaf.ukernel.smemTile[0] == 192 && leaf.ukernel.smemTile[1] == 128 &&
-           leaf.ukernel.regTile[0] == 8 && leaf.ukernel.regTile[1] == 8;
+    return leaf.ukernel.blockTile[0] == 192 && leaf.ukernel.blockTile[1] == 128 &&
+           leaf.ukernel.registerTile[0] == 8 && leaf.ukernel.registerTile[1] == 8;
   }));
 }
 
@@ -173,8 +165,8 @@ TEST_F(RollerTest, PadsWithinTheThresholdWhereItCan) {
       continue;
     EXPECT_LE(counts.epsilon, 1.0 + 1e-9);
     for (const Candidate &leaf : leaves) {
-      EXPECT_LE(ceilBy(rows, leaf.ukernel.smemTile[0]), 2 * rows);
-      EXPECT_LE(ceilBy(2304, leaf.ukernel.smemTile[1]), 2 * 2304);
+      EXPECT_LE(ceilBy(rows, leaf.ukernel.blockTile[0]), 2 * rows);
+      EXPECT_LE(ceilBy(2304, leaf.ukernel.blockTile[1]), 2 * 2304);
     }
   }
 }
@@ -184,10 +176,10 @@ TEST_F(RollerTest, ScalesOutToFillTheDevice) {
   // tiles make enough.
   RollerCounts counts;
   SearchProblem p = problem();
-  RollerModel model(p, {64, 2304, 768});
+  RollerModel model(p, *simt, {64, 2304, 768});
   for (const Candidate &leaf : construct(64, counts)) {
     const UKernel &u = leaf.ukernel;
-    EXPECT_GE(model.blocks(u.smemTile[0], u.smemTile[1]), device.smCount)
+    EXPECT_GE(model.blocks(u.blockTile[0], u.blockTile[1]), device.smCount)
         << u.str();
   }
 }
@@ -211,7 +203,7 @@ TEST_F(RollerTest, PlansOneUKernelForEachFamily) {
   llvm::Expected<Plan> plan = solve(p, *findSearchStrategy("roller"));
   ASSERT_TRUE(static_cast<bool>(plan)) << llvm::toString(plan.takeError());
   for (const KernelFamily &family : plan->families)
-    EXPECT_EQ(family.parts.size(), 1u);
+    EXPECT_EQ(family.tiles.size(), 1u);
   ASSERT_EQ(plan->rankings.size(), 128u);
   for (const ShapeRanking &ranking : plan->rankings) {
     EXPECT_EQ(ranking.programs.front().score, 1);
@@ -236,10 +228,10 @@ TEST_F(RollerTest, WithEnoughKernelsEveryShapeGetsItsBest) {
     ASSERT_TRUE(static_cast<bool>(reports));
     const KernelFamily &best = reports->front().programs.front().family;
     const KernelFamily &chosen = plan->families[plan->familyFor(shape)];
-    RollerModel model(p, shape);
+    RollerModel model(p, *simt, shape);
     auto seconds = [&](const KernelFamily &family) {
-      return model.seconds(family.parts.front(),
-                           p.codegen.resources(workload, family));
+      return model.seconds(family.ukernel(0),
+                           simt->resources(workload, family));
     };
     EXPECT_NEAR(seconds(chosen) / seconds(best), 1, 1e-3)
         << rows << ": " << chosen.str() << " for " << best.str();
@@ -286,8 +278,8 @@ TEST_F(RollerTest, HonoursRejections) {
 
   llvm::Expected<CandidateSet> set = enumerateAlignedTiles(p);
   ASSERT_TRUE(static_cast<bool>(set));
-  for (unsigned i = 0; i < set->candidates.size(); ++i)
-    p.rejected.push_back(set->single(i));
+  for (const Candidate &candidate : set->candidates)
+    p.rejected.push_back(candidate.family);
   plan = solve(p, strategy);
   ASSERT_FALSE(static_cast<bool>(plan));
   EXPECT_EQ(llvm::toString(plan.takeError()),

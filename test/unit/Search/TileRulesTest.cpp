@@ -1,6 +1,7 @@
 //===- TileRulesTest.cpp - RegTileRule and SmemTileRule -------------------===//
 #include "FTuner/Search/TileRules.h"
 #include "../RandomSeed.h"
+#include "StubModel.h"
 #include <gtest/gtest.h>
 #include <random>
 #include <set>
@@ -108,7 +109,7 @@ TEST(TileRules, CountWhatTheyDefine) {
                          SizeRange::fixed(768)),
         Workload::matmul(SizeRange::fixed(7), {3, 40, 5},
                          SizeRange::fixed(5))}) {
-    TileRules rules(workload, *device, 8);
+    TileRules rules(workload, *device, StubSpace(StubModel(), workload));
     auto [all, wholeWarps] = countByWalking(workload, *device);
     EXPECT_EQ(rules.numCandidates, all);
     EXPECT_EQ(rules.numWholeWarps, wholeWarps);
@@ -125,7 +126,8 @@ TEST(TileRules, ThePapersWorkloadHasMillions) {
   for (int64_t bytes : {49152, 98304})
     for (SizeRange m : {SizeRange{1, 128}, SizeRange{16, 2048, 16}}) {
       device->sharedMemoryPerBlockBytes = bytes;
-      TileRules rules(Workload::matmul(m, n, k), *device, 8);
+      Workload workload = Workload::matmul(m, n, k);
+      TileRules rules(workload, *device, StubSpace(StubModel(), workload));
       EXPECT_GT(rules.numCandidates, 1300000);
       EXPECT_LT(rules.numCandidates, 10000000);
     }

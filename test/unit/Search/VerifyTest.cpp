@@ -1,7 +1,7 @@
 //===- VerifyTest.cpp - Bad problems and corrupted plans ------------------===//
 #include "DeviceTest.h"
 #include "FTuner/Search/SearchStrategy.h"
-#include "StubCodegen.h"
+#include "StubModel.h"
 #include <functional>
 #include <gtest/gtest.h>
 #include <limits>
@@ -19,18 +19,15 @@ protected:
     ASSERT_TRUE(static_cast<bool>(found)) << llvm::toString(found.takeError());
     plan = *found;
     // A pair to corrupt, whatever the search found.
-    UKernel low, high;
-    low.smemTile = {28, 128, 16};
-    low.regTile = {7, 4, 1};
-    high.smemTile = {32, 128, 16};
-    high.regTile = {8, 4, 1};
-    KernelFamily pair;
-    pair.parts = {low, high};
-    pair.path = "stub";
-    plan.families[0] = pair;
+    StubSchedule schedule;
+    schedule.workersM = 4;
+    plan.families[0] = stubFamily(stub, schedule, {7, 8}, 4);
+    ASSERT_EQ(plan.families[0].str(),
+              "stub [28,128,16]/[7,4,1] + [32,128,16]/[8,4,1] axis 0 depth 2 "
+              "bytes 16");
   }
   SearchProblem problem() {
-    return {workload, device, codegen, *findCostModel("sia"), options};
+    return {workload, device, path, *findCostModel("sia"), options};
   }
   std::string errorOf(const Plan &candidate) {
     llvm::Error error = problem().verify(candidate);
@@ -48,9 +45,18 @@ protected:
     EXPECT_NE(error.find(part), std::string::npos) << error;
   }
 
+  /// Changes a family's schedule.
+  void reschedule(KernelFamily &family,
+                  const std::function<void(StubSchedule &)> &change) {
+    StubSchedule schedule = StubSchedule::of(family.schedule);
+    change(schedule);
+    family.schedule = schedule.pack(stub);
+  }
+
   Workload workload = Workload::matmul({16, 2048, 16}, SizeRange::fixed(2304),
                                        SizeRange::fixed(768));
-  StubCodegen codegen;
+  StubModel stub;
+  const CodegenModel *path = &stub;
   SearchOptions options;
   Plan plan;
 };
@@ -67,11 +73,11 @@ TEST_F(VerifyTest, RefusesFamilyIndices) {
   expectError([](Plan &p) { p.fallbackFamily = 99; },
               "expected a general and a fallback family below");
   expectError([](Plan &p) { p.fallbackFamily = 0; },
-              "expected a fallback with vector width 1");
+              "expected a fallback for operands of any alignment");
   expectError(
-      [](Plan &p) {
+      [&](Plan &p) {
         p.fallbackFamily = 0;
-        p.families[0].vectorWidth = 1;
+        reschedule(p.families[0], [](StubSchedule &s) { s.accessBytes = 4; });
       },
       "expected a fallback of one part");
   expectError(
@@ -83,9 +89,10 @@ TEST_F(VerifyTest, RefusesFamilyIndices) {
   expectError(
       [](Plan &p) {
         p.unalignedEntries = {p.entries[0]};
-        p.families[p.entries[0].family].vectorWidth = 4;
+        p.unalignedEntries[0].family = 0;
       },
-      "entry 0 for unaligned operands: expected a family with vector width 1");
+      "entry 0 for unaligned operands: expected a family for operands of any "
+      "alignment");
   expectError([](Plan &p) { p.families.clear(); },
               "expected at least one kernel family");
   expectError(
@@ -135,106 +142,151 @@ TEST_F(VerifyTest, RefusesUncoveredSizes) {
 }
 
 TEST_F(VerifyTest, RefusesIllegalTiles) {
-  auto part = [](Plan &p) -> UKernel & { return p.families[0].parts[0]; };
-  expectError([&](Plan &p) { part(p).smemTile[0] = 27; },
-              "axis 0: expected a block tile that is a multiple of a positive "
-              "register tile, but got 27 and 7");
-  expectError([&](Plan &p) { part(p).regTile[1] = 0; },
-              "expected a block tile that is a multiple");
-  expectError([&](Plan &p) { part(p).regTile[2] = 2; },
-              "expected register tile 1 on a reduce axis");
-  expectError([&](Plan &p) { part(p).smemTile.pop_back(); },
-              "expected tiles of 3 axes");
-  expectError([&](Plan &p) { part(p).smemTile[0] = 0; },
-              "expected a block tile that is a multiple of a positive");
-  expectError([&](Plan &p) { part(p).smemTile[2] = -16; },
-              "expected a block tile that is a multiple of a positive");
+  auto tile = [](Plan &p) -> BlockTile & { return p.families[0].tiles[0]; };
+  expectError([&](Plan &p) { tile(p)[1] = 0; },
+              "axis 1: expected a block tile of 1 to 1048576, but got 0");
+  expectError([&](Plan &p) { tile(p)[0] = 0; },
+              "axis 0: expected a block tile of 1 to 1048576, but got 0");
+  expectError([&](Plan &p) { tile(p)[2] = -16; },
+              "axis 2: expected a block tile of 1 to 1048576, but got -16");
   // Products of such tiles would not fit in 64 bits.
-  expectError([&](Plan &p) { part(p).smemTile[1] = int64_t{1} << 62; },
-              "axis 1: expected a block tile of at most 1048576, but got "
+  expectError([&](Plan &p) { tile(p)[1] = int64_t{1} << 62; },
+              "axis 1: expected a block tile of 1 to 1048576, but got "
               "4611686018427387904");
-  expectError([&](Plan &p) { part(p).regTile.push_back(1); },
-              "expected tiles of 3 axes, but got 3 and 4");
-  expectError([](Plan &p) { p.families[0].combineAxis = 3; },
-              "expected parts along a space axis, but got axis 3");
+  expectError([&](Plan &p) { tile(p).pop_back(); },
+              "expected tiles of 3 axes, but got [28,128]");
+  expectError([&](Plan &p) { tile(p).clear(); },
+              "expected tiles of 3 axes, but got []");
+  expectError([&](Plan &p) { tile(p).push_back(1); },
+              "expected tiles of 3 axes, but got [28,128,16,1]");
   expectError(
       [](Plan &p) {
-        p.families[0].parts.push_back(p.families[0].parts.back());
+        p.families[0].tiles.push_back(p.families[0].tiles.back());
       },
       "expected one or two parts, but got 3");
-  expectError([&](Plan &p) { part(p).reduceSplit = 0; },
-              "expected a split of at least 1");
-  expectError([&](Plan &p) { part(p).smemTile[1] = 120; },
-              "expected whole warps of 32 threads, but got 120");
-  expectError([](Plan &p) { p.families[0].parts.clear(); },
+  expectError([](Plan &p) { p.families[0].tiles.clear(); },
               "expected one or two parts, but got 0");
+  expectError([](Plan &p) { p.families[0].combineAxis = 3; },
+              "expected parts along a space axis, but got axis 3");
   expectError([](Plan &p) { p.families[0].combineAxis = 2; },
               "expected parts along a space axis, but got axis 2");
-  expectError([](Plan &p) { p.families[0].combineAxis = 1; },
-              "expected parts along an axis that the path combines");
-  expectError([](Plan &p) { p.families[0].path = "other"; },
-              "expected path 'stub'");
-  expectError([](Plan &p) { p.families[0].stages = 7; },
-              "expected a number of stages that the path has, but got 7");
-  expectError([](Plan &p) { p.families[0].vectorWidth = 0; },
-              "expected a positive vector width");
-  expectError([](Plan &p) { p.families[0].vectorWidth = 2; },
-              "stub: expected vector width 1 or 4");
+  // Blocks step through the axes that the workload sums along.
+  for (uint32_t axes : {0u, 1u << 0, 1u << 0 | 1u << 2})
+    expectError([&](Plan &p) { p.families[0].reduceAxes = axes; },
+                "expected a family of the workload's reduce axes");
+  expectError([](Plan &p) { p.families[0].reduceSplit = 0; },
+              "expected a split of at least 1, but got 0");
+  expectError([](Plan &p) { p.families[0].reduceSplit = maxExtent + 1; },
+              "expected a split of at least 1, but got 2147483648");
+}
+
+TEST_F(VerifyTest, RefusesSchedulesThatThePathDoesNotHave) {
+  auto expectRefused = [&](const std::function<void(StubSchedule &)> &change,
+                           const std::string &part) {
+    expectError([&](Plan &p) { reschedule(p.families[0], change); }, part);
+  };
+  expectError([](Plan &p) { p.families[0].tiles[0][0] = 27; },
+              "stub: expected block tiles that are multiples of the workers, "
+              "but got [27,128,16]");
+  expectRefused([](StubSchedule &s) { s.stages = 7; },
+                "stub: expected 2 or 3 stages, but got 7");
+  expectRefused([](StubSchedule &s) { s.accessBytes = 8; },
+                "stub: expected accesses of 4 or 16 bytes, but got 8");
+  expectRefused([](StubSchedule &s) { s.workersN = 30; },
+                "expected whole warps of 32 threads, but got 4 by 30 workers");
+  expectRefused([](StubSchedule &s) { s.workersM = 0; },
+                "expected whole warps of 32 threads, but got 0 by 32 workers");
+  // With one part it does not matter along which axis another would lie.
+  auto alongN = [](Plan &p) {
+    p.families[0].combineAxis = 1;
+    p.families[0].tiles.pop_back();
+  };
+  EXPECT_EQ(corrupted(alongN), "no error");
+  expectError(
+      [](Plan &p) {
+        p.families[0].combineAxis = 1;
+        p.families[0].tiles[0] = {28, 128, 16};
+        p.families[0].tiles[1] = {28, 256, 16};
+      },
+      "stub: expected parts along an axis that it combines");
+}
+
+TEST_F(VerifyTest, RefusesFamiliesOfOtherPaths) {
+  expectError([](Plan &p) { p.families[0].schedule = Schedule(); },
+              "family 0 (without a schedule): expected the schedule of a "
+              "codegen path");
+  StubModel other;
+  expectError(
+      [&](Plan &p) {
+        p.families[0].schedule =
+            StubSchedule::of(p.families[0].schedule).pack(other);
+      },
+      "expected a family of the paths stub, but got stub");
+  const CodegenModel *simt = findCodegenModel("simt");
+  auto useSimt = [&](Plan &p) {
+    // 4 × 32 threads in two stages with vectors of four elements.
+    p.families[0].schedule = Schedule(*simt, {4, 32, 2, 4});
+  };
+  expectError(useSimt, "expected a family of the paths stub, but got simt");
+  // Where both may serve, each is checked by its own path.
+  Plan both = plan;
+  useSimt(both);
+  const CodegenModel *paths[] = {simt, path};
+  SearchProblem wide{workload, device, paths, *findCostModel("sia"), options};
+  EXPECT_EQ(llvm::toString(wide.verify(both)), "");
+  both.families[0].schedule = Schedule(*simt, {4, 32, 2, 3});
+  std::string error = llvm::toString(wide.verify(both));
+  EXPECT_NE(error.find("simt: expected a vector width of 1 or 4, but got 3"),
+            std::string::npos)
+      << error;
 }
 
 TEST_F(VerifyTest, RefusesCoversThatAreNotExact) {
-  auto high = [](Plan &p) -> UKernel & { return p.families[0].parts[1]; };
-  // Any two heights of one layout make a pair.
-  EXPECT_EQ(corrupted([&](Plan &p) {
-              high(p).smemTile[0] = 44;
-              high(p).regTile[0] = 11;
-            }),
-            "no error");
-  expectError(
-      [&](Plan &p) {
-        high(p).smemTile[0] = 28;
-        high(p).regTile[0] = 7;
-      },
-      "expected heights g·a and g·b, a < b, on the combine axis");
-  expectError(
-      [&](Plan &p) {
-        high(p).smemTile[0] = 64;
-        high(p).regTile[0] = 8;
-      },
-      "expected heights g·a and g·b, a < b, on the combine axis");
-  expectError([&](Plan &p) { high(p).smemTile[1] = 256; },
-              "equal tiles elsewhere");
-  expectError([&](Plan &p) { high(p).smemTile[2] = 8; },
-              "equal tiles elsewhere");
+  auto high = [](Plan &p) -> BlockTile & { return p.families[0].tiles[1]; };
+  // Any two heights under one schedule make a pair.
+  EXPECT_EQ(corrupted([&](Plan &p) { high(p)[0] = 44; }), "no error");
+  expectError([&](Plan &p) { high(p)[0] = 28; },
+              "axis 0: expected ascending heights on the combine axis and "
+              "equal tiles elsewhere, but got [28,128,16] and [28,128,16]");
+  expectError([&](Plan &p) { high(p)[0] = 30; },
+              "expected block tiles that are multiples of the workers, but got "
+              "[30,128,16]");
+  expectError([&](Plan &p) { high(p)[1] = 256; },
+              "axis 1: expected ascending heights on the combine axis and "
+              "equal tiles elsewhere, but got [28,128,16] and [32,256,16]");
+  expectError([&](Plan &p) { high(p)[2] = 8; },
+              "axis 2: expected ascending heights on the combine axis and "
+              "equal tiles elsewhere, but got [28,128,16] and [32,128,8]");
   expectError(
       [](Plan &p) {
-        std::swap(p.families[0].parts[0], p.families[0].parts[1]);
+        std::swap(p.families[0].tiles[0], p.families[0].tiles[1]);
       },
-      "expected heights g·a and g·b, a < b, on the combine axis");
-  expectError([&](Plan &p) { high(p).reduceSplit = 2; },
-              "expected equal splits of the reduce axis");
+      "axis 0: expected ascending heights on the combine axis");
 }
 
 TEST_F(VerifyTest, RefusesWrongBalancedFamilies) {
   EXPECT_EQ(corrupted([](Plan &p) { p.families[0].balancedSms = 132; }),
             "no error");
-  const char *message =
+  std::string message =
       "expected balanced covers of two ascending heights over "
-      "a positive number of SMs";
-  expectError([](Plan &p) { p.families[0].balancedSms = -1; }, message);
+      "a positive number of SMs, but got ";
+  expectError([](Plan &p) { p.families[0].balancedSms = -1; },
+              message + "-1 for 2 tiles");
+  expectError([](Plan &p) { p.families[0].balancedSms = maxBalancedSms + 1; },
+              message + "65537 for 2 tiles");
   expectError(
       [](Plan &p) {
         p.families[0].balancedSms = 132;
-        p.families[0].parts.pop_back();
+        p.families[0].tiles.pop_back();
       },
-      message);
+      message + "132 for 1 tiles");
   // The higher part first.
   expectError(
       [](Plan &p) {
         p.families[0].balancedSms = 132;
-        std::swap(p.families[0].parts[0], p.families[0].parts[1]);
+        std::swap(p.families[0].tiles[0], p.families[0].tiles[1]);
       },
-      "expected heights g·a and g·b, a < b");
+      "expected ascending heights on the combine axis");
 }
 
 TEST_F(VerifyTest, RefusesBlocksOfSeveralBatchElements) {
@@ -246,10 +298,20 @@ TEST_F(VerifyTest, RefusesBlocksOfSeveralBatchElements) {
   EXPECT_EQ(errorOf(plan), "no error");
   expectError(
       [](Plan &p) {
-        p.families[0].parts[0].smemTile[3] = 2;
-        p.families[0].parts[0].regTile[3] = 2;
+        for (BlockTile &tile : p.families[0].tiles)
+          tile[3] = 2;
       },
-      "axis 3: expected block tile 1 on a batch axis, but got 2");
+      "stub: expected tiles of 1 on batch axes, but got [");
+  // A path that forgot about them is no excuse for parts that differ there.
+  expectError(
+      [&](Plan &p) {
+        StubSchedule schedule;
+        schedule.workersM = 4;
+        p.families[0] = stubFamily(stub, schedule, {7, 8}, 4, 16, 4);
+        p.families[0].tiles[1][3] = 2;
+      },
+      "axis 3: expected ascending heights on the combine axis and equal tiles "
+      "elsewhere, but got [28,128,16,1] and [32,128,16,2]");
   expectError([](Plan &p) { p.entries.back().box[3] = SizeRange::fixed(8); },
               "expected an entry for every declared shape");
 }
@@ -263,10 +325,12 @@ TEST_F(VerifyTest, RefusesRejectedFamilies) {
 }
 
 TEST_F(VerifyTest, RefusesWhatTheDeviceCannotHold) {
-  auto resize = [](Plan &p, int64_t threadsAlongN, int64_t reduce) {
-    for (UKernel &part : p.families[0].parts) {
-      part.smemTile[1] = 4 * threadsAlongN;
-      part.smemTile[2] = reduce;
+  auto resize = [&](Plan &p, int64_t workersN, int64_t depth) {
+    reschedule(p.families[0],
+               [&](StubSchedule &s) { s.workersN = workersN; });
+    for (BlockTile &tile : p.families[0].tiles) {
+      tile[1] = 4 * workersN;
+      tile[2] = depth;
     }
   };
   expectError([&](Plan &p) { resize(p, 512, 16); },

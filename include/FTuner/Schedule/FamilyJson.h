@@ -1,12 +1,14 @@
 //===- FamilyJson.h - Families and covers as JSON ---------------*- C++ -*-===//
 //
-// Fields that the manifest and explanations share (docs/manifest.md).
+// Fields that the manifest, explanations and logs of measurements share
+// (docs/manifest.md).
 //
 //===----------------------------------------------------------------------===//
-#ifndef FTUNER_LIB_TARGET_FAMILYJSON_H
-#define FTUNER_LIB_TARGET_FAMILYJSON_H
+#ifndef FTUNER_SCHEDULE_FAMILYJSON_H
+#define FTUNER_SCHEDULE_FAMILYJSON_H
 
 #include "FTuner/Schedule/KernelFamily.h"
+#include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
 
 namespace ftuner {
@@ -19,9 +21,14 @@ void writeSizes(llvm::json::OStream &json, llvm::StringRef name,
 void writeUKernel(llvm::json::OStream &json, const UKernel &ukernel);
 
 /// `path`, `schedule` (the fields that the path names), `axis`, `reduce_split`,
-/// `balanced_sms` where covers are balanced, and `ukernels`, as fields of the
-/// open object.
+/// `reduce_axes` where axis 2 is not the only one, `balanced_sms` where covers
+/// are balanced, and `ukernels`, as fields of the open object.
 void writeFamily(llvm::json::OStream &json, const KernelFamily &family);
+
+/// Reads what `writeFamily` writes; other fields of the object are left aside.
+/// What follows from block tiles and schedule (register tiles, workers) is not
+/// read. An error names the field.
+llvm::Expected<KernelFamily> parseFamily(const llvm::json::Object &json);
 
 /// `blocks`, one count for each uKernel of the family, and `padded`.
 void writeCover(llvm::json::OStream &json, const KernelFamily &family,
@@ -29,4 +36,4 @@ void writeCover(llvm::json::OStream &json, const KernelFamily &family,
 
 } // namespace ftuner
 
-#endif // FTUNER_LIB_TARGET_FAMILYJSON_H
+#endif // FTUNER_SCHEDULE_FAMILYJSON_H

@@ -1,0 +1,308 @@
+//===- StubModel.h - A codegen path for tests -------------------*- C++ -*-===//
+//
+// A path with few and unusual blocks and a schedule unlike that of any real
+// path, so that tests of the search do not depend on what a real path can emit
+// today. Tests set its members to make it quicker, slower or larger than others.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_TEST_UNIT_SEARCH_STUBMODEL_H
+#define FTUNER_TEST_UNIT_SEARCH_STUBMODEL_H
+
+#include "FTuner/Schedule/CodegenModel.h"
+#include "FTuner/Workload/Sampling.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace ftuner {
+
+class StubModel;
+
+/// What the fields of a schedule mean to the stub. A worker computes bm /
+/// workersM rows and bn / workersN columns of a block tile.
+struct StubSchedule {
+  int64_t stages = 2;
+  /// Bytes of an access: elements of four are accessed one or four at once.
+  int64_t accessBytes = 16;
+  /// Workers of a block.
+  int64_t workersN = 32, workersM = 1;
+
+  static StubSchedule of(const Schedule &schedule) {
+    const auto &fields = schedule.fields();
+    return {fields[0], fields[1], fields[2], fields[3]};
+  }
+  Schedule pack(const CodegenModel &path) const {
+    return Schedule(path, {stages, accessBytes, workersN, workersM});
+  }
+};
+
+class StubSpace final : public ScheduleSpace {
+public:
+  StubSpace(const StubModel &path, const Workload &workload);
+
+  void forEachBlock(int64_t alignment, BlockVisitor visit) const override;
+  void
+  forEachStep(const KernelFamily &block,
+              llvm::function_ref<bool(const KernelFamily &)> visit) const override;
+  Preference preference(const KernelFamily &family) const override;
+
+private:
+  const StubModel &path;
+  const Workload &workload;
+};
+
+class StubModel : public CodegenModel {
+public:
+  /// Combines heights along `axes`.
+  explicit StubModel(llvm::SmallVector<unsigned> axes = {Workload::kM})
+      : axes(std::move(axes)) {}
+
+  /// Axes along which it combines heights.
+  llvm::SmallVector<unsigned> axes;
+  /// Most rows and columns of a worker, most workers along m.
+  int64_t maxRows = 8, maxColumns = 4, maxWorkersM = 1024;
+  /// 32 where each worker is a warp.
+  int64_t threadsPerWorker = 1;
+  /// Its pipes' peak, and what its code executes, as shares of those of f32 on
+  /// CUDA cores.
+  double peakShare = 1, workShare = 1;
+
+  llvm::StringRef name() const override { return "stub"; }
+  llvm::ArrayRef<llvm::StringLiteral> scheduleFields() const override {
+    static constexpr llvm::StringLiteral names[] = {"stages", "access_bytes",
+                                                    "workers_n", "workers_m"};
+    return names;
+  }
+  std::string str(const Schedule &schedule) const override {
+    StubSchedule stub = StubSchedule::of(schedule);
+    return "depth " + std::to_string(stub.stages) + " bytes " +
+           std::to_string(stub.accessBytes);
+  }
+  llvm::Error supports(const Workload &workload,
+                       const DeviceSpec &) const override {
+    if (workload.axes.size() <= 6)
+      return llvm::Error::success();
+    return llvm::createStringError("stub: expected at most six axes");
+  }
+  std::unique_ptr<ScheduleSpace>
+  createSpace(const Workload &workload, const DeviceSpec &) const override {
+    return std::make_unique<StubSpace>(*this, workload);
+  }
+
+  UKernel ukernel(const KernelFamily &family, unsigned part) const override {
+    StubSchedule stub = StubSchedule::of(family.schedule);
+    UKernel result;
+    result.blockTile = family.tiles[part];
+    result.registerTile.assign(result.blockTile.size(), 1);
+    // Messages show families that are not legal, too.
+    result.registerTile[Workload::kM] =
+        result.blockTile[Workload::kM] / std::max<int64_t>(stub.workersM, 1);
+    result.registerTile[Workload::kN] =
+        result.blockTile[Workload::kN] / std::max<int64_t>(stub.workersN, 1);
+    result.workers = stub.workersM * stub.workersN;
+    result.reduceSplit = family.reduceSplit;
+    return result;
+  }
+  int64_t threads(const KernelFamily &family) const override {
+    StubSchedule stub = StubSchedule::of(family.schedule);
+    return stub.workersM * stub.workersN * threadsPerWorker;
+  }
+  int64_t heightGranule(const KernelFamily &family) const override {
+    StubSchedule stub = StubSchedule::of(family.schedule);
+    return family.combineAxis == Workload::kM ? stub.workersM : stub.workersN;
+  }
+  int64_t alignment(const Schedule &schedule) const override {
+    return StubSchedule::of(schedule).accessBytes;
+  }
+  bool takesAnyAlignment(const Schedule &schedule) const override {
+    return StubSchedule::of(schedule).accessBytes == 4;
+  }
+  KernelFamily relaxed(const KernelFamily &family,
+                       int64_t alignment) const override {
+    return this->alignment(family.schedule) <= alignment
+               ? family
+               : unalignedVariants(family).front();
+  }
+  llvm::SmallVector<KernelFamily>
+  unalignedVariants(const KernelFamily &family) const override {
+    KernelFamily variant = family;
+    StubSchedule stub = StubSchedule::of(family.schedule);
+    stub.accessBytes = 4;
+    variant.schedule = stub.pack(*this);
+    return {variant};
+  }
+
+  KernelResources resources(const Workload &,
+                            const KernelFamily &family) const override {
+    KernelResources result;
+    result.threads = threads(family);
+    StubSchedule stub = StubSchedule::of(family.schedule);
+    for (unsigned part = 0; part < family.tiles.size(); ++part) {
+      const BlockTile &tile = family.tiles[part];
+      int64_t bytes = 4 * stub.stages * tile[Workload::kK] *
+                      (tile[Workload::kM] + tile[Workload::kN]);
+      result.sharedMemoryBytes = std::max(result.sharedMemoryBytes, bytes);
+      result.registersPerThread =
+          std::max(result.registersPerThread, registersOf(family, part));
+    }
+    return result;
+  }
+  int64_t spillFreeRegisters(const Workload &workload,
+                             const KernelFamily &family) const override {
+    return resources(workload, family).registersPerThread + 32;
+  }
+  BlockWork work(const Workload &, const KernelFamily &family, unsigned part,
+                 const DeviceSpec &) const override {
+    const BlockTile &tile = family.tiles[part];
+    double points = static_cast<double>(tile[Workload::kM]) *
+                    tile[Workload::kN] * tile[Workload::kK];
+    BlockWork work;
+    work.warps = ceilDiv(threads(family), 32);
+    work.stepDepth = tile[Workload::kK];
+    work.fma = workShare * points / 32;
+    work.globalBytes = 4.0 * tile[Workload::kK] *
+                       (tile[Workload::kM] + tile[Workload::kN]);
+    work.registersPerThread = static_cast<double>(registersOf(family, part));
+    work.stepsAhead = StubSchedule::of(family.schedule).stages - 1;
+    return work;
+  }
+  double peakFlops(const Workload &, const DeviceSpec &device) const override {
+    return peakShare * device.fp32Tflops * 1e12;
+  }
+  llvm::Error check(const Workload &workload, const KernelFamily &family,
+                    const DeviceSpec &device) const override;
+
+private:
+  /// Registers of a thread: its share of the worker's tile, and 40 more.
+  int64_t registersOf(const KernelFamily &family, unsigned part) const {
+    UKernel u = ukernel(family, part);
+    return ceilDiv(u.registerTile[Workload::kM] * u.registerTile[Workload::kN],
+                   threadsPerWorker) +
+           40;
+  }
+};
+
+inline llvm::Error StubModel::check(const Workload &workload,
+                                    const KernelFamily &family,
+                                    const DeviceSpec &device) const {
+  auto invalid = [](const llvm::Twine &message) {
+    return llvm::createStringError("stub: expected " + message);
+  };
+  if (llvm::Error error = supports(workload, device))
+    return error;
+  if (llvm::Error error = checkTiles(workload, family))
+    return error;
+  if (family.tiles.size() == 2 &&
+      !llvm::is_contained(axes, family.combineAxis))
+    return invalid("parts along an axis that it combines");
+  StubSchedule stub = StubSchedule::of(family.schedule);
+  if (stub.stages != 2 && stub.stages != 3)
+    return invalid("2 or 3 stages, but got " + llvm::Twine(stub.stages));
+  if (stub.accessBytes != 4 && stub.accessBytes != 16)
+    return invalid("accesses of 4 or 16 bytes, but got " +
+                   llvm::Twine(stub.accessBytes));
+  if (stub.workersM < 1 || stub.workersN < 1 ||
+      stub.workersM > device.maxThreadsPerBlock ||
+      stub.workersN > device.maxThreadsPerBlock || threads(family) % 32 != 0)
+    return invalid("whole warps of 32 threads, but got " +
+                   llvm::Twine(stub.workersM) + " by " +
+                   llvm::Twine(stub.workersN) + " workers");
+  for (const BlockTile &tile : family.tiles) {
+    if (tile[Workload::kM] % stub.workersM != 0 ||
+        tile[Workload::kN] % stub.workersN != 0)
+      return invalid("block tiles that are multiples of the workers, but got " +
+                     tileText(tile));
+    for (int64_t size : llvm::drop_begin(tile, Workload::kFirstBatch))
+      if (size != 1)
+        return invalid("tiles of 1 on batch axes, but got " + tileText(tile));
+  }
+  return llvm::Error::success();
+}
+
+/// A family of the stub with one or two tiles: `rows` and `columns` are the
+/// elements of a worker, one number of rows for each part.
+inline KernelFamily stubFamily(const StubModel &path,
+                               const StubSchedule &schedule,
+                               llvm::ArrayRef<int64_t> rows, int64_t columns,
+                               int64_t depth = 16, unsigned numAxes = 3) {
+  KernelFamily family;
+  family.schedule = schedule.pack(path);
+  for (int64_t height : rows) {
+    BlockTile &tile = family.tiles.emplace_back(numAxes, 1);
+    tile[Workload::kM] = schedule.workersM * height;
+    tile[Workload::kN] = schedule.workersN * columns;
+    tile[Workload::kK] = depth;
+  }
+  return family;
+}
+
+inline StubSpace::StubSpace(const StubModel &path, const Workload &workload)
+    : path(path), workload(workload) {
+  combineAxes = path.axes;
+  workerGranule = ceilDiv(32, path.threadsPerWorker);
+  maxWorkers = 1024 / path.threadsPerWorker;
+  leastRowBytes = 4 * reduceGranule * 2;
+}
+
+inline void StubSpace::forEachBlock(int64_t alignment,
+                                    BlockVisitor visit) const {
+  StubSchedule schedule;
+  schedule.accessBytes = alignment >= 16 ? 16 : 4;
+  int64_t extentM = largestSize(workload.axes[Workload::kM]);
+  int64_t extentN = largestSize(workload.axes[Workload::kN]);
+  auto isOversized = [](int64_t workers, int64_t elements, int64_t extent) {
+    return (workers - 1) * elements >= extent || elements - 1 >= extent;
+  };
+  for (int64_t m = 1; m <= std::min(maxWorkers, path.maxWorkersM); ++m)
+    for (int64_t n = 1; m * n <= maxWorkers; ++n) {
+      if (m * n % workerGranule != 0)
+        continue;
+      schedule.workersM = m;
+      schedule.workersN = n;
+      bool isSuited = (m & (m - 1)) == 0 && (n & (n - 1)) == 0;
+      for (int64_t rows = 1; rows <= path.maxRows; ++rows)
+        for (int64_t columns = 1; columns <= path.maxColumns; ++columns) {
+          bool isTooLarge =
+              m * n > workerGranule &&
+              (isOversized(m, rows, extentM) || isOversized(n, columns, extentN));
+          // Rows of the output are whole transactions.
+          int64_t width = n * columns;
+          if (isTooLarge || (extentN >= 8 && width % 8 != 0) ||
+              width < std::min<int64_t>(extentN, 16))
+            continue;
+          KernelFamily family =
+              stubFamily(path, schedule, rows, columns, reduceGranule,
+                         static_cast<unsigned>(workload.axes.size()));
+          visit(family, path.ukernel(family, 0), isSuited);
+        }
+    }
+}
+
+inline void StubSpace::forEachStep(
+    const KernelFamily &block,
+    llvm::function_ref<bool(const KernelFamily &)> visit) const {
+  KernelFamily family = block;
+  StubSchedule schedule = StubSchedule::of(block.schedule);
+  for (int64_t depth : {16, 24, 8, 32})
+    for (int64_t stages : {3, 2}) {
+      for (BlockTile &tile : family.tiles)
+        tile[Workload::kK] = depth;
+      schedule.stages = stages;
+      family.schedule = schedule.pack(path);
+      if (!visit(family))
+        return;
+    }
+}
+
+inline ScheduleSpace::Preference
+StubSpace::preference(const KernelFamily &family) const {
+  const BlockTile &tile = family.tiles.back();
+  UKernel ukernel = path.ukernel(family, 0);
+  int64_t elements = ukernel.registerTile[Workload::kM] *
+                     ukernel.registerTile[Workload::kN];
+  return {-elements, tile[Workload::kM] + tile[Workload::kN],
+          tile[Workload::kM], tile[Workload::kN],
+          ukernel.registerTile[Workload::kM], tile[Workload::kK]};
+}
+
+} // namespace ftuner
+
+#endif // FTUNER_TEST_UNIT_SEARCH_STUBMODEL_H
