@@ -9,14 +9,14 @@
 // A plan that holds a family that it rejects is replaced, under its name; old
 // figures go. Another plan stays, whatever it rejects.
 // CHECK: ukernel.plan @replaced <families = [
-// CHECK-NOT: <smem = [32, 32, 8], reg = [4, 2, 1]>
+// CHECK-NOT: tiles = {{\[\[}}32, 32, 8]]
 // CHECK-SAME: choices = [<[<
 // CHECK-SAME: statistics =
 // CHECK-NOT: ukernel.measured
-// CHECK-SAME: {ukernel.rejected = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>]}
+// CHECK-SAME: {ukernel.rejected = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = {{\[\[}}32, 32, 8]]>]}
 ukernel.plan @replaced <families = [#family], choices = [], general = 0, fallback = 0>
   {ukernel.rejected = [#family], ukernel.measured = [{registers = 40 : i64, spill_bytes = 8 : i64}]}
-// CHECK: ukernel.plan @kept <families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], choices = [], general = 0, fallback = 0
+// CHECK: ukernel.plan @kept <families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = {{\[\[}}32, 32, 8]]>], choices = [], general = 0, fallback = 0
 // CHECK-SAME: ukernel.measured
 ukernel.plan @kept <families = [#family], choices = [], general = 0, fallback = 0>
   {ukernel.rejected = [#other], ukernel.measured = [{registers = 40 : i64, spill_bytes = 0 : i64}]}

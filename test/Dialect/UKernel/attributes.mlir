@@ -34,27 +34,35 @@ module attributes {
 // -----
 
 // CHECK: test.attributes =
-// CHECK-SAME: #ukernel.ukernel<smem = [112, 64, 16], reg = [7, 4, 1]>
-// CHECK-SAME: #ukernel.ukernel<smem = [8], reg = [8], split = 4>
 // CHECK-SAME: #ukernel.simt<threads = [16, 16], stages = 3, vector = 4>
-// CHECK-SAME: #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 0, tiles = [[112, 64, 16], [128, 64, 16]]>
-// CHECK-SAME: #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 0, tiles = [[112, 64, 16], [128, 64, 16]], balanced = 132>
-// An exact cover is the default and is not printed.
-// CHECK-SAME: #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 2, vector = 4>, axis = 0, tiles = [[112, 64, 16], [128, 64, 16]]>
+// CHECK-SAME: #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 0, tiles = {{\[\[}}112, 64, 16], [128, 64, 16]]>
+// CHECK-SAME: #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 0, tiles = {{\[\[}}112, 64, 16], [128, 64, 16]], balanced = 132>
+// CHECK-SAME: #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 0, tiles = {{\[\[}}112, 64, 16], [128, 64, 16]], reduce = [1, 2], split = 4, balanced = 132>
+// CHECK-SAME: #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 1, tiles = {{\[\[}}112, 64, 16, 1]], reduce = [3]>
+// CHECK-SAME: #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 0, tiles = {{\[\[}}112, 64, 16]], split = 4>
+// An exact cover of no slices is the default and is not printed.
+// CHECK-SAME: #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 2, vector = 4>, axis = 0, tiles = {{\[\[}}112, 64, 16], [128, 64, 16]]>
 // CHECK-SAME: #ukernel.choice<[<1 to 64>, <1 to ?>, <0 to 0>] to 3>
 module attributes {test.attributes = [
-  #ukernel.ukernel<smem = [112, 64, 16], reg = [7, 4, 1]>,
-  #ukernel.ukernel<smem = [8], reg = [8], split = 4>,
   #ukernel.simt<threads = [16, 16], stages = 3, vector = 4>,
-  #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 0, tiles = [[112, 64, 16], [128, 64, 16]]>,
-  #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 0, tiles = [[112, 64, 16], [128, 64, 16]], balanced = 132>,
-  #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 2, vector = 4>, axis = 0, tiles = [[112, 64, 16], [128, 64, 16]], balanced = 0>,
+  #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 0,
+    tiles = [[112, 64, 16], [128, 64, 16]]>,
+  #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 0,
+    tiles = [[112, 64, 16], [128, 64, 16]], balanced = 132>,
+  #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 0,
+    tiles = [[112, 64, 16], [128, 64, 16]], reduce = [1, 2], split = 4, balanced = 132>,
+  #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 1,
+    tiles = [[112, 64, 16, 1]], reduce = [3]>,
+  #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 0,
+    tiles = [[112, 64, 16]], split = 4>,
+  #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 2, vector = 4>, axis = 0,
+    tiles = [[112, 64, 16], [128, 64, 16]], split = 1, balanced = 0>,
   #ukernel.choice<[#ukernel.range<1 to 64>, #ukernel.range<1 to ?>, #ukernel.range<0 to 0>] to 3>
 ]} {}
 
 // -----
 
-// CHECK: ukernel.plan @plan_0 <families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>]
+// CHECK: ukernel.plan @plan_0 <families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = {{\[\[}}32, 32, 8]]>]
 // CHECK-SAME: choices = [<[<1 to 64>, <1 to ?>, <1 to ?>] to 0>, <[<65 to ?>, <1 to ?>, <1 to ?>] to 0>]
 // CHECK-SAME: general = 0, fallback = 0, statistics = {candidates = 1.200000e+01 : f64}>
 ukernel.plan @plan_0 #ukernel.plan<
@@ -79,7 +87,7 @@ gpu.module @k attributes {ukernel.entry = #ukernel.entry<
     threads = 256, shared_memory_bytes = 49152, alignment = 16,
     parameters = [{kind = "pointer", name = "lhs", type = f32, access = "read"},
                   {kind = "size", name = "m", type = i32}]>} {}
-// CHECK: gpu.module @l attributes {ukernel.entry = #ukernel.entry<{{.*}}, family = <#ukernel.simt<{{.*}}>, axis = 0, parts = [<{{.*}}>]>, workload = "dense">}
+// CHECK: gpu.module @l attributes {ukernel.entry = #ukernel.entry<{{.*}}, family = <#ukernel.simt<{{.*}}>, axis = 0, tiles = {{\[\[}}32, 32, 8]]>, workload = "dense">}
 gpu.module @l attributes {ukernel.entry = #ukernel.entry<
     threads = 64, shared_memory_bytes = 0, alignment = 4, parameters = [],
     family = #ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>,
@@ -88,7 +96,7 @@ gpu.module @l attributes {ukernel.entry = #ukernel.entry<
 // -----
 
 // CHECK: ukernel.plan @ranked <{{.*}}, fallback = 0, statistics = {candidates = 2.000000e+00 : f64}
-// CHECK-SAME: rankings = [<[53, 2304, 768], families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>, <#ukernel.simt<threads = [2, 16], stages = 2, vector = 1>, axis = 0, tiles = [[8, 32, 8]]>]
+// CHECK-SAME: rankings = [<[53, 2304, 768], families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = {{\[\[}}32, 32, 8]]>, <#ukernel.simt<threads = [2, 16], stages = 2, vector = 1>, axis = 0, tiles = {{\[\[}}8, 32, 8]]>]
 // CHECK-SAME: scores = [2.250000e+00, -1.523456789012344{{[0-9]+}}]>, <[1, 2, 3],
 ukernel.plan @ranked <
   families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>],

@@ -70,45 +70,63 @@ module attributes {test.attribute = #ukernel.device<"a", {name = "b"}>} {}
 
 // -----
 
-// ukernel_c1
-// expected-error @below {{expected smem and reg of one rank, but got 2 and 1 sizes}}
-module attributes {test.attribute = #ukernel.ukernel<smem = [8, 8], reg = [8]>} {}
-
-// -----
-
-// ukernel_c2
-// expected-error @below {{expected reg of at least 1 on axis 0, but got 0}}
-module attributes {test.attribute = #ukernel.ukernel<smem = [8], reg = [0]>} {}
-
-// -----
-
-// ukernel_c2: no multiple
-// expected-error @below {{expected smem to be a positive multiple of reg 2 on axis 1, but got 9}}
-module attributes {test.attribute = #ukernel.ukernel<smem = [8, 9], reg = [8, 2]>} {}
-
-// -----
-
-// ukernel_c3
-// expected-error @below {{expected split of at least 1, but got 0}}
-module attributes {test.attribute = #ukernel.ukernel<smem = [8], reg = [8], split = 0>} {}
-
-// -----
-
 // simt_c1
+// expected-error @below {{expected threads along m and n, but got 1 number}}
+module attributes {test.attribute = #ukernel.simt<threads = [16], stages = 2, vector = 1>} {}
+
+// -----
+
+// simt_c1: numbers
+// expected-error @below {{expected at least 1 thread along m and n, but got 0}}
+module attributes {test.attribute = #ukernel.simt<threads = [16, 0], stages = 2, vector = 1>} {}
+
+// -----
+
+// simt_c2
 // expected-error @below {{expected at least 1 stage, but got 0}}
 module attributes {test.attribute = #ukernel.simt<threads = [16, 16], stages = 0, vector = 1>} {}
 
 // -----
 
-// simt_c2
+// simt_c3
 // expected-error @below {{expected vector of 1, 2 or 4, but got 3}}
 module attributes {test.attribute = #ukernel.simt<threads = [16, 16], stages = 1, vector = 3>} {}
 
 // -----
 
+// simt_c4
+// expected-error @below {{expected the tile on axis 1 to be a multiple of 16 threads, but got 24}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 24, 8]]>} {}
+
+// -----
+
+// simt_c4: axes
+// expected-error @below {{expected tiles along m, n and k, but got 2 sizes}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32]]>} {}
+
+// -----
+
 // family_c1
-// expected-error @below {{expected one or two parts, but got 3}}
-module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8], [28, 32, 8], [28, 32, 8]]>} {}
+// expected-error @below {{expected one or two tiles, but got 3}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8], [32, 32, 8], [36, 32, 8]]>} {}
+
+// -----
+
+// family_c1: none
+// expected-error @below {{expected one or two tiles, but got 0}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = []>} {}
+
+// -----
+
+// family_c1: axes
+// expected-error @below {{expected tiles of 3 axes, but got one of 4}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8], [32, 32, 8, 1]]>} {}
+
+// -----
+
+// family_c1: sizes
+// expected-error @below {{expected tile sizes of at least 1, but got 0}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 0]]>} {}
 
 // -----
 
@@ -118,51 +136,80 @@ module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 
 
 // -----
 
+// family_c2: negative
+// expected-error @below {{expected axis below 3, but got -1}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = -1, tiles = [[28, 32, 8]]>} {}
+
+// -----
+
+// family_c2: reduce
+// expected-error @below {{expected reduce axes below 3 other than axis 0, but got 3}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]], reduce = [2, 3]>} {}
+
+// -----
+
+// family_c2: reduce along the axis
+// expected-error @below {{expected reduce axes below 3 other than axis 0, but got 0}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]], reduce = [0]>} {}
+
+// -----
+
 // family_c3
-// expected-error @below {{expected parts with equal tiles on axis 1}}
+// expected-error @below {{expected equal tiles on axis 1, but got 32 and 64}}
 module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8], [32, 64, 8]]>} {}
 
 // -----
 
-// family_c3: threads
-// expected-error @below {{expected 4 threads along axis 0 in both parts, but got 8}}
-module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8], [32, 32, 8]]>} {}
+// family_c3: the higher tile first
+// expected-error @below {{expected the lower tile first, but got heights 32 and 28}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8], [28, 32, 8]]>} {}
 
 // -----
 
-// family_c3: split
-// expected-error @below {{expected split 1 in both parts, but got 2}}
-module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8], [32, 32, 8]], split = 2>} {}
+// family_c3: equal heights
+// expected-error @below {{expected the lower tile first, but got heights 28 and 28}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8], [28, 32, 8]]>} {}
 
 // -----
 
-// family_c3: rank
-// expected-error @below {{expected parts of 3 axes, but got one of 2}}
-module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8], [32, 32]]>} {}
+// family_c4
+// expected-error @below {{expected the tile on axis 0 to be a multiple of 4 threads, but got 30}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8], [30, 32, 8]]>} {}
 
 // -----
 
-// family_c4: a negative number of SMs
+// family_c4: no schedule
+// expected-error @below {{expected the schedule of a codegen path, but got "simt"}}
+module attributes {test.attribute = #ukernel.family<"simt", axis = 0, tiles = [[28, 32, 8]]>} {}
+
+// -----
+
+// family_c5
+// expected-error @below {{expected split of at least 1, but got 0}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]], split = 0>} {}
+
+// -----
+
+// family_c5: a negative number of SMs
 // expected-error @below {{expected 1 to 65536 SMs to balance blocks over, but got -132}}
 module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8], [32, 32, 8]], balanced = -132>} {}
 
 // -----
 
-// family_c4: one part
-// expected-error @below {{expected two parts with balanced covers}}
+// family_c5: more SMs than any device has
+// expected-error @below {{expected 1 to 65536 SMs to balance blocks over, but got 65537}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8], [32, 32, 8]], balanced = 65537>} {}
+
+// -----
+
+// family_c5: one tile
+// expected-error @below {{expected two tiles with balanced covers}}
 module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]], balanced = 132>} {}
 
 // -----
 
-// family_c4: the higher part first
-// expected-error @below {{expected the lower part first with balanced covers, but got heights 32 and 28}}
-module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8], [28, 32, 8]], balanced = 132>} {}
-
-// -----
-
-// family_c4: equal heights
-// expected-error @below {{expected the lower part first with balanced covers, but got heights 28 and 28}}
-module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8], [28, 32, 8]], balanced = 132>} {}
+// expected-error @below {{expected 'reduce', 'split' or 'balanced', but got 'stages'}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]], stages = 2>} {}
 
 // -----
 
@@ -191,8 +238,8 @@ module attributes {test.attribute = #ukernel.choice<[#ukernel.range<2147483648 t
 // -----
 
 // plan_c1
-// expected-error @below {{expected families of 3 axes, but got one of 1}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>, #ukernel.family<#ukernel.simt<threads = [1, 1], stages = 2, vector = 1>, axis = 0, tiles = [[8]]>], choices = [], general = 0, fallback = 0>} {}
+// expected-error @below {{expected families of 3 axes, but got one of 4}}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>, #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8, 1]]>], choices = [], general = 0, fallback = 0>} {}
 
 // -----
 
@@ -238,13 +285,13 @@ module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#u
 // -----
 
 // plan_c6
-// expected-error @below {{expected a fallback of vectors of 1 element, but family 0 has vectors of 4}}
+// expected-error @below {{expected a fallback for operands of any alignment, but family 0 asks for 16 bytes}}
 module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 8], stages = 2, vector = 4>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, fallback = 0>} {}
 
 // -----
 
 // plan_c6: choice for operands that are not aligned
-// expected-error @below {{expected unaligned families of vectors of 1 element, but family 1 has vectors of 2}}
+// expected-error @below {{expected unaligned families for operands of any alignment, but family 1 asks for 8 bytes}}
 module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 8], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>, #ukernel.family<#ukernel.simt<threads = [4, 8], stages = 2, vector = 2>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, unaligned = [<[<1 to 2>, <1 to 2>, <1 to 2>] to 1>], fallback = 0>} {}
 
 // -----
@@ -1014,6 +1061,23 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 
 // -----
 
+// kernel_c4
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [8, 16], stages = 2, vector = 1>} {
+  // expected-error @below {{expected the tile on axis 0 to be a multiple of 8 threads, but got 28}}
+  ukernel.combine axis 0 [28] {
+    ukernel.tile [28, 32, 8] {
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        }
+    }
+  }
+}
+
+// -----
+
 // combine_c1
 ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
   // expected-error @below {{expected one tile for each of 2 heights, but got 1}}
@@ -1097,7 +1161,7 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 
 // combine_c4
 ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
-  // expected-error @below {{expected parts with equal tiles on axis 2}}
+  // expected-error @below {{expected equal tiles on axis 2, but got 8 and 16}}
   ukernel.combine axis 0 [%n1 x 28, 32] {
     ukernel.tile [28, 32, 8] {
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
@@ -1120,11 +1184,11 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 
 // -----
 
-// combine_c4: threads
+// combine_c4: the higher tile first
 ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
-  // expected-error @below {{expected 4 threads along axis 0 in both parts, but got 8}}
-  ukernel.combine axis 0 [%n1 x 28, 32] {
-    ukernel.tile [28, 32, 8] {
+  // expected-error @below {{expected the lower tile first, but got heights 32 and 28}}
+  ukernel.combine axis 0 [%n1 x 32, 28] {
+    ukernel.tile [32, 32, 8] {
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
         maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
         contract {
@@ -1132,7 +1196,7 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
           ukernel.yield %c : f32
         }
     }
-    ukernel.tile [32, 32, 8] {
+    ukernel.tile [28, 32, 8] {
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
         maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
         contract {
@@ -1178,7 +1242,7 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 // tile_c2: an axis too many
 ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
   ukernel.combine axis 0 [28] {
-    // expected-error @below {{expected a uKernel of 3 axes, but got 4}}
+    // expected-error @below {{expected sizes of 3 axes, but got 4}}
     ukernel.tile [28, 32, 8, 1] {
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
         maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
@@ -1195,7 +1259,7 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 // tile_c2
 ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 1], stages = 2, vector = 1>} {
   ukernel.combine axis 0 [28] {
-    // expected-error @below {{expected a uKernel of 3 axes, but got 1}}
+    // expected-error @below {{expected sizes of 3 axes, but got 1}}
     ukernel.tile [28] {
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
         maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
@@ -1388,8 +1452,8 @@ module attributes {test.attribute = #ukernel.ranking<[2, 3], families = [#ukerne
 // -----
 
 // plan_c3: rankings
-// expected-error @below {{expected rankings of 1 sizes, but got one of 3}}
-ukernel.plan @p <families = [<#ukernel.simt<threads = [8, 1], stages = 2, vector = 1>, axis = 0, tiles = [[32]]>], choices = [], general = 0, fallback = 0, rankings = [<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], scores = [1.0]>]>
+// expected-error @below {{expected rankings of 4 sizes, but got one of 3}}
+ukernel.plan @p <families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8, 1]]>], choices = [], general = 0, fallback = 0, rankings = [<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], scores = [1.0]>]>
 
 // -----
 

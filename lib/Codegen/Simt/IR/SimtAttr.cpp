@@ -41,7 +41,8 @@ LogicalResult SimtAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                int64_t vector) {
   if (threads.size() != 2)
     return emitError() << "expected threads along m and n, but got "
-                       << threads.size() << " numbers";
+                       << threads.size()
+                       << (threads.size() == 1 ? " number" : " numbers");
   for (int64_t along : threads)
     if (along < 1)
       return emitError() << "expected at least 1 thread along m and n, but got "

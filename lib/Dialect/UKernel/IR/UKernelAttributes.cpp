@@ -196,6 +196,23 @@ static void printFindings(AsmPrinter &printer, DictionaryAttr search,
   printList(printer, rankings);
 }
 
+static ParseResult parseSchedule(AsmParser &parser,
+                                 ScheduleAttrInterface &schedule) {
+  SMLoc location = parser.getCurrentLocation();
+  Attribute attribute;
+  if (parser.parseAttribute(attribute))
+    return failure();
+  schedule = dyn_cast<ScheduleAttrInterface>(attribute);
+  if (schedule)
+    return success();
+  return parser.emitError(location)
+         << "expected the schedule of a codegen path, but got " << attribute;
+}
+
+static void printSchedule(AsmPrinter &printer, ScheduleAttrInterface schedule) {
+  printer << schedule;
+}
+
 /// "[[112, 64, 16], [128, 64, 16]]".
 static ParseResult parseTiles(AsmParser &parser,
                               SmallVector<DenseI64ArrayAttr> &tiles) {
@@ -439,9 +456,6 @@ LogicalResult ftuner::ukernel::verifyTiles(EmitError emitError,
   if (tiles.empty() || tiles.size() > 2)
     return emitError() << "expected one or two tiles, but got " << tiles.size();
   int64_t rank = tiles.front().size();
-  if (axis < 0 || axis >= rank)
-    return emitError() << "expected axis below " << rank << ", but got "
-                       << axis;
   for (DenseI64ArrayAttr tile : tiles) {
     if (tile.size() != rank)
       return emitError() << "expected tiles of " << rank
@@ -453,6 +467,9 @@ LogicalResult ftuner::ukernel::verifyTiles(EmitError emitError,
     if (failed(schedule.verifyTile(emitError, tile.asArrayRef())))
       return failure();
   }
+  if (axis < 0 || axis >= rank)
+    return emitError() << "expected axis below " << rank << ", but got "
+                       << axis;
   if (tiles.size() == 1)
     return success();
   for (int64_t other = 0; other < rank; ++other)

@@ -6,6 +6,7 @@ include "mlir/IR/Interfaces.td"
 
 def UKernel_ScheduleAttrInterface : AttrInterface<"ScheduleAttrInterface"> {
   let cppNamespace = "::ftuner::ukernel";
+  let summary = "schedule of a codegen path";
   let description = [{
     How a codegen path computes a block tile. Each path has an attribute of its
     own, which it adds to the dialect (`UKernelDialect::addSchedule`); its

@@ -111,7 +111,7 @@ def UKernel_FamilyAttr : UKernel_Attr<"Family", "family"> {
     DefaultValuedParameter<"int64_t", "1">:$split,
     DefaultValuedParameter<"int64_t", "0">:$balanced);
   let assemblyFormat = [{
-    `<` $schedule `,` `axis` `=` $axis `,` `tiles` `=` custom<Tiles>($tiles)
+    `<` custom<Schedule>($schedule) `,` `axis` `=` $axis `,` `tiles` `=` custom<Tiles>($tiles)
     `` custom<Cover>($reduce, $split, $balanced) `>`
   }];
   let genVerifyDecl = 1;
