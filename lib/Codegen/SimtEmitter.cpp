@@ -7,8 +7,33 @@
 using namespace mlir;
 using namespace ftuner;
 
+ContractionTile::ContractionTile(const TileEmission &tile)
+    : TileEmission(tile),
+      workload(cast<ukernel::WorkloadOp>(op.getOperation())) {
+  for (auto [number, operand] : llvm::enumerate(operands))
+    switch (op.getOperandRole(number)) {
+    case OperandRole::Lhs:
+      lhs = operand;
+      break;
+    case OperandRole::Rhs:
+      rhs = operand;
+      break;
+    case OperandRole::Init:
+      init = operand;
+      break;
+    case OperandRole::Extra:
+      extras.push_back(operand);
+      break;
+    case OperandRole::Output:
+      output = operand;
+      break;
+    case OperandRole::Input:
+      llvm_unreachable("a contraction has an lhs and an rhs");
+    }
+}
+
 SimtTileEmitter::SimtTileEmitter(ImplicitLocOpBuilder &b,
-                                 const TileEmission &tile,
+                                 const ContractionTile &tile,
                                  const SimtLayout &layout, int64_t vectorWidth)
     : b(b), math(b), tile(tile), layout(layout), vectorWidth(vectorWidth),
       rowChunks(layout.rowChunks()), columnChunks(layout.columnChunks()) {}
@@ -53,11 +78,12 @@ public:
     return {simt.getStages(), simt.getVector()};
   }
 
-  KernelResources tileResources(ukernel::WorkloadOp workload,
+  KernelResources tileResources(ukernel::OperatorOpInterface op,
                                 ukernel::UKernelAttr ukernel,
                                 Attribute path) const override {
     SimtLayout layout =
-        layoutOf(workload, ukernel, stagesAndVectorWidth(path).first);
+        layoutOf(cast<ukernel::WorkloadOp>(op.getOperation()), ukernel,
+                 stagesAndVectorWidth(path).first);
     KernelResources resources;
     resources.threads = layout.threads();
     resources.sharedMemoryBytes = layout.sharedMemoryBytes();
@@ -65,7 +91,8 @@ public:
   }
 
   LogicalResult emitTile(ImplicitLocOpBuilder &builder,
-                         const TileEmission &tile) const override {
+                         const TileEmission &emission) const override {
+    ContractionTile tile(emission);
     auto [stages, vectorWidth] = stagesAndVectorWidth(tile.path);
     SimtLayout layout = layoutOf(tile.workload, tile.ukernel, stages);
     return SimtTileEmitter(builder, tile, layout, vectorWidth).emit();

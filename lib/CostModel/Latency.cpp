@@ -199,6 +199,7 @@ const ShapeFacts &Evaluator::facts(llvm::ArrayRef<int64_t> shape) {
     case OperandRole::Rhs:
       facts.rhsBytes = bytes / facts.batch;
       break;
+    case OperandRole::Input:
     case OperandRole::Init:
     case OperandRole::Extra:
       facts.onceBytes += bytes;

@@ -77,6 +77,7 @@ void ShapeMetrics::add(Totals &totals, const UKernel &ukernel, unsigned axis,
     switch (operand.role) {
     case OperandRole::Lhs:
     case OperandRole::Rhs:
+    case OperandRole::Input:
       totals.globalBytes += bytes * elements * rereads;
       break;
     case OperandRole::Init:

@@ -17,16 +17,16 @@ namespace ftuner {
 struct TileEmission {
   explicit TileEmission(const DeviceSpec &device) : device(device) {}
 
-  /// The workload inside the `ukernel.tile`: maps, regions.
-  ukernel::WorkloadOp workload;
+  /// The operator inside the `ukernel.tile`: maps, regions.
+  ukernel::OperatorOpInterface op;
   ukernel::UKernelAttr ukernel;
   mlir::Attribute path;
   const DeviceSpec &device;
 
-  /// Operands in global memory: memrefs of one batch, whose dimensions are
-  /// those of the workload's operands but for the batch axes, or scalars.
-  mlir::Value lhs, rhs, init, output;
-  llvm::SmallVector<mlir::Value> extras;
+  /// The operator's operands in global memory, in order: memrefs of one batch,
+  /// whose dimensions are those of the operator's operands but for the batch
+  /// axes, or scalars.
+  llvm::SmallVector<mlir::Value> operands;
   /// Extents of m, n and k, of type index.
   llvm::SmallVector<mlir::Value, 3> extents;
   /// Whether tiles never reach beyond the extent of an axis.
@@ -39,6 +39,16 @@ struct TileEmission {
   mlir::Value sharedMemory;
 };
 
+/// The same for a contraction.
+struct ContractionTile : TileEmission {
+  explicit ContractionTile(const TileEmission &tile);
+
+  ukernel::WorkloadOp workload;
+  /// Init is null where there is none.
+  mlir::Value lhs, rhs, init, output;
+  llvm::SmallVector<mlir::Value> extras;
+};
+
 class CodegenPath {
 public:
   virtual ~CodegenPath() = default;
@@ -47,7 +57,7 @@ public:
   virtual std::pair<int64_t, int64_t>
   stagesAndVectorWidth(mlir::Attribute path) const = 0;
   /// Threads and dynamic shared memory of a block that computes the tile.
-  virtual KernelResources tileResources(ukernel::WorkloadOp workload,
+  virtual KernelResources tileResources(ukernel::OperatorOpInterface op,
                                         ukernel::UKernelAttr ukernel,
                                         mlir::Attribute path) const = 0;
   /// Emits the computation of one tile at the insertion point.

@@ -28,6 +28,9 @@ bool accumulates(mlir::linalg::LinalgOp op, unsigned number);
 /// Whether the operator, on tensors or buffers, sums up products of its two
 /// inputs, both tensors: out += a · b, factors possibly widened.
 bool isSumOfProducts(mlir::linalg::LinalgOp op);
+/// Whether the body of scalars, of such an operator or of a workload, does so:
+/// takes two factors and the accumulator and yields the next accumulator.
+bool isSumOfProducts(mlir::Block &body);
 
 } // namespace ftuner
 

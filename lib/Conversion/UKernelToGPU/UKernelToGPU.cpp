@@ -10,6 +10,7 @@
 #include "FTuner/Conversion/Passes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Transforms/FunctionWork.h"
+#include "FTuner/Transforms/OperatorWorkload.h"
 #include "FTuner/Transforms/PlanAttributes.h"
 #include "FTuner/Transforms/Stages.h"
 
@@ -33,11 +34,6 @@ using namespace mlir;
 using namespace ftuner;
 
 namespace {
-
-/// The workload that a tile holds.
-ukernel::WorkloadOp workloadOf(ukernel::TileOp tile) {
-  return *tile.getBody().getOps<ukernel::WorkloadOp>().begin();
-}
 
 /// Parameters of the emitted function, in the order of the kernel ABI, and how
 /// they bind to the kernel's block arguments.
@@ -67,7 +63,7 @@ public:
       : kernel(kernel), device(device),
         tiles(llvm::to_vector(
             kernel.getCombine().getBody().getOps<ukernel::TileOp>())),
-        workload(workloadOf(tiles.front())),
+        workload(tiles.front().getOperator()),
         extents(workload.getStaticExtents()) {}
 
   /// Replaces the kernel; fills in what its launches must append.
@@ -79,8 +75,6 @@ private:
   void buildSignature();
   int64_t addParameter(Type type, StringRef kind, Twine name,
                        StringRef access = "");
-  StringRef operandName(unsigned index);
-  AffineMap operandMap(unsigned index);
   BlockPosition buildPosition(ImplicitLocOpBuilder &b);
   Value buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
                      unsigned index, ArrayRef<Value> batch);
@@ -92,7 +86,7 @@ private:
   ukernel::KernelOp kernel;
   const DeviceSpec &device;
   SmallVector<ukernel::TileOp> tiles;
-  ukernel::WorkloadOp workload;
+  ukernel::OperatorOpInterface workload;
   SmallVector<int64_t, 4> extents;
   const CodegenPath *path = nullptr;
   ukernel::FamilyAttr family;
@@ -101,31 +95,6 @@ private:
   SmallVector<Value, 4> sizes;
   KernelResources resources;
 };
-
-StringRef KernelEmitter::operandName(unsigned index) {
-  // The operands of the kernel are those of the workload in order.
-  if (index == 0)
-    return "lhs";
-  if (index == 1)
-    return "rhs";
-  unsigned last = kernel.getOperandArguments().size() - 1;
-  if (index == last)
-    return "output";
-  return index == 2 && workload.getInit() ? "init" : "extra";
-}
-
-AffineMap KernelEmitter::operandMap(unsigned index) {
-  StringRef name = operandName(index);
-  if (name == "lhs")
-    return workload.getLhsMap();
-  if (name == "rhs")
-    return workload.getRhsMap();
-  if (name == "output")
-    return workload.getOutputMap();
-  if (name == "init")
-    return workload.getInitMap();
-  return workload.getExtraMap(index - 2 - (workload.getInit() ? 1 : 0));
-}
 
 int64_t KernelEmitter::addParameter(Type type, StringRef kind, Twine name,
                                     StringRef access) {
@@ -149,16 +118,12 @@ void KernelEmitter::buildSignature() {
   signature.pointers.assign(count, -1);
   signature.scalars.assign(count, -1);
   signature.strides.resize(count);
-  auto name = [&](unsigned index) {
-    std::string result = operandName(index).str();
-    if (result == "extra")
-      result += std::to_string(index - 2 - (workload.getInit() ? 1 : 0));
-    return result;
-  };
+  // The operands of the kernel are those of the operator in order.
+  auto name = [&](unsigned index) { return workload.getOperandName(index); };
   for (auto [index, arg] : llvm::enumerate(args))
     if (auto type = dyn_cast<MemRefType>(arg.getType())) {
-      bool isOutput = index + 1 == count;
-      bool accumulates = isOutput && !workload.getInit();
+      bool isOutput = workload.getOperandRole(index) == OperandRole::Output;
+      bool accumulates = isOutput && workload.readsOutput();
       signature.pointers[index] =
           addParameter(type.getElementType(), "pointer", name(index),
                        accumulates ? "readwrite"
@@ -168,7 +133,7 @@ void KernelEmitter::buildSignature() {
   for (unsigned axis = 0; axis < extents.size(); ++axis)
     signature.sizes.push_back(
         ShapedType::isDynamic(extents[axis])
-            ? addParameter(i32, "size", ukernel::WorkloadOp::getAxisName(axis))
+            ? addParameter(i32, "size", workload.getAxisName(axis))
             : -1);
   for (auto [index, arg] : llvm::enumerate(args))
     if (auto type = dyn_cast<MemRefType>(arg.getType())) {
@@ -203,7 +168,7 @@ Value KernelEmitter::buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
   SmallVector<int64_t> shape, viewStrides;
   SmallVector<OpFoldResult> sizeValues, strideValues;
   OpFoldResult offset = b.getIndexAttr(0);
-  for (auto [dim, expr] : llvm::enumerate(operandMap(index).getResults())) {
+  for (auto [dim, expr] : llvm::enumerate(workload.getMapOfOperand(index).getResults())) {
     unsigned axis = cast<AffineDimExpr>(expr).getPosition();
     int64_t parameter = signature.strides[index][dim];
     OpFoldResult stride = b.getIndexAttr(strides[dim]);
@@ -266,7 +231,7 @@ FailureOr<gpu::GPUModuleOp> KernelEmitter::emit(SymbolTable &symbols) {
   buildSignature();
   for (ukernel::TileOp tile : tiles) {
     KernelResources needs = path->tileResources(
-        workloadOf(tile), tile.getUkernel(), kernel.getPath());
+        tile.getOperator(), tile.getUkernel(), kernel.getPath());
     resources.threads = needs.threads;
     resources.sharedMemoryBytes =
         std::max(resources.sharedMemoryBytes, needs.sharedMemoryBytes);
@@ -375,14 +340,7 @@ LogicalResult KernelEmitter::emitBody(ImplicitLocOpBuilder &b,
   emission.sharedMemory = sharedMemory;
   emission.threadId = gpu::ThreadIdOp::create(
       b, gpu::Dimension::x, b.getIndexAttr(resources.threads));
-  emission.lhs = operands[0];
-  emission.rhs = operands[1];
-  unsigned next = 2;
-  if (workload.getInit())
-    emission.init = operands[next++];
-  for (size_t i = 0; i < workload.getExtras().size(); ++i)
-    emission.extras.push_back(operands[next++]);
-  emission.output = operands[next];
+  emission.operands = operands;
 
   if (tiles.size() == 1)
     return emitTile(b, emission, tiles[0], position, Value());
@@ -415,13 +373,16 @@ LogicalResult KernelEmitter::emitTile(ImplicitLocOpBuilder &b,
                                       ukernel::TileOp tile,
                                       const BlockPosition &position,
                                       Value firstBlocks) {
-  ukernel::WorkloadOp op = workloadOf(tile);
-  emission.workload = op;
+  ukernel::OperatorOpInterface op = tile.getOperator();
+  emission.op = op;
   emission.ukernel = tile.getUkernel();
   emission.exact.clear();
   for (unsigned axis = 0; axis < ukernel::WorkloadOp::kNumProductAxes; ++axis)
-    emission.exact.push_back(!isPadded(op.getLhs(), op.getLhsMap(), axis) &&
-                             !isPadded(op.getRhs(), op.getRhsMap(), axis));
+    emission.exact.push_back(
+        llvm::none_of(op->getOpOperands(), [&](OpOperand &operand) {
+          return isPadded(operand.get(), op.getMatchingIndexingMap(&operand),
+                          axis);
+        }));
   ArrayRef<int64_t> smem = tile.getUkernel().getSmem();
   auto scale = [&](Value value, int64_t factor) -> Value {
     return arith::MulIOp::create(b, value,
