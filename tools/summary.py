@@ -13,7 +13,7 @@ FORMAT_VERSION = 3
 
 def tile(ukernel):
     block, worker = (" × ".join(map(str, ukernel[level])) for level in ("block_tile", "register_tile"))
-    return f"{block} ({ukernel['workers']} workers of {worker})"
+    return f"{block} (worker {worker})"
 
 
 def schedule(family):
