@@ -1,10 +1,11 @@
 //===- Latency.cpp - The latency model for other languages ----------------===//
 #include "FTuner/CAPI/Latency.h"
-#include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/CostModel/Calibration.h"
 #include "FTuner/CostModel/LatencyFormulas.h"
 #include "FTuner/CostModel/LatencyLaunch.h"
 #include "FTuner/Device/DeviceSpec.h"
+#include "FTuner/Schedule/Alignment.h"
+#include "FTuner/Schedule/CodegenModel.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -13,6 +14,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <string>
+#include <vector>
 
 using namespace ftuner;
 
@@ -137,32 +140,35 @@ namespace {
 /// A program of FTuner, as a row says it.
 struct ProgramRow {
   int64_t batch, m, n, k, transposeLhs, transposeRhs;
-  int64_t blockM, blockN, blockK, threadM, threadN;
-  int64_t combineAxis, secondBlock, secondThread, firstCount, secondCount;
-  int64_t reduceSplit, stages, vectorWidth;
+  int64_t blockM, blockN, blockK;
+  int64_t combineAxis, secondBlock, firstCount, secondCount;
+  int64_t reduceSplit;
+};
+/// A field of it, and the least that it may be.
+struct ProgramField {
+  const char *name;
+  int64_t ProgramRow::*number;
+  int64_t least;
 };
 } // namespace
 
-static constexpr const char *programFields[] = {"batch",
-                                                "m",
-                                                "n",
-                                                "k",
-                                                "transpose_lhs",
-                                                "transpose_rhs",
-                                                "block_m",
-                                                "block_n",
-                                                "block_k",
-                                                "thread_m",
-                                                "thread_n",
-                                                "combine_axis",
-                                                "second_block",
-                                                "second_thread",
-                                                "first_count",
-                                                "second_count",
-                                                "reduce_split",
-                                                "stages",
-                                                "vector_width"};
-static_assert(sizeof(ProgramRow) == sizeof(int64_t) * std::size(programFields));
+/// Those of every program. Behind them are the fields of its path's schedules.
+static constexpr ProgramField programFields[] = {
+    {"batch", &ProgramRow::batch, 1},
+    {"m", &ProgramRow::m, 1},
+    {"n", &ProgramRow::n, 1},
+    {"k", &ProgramRow::k, 1},
+    {"transpose_lhs", &ProgramRow::transposeLhs, 0},
+    {"transpose_rhs", &ProgramRow::transposeRhs, 0},
+    {"block_m", &ProgramRow::blockM, 1},
+    {"block_n", &ProgramRow::blockN, 1},
+    {"block_k", &ProgramRow::blockK, 1},
+    {"combine_axis", &ProgramRow::combineAxis, 0},
+    {"second_block", &ProgramRow::secondBlock, 0},
+    {"first_count", &ProgramRow::firstCount, 0},
+    {"second_count", &ProgramRow::secondCount, 0},
+    {"reduce_split", &ProgramRow::reduceSplit, 1},
+};
 
 template <typename Record, size_t N>
 static Record readRecord(const Field<Record> (&fields)[N],
@@ -226,9 +232,28 @@ const char *ftuner_latency_field(const char *record, size_t index) {
     return fieldName(constantFields, index);
   if (name == "terms")
     return fieldName(termFields, index);
-  if (name == "program")
-    return index < std::size(programFields) ? programFields[index] : nullptr;
   return nullptr;
+}
+
+const char *ftuner_latency_path(size_t index) {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> names;
+    for (const CodegenModel *path : codegenModels())
+      names.push_back(path->name().str());
+    return names;
+  }();
+  return index < names.size() ? names[index].c_str() : nullptr;
+}
+
+const char *ftuner_latency_program_field(const char *path, size_t index) {
+  const CodegenModel *model = findCodegenModel(path);
+  if (!model)
+    return nullptr;
+  if (index < std::size(programFields))
+    return programFields[index].name;
+  index -= std::size(programFields);
+  llvm::ArrayRef<llvm::StringLiteral> fields = model->scheduleFields();
+  return index < fields.size() ? fields[index].data() : nullptr;
 }
 
 int ftuner_latency_constant(size_t index, const char **unit, const char **text,
@@ -359,68 +384,73 @@ static Workload productOf(const ProgramRow &row) {
              : Workload::matmul(m, n, k, row.transposeLhs, row.transposeRhs);
 }
 
-static KernelFamily familyOf(const ProgramRow &row, size_t numAxes) {
-  UKernel first;
-  first.smemTile = {row.blockM, row.blockN, row.blockK};
-  first.regTile = {row.threadM, row.threadN, 1};
-  first.smemTile.resize(numAxes, 1);
-  first.regTile.resize(numAxes, 1);
-  first.reduceSplit = row.reduceSplit;
+static KernelFamily familyOf(const ProgramRow &row, const Schedule &schedule,
+                             size_t numAxes) {
   KernelFamily family;
-  family.parts.push_back(first);
+  family.schedule = schedule;
   family.combineAxis = row.combineAxis == 0 ? Workload::kM : Workload::kN;
-  family.stages = row.stages;
-  family.vectorWidth = row.vectorWidth;
+  family.reduceSplit = row.reduceSplit;
+  BlockTile first = {row.blockM, row.blockN, row.blockK};
+  first.resize(numAxes, 1);
+  family.tiles.push_back(first);
   if (row.secondBlock > 0) {
-    UKernel second = first;
-    second.smemTile[family.combineAxis] = row.secondBlock;
-    second.regTile[family.combineAxis] = row.secondThread;
-    family.parts.push_back(second);
+    BlockTile &second = family.tiles.emplace_back(first);
+    second[family.combineAxis] = row.secondBlock;
   }
   return family;
 }
 
-static llvm::Error describe(const ProgramRow &row, const DeviceSpec &device,
-                            double *parts, double *grid) {
-  auto invalid = [](const llvm::Twine &message) {
-    return llvm::createStringError(message);
-  };
-  const auto *values = reinterpret_cast<const int64_t *>(&row);
-  for (auto [name, value] : llvm::zip(
-           programFields, llvm::ArrayRef(values, std::size(programFields)))) {
-    bool mayBeZero = llvm::is_contained(
-        {"transpose_lhs", "transpose_rhs", "combine_axis", "second_block",
-         "second_thread", "first_count", "second_count"},
-        llvm::StringRef(name));
-    if (value < (mayBeZero ? 0 : 1) || value > maxExtent)
-      return invalid(llvm::Twine(name) + ": expected a number from " +
-                     (mayBeZero ? "0" : "1") + " to " + llvm::Twine(maxExtent) +
-                     ", but got " + llvm::Twine(value));
+static llvm::Error checkField(llvm::StringRef name, int64_t value,
+                              int64_t least) {
+  if (value >= least && value <= maxExtent)
+    return llvm::Error::success();
+  return llvm::createStringError(name + ": expected a number from " +
+                                 llvm::Twine(least) + " to " +
+                                 llvm::Twine(maxExtent) + ", but got " +
+                                 llvm::Twine(value));
+}
+
+/// Reads a record of a program: its row and its path's schedule.
+static llvm::Error readProgram(const CodegenModel &path, const int64_t *values,
+                               ProgramRow &row, Schedule &schedule) {
+  for (const ProgramField &field : programFields) {
+    if (llvm::Error error = checkField(field.name, *values, field.least))
+      return error;
+    row.*field.number = *values++;
   }
+  std::array<int64_t, Schedule::maxFields> fields = {};
+  for (auto [name, number] : llvm::zip_first(path.scheduleFields(), fields)) {
+    if (llvm::Error error = checkField(name, *values, /*least=*/0))
+      return error;
+    number = *values++;
+  }
+  static_assert(Schedule::maxFields == 6);
+  schedule = Schedule(path, {fields[0], fields[1], fields[2], fields[3],
+                             fields[4], fields[5]});
+  return llvm::Error::success();
+}
+
+static llvm::Error describe(const CodegenModel &path, const int64_t *values,
+                            const DeviceSpec &device, double *parts,
+                            double *grid) {
+  ProgramRow row;
+  Schedule schedule;
+  if (llvm::Error error = readProgram(path, values, row, schedule))
+    return error;
   Workload workload = productOf(row);
-  KernelFamily family = familyOf(row, workload.axes.size());
-  const CodegenModel *codegen = findCodegenModel(family.path);
-  if (!codegen)
-    return invalid("there is no codegen path '" + family.path + "'");
   if (llvm::Error error = workload.check())
     return error;
-  for (const UKernel &part : family.parts)
-    for (auto [tile, threads] : llvm::zip(part.smemTile, part.regTile))
-      if (threads < 1 || tile % threads != 0)
-        return invalid(
-            "expected register tiles that divide the block's, but got " +
-            part.str());
-  if (family.parts.size() == 2 &&
-      family.parts[0].smemTile[family.combineAxis] >=
-          family.parts[1].smemTile[family.combineAxis])
-    return invalid("expected a second block that is taller than the first");
   Shape shape = {row.m, row.n, row.k};
   if (row.batch > 1)
     shape.push_back(row.batch);
-  // As the dispatch does: shapes that break the alignment run without vectors.
-  family.vectorWidth =
-      std::min(family.vectorWidth, codegen->vectorWidth(workload, shape));
-  if (llvm::Error error = codegen->check(workload, family, device))
+  // As the dispatch does: shapes that break the alignment run with narrower
+  // accesses.
+  KernelFamily family =
+      path.relaxed(familyOf(row, schedule, workload.axes.size()),
+                   alignmentOf(workload, shape));
+  if (llvm::Error error = checkTiles(workload, family))
+    return error;
+  if (llvm::Error error = path.check(workload, family, device))
     return error;
 
   Program program{&family, {row.firstCount, row.secondCount, 0}};
@@ -428,14 +458,13 @@ static llvm::Error describe(const ProgramRow &row, const DeviceSpec &device,
     program.cover = coverShape(family, shape);
   int64_t covered = 0;
   int64_t counts[] = {program.cover.first, program.cover.second};
-  for (auto [part, count] : llvm::zip(family.parts, counts))
-    covered += part.smemTile[family.combineAxis] * count;
+  for (unsigned part = 0; part < family.tiles.size(); ++part)
+    covered += family.height(part) * counts[part];
   if (covered < shape[family.combineAxis] ||
-      (family.parts.size() == 1 && program.cover.second > 0))
-    return invalid("expected blocks that cover the extent");
+      (family.tiles.size() == 1 && program.cover.second > 0))
+    return llvm::createStringError("expected blocks that cover the extent");
 
-  LatencyLaunch launch =
-      describeLaunch(workload, shape, program, device, *codegen);
+  LatencyLaunch launch = describeLaunch(workload, shape, program, device);
   size_t partSize = std::size(blockFields) + std::size(partFields);
   std::fill_n(parts, 2 * partSize, 0.0);
   for (unsigned i = 0; i < launch.numParts; ++i) {
@@ -450,18 +479,26 @@ static llvm::Error describe(const ProgramRow &row, const DeviceSpec &device,
   return llvm::Error::success();
 }
 
-int ftuner_latency_programs(const char *device, const int64_t *programs,
-                            size_t numRows, double *parts, double *grids,
-                            char *error, size_t errorBytes) {
+int ftuner_latency_programs(const char *device, const char *path,
+                            const int64_t *programs, size_t numRows,
+                            double *parts, double *grids, char *error,
+                            size_t errorBytes) {
   llvm::Expected<DeviceSpec> spec = loadDeviceSpec(device);
   if (!spec)
     return fail(spec.takeError(), error, errorBytes);
+  const CodegenModel *model = findCodegenModel(path);
+  if (!model)
+    return fail("unknown codegen path '" + llvm::Twine(path) +
+                    "': expected one of " + codegenModelNames(),
+                error, errorBytes);
   size_t partSize = std::size(blockFields) + std::size(partFields);
+  size_t programSize =
+      std::size(programFields) + model->scheduleFields().size();
   for (size_t i = 0; i < numRows; ++i) {
-    ProgramRow row;
-    std::memcpy(&row, programs + i * std::size(programFields), sizeof(row));
-    if (llvm::Error failure = describe(row, *spec, parts + i * 2 * partSize,
-                                       grids + i * std::size(gridFields)))
+    if (llvm::Error failure =
+            describe(*model, programs + i * programSize, *spec,
+                     parts + i * 2 * partSize,
+                     grids + i * std::size(gridFields)))
       return fail("row " + llvm::Twine(i) + ": " +
                       llvm::toString(std::move(failure)),
                   error, errorBytes);

@@ -61,8 +61,7 @@ class Evaluator final : public CostEvaluator {
 public:
   Evaluator(const Workload &workload, const DeviceSpec &device,
             const CostModelOptions &options)
-      : workload(workload), device(device),
-        constants(options.calibration.constants),
+      : workload(workload), device(device), calibration(options.calibration),
         figures(latencyDevice(device)) {}
 
   double score(llvm::ArrayRef<int64_t> shape, const Program &program) override {
@@ -72,6 +71,12 @@ public:
   }
   CostBreakdown evaluate(llvm::ArrayRef<int64_t> shape,
                          const Program &program) override;
+  std::optional<ChoiceConfidence> confidence(double first,
+                                             double second) const override {
+    // Scores are negated times.
+    return ChoiceConfidence{choiceConfidence(calibration, -first, -second),
+                            measurementGain(calibration, -first, -second)};
+  }
 
   /// The same launch by value, for those who price it themselves.
   LatencyLaunch plainLaunch(llvm::ArrayRef<int64_t> shape,
@@ -110,7 +115,8 @@ private:
 
   const Workload &workload;
   const DeviceSpec &device;
-  LatencyConstants constants;
+  Calibration calibration;
+  const LatencyConstants &constants = calibration.constants;
   LatencyDevice figures;
   llvm::DenseMap<FamilyKey, LatencyBlock, KeyInfo> blocks;
   /// Behind pointers: prices are large, and many hold on to them.
@@ -333,10 +339,40 @@ CostBreakdown Evaluator::evaluate(llvm::ArrayRef<int64_t> shape,
 }
 
 namespace {
+struct LatencyOptions {
+  /// A built-in calibration or a file; empty where the device says which.
+  std::string calibration;
+};
+} // namespace
+
+static const OptionTable<LatencyOptions> &ownOptions() {
+  static const OptionTable<LatencyOptions> table = {
+      option("calibration", &LatencyOptions::calibration,
+             "Constants of the cost model 'latency': a built-in name such as "
+             "'global', or a path; '': the device's own, that of its die, or "
+             "the global ones"),
+  };
+  return table;
+}
+
+llvm::Expected<std::optional<Calibration>>
+ftuner::givenCalibration(const OptionValues &given) {
+  std::string name = ownOptions().read(given).calibration;
+  if (name.empty())
+    return std::nullopt;
+  llvm::Expected<Calibration> calibration = loadCalibration(name);
+  if (!calibration)
+    return llvm::createStringError("option 'calibration': " +
+                                   llvm::toString(calibration.takeError()));
+  return *calibration;
+}
+
+namespace {
 class LatencyCostModel final : public CostModel {
 public:
   llvm::StringRef name() const override { return "latency"; }
   bool predictsTime() const override { return true; }
+  OptionDecls options() const override { return ownOptions().decls(); }
 
   std::unique_ptr<CostEvaluator>
   createEvaluator(const Workload &workload, const DeviceSpec &device,

@@ -351,8 +351,10 @@ void RangePlanner::predictSamples() {
       best = std::min(best, time);
     }
     prediction.regret = prediction.microseconds / best - 1;
-    prediction.confidence =
-        choiceConfidence(problem.options.cost.calibration, best, next);
+    prediction.confidence = problem.predictor()
+                                .confidence(-best, -next)
+                                .value_or(ChoiceConfidence())
+                                .probability;
     for (double *figure :
          {&prediction.microseconds, &prediction.regret, &prediction.confidence})
       *figure = rounded(*figure);

@@ -11,13 +11,15 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
-#include "FTuner/Dispatch/Intervals.h"
+#include "FTuner/Dialect/UKernel/Utils/IndexArithmetic.h"
+#include "FTuner/Schedule/Grid.h"
 #include "FTuner/Transforms/FunctionWork.h"
 #include "FTuner/Transforms/HostAbi.h"
 #include "FTuner/Transforms/Passes.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Transforms/Stages.h"
 #include "FTuner/Workload/Workload.h"
+#include "FamilyDispatch.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -40,66 +42,6 @@ using namespace ftuner;
 
 namespace {
 
-/// More intervals than this become a switch over their sizes, a jump table in
-/// the end, where those are few enough for the code; others are compared.
-constexpr size_t kMaxComparedIntervals = 8;
-constexpr int64_t kMaxSwitchedSizes = 512;
-
-/// Unsigned index arithmetic on the host.
-struct HostMath {
-  ImplicitLocOpBuilder &b;
-
-  Value constant(int64_t value) {
-    return arith::ConstantIndexOp::create(b, value);
-  }
-  Value add(Value lhs, Value rhs) {
-    return b.createOrFold<arith::AddIOp>(lhs, rhs);
-  }
-  Value sub(Value lhs, Value rhs) {
-    return b.createOrFold<arith::SubIOp>(lhs, rhs);
-  }
-  Value mul(Value lhs, Value rhs) {
-    return b.createOrFold<arith::MulIOp>(lhs, rhs);
-  }
-  Value div(Value lhs, int64_t rhs) {
-    return b.createOrFold<arith::DivUIOp>(lhs, constant(rhs));
-  }
-  Value div(Value lhs, Value rhs) {
-    return b.createOrFold<arith::DivUIOp>(lhs, rhs);
-  }
-  Value rem(Value lhs, int64_t rhs) {
-    return b.createOrFold<arith::RemUIOp>(lhs, constant(rhs));
-  }
-  Value ceilDiv(Value lhs, int64_t rhs) {
-    return div(add(lhs, constant(rhs - 1)), rhs);
-  }
-  Value compare(arith::CmpIPredicate predicate, Value lhs, Value rhs) {
-    return b.createOrFold<arith::CmpIOp>(predicate, lhs, rhs);
-  }
-  Value both(Value lhs, Value rhs) {
-    return b.createOrFold<arith::AndIOp>(lhs, rhs);
-  }
-  Value select(Value condition, Value lhs, Value rhs) {
-    return b.createOrFold<arith::SelectOp>(condition, lhs, rhs);
-  }
-  Value boolean(bool value) {
-    return arith::ConstantOp::create(b, b.getBoolAttr(value));
-  }
-  Value atMost(Value size, int64_t hi) {
-    return compare(arith::CmpIPredicate::sle, size, constant(hi));
-  }
-  /// Whether a size, which is at least `least`, is in the range.
-  Value isInside(Value size, const SizeRange &range, int64_t least) {
-    Value result = boolean(true);
-    if (range.min > least)
-      result = both(result, compare(arith::CmpIPredicate::sge, size,
-                                    constant(range.min)));
-    if (range.max)
-      result = both(result, atMost(size, *range.max));
-    return result;
-  }
-};
-
 /// Operands that kernels move in vectors, and the axis each is contiguous on.
 struct VectorOperand {
   Value memory;
@@ -117,7 +59,7 @@ private:
   Value buildAligned(ImplicitLocOpBuilder &b, ukernel::WorkloadOp op,
                      ArrayRef<Value> extents, int64_t alignment);
   void buildLaunch(ImplicitLocOpBuilder &b, ukernel::WorkloadOp op,
-                   ukernel::PlanAttr plan, int64_t family,
+                   ukernel::KernelOp kernel, const Grid &grid,
                    ArrayRef<Value> extents);
   ukernel::KernelOp kernelFor(ukernel::WorkloadOp op,
                               ukernel::FamilyAttr family, int64_t number);
@@ -201,7 +143,7 @@ Value WorkloadDispatcher::buildAligned(ImplicitLocOpBuilder &b,
                                        ukernel::WorkloadOp op,
                                        ArrayRef<Value> extents,
                                        int64_t alignment) {
-  HostMath math{b};
+  ukernel::IndexArithmetic math(b);
   Value remainders = math.constant(0);
   auto require = [&](Value value, int64_t multiple) {
     remainders =
@@ -234,203 +176,15 @@ Value WorkloadDispatcher::buildAligned(ImplicitLocOpBuilder &b,
   return math.compare(arith::CmpIPredicate::eq, remainders, math.constant(0));
 }
 
-/// The least size that a launch can see: without a row or a column nothing is
-/// launched, but a sum over nothing is.
-static int64_t leastSize(unsigned axis) { return axis == Workload::kK ? 0 : 1; }
-
-/// Whether a size is in all ranges of a box but that of one axis, `but`.
-static Value buildInside(HostMath &math, ArrayRef<SizeRange> box,
-                         ArrayRef<Value> extents,
-                         std::optional<unsigned> but = std::nullopt) {
-  Value inside = math.boolean(true);
-  for (auto [axis, extent] : llvm::enumerate(extents))
-    if (axis != but)
-      inside =
-          math.both(inside, math.isInside(extent, box[axis], leastSize(axis)));
-  return inside;
-}
-
-/// The family of a size by comparisons with the ends of intervals.
-static Value buildComparisons(HostMath &math, ArrayRef<Interval> intervals,
-                              unsigned general, Value size, int64_t least) {
-  // The sizes up to each end, gaps between the intervals included.
-  SmallVector<std::pair<int64_t, unsigned>> ends;
-  unsigned last = general;
-  int64_t next = least;
-  for (const Interval &interval : intervals) {
-    if (interval.lo > next)
-      ends.push_back({interval.lo - 1, general});
-    if (!interval.hi) {
-      last = interval.family;
-      break;
-    }
-    ends.push_back({*interval.hi, interval.family});
-    next = *interval.hi + 1;
-  }
-  Value family = math.constant(last);
-  for (auto [end, familyUpTo] : llvm::reverse(ends))
-    family =
-        math.select(math.atMost(size, end), math.constant(familyUpTo), family);
-  return family;
-}
-
-/// The family of a size by a switch over the sizes where there are many
-/// intervals of few sizes, else by comparisons.
-static Value buildFamilyOfSize(ImplicitLocOpBuilder &b,
-                               ArrayRef<Interval> intervals, unsigned general,
-                               Value size, int64_t least) {
-  HostMath math{b};
-  // Only the last interval can be open; comparing it is left to the default.
-  ArrayRef<Interval> closed = intervals;
-  if (!closed.empty() && !closed.back().hi)
-    closed = closed.drop_back();
-  if (intervals.size() <= kMaxComparedIntervals ||
-      *closed.back().hi > kMaxSwitchedSizes)
-    return buildComparisons(math, intervals, general, size, least);
-
-  SmallVector<int64_t> cases, families;
-  for (const Interval &interval : closed)
-    for (int64_t value = std::max(interval.lo, least); value <= *interval.hi;
-         ++value) {
-      cases.push_back(value);
-      families.push_back(interval.family);
-    }
-  auto switchOp = scf::IndexSwitchOp::create(b, TypeRange{b.getIndexType()},
-                                             size, cases, cases.size());
-  OpBuilder::InsertionGuard guard(b);
-  for (auto [region, family] :
-       llvm::zip_equal(switchOp.getCaseRegions(), families)) {
-    b.createBlock(&region);
-    scf::YieldOp::create(b, math.constant(family));
-  }
-  b.createBlock(&switchOp.getDefaultRegion());
-  scf::YieldOp::create(b, buildComparisons(math,
-                                           intervals.drop_front(closed.size()),
-                                           general, size, least));
-  return switchOp.getResult(0);
-}
-
-/// The axis that leaves fewest cells, and those.
-static std::optional<std::pair<unsigned, std::vector<PlanCell>>>
-fewestCells(ArrayRef<DispatchEntry> entries, unsigned numAxes) {
-  std::optional<std::pair<unsigned, std::vector<PlanCell>>> best;
-  for (unsigned axis = 0; axis < numAxes; ++axis)
-    if (auto cells = planCells(entries, axis);
-        cells && (!best || cells->size() < best->second.size()))
-      best.emplace(axis, std::move(*cells));
-  return best;
-}
-
-/// The family of the first entry that holds the shape, else `otherwise`, on the
-/// host: a switch over the cells, in each the family of the deciding size.
-/// Boxes in no such order are compared one by one.
-static Value buildFamilyOfShape(ImplicitLocOpBuilder &b,
-                                ArrayRef<DispatchEntry> entries,
-                                unsigned otherwise, ArrayRef<Value> extents) {
-  HostMath math{b};
-  Value none = math.constant(otherwise);
-  auto found = fewestCells(entries, extents.size());
-  if (!found) {
-    Value family = none;
-    for (const DispatchEntry &entry : llvm::reverse(entries))
-      family = math.select(buildInside(math, entry.box, extents),
-                           math.constant(entry.family), family);
-    return family;
-  }
-
-  auto &[axis, cells] = *found;
-  Value size = extents[axis];
-  if (cells.empty())
-    return none;
-  if (cells.size() == 1) {
-    Value family = buildFamilyOfSize(b, cells.front().intervals, otherwise,
-                                     size, leastSize(axis));
-    return math.select(buildInside(math, cells.front().box, extents, axis),
-                       family, none);
-  }
-  SmallVector<int64_t> cases =
-      llvm::to_vector(llvm::seq<int64_t>(0, cells.size()));
-  Value cell = math.constant(cells.size());
-  for (auto [index, candidate] : llvm::enumerate(cells))
-    cell = math.select(buildInside(math, candidate.box, extents, axis),
-                       math.constant(index), cell);
-  auto switchOp = scf::IndexSwitchOp::create(b, TypeRange{b.getIndexType()},
-                                             cell, cases, cases.size());
-  OpBuilder::InsertionGuard guard(b);
-  for (auto [region, candidate] :
-       llvm::zip_equal(switchOp.getCaseRegions(), cells)) {
-    b.createBlock(&region);
-    scf::YieldOp::create(b, buildComparisons(math, candidate.intervals,
-                                             otherwise, size, leastSize(axis)));
-  }
-  b.createBlock(&switchOp.getDefaultRegion());
-  scf::YieldOp::create(b, none);
-  return switchOp.getResult(0);
-}
-
-/// Blocks of the first part and of both along the combined axis:
-/// `balancedCover` on the host.
-static std::pair<Value, Value> buildBalancedCover(HostMath &math, int64_t low,
-                                                  int64_t high, int64_t sms,
-                                                  Value beside, Value extent) {
-  auto least = [&](Value a, Value b) {
-    return math.select(math.compare(arith::CmpIPredicate::ule, a, b), a, b);
-  };
-  auto most = [&](Value a, Value b) {
-    return math.select(math.compare(arith::CmpIPredicate::uge, a, b), a, b);
-  };
-  // Another extent may be 0.
-  beside = most(beside, math.constant(1));
-  Value fewest = math.ceilDiv(extent, high);
-  Value rounds = math.ceilDiv(math.mul(fewest, beside), sms);
-  Value filling = math.div(math.mul(rounds, math.constant(sms)), beside);
-  Value blocks = least(most(filling, fewest), math.ceilDiv(extent, low));
-  Value inLow = least(math.mul(blocks, math.constant(low)), extent);
-  Value second = math.ceilDiv(math.sub(extent, inLow), high - low);
-  return {math.sub(blocks, second), blocks};
-}
-
-/// Blocks of the first part and of both along the combined axis: `coverExtent`
-/// on the host.
-static std::pair<Value, Value> buildCover(HostMath &math,
-                                          ukernel::FamilyAttr family,
-                                          Value extent, Value beside) {
-  int64_t axis = family.getAxis();
-  if (family.getTiles().size() == 1) {
-    Value blocks = math.ceilDiv(extent, family.getTile(0)[axis]);
-    return {blocks, blocks};
-  }
-  int64_t low = family.getTile(0)[axis], high = family.getTile(1)[axis];
-  if (int64_t sms = family.getBalanced())
-    return buildBalancedCover(math, low, high, sms, beside, extent);
-  CoverConstants c = coverConstants(low, high);
-  Value units = math.ceilDiv(extent, c.unit);
-  Value first = math.rem(
-      math.mul(math.rem(units, c.high), math.constant(c.inverse)), c.high);
-  Value inFirst = math.mul(first, math.constant(c.low));
-  Value exact = math.compare(arith::CmpIPredicate::uge, units, inFirst);
-  Value second = math.div(math.sub(units, inFirst), c.high);
-  first = math.select(exact, first, math.constant(0));
-  second = math.select(exact, second, math.ceilDiv(units, c.high));
-  return {first, math.add(first, second)};
-}
-
 void WorkloadDispatcher::buildLaunch(ImplicitLocOpBuilder &b,
                                      ukernel::WorkloadOp op,
-                                     ukernel::PlanAttr plan, int64_t family,
+                                     ukernel::KernelOp kernel, const Grid &grid,
                                      ArrayRef<Value> extents) {
-  HostMath math{b};
-  ukernel::FamilyAttr attr = plan.getFamilies()[family];
-  Value beside = math.constant(1);
-  for (unsigned axis = 0; axis < extents.size(); ++axis)
-    if (axis != attr.getAxis() && axis != Workload::kK)
-      beside =
-          math.mul(beside, math.ceilDiv(extents[axis], attr.getTile(0)[axis]));
-  auto [first, along] = buildCover(math, attr, extents[attr.getAxis()], beside);
-  Value blocks = math.mul(along, beside);
+  ukernel::IndexArithmetic math(b);
+  auto [firstBlocks, blocks] = launchOf(math, grid, extents);
   auto launch = ukernel::LaunchOp::create(
-      b, FlatSymbolRefAttr::get(kernelFor(op, attr, family).getSymNameAttr()),
-      blocks, op->getOperands(), extents, /*strides=*/ValueRange(), first);
+      b, FlatSymbolRefAttr::get(kernel.getSymNameAttr()), blocks,
+      op->getOperands(), extents, /*strides=*/ValueRange(), firstBlocks);
   launch->setAttr(kSiteAttrName, b.getStringAttr(current));
 }
 
@@ -561,7 +315,7 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::WorkloadOp op) {
   recordWorkload(planOp, prefixOf(op));
 
   ImplicitLocOpBuilder b(op.getLoc(), op);
-  HostMath math{b};
+  ukernel::IndexArithmetic math(b);
   SmallVector<Value> extents;
   for (unsigned axis = 0; axis < op.getNumAxes(); ++axis) {
     auto [source, dim] = op.getExtentSource(axis);
@@ -589,15 +343,15 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::WorkloadOp op) {
   auto switchOp =
       scf::IndexSwitchOp::create(b, TypeRange(), family, cases, cases.size());
   OpBuilder::InsertionGuard guard(b);
-  for (auto [region, index] :
-       llvm::zip_equal(switchOp.getCaseRegions(), cases)) {
+  auto buildCase = [&](Region &region, int64_t index) {
     b.createBlock(&region);
-    buildLaunch(b, op, plan, index, extents);
+    buildLaunch(b, op, kernelFor(op, plan.getFamilies()[index], index),
+                gridOf(decoded.families[index]), extents);
     scf::YieldOp::create(b);
-  }
-  b.createBlock(&switchOp.getDefaultRegion());
-  buildLaunch(b, op, plan, plan.getFallback(), extents);
-  scf::YieldOp::create(b);
+  };
+  for (auto [region, index] : llvm::zip_equal(switchOp.getCaseRegions(), cases))
+    buildCase(region, index);
+  buildCase(switchOp.getDefaultRegion(), plan.getFallback());
   op.erase();
   return success();
 }

@@ -1,5 +1,7 @@
 //===- PlanWorkloads.cpp - Searches the kernels of each workload ----------===//
 #include "FTuner/Search/Candidates.h"
+#include "FTuner/Search/SearchOptions.h"
+#include "FTuner/Transforms/PassOptionList.h"
 #include "FTuner/Transforms/Passes.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Transforms/SearchSetup.h"
@@ -131,12 +133,18 @@ void emitRemarks(ukernel::WorkloadOp op, StringRef symbol, const Plan &plan) {
 struct UKernelPlanWorkloadsPass
     : public ftuner::impl::UKernelPlanWorkloadsPassBase<
           UKernelPlanWorkloadsPass> {
-  using UKernelPlanWorkloadsPassBase::UKernelPlanWorkloadsPassBase;
+  UKernelPlanWorkloadsPass() = default;
+  explicit UKernelPlanWorkloadsPass(const OptionValues &values) {
+    options.set(values);
+  }
+  /// Values of options are copied by MLIR.
+  UKernelPlanWorkloadsPass(const UKernelPlanWorkloadsPass &other)
+      : UKernelPlanWorkloadsPassBase(other) {}
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
     // Options are wrong whether there is a workload or not.
-    llvm::Expected<SearchSetup> given = makeSearchSetup(*this);
+    llvm::Expected<SearchSetup> given = makeSearchSetup(options.values());
     if (!given) {
       emitError(UnknownLoc::get(&getContext()),
                 llvm::toString(given.takeError()));
@@ -152,6 +160,12 @@ struct UKernelPlanWorkloadsPass
     FailureOr<DeviceSpec> device = deviceOf(module);
     if (failed(device))
       return signalPassFailure();
+    if (!workloads.empty())
+      for (const std::string &line : setup.unread)
+        remark::missed(module.getLoc(),
+                       remark::RemarkOpts::name("option").category(
+                           "ukernel-plan-workloads"))
+            << line;
     numPlans = 0;
     for (ukernel::WorkloadOp op : planned)
       if (failed(replaceRejected(planOf(op), op, *device)) ||
@@ -194,9 +208,6 @@ private:
     });
     return failure(result.wasInterrupted());
   }
-
-  template <typename Options>
-  friend llvm::Expected<SearchSetup> ftuner::makeSearchSetup(const Options &);
 
   /// The plan that the workload names; its verifier has found it.
   static ukernel::PlanOp planOf(ukernel::WorkloadOp op) {
@@ -282,7 +293,14 @@ private:
     return ukernel::PlanOp::create(b, op.getLoc(), name, *attribute);
   }
 
+  PassOptionList options =
+      PassOptionList::make<Option>(*this, searchOptionList().options());
   SearchSetup setup;
   unsigned numPlans = 0;
 };
 } // namespace
+
+std::unique_ptr<Pass>
+ftuner::createUKernelPlanWorkloadsPass(const OptionValues &options) {
+  return std::make_unique<UKernelPlanWorkloadsPass>(options);
+}

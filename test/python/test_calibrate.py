@@ -16,12 +16,12 @@ from ftuner import cli, descriptions, outputs
 from ftuner.latency import calibrate, fit, model
 from ftuner.latency.rows import Devices, Rows, read
 
-FTUNER = "m n k block_m block_n block_k thread_m thread_n us".split()
+FTUNER = "m n k block_m block_n block_k threads_m threads_n stages vector_width us".split()
 VENDOR = "device M N K latency_ms kernel".split()
 XGEMM = "MWG NWG MDIMC NDIMC MDIMA NDIMB VWM VWN SA SB time_ms".split()
 # A good row of each.
 GOOD: dict[str, dict[str, Any]] = {
-    "ftuner": dict(zip(FTUNER, [64, 256, 512, 48, 64, 16, 6, 8, 10])),
+    "ftuner": dict(zip(FTUNER, [64, 256, 512, 48, 64, 16, 8, 8, 2, 4, 10])),
     "vendor": dict(zip(VENDOR, ["v100", 512, 512, 512, 0.1, "volta_sgemm_64x64_tn"])),
     "configurations": dict(zip(XGEMM, [128, 128, 16, 8, 16, 8, 4, 2, 0, 1, 6.0])),
 }
@@ -39,7 +39,8 @@ def ftuner_rows(count: int, seed: int = 0, **others: Any) -> list[dict[str, Any]
     out = []
     for _ in range(count):
         m, n, k = (int(rng.integers(2, 24)) * size for size in (128, 128, 32))
-        row = [m, n, k, 128, 128, 8, 8, 8, 1e-7 * m * n * k**0.9 * rng.normal(1, 0.1)]
+        time = 1e-7 * m * n * k**0.9 * rng.normal(1, 0.1)
+        row = [m, n, k, 128, 128, 8, 16, 16, 2, 4, time]
         out.append({**dict(zip(FTUNER, row)), **others})
     return out
 
@@ -215,7 +216,11 @@ def test_two_descriptions_of_one_name_are_an_error(
         ("ftuner", dict.fromkeys("mnk", 2**31 - 1), "expected a kernel that takes at"),
         ("ftuner", {"us": 1e10}, "column 'us': expected a number"),
         ("ftuner", {"transpose_lhs": 2}, "column 'transpose_lhs': expected"),
-        ("ftuner", {"second_thread": 8}, "column 'second_thread': expected 0 without"),
+        ("ftuner", {"path": "none"}, "column 'path': expected one of .*, but got 'none'"),
+        ("ftuner", {"threads_m": ""}, "column 'threads_m': expected a whole number in rows of"),
+        ("ftuner", {"threads_m": -1}, "column 'threads_m': expected a whole number"),
+        ("ftuner", {"threads_m": 0}, "simt: expected 1 to 1024 threads"),
+        ("ftuner", {"second_block": 32}, "axis 0: expected ascending heights"),
         ("ftuner", {"first_count": 3}, "column 'first_count': expected no more blocks"),
         ("configurations", {"VWM": 64}, "column 'VWM': expected 1, 2, 4 or 8"),
         ("configurations", {"SA": 2}, "column 'SA': expected"),
@@ -228,7 +233,7 @@ def test_rows_out_of_bounds(
     tmp_path: Path, kind: str, change: dict[str, Any], message: str
 ) -> None:
     optional = {"tile_m": 64, "grid_z": 1, "block_x": 64, "block_y": 1, "fold": 0, "KWG": 32}
-    none = {"transpose_lhs": 0, "second_thread": 0, "first_count": 0}
+    none = {"transpose_lhs": 0, "second_block": 0, "first_count": 0, "path": model().paths[0]}
     good = {**{key: {**optional, **none}.get(key) for key in change}, **GOOD[kind]}
     path = write_csv(tmp_path / "a.csv", [good, {**good, **change}])
     only = None if kind == "vendor" else "v100"

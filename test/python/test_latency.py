@@ -77,15 +77,28 @@ def test_wavefronts_and_lines() -> None:
         model().wavefronts(lanes[None], [1, 2, 4])
 
 
+def test_programs_have_fields_of_their_path() -> None:
+    assert "simt" in model().paths
+    for path in model().paths:
+        fields = model().program_fields(path)
+        assert len(set(fields)) == len(fields)
+        assert fields[:4] == ("batch", "m", "n", "k")
+    assert model().program_fields("simt")[-4:] == ("threads_m", "threads_n", "stages", "vector_width")
+    with pytest.raises(ftuner.Error, match="unknown codegen path 'none': expected one of .*simt"):
+        model().program_fields("none")
+    with pytest.raises(ftuner.Error, match="unknown codegen path 'none'"):
+        model().programs("v100", "none", np.zeros((1, 18), int))
+
+
 def launches() -> Launches:
     """Three launches of FTuner's."""
     row = dict(
-        batch=1, m=512, n=1024, k=512, block_m=64, block_n=64, block_k=16, thread_m=4, thread_n=4,
-        reduce_split=1, stages=2, vector_width=4,
+        batch=1, m=512, n=1024, k=512, block_m=64, block_n=64, block_k=16, threads_m=16,
+        threads_n=16, reduce_split=1, stages=2, vector_width=4,
     )  # fmt: skip
-    fields = model().program_fields
+    fields = model().program_fields("simt")
     table = np.array([[row.get(name, 0) for name in fields]] * 3)
-    parts, grids = model().programs("v100", table)
+    parts, grids = model().programs("v100", "simt", table)
     figures = np.array([[*model().device("v100")[1].values()]] * 2)
     return Launches(figures, np.array([0, 1, 0]), parts, grids)
 
@@ -147,14 +160,14 @@ def test_wrong_constants(change: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("programs", "message"),
     [
-        (np.ones((2, 3), int), "programs: expected an array of n × 19, but got 2 × 3"),
-        (np.ones(19, int), "programs: expected an array of n × 19, but got 19"),
-        (np.full((2, 19), 1.5), "programs: expected numbers of type int64, but got float64"),
+        (np.ones((2, 3), int), "programs: expected an array of n × 18, but got 2 × 3"),
+        (np.ones(18, int), "programs: expected an array of n × 18, but got 18"),
+        (np.full((2, 18), 1.5), "programs: expected numbers of type int64, but got float64"),
     ],
 )
 def test_wrong_programs(programs: Any, message: str) -> None:
     with pytest.raises(ftuner.Error, match=message):
-        model().programs("v100", programs)
+        model().programs("v100", "simt", programs)
 
 
 @pytest.mark.parametrize(
@@ -172,19 +185,20 @@ def test_wrong_programs(programs: Any, message: str) -> None:
 )
 def test_vectors_are_for_shapes_that_allow_them(change: dict[str, int], is_narrow: bool) -> None:
     row = dict(
-        batch=1, m=1024, n=1024, k=1024, block_m=64, block_n=64, block_k=16, thread_m=4,
-        thread_n=4, reduce_split=1, stages=2,
+        batch=1, m=1024, n=1024, k=1024, block_m=64, block_n=64, block_k=16, threads_m=16,
+        threads_n=16, reduce_split=1, stages=2,
     )  # fmt: skip
     row.update(change)
-    fields = model().program_fields
+    fields = model().program_fields("simt")
     table = [[{**row, "vector_width": w}.get(name, 0) for name in fields] for w in (1, 4)]
-    narrow, wide = model().programs("v100", np.array(table))[0]
+    narrow, wide = model().programs("v100", "simt", np.array(table))[0]
     assert np.array_equal(narrow, wide) == is_narrow
 
 
 # --- FTuner rows -----------------------------------------------------------------------------
 
-FTUNER = "m n k block_m block_n block_k thread_m thread_n stages transpose_rhs us".split()
+FTUNER = """m n k block_m block_n block_k threads_m threads_n stages vector_width transpose_rhs
+us""".split()
 
 
 def programs(rng: np.random.Generator, count: int, stages: int = 2) -> list[list[int]]:
@@ -195,7 +209,7 @@ def programs(rng: np.random.Generator, count: int, stages: int = 2) -> list[list
         rm, rn = int(rng.integers(1, 9)), int(rng.choice([4, 8]))
         m, n, k = (int(4 * np.exp(rng.uniform(2, 6))) for _ in range(3))
         shape = [m, n, k, gm * rm, gn * rn, int(rng.choice([8, 16, 32]))]
-        out.append([*shape, rm, rn, int(rng.integers(2, stages + 1)), int(rng.integers(2))])
+        out.append([*shape, gm, gn, int(rng.integers(2, stages + 1)), 4, int(rng.integers(2))])
     return out
 
 
@@ -209,9 +223,9 @@ def test_ftuner_rows_are_priced(tmp_path: Path, rng: np.random.Generator) -> Non
 
 
 def test_pairs_and_vectors_of_rows(tmp_path: Path) -> None:
-    header = (*FTUNER, "second_block", "second_thread", "first_count", "second_count")
-    one = [112, 256, 512, 48, 64, 16, 6, 8, 2, 0, 10]
-    rows = [[*one, 0, 0, 0, 0], [*one, 64, 8, 1, 1], [*one, 64, 8, 0, 0]]
+    header = (*FTUNER, "second_block", "first_count", "second_count")
+    one = [112, 256, 512, 48, 64, 16, 8, 8, 2, 4, 0, 10]
+    rows = [[*one, 0, 0, 0], [*one, 64, 1, 1], [*one, 64, 0, 0]]
     found = read([write_csv(tmp_path / "a.csv", header, rows)], Devices(only="v100"))
     counts = found.launches.parts[:, :, model().part_fields.index("count")]
     assert counts.tolist()[:2] == [[0, 12], [4, 4]]
@@ -220,7 +234,7 @@ def test_pairs_and_vectors_of_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"block_m": 20}, "a.csv:3: .*register tiles that divide"),
+        ({"block_m": 20}, "a.csv:3: .*multiples of the threads"),
         ({"us": "fast"}, "a.csv:3: column 'us': expected a number .*, but got 'fast'"),
         ({"us": -1}, "a.csv:3: column 'us': expected a number of at least"),
         ({"k": 0}, "a.csv:3: .*k: expected a number from 1"),
@@ -229,10 +243,31 @@ def test_pairs_and_vectors_of_rows(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_ftuner_rows(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    good = [64, 256, 512, 48, 64, 16, 6, 8, 2, 0, 10]
+    good = [64, 256, 512, 48, 64, 16, 8, 8, 2, 4, 0, 10]
     bad = [change.get(name, value) for name, value in zip(FTUNER, good)]
     path = write_csv(tmp_path / "a.csv", FTUNER, [good, bad])
     with pytest.raises(ftuner.Error, match=message):
+        read([path], Devices(only="v100"))
+
+
+def test_rows_say_their_path(tmp_path: Path) -> None:
+    good = [64, 256, 512, 48, 64, 16, 8, 8, 2, 4, 0, 10]
+    first = model().paths[0]
+    unsaid = read([write_csv(tmp_path / "a.csv", FTUNER, [good])], Devices(only="v100"))
+    rows = [[*good, first], [*good, ""]]
+    path = write_csv(tmp_path / "b.csv", [*FTUNER, "path"], rows)
+    said = read([path], Devices(only="v100"))
+    for index in range(2):
+        assert np.array_equal(said.launches.parts[index], unsaid.launches.parts[0])
+    path = write_csv(tmp_path / "c.csv", [*FTUNER, "path"], [*rows, [*good, "none"]])
+    with pytest.raises(ftuner.Error, match="c.csv:4: column 'path': expected one of"):
+        read([path], Devices(only="v100"))
+    # A schedule's field has no default.
+    columns = [index for index, name in enumerate(FTUNER) if name != "stages"]
+    path = write_csv(
+        tmp_path / "d.csv", [FTUNER[i] for i in columns], [[good[i] for i in columns]]
+    )
+    with pytest.raises(ftuner.Error, match="d.csv:1: expected a column 'stages'"):
         read([path], Devices(only="v100"))
 
 

@@ -198,7 +198,8 @@ llvm::Error ModuleTool::compile(ModuleOp module,
     return error;
   if (isCompiled(module)) {
     for (const std::string &option : commandLine.getGiven())
-      if (llvm::Error error = checkCompiled(module, option, options.device))
+      if (llvm::Error error =
+              checkCompiled(module, option, options.settings().device))
         return error;
     return llvm::Error::success();
   }

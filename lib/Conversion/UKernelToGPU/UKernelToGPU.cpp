@@ -9,6 +9,8 @@
 #include "FTuner/Codegen/IR/CodegenPath.h"
 #include "FTuner/Conversion/Passes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Dialect/UKernel/Utils/IndexArithmetic.h"
+#include "FTuner/Schedule/Grid.h"
 #include "FTuner/Transforms/FunctionWork.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Transforms/Stages.h"
@@ -53,13 +55,7 @@ struct Signature {
   int64_t part = -1;
 };
 
-/// Which tile a block computes, of type index.
-struct BlockPosition {
-  /// Tile along m and n.
-  Value row, column;
-  /// Element along each batch axis; null where its extent is known to be 1.
-  SmallVector<Value, 3> batch;
-};
+using Position = TilePosition<ukernel::IndexArithmetic>;
 
 class KernelEmitter {
 public:
@@ -81,13 +77,13 @@ private:
                        StringRef access = "");
   StringRef operandName(unsigned index);
   AffineMap operandMap(unsigned index);
-  BlockPosition buildPosition(ImplicitLocOpBuilder &b);
+  Position buildPosition(ImplicitLocOpBuilder &b);
   Value buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
-                     unsigned index, ArrayRef<Value> batch);
+                     unsigned index, const Position &position);
   LogicalResult emitBody(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func);
   LogicalResult emitTile(ImplicitLocOpBuilder &b, TileEmission &emission,
-                         ukernel::TileOp tile, const BlockPosition &position,
-                         Value firstBlocks);
+                         ukernel::TileOp tile, const Position &position,
+                         std::optional<Value> firstBlocks);
 
   ukernel::KernelOp kernel;
   const DeviceSpec &device;
@@ -97,6 +93,7 @@ private:
   const CodegenPath *path = nullptr;
   ukernel::FamilyAttr familyAttr;
   KernelFamily family;
+  Grid grid;
   Signature signature;
   SmallVector<Value> operands;
   SmallVector<Value, 4> sizes;
@@ -193,7 +190,7 @@ void KernelEmitter::buildSignature() {
 /// the operand's memref at the position on the batch axes, which the view does
 /// not have. A scalar is a parameter or a constant.
 Value KernelEmitter::buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
-                                  unsigned index, ArrayRef<Value> batch) {
+                                  unsigned index, const Position &position) {
   if (int64_t scalar = signature.scalars[index]; scalar >= 0)
     return func.getArgument(scalar);
   if (signature.pointers[index] < 0)
@@ -213,11 +210,12 @@ Value KernelEmitter::buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
                                           func.getArgument(parameter))
                    .getResult();
     if (ukernel::WorkloadOp::isBatchAxis(axis)) {
-      Value position = batch[axis - ukernel::WorkloadOp::kNumProductAxes];
-      if (!position)
+      std::optional<Value> element =
+          position.batch[axis - ukernel::WorkloadOp::kNumProductAxes];
+      if (!element)
         continue;
       Value distance = b.createOrFold<arith::MulIOp>(
-          position, getValueOrCreateConstantIndexOp(b, b.getLoc(), stride));
+          *element, getValueOrCreateConstantIndexOp(b, b.getLoc(), stride));
       offset =
           isa<Attribute>(offset)
               ? distance
@@ -259,6 +257,7 @@ LogicalResult KernelEmitter::checkFamily() {
   if (llvm::Error error = family.path().check(described, family, device))
     return kernel.emitOpError(llvm::toString(std::move(error)));
   resources = family.path().resources(described, family);
+  grid = gridOf(family);
   return success();
 }
 
@@ -297,50 +296,13 @@ FailureOr<gpu::GPUModuleOp> KernelEmitter::emit(SymbolTable &symbols) {
   return module;
 }
 
-/// Blocks are numbered along n first, so that neighbours share rows of the lhs,
-/// then along m, then along the batch axes, the last one first.
-BlockPosition KernelEmitter::buildPosition(ImplicitLocOpBuilder &b) {
-  auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantIndexOp::create(b, value);
-  };
-  auto div = [&](Value lhs, Value rhs) {
-    return b.createOrFold<arith::DivUIOp>(lhs, rhs);
-  };
-  auto rem = [&](Value lhs, Value rhs) {
-    return b.createOrFold<arith::RemUIOp>(lhs, rhs);
-  };
-  BlockPosition position;
+/// The tile of the block that runs.
+Position KernelEmitter::buildPosition(ImplicitLocOpBuilder &b) {
+  ukernel::IndexArithmetic math(b);
   Value block = gpu::BlockIdOp::create(b, gpu::Dimension::x);
-  ArrayRef<Value> batchSizes =
-      ArrayRef(sizes).drop_front(ukernel::WorkloadOp::kNumProductAxes);
-  position.batch.assign(batchSizes.size(), Value());
-  // Axes that are more than one position, the last one first.
-  SmallVector<unsigned, 3> axes;
-  for (int axis = batchSizes.size() - 1; axis >= 0; --axis)
-    if (extents[ukernel::WorkloadOp::kNumProductAxes + axis] != 1)
-      axes.push_back(axis);
-  if (!axes.empty()) {
-    Value batches = batchSizes[axes.back()];
-    for (unsigned axis : llvm::reverse(ArrayRef(axes).drop_back()))
-      batches = b.createOrFold<arith::MulIOp>(batches, batchSizes[axis]);
-    // The host launches as many blocks for each batch.
-    Value blocks = gpu::GridDimOp::create(b, gpu::Dimension::x);
-    Value blocksOfBatch = div(blocks, batches);
-    Value batch = div(block, blocksOfBatch);
-    block = rem(block, blocksOfBatch);
-    for (unsigned axis : ArrayRef(axes).drop_back()) {
-      position.batch[axis] = rem(batch, batchSizes[axis]);
-      batch = div(batch, batchSizes[axis]);
-    }
-    position.batch[axes.back()] = batch;
-  }
-  int64_t width = tiles.front().getSizes()[Workload::kN];
-  Value blocksAlongN = arith::DivUIOp::create(
-      b, arith::AddIOp::create(b, sizes[Workload::kN], constant(width - 1)),
-      constant(width));
-  position.row = arith::DivUIOp::create(b, block, blocksAlongN);
-  position.column = arith::RemUIOp::create(b, block, blocksAlongN);
-  return position;
+  return positionOf(math, grid, sizes, block, [&]() -> Value {
+    return gpu::GridDimOp::create(b, gpu::Dimension::x);
+  });
 }
 
 LogicalResult KernelEmitter::emitBody(ImplicitLocOpBuilder &b,
@@ -353,9 +315,9 @@ LogicalResult KernelEmitter::emitBody(ImplicitLocOpBuilder &b,
         signature.sizes[axis] < 0
             ? arith::ConstantIndexOp::create(b, extents[axis]).getResult()
             : asIndex(func.getArgument(signature.sizes[axis])));
-  BlockPosition position = buildPosition(b);
+  Position position = buildPosition(b);
   for (unsigned index = 0; index < kernel.getOperandArguments().size(); ++index)
-    operands.push_back(buildOperand(b, func, index, position.batch));
+    operands.push_back(buildOperand(b, func, index, position));
 
   auto workgroup =
       gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
@@ -379,15 +341,15 @@ LogicalResult KernelEmitter::emitBody(ImplicitLocOpBuilder &b,
   emission.output = operands[next];
 
   if (tiles.size() == 1)
-    return emitTile(b, emission, tiles[0], position, Value());
+    return emitTile(b, emission, tiles[0], position, std::nullopt);
 
   Value firstBlocks = asIndex(func.getArgument(signature.part));
-  Value inFirst = arith::CmpIOp::create(b, arith::CmpIPredicate::ult,
-                                        position.row, firstBlocks);
+  ukernel::IndexArithmetic math(b);
+  Value inFirst = isInFirstPart(math, grid, position, firstBlocks);
   auto ifOp = scf::IfOp::create(b, inFirst, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifOp.thenBlock());
-  if (failed(emitTile(b, emission, tiles[0], position, Value())))
+  if (failed(emitTile(b, emission, tiles[0], position, std::nullopt)))
     return failure();
   b.setInsertionPointToStart(ifOp.elseBlock());
   return emitTile(b, emission, tiles[1], position, firstBlocks);
@@ -407,8 +369,8 @@ bool isPadded(Value operand, AffineMap map, unsigned axis) {
 LogicalResult KernelEmitter::emitTile(ImplicitLocOpBuilder &b,
                                       TileEmission &emission,
                                       ukernel::TileOp tile,
-                                      const BlockPosition &position,
-                                      Value firstBlocks) {
+                                      const Position &position,
+                                      std::optional<Value> firstBlocks) {
   ukernel::WorkloadOp op = workloadOf(tile);
   emission.workload = op;
   emission.part = firstBlocks ? 1 : 0;
@@ -416,21 +378,10 @@ LogicalResult KernelEmitter::emitTile(ImplicitLocOpBuilder &b,
   for (unsigned axis = 0; axis < ukernel::WorkloadOp::kNumProductAxes; ++axis)
     emission.exact.push_back(!isPadded(op.getLhs(), op.getLhsMap(), axis) &&
                              !isPadded(op.getRhs(), op.getRhsMap(), axis));
-  ArrayRef<int64_t> smem = tile.getSizes();
-  auto scale = [&](Value value, int64_t factor) -> Value {
-    return arith::MulIOp::create(b, value,
-                                 arith::ConstantIndexOp::create(b, factor));
-  };
-  emission.columnOffset = scale(position.column, smem[Workload::kN]);
-  if (!firstBlocks) {
-    emission.rowOffset = scale(position.row, smem[Workload::kM]);
-  } else {
-    // The second part starts where the first ends.
-    int64_t firstHeight = tiles[0].getSizes()[Workload::kM];
-    Value own = arith::SubIOp::create(b, position.row, firstBlocks);
-    emission.rowOffset = arith::AddIOp::create(
-        b, scale(firstBlocks, firstHeight), scale(own, smem[Workload::kM]));
-  }
+  ukernel::IndexArithmetic math(b);
+  auto [row, column] = offsetsOf(math, grid, position, firstBlocks);
+  emission.rowOffset = row;
+  emission.columnOffset = column;
   return path->emitTile(b, emission);
 }
 

@@ -1,12 +1,13 @@
 """FTuner rows: programs of this compiler, f32 products.
 
-Columns: m, n, k; block_m, block_n, block_k, thread_m, thread_n (tiles of the block and of a
-thread); us (microseconds); and where they differ from what is in brackets device, batch (1),
-transpose_lhs, transpose_rhs (0), stages (2), vector_width (4), combine_axis (m; or n),
-second_block, second_thread (0: one uKernel), first_count, second_count (0: the cover that the
-compiler takes), reduce_split (1, the only one that this path has), fold.
+Columns: m, n, k; block_m, block_n, block_k (the tile of a block); the fields of the schedule
+that the program's codegen path has; us (microseconds); and where they differ from what is in
+brackets path (the compiler's first), device, batch (1), transpose_lhs, transpose_rhs (0),
+combine_axis (m; or n), second_block (0: one uKernel; or the height of the other along that
+axis), first_count, second_count (0: the cover that the compiler takes), reduce_split (1), fold.
 
-The compiler's own code generator says what each executes.
+The compiler's own code generator says what each executes, and names the schedule's fields
+(`Model.program_fields`). Rows leave those of other paths empty.
 """
 
 from __future__ import annotations
@@ -41,15 +42,10 @@ _DEFAULTS: dict[str, int | None] = {
     "block_m": None,
     "block_n": None,
     "block_k": None,
-    "thread_m": None,
-    "thread_n": None,
     "second_block": 0,
-    "second_thread": 0,
     "first_count": 0,
     "second_count": 0,
     "reduce_split": 1,
-    "stages": 2,
-    "vector_width": 4,
 }
 # Columns that are no more than yes or no.
 _FLAGS = ("transpose_lhs", "transpose_rhs")
@@ -70,17 +66,22 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     columns["combine_axis"] = table.choose("combine_axis", "m", axes.get, "m or n").astype(np.int64)
     _check_blocks(table, columns)
     microseconds = read_times(table, "us")
-    programs = np.stack([columns[name] for name in loaded.program_fields], axis=1)
+    known = {name: name for name in loaded.paths} | {"": loaded.paths[0]}
+    paths = table.choose("path", "", known.get, f"one of {', '.join(loaded.paths)}")
     parts = np.zeros((len(table), 2, len(loaded.part_fields)))
     grids = np.zeros((len(table), len(loaded.grid_fields)))
-    for index in np.unique(device):
-        rows = np.flatnonzero(device == index)
-        try:
-            parts[rows], grids[rows] = loaded.programs(devices.sources[index], programs[rows])
-        except Error as error:
-            if match := re.match(r"row (\d+): (.*)", str(error), re.DOTALL):
-                raise table.error(int(rows[int(match[1])]), match[2]) from error
-            raise
+    for path in sorted(set(paths)):
+        programs = _programs(table, columns, path, paths == path)
+        for index in np.unique(device[paths == path]):
+            rows = np.flatnonzero((device == index) & (paths == path))
+            try:
+                parts[rows], grids[rows] = loaded.programs(
+                    devices.sources[index], path, programs[rows]
+                )
+            except Error as error:
+                if match := re.match(r"row (\d+): (.*)", str(error), re.DOTALL):
+                    raise table.error(int(rows[int(match[1])]), match[2]) from error
+                raise
     launches = Launches(device_table(devices, loaded), device, parts, grids)
     check_prices(table, launches)
     flop = 2.0 * columns["batch"] * columns["m"] * columns["n"] * columns["k"]
@@ -102,11 +103,28 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     )
 
 
+def _programs(
+    table: Table,
+    columns: Mapping[str, npt.NDArray[np.int64]],
+    path: str,
+    is_path: npt.NDArray[np.bool_],
+) -> npt.NDArray[np.int64]:
+    """Records of the rows as programs of a path, which those of `is_path` are."""
+    fields = []
+    for name in model().program_fields(path):
+        if name in columns:
+            fields.append(columns[name])
+            continue
+        # A field of the path's schedules.
+        is_missing = (table.text(name) == "") & is_path
+        table.expect(name, ~is_missing, f"a whole number in rows of path '{path}'")
+        numbers = table.numbers(name, 0, whole=True, low=0, high=MOST_EXTENT)
+        fields.append(numbers.astype(np.int64))
+    return np.stack(fields, axis=1)
+
+
 def _check_blocks(table: Table, columns: Mapping[str, npt.NDArray[np.int64]]) -> None:
-    """Raises `Error` for what is of no second uKernel, and for blocks that cover nothing."""
-    if "second_thread" in table:
-        is_good = (columns["second_thread"] == 0) | (columns["second_block"] > 0)
-        table.expect("second_thread", is_good, "0 without a second_block")
+    """Raises `Error` for blocks that cover nothing."""
     is_m = columns["combine_axis"] == 0
     extent = np.where(is_m, columns["m"], columns["n"])
     first = np.where(is_m, columns["block_m"], columns["block_n"])

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from .. import locations
 from ..errors import Error
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 _ERROR_BYTES = 4096
 
 Array = npt.NDArray[np.float64]
@@ -120,7 +120,6 @@ class Model:
         path = locations.find(locations.LATENCY_LIBRARY)
         try:
             self._library = ctypes.CDLL(str(path))
-            self._library.ftuner_latency_field.restype = ctypes.c_char_p
             abi = self._library.ftuner_latency_abi()
         except (OSError, AttributeError) as error:
             raise Error(f"cannot load the latency model '{path}': {error}") from error
@@ -129,25 +128,43 @@ class Model:
                 f"cannot use the latency model '{path}': "
                 f"expected version {ABI_VERSION}, but got {abi}"
             )
+        for function in ("field", "path", "program_field"):
+            getattr(self._library, f"ftuner_latency_{function}").restype = ctypes.c_char_p
+        # The codegen paths, in the compiler's order.
+        self.paths = self._names("path")
         self.device_fields = self._fields("device")
         self.part_fields = self._fields("part")
         self.grid_fields = self._fields("grid")
         self.term_fields = self._fields("terms")
-        self.program_fields = self._fields("program")
         self.constants = {
             name: self._constant(index, name)
             for index, name in enumerate(self._fields("constants"))
         }
 
-    def _fields(self, record: str) -> tuple[str, ...]:
+    def _names(self, function: str, *arguments: Any) -> tuple[str, ...]:
+        """What a function of the library says for each index."""
         names: list[str] = []
         while True:
-            name = self._library.ftuner_latency_field(
-                record.encode(), ctypes.c_size_t(len(names))
+            name = getattr(self._library, f"ftuner_latency_{function}")(
+                *arguments, ctypes.c_size_t(len(names))
             )
             if name is None:
                 return tuple(names)
             names.append(name.decode())
+
+    def _fields(self, record: str) -> tuple[str, ...]:
+        return self._names("field", record.encode())
+
+    def program_fields(self, path: str) -> tuple[str, ...]:
+        """Fields of a codegen path's programs: those of its schedules are the last.
+
+        Raises `Error` for an unknown path.
+        """
+        fields = self._names("program_field", path.encode())
+        if not fields:
+            paths = ", ".join(self.paths)
+            raise Error(f"unknown codegen path '{path}': expected one of {paths}")
+        return fields
 
     def _constant(self, index: int, name: str) -> Constant:
         unit, text = ctypes.c_char_p(), ctypes.c_char_p()
@@ -278,20 +295,21 @@ class Model:
         return microseconds
 
     def programs(
-        self, device: str | os.PathLike[str], programs: npt.NDArray[np.int64]
+        self, device: str | os.PathLike[str], path: str, programs: npt.NDArray[np.int64]
     ) -> tuple[Array, Array]:
-        """Parts and grids (`Launches`) of FTuner's programs on a device.
+        """Parts and grids (`Launches`) of FTuner's programs by a codegen path on a device.
 
-        `programs` is rows × `program_fields`: see FTuner/CAPI/Latency.h. Where a shape does not
-        allow their `vector_width`, they are those of one-element accesses: so such a kernel runs.
+        `programs` is rows × `program_fields(path)`: see FTuner/CAPI/Latency.h. Where rows of a
+        shape are not aligned for their accesses, they are those of narrower ones: so they run.
         """
-        fields = self.program_fields
+        fields = self.program_fields(path)
         programs = _array(programs, np.int64, (None, len(fields)), "programs")
         parts = np.empty((len(programs), 2, len(self.part_fields)))
         grids = np.empty((len(programs), len(self.grid_fields)))
         self._call(
             "programs",
             os.fsencode(device),
+            path.encode(),
             _pointer(programs),
             ctypes.c_size_t(len(programs)),
             _pointer(parts),
