@@ -4,8 +4,8 @@
 #rhs = affine_map<(m, n, k) -> (k, n)>
 #out = affine_map<(m, n, k) -> (m, n)>
 
-// expected-error @below {{attribute 'schedule' failed to satisfy constraint: schedule of a codegen path}}
 ukernel.kernel @path(%a: memref<?x768xf32>, %b: memref<768x2304xf32>, %o: memref<?x2304xf32>, %m: index, %n: index, %k: index, %n1: index)
+    // expected-error @below {{expected the schedule of a codegen path, but got "simd"}}
     attributes {schedule = "simd"} {
   ukernel.combine axis 0 [8] {
     ukernel.tile [8, 128, 16] {

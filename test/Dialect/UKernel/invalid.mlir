@@ -929,9 +929,9 @@ func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
 // -----
 
 // workload_c9: another rank
-ukernel.plan @p <families = [#ukernel.family<#ukernel.simt<threads = [1, 1], stages = 2, vector = 1>, axis = 0, tiles = [[8]]>], choices = [], general = 0, fallback = 0>
+ukernel.plan @p <families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8, 1]]>], choices = [], general = 0, fallback = 0>
 func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
-  // expected-error @below {{expected a plan of 3 axes, but got 1}}
+  // expected-error @below {{expected a plan of 3 axes, but got 4}}
   %r = ukernel.workload plan(@p) ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
     maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     contract {

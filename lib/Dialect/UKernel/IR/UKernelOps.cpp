@@ -68,12 +68,19 @@ LogicalResult YieldOp::verify() {
 ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   StringAttr name;
   SmallVector<OpAsmParser::Argument> arguments;
+  SMLoc location;
   if (parser.parseSymbolName(name, getSymNameAttrName(result.name),
                              result.attributes) ||
       parser.parseArgumentList(arguments, AsmParser::Delimiter::Paren,
                                /*allowType=*/true) ||
+      parser.getCurrentLocation(&location) ||
       parser.parseOptionalAttrDictWithKeyword(result.attributes))
     return failure();
+  // What is no schedule would be taken for none.
+  Attribute schedule = result.attributes.get(getScheduleAttrName(result.name));
+  if (schedule && !isa<ScheduleAttrInterface>(schedule))
+    return parser.emitError(location)
+           << "expected the schedule of a codegen path, but got " << schedule;
   return parser.parseRegion(*result.addRegion(), arguments);
 }
 
