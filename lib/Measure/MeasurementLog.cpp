@@ -3,6 +3,7 @@
 #include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Schedule/FamilyJson.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
@@ -14,12 +15,14 @@ using llvm::Twine;
 
 static constexpr int formatVersion = 1;
 
-static llvm::StringRef nameOf(OperandRole role) {
+static llvm::StringRef roleName(OperandRole role) {
   switch (role) {
   case OperandRole::Lhs:
     return "lhs";
   case OperandRole::Rhs:
     return "rhs";
+  case OperandRole::Input:
+    return "input";
   case OperandRole::Init:
     return "init";
   case OperandRole::Extra:
@@ -40,8 +43,24 @@ std::string ftuner::measurementKey(const Workload &workload) {
       },
       ",");
   for (const Operand &operand : workload.operands) {
-    os << "|" << nameOf(operand.role) << ":" << operand.elementBytes << "(";
-    llvm::interleave(operand.axes, os, ",");
+    os << "|" << roleName(operand.role) << ":" << nameOf(operand.elementType)
+       << "(";
+    llvm::interleave(
+        llvm::seq<unsigned>(0, operand.rank()), os,
+        [&](unsigned dim) {
+          AffineForm position = operand.position(dim);
+          llvm::interleave(
+              position.terms, os,
+              [&](const AffineForm::Term &term) {
+                if (term.coefficient != 1)
+                  os << term.coefficient << "*";
+                os << term.axis;
+              },
+              "+");
+          if (position.constant != 0)
+            os << "+" << position.constant;
+        },
+        ",");
     os << ")";
   }
   os << "|" << workload.flopsPerPoint;

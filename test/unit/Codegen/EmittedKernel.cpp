@@ -44,23 +44,21 @@ static std::string moduleText(const EmittedCase &emitted) {
   std::string b = emitted.transposeRhs ? memref(n, k) : memref(k, n);
   std::string o = memref("?", n);
   std::string tiles, heights;
-  for (const UKernel &part : emitted.family.parts) {
+  for (const BlockTile &tile : emitted.family.tiles) {
     auto pad = [&](unsigned outer, unsigned inner) {
-      return llvm::formatv("[{0}, {1}]", part.smemTile[outer],
-                           part.smemTile[inner])
-          .str();
+      return llvm::formatv("[{0}, {1}]", tile[outer], tile[inner]).str();
     };
     std::string lhs = emitted.transposeLhs ? pad(2, 0) : pad(0, 2);
     std::string rhs = emitted.transposeRhs ? pad(1, 2) : pad(2, 1);
-    heights += (heights.empty() ? "" : ", ") + std::to_string(part.smemTile[0]);
+    heights += (heights.empty() ? "" : ", ") + std::to_string(tile[0]);
     tiles += llvm::formatv(
         R"(
-    ukernel.tile #ukernel.ukernel<smem = [{0:$[, ]}], reg = [{1:$[, ]}]> {{
-      %a = ukernel.pad %A to {2} : {5}
-      %b = ukernel.pad %B to {3} : {6}
-      %o = ukernel.pad %O to {4} : {7}
-      ukernel.workload ins(%a, %b : {5}, {6}) outs(%o : {7})
-          maps = [affine_map<(m, n, k) -> {8}>, affine_map<(m, n, k) -> {9}>,
+    ukernel.tile [{0:$[, ]}] {{
+      %a = ukernel.pad %A to {1} : {4}
+      %b = ukernel.pad %B to {2} : {5}
+      %o = ukernel.pad %O to {3} : {6}
+      ukernel.workload ins(%a, %b : {4}, {5}) outs(%o : {6})
+          maps = [affine_map<(m, n, k) -> {7}>, affine_map<(m, n, k) -> {8}>,
                   affine_map<(m, n, k) -> (m, n)>] contract {{
       ^bb0(%x: f32, %y: f32, %c: f32):
         %product = arith.mulf %x, %y : f32
@@ -68,18 +66,19 @@ static std::string moduleText(const EmittedCase &emitted) {
         ukernel.yield %sum : f32
       }
     })",
-        llvm::make_range(part.smemTile.begin(), part.smemTile.end()),
-        llvm::make_range(part.regTile.begin(), part.regTile.end()), lhs, rhs,
-        pad(0, 1), a, b, o, emitted.transposeLhs ? "(k, m)" : "(m, k)",
+        llvm::make_range(tile.begin(), tile.end()), lhs, rhs, pad(0, 1), a, b,
+        o, emitted.transposeLhs ? "(k, m)" : "(m, k)",
         emitted.transposeRhs ? "(n, k)" : "(k, n)");
   }
-  bool isPair = emitted.family.parts.size() == 2;
+  SimtSchedule schedule = SimtSchedule::of(emitted.family.schedule);
+  bool isPair = emitted.family.tiles.size() == 2;
   return llvm::formatv(
       R"(
 ukernel.kernel @k(%A: {0}, %B: {1}, %O: {2}, %m: index, %n: index, %k: index,
                   %n1: index)
-    attributes {{path = #ukernel.simt<stages = {3}, vector = {4}>, workload = "w"} {{
-  ukernel.combine axis 0 [{5}{6}] {{{7}
+    attributes {{schedule = #ukernel.simt<threads = [{3}, {4}], stages = {5}, vector = {6}>,
+                workload = "w"} {{
+  ukernel.combine axis 0 [{7}{8}] {{{9}
   }
 }
 func.func @host(%A: {0}, %B: {1}, %O: {2}, %m: index, %n: index, %k: index,
@@ -90,7 +89,8 @@ func.func @host(%A: {0}, %B: {1}, %O: {2}, %m: index, %n: index, %k: index,
   return
 }
 )",
-      a, b, o, emitted.family.stages, emitted.family.vectorWidth,
+      a, b, o, schedule.threadsM, schedule.threadsN, schedule.stages,
+      schedule.vectorWidth,
       isPair ? "%n1 x " : "", heights, tiles);
 }
 

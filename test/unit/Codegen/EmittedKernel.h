@@ -2,7 +2,7 @@
 #ifndef FTUNER_TEST_UNIT_CODEGEN_EMITTEDKERNEL_H
 #define FTUNER_TEST_UNIT_CODEGEN_EMITTEDKERNEL_H
 
-#include "FTuner/Codegen/CodegenModel.h"
+#include "FTuner/Codegen/Simt/SimtSchedule.h"
 #include "mlir/IR/MLIRContext.h"
 #include <string>
 

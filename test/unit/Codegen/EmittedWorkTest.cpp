@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "EmittedKernel.h"
-#include "FTuner/Codegen/SimtLayout.h"
+#include "FTuner/Codegen/Simt/SimtLayout.h"
 #include "PtxInterpreter.h"
 
 #include "gtest/gtest.h"
@@ -110,13 +110,12 @@ struct Band {
 ///   counts one by one, and little else.
 Band otherBand(const EmittedCase &emitted, bool isAsync) {
   bool areWhole = true;
-  for (const UKernel &part : emitted.family.parts) {
-    SimtLayout layout =
-        simtLayout(emitted.workload(), part, emitted.family.stages);
+  SimtSchedule schedule = SimtSchedule::of(emitted.family.schedule);
+  for (const BlockTile &part : emitted.family.tiles) {
+    SimtLayout layout = simtLayout(emitted.workload(), part, schedule);
     for (const SharedTile &tile : {layout.lhs, layout.rhs})
       areWhole &=
-          layout.threads() % tile.vectorsPerRow(emitted.family.vectorWidth) ==
-          0;
+          layout.threads() % tile.vectorsPerRow(schedule.vectorWidth) == 0;
   }
   if (emitted.isDynamic)
     return isAsync ? Band{0.8, 3.6} : Band{0.5, 1.9};
@@ -130,7 +129,7 @@ constexpr Band anyBand = {0.33, 3.6};
 
 class EmittedWork : public testing::Test {
 protected:
-  EmittedWork() : context(makeContext()), model(*findCodegenModel("simt")) {}
+  EmittedWork() : context(makeContext()), model(simtModel()) {}
 
   Step predict(const EmittedCase &emitted, unsigned part);
   /// Empty with a failure where something is wrong.
@@ -166,8 +165,8 @@ bool EmittedWork::isLegal(const EmittedCase &emitted) {
 
 Step EmittedWork::predict(const EmittedCase &emitted, unsigned part) {
   DeviceSpec device = llvm::cantFail(loadDeviceSpec(emitted.device));
-  BlockWork work = model.work(emitted.workload(), emitted.family.parts[part],
-                              emitted.family, device);
+  BlockWork work =
+      model.work(emitted.workload(), emitted.family, part, device);
   Step step;
   step.fma = work.fma;
   step.other = work.otherInstructions;
@@ -192,10 +191,10 @@ std::optional<Step> EmittedWork::observe(const EmittedCase &emitted,
     ADD_FAILURE() << llvm::toString(ptx.takeError());
     return std::nullopt;
   }
-  const UKernel &ukernel = emitted.family.parts[part];
+  const BlockTile &tile = emitted.family.tiles[part];
   // One block row of the first part; the extent along m is a multiple of a line
   // and far beyond all tiles.
-  int64_t firstRow = part == 0 ? 0 : emitted.family.parts[0].smemTile[0];
+  int64_t firstRow = part == 0 ? 0 : emitted.family.tiles[0][0];
   int64_t m = 8192;
   int64_t n = emitted.n, k = emitted.k;
   std::map<std::string, uint64_t> values = {
@@ -217,7 +216,7 @@ std::optional<Step> EmittedWork::observe(const EmittedCase &emitted,
     }
     parameters.push_back(values[name]);
   }
-  int64_t columns = ceilDiv(n, ukernel.smemTile[1]);
+  int64_t columns = ceilDiv(n, tile[1]);
   unsigned block = part == 0 ? 0 : static_cast<unsigned>(columns);
 
   Step step;
@@ -238,9 +237,9 @@ std::optional<Step> EmittedWork::observe(const EmittedCase &emitted,
           isLhs ? !emitted.transposeLhs : emitted.transposeRhs;
       int64_t space = isLhs ? m : n;
       int64_t pitch = isReduceContiguous ? k : space;
-      int64_t spaceTile = ukernel.smemTile[isLhs ? 0 : 1];
+      int64_t spaceTile = tile[isLhs ? 0 : 1];
       int64_t tilePitch =
-          ceilBy(isReduceContiguous ? ukernel.smemTile[2] : spaceTile, 32);
+          ceilBy(isReduceContiguous ? tile[2] : spaceTile, 32);
       int64_t origin = -1;
       for (unsigned lane = 0; lane < 32; ++lane) {
         pattern.address[lane] = -1;
@@ -250,7 +249,7 @@ std::optional<Step> EmittedWork::observe(const EmittedCase &emitted,
             (addresses[lane] - static_cast<int64_t>(isLhs ? kLhs : kRhs)) / 4;
         int64_t row = word / pitch, column = word % pitch;
         if (isReduceContiguous)
-          column %= ukernel.smemTile[2];
+          column %= tile[2];
         else if (isLhs)
           column -= firstRow;
         if (origin < 0)
@@ -296,7 +295,7 @@ std::optional<Step> EmittedWork::observe(const EmittedCase &emitted,
 void EmittedWork::compare(const EmittedCase &emitted) {
   SCOPED_TRACE(emitted.str() +
                (seed ? ", seed " + std::to_string(*seed) : std::string()));
-  for (unsigned part = 0; part < emitted.family.parts.size(); ++part) {
+  for (unsigned part = 0; part < emitted.family.tiles.size(); ++part) {
     Step predicted = predict(emitted, part);
     std::optional<Step> observed = observe(emitted, part);
     if (!observed)
@@ -335,11 +334,6 @@ void EmittedWork::compare(const EmittedCase &emitted) {
   }
 }
 
-/// gm × gn threads with rm × rn elements each.
-UKernel tile(int64_t gm, int64_t rm, int64_t gn, int64_t rn, int64_t bk) {
-  return {{gm * rm, gn * rn, bk}, {rm, rn, 1}};
-}
-
 TEST_F(EmittedWork, OfGivenTiles) {
   for (const char *device : {"h200", "v100"})
     for (bool transposeLhs : {false, true})
@@ -351,9 +345,9 @@ TEST_F(EmittedWork, OfGivenTiles) {
           emitted.transposeRhs = transposeRhs;
           emitted.n = 256;
           emitted.k = 256;
-          emitted.family.parts = {tile(8, 8, 16, 4, 16)};
-          emitted.family.vectorWidth = vectorWidth;
-          emitted.family.stages = device == std::string("v100") ? 2 : 3;
+          int64_t stages = device == std::string("v100") ? 2 : 3;
+          emitted.family =
+              simtFamily({8, 16, stages, vectorWidth}, {8}, 4, 16);
           ASSERT_TRUE(isLegal(emitted)) << emitted.str();
           compare(emitted);
         }
@@ -366,9 +360,7 @@ TEST_F(EmittedWork, OfPairsWithScalarStores) {
   emitted.device = "rtx3090";
   emitted.transposeLhs = emitted.transposeRhs = true;
   emitted.n = emitted.k = 256;
-  emitted.family.parts = {tile(8, 8, 16, 4, 8), tile(8, 9, 16, 4, 8)};
-  emitted.family.vectorWidth = 1;
-  emitted.family.stages = 2;
+  emitted.family = simtFamily({8, 16, 2, 1}, {8, 9}, 4, 8);
   ASSERT_TRUE(isLegal(emitted)) << emitted.str();
   compare(emitted);
 }
@@ -389,13 +381,12 @@ void EmittedWork::compareRandom(unsigned wanted) {
     int64_t gm = pick({1, 2, 3, 4, 8, 16}), gn = pick({2, 4, 6, 8, 16, 24, 32});
     int64_t rm = 1 + random() % 12, rn = pick({1, 2, 4, 8});
     int64_t bk = pick({8, 16, 24, 32});
-    emitted.family.parts = {tile(gm, rm, gn, rn, bk)};
+    llvm::SmallVector<int64_t, 2> rows = {rm};
     if (rm > 1 && random() % 3 == 0)
-      emitted.family.parts.insert(
-          emitted.family.parts.begin(),
-          tile(gm, 1 + random() % (rm - 1), gn, rn, bk));
-    emitted.family.vectorWidth = pick({1, 4});
-    emitted.family.stages = isAsync ? pick({2, 3, 4}) : 2;
+      rows.insert(rows.begin(), 1 + random() % (rm - 1));
+    int64_t vectorWidth = pick({1, 4});
+    int64_t stages = isAsync ? pick({2, 3, 4}) : 2;
+    emitted.family = simtFamily({gm, gn, stages, vectorWidth}, rows, rn, bk);
     emitted.n = ceilBy(4 * gn * rn, 32);
     emitted.k = 32 * bk;
     if (!isLegal(emitted))

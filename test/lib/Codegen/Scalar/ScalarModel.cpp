@@ -87,7 +87,7 @@ public:
         return invalid("scalar: expected elements of f32, but got %s",
                        nameOf(operand.elementType).data());
       if (!operand.windows.empty())
-        return invalid("scalar: expected no windows");
+        return invalid("scalar: expected no windows of several axes");
     }
     return llvm::Error::success();
   }
