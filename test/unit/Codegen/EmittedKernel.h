@@ -3,6 +3,7 @@
 #define FTUNER_TEST_UNIT_CODEGEN_EMITTEDKERNEL_H
 
 #include "FTuner/Codegen/Simt/SimtSchedule.h"
+#include "FTuner/Schedule/CodegenModel.h"
 #include "mlir/IR/MLIRContext.h"
 #include <string>
 
