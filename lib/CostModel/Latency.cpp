@@ -62,7 +62,11 @@ public:
   Evaluator(const Workload &workload, const DeviceSpec &device,
             const CostModelOptions &options)
       : workload(workload), device(device), calibration(options.calibration),
-        figures(latencyDevice(device)) {}
+        figures(latencyDevice(device)), spaceAxes(workload.spaceAxes()) {
+    for (unsigned axis = 0; axis < workload.axes.size(); ++axis)
+      if (workload.axes[axis].kind == AxisKind::Reduce)
+        reduceAxes.push_back(axis);
+  }
 
   double score(llvm::ArrayRef<int64_t> shape, const Program &program) override {
     Launch launch = describe(shape, program);
@@ -118,6 +122,10 @@ private:
   Calibration calibration;
   const LatencyConstants &constants = calibration.constants;
   LatencyDevice figures;
+  /// Blocks lie along the first two space axes, as rows and columns; others are
+  /// batch axes.
+  std::vector<unsigned> spaceAxes;
+  llvm::SmallVector<unsigned, 2> reduceAxes;
   llvm::DenseMap<FamilyKey, LatencyBlock, KeyInfo> blocks;
   /// Behind pointers: prices are large, and many hold on to them.
   llvm::DenseMap<FamilyKey, std::unique_ptr<Prices>, KeyInfo> families;
@@ -224,8 +232,8 @@ const ShapeFacts &Evaluator::facts(llvm::ArrayRef<int64_t> shape) {
     return shapeFacts;
   factsShape.assign(shape.begin(), shape.end());
   ShapeFacts &facts = shapeFacts = ShapeFacts();
-  for (int64_t extent : shape.drop_front(Workload::kFirstBatch))
-    facts.batch *= static_cast<double>(extent);
+  for (size_t i = 2; i < spaceAxes.size(); ++i)
+    facts.batch *= static_cast<double>(shape[spaceAxes[i]]);
   for (const Operand &operand : workload.operands) {
     double bytes = static_cast<double>(operand.elementBytes);
     for (unsigned axis : operand.axes)
@@ -237,14 +245,16 @@ const ShapeFacts &Evaluator::facts(llvm::ArrayRef<int64_t> shape) {
     case OperandRole::Rhs:
       facts.rhsBytes = bytes / facts.batch;
       break;
+    case OperandRole::Input:
     case OperandRole::Init:
     case OperandRole::Extra:
       facts.onceBytes += bytes;
       break;
     case OperandRole::Output:
       facts.storedBytes += bytes;
-      facts.isOutputAligned =
-          shape[Workload::kN] * operand.elementBytes % sectorBytes == 0;
+      if (std::optional<unsigned> axis = operand.contiguousAxis())
+        facts.isOutputAligned =
+            shape[*axis] * operand.elementBytes % sectorBytes == 0;
       break;
     }
   }
@@ -253,6 +263,10 @@ const ShapeFacts &Evaluator::facts(llvm::ArrayRef<int64_t> shape) {
 
 double Evaluator::runBytes(OperandRole role, const BlockTile &tile) const {
   const Operand *operand = workload.find(role);
+  if (!operand)
+    operand = workload.find(OperandRole::Input);
+  if (!operand)
+    return sectorBytes;
   std::optional<unsigned> axis = operand->contiguousAxis();
   return operand->elementBytes *
          static_cast<double>(axis ? tile[*axis] : 1);
@@ -265,16 +279,23 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
   const ShapeFacts &facts = this->facts(shape);
   const Prices &prices = this->prices(family);
   double split = static_cast<double>(family.reduceSplit);
-  int64_t steps = ceilDiv(ceilDiv(shape[Workload::kK], family.reduceSplit),
-                          any[Workload::kK]);
+  // Slices divide the first reduce axis.
+  int64_t steps = 1, reduceLength = 1, slices = family.reduceSplit;
+  for (unsigned axis : reduceAxes) {
+    int64_t length = ceilDiv(shape[axis], slices);
+    steps *= ceilDiv(length, any[axis]);
+    reduceLength *= length;
+    slices = 1;
+  }
 
   Launch launch;
   LatencyGrid &grid = launch.grid;
-  // Blocks along n are neighbours in launch order.
+  // Blocks along the columns are neighbours in launch order.
   unsigned axis = family.combineAxis;
   int64_t counts[] = {program.cover.first, program.cover.second};
   double others = facts.batch * split;
-  for (unsigned other : {unsigned(Workload::kM), unsigned(Workload::kN)})
+  llvm::ArrayRef<unsigned> tiled = llvm::ArrayRef(spaceAxes).take_front(2);
+  for (unsigned other : tiled)
     if (other != axis)
       others *= static_cast<double>(ceilDiv(shape[other], any[other]));
   double covered = 0;
@@ -292,8 +313,9 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
                  : static_cast<double>(ceilDiv(shape[of], any[of]));
     tile = of == axis ? covered / along : any[of];
   };
-  place(Workload::kN, grid.blocksX, grid.tileX);
-  place(Workload::kM, grid.blocksY, grid.tileY);
+  if (tiled.size() > 1)
+    place(tiled[1], grid.blocksX, grid.tileX);
+  place(tiled[0], grid.blocksY, grid.tileY);
   grid.problems = facts.batch * split;
   grid.lhsBytes = facts.lhsBytes / split;
   grid.rhsBytes = facts.rhsBytes / split;
@@ -303,8 +325,7 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
   grid.isOutputAligned = facts.isOutputAligned;
   grid.lhsRunBytes = runBytes(OperandRole::Lhs, family.tiles.back());
   grid.rhsRunBytes = runBytes(OperandRole::Rhs, family.tiles.back());
-  grid.reduceLength =
-      static_cast<double>(ceilDiv(shape[Workload::kK], family.reduceSplit));
+  grid.reduceLength = static_cast<double>(reduceLength);
   grid.secondKernels = split > 1;
   return launch;
 }

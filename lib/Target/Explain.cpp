@@ -2,6 +2,7 @@
 #include "FTuner/Target/Explain.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Transforms/HostAbi.h"
+#include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -31,8 +32,8 @@ collectWorkloads(ModuleOp module) {
   std::vector<WorkloadExplanation> result;
   llvm::StringMap<unsigned> numbers;
   llvm::Error error = llvm::Error::success();
-  module.walk([&](ukernel::WorkloadOp op) {
-    auto plan = op.getPlanAttr() && op->getNumResults() > 0
+  module.walk([&](ukernel::OperatorOpInterface op) {
+    auto plan = op.getPlanAttr() && op.hasTensors()
                     ? SymbolTable::lookupNearestSymbolFrom<ukernel::PlanOp>(
                           op, op.getPlanAttr())
                     : ukernel::PlanOp();

@@ -25,7 +25,6 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/MapVector.h"
@@ -51,28 +50,28 @@ struct VectorOperand {
 class WorkloadDispatcher {
 public:
   WorkloadDispatcher(ModuleOp module) : module(module), symbols(module) {}
-  LogicalResult dispatch(ukernel::WorkloadOp op);
+  LogicalResult dispatch(ukernel::OperatorOpInterface op);
 
 private:
-  void makeInnermostContiguous(ukernel::WorkloadOp op);
-  SmallVector<VectorOperand> vectorOperands(ukernel::WorkloadOp op);
-  Value buildAligned(ImplicitLocOpBuilder &b, ukernel::WorkloadOp op,
+  void makeInnermostContiguous(ukernel::OperatorOpInterface op);
+  SmallVector<VectorOperand> vectorOperands(ukernel::OperatorOpInterface op);
+  Value buildAligned(ImplicitLocOpBuilder &b, ukernel::OperatorOpInterface op,
                      ArrayRef<Value> extents, int64_t alignment);
-  void buildLaunch(ImplicitLocOpBuilder &b, ukernel::WorkloadOp op,
+  void buildLaunch(ImplicitLocOpBuilder &b, ukernel::OperatorOpInterface op,
                    ukernel::KernelOp kernel, const Grid &grid,
                    ArrayRef<Value> extents);
-  ukernel::KernelOp kernelFor(ukernel::WorkloadOp op,
+  ukernel::KernelOp kernelFor(ukernel::OperatorOpInterface op,
                               ukernel::FamilyAttr family, int64_t number);
   void buildTile(ImplicitLocOpBuilder &b, ukernel::KernelOp kernel,
-                 ukernel::WorkloadOp op, DenseI64ArrayAttr sizes);
-  std::string nameOf(ukernel::WorkloadOp op);
-  const std::string &prefixOf(ukernel::WorkloadOp op);
+                 ukernel::OperatorOpInterface op, DenseI64ArrayAttr sizes);
+  std::string nameOf(ukernel::OperatorOpInterface op);
+  const std::string &prefixOf(ukernel::OperatorOpInterface op);
 
   ModuleOp module;
   SymbolTable symbols;
   /// The first workload of each kind, and the prefix of its kernels' names.
   struct Representative {
-    OwningOpRef<ukernel::WorkloadOp> workload;
+    OwningOpRef<ukernel::OperatorOpInterface> workload;
     std::string prefix;
   };
   std::list<Representative> representatives;
@@ -90,7 +89,7 @@ bool isInnermostContiguous(MemRefType type) {
 }
 
 /// Kernels want a unit innermost stride; other views are copied.
-void WorkloadDispatcher::makeInnermostContiguous(ukernel::WorkloadOp op) {
+void WorkloadDispatcher::makeInnermostContiguous(ukernel::OperatorOpInterface op) {
   ImplicitLocOpBuilder b(op.getLoc(), op);
   for (OpOperand &operand : op->getOpOperands()) {
     auto type = dyn_cast<MemRefType>(operand.get().getType());
@@ -104,8 +103,8 @@ void WorkloadDispatcher::makeInnermostContiguous(ukernel::WorkloadOp op) {
     Value copy = memref::AllocOp::create(
         b, MemRefType::get(type.getShape(), type.getElementType()),
         dynamicSizes);
-    bool isOutput = operand.get() == op.getOutput();
-    if (!isOutput || !op.getInit())
+    bool isOutput = &operand == &op.getOutputOperand();
+    if (!isOutput || op.readsOutput())
       linalg::CopyOp::create(b, view, copy);
     operand.set(copy);
     if (isOutput) {
@@ -117,30 +116,28 @@ void WorkloadDispatcher::makeInnermostContiguous(ukernel::WorkloadOp op) {
 }
 
 SmallVector<VectorOperand>
-WorkloadDispatcher::vectorOperands(ukernel::WorkloadOp op) {
-  SmallVector<VectorOperand> result;
-  auto add = [&](Value memory, AffineMap map, bool alongAnyAxis) {
-    if (!memory || !isa<MemRefType>(memory.getType()) ||
-        map.getNumResults() == 0)
-      return;
-    auto dim = dyn_cast<AffineDimExpr>(map.getResults().back());
-    if (dim && (alongAnyAxis || dim.getPosition() == Workload::kN))
-      result.push_back({memory, dim.getPosition()});
+WorkloadDispatcher::vectorOperands(ukernel::OperatorOpInterface op) {
+  auto contiguousAxis = [&](OpOperand &operand) -> std::optional<unsigned> {
+    AffineMap map = op.getMatchingIndexingMap(&operand);
+    if (!isa<MemRefType>(operand.get().getType()) || map.getNumResults() == 0)
+      return std::nullopt;
+    auto axis = dyn_cast<AffineDimExpr>(map.getResults().back());
+    return axis ? std::optional(axis.getPosition()) : std::nullopt;
   };
-  add(op.getLhs(), op.getLhsMap(), true);
-  add(op.getRhs(), op.getRhsMap(), true);
-  if (op.getInit())
-    add(op.getInit(), op.getInitMap(), false);
-  for (auto [index, extra] : llvm::enumerate(op.getExtras()))
-    add(extra, op.getExtraMap(index), false);
-  add(op.getOutput(), op.getOutputMap(), false);
+  // What is read or written once, is so along the rows of the output.
+  std::optional<unsigned> written = contiguousAxis(op.getOutputOperand());
+  SmallVector<VectorOperand> result;
+  for (OpOperand &operand : op->getOpOperands())
+    if (std::optional<unsigned> axis = contiguousAxis(operand))
+      if (op.isInput(operand.getOperandNumber()) || axis == written)
+        result.push_back({operand.get(), *axis});
   return result;
 }
 
 /// Whether every address that a vector access forms is a multiple of
 /// `alignment` bytes: bases, row strides and the contiguous extents.
 Value WorkloadDispatcher::buildAligned(ImplicitLocOpBuilder &b,
-                                       ukernel::WorkloadOp op,
+                                       ukernel::OperatorOpInterface op,
                                        ArrayRef<Value> extents,
                                        int64_t alignment) {
   ukernel::IndexArithmetic math(b);
@@ -177,7 +174,7 @@ Value WorkloadDispatcher::buildAligned(ImplicitLocOpBuilder &b,
 }
 
 void WorkloadDispatcher::buildLaunch(ImplicitLocOpBuilder &b,
-                                     ukernel::WorkloadOp op,
+                                     ukernel::OperatorOpInterface op,
                                      ukernel::KernelOp kernel, const Grid &grid,
                                      ArrayRef<Value> extents) {
   ukernel::IndexArithmetic math(b);
@@ -190,14 +187,14 @@ void WorkloadDispatcher::buildLaunch(ImplicitLocOpBuilder &b,
 
 /// The function's name and the workload's number in it. Equal workloads count
 /// too, so numbers are those of explanations.
-std::string WorkloadDispatcher::nameOf(ukernel::WorkloadOp op) {
+std::string WorkloadDispatcher::nameOf(ukernel::OperatorOpInterface op) {
   auto function = op->getParentOfType<FunctionOpInterface>();
   std::string name = toIdentifier(function.getName());
   return name + "_" + std::to_string(workloadsOfFunction[name]++);
 }
 
 /// Whether two workloads compute the same function of their operands.
-static bool computeTheSame(ukernel::WorkloadOp lhs, ukernel::WorkloadOp rhs) {
+static bool computeTheSame(ukernel::OperatorOpInterface lhs, ukernel::OperatorOpInterface rhs) {
   if (!llvm::equal(lhs->getOperandTypes(), rhs->getOperandTypes()))
     return false;
   DenseMap<Value, Value> inner;
@@ -212,16 +209,16 @@ static bool computeTheSame(ukernel::WorkloadOp lhs, ukernel::WorkloadOp rhs) {
       lhs, rhs, sameValue, mark, OperationEquivalence::IgnoreLocations);
 }
 
-const std::string &WorkloadDispatcher::prefixOf(ukernel::WorkloadOp op) {
+const std::string &WorkloadDispatcher::prefixOf(ukernel::OperatorOpInterface op) {
   for (Representative &known : representatives)
     if (computeTheSame(known.workload.get(), op))
       return known.prefix;
   representatives.push_back(
-      {OwningOpRef<ukernel::WorkloadOp>(op.clone()), current});
+      {OwningOpRef<ukernel::OperatorOpInterface>(op.clone()), current});
   return representatives.back().prefix;
 }
 
-ukernel::KernelOp WorkloadDispatcher::kernelFor(ukernel::WorkloadOp op,
+ukernel::KernelOp WorkloadDispatcher::kernelFor(ukernel::OperatorOpInterface op,
                                                 ukernel::FamilyAttr family,
                                                 int64_t number) {
   const std::string &prefix = prefixOf(op);
@@ -258,35 +255,22 @@ ukernel::KernelOp WorkloadDispatcher::kernelFor(ukernel::WorkloadOp op,
 
 void WorkloadDispatcher::buildTile(ImplicitLocOpBuilder &b,
                                    ukernel::KernelOp kernel,
-                                   ukernel::WorkloadOp op,
+                                   ukernel::OperatorOpInterface op,
                                    DenseI64ArrayAttr tileSizes) {
   OpBuilder::InsertionGuard guard(b);
   auto tile = ukernel::TileOp::create(b, tileSizes);
   b.createBlock(&tile.getBody());
-  auto pad = [&](Value source, AffineMap map) -> Value {
-    SmallVector<int64_t> sizes;
-    for (AffineExpr expr : map.getResults())
-      sizes.push_back(tileSizes[cast<AffineDimExpr>(expr).getPosition()]);
-    return ukernel::PadOp::create(b, source.getType(), source,
-                                  b.getDenseI64ArrayAttr(sizes));
-  };
-  IRMapping mapping;
-  auto clone = cast<ukernel::WorkloadOp>(b.clone(*op, mapping));
-  clone->setOperands(
-      kernel.getBody().front().getArguments().take_front(op->getNumOperands()));
   // Constants are part of the kernel, not parameters.
-  b.setInsertionPointToStart(&kernel.getBody().front());
-  for (auto [operand, original] :
-       llvm::zip_equal(clone->getOpOperands(), op->getOperands()))
+  Block &body = kernel.getBody().front();
+  SmallVector<Value> operands(
+      body.getArguments().take_front(op->getNumOperands()));
+  auto constants = OpBuilder::atBlockBegin(&body);
+  for (auto [operand, original] : llvm::zip_equal(operands, op->getOperands()))
     if (Operation *definition = original.getDefiningOp();
         definition && definition->hasTrait<OpTrait::ConstantLike>() &&
         !isa<MemRefType>(original.getType()))
-      operand.set(b.clone(*definition)->getResult(0));
-  clone.removePlanAttr();
-  clone.removeRangesAttr();
-  b.setInsertionPoint(clone);
-  clone.getLhsMutable().assign(pad(clone.getLhs(), clone.getLhsMap()));
-  clone.getRhsMutable().assign(pad(clone.getRhs(), clone.getRhsMap()));
+      operand = constants.clone(*definition)->getResult(0);
+  op.cloneIntoTile(b, operands, tileSizes.asArrayRef());
 }
 
 /// Notes on the plan that it describes the kernels of a workload.
@@ -300,12 +284,12 @@ static void recordWorkload(ukernel::PlanOp plan, StringRef workload) {
   plan->setAttr(kWorkloadsAttrName, ArrayAttr::get(plan.getContext(), names));
 }
 
-LogicalResult WorkloadDispatcher::dispatch(ukernel::WorkloadOp op) {
+LogicalResult WorkloadDispatcher::dispatch(ukernel::OperatorOpInterface op) {
   if (!op.getPlanAttr())
-    return op.emitOpError("expected a plan");
+    return op->emitOpError("expected a plan");
   auto planOp = symbols.lookup<ukernel::PlanOp>(op.getPlanAttr().getValue());
   if (!planOp)
-    return op.emitOpError("expected a ukernel.plan named ") << op.getPlanAttr();
+    return op->emitOpError("expected a ukernel.plan named ") << op.getPlanAttr();
   ukernel::PlanAttr plan = planOp.getPlan();
   Plan decoded = toPlan(plan);
   makeInnermostContiguous(op);
@@ -364,13 +348,13 @@ struct UKernelDispatchWorkloadsPass
             expectStages(getOperation(), getArgument(),
                          {Stage::Formed, Stage::Planned, Stage::Bufferized})))
       return signalPassFailure();
-    SmallVector<ukernel::WorkloadOp> workloads;
-    getOperation().walk([&](ukernel::WorkloadOp op) {
+    SmallVector<ukernel::OperatorOpInterface> workloads;
+    getOperation().walk([&](ukernel::OperatorOpInterface op) {
       if (!op->getParentOfType<ukernel::KernelOp>())
         workloads.push_back(op);
     });
     WorkloadDispatcher dispatcher(getOperation());
-    for (ukernel::WorkloadOp op : workloads)
+    for (ukernel::OperatorOpInterface op : workloads)
       if (failed(dispatcher.dispatch(op)))
         return signalPassFailure();
   }

@@ -329,6 +329,7 @@ FunctionWork ftuner::collectWork(func::FuncOp func) {
                     results[2],
                     results[3],
                     {},
+                    {},
                     tripsAround(launch, tracer)};
     if (isInCycle(func, launch))
       item.launches = {};
@@ -339,6 +340,9 @@ FunctionWork ftuner::collectWork(func::FuncOp func) {
     if (auto extents = fields.getAs<AffineMapAttr>("extents");
         extents && extents.getValue().getNumDims() == 0)
       item.extents = applyTo(extents, launch, tracer);
+    if (auto names = fields.getAs<ArrayAttr>("axes"))
+      for (auto name : names.getAsRange<StringAttr>())
+        item.axisNames.push_back(name.str());
     work.launches.push_back(std::move(item));
   });
   return work;

@@ -57,10 +57,9 @@ public:
 
   std::unique_ptr<CostEvaluator>
   createEvaluator(const Workload &workload, const DeviceSpec &device,
-                  const CodegenModel &codegen,
                   const CostModelOptions &options) const override {
     return std::make_unique<Evaluator>(
-        findCostModel("latency")->createEvaluator(workload, device, codegen,
+        findCostModel("latency")->createEvaluator(workload, device,
                                                   options),
         ownOptions().read(options.own).trust);
   }

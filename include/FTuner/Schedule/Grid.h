@@ -64,7 +64,8 @@ struct Grid {
   /// Elements of a tile along each axis, 1 along batch axes; along the combine
   /// axis, those of the first part.
   llvm::SmallVector<int64_t, 6> tile;
-  /// Axis along which two parts lie, m or n; meaningful also with one part.
+  /// Axis along which two parts lie, one of rows or columns; meaningful also
+  /// with one part.
   unsigned combineAxis = Workload::kM;
   /// A bit for each axis that blocks step through, and have no tiles along.
   uint32_t reduceAxes = 1u << Workload::kK;
@@ -79,6 +80,35 @@ struct Grid {
   int64_t groupRows = 1;
 
   bool isReduceAxis(unsigned axis) const { return reduceAxes >> axis & 1; }
+  /// The space axis of that number, if there are so many: rows are counted
+  /// along the first, columns along the second, further ones are batch axes. Of
+  /// a contraction these are m and n.
+  std::optional<unsigned> spaceAxis(unsigned number) const {
+    for (unsigned axis = 0; axis < tile.size(); ++axis)
+      if (!isReduceAxis(axis) && number-- == 0)
+        return axis;
+    return std::nullopt;
+  }
+  unsigned rowAxis() const { return *spaceAxis(0); }
+  std::optional<unsigned> columnAxis() const { return spaceAxis(1); }
+  std::optional<unsigned> batchAxis(unsigned number) const {
+    return spaceAxis(2 + number);
+  }
+  /// Number of a batch axis among these; nothing for other axes.
+  std::optional<unsigned> batchNumber(unsigned axis) const {
+    for (unsigned number = 0; std::optional<unsigned> batch = batchAxis(number);
+         ++number)
+      if (*batch == axis)
+        return number;
+    return std::nullopt;
+  }
+  /// The axis that slices divide: the first reduce axis.
+  unsigned reduceAxis() const {
+    unsigned axis = 0;
+    while (!isReduceAxis(axis))
+      ++axis;
+    return axis;
+  }
   /// How the combine axis is covered.
   CoverRule cover() const {
     return {tile[combineAxis], secondHeight, balancedSms};
@@ -128,7 +158,7 @@ GridLaunch<Math> launchOf(Math &math, const Grid &grid,
 template <typename Math>
 typename Math::Index sliceLength(Math &math, const Grid &grid,
                                  typename Math::Index reduceExtent) {
-  int64_t tile = grid.tile[Workload::kK];
+  int64_t tile = grid.tile[grid.reduceAxis()];
   auto steps = ceilDiv(math, reduceExtent, tile * grid.reduceSplit);
   return math.mul(steps, tile);
 }
@@ -148,9 +178,9 @@ struct TilePosition {
   /// Element along each batch axis; nothing where its extent is known to be 1.
   llvm::SmallVector<std::optional<Index>, 3> batch;
 
-  /// Number of the tile along m or n.
-  Index along(unsigned axis) const {
-    return axis == Workload::kM ? row : column;
+  /// Number of the tile along the grid's axis of rows or of columns.
+  Index along(const Grid &grid, unsigned axis) const {
+    return axis == grid.rowAxis() ? row : column;
   }
 };
 
@@ -162,22 +192,28 @@ void placeTile(Math &math, const Grid &grid,
                typename Math::Index number,
                llvm::function_ref<typename Math::Index()> tiles,
                TilePosition<Math> &position) {
-  constexpr unsigned kM = Workload::kM, kN = Workload::kN;
+  std::optional<unsigned> columnAxis = grid.columnAxis();
+  if (!columnAxis) {
+    position.row = number;
+    position.column = math.constant(0);
+    return;
+  }
+  unsigned rowAxis = grid.rowAxis();
   // Of the axis with two heights only the other one's tiles can be counted.
   auto count = [&](unsigned axis) {
     if (!grid.isPairAlong(axis))
       return ceilDiv(math, extents[axis], grid.tile[axis]);
-    unsigned other = axis == kM ? kN : kM;
+    unsigned other = axis == rowAxis ? *columnAxis : rowAxis;
     auto all = tiles();
     return math.div(all, ceilDiv(math, extents[other], grid.tile[other]));
   };
-  auto columns = count(kN);
+  auto columns = count(*columnAxis);
   if (grid.groupRows == 1) {
     position.row = math.div(number, columns);
     position.column = math.rem(number, columns);
     return;
   }
-  auto rows = count(kM);
+  auto rows = count(rowAxis);
   auto groupTiles = math.mul(columns, grid.groupRows);
   auto firstRow = math.mul(math.div(number, groupTiles), grid.groupRows);
   auto inGroup = math.rem(number, groupTiles);
@@ -196,7 +232,9 @@ positionOf(Math &math, const Grid &grid,
            llvm::function_ref<typename Math::Index()> blocks) {
   using Index = typename Math::Index;
   TilePosition<Math> position;
-  llvm::ArrayRef<Index> batches = extents.drop_front(Workload::kFirstBatch);
+  llvm::SmallVector<Index, 3> batches;
+  while (std::optional<unsigned> axis = grid.batchAxis(batches.size()))
+    batches.push_back(extents[*axis]);
   position.batch.resize(batches.size());
 
   // What is counted around the tiles, the fastest first: its extent and where
@@ -234,7 +272,7 @@ template <typename Math>
 typename Math::Condition isInFirstPart(Math &math, const Grid &grid,
                                        const TilePosition<Math> &position,
                                        typename Math::Index firstBlocks) {
-  return math.less(position.along(grid.combineAxis), firstBlocks);
+  return math.less(position.along(grid, grid.combineAxis), firstBlocks);
 }
 
 /// First elements of a tile.
@@ -250,7 +288,7 @@ TileOffsets<Math> offsetsOf(Math &math, const Grid &grid,
                             const TilePosition<Math> &position,
                             std::optional<typename Math::Index> firstBlocks) {
   auto offset = [&](unsigned axis) {
-    auto number = position.along(axis);
+    auto number = position.along(grid, axis);
     if (axis != grid.combineAxis || !firstBlocks)
       return math.mul(number, grid.tile[axis]);
     auto own = math.sub(number, *firstBlocks);
@@ -258,8 +296,9 @@ TileOffsets<Math> offsetsOf(Math &math, const Grid &grid,
     auto inFirst = math.mul(*firstBlocks, grid.tile[axis]);
     return math.add(inFirst, inSecond);
   };
-  auto column = offset(Workload::kN);
-  return {offset(Workload::kM), column};
+  std::optional<unsigned> columnAxis = grid.columnAxis();
+  auto column = columnAxis ? offset(*columnAxis) : math.constant(0);
+  return {offset(grid.rowAxis()), column};
 }
 
 /// Elements of the reduce axis.

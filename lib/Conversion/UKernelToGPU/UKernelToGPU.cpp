@@ -12,6 +12,7 @@
 #include "FTuner/Dialect/UKernel/Utils/IndexArithmetic.h"
 #include "FTuner/Schedule/Grid.h"
 #include "FTuner/Transforms/FunctionWork.h"
+#include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Transforms/Stages.h"
 
@@ -36,11 +37,6 @@ using namespace ftuner;
 
 namespace {
 
-/// The workload that a tile holds.
-ukernel::WorkloadOp workloadOf(ukernel::TileOp tile) {
-  return *tile.getBody().getOps<ukernel::WorkloadOp>().begin();
-}
-
 /// Parameters of the emitted function, in the order of the kernel ABI, and how
 /// they bind to the kernel's block arguments.
 struct Signature {
@@ -63,7 +59,7 @@ public:
       : kernel(kernel), device(device),
         tiles(llvm::to_vector(
             kernel.getCombine().getBody().getOps<ukernel::TileOp>())),
-        workload(workloadOf(tiles.front())),
+        workload(tiles.front().getOperator()),
         extents(workload.getStaticExtents()) {}
 
   /// Replaces the kernel; fills in what its launches must append.
@@ -75,8 +71,6 @@ private:
   void buildSignature();
   int64_t addParameter(Type type, StringRef kind, Twine name,
                        StringRef access = "");
-  StringRef operandName(unsigned index);
-  AffineMap operandMap(unsigned index);
   Position buildPosition(ImplicitLocOpBuilder &b);
   Value buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
                      unsigned index, const Position &position);
@@ -88,7 +82,7 @@ private:
   ukernel::KernelOp kernel;
   const DeviceSpec &device;
   SmallVector<ukernel::TileOp> tiles;
-  ukernel::WorkloadOp workload;
+  ukernel::OperatorOpInterface workload;
   SmallVector<int64_t, 4> extents;
   const CodegenPath *path = nullptr;
   ukernel::FamilyAttr familyAttr;
@@ -99,31 +93,6 @@ private:
   SmallVector<Value, 4> sizes;
   KernelResources resources;
 };
-
-StringRef KernelEmitter::operandName(unsigned index) {
-  // The operands of the kernel are those of the workload in order.
-  if (index == 0)
-    return "lhs";
-  if (index == 1)
-    return "rhs";
-  unsigned last = kernel.getOperandArguments().size() - 1;
-  if (index == last)
-    return "output";
-  return index == 2 && workload.getInit() ? "init" : "extra";
-}
-
-AffineMap KernelEmitter::operandMap(unsigned index) {
-  StringRef name = operandName(index);
-  if (name == "lhs")
-    return workload.getLhsMap();
-  if (name == "rhs")
-    return workload.getRhsMap();
-  if (name == "output")
-    return workload.getOutputMap();
-  if (name == "init")
-    return workload.getInitMap();
-  return workload.getExtraMap(index - 2 - (workload.getInit() ? 1 : 0));
-}
 
 int64_t KernelEmitter::addParameter(Type type, StringRef kind, Twine name,
                                     StringRef access) {
@@ -147,16 +116,12 @@ void KernelEmitter::buildSignature() {
   signature.pointers.assign(count, -1);
   signature.scalars.assign(count, -1);
   signature.strides.resize(count);
-  auto name = [&](unsigned index) {
-    std::string result = operandName(index).str();
-    if (result == "extra")
-      result += std::to_string(index - 2 - (workload.getInit() ? 1 : 0));
-    return result;
-  };
+  // The operands of the kernel are those of the operator in order.
+  auto name = [&](unsigned index) { return workload.getOperandName(index); };
   for (auto [index, arg] : llvm::enumerate(args))
     if (auto type = dyn_cast<MemRefType>(arg.getType())) {
-      bool isOutput = index + 1 == count;
-      bool accumulates = isOutput && !workload.getInit();
+      bool isOutput = workload.getOperandRole(index) == OperandRole::Output;
+      bool accumulates = isOutput && workload.readsOutput();
       signature.pointers[index] =
           addParameter(type.getElementType(), "pointer", name(index),
                        accumulates ? "readwrite"
@@ -166,7 +131,7 @@ void KernelEmitter::buildSignature() {
   for (unsigned axis = 0; axis < extents.size(); ++axis)
     signature.sizes.push_back(
         ShapedType::isDynamic(extents[axis])
-            ? addParameter(i32, "size", ukernel::WorkloadOp::getAxisName(axis))
+            ? addParameter(i32, "size", workload.getAxisName(axis))
             : -1);
   for (auto [index, arg] : llvm::enumerate(args))
     if (auto type = dyn_cast<MemRefType>(arg.getType())) {
@@ -201,7 +166,7 @@ Value KernelEmitter::buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
   SmallVector<int64_t> shape, viewStrides;
   SmallVector<OpFoldResult> sizeValues, strideValues;
   OpFoldResult offset = b.getIndexAttr(0);
-  for (auto [dim, expr] : llvm::enumerate(operandMap(index).getResults())) {
+  for (auto [dim, expr] : llvm::enumerate(workload.getMapOfOperand(index).getResults())) {
     unsigned axis = cast<AffineDimExpr>(expr).getPosition();
     int64_t parameter = signature.strides[index][dim];
     OpFoldResult stride = b.getIndexAttr(strides[dim]);
@@ -209,9 +174,8 @@ Value KernelEmitter::buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
       stride = arith::IndexCastOp::create(b, b.getIndexType(),
                                           func.getArgument(parameter))
                    .getResult();
-    if (ukernel::WorkloadOp::isBatchAxis(axis)) {
-      std::optional<Value> element =
-          position.batch[axis - ukernel::WorkloadOp::kNumProductAxes];
+    if (std::optional<unsigned> number = grid.batchNumber(axis)) {
+      std::optional<Value> element = position.batch[*number];
       if (!element)
         continue;
       Value distance = b.createOrFold<arith::MulIOp>(
@@ -326,19 +290,11 @@ LogicalResult KernelEmitter::emitBody(ImplicitLocOpBuilder &b,
                          MemRefLayoutAttrInterface(), workgroup));
   TileEmission emission(device);
   emission.family = family;
-  emission.extents.assign(sizes.begin(),
-                          sizes.begin() + ukernel::WorkloadOp::kNumProductAxes);
+  emission.extents.assign(sizes.begin(), sizes.end());
   emission.sharedMemory = sharedMemory;
   emission.threadId = gpu::ThreadIdOp::create(
       b, gpu::Dimension::x, b.getIndexAttr(resources.threads));
-  emission.lhs = operands[0];
-  emission.rhs = operands[1];
-  unsigned next = 2;
-  if (workload.getInit())
-    emission.init = operands[next++];
-  for (size_t i = 0; i < workload.getExtras().size(); ++i)
-    emission.extras.push_back(operands[next++]);
-  emission.output = operands[next];
+  emission.operands = operands;
 
   if (tiles.size() == 1)
     return emitTile(b, emission, tiles[0], position, std::nullopt);
@@ -371,13 +327,16 @@ LogicalResult KernelEmitter::emitTile(ImplicitLocOpBuilder &b,
                                       ukernel::TileOp tile,
                                       const Position &position,
                                       std::optional<Value> firstBlocks) {
-  ukernel::WorkloadOp op = workloadOf(tile);
-  emission.workload = op;
+  ukernel::OperatorOpInterface op = tile.getOperator();
+  emission.op = op;
   emission.part = firstBlocks ? 1 : 0;
   emission.exact.clear();
-  for (unsigned axis = 0; axis < ukernel::WorkloadOp::kNumProductAxes; ++axis)
-    emission.exact.push_back(!isPadded(op.getLhs(), op.getLhsMap(), axis) &&
-                             !isPadded(op.getRhs(), op.getRhsMap(), axis));
+  for (unsigned axis = 0; axis < op.getNumAxes(); ++axis)
+    emission.exact.push_back(
+        llvm::none_of(op->getOpOperands(), [&](OpOperand &operand) {
+          return isPadded(operand.get(), op.getMatchingIndexingMap(&operand),
+                          axis);
+        }));
   ukernel::IndexArithmetic math(b);
   auto [row, column] = offsetsOf(math, grid, position, firstBlocks);
   emission.rowOffset = row;

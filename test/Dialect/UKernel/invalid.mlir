@@ -886,7 +886,7 @@ func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
 
 // -----
 
-// workload_c9
+// operator_c4
 func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
   // expected-error @below {{expected one range for each of (m, n, k)}}
   %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
@@ -900,7 +900,7 @@ func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
 
 // -----
 
-// workload_c9: no range
+// operator_c4: no range
 func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
   // expected-error @below {{expected one range for each of (m, n, k)}}
   %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
@@ -914,7 +914,7 @@ func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
 
 // -----
 
-// workload_c10
+// workload_c9
 func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
   // expected-error @below {{expected @p to be a 'ukernel.plan'}}
   %r = ukernel.workload plan(@p) ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
@@ -928,7 +928,7 @@ func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
 
 // -----
 
-// workload_c10: another rank
+// workload_c9: another rank
 ukernel.plan @p <families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8, 1]]>], choices = [], general = 0, fallback = 0>
 func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
   // expected-error @below {{expected a plan of 3 axes, but got 4}}
@@ -939,6 +939,14 @@ func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
       ukernel.yield %c : f32
     } -> tensor<4x6xf32>
   return
+}
+
+// -----
+
+// yield_c1
+func.func @f(%x: f32) {
+  // expected-error @below {{expected to be in a region of an operator, but got 'func.func'}}
+  ukernel.yield %x : f32
 }
 
 // -----
@@ -976,8 +984,8 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 // -----
 
 // kernel_c1: too few
-// expected-error @below {{expected at least three operands and 4 arguments of type index, but got 6 arguments}}
-ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
+// expected-error @below {{expected operands and 4 arguments of type index, but got 4 arguments}}
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
   ukernel.combine axis 0 [28] {
     ukernel.tile [28, 32, 8] {
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
@@ -1212,7 +1220,7 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 // tile_c1
 ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
   ukernel.combine axis 0 [28] {
-    // expected-error @below {{expected a body that ends with a 'ukernel.workload'}}
+    // expected-error @below {{expected a body that ends with an operator such as 'ukernel.workload'}}
     ukernel.tile [28, 32, 8] {
       %p = ukernel.pad %A to [28, 8] : memref<?x8xf32>
     }
@@ -1224,7 +1232,7 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 // tile_c1: another operation
 ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
   ukernel.combine axis 0 [28] {
-    // expected-error @below {{expected only 'ukernel.pad' before the workload, but got 'arith.constant'}}
+    // expected-error @below {{expected only 'ukernel.pad' before the operator, but got 'arith.constant'}}
     ukernel.tile [28, 32, 8] {
       %x = arith.constant 1 : index
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
@@ -1542,7 +1550,7 @@ func.func @f(%a: tensor<?x8xf32>, %b: tensor<8x?xf32>, %o: tensor<?x?xf32>) {
 // -----
 
 // dialect_c10: on another operation
-// expected-error @below {{'ukernel.extents' expected on a 'ukernel.workload'}}
+// expected-error @below {{'ukernel.extents' expected on an operator such as 'ukernel.workload'}}
 func.func private @f() attributes {ukernel.extents = []}
 
 // -----

@@ -151,7 +151,7 @@ TEST(SearchOptions, SolveChecksWhatIsTheStrategysOwn) {
   Workload workload = Workload::matmul({1, 8}, {64, 64}, {64, 64});
   DeviceSpec device = llvm::cantFail(loadDeviceSpec("a100"));
   SearchProblem problem{
-      workload, device, *findCodegenModel("simt"), *findCostModel("sia"), {}};
+      workload, device, codegenModels(), *findCostModel("sia"), {}};
   auto answer = [&] {
     return llvm::toString(solve(problem, OwnStrategy()).takeError());
   };

@@ -17,8 +17,8 @@ namespace ftuner {
 struct TileEmission {
   explicit TileEmission(const DeviceSpec &device) : device(device) {}
 
-  /// The workload inside the `ukernel.tile`: maps, regions.
-  ukernel::WorkloadOp workload;
+  /// The operator inside the `ukernel.tile`: maps, regions.
+  ukernel::OperatorOpInterface op;
   /// The family of the kernel, and which of its tiles this is.
   KernelFamily family;
   unsigned part = 0;
@@ -26,11 +26,11 @@ struct TileEmission {
 
   const BlockTile &blockTile() const { return family.tiles[part]; }
 
-  /// Operands in global memory: memrefs of one batch, whose dimensions are
-  /// those of the workload's operands but for the batch axes, or scalars.
-  mlir::Value lhs, rhs, init, output;
-  llvm::SmallVector<mlir::Value> extras;
-  /// Extents of m, n and k, of type index.
+  /// The operator's operands in global memory, in order: memrefs of one batch,
+  /// whose dimensions are those of the operator's operands but for the batch
+  /// axes, or scalars.
+  llvm::SmallVector<mlir::Value> operands;
+  /// Extents of all axes, of type index.
   llvm::SmallVector<mlir::Value, 3> extents;
   /// Whether tiles never reach beyond the extent of an axis.
   llvm::SmallVector<bool, 3> exact;
@@ -40,6 +40,16 @@ struct TileEmission {
   mlir::Value threadId;
   /// The block's dynamic shared memory: memref<?xi8, workgroup>.
   mlir::Value sharedMemory;
+};
+
+/// The same for a contraction.
+struct ContractionTile : TileEmission {
+  explicit ContractionTile(const TileEmission &tile);
+
+  ukernel::WorkloadOp workload;
+  /// Init is null where there is none.
+  mlir::Value lhs, rhs, init, output;
+  llvm::SmallVector<mlir::Value> extras;
 };
 
 class CodegenPath {

@@ -6,7 +6,7 @@ using namespace mlir;
 using namespace ftuner;
 
 SimtTileEmitter::SimtTileEmitter(ImplicitLocOpBuilder &b,
-                                 const TileEmission &tile,
+                                 const ContractionTile &tile,
                                  const SimtLayout &layout, int64_t vectorWidth)
     : b(b), math(b), tile(tile), layout(layout), vectorWidth(vectorWidth),
       rowChunks(layout.rowChunks()), columnChunks(layout.columnChunks()) {}
@@ -37,7 +37,8 @@ public:
   const CodegenModel &model() const override { return simtModel(); }
 
   LogicalResult emitTile(ImplicitLocOpBuilder &builder,
-                         const TileEmission &tile) const override {
+                         const TileEmission &emission) const override {
+    ContractionTile tile(emission);
     ukernel::WorkloadOp workload = tile.workload;
     SimtSchedule schedule = SimtSchedule::of(tile.family.schedule);
     SimtLayout layout = simtLayout(isReduceContiguous(workload.getLhsMap()),

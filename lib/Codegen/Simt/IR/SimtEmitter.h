@@ -79,7 +79,7 @@ private:
 /// Emits a tile: pipeline of copies, register-blocked outer products, epilogue.
 class SimtTileEmitter {
 public:
-  SimtTileEmitter(mlir::ImplicitLocOpBuilder &b, const TileEmission &tile,
+  SimtTileEmitter(mlir::ImplicitLocOpBuilder &b, const ContractionTile &tile,
                   const SimtLayout &layout, int64_t vectorWidth);
   mlir::LogicalResult emit();
 
@@ -120,7 +120,7 @@ private:
 
   mlir::ImplicitLocOpBuilder &b;
   IndexMath math;
-  const TileEmission &tile;
+  const ContractionTile &tile;
   const SimtLayout &layout;
   int64_t vectorWidth;
   llvm::SmallVector<LaneChunk> rowChunks, columnChunks;

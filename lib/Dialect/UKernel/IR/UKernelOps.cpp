@@ -47,6 +47,21 @@ static void printParts(OpAsmPrinter &printer, CombineOp, Value count,
 #include "FTuner/Dialect/UKernel/IR/UKernelOps.cpp.inc"
 
 //===----------------------------------------------------------------------===//
+// YieldOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult YieldOp::verify() {
+  Operation *parent = (*this)->getParentOp();
+  if (isa_and_nonnull<OperatorOpInterface>(parent))
+    return success();
+  InFlightDiagnostic error =
+      emitOpError("expected to be in a region of an operator");
+  if (parent)
+    error << ", but got '" << parent->getName() << "'";
+  return error;
+}
+
+//===----------------------------------------------------------------------===//
 // KernelOp
 //===----------------------------------------------------------------------===//
 
@@ -94,8 +109,8 @@ LogicalResult KernelOp::verify() {
 static LogicalResult verifyArguments(KernelOp op) {
   unsigned numIndexArguments = op.getNumAxes() + 1;
   TypeRange types = op.getBody().getArgumentTypes();
-  if (types.size() < 3 + numIndexArguments)
-    return op.emitOpError("expected at least three operands and ")
+  if (types.size() < 1 + numIndexArguments)
+    return op.emitOpError("expected operands and ")
            << numIndexArguments << " arguments of type index, but got "
            << types.size() << " arguments";
   for (Type type : types.take_back(numIndexArguments))
@@ -106,7 +121,7 @@ static LogicalResult verifyArguments(KernelOp op) {
   return success();
 }
 
-/// The kernel argument that an operand of the tile's workload reads.
+/// The kernel argument that an operand of the tile's operator reads.
 static Value stripPads(Value value) {
   while (auto pad = value.getDefiningOp<PadOp>())
     value = pad.getSource();
@@ -125,17 +140,17 @@ LogicalResult KernelOp::verifyRegions() {
   if (failed(verifyArguments(*this)))
     return failure();
   ValueRange arguments = getOperandArguments();
-  WalkResult result = walk([&](WorkloadOp workload) {
-    if (workload->getNumOperands() != arguments.size())
-      return WalkResult(workload.emitOpError("expected ")
+  WalkResult result = walk([&](OperatorOpInterface op) {
+    if (op->getNumOperands() != arguments.size())
+      return WalkResult(op->emitOpError("expected ")
                         << arguments.size()
                         << " operands as the kernel has, but got "
-                        << workload->getNumOperands());
-    for (auto [index, operand] : llvm::enumerate(workload->getOperands())) {
+                        << op->getNumOperands());
+    for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
       bool isConstant = !isa<MemRefType>(operand.getType()) &&
                         matchPattern(operand, m_Constant());
       if (!isConstant && stripPads(operand) != arguments[index])
-        return WalkResult(workload.emitOpError("expected operand ")
+        return WalkResult(op->emitOpError("expected operand ")
                           << index << " to be argument " << index
                           << " of the kernel");
     }
@@ -198,21 +213,27 @@ LogicalResult CombineOp::verifyRegions() {
 
 LogicalResult TileOp::verifyRegions() {
   Block &body = getBody().front();
-  if (body.empty() || !isa<WorkloadOp>(body.back()))
-    return emitOpError("expected a body that ends with a 'ukernel.workload'");
-  for (Operation &op : llvm::drop_end(body))
-    if (!isa<PadOp>(op))
-      return emitOpError("expected only 'ukernel.pad' before the workload, "
+  OperatorOpInterface op =
+      body.empty() ? nullptr : dyn_cast<OperatorOpInterface>(body.back());
+  if (!op)
+    return emitOpError("expected a body that ends with an operator such as "
+                       "'ukernel.workload'");
+  for (Operation &before : llvm::drop_end(body))
+    if (!isa<PadOp>(before))
+      return emitOpError("expected only 'ukernel.pad' before the operator, "
                          "but got '")
-             << op.getName() << "'";
-  if (cast<WorkloadOp>(body.back())->getNumResults() != 0)
-    return emitOpError("expected a workload on memrefs");
+             << before.getName() << "'";
+  if (op.hasTensors())
+    return emitOpError("expected an operator on memrefs");
   size_t rank = getSizes().size();
-  if (unsigned numAxes = cast<WorkloadOp>(body.back()).getNumAxes();
-      rank != numAxes)
+  if (unsigned numAxes = op.getNumAxes(); rank != numAxes)
     return emitOpError("expected sizes of ")
            << numAxes << " axes, but got " << rank;
   return success();
+}
+
+OperatorOpInterface TileOp::getOperator() {
+  return cast<OperatorOpInterface>(getBody().front().back());
 }
 
 //===----------------------------------------------------------------------===//

@@ -11,7 +11,6 @@
 #include "FTuner/Device/DeviceSpec.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Search/Plan.h"
-#include "FTuner/Workload/Workload.h"
 
 namespace ftuner {
 
@@ -60,13 +59,6 @@ llvm::Expected<std::vector<KernelFamily>> rejectedFamilies(ukernel::PlanOp op);
 inline constexpr llvm::StringLiteral kMeasuredAttrName = "ukernel.measured";
 inline constexpr llvm::StringLiteral kMeasuredRegistersName = "registers";
 inline constexpr llvm::StringLiteral kMeasuredSpillBytesName = "spill_bytes";
-
-/// The workload that the operator poses to a search: axes M, N, K and the batch
-/// axes B0, B1, B2 that it has, with the operator's ranges, static extents as
-/// fixed ones, others open; operands in the operator's order, factors and
-/// symbols of `ukernel.extents`. Sizes below 1 are left out of ranges: they
-/// cost nothing, and every plan serves them.
-Workload toWorkload(ukernel::WorkloadOp op);
 
 } // namespace ftuner
 

@@ -2,6 +2,7 @@
 #ifndef FTUNER_DIALECT_UKERNEL_IR_UKERNEL_H
 #define FTUNER_DIALECT_UKERNEL_IR_UKERNEL_H
 
+#include "FTuner/Dialect/UKernel/IR/UKernelInterfaces.h"
 #include "FTuner/Schedule/Schedule.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/AffineMap.h"

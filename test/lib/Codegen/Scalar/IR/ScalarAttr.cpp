@@ -1,6 +1,7 @@
 //===- ScalarAttr.cpp - The schedule of the scalar path in IR -------------===//
 #include "../ScalarSchedule.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "TestOps.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/DialectRegistry.h"
@@ -57,7 +58,9 @@ public:
 } // namespace
 
 namespace ftuner {
+/// Programs with the path have the operators that it computes, too.
 void scalarRegister(DialectRegistry &registry) {
   registry.addExtensions<ScalarExtension>();
+  test::registerTestDialect(registry);
 }
 } // namespace ftuner

@@ -1,6 +1,7 @@
 //===- ScalarEmitter.cpp - One element for each thread --------------------===//
 #include "../ScalarSchedule.h"
 #include "FTuner/Codegen/IR/CodegenPath.h"
+#include "FTuner/Schedule/Grid.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -15,7 +16,8 @@ namespace {
 class ScalarEmitter {
 public:
   ScalarEmitter(ImplicitLocOpBuilder &b, const TileEmission &tile)
-      : b(b), tile(tile), workload(tile.workload) {}
+      : b(b), tile(tile), op(tile.op), grid(gridOf(tile.family)),
+        position(op.getNumAxes()) {}
   void emit();
 
 private:
@@ -23,81 +25,103 @@ private:
     return arith::ConstantIndexOp::create(b, value);
   }
   /// An operand's element at the thread's position, or the scalar that it is.
-  Value load(Value operand, AffineMap map);
-  SmallVector<Value> indicesOf(AffineMap map);
+  Value load(unsigned number);
+  SmallVector<Value> indicesOf(unsigned number);
+  /// The operands of a role, loaded.
+  SmallVector<Value> loadAll(OperandRole role);
   Value inlineRegion(Block &body, ValueRange arguments);
+  /// The accumulator after the loops over the reduce axes from `axis` on.
+  Value reduce(unsigned axis, Value accumulator);
   void emitElement();
 
   ImplicitLocOpBuilder &b;
   const TileEmission &tile;
-  ukernel::WorkloadOp workload;
-  /// Row, column and reduce element.
-  Value position[3];
+  ukernel::OperatorOpInterface op;
+  Grid grid;
+  /// By axis; null for batch axes, which operands do not have.
+  SmallVector<Value> position;
 };
 
-SmallVector<Value> ScalarEmitter::indicesOf(AffineMap map) {
+SmallVector<Value> ScalarEmitter::indicesOf(unsigned number) {
   SmallVector<Value> indices;
-  for (AffineExpr expr : map.getResults()) {
-    unsigned axis = cast<AffineDimExpr>(expr).getPosition();
-    if (!ukernel::WorkloadOp::isBatchAxis(axis))
-      indices.push_back(position[axis]);
-  }
+  for (AffineExpr expr : op.getMapOfOperand(number).getResults())
+    if (Value index = position[cast<AffineDimExpr>(expr).getPosition()])
+      indices.push_back(index);
   return indices;
 }
 
-Value ScalarEmitter::load(Value operand, AffineMap map) {
+Value ScalarEmitter::load(unsigned number) {
+  Value operand = tile.operands[number];
   if (!isa<MemRefType>(operand.getType()))
     return operand;
-  return memref::LoadOp::create(b, operand, indicesOf(map));
+  return memref::LoadOp::create(b, operand, indicesOf(number));
+}
+
+SmallVector<Value> ScalarEmitter::loadAll(OperandRole role) {
+  SmallVector<Value> values;
+  for (unsigned number = 0; number < tile.operands.size(); ++number)
+    if (op.getOperandRole(number) == role)
+      values.push_back(load(number));
+  return values;
 }
 
 Value ScalarEmitter::inlineRegion(Block &body, ValueRange arguments) {
   IRMapping mapping;
   mapping.map(body.getArguments(), arguments);
-  for (Operation &op : body.without_terminator())
-    b.clone(op, mapping);
+  for (Operation &operation : body.without_terminator())
+    b.clone(operation, mapping);
   return mapping.lookupOrDefault(body.getTerminator()->getOperand(0));
 }
 
+Value ScalarEmitter::reduce(unsigned axis, Value accumulator) {
+  while (axis < position.size() && !op.isReduceAxis(axis))
+    ++axis;
+  if (axis == position.size()) {
+    SmallVector<Value> arguments;
+    for (unsigned number = 0; number < tile.operands.size(); ++number)
+      if (op.isInput(number))
+        arguments.push_back(load(number));
+    arguments.push_back(accumulator);
+    return inlineRegion(op.getCombiner().front(), arguments);
+  }
+  auto loop = scf::ForOp::create(b, constant(0), tile.extents[axis],
+                                 constant(1), accumulator);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  position[axis] = loop.getInductionVar();
+  scf::YieldOp::create(b, reduce(axis + 1, loop.getRegionIterArg(0)));
+  return loop.getResult(0);
+}
+
 void ScalarEmitter::emitElement() {
-  Value start = tile.init ? load(tile.init, workload.getInitMap())
-                          : load(tile.output, workload.getOutputMap());
-  auto loop = scf::ForOp::create(b, constant(0), tile.extents[Workload::kK],
-                                 constant(1), start);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    position[Workload::kK] = loop.getInductionVar();
-    Value sum = inlineRegion(workload.getContract().front(),
-                             {load(tile.lhs, workload.getLhsMap()),
-                              load(tile.rhs, workload.getRhsMap()),
-                              loop.getRegionIterArg(0)});
-    scf::YieldOp::create(b, sum);
-  }
-  Value result = loop.getResult(0);
-  if (workload.hasEpilogue()) {
+  SmallVector<Value> start = loadAll(
+      op.readsOutput() ? OperandRole::Output : OperandRole::Init);
+  Value result = reduce(0, start.front());
+  if (op.hasEpilogue()) {
     SmallVector<Value> arguments = {result};
-    for (auto [index, extra] : llvm::enumerate(tile.extras))
-      arguments.push_back(load(extra, workload.getExtraMap(index)));
-    result = inlineRegion(workload.getEpilogue().front(), arguments);
+    llvm::append_range(arguments, loadAll(OperandRole::Extra));
+    result = inlineRegion(op.getEpilogue().front(), arguments);
   }
-  memref::StoreOp::create(b, result, tile.output,
-                          indicesOf(workload.getOutputMap()));
+  unsigned output = op.getOutputOperand().getOperandNumber();
+  memref::StoreOp::create(b, result, tile.operands[output], indicesOf(output));
 }
 
 void ScalarEmitter::emit() {
   ScalarSchedule schedule = ScalarSchedule::of(tile.family.schedule);
   Value width = constant(schedule.threadsN);
-  position[Workload::kM] = arith::AddIOp::create(
+  unsigned rows = grid.rowAxis();
+  position[rows] = arith::AddIOp::create(
       b, tile.rowOffset, arith::DivUIOp::create(b, tile.threadId, width));
-  position[Workload::kN] = arith::AddIOp::create(
-      b, tile.columnOffset, arith::RemUIOp::create(b, tile.threadId, width));
   auto isInside = [&](unsigned axis) -> Value {
     return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, position[axis],
                                  tile.extents[axis]);
   };
-  Value inside = arith::AndIOp::create(b, isInside(Workload::kM),
-                                       isInside(Workload::kN));
+  Value inside = isInside(rows);
+  if (std::optional<unsigned> columns = grid.columnAxis()) {
+    position[*columns] = arith::AddIOp::create(
+        b, tile.columnOffset, arith::RemUIOp::create(b, tile.threadId, width));
+    inside = arith::AndIOp::create(b, inside, isInside(*columns));
+  }
   auto ifOp = scf::IfOp::create(b, inside, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifOp.thenBlock());
