@@ -7,6 +7,7 @@ sources give.
 """
 
 import argparse
+import glob
 import json
 import os
 import re
@@ -16,21 +17,25 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NOTICE = "<!-- Generated from {source} by tools/reference.py: do not edit -->\n\n"
 
-# Page: (title, source, flags of mlir-tblgen).
+# Page: (title, sources, flags of mlir-tblgen). The dialect's page also has the schedules of all
+# codegen paths, which are attributes of their own folders.
+SCHEDULES = "lib/Codegen/*/IR/*Attr.td"
 PAGES = {
-    "ukernel.md": (None, "include/FTuner/Dialect/UKernel/IR/UKernelOps.td",
+    "ukernel.md": (None, ["include/FTuner/Dialect/UKernel/IR/UKernelOps.td", SCHEDULES],
                    ["-gen-dialect-doc", "-dialect=ukernel"]),
-    "transforms.md": ("Transformations", "include/FTuner/Transforms/Passes.td", ["-gen-pass-doc"]),
-    "conversions.md": ("Conversions", "include/FTuner/Conversion/Passes.td", ["-gen-pass-doc"]),
-    "pipelines.md": ("Passes that run pipelines", "include/FTuner/Pipelines/Passes.td", ["-gen-pass-doc"]),
+    "transforms.md": ("Transformations", ["include/FTuner/Transforms/Passes.td"], ["-gen-pass-doc"]),
+    "conversions.md": ("Conversions", ["include/FTuner/Conversion/Passes.td"], ["-gen-pass-doc"]),
+    "pipelines.md": ("Passes that run pipelines", ["include/FTuner/Pipelines/Passes.td"], ["-gen-pass-doc"]),
 }
 
 
-def generate(tblgen, includes, title, source, flags):
-    command = [tblgen, os.path.join(ROOT, source), "-I", os.path.join(ROOT, "include")]
+def generate(tblgen, includes, title, sources, flags):
+    command = [tblgen, "-", "-I", ROOT, "-I", os.path.join(ROOT, "include")]
     for include in includes:
         command += ["-I", include]
-    run = subprocess.run(command + flags, capture_output=True, text=True)
+    files = [file for source in sources for file in sorted(glob.glob(source, root_dir=ROOT))]
+    run = subprocess.run(command + flags, capture_output=True, text=True,
+                         input="".join(f'include "{file}"\n' for file in files))
     if run.returncode != 0:
         sys.exit(run.stderr)
     text = re.sub(r"\A<!--.*?-->\n*", "", run.stdout)
@@ -38,7 +43,7 @@ def generate(tblgen, includes, title, source, flags):
     text = re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE)
     text = re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
     heading = f"# {title}\n\n" if title else ""
-    return NOTICE.format(source=source) + heading + text
+    return NOTICE.format(source=" and ".join(sources)) + heading + text
 
 
 TYPES = {"switch": "", "integer": "whole number", "number": "number", "string": "text"}

@@ -13,12 +13,18 @@ class Plan:
     def __init__(self, text):
         (line,) = re.findall(r"^ *ukernel\.plan @\w+ <(.*)>$", text, re.MULTILINE)
         families, line = line.split("choices = ", 1)
-        #: Elements of one access, for each family.
-        self.vector_widths = [int(width) for width in re.findall(r"vector = (\d+)", families)]
+        #: Elements of one access, for each family: what its schedule says.
+        self.vector_widths = [self._vector_width(*family) for family in re.findall(r"<#ukernel\.(\w+)<(.*?)>", families)]
         choices, self.general, line = re.split(r"general = (\d+)", line, maxsplit=1)
         unaligned, self.fallback, _ = re.split(r"fallback = (\d+)", line, maxsplit=1)
         self.general, self.fallback = int(self.general), int(self.fallback)
         self.choices, self.unaligned = self._boxes(choices), self._boxes(unaligned)
+
+    @staticmethod
+    def _vector_width(path, schedule):
+        if path != "simt":
+            raise ValueError(f"expected schedules of simt, but got one of {path}: {schedule}")
+        return int(re.search(r"vector = (\d+)", schedule).group(1))
 
     @staticmethod
     def _boxes(text):
