@@ -404,10 +404,9 @@ static llvm::Error checkField(llvm::StringRef name, int64_t value,
                               int64_t least) {
   if (value >= least && value <= maxExtent)
     return llvm::Error::success();
-  return llvm::createStringError(name + ": expected a number from " +
-                                 llvm::Twine(least) + " to " +
-                                 llvm::Twine(maxExtent) + ", but got " +
-                                 llvm::Twine(value));
+  return llvm::createStringError(
+      name + ": expected a number from " + llvm::Twine(least) + " to " +
+      llvm::Twine(maxExtent) + ", but got " + llvm::Twine(value));
 }
 
 /// Reads a record of a program: its row and its path's schedule.
@@ -425,8 +424,8 @@ static llvm::Error readProgram(const CodegenModel &path, const int64_t *values,
     number = *values++;
   }
   static_assert(Schedule::maxFields == 6);
-  schedule = Schedule(path, {fields[0], fields[1], fields[2], fields[3],
-                             fields[4], fields[5]});
+  schedule = Schedule(
+      path, {fields[0], fields[1], fields[2], fields[3], fields[4], fields[5]});
   return llvm::Error::success();
 }
 
@@ -495,10 +494,9 @@ int ftuner_latency_programs(const char *device, const char *path,
   size_t programSize =
       std::size(programFields) + model->scheduleFields().size();
   for (size_t i = 0; i < numRows; ++i) {
-    if (llvm::Error failure =
-            describe(*model, programs + i * programSize, *spec,
-                     parts + i * 2 * partSize,
-                     grids + i * std::size(gridFields)))
+    if (llvm::Error failure = describe(*model, programs + i * programSize,
+                                       *spec, parts + i * 2 * partSize,
+                                       grids + i * std::size(gridFields)))
       return fail("row " + llvm::Twine(i) + ": " +
                       llvm::toString(std::move(failure)),
                   error, errorBytes);

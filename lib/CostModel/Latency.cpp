@@ -23,7 +23,8 @@ static constexpr int64_t sectorBytes = 32;
 
 namespace {
 /// What tells one family's code from another's: the tile of its last part, the
-/// height of the first (0 for one part) and its axis, the split, and the schedule.
+/// height of the first (0 for one part) and its axis, the split, and the
+/// schedule.
 struct FamilyKey {
   static constexpr unsigned maxAxes = 8;
   std::array<int32_t, maxAxes + 3 + Schedule::maxFields> numbers = {};
@@ -268,8 +269,7 @@ double Evaluator::runBytes(OperandRole role, const BlockTile &tile) const {
   if (!operand)
     return sectorBytes;
   std::optional<unsigned> axis = operand->contiguousAxis();
-  return operand->elementBytes *
-         static_cast<double>(axis ? tile[*axis] : 1);
+  return operand->elementBytes * static_cast<double>(axis ? tile[*axis] : 1);
 }
 
 Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
@@ -308,9 +308,8 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
   }
   double along = static_cast<double>(program.cover.blocks());
   auto place = [&](unsigned of, double &blocks, double &tile) {
-    blocks = of == axis
-                 ? along
-                 : static_cast<double>(ceilDiv(shape[of], any[of]));
+    blocks =
+        of == axis ? along : static_cast<double>(ceilDiv(shape[of], any[of]));
     tile = of == axis ? covered / along : any[of];
   };
   if (tiled.size() > 1)

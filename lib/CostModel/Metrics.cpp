@@ -107,8 +107,7 @@ Metrics ShapeMetrics::finish(const Totals &totals,
   return metrics;
 }
 
-Metrics ShapeMetrics::ukernel(const KernelFamily &family,
-                              unsigned part) const {
+Metrics ShapeMetrics::ukernel(const KernelFamily &family, unsigned part) const {
   Totals totals;
   unsigned axis = family.combineAxis;
   add(totals, family.ukernel(part), axis,

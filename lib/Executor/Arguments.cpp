@@ -128,8 +128,7 @@ static Expected<ArgumentValue> bindScalar(unsigned index, const Item &item,
                                     "'");
   ArgumentValue value;
   value.scalarType = type.type;
-  unsigned width =
-      type.type == DataType::I1 ? 1 : 8 * getByteSize(type.type);
+  unsigned width = type.type == DataType::I1 ? 1 : 8 * getByteSize(type.type);
   bool fits = isFloat(type.type)
                   ? parseFloat(item.text, type.type, value.scalarBits)
                   : parseInteger(item.text, width, value.scalarBits);

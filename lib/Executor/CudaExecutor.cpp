@@ -1,8 +1,8 @@
 //===- CudaExecutor.cpp - Runs compiled functions on a GPU ----------------===//
 #include "DeviceBuffer.h"
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Executor/Executor.h"
 #include "FTuner/Target/PTX.h"
-#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "HostFunction.h"
 
 #include "llvm/ADT/StringMap.h"

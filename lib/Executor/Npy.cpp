@@ -145,8 +145,8 @@ static std::string formatShape(ArrayRef<int64_t> shape) {
   return text + ")";
 }
 
-Expected<Tensor> readNpy(StringRef path, DataType type,
-                         ArrayRef<int64_t> shape, int64_t offset) {
+Expected<Tensor> readNpy(StringRef path, DataType type, ArrayRef<int64_t> shape,
+                         int64_t offset) {
   sys::fs::file_status status;
   if (std::error_code code = sys::fs::status(path, status))
     return npyError(path, code.message());

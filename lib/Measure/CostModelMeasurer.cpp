@@ -3,9 +3,9 @@
 
 using namespace ftuner;
 
-llvm::Expected<Measurement>
-Measurer::measure(const Workload &workload, const KernelFamily &family,
-                  llvm::ArrayRef<int64_t> shape) {
+llvm::Expected<Measurement> Measurer::measure(const Workload &workload,
+                                              const KernelFamily &family,
+                                              llvm::ArrayRef<int64_t> shape) {
   MeasurementRequest request{&workload, family, Shape(shape)};
   std::vector<llvm::Expected<Measurement>> answers = measure(request);
   return std::move(answers.front());

@@ -170,7 +170,8 @@ llvm::Expected<MeasurementLog> MeasurementLog::read(llvm::StringRef path,
     return log;
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
   if (!buffer)
-    return invalid("cannot read '" + path + "': " + buffer.getError().message());
+    return invalid("cannot read '" + path +
+                   "': " + buffer.getError().message());
   llvm::SmallVector<llvm::StringRef> lines;
   (*buffer)->getBuffer().split(lines, '\n');
   for (auto [index, text] : llvm::enumerate(lines)) {
@@ -184,7 +185,8 @@ llvm::Expected<MeasurementLog> MeasurementLog::read(llvm::StringRef path,
 }
 
 /// An answer from a log.
-static llvm::Expected<Measurement> answerOf(const MeasurementLog::Entry &entry) {
+static llvm::Expected<Measurement>
+answerOf(const MeasurementLog::Entry &entry) {
   if (!entry.failure.empty())
     return invalid(entry.failure);
   return entry.measurement;
@@ -238,8 +240,8 @@ LoggingMeasurer::measure(llvm::ArrayRef<MeasurementRequest> requests) {
     os << lines;
     os.close();
     if (code || os.has_error()) {
-      written = invalid("cannot write '" + path + "': " +
-                        (code ? code : os.error()).message());
+      written = invalid("cannot write '" + path +
+                        "': " + (code ? code : os.error()).message());
       os.clear_error();
     }
   }

@@ -5,12 +5,12 @@
 // that were not measured before.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Pipelines/Passes.h"
 #include "FTuner/Pipelines/Pipelines.h"
 #include "FTuner/Target/Ptxas.h"
 #include "FTuner/Transforms/Passes.h"
-#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Transforms/Stages.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"

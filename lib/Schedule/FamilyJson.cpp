@@ -57,8 +57,8 @@ static llvm::Error invalid(llvm::StringRef field, const llvm::Twine &expected) {
 
 /// A whole number of at least `least`; `otherwise` where the field is absent.
 static llvm::Expected<int64_t>
-readNumber(const llvm::json::Object &json, llvm::StringRef field,
-           int64_t least, std::optional<int64_t> otherwise = std::nullopt) {
+readNumber(const llvm::json::Object &json, llvm::StringRef field, int64_t least,
+           std::optional<int64_t> otherwise = std::nullopt) {
   const llvm::json::Value *value = json.get(field);
   if (!value && otherwise)
     return *otherwise;

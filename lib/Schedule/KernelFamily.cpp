@@ -44,8 +44,7 @@ std::string KernelFamily::str() const {
   std::string text = path().name().str();
   for (unsigned part = 0; part < tiles.size(); ++part)
     text += (part ? " + " : " ") + ukernel(part).str();
-  text += " axis " + std::to_string(combineAxis) + " " +
-          path().str(schedule);
+  text += " axis " + std::to_string(combineAxis) + " " + path().str(schedule);
   if (balancedSms)
     text += " balanced over " + std::to_string(balancedSms);
   return text;
@@ -68,8 +67,8 @@ llvm::Error ftuner::checkTiles(const Workload &workload,
                      Twine(combine));
   for (const BlockTile &tile : family.tiles) {
     if (tile.size() != rank)
-      return makeError("expected tiles of " + Twine(rank) +
-                       " axes, but got " + tileText(tile));
+      return makeError("expected tiles of " + Twine(rank) + " axes, but got " +
+                       tileText(tile));
     for (unsigned axis = 0; axis < rank; ++axis)
       if (tile[axis] < 1 || tile[axis] > maxTile)
         return makeError("axis " + Twine(axis) +
@@ -78,7 +77,8 @@ llvm::Error ftuner::checkTiles(const Workload &workload,
   }
   for (unsigned axis = 0; axis < rank; ++axis) {
     int64_t low = family.tiles.front()[axis], high = family.tiles.back()[axis];
-    if (family.tiles.size() == 2 && (axis == combine ? low >= high : low != high))
+    if (family.tiles.size() == 2 &&
+        (axis == combine ? low >= high : low != high))
       return makeError("axis " + Twine(axis) +
                        ": expected ascending heights on the combine axis and "
                        "equal tiles elsewhere, but got " +

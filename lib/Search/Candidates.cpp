@@ -1,8 +1,8 @@
 //===- Candidates.cpp - uKernels aligned to the device --------------------===//
 #include "FTuner/Search/Candidates.h"
-#include "FTuner/Workload/Sampling.h"
 #include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Search/TileRules.h"
+#include "FTuner/Workload/Sampling.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include <algorithm>
@@ -207,18 +207,18 @@ void Enumerator::run() {
   };
   uint32_t reduceAxes = workload.reduceAxes();
   KernelFamily block;
-  space->forEachBlock(set.alignment, [&](const KernelFamily &offered,
-                                         const UKernel &ukernel,
-                                         bool isSuited) {
-    bool isByRules = byRules(ukernel);
-    if (!isByRules && !(takesSuited && isSuited))
-      return;
-    block = offered;
-    block.combineAxis = combineAxis;
-    block.reduceAxes = reduceAxes;
-    if (visit(block))
-      ++(isByRules ? set.numEmittable : set.numAdded);
-  });
+  space->forEachBlock(
+      set.alignment,
+      [&](const KernelFamily &offered, const UKernel &ukernel, bool isSuited) {
+        bool isByRules = byRules(ukernel);
+        if (!isByRules && !(takesSuited && isSuited))
+          return;
+        block = offered;
+        block.combineAxis = combineAxis;
+        block.reduceAxes = reduceAxes;
+        if (visit(block))
+          ++(isByRules ? set.numEmittable : set.numAdded);
+      });
   addByPreference();
 }
 
@@ -235,9 +235,8 @@ ftuner::enumerateCandidates(const SearchProblem &problem, int64_t alignment) {
   if (set.candidates.empty())
     return makeError("found no legal uKernel for workload '" +
                      problem.workload.name + "' on device '" +
-                     problem.device.name +
-                     "' with operands aligned to " + Twine(alignment) +
-                     " bytes");
+                     problem.device.name + "' with operands aligned to " +
+                     Twine(alignment) + " bytes");
   set.alignment = 1;
   for (const Candidate &candidate : set.candidates)
     set.alignment = std::max(set.alignment, candidate.family.alignment());

@@ -73,8 +73,7 @@ private:
   /// Whether the cover pads less than one row of threads (the granule of
   /// heights), or in an exact pool nothing.
   bool isTight(const KernelFamily &family, const Cover &cover) const {
-    return cover.padded <
-           (isExact ? 1 : family.path().heightGranule(family));
+    return cover.padded < (isExact ? 1 : family.path().heightGranule(family));
   }
 
   /// Marks the candidates with the best scores of a shape.
@@ -206,9 +205,8 @@ FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
     const KernelFamily &family = table.families[index];
     return isTight(family, coverShape(family, shape));
   };
-  SampleDemands demands{{{}, result.demands},
-                        !predicts && llvm::any_of(pool, isTightProgram),
-                        0};
+  SampleDemands demands{
+      {{}, result.demands}, !predicts && llvm::any_of(pool, isTightProgram), 0};
   if (demands.isTight)
     llvm::erase_if(pool,
                    [&](unsigned index) { return !isTightProgram(index); });
@@ -275,9 +273,9 @@ double FTunerRanker::rated(double score, const KernelFamily &family,
     double rows = shape[family.combineAxis] + cover.padded;
     for (unsigned part = 0; part < family.tiles.size(); ++part)
       if (counts[part] > 0)
-        missing += counts[part] * family.height(part) / rows *
-                   violation(problem, asked, metrics.ukernel(family, part),
-                             resources);
+        missing +=
+            counts[part] * family.height(part) / rows *
+            violation(problem, asked, metrics.ukernel(family, part), resources);
   }
   if (missing == 0)
     return score;

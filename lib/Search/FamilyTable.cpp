@@ -56,7 +56,8 @@ std::optional<unsigned> FamilyTable::add(KernelFamily family) {
 std::optional<unsigned> FamilyTable::single(unsigned candidate) {
   auto it = singles.find(candidate);
   if (it == singles.end())
-    it = singles.insert({candidate, add(set.candidates[candidate].family)}).first;
+    it = singles.insert({candidate, add(set.candidates[candidate].family)})
+             .first;
   return it->second;
 }
 

@@ -32,10 +32,10 @@ bool Plan::needsAlignment() const {
   auto needs = [&](unsigned family) {
     return !families[family].takesAnyAlignment();
   };
-  return needs(generalFamily) ||
-         std::any_of(
-             entries.begin(), entries.end(),
-             [&](const DispatchEntry &entry) { return needs(entry.family); });
+  return needs(generalFamily) || std::any_of(entries.begin(), entries.end(),
+                                             [&](const DispatchEntry &entry) {
+                                               return needs(entry.family);
+                                             });
 }
 
 unsigned Plan::familyFor(llvm::ArrayRef<int64_t> shape,

@@ -28,8 +28,9 @@ RangeSamples::RangeSamples(const Workload &workload) {
 }
 
 std::vector<RankedFamily>
-ftuner::distinctPrograms(const FamilyTable &table, llvm::ArrayRef<RankedFamily> ranking,
-                 llvm::ArrayRef<int64_t> shape) {
+ftuner::distinctPrograms(const FamilyTable &table,
+                         llvm::ArrayRef<RankedFamily> ranking,
+                         llvm::ArrayRef<int64_t> shape) {
   std::vector<RankedFamily> result;
   std::set<std::string> seen;
   for (const RankedFamily &ranked : ranking) {

@@ -65,9 +65,9 @@ struct RangeSamples {
 
 /// The ranking without families that run the same program as one before: they
 /// differ in a part that has no blocks.
-std::vector<RankedFamily>
-distinctPrograms(const FamilyTable &table, llvm::ArrayRef<RankedFamily> ranking,
-                 llvm::ArrayRef<int64_t> shape);
+std::vector<RankedFamily> distinctPrograms(const FamilyTable &table,
+                                           llvm::ArrayRef<RankedFamily> ranking,
+                                           llvm::ArrayRef<int64_t> shape);
 
 /// A program of the table with its metrics and the terms of its score.
 ReportedProgram reportProgram(const SearchProblem &problem,

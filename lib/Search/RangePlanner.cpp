@@ -1,8 +1,8 @@
 //===- RangePlanner.cpp - From ranked shapes to a plan --------------------===//
 #include "RangePlanner.h"
+#include "FTuner/Schedule/Alignment.h"
 #include "FamilySelection.h"
 #include "ShapeAssignment.h"
-#include "FTuner/Schedule/Alignment.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
@@ -236,9 +236,9 @@ llvm::Error RangePlanner::chooseForRange(const KernelFamily &fallback) {
     bool takesAll = !isMixed || family.takesAnyAlignment();
     for (auto [column, shape] : llvm::enumerate(shapes)) {
       bool isServed = takesAll || areAligned[column];
-      scores.at(row, column) =
-          isServed ? ranker.rate(family, needs, shape, column)
-                   : scores.at(proposed.size() - 1, column);
+      scores.at(row, column) = isServed
+                                   ? ranker.rate(family, needs, shape, column)
+                                   : scores.at(proposed.size() - 1, column);
     }
   }
 
@@ -335,8 +335,7 @@ void RangePlanner::predictSamples() {
     };
     ShapePrediction prediction;
     prediction.shape = shape;
-    prediction.family =
-        plan.familyFor(shape, alignmentOf(workload, shape));
+    prediction.family = plan.familyFor(shape, alignmentOf(workload, shape));
     prediction.microseconds = microseconds(plan.families[prediction.family]);
     // The fastest and the next one of the programs that were ranked best, and
     // the plan's own.

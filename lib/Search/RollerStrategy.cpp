@@ -139,9 +139,9 @@ double RollerRanker::rate(const KernelFamily &family,
                           llvm::ArrayRef<int64_t> shape, size_t sample) const {
   const Constructed &constructed = samples[sample];
   UKernel ukernel = family.ukernel(0);
-  double score = constructed.bestSeconds /
-                 RollerModel(problem, family.path(), shape)
-                     .seconds(ukernel, resources);
+  double score =
+      constructed.bestSeconds /
+      RollerModel(problem, family.path(), shape).seconds(ukernel, resources);
   if (llvm::is_contained(
           constructed.tiles,
           Constructed::Tile{&family.path(), RollerTree::tilesOf(ukernel)}))

@@ -99,15 +99,13 @@ double RollerModel::seconds(const UKernel &ukernel,
 bool RollerModel::isRegisterTileComputeBound(int64_t rm, int64_t rn) const {
   double flops = problem.workload.flopsPerPoint * rm * rn;
   double bytes = lhsBytes * rm + rhsBytes * rn;
-  return flops / peak >=
-         bytes / (problem.device.sharedMemoryGbps() * 1e9);
+  return flops / peak >= bytes / (problem.device.sharedMemoryGbps() * 1e9);
 }
 
 bool RollerModel::isBlockTileComputeBound(int64_t bm, int64_t bn) const {
   double flops = problem.workload.flopsPerPoint * bm * bn;
   double bytes = lhsBytes * bm + rhsBytes * bn;
-  return flops / peak >=
-         bytes / (problem.device.dramGbps * 1e9);
+  return flops / peak >= bytes / (problem.device.dramGbps * 1e9);
 }
 
 double RollerModel::registerReuse(std::array<int64_t, 2> from,
@@ -180,13 +178,12 @@ ftuner::enumerateAlignedTiles(const SearchProblem &problem) {
 RollerTree::RollerTree(const SearchProblem &problem, const CandidateSet &set,
                        const CodegenModel &path)
     : problem(problem), set(set), path(path),
-      leastRowBytes(path.createSpace(problem.workload, problem.device)
-                        ->leastRowBytes) {
+      leastRowBytes(
+          path.createSpace(problem.workload, problem.device)->leastRowBytes) {
   for (auto [index, candidate] : llvm::enumerate(set.candidates)) {
     if (&candidate.family.path() != &path)
       continue;
-    threadsPerWorker =
-        candidate.resources.threads / candidate.ukernel.workers;
+    threadsPerWorker = candidate.resources.threads / candidate.ukernel.workers;
     auto [reg, block] = tilesOf(candidate.ukernel);
     tiles[reg].try_emplace(block, index);
     variants[{reg, block}].push_back(index);

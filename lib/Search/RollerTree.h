@@ -41,11 +41,11 @@
 //
 // Ours: tiles are those candidates of HardwareAlign (Candidates.h) that are
 // aligned as above, so programs compare with those of other strategies; steps
-// along the reduce axis follow the rule there, since reuse is blind to them; each
-// codegen path has a tree, and register tiles are those of its workers (threads
-// on CUDA cores); the peaks are the described ones where the artifact measures
-// micro-benchmarks; and where no tile passes, first the 128 threads that a
-// block must have for the schedulers of an SM, then ε are given up.
+// along the reduce axis follow the rule there, since reuse is blind to them;
+// each codegen path has a tree, and register tiles are those of its workers
+// (threads on CUDA cores); the peaks are the described ones where the artifact
+// measures micro-benchmarks; and where no tile passes, first the 128 threads
+// that a block must have for the schedulers of an SM, then ε are given up.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_LIB_SEARCH_ROLLERTREE_H

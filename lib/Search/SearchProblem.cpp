@@ -1,7 +1,7 @@
 //===- SearchProblem.cpp - Checks of problems and answers -----------------===//
+#include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Search/Candidates.h"
 #include "FTuner/Search/SearchStrategy.h"
-#include "FTuner/Schedule/Alignment.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
@@ -31,11 +31,10 @@ bool SearchProblem::isRejected(const KernelFamily &family) const {
 }
 
 std::string SearchProblem::pathNames() const {
-  return llvm::join(llvm::map_range(paths,
-                                    [](const CodegenModel *path) {
-                                      return path->name();
-                                    }),
-                    ", ");
+  return llvm::join(
+      llvm::map_range(paths,
+                      [](const CodegenModel *path) { return path->name(); }),
+      ", ");
 }
 
 CostEvaluator &SearchProblem::evaluator() const {
@@ -48,8 +47,8 @@ CostEvaluator &SearchProblem::predictor() const {
   if (costModel.predictsTime())
     return evaluator();
   if (!madePredictor)
-    madePredictor = findCostModel("latency")->createEvaluator(
-        workload, device, options.cost);
+    madePredictor = findCostModel("latency")->createEvaluator(workload, device,
+                                                              options.cost);
   return *madePredictor;
 }
 
@@ -114,7 +113,6 @@ private:
   const Plan &plan;
 };
 } // namespace
-
 
 /// Accesses of other families to operands that are not aligned would read and
 /// write outside of them.

@@ -28,7 +28,7 @@ bool ShapeAssignment::isAligned(llvm::ArrayRef<int64_t> shape) const {
 }
 
 unsigned ShapeAssignment::bestFamily(llvm::ArrayRef<unsigned> candidates,
-                                  size_t cell, int64_t size) const {
+                                     size_t cell, int64_t size) const {
   // Sizes between the ranked ones belong to the sample below.
   auto next = llvm::upper_bound(samples.sizes, size,
                                 [](int64_t value, const SizeSample &sample) {
@@ -51,7 +51,7 @@ unsigned ShapeAssignment::bestFamily(llvm::ArrayRef<unsigned> candidates,
 
 std::vector<DispatchEntry>
 ShapeAssignment::assignCell(llvm::ArrayRef<unsigned> candidates, size_t cell,
-                         llvm::ArrayRef<SizeSample> sizes) const {
+                            llvm::ArrayRef<SizeSample> sizes) const {
   const Axis &axis = workload.axes[mainAxis];
   std::vector<DispatchEntry> entries;
   for (auto [index, sample] : llvm::enumerate(sizes)) {
@@ -115,8 +115,8 @@ void ShapeAssignment::run(size_t numFamilies) {
 
 std::vector<DispatchEntry>
 ShapeAssignment::assign(llvm::ArrayRef<unsigned> candidates,
-                     llvm::ArrayRef<SizeSample> sizes,
-                     std::optional<bool> areAligned) const {
+                        llvm::ArrayRef<SizeSample> sizes,
+                        std::optional<bool> areAligned) const {
   std::vector<std::vector<DispatchEntry>> byCell;
   for (size_t cell = 0; cell < cells.size(); ++cell) {
     std::vector<SizeSample> counting;

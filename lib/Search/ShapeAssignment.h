@@ -1,8 +1,8 @@
 //===- ShapeAssignment.h - Which family serves which shape ------*- C++ -*-===//
 //
 // Sends every shape of a range to one of the families that a plan has chosen:
-// sampled sizes of the main axis to the family that is rated best, those between
-// them with the sample below.
+// sampled sizes of the main axis to the family that is rated best, those
+// between them with the sample below.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_LIB_SEARCH_SHAPEASSIGNMENT_H
@@ -14,8 +14,9 @@ namespace ftuner {
 
 class ShapeAssignment {
 public:
-  /// Ranker (which has ranked the samples), samples and plan outlive the object.
-  /// `isMixed`: some samples break the alignment of vectors, and some do not.
+  /// Ranker (which has ranked the samples), samples and plan outlive the
+  /// object. `isMixed`: some samples break the alignment of vectors, and some
+  /// do not.
   ShapeAssignment(const ProgramRanker &ranker, const RangeSamples &samples,
                   bool isMixed, Plan &plan);
 

@@ -1,9 +1,9 @@
 //===- Explain.cpp - Why each workload is served as it is -----------------===//
 #include "FTuner/Target/Explain.h"
-#include "FTuner/Dialect/UKernel/IR/UKernel.h"
-#include "FTuner/Transforms/HostAbi.h"
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Transforms/HostAbi.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/StringExtras.h"

@@ -1,6 +1,6 @@
 //===- ExplainJson.cpp - Explanations as JSON -----------------------------===//
-#include "FTuner/Target/Explain.h"
 #include "FTuner/Schedule/FamilyJson.h"
+#include "FTuner/Target/Explain.h"
 
 using namespace ftuner;
 

@@ -38,7 +38,8 @@ static std::string ukernelsText(const ReportedProgram &program) {
 
 /// The codegen path and what its schedule says beside the shape of blocks.
 static std::string scheduleText(const KernelFamily &family) {
-  return (family.path().name() + " " + family.path().str(family.schedule)).str();
+  return (family.path().name() + " " + family.path().str(family.schedule))
+      .str();
 }
 
 /// The uKernels that run, and their schedule.
@@ -349,8 +350,8 @@ void TextWriter::writePrograms(const WorkloadExplanation &workload,
       row.push_back(time);
     row.insert(row.end(), {std::to_string(program->metrics.blocks),
                            std::to_string(program->family.threads()),
-                           scheduleText(program->family),
-                           coverText(*program), ukernelsText(*program)});
+                           scheduleText(program->family), coverText(*program),
+                           ukernelsText(*program)});
     table.add(std::move(row));
   }
   table.print(os, "    ");
@@ -366,10 +367,9 @@ void TextWriter::writeStages(const ShapeReport &report) {
     if (stage.dropped)
       dropped = llvm::formatv("{0}: {1} {2}", stage.dropped->ukernel.str(),
                               stage.figure, general(stage.dropped->value));
-    std::string name = stage.path.empty() ? stage.name
-                                          : stage.path + " " + stage.name;
-    table.add({name, std::to_string(stage.before),
-               std::to_string(stage.kept),
+    std::string name =
+        stage.path.empty() ? stage.name : stage.path + " " + stage.name;
+    table.add({name, std::to_string(stage.before), std::to_string(stage.kept),
                stage.requirement +
                    (stage.relaxed ? " (relaxed: nothing would be left)" : ""),
                dropped});

@@ -1,11 +1,11 @@
 //===- Manifest.cpp - Description of a compiled module --------------------===//
 #include "FTuner/Target/Manifest.h"
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Schedule/FamilyJson.h"
 #include "FTuner/Target/Ptxas.h"
 #include "FTuner/Target/WorkReport.h"
 #include "FTuner/Transforms/HostAbi.h"
-#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
-#include "FTuner/Schedule/FamilyJson.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"

@@ -10,13 +10,13 @@
 // same form and plan share their kernels.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Dialect/UKernel/Utils/IndexArithmetic.h"
 #include "FTuner/Schedule/Grid.h"
 #include "FTuner/Transforms/FunctionWork.h"
 #include "FTuner/Transforms/HostAbi.h"
 #include "FTuner/Transforms/Passes.h"
-#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Transforms/Stages.h"
 #include "FTuner/Workload/Workload.h"
 #include "FamilyDispatch.h"
@@ -89,7 +89,8 @@ bool isInnermostContiguous(MemRefType type) {
 }
 
 /// Kernels want a unit innermost stride; other views are copied.
-void WorkloadDispatcher::makeInnermostContiguous(ukernel::OperatorOpInterface op) {
+void WorkloadDispatcher::makeInnermostContiguous(
+    ukernel::OperatorOpInterface op) {
   ImplicitLocOpBuilder b(op.getLoc(), op);
   for (OpOperand &operand : op->getOpOperands()) {
     auto type = dyn_cast<MemRefType>(operand.get().getType());
@@ -194,7 +195,8 @@ std::string WorkloadDispatcher::nameOf(ukernel::OperatorOpInterface op) {
 }
 
 /// Whether two workloads compute the same function of their operands.
-static bool computeTheSame(ukernel::OperatorOpInterface lhs, ukernel::OperatorOpInterface rhs) {
+static bool computeTheSame(ukernel::OperatorOpInterface lhs,
+                           ukernel::OperatorOpInterface rhs) {
   if (!llvm::equal(lhs->getOperandTypes(), rhs->getOperandTypes()))
     return false;
   DenseMap<Value, Value> inner;
@@ -209,7 +211,8 @@ static bool computeTheSame(ukernel::OperatorOpInterface lhs, ukernel::OperatorOp
       lhs, rhs, sameValue, mark, OperationEquivalence::IgnoreLocations);
 }
 
-const std::string &WorkloadDispatcher::prefixOf(ukernel::OperatorOpInterface op) {
+const std::string &
+WorkloadDispatcher::prefixOf(ukernel::OperatorOpInterface op) {
   for (Representative &known : representatives)
     if (computeTheSame(known.workload.get(), op))
       return known.prefix;
@@ -289,7 +292,8 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::OperatorOpInterface op) {
     return op->emitOpError("expected a plan");
   auto planOp = symbols.lookup<ukernel::PlanOp>(op.getPlanAttr().getValue());
   if (!planOp)
-    return op->emitOpError("expected a ukernel.plan named ") << op.getPlanAttr();
+    return op->emitOpError("expected a ukernel.plan named ")
+           << op.getPlanAttr();
   ukernel::PlanAttr plan = planOp.getPlan();
   Plan decoded = toPlan(plan);
   makeInnermostContiguous(op);

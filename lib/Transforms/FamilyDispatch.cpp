@@ -133,8 +133,8 @@ fewestCells(ArrayRef<DispatchEntry> entries, unsigned numAxes) {
 }
 
 Value ftuner::buildFamilyOfShape(ImplicitLocOpBuilder &b,
-                                ArrayRef<DispatchEntry> entries,
-                                unsigned otherwise, ArrayRef<Value> extents) {
+                                 ArrayRef<DispatchEntry> entries,
+                                 unsigned otherwise, ArrayRef<Value> extents) {
   SizeMath math{b};
   Value none = math.constant(otherwise);
   auto found = fewestCells(entries, extents.size());

@@ -135,19 +135,19 @@ DictionaryAttr ftuner::workOf(ukernel::KernelOp kernel) {
     for (auto [axis, extent] : llvm::enumerate(extents))
       if (!op.isReduceAxis(axis))
         space.push_back(extent);
-    operations = operations + productOf(context, space,
-                                        flopsOf(op.getEpilogue().front()));
+    operations = operations +
+                 productOf(context, space, flopsOf(op.getEpilogue().front()));
   }
   AffineExpr zero = getAffineConstantExpr(0, context), bytes = zero;
   for (OpOperand &operand : op->getOpOperands()) {
     Type type = operand.get().getType();
     if (!isa<MemRefType>(type))
       continue;
-    auto sizes = llvm::map_to_vector(
-        op.getMatchingIndexingMap(&operand).getResults(),
-        [&](AffineExpr position) {
-          return ukernel::reachOf(position, extents);
-        });
+    auto sizes =
+        llvm::map_to_vector(op.getMatchingIndexingMap(&operand).getResults(),
+                            [&](AffineExpr position) {
+                              return ukernel::reachOf(position, extents);
+                            });
     bytes = bytes + productOf(context, sizes, elementBytesOf(type));
   }
   NamedAttrList fields = makeWork(context, extents.size(),

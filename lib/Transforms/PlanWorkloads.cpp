@@ -1,10 +1,10 @@
 //===- PlanWorkloads.cpp - Searches the kernels of each workload ----------===//
+#include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Search/Candidates.h"
 #include "FTuner/Search/SearchOptions.h"
 #include "FTuner/Transforms/PassOptionList.h"
 #include "FTuner/Transforms/Passes.h"
-#include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
-#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Transforms/SearchSetup.h"
 #include "FTuner/Transforms/Stages.h"
 
@@ -106,7 +106,8 @@ std::string predictionText(const Plan &plan) {
 }
 
 /// Tells which family serves which box, and what the search had to say.
-void emitRemarks(ukernel::OperatorOpInterface op, StringRef symbol, const Plan &plan) {
+void emitRemarks(ukernel::OperatorOpInterface op, StringRef symbol,
+                 const Plan &plan) {
   auto function = op->getParentOfType<FunctionOpInterface>();
   auto options = [&](StringRef name) {
     return remark::RemarkOpts::name(name)
@@ -213,19 +214,21 @@ struct UKernelPlanWorkloadsPass
 
 private:
   /// Workloads without a plan, and those with one.
-  LogicalResult collect(SmallVectorImpl<ukernel::OperatorOpInterface> &workloads,
-                        SmallVectorImpl<ukernel::OperatorOpInterface> &planned) {
-    WalkResult result = getOperation().walk([&](ukernel::OperatorOpInterface op) {
-      bool isInKernel = op->getParentOfType<ukernel::KernelOp>() != nullptr;
-      if (!op.hasTensors()) {
-        if (isInKernel || op.getPlanAttr())
+  LogicalResult
+  collect(SmallVectorImpl<ukernel::OperatorOpInterface> &workloads,
+          SmallVectorImpl<ukernel::OperatorOpInterface> &planned) {
+    WalkResult result =
+        getOperation().walk([&](ukernel::OperatorOpInterface op) {
+          bool isInKernel = op->getParentOfType<ukernel::KernelOp>() != nullptr;
+          if (!op.hasTensors()) {
+            if (isInKernel || op.getPlanAttr())
+              return WalkResult::advance();
+            op->emitOpError("expected tensors: plan before bufferization");
+            return WalkResult::interrupt();
+          }
+          (op.getPlanAttr() ? planned : workloads).push_back(op);
           return WalkResult::advance();
-        op->emitOpError("expected tensors: plan before bufferization");
-        return WalkResult::interrupt();
-      }
-      (op.getPlanAttr() ? planned : workloads).push_back(op);
-      return WalkResult::advance();
-    });
+        });
     return failure(result.wasInterrupted());
   }
 
@@ -253,8 +256,9 @@ private:
   }
 
   /// Kernels that may spill are right, but slow.
-  static void remarkSpills(ukernel::OperatorOpInterface op, ukernel::PlanOp planOp,
-                           const Plan &plan, const SearchProblem &problem) {
+  static void remarkSpills(ukernel::OperatorOpInterface op,
+                           ukernel::PlanOp planOp, const Plan &plan,
+                           const SearchProblem &problem) {
     for (auto [index, family] : llvm::enumerate(plan.families))
       if (llvm::Error error = checkSpillFree(problem, family))
         remark::missed(op.getLoc(), remark::RemarkOpts::name("spill").category(
@@ -266,7 +270,8 @@ private:
   }
 
   /// Answers again where the plan holds a family that it rejects.
-  LogicalResult replaceRejected(ukernel::PlanOp plan, ukernel::OperatorOpInterface op,
+  LogicalResult replaceRejected(ukernel::PlanOp plan,
+                                ukernel::OperatorOpInterface op,
                                 const DeviceSpec &device) {
     if (!plan->hasAttr(kRejectedAttrName))
       return success();
@@ -292,8 +297,8 @@ private:
     return success();
   }
 
-  std::optional<Plan> search(ukernel::OperatorOpInterface op, const Workload &workload,
-                             const DeviceSpec &device,
+  std::optional<Plan> search(ukernel::OperatorOpInterface op,
+                             const Workload &workload, const DeviceSpec &device,
                              std::vector<KernelFamily> rejected = {}) {
     llvm::Expected<Plan> plan = solve(
         setup.problem(workload, device, std::move(rejected)), *setup.strategy);

@@ -87,9 +87,8 @@ void WorkloadBuilder::collectInputs() {
   operands.lhs = lhs->get();
   operands.rhs = rhs->get();
   for (OpOperand *operand : {lhs, rhs})
-    operands.maps.push_back(
-        source.toAxes(contraction.getMatchingIndexingMap(operand),
-                      source.contractionAxes));
+    operands.maps.push_back(source.toAxes(
+        contraction.getMatchingIndexingMap(operand), source.contractionAxes));
 }
 
 /// The scalar that a tensor is filled with, by a fill or a constant.
@@ -184,11 +183,11 @@ WorkloadOp WorkloadBuilder::createOp() {
 
 void WorkloadBuilder::buildContract(WorkloadOp op) {
   OpBuilder::InsertionGuard guard(rewriter);
-  Block *block = rewriter.createBlock(
-      &op.getContract(), {},
-      {getElementTypeOrSelf(op.getLhs()), getElementTypeOrSelf(op.getRhs()),
-       op.getAccumulatorType()},
-      {loc, loc, loc});
+  Block *block = rewriter.createBlock(&op.getContract(), {},
+                                      {getElementTypeOrSelf(op.getLhs()),
+                                       getElementTypeOrSelf(op.getRhs()),
+                                       op.getAccumulatorType()},
+                                      {loc, loc, loc});
   Block &body = *contraction.getBlock();
   IRMapping mapping;
   mapping.map(body.getArgument(0), block->getArgument(source.isSwapped));

@@ -133,8 +133,7 @@ std::optional<StringRef> AxisAssignment::assign(ArrayRef<unsigned> resultLoops,
   auto isOfOneFactor = [&](unsigned loop) {
     return llvm::is_contained(m, loop) || llvm::is_contained(n, loop);
   };
-  unsigned column =
-      *llvm::find_if(llvm::reverse(resultLoops), isOfOneFactor);
+  unsigned column = *llvm::find_if(llvm::reverse(resultLoops), isOfOneFactor);
   source.isSwapped = llvm::is_contained(m, column);
   if (source.isSwapped) {
     std::swap(m, n);
@@ -253,8 +252,7 @@ static Workload describe(const WorkloadSource &source) {
     AffineMap map = source.toAxes(op.getMatchingIndexingMap(operand),
                                   op == contraction ? source.contractionAxes
                                                     : source.epilogueAxes);
-    workload.operands.push_back(
-        toOperand(role, operand->get().getType(), map));
+    workload.operands.push_back(toOperand(role, operand->get().getType(), map));
   };
   auto [lhs, rhs] = source.getFactors();
   add(OperandRole::Lhs, contraction, lhs);

@@ -59,8 +59,7 @@ public:
   createEvaluator(const Workload &workload, const DeviceSpec &device,
                   const CostModelOptions &options) const override {
     return std::make_unique<Evaluator>(
-        findCostModel("latency")->createEvaluator(workload, device,
-                                                  options),
+        findCostModel("latency")->createEvaluator(workload, device, options),
         ownOptions().read(options.own).trust);
   }
 };

@@ -1,10 +1,10 @@
 //===- ModuleTool.cpp - Programs over one module --------------------------===//
 #include "ModuleTool.h"
 
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Executor/Executor.h"
 #include "FTuner/InitAll.h"
 #include "FTuner/Pipelines/Pipelines.h"
-#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/Dialect.h"

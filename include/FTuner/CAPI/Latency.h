@@ -31,8 +31,9 @@ int ftuner_latency_abi(void);
 const char *ftuner_latency_field(const char *record, size_t index);
 /** Name of codegen path `index`; null beyond the last. */
 const char *ftuner_latency_path(size_t index);
-/** Name of field `index` of a program of a path: those of every path, then those
-    of the path's schedules; null beyond the last, and for unknown paths. */
+/** Name of field `index` of a program of a path: those of every path, then
+   those of the path's schedules; null beyond the last, and for unknown paths.
+ */
 const char *ftuner_latency_program_field(const char *path, size_t index);
 /** Unit and meaning of a constant, its start value and the bounds of fits. */
 int ftuner_latency_constant(size_t index, const char **unit, const char **text,
@@ -64,15 +65,15 @@ int ftuner_latency_predict(const double *devices, size_t numDevices,
                            double *microseconds, double *terms, char *error,
                            size_t errorBytes);
 
-/** Launches of FTuner's own programs (f32 products) by a codegen path on a device
-    (a name or path of a file). programs: numRows records of whole numbers, in the
-    order of ftuner_latency_program_field(path, …); block_m, block_n and block_k
-    are the block tile; second_block is the height of a second one along
-    combine_axis (0: m; 1: n), or 0: there is one; first_count and second_count
-    0: the cover that the compiler takes. Where rows of a shape are not aligned
-    for a program's accesses, it is described with narrower ones: so it runs.
-    parts: numRows × 2 records; grids: numRows records. An error begins with
-    "row N: " where it is of one row. */
+/** Launches of FTuner's own programs (f32 products) by a codegen path on a
+   device (a name or path of a file). programs: numRows records of whole
+   numbers, in the order of ftuner_latency_program_field(path, …); block_m,
+   block_n and block_k are the block tile; second_block is the height of a
+   second one along combine_axis (0: m; 1: n), or 0: there is one; first_count
+   and second_count 0: the cover that the compiler takes. Where rows of a shape
+   are not aligned for a program's accesses, it is described with narrower ones:
+   so it runs. parts: numRows × 2 records; grids: numRows records. An error
+   begins with "row N: " where it is of one row. */
 int ftuner_latency_programs(const char *device, const char *path,
                             const int64_t *programs, size_t numRows,
                             double *parts, double *grids, char *error,

@@ -104,8 +104,7 @@ public:
                          llvm::ArrayRef<int64_t> shape, const Program &program,
                          const DeviceSpec &device,
                          const CostModelOptions &options) const {
-    return createEvaluator(workload, device, options)
-        ->evaluate(shape, program);
+    return createEvaluator(workload, device, options)->evaluate(shape, program);
   }
 };
 

@@ -3,9 +3,10 @@
 // Equations 2, 3, 6 and 7 of the paper, for one uKernel over a whole shape, and
 // for the real cover of a two-uKernel program.
 //
-// For C[M,N] = A[M,K] · B[K,N], block tile bm × bn × bk, register tile rm × rn of
-// each of the block's workers (threads on CUDA cores), the peak of the pipes that
-// the codegen path computes with, b bytes per element, gridM = ceil(M / bm), gridN = ceil(N / bn):
+// For C[M,N] = A[M,K] · B[K,N], block tile bm × bn × bk, register tile rm × rn
+// of each of the block's workers (threads on CUDA cores), the peak of the pipes
+// that the codegen path computes with, b bytes per element, gridM = ceil(M /
+// bm), gridN = ceil(N / bn):
 //
 //   (2)  Pad     = product over axes of extent / ceil_by(extent, tile)
 //   (3)  Occ     = blocks / ceil_by(blocks, SMs)
@@ -97,11 +98,10 @@ private:
   double smCount = 1;
 };
 
-/// Metrics of many uKernels of one codegen path for one shape after another of a
-/// contraction. What a tile size makes
-/// of an extent is computed once for each size along each axis, so a uKernel
-/// costs a few operations for each shape. Workload and device outlive the
-/// object.
+/// Metrics of many uKernels of one codegen path for one shape after another of
+/// a contraction. What a tile size makes of an extent is computed once for each
+/// size along each axis, so a uKernel costs a few operations for each shape.
+/// Workload and device outlive the object.
 class FactoredMetrics {
 public:
   FactoredMetrics(const Workload &workload, const DeviceSpec &device,

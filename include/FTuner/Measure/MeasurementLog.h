@@ -30,8 +30,8 @@ public:
   explicit MeasurementLog(llvm::StringRef device) : device(device.str()) {}
 
   /// Reads the lines of the device; those of others are left aside. Later lines
-  /// replace earlier ones of the same kernel and shape. An error names the line.
-  /// A missing file is an empty log.
+  /// replace earlier ones of the same kernel and shape. An error names the
+  /// line. A missing file is an empty log.
   static llvm::Expected<MeasurementLog> read(llvm::StringRef path,
                                              llvm::StringRef device);
 

@@ -1,4 +1,5 @@
-//===- Arithmetic.h - What formulas of the grid are written over -*- C++ -*-===//
+//===- Arithmetic.h - What formulas of the grid are written over -*- C++
+//-*-===//
 //
 // The mapping of blocks to tiles is needed three times: in numbers by the
 // search, by the cost models and by tests; as IR on the host, which counts

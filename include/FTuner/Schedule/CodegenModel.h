@@ -1,8 +1,8 @@
 //===- CodegenModel.h - What search may ask of a codegen path ---*- C++ -*-===//
 //
 // The part of a codegen path that search and cost models ask, free of IR. The
-// path's emitter (FTuner/Codegen/IR/CodegenPath.h) takes its layout from the same
-// functions, so the two never guess each other's numbers.
+// path's emitter (FTuner/Codegen/IR/CodegenPath.h) takes its layout from the
+// same functions, so the two never guess each other's numbers.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SCHEDULE_CODEGENMODEL_H
@@ -89,7 +89,8 @@ public:
   /// Threads of a block.
   virtual int64_t threads(const KernelFamily &family) const = 0;
   /// Legal heights along the combine axis are multiples of this under one
-  /// schedule: a row for each of the threads, or warps, that lie along the axis.
+  /// schedule: a row for each of the threads, or warps, that lie along the
+  /// axis.
   virtual int64_t heightGranule(const KernelFamily &family) const = 0;
   /// Bytes to which every pointer and row of operands that vectors access
   /// (Alignment.h) must be aligned.

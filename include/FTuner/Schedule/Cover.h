@@ -126,8 +126,7 @@ CoverOf<Math> balancedCover(Math &math, const CoverRule &rule,
   // Another extent may be 0.
   auto beside = maximum(math, blocksBeside, math.constant(1));
   auto fewest = ceilDiv(math, extent, rule.second);
-  auto rounds =
-      ceilDiv(math, math.mul(fewest, beside), rule.balancedSms);
+  auto rounds = ceilDiv(math, math.mul(fewest, beside), rule.balancedSms);
   auto filling = math.div(math.mul(rounds, rule.balancedSms), beside);
   auto most = ceilDiv(math, extent, rule.first);
   auto blocks = minimum(math, maximum(math, filling, fewest), most);

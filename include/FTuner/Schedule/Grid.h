@@ -217,8 +217,8 @@ void placeTile(Math &math, const Grid &grid,
   auto groupTiles = math.mul(columns, grid.groupRows);
   auto firstRow = math.mul(math.div(number, groupTiles), grid.groupRows);
   auto inGroup = math.rem(number, groupTiles);
-  auto groupRows = minimum(math, math.sub(rows, firstRow),
-                           math.constant(grid.groupRows));
+  auto groupRows =
+      minimum(math, math.sub(rows, firstRow), math.constant(grid.groupRows));
   position.row = math.add(firstRow, math.rem(inGroup, groupRows));
   position.column = math.div(inGroup, groupRows);
 }
@@ -261,8 +261,7 @@ positionOf(Math &math, const Grid &grid,
     problem = math.div(problem, extent);
   }
   *outer.back().second = problem;
-  placeTile<Math>(
-      math, grid, extents, number, [&] { return tiles; }, position);
+  placeTile<Math>(math, grid, extents, number, [&] { return tiles; }, position);
   return position;
 }
 

@@ -6,8 +6,8 @@
 // with the number of blocks of the first part as a parameter, which covers
 // almost every size exactly (FTuner/Schedule/Cover.h).
 //
-// A family is block tiles and a schedule (Schedule.h). What the schedule makes of
-// a tile (threads, tiles in registers, resources) its codegen path says
+// A family is block tiles and a schedule (Schedule.h). What the schedule makes
+// of a tile (threads, tiles in registers, resources) its codegen path says
 // (CodegenModel.h); g is the path's granule of heights.
 //
 // Rejected: a kernel for each size (80 to 116 kernels for 128 sizes); parts of
@@ -74,10 +74,8 @@ struct KernelFamily {
   int64_t highHeight() const { return tiles.back()[combineAxis]; }
   bool operator==(const KernelFamily &other) const {
     return tiles == other.tiles && schedule == other.schedule &&
-           combineAxis == other.combineAxis &&
-           reduceAxes == other.reduceAxes &&
-           reduceSplit == other.reduceSplit &&
-           balancedSms == other.balancedSms;
+           combineAxis == other.combineAxis && reduceAxes == other.reduceAxes &&
+           reduceSplit == other.reduceSplit && balancedSms == other.balancedSms;
   }
   // What the path derives (CodegenModel.h has the details).
   int64_t threads() const;

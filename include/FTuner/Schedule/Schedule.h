@@ -1,9 +1,9 @@
 //===- Schedule.h - How a codegen path computes a tile ----------*- C++ -*-===//
 //
 // A schedule is what a codegen path decides beside the block tile: how threads
-// share the tile, how copies are pipelined, how wide accesses are. Only the path
-// knows what its fields mean (`CodegenModel::scheduleFields` names them); all
-// others copy, compare, hash and hand back. In IR it is an attribute of the
+// share the tile, how copies are pipelined, how wide accesses are. Only the
+// path knows what its fields mean (`CodegenModel::scheduleFields` names them);
+// all others copy, compare, hash and hand back. In IR it is an attribute of the
 // path's own (`ScheduleAttrInterface`).
 //
 // Rejected: a class hierarchy behind pointers. A search compares and copies

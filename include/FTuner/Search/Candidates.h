@@ -6,9 +6,10 @@
 // `TileRule::Aligned` adds those that paths suggest.
 //
 // Of the ways to step along the reduce axis few are chosen for each block tile.
-// CMR and Occ are blind to them, so by rule: what keeps ζ blocks on an SM first,
-// then what the path prefers. A cost model that predicts time chooses instead,
-// for a small, a middle and a large shape of the range: up to three candidates.
+// CMR and Occ are blind to them, so by rule: what keeps ζ blocks on an SM
+// first, then what the path prefers. A cost model that predicts time chooses
+// instead, for a small, a middle and a large shape of the range: up to three
+// candidates.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SEARCH_CANDIDATES_H
@@ -25,9 +26,7 @@ struct Candidate {
   KernelResources resources;
 
   /// Legal heights under the family's schedule are multiples of this.
-  int64_t heightGranule() const {
-    return family.path().heightGranule(family);
-  }
+  int64_t heightGranule() const { return family.path().heightGranule(family); }
 };
 
 struct CandidateSet {

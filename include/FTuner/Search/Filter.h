@@ -12,8 +12,9 @@
 // and two that the paper lacks: enough warps in a block for the schedulers of
 // an SM, without which SIA favours blocks of one warp; and the Pareto front of
 // (CMR, Pad, Occ) for each height. A stage that would leave nothing keeps the
-// best by its own metric instead, and counts that as a relaxation. Codegen paths
-// are filtered by themselves: metrics are shares of what a path could reach.
+// best by its own metric instead, and counts that as a relaxation. Codegen
+// paths are filtered by themselves: metrics are shares of what a path could
+// reach.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SEARCH_FILTER_H

@@ -69,8 +69,8 @@ struct Plan {
   /// Serves aligned operands when no entry holds the shape (sizes outside the
   /// declared range): a family that makes use of alignment if there is one.
   unsigned generalFamily = 0;
-  /// The same for all other operands, by families that take any alignment. Empty
-  /// where sizes cannot break the alignment, or one family has to do.
+  /// The same for all other operands, by families that take any alignment.
+  /// Empty where sizes cannot break the alignment, or one family has to do.
   std::vector<DispatchEntry> unalignedEntries;
   /// Serves any alignment and any stride when none of
   /// `unalignedEntries` holds the shape.

@@ -97,8 +97,8 @@ struct Axis {
 };
 
 /// What an operator does with an operand: inputs are read at every point of the
-/// iteration space (those of a contraction are `Lhs` and `Rhs`), the others once
-/// for every point of the space axes.
+/// iteration space (those of a contraction are `Lhs` and `Rhs`), the others
+/// once for every point of the space axes.
 enum class OperandRole { Lhs, Rhs, Input, Init, Extra, Output };
 
 constexpr bool isInput(OperandRole role) {
@@ -239,8 +239,8 @@ struct Workload {
   /// Says what is wrong with the description, if anything: no axes; sizes,
   /// steps and factors beyond `maxExtent`; weights; operands; operations.
   llvm::Error check() const;
-  /// Says why this is no contraction, if it is none: a sum of products of an lhs
-  /// and an rhs over the axes M, N, K and batch axes, without windows.
+  /// Says why this is no contraction, if it is none: a sum of products of an
+  /// lhs and an rhs over the axes M, N, K and batch axes, without windows.
   llvm::Error checkContraction() const;
   bool isContraction() const;
 

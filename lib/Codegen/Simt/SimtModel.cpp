@@ -168,9 +168,9 @@ public:
     int64_t most = 0;
     for (const BlockTile &tile : family.tiles) {
       SimtLayout layout = simtLayout(workload, tile, simt);
-      most = std::max(most, partRegisters(layout) +
-                                spillMargin(workload, tile, layout,
-                                            simt.vectorWidth));
+      most = std::max(
+          most, partRegisters(layout) +
+                    spillMargin(workload, tile, layout, simt.vectorWidth));
     }
     return most;
   }

@@ -48,17 +48,16 @@ SimtSpace::SimtSpace(const Workload &workload, const DeviceSpec &device)
 }
 
 void SimtSpace::orderSteps() {
-  llvm::SmallVector<int64_t> stages =
-      device.hasAsyncCopy() ? llvm::SmallVector<int64_t>{2, 3, 4}
-                            : llvm::SmallVector<int64_t>{2};
+  llvm::SmallVector<int64_t> stages = device.hasAsyncCopy()
+                                          ? llvm::SmallVector<int64_t>{2, 3, 4}
+                                          : llvm::SmallVector<int64_t>{2};
   for (int64_t depth = reduceGranule; depth <= kMaxDepth;
        depth += reduceGranule)
     for (int64_t count : stages)
       steps.push_back({depth, count});
   leastStep = steps.front();
   // The smallest size of a range would favour the smallest step always.
-  std::vector<int64_t> sizes =
-      representativeSizes(workload.axes[Workload::kK]);
+  std::vector<int64_t> sizes = representativeSizes(workload.axes[Workload::kK]);
   if (sizes.size() > 1)
     sizes.erase(sizes.begin());
   auto padding = [&](int64_t depth) {
@@ -103,9 +102,8 @@ bool SimtSpace::isAligned(const BlockTile &tile) const {
   return true;
 }
 
-void SimtSpace::visitThreads(const SimtSchedule &schedule,
-                             KernelFamily &family, UKernel &ukernel,
-                             BlockVisitor visit) const {
+void SimtSpace::visitThreads(const SimtSchedule &schedule, KernelFamily &family,
+                             UKernel &ukernel, BlockVisitor visit) const {
   int64_t threads = schedule.threads();
   bool isSuited = isSuitedThreadCount(schedule.threadsM) &&
                   isSuitedThreadCount(schedule.threadsN);

@@ -1,9 +1,9 @@
 //===- SimtSpace.h - What the SIMT path has to choose from ------*- C++ -*-===//
 //
-// Blocks of whole warps in every shape, register tiles of 1 to 16 rows and 1, 2,
-// 4 or 8 columns, steps of 8 to 32 elements in 2 to 4 stages. The path suggests
-// blocks of 2^a · {1, 3, 5, 9} threads along each axis: divisors of a range,
-// which the paper's rules take, may lack the tiles that suit a device.
+// Blocks of whole warps in every shape, register tiles of 1 to 16 rows and 1,
+// 2, 4 or 8 columns, steps of 8 to 32 elements in 2 to 4 stages. The path
+// suggests blocks of 2^a · {1, 3, 5, 9} threads along each axis: divisors of a
+// range, which the paper's rules take, may lack the tiles that suit a device.
 //
 // Steps are ordered for cost models that are blind to them: the least padding
 // of the reduce axis first, then a depth of 16 elements, then three stages.
@@ -24,9 +24,9 @@ public:
   SimtSpace(const Workload &workload, const DeviceSpec &device);
 
   void forEachBlock(int64_t alignment, BlockVisitor visit) const override;
-  void
-  forEachStep(const KernelFamily &block,
-              llvm::function_ref<bool(const KernelFamily &)> visit) const override;
+  void forEachStep(
+      const KernelFamily &block,
+      llvm::function_ref<bool(const KernelFamily &)> visit) const override;
   Preference preference(const KernelFamily &family) const override;
 
 private:

@@ -2,8 +2,8 @@
 #ifndef FTUNER_LIB_CODEGEN_SIMT_SIMTWORK_H
 #define FTUNER_LIB_CODEGEN_SIMT_SIMTWORK_H
 
-#include "FTuner/Schedule/BlockWork.h"
 #include "FTuner/Codegen/Simt/SimtLayout.h"
+#include "FTuner/Schedule/BlockWork.h"
 
 namespace ftuner {
 

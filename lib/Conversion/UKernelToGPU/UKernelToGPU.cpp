@@ -8,12 +8,12 @@
 //===----------------------------------------------------------------------===//
 #include "FTuner/Codegen/IR/CodegenPath.h"
 #include "FTuner/Conversion/Passes.h"
+#include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Dialect/UKernel/Utils/IndexArithmetic.h"
 #include "FTuner/Schedule/Grid.h"
 #include "FTuner/Transforms/FunctionWork.h"
-#include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
-#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Transforms/Stages.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -166,7 +166,8 @@ Value KernelEmitter::buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
   SmallVector<int64_t> shape, viewStrides;
   SmallVector<OpFoldResult> sizeValues, strideValues;
   OpFoldResult offset = b.getIndexAttr(0);
-  for (auto [dim, expr] : llvm::enumerate(workload.getMapOfOperand(index).getResults())) {
+  for (auto [dim, expr] :
+       llvm::enumerate(workload.getMapOfOperand(index).getResults())) {
     unsigned axis = cast<AffineDimExpr>(expr).getPosition();
     int64_t parameter = signature.strides[index][dim];
     OpFoldResult stride = b.getIndexAttr(strides[dim]);
@@ -246,8 +247,8 @@ FailureOr<gpu::GPUModuleOp> KernelEmitter::emit(SymbolTable &symbols) {
       ukernel::UKernelDialect::kEntryAttrName,
       ukernel::EntryAttr::get(b.getContext(), resources.threads,
                               resources.sharedMemoryBytes, family.alignment(),
-                              b.getArrayAttr(signature.descriptions), familyAttr,
-                              kernel.getWorkloadAttr()));
+                              b.getArrayAttr(signature.descriptions),
+                              familyAttr, kernel.getWorkloadAttr()));
   auto isPassed = llvm::map_to_vector(
       signature.sizes, [](int64_t parameter) { return parameter >= 0; });
   module->setAttr(kWorkAttrName, dropFixedSizes(workOf(kernel), isPassed));

@@ -87,9 +87,8 @@ LogicalResult RowSumOp::verifySymbolUses(SymbolTableCollection &symbols) {
 void RowSumOp::getEffects(Effects &effects) {
   ukernel::getOperatorEffects(*this, effects);
 }
-LogicalResult
-RowSumOp::reifyResultShapes(OpBuilder &builder,
-                            ReifiedRankedShapedTypeDims &shapes) {
+LogicalResult RowSumOp::reifyResultShapes(OpBuilder &builder,
+                                          ReifiedRankedShapedTypeDims &shapes) {
   return reify(*this, getOutput(), builder, shapes);
 }
 

@@ -90,8 +90,7 @@ func.func @host(%A: {0}, %B: {1}, %O: {2}, %m: index, %n: index, %k: index,
 }
 )",
       a, b, o, schedule.threadsM, schedule.threadsN, schedule.stages,
-      schedule.vectorWidth,
-      isPair ? "%n1 x " : "", heights, tiles);
+      schedule.vectorWidth, isPair ? "%n1 x " : "", heights, tiles);
 }
 
 llvm::Expected<EmittedKernel> ftuner::emit(MLIRContext &context,

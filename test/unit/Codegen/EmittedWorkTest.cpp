@@ -165,8 +165,7 @@ bool EmittedWork::isLegal(const EmittedCase &emitted) {
 
 Step EmittedWork::predict(const EmittedCase &emitted, unsigned part) {
   DeviceSpec device = llvm::cantFail(loadDeviceSpec(emitted.device));
-  BlockWork work =
-      model.work(emitted.workload(), emitted.family, part, device);
+  BlockWork work = model.work(emitted.workload(), emitted.family, part, device);
   Step step;
   step.fma = work.fma;
   step.other = work.otherInstructions;
@@ -238,8 +237,7 @@ std::optional<Step> EmittedWork::observe(const EmittedCase &emitted,
       int64_t space = isLhs ? m : n;
       int64_t pitch = isReduceContiguous ? k : space;
       int64_t spaceTile = tile[isLhs ? 0 : 1];
-      int64_t tilePitch =
-          ceilBy(isReduceContiguous ? tile[2] : spaceTile, 32);
+      int64_t tilePitch = ceilBy(isReduceContiguous ? tile[2] : spaceTile, 32);
       int64_t origin = -1;
       for (unsigned lane = 0; lane < 32; ++lane) {
         pattern.address[lane] = -1;
@@ -346,8 +344,7 @@ TEST_F(EmittedWork, OfGivenTiles) {
           emitted.n = 256;
           emitted.k = 256;
           int64_t stages = device == std::string("v100") ? 2 : 3;
-          emitted.family =
-              simtFamily({8, 16, stages, vectorWidth}, {8}, 4, 16);
+          emitted.family = simtFamily({8, 16, stages, vectorWidth}, {8}, 4, 16);
           ASSERT_TRUE(isLegal(emitted)) << emitted.str();
           compare(emitted);
         }

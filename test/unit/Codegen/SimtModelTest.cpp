@@ -117,8 +117,9 @@ TEST_F(SimtModelTest, RelaxesVectorsWhereOperandsAreNotAligned) {
 }
 
 TEST_F(SimtModelTest, RefusesThreadsThatAreNone) {
-  for (SimtSchedule bad : {SimtSchedule{0, 32, 3, 4}, SimtSchedule{32, -1, 3, 4},
-                           SimtSchedule{int64_t{1} << 40, 32, 3, 4}}) {
+  for (SimtSchedule bad :
+       {SimtSchedule{0, 32, 3, 4}, SimtSchedule{32, -1, 3, 4},
+        SimtSchedule{int64_t{1} << 40, 32, 3, 4}}) {
     family.schedule = bad.pack();
     EXPECT_NE(error(family).find("expected 1 to 1024 threads along m and n"),
               std::string::npos)

@@ -153,17 +153,13 @@ Case CaseSource::draw() {
         1, static_cast<int64_t>(std::exp(real(0, std::log(8192)))));
   };
   bool isPair = drawn.family.tiles.size() == 2;
-  auto blocks = [&] {
-    return ceilDiv(extent(), drawn.family.lowHeight());
-  };
+  auto blocks = [&] { return ceilDiv(extent(), drawn.family.lowHeight()); };
   drawn.cover.first = blocks();
   drawn.cover.second = isPair ? blocks() : 0;
-  drawn.shape = {drawn.cover.first *
-                         drawn.family.lowHeight() +
-                     (isPair ? drawn.cover.second *
-                                   drawn.family.highHeight()
-                             : 0),
-                 extent(), extent()};
+  drawn.shape = {
+      drawn.cover.first * drawn.family.lowHeight() +
+          (isPair ? drawn.cover.second * drawn.family.highHeight() : 0),
+      extent(), extent()};
   if (drawn.workload.axes.size() > Workload::kFirstBatch)
     drawn.shape.push_back(uniform(1, 64));
   return drawn;
@@ -256,8 +252,7 @@ TEST(LatencyProperties, MoreWorkIsNeverFaster) {
       Case more = drawn;
       int64_t blocks = source.pick({1, 1, 2, 7, 100});
       (part == 0 ? more.cover.first : more.cover.second) += blocks;
-      more.shape[Workload::kM] +=
-          blocks * more.family.height(part);
+      more.shape[Workload::kM] += blocks * more.family.height(part);
       expectSlower(part == 0 ? "blocks of the first part"
                              : "blocks of the second part",
                    more);
@@ -294,8 +289,7 @@ TEST(LatencyProperties, WavesShow) {
     single.shape.resize(single.workload.axes.size(), 1);
     auto setBlocks = [&](int64_t blocks) {
       single.cover.first = blocks;
-      single.shape[Workload::kM] =
-          blocks * single.family.lowHeight();
+      single.shape[Workload::kM] = blocks * single.family.lowHeight();
     };
     setBlocks(1);
     int64_t resident = 0;

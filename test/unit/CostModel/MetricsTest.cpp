@@ -25,8 +25,7 @@ static KernelFamily tile(int64_t bm, int64_t bn, int64_t bk, int64_t rm,
 
 /// Its metrics over the whole shape.
 static Metrics metricsOf(const Workload &workload, const Shape &shape,
-                         const KernelFamily &family,
-                         const DeviceSpec &device) {
+                         const KernelFamily &family, const DeviceSpec &device) {
   return ukernelMetrics(workload, shape, family, 0, device);
 }
 
@@ -37,20 +36,19 @@ static Workload matmul() {
 TEST(Metrics, PaddingIsUsefulOverAllPoints) {
   // 53 rows in tiles of 8 take 56, 96 columns in tiles of 64 take 128, depth
   // 20 in tiles of 8 takes 24.
-  Metrics m = metricsOf(matmul(), {53, 96, 20}, tile(8, 64, 8, 1, 4),
-                             testDevice());
+  Metrics m =
+      metricsOf(matmul(), {53, 96, 20}, tile(8, 64, 8, 1, 4), testDevice());
   EXPECT_DOUBLE_EQ(m.pad, (53.0 / 56) * (96.0 / 128) * (20.0 / 24));
   EXPECT_EQ(m.blocks, 7 * 2);
 }
 
 TEST(Metrics, OccupancyIsTheFillOfWaves) {
   // 14 blocks on 10 SMs: two waves of 10.
-  Metrics m = metricsOf(matmul(), {53, 96, 20}, tile(8, 64, 8, 1, 4),
-                             testDevice());
+  Metrics m =
+      metricsOf(matmul(), {53, 96, 20}, tile(8, 64, 8, 1, 4), testDevice());
   EXPECT_DOUBLE_EQ(m.occ, 14.0 / 20);
   EXPECT_DOUBLE_EQ(
-      metricsOf(matmul(), {80, 64, 8}, tile(8, 64, 8, 1, 4), testDevice())
-          .occ,
+      metricsOf(matmul(), {80, 64, 8}, tile(8, 64, 8, 1, 4), testDevice()).occ,
       1);
 }
 
@@ -76,8 +74,8 @@ TEST(Metrics, OtherOperandsAreReadOnce) {
   workload.operands.push_back(
       {OperandRole::Init, {Workload::kM, Workload::kN}});
   // 49152 B as above, and 64 · 4 B and 4096 · 4 B.
-  Metrics m = metricsOf(workload, {64, 64, 32}, tile(32, 32, 8, 4, 4),
-                             testDevice());
+  Metrics m =
+      metricsOf(workload, {64, 64, 32}, tile(32, 32, 8, 4, 4), testDevice());
   EXPECT_NEAR(m.cmr, 131.072 / 657.92, 1e-12);
 }
 
@@ -133,7 +131,7 @@ TEST(Metrics, ProgramOfOnePartEqualsItsUKernel) {
 
 TEST(Metrics, HugeShapesDoNotOverflow) {
   Metrics m = metricsOf(matmul(), {2147483647, 2147483647, 2147483647},
-                             tile(1, 32, 8, 1, 1), testDevice());
+                        tile(1, 32, 8, 1, 1), testDevice());
   EXPECT_GT(m.blocks, 0);
   EXPECT_GT(m.pad, 0.99);
   EXPECT_TRUE(std::isfinite(m.cmr) && m.cmr > 0);

@@ -42,10 +42,9 @@ protected:
 } // namespace
 
 TEST_F(NpyTest, RoundTrip) {
-  for (DataType type :
-       {DataType::F16, DataType::BF16, DataType::F32, DataType::F64,
-        DataType::I1, DataType::I8, DataType::I16, DataType::I32,
-        DataType::I64})
+  for (DataType type : {DataType::F16, DataType::BF16, DataType::F32,
+                        DataType::F64, DataType::I1, DataType::I8,
+                        DataType::I16, DataType::I32, DataType::I64})
     for (llvm::SmallVector<int64_t> shape :
          {llvm::SmallVector<int64_t>{}, {5}, {2, 3}, {4, 0, 2}}) {
       llvm::Expected<Tensor> tensor = Tensor::create(type, shape);

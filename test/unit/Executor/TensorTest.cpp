@@ -24,8 +24,8 @@ static bool isError(llvm::Expected<Tensor> tensor) {
 }
 
 TEST(TensorTest, StartsAsNaN) {
-  for (DataType type : {DataType::F16, DataType::BF16,
-                           DataType::F32, DataType::F64})
+  for (DataType type :
+       {DataType::F16, DataType::BF16, DataType::F32, DataType::F64})
     EXPECT_TRUE(std::isnan(make(type, {2, 3}).getDouble(5))) << int(type);
 }
 
@@ -76,8 +76,8 @@ TEST(TensorTest, RoundsOnceToNearestEven) {
 }
 
 TEST(TensorTest, KeepsIntegers) {
-  for (DataType type : {DataType::I8, DataType::I16, DataType::I32,
-                           DataType::I64}) {
+  for (DataType type :
+       {DataType::I8, DataType::I16, DataType::I32, DataType::I64}) {
     Tensor tensor = make(type, {2});
     tensor.setInteger(1, -77);
     EXPECT_EQ(tensor.getInteger(1), -77);
@@ -89,8 +89,7 @@ TEST(TensorTest, KeepsIntegers) {
 }
 
 TEST(TensorTest, RandomDataIsNormalAndSeeded) {
-  Tensor a = make(DataType::F32, {20000}),
-         b = make(DataType::F32, {20000});
+  Tensor a = make(DataType::F32, {20000}), b = make(DataType::F32, {20000});
   fillRandom(a, 5, 0);
   fillRandom(b, 5, 0);
   EXPECT_EQ(std::memcmp(a.data(), b.data(), a.getNumBytes()), 0);

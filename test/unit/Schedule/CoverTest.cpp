@@ -1,6 +1,6 @@
 //===- CoverTest.cpp - Covers in closed form against brute force ----------===//
-#include "../RandomSeed.h"
 #include "FTuner/Schedule/Cover.h"
+#include "../RandomSeed.h"
 #include "FTuner/Workload/Workload.h"
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,5 @@
-//===- GridCases.h - Mappings of blocks to tiles, and their proof -*- C++ -*-===//
+//===- GridCases.h - Mappings of blocks to tiles, and their proof -*- C++
+//-*-===//
 //
 // What the tests of the grid's instantiations (numbers, IR on the host, IR on
 // the device) share: cases, and the check that blocks write each element of

@@ -27,7 +27,8 @@ public:
       : module(ModuleOp::create(UnknownLoc::get(context))),
         builder(UnknownLoc::get(context), context) {
     builder.setInsertionPointToStart(module->getBody());
-    function = func::FuncOp::create(builder, "f", builder.getFunctionType({}, {}));
+    function =
+        func::FuncOp::create(builder, "f", builder.getFunctionType({}, {}));
     builder.setInsertionPointToStart(function.addEntryBlock());
   }
 
@@ -41,9 +42,9 @@ public:
   /// Ends the function.
   void returnAll(ArrayRef<Value> values) {
     func::ReturnOp::create(builder, values);
-    function.setType(builder.getFunctionType(
-        function.getBody().front().getArgumentTypes(),
-        ValueRange(values).getTypes()));
+    function.setType(
+        builder.getFunctionType(function.getBody().front().getArgumentTypes(),
+                                ValueRange(values).getTypes()));
     ASSERT_TRUE(succeeded(verify(function)));
   }
 
@@ -146,9 +147,9 @@ public:
     Value slice = position.slice.value_or(zero);
     auto [reduceFirst, reduceLength] =
         reduceRangeOf(math, grid, slice, extents[Workload::kK]);
-    SmallVector<Value> results = {
-        inFirst,      first.row, first.column, second.row,  second.column,
-        slice,        reduceFirst, reduceLength};
+    SmallVector<Value> results = {inFirst,     first.row,     first.column,
+                                  second.row,  second.column, slice,
+                                  reduceFirst, reduceLength};
     for (std::optional<Value> element : position.batch)
       results.push_back(element.value_or(zero));
     function.returnAll(results);

@@ -103,9 +103,8 @@ static void checkScores(const SearchProblem &problem, const Plan &plan) {
       shape[axis] = size;
     const KernelFamily &family = plan.families[plan.familyFor(shape)];
     Program program{&family, coverShape(family, shape)};
-    CostBreakdown breakdown =
-        problem.costModel.evaluate(workload, shape, program, problem.device,
-                                   problem.options.cost);
+    CostBreakdown breakdown = problem.costModel.evaluate(
+        workload, shape, program, problem.device, problem.options.cost);
     EXPECT_TRUE(std::isfinite(breakdown.score));
   }
 }

@@ -109,9 +109,8 @@ TEST_F(EquationsTest, PeaksAreThoseOfThePath) {
   stub.peakShare = 2;
   EXPECT_NEAR(metrics(2048, family).cmr, cmr / 2, 1e-12);
   Program program{&family, coverExtent(family, 2048, 1)};
-  EXPECT_NEAR(
-      programMetrics(workload, {2048, 2304, 768}, program, device).cmr,
-      cmr / 2, 1e-12);
+  EXPECT_NEAR(programMetrics(workload, {2048, 2304, 768}, program, device).cmr,
+              cmr / 2, 1e-12);
 }
 
 TEST_F(EquationsTest, WorkersHoldTheRegisterTiles) {

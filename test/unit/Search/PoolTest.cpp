@@ -204,11 +204,11 @@ TEST_F(PoolTest, ProgramsThatMissWhatTheFilterAsksRankLower) {
       int64_t counts[] = {program.cover.first, program.cover.second};
       bool misses = false;
       for (unsigned part = 0; part < family.tiles.size(); ++part)
-        misses |= counts[part] > 0 &&
-                  violation(p, demands,
-                            ukernelMetrics(workload, shape, family, part,
-                                           device),
-                            resources) > 0;
+        misses |=
+            counts[part] > 0 &&
+            violation(p, demands,
+                      ukernelMetrics(workload, shape, family, part, device),
+                      resources) > 0;
       EXPECT_EQ(program.rating < program.score.score, misses) << family.str();
       numMissing += misses;
     }

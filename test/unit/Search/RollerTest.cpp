@@ -21,8 +21,10 @@ protected:
     llvm::Expected<CandidateSet> set = enumerateAlignedTiles(p);
     EXPECT_TRUE(static_cast<bool>(set));
     std::vector<Candidate> result;
-    for (unsigned index : RollerTree(p, *set, *simt).construct(
-             {rows, 2304, 768}, [](unsigned) { return true; }, counts))
+    for (unsigned index :
+         RollerTree(p, *set, *simt)
+             .construct(
+                 {rows, 2304, 768}, [](unsigned) { return true; }, counts))
       result.push_back(set->candidates[index]);
     return result;
   }
@@ -132,7 +134,8 @@ TEST_F(RollerTest, LeavesAreAlignedAndComputeBound) {
     EXPECT_EQ(u.blockTile[1] % 8, 0);
     EXPECT_EQ(u.workers % 128, 0);
     EXPECT_LE(u.workers, 512);
-    EXPECT_TRUE(model.isRegisterTileComputeBound(u.registerTile[0], u.registerTile[1]));
+    EXPECT_TRUE(
+        model.isRegisterTileComputeBound(u.registerTile[0], u.registerTile[1]));
     EXPECT_TRUE(model.isBlockTileComputeBound(u.blockTile[0], u.blockTile[1]));
     EXPECT_GE(model.blocks(u.blockTile[0], u.blockTile[1]), device.smCount);
   }
@@ -148,11 +151,13 @@ TEST_F(RollerTest, KeepsTilesThatNoLegalOneFollows) {
   device.dramGbps = 800;
   RollerCounts counts;
   SearchProblem p = problem();
-  EXPECT_FALSE(
-      RollerModel(p, *simt, {1424, 2304, 768}).isBlockTileComputeBound(192, 128));
+  EXPECT_FALSE(RollerModel(p, *simt, {1424, 2304, 768})
+                   .isBlockTileComputeBound(192, 128));
   EXPECT_TRUE(llvm::any_of(construct(1424, counts), [](const Candidate &leaf) {
-    return leaf.ukernel.blockTile[0] == 192 && leaf.ukernel.blockTile[1] == 128 &&
-           leaf.ukernel.registerTile[0] == 8 && leaf.ukernel.registerTile[1] == 8;
+    return leaf.ukernel.blockTile[0] == 192 &&
+           leaf.ukernel.blockTile[1] == 128 &&
+           leaf.ukernel.registerTile[0] == 8 &&
+           leaf.ukernel.registerTile[1] == 8;
   }));
 }
 

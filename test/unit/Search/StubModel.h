@@ -2,7 +2,8 @@
 //
 // A path with few and unusual blocks and a schedule unlike that of any real
 // path, so that tests of the search do not depend on what a real path can emit
-// today. Tests set its members to make it quicker, slower or larger than others.
+// today. Tests set its members to make it quicker, slower or larger than
+// others.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_TEST_UNIT_SEARCH_STUBMODEL_H
@@ -39,9 +40,9 @@ public:
   StubSpace(const StubModel &path, const Workload &workload);
 
   void forEachBlock(int64_t alignment, BlockVisitor visit) const override;
-  void
-  forEachStep(const KernelFamily &block,
-              llvm::function_ref<bool(const KernelFamily &)> visit) const override;
+  void forEachStep(
+      const KernelFamily &block,
+      llvm::function_ref<bool(const KernelFamily &)> visit) const override;
   Preference preference(const KernelFamily &family) const override;
 
 private:
@@ -158,8 +159,8 @@ public:
     work.warps = ceilDiv(threads(family), 32);
     work.stepDepth = tile[Workload::kK];
     work.fma = workShare * points / 32;
-    work.globalBytes = 4.0 * tile[Workload::kK] *
-                       (tile[Workload::kM] + tile[Workload::kN]);
+    work.globalBytes =
+        4.0 * tile[Workload::kK] * (tile[Workload::kM] + tile[Workload::kN]);
     work.registersPerThread = static_cast<double>(registersOf(family, part));
     work.stepsAhead = StubSchedule::of(family.schedule).stages - 1;
     return work;
@@ -190,8 +191,7 @@ inline llvm::Error StubModel::check(const Workload &workload,
     return error;
   if (llvm::Error error = checkTiles(workload, family))
     return error;
-  if (family.tiles.size() == 2 &&
-      !llvm::is_contained(axes, family.combineAxis))
+  if (family.tiles.size() == 2 && !llvm::is_contained(axes, family.combineAxis))
     return invalid("parts along an axis that it combines");
   StubSchedule stub = StubSchedule::of(family.schedule);
   if (stub.stages != 2 && stub.stages != 3)
@@ -261,8 +261,8 @@ inline void StubSpace::forEachBlock(int64_t alignment,
       for (int64_t rows = 1; rows <= path.maxRows; ++rows)
         for (int64_t columns = 1; columns <= path.maxColumns; ++columns) {
           bool isTooLarge =
-              m * n > workerGranule &&
-              (isOversized(m, rows, extentM) || isOversized(n, columns, extentN));
+              m * n > workerGranule && (isOversized(m, rows, extentM) ||
+                                        isOversized(n, columns, extentN));
           // Rows of the output are whole transactions.
           int64_t width = n * columns;
           if (isTooLarge || (extentN >= 8 && width % 8 != 0) ||
@@ -296,11 +296,14 @@ inline ScheduleSpace::Preference
 StubSpace::preference(const KernelFamily &family) const {
   const BlockTile &tile = family.tiles.back();
   UKernel ukernel = path.ukernel(family, 0);
-  int64_t elements = ukernel.registerTile[Workload::kM] *
-                     ukernel.registerTile[Workload::kN];
-  return {-elements, tile[Workload::kM] + tile[Workload::kN],
-          tile[Workload::kM], tile[Workload::kN],
-          ukernel.registerTile[Workload::kM], tile[Workload::kK]};
+  int64_t elements =
+      ukernel.registerTile[Workload::kM] * ukernel.registerTile[Workload::kN];
+  return {-elements,
+          tile[Workload::kM] + tile[Workload::kN],
+          tile[Workload::kM],
+          tile[Workload::kN],
+          ukernel.registerTile[Workload::kM],
+          tile[Workload::kK]};
 }
 
 } // namespace ftuner

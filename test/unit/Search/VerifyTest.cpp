@@ -326,8 +326,7 @@ TEST_F(VerifyTest, RefusesRejectedFamilies) {
 
 TEST_F(VerifyTest, RefusesWhatTheDeviceCannotHold) {
   auto resize = [&](Plan &p, int64_t workersN, int64_t depth) {
-    reschedule(p.families[0],
-               [&](StubSchedule &s) { s.workersN = workersN; });
+    reschedule(p.families[0], [&](StubSchedule &s) { s.workersN = workersN; });
     for (BlockTile &tile : p.families[0].tiles) {
       tile[1] = 4 * workersN;
       tile[2] = depth;

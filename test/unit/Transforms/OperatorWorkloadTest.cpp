@@ -18,9 +18,9 @@ class OperatorWorkloadTest : public ::testing::Test {
 protected:
   OperatorWorkloadTest() {
     DialectRegistry registry;
-    registry.insert<ukernel::UKernelDialect, arith::ArithDialect,
-                    func::FuncDialect, math::MathDialect,
-                    tensor::TensorDialect>();
+    registry
+        .insert<ukernel::UKernelDialect, arith::ArithDialect, func::FuncDialect,
+                math::MathDialect, tensor::TensorDialect>();
     test::registerTestDialect(registry);
     context.appendDialectRegistry(registry);
   }

@@ -34,8 +34,8 @@ struct SimtSchedule {
   }
 };
 
-/// A family of the SIMT path with one or two tiles: `rows` and `columns` are the
-/// elements of a thread, one number of rows for each part, ascending. Axes
+/// A family of the SIMT path with one or two tiles: `rows` and `columns` are
+/// the elements of a thread, one number of rows for each part, ascending. Axes
 /// beyond m, n and k have tile 1.
 KernelFamily simtFamily(const SimtSchedule &schedule,
                         llvm::ArrayRef<int64_t> rows, int64_t columns,

@@ -54,12 +54,12 @@ LogicalResult SimtAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-LogicalResult
-SimtAttr::verifyTile(function_ref<InFlightDiagnostic()> emitError,
-                     ArrayRef<int64_t> tile) const {
+LogicalResult SimtAttr::verifyTile(function_ref<InFlightDiagnostic()> emitError,
+                                   ArrayRef<int64_t> tile) const {
   if (tile.size() < Workload::kFirstBatch)
     return emitError() << "expected tiles along m, n and k, but got "
-                       << tile.size() << (tile.size() == 1 ? " size" : " sizes");
+                       << tile.size()
+                       << (tile.size() == 1 ? " size" : " sizes");
   for (auto [axis, threads] : llvm::enumerate(getThreads()))
     if (tile[axis] % threads != 0)
       return emitError() << "expected the tile on axis " << axis
@@ -69,8 +69,7 @@ SimtAttr::verifyTile(function_ref<InFlightDiagnostic()> emitError,
 }
 
 namespace {
-class SimtExtension
-    : public DialectExtension<SimtExtension, UKernelDialect> {
+class SimtExtension : public DialectExtension<SimtExtension, UKernelDialect> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SimtExtension)
 

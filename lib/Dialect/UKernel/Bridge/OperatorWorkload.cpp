@@ -1,9 +1,9 @@
 //===- OperatorWorkload.cpp - Operators as the core sees them -------------===//
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 
-#include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
+#include "FTuner/Schedule/CodegenModel.h"
 
 #include "mlir/Analysis/FlatLinearValueConstraints.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -207,12 +207,11 @@ void ftuner::setComputation(Workload &workload, Block &combiner,
   workload.flopsPerPoint = 0;
   for (const Operations &operations : workload.operations)
     workload.flopsPerPoint += operations.flops();
-  workload.epilogue = epilogue ? collectOperations(*epilogue)
-                               : std::vector<Operations>();
+  workload.epilogue =
+      epilogue ? collectOperations(*epilogue) : std::vector<Operations>();
 }
 
-std::string ftuner::axisNameOf(ukernel::OperatorOpInterface op,
-                               unsigned axis) {
+std::string ftuner::axisNameOf(ukernel::OperatorOpInterface op, unsigned axis) {
   return op.getAxisName(axis).upper();
 }
 
@@ -229,9 +228,9 @@ Workload ftuner::toWorkload(ukernel::OperatorOpInterface op) {
         ranges ? cast<ukernel::RangeAttr>(ranges[axis])
                : ukernel::RangeAttr()));
   for (OpOperand &operand : op->getOpOperands())
-    workload.operands.push_back(
-        toOperand(op.getOperandRole(operand.getOperandNumber()),
-                  operand.get().getType(), op.getMatchingIndexingMap(&operand)));
+    workload.operands.push_back(toOperand(
+        op.getOperandRole(operand.getOperandNumber()), operand.get().getType(),
+        op.getMatchingIndexingMap(&operand)));
   readExtents(op, workload);
   setComputation(workload, op.getCombiner().front(),
                  op.hasEpilogue() ? &op.getEpilogue().front() : nullptr);

@@ -155,8 +155,8 @@ ftuner::toAttribute(MLIRContext *context, const KernelFamily &family) {
     return DenseI64ArrayAttr::get(context, tile);
   });
   return ukernel::FamilyAttr::get(context, schedule, family.combineAxis, tiles,
-                                  reduceList(family.reduceAxes), family.reduceSplit,
-                                  family.balancedSms);
+                                  reduceList(family.reduceAxes),
+                                  family.reduceSplit, family.balancedSms);
 }
 
 KernelFamily ftuner::toKernelFamily(ukernel::FamilyAttr attribute) {

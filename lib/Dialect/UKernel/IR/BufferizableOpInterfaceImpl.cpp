@@ -7,9 +7,9 @@ using namespace mlir;
 using namespace mlir::bufferization;
 using namespace ftuner::ukernel;
 
-LogicalResult ftuner::ukernel::detail::bufferizeOperator(OperatorOpInterface op, RewriterBase &rewriter,
-                          const BufferizationOptions &options,
-                          BufferizationState &state) {
+LogicalResult ftuner::ukernel::detail::bufferizeOperator(
+    OperatorOpInterface op, RewriterBase &rewriter,
+    const BufferizationOptions &options, BufferizationState &state) {
   if (!op.hasTensors())
     return success();
   OpBuilder::InsertionGuard guard(rewriter);

@@ -227,8 +227,7 @@ static ParseResult parseTiles(AsmParser &parser,
       });
 }
 
-static void printTiles(AsmPrinter &printer,
-                       ArrayRef<DenseI64ArrayAttr> tiles) {
+static void printTiles(AsmPrinter &printer, ArrayRef<DenseI64ArrayAttr> tiles) {
   printer << "[";
   llvm::interleaveComma(tiles, printer,
                         [&](DenseI64ArrayAttr tile) { tile.print(printer); });
@@ -314,8 +313,7 @@ UKernelDialect::makeSchedule(const Schedule &schedule) const {
   auto path = schedulePaths.find(schedule.path().name());
   if (path == schedulePaths.end())
     return {};
-  return cast<ScheduleAttrInterface>(
-      path->second.make(getContext(), schedule));
+  return cast<ScheduleAttrInterface>(path->second.make(getContext(), schedule));
 }
 
 void UKernelDialect::registerAttributes() {

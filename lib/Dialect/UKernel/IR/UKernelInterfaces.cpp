@@ -23,27 +23,29 @@ static void forEachPlainDimension(
     OperatorOpInterface op,
     llvm::function_ref<bool(OpOperand &, int64_t, unsigned)> visit) {
   for (OpOperand &operand : op->getOpOperands())
-    for (auto [dim, position] : llvm::enumerate(
-             op.getMatchingIndexingMap(&operand).getResults()))
+    for (auto [dim, position] :
+         llvm::enumerate(op.getMatchingIndexingMap(&operand).getResults()))
       if (auto axis = dyn_cast<AffineDimExpr>(position))
         if (!visit(operand, dim, axis.getPosition()))
           return;
 }
 
-SmallVector<int64_t, 4> ftuner::ukernel::detail::getStaticExtents(OperatorOpInterface op) {
+SmallVector<int64_t, 4>
+ftuner::ukernel::detail::getStaticExtents(OperatorOpInterface op) {
   SmallVector<int64_t, 4> extents(op.getNumAxes(), ShapedType::kDynamic);
-  forEachPlainDimension(
-      op, [&](OpOperand &operand, int64_t dim, unsigned axis) {
-        auto type = cast<ShapedType>(operand.get().getType());
-        if (!type.isDynamicDim(dim))
-          extents[axis] = type.getDimSize(dim);
-        return true;
-      });
+  forEachPlainDimension(op,
+                        [&](OpOperand &operand, int64_t dim, unsigned axis) {
+                          auto type = cast<ShapedType>(operand.get().getType());
+                          if (!type.isDynamicDim(dim))
+                            extents[axis] = type.getDimSize(dim);
+                          return true;
+                        });
   return extents;
 }
 
-std::pair<Value, int64_t> ftuner::ukernel::detail::getExtentSource(OperatorOpInterface op,
-                                                  unsigned axis) {
+std::pair<Value, int64_t>
+ftuner::ukernel::detail::getExtentSource(OperatorOpInterface op,
+                                         unsigned axis) {
   std::pair<Value, int64_t> source;
   forEachPlainDimension(op,
                         [&](OpOperand &operand, int64_t dim, unsigned other) {
@@ -77,7 +79,8 @@ AffineExpr ftuner::ukernel::reachOf(AffineExpr position,
 // Operands and computation
 //===----------------------------------------------------------------------===//
 
-std::string ftuner::ukernel::detail::getOperandName(OperatorOpInterface op, unsigned number) {
+std::string ftuner::ukernel::detail::getOperandName(OperatorOpInterface op,
+                                                    unsigned number) {
   OperandRole role = op.getOperandRole(number);
   // Roles of which there may be several are numbered.
   auto numbered = [&](StringRef name) {
@@ -141,8 +144,10 @@ void ftuner::ukernel::getOperatorEffects(
 // Tiles
 //===----------------------------------------------------------------------===//
 
-Operation *ftuner::ukernel::detail::cloneIntoTile(OperatorOpInterface op, OpBuilder &builder,
-                                 ValueRange operands, ArrayRef<int64_t> tile) {
+Operation *ftuner::ukernel::detail::cloneIntoTile(OperatorOpInterface op,
+                                                  OpBuilder &builder,
+                                                  ValueRange operands,
+                                                  ArrayRef<int64_t> tile) {
   SmallVector<Value> padded(operands);
   for (unsigned number : llvm::seq(op->getNumOperands())) {
     if (!op.isInput(number) || !isa<MemRefType>(padded[number].getType()))
@@ -151,9 +156,9 @@ Operation *ftuner::ukernel::detail::cloneIntoTile(OperatorOpInterface op, OpBuil
         op.getMapOfOperand(number).getResults(), [&](AffineExpr position) {
           return tile[cast<AffineDimExpr>(position).getPosition()];
         });
-    padded[number] = PadOp::create(
-        builder, op.getLoc(), padded[number].getType(), padded[number],
-        builder.getDenseI64ArrayAttr(sizes));
+    padded[number] =
+        PadOp::create(builder, op.getLoc(), padded[number].getType(),
+                      padded[number], builder.getDenseI64ArrayAttr(sizes));
   }
   auto clone = cast<OperatorOpInterface>(builder.clone(*op));
   clone->setOperands(padded);
@@ -190,12 +195,11 @@ static LogicalResult verifyMaps(OperatorOpInterface op) {
       return op->emitOpError("expected operand ")
              << operand.getOperandNumber() << " with a rank, but got " << type;
     int64_t rank = type ? type.getRank() : 0;
-    bool isAccess =
-        map && map.getNumDims() == numAxes && map.getNumSymbols() == 0 &&
-        map.getNumResults() == rank &&
-        llvm::all_of(map.getResults(), [&](AffineExpr position) {
-          return isSumOfMultiples(position, numAxes);
-        });
+    bool isAccess = map && map.getNumDims() == numAxes &&
+                    map.getNumSymbols() == 0 && map.getNumResults() == rank &&
+                    llvm::all_of(map.getResults(), [&](AffineExpr position) {
+                      return isSumOfMultiples(position, numAxes);
+                    });
     if (!isAccess)
       return op->emitOpError("expected a map of ")
              << axisList(op) << " to " << rank
@@ -226,8 +230,8 @@ LogicalResult ftuner::ukernel::detail::verifyOperator(OperatorOpInterface op) {
   auto extents = op->getAttrOfType<ArrayAttr>(extentsName);
   if (extents && extents.size() != numAxes)
     return op->emitOpError("'")
-           << extentsName << "' expected one entry for each of "
-           << axisList(op) << ", but got " << extents;
+           << extentsName << "' expected one entry for each of " << axisList(op)
+           << ", but got " << extents;
   ArrayAttr ranges = op.getRangesAttr();
   if (ranges && (ranges.size() != numAxes ||
                  !llvm::all_of(ranges, llvm::IsaPred<RangeAttr>)))
@@ -265,8 +269,7 @@ ftuner::ukernel::verifyPlanUse(OperatorOpInterface op,
   auto plan = symbolTable.lookupNearestSymbolFrom<PlanOp>(op, name);
   if (!plan)
     return op->emitOpError("expected ") << name << " to be a 'ukernel.plan'";
-  size_t rank =
-      plan.getPlan().getFamilies().front().getRank();
+  size_t rank = plan.getPlan().getFamilies().front().getRank();
   if (rank != op.getNumAxes())
     return op->emitOpError("expected a plan of ")
            << op.getNumAxes() << " axes, but got " << rank;

@@ -54,9 +54,9 @@ AffineMap WorkloadOp::getMatchingIndexingMap(OpOperand *operand) {
 }
 
 SmallVector<AffineMap> WorkloadOp::getIndexingMapsArray() {
-  return llvm::map_to_vector(
-      (*this)->getOpOperands(),
-      [&](OpOperand &operand) { return getMatchingIndexingMap(&operand); });
+  return llvm::map_to_vector((*this)->getOpOperands(), [&](OpOperand &operand) {
+    return getMatchingIndexingMap(&operand);
+  });
 }
 
 ftuner::OperandRole WorkloadOp::getOperandRole(unsigned number) {
@@ -199,11 +199,11 @@ LogicalResult WorkloadOp::verify() {
 LogicalResult WorkloadOp::verifyRegions() {
   Type accumulator = getAccumulatorType();
   Type element = getElementTypeOrSelf(getOutput().getType());
-  if (failed(verifyScalarRegion(
-          *this, getContract(), "contract",
-          {getElementTypeOrSelf(getLhs().getType()),
-           getElementTypeOrSelf(getRhs().getType()), accumulator},
-          accumulator)))
+  if (failed(verifyScalarRegion(*this, getContract(), "contract",
+                                {getElementTypeOrSelf(getLhs().getType()),
+                                 getElementTypeOrSelf(getRhs().getType()),
+                                 accumulator},
+                                accumulator)))
     return failure();
   if (getEpilogues().size() > 1)
     return emitOpError("expected at most one epilogue, but got ")
@@ -212,7 +212,8 @@ LogicalResult WorkloadOp::verifyRegions() {
     SmallVector<Type> arguments = {accumulator};
     for (Value extra : getExtras())
       arguments.push_back(getElementTypeOrSelf(extra.getType()));
-    return verifyScalarRegion(*this, getEpilogue(), "epilogue", arguments, element);
+    return verifyScalarRegion(*this, getEpilogue(), "epilogue", arguments,
+                              element);
   }
   if (!getExtras().empty())
     return emitOpError("expected an epilogue for the extras");

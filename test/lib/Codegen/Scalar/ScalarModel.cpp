@@ -17,7 +17,8 @@ llvm::Error invalid(const char *format, Args... args) {
 }
 
 /// The space axes that threads lie along: the second one where there are two.
-std::pair<unsigned, std::optional<unsigned>> threadAxes(const Workload &workload) {
+std::pair<unsigned, std::optional<unsigned>>
+threadAxes(const Workload &workload) {
   std::vector<unsigned> axes = workload.spaceAxes();
   if (axes.size() < 2)
     return {axes.front(), std::nullopt};
@@ -129,8 +130,8 @@ public:
                              const KernelFamily &) const override {
     return 40;
   }
-  BlockWork work(const Workload &workload, const KernelFamily &family,
-                 unsigned, const DeviceSpec &) const override {
+  BlockWork work(const Workload &workload, const KernelFamily &family, unsigned,
+                 const DeviceSpec &) const override {
     BlockWork work;
     ScalarSchedule scalar = ScalarSchedule::of(family.schedule);
     work.warps = ceilDiv(scalar.threads(), kWarpSize);
@@ -174,8 +175,9 @@ public:
                      tileText(tile).c_str());
     for (unsigned axis : workload.spaceAxes())
       if (axis != rows && axis != columns && tile[axis] != 1)
-        return invalid("scalar: expected tiles of 1 on further axes, but got %s",
-                       tileText(tile).c_str());
+        return invalid(
+            "scalar: expected tiles of 1 on further axes, but got %s",
+            tileText(tile).c_str());
     int64_t threads = scalar.threads();
     if (threads % kWarpSize != 0 || threads > device.maxThreadsPerBlock)
       return invalid("scalar: expected whole warps, but got %lld threads",

@@ -20,7 +20,9 @@ struct ScalarSchedule {
   static ScalarSchedule of(const Schedule &schedule) {
     return {schedule.fields()[0], schedule.fields()[1]};
   }
-  Schedule pack() const { return Schedule(scalarModel(), {threadsM, threadsN}); }
+  Schedule pack() const {
+    return Schedule(scalarModel(), {threadsM, threadsN});
+  }
   int64_t threads() const { return threadsM * threadsN; }
 };
 

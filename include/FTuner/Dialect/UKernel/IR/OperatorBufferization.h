@@ -30,9 +30,9 @@ template <typename ConcreteOp>
 struct OperatorBufferization
     : public mlir::bufferization::DstBufferizableOpInterfaceExternalModel<
           OperatorBufferization<ConcreteOp>, ConcreteOp> {
-  bool bufferizesToMemoryRead(mlir::Operation *operation,
-                              mlir::OpOperand &operand,
-                              const mlir::bufferization::AnalysisState &) const {
+  bool
+  bufferizesToMemoryRead(mlir::Operation *operation, mlir::OpOperand &operand,
+                         const mlir::bufferization::AnalysisState &) const {
     auto op = llvm::cast<OperatorOpInterface>(operation);
     return &operand != &op.getOutputOperand() || op.readsOutput();
   }
@@ -52,8 +52,8 @@ struct OperatorBufferization
   bufferize(mlir::Operation *operation, mlir::RewriterBase &rewriter,
             const mlir::bufferization::BufferizationOptions &options,
             mlir::bufferization::BufferizationState &state) const {
-    return detail::bufferizeOperator(
-        llvm::cast<OperatorOpInterface>(operation), rewriter, options, state);
+    return detail::bufferizeOperator(llvm::cast<OperatorOpInterface>(operation),
+                                     rewriter, options, state);
   }
 };
 

@@ -33,8 +33,8 @@ class CombineOp;
 class KernelOp;
 
 /// Says what is wrong with one or two tiles for a schedule: sizes, an axis that
-/// they lack, two that differ in more than ascending heights along it (family_c1
-/// to family_c4, combine_c4).
+/// they lack, two that differ in more than ascending heights along it
+/// (family_c1 to family_c4, combine_c4).
 mlir::LogicalResult
 verifyTiles(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
             ScheduleAttrInterface schedule, int64_t axis,

@@ -57,14 +57,12 @@ mlir::LogicalResult verifyScalarRegion(OperatorOpInterface op,
                                        mlir::Type result);
 /// Says what is wrong with the plan that the operator names, if it names one:
 /// SymbolUserOpInterface of an operator.
-mlir::LogicalResult
-verifyPlanUse(OperatorOpInterface op,
-              mlir::SymbolTableCollection &symbolTable);
+mlir::LogicalResult verifyPlanUse(OperatorOpInterface op,
+                                  mlir::SymbolTableCollection &symbolTable);
 /// What the operator reads and writes: MemoryEffectsOpInterface of an operator.
-void getOperatorEffects(
-    OperatorOpInterface op,
-    llvm::SmallVectorImpl<mlir::SideEffects::EffectInstance<
-        mlir::MemoryEffects::Effect>> &effects);
+void getOperatorEffects(OperatorOpInterface op,
+                        llvm::SmallVectorImpl<mlir::SideEffects::EffectInstance<
+                            mlir::MemoryEffects::Effect>> &effects);
 
 /// "(m, n, k, b0)".
 std::string axisList(OperatorOpInterface op);

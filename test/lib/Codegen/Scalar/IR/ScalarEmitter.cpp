@@ -94,8 +94,8 @@ Value ScalarEmitter::reduce(unsigned axis, Value accumulator) {
 }
 
 void ScalarEmitter::emitElement() {
-  SmallVector<Value> start = loadAll(
-      op.readsOutput() ? OperandRole::Output : OperandRole::Init);
+  SmallVector<Value> start =
+      loadAll(op.readsOutput() ? OperandRole::Output : OperandRole::Init);
   Value result = reduce(0, start.front());
   if (op.hasEpilogue()) {
     SmallVector<Value> arguments = {result};
