@@ -23,12 +23,16 @@ func.func @f(%a: tensor<?x64xf32>, %b: tensor<64x?xf32>, %o: tensor<?x?xf32>) ->
   %0 = ukernel.workload plan(@p) ins(%a, %b : tensor<?x64xf32>, tensor<64x?xf32>) outs(%o : tensor<?x?xf32>) maps = [#mk, #kn, #mn]
     contract {
     ^bb0(%x: f32, %y: f32, %c: f32):
-      ukernel.yield %c : f32
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %c, %p : f32
+      ukernel.yield %s : f32
     } -> tensor<?x?xf32>
   %1 = ukernel.workload plan(@p) ins(%a, %b : tensor<?x64xf32>, tensor<64x?xf32>) outs(%0 : tensor<?x?xf32>) maps = [#mk, #kn, #mn]
     contract {
     ^bb0(%x: f32, %y: f32, %c: f32):
-      ukernel.yield %c : f32
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %c, %p : f32
+      ukernel.yield %s : f32
     } -> tensor<?x?xf32>
   return %1 : tensor<?x?xf32>
 }
@@ -37,7 +41,9 @@ func.func @g(%a: tensor<16x64xf32>, %b: tensor<64x40xf32>, %o: tensor<16x40xf32>
   %0 = ukernel.workload ins(%a, %b : tensor<16x64xf32>, tensor<64x40xf32>) outs(%o : tensor<16x40xf32>) maps = [#mk, #kn, #mn]
     contract {
     ^bb0(%x: f32, %y: f32, %c: f32):
-      ukernel.yield %c : f32
+      %p = arith.mulf %x, %y : f32
+      %s = arith.addf %c, %p : f32
+      ukernel.yield %s : f32
     } -> tensor<16x40xf32>
   return %0 : tensor<16x40xf32>
 }
