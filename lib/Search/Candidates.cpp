@@ -241,7 +241,7 @@ ftuner::enumerateCandidates(const SearchProblem &problem, int64_t alignment) {
   set.alignment = 1;
   for (const Candidate &candidate : set.candidates)
     set.alignment = std::max(set.alignment, candidate.family.alignment());
-  return std::move(set);
+  return set;
 }
 
 llvm::Expected<CandidateSet>
