@@ -62,7 +62,7 @@ function(ftuner_codegen_path name)
   ftuner_library(FTuner${name}
     ${ARG_IR}
     DEPENDS FTuner${name}AttrIncGen FTunerUKernelIncGen
-    LINK FTuner${name}Model FTunerPlanAttributes FTunerUKernelDialect MLIR LLVM)
+    LINK FTuner${name}Model FTunerCodegenTile FTunerUKernelDialect MLIR LLVM)
   target_include_directories(FTuner${name} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}
                              ${CMAKE_CURRENT_SOURCE_DIR})
   set_property(GLOBAL APPEND PROPERTY FTUNER_CODEGEN_MODELS FTuner${name}Model)

@@ -24,6 +24,9 @@ for name in ("CUDA_HOME", "CUDA_PATH", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OP
 config.substitutions.append(("%examples", os.path.join(config.ftuner_source_dir, "examples")))
 config.substitutions.append(("%python", config.python_executable))
 config.substitutions.append(("%{bin}", config.ftuner_tools_dir))
+# Programs with a strategy and a cost model more.
+extended = os.path.join(config.ftuner_test_dir, "Extension", "prefix", "bin")
+config.substitutions.append(("%{extended}", extended))
 
 # `REQUIRES: ptxas` for what asks the assembler; FTuner itself never needs it.
 ptxas = lit.util.which("ptxas", config.environment["PATH"] + os.pathsep + "/usr/local/cuda/bin")

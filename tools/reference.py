@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Writes the reference pages in docs/reference from the TableGen sources.
+"""Writes the reference pages in docs/reference from the TableGen sources and
+from what ftuner-translate lists.
 
 With --check nothing is written; it fails where a page differs from what the
 sources give.
 """
 
 import argparse
+import json
 import os
 import re
 import subprocess
@@ -39,15 +41,55 @@ def generate(tblgen, includes, title, source, flags):
     return NOTICE.format(source=source) + heading + text
 
 
+TYPES = {"switch": "", "integer": "whole number", "number": "number", "string": "text"}
+READERS = {"search": "every search", "pipeline": "the pipeline"}
+
+
+def describe(option):
+    """A row of the table of options."""
+    low, high = option.get("min"), option.get("max")
+    takes = ", ".join(f"`{value}`" for value in option.get("values", []))
+    if not takes:
+        takes = TYPES[option["type"]]
+        if low is not None and high is not None:
+            takes += f", {low:,} to {high:,}"
+        elif low is not None or high is not None:
+            takes += f", at least {low:,}" if high is None else f", at most {high:,}"
+    for key, words in (("at_least", "at least"), ("at_most", "at most")):
+        if key in option:
+            takes += f", {words} `{option[key]}`"
+    default = option["default"]
+    default = str(default).lower() if isinstance(default, bool) else str(default)
+    readers = ", ".join(f"`{r['name']}`" if "name" in r else READERS[r["kind"]] for r in option["read_by"])
+    return f"| `{option['name']}` | {takes} | {default and f'`{default}`'} | {option['text']} | {readers} |\n"
+
+
+def list_options(translate):
+    run = subprocess.run([translate, "--list-options"], capture_output=True, text=True)
+    if run.returncode != 0:
+        sys.exit(run.stderr)
+    options = json.loads(run.stdout)["options"]
+    return (NOTICE.format(source="ftuner-translate --list-options")
+            + "# Options\n\n"
+            "Of the pipelines `--ftuner-compile` and `--ftuner-front-end`, of `ftuner-translate`, `ftuner-run` and the\n"
+            "command line `ftuner` (`--NAME=VALUE`), and of `ftuner.compile` (with underscores). The pass\n"
+            "[`--ukernel-plan-workloads`](transforms.md) has all but the pipeline's own. An option that neither the strategy\n"
+            "nor the cost model reads is accepted and has no effect. [How options are declared](../extending/options.md).\n\n"
+            "| option | takes | default | what | read by |\n|---|---|---|---|---|\n"
+            + "".join(map(describe, options)))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tblgen", default="mlir-tblgen", help="path of mlir-tblgen")
     parser.add_argument("--include", action="append", default=[], help="folder of MLIR's headers")
+    parser.add_argument("--translate", default="ftuner-translate", help="path of ftuner-translate")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     stale = []
-    for page, (title, source, flags) in PAGES.items():
-        text = generate(options.tblgen, options.include, title, source, flags)
+    texts = {page: generate(options.tblgen, options.include, *how) for page, how in PAGES.items()}
+    texts["options.md"] = list_options(options.translate)
+    for page, text in texts.items():
         path = os.path.join(ROOT, "docs", "reference", page)
         known = None
         if os.path.exists(path):

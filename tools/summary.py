@@ -8,12 +8,17 @@ import argparse
 import json
 import sys
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 
 def tile(ukernel):
-    block, thread = (" × ".join(map(str, ukernel[level])) for level in ("shared_memory_tile", "register_tile"))
-    return f"{block} (thread {thread})"
+    block, worker = (" × ".join(map(str, ukernel[level])) for level in ("block_tile", "register_tile"))
+    return f"{block} (worker {worker})"
+
+
+def schedule(family):
+    fields = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in family["schedule"].items())
+    return f"{family['path']} ({fields})"
 
 
 def figure(value):
@@ -30,8 +35,7 @@ def print_workload(workload, sizes):
         if family["kernel"] is None:
             continue
         parts = " + ".join(tile(u) for u in family["ukernels"])
-        print(f"    {number:2} {family['kernel']}: {parts}, {family['stages']} stages, "
-              f"{'vector' if family['vector_width'] > 1 else 'scalar'} accesses")
+        print(f"    {number:2} {family['kernel']}: {parts}, {schedule(family)}")
     if not workload["programs"]:
         print(f"  programs: {len(workload['dispatch'])} entries of the dispatch decide by several axes")
         return
@@ -40,7 +44,7 @@ def print_workload(workload, sizes):
         if sizes and program["size"] not in sizes:
             continue
         ukernels = workload["families"][program["family"]]["ukernels"]
-        cover = " + ".join(f"{count} × {u['shared_memory_tile'][program['axis']]}"
+        cover = " + ".join(f"{count} × {u['block_tile'][program['axis']]}"
                            for count, u in zip(program["blocks"], ukernels) if count)
         print(f"    size {program['size']:4}: {cover}, family {program['family']}, "
               f"{program['padded']} padded rows")

@@ -95,7 +95,7 @@ def by_hand(manifest):
     for program in planned["programs"]:
         family = planned["families"][program["family"]]
         kernel = kernels[family["kernel"]]
-        grid = sum(program["blocks"]) * -(-2304 // family["ukernels"][0]["shared_memory_tile"][1])
+        grid = sum(program["blocks"]) * -(-2304 // family["ukernels"][0]["block_tile"][1])
         shared = kernel["dynamic_shared_memory_bytes"]
         cases.append(
             f"  case {program['size']}: kernel = {program['family']}; "

@@ -52,7 +52,7 @@ def program_figures(shapes, program_of):
         useful += flops
         total += flops / program["metrics"]["pad"]
         exact += program["padded"] == 0
-        columns = math.ceil(n / program["ukernels"][-1]["shared_memory_tile"][1])
+        columns = math.ceil(n / program["ukernels"][-1]["block_tile"][1])
         traffic = 4 * batch * (columns * m * k + sum(program["blocks"]) * k * n + m * n)
         intensity += math.log(flops / traffic)
     return total / useful - 1, math.exp(intensity / len(shapes)), exact

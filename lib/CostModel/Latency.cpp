@@ -63,9 +63,12 @@ class Evaluator final : public CostEvaluator {
 public:
   Evaluator(const Workload &workload, const DeviceSpec &device,
             const CostModelOptions &options)
-      : workload(workload), device(device),
-        constants(options.calibration.constants),
-        figures(latencyDevice(device)) {}
+      : workload(workload), device(device), calibration(options.calibration),
+        figures(latencyDevice(device)), spaceAxes(workload.spaceAxes()) {
+    for (unsigned axis = 0; axis < workload.axes.size(); ++axis)
+      if (workload.axes[axis].kind == AxisKind::Reduce)
+        reduceAxes.push_back(axis);
+  }
 
   double score(llvm::ArrayRef<int64_t> shape, const Program &program) override {
     Launch launch = describe(shape, program);
@@ -74,6 +77,12 @@ public:
   }
   CostBreakdown evaluate(llvm::ArrayRef<int64_t> shape,
                          const Program &program) override;
+  std::optional<ChoiceConfidence> confidence(double first,
+                                             double second) const override {
+    // Scores are negated times.
+    return ChoiceConfidence{choiceConfidence(calibration, -first, -second),
+                            measurementGain(calibration, -first, -second)};
+  }
 
   /// The same launch by value, for those who price it themselves.
   LatencyLaunch plainLaunch(llvm::ArrayRef<int64_t> shape,
@@ -112,8 +121,13 @@ private:
 
   const Workload &workload;
   const DeviceSpec &device;
-  LatencyConstants constants;
+  Calibration calibration;
+  const LatencyConstants &constants = calibration.constants;
   LatencyDevice figures;
+  /// Blocks lie along the first two space axes, as rows and columns; others are
+  /// batch axes.
+  std::vector<unsigned> spaceAxes;
+  llvm::SmallVector<unsigned, 2> reduceAxes;
   llvm::DenseMap<FamilyKey, LatencyBlock, KeyInfo> blocks;
   /// Behind pointers: prices are large, and many hold on to them.
   llvm::DenseMap<FamilyKey, std::unique_ptr<Prices>, KeyInfo> families;
@@ -146,6 +160,18 @@ static FamilyKey keyOf(const KernelFamily &family,
   return key;
 }
 
+/// Peak rate of an SM's tensor cores, in operations per cycle. Paths support no
+/// device without.
+static double tensorOperationsPerCycle(const DeviceSpec &device,
+                                       TensorPipe pipe) {
+  double tflops = pipe == TensorPipe::TF32 ? device.tf32Tflops.value_or(0)
+                                           : device.f16Tflops.value_or(0);
+  // Twice as many 8-bit products as 16-bit ones, on every device that has both.
+  if (pipe == TensorPipe::I8)
+    tflops *= 2;
+  return tflops * 1e6 / (device.smCount * device.clockMhz);
+}
+
 const LatencyBlock &Evaluator::block(const KernelFamily &family,
                                      unsigned part) {
   auto [it, isNew] = blocks.try_emplace(keyOf(family, part));
@@ -156,6 +182,12 @@ const LatencyBlock &Evaluator::block(const KernelFamily &family,
   block.warps = work.warps;
   block.stepDepth = work.stepDepth;
   block.fma = work.fma;
+  for (const TensorWork &tensor : work.tensor) {
+    block.tensorInstructions += tensor.instructions;
+    block.tensorOperations += tensor.operations;
+    block.tensorCycles +=
+        tensor.operations / tensorOperationsPerCycle(device, tensor.pipe);
+  }
   block.registersPerThread = work.registersPerThread;
   block.otherInstructions = work.otherInstructions;
   block.loadedRegisters = work.loadedRegisters;
@@ -202,8 +234,8 @@ const ShapeFacts &Evaluator::facts(llvm::ArrayRef<int64_t> shape) {
     return shapeFacts;
   factsShape.assign(shape.begin(), shape.end());
   ShapeFacts &facts = shapeFacts = ShapeFacts();
-  for (int64_t extent : shape.drop_front(Workload::kFirstBatch))
-    facts.batch *= static_cast<double>(extent);
+  for (size_t i = 2; i < spaceAxes.size(); ++i)
+    facts.batch *= static_cast<double>(shape[spaceAxes[i]]);
   for (const Operand &operand : workload.operands) {
     double bytes = static_cast<double>(operand.elementBytes);
     for (unsigned axis : operand.axes)
@@ -215,14 +247,16 @@ const ShapeFacts &Evaluator::facts(llvm::ArrayRef<int64_t> shape) {
     case OperandRole::Rhs:
       facts.rhsBytes = bytes / facts.batch;
       break;
+    case OperandRole::Input:
     case OperandRole::Init:
     case OperandRole::Extra:
       facts.onceBytes += bytes;
       break;
     case OperandRole::Output:
       facts.storedBytes += bytes;
-      facts.isOutputAligned =
-          shape[Workload::kN] * operand.elementBytes % sectorBytes == 0;
+      if (std::optional<unsigned> axis = operand.contiguousAxis())
+        facts.isOutputAligned =
+            shape[*axis] * operand.elementBytes % sectorBytes == 0;
       break;
     }
   }
@@ -231,6 +265,10 @@ const ShapeFacts &Evaluator::facts(llvm::ArrayRef<int64_t> shape) {
 
 double Evaluator::runBytes(OperandRole role, const BlockTile &tile) const {
   const Operand *operand = workload.find(role);
+  if (!operand)
+    operand = workload.find(OperandRole::Input);
+  if (!operand)
+    return sectorBytes;
   std::optional<unsigned> axis = operand->contiguousAxis();
   return operand->elementBytes *
          static_cast<double>(axis ? tile[*axis] : 1);
@@ -243,16 +281,23 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
   const ShapeFacts &facts = this->facts(shape);
   const Prices &prices = this->prices(family);
   double split = static_cast<double>(family.reduceSplit);
-  int64_t steps = ceilDiv(ceilDiv(shape[Workload::kK], family.reduceSplit),
-                          any[Workload::kK]);
+  // Slices divide the first reduce axis.
+  int64_t steps = 1, reduceLength = 1, slices = family.reduceSplit;
+  for (unsigned axis : reduceAxes) {
+    int64_t length = ceilDiv(shape[axis], slices);
+    steps *= ceilDiv(length, any[axis]);
+    reduceLength *= length;
+    slices = 1;
+  }
 
   Launch launch;
   LatencyGrid &grid = launch.grid;
-  // Blocks along n are neighbours in launch order.
+  // Blocks along the columns are neighbours in launch order.
   unsigned axis = family.combineAxis;
   int64_t counts[] = {program.cover.first, program.cover.second};
   double others = facts.batch * split;
-  for (unsigned other : {unsigned(Workload::kM), unsigned(Workload::kN)})
+  llvm::ArrayRef<unsigned> tiled = llvm::ArrayRef(spaceAxes).take_front(2);
+  for (unsigned other : tiled)
     if (other != axis)
       others *= static_cast<double>(ceilDiv(shape[other], any[other]));
   double covered = 0;
@@ -270,8 +315,9 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
                  : static_cast<double>(ceilDiv(shape[of], any[of]));
     tile = of == axis ? covered / along : any[of];
   };
-  place(Workload::kN, grid.blocksX, grid.tileX);
-  place(Workload::kM, grid.blocksY, grid.tileY);
+  if (tiled.size() > 1)
+    place(tiled[1], grid.blocksX, grid.tileX);
+  place(tiled[0], grid.blocksY, grid.tileY);
   grid.problems = facts.batch * split;
   grid.lhsBytes = facts.lhsBytes / split;
   grid.rhsBytes = facts.rhsBytes / split;
@@ -281,8 +327,7 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
   grid.isOutputAligned = facts.isOutputAligned;
   grid.lhsRunBytes = runBytes(OperandRole::Lhs, family.tiles.back());
   grid.rhsRunBytes = runBytes(OperandRole::Rhs, family.tiles.back());
-  grid.reduceLength =
-      static_cast<double>(ceilDiv(shape[Workload::kK], family.reduceSplit));
+  grid.reduceLength = static_cast<double>(reduceLength);
   grid.secondKernels = split > 1;
   return launch;
 }
@@ -317,10 +362,40 @@ CostBreakdown Evaluator::evaluate(llvm::ArrayRef<int64_t> shape,
 }
 
 namespace {
+struct LatencyOptions {
+  /// A built-in calibration or a file; empty where the device says which.
+  std::string calibration;
+};
+} // namespace
+
+static const OptionTable<LatencyOptions> &ownOptions() {
+  static const OptionTable<LatencyOptions> table = {
+      option("calibration", &LatencyOptions::calibration,
+             "Constants of the cost model 'latency': a built-in name such as "
+             "'global', or a path; '': the device's own, that of its die, or "
+             "the global ones"),
+  };
+  return table;
+}
+
+llvm::Expected<std::optional<Calibration>>
+ftuner::givenCalibration(const OptionValues &given) {
+  std::string name = ownOptions().read(given).calibration;
+  if (name.empty())
+    return std::nullopt;
+  llvm::Expected<Calibration> calibration = loadCalibration(name);
+  if (!calibration)
+    return llvm::createStringError("option 'calibration': " +
+                                   llvm::toString(calibration.takeError()));
+  return *calibration;
+}
+
+namespace {
 class LatencyCostModel final : public CostModel {
 public:
   llvm::StringRef name() const override { return "latency"; }
   bool predictsTime() const override { return true; }
+  OptionDecls options() const override { return ownOptions().decls(); }
 
   std::unique_ptr<CostEvaluator>
   createEvaluator(const Workload &workload, const DeviceSpec &device,

@@ -112,10 +112,12 @@ LatencyTable ftuner::tabulate(const LatencyDevice &device,
   table.block = block;
   table.resident = static_cast<unsigned>(residentBlocks(device, block));
   table.issue =
-      std::max(block.fma * 32 / device.fp32Lanes * constants.fma,
-               (block.fma + constants.other * block.otherInstructions +
-                constants.loadedRegister * block.loadedRegisters) /
-                   device.issueSlots);
+      std::max({block.fma * 32 / device.fp32Lanes * constants.fma,
+                block.tensorCycles,
+                (block.fma + block.tensorInstructions +
+                 constants.other * block.otherInstructions +
+                 constants.loadedRegister * block.loadedRegisters) /
+                    device.issueSlots});
   table.sharedMemory =
       block.sharedCycles + constants.line * block.globalLines +
       constants.spill * block.spilledRegisters * block.warps * block.stepDepth;
@@ -284,7 +286,8 @@ static double powerTime(const LatencyDevice &device, const LatencyPart *parts,
     const LatencyBlock &block = parts[i].table->block;
     // 32 lanes, 2 FLOP each.
     picojoules += parts[i].count * parts[i].steps *
-                  (64 * block.fma * constants.flopEnergy +
+                  ((64 * block.fma + block.tensorOperations) *
+                       constants.flopEnergy +
                    block.l2Bytes * constants.l2Energy);
   }
   picojoules =

@@ -21,7 +21,8 @@ static double sharedBytesPerReduceElement(const Workload &workload,
       continue;
     int64_t tileElements = 0, workerElements = 0;
     for (unsigned axis : operand.axes)
-      if (axis == Workload::kM || axis == Workload::kN) {
+      if ((axis == Workload::kM || axis == Workload::kN) &&
+          workload.axes[axis].kind == AxisKind::Space) {
         tileElements += ukernel.blockTile[axis];
         workerElements += ukernel.registerTile[axis];
       }
@@ -76,6 +77,7 @@ void ShapeMetrics::add(Totals &totals, const UKernel &ukernel, unsigned axis,
     switch (operand.role) {
     case OperandRole::Lhs:
     case OperandRole::Rhs:
+    case OperandRole::Input:
       totals.globalBytes += bytes * elements * rereads;
       break;
     case OperandRole::Init:

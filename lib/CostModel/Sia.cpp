@@ -36,6 +36,7 @@ private:
 class SiaCostModel final : public CostModel {
 public:
   llvm::StringRef name() const override { return "sia"; }
+  OptionDecls options() const override { return siaOptions().decls(); }
 
   std::unique_ptr<CostEvaluator>
   createEvaluator(const Workload &workload, const DeviceSpec &device,
@@ -44,6 +45,22 @@ public:
   }
 };
 } // namespace
+
+const OptionTable<CostModelOptions> &ftuner::siaOptions() {
+  using Options = CostModelOptions;
+  // Far beyond any weight of one metric against another; scores stay finite.
+  static constexpr double huge = 1e9;
+  static const OptionTable<CostModelOptions> table = {
+      option("c0", &Options::c0,
+             "SIA's coefficient of the compute-to-memory ratio")
+          .within(-huge, huge),
+      option("c1", &Options::c1, "SIA's coefficient of the padding")
+          .within(-huge, huge),
+      option("c2", &Options::c2, "SIA's coefficient of the occupancy")
+          .within(-huge, huge),
+  };
+  return table;
+}
 
 namespace ftuner {
 const CostModel &siaCostModel() {

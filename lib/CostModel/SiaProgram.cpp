@@ -24,6 +24,7 @@ private:
 class SiaProgramCostModel final : public CostModel {
 public:
   llvm::StringRef name() const override { return "sia-program"; }
+  OptionDecls options() const override { return siaOptions().decls(); }
 
   std::unique_ptr<CostEvaluator>
   createEvaluator(const Workload &workload, const DeviceSpec &device,

@@ -17,7 +17,7 @@ namespace {
 struct Item {
   StringRef text;
   bool isTensor = false;
-  ElementType type = ElementType::F32;
+  DataType type = DataType::F32;
   SmallVector<int64_t> shape;
   StringRef file;
 };
@@ -32,7 +32,7 @@ static Error argumentError(unsigned index, const Twine &what) {
 static bool parseTensorType(StringRef text, Item &item) {
   SmallVector<StringRef> parts;
   text.split(parts, 'x');
-  std::optional<ElementType> type = parseElementType(parts.pop_back_val());
+  std::optional<DataType> type = parseDataType(parts.pop_back_val());
   if (!type)
     return false;
   item.type = *type;
@@ -93,13 +93,13 @@ static bool parseInteger(StringRef text, unsigned width, uint64_t &bits) {
   return fits;
 }
 
-static const fltSemantics &getFloatSemantics(ElementType type) {
+static const fltSemantics &getFloatSemantics(DataType type) {
   switch (type) {
-  case ElementType::F16:
+  case DataType::F16:
     return APFloat::IEEEhalf();
-  case ElementType::BF16:
+  case DataType::BF16:
     return APFloat::BFloat();
-  case ElementType::F32:
+  case DataType::F32:
     return APFloat::IEEEsingle();
   default:
     return APFloat::IEEEdouble();
@@ -107,7 +107,7 @@ static const fltSemantics &getFloatSemantics(ElementType type) {
 }
 
 /// Reads a number, rounded to the type; one beyond its range does not fit.
-static bool parseFloat(StringRef text, ElementType type, uint64_t &bits) {
+static bool parseFloat(StringRef text, DataType type, uint64_t &bits) {
   text.consume_front("+");
   APFloat value(getFloatSemantics(type));
   Expected<APFloat::opStatus> status =
@@ -129,7 +129,7 @@ static Expected<ArgumentValue> bindScalar(unsigned index, const Item &item,
   ArgumentValue value;
   value.scalarType = type.type;
   unsigned width =
-      type.type == ElementType::I1 ? 1 : 8 * getByteSize(type.type);
+      type.type == DataType::I1 ? 1 : 8 * getByteSize(type.type);
   bool fits = isFloat(type.type)
                   ? parseFloat(item.text, type.type, value.scalarBits)
                   : parseInteger(item.text, width, value.scalarBits);

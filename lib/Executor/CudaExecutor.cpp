@@ -2,7 +2,7 @@
 #include "DeviceBuffer.h"
 #include "FTuner/Executor/Executor.h"
 #include "FTuner/Target/PTX.h"
-#include "FTuner/Transforms/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "HostFunction.h"
 
 #include "llvm/ADT/StringMap.h"

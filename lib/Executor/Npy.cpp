@@ -108,29 +108,29 @@ static Expected<NpyHeader> parseHeader(StringRef path, StringRef content) {
 }
 
 /// NumPy's types, the one that is written first.
-static ArrayRef<StringLiteral> getNumpyTypes(ElementType type) {
+static ArrayRef<StringLiteral> getNumpyTypes(DataType type) {
   static constexpr StringLiteral f16[] = {"f2"}, bf16[] = {"u2"},
                                  f32[] = {"f4"}, f64[] = {"f8"}, i1[] = {"b1"},
                                  i8[] = {"i1", "u1"}, i16[] = {"i2", "u2"},
                                  i32[] = {"i4", "u4"}, i64[] = {"i8", "u8"};
   switch (type) {
-  case ElementType::F16:
+  case DataType::F16:
     return f16;
-  case ElementType::BF16:
+  case DataType::BF16:
     return bf16;
-  case ElementType::F32:
+  case DataType::F32:
     return f32;
-  case ElementType::F64:
+  case DataType::F64:
     return f64;
-  case ElementType::I1:
+  case DataType::I1:
     return i1;
-  case ElementType::I8:
+  case DataType::I8:
     return i8;
-  case ElementType::I16:
+  case DataType::I16:
     return i16;
-  case ElementType::I32:
+  case DataType::I32:
     return i32;
-  case ElementType::I64:
+  case DataType::I64:
     return i64;
   }
   return {};
@@ -145,7 +145,7 @@ static std::string formatShape(ArrayRef<int64_t> shape) {
   return text + ")";
 }
 
-Expected<Tensor> readNpy(StringRef path, ElementType type,
+Expected<Tensor> readNpy(StringRef path, DataType type,
                          ArrayRef<int64_t> shape, int64_t offset) {
   sys::fs::file_status status;
   if (std::error_code code = sys::fs::status(path, status))

@@ -5,7 +5,7 @@
 // that is what the operation itself gives: f64 has more than twice their bits.
 //
 //===----------------------------------------------------------------------===//
-#include "FTuner/Transforms/Roundings.h"
+#include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 #include "Reference.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -49,7 +49,7 @@ void fillRandom(Tensor &tensor, uint64_t seed, uint64_t stream) {
   for (int64_t i = 0, end = tensor.getNumElements(); i < end; ++i) {
     if (isFloat(tensor.getType()))
       tensor.setDouble(i, generator.normal());
-    else if (tensor.getType() == ElementType::I1)
+    else if (tensor.getType() == DataType::I1)
       tensor.setInteger(i, generator.next() >> 63);
     else // -8 to 7: sums of products stay exact
       tensor.setInteger(i, static_cast<int64_t>(generator.next() >> 60) - 8);

@@ -102,7 +102,7 @@ static llvm::Error promoteArguments(llvm::ArrayRef<ArgumentValue> arguments,
     const Tensor &source = argument.tensor;
     bool floats = isFloat(source.getType());
     llvm::Expected<Tensor> tensor = Tensor::create(
-        floats ? ElementType::F64 : source.getType(), source.getShape());
+        floats ? DataType::F64 : source.getType(), source.getShape());
     if (!tensor)
       return tensor.takeError();
     if (floats)

@@ -9,16 +9,16 @@ using namespace mlir;
 namespace ftuner {
 
 /// The element type that crosses the host ABI for an MLIR type.
-static std::optional<ElementType> getElementType(Type type) {
+static std::optional<DataType> getElementType(Type type) {
   if (type.isIndex())
-    return ElementType::I64;
+    return DataType::I64;
   if (auto integer = dyn_cast<IntegerType>(type);
       integer && !integer.isSignless())
     return std::nullopt;
   std::string name;
   llvm::raw_string_ostream stream(name);
   type.print(stream);
-  return parseElementType(name);
+  return parseDataType(name);
 }
 
 static FailureOr<SignatureType> convertType(FunctionOpInterface function,
@@ -30,7 +30,7 @@ static FailureOr<SignatureType> convertType(FunctionOpInterface function,
     result.shape = llvm::to_vector(tensor.getShape());
     element = tensor.getElementType();
   }
-  std::optional<ElementType> elementType = getElementType(element);
+  std::optional<DataType> elementType = getElementType(element);
   if (!elementType || (result.isTensor && element.isIndex()))
     return function.emitError("expected a ranked tensor or a scalar of a "
                               "supported type as ")

@@ -14,18 +14,18 @@ namespace ftuner {
 
 namespace {
 struct TypeInfo {
-  ElementType type;
+  DataType type;
   StringLiteral name;
   int64_t bytes;
   double tolerance;
 };
-/// In the order of ElementType.
+/// In the order of DataType.
 constexpr TypeInfo kTypes[] = {
-    {ElementType::F16, "f16", 2, 2e-3}, {ElementType::BF16, "bf16", 2, 2e-2},
-    {ElementType::F32, "f32", 4, 1e-5}, {ElementType::F64, "f64", 8, 1e-12},
-    {ElementType::I1, "i1", 1, 0},      {ElementType::I8, "i8", 1, 0},
-    {ElementType::I16, "i16", 2, 0},    {ElementType::I32, "i32", 4, 0},
-    {ElementType::I64, "i64", 8, 0},
+    {DataType::F16, "f16", 2, 2e-3}, {DataType::BF16, "bf16", 2, 2e-2},
+    {DataType::F32, "f32", 4, 1e-5}, {DataType::F64, "f64", 8, 1e-12},
+    {DataType::I1, "i1", 1, 0},      {DataType::I8, "i8", 1, 0},
+    {DataType::I16, "i16", 2, 0},    {DataType::I32, "i32", 4, 0},
+    {DataType::I64, "i64", 8, 0},
 };
 
 constexpr int64_t kAlignment = 256;
@@ -34,16 +34,16 @@ constexpr int64_t kGuardBytes = 1024;
 constexpr unsigned char kPoison = 0xff;
 } // namespace
 
-static const TypeInfo &getInfo(ElementType type) {
+static const TypeInfo &getInfo(DataType type) {
   return kTypes[static_cast<int>(type)];
 }
 
-StringRef getName(ElementType type) { return getInfo(type).name; }
-int64_t getByteSize(ElementType type) { return getInfo(type).bytes; }
-double getDefaultTolerance(ElementType type) { return getInfo(type).tolerance; }
-bool isFloat(ElementType type) { return type <= ElementType::F64; }
+StringRef getName(DataType type) { return getInfo(type).name; }
+int64_t getByteSize(DataType type) { return getInfo(type).bytes; }
+double getDefaultTolerance(DataType type) { return getInfo(type).tolerance; }
+bool isFloat(DataType type) { return type <= DataType::F64; }
 
-std::optional<ElementType> parseElementType(StringRef name) {
+std::optional<DataType> parseDataType(StringRef name) {
   for (const TypeInfo &info : kTypes)
     if (info.name == name)
       return info.type;
@@ -87,7 +87,7 @@ bool GuardedBuffer::isIntact() const {
 // Tensor
 //===----------------------------------------------------------------------===//
 
-Expected<Tensor> Tensor::create(ElementType type, ArrayRef<int64_t> shape,
+Expected<Tensor> Tensor::create(DataType type, ArrayRef<int64_t> shape,
                                 int64_t offset) {
   Tensor tensor;
   tensor.type = type;
@@ -135,21 +135,21 @@ static void storeAs(char *data, int64_t index, T value) {
   std::memcpy(data + index * sizeof(T), &value, sizeof(T));
 }
 
-static const fltSemantics &getSemantics(ElementType type) {
-  return type == ElementType::F16 ? APFloat::IEEEhalf() : APFloat::BFloat();
+static const fltSemantics &getSemantics(DataType type) {
+  return type == DataType::F16 ? APFloat::IEEEhalf() : APFloat::BFloat();
 }
 
 double Tensor::getDouble(int64_t index) const {
   switch (type) {
-  case ElementType::F32:
+  case DataType::F32:
     return loadAs<float>(data(), index);
-  case ElementType::F64:
+  case DataType::F64:
     return loadAs<double>(data(), index);
-  case ElementType::BF16: {
+  case DataType::BF16: {
     uint32_t bits = uint32_t(loadAs<uint16_t>(data(), index)) << 16;
     return bit_cast<float>(bits);
   }
-  case ElementType::F16:
+  case DataType::F16:
     return APFloat(getSemantics(type),
                    APInt(16, loadAs<uint16_t>(data(), index)))
         .convertToDouble();
@@ -160,9 +160,9 @@ double Tensor::getDouble(int64_t index) const {
 
 void Tensor::setDouble(int64_t index, double value) {
   switch (type) {
-  case ElementType::F32:
+  case DataType::F32:
     return storeAs<float>(data(), index, static_cast<float>(value));
-  case ElementType::F64:
+  case DataType::F64:
     return storeAs<double>(data(), index, value);
   default: {
     APFloat rounded(value);
@@ -178,13 +178,13 @@ void Tensor::setDouble(int64_t index, double value) {
 
 int64_t Tensor::getInteger(int64_t index) const {
   switch (type) {
-  case ElementType::I1:
+  case DataType::I1:
     return loadAs<uint8_t>(data(), index);
-  case ElementType::I8:
+  case DataType::I8:
     return loadAs<int8_t>(data(), index);
-  case ElementType::I16:
+  case DataType::I16:
     return loadAs<int16_t>(data(), index);
-  case ElementType::I32:
+  case DataType::I32:
     return loadAs<int32_t>(data(), index);
   default:
     return loadAs<int64_t>(data(), index);
@@ -193,13 +193,13 @@ int64_t Tensor::getInteger(int64_t index) const {
 
 void Tensor::setInteger(int64_t index, int64_t value) {
   switch (type) {
-  case ElementType::I1:
+  case DataType::I1:
     return storeAs<uint8_t>(data(), index, value & 1);
-  case ElementType::I8:
+  case DataType::I8:
     return storeAs<int8_t>(data(), index, static_cast<int8_t>(value));
-  case ElementType::I16:
+  case DataType::I16:
     return storeAs<int16_t>(data(), index, static_cast<int16_t>(value));
-  case ElementType::I32:
+  case DataType::I32:
     return storeAs<int32_t>(data(), index, static_cast<int32_t>(value));
   default:
     return storeAs<int64_t>(data(), index, value);

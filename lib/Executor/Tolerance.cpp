@@ -1,7 +1,7 @@
 //===- Tolerance.cpp - How far a right result may be off ------------------===//
 #include "FTuner/Executor/Tolerance.h"
 
-#include "FTuner/Transforms/Roundings.h"
+#include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -78,36 +78,36 @@ private:
 // Types
 //===----------------------------------------------------------------------===//
 
-static std::optional<ElementType> getFloat(Type type) {
+static std::optional<DataType> getFloat(Type type) {
   type = getElementTypeOrSelf(type);
   if (type.isF16())
-    return ElementType::F16;
+    return DataType::F16;
   if (type.isBF16())
-    return ElementType::BF16;
+    return DataType::BF16;
   if (type.isF32())
-    return ElementType::F32;
+    return DataType::F32;
   if (type.isF64())
-    return ElementType::F64;
+    return DataType::F64;
   return std::nullopt;
 }
 
-static bool isNarrow(ElementType type) {
-  return type == ElementType::F16 || type == ElementType::BF16;
+static bool isNarrow(DataType type) {
+  return type == DataType::F16 || type == DataType::BF16;
 }
 
 /// The distance of neighbours over the smaller one, at most.
-static double getUnit(ElementType type) {
-  return std::ldexp(1.0, type == ElementType::F16 ? -10 : -7);
+static double getUnit(DataType type) {
+  return std::ldexp(1.0, type == DataType::F16 ? -10 : -7);
 }
 
 /// The error of what is not computed bit by bit as in the reference; narrow
 /// types compute in f32.
-static double getArithmeticError(ElementType type) {
-  return getDefaultTolerance(isNarrow(type) ? ElementType::F32 : type) / 10;
+static double getArithmeticError(DataType type) {
+  return getDefaultTolerance(isNarrow(type) ? DataType::F32 : type) / 10;
 }
 
 void NoiseAnalysis::round(Noise &noise, Type element) {
-  std::optional<ElementType> type = getFloat(element);
+  std::optional<DataType> type = getFloat(element);
   if (!type)
     return;
   if (!isNarrow(*type)) {
@@ -135,7 +135,7 @@ static bool isCorrectlyRounded(Operation *op) {
 /// Adds to what an operation's operands bring along what it does itself.
 void NoiseAnalysis::compute(Noise &noise, OpResult result) {
   Operation *op = result.getOwner();
-  std::optional<ElementType> type = getFloat(result.getType());
+  std::optional<DataType> type = getFloat(result.getType());
   if (!type)
     return;
   auto structured = dyn_cast<linalg::LinalgOp>(op);
@@ -270,7 +270,7 @@ Noise NoiseAnalysis::visit(Value value) {
 // Results
 //===----------------------------------------------------------------------===//
 
-static Tolerance getTolerance(Noise noise, ElementType type) {
+static Tolerance getTolerance(Noise noise, DataType type) {
   if (!isFloat(type))
     return {};
   double base =
@@ -283,7 +283,7 @@ static Tolerance getTolerance(Noise noise, ElementType type) {
     return {base, 0, base};
   // Where nothing but exact operations is on the way, a little nevertheless:
   // a GPU's own instructions may differ from the CPU's.
-  double least = std::sqrt(getArithmeticError(ElementType::F32) * noise.unit);
+  double least = std::sqrt(getArithmeticError(DataType::F32) * noise.unit);
   double estimate = kMargin * std::max(least, noise.total());
   return {std::max(base, noise.isSaturated ? noise.limit
                                            : std::min(noise.limit, estimate)),
@@ -299,7 +299,7 @@ std::vector<Tolerance> getTolerances(FunctionOpInterface function) {
       if (block.getNumSuccessors() == 0 &&
           index < block.getTerminator()->getNumOperands())
         noise.add(analysis.visit(block.getTerminator()->getOperand(index)));
-    std::optional<ElementType> element = getFloat(type);
+    std::optional<DataType> element = getFloat(type);
     tolerances.push_back(element ? getTolerance(noise, *element) : Tolerance());
   }
   return tolerances;

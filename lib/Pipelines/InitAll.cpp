@@ -1,6 +1,7 @@
 //===- InitAll.cpp - Registration -------------------------------*- C++ -*-===//
 #include "FTuner/InitAll.h"
 
+#include "FTuner/Codegen/IR/CodegenPath.h"
 #include "FTuner/Conversion/Passes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Pipelines/Passes.h"
@@ -15,7 +16,7 @@ void ftuner::registerAllDialects(mlir::DialectRegistry &registry) {
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
   mlir::registerAllToLLVMIRTranslations(registry);
-  registry.insert<ukernel::UKernelDialect>();
+  registerUKernelDialect(registry);
   ukernel::registerBufferizableOpInterfaceExternalModels(registry);
 }
 

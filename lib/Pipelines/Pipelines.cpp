@@ -3,6 +3,7 @@
 
 #include "FTuner/Conversion/Passes.h"
 #include "FTuner/Pipelines/Passes.h"
+#include "FTuner/Search/SearchOptions.h"
 #include "FTuner/Transforms/Passes.h"
 
 #include "mlir/Dialect/Linalg/Passes.h"
@@ -13,36 +14,43 @@ using namespace mlir;
 
 namespace ftuner {
 
-/// The options of the search, as the pass takes them.
-static UKernelPlanWorkloadsPassOptions
-planOptions(const FTunerOptions &options) {
-  UKernelPlanWorkloadsPassOptions plan;
-  plan.strategy = options.strategy;
-  plan.costModel = options.costModel;
-  plan.calibration = options.calibration;
-  plan.topK = options.topK;
-  plan.maxKernels = options.maxKernels;
-  plan.maxCandidates = options.maxCandidates;
-  plan.epsilonMin = options.epsilonMin;
-  plan.epsilonMax = options.epsilonMax;
-  plan.epsilonStep = options.epsilonStep;
-  plan.lambdaMin = options.lambdaMin;
-  plan.lambdaMax = options.lambdaMax;
-  plan.lambdaStep = options.lambdaStep;
-  plan.zeta = options.zeta;
-  plan.tileRule = options.tileRule;
-  plan.pool = options.pool;
-  plan.psi = options.psi;
-  plan.activeBlocks = options.activeBlocks;
-  plan.c0 = options.c0;
-  plan.c1 = options.c1;
-  plan.c2 = options.c2;
-  return plan;
+const OptionTable<PipelineSettings> &pipelineOptions() {
+  using Options = PipelineSettings;
+  static const OptionTable<PipelineSettings> table = {
+      option("device", &Options::device,
+             "Name of a built-in device, or path of a description"),
+      option("ptxas-feedback", &Options::ptxasFeedback,
+             "Assemble the kernels of the plans, reject families that spill, "
+             "and search again"),
+  };
+  return table;
+}
+
+const OptionList &pipelineOptionList() {
+  static const OptionList list = [] {
+    OptionList list = searchOptionList();
+    list.add({"pipeline", ""}, pipelineOptions().decls());
+    return list;
+  }();
+  return list;
+}
+
+FTunerOptions::FTunerOptions()
+    : list(PassOptionList::make<Option>(
+          static_cast<mlir::detail::PassOptions &>(*this),
+          pipelineOptionList().options())) {}
+
+OptionValues FTunerOptions::search() const {
+  OptionValues values = list.values();
+  for (const OptionDecl *decl : pipelineOptions().decls())
+    values.erase(decl->name);
+  return values;
 }
 
 void buildFrontEndPipeline(OpPassManager &pm, const FTunerOptions &options) {
+  PipelineSettings settings = options.settings();
   UKernelAttachDevicePassOptions device;
-  device.device = options.device;
+  device.device = settings.device;
   pm.addPass(createUKernelAttachDevicePass(device));
   pm.addPass(createInlinerPass());
   pm.addPass(createSymbolDCEPass());
@@ -52,11 +60,11 @@ void buildFrontEndPipeline(OpPassManager &pm, const FTunerOptions &options) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addPass(createUKernelFormWorkloadsPass());
-  pm.addPass(createUKernelPlanWorkloadsPass(planOptions(options)));
-  if (!options.ptxasFeedback)
+  pm.addPass(createUKernelPlanWorkloadsPass(options.search()));
+  if (!settings.ptxasFeedback)
     return;
   OpPassManager search(ModuleOp::getOperationName());
-  search.addPass(createUKernelPlanWorkloadsPass(planOptions(options)));
+  search.addPass(createUKernelPlanWorkloadsPass(options.search()));
   UKernelPtxasFeedbackPassOptions feedback;
   feedback.search = {search};
   pm.addPass(createUKernelPtxasFeedbackPass(feedback));

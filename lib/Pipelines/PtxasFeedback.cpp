@@ -10,7 +10,7 @@
 #include "FTuner/Pipelines/Pipelines.h"
 #include "FTuner/Target/Ptxas.h"
 #include "FTuner/Transforms/Passes.h"
-#include "FTuner/Transforms/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Transforms/Stages.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -160,8 +160,7 @@ LogicalResult KernelMeter::measure() {
 }
 
 std::string textOf(ukernel::FamilyAttr attribute) {
-  llvm::Expected<KernelFamily> family = toKernelFamily(attribute);
-  return family ? family->str() : llvm::toString(family.takeError());
+  return toKernelFamily(attribute).str();
 }
 
 /// Why the family must not be used; empty if it may.
@@ -187,7 +186,7 @@ remark::RemarkOpts remarkOptions(StringRef name) {
 /// A family that must not be used.
 struct Objection {
   ukernel::FamilyAttr family;
-  /// e.g. "simt [7,64,16]/[7,4,1] … spills 24 bytes at 255 registers".
+  /// The family, and e.g. "spills 24 bytes at 255 registers".
   std::string text;
 };
 
@@ -220,13 +219,11 @@ void reject(ukernel::PlanOp plan, ArrayRef<Objection> objections) {
 
 llvm::Error addStatistics(ukernel::PlanOp op, int64_t rounds,
                           int64_t rejected) {
-  llvm::Expected<Plan> plan = toPlan(op.getPlan());
-  if (!plan)
-    return plan.takeError();
-  plan->statistics.push_back({"ptxas_rounds", static_cast<double>(rounds)});
-  plan->statistics.push_back({"ptxas_rejected", static_cast<double>(rejected)});
+  Plan plan = toPlan(op.getPlan());
+  plan.statistics.push_back({"ptxas_rounds", static_cast<double>(rounds)});
+  plan.statistics.push_back({"ptxas_rejected", static_cast<double>(rejected)});
   llvm::Expected<ukernel::PlanAttr> attribute =
-      toAttribute(op.getContext(), *plan);
+      toAttribute(op.getContext(), plan);
   if (!attribute)
     return attribute.takeError();
   op.setPlanAttr(*attribute);

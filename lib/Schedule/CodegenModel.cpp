@@ -33,7 +33,7 @@ ftuner::supportingModels(llvm::ArrayRef<const CodegenModel *> models,
   if (supporting.empty()) {
     if (!reasons)
       return llvm::createStringError("expected a codegen path");
-    return std::move(reasons);
+    return reasons;
   }
   llvm::consumeError(std::move(reasons));
   return supporting;

@@ -1,11 +1,11 @@
 //===- KernelFamily.cpp - Kernel families and their covers ----------------===//
 #include "FTuner/Schedule/KernelFamily.h"
 #include "FTuner/Schedule/CodegenModel.h"
+#include "FTuner/Schedule/Grid.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
 #include <algorithm>
-#include <numeric>
 
 using namespace ftuner;
 
@@ -101,14 +101,32 @@ llvm::Error ftuner::checkTiles(const Workload &workload,
   return llvm::Error::success();
 }
 
+/// How the family covers its combine axis.
+static CoverRule coverRuleOf(const KernelFamily &family) {
+  CoverRule rule;
+  rule.first = family.lowHeight();
+  if (family.tiles.size() == 2)
+    rule.second = family.highHeight();
+  rule.balancedSms = family.balancedSms;
+  return rule;
+}
+
+Grid ftuner::gridOf(const KernelFamily &family) {
+  CoverRule rule = coverRuleOf(family);
+  Grid grid;
+  grid.tile = family.tiles.front();
+  grid.combineAxis = family.combineAxis;
+  grid.reduceAxes = family.reduceAxes;
+  grid.secondHeight = rule.second;
+  grid.balancedSms = rule.balancedSms;
+  grid.reduceSplit = family.reduceSplit;
+  return grid;
+}
+
 int64_t ftuner::blocksBeside(const KernelFamily &family,
                              llvm::ArrayRef<int64_t> shape) {
-  const BlockTile &any = family.tiles.front();
-  int64_t blocks = family.reduceSplit;
-  for (unsigned axis = 0; axis < shape.size(); ++axis)
-    if (axis != family.combineAxis && !family.isReduceAxis(axis))
-      blocks *= ceilDiv(shape[axis], any[axis]);
-  return std::max<int64_t>(blocks, 1);
+  NumberArithmetic math;
+  return std::max<int64_t>(blocksBeside(math, gridOf(family), shape), 1);
 }
 
 Cover ftuner::coverShape(const KernelFamily &family,
@@ -117,58 +135,9 @@ Cover ftuner::coverShape(const KernelFamily &family,
   return coverExtent(family, shape[family.combineAxis], beside);
 }
 
-Cover ftuner::balancedCover(int64_t low, int64_t high, int64_t sms,
-                            int64_t blocksBeside, int64_t extent) {
-  int64_t fewest = ceilDiv(extent, high), most = ceilDiv(extent, low);
-  int64_t rounds = ceilDiv(fewest * blocksBeside, sms);
-  int64_t blocks = std::clamp(rounds * sms / blocksBeside, fewest, most);
-  Cover cover;
-  if (blocks * low < extent)
-    cover.second = ceilDiv(extent - blocks * low, high - low);
-  cover.first = blocks - cover.second;
-  cover.padded = blocks * low + cover.second * (high - low) - extent;
-  return cover;
-}
-
 Cover ftuner::coverExtent(const KernelFamily &family, int64_t extent,
                           int64_t blocksBeside) {
-  Cover cover;
-  if (extent <= 0)
-    return cover;
-  if (family.tiles.size() == 1) {
-    int64_t height = family.lowHeight();
-    cover.first = ceilDiv(extent, height);
-    cover.padded = cover.first * height - extent;
-    return cover;
-  }
-  int64_t low = family.lowHeight(), high = family.highHeight();
-  if (family.balancedSms)
-    return balancedCover(low, high, family.balancedSms, blocksBeside, extent);
-  return coverWithPair(coverConstants(low, high), extent);
-}
-
-Cover ftuner::coverWithPair(const CoverConstants &c, int64_t extent) {
-  Cover cover;
-  int64_t units = ceilDiv(extent, c.unit);
-  int64_t first = (units % c.high) * c.inverse % c.high;
-  if (first * c.low <= units) {
-    cover.first = first;
-    cover.second = (units - first * c.low) / c.high;
-  } else {
-    cover.second = ceilDiv(units, c.high);
-  }
-  cover.padded =
-      c.unit * (cover.first * c.low + cover.second * c.high) - extent;
-  return cover;
-}
-
-CoverConstants ftuner::coverConstants(int64_t low, int64_t high) {
-  CoverConstants constants;
-  constants.unit = std::gcd(low, high);
-  constants.low = low / constants.unit;
-  constants.high = high / constants.unit;
-  constants.inverse = modularInverse(constants.low, constants.high);
-  return constants;
+  return coverExtent(coverRuleOf(family), extent, blocksBeside);
 }
 
 KernelFamily ftuner::runningParts(const KernelFamily &family,

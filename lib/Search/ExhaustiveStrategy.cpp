@@ -10,6 +10,7 @@
 // is an error.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/Search/SearchOptions.h"
 #include "RangePlanner.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
@@ -123,6 +124,10 @@ namespace {
 class ExhaustiveStrategy final : public SearchStrategy {
 public:
   llvm::StringRef name() const override { return "exhaustive"; }
+
+  OptionDecls options() const override {
+    return joined({candidateOptions().decls(), zetaOptions().decls()});
+  }
 
   llvm::Expected<Plan> search(const SearchProblem &problem) const override {
     llvm::Expected<CandidateSet> set = enumerateCandidates(problem);

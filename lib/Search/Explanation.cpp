@@ -184,12 +184,14 @@ static void compareTimes(const SearchProblem &problem,
     return !runsTheSame(asItRuns(*program), asItRuns(explanation.fastest));
   });
   if (next != seen.end()) {
-    const Calibration &calibration = problem.options.cost.calibration;
     double first = explanation.fastest.microseconds();
     double second = (*next)->microseconds();
     explanation.next = **next;
-    explanation.confidence = choiceConfidence(calibration, first, second);
-    explanation.measurementGain = measurementGain(calibration, first, second);
+    ChoiceConfidence confidence = problem.predictor()
+                                      .confidence(-first, -second)
+                                      .value_or(ChoiceConfidence());
+    explanation.confidence = confidence.probability;
+    explanation.measurementGain = confidence.measurementGain;
   }
   explanation.rooflineMicroseconds =
       rooflineMicroseconds(problem, report.shape);

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "FTuner/Search/Combination.h"
 #include "FTuner/Search/Filter.h"
+#include "FTuner/Search/SearchOptions.h"
 #include "RangePlanner.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseSet.h"
@@ -316,6 +317,12 @@ namespace {
 class FTunerStrategy final : public SearchStrategy {
 public:
   llvm::StringRef name() const override { return "ftuner"; }
+
+  OptionDecls options() const override {
+    // The filter limits candidates by the published sum.
+    return joined({candidateOptions().decls(), zetaOptions().decls(),
+                   filterOptions().decls(), siaOptions().decls()});
+  }
 
   llvm::Expected<Plan> search(const SearchProblem &problem) const override {
     llvm::Expected<CandidateSet> set = enumerateCandidates(problem);

@@ -343,18 +343,32 @@ CandidateFilter::CandidateFilter(const SearchProblem &problem,
         break;
       ukernels.push_back(next.ukernel);
     }
-    groups.push_back(
-        {&path, static_cast<unsigned>(first),
-         FactoredMetrics(problem.workload, problem.device, path, ukernels)});
+    Group &group = groups.emplace_back();
+    group.path = &path;
+    group.first = static_cast<unsigned>(first);
+    group.size = static_cast<unsigned>(ukernels.size());
+    if (problem.workload.isContraction())
+      group.metrics.emplace(problem.workload, problem.device, path, ukernels);
     first += ukernels.size();
   }
+}
+
+void CandidateFilter::evaluate(const Group &group,
+                               llvm::ArrayRef<int64_t> shape) {
+  if (group.metrics)
+    return group.metrics->evaluate(shape, values);
+  ShapeMetrics metrics(problem.workload, shape, problem.device);
+  values.clear();
+  for (unsigned i = 0; i < group.size; ++i)
+    values.push_back(
+        metrics.ukernel(set.candidates[group.first + i].family, 0));
 }
 
 FilterResult CandidateFilter::run(llvm::ArrayRef<int64_t> shape,
                                   std::vector<StageReport> *reports) {
   FilterResult result;
   for (const Group &group : groups) {
-    group.metrics.evaluate(shape, values);
+    evaluate(group, shape);
     size_t numReports = reports ? reports->size() : 0;
     ShapeFilter(problem, set, counts, reports).run(group.first, values, result);
     // Whose stages they are, where there is more than one path.

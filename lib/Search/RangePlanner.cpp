@@ -1,6 +1,7 @@
 //===- RangePlanner.cpp - From ranked shapes to a plan --------------------===//
 #include "RangePlanner.h"
 #include "FamilySelection.h"
+#include "ShapeAssignment.h"
 #include "FTuner/Schedule/Alignment.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
@@ -13,20 +14,6 @@
 
 using namespace ftuner;
 
-/// Most sizes of the main axis that are ranked; families for sizes between them
-/// come from their neighbours.
-static constexpr int64_t maxRankedSizes = 256;
-/// The same where other dynamic axes multiply the shapes.
-static constexpr int64_t maxRankedShapes = 384;
-/// Fewest of them in one cell, however many cells there are.
-static constexpr int64_t minRankedSizes = 8;
-/// Samples of a main axis with too many sizes to enumerate, for all cells of
-/// the other axes together.
-static constexpr int64_t maxDispatchSamples = 2048;
-/// The same for one cell.
-static constexpr int64_t maxDispatchSamplesPerCell = 768;
-/// Fewest samples of one cell, however many cells there are.
-static constexpr int64_t minDispatchSamplesPerCell = 64;
 /// Best programs of a shape whose families may be chosen: the first ones, and
 /// further ones whose scores lose less than a share of the best.
 static constexpr size_t leastProposals = 12;
@@ -47,8 +34,7 @@ class RangePlanner {
 public:
   explicit RangePlanner(ProgramRanker &ranker)
       : ranker(ranker), problem(ranker.problem), workload(problem.workload),
-        mainAxis(workload.mainAxis()), samples(workload), cells(samples.cells) {
-  }
+        mainAxis(workload.mainAxis()), samples(workload) {}
 
   llvm::Expected<Plan> run();
 
@@ -69,25 +55,6 @@ private:
   /// The best programs of samples that break the alignment, as families without
   /// alignment requirements.
   std::vector<KernelFamily> unalignedFamilies() const;
-  /// Of families of the plan, the best for a shape of a cell.
-  unsigned bestFamily(llvm::ArrayRef<unsigned> candidates, size_t cell,
-                      int64_t size) const;
-  /// Sends every shape to one of the first `numFamilies` of the plan, and
-  /// unaligned operands, where sizes cause them, to one of those without
-  /// alignment requirements.
-  void assignShapes(size_t numFamilies);
-  /// Sends every shape to one of some families of the plan. If told, only sizes
-  /// that are aligned, or that are not, count where a cell has such.
-  std::vector<DispatchEntry> assign(llvm::ArrayRef<unsigned> candidates,
-                                    llvm::ArrayRef<SizeSample> sizes,
-                                    std::optional<bool> areAligned) const;
-  /// Entries of one cell along the main axis.
-  std::vector<DispatchEntry> assignCell(llvm::ArrayRef<unsigned> candidates,
-                                        size_t cell,
-                                        llvm::ArrayRef<SizeSample> sizes) const;
-  /// Replaces pairs of which only one part runs, where that is certain.
-  void dropIdleParts();
-  void removeUnusedFamilies();
   /// Predicted times of the plan for the samples.
   void predictSamples();
   void reportSamples();
@@ -98,49 +65,16 @@ private:
   const Workload &workload;
   unsigned mainAxis;
   RangeSamples samples;
-  llvm::ArrayRef<ShapeCell> cells;
   /// The best programs of each sample.
   std::vector<std::vector<RankedFamily>> rankings;
   /// Whether some samples break the alignment, and some do not.
   bool isMixed = false;
-  /// Of the plan's families, while entries are assigned.
-  std::vector<KernelResources> familyResources;
-  bool isExhaustive = false;
   /// Share of the best proposed ratings that the chosen families lose, as the
   /// weighted mean over the samples; of predicted times, the mean regret.
   double scoreLoss = 0;
   Plan plan;
 };
 } // namespace
-
-RangeSamples::RangeSamples(const Workload &workload) {
-  unsigned mainAxis = workload.mainAxis();
-  cells = shapeCells(workload, mainAxis);
-  int64_t limit = std::clamp<int64_t>(maxRankedShapes / cells.size(),
-                                      minRankedSizes, maxRankedSizes);
-  sizes = sampleSizes(workload.axes[mainAxis], limit);
-  for (const SizeSample &size : sizes)
-    for (const ShapeCell &cell : cells) {
-      shapes.push_back(shapeAt(workload, cell, mainAxis, size.size));
-      weights.push_back(size.weight * cell.weight);
-    }
-}
-
-/// The ranking without families that run the same program as one before: they
-/// differ in a part that has no blocks.
-static std::vector<RankedFamily>
-distinctPrograms(const FamilyTable &table, llvm::ArrayRef<RankedFamily> ranking,
-                 llvm::ArrayRef<int64_t> shape) {
-  std::vector<RankedFamily> result;
-  std::set<std::string> seen;
-  for (const RankedFamily &ranked : ranking) {
-    const KernelFamily &family = table.families[ranked.family];
-    Cover cover = coverShape(family, shape);
-    if (seen.insert(runningParts(family, cover).str()).second)
-      result.push_back(ranked);
-  }
-  return result;
-}
 
 /// Drops programs that are not worth proposing.
 static void keepProposals(std::vector<RankedFamily> &ranking) {
@@ -339,180 +273,6 @@ llvm::Error RangePlanner::chooseForRange(const KernelFamily &fallback) {
   return llvm::Error::success();
 }
 
-unsigned RangePlanner::bestFamily(llvm::ArrayRef<unsigned> candidates,
-                                  size_t cell, int64_t size) const {
-  // Sizes between the ranked ones belong to the sample below.
-  auto next = llvm::upper_bound(samples.sizes, size,
-                                [](int64_t value, const SizeSample &sample) {
-                                  return value < sample.size;
-                                });
-  size_t row = std::max<ptrdiff_t>(next - samples.sizes.begin() - 1, 0);
-  Shape shape = shapeAt(workload, cells[cell], mainAxis, size);
-  unsigned best = candidates.front();
-  double bestRating = -std::numeric_limits<double>::infinity();
-  for (unsigned family : candidates) {
-    double rating = ranker.rate(plan.families[family], familyResources[family],
-                                shape, row * cells.size() + cell);
-    if (rating <= bestRating)
-      continue;
-    best = family;
-    bestRating = rating;
-  }
-  return best;
-}
-
-std::vector<DispatchEntry>
-RangePlanner::assignCell(llvm::ArrayRef<unsigned> candidates, size_t cell,
-                         llvm::ArrayRef<SizeSample> sizes) const {
-  const Axis &axis = workload.axes[mainAxis];
-  std::vector<DispatchEntry> entries;
-  for (auto [index, sample] : llvm::enumerate(sizes)) {
-    unsigned best = bestFamily(candidates, cell, sample.size);
-    std::optional<int64_t> end = axis.range.max;
-    if (index + 1 < sizes.size())
-      end = sizes[index + 1].size - 1;
-    if (!entries.empty() && entries.back().family == best) {
-      entries.back().box[mainAxis].max = end;
-      continue;
-    }
-    DispatchEntry entry{cells[cell].box, best};
-    entry.box[mainAxis] = {entries.empty() ? axis.range.min : sample.size, end,
-                           1};
-    entries.push_back(std::move(entry));
-  }
-  return entries;
-}
-
-/// Whether two lists send the sizes of the main axis to the same families.
-static bool agreeAlong(unsigned axis, llvm::ArrayRef<DispatchEntry> a,
-                       llvm::ArrayRef<DispatchEntry> b) {
-  return llvm::equal(a, b, [&](const DispatchEntry &x, const DispatchEntry &y) {
-    return x.family == y.family && x.box[axis].min == y.box[axis].min &&
-           x.box[axis].max == y.box[axis].max;
-  });
-}
-
-void RangePlanner::assignShapes(size_t numFamilies) {
-  const Axis &axis = workload.axes[mainAxis];
-  std::optional<int64_t> count = axis.range.count();
-  isExhaustive = count && *count <= maxEnumeratedSizes && cells.size() == 1;
-  int64_t limit =
-      std::clamp<int64_t>(maxDispatchSamples / cells.size(),
-                          minDispatchSamplesPerCell, maxDispatchSamplesPerCell);
-  std::vector<SizeSample> sizes =
-      sampleSizes(axis, isExhaustive ? maxEnumeratedSizes : limit);
-
-  for (const KernelFamily &family : plan.families)
-    familyResources.push_back(family.path().resources(workload, family));
-  std::vector<unsigned> candidates(numFamilies);
-  std::iota(candidates.begin(), candidates.end(), 0);
-  auto assignAligned = [&](std::optional<bool> areAligned) {
-    plan.entries = assign(candidates, sizes, areAligned);
-    // Beyond an open range lie only sizes below its least.
-    if (axis.range.isFixed() || axis.range.isOpen())
-      plan.generalFamily = plan.entries.front().family;
-  };
-  if (!isMixed)
-    return assignAligned(std::nullopt);
-  assignAligned(true);
-  if (!plan.needsAlignment()) // Which all operands have.
-    return assignAligned(std::nullopt);
-  candidates.clear();
-  for (auto [index, family] : llvm::enumerate(plan.families))
-    if (family.takesAnyAlignment())
-      candidates.push_back(index);
-  if (candidates.size() > 1)
-    plan.unalignedEntries = assign(candidates, sizes, false);
-}
-
-std::vector<DispatchEntry>
-RangePlanner::assign(llvm::ArrayRef<unsigned> candidates,
-                     llvm::ArrayRef<SizeSample> sizes,
-                     std::optional<bool> areAligned) const {
-  std::vector<std::vector<DispatchEntry>> byCell;
-  for (size_t cell = 0; cell < cells.size(); ++cell) {
-    std::vector<SizeSample> counting;
-    if (areAligned)
-      llvm::copy_if(sizes, std::back_inserter(counting),
-                    [&](const SizeSample &sample) {
-                      return isAligned(shapeAt(workload, cells[cell], mainAxis,
-                                               sample.size)) == *areAligned;
-                    });
-    byCell.push_back(assignCell(
-        candidates, cell, counting.empty() ? sizes : llvm::ArrayRef(counting)));
-  }
-  bool decidesAlone = llvm::all_of(byCell, [&](const auto &entries) {
-    return agreeAlong(mainAxis, entries, byCell.front());
-  });
-  if (decidesAlone) {
-    // The class of a shape is a function of one size.
-    byCell.resize(1);
-    for (DispatchEntry &entry : byCell.front())
-      for (unsigned other = 0; other < entry.box.size(); ++other)
-        if (other != mainAxis && workload.axes[other].isDynamic())
-          entry.box[other] = {0, std::nullopt, 1};
-  }
-  std::vector<DispatchEntry> all;
-  for (const std::vector<DispatchEntry> &entries : byCell)
-    llvm::append_range(all, entries);
-  return all;
-}
-
-void RangePlanner::dropIdleParts() {
-  if (!isExhaustive)
-    return;
-  // Blocks of each part over all sizes.
-  std::vector<Cover> blocks(plan.families.size());
-  for (llvm::ArrayRef<DispatchEntry> entries :
-       {llvm::ArrayRef(plan.entries), llvm::ArrayRef(plan.unalignedEntries)}) {
-    const DispatchEntry *entry = entries.data();
-    for (const SizeSample &sample :
-         sampleSizes(workload.axes[mainAxis], maxEnumeratedSizes)) {
-      if (entries.empty())
-        break;
-      while (*entry->box[mainAxis].max < sample.size)
-        ++entry;
-      Cover cover =
-          coverShape(plan.families[entry->family],
-                     shapeAt(workload, cells.front(), mainAxis, sample.size));
-      blocks[entry->family].first += cover.first;
-      blocks[entry->family].second += cover.second;
-    }
-  }
-  for (auto [index, family] : llvm::enumerate(plan.families)) {
-    if (blocks[index].blocks() == 0 || index == plan.generalFamily ||
-        family.combineAxis != mainAxis)
-      continue;
-    KernelFamily running = runningParts(family, blocks[index]);
-    if (!problem.isRejected(running))
-      family = std::move(running);
-  }
-}
-
-void RangePlanner::removeUnusedFamilies() {
-  std::vector<unsigned> uses(plan.families.size(), 0);
-  ++uses[plan.generalFamily];
-  ++uses[plan.fallbackFamily];
-  for (const DispatchEntry &entry :
-       llvm::concat<const DispatchEntry>(plan.entries, plan.unalignedEntries))
-    ++uses[entry.family];
-  std::vector<unsigned> newIndex(plan.families.size(), 0);
-  std::vector<KernelFamily> kept;
-  for (unsigned i = 0; i < plan.families.size(); ++i) {
-    if (!uses[i])
-      continue;
-    newIndex[i] = llvm::find(kept, plan.families[i]) - kept.begin();
-    if (newIndex[i] == kept.size())
-      kept.push_back(plan.families[i]);
-  }
-  plan.families = std::move(kept);
-  plan.generalFamily = newIndex[plan.generalFamily];
-  plan.fallbackFamily = newIndex[plan.fallbackFamily];
-  for (DispatchEntry &entry :
-       llvm::concat<DispatchEntry>(plan.entries, plan.unalignedEntries))
-    entry.family = newIndex[entry.family];
-}
-
 void RangePlanner::reportSamples() {
   auto add = [&](llvm::StringRef name, double value) {
     plan.statistics.push_back({name.str(), value});
@@ -591,8 +351,10 @@ void RangePlanner::predictSamples() {
       best = std::min(best, time);
     }
     prediction.regret = prediction.microseconds / best - 1;
-    prediction.confidence =
-        choiceConfidence(problem.options.cost.calibration, best, next);
+    prediction.confidence = problem.predictor()
+                                .confidence(-best, -next)
+                                .value_or(ChoiceConfidence())
+                                .probability;
     for (double *figure :
          {&prediction.microseconds, &prediction.regret, &prediction.confidence})
       *figure = rounded(*figure);
@@ -616,10 +378,10 @@ llvm::Expected<Plan> RangePlanner::run() {
   size_t numChosen = plan.families.size();
   plan.fallbackFamily = numChosen;
   plan.families.push_back(std::move(*fallback));
-  assignShapes(std::max<size_t>(numChosen, 1));
-
-  dropIdleParts();
-  removeUnusedFamilies();
+  ShapeAssignment assignment(ranker, samples, isMixed, plan);
+  assignment.run(std::max<size_t>(numChosen, 1));
+  assignment.dropIdleParts();
+  removeUnusedFamilies(plan);
   predictSamples();
   reportPlan();
   return std::move(plan);
@@ -627,67 +389,4 @@ llvm::Expected<Plan> RangePlanner::run() {
 
 llvm::Expected<Plan> ftuner::planRange(ProgramRanker &ranker) {
   return RangePlanner(ranker).run();
-}
-
-ReportedProgram ftuner::reportProgram(const SearchProblem &problem,
-                                      const KernelFamily &family,
-                                      llvm::ArrayRef<int64_t> shape) {
-  ReportedProgram program;
-  program.family = family;
-  program.cover = coverShape(family, shape);
-  program.metrics = programMetrics(problem.workload, shape,
-                                   {&family, program.cover}, problem.device);
-  program.score = problem.evaluate(family, shape);
-  program.predicted = problem.predict(family, shape);
-  program.rating = program.score.score;
-  return program;
-}
-
-/// Fills the programs of a report from a ranking, best first: the best
-/// `options.topK`, the best single one, and how many there are of each kind.
-static void reportRanking(const ProgramRanker &ranker,
-                          llvm::ArrayRef<RankedFamily> ranking,
-                          ShapeReport &report) {
-  const SearchProblem &problem = ranker.problem;
-  for (const RankedFamily &ranked :
-       distinctPrograms(ranker.table, ranking, report.shape)) {
-    const KernelFamily &family = ranker.table.families[ranked.family];
-    Cover cover = coverShape(family, report.shape);
-    bool isPair = cover.first > 0 && cover.second > 0;
-    ++(isPair ? report.pairPrograms : report.singlePrograms);
-    bool isTop =
-        static_cast<int64_t>(report.programs.size()) < problem.options.topK;
-    bool isBestSingle = !isPair && !report.bestSingle;
-    if (!isTop && !isBestSingle)
-      continue;
-    ReportedProgram program = reportProgram(problem, family, report.shape);
-    program.rating = ranked.score;
-    if (isBestSingle)
-      report.bestSingle = program;
-    if (isTop)
-      report.programs.push_back(std::move(program));
-  }
-}
-
-void ftuner::sortByScore(std::vector<RankedFamily> &ranking) {
-  llvm::stable_sort(ranking, [](const RankedFamily &a, const RankedFamily &b) {
-    return a.score > b.score;
-  });
-}
-
-llvm::Expected<std::vector<ShapeReport>>
-ftuner::reportShapes(ProgramRanker &ranker, llvm::ArrayRef<Shape> shapes) {
-  ranker.prepare(RangeSamples(ranker.problem.workload).shapes);
-  std::vector<ShapeReport> reports;
-  for (const Shape &shape : shapes) {
-    auto ranking = ranker.rank(shape);
-    if (!ranking)
-      return ranking.takeError();
-    ShapeReport &report = reports.emplace_back();
-    report.shape = shape;
-    report.candidates = ranker.table.set.candidates.size();
-    reportRanking(ranker, *ranking, report);
-    ranker.describe(report);
-  }
-  return reports;
 }

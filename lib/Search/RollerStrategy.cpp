@@ -11,6 +11,7 @@
 // does not look.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/Search/SearchOptions.h"
 #include "RangePlanner.h"
 #include "RollerTree.h"
 #include "llvm/ADT/STLExtras.h"
@@ -194,6 +195,8 @@ namespace {
 class RollerStrategy final : public SearchStrategy {
 public:
   llvm::StringRef name() const override { return "roller"; }
+
+  OptionDecls options() const override { return zetaOptions().decls(); }
 
   llvm::Expected<Plan> search(const SearchProblem &problem) const override {
     llvm::Expected<CandidateSet> set = enumerateAlignedTiles(problem);

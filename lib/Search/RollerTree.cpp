@@ -141,6 +141,10 @@ double RollerModel::blockReuse(std::array<int64_t, 2> from,
 
 llvm::Expected<CandidateSet>
 ftuner::enumerateAlignedTiles(const SearchProblem &problem) {
+  if (!problem.workload.isContraction())
+    return llvm::createStringError(
+        "strategy 'roller': expected a contraction, but got workload '" +
+        problem.workload.name + "'");
   // The rules of the paper's candidates do not bind Roller, and no other model
   // than its own chooses tiles for it. It cannot tell depths and stages of the
   // reduce axis apart: these follow the rule of Candidates.h, by a model that

@@ -5,8 +5,6 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
-#include "llvm/Support/Format.h"
-#include "llvm/Support/raw_ostream.h"
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -14,7 +12,6 @@
 using namespace ftuner;
 using llvm::Twine;
 
-static constexpr int64_t maxFamilies = 1024;
 static constexpr int64_t openEnd = std::numeric_limits<int64_t>::max();
 
 static llvm::Error makeError(const Twine &message) {
@@ -24,78 +21,6 @@ static llvm::Error makeError(const Twine &message) {
 //===----------------------------------------------------------------------===//
 // The problem
 //===----------------------------------------------------------------------===//
-
-/// A figure as a user writes it, e.g. "0.95" or "1e-06".
-static std::string shown(double value) {
-  std::string text;
-  llvm::raw_string_ostream(text) << llvm::format("%g", value);
-  return text;
-}
-
-static llvm::Error checkFigures(const SearchOptions &options) {
-  struct Figure {
-    const char *name;
-    double value, min, max;
-  };
-  // Far beyond any weight of one metric against another; scores stay finite.
-  const double huge = 1e9;
-  const Figure figures[] = {
-      {"epsilon-min", options.epsilonMin, 0, 1},
-      {"epsilon-max", options.epsilonMax, options.epsilonMin, 1},
-      {"lambda-max", options.lambdaMax, 0, 1},
-      {"lambda-min", options.lambdaMin, 0, options.lambdaMax},
-      {"epsilon-step", options.epsilonStep, 1e-6, 1},
-      {"lambda-step", options.lambdaStep, 1e-6, 1},
-      {"psi", options.psi, 0, 1},
-      {"c0", options.cost.c0, -huge, huge},
-      {"c1", options.cost.c1, -huge, huge},
-      {"c2", options.cost.c2, -huge, huge},
-  };
-  for (const Figure &figure : figures)
-    if (!(figure.value >= figure.min && figure.value <= figure.max))
-      return makeError(Twine("option '") + figure.name + "': expected " +
-                       shown(figure.min) + " to " + shown(figure.max) +
-                       ", but got " + shown(figure.value));
-  return llvm::Error::success();
-}
-
-llvm::Error SearchOptions::check() const {
-  if (llvm::Error error = checkFigures(*this))
-    return error;
-  struct Count {
-    const char *name;
-    int64_t value, min, max;
-  };
-  const Count counts[] = {
-      {"zeta", zeta, 0, 1024},
-      {"active-blocks-per-sm", activeBlocksPerSm, 1, 1024},
-      {"top-k", topK, 1, 1 << 20},
-      {"max-kernels", maxKernels, 1, maxFamilies},
-      {"max-candidates", maxCandidates, 1, 1 << 20},
-  };
-  for (const Count &count : counts)
-    if (count.value < count.min || count.value > count.max)
-      return makeError(Twine("option '") + count.name + "': expected " +
-                       Twine(count.min) + " to " + Twine(count.max) +
-                       ", but got " + Twine(count.value));
-  return llvm::Error::success();
-}
-
-std::optional<TileRule> ftuner::findTileRule(llvm::StringRef name) {
-  if (name == "divisors")
-    return TileRule::Divisors;
-  if (name == "aligned")
-    return TileRule::Aligned;
-  return std::nullopt;
-}
-
-std::optional<ProgramPool> ftuner::findProgramPool(llvm::StringRef name) {
-  if (name == "exact")
-    return ProgramPool::Exact;
-  if (name == "tight")
-    return ProgramPool::Tight;
-  return std::nullopt;
-}
 
 int64_t ftuner::defaultZeta(const DeviceSpec &device) {
   return std::max<int64_t>(device.registersPerSm / (256 * 128), 1);

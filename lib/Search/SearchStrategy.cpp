@@ -27,6 +27,12 @@ llvm::Expected<Plan> ftuner::solve(const SearchProblem &problem,
                                    const SearchStrategy &strategy) {
   if (llvm::Error error = problem.check())
     return error;
+  const SearchOptions &options = problem.options;
+  if (llvm::Error error = checkValues(strategy.options(), options.own))
+    return error;
+  if (llvm::Error error =
+          checkValues(problem.costModel.options(), options.cost.own))
+    return error;
   llvm::Expected<Plan> plan = strategy.search(problem);
   if (!plan)
     return plan.takeError();

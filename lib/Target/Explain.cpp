@@ -2,7 +2,8 @@
 #include "FTuner/Target/Explain.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Transforms/HostAbi.h"
-#include "FTuner/Transforms/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/StringExtras.h"
@@ -31,8 +32,8 @@ collectWorkloads(ModuleOp module) {
   std::vector<WorkloadExplanation> result;
   llvm::StringMap<unsigned> numbers;
   llvm::Error error = llvm::Error::success();
-  module.walk([&](ukernel::WorkloadOp op) {
-    auto plan = op.getPlanAttr() && op->getNumResults() > 0
+  module.walk([&](ukernel::OperatorOpInterface op) {
+    auto plan = op.getPlanAttr() && op.hasTensors()
                     ? SymbolTable::lookupNearestSymbolFrom<ukernel::PlanOp>(
                           op, op.getPlanAttr())
                     : ukernel::PlanOp();
@@ -54,17 +55,12 @@ collectWorkloads(ModuleOp module) {
       known->equalWorkloads.push_back(workload.name);
       return WalkResult::advance();
     }
-    llvm::Expected<Plan> decoded = toPlan(plan.getPlan());
-    if (!decoded) {
-      error = llvm::joinErrors(std::move(error), decoded.takeError());
-      return WalkResult::interrupt();
-    }
     llvm::Expected<std::vector<KernelFamily>> rejected = rejectedFamilies(plan);
     if (!rejected) {
       error = llvm::joinErrors(std::move(error), rejected.takeError());
       return WalkResult::interrupt();
     }
-    workload.plan = std::move(*decoded);
+    workload.plan = toPlan(plan.getPlan());
     workload.rejected = std::move(*rejected);
     result.push_back(std::move(workload));
     return WalkResult::advance();

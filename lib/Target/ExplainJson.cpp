@@ -1,6 +1,6 @@
 //===- ExplainJson.cpp - Explanations as JSON -----------------------------===//
 #include "FTuner/Target/Explain.h"
-#include "FamilyJson.h"
+#include "FTuner/Schedule/FamilyJson.h"
 
 using namespace ftuner;
 
@@ -102,6 +102,8 @@ void JsonWriter::writeRated(const ReportedProgram &program) {
 void JsonWriter::writeStage(const StageReport &stage) {
   json.object([&] {
     json.attribute("name", stage.name);
+    if (!stage.path.empty())
+      json.attribute("path", stage.path);
     json.attribute("requirement", stage.requirement);
     json.attribute("before", stage.before);
     json.attribute("kept", stage.kept);

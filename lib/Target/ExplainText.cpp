@@ -1,4 +1,5 @@
 //===- ExplainText.cpp - Explanations as text -----------------------------===//
+#include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Target/Explain.h"
 #include "TextTable.h"
 
@@ -14,14 +15,11 @@ using namespace ftuner;
 /// "3 × 7 + 4 × 8", and what of it lies beyond the extent.
 static std::string coverText(const ReportedProgram &program) {
   std::vector<std::string> parts;
-  auto add = [&](const UKernel &part, int64_t blocks) {
-    if (blocks > 0)
-      parts.push_back(llvm::formatv("{0} × {1}", blocks,
-                                    part.smemTile[program.family.combineAxis]));
-  };
-  add(program.family.parts.front(), program.cover.first);
-  if (program.family.parts.size() > 1)
-    add(program.family.parts.back(), program.cover.second);
+  int64_t counts[] = {program.cover.first, program.cover.second};
+  for (unsigned part = 0; part < program.family.tiles.size(); ++part)
+    if (counts[part] > 0)
+      parts.push_back(llvm::formatv("{0} × {1}", counts[part],
+                                    program.family.height(part)));
   std::string text = llvm::join(parts, " + ");
   if (program.cover.padded > 0)
     text += " − " + std::to_string(program.cover.padded);
@@ -30,17 +28,22 @@ static std::string coverText(const ReportedProgram &program) {
 
 /// The uKernels that run.
 static std::string ukernelsText(const ReportedProgram &program) {
-  std::string first = program.family.parts.front().str();
-  std::string last = program.family.parts.back().str();
+  const KernelFamily &family = program.family;
+  std::string first = family.ukernel(0).str();
+  std::string last = family.ukernel(family.tiles.size() - 1).str();
   if (program.cover.second == 0)
     return first;
   return program.cover.first == 0 ? last : first + " + " + last;
 }
 
-/// The uKernels that run, and the pipeline stages that they have.
+/// The codegen path and what its schedule says beside the shape of blocks.
+static std::string scheduleText(const KernelFamily &family) {
+  return (family.path().name() + " " + family.path().str(family.schedule)).str();
+}
+
+/// The uKernels that run, and their schedule.
 static std::string kernelText(const ReportedProgram &program) {
-  return ukernelsText(program) + ", " + std::to_string(program.family.stages) +
-         " stages";
+  return ukernelsText(program) + ", " + scheduleText(program.family);
 }
 
 /// "M = 53, N = 2304, K = 768".
@@ -142,22 +145,18 @@ void TextWriter::writeChosen(const WorkloadExplanation &workload,
     os << "by entry " << *shape.entry << " of the plan\n";
   else
     os << "the general one: no entry of the plan holds the shape\n";
-  auto writePart = [&](const UKernel &part, int64_t blocks) {
-    if (blocks > 0)
-      os << "    uKernel " << part.str() << ": " << blocks
-         << (blocks == 1 ? " block" : " blocks") << " along " << axis << "\n";
-  };
-  writePart(family.parts.front(), program.cover.first);
-  if (family.parts.size() > 1)
-    writePart(family.parts.back(), program.cover.second);
+  int64_t counts[] = {program.cover.first, program.cover.second};
+  for (unsigned part = 0; part < family.tiles.size(); ++part)
+    if (counts[part] > 0)
+      os << "    uKernel " << family.ukernel(part).str() << ": " << counts[part]
+         << (counts[part] == 1 ? " block" : " blocks") << " along " << axis
+         << "\n";
   os << "    " << axis << ": " << extent << " = " << coverText(program);
   if (program.cover.padded > 0)
     os << " (" << program.cover.padded << " padded)";
   os << "\n    " << program.metrics.blocks
      << (program.metrics.blocks == 1 ? " block" : " blocks") << " of "
-     << family.threads() << " threads in all, " << family.stages
-     << " stages, accesses of " << family.vectorWidth
-     << (family.vectorWidth == 1 ? " element" : " elements") << "\n";
+     << family.threads() << " threads in all, " << scheduleText(family) << "\n";
   if (!predictsTime())
     writeTerms(program.score);
   writePrediction(shape);
@@ -322,7 +321,7 @@ void TextWriter::writePrograms(const WorkloadExplanation &workload,
     header.push_back("µs");
   unsigned combineAxis = shape.program.family.combineAxis;
   header.insert(header.end(),
-                {"blocks", "threads", "stages",
+                {"blocks", "threads", "<schedule",
                  "<" + workload.workload.axes[combineAxis].name, "<uKernels"});
 
   TextTable table(std::move(header));
@@ -350,7 +349,7 @@ void TextWriter::writePrograms(const WorkloadExplanation &workload,
       row.push_back(time);
     row.insert(row.end(), {std::to_string(program->metrics.blocks),
                            std::to_string(program->family.threads()),
-                           std::to_string(program->family.stages),
+                           scheduleText(program->family),
                            coverText(*program), ukernelsText(*program)});
     table.add(std::move(row));
   }
@@ -367,7 +366,9 @@ void TextWriter::writeStages(const ShapeReport &report) {
     if (stage.dropped)
       dropped = llvm::formatv("{0}: {1} {2}", stage.dropped->ukernel.str(),
                               stage.figure, general(stage.dropped->value));
-    table.add({stage.name, std::to_string(stage.before),
+    std::string name = stage.path.empty() ? stage.name
+                                          : stage.path + " " + stage.name;
+    table.add({name, std::to_string(stage.before),
                std::to_string(stage.kept),
                stage.requirement +
                    (stage.relaxed ? " (relaxed: nothing would be left)" : ""),

@@ -2,7 +2,7 @@
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Target/Library.h"
 #include "FTuner/Transforms/HostAbi.h"
-#include "FTuner/Transforms/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"

@@ -4,8 +4,8 @@
 #include "FTuner/Target/Ptxas.h"
 #include "FTuner/Target/WorkReport.h"
 #include "FTuner/Transforms/HostAbi.h"
-#include "FTuner/Transforms/PlanAttributes.h"
-#include "FamilyJson.h"
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
+#include "FTuner/Schedule/FamilyJson.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -93,14 +93,11 @@ LogicalResult ManifestWriter::collect() {
     if (!names)
       continue;
     for (auto name : names.getAsRange<StringAttr>()) {
-      llvm::Expected<Plan> plan = toPlan(op.getPlan());
-      if (!plan)
-        return op.emitError(llvm::toString(plan.takeError()));
       llvm::Expected<std::vector<KernelFamily>> rejected = rejectedFamilies(op);
       if (!rejected)
         return op.emitError(llvm::toString(rejected.takeError()));
       workloads[name.getValue()] = {
-          op.getSymName(), std::move(*plan), op.getPlan(),
+          op.getSymName(), toPlan(op.getPlan()), op.getPlan(),
           op->getAttrOfType<ArrayAttr>(kMeasuredAttrName),
           std::move(*rejected)};
     }

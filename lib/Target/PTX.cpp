@@ -1,7 +1,7 @@
 //===- PTX.cpp - PTX of a compiled module ---------------------------------===//
 #include "FTuner/Target/PTX.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
-#include "FTuner/Transforms/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "PTXText.h"
 
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"

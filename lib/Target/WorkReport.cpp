@@ -6,7 +6,6 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
-#include <array>
 #include <cmath>
 
 using namespace mlir;
@@ -137,9 +136,8 @@ static std::vector<double> namedSizes(const FunctionWork &work,
     sizes.push_back(static_cast<double>(
         known != named.end() ? known->second : some[some.size() / 2]));
   }
-  static constexpr std::array axisNames = {"M", "N", "K", "B0", "B1", "B2"};
   for (const LaunchWork &item : work.launches)
-    for (auto [extent, name] : llvm::zip(item.extents, axisNames)) {
+    for (auto [extent, name] : llvm::zip(item.extents, item.axisNames)) {
       auto symbol = dyn_cast_or_null<AffineSymbolExpr>(extent);
       auto known = named.find(name);
       if (symbol && known != named.end() &&
@@ -155,17 +153,8 @@ FunctionReport ftuner::reportWork(FunctionWork work,
   if (!options.sizes.empty()) {
     chosen.push_back(namedSizes(work, options.sizes));
   } else {
-    // The least, a middle and the greatest of every size.
-    for (size_t place : {0, 1, 2}) {
-      std::vector<double> sizes;
-      for (const Axis &axis : work.sizes) {
-        std::vector<int64_t> some = representativeSizes(axis);
-        sizes.push_back(
-            static_cast<double>(some[place * (some.size() - 1) / 2]));
-      }
-      if (!llvm::is_contained(chosen, sizes))
-        chosen.push_back(std::move(sizes));
-    }
+    for (const Shape &shape : representativeShapes(work.sizes))
+      chosen.emplace_back(shape.begin(), shape.end());
   }
   FunctionReport report{std::move(work), {}};
   for (std::vector<double> &sizes : chosen)

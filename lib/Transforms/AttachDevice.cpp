@@ -1,6 +1,6 @@
 //===- AttachDevice.cpp - The target device as an attribute ---------------===//
 #include "FTuner/Transforms/Passes.h"
-#include "FTuner/Transforms/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 
 #include "llvm/ADT/StringExtras.h"
 

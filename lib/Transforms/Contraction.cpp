@@ -1,7 +1,7 @@
 //===- Contraction.cpp - Structure of linalg operators --------------------===//
 #include "Contraction.h"
 
-#include "FTuner/Transforms/Roundings.h"
+#include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 

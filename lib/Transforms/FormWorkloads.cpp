@@ -75,7 +75,7 @@ void eraseDeadOps(FunctionOpInterface function, RewriterBase &rewriter) {
         isa<tensor::TensorDialect>(op->getDialect()) ||
         isa<affine::AffineApplyOp, arith::ConstantOp>(op))
       ops.push_back(op);
-    return isa<linalg::LinalgOp, ukernel::WorkloadOp>(op)
+    return isa<linalg::LinalgOp, ukernel::OperatorOpInterface>(op)
                ? WalkResult::skip()
                : WalkResult::advance();
   });
@@ -113,16 +113,20 @@ struct UKernelFormWorkloadsPass
     : public ftuner::impl::UKernelFormWorkloadsPassBase<
           UKernelFormWorkloadsPass> {
   void runOnOperation() override {
+    FailureOr<PathSupport> support = PathSupport::of(getOperation());
+    if (failed(support))
+      return signalPassFailure();
     getOperation().walk([&](FunctionOpInterface function) {
       if (function.isExternal())
         return;
-      runOnFunction(function);
+      runOnFunction(function, *support);
     });
   }
 
 private:
   /// Forms what matches now; returns whether there was any.
-  bool formWorkloads(FunctionOpInterface function, RewriterBase &rewriter) {
+  bool formWorkloads(FunctionOpInterface function, const PathSupport &support,
+                     RewriterBase &rewriter) {
     // Assumes assertions in the order of the program, and holds values that
     // are erased between rounds: each round has its own.
     ExtentAnalysis extents(function);
@@ -133,7 +137,7 @@ private:
     });
     bool isAnyFormed = false;
     for (linalg::LinalgOp op : candidates)
-      if (std::optional<WorkloadSource> source = matchWorkload(op)) {
+      if (std::optional<WorkloadSource> source = matchWorkload(op, support)) {
         formWorkload(*source, extents, rewriter);
         ++numWorkloads;
         isAnyFormed = true;
@@ -141,19 +145,19 @@ private:
     return isAnyFormed;
   }
 
-  void runOnFunction(FunctionOpInterface function) {
+  void runOnFunction(FunctionOpInterface function, const PathSupport &support) {
     IRRewriter rewriter(&getContext());
     eraseDeadOps(function, rewriter);
     function->walk([](linalg::LinalgOp op) { remarkOnUninitialized(op); });
     assertSymbols(function, rewriter);
     // A contraction may fit only once another one has taken its operators.
-    while (formWorkloads(function, rewriter))
+    while (formWorkloads(function, support, rewriter))
       eraseDeadOps(function, rewriter);
     function->walk([&](linalg::LinalgOp op) {
       if (!op.hasPureTensorSemantics())
         return;
       ++numLeftovers;
-      op->emitRemark("left over: ") << explainLeftover(op);
+      op->emitRemark("left over: ") << explainLeftover(op, support);
     });
   }
 };

@@ -1,7 +1,7 @@
 //===- FunctionWork.cpp - What all launches of a function do --------------===//
 #include "FTuner/Transforms/FunctionWork.h"
 #include "FTuner/Transforms/HostAbi.h"
-#include "FTuner/Transforms/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -329,6 +329,7 @@ FunctionWork ftuner::collectWork(func::FuncOp func) {
                     results[2],
                     results[3],
                     {},
+                    {},
                     tripsAround(launch, tracer)};
     if (isInCycle(func, launch))
       item.launches = {};
@@ -339,6 +340,9 @@ FunctionWork ftuner::collectWork(func::FuncOp func) {
     if (auto extents = fields.getAs<AffineMapAttr>("extents");
         extents && extents.getValue().getNumDims() == 0)
       item.extents = applyTo(extents, launch, tracer);
+    if (auto names = fields.getAs<ArrayAttr>("axes"))
+      for (auto name : names.getAsRange<StringAttr>())
+        item.axisNames.push_back(name.str());
     work.launches.push_back(std::move(item));
   });
   return work;

@@ -1,9 +1,8 @@
 //===- KernelWork.cpp - What a kernel computes and moves ------------------===//
 #include "KernelWork.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Interfaces/CastInterfaces.h"
+#include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
+
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
@@ -11,37 +10,31 @@
 using namespace mlir;
 using namespace ftuner;
 
-/// Arithmetic on elements: indices are none.
-static int64_t operationsOf(Operation &op) {
-  if (!isa_and_nonnull<arith::ArithDialect, math::MathDialect>(
-          op.getDialect()) ||
-      op.hasTrait<OpTrait::ConstantLike>() || op.getNumResults() != 1 ||
-      op.getResult(0).getType().isIndex() ||
-      isa<CastOpInterface, arith::CmpFOp, arith::CmpIOp, arith::SelectOp>(op))
-    return 0;
-  return isa<math::FmaOp>(op) ? 2 : 1;
+/// Floating-point and integer operations on elements: indices are none.
+static int64_t flopsOf(Block &body) {
+  double count = 0;
+  body.walk([&](Operation *op) {
+    if (std::optional<Operations> operations = operationsOf(*op))
+      count += operations->flops();
+  });
+  return static_cast<int64_t>(count);
 }
 
-static int64_t operationsOf(Block &body) {
-  int64_t count = 0;
-  body.walk([&](Operation *op) { count += operationsOf(*op); });
-  return count;
-}
-
-static int64_t bytesOf(Type type) {
+static int64_t elementBytesOf(Type type) {
   type = getElementTypeOrSelf(type);
   return type.isIntOrFloat() ? llvm::divideCeil(type.getIntOrFloatBitWidth(), 8)
                              : 8;
 }
 
 /// "linalg.generic (math.exp, arith.subf)": a generic's name alone says little.
-static std::string nameOf(linalg::LinalgOp op) {
+static std::string operatorNameOf(linalg::LinalgOp op) {
   std::string name = op->getName().getStringRef().str();
   if (!isa<linalg::GenericOp, linalg::MapOp, linalg::ReduceOp>(op))
     return name;
   llvm::SetVector<StringRef> inner;
   op.getBlock()->walk([&](Operation *nested) {
-    if (operationsOf(*nested) > 0)
+    std::optional<Operations> operations = operationsOf(*nested);
+    if (operations && operations->flops() > 0)
       inner.insert(nested->getName().getStringRef());
   });
   return inner.empty() ? name : name + " (" + llvm::join(inner, ", ") + ")";
@@ -101,7 +94,7 @@ ftuner::workOf(linalg::LinalgOp op, const LoopSplit &split, unsigned numSizes,
       elements.push_back(dimOf(operand.get(), dim));
     int64_t times = (isRead ? 1 : 0) + (isOutput ? 1 : 0);
     bytes = bytes + productOf(context, elements,
-                              times * bytesOf(operand.get().getType()));
+                              times * elementBytesOf(operand.get().getType()));
     accesses = accesses + (isOutput ? points * times : iterations * times);
     loadsOfStep += isRead && !isOutput;
   }
@@ -110,25 +103,25 @@ ftuner::workOf(linalg::LinalgOp op, const LoopSplit &split, unsigned numSizes,
     if (!isa<MemoryEffectOpInterface>(nested) || isMemoryEffectFree(nested) ||
         nested->getNumResults() != 1)
       return;
-    bytes = bytes + iterations * bytesOf(nested->getResult(0).getType());
+    bytes = bytes + iterations * elementBytesOf(nested->getResult(0).getType());
     accesses = accesses + iterations;
     ++loadsOfStep;
   });
-  AffineExpr operations = iterations * operationsOf(*op.getBlock());
+  AffineExpr operations = iterations * flopsOf(*op.getBlock());
   NamedAttrList fields = makeWork(
       context, numSizes, {operations, bytes, accesses, steps * loadsOfStep});
   Builder b(context);
   // Folders would make the same source another one elsewhere.
   std::string position = positionOf(op.getLoc());
-  fields.set("operator", b.getStringAttr(nameOf(op)));
+  fields.set("operator", b.getStringAttr(operatorNameOf(op)));
   fields.set("location", b.getStringAttr(llvm::sys::path::filename(position)));
   return fields.getDictionary(context);
 }
 
 DictionaryAttr ftuner::workOf(ukernel::KernelOp kernel) {
   MLIRContext *context = kernel.getContext();
-  ukernel::WorkloadOp op;
-  kernel.walk([&](ukernel::WorkloadOp inner) { op = inner; });
+  ukernel::OperatorOpInterface op;
+  kernel.walk([&](ukernel::OperatorOpInterface inner) { op = inner; });
   SmallVector<AffineExpr> extents;
   SmallVector<int64_t, 4> known = op.getStaticExtents();
   for (auto [axis, extent] : llvm::enumerate(known))
@@ -136,30 +129,35 @@ DictionaryAttr ftuner::workOf(ukernel::KernelOp kernel) {
                           ? getAffineSymbolExpr(axis, context)
                           : getAffineConstantExpr(extent, context));
   AffineExpr iterations = productOf(context, extents);
-  AffineExpr operations = iterations * operationsOf(op.getContract().front());
+  AffineExpr operations = iterations * flopsOf(op.getCombiner().front());
   if (op.hasEpilogue()) {
-    SmallVector<AffineExpr> space = extents;
-    space.erase(space.begin() + ukernel::WorkloadOp::kK);
+    SmallVector<AffineExpr> space;
+    for (auto [axis, extent] : llvm::enumerate(extents))
+      if (!op.isReduceAxis(axis))
+        space.push_back(extent);
     operations = operations + productOf(context, space,
-                                        operationsOf(op.getEpilogue().front()));
+                                        flopsOf(op.getEpilogue().front()));
   }
   AffineExpr zero = getAffineConstantExpr(0, context), bytes = zero;
-  for (unsigned number = 0; number < op->getNumOperands(); ++number) {
-    AffineMap map = op.getMapOf(number);
-    Value operand = op->getOperand(number);
-    if (!map || !isa<MemRefType>(operand.getType()))
+  for (OpOperand &operand : op->getOpOperands()) {
+    Type type = operand.get().getType();
+    if (!isa<MemRefType>(type))
       continue;
-    bytes = bytes + productOf(context,
-                              llvm::to_vector(llvm::map_range(
-                                  map.getResults(),
-                                  [&](AffineExpr result) {
-                                    return result.replaceDims(extents);
-                                  })),
-                              bytesOf(operand.getType()));
+    auto sizes = llvm::map_to_vector(
+        op.getMatchingIndexingMap(&operand).getResults(),
+        [&](AffineExpr position) {
+          return ukernel::reachOf(position, extents);
+        });
+    bytes = bytes + productOf(context, sizes, elementBytesOf(type));
   }
-  return makeWork(context, extents.size(), {operations, bytes, zero, zero},
-                  extents)
-      .getDictionary(context);
+  NamedAttrList fields = makeWork(context, extents.size(),
+                                  {operations, bytes, zero, zero}, extents);
+  Builder b(context);
+  SmallVector<Attribute> names;
+  for (unsigned axis : llvm::seq(op.getNumAxes()))
+    names.push_back(b.getStringAttr(axisNameOf(op, axis)));
+  fields.set("axes", b.getArrayAttr(names));
+  return fields.getDictionary(context);
 }
 
 DictionaryAttr ftuner::dropFixedSizes(DictionaryAttr work,

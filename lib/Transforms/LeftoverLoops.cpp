@@ -1,7 +1,7 @@
 //===- LeftoverLoops.cpp - Points of a linalg op, a thread each -*- C++ -*-===//
 #include "LeftoverLoops.h"
 
-#include "FTuner/Transforms/Roundings.h"
+#include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

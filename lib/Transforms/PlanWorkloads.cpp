@@ -1,7 +1,10 @@
 //===- PlanWorkloads.cpp - Searches the kernels of each workload ----------===//
 #include "FTuner/Search/Candidates.h"
+#include "FTuner/Search/SearchOptions.h"
+#include "FTuner/Transforms/PassOptionList.h"
 #include "FTuner/Transforms/Passes.h"
-#include "FTuner/Transforms/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Transforms/SearchSetup.h"
 #include "FTuner/Transforms/Stages.h"
 
@@ -24,14 +27,16 @@ namespace {
 /// Below this confidence a choice is called close.
 constexpr double kCloseChoice = 0.65;
 
-/// Equal text for workloads that pose the same problem. Symbols are numbered,
-/// since their names are no part of it.
-std::string keyOf(const Workload &workload) {
+/// Equal text for workloads that pose the same problem to the same codegen
+/// paths. Symbols are numbered, since their names are no part of it; nor is the
+/// epilogue, but for the paths that compute it.
+std::string keyOf(const Workload &workload, const PathSupport &support) {
   std::string key;
   llvm::raw_string_ostream os(key);
   llvm::StringMap<unsigned> symbols;
   for (const Axis &axis : workload.axes) {
-    os << llvm::formatv("{0}:{1}-{2}/{3}[", axis.name, axis.range.min,
+    os << llvm::formatv("{0}{1}:{2}-{3}/{4}[", axis.name,
+                        static_cast<int>(axis.kind), axis.range.min,
                         axis.range.max.value_or(-1), axis.range.step);
     for (const SizeWeight &entry : axis.weights)
       os << llvm::formatv("{0}={1:E17},", entry.size, entry.weight);
@@ -41,11 +46,22 @@ std::string keyOf(const Workload &workload) {
   }
   for (const Operand &operand : workload.operands) {
     os << llvm::formatv(";{0}:{1}(", static_cast<int>(operand.role),
-                        operand.elementBytes);
-    llvm::interleaveComma(operand.axes, os);
+                        nameOf(operand.elementType));
+    for (unsigned dim = 0; dim < operand.rank(); ++dim) {
+      AffineForm position = operand.position(dim);
+      for (const AffineForm::Term &term : position.terms)
+        os << term.coefficient << "*" << term.axis << "+";
+      os << position.constant << ",";
+    }
     os << ")";
   }
-  os << llvm::formatv("*{0:E17}", workload.flopsPerPoint);
+  os << llvm::formatv(";{0}:{1}", static_cast<int>(workload.combiner),
+                      nameOf(workload.accumulatorType));
+  for (const Operations &entry : workload.operations)
+    os << llvm::formatv(";{0}:{1}:{2}*{3:E17}", static_cast<int>(entry.kind),
+                        nameOf(entry.operandType), nameOf(entry.resultType),
+                        entry.count);
+  llvm::interleaveComma(support.pathsFor(workload), os << ";");
   return key;
 }
 
@@ -90,7 +106,7 @@ std::string predictionText(const Plan &plan) {
 }
 
 /// Tells which family serves which box, and what the search had to say.
-void emitRemarks(ukernel::WorkloadOp op, StringRef symbol, const Plan &plan) {
+void emitRemarks(ukernel::OperatorOpInterface op, StringRef symbol, const Plan &plan) {
   auto function = op->getParentOfType<FunctionOpInterface>();
   auto options = [&](StringRef name) {
     return remark::RemarkOpts::name(name)
@@ -131,38 +147,56 @@ void emitRemarks(ukernel::WorkloadOp op, StringRef symbol, const Plan &plan) {
 struct UKernelPlanWorkloadsPass
     : public ftuner::impl::UKernelPlanWorkloadsPassBase<
           UKernelPlanWorkloadsPass> {
-  using UKernelPlanWorkloadsPassBase::UKernelPlanWorkloadsPassBase;
+  UKernelPlanWorkloadsPass() = default;
+  explicit UKernelPlanWorkloadsPass(const OptionValues &values) {
+    options.set(values);
+  }
+  /// Values of options are copied by MLIR.
+  UKernelPlanWorkloadsPass(const UKernelPlanWorkloadsPass &other)
+      : UKernelPlanWorkloadsPassBase(other) {}
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
     // Options are wrong whether there is a workload or not.
-    llvm::Expected<SearchSetup> given = makeSearchSetup(*this);
+    llvm::Expected<SearchSetup> given = makeSearchSetup(options.values());
     if (!given) {
       emitError(UnknownLoc::get(&getContext()),
                 llvm::toString(given.takeError()));
       return signalPassFailure();
     }
     setup = std::move(*given);
-    SmallVector<ukernel::WorkloadOp> workloads, planned;
+    SmallVector<ukernel::OperatorOpInterface> workloads, planned;
     if (failed(expectStages(module, getArgument(), {Stage::Formed})) ||
         failed(collect(workloads, planned)))
       return signalPassFailure();
     if (workloads.empty() && planned.empty())
       return;
     FailureOr<DeviceSpec> device = deviceOf(module);
-    if (failed(device))
+    FailureOr<PathSupport> support = PathSupport::of(module);
+    if (failed(device) || failed(support))
       return signalPassFailure();
+    if (!workloads.empty())
+      for (const std::string &line : setup.unread)
+        remark::missed(module.getLoc(),
+                       remark::RemarkOpts::name("option").category(
+                           "ukernel-plan-workloads"))
+            << line;
     numPlans = 0;
-    for (ukernel::WorkloadOp op : planned)
+    for (ukernel::OperatorOpInterface op : planned)
       if (failed(replaceRejected(planOf(op), op, *device)) ||
           failed(checkPlan(planOf(op), op, *device)))
         return signalPassFailure();
     SymbolTable symbols(module);
     llvm::StringMap<FlatSymbolRefAttr> plans;
     OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
-    for (ukernel::WorkloadOp op : workloads) {
+    for (ukernel::OperatorOpInterface op : workloads) {
       Workload workload = toWorkload(op);
-      FlatSymbolRefAttr &plan = plans[keyOf(workload)];
+      if (llvm::Error error = support->check(workload)) {
+        op->emitOpError("expected an operator that a codegen path computes: ")
+            << llvm::toString(std::move(error));
+        return signalPassFailure();
+      }
+      FlatSymbolRefAttr &plan = plans[keyOf(workload, *support)];
       if (!plan) {
         std::optional<Plan> answer = search(op, workload, *device);
         FailureOr<ukernel::PlanOp> planOp =
@@ -179,14 +213,14 @@ struct UKernelPlanWorkloadsPass
 
 private:
   /// Workloads without a plan, and those with one.
-  LogicalResult collect(SmallVectorImpl<ukernel::WorkloadOp> &workloads,
-                        SmallVectorImpl<ukernel::WorkloadOp> &planned) {
-    WalkResult result = getOperation().walk([&](ukernel::WorkloadOp op) {
+  LogicalResult collect(SmallVectorImpl<ukernel::OperatorOpInterface> &workloads,
+                        SmallVectorImpl<ukernel::OperatorOpInterface> &planned) {
+    WalkResult result = getOperation().walk([&](ukernel::OperatorOpInterface op) {
       bool isInKernel = op->getParentOfType<ukernel::KernelOp>() != nullptr;
-      if (op->getNumResults() == 0) {
+      if (!op.hasTensors()) {
         if (isInKernel || op.getPlanAttr())
           return WalkResult::advance();
-        op.emitOpError("expected tensors: plan before bufferization");
+        op->emitOpError("expected tensors: plan before bufferization");
         return WalkResult::interrupt();
       }
       (op.getPlanAttr() ? planned : workloads).push_back(op);
@@ -195,36 +229,31 @@ private:
     return failure(result.wasInterrupted());
   }
 
-  template <typename Options>
-  friend llvm::Expected<SearchSetup> ftuner::makeSearchSetup(const Options &);
-
   /// The plan that the workload names; its verifier has found it.
-  static ukernel::PlanOp planOf(ukernel::WorkloadOp op) {
+  static ukernel::PlanOp planOf(ukernel::OperatorOpInterface op) {
     return SymbolTable::lookupNearestSymbolFrom<ukernel::PlanOp>(
         op, op.getPlanAttr());
   }
 
   /// A plan may come from anywhere; kernels rely on its being legal.
-  LogicalResult checkPlan(ukernel::PlanOp plan, ukernel::WorkloadOp op,
+  LogicalResult checkPlan(ukernel::PlanOp plan, ukernel::OperatorOpInterface op,
                           const DeviceSpec &device) {
-    llvm::Expected<Plan> given = toPlan(plan.getPlan());
-    if (!given)
-      return plan.emitOpError(llvm::toString(given.takeError()));
+    Plan given = toPlan(plan.getPlan());
     Workload workload = toWorkload(op);
     SearchProblem problem = setup.problem(workload, device, {});
-    llvm::Error error = problem.checkLegality(*given);
+    llvm::Error error = problem.checkLegality(given);
     if (!error) {
-      remarkSpills(op, plan, *given, problem);
+      remarkSpills(op, plan, given, problem);
       return success();
     }
-    InFlightDiagnostic diagnostic = op.emitOpError("expected a legal plan: ")
+    InFlightDiagnostic diagnostic = op->emitOpError("expected a legal plan: ")
                                     << llvm::toString(std::move(error));
     diagnostic.attachNote(plan.getLoc()) << "the plan is here";
     return diagnostic;
   }
 
   /// Kernels that may spill are right, but slow.
-  static void remarkSpills(ukernel::WorkloadOp op, ukernel::PlanOp planOp,
+  static void remarkSpills(ukernel::OperatorOpInterface op, ukernel::PlanOp planOp,
                            const Plan &plan, const SearchProblem &problem) {
     for (auto [index, family] : llvm::enumerate(plan.families))
       if (llvm::Error error = checkSpillFree(problem, family))
@@ -237,7 +266,7 @@ private:
   }
 
   /// Answers again where the plan holds a family that it rejects.
-  LogicalResult replaceRejected(ukernel::PlanOp plan, ukernel::WorkloadOp op,
+  LogicalResult replaceRejected(ukernel::PlanOp plan, ukernel::OperatorOpInterface op,
                                 const DeviceSpec &device) {
     if (!plan->hasAttr(kRejectedAttrName))
       return success();
@@ -256,35 +285,42 @@ private:
     llvm::Expected<ukernel::PlanAttr> attribute =
         toAttribute(&getContext(), *answer);
     if (!attribute)
-      return op.emitError(llvm::toString(attribute.takeError()));
+      return op->emitError(llvm::toString(attribute.takeError()));
     plan.setPlanAttr(*attribute);
     plan->removeAttr(kMeasuredAttrName);
     emitRemarks(op, plan.getSymName(), *answer);
     return success();
   }
 
-  std::optional<Plan> search(ukernel::WorkloadOp op, const Workload &workload,
+  std::optional<Plan> search(ukernel::OperatorOpInterface op, const Workload &workload,
                              const DeviceSpec &device,
                              std::vector<KernelFamily> rejected = {}) {
     llvm::Expected<Plan> plan = solve(
         setup.problem(workload, device, std::move(rejected)), *setup.strategy);
     if (plan)
       return std::move(*plan);
-    op.emitError(llvm::toString(plan.takeError()));
+    op->emitError(llvm::toString(plan.takeError()));
     return std::nullopt;
   }
 
-  FailureOr<ukernel::PlanOp> createPlan(ukernel::WorkloadOp op,
+  FailureOr<ukernel::PlanOp> createPlan(ukernel::OperatorOpInterface op,
                                         const Plan &plan, OpBuilder &b) {
     llvm::Expected<ukernel::PlanAttr> attribute =
         toAttribute(&getContext(), plan);
     if (!attribute)
-      return op.emitError(llvm::toString(attribute.takeError()));
+      return op->emitError(llvm::toString(attribute.takeError()));
     std::string name = "plan_" + std::to_string(numPlans++);
     return ukernel::PlanOp::create(b, op.getLoc(), name, *attribute);
   }
 
+  PassOptionList options =
+      PassOptionList::make<Option>(*this, searchOptionList().options());
   SearchSetup setup;
   unsigned numPlans = 0;
 };
 } // namespace
+
+std::unique_ptr<Pass>
+ftuner::createUKernelPlanWorkloadsPass(const OptionValues &options) {
+  return std::make_unique<UKernelPlanWorkloadsPass>(options);
+}

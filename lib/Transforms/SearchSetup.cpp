@@ -1,58 +1,53 @@
-//===- SearchSetup.cpp - From pass options to a search --------------------===//
+//===- SearchSetup.cpp - From values of options to a search ---------------===//
 #include "FTuner/Transforms/SearchSetup.h"
+#include "FTuner/Search/SearchOptions.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace ftuner;
 
-/// The codegen path that emits the kernels of plans.
-static constexpr llvm::StringLiteral codegenPath = "simt";
-
-template <typename T>
-static llvm::Error unknownName(llvm::StringRef option, llvm::StringRef name,
-                               llvm::ArrayRef<const T *> known) {
-  auto names =
-      llvm::map_range(known, [](const T *item) { return item->name(); });
-  return llvm::createStringError("option '" + option + "': expected one of " +
-                                 llvm::join(names, ", ") + ", but got '" +
-                                 name + "'");
+/// Values other than the defaults of options that the search does not read.
+static std::vector<std::string> unreadOptions(const OptionValues &given,
+                                              const SearchSetup &setup) {
+  // Fallback kernels are priced with the calibration of `latency`, whatever
+  // model ranks the others.
+  OptionDecls read =
+      joined({setup.strategy->options(), setup.costModel->options(),
+              findCostModel("latency")->options()});
+  std::vector<std::string> lines;
+  for (const DeclaredOption &option : searchOptionList().options()) {
+    auto value = given.find(option.decl->name);
+    if (value == given.end() || value->second == option.decl->defaultValue ||
+        option.readers.front().kind == "search" ||
+        llvm::is_contained(read, option.decl))
+      continue;
+    auto names = llvm::map_range(
+        option.readers, [](const OptionReader &reader) { return reader.name; });
+    lines.push_back(
+        ("option '" + option.decl->name + "' = " + toText(value->second) +
+         " has no effect: it is read by " + llvm::join(names, ", ") +
+         ", but not by strategy '" + setup.strategy->name() +
+         "' with cost model '" + setup.costModel->name() + "'")
+            .str());
+  }
+  return lines;
 }
 
-llvm::Expected<SearchSetup> ftuner::findSearch(llvm::StringRef strategy,
-                                               llvm::StringRef costModel,
-                                               llvm::StringRef tileRule,
-                                               llvm::StringRef pool) {
+llvm::Expected<SearchSetup> ftuner::makeSearchSetup(const OptionValues &given) {
+  if (llvm::Error error = searchOptionList().check(given))
+    return error;
+  if (llvm::Error error = searchOptionList().checkTexts(given))
+    return error;
+  SearchChoice choice = searchChoiceOptions().read(given);
   SearchSetup setup;
-  setup.strategy = findSearchStrategy(strategy);
-  if (!setup.strategy)
-    return unknownName("strategy", strategy, searchStrategies());
-  setup.costModel = findCostModel(costModel);
-  if (!setup.costModel)
-    return unknownName("cost-model", costModel, costModels());
-  std::optional<TileRule> rule = findTileRule(tileRule);
-  if (!rule)
-    return llvm::createStringError(
-        "option 'tile-rule': expected 'divisors' or 'aligned', but got '" +
-        tileRule + "'");
-  setup.options.tileRule = *rule;
-  std::optional<ProgramPool> programs = findProgramPool(pool);
-  if (!programs)
-    return llvm::createStringError(
-        "option 'pool': expected 'exact' or 'tight', but got '" + pool + "'");
-  setup.options.pool = *programs;
-  setup.codegen = findCodegenModel(codegenPath);
-  if (!setup.codegen)
-    return llvm::createStringError("expected a codegen path '" + codegenPath +
-                                   "'");
-  return setup;
-}
-
-llvm::Expected<std::optional<Calibration>>
-ftuner::findCalibration(llvm::StringRef nameOrPath) {
-  if (nameOrPath.empty())
-    return std::nullopt;
-  llvm::Expected<Calibration> calibration = loadCalibration(nameOrPath);
+  setup.strategy = findSearchStrategy(choice.strategy);
+  setup.costModel = findCostModel(choice.costModel);
+  setup.options = readSearchOptions(given);
+  llvm::Expected<std::optional<Calibration>> calibration =
+      givenCalibration(given);
   if (!calibration)
-    return llvm::createStringError("option 'calibration': " +
-                                   llvm::toString(calibration.takeError()));
-  return *calibration;
+    return calibration.takeError();
+  setup.calibration = std::move(*calibration);
+  setup.unread = unreadOptions(given, setup);
+  return setup;
 }

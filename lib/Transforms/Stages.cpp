@@ -57,12 +57,13 @@ static bool worksOnShaped(func::FuncOp func) {
 
 /// Whether a stage that holds for the module could not have left `op`, which
 /// is in a function or is one.
-static bool isLeftBefore(Stage stage, Operation *op) {
-  auto workload = dyn_cast<ukernel::WorkloadOp>(op);
+static bool isLeftBefore(Stage stage, Operation *op,
+                         const PathSupport &support) {
+  auto workload = dyn_cast<ukernel::OperatorOpInterface>(op);
   switch (stage) {
   case Stage::Formed: {
     auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
-    return linalgOp && matchWorkload(linalgOp);
+    return linalgOp && matchWorkload(linalgOp, support);
   }
   case Stage::Planned:
     return workload && !workload.getPlanAttr();
@@ -83,7 +84,8 @@ static bool isLeftBefore(Stage stage, Operation *op) {
 }
 
 /// The first operator of the module that the stage does not hold for.
-static Operation *findLeftBefore(ModuleOp module, Stage stage) {
+static Operation *findLeftBefore(ModuleOp module, Stage stage,
+                                 const PathSupport &support) {
   Operation *found = nullptr;
   for (Operation &top : *module.getBody()) {
     auto function = dyn_cast<FunctionOpInterface>(top);
@@ -91,7 +93,7 @@ static Operation *findLeftBefore(ModuleOp module, Stage stage) {
       continue;
     // What a kernel holds is of its own stage.
     auto visit = [&](Operation *op) {
-      if (isLeftBefore(stage, op)) {
+      if (isLeftBefore(stage, op, support)) {
         found = op;
         return WalkResult::interrupt();
       }
@@ -106,8 +108,11 @@ static Operation *findLeftBefore(ModuleOp module, Stage stage) {
 
 LogicalResult ftuner::expectStages(ModuleOp module, StringRef pass,
                                    ArrayRef<Stage> stages) {
+  FailureOr<PathSupport> support = PathSupport::of(module);
+  if (failed(support))
+    return failure();
   for (Stage stage : stages)
-    if (Operation *op = findLeftBefore(module, stage)) {
+    if (Operation *op = findLeftBefore(module, stage, *support)) {
       StageText text = textOf(stage);
       return op->emitOpError("expected ")
              << text.expected << " before '" << pass << "': run '"

@@ -34,7 +34,6 @@ public:
   WorkloadOp build();
 
 private:
-  AffineMap toAxes(AffineMap map, ArrayRef<unsigned> axes);
   void collectInputs();
   void collectInit();
   void collectExtras();
@@ -63,15 +62,6 @@ private:
 // Operands
 //===----------------------------------------------------------------------===//
 
-/// A map over loops as a map over axes.
-AffineMap WorkloadBuilder::toAxes(AffineMap map, ArrayRef<unsigned> axes) {
-  auto results = llvm::map_to_vector(map.getResults(), [&](AffineExpr result) {
-    unsigned loop = cast<AffineDimExpr>(result).getPosition();
-    return getAffineDimExpr(axes[loop], context);
-  });
-  return AffineMap::get(source.getNumAxes(), 0, results, context);
-}
-
 /// A tensor of the same shape, whose elements nobody has set.
 Value WorkloadBuilder::emptyLike(Value tensor) {
   Value shape = tensor;
@@ -93,15 +83,13 @@ Value WorkloadBuilder::emptyLike(Value tensor) {
 }
 
 void WorkloadBuilder::collectInputs() {
-  OpOperand *first = contraction.getDpsInputOperand(0);
-  OpOperand *second = contraction.getDpsInputOperand(1);
-  if (source.isSwapped)
-    std::swap(first, second);
-  operands.lhs = first->get();
-  operands.rhs = second->get();
-  for (OpOperand *operand : {first, second})
-    operands.maps.push_back(toAxes(contraction.getMatchingIndexingMap(operand),
-                                   source.contractionAxes));
+  auto [lhs, rhs] = source.getFactors();
+  operands.lhs = lhs->get();
+  operands.rhs = rhs->get();
+  for (OpOperand *operand : {lhs, rhs})
+    operands.maps.push_back(
+        source.toAxes(contraction.getMatchingIndexingMap(operand),
+                      source.contractionAxes));
 }
 
 /// The scalar that a tensor is filled with, by a fill or a constant.
@@ -135,8 +123,8 @@ static bool isOverwritable(Value tensor) {
 void WorkloadBuilder::collectInit() {
   OpOperand *operand = contraction.getDpsInitOperand(0);
   Value init = operand->get();
-  AffineMap map = toAxes(contraction.getMatchingIndexingMap(operand),
-                         source.contractionAxes);
+  AffineMap map = source.toAxes(contraction.getMatchingIndexingMap(operand),
+                                source.contractionAxes);
   if (Value scalar = filledWith(init, rewriter, loc)) {
     operands.init = scalar;
   } else if (std::optional<ProjectedCopy> copy =
@@ -157,32 +145,20 @@ void WorkloadBuilder::addExtra(Value extra, AffineMap map, Value inBody) {
   extraMaps.push_back(map);
 }
 
-static bool isConstant(Value value) {
-  return matchPattern(value, m_Constant());
-}
-
 void WorkloadBuilder::collectExtras() {
   if (!epilogue)
     return;
-  Value accumulator = contraction->getResult(0);
-  for (OpOperand &operand : epilogue->getOpOperands()) {
-    Value argument = epilogue.getMatchingBlockArgument(&operand);
-    if (operand.get() == accumulator || argument.use_empty())
-      continue;
-    addExtra(
-        operand.get(),
-        toAxes(epilogue.getMatchingIndexingMap(&operand), source.epilogueAxes),
-        argument);
-  }
-  SetVector<Value> captured;
-  getUsedValuesDefinedAbove(epilogue.getRegion(), captured);
-  for (Value value : captured)
-    if (!isConstant(value))
-      addExtra(value, AffineMap::get(source.getNumAxes(), 0, context), value);
+  for (OpOperand *operand : source.getExtraOperands())
+    addExtra(operand->get(),
+             source.toAxes(epilogue.getMatchingIndexingMap(operand),
+                           source.epilogueAxes),
+             epilogue.getMatchingBlockArgument(operand));
+  for (Value value : source.getCapturedExtras())
+    addExtra(value, AffineMap::get(source.getNumAxes(), 0, context), value);
 
   OpOperand *result = epilogue.getDpsInitOperand(0);
   bool isRead = !epilogue.getMatchingBlockArgument(result).use_empty();
-  operands.output = isRead && result->get() != accumulator
+  operands.output = isRead && result->get() != contraction->getResult(0)
                         ? result->get()
                         : emptyLike(result->get());
 }
@@ -197,8 +173,8 @@ WorkloadOp WorkloadBuilder::createOp() {
   llvm::append_range(operands.maps, extraMaps);
   linalg::LinalgOp last = epilogue ? epilogue : contraction;
   operands.maps.push_back(
-      toAxes(last.getMatchingIndexingMap(last.getDpsInitOperand(0)),
-             epilogue ? source.epilogueAxes : source.contractionAxes));
+      source.toAxes(last.getMatchingIndexingMap(last.getDpsInitOperand(0)),
+                    epilogue ? source.epilogueAxes : source.contractionAxes));
   return WorkloadOp::create(
       rewriter, loc, operands.output.getType(), operands.lhs, operands.rhs,
       operands.init, operands.extras, operands.output,
@@ -207,10 +183,12 @@ WorkloadOp WorkloadBuilder::createOp() {
 }
 
 void WorkloadBuilder::buildContract(WorkloadOp op) {
-  Type f32 = rewriter.getF32Type();
   OpBuilder::InsertionGuard guard(rewriter);
-  Block *block = rewriter.createBlock(&op.getContract(), {}, {f32, f32, f32},
-                                      {loc, loc, loc});
+  Block *block = rewriter.createBlock(
+      &op.getContract(), {},
+      {getElementTypeOrSelf(op.getLhs()), getElementTypeOrSelf(op.getRhs()),
+       op.getAccumulatorType()},
+      {loc, loc, loc});
   Block &body = *contraction.getBlock();
   IRMapping mapping;
   mapping.map(body.getArgument(0), block->getArgument(source.isSwapped));
@@ -226,7 +204,7 @@ void WorkloadBuilder::buildEpilogue(WorkloadOp op) {
   if (!epilogue)
     return;
   OpBuilder::InsertionGuard guard(rewriter);
-  SmallVector<Type> types = {rewriter.getF32Type()};
+  SmallVector<Type> types = {op.getAccumulatorType()};
   for (Value extra : operands.extras)
     types.push_back(getElementTypeOrSelf(extra.getType()));
   Block *block = rewriter.createBlock(&op.getEpilogue(), {}, types,
@@ -241,7 +219,7 @@ void WorkloadBuilder::buildEpilogue(WorkloadOp op) {
   SetVector<Value> captured;
   getUsedValuesDefinedAbove(epilogue.getRegion(), captured);
   for (Value value : captured)
-    if (isConstant(value))
+    if (matchPattern(value, m_Constant()))
       mapping.map(value, rewriter.clone(*value.getDefiningOp())->getResult(0));
   Block &body = *epilogue.getBody();
   for (Operation &inner : body.without_terminator())

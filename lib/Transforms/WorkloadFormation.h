@@ -4,6 +4,7 @@
 
 #include "Contraction.h"
 #include "Extents.h"
+#include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 #include "mlir/IR/PatternMatch.h"
 
 namespace ftuner {
@@ -24,12 +25,23 @@ struct WorkloadSource {
 
   /// Every axis has one loop.
   unsigned getNumAxes() const { return contractionAxes.size(); }
+  /// A map over loops as a map over axes.
+  mlir::AffineMap toAxes(mlir::AffineMap map,
+                         llvm::ArrayRef<unsigned> axes) const;
+  /// The inputs in the order lhs, rhs.
+  std::pair<mlir::OpOperand *, mlir::OpOperand *> getFactors() const;
+  /// The values that the epilogue reads beside the accumulator: operands, and
+  /// values from outside that are no constants. None without epilogue.
+  llvm::SmallVector<mlir::OpOperand *> getExtraOperands() const;
+  llvm::SmallVector<mlir::Value> getCapturedExtras() const;
 };
 
-/// Matches an f32 contraction that one loop each for m, n and k and up to three
-/// batch loops describe. Of several loops that only one factor has, the others
-/// are batch loops.
-std::optional<WorkloadSource> matchWorkload(mlir::linalg::LinalgOp op);
+/// Matches a contraction that one loop each for m, n and k and up to three
+/// batch loops describe, whatever its types and the order of its dimensions. Of
+/// several loops that only one factor has, the others are batch loops. The
+/// first answer that a codegen path computes: with the epilogue if possible.
+std::optional<WorkloadSource> matchWorkload(mlir::linalg::LinalgOp op,
+                                            const PathSupport &support);
 
 /// Replaces the contraction and its epilogue by a workload. What types, symbols
 /// and earlier assertions do not prove about equal sizes is asserted before it.
@@ -38,7 +50,8 @@ ukernel::WorkloadOp formWorkload(const WorkloadSource &source,
                                  mlir::RewriterBase &rewriter);
 
 /// Why an operator is no workload.
-std::string explainLeftover(mlir::linalg::LinalgOp op);
+std::string explainLeftover(mlir::linalg::LinalgOp op,
+                            const PathSupport &support);
 
 } // namespace ftuner
 

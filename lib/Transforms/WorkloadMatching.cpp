@@ -3,6 +3,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -14,44 +15,38 @@ using ukernel::WorkloadOp;
 // Epilogues
 //===----------------------------------------------------------------------===//
 
-/// Types that an epilogue computes in.
-static bool isEpilogueType(Type type) {
-  return type.isF32() ||
-         (type.isSignlessInteger() && type.getIntOrFloatBitWidth() <= 64);
+/// Whether the epilogue is of numbers: floats and integers, no indices.
+static bool areNumbers(TypeRange types) {
+  return llvm::all_of(types, [](Type type) { return type.isIntOrFloat(); });
 }
 
 /// Remainders of floats are loops, and would be unrolled for every element.
 static bool isEpilogueBody(Block &body) {
   for (Operation &op : body.without_terminator()) {
-    if (op.hasTrait<OpTrait::ConstantLike>() &&
-        isEpilogueType(op.getResult(0).getType()))
+    if (op.hasTrait<OpTrait::ConstantLike>() && areNumbers(op.getResultTypes()))
       continue;
     if (!isa<arith::ArithDialect, math::MathDialect>(op.getDialect()) ||
         !OpTrait::hasElementwiseMappableTraits(&op) || isa<arith::RemFOp>(op) ||
-        !llvm::all_of(op.getOperandTypes(), isEpilogueType) ||
-        !llvm::all_of(op.getResultTypes(), isEpilogueType))
+        !areNumbers(op.getOperandTypes()) || !areNumbers(op.getResultTypes()))
       return false;
   }
   return true;
 }
 
-/// Whether what the body reads can be an extra: tensors of f32 and scalars.
+/// Whether what the body reads can be an extra: tensors and scalars.
 static bool hasEpilogueOperands(linalg::GenericOp op) {
   for (OpOperand &operand : op->getOpOperands()) {
     Type type = operand.get().getType();
     if (op.getMatchingBlockArgument(&operand).use_empty())
       continue;
-    bool isTensorOfF32 =
-        isa<RankedTensorType>(type) && getElementTypeOrSelf(type).isF32();
-    if (!isTensorOfF32 && !isEpilogueType(type))
+    if (!isa<RankedTensorType>(type) && !type.isIntOrFloat())
       return false;
     if (!op.getMatchingIndexingMap(&operand).isProjectedPermutation())
       return false;
   }
   SetVector<Value> captured;
   getUsedValuesDefinedAbove(op.getRegion(), captured);
-  return llvm::all_of(
-      captured, [](Value value) { return isEpilogueType(value.getType()); });
+  return areNumbers(ValueRange(captured.getArrayRef()).getTypes());
 }
 
 /// The elementwise operator that alone uses the value and can be fused.
@@ -65,8 +60,7 @@ static linalg::GenericOp matchEpilogue(Value accumulator) {
     return {};
   if (!op.hasPureTensorSemantics() ||
       op.getNumParallelLoops() != op.getNumLoops() ||
-      op->getNumResults() != 1 || op.hasIndexSemantics() ||
-      !getElementTypeOrSelf(op->getResult(0).getType()).isF32())
+      op->getNumResults() != 1 || op.hasIndexSemantics())
     return {};
   AffineMap resultMap = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
   if (!resultMap.isPermutation())
@@ -87,14 +81,6 @@ static linalg::GenericOp matchEpilogue(Value accumulator) {
 //===----------------------------------------------------------------------===//
 // Contractions
 //===----------------------------------------------------------------------===//
-
-/// f32 throughout: multiply, add, yield, and no casts.
-static bool isF32(linalg::LinalgOp op) {
-  return op.getBlock()->getOperations().size() == 3 &&
-         llvm::all_of(op->getOperandTypes(), [](Type type) {
-           return getElementTypeOrSelf(type).isF32();
-         });
-}
 
 static unsigned loopOf(AffineMap map, unsigned result) {
   return cast<AffineDimExpr>(map.getResult(result)).getPosition();
@@ -143,20 +129,21 @@ std::optional<StringRef> AxisAssignment::assign(ArrayRef<unsigned> resultLoops,
     return "without m, n or k dimension";
   if (k.size() > 1)
     return "whose reduce dimensions cannot be joined to one";
-  unsigned column = resultLoops.back();
+  // The innermost dimension of the result; one inside it is a batch dimension.
+  auto isOfOneFactor = [&](unsigned loop) {
+    return llvm::is_contained(m, loop) || llvm::is_contained(n, loop);
+  };
+  unsigned column =
+      *llvm::find_if(llvm::reverse(resultLoops), isOfOneFactor);
   source.isSwapped = llvm::is_contained(m, column);
   if (source.isSwapped) {
     std::swap(m, n);
     std::swap(maps[0], maps[1]);
   }
   unsigned lhsInner = loopOf(maps[0], maps[0].getNumResults() - 1);
-  unsigned rhsInner = loopOf(maps[1], maps[1].getNumResults() - 1);
   unsigned reduce = k.front();
-  bool isRowInner = llvm::is_contained(m, lhsInner);
-  if (!llvm::is_contained(n, column) || (!isRowInner && lhsInner != reduce) ||
-      (rhsInner != column && rhsInner != reduce))
-    return "that is contiguous along a batch dimension";
-  unsigned row = isRowInner ? lhsInner : rowLoop(resultLoops);
+  unsigned row =
+      llvm::is_contained(m, lhsInner) ? lhsInner : rowLoop(resultLoops);
   if (op.getNumLoops() >
       WorkloadOp::kNumProductAxes + WorkloadOp::kMaxBatchAxes)
     return "with more than three batch dimensions";
@@ -179,8 +166,7 @@ static SmallVector<unsigned> resultLoops(linalg::LinalgOp op) {
   });
 }
 
-/// The contraction with an epilogue, if its result is stored as the codegen
-/// path needs it.
+/// The contraction with its epilogue.
 static std::optional<WorkloadSource> matchWithEpilogue(linalg::LinalgOp op,
                                                        const Contraction &loops,
                                                        WorkloadSource source) {
@@ -203,30 +189,127 @@ static std::optional<WorkloadSource> matchWithEpilogue(linalg::LinalgOp op,
   return source;
 }
 
-std::optional<WorkloadSource> ftuner::matchWorkload(linalg::LinalgOp op) {
+//===----------------------------------------------------------------------===//
+// What is matched
+//===----------------------------------------------------------------------===//
+
+AffineMap WorkloadSource::toAxes(AffineMap map, ArrayRef<unsigned> axes) const {
+  auto results = llvm::map_to_vector(map.getResults(), [&](AffineExpr result) {
+    unsigned loop = cast<AffineDimExpr>(result).getPosition();
+    return getAffineDimExpr(axes[loop], map.getContext());
+  });
+  return AffineMap::get(getNumAxes(), 0, results, map.getContext());
+}
+
+std::pair<OpOperand *, OpOperand *> WorkloadSource::getFactors() const {
+  linalg::LinalgOp op = contraction;
+  OpOperand *first = op.getDpsInputOperand(0);
+  OpOperand *second = op.getDpsInputOperand(1);
+  return isSwapped ? std::make_pair(second, first)
+                   : std::make_pair(first, second);
+}
+
+SmallVector<OpOperand *> WorkloadSource::getExtraOperands() const {
+  SmallVector<OpOperand *> result;
+  linalg::GenericOp op = epilogue;
+  if (!op)
+    return result;
+  for (OpOperand &operand : op->getOpOperands())
+    if (operand.get() != contraction->getResult(0) &&
+        !op.getMatchingBlockArgument(&operand).use_empty())
+      result.push_back(&operand);
+  return result;
+}
+
+SmallVector<Value> WorkloadSource::getCapturedExtras() const {
+  linalg::GenericOp op = epilogue;
+  if (!op)
+    return {};
+  SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op.getRegion(), captured);
+  return llvm::to_vector(llvm::make_filter_range(captured, [](Value value) {
+    return !matchPattern(value, m_Constant());
+  }));
+}
+
+/// The workload that would be formed, with axes of static extents or open
+/// ranges, for a path to say whether it computes such ones. It may start from
+/// another init, of the same type.
+static Workload describe(const WorkloadSource &source) {
+  linalg::LinalgOp contraction = source.contraction;
+  linalg::GenericOp epilogue = source.epilogue;
+  Workload workload;
+  workload.axes.resize(source.getNumAxes());
+  for (auto [loop, extent] :
+       llvm::enumerate(contraction.getStaticLoopRanges())) {
+    unsigned axis = source.contractionAxes[loop];
+    workload.axes[axis].name = WorkloadOp::getAxisName(axis).upper();
+    if (axis == WorkloadOp::kK)
+      workload.axes[axis].kind = AxisKind::Reduce;
+    if (ShapedType::isStatic(extent))
+      workload.axes[axis].range = SizeRange::fixed(extent);
+  }
+  auto add = [&](OperandRole role, linalg::LinalgOp op, OpOperand *operand) {
+    AffineMap map = source.toAxes(op.getMatchingIndexingMap(operand),
+                                  op == contraction ? source.contractionAxes
+                                                    : source.epilogueAxes);
+    workload.operands.push_back(
+        toOperand(role, operand->get().getType(), map));
+  };
+  auto [lhs, rhs] = source.getFactors();
+  add(OperandRole::Lhs, contraction, lhs);
+  add(OperandRole::Rhs, contraction, rhs);
+  add(OperandRole::Init, contraction, contraction.getDpsInitOperand(0));
+  for (OpOperand *operand : source.getExtraOperands())
+    add(OperandRole::Extra, epilogue, operand);
+  for (Value value : source.getCapturedExtras())
+    workload.operands.push_back(
+        Operand(OperandRole::Extra, {}, toElementType(value.getType())));
+  linalg::LinalgOp last = epilogue ? epilogue : contraction;
+  add(OperandRole::Output, last, last.getDpsInitOperand(0));
+  setComputation(workload, *contraction.getBlock(),
+                 epilogue ? epilogue.getBody() : nullptr);
+  return workload;
+}
+
+/// The contraction alone.
+static std::optional<StringRef> matchAlone(linalg::LinalgOp op,
+                                           const Contraction &loops,
+                                           WorkloadSource &source) {
+  source = {};
+  source.contraction = op;
+  return AxisAssignment(op, loops).assign(resultLoops(op), source);
+}
+
+std::optional<WorkloadSource>
+ftuner::matchWorkload(linalg::LinalgOp op, const PathSupport &support) {
   std::optional<Contraction> loops = matchContraction(op);
-  if (!loops || !isF32(op))
+  if (!loops)
     return std::nullopt;
+  auto isSupported = [&](const WorkloadSource &source) {
+    return !support.pathsFor(describe(source)).empty();
+  };
   WorkloadSource source;
   source.contraction = op;
   source.epilogue = matchEpilogue(op->getResult(0));
   if (source.epilogue)
-    if (auto whole = matchWithEpilogue(op, *loops, source))
+    if (auto whole = matchWithEpilogue(op, *loops, source);
+        whole && isSupported(*whole))
       return whole;
-  source.epilogue = {};
-  if (AxisAssignment(op, *loops).assign(resultLoops(op), source))
+  if (matchAlone(op, *loops, source) || !isSupported(source))
     return std::nullopt;
   return source;
 }
 
-std::string ftuner::explainLeftover(linalg::LinalgOp op) {
+std::string ftuner::explainLeftover(linalg::LinalgOp op,
+                                    const PathSupport &support) {
   std::string name = "'" + op->getName().getStringRef().str() + "' ";
   std::optional<Contraction> loops = matchContraction(op);
   if (!loops)
     return name + "is no contraction";
   WorkloadSource source;
-  if (std::optional<StringRef> reason =
-          AxisAssignment(op, *loops).assign(resultLoops(op), source))
+  if (std::optional<StringRef> reason = matchAlone(op, *loops, source))
     return name + "is a contraction " + reason->str();
-  return name + "is a contraction of other types than f32";
+  return name + "is a contraction that no codegen path computes: " +
+         llvm::toString(support.check(describe(source)));
 }

@@ -95,6 +95,17 @@ std::vector<int64_t> ftuner::representativeSizes(const Axis &axis) {
   return sizes;
 }
 
+std::vector<Shape> ftuner::representativeShapes(llvm::ArrayRef<Axis> axes) {
+  std::vector<Shape> shapes(3);
+  for (const Axis &axis : axes) {
+    std::vector<int64_t> sizes = representativeSizes(axis);
+    for (size_t i = 0; i < shapes.size(); ++i)
+      shapes[i].push_back(sizes[i * (sizes.size() - 1) / (shapes.size() - 1)]);
+  }
+  shapes.erase(std::unique(shapes.begin(), shapes.end()), shapes.end());
+  return shapes;
+}
+
 /// The first axis, `mainAxis` before all others, whose size decides that of
 /// `axis`, since both have the same symbols.
 static unsigned leadingAxis(const Workload &workload, unsigned axis,

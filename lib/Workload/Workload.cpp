@@ -3,6 +3,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include <cmath>
+#include <cstdlib>
 #include <tuple>
 #include <utility>
 
@@ -13,6 +14,102 @@ static llvm::Error makeError(const Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
+//===----------------------------------------------------------------------===//
+// Elements and accesses
+//===----------------------------------------------------------------------===//
+
+int64_t ftuner::bytesOf(ElementType type) {
+  switch (type) {
+  case ElementType::F64:
+  case ElementType::I64:
+  case ElementType::Other:
+    return 8;
+  case ElementType::F32:
+  case ElementType::TF32:
+  case ElementType::I32:
+    return 4;
+  case ElementType::F16:
+  case ElementType::BF16:
+  case ElementType::I16:
+    return 2;
+  case ElementType::I8:
+  case ElementType::I1:
+    return 1;
+  }
+  llvm_unreachable("every type has a size");
+}
+
+llvm::StringRef ftuner::nameOf(ElementType type) {
+  switch (type) {
+  case ElementType::F64:
+    return "f64";
+  case ElementType::F32:
+    return "f32";
+  case ElementType::TF32:
+    return "tf32";
+  case ElementType::F16:
+    return "f16";
+  case ElementType::BF16:
+    return "bf16";
+  case ElementType::I64:
+    return "i64";
+  case ElementType::I32:
+    return "i32";
+  case ElementType::I16:
+    return "i16";
+  case ElementType::I8:
+    return "i8";
+  case ElementType::I1:
+    return "i1";
+  case ElementType::Other:
+    return "another type";
+  }
+  llvm_unreachable("every type has a name");
+}
+
+bool ftuner::isInteger(ElementType type) {
+  switch (type) {
+  case ElementType::I64:
+  case ElementType::I32:
+  case ElementType::I16:
+  case ElementType::I8:
+  case ElementType::I1:
+    return true;
+  default:
+    return false;
+  }
+}
+
+std::optional<unsigned> AffineForm::asAxis() const {
+  if (constant != 0 || terms.size() != 1 || terms.front().coefficient != 1)
+    return std::nullopt;
+  return terms.front().axis;
+}
+
+int64_t AffineForm::reach(llvm::ArrayRef<int64_t> sizes) const {
+  int64_t last = 0;
+  for (const Term &term : terms)
+    last += std::abs(term.coefficient) * (sizes[term.axis] - 1);
+  return last + 1;
+}
+
+double Operations::flops() const {
+  switch (kind) {
+  case OperationKind::MultiplyAdd:
+    return 2 * count;
+  case OperationKind::Arithmetic:
+  case OperationKind::Special:
+    return count;
+  case OperationKind::Other:
+    return 0;
+  }
+  llvm_unreachable("every kind counts");
+}
+
+//===----------------------------------------------------------------------===//
+// Workloads
+//===----------------------------------------------------------------------===//
+
 unsigned Workload::mainAxis() const {
   // Dynamic axes before fixed ones, open ranges before closed ones.
   auto rank = [&](unsigned index) {
@@ -20,7 +117,14 @@ unsigned Workload::mainAxis() const {
     return std::make_tuple(axis.isDynamic(), axis.range.isOpen(),
                            axis.range.max.value_or(maxExtent));
   };
-  return rank(kN) > rank(kM) ? kN : kM;
+  std::vector<unsigned> candidates = spaceAxes();
+  if (isContraction())
+    candidates = {kM, kN};
+  unsigned best = candidates.empty() ? 0 : candidates.front();
+  for (unsigned axis : candidates)
+    if (rank(axis) > rank(best))
+      best = axis;
+  return best;
 }
 
 std::vector<unsigned> Workload::spaceAxes() const {
@@ -37,11 +141,6 @@ uint32_t Workload::reduceAxes() const {
     if (axes[axis].kind == AxisKind::Reduce)
       mask |= 1u << axis;
   return mask;
-}
-
-bool Workload::isContraction() const {
-  return axes.size() >= kFirstBatch && reduceAxes() == 1u << kK &&
-         find(OperandRole::Lhs) && find(OperandRole::Rhs);
 }
 
 const Operand *Workload::find(OperandRole role) const {
@@ -116,7 +215,77 @@ static llvm::Error checkWeights(const Axis &axis) {
   return llvm::Error::success();
 }
 
+static llvm::Error checkOperand(const Operand &operand, unsigned index,
+                                unsigned numAxes) {
+  auto checkAxis = [&](unsigned axis) -> llvm::Error {
+    if (axis < numAxes)
+      return llvm::Error::success();
+    return makeError("operand " + Twine(index) + ": expected axes below " +
+                     Twine(numAxes) + ", but got " + Twine(axis));
+  };
+  for (unsigned axis : operand.axes)
+    if (llvm::Error error = checkAxis(axis))
+      return error;
+  if (operand.elementBytes != bytesOf(operand.elementType))
+    return makeError("operand " + Twine(index) + ": expected " +
+                     Twine(bytesOf(operand.elementType)) +
+                     " bytes for an element of " + nameOf(operand.elementType) +
+                     ", but got " + Twine(operand.elementBytes));
+  if (operand.windows.empty())
+    return llvm::Error::success();
+  if (operand.windows.size() != operand.axes.size())
+    return makeError("operand " + Twine(index) + ": expected a position for " +
+                     "each of " + Twine(operand.axes.size()) +
+                     " dimensions, but got " + Twine(operand.windows.size()));
+  for (auto [dim, form] : llvm::enumerate(operand.windows)) {
+    for (const AffineForm::Term &term : form.terms) {
+      if (llvm::Error error = checkAxis(term.axis))
+        return error;
+      if (term.coefficient == 0)
+        return makeError("operand " + Twine(index) +
+                         ": expected coefficients that are not 0");
+    }
+    auto isOfAxis = [axis = operand.axes[dim]](const AffineForm::Term &term) {
+      return term.axis == axis;
+    };
+    if (llvm::count_if(form.terms, isOfAxis) != 1)
+      return makeError("operand " + Twine(index) + ": expected axis " +
+                       Twine(operand.axes[dim]) + " in the position along " +
+                       "dimension " + Twine(dim));
+  }
+  return llvm::Error::success();
+}
+
 llvm::Error Workload::check() const {
+  if (axes.empty())
+    return makeError("expected a workload with axes");
+  for (const Axis &axis : axes) {
+    if (llvm::Error error = checkRange(axis))
+      return error;
+    if (llvm::Error error = checkWeights(axis))
+      return error;
+  }
+  for (auto [index, operand] : llvm::enumerate(operands))
+    if (llvm::Error error = checkOperand(operand, index, axes.size()))
+      return error;
+  if (llvm::count_if(operands, [](const Operand &operand) {
+        return operand.role == OperandRole::Output;
+      }) != 1)
+    return makeError("expected one output operand");
+  double flops = 0;
+  for (const Operations &entry : operations) {
+    if (!std::isfinite(entry.count) || entry.count < 0)
+      return makeError("expected counts of operations that are at least 0");
+    flops += entry.flops();
+  }
+  if (!std::isfinite(flops) || flops <= 0)
+    return makeError("expected a positive number of operations per point");
+  if (flops != flopsPerPoint)
+    return makeError("expected the operations of a point to add up");
+  return llvm::Error::success();
+}
+
+llvm::Error Workload::checkContraction() const {
   if (axes.size() < kFirstBatch)
     return makeError("expected a workload with axes M, N and K, but got " +
                      Twine(axes.size()));
@@ -127,31 +296,27 @@ llvm::Error Workload::check() const {
                        (kind == AxisKind::Reduce ? "reduce" : "space") +
                        " axis, since axes are M, N, K, then batch axes");
   }
-  for (const Axis &axis : axes) {
-    if (llvm::Error error = checkRange(axis))
-      return error;
-    if (llvm::Error error = checkWeights(axis))
-      return error;
-  }
-  for (auto [index, operand] : llvm::enumerate(operands)) {
-    for (unsigned axis : operand.axes)
-      if (axis >= axes.size())
-        return makeError("operand " + Twine(index) + ": expected axes below " +
-                         Twine(axes.size()) + ", but got " + Twine(axis));
-    if (operand.elementBytes < 1 || operand.elementBytes > 16)
+  auto count = [&](OperandRole role) {
+    return llvm::count_if(
+        operands, [&](const Operand &operand) { return operand.role == role; });
+  };
+  if (count(OperandRole::Lhs) != 1 || count(OperandRole::Rhs) != 1 ||
+      count(OperandRole::Output) != 1 || count(OperandRole::Input) != 0)
+    return makeError("expected one left, one right and one output operand");
+  if (combiner != Combiner::SumOfProducts)
+    return makeError("expected a sum of products");
+  for (auto [index, operand] : llvm::enumerate(operands))
+    if (!operand.windows.empty())
       return makeError("operand " + Twine(index) +
-                       ": expected elements of 1 to 16 bytes, but got " +
-                       Twine(operand.elementBytes));
-  }
-  for (OperandRole role :
-       {OperandRole::Lhs, OperandRole::Rhs, OperandRole::Output}) {
-    auto hasRole = [&](const Operand &operand) { return operand.role == role; };
-    if (llvm::count_if(operands, hasRole) != 1)
-      return makeError("expected one left, one right and one output operand");
-  }
-  if (!std::isfinite(flopsPerPoint) || flopsPerPoint <= 0)
-    return makeError("expected a positive number of operations per point");
+                       ": expected dimensions of one axis each");
   return llvm::Error::success();
+}
+
+bool Workload::isContraction() const {
+  llvm::Error error = checkContraction();
+  bool holds = !error;
+  llvm::consumeError(std::move(error));
+  return holds;
 }
 
 Workload Workload::matmul(SizeRange m, SizeRange n, SizeRange k,
@@ -162,7 +327,7 @@ Workload Workload::matmul(SizeRange m, SizeRange n, SizeRange k,
                    {"N", AxisKind::Space, n, {}},
                    {"K", AxisKind::Reduce, k, {}}};
   auto operand = [](OperandRole role, unsigned outer, unsigned inner) {
-    return Operand{role, {outer, inner}, 4};
+    return Operand(role, {outer, inner});
   };
   workload.operands = {transposeLhs ? operand(OperandRole::Lhs, kK, kM)
                                     : operand(OperandRole::Lhs, kM, kK),

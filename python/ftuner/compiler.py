@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
-import re
 import shutil
 import subprocess
 import tempfile
@@ -66,22 +66,40 @@ def _is_file(text: str) -> bool:
         return False
 
 
+@dataclass(frozen=True)
+class DeclaredOption:
+    """An option of the pipeline, as whoever reads it declares it."""
+
+    name: str
+    #: "switch", "integer", "number" or "string".
+    type: str
+    #: One line with bounds, default and readers.
+    help: str
+
+
+@functools.cache
+def declared_options(tool: Path) -> tuple[DeclaredOption, ...]:
+    """The pipeline's options, as the compiler lists them, by name."""
+    listed = subprocess.run([tool, "--list-options"], capture_output=True, check=False)
+    try:
+        options = json.loads(listed.stdout)["options"]
+        return tuple(DeclaredOption(*(str(o[key]) for key in _DECLARED)) for o in options)
+    except (ValueError, KeyError, TypeError):
+        words = listed.stderr.decode(errors="replace").strip()
+        raise Error(f"{tool} does not list its options: {words or 'expected JSON'}") from None
+
+
+_DECLARED = ("name", "type", "help")
+
+
 def pipeline_options(tool: Path) -> frozenset[str]:
-    """Names of the pipeline's options, as the compiler's help lists them."""
-    return frozenset(_listed_options(tool))
+    """Names of the pipeline's options."""
+    return frozenset(option.name for option in declared_options(tool))
 
 
 def valued_options(tool: Path) -> frozenset[str]:
     """Names of those that need a value; others are on or off."""
-    return frozenset(name for name, value in _listed_options(tool).items() if value == "=")
-
-
-@functools.cache
-def _listed_options(tool: Path) -> dict[str, str]:
-    """The options of the pipeline with what follows the name: `=` or `[=` before a value."""
-    text = subprocess.run([tool, "--help"], capture_output=True, text=True, check=False).stdout
-    _, _, section = text.partition("Options of the pipeline:")
-    return dict(re.findall(r"^ +--([a-z0-9-]+)(=|\[=|)", section, re.MULTILINE))
+    return frozenset(o.name for o in declared_options(tool) if o.type != "switch")
 
 
 def read_options(options: Mapping[str, Any]) -> Options:

@@ -4,11 +4,11 @@
 #rhs = affine_map<(m, n, k) -> (k, n)>
 #out = affine_map<(m, n, k) -> (m, n)>
 
-// expected-error @below {{expected the attribute of a codegen path, but got "simd"}}
 ukernel.kernel @path(%a: memref<?x768xf32>, %b: memref<768x2304xf32>, %o: memref<?x2304xf32>, %m: index, %n: index, %k: index, %n1: index)
-    attributes {path = "simd"} {
+    // expected-error @below {{expected the schedule of a codegen path, but got "simd"}}
+    attributes {schedule = "simd"} {
   ukernel.combine axis 0 [8] {
-    ukernel.tile #ukernel.ukernel<smem = [8, 128, 16], reg = [8, 4, 1]> {
+    ukernel.tile [8, 128, 16] {
       %p = ukernel.pad %a to [8, 1] : memref<?x768xf32>
       ukernel.workload ins(%p, %b : memref<?x768xf32>, memref<768x2304xf32>) outs(%o : memref<?x2304xf32>) maps = [#lhs, #rhs, #out] contract {
       ^bb0(%x: f32, %y: f32, %c: f32):
@@ -28,9 +28,9 @@ ukernel.kernel @path(%a: memref<?x768xf32>, %b: memref<768x2304xf32>, %o: memref
 
 // expected-error @below {{simt: expected parts along axis 0, but got 1}}
 ukernel.kernel @axis(%a: memref<?x768xf32>, %b: memref<768x2304xf32>, %o: memref<?x2304xf32>, %m: index, %n: index, %k: index, %n1: index)
-    attributes {path = #ukernel.simt<stages = 3, vector = 4>} {
+    attributes {schedule = #ukernel.simt<threads = [1, 32], stages = 3, vector = 4>} {
   ukernel.combine axis 1 [%n1 x 128, 256] {
-    ukernel.tile #ukernel.ukernel<smem = [8, 128, 16], reg = [8, 4, 1]> {
+    ukernel.tile [8, 128, 16] {
       %p = ukernel.pad %a to [8, 1] : memref<?x768xf32>
       ukernel.workload ins(%p, %b : memref<?x768xf32>, memref<768x2304xf32>) outs(%o : memref<?x2304xf32>) maps = [#lhs, #rhs, #out] contract {
       ^bb0(%x: f32, %y: f32, %c: f32):
@@ -39,7 +39,7 @@ ukernel.kernel @axis(%a: memref<?x768xf32>, %b: memref<768x2304xf32>, %o: memref
         ukernel.yield %sum : f32
       }
     }
-    ukernel.tile #ukernel.ukernel<smem = [8, 256, 16], reg = [8, 8, 1]> {
+    ukernel.tile [8, 256, 16] {
       %p = ukernel.pad %a to [8, 1] : memref<?x768xf32>
       ukernel.workload ins(%p, %b : memref<?x768xf32>, memref<768x2304xf32>) outs(%o : memref<?x2304xf32>) maps = [#lhs, #rhs, #out] contract {
       ^bb0(%x: f32, %y: f32, %c: f32):
@@ -59,9 +59,9 @@ ukernel.kernel @axis(%a: memref<?x768xf32>, %b: memref<768x2304xf32>, %o: memref
 
 // expected-error @below {{an output that is contiguous along n}}
 ukernel.kernel @output(%a: memref<?x768xf32>, %b: memref<768x2304xf32>, %o: memref<2304x?xf32>, %m: index, %n: index, %k: index, %n1: index)
-    attributes {path = #ukernel.simt<stages = 3, vector = 4>} {
+    attributes {schedule = #ukernel.simt<threads = [1, 32], stages = 3, vector = 4>} {
   ukernel.combine axis 0 [8] {
-    ukernel.tile #ukernel.ukernel<smem = [8, 128, 16], reg = [8, 4, 1]> {
+    ukernel.tile [8, 128, 16] {
       %p = ukernel.pad %a to [8, 1] : memref<?x768xf32>
       ukernel.workload ins(%p, %b : memref<?x768xf32>, memref<768x2304xf32>) outs(%o : memref<2304x?xf32>) maps = [#lhs, #rhs, #out] contract {
       ^bb0(%x: f32, %y: f32, %c: f32):
@@ -81,9 +81,9 @@ ukernel.kernel @output(%a: memref<?x768xf32>, %b: memref<768x2304xf32>, %o: memr
 
 // expected-error @below {{simt: expected a reduce tile that is a multiple of 4, but got 6}}
 ukernel.kernel @depth(%a: memref<?x768xf32>, %b: memref<768x2304xf32>, %o: memref<?x2304xf32>, %m: index, %n: index, %k: index, %n1: index)
-    attributes {path = #ukernel.simt<stages = 3, vector = 4>} {
+    attributes {schedule = #ukernel.simt<threads = [1, 32], stages = 3, vector = 4>} {
   ukernel.combine axis 0 [8] {
-    ukernel.tile #ukernel.ukernel<smem = [8, 128, 6], reg = [8, 4, 1]> {
+    ukernel.tile [8, 128, 6] {
       %p = ukernel.pad %a to [8, 1] : memref<?x768xf32>
       ukernel.workload ins(%p, %b : memref<?x768xf32>, memref<768x2304xf32>) outs(%o : memref<?x2304xf32>) maps = [#lhs, #rhs, #out] contract {
       ^bb0(%x: f32, %y: f32, %c: f32):

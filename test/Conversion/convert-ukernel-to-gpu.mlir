@@ -38,9 +38,9 @@
 // CHECK-LABEL: func.func @host
 // CHECK: ukernel.launch @k::@k blocks(%{{.*}}) args(%{{.*}}, %{{.*}}, %{{.*}} : memref<?x768xf32>, memref<768x2304xf32>, memref<?x2304xf32>) sizes(%arg3) parts(%arg4)
 ukernel.kernel @k(%a: memref<?x768xf32>, %b: memref<768x2304xf32>, %o: memref<?x2304xf32>, %m: index, %n: index, %k: index, %n1: index)
-    attributes {path = #ukernel.simt<stages = 3, vector = 4>, workload = "w"} {
+    attributes {schedule = #ukernel.simt<threads = [1, 32], stages = 3, vector = 4>, workload = "w"} {
   ukernel.combine axis 0 [%n1 x 7, 8] {
-    ukernel.tile #ukernel.ukernel<smem = [7, 128, 16], reg = [7, 4, 1]> {
+    ukernel.tile [7, 128, 16] {
       %p = ukernel.pad %a to [7, 1] : memref<?x768xf32>
       ukernel.workload ins(%p, %b : memref<?x768xf32>, memref<768x2304xf32>) outs(%o : memref<?x2304xf32>) maps = [#lhs, #rhs, #out] contract {
       ^bb0(%x: f32, %y: f32, %c: f32):
@@ -49,7 +49,7 @@ ukernel.kernel @k(%a: memref<?x768xf32>, %b: memref<768x2304xf32>, %o: memref<?x
         ukernel.yield %sum : f32
       }
     }
-    ukernel.tile #ukernel.ukernel<smem = [8, 128, 16], reg = [8, 4, 1]> {
+    ukernel.tile [8, 128, 16] {
       %p = ukernel.pad %a to [8, 1] : memref<?x768xf32>
       ukernel.workload ins(%p, %b : memref<?x768xf32>, memref<768x2304xf32>) outs(%o : memref<?x2304xf32>) maps = [#lhs, #rhs, #out] contract {
       ^bb0(%x: f32, %y: f32, %c: f32):
@@ -91,9 +91,9 @@ func.func @host(%a: memref<?x768xf32>, %b: memref<768x2304xf32>, %o: memref<?x23
 // CHECK: memref.reinterpret_cast %[[O]] to offset: [%{{.*}}], sizes: [%{{.*}}, %{{.*}}], strides: [%{{.*}}, 1] : memref<f32> to memref<?x?xf32, strided<[?, 1], offset: ?>>
 // CHECK: gpu.return
 ukernel.kernel @heads(%a: memref<?x?x12x64xf32, strided<[?, 768, 64, 1]>>, %b: memref<?x?x12x64xf32, strided<[?, 768, 64, 1]>>, %x: memref<12xf32>, %o: memref<?x12x?x?xf32>, %m: index, %n: index, %k: index, %b0: index, %b1: index, %n1: index)
-    attributes {path = #ukernel.simt<stages = 2, vector = 4>, workload = "w"} {
+    attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 4>, workload = "w"} {
   ukernel.combine axis 0 [16] {
-    ukernel.tile #ukernel.ukernel<smem = [16, 64, 16, 1, 1], reg = [4, 4, 1, 1, 1]> {
+    ukernel.tile [16, 64, 16, 1, 1] {
       %p = ukernel.pad %a to [1, 16, 1, 1] : memref<?x?x12x64xf32, strided<[?, 768, 64, 1]>>
       %q = ukernel.pad %b to [1, 64, 1, 1] : memref<?x?x12x64xf32, strided<[?, 768, 64, 1]>>
       ukernel.workload ins(%p, %q : memref<?x?x12x64xf32, strided<[?, 768, 64, 1]>>, memref<?x?x12x64xf32, strided<[?, 768, 64, 1]>>) extras(%x : memref<12xf32>) outs(%o : memref<?x12x?x?xf32>) maps = [#q, #keys, #head, #scores] contract {

@@ -45,7 +45,7 @@ def problems_of(manifest, size, one):
     (workload,) = manifest["workloads"]
     (program,) = [program for program in workload["programs"] if program["size"] == size]
     family = workload["families"][program["family"]]
-    columns = family["ukernels"][0]["shared_memory_tile"][1]
+    columns = family["ukernels"][0]["block_tile"][1]
     expected = [(family["kernel"], sum(program["blocks"]) * -(-2304 // columns))]
     launches = [(launch["kernel"], launch["blocks"]) for launch in one["launches"]]
     problems = [f"{size} rows: relative error {checked['relative_error']}" for checked in one["results"] if not checked["ok"]]

@@ -22,11 +22,11 @@ TOLERANCE = 1e-5
 
 
 def family(parts, stages=2, vector=1, batch_axes=0, balanced=0):
-    """Text of a family. parts: (block tile, register tile) along m, n and k; balanced: SMs, 0 for exact covers."""
-    ones = [1] * batch_axes
-    return (f"<#ukernel.simt<stages = {stages}, vector = {vector}>, axis = 0, parts = ["
-            + ", ".join(f"<smem = {[*tile, *ones]}, reg = {[*registers, *ones]}>"
-                        for tile, registers in parts) + "]"
+    """Text of a family. parts: (block tile, register tile) along m, n and k, of the same threads;
+    balanced: SMs, 0 for exact covers."""
+    tiles = [[*tile, *[1] * batch_axes] for tile, _ in parts]
+    threads = [size // of_thread for size, of_thread in zip(*parts[0])][:2]
+    return (f"<#ukernel.simt<threads = {threads}, stages = {stages}, vector = {vector}>, axis = 0, tiles = {tiles}"
             + (f", balanced = {balanced}" if balanced else "") + ">")
 
 

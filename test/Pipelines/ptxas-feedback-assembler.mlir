@@ -10,15 +10,15 @@
 // REMARK: remark: [Missed] rejected | Category:ukernel-ptxas-feedback | Remark="@plan_0: family simt [75,256,16]/[15,8,1] axis 0 stages 3 vector 4 spills {{[0-9]+}} bytes at 255 registers"
 // REMARK: remark: [Passed] measured | Category:ukernel-ptxas-feedback | Remark="@plan_0: {{.*}} families rejected"
 // CHECK: ukernel.plan @plan_0 <families = [
-// CHECK-NOT: <smem = [75, 256, 16], reg = [15, 8, 1]>
+// CHECK-NOT: threads = [5, 32], stages = 3, vector = 4>, axis = 0, tiles = {{\[\[}}75, 256, 16]]
 // CHECK-SAME: choices = [
 // CHECK-SAME: ptxas_rejected = {{[1-9]}}
 // CHECK-SAME: ukernel.measured = [{registers = {{[1-9][0-9]+}} : i64, spill_bytes = 0 : i64}
-// CHECK-SAME: ukernel.rejected = [#ukernel.family<#ukernel.simt<stages = 3, vector = 4>, axis = 0, parts = [<smem = [75, 256, 16], reg = [15, 8, 1]>]>
-// CHECK: ukernel.plan @plan_1 <families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], choices = [], general = 0, fallback = 0{{ ?}}, statistics = {ptxas_rejected = 0 : i64
+// CHECK-SAME: ukernel.rejected = [#ukernel.family<#ukernel.simt<threads = [5, 32], stages = 3, vector = 4>, axis = 0, tiles = {{\[\[}}75, 256, 16]]>
+// CHECK: ukernel.plan @plan_1 <families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = {{\[\[}}32, 32, 8]]>], choices = [], general = 0, fallback = 0{{ ?}}, statistics = {ptxas_rejected = 0 : i64
 // CHECK-SAME: {ukernel.measured = [{registers = {{[1-9][0-9]+}} : i64, spill_bytes = 0 : i64}]}
-#spilling = #ukernel.family<#ukernel.simt<stages = 3, vector = 4>, axis = 0, parts = [#ukernel.ukernel<smem = [75, 256, 16], reg = [15, 8, 1]>]>
-#small = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [#ukernel.ukernel<smem = [32, 32, 8], reg = [4, 2, 1]>]>
+#spilling = #ukernel.family<#ukernel.simt<threads = [5, 32], stages = 3, vector = 4>, axis = 0, tiles = [[75, 256, 16]]>
+#small = #ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>
 ukernel.plan @plan_0 <families = [#spilling, #small], choices = [], general = 0, fallback = 1>
 ukernel.plan @plan_1 <families = [#small], choices = [], general = 0, fallback = 0>
 func.func @f(%a: tensor<?x768xf32>, %b: tensor<2304x768xf32>, %o: tensor<?x2304xf32>) -> tensor<?x2304xf32> {

@@ -7,11 +7,8 @@
 
 // Heights 7 and 8 of one thread along m, and a family for any operands.
 ukernel.plan @plan_0 #ukernel.plan<families = [
-    #ukernel.family<#ukernel.simt<stages = 3, vector = 4>, axis = 0, parts = [
-      #ukernel.ukernel<smem = [7, 128, 16], reg = [7, 4, 1]>,
-      #ukernel.ukernel<smem = [8, 128, 16], reg = [8, 4, 1]>]>,
-    #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [
-      #ukernel.ukernel<smem = [64, 64, 16], reg = [4, 4, 1]>]>],
+    #ukernel.family<#ukernel.simt<threads = [1, 32], stages = 3, vector = 4>, axis = 0, tiles = [[7, 128, 16], [8, 128, 16]]>,
+    #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 2, vector = 1>, axis = 0, tiles = [[64, 64, 16]]>],
   choices = [#ukernel.choice<[#ukernel.range<1 to 128>, #ukernel.range<1 to ?>, #ukernel.range<1 to ?>] to 0>],
   general = 0, fallback = 1>
 
@@ -41,11 +38,11 @@ ukernel.plan @plan_0 #ukernel.plan<families = [
 // CHECK-LABEL: ukernel.kernel @dense_0_k0
 // CHECK: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
 // CHECK: ukernel.combine axis 0 [%{{.*}} x 7, 8]
-// CHECK: ukernel.tile <smem = [7, 128, 16], reg = [7, 4, 1]>
+// CHECK: ukernel.tile [7, 128, 16]
 // CHECK: %[[PAD:.*]] = ukernel.pad %{{.*}} to [7, 1] : memref<?x768xf32>
 // CHECK-NOT: ukernel.pad
 // CHECK: ukernel.workload ins(%[[PAD]], {{.*}}) init(%[[ZERO]] : f32)
-// CHECK: ukernel.tile <smem = [8, 128, 16], reg = [8, 4, 1]>
+// CHECK: ukernel.tile [8, 128, 16]
 // CHECK-LABEL: ukernel.kernel @dense_0_k1
 // CHECK: ukernel.combine axis 0 [64]
 func.func @dense(%a: memref<?x768xf32>, %b: memref<768x2304xf32>, %x: memref<2304xf32>, %o: memref<?x2304xf32>) {
@@ -72,8 +69,7 @@ func.func @dense(%a: memref<?x768xf32>, %b: memref<768x2304xf32>, %x: memref<230
 #out = affine_map<(m, n, k) -> (m, n)>
 
 ukernel.plan @plan_0 #ukernel.plan<families = [
-    #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [
-      #ukernel.ukernel<smem = [64, 64, 16], reg = [4, 4, 1]>]>],
+    #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 2, vector = 1>, axis = 0, tiles = [[64, 64, 16]]>],
   choices = [], general = 0, fallback = 0>
 
 // Two workloads of the same form share their kernel; a strided view is copied.
@@ -114,10 +110,8 @@ func.func @twice(%a: memref<?x37xf32>, %s: memref<?x37xf32, strided<[?, 2]>>, %b
 
 // Many intervals of few sizes: a switch over the size of m, which alone decides.
 ukernel.plan @plan_0 #ukernel.plan<families = [
-    #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [
-      #ukernel.ukernel<smem = [64, 64, 16], reg = [4, 4, 1]>]>,
-    #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [
-      #ukernel.ukernel<smem = [32, 64, 16], reg = [2, 4, 1]>]>],
+    #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 2, vector = 1>, axis = 0, tiles = [[64, 64, 16]]>,
+    #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 64, 16]]>],
   choices = [
     #ukernel.choice<[#ukernel.range<1 to 2>, #ukernel.range<67 to 67>, #ukernel.range<37 to 37>] to 0>,
     #ukernel.choice<[#ukernel.range<3 to 4>, #ukernel.range<67 to 67>, #ukernel.range<37 to 37>] to 1>,
@@ -168,9 +162,7 @@ func.func @switched(%a: memref<?x37xf32>, %b: memref<37x67xf32>, %o: memref<?x67
 // Two threads with 4 or 6 rows: units of 4 rows, heights of 2 and 3 units. The
 // inverse of 2 modulo 3 is 2.
 ukernel.plan @plan_0 #ukernel.plan<families = [
-    #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [
-      #ukernel.ukernel<smem = [8, 64, 16], reg = [4, 4, 1]>,
-      #ukernel.ukernel<smem = [12, 64, 16], reg = [6, 4, 1]>]>],
+    #ukernel.family<#ukernel.simt<threads = [2, 16], stages = 2, vector = 1>, axis = 0, tiles = [[8, 64, 16], [12, 64, 16]]>],
   choices = [], general = 0, fallback = 0>
 
 // CHECK-LABEL: func.func @any_heights
@@ -214,10 +206,8 @@ func.func @any_heights(%a: memref<?x37xf32>, %b: memref<37x67xf32>, %o: memref<?
 // Queries times keys: as many blocks for each batch and head. Rows of all
 // operands must be multiples of four elements for vectors.
 ukernel.plan @plan_0 #ukernel.plan<families = [
-    #ukernel.family<#ukernel.simt<stages = 2, vector = 4>, axis = 0, parts = [
-      #ukernel.ukernel<smem = [16, 64, 16, 1, 1], reg = [4, 4, 1, 1, 1]>]>,
-    #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [
-      #ukernel.ukernel<smem = [16, 64, 16, 1, 1], reg = [4, 4, 1, 1, 1]>]>],
+    #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 4>, axis = 0, tiles = [[16, 64, 16, 1, 1]]>,
+    #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[16, 64, 16, 1, 1]]>],
   choices = [], general = 0, fallback = 1>
 
 // CHECK-LABEL: func.func @heads
@@ -270,12 +260,9 @@ func.func @heads(%q: memref<?x?x12x64xf32>, %k: memref<?x?x12x64xf32>, %mask: me
 // Boxes that are equal or apart on n: first the cell of n, then the interval of
 // m. Sizes of m between the intervals and beyond them are general's.
 ukernel.plan @plan_0 #ukernel.plan<families = [
-    #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [
-      #ukernel.ukernel<smem = [64, 64, 16], reg = [4, 4, 1]>]>,
-    #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [
-      #ukernel.ukernel<smem = [32, 64, 16], reg = [2, 4, 1]>]>,
-    #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [
-      #ukernel.ukernel<smem = [16, 64, 16], reg = [1, 4, 1]>]>],
+    #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 2, vector = 1>, axis = 0, tiles = [[64, 64, 16]]>,
+    #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 64, 16]]>,
+    #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 2, vector = 1>, axis = 0, tiles = [[16, 64, 16]]>],
   choices = [
     #ukernel.choice<[#ukernel.range<1 to 5>, #ukernel.range<0 to 99>, #ukernel.range<37 to 37>] to 0>,
     #ukernel.choice<[#ukernel.range<7 to 9>, #ukernel.range<100 to ?>, #ukernel.range<37 to 37>] to 0>,
@@ -335,12 +322,9 @@ func.func @unplanned(%a: memref<?x37xf32>, %b: memref<37x67xf32>, %o: memref<?x6
 
 // Operands that are not aligned have choices of their own.
 ukernel.plan @plan_0 #ukernel.plan<families = [
-    #ukernel.family<#ukernel.simt<stages = 3, vector = 4>, axis = 0, parts = [
-      #ukernel.ukernel<smem = [32, 128, 16], reg = [8, 4, 1]>]>,
-    #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [
-      #ukernel.ukernel<smem = [32, 64, 16], reg = [4, 4, 1]>]>,
-    #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [
-      #ukernel.ukernel<smem = [64, 64, 16], reg = [4, 4, 1]>]>],
+    #ukernel.family<#ukernel.simt<threads = [4, 32], stages = 3, vector = 4>, axis = 0, tiles = [[32, 128, 16]]>,
+    #ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 64, 16]]>,
+    #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 2, vector = 1>, axis = 0, tiles = [[64, 64, 16]]>],
   choices = [#ukernel.choice<[#ukernel.range<1 to 128>, #ukernel.range<1 to ?>, #ukernel.range<1 to ?>] to 0>],
   general = 0,
   unaligned = [#ukernel.choice<[#ukernel.range<1 to 32>, #ukernel.range<1 to ?>, #ukernel.range<1 to ?>] to 1>],

@@ -8,7 +8,7 @@
 // CHECK-LABEL: func.func @batch_inside_lhs
 // CHECK: linalg.generic
 func.func @batch_inside_lhs(%a: tensor<8x16x?xf32>, %b: tensor<?x16x4xf32>, %o: tensor<?x8x4xf32>) -> tensor<?x8x4xf32> {
-  // expected-remark @below {{left over: 'linalg.generic' is a contraction that is contiguous along a batch dimension}}
+  // expected-remark @below {{left over: 'linalg.generic' is a contraction that no codegen path computes: simt: expected an lhs that is contiguous along m or k, an rhs along n or k, and an output that is contiguous along n}}
   %r = linalg.generic {indexing_maps = [affine_map<(b, m, n, k) -> (m, k, b)>, affine_map<(b, m, n, k) -> (b, k, n)>, affine_map<(b, m, n, k) -> (b, m, n)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%a, %b : tensor<8x16x?xf32>, tensor<?x16x4xf32>) outs(%o : tensor<?x8x4xf32>) {
     ^bb0(%x: f32, %y: f32, %c: f32):
       %p = arith.mulf %x, %y : f32
@@ -20,7 +20,7 @@ func.func @batch_inside_lhs(%a: tensor<8x16x?xf32>, %b: tensor<?x16x4xf32>, %o: 
 // CHECK-LABEL: func.func @batch_inside_rhs
 // CHECK: linalg.generic
 func.func @batch_inside_rhs(%a: tensor<?x8x16xf32>, %b: tensor<16x4x?xf32>, %o: tensor<?x8x4xf32>) -> tensor<?x8x4xf32> {
-  // expected-remark @below {{left over: 'linalg.generic' is a contraction that is contiguous along a batch dimension}}
+  // expected-remark @below {{left over: 'linalg.generic' is a contraction that no codegen path computes: simt: expected an lhs that is contiguous along m or k, an rhs along n or k, and an output that is contiguous along n}}
   %r = linalg.generic {indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (k, n, b)>, affine_map<(b, m, n, k) -> (b, m, n)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%a, %b : tensor<?x8x16xf32>, tensor<16x4x?xf32>) outs(%o : tensor<?x8x4xf32>) {
     ^bb0(%x: f32, %y: f32, %c: f32):
       %p = arith.mulf %x, %y : f32
@@ -32,7 +32,7 @@ func.func @batch_inside_rhs(%a: tensor<?x8x16xf32>, %b: tensor<16x4x?xf32>, %o: 
 // CHECK-LABEL: func.func @batch_inside_out
 // CHECK: linalg.generic
 func.func @batch_inside_out(%a: tensor<?x8x16xf32>, %b: tensor<?x16x4xf32>, %o: tensor<8x4x?xf32>) -> tensor<8x4x?xf32> {
-  // expected-remark @below {{left over: 'linalg.generic' is a contraction that is contiguous along a batch dimension}}
+  // expected-remark @below {{left over: 'linalg.generic' is a contraction that no codegen path computes: simt: expected an lhs that is contiguous along m or k, an rhs along n or k, and an output that is contiguous along n}}
   %r = linalg.generic {indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (b, k, n)>, affine_map<(b, m, n, k) -> (m, n, b)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%a, %b : tensor<?x8x16xf32>, tensor<?x16x4xf32>) outs(%o : tensor<8x4x?xf32>) {
     ^bb0(%x: f32, %y: f32, %c: f32):
       %p = arith.mulf %x, %y : f32
@@ -56,14 +56,14 @@ func.func @four_batches(%a: tensor<2x3x2x3x8x16xf32>, %b: tensor<3x2x2x3x16x4xf3
 // CHECK-LABEL: func.func @f64
 // CHECK: linalg.matmul
 func.func @f64(%a: tensor<8x16xf64>, %b: tensor<16x4xf64>, %o: tensor<8x4xf64>) -> tensor<8x4xf64> {
-  // expected-remark @below {{left over: 'linalg.matmul' is a contraction of other types than f32}}
+  // expected-remark @below {{left over: 'linalg.matmul' is a contraction that no codegen path computes: simt: expected elements of f32, but got f64}}
   %r = linalg.matmul ins(%a, %b : tensor<8x16xf64>, tensor<16x4xf64>) outs(%o : tensor<8x4xf64>) -> tensor<8x4xf64>
   return %r : tensor<8x4xf64>
 }
 // CHECK-LABEL: func.func @f16
 // CHECK: linalg.matmul
 func.func @f16(%a: tensor<8x16xf16>, %b: tensor<16x4xf16>, %o: tensor<8x4xf32>) -> tensor<8x4xf32> {
-  // expected-remark @below {{left over: 'linalg.matmul' is a contraction of other types than f32}}
+  // expected-remark @below {{left over: 'linalg.matmul' is a contraction that no codegen path computes: simt: expected elements of f32, but got f16}}
   %r = linalg.matmul ins(%a, %b : tensor<8x16xf16>, tensor<16x4xf16>) outs(%o : tensor<8x4xf32>) -> tensor<8x4xf32>
   return %r : tensor<8x4xf32>
 }

@@ -1,7 +1,7 @@
 // RUN: ftuner-opt %s --split-input-file --ukernel-attach-device=device=h200 --ukernel-plan-workloads=max-kernels=3 --verify-diagnostics | FileCheck %s
 
-#family = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [#ukernel.ukernel<smem = [32, 32, 8], reg = [4, 2, 1]>]>
-#other = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [#ukernel.ukernel<smem = [64, 32, 8], reg = [8, 2, 1]>]>
+#family = #ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>
+#other = #ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[64, 32, 8]]>
 #mk = affine_map<(m, n, k) -> (m, k)>
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>
@@ -9,14 +9,14 @@
 // A plan that holds a family that it rejects is replaced, under its name; old
 // figures go. Another plan stays, whatever it rejects.
 // CHECK: ukernel.plan @replaced <families = [
-// CHECK-NOT: <smem = [32, 32, 8], reg = [4, 2, 1]>
+// CHECK-NOT: tiles = {{\[\[}}32, 32, 8]]
 // CHECK-SAME: choices = [<[<
 // CHECK-SAME: statistics =
 // CHECK-NOT: ukernel.measured
-// CHECK-SAME: {ukernel.rejected = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>]}
+// CHECK-SAME: {ukernel.rejected = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = {{\[\[}}32, 32, 8]]>]}
 ukernel.plan @replaced <families = [#family], choices = [], general = 0, fallback = 0>
   {ukernel.rejected = [#family], ukernel.measured = [{registers = 40 : i64, spill_bytes = 8 : i64}]}
-// CHECK: ukernel.plan @kept <families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], choices = [], general = 0, fallback = 0
+// CHECK: ukernel.plan @kept <families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = {{\[\[}}32, 32, 8]]>], choices = [], general = 0, fallback = 0
 // CHECK-SAME: ukernel.measured
 ukernel.plan @kept <families = [#family], choices = [], general = 0, fallback = 0>
   {ukernel.rejected = [#other], ukernel.measured = [{registers = 40 : i64, spill_bytes = 0 : i64}]}
@@ -53,7 +53,7 @@ func.func @f(%a: tensor<?x64xf32>, %b: tensor<64x128xf32>, %o: tensor<?x128xf32>
 
 // -----
 
-#family = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [#ukernel.ukernel<smem = [32, 32, 8], reg = [4, 2, 1]>]>
+#family = #ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>
 // expected-error@+1 {{'ukernel.rejected' expected an array of #ukernel.family, but got [3]}}
 ukernel.plan @plan_0 <families = [#family], choices = [], general = 0, fallback = 0> {ukernel.rejected = [3]}
 func.func @f(%a: tensor<?x64xf32>, %b: tensor<64x128xf32>, %o: tensor<?x128xf32>) -> tensor<?x128xf32> {

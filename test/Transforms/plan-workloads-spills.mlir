@@ -9,8 +9,8 @@
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>
 ukernel.plan @p <families = [
-  <#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [8, 128, 8], reg = [8, 4, 1]>]>,
-  <#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
+  <#ukernel.simt<threads = [1, 32], stages = 2, vector = 1>, axis = 0, tiles = [[8, 128, 8]]>,
+  <#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>],
   choices = [], general = 0, fallback = 1>
 func.func @f(%a: tensor<?x48xf32>, %b: tensor<48x64xf32>, %o: tensor<?x64xf32>) -> tensor<?x64xf32> {
   %0 = ukernel.workload plan(@p) ins(%a, %b : tensor<?x48xf32>, tensor<48x64xf32>) outs(%o : tensor<?x64xf32>) maps = [#mk, #kn, #mn] contract {

@@ -333,6 +333,37 @@ def test_values_of_compiler_options(source: Path) -> None:
     fails(2, "unrecognized arguments: --max-kernels", "devices", "--max-kernels", "4")
 
 
+def test_help_lists_the_compiler_s_options() -> None:
+    """Each once, with bounds and default, where a command compiles."""
+    tool = locations.tool("ftuner-translate")
+    for command in ("compile", "run", "explain", "bench"):
+        text = ok(command, "--help")
+        for option in compiler.declared_options(tool):
+            assert len(re.findall(rf"^  --{option.name}\b", text, re.MULTILINE)) == 1, option
+            if option.name != "device":
+                assert "".join(option.help.split()) in "".join(text.split())
+    assert "1 to 1024; default: 16" in ok("compile", "--help")
+    assert "--max-kernels" not in ok("devices", "--help")
+
+
+def test_options_of_a_strategy_that_came_later(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The package knows what the compiler lists, and nothing else."""
+    fails(2, "unrecognized arguments: --population", "compile", source, "--population", 5)
+    prefix = locations.find("test/Extension/prefix")
+    monkeypatch.setenv("FTUNER_HOME", str(prefix))
+    assert "Programs of a generation (1 to 4096; default: 64;" in ok("compile", "--help")
+    of_strategy = ["--strategy", "later", "--population", 5, "--crossover=points"]
+    manifest = ok("compile", source, *of_strategy, "--max-kernels", 1, "--manifest", "-")
+    statistics = json.loads(manifest)["workloads"][0]["statistics"]
+    assert statistics["later_population"] == 5 and statistics["later_points"] == 1
+    module = ftuner.compile(MATMUL, strategy="later", population=6, max_kernels=1)
+    assert module.manifest["workloads"][0]["statistics"]["later_population"] == 6
+    fails(1, "error: option 'population': expected 1 to 4096, but got 0",
+          "compile", source, "--population", 0)  # fmt: skip
+
+
 def test_wrong_options_are_not_the_input_s_fault(source: Path) -> None:
     for arguments, message in (
         (["--cost-model", "dice"], "error: option 'cost-model': expected one of latency, sia"),

@@ -191,14 +191,13 @@ def synthetic(seed: int) -> list[dict[str, Any]]:
                     "rank": rank,
                     "family": rank % 4,
                     "path": "simt",
-                    "stages": 3,
-                    "vector_width": 4,
+                    "schedule": {"threads_m": 8, "stages": 3},
                     "blocks": [1, 2],
                     "padded": 0,
                     "score": 3 - rank / 30,
                     "rating": 3 - rank / 30,
                     "metrics": {"pad": 1.0, "occ": 0.5, "cmr": 0.4, "blocks": 9},
-                    "ukernels": [{"shared_memory_tile": [8, 32, 16], "register_tile": [1, 4, 1]}]
+                    "ukernels": [{"block_tile": [8, 32, 16], "register_tile": [1, 4, 1]}]
                     * 2,
                 },
             )
@@ -300,7 +299,7 @@ def test_report(tmp_path: pathlib.Path) -> None:
     )
     with (tmp_path / "programs.csv").open() as file:
         row = next(csv.DictReader(file))
-    assert row["shared_memory_tiles"] == "8x32x16+8x32x16" and row["registers"] == "64"
+    assert row["block_tiles"] == "8x32x16+8x32x16" and row["schedule"] == "threads_m=8 stages=3" and row["registers"] == "64"
     assert text.startswith("REHEARSAL") and "0 failed" in text
     assert "Not reached in time: dense, times: 2 of 5 sizes" in text
     assert "Left out: cublaslt for dense: RuntimeError: no cublasLt.h was found" in text

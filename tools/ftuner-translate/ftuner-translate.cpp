@@ -149,9 +149,9 @@ static llvm::Error explain(const Options &options,
   if (llvm::Error error = moduleTool.plan(**module, given))
     return error;
   if (!llvm::is_contained(pipeline.getGiven(), "top-k"))
-    given.topK = kListedPrograms;
+    given.set("top-k", kListedPrograms);
   moduleTool.beginStage("explanation");
-  llvm::Expected<SearchSetup> setup = makeSearchSetup(given);
+  llvm::Expected<SearchSetup> setup = makeSearchSetup(given.search());
   if (!setup)
     return setup.takeError();
   OwningOpRef<ModuleOp> launching = moduleTool.lowerToLaunches(**module);

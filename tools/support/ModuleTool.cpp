@@ -4,7 +4,7 @@
 #include "FTuner/Executor/Executor.h"
 #include "FTuner/InitAll.h"
 #include "FTuner/Pipelines/Pipelines.h"
-#include "FTuner/Transforms/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/Dialect.h"
@@ -198,7 +198,8 @@ llvm::Error ModuleTool::compile(ModuleOp module,
     return error;
   if (isCompiled(module)) {
     for (const std::string &option : commandLine.getGiven())
-      if (llvm::Error error = checkCompiled(module, option, options.device))
+      if (llvm::Error error =
+              checkCompiled(module, option, options.settings().device))
         return error;
     return llvm::Error::success();
   }

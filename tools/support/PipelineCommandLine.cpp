@@ -4,42 +4,39 @@
 
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
+#include <cstdlib>
 #include <map>
 
 using namespace llvm;
 
 namespace ftuner::tool {
 
-namespace {
-/// Lists the options that FTunerOptions declares, by name.
-struct DeclaredOptions : FTunerOptions {
-  struct Description {
-    std::string text;
-    cl::ValueExpected value;
-  };
-  std::map<std::string, Description> describe() const {
-    std::map<std::string, Description> descriptions;
-    for (const auto &entry : OptionsMap)
-      descriptions[entry.first.str()] = {entry.second->HelpStr.str(),
-                                         entry.second->getValueExpectedFlag()};
-    return descriptions;
-  }
-};
-} // namespace
-
 struct PipelineCommandLine::Impl {
   cl::OptionCategory category{"Options of the pipeline"};
-  /// Descriptions stay alive for the options, which only refer to them.
-  std::map<std::string, DeclaredOptions::Description> descriptions =
-      DeclaredOptions().describe();
   std::map<std::string, std::unique_ptr<cl::opt<std::string>>> options;
+  cl::opt<bool> list{"list-options",
+                     cl::desc("List the options of the pipeline as JSON"),
+                     cl::cat(category), cl::callback([](const bool &isAsked) {
+                       if (!isAsked)
+                         return;
+                       writeOptionList(outs());
+                       outs().flush();
+                       std::exit(EXIT_SUCCESS);
+                     })};
 };
 
+static bool isSwitch(const OptionDecl &decl) {
+  return std::holds_alternative<bool>(decl.defaultValue);
+}
+
 PipelineCommandLine::PipelineCommandLine() : impl(std::make_unique<Impl>()) {
-  for (const auto &[name, description] : impl->descriptions)
-    impl->options[name] = std::make_unique<cl::opt<std::string>>(
-        StringRef(name), cl::desc(description.text), cl::value_desc("value"),
-        description.value, cl::cat(impl->category));
+  for (const DeclaredOption &option : pipelineOptionList().options())
+    impl->options[option.decl->name] = std::make_unique<cl::opt<std::string>>(
+        StringRef(option.decl->name), cl::desc(option.help),
+        cl::value_desc("value"),
+        // `--NAME` alone switches on what is on or off.
+        isSwitch(*option.decl) ? cl::ValueOptional : cl::ValueRequired,
+        cl::cat(impl->category));
 }
 
 PipelineCommandLine::~PipelineCommandLine() = default;
@@ -57,20 +54,15 @@ void PipelineCommandLine::hideOtherOptions(cl::OptionCategory &category) const {
 }
 
 Error PipelineCommandLine::apply(FTunerOptions &options) const {
-  for (const auto &[name, option] : impl->options) {
-    if (option->getNumOccurrences() == 0)
-      continue;
-    // `--NAME` alone switches on what is on or off.
-    bool isSwitch = option->getValueExpectedFlag() == cl::ValueOptional;
-    const std::string &given = option->getValue();
-    const std::string value = given.empty() && isSwitch ? "true" : given;
-    std::string complaint;
-    raw_string_ostream stream(complaint);
-    if (value.find('"') != std::string::npos ||
-        failed(options.parseFromString(name + "=\"" + value + "\"", stream)))
+  for (const std::string &name : getGiven()) {
+    const std::string &given = impl->options.at(name)->getValue();
+    Expected<OptionValue> value =
+        pipelineOptionList().find(name)->decl->parse(given);
+    if (!value)
       return createStringError(inconvertibleErrorCode(),
                                "invalid value of option --" + name + ": '" +
-                                   value + "'");
+                                   given + "': " + toString(value.takeError()));
+    options.set(name, std::move(*value));
   }
   return Error::success();
 }

@@ -57,9 +57,9 @@ llvm::Error writeOutputs(llvm::ArrayRef<OutputFile> files);
 /// report. Call it once, at the start of a program.
 void installErrorHandler();
 
-/// Every option of the pipeline as `--NAME=VALUE` on the command line, and
-/// those that are on or off as `--NAME` too. The names and descriptions come
-/// from FTunerOptions, the only list of them.
+/// Every option of the pipeline (`pipelineOptionList`) as `--NAME=VALUE` on the
+/// command line, and those that are on or off as `--NAME` too; and
+/// `--list-options`, which prints them as JSON and ends the program.
 class PipelineCommandLine {
 public:
   /// Registers the options. Lives as long as the command line is used.

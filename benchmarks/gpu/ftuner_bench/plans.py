@@ -12,6 +12,7 @@ import pathlib
 import random
 import re
 import subprocess
+from collections.abc import Callable
 from typing import Any
 
 from .workloads import Workload
@@ -36,24 +37,34 @@ def run(command: list[str]) -> str:
 
 
 def family_of(program: dict[str, Any]) -> str:
-    """A key that is equal for programs of one family."""
+    """A key that is equal for programs of one kernel."""
     return json.dumps(
-        [program[field] for field in ("path", "stages", "vector_width", "axis", "ukernels")]
+        [program[field] for field in ("path", "schedule", "axis", "reduce_split", "ukernels")]
     )
 
 
+# What the attribute of a path holds (lib/Codegen/*/IR/*Attr.td), from a schedule as JSON has it.
+SCHEDULES: dict[str, Callable[[dict[str, int]], str]] = {
+    "simt": lambda schedule: (
+        f"threads = [{schedule['threads_m']}, {schedule['threads_n']}], "
+        f"stages = {schedule['stages']}, vector = {schedule['vector_width']}"
+    ),
+}
+
+
 def family_text(program: dict[str, Any]) -> str:
-    """A family as the attribute #ukernel.family prints it, without its prefix."""
-    parts = []
-    for ukernel in program["ukernels"]:
-        split = f", split = {ukernel['reduce_split']}" if ukernel["reduce_split"] != 1 else ""
-        parts.append(
-            f"<smem = {ukernel['shared_memory_tile']}, reg = {ukernel['register_tile']}" f"{split}>"
-        )
+    """A family as the attribute #ukernel.family prints it, without its prefix.
+
+    Covers are not balanced: a program is launched with blocks of its own.
+    """
+    path = program["path"]
+    if path not in SCHEDULES:
+        raise ToolFailure(f"expected a schedule of {', '.join(SCHEDULES)}, but got one of {path}")
+    tiles = [ukernel["block_tile"] for ukernel in program["ukernels"]]
+    split = f", split = {program['reduce_split']}" if program["reduce_split"] != 1 else ""
     return (
-        f"<#ukernel.{program['path']}<stages = {program['stages']}, "
-        f"vector = {program['vector_width']}>, axis = {program['axis']}, "
-        f"parts = [{', '.join(parts)}]>"
+        f"<#ukernel.{path}<{SCHEDULES[path](program['schedule'])}>, "
+        f"axis = {program['axis']}, tiles = {tiles}{split}>"
     )
 
 

@@ -133,7 +133,7 @@ def launch(
 ) -> Launch:
     """A launch of `program`, whose uKernels lie along m (docs/manifest.md)."""
     batch, m, n, k = workload.extents(size)
-    tile = program["ukernels"][0]["shared_memory_tile"]
+    tile = program["ukernels"][0]["block_tile"]
     grid = sum(program["blocks"]) * -(-n // tile[1]) * batch
     pointers = dict(zip(("lhs", "rhs", "output"), (tensor.data_ptr() for tensor in buffers)))
     strides = _strides(buffers)

@@ -15,7 +15,7 @@ def ConvertUKernelToGPUPass : Pass<"convert-ukernel-to-gpu", "::mlir::ModuleOp">
 
     ```mlir
     ukernel.launch @k0 blocks(%grid) args(%a, %b, %zero, %o : …) sizes(%m, %n, %k) parts(%n1)
-    ukernel.kernel @k0(%A: memref<?x768xf32>, …) attributes {path = #ukernel.simt<stages = 3, vector = 4>} {
+    ukernel.kernel @k0(%A: memref<?x768xf32>, …) attributes {schedule = #schedule} {
       ukernel.combine axis 0 [%n1 x 112, 128] { … }
     }
     // becomes

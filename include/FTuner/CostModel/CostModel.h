@@ -5,8 +5,10 @@
 #include "FTuner/CostModel/Calibration.h"
 #include "FTuner/Device/DeviceSpec.h"
 #include "FTuner/Schedule/CodegenModel.h"
+#include "FTuner/Support/Options.h"
 #include "FTuner/Workload/Workload.h"
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +36,29 @@ struct CostModelOptions {
   double c0 = 1, c1 = 1, c2 = 1;
   /// Constants of `latency`.
   Calibration calibration = globalCalibration();
+  /// Values of the options that models declare for themselves
+  /// (`CostModel::options`).
+  OptionValues own = {};
+};
+
+/// c0, c1 and c2, for all who weigh metrics by them.
+const OptionTable<CostModelOptions> &siaOptions();
+
+/// The calibration that `latency` is asked to use, by the option that it
+/// declares; none where each device has its own or the global one. An error
+/// names the option.
+llvm::Expected<std::optional<Calibration>>
+givenCalibration(const OptionValues &given);
+
+/// How far a model trusts its own order of two programs.
+struct ChoiceConfidence {
+  /// How likely the program with the better score is really at least as fast:
+  /// 0.5 to 1. 0.5 is all that a model can say which knows nothing of its
+  /// errors.
+  double probability = 0.5;
+  /// What measuring both and taking the faster one gains on average, as a share
+  /// of the time.
+  double measurementGain = 0;
 };
 
 /// Scores the programs of one workload on one device. What depends on uKernels
@@ -49,6 +74,14 @@ public:
   /// The same with its parts.
   virtual CostBreakdown evaluate(llvm::ArrayRef<int64_t> shape,
                                  const Program &program) = 0;
+  /// How far to trust that a program of score `first` is at least as fast as
+  /// one of `second` for the same shape, `first` ≥ `second`; -inf where there
+  /// is no second. None if the model does not know how far its predictions are
+  /// off, or predicts no times.
+  virtual std::optional<ChoiceConfidence> confidence(double first,
+                                                     double second) const {
+    return std::nullopt;
+  }
 };
 
 class CostModel {
@@ -58,6 +91,9 @@ public:
   /// Whether scores are predicted times (negated microseconds) rather than
   /// figures of merit.
   virtual bool predictsTime() const { return false; }
+  /// Options that the model reads: members of CostModelOptions, or its own,
+  /// whose values are in `CostModelOptions::own`.
+  virtual OptionDecls options() const { return {}; }
   /// Workload and device outlive the evaluator; options are copied. Programs
   /// may be of several codegen paths.
   virtual std::unique_ptr<CostEvaluator>

@@ -61,6 +61,9 @@ struct LatencyBlock {
   double stepDepth = 1;
   /// Warp instructions of a step.
   double fma = 0;
+  /// Of the tensor cores: warp instructions, cycles for which they keep the
+  /// SM's tensor cores busy at their peak rate, and operations.
+  double tensorInstructions = 0, tensorCycles = 0, tensorOperations = 0;
   double otherInstructions = 0;
   /// Registers of a warp that loads of a step write.
   double loadedRegisters = 0;

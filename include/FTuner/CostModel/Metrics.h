@@ -97,7 +97,8 @@ private:
   double smCount = 1;
 };
 
-/// Metrics of many uKernels of one codegen path for one shape after another. What a tile size makes
+/// Metrics of many uKernels of one codegen path for one shape after another of a
+/// contraction. What a tile size makes
 /// of an extent is computed once for each size along each axis, so a uKernel
 /// costs a few operations for each shape. Workload and device outlive the
 /// object.

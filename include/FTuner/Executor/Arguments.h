@@ -24,7 +24,7 @@ namespace ftuner {
 struct SignatureType {
   bool isTensor = false;
   /// The tensor's elements, or the scalar; index is i64.
-  ElementType type = ElementType::F32;
+  DataType type = DataType::F32;
   /// ShapedType::kDynamic for sizes that a run decides.
   llvm::SmallVector<int64_t> shape;
   /// Symbol of each dimension, empty where it has none (`ukernel.shape`).
@@ -48,7 +48,7 @@ struct ArgumentValue {
   bool isTensor = false;
   Tensor tensor;
   /// A scalar is stored as its type is in memory, in the low bytes.
-  ElementType scalarType = ElementType::F32;
+  DataType scalarType = DataType::F32;
   uint64_t scalarBits = 0;
 
   /// The scalar as a number; for float types only.

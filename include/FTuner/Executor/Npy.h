@@ -10,7 +10,7 @@ namespace ftuner {
 /// must hold exactly a tensor of this type and shape. bf16 is read from uint16,
 /// which holds its bits; integers from signed or unsigned ones; i1 from bool.
 /// `offset` is that of GuardedBuffer.
-llvm::Expected<Tensor> readNpy(llvm::StringRef path, ElementType type,
+llvm::Expected<Tensor> readNpy(llvm::StringRef path, DataType type,
                                llvm::ArrayRef<int64_t> shape,
                                int64_t offset = 0);
 

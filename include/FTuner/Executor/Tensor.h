@@ -19,13 +19,13 @@
 namespace ftuner {
 
 /// Element types that cross the host ABI; i1 is one byte, 0 or 1.
-enum class ElementType { F16, BF16, F32, F64, I1, I8, I16, I32, I64 };
+enum class DataType { F16, BF16, F32, F64, I1, I8, I16, I32, I64 };
 
 /// MLIR's name of the type, e.g. "bf16".
-llvm::StringRef getName(ElementType type);
-std::optional<ElementType> parseElementType(llvm::StringRef name);
-int64_t getByteSize(ElementType type);
-bool isFloat(ElementType type);
+llvm::StringRef getName(DataType type);
+std::optional<DataType> parseDataType(llvm::StringRef name);
+int64_t getByteSize(DataType type);
+bool isFloat(DataType type);
 
 /// Memory with guard bands. The base is aligned to 256 bytes, as on a GPU, plus
 /// a given offset.
@@ -57,9 +57,9 @@ public:
   /// A tensor filled with 0xff bytes. Fails for sizes below 0 and where memory
   /// runs out. `offset` is that of GuardedBuffer.
   static llvm::Expected<Tensor>
-  create(ElementType type, llvm::ArrayRef<int64_t> shape, int64_t offset = 0);
+  create(DataType type, llvm::ArrayRef<int64_t> shape, int64_t offset = 0);
 
-  ElementType getType() const { return type; }
+  DataType getType() const { return type; }
   llvm::ArrayRef<int64_t> getShape() const { return shape; }
   int64_t getNumElements() const { return numElements; }
   int64_t getNumBytes() const { return buffer.size(); }
@@ -78,7 +78,7 @@ public:
   void setInteger(int64_t index, int64_t value);
 
 private:
-  ElementType type = ElementType::F32;
+  DataType type = DataType::F32;
   llvm::SmallVector<int64_t> shape;
   int64_t numElements = 0;
   GuardedBuffer buffer;
@@ -112,7 +112,7 @@ Comparison compare(const Tensor &result, const Tensor &reference);
 /// The tolerance of a result computed in its own type, wherever its roundings
 /// are: 1e-5 for f32, 2e-3 for f16, 2e-2 for bf16, 1e-12 for f64, 0 for
 /// integers. FTuner/Executor/Tolerance.h knows more of a function's results.
-double getDefaultTolerance(ElementType type);
+double getDefaultTolerance(DataType type);
 
 } // namespace ftuner
 

@@ -35,12 +35,27 @@ struct WarpAccess {
   double count = 1;
 };
 
+/// What the tensor cores multiply.
+enum class TensorPipe { TF32, F16, I8 };
+
+/// Instructions of the tensor cores in a step, and what they compute.
+struct TensorWork {
+  TensorPipe pipe = TensorPipe::F16;
+  double instructions = 0;
+  /// Multiplications and additions.
+  double operations = 0;
+};
+
+/// Work by pipe: the CUDA cores' multiply-adds, the tensor cores, and what all
+/// instructions take of issue slots; memory by accesses and bytes.
 struct BlockWork {
   int64_t warps = 0;
   /// Reduce elements of a step.
   int64_t stepDepth = 0;
-  /// Fused multiply-adds of a step.
+  /// Fused multiply-adds of a step on the CUDA cores.
   double fma = 0;
+  /// Those of the tensor cores; empty where they have none.
+  std::vector<TensorWork> tensor;
   /// All other instructions of a step.
   double otherInstructions = 0;
   /// Registers of a warp that loads of a step write: 4 for a vector of 4.

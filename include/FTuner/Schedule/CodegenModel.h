@@ -1,7 +1,7 @@
 //===- CodegenModel.h - What search may ask of a codegen path ---*- C++ -*-===//
 //
 // The part of a codegen path that search and cost models ask, free of IR. The
-// path's emitter (FTuner/Codegen/CodegenPath.h) takes its layout from the same
+// path's emitter (FTuner/Codegen/IR/CodegenPath.h) takes its layout from the same
 // functions, so the two never guess each other's numbers.
 //
 //===----------------------------------------------------------------------===//

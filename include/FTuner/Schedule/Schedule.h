@@ -13,12 +13,12 @@
 #ifndef FTUNER_SCHEDULE_SCHEDULE_H
 #define FTUNER_SCHEDULE_SCHEDULE_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include <algorithm>
 #include <array>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 
 namespace ftuner {
 
@@ -31,7 +31,7 @@ public:
   /// Of no path: what a default family has until a path makes it.
   Schedule() = default;
   /// Fields that are not given are 0. The path outlives the schedule.
-  Schedule(const CodegenModel &path, std::initializer_list<int64_t> values)
+  Schedule(const CodegenModel &path, llvm::ArrayRef<int64_t> values)
       : owner(&path) {
     assert(values.size() <= maxFields && "a schedule has few fields");
     std::copy(values.begin(), values.end(), numbers.begin());

@@ -43,9 +43,9 @@ struct ShapeExplanation {
   ReportedProgram fastest;
   /// The one with the next least; none if all run the same.
   std::optional<ReportedProgram> next;
-  /// How likely `fastest` is really at least as fast as `next`
-  /// (`choiceConfidence`), and what measuring the two gains on average, as a
-  /// share of the time (`measurementGain`).
+  /// How likely `fastest` is really at least as fast as `next`, and what
+  /// measuring the two gains on average, as a share of the time: the word of
+  /// the cost model that predicted their times (`ChoiceConfidence`).
   double confidence = 1, measurementGain = 0;
   /// `ftuner::rooflineMicroseconds`.
   double rooflineMicroseconds = 0;

@@ -109,13 +109,17 @@ private:
   /// Candidates of one path: those from `first` on.
   struct Group {
     const CodegenModel *path;
-    unsigned first;
-    FactoredMetrics metrics;
+    unsigned first, size;
+    /// Of contractions; of other operators each candidate is looked at by
+    /// itself.
+    std::optional<FactoredMetrics> metrics;
   };
 
   const SearchProblem &problem;
   const CandidateSet &set;
   std::vector<Group> groups;
+  /// Fills in `values`.
+  void evaluate(const Group &group, llvm::ArrayRef<int64_t> shape);
   /// Metrics of every candidate of a group for one shape.
   std::vector<Metrics> values;
 };

@@ -55,7 +55,8 @@ struct ShapePrediction {
   /// That over the time of the fastest program that the search saw, less 1.
   double regret = 0;
   /// How likely the fastest program that was seen is really at least as fast as
-  /// the next one, given the error of predictions; 0.5 to 1.
+  /// the next one, by the cost model that predicted their times
+  /// (`ChoiceConfidence`); 0.5 to 1.
   double confidence = 1;
 };
 

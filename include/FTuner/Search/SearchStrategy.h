@@ -11,6 +11,7 @@
 #include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Search/Plan.h"
 #include "FTuner/Search/ShapeReport.h"
+#include "FTuner/Support/Options.h"
 #include <memory>
 
 namespace ftuner {
@@ -24,9 +25,6 @@ enum class TileRule {
   Aligned,
 };
 
-/// The rule by its lower-case name, if there is one.
-std::optional<TileRule> findTileRule(llvm::StringRef name);
-
 /// Which programs a shape may have.
 enum class ProgramPool {
   /// uProg of algorithm 2: exact covers of the main axis by uKernels that the
@@ -39,11 +37,9 @@ enum class ProgramPool {
   Tight,
 };
 
-/// The pool by its lower-case name, if there is one.
-std::optional<ProgramPool> findProgramPool(llvm::StringRef name);
-
 /// Hyper-parameters under the paper's names (section IV), and the bounds that
-/// keep the number of candidates and of kernels small.
+/// keep the number of candidates and of kernels small. Declared in
+/// SearchOptions.h.
 struct SearchOptions {
   TileRule tileRule = TileRule::Aligned;
   /// Padding threshold ε: from epsilonMin to epsilonMax by epsilonStep.
@@ -65,8 +61,12 @@ struct SearchOptions {
   int64_t maxKernels = 16;
   /// Most candidates for each shape after the filter.
   int64_t maxCandidates = 256;
+  /// Values of the options that strategies declare for themselves
+  /// (`SearchStrategy::options`).
+  OptionValues own = {};
 
-  /// Says which figure is out of its range, whatever the workload is.
+  /// Says which member is out of its range, whatever the workload is; `solve`
+  /// checks `own`.
   llvm::Error check() const;
 };
 
@@ -127,6 +127,9 @@ class SearchStrategy {
 public:
   virtual ~SearchStrategy() = default;
   virtual llvm::StringRef name() const = 0;
+  /// Options that the strategy reads beside those of every search: members of
+  /// SearchOptions, or its own, whose values are in `SearchOptions::own`.
+  virtual OptionDecls options() const { return {}; }
   virtual llvm::Expected<Plan> search(const SearchProblem &problem) const = 0;
   /// How the strategy judges shapes (every extent ≥ 1), one report each: what
   /// each of its stages threw out, and up to `options.topK` programs, best

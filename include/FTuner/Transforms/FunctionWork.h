@@ -32,6 +32,7 @@ namespace ftuner {
 ///              fallback kernel also the elements that threads load and store,
 ///              each time that one does, and those that each thread loads
 ///   extents    of a workload's kernel: the sizes of its axes, a map likewise
+///   axes       of a workload's kernel: the names of its axes
 inline constexpr llvm::StringLiteral kWorkAttrName = "ukernel.work";
 /// ukernel.launch of a workload's kernel: the workload by its function and its
 /// number there. Launches of one are alternatives.
@@ -57,7 +58,8 @@ struct LaunchWork {
   /// folders, empty if not known.
   std::string operatorName, location;
   mlir::AffineExpr operations, bytes, accesses, threadLoads;
-  /// Of a workload: the sizes of its axes.
+  /// Of a workload: the names of its axes, as in `Workload`, and their sizes.
+  std::vector<std::string> axisNames;
   llvm::SmallVector<mlir::AffineExpr> extents;
   /// How often a call launches it: the product of the trips of the loops around
   /// it. Null, and counted once, where a loop's trips are not known. Branches

@@ -105,6 +105,10 @@ def UKernelPlanWorkloadsPass : Pass<"ukernel-plan-workloads", "::mlir::ModuleOp"
     vectors. Another plan is an error; a family that may spill is told in a
     remark.
 
+    The options are those that the search, its strategies and its cost models
+    declare ([list](options.md)). One that neither the strategy nor the cost
+    model reads has no effect, which a remark tells.
+
     ```mlir
     %r = ukernel.workload ins(…) …
     // becomes
@@ -112,27 +116,6 @@ def UKernelPlanWorkloadsPass : Pass<"ukernel-plan-workloads", "::mlir::ModuleOp"
     %r = ukernel.workload plan(@plan_0) ins(…) …
     ```
   }];
-  let options = [
-    Option<"strategy", "strategy", "std::string", /*default=*/"\"ftuner\"", "Search strategy">,
-    Option<"costModel", "cost-model", "std::string", /*default=*/"\"latency\"", "Cost model that ranks programs">,
-    Option<"calibration", "calibration", "std::string", /*default=*/"\"\"", "Constants of the cost model 'latency': a built-in name such as 'global', or a path; '': the device's own, that of its die, or the global ones">,
-    Option<"topK", "top-k", "int64_t", /*default=*/"1", "Programs kept for each shape">,
-    Option<"maxKernels", "max-kernels", "int64_t", /*default=*/"16", "Most kernel families of one workload">,
-    Option<"maxCandidates", "max-candidates", "int64_t", /*default=*/"256", "Most candidates for each shape after the filter">,
-    Option<"epsilonMin", "epsilon-min", "double", /*default=*/"0.50", "Least padding threshold">,
-    Option<"epsilonMax", "epsilon-max", "double", /*default=*/"0.95", "Largest padding threshold">,
-    Option<"epsilonStep", "epsilon-step", "double", /*default=*/"0.01", "Stride of the padding threshold">,
-    Option<"lambdaMin", "lambda-min", "double", /*default=*/"0.90", "Least occupancy threshold">,
-    Option<"lambdaMax", "lambda-max", "double", /*default=*/"0.95", "Largest occupancy threshold">,
-    Option<"lambdaStep", "lambda-step", "double", /*default=*/"0.001", "Stride of the occupancy threshold">,
-    Option<"tileRule", "tile-rule", "std::string", /*default=*/"\"aligned\"", "Tiles: 'divisors' of the range's extents, or 'aligned', with more that suit the device">,
-    Option<"pool", "pool", "std::string", /*default=*/"\"tight\"", "Programs of a shape: 'exact' covers ranked by score alone, or 'tight', with covers that pad less than a row of threads">,
-    Option<"zeta", "zeta", "int64_t", /*default=*/"0", "Active blocks for each SM in SetBound; 0: the device's">,
-    Option<"psi", "psi", "double", /*default=*/"0.5", "Least share of a shape's best compute-to-memory ratio">,
-    Option<"activeBlocks", "active-blocks-per-sm", "int64_t", /*default=*/"2", "Blocks for each SM that saturate the device">,
-    Option<"c0", "c0", "double", /*default=*/"1.0", "SIA's coefficient of the compute-to-memory ratio">,
-    Option<"c1", "c1", "double", /*default=*/"1.0", "SIA's coefficient of the padding">,
-    Option<"c2", "c2", "double", /*default=*/"1.0", "SIA's coefficient of the occupancy">];
   let dependentDialects = ["::ftuner::ukernel::UKernelDialect"];
 }
 
@@ -215,7 +198,7 @@ def UKernelDispatchWorkloadsPass : Pass<"ukernel-dispatch-workloads", "::mlir::M
     }
     case 1 { … }
     default { ukernel.launch @f_0_k2 … }
-    ukernel.kernel @f_0_k0(…) attributes {path = #ukernel.simt<stages = 3, vector = 4>, workload = "f_0"} { … }
+    ukernel.kernel @f_0_k0(…) attributes {schedule = #schedule, workload = "f_0"} { … }
     ```
   }];
   let dependentDialects = [

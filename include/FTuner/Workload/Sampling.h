@@ -39,6 +39,10 @@ std::vector<SizeSample> sampleSizes(const Axis &axis, int64_t limit);
 /// the ends of an open one are taken to be 64 and 4096.
 std::vector<int64_t> representativeSizes(const Axis &axis);
 
+/// Shapes of these axes: the least, a middle and the largest of their
+/// representative sizes, or fewer.
+std::vector<Shape> representativeShapes(llvm::ArrayRef<Axis> axes);
+
 /// Sizes of all axes but the main one that are served alike, and a shape that
 /// stands for them (1 on the main axis).
 struct ShapeCell {

@@ -1,13 +1,16 @@
 //===- Workload.h - One operator with its iteration space -------*- C++ -*-===//
 //
 // The problem that a search strategy solves, free of IR: axes with ranges,
-// operands with their storage order, bytes and FLOPs (paper, section IV).
+// operands with their types and accesses, and what a point of the iteration
+// space computes (paper, section IV). Contractions are the operators that there
+// are most of; `Workload::checkContraction` says what holds for them alone.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_WORKLOAD_WORKLOAD_H
 #define FTUNER_WORKLOAD_WORKLOAD_H
 
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <cstdint>
 #include <limits>
@@ -46,6 +49,36 @@ struct SizeWeight {
   double weight;
 };
 
+//===----------------------------------------------------------------------===//
+// Elements
+//===----------------------------------------------------------------------===//
+
+/// Types of elements; integers have no sign. Other is what no path computes
+/// with.
+enum class ElementType {
+  F64,
+  F32,
+  TF32,
+  F16,
+  BF16,
+  I64,
+  I32,
+  I16,
+  I8,
+  I1,
+  Other
+};
+
+/// Bytes of an element in memory; 8 for other types.
+int64_t bytesOf(ElementType type);
+/// "f32".
+llvm::StringRef nameOf(ElementType type);
+bool isInteger(ElementType type);
+
+//===----------------------------------------------------------------------===//
+// Axes and operands
+//===----------------------------------------------------------------------===//
+
 enum class AxisKind { Space, Reduce };
 
 /// One loop of the iteration space.
@@ -63,55 +96,153 @@ struct Axis {
   bool isDynamic() const { return !range.isFixed(); }
 };
 
-enum class OperandRole { Lhs, Rhs, Init, Extra, Output };
+/// What an operator does with an operand: inputs are read at every point of the
+/// iteration space (those of a contraction are `Lhs` and `Rhs`), the others once
+/// for every point of the space axes.
+enum class OperandRole { Lhs, Rhs, Input, Init, Extra, Output };
 
-/// A tensor that the operator reads or writes.
+constexpr bool isInput(OperandRole role) {
+  return role == OperandRole::Lhs || role == OperandRole::Rhs ||
+         role == OperandRole::Input;
+}
+
+/// A position along one dimension of a tensor: constant + the sum of
+/// coefficient · position along the axis. One axis alone in the simple case;
+/// 2 · oh + kh for a window of stride 2.
+struct AffineForm {
+  struct Term {
+    unsigned axis;
+    /// Not 0.
+    int64_t coefficient = 1;
+
+    bool operator==(const Term &other) const {
+      return axis == other.axis && coefficient == other.coefficient;
+    }
+  };
+  /// At most one for each axis.
+  llvm::SmallVector<Term, 2> terms;
+  int64_t constant = 0;
+
+  static AffineForm ofAxis(unsigned axis) { return {{{axis, 1}}, 0}; }
+  /// The axis, if the form is that alone.
+  std::optional<unsigned> asAxis() const;
+  /// The number of elements from the first to the last that a box with `sizes`
+  /// points, at least one along each axis, reaches.
+  int64_t reach(llvm::ArrayRef<int64_t> sizes) const;
+  bool operator==(const AffineForm &other) const {
+    return terms == other.terms && constant == other.constant;
+  }
+};
+
+/// A tensor or scalar that the operator reads or writes.
 struct Operand {
-  OperandRole role;
-  /// Axes that index the tensor, outermost dimension first; empty for a scalar.
-  llvm::SmallVector<unsigned> axes;
-  int64_t elementBytes = 4;
+  Operand(OperandRole role, llvm::SmallVector<unsigned> axes,
+          ElementType elementType = ElementType::F32)
+      : role(role), axes(std::move(axes)), elementType(elementType),
+        elementBytes(bytesOf(elementType)) {}
 
-  /// The axis with unit stride.
+  OperandRole role;
+  /// The axis that each dimension runs along, outermost dimension first; empty
+  /// for a scalar. Of a position of several axes, one that it has.
+  llvm::SmallVector<unsigned> axes;
+  /// The position along each dimension; empty where every dimension is its axis
+  /// alone.
+  llvm::SmallVector<AffineForm, 0> windows;
+  ElementType elementType;
+  /// `bytesOf(elementType)`.
+  int64_t elementBytes;
+
+  unsigned rank() const { return axes.size(); }
+  AffineForm position(unsigned dim) const {
+    return windows.empty() ? AffineForm::ofAxis(axes[dim]) : windows[dim];
+  }
+  /// The axis with unit stride, if the innermost dimension is one alone.
   std::optional<unsigned> contiguousAxis() const {
     if (axes.empty())
       return std::nullopt;
-    return axes.back();
+    return windows.empty() ? axes.back() : windows.back().asAxis();
   }
+};
+
+//===----------------------------------------------------------------------===//
+// Computation
+//===----------------------------------------------------------------------===//
+
+/// Operations, apart by the units of a device that execute them.
+enum class OperationKind {
+  MultiplyAdd, ///< a · b + c: two floating-point operations
+  Arithmetic,  ///< sums, products, extremes
+  Special,     ///< quotients, roots, transcendental functions
+  Other        ///< casts, comparisons, choices: they count for nothing
+};
+
+/// Operations of one kind for each point.
+struct Operations {
+  OperationKind kind = OperationKind::MultiplyAdd;
+  ElementType operandType = ElementType::F32;
+  ElementType resultType = ElementType::F32;
+  double count = 1;
+
+  double flops() const;
+  bool operator==(const Operations &other) const {
+    return kind == other.kind && operandType == other.operandType &&
+           resultType == other.resultType && count == other.count;
+  }
+};
+
+/// How the inputs of a point enter its accumulator.
+enum class Combiner {
+  SumOfProducts, ///< accumulator + lhs · rhs
+  Sum,           ///< accumulator + input
+  Other
 };
 
 /// One binding of every axis to an extent, in the order of `Workload::axes`.
 using Shape = llvm::SmallVector<int64_t, 4>;
 
-/// A contraction with its fused epilogue. The axes are M, N (space) and K
-/// (reduce), in this order (`kM`, `kN`, `kK`), then batch axes (space), along
-/// which every block has one element.
+/// One operator with its fused epilogue, as `OperatorOpInterface` describes it
+/// in the IR.
+///
+/// Of a contraction the axes are M, N (space) and K (reduce), in this order
+/// (`kM`, `kN`, `kK`), then batch axes (space), along which every block has one
+/// element. A row sum has the axes M (space) and K (reduce), and one input.
 struct Workload {
   static constexpr unsigned kM = 0, kN = 1, kK = 2, kFirstBatch = 3;
 
   std::string name;
   std::vector<Axis> axes;
   std::vector<Operand> operands;
-  /// Floating-point operations for each point of the iteration space.
+
+  Combiner combiner = Combiner::SumOfProducts;
+  ElementType accumulatorType = ElementType::F32;
+  /// Of each point of the iteration space.
+  std::vector<Operations> operations = {Operations()};
+  /// Of each point of the space axes.
+  std::vector<Operations> epilogue = {};
+  /// Floating-point operations for each point of the iteration space: the sum
+  /// of `operations`.
   double flopsPerPoint = 2;
 
-  /// Axis along which programs combine two uKernels: M or N, the dynamic one
-  /// with the largest extent; with none, the larger one (paper V-A). An open
-  /// axis counts as larger than a closed one; ties go to the first.
+  /// Axis along which programs combine two uKernels: the dynamic space axis
+  /// with the largest extent, of a contraction M or N; with none, the larger
+  /// one (paper V-A). An open axis counts as larger than a closed one; ties go
+  /// to the first. Without space axes, the first axis.
   unsigned mainAxis() const;
   std::vector<unsigned> spaceAxes() const;
   /// A bit for each reduce axis.
   uint32_t reduceAxes() const;
-  /// Whether the axes are those of a contraction: M, N, K, then batch axes.
-  bool isContraction() const;
   const Operand *find(OperandRole role) const;
 
   /// Iteration points of one shape times `flopsPerPoint`.
   double flops(llvm::ArrayRef<int64_t> shape) const;
 
-  /// Says what is wrong with the description, if anything: numbers and kinds of
-  /// axes; sizes, steps and factors beyond `maxExtent`; weights; operands.
+  /// Says what is wrong with the description, if anything: no axes; sizes,
+  /// steps and factors beyond `maxExtent`; weights; operands; operations.
   llvm::Error check() const;
+  /// Says why this is no contraction, if it is none: a sum of products of an lhs
+  /// and an rhs over the axes M, N, K and batch axes, without windows.
+  llvm::Error checkContraction() const;
+  bool isContraction() const;
 
   /// M × N × K matrix product in f32, all row-major unless transposed.
   static Workload matmul(SizeRange m, SizeRange n, SizeRange k,

@@ -14,10 +14,6 @@
 
 using namespace ftuner;
 
-namespace ftuner {
-const CodegenModel &simtModel();
-} // namespace ftuner
-
 namespace {
 
 /// Registers for addresses, predicates and loop state beside fragments and
@@ -48,6 +44,28 @@ llvm::Error invalid(const char *format, Args... args) {
 
 /// Bytes of an element; supports() refuses others.
 constexpr int64_t kElementBytes = 4;
+/// f32 but for scalars of the epilogue, which come in registers, and what it
+/// makes of them: these may be integers, too.
+llvm::Error checkTypes(const Workload &workload) {
+  auto unexpected = [](const char *what, ElementType type) {
+    return invalid("simt: expected %s, but got %s", what, nameOf(type).data());
+  };
+  for (const Operand &operand : workload.operands) {
+    ElementType type = operand.elementType;
+    bool isScalar = operand.role == OperandRole::Extra && operand.axes.empty();
+    if (isScalar && type != ElementType::F32 && !isInteger(type))
+      return unexpected("scalars of f32 or integers", type);
+    if (!isScalar && type != ElementType::F32)
+      return unexpected("elements of f32", type);
+  }
+  if (workload.accumulatorType != ElementType::F32)
+    return unexpected("an accumulator of f32", workload.accumulatorType);
+  for (const Operations &operations : workload.epilogue)
+    for (ElementType type : {operations.operandType, operations.resultType})
+      if (type != ElementType::F32 && !isInteger(type))
+        return unexpected("an epilogue of f32 and integers", type);
+  return llvm::Error::success();
+}
 
 class SimtModel final : public CodegenModel {
 public:
@@ -67,16 +85,10 @@ public:
 
   llvm::Error supports(const Workload &workload,
                        const DeviceSpec &device) const override {
-    bool isProduct =
-        workload.axes.size() >= Workload::kFirstBatch &&
-        workload.axes.size() <= Workload::kFirstBatch + kMaxBatchAxes;
-    for (unsigned axis = 0; isProduct && axis < workload.axes.size(); ++axis)
-      isProduct = (workload.axes[axis].kind == AxisKind::Reduce) ==
-                  (axis == Workload::kK);
-    if (!isProduct)
-      return invalid("simt: expected a matrix product with axes m, n, k and up "
-                     "to %u batch axes",
-                     kMaxBatchAxes);
+    if (llvm::Error error = workload.checkContraction())
+      return invalid("simt: %s", llvm::toString(std::move(error)).c_str());
+    if (workload.axes.size() > Workload::kFirstBatch + kMaxBatchAxes)
+      return invalid("simt: expected up to %u batch axes", kMaxBatchAxes);
     auto isContiguous = [&](OperandRole role, unsigned axis, unsigned other) {
       const Operand *operand = workload.find(role);
       return operand && (operand->contiguousAxis() == axis ||
@@ -89,15 +101,7 @@ public:
           "simt: expected an lhs that is contiguous along m or k, an "
           "rhs along n or k, and an output that is contiguous along "
           "n");
-    // Scalars of the epilogue come in registers, whatever their type.
-    auto isScalar = [](const Operand &operand) {
-      return operand.role == OperandRole::Extra && operand.axes.empty();
-    };
-    for (const Operand &operand : workload.operands)
-      if (operand.elementBytes != 4 && !isScalar(operand))
-        return invalid("simt: expected elements of 4 bytes, but got %d",
-                       static_cast<int>(operand.elementBytes));
-    return llvm::Error::success();
+    return checkTypes(workload);
   }
 
   std::unique_ptr<ScheduleSpace>
@@ -409,9 +413,7 @@ KernelFamily ftuner::simtFamily(const SimtSchedule &schedule,
   return family;
 }
 
-namespace ftuner {
-const CodegenModel &simtModel() {
+const CodegenModel &ftuner::simtModel() {
   static const SimtModel model;
   return model;
 }
-} // namespace ftuner

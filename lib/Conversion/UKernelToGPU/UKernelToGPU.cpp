@@ -6,11 +6,14 @@
 // are the same for all paths and are here.
 //
 //===----------------------------------------------------------------------===//
-#include "FTuner/Codegen/CodegenPath.h"
+#include "FTuner/Codegen/IR/CodegenPath.h"
 #include "FTuner/Conversion/Passes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Dialect/UKernel/Utils/IndexArithmetic.h"
+#include "FTuner/Schedule/Grid.h"
 #include "FTuner/Transforms/FunctionWork.h"
-#include "FTuner/Transforms/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Transforms/Stages.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -34,11 +37,6 @@ using namespace ftuner;
 
 namespace {
 
-/// The workload that a tile holds.
-ukernel::WorkloadOp workloadOf(ukernel::TileOp tile) {
-  return *tile.getBody().getOps<ukernel::WorkloadOp>().begin();
-}
-
 /// Parameters of the emitted function, in the order of the kernel ABI, and how
 /// they bind to the kernel's block arguments.
 struct Signature {
@@ -53,13 +51,7 @@ struct Signature {
   int64_t part = -1;
 };
 
-/// Which tile a block computes, of type index.
-struct BlockPosition {
-  /// Tile along m and n.
-  Value row, column;
-  /// Element along each batch axis; null where its extent is known to be 1.
-  SmallVector<Value, 3> batch;
-};
+using Position = TilePosition<ukernel::IndexArithmetic>;
 
 class KernelEmitter {
 public:
@@ -67,7 +59,7 @@ public:
       : kernel(kernel), device(device),
         tiles(llvm::to_vector(
             kernel.getCombine().getBody().getOps<ukernel::TileOp>())),
-        workload(workloadOf(tiles.front())),
+        workload(tiles.front().getOperator()),
         extents(workload.getStaticExtents()) {}
 
   /// Replaces the kernel; fills in what its launches must append.
@@ -79,53 +71,28 @@ private:
   void buildSignature();
   int64_t addParameter(Type type, StringRef kind, Twine name,
                        StringRef access = "");
-  StringRef operandName(unsigned index);
-  AffineMap operandMap(unsigned index);
-  BlockPosition buildPosition(ImplicitLocOpBuilder &b);
+  Position buildPosition(ImplicitLocOpBuilder &b);
   Value buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
-                     unsigned index, ArrayRef<Value> batch);
+                     unsigned index, const Position &position);
   LogicalResult emitBody(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func);
   LogicalResult emitTile(ImplicitLocOpBuilder &b, TileEmission &emission,
-                         ukernel::TileOp tile, const BlockPosition &position,
-                         Value firstBlocks);
+                         ukernel::TileOp tile, const Position &position,
+                         std::optional<Value> firstBlocks);
 
   ukernel::KernelOp kernel;
   const DeviceSpec &device;
   SmallVector<ukernel::TileOp> tiles;
-  ukernel::WorkloadOp workload;
+  ukernel::OperatorOpInterface workload;
   SmallVector<int64_t, 4> extents;
   const CodegenPath *path = nullptr;
-  ukernel::FamilyAttr family;
+  ukernel::FamilyAttr familyAttr;
+  KernelFamily family;
+  Grid grid;
   Signature signature;
   SmallVector<Value> operands;
   SmallVector<Value, 4> sizes;
   KernelResources resources;
 };
-
-StringRef KernelEmitter::operandName(unsigned index) {
-  // The operands of the kernel are those of the workload in order.
-  if (index == 0)
-    return "lhs";
-  if (index == 1)
-    return "rhs";
-  unsigned last = kernel.getOperandArguments().size() - 1;
-  if (index == last)
-    return "output";
-  return index == 2 && workload.getInit() ? "init" : "extra";
-}
-
-AffineMap KernelEmitter::operandMap(unsigned index) {
-  StringRef name = operandName(index);
-  if (name == "lhs")
-    return workload.getLhsMap();
-  if (name == "rhs")
-    return workload.getRhsMap();
-  if (name == "output")
-    return workload.getOutputMap();
-  if (name == "init")
-    return workload.getInitMap();
-  return workload.getExtraMap(index - 2 - (workload.getInit() ? 1 : 0));
-}
 
 int64_t KernelEmitter::addParameter(Type type, StringRef kind, Twine name,
                                     StringRef access) {
@@ -149,16 +116,12 @@ void KernelEmitter::buildSignature() {
   signature.pointers.assign(count, -1);
   signature.scalars.assign(count, -1);
   signature.strides.resize(count);
-  auto name = [&](unsigned index) {
-    std::string result = operandName(index).str();
-    if (result == "extra")
-      result += std::to_string(index - 2 - (workload.getInit() ? 1 : 0));
-    return result;
-  };
+  // The operands of the kernel are those of the operator in order.
+  auto name = [&](unsigned index) { return workload.getOperandName(index); };
   for (auto [index, arg] : llvm::enumerate(args))
     if (auto type = dyn_cast<MemRefType>(arg.getType())) {
-      bool isOutput = index + 1 == count;
-      bool accumulates = isOutput && !workload.getInit();
+      bool isOutput = workload.getOperandRole(index) == OperandRole::Output;
+      bool accumulates = isOutput && workload.readsOutput();
       signature.pointers[index] =
           addParameter(type.getElementType(), "pointer", name(index),
                        accumulates ? "readwrite"
@@ -168,7 +131,7 @@ void KernelEmitter::buildSignature() {
   for (unsigned axis = 0; axis < extents.size(); ++axis)
     signature.sizes.push_back(
         ShapedType::isDynamic(extents[axis])
-            ? addParameter(i32, "size", ukernel::WorkloadOp::getAxisName(axis))
+            ? addParameter(i32, "size", workload.getAxisName(axis))
             : -1);
   for (auto [index, arg] : llvm::enumerate(args))
     if (auto type = dyn_cast<MemRefType>(arg.getType())) {
@@ -192,7 +155,7 @@ void KernelEmitter::buildSignature() {
 /// the operand's memref at the position on the batch axes, which the view does
 /// not have. A scalar is a parameter or a constant.
 Value KernelEmitter::buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
-                                  unsigned index, ArrayRef<Value> batch) {
+                                  unsigned index, const Position &position) {
   if (int64_t scalar = signature.scalars[index]; scalar >= 0)
     return func.getArgument(scalar);
   if (signature.pointers[index] < 0)
@@ -203,7 +166,7 @@ Value KernelEmitter::buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
   SmallVector<int64_t> shape, viewStrides;
   SmallVector<OpFoldResult> sizeValues, strideValues;
   OpFoldResult offset = b.getIndexAttr(0);
-  for (auto [dim, expr] : llvm::enumerate(operandMap(index).getResults())) {
+  for (auto [dim, expr] : llvm::enumerate(workload.getMapOfOperand(index).getResults())) {
     unsigned axis = cast<AffineDimExpr>(expr).getPosition();
     int64_t parameter = signature.strides[index][dim];
     OpFoldResult stride = b.getIndexAttr(strides[dim]);
@@ -211,12 +174,12 @@ Value KernelEmitter::buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
       stride = arith::IndexCastOp::create(b, b.getIndexType(),
                                           func.getArgument(parameter))
                    .getResult();
-    if (ukernel::WorkloadOp::isBatchAxis(axis)) {
-      Value position = batch[axis - ukernel::WorkloadOp::kNumProductAxes];
-      if (!position)
+    if (std::optional<unsigned> number = grid.batchNumber(axis)) {
+      std::optional<Value> element = position.batch[*number];
+      if (!element)
         continue;
       Value distance = b.createOrFold<arith::MulIOp>(
-          position, getValueOrCreateConstantIndexOp(b, b.getLoc(), stride));
+          *element, getValueOrCreateConstantIndexOp(b, b.getLoc(), stride));
       offset =
           isa<Attribute>(offset)
               ? distance
@@ -241,22 +204,24 @@ Value KernelEmitter::buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
 /// The kernel may come from anywhere: its family must be one that the path can
 /// emit for the device, as in a plan.
 LogicalResult KernelEmitter::checkFamily() {
-  path = findCodegenPath(kernel.getPath());
+  auto sizes = llvm::map_to_vector(
+      tiles, [](ukernel::TileOp tile) { return tile.getSizesAttr(); });
+  Workload described = toWorkload(workload);
+  ukernel::CombineOp combine = kernel.getCombine();
+  familyAttr = ukernel::FamilyAttr::get(
+      kernel.getContext(), kernel.getSchedule(), combine.getAxis(), sizes,
+      reduceAxesOf(described), combine.getSplit().value_or(1),
+      combine.getBalanced().value_or(0));
+  family = toKernelFamily(familyAttr);
+  path = findCodegenPath(family.path());
   if (!path)
-    return kernel.emitOpError("expected the attribute of a codegen path, but "
-                              "got ")
-           << kernel.getPath();
-  auto parts = llvm::map_to_vector(
-      tiles, [](ukernel::TileOp tile) { return tile.getUkernel(); });
-  family = ukernel::FamilyAttr::get(
-      kernel.getContext(), kernel.getPath(), kernel.getCombine().getAxis(),
-      parts, kernel.getCombine().getBalanced().value_or(0));
-  llvm::Expected<KernelFamily> described = toKernelFamily(family);
-  if (!described)
-    return kernel.emitOpError(llvm::toString(described.takeError()));
-  if (llvm::Error error =
-          path->model().check(toWorkload(workload), *described, device))
+    return kernel.emitOpError("expected the schedule of a codegen path that "
+                              "emits code, but got ")
+           << kernel.getSchedule();
+  if (llvm::Error error = family.path().check(described, family, device))
     return kernel.emitOpError(llvm::toString(std::move(error)));
+  resources = family.path().resources(described, family);
+  grid = gridOf(family);
   return success();
 }
 
@@ -264,13 +229,6 @@ FailureOr<gpu::GPUModuleOp> KernelEmitter::emit(SymbolTable &symbols) {
   if (failed(checkFamily()))
     return failure();
   buildSignature();
-  for (ukernel::TileOp tile : tiles) {
-    KernelResources needs = path->tileResources(
-        workloadOf(tile), tile.getUkernel(), kernel.getPath());
-    resources.threads = needs.threads;
-    resources.sharedMemoryBytes =
-        std::max(resources.sharedMemoryBytes, needs.sharedMemoryBytes);
-  }
 
   ImplicitLocOpBuilder b(kernel.getLoc(), kernel);
   auto module = gpu::GPUModuleOp::create(b, kernel.getSymName());
@@ -284,12 +242,11 @@ FailureOr<gpu::GPUModuleOp> KernelEmitter::emit(SymbolTable &symbols) {
   // Without it, ptxas aims at an occupancy of its own and may spill for it.
   func->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                 b.getI32IntegerAttr(1));
-  auto [stages, vectorWidth] = path->stagesAndVectorWidth(kernel.getPath());
   module->setAttr(
       ukernel::UKernelDialect::kEntryAttrName,
       ukernel::EntryAttr::get(b.getContext(), resources.threads,
-                              resources.sharedMemoryBytes, 4 * vectorWidth,
-                              b.getArrayAttr(signature.descriptions), family,
+                              resources.sharedMemoryBytes, family.alignment(),
+                              b.getArrayAttr(signature.descriptions), familyAttr,
                               kernel.getWorkloadAttr()));
   auto isPassed = llvm::map_to_vector(
       signature.sizes, [](int64_t parameter) { return parameter >= 0; });
@@ -303,50 +260,13 @@ FailureOr<gpu::GPUModuleOp> KernelEmitter::emit(SymbolTable &symbols) {
   return module;
 }
 
-/// Blocks are numbered along n first, so that neighbours share rows of the lhs,
-/// then along m, then along the batch axes, the last one first.
-BlockPosition KernelEmitter::buildPosition(ImplicitLocOpBuilder &b) {
-  auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantIndexOp::create(b, value);
-  };
-  auto div = [&](Value lhs, Value rhs) {
-    return b.createOrFold<arith::DivUIOp>(lhs, rhs);
-  };
-  auto rem = [&](Value lhs, Value rhs) {
-    return b.createOrFold<arith::RemUIOp>(lhs, rhs);
-  };
-  BlockPosition position;
+/// The tile of the block that runs.
+Position KernelEmitter::buildPosition(ImplicitLocOpBuilder &b) {
+  ukernel::IndexArithmetic math(b);
   Value block = gpu::BlockIdOp::create(b, gpu::Dimension::x);
-  ArrayRef<Value> batchSizes =
-      ArrayRef(sizes).drop_front(ukernel::WorkloadOp::kNumProductAxes);
-  position.batch.assign(batchSizes.size(), Value());
-  // Axes that are more than one position, the last one first.
-  SmallVector<unsigned, 3> axes;
-  for (int axis = batchSizes.size() - 1; axis >= 0; --axis)
-    if (extents[ukernel::WorkloadOp::kNumProductAxes + axis] != 1)
-      axes.push_back(axis);
-  if (!axes.empty()) {
-    Value batches = batchSizes[axes.back()];
-    for (unsigned axis : llvm::reverse(ArrayRef(axes).drop_back()))
-      batches = b.createOrFold<arith::MulIOp>(batches, batchSizes[axis]);
-    // The host launches as many blocks for each batch.
-    Value blocks = gpu::GridDimOp::create(b, gpu::Dimension::x);
-    Value blocksOfBatch = div(blocks, batches);
-    Value batch = div(block, blocksOfBatch);
-    block = rem(block, blocksOfBatch);
-    for (unsigned axis : ArrayRef(axes).drop_back()) {
-      position.batch[axis] = rem(batch, batchSizes[axis]);
-      batch = div(batch, batchSizes[axis]);
-    }
-    position.batch[axes.back()] = batch;
-  }
-  int64_t width = tiles.front().getUkernel().getSmem()[Workload::kN];
-  Value blocksAlongN = arith::DivUIOp::create(
-      b, arith::AddIOp::create(b, sizes[Workload::kN], constant(width - 1)),
-      constant(width));
-  position.row = arith::DivUIOp::create(b, block, blocksAlongN);
-  position.column = arith::RemUIOp::create(b, block, blocksAlongN);
-  return position;
+  return positionOf(math, grid, sizes, block, [&]() -> Value {
+    return gpu::GridDimOp::create(b, gpu::Dimension::x);
+  });
 }
 
 LogicalResult KernelEmitter::emitBody(ImplicitLocOpBuilder &b,
@@ -359,9 +279,9 @@ LogicalResult KernelEmitter::emitBody(ImplicitLocOpBuilder &b,
         signature.sizes[axis] < 0
             ? arith::ConstantIndexOp::create(b, extents[axis]).getResult()
             : asIndex(func.getArgument(signature.sizes[axis])));
-  BlockPosition position = buildPosition(b);
+  Position position = buildPosition(b);
   for (unsigned index = 0; index < kernel.getOperandArguments().size(); ++index)
-    operands.push_back(buildOperand(b, func, index, position.batch));
+    operands.push_back(buildOperand(b, func, index, position));
 
   auto workgroup =
       gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
@@ -369,31 +289,23 @@ LogicalResult KernelEmitter::emitBody(ImplicitLocOpBuilder &b,
       b, MemRefType::get({ShapedType::kDynamic}, b.getI8Type(),
                          MemRefLayoutAttrInterface(), workgroup));
   TileEmission emission(device);
-  emission.path = kernel.getPath();
-  emission.extents.assign(sizes.begin(),
-                          sizes.begin() + ukernel::WorkloadOp::kNumProductAxes);
+  emission.family = family;
+  emission.extents.assign(sizes.begin(), sizes.end());
   emission.sharedMemory = sharedMemory;
   emission.threadId = gpu::ThreadIdOp::create(
       b, gpu::Dimension::x, b.getIndexAttr(resources.threads));
-  emission.lhs = operands[0];
-  emission.rhs = operands[1];
-  unsigned next = 2;
-  if (workload.getInit())
-    emission.init = operands[next++];
-  for (size_t i = 0; i < workload.getExtras().size(); ++i)
-    emission.extras.push_back(operands[next++]);
-  emission.output = operands[next];
+  emission.operands = operands;
 
   if (tiles.size() == 1)
-    return emitTile(b, emission, tiles[0], position, Value());
+    return emitTile(b, emission, tiles[0], position, std::nullopt);
 
   Value firstBlocks = asIndex(func.getArgument(signature.part));
-  Value inFirst = arith::CmpIOp::create(b, arith::CmpIPredicate::ult,
-                                        position.row, firstBlocks);
+  ukernel::IndexArithmetic math(b);
+  Value inFirst = isInFirstPart(math, grid, position, firstBlocks);
   auto ifOp = scf::IfOp::create(b, inFirst, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifOp.thenBlock());
-  if (failed(emitTile(b, emission, tiles[0], position, Value())))
+  if (failed(emitTile(b, emission, tiles[0], position, std::nullopt)))
     return failure();
   b.setInsertionPointToStart(ifOp.elseBlock());
   return emitTile(b, emission, tiles[1], position, firstBlocks);
@@ -413,30 +325,22 @@ bool isPadded(Value operand, AffineMap map, unsigned axis) {
 LogicalResult KernelEmitter::emitTile(ImplicitLocOpBuilder &b,
                                       TileEmission &emission,
                                       ukernel::TileOp tile,
-                                      const BlockPosition &position,
-                                      Value firstBlocks) {
-  ukernel::WorkloadOp op = workloadOf(tile);
-  emission.workload = op;
-  emission.ukernel = tile.getUkernel();
+                                      const Position &position,
+                                      std::optional<Value> firstBlocks) {
+  ukernel::OperatorOpInterface op = tile.getOperator();
+  emission.op = op;
+  emission.part = firstBlocks ? 1 : 0;
   emission.exact.clear();
-  for (unsigned axis = 0; axis < ukernel::WorkloadOp::kNumProductAxes; ++axis)
-    emission.exact.push_back(!isPadded(op.getLhs(), op.getLhsMap(), axis) &&
-                             !isPadded(op.getRhs(), op.getRhsMap(), axis));
-  ArrayRef<int64_t> smem = tile.getUkernel().getSmem();
-  auto scale = [&](Value value, int64_t factor) -> Value {
-    return arith::MulIOp::create(b, value,
-                                 arith::ConstantIndexOp::create(b, factor));
-  };
-  emission.columnOffset = scale(position.column, smem[Workload::kN]);
-  if (!firstBlocks) {
-    emission.rowOffset = scale(position.row, smem[Workload::kM]);
-  } else {
-    // The second part starts where the first ends.
-    int64_t firstHeight = tiles[0].getUkernel().getSmem()[Workload::kM];
-    Value own = arith::SubIOp::create(b, position.row, firstBlocks);
-    emission.rowOffset = arith::AddIOp::create(
-        b, scale(firstBlocks, firstHeight), scale(own, smem[Workload::kM]));
-  }
+  for (unsigned axis = 0; axis < op.getNumAxes(); ++axis)
+    emission.exact.push_back(
+        llvm::none_of(op->getOpOperands(), [&](OpOperand &operand) {
+          return isPadded(operand.get(), op.getMatchingIndexingMap(&operand),
+                          axis);
+        }));
+  ukernel::IndexArithmetic math(b);
+  auto [row, column] = offsetsOf(math, grid, position, firstBlocks);
+  emission.rowOffset = row;
+  emission.columnOffset = column;
   return path->emitTile(b, emission);
 }
 

@@ -6,7 +6,9 @@ import argparse
 import functools
 import io
 import os
+import shutil
 import sys
+import textwrap
 import warnings
 from typing import Sequence
 
@@ -21,9 +23,41 @@ _DESCRIPTION = """\
 Compiles MLIR (linalg on tensors with dynamic sizes) to GPU kernels, runs and explains them."""
 
 _EPILOG = """\
-Options of the compiler may follow, such as --max-kernels=8 or --cost-model sia; ftuner-translate
---help lists them. Where a file is read or written, - is standard input or output.
+Options of the compiler may follow, such as --max-kernels=8 or --cost-model sia; the help of each
+command that compiles lists them. Where a file is read or written, - is standard input or output.
 `ftuner COMMAND --help` has examples of each command."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A command; its help ends with the compiler's options if it takes them."""
+
+    def format_help(self) -> str:
+        epilog = self.epilog
+        if self.get_default("takes_pipeline_options"):
+            self.epilog = "\n\n".join(filter(None, (_describe_options(), epilog)))
+        try:
+            return super().format_help()
+        finally:
+            self.epilog = epilog
+
+
+def _describe_options() -> str:
+    """The compiler's options as argparse lists its own."""
+    try:
+        declared = compiler.declared_options(locations.tool("ftuner-translate"))
+    except Error as error:  # Help is for those who have no compiler yet, too.
+        return f"options of the compiler: {error}"
+    lines = ["options of the compiler:"]
+    width = max(40, min(shutil.get_terminal_size().columns, 100) - 2)
+    for option in declared:
+        if option.name == "device":  # The commands have it themselves.
+            continue
+        value = "" if option.type == "switch" else f" {option.type.upper()}"
+        lines.append(f"  --{option.name}{value}")
+        lines += textwrap.wrap(
+            option.help, width, initial_indent=" " * 8, subsequent_indent=" " * 8
+        )
+    return "\n".join(lines)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -40,7 +74,7 @@ def make_parser() -> argparse.ArgumentParser:
         required=True,
         metavar="COMMAND",
         parser_class=functools.partial(
-            argparse.ArgumentParser,
+            _Parser,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         ),
@@ -93,7 +127,7 @@ def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argpars
         if not text.startswith("--") or not takes_pipeline_options:
             parser.error(f"unrecognized arguments: {text}")
         if name not in compiler.pipeline_options(locations.tool("ftuner-translate")):
-            parser.error(f"unrecognized arguments: {text} (ftuner-translate --help lists options)")
+            parser.error(f"unrecognized arguments: {text} (ftuner COMMAND --help lists options)")
         options.pipeline[name.replace("-", "_")] = value if equals else True
     return options
 

@@ -34,48 +34,49 @@ module attributes {
 // -----
 
 // CHECK: test.attributes =
-// CHECK-SAME: #ukernel.ukernel<smem = [112, 64, 16], reg = [7, 4, 1]>
-// CHECK-SAME: #ukernel.ukernel<smem = [8], reg = [8], split = 4>
-// CHECK-SAME: #ukernel.simt<stages = 3, vector = 4>
-// CHECK-SAME: #ukernel.family<#ukernel.simt<stages = 3, vector = 4>, axis = 0, parts = [<smem = [112, 64, 16], reg = [7, 4, 1]>, <smem = [128, 64, 16], reg = [8, 4, 1]>]>
-// CHECK-SAME: #ukernel.family<#ukernel.simt<stages = 3, vector = 4>, axis = 0, parts = [<smem = [112, 64, 16], reg = [7, 4, 1]>, <smem = [128, 64, 16], reg = [8, 4, 1]>], balanced = 132>
-// An exact cover is the default and is not printed.
-// CHECK-SAME: #ukernel.family<#ukernel.simt<stages = 2, vector = 4>, axis = 0, parts = [<smem = [112, 64, 16], reg = [7, 4, 1]>, <smem = [128, 64, 16], reg = [8, 4, 1]>]>
+// CHECK-SAME: #ukernel.simt<threads = [16, 16], stages = 3, vector = 4>
+// CHECK-SAME: #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 0, tiles = {{\[\[}}112, 64, 16], [128, 64, 16]]>
+// CHECK-SAME: #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 0, tiles = {{\[\[}}112, 64, 16], [128, 64, 16]], balanced = 132>
+// CHECK-SAME: #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 0, tiles = {{\[\[}}112, 64, 16], [128, 64, 16]], reduce = [1, 2], split = 4, balanced = 132>
+// CHECK-SAME: #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 1, tiles = {{\[\[}}112, 64, 16, 1]], reduce = [3]>
+// CHECK-SAME: #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 0, tiles = {{\[\[}}112, 64, 16]], split = 4>
+// An exact cover of no slices is the default and is not printed.
+// CHECK-SAME: #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 2, vector = 4>, axis = 0, tiles = {{\[\[}}112, 64, 16], [128, 64, 16]]>
 // CHECK-SAME: #ukernel.choice<[<1 to 64>, <1 to ?>, <0 to 0>] to 3>
 module attributes {test.attributes = [
-  #ukernel.ukernel<smem = [112, 64, 16], reg = [7, 4, 1]>,
-  #ukernel.ukernel<smem = [8], reg = [8], split = 4>,
-  #ukernel.simt<stages = 3, vector = 4>,
-  #ukernel.family<#ukernel.simt<stages = 3, vector = 4>, axis = 0,
-    parts = [#ukernel.ukernel<smem = [112, 64, 16], reg = [7, 4, 1]>,
-             #ukernel.ukernel<smem = [128, 64, 16], reg = [8, 4, 1]>]>,
-  #ukernel.family<#ukernel.simt<stages = 3, vector = 4>, axis = 0,
-    parts = [<smem = [112, 64, 16], reg = [7, 4, 1]>, <smem = [128, 64, 16], reg = [8, 4, 1]>], balanced = 132>,
-  #ukernel.family<#ukernel.simt<stages = 2, vector = 4>, axis = 0,
-    parts = [<smem = [112, 64, 16], reg = [7, 4, 1]>, <smem = [128, 64, 16], reg = [8, 4, 1]>], balanced = 0>,
+  #ukernel.simt<threads = [16, 16], stages = 3, vector = 4>,
+  #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 0,
+    tiles = [[112, 64, 16], [128, 64, 16]]>,
+  #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 0,
+    tiles = [[112, 64, 16], [128, 64, 16]], balanced = 132>,
+  #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 0,
+    tiles = [[112, 64, 16], [128, 64, 16]], reduce = [1, 2], split = 4, balanced = 132>,
+  #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 1,
+    tiles = [[112, 64, 16, 1]], reduce = [3]>,
+  #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 0,
+    tiles = [[112, 64, 16]], split = 4>,
+  #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 2, vector = 4>, axis = 0,
+    tiles = [[112, 64, 16], [128, 64, 16]], split = 1, balanced = 0>,
   #ukernel.choice<[#ukernel.range<1 to 64>, #ukernel.range<1 to ?>, #ukernel.range<0 to 0>] to 3>
 ]} {}
 
 // -----
 
-// CHECK: ukernel.plan @plan_0 <families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>]
+// CHECK: ukernel.plan @plan_0 <families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = {{\[\[}}32, 32, 8]]>]
 // CHECK-SAME: choices = [<[<1 to 64>, <1 to ?>, <1 to ?>] to 0>, <[<65 to ?>, <1 to ?>, <1 to ?>] to 0>]
 // CHECK-SAME: general = 0, fallback = 0, statistics = {candidates = 1.200000e+01 : f64}>
 ukernel.plan @plan_0 #ukernel.plan<
-  families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0,
-                parts = [#ukernel.ukernel<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
+  families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>],
   choices = [#ukernel.choice<[#ukernel.range<1 to 64>, #ukernel.range<1 to ?>, #ukernel.range<1 to ?>] to 0>,
              <[<65 to ?>, <1 to ?>, <1 to ?>] to 0>],
   general = 0, fallback = 0, statistics = {candidates = 12.0 : f64}>
 // CHECK: ukernel.plan @plan_1 <{{.*}}, choices = [], general = 0, fallback = 0>
 ukernel.plan @plan_1 <
-  families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0,
-               parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
+  families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>],
   choices = [], general = 0, fallback = 0>
 // CHECK: ukernel.plan @unaligned <{{.*}}, choices = [], general = 0, unaligned = [<[<1 to 64>, <1 to ?>, <1 to ?>] to 0>], fallback = 0>
 ukernel.plan @unaligned <
-  families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0,
-               parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
+  families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>],
   choices = [], general = 0, unaligned = [<[<1 to 64>, <1 to ?>, <1 to ?>] to 0>],
   fallback = 0>
 
@@ -86,53 +87,52 @@ gpu.module @k attributes {ukernel.entry = #ukernel.entry<
     threads = 256, shared_memory_bytes = 49152, alignment = 16,
     parameters = [{kind = "pointer", name = "lhs", type = f32, access = "read"},
                   {kind = "size", name = "m", type = i32}]>} {}
-// CHECK: gpu.module @l attributes {ukernel.entry = #ukernel.entry<{{.*}}, family = <#ukernel.simt<{{.*}}>, axis = 0, parts = [<{{.*}}>]>, workload = "dense">}
+// CHECK: gpu.module @l attributes {ukernel.entry = #ukernel.entry<{{.*}}, family = <#ukernel.simt<{{.*}}>, axis = 0, tiles = {{\[\[}}32, 32, 8]]>, workload = "dense">}
 gpu.module @l attributes {ukernel.entry = #ukernel.entry<
     threads = 64, shared_memory_bytes = 0, alignment = 4, parameters = [],
-    family = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0,
-               parts = [#ukernel.ukernel<smem = [32, 32, 8], reg = [4, 2, 1]>]>,
+    family = #ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>,
     workload = "dense">} {}
 
 // -----
 
 // CHECK: ukernel.plan @ranked <{{.*}}, fallback = 0, statistics = {candidates = 2.000000e+00 : f64}
-// CHECK-SAME: rankings = [<[53, 2304, 768], families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>, <#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [8, 32, 8], reg = [4, 2, 1]>]>]
+// CHECK-SAME: rankings = [<[53, 2304, 768], families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = {{\[\[}}32, 32, 8]]>, <#ukernel.simt<threads = [2, 16], stages = 2, vector = 1>, axis = 0, tiles = {{\[\[}}8, 32, 8]]>]
 // CHECK-SAME: scores = [2.250000e+00, -1.523456789012344{{[0-9]+}}]>, <[1, 2, 3],
 ukernel.plan @ranked <
-  families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
+  families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>],
   choices = [], general = 0, fallback = 0, statistics = {candidates = 2.0 : f64},
   rankings = [<[53, 2304, 768],
-                families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>,
-                            <#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [8, 32, 8], reg = [4, 2, 1]>]>],
+                families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>,
+                            <#ukernel.simt<threads = [2, 16], stages = 2, vector = 1>, axis = 0, tiles = [[8, 32, 8]]>],
                 scores = [2.25, -1.523456789012345]>,
               <[1, 2, 3],
-                families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [8, 32, 8], reg = [4, 2, 1]>]>],
+                families = [<#ukernel.simt<threads = [2, 16], stages = 2, vector = 1>, axis = 0, tiles = [[8, 32, 8]]>],
                 scores = [1.0]>]>
 // Without statistics.
 // CHECK: ukernel.plan @only_ranked <{{.*}}, fallback = 0, rankings = [<[1, 2, 3],
 ukernel.plan @only_ranked <
-  families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
+  families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>],
   choices = [], general = 0, fallback = 0,
   rankings = [<[1, 2, 3],
-                families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [8, 32, 8], reg = [4, 2, 1]>]>],
+                families = [<#ukernel.simt<threads = [2, 16], stages = 2, vector = 1>, axis = 0, tiles = [[8, 32, 8]]>],
                 scores = [1.0]>]>
 
 // With predictions, which print as short as they can; each part may be absent.
 // CHECK: ukernel.plan @predicted <{{.*}}, fallback = 0, search = {calibration = "global", cost_model = "latency", strategy = "ftuner"}, statistics = {candidates = 2 : i64}, predictions = <shapes = {{\[\[}}1, 2304, 768], [53, 2304, 768]], families = [0, 0], microseconds = [1.0e-07, 18.1206], regrets = [0.0, 0.1], confidences = [0.5, 1.0]>, rankings = [<[1, 2, 3],
 // CHECK-SAME: scores = [1.000000e+00], microseconds = [1.0e+300]>]>
 ukernel.plan @predicted <
-  families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
+  families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>],
   choices = [], general = 0, fallback = 0,
   search = {strategy = "ftuner", cost_model = "latency", calibration = "global"},
   statistics = {candidates = 2 : i64},
   predictions = <shapes = [[1, 2304, 768], [53, 2304, 768]], families = [0, 0],
                  microseconds = [1.0e-7, 18.12060], regrets = [0.0, 0.1], confidences = [0.5, 1.0]>,
   rankings = [<[1, 2, 3],
-                families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [8, 32, 8], reg = [4, 2, 1]>]>],
+                families = [<#ukernel.simt<threads = [2, 16], stages = 2, vector = 1>, axis = 0, tiles = [[8, 32, 8]]>],
                 scores = [1.0], microseconds = [1.0e300]>]>
 // CHECK: ukernel.plan @only_predicted <{{.*}}, fallback = 0, predictions = <shapes = {{\[\[}}7, 8, 9]], families = [0], microseconds = [2.5], regrets = [0.0], confidences = [0.75]>>
 ukernel.plan @only_predicted <
-  families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
+  families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>],
   choices = [], general = 0, fallback = 0,
   predictions = #ukernel.predictions<shapes = [[7, 8, 9]], families = [0], microseconds = [2.5], regrets = [0.0], confidences = [0.75]>>
 

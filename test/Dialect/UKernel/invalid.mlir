@@ -70,99 +70,146 @@ module attributes {test.attribute = #ukernel.device<"a", {name = "b"}>} {}
 
 // -----
 
-// ukernel_c1
-// expected-error @below {{expected smem and reg of one rank, but got 2 and 1 sizes}}
-module attributes {test.attribute = #ukernel.ukernel<smem = [8, 8], reg = [8]>} {}
-
-// -----
-
-// ukernel_c2
-// expected-error @below {{expected reg of at least 1 on axis 0, but got 0}}
-module attributes {test.attribute = #ukernel.ukernel<smem = [8], reg = [0]>} {}
-
-// -----
-
-// ukernel_c2: no multiple
-// expected-error @below {{expected smem to be a positive multiple of reg 2 on axis 1, but got 9}}
-module attributes {test.attribute = #ukernel.ukernel<smem = [8, 9], reg = [8, 2]>} {}
-
-// -----
-
-// ukernel_c3
-// expected-error @below {{expected split of at least 1, but got 0}}
-module attributes {test.attribute = #ukernel.ukernel<smem = [8], reg = [8], split = 0>} {}
-
-// -----
-
 // simt_c1
-// expected-error @below {{expected at least 1 stage, but got 0}}
-module attributes {test.attribute = #ukernel.simt<stages = 0, vector = 1>} {}
+// expected-error @below {{expected threads along m and n, but got 1 number}}
+module attributes {test.attribute = #ukernel.simt<threads = [16], stages = 2, vector = 1>} {}
+
+// -----
+
+// simt_c1: numbers
+// expected-error @below {{expected at least 1 thread along m and n, but got 0}}
+module attributes {test.attribute = #ukernel.simt<threads = [16, 0], stages = 2, vector = 1>} {}
 
 // -----
 
 // simt_c2
+// expected-error @below {{expected at least 1 stage, but got 0}}
+module attributes {test.attribute = #ukernel.simt<threads = [16, 16], stages = 0, vector = 1>} {}
+
+// -----
+
+// simt_c3
 // expected-error @below {{expected vector of 1, 2 or 4, but got 3}}
-module attributes {test.attribute = #ukernel.simt<stages = 1, vector = 3>} {}
+module attributes {test.attribute = #ukernel.simt<threads = [16, 16], stages = 1, vector = 3>} {}
+
+// -----
+
+// simt_c4
+// expected-error @below {{expected the tile on axis 1 to be a multiple of 16 threads, but got 24}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 24, 8]]>} {}
+
+// -----
+
+// simt_c4: axes
+// expected-error @below {{expected tiles along m, n and k, but got 2 sizes}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32]]>} {}
 
 // -----
 
 // family_c1
-// expected-error @below {{expected one or two parts, but got 3}}
-module attributes {test.attribute = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>, <smem = [28, 32, 8], reg = [7, 2, 1]>, <smem = [28, 32, 8], reg = [7, 2, 1]>]>} {}
+// expected-error @below {{expected one or two tiles, but got 3}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8], [32, 32, 8], [36, 32, 8]]>} {}
+
+// -----
+
+// family_c1: none
+// expected-error @below {{expected one or two tiles, but got 0}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = []>} {}
+
+// -----
+
+// family_c1: axes
+// expected-error @below {{expected tiles of 3 axes, but got one of 4}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8], [32, 32, 8, 1]]>} {}
+
+// -----
+
+// family_c1: sizes
+// expected-error @below {{expected tile sizes of at least 1, but got 0}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 0]]>} {}
 
 // -----
 
 // family_c2
 // expected-error @below {{expected axis below 3, but got 3}}
-module attributes {test.attribute = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 3, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>]>} {}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 3, tiles = [[28, 32, 8]]>} {}
+
+// -----
+
+// family_c2: negative
+// expected-error @below {{expected axis below 3, but got -1}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = -1, tiles = [[28, 32, 8]]>} {}
+
+// -----
+
+// family_c2: reduce
+// expected-error @below {{expected reduce axes below 3 other than axis 0, but got 3}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]], reduce = [2, 3]>} {}
+
+// -----
+
+// family_c2: reduce along the axis
+// expected-error @below {{expected reduce axes below 3 other than axis 0, but got 0}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]], reduce = [0]>} {}
 
 // -----
 
 // family_c3
-// expected-error @below {{expected parts with equal tiles on axis 1}}
-module attributes {test.attribute = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>, <smem = [32, 64, 8], reg = [8, 2, 1]>]>} {}
+// expected-error @below {{expected equal tiles on axis 1, but got 32 and 64}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8], [32, 64, 8]]>} {}
 
 // -----
 
-// family_c3: threads
-// expected-error @below {{expected 4 threads along axis 0 in both parts, but got 8}}
-module attributes {test.attribute = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>, <smem = [32, 32, 8], reg = [4, 2, 1]>]>} {}
+// family_c3: the higher tile first
+// expected-error @below {{expected the lower tile first, but got heights 32 and 28}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8], [28, 32, 8]]>} {}
 
 // -----
 
-// family_c3: split
-// expected-error @below {{expected split 1 in both parts, but got 2}}
-module attributes {test.attribute = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>, <smem = [32, 32, 8], reg = [8, 2, 1], split = 2>]>} {}
+// family_c3: equal heights
+// expected-error @below {{expected the lower tile first, but got heights 28 and 28}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8], [28, 32, 8]]>} {}
 
 // -----
 
-// family_c3: rank
-// expected-error @below {{expected parts of 3 axes, but got one of 2}}
-module attributes {test.attribute = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>, <smem = [32, 32], reg = [8, 2]>]>} {}
+// family_c4
+// expected-error @below {{expected the tile on axis 0 to be a multiple of 4 threads, but got 30}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8], [30, 32, 8]]>} {}
 
 // -----
 
-// family_c4: a negative number of SMs
+// family_c4: no schedule
+// expected-error @below {{expected the schedule of a codegen path, but got "simt"}}
+module attributes {test.attribute = #ukernel.family<"simt", axis = 0, tiles = [[28, 32, 8]]>} {}
+
+// -----
+
+// family_c5
+// expected-error @below {{expected split of at least 1, but got 0}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]], split = 0>} {}
+
+// -----
+
+// family_c5: a negative number of SMs
 // expected-error @below {{expected 1 to 65536 SMs to balance blocks over, but got -132}}
-module attributes {test.attribute = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>, <smem = [32, 32, 8], reg = [8, 2, 1]>], balanced = -132>} {}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8], [32, 32, 8]], balanced = -132>} {}
 
 // -----
 
-// family_c4: one part
-// expected-error @below {{expected two parts with balanced covers}}
-module attributes {test.attribute = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>], balanced = 132>} {}
+// family_c5: more SMs than any device has
+// expected-error @below {{expected 1 to 65536 SMs to balance blocks over, but got 65537}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8], [32, 32, 8]], balanced = 65537>} {}
 
 // -----
 
-// family_c4: the higher part first
-// expected-error @below {{expected the lower part first with balanced covers, but got heights 32 and 28}}
-module attributes {test.attribute = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [8, 2, 1]>, <smem = [28, 32, 8], reg = [7, 2, 1]>], balanced = 132>} {}
+// family_c5: one tile
+// expected-error @below {{expected two tiles with balanced covers}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]], balanced = 132>} {}
 
 // -----
 
-// family_c4: equal heights
-// expected-error @below {{expected the lower part first with balanced covers, but got heights 28 and 28}}
-module attributes {test.attribute = #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>, <smem = [28, 32, 8], reg = [7, 2, 1]>], balanced = 132>} {}
+// expected-error @below {{expected 'reduce', 'split' or 'balanced', but got 'stages'}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]], stages = 2>} {}
 
 // -----
 
@@ -191,61 +238,61 @@ module attributes {test.attribute = #ukernel.choice<[#ukernel.range<2147483648 t
 // -----
 
 // plan_c1
-// expected-error @below {{expected families of 3 axes, but got one of 1}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>]>, #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [8], reg = [8]>]>], choices = [], general = 0, fallback = 0>} {}
+// expected-error @below {{expected families of 3 axes, but got one of 4}}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>, #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8, 1]]>], choices = [], general = 0, fallback = 0>} {}
 
 // -----
 
 // plan_c2
 // expected-error @below {{expected general below 1, but got 1}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>]>], choices = [], general = 1, fallback = 0>} {}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 1, fallback = 0>} {}
 
 // -----
 
 // plan_c2: fallback
 // expected-error @below {{expected fallback below 1, but got -1}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>]>], choices = [], general = 0, fallback = -1>} {}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, fallback = -1>} {}
 
 // -----
 
 // plan_c2: choice
 // expected-error @below {{expected the family of a choice below 1, but got 1}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>]>], choices = [<[<1 to 2>, <1 to 2>, <1 to 2>] to 1>], general = 0, fallback = 0>} {}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [<[<1 to 2>, <1 to 2>, <1 to 2>] to 1>], general = 0, fallback = 0>} {}
 
 // -----
 
 // plan_c2: choice for operands that are not aligned
 // expected-error @below {{expected the family of a choice below 1, but got 1}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>]>], choices = [], general = 0, unaligned = [<[<1 to 2>, <1 to 2>, <1 to 2>] to 1>], fallback = 0>} {}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, unaligned = [<[<1 to 2>, <1 to 2>, <1 to 2>] to 1>], fallback = 0>} {}
 
 // -----
 
 // plan_c3: choice for operands that are not aligned
 // expected-error @below {{expected boxes of 3 ranges, but got one of 1}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>]>], choices = [], general = 0, unaligned = [<[<1 to 2>] to 0>], fallback = 0>} {}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, unaligned = [<[<1 to 2>] to 0>], fallback = 0>} {}
 
 // -----
 
 // expected-error @below {{expected ','}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>]>], choices = [], general = 0, unaligned = [] fallback = 0>} {}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, unaligned = [] fallback = 0>} {}
 
 // -----
 
 // plan_c3
 // expected-error @below {{expected boxes of 3 ranges, but got one of 1}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>]>], choices = [<[<1 to 2>] to 0>], general = 0, fallback = 0>} {}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [<[<1 to 2>] to 0>], general = 0, fallback = 0>} {}
 
 // -----
 
 // plan_c6
-// expected-error @below {{expected a fallback of vectors of 1 element, but family 0 has vectors of 4}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 4>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 4, 1]>]>], choices = [], general = 0, fallback = 0>} {}
+// expected-error @below {{expected a fallback for operands of any alignment, but family 0 asks for 16 bytes}}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 8], stages = 2, vector = 4>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, fallback = 0>} {}
 
 // -----
 
 // plan_c6: choice for operands that are not aligned
-// expected-error @below {{expected unaligned families of vectors of 1 element, but family 1 has vectors of 2}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 4, 1]>]>, #ukernel.family<#ukernel.simt<stages = 2, vector = 2>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 4, 1]>]>], choices = [], general = 0, unaligned = [<[<1 to 2>, <1 to 2>, <1 to 2>] to 1>], fallback = 0>} {}
+// expected-error @below {{expected unaligned families for operands of any alignment, but family 1 asks for 8 bytes}}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 8], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>, #ukernel.family<#ukernel.simt<threads = [4, 8], stages = 2, vector = 2>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, unaligned = [<[<1 to 2>, <1 to 2>, <1 to 2>] to 1>], fallback = 0>} {}
 
 // -----
 
@@ -839,7 +886,7 @@ func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
 
 // -----
 
-// workload_c9
+// operator_c4
 func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
   // expected-error @below {{expected one range for each of (m, n, k)}}
   %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
@@ -853,7 +900,7 @@ func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
 
 // -----
 
-// workload_c9: no range
+// operator_c4: no range
 func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
   // expected-error @below {{expected one range for each of (m, n, k)}}
   %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
@@ -867,7 +914,7 @@ func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
 
 // -----
 
-// workload_c10
+// workload_c9
 func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
   // expected-error @below {{expected @p to be a 'ukernel.plan'}}
   %r = ukernel.workload plan(@p) ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
@@ -881,10 +928,10 @@ func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
 
 // -----
 
-// workload_c10: another rank
-ukernel.plan @p <families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [8], reg = [8]>]>], choices = [], general = 0, fallback = 0>
+// workload_c9: another rank
+ukernel.plan @p <families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8, 1]]>], choices = [], general = 0, fallback = 0>
 func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
-  // expected-error @below {{expected a plan of 3 axes, but got 1}}
+  // expected-error @below {{expected a plan of 3 axes, but got 4}}
   %r = ukernel.workload plan(@p) ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
     maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     contract {
@@ -892,6 +939,14 @@ func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
       ukernel.yield %c : f32
     } -> tensor<4x6xf32>
   return
+}
+
+// -----
+
+// yield_c1
+func.func @f(%x: f32) {
+  // expected-error @below {{expected to be in a region of an operator, but got 'func.func'}}
+  ukernel.yield %x : f32
 }
 
 // -----
@@ -913,9 +968,9 @@ func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>, %z: 
 
 // kernel_c1
 // expected-error @below {{expected the last 4 arguments of type index, but got 'i32'}}
-ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: i32) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: i32) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
   ukernel.combine axis 0 [28] {
-    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+    ukernel.tile [28, 32, 8] {
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
         maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
         contract {
@@ -929,10 +984,10 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 // -----
 
 // kernel_c1: too few
-// expected-error @below {{expected at least three operands and 4 arguments of type index, but got 6 arguments}}
-ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+// expected-error @below {{expected operands and 4 arguments of type index, but got 4 arguments}}
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
   ukernel.combine axis 0 [28] {
-    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+    ukernel.tile [28, 32, 8] {
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
         maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
         contract {
@@ -947,7 +1002,7 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 
 // kernel_c2
 // expected-error @below {{expected a body that ends with a 'ukernel.combine'}}
-ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
 
 }
 
@@ -955,9 +1010,9 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 
 // kernel_c2: two
 // expected-error @below {{expected only constants before 'ukernel.combine', but got 'ukernel.combine'}}
-ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
   ukernel.combine axis 0 [28] {
-    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+    ukernel.tile [28, 32, 8] {
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
         maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
         contract {
@@ -967,7 +1022,7 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
     }
   }
   ukernel.combine axis 0 [28] {
-    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+    ukernel.tile [28, 32, 8] {
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
         maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
         contract {
@@ -981,9 +1036,9 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 // -----
 
 // kernel_c3
-ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
   ukernel.combine axis 0 [28] {
-    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+    ukernel.tile [28, 32, 8] {
       // expected-error @below {{expected operand 0 to be argument 0 of the kernel}}
       ukernel.workload ins(%O, %B : memref<?x?xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
         maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
@@ -998,9 +1053,9 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 // -----
 
 // kernel_c3: number
-ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %X: f32, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %X: f32, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
   ukernel.combine axis 0 [28] {
-    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+    ukernel.tile [28, 32, 8] {
       // expected-error @below {{expected 4 operands as the kernel has, but got 3}}
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
         maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
@@ -1014,11 +1069,28 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 
 // -----
 
+// kernel_c4
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [8, 16], stages = 2, vector = 1>} {
+  // expected-error @below {{expected the tile on axis 0 to be a multiple of 8 threads, but got 28}}
+  ukernel.combine axis 0 [28] {
+    ukernel.tile [28, 32, 8] {
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        }
+    }
+  }
+}
+
+// -----
+
 // combine_c1
-ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
   // expected-error @below {{expected one tile for each of 2 heights, but got 1}}
   ukernel.combine axis 0 [%n1 x 28, 32] {
-    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+    ukernel.tile [28, 32, 8] {
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
         maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
         contract {
@@ -1032,7 +1104,7 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 // -----
 
 // combine_c1: a count for one height
-ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
   // expected-error @below {{expected a count for two heights only, but got 1 height with a count}}
   "ukernel.combine"(%n1) <{axis = 0 : i64, heights = array<i64: 28>}> ({
   ^bb0:
@@ -1042,7 +1114,7 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 // -----
 
 // combine_c1: three heights
-ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
   // expected-error @below {{expected one or two heights, but got 3}}
   "ukernel.combine"() <{axis = 0 : i64, heights = array<i64: 28, 32, 36>}> ({
   ^bb0:
@@ -1052,7 +1124,7 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 // -----
 
 // combine_c2
-ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
   // expected-error @below {{expected a body of 'ukernel.tile', but got 'arith.constant'}}
   ukernel.combine axis 0 [28] {
     %x = arith.constant 1 : index
@@ -1062,10 +1134,10 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 // -----
 
 // combine_c3
-ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
   // expected-error @below {{expected height 28 of the tile, but got 32}}
   ukernel.combine axis 0 [32] {
-    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+    ukernel.tile [28, 32, 8] {
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
         maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
         contract {
@@ -1079,10 +1151,10 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 // -----
 
 // combine_c3: axis
-ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
   // expected-error @below {{expected axis below 3, but got 3}}
   ukernel.combine axis 3 [28] {
-    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+    ukernel.tile [28, 32, 8] {
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
         maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
         contract {
@@ -1096,10 +1168,10 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 // -----
 
 // combine_c4
-ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
-  // expected-error @below {{expected parts with equal tiles on axis 2}}
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
+  // expected-error @below {{expected equal tiles on axis 2, but got 8 and 16}}
   ukernel.combine axis 0 [%n1 x 28, 32] {
-    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+    ukernel.tile [28, 32, 8] {
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
         maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
         contract {
@@ -1107,7 +1179,7 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
           ukernel.yield %c : f32
         }
     }
-    ukernel.tile <smem = [32, 32, 16], reg = [8, 2, 1]> {
+    ukernel.tile [32, 32, 16] {
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
         maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
         contract {
@@ -1120,11 +1192,11 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 
 // -----
 
-// combine_c4: threads
-ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
-  // expected-error @below {{expected 4 threads along axis 0 in both parts, but got 8}}
-  ukernel.combine axis 0 [%n1 x 28, 32] {
-    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+// combine_c4: the higher tile first
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
+  // expected-error @below {{expected the lower tile first, but got heights 32 and 28}}
+  ukernel.combine axis 0 [%n1 x 32, 28] {
+    ukernel.tile [32, 32, 8] {
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
         maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
         contract {
@@ -1132,7 +1204,7 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
           ukernel.yield %c : f32
         }
     }
-    ukernel.tile <smem = [32, 32, 8], reg = [4, 2, 1]> {
+    ukernel.tile [28, 32, 8] {
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
         maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
         contract {
@@ -1146,10 +1218,10 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 // -----
 
 // tile_c1
-ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
   ukernel.combine axis 0 [28] {
-    // expected-error @below {{expected a body that ends with a 'ukernel.workload'}}
-    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+    // expected-error @below {{expected a body that ends with an operator such as 'ukernel.workload'}}
+    ukernel.tile [28, 32, 8] {
       %p = ukernel.pad %A to [28, 8] : memref<?x8xf32>
     }
   }
@@ -1158,10 +1230,10 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 // -----
 
 // tile_c1: another operation
-ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
   ukernel.combine axis 0 [28] {
-    // expected-error @below {{expected only 'ukernel.pad' before the workload, but got 'arith.constant'}}
-    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+    // expected-error @below {{expected only 'ukernel.pad' before the operator, but got 'arith.constant'}}
+    ukernel.tile [28, 32, 8] {
       %x = arith.constant 1 : index
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
         maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
@@ -1176,10 +1248,10 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 // -----
 
 // tile_c2: an axis too many
-ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
   ukernel.combine axis 0 [28] {
-    // expected-error @below {{expected a uKernel of 3 axes, but got 4}}
-    ukernel.tile <smem = [28, 32, 8, 1], reg = [7, 2, 1, 1]> {
+    // expected-error @below {{expected sizes of 3 axes, but got 4}}
+    ukernel.tile [28, 32, 8, 1] {
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
         maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
         contract {
@@ -1193,10 +1265,10 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 // -----
 
 // tile_c2
-ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 1], stages = 2, vector = 1>} {
   ukernel.combine axis 0 [28] {
-    // expected-error @below {{expected a uKernel of 3 axes, but got 1}}
-    ukernel.tile <smem = [28], reg = [7]> {
+    // expected-error @below {{expected sizes of 3 axes, but got 1}}
+    ukernel.tile [28] {
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
         maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
         contract {
@@ -1228,9 +1300,9 @@ func.func @f(%A: memref<4x8xf32>) {
 // -----
 
 // launch_c1
-ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
   ukernel.combine axis 0 [28] {
-    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+    ukernel.tile [28, 32, 8] {
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
         maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
         contract {
@@ -1249,9 +1321,9 @@ func.func @f(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %s: 
 // -----
 
 // launch_c2
-ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
   ukernel.combine axis 0 [28] {
-    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+    ukernel.tile [28, 32, 8] {
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
         maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
         contract {
@@ -1270,7 +1342,7 @@ func.func @f(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %s: 
 // -----
 
 // launch_c2: another symbol
-ukernel.plan @p <families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>]>], choices = [], general = 0, fallback = 0>
+ukernel.plan @p <families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, fallback = 0>
 func.func @f(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %s: index, %t: tensor<4xf32>) {
   // expected-error @below {{expected @p to be a 'ukernel.kernel' or a function}}
   ukernel.launch @p blocks(%s) args()
@@ -1280,9 +1352,9 @@ func.func @f(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %s: 
 // -----
 
 // launch_c3
-ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
   ukernel.combine axis 0 [28] {
-    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+    ukernel.tile [28, 32, 8] {
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
         maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
         contract {
@@ -1301,9 +1373,9 @@ func.func @f(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %s: 
 // -----
 
 // launch_c3: type
-ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
   ukernel.combine axis 0 [28] {
-    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+    ukernel.tile [28, 32, 8] {
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
         maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
         contract {
@@ -1322,9 +1394,9 @@ func.func @f(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %s: 
 // -----
 
 // launch_c3: sizes
-ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
   ukernel.combine axis 0 [28] {
-    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+    ukernel.tile [28, 32, 8] {
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
         maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
         contract {
@@ -1343,9 +1415,9 @@ func.func @f(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %s: 
 // -----
 
 // launch_c3: parts
-ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
   ukernel.combine axis 0 [28] {
-    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+    ukernel.tile [28, 32, 8] {
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
         maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
         contract {
@@ -1365,31 +1437,31 @@ func.func @f(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %s: 
 
 // ranking_c1: one score for each
 // expected-error @below {{expected families with one score for each, but got 1 families and 2 scores}}
-module attributes {test.attribute = #ukernel.ranking<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], scores = [2.0, 1.0]>} {}
+module attributes {test.attribute = #ukernel.ranking<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], scores = [2.0, 1.0]>} {}
 
 // -----
 
 // ranking_c2
 // expected-error @below {{expected scores that do not ascend, but got 2.000000e+00 after 1.000000e+00}}
-module attributes {test.attribute = #ukernel.ranking<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>, #ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], scores = [1.0, 2.0]>} {}
+module attributes {test.attribute = #ukernel.ranking<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>, #ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], scores = [1.0, 2.0]>} {}
 
 // -----
 
 // ranking_c3: sizes
 // expected-error @below {{expected sizes of at least 1, but got 0}}
-module attributes {test.attribute = #ukernel.ranking<[0, 2, 3], families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], scores = [1.0]>} {}
+module attributes {test.attribute = #ukernel.ranking<[0, 2, 3], families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], scores = [1.0]>} {}
 
 // -----
 
 // ranking_c3: axes
 // expected-error @below {{expected families of 2 axes, but got one of 3}}
-module attributes {test.attribute = #ukernel.ranking<[2, 3], families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], scores = [1.0]>} {}
+module attributes {test.attribute = #ukernel.ranking<[2, 3], families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], scores = [1.0]>} {}
 
 // -----
 
 // plan_c3: rankings
-// expected-error @below {{expected rankings of 1 sizes, but got one of 3}}
-ukernel.plan @p <families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32], reg = [4]>]>], choices = [], general = 0, fallback = 0, rankings = [<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], scores = [1.0]>]>
+// expected-error @below {{expected rankings of 4 sizes, but got one of 3}}
+ukernel.plan @p <families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8, 1]]>], choices = [], general = 0, fallback = 0, rankings = [<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], scores = [1.0]>]>
 
 // -----
 
@@ -1478,7 +1550,7 @@ func.func @f(%a: tensor<?x8xf32>, %b: tensor<8x?xf32>, %o: tensor<?x?xf32>) {
 // -----
 
 // dialect_c10: on another operation
-// expected-error @below {{'ukernel.extents' expected on a 'ukernel.workload'}}
+// expected-error @below {{'ukernel.extents' expected on an operator such as 'ukernel.workload'}}
 func.func private @f() attributes {ukernel.extents = []}
 
 // -----
@@ -1563,28 +1635,28 @@ module attributes {test.attribute = #ukernel.predictions<shapes = [[1, 2, 3]], f
 
 // ranking_c4: one for each
 // expected-error @below {{expected microseconds for each of 1 families, but got 2}}
-module attributes {test.attribute = #ukernel.ranking<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], scores = [1.0], microseconds = [1.0, 2.0]>} {}
+module attributes {test.attribute = #ukernel.ranking<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], scores = [1.0], microseconds = [1.0, 2.0]>} {}
 
 // -----
 
 // ranking_c4: positive
 // expected-error @below {{expected finite microseconds above 0, but got -1}}
-module attributes {test.attribute = #ukernel.ranking<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], scores = [1.0], microseconds = [-1.0]>} {}
+module attributes {test.attribute = #ukernel.ranking<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], scores = [1.0], microseconds = [-1.0]>} {}
 
 // -----
 
 // plan_c3: predictions
 // expected-error @below {{expected predictions of 3 sizes, but got some of 2}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], choices = [], general = 0, fallback = 0, predictions = <shapes = [[1, 2]], families = [0], microseconds = [1.0], regrets = [0.0], confidences = [1.0]>>} {}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], choices = [], general = 0, fallback = 0, predictions = <shapes = [[1, 2]], families = [0], microseconds = [1.0], regrets = [0.0], confidences = [1.0]>>} {}
 
 // -----
 
 // plan_c4
 // expected-error @below {{expected the family of a prediction below 1, but got 1}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], choices = [], general = 0, fallback = 0, predictions = <shapes = [[1, 2, 3]], families = [1], microseconds = [1.0], regrets = [0.0], confidences = [1.0]>>} {}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], choices = [], general = 0, fallback = 0, predictions = <shapes = [[1, 2, 3]], families = [1], microseconds = [1.0], regrets = [0.0], confidences = [1.0]>>} {}
 
 // -----
 
 // plan_c5
 // expected-error @below {{expected strings in 'search', but got "strategy" = 3 : i64}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>], choices = [], general = 0, fallback = 0, search = {strategy = 3 : i64}>} {}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], choices = [], general = 0, fallback = 0, search = {strategy = 3 : i64}>} {}

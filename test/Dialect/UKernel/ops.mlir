@@ -21,8 +21,7 @@
 
 // CHECK: ukernel.plan @plan_0
 ukernel.plan @plan_0 <
-  families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0,
-               parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
+  families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>],
   choices = [], general = 0, fallback = 0>
 
 // CHECK-LABEL: func.func @with_epilogue
@@ -127,16 +126,16 @@ func.func @batches(%A: tensor<?x?x12x64xf32>, %B: tensor<?x12x64xf32>, %x: tenso
 
 // CHECK-LABEL: ukernel.kernel @k0
 // CHECK-SAME: (%{{.*}}: memref<?x768xf32>, %{{.*}}: memref<768x64xf32>, %{{.*}}: f32, %{{.*}}: memref<?x64xf32>, %{{.*}}: index, %{{.*}}: index, %{{.*}}: index, %[[N1:.*]]: index)
-// CHECK-SAME: attributes {path = #ukernel.simt<stages = 2, vector = 1>, workload = "dense"} {
+// CHECK-SAME: attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, workload = "dense"} {
 ukernel.kernel @k0(%A: memref<?x768xf32>, %B: memref<768x64xf32>, %zero: f32,
                    %O: memref<?x64xf32>, %m: index, %n: index, %k: index,
                    %n1: index)
-    attributes {path = #ukernel.simt<stages = 2, vector = 1>, workload = "dense"} {
+    attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, workload = "dense"} {
   // How the host counts is printed after the body.
   // CHECK: ukernel.combine axis 0 [%[[N1]] x 28, 32] {
   ukernel.combine axis 0 [%n1 x 28, 32] {
-    // CHECK: ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
-    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+    // CHECK: ukernel.tile [28, 32, 8] {
+    ukernel.tile [28, 32, 8] {
       // CHECK: %[[P:.*]] = ukernel.pad %{{.*}} to [28, 8] : memref<?x768xf32>
       %a = ukernel.pad %A to [28, 8] : memref<?x768xf32>
       %o = ukernel.pad %O to [28, 1] : memref<?x64xf32>
@@ -150,7 +149,7 @@ ukernel.kernel @k0(%A: memref<?x768xf32>, %B: memref<768x64xf32>, %zero: f32,
           ukernel.yield %s : f32
         }
     }
-    ukernel.tile <smem = [32, 32, 8], reg = [8, 2, 1]> {
+    ukernel.tile [32, 32, 8] {
       ukernel.workload ins(%A, %B : memref<?x768xf32>, memref<768x64xf32>)
         init(%zero : f32) outs(%O : memref<?x64xf32>) maps = [#mk, #kn, #mn]
         contract {
@@ -168,12 +167,12 @@ ukernel.kernel @k0(%A: memref<?x768xf32>, %B: memref<768x64xf32>, %zero: f32,
 // CHECK-LABEL: ukernel.kernel @one_part
 ukernel.kernel @one_part(%A: memref<?x768xf32>, %B: memref<768x64xf32>, %z: f32,
                          %O: memref<?x64xf32>, %m: index, %n: index, %k: index,
-                         %n1: index) attributes {path = #ukernel.simt<stages = 1, vector = 4>} {
+                         %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 1, vector = 4>} {
   // CHECK: %[[ZERO:.*]] = arith.constant
   %zero = arith.constant 0.0 : f32
   // CHECK: ukernel.combine axis 1 [32] {
   ukernel.combine axis 1 [32] {
-    ukernel.tile <smem = [28, 32, 8], reg = [7, 2, 1]> {
+    ukernel.tile [28, 32, 8] {
       // CHECK: init(%[[ZERO]] : f32)
       ukernel.workload ins(%A, %B : memref<?x768xf32>, memref<768x64xf32>)
         init(%zero : f32) outs(%O : memref<?x64xf32>) maps = [#mk, #kn, #mn]

@@ -2,7 +2,7 @@
 // chosen; a family that cannot be emitted is an error.
 
 // RUN: ftuner-translate %s --ftuner-explain --device=h200 --size M=13,N=40 | FileCheck %s
-// RUN: sed -e 's/32, 32, 8/4, 2, 8/' %s > %t.mlir
+// RUN: sed -e 's/threads = .8, 16./threads = [8, 2]/' %s > %t.mlir
 // RUN: not ftuner-translate %t.mlir --ftuner-explain --device=h200 --size M=13,N=40 2>&1 | FileCheck %s --check-prefix=WARPS
 
 // CHECK: Workload f_0 ({{.*}}explain-planned.mlir:{{.*}}), plan @p
@@ -13,11 +13,11 @@
 // CHECK: is lost, since the plan was made for other shapes.
 // CHECK: Best programs of the shape
 // CHECK: Workload g_0
-// WARPS: error: 'ukernel.workload' op expected a legal plan: family 0 (simt [4,2,8]/[4,2,1] axis 0 stages 2 vector 1): {{.*}}32 threads
+// WARPS: error: 'ukernel.workload' op expected a legal plan: family 0 (simt [32,32,8]/[4,16,1] axis 0 stages 2 vector 1): simt: expected a multiple of 32 threads, at most 1024, but got 16
 #mk = affine_map<(m, n, k) -> (m, k)>
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>
-ukernel.plan @p <families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
+ukernel.plan @p <families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>],
   choices = [], general = 0, fallback = 0>
 func.func @f(%a: tensor<?x64xf32>, %b: tensor<64x?xf32>, %o: tensor<?x?xf32>) -> tensor<?x?xf32> {
   %0 = ukernel.workload plan(@p) ins(%a, %b : tensor<?x64xf32>, tensor<64x?xf32>) outs(%o : tensor<?x?xf32>) maps = [#mk, #kn, #mn]

@@ -32,7 +32,7 @@ def check_kernel(kernel, entry, workloads):
     family = workloads[kernel["workload"]]["families"][kernel["family"]]
     check(family["kernel"] == name, f"{name}: its family names {family['kernel']}")
     check(("part" in kinds) == (len(family["ukernels"]) == 2), f"{name}: parts")
-    check(kernel["alignment_bytes"] == 4 * family["vector_width"], f"{name}: alignment")
+    check(kernel["alignment_bytes"] == 4 * family["schedule"]["vector_width"], f"{name}: alignment")
 
 
 def check_workload(workload, rows):
@@ -40,10 +40,10 @@ def check_workload(workload, rows):
     numbers = {entry["family"] for entry in workload["dispatch"]}
     numbers |= {workload["general_family"], workload["fallback_family"]}
     check(all(families[number]["kernel"] for number in numbers), "a family without a kernel")
-    check(families[workload["fallback_family"]]["vector_width"] == 1, "the fallback wants alignment")
+    check(families[workload["fallback_family"]]["schedule"]["vector_width"] == 1, "the fallback wants alignment")
     check([p["size"] for p in workload["programs"]] == list(range(1, rows + 1)), "programs of all sizes")
     for program in workload["programs"]:
-        tiles = [u["shared_memory_tile"][program["axis"]] for u in families[program["family"]]["ukernels"]]
+        tiles = [u["block_tile"][program["axis"]] for u in families[program["family"]]["ukernels"]]
         covered = sum(count * tile for count, tile in zip(program["blocks"], tiles))
         check(covered == program["size"] + program["padded"], f"cover {program}")
     check(workload["statistics"], "statistics")
@@ -62,7 +62,7 @@ def main():
         found = entries(file.read())
     with open(manifest_path) as file:
         manifest = json.load(file)
-    check(manifest["format_version"] == 2, "version")
+    check(manifest["format_version"] == 3, "version")
     check("seconds" not in manifest, "seconds differ from run to run")
     workloads = {w["name"]: w for w in manifest["workloads"]}
     check(found and len(found) == len(manifest["kernels"]), f"{len(found)} entries")

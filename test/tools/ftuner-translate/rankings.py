@@ -25,7 +25,7 @@ def main():
         check(all(time > 0 for time in times) and times == sorted(times), f"fastest first: {times}")
         for program in ranking["programs"]:
             axis = program["axis"]
-            covered = sum(count * u["shared_memory_tile"][axis]
+            covered = sum(count * u["block_tile"][axis]
                           for count, u in zip(program["blocks"], program["ukernels"]))
             check(covered == ranking["shape"][axis] + program["padded"], f"cover {program}")
     check(any(len(ranking["programs"]) == programs for ranking in rankings), f"no shape with {programs} programs")

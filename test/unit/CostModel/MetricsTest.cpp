@@ -72,9 +72,9 @@ TEST(Metrics, ComputeToMemoryByHand) {
 
 TEST(Metrics, OtherOperandsAreReadOnce) {
   Workload workload = matmul();
-  workload.operands.push_back({OperandRole::Extra, {Workload::kN}, 4});
+  workload.operands.push_back({OperandRole::Extra, {Workload::kN}});
   workload.operands.push_back(
-      {OperandRole::Init, {Workload::kM, Workload::kN}, 4});
+      {OperandRole::Init, {Workload::kM, Workload::kN}});
   // 49152 B as above, and 64 · 4 B and 4096 · 4 B.
   Metrics m = metricsOf(workload, {64, 64, 32}, tile(32, 32, 8, 4, 4),
                              testDevice());
@@ -165,7 +165,7 @@ TEST(FactoredMetrics, EqualTheMetricsOfEachUKernel) {
   // The right operand is shared by the whole batch.
   Workload shared = Workload::batchMatmul(any, any, any, any);
   shared.operands[1].axes = {Workload::kK, Workload::kN};
-  shared.operands.push_back({OperandRole::Extra, {Workload::kN}, 4});
+  shared.operands.push_back({OperandRole::Extra, {Workload::kN}});
   for (const Workload &workload : {matmul(), batched, shared}) {
     std::vector<KernelFamily> families;
     std::vector<UKernel> ukernels;

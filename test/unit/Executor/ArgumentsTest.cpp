@@ -6,7 +6,7 @@
 
 using namespace ftuner;
 
-static SignatureType tensor(ElementType type, llvm::ArrayRef<int64_t> shape,
+static SignatureType tensor(DataType type, llvm::ArrayRef<int64_t> shape,
                             llvm::SmallVector<std::string> symbols = {}) {
   SignatureType result;
   result.isTensor = true;
@@ -16,7 +16,7 @@ static SignatureType tensor(ElementType type, llvm::ArrayRef<int64_t> shape,
   return result;
 }
 
-static SignatureType scalar(ElementType type) {
+static SignatureType scalar(DataType type) {
   SignatureType result;
   result.type = type;
   return result;
@@ -26,10 +26,10 @@ constexpr int64_t kDynamic = mlir::ShapedType::kDynamic;
 
 static Signature signature() {
   return {"f",
-          {tensor(ElementType::F32, {kDynamic, 8}, {"T", ""}),
-           scalar(ElementType::F32),
-           tensor(ElementType::I32, {kDynamic, kDynamic}, {"T", "N"}),
-           scalar(ElementType::I8)},
+          {tensor(DataType::F32, {kDynamic, 8}, {"T", ""}),
+           scalar(DataType::F32),
+           tensor(DataType::I32, {kDynamic, kDynamic}, {"T", "N"}),
+           scalar(DataType::I8)},
           {}};
 }
 

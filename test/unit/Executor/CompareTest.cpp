@@ -9,7 +9,7 @@ using namespace ftuner;
 
 static Tensor floats(std::initializer_list<double> values) {
   llvm::Expected<Tensor> tensor =
-      Tensor::create(ElementType::F32, {static_cast<int64_t>(values.size())});
+      Tensor::create(DataType::F32, {static_cast<int64_t>(values.size())});
   int64_t index = 0;
   for (double value : values)
     tensor->setDouble(index++, value);
@@ -18,7 +18,7 @@ static Tensor floats(std::initializer_list<double> values) {
 
 static Tensor integers(std::initializer_list<int64_t> values) {
   llvm::Expected<Tensor> tensor =
-      Tensor::create(ElementType::I64, {static_cast<int64_t>(values.size())});
+      Tensor::create(DataType::I64, {static_cast<int64_t>(values.size())});
   int64_t index = 0;
   for (int64_t value : values)
     tensor->setInteger(index++, value);
@@ -73,8 +73,8 @@ TEST(CompareTest, IntegersMustBeEqual) {
 }
 
 TEST(CompareTest, NamesTheElement) {
-  llvm::Expected<Tensor> a = Tensor::create(ElementType::F32, {2, 3, 4});
-  llvm::Expected<Tensor> b = Tensor::create(ElementType::F32, {2, 3, 4});
+  llvm::Expected<Tensor> a = Tensor::create(DataType::F32, {2, 3, 4});
+  llvm::Expected<Tensor> b = Tensor::create(DataType::F32, {2, 3, 4});
   for (int64_t i = 0; i < 24; ++i) {
     a->setDouble(i, i);
     b->setDouble(i, i == 21 ? 100 : i);

@@ -58,7 +58,7 @@ protected:
     module = mlir::parseSourceString<mlir::ModuleOp>(kMatmul, &context);
     ASSERT_TRUE(module);
     FTunerOptions options;
-    options.device = "h200";
+    options.set("device", std::string("h200"));
     mlir::PassManager pm(&context);
     buildFTunerPipeline(pm, options);
     ASSERT_TRUE(mlir::succeeded(pm.run(*module)));

@@ -32,7 +32,7 @@ protected:
       content += static_cast<char>(size >> (8 * i));
     write(content + header + data.str());
   }
-  std::string readError(ElementType type, llvm::ArrayRef<int64_t> shape) {
+  std::string readError(DataType type, llvm::ArrayRef<int64_t> shape) {
     llvm::Expected<Tensor> tensor = readNpy(path, type, shape);
     return tensor ? std::string() : llvm::toString(tensor.takeError());
   }
@@ -42,10 +42,10 @@ protected:
 } // namespace
 
 TEST_F(NpyTest, RoundTrip) {
-  for (ElementType type :
-       {ElementType::F16, ElementType::BF16, ElementType::F32, ElementType::F64,
-        ElementType::I1, ElementType::I8, ElementType::I16, ElementType::I32,
-        ElementType::I64})
+  for (DataType type :
+       {DataType::F16, DataType::BF16, DataType::F32, DataType::F64,
+        DataType::I1, DataType::I8, DataType::I16, DataType::I32,
+        DataType::I64})
     for (llvm::SmallVector<int64_t> shape :
          {llvm::SmallVector<int64_t>{}, {5}, {2, 3}, {4, 0, 2}}) {
       llvm::Expected<Tensor> tensor = Tensor::create(type, shape);
@@ -67,7 +67,7 @@ TEST_F(NpyTest, ReadsWhatOthersWrite) {
   for (int version : {1, 2, 3}) {
     writeFile("{\"shape\": (2L,), 'fortran_order':False,'descr': '=f4'}\n",
               data, version);
-    llvm::Expected<Tensor> tensor = readNpy(path, ElementType::F32, {2});
+    llvm::Expected<Tensor> tensor = readNpy(path, DataType::F32, {2});
     ASSERT_TRUE(static_cast<bool>(tensor))
         << llvm::toString(tensor.takeError());
     EXPECT_EQ(tensor->getDouble(1), 2.0);
@@ -80,7 +80,7 @@ TEST_F(NpyTest, NamesWhatIsWrong) {
            ", 'shape': " + shape + ", }\n";
   };
   std::string data(24, '\0');
-  auto error = [&] { return readError(ElementType::F32, {2, 3}); };
+  auto error = [&] { return readError(DataType::F32, {2, 3}); };
   auto expect = [&](llvm::StringRef text) {
     std::string message = error();
     EXPECT_NE(message.find(text.str()), std::string::npos) << message;

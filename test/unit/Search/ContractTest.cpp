@@ -30,7 +30,7 @@ static std::vector<NamedWorkload> batchWorkloads() {
   scores.axes[0].symbols = scores.axes[1].symbols = {"T"};
   // A bias for each element of the batch.
   Workload biased = scores;
-  biased.operands.push_back({OperandRole::Extra, {Workload::kFirstBatch}, 4});
+  biased.operands.push_back({OperandRole::Extra, {Workload::kFirstBatch}});
   return {
       {"scores", scores},
       {"biased", biased},

@@ -60,40 +60,6 @@ TEST(Cover, AgreesWithBruteForce) {
     }
 }
 
-/// Each row below the extent lies in one block, and each block has a row.
-static void expectEachRowOnce(const Cover &cover, int64_t low, int64_t high,
-                              int64_t extent) {
-  ASSERT_GE(cover.first, 0);
-  ASSERT_GE(cover.second, 0);
-  ASSERT_GE(cover.blocks(), 1);
-  int64_t end = 0, lastStart = 0;
-  for (int64_t block = 0; block < cover.blocks(); ++block) {
-    lastStart = end;
-    end += block < cover.first ? low : high;
-  }
-  ASSERT_LT(lastStart, extent);
-  ASSERT_GE(end, extent);
-  ASSERT_EQ(cover.padded, end - extent);
-}
-
-TEST(Cover, WritesEachRowOnceWithAnyTwoHeights) {
-  for (int64_t low = 1; low <= 24; ++low)
-    for (int64_t high = low + 1; high <= 40; ++high) {
-      CoverConstants constants = coverConstants(low, high);
-      for (int64_t extent = 1; extent <= low * high + 2 * high; ++extent) {
-        SCOPED_TRACE(testing::Message() << low << " " << high << " " << extent);
-        Cover cover = coverWithPair(constants, extent);
-        ASSERT_NO_FATAL_FAILURE(expectEachRowOnce(cover, low, high, extent));
-        // Less than a unit is padded wherever some cover pads less.
-        bool hasExact = false;
-        int64_t covered = ceilBy(extent, constants.unit);
-        for (int64_t rest = covered; rest >= 0; rest -= low)
-          hasExact |= rest % high == 0;
-        ASSERT_EQ(cover.padded < constants.unit, hasExact);
-      }
-    }
-}
-
 TEST(Cover, OnePartPadsItsLastBlock) {
   for (int64_t extent = 1; extent <= 1000; ++extent) {
     Cover cover = coverExtent(family(4, 7, /*isPair=*/false), extent, 1);
@@ -109,98 +75,6 @@ TEST(Cover, HoldsForHugeExtents) {
     EXPECT_EQ(cover.first * 112 + cover.second * 128, extent + cover.padded);
     EXPECT_LT(cover.padded, 16);
     EXPECT_LE(cover.first, 7);
-  }
-}
-
-/// A balanced cover in full: as many blocks as fit the rounds of the fewest,
-/// and of those as few high ones as reach the extent.
-static void expectBalanced(int64_t low, int64_t high, int64_t sms,
-                           int64_t beside, int64_t extent) {
-  SCOPED_TRACE(testing::Message()
-               << low << " " << high << " over " << sms << " SMs, " << beside
-               << " beside, extent " << extent);
-  auto rounds = [&](int64_t blocks) { return ceilDiv(blocks * beside, sms); };
-  int64_t fewest = ceilDiv(extent, high), most = ceilDiv(extent, low);
-  // Between two counts of blocks rounds only grow.
-  int64_t blocks = fewest, end = most;
-  while (blocks < end) {
-    int64_t middle = blocks + (end - blocks + 1) / 2;
-    if (rounds(middle) <= rounds(fewest))
-      blocks = middle;
-    else
-      end = middle - 1;
-  }
-  Cover cover = balancedCover(low, high, sms, beside, extent);
-  ASSERT_EQ(cover.blocks(), blocks);
-  ASSERT_GE(cover.first, 0);
-  ASSERT_GE(cover.second, 0);
-  auto rowsWith = [&](int64_t second) {
-    return (blocks - second) * low + second * high;
-  };
-  ASSERT_GE(rowsWith(cover.second), extent);
-  if (cover.second > 0) {
-    ASSERT_LT(rowsWith(cover.second - 1), extent);
-  }
-  ASSERT_EQ(cover.padded, rowsWith(cover.second) - extent);
-  // Every row in one block, every block with a row.
-  ASSERT_LT(cover.padded, cover.second > 0 ? high - low : low);
-  Cover exact = coverWithPair(coverConstants(low, high), extent);
-  ASSERT_LE(rounds(cover.blocks()), rounds(exact.blocks()));
-}
-
-TEST(BalancedCover, Example) {
-  // 18 blocks beside each: 126 of 132 SMs have a block, not 108.
-  Cover cover = balancedCover(96, 112, 132, 18, 640);
-  EXPECT_EQ(cover.first, 7);
-  EXPECT_EQ(cover.second, 0);
-  EXPECT_EQ(cover.padded, 32);
-  Cover exact = coverWithPair(coverConstants(96, 112), 640);
-  EXPECT_EQ(exact.first, 2);
-  EXPECT_EQ(exact.second, 4);
-}
-
-TEST(BalancedCover, AgreesWithBruteForce) {
-  for (int64_t low = 1; low <= 6; ++low)
-    for (int64_t high = low + 1; high <= 14; ++high)
-      for (int64_t sms : {1, 2, 7, 16, 132})
-        for (int64_t beside : {1, 2, 6, 15, 40, 500})
-          for (int64_t extent = 1; extent <= 120; ++extent) {
-            expectBalanced(low, high, sms, beside, extent);
-            if (testing::Test::HasFatalFailure())
-              return;
-          }
-}
-
-TEST(BalancedCover, WritesEachRowOnceWithAnyNumberOfBlocks) {
-  for (int64_t low = 1; low <= 16; ++low)
-    for (int64_t high = low + 1; high <= 24; ++high)
-      for (int64_t extent = 1; extent <= 200; ++extent)
-        // As many SMs as blocks, of which one is enough of a round.
-        for (int64_t blocks = ceilDiv(extent, high);
-             blocks <= ceilDiv(extent, low); ++blocks) {
-          SCOPED_TRACE(testing::Message() << low << " " << high << " " << extent
-                                          << " in " << blocks);
-          Cover cover = balancedCover(low, high, blocks, 1, extent);
-          ASSERT_EQ(cover.blocks(), blocks);
-          ASSERT_NO_FATAL_FAILURE(expectEachRowOnce(cover, low, high, extent));
-        }
-}
-
-TEST(BalancedCover, HoldsForRandomPairs) {
-  RandomSeed seed;
-  std::mt19937_64 random(seed);
-  auto upTo = [&](int64_t most) {
-    // Small and large alike.
-    double exponent = std::uniform_real_distribution<>(
-        0, std::log2(static_cast<double>(most) + 1))(random);
-    return std::clamp<int64_t>(static_cast<int64_t>(std::exp2(exponent)), 1,
-                               most);
-  };
-  for (int round = 0; round < 200'000; ++round) {
-    int64_t low = upTo(512), high = low + upTo(512);
-    expectBalanced(low, high, upTo(4096), upTo(1 << 24), upTo(2147483647));
-    if (testing::Test::HasFatalFailure())
-      return;
   }
 }
 

@@ -6,6 +6,9 @@
 
 namespace ftuner {
 
+/// The model of the path.
+const CodegenModel &simtModel();
+
 /// What the fields of a schedule mean to the SIMT path. A thread computes bm /
 /// threadsM rows and bn / threadsN columns of a block tile.
 struct SimtSchedule {

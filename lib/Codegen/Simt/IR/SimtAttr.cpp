@@ -2,6 +2,7 @@
 #include "SimtAttr.h"
 #include "FTuner/Codegen/Simt/SimtSchedule.h"
 
+#include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/OpImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -26,7 +27,7 @@ SimtAttr SimtAttr::get(MLIRContext *context, const Schedule &schedule) {
              simt.vectorWidth);
 }
 
-Schedule SimtAttr::getSchedule() const {
+Schedule SimtAttr::toSchedule() const {
   SimtSchedule simt;
   simt.threadsM = getThreads()[0];
   simt.threadsN = getThreads()[1];
@@ -40,7 +41,8 @@ LogicalResult SimtAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                int64_t vector) {
   if (threads.size() != 2)
     return emitError() << "expected threads along m and n, but got "
-                       << threads.size() << " numbers";
+                       << threads.size()
+                       << (threads.size() == 1 ? " number" : " numbers");
   for (int64_t along : threads)
     if (along < 1)
       return emitError() << "expected at least 1 thread along m and n, but got "
@@ -55,11 +57,14 @@ LogicalResult SimtAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult
 SimtAttr::verifyTile(function_ref<InFlightDiagnostic()> emitError,
                      ArrayRef<int64_t> tile) const {
+  if (tile.size() < Workload::kFirstBatch)
+    return emitError() << "expected tiles along m, n and k, but got "
+                       << tile.size() << (tile.size() == 1 ? " size" : " sizes");
   for (auto [axis, threads] : llvm::enumerate(getThreads()))
-    if (axis < tile.size() && tile[axis] % threads != 0)
-      return emitError() << "expected a tile that is a multiple of " << threads
-                         << " threads on axis " << axis << ", but got "
-                         << tile[axis];
+    if (tile[axis] % threads != 0)
+      return emitError() << "expected the tile on axis " << axis
+                         << " to be a multiple of " << threads
+                         << " threads, but got " << tile[axis];
   return success();
 }
 

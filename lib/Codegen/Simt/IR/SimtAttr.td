@@ -19,7 +19,8 @@ def UKernel_SimtAttr : AttrDef<UKernel_Dialect, "Simt",
     * `simt_c1`: there are two numbers of threads, at least 1 each.
     * `simt_c2`: there is at least one stage.
     * `simt_c3`: the vector has 1, 2 or 4 elements.
-    * `simt_c4`: block tiles along m and n are multiples of the threads.
+    * `simt_c4`: block tiles have sizes along m, n and k at least, those along m
+      and n multiples of the threads.
 
     ```mlir
     #ukernel.simt<threads = [16, 16], stages = 3, vector = 4>

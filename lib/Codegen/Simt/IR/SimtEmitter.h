@@ -1,9 +1,9 @@
 //===- SimtEmitter.h - Emits one tile of the SIMT path ----------*- C++ -*-===//
-#ifndef FTUNER_LIB_CODEGEN_SIMTEMITTER_H
-#define FTUNER_LIB_CODEGEN_SIMTEMITTER_H
+#ifndef FTUNER_LIB_CODEGEN_SIMT_IR_SIMTEMITTER_H
+#define FTUNER_LIB_CODEGEN_SIMT_IR_SIMTEMITTER_H
 
-#include "FTuner/Codegen/CodegenPath.h"
-#include "FTuner/Codegen/SimtLayout.h"
+#include "FTuner/Codegen/IR/CodegenPath.h"
+#include "FTuner/Codegen/Simt/SimtLayout.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -79,7 +79,7 @@ private:
 /// Emits a tile: pipeline of copies, register-blocked outer products, epilogue.
 class SimtTileEmitter {
 public:
-  SimtTileEmitter(mlir::ImplicitLocOpBuilder &b, const TileEmission &tile,
+  SimtTileEmitter(mlir::ImplicitLocOpBuilder &b, const ContractionTile &tile,
                   const SimtLayout &layout, int64_t vectorWidth);
   mlir::LogicalResult emit();
 
@@ -120,7 +120,7 @@ private:
 
   mlir::ImplicitLocOpBuilder &b;
   IndexMath math;
-  const TileEmission &tile;
+  const ContractionTile &tile;
   const SimtLayout &layout;
   int64_t vectorWidth;
   llvm::SmallVector<LaneChunk> rowChunks, columnChunks;
@@ -132,4 +132,4 @@ private:
 
 } // namespace ftuner
 
-#endif // FTUNER_LIB_CODEGEN_SIMTEMITTER_H
+#endif // FTUNER_LIB_CODEGEN_SIMT_IR_SIMTEMITTER_H

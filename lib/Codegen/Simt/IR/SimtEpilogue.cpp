@@ -1,5 +1,5 @@
 //===- SimtEpilogue.cpp - From accumulators to the output -------*- C++ -*-===//
-#include "SimtAddresses.h"
+#include "../SimtAddresses.h"
 #include "SimtEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

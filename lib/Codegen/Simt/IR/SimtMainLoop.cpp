@@ -19,7 +19,7 @@
 // two to three times the registers, or spill.
 //
 //===----------------------------------------------------------------------===//
-#include "SimtAddresses.h"
+#include "../SimtAddresses.h"
 #include "SimtEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,5 +1,5 @@
 //===- SimtTileCopy.cpp - Global to shared memory ---------------*- C++ -*-===//
-#include "SimtAddresses.h"
+#include "../SimtAddresses.h"
 #include "SimtEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

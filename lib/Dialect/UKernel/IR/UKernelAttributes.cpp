@@ -1,6 +1,6 @@
 //===- UKernelAttributes.cpp - Attributes ---------------------------------===//
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
-#include "FTuner/Search/UKernel.h"
+#include "FTuner/Schedule/CodegenModel.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -12,6 +12,7 @@
 #include <cmath>
 
 using namespace mlir;
+using namespace ftuner;
 using namespace ftuner::ukernel;
 
 using EmitError = llvm::function_ref<InFlightDiagnostic()>;
@@ -195,8 +196,127 @@ static void printFindings(AsmPrinter &printer, DictionaryAttr search,
   printList(printer, rankings);
 }
 
+static ParseResult parseSchedule(AsmParser &parser,
+                                 ScheduleAttrInterface &schedule) {
+  SMLoc location = parser.getCurrentLocation();
+  Attribute attribute;
+  if (parser.parseAttribute(attribute))
+    return failure();
+  schedule = dyn_cast<ScheduleAttrInterface>(attribute);
+  if (schedule)
+    return success();
+  return parser.emitError(location)
+         << "expected the schedule of a codegen path, but got " << attribute;
+}
+
+static void printSchedule(AsmPrinter &printer, ScheduleAttrInterface schedule) {
+  printer << schedule;
+}
+
+/// "[[112, 64, 16], [128, 64, 16]]".
+static ParseResult parseTiles(AsmParser &parser,
+                              SmallVector<DenseI64ArrayAttr> &tiles) {
+  return parser.parseCommaSeparatedList(
+      AsmParser::Delimiter::Square, [&]() -> ParseResult {
+        auto tile = dyn_cast_or_null<DenseI64ArrayAttr>(
+            DenseI64ArrayAttr::parse(parser, {}));
+        if (!tile)
+          return failure();
+        tiles.push_back(tile);
+        return success();
+      });
+}
+
+static void printTiles(AsmPrinter &printer,
+                       ArrayRef<DenseI64ArrayAttr> tiles) {
+  printer << "[";
+  llvm::interleaveComma(tiles, printer,
+                        [&](DenseI64ArrayAttr tile) { tile.print(printer); });
+  printer << "]";
+}
+
+/// ", reduce = [1], split = 4, balanced = 132": each of them may be absent.
+static ParseResult parseCover(AsmParser &parser, SmallVector<int64_t> &reduce,
+                              int64_t &split, int64_t &balanced) {
+  split = 1;
+  balanced = 0;
+  if (failed(parser.parseOptionalComma()))
+    return success();
+  llvm::SMLoc location = parser.getCurrentLocation();
+  StringRef keyword;
+  do {
+    location = parser.getCurrentLocation();
+    if (parser.parseKeyword(&keyword) || parser.parseEqual())
+      return failure();
+    if (keyword == "reduce") {
+      if (parser.parseCommaSeparatedList(
+              AsmParser::Delimiter::Square, [&]() -> ParseResult {
+                return parser.parseInteger(reduce.emplace_back());
+              }))
+        return failure();
+    } else if (keyword == "split" || keyword == "balanced") {
+      if (parser.parseInteger(keyword == "split" ? split : balanced))
+        return failure();
+    } else {
+      return parser.emitError(location)
+             << "expected 'reduce', 'split' or 'balanced', but got '" << keyword
+             << "'";
+    }
+  } while (succeeded(parser.parseOptionalComma()));
+  return success();
+}
+
+static void printCover(AsmPrinter &printer, ArrayRef<int64_t> reduce,
+                       int64_t split, int64_t balanced) {
+  if (!reduce.empty()) {
+    printer << ", reduce = [";
+    llvm::interleaveComma(reduce, printer);
+    printer << "]";
+  }
+  if (split != 1)
+    printer << ", split = " << split;
+  if (balanced != 0)
+    printer << ", balanced = " << balanced;
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "FTuner/Dialect/UKernel/IR/UKernelAttributes.cpp.inc"
+
+#include "FTuner/Dialect/UKernel/IR/ScheduleAttrInterface.cpp.inc"
+
+Attribute UKernelDialect::parseAttribute(DialectAsmParser &parser,
+                                         Type type) const {
+  llvm::SMLoc location = parser.getCurrentLocation();
+  StringRef mnemonic;
+  Attribute attribute;
+  OptionalParseResult own =
+      generatedAttributeParser(parser, &mnemonic, type, attribute);
+  if (own.has_value())
+    return attribute;
+  if (auto path = schedulePaths.find(mnemonic); path != schedulePaths.end())
+    return path->second.parse(parser);
+  parser.emitError(location) << "unknown attribute `" << mnemonic
+                             << "` in dialect `" << getNamespace() << "`";
+  return {};
+}
+
+void UKernelDialect::printAttribute(Attribute attribute,
+                                    DialectAsmPrinter &printer) const {
+  if (succeeded(generatedAttributePrinter(attribute, printer)))
+    return;
+  auto schedule = cast<ScheduleAttrInterface>(attribute);
+  printer << schedule.toSchedule().path().name();
+  schedule.printFields(printer);
+}
+
+ScheduleAttrInterface
+UKernelDialect::makeSchedule(const Schedule &schedule) const {
+  auto path = schedulePaths.find(schedule.path().name());
+  if (path == schedulePaths.end())
+    return {};
+  return cast<ScheduleAttrInterface>(
+      path->second.make(getContext(), schedule));
+}
 
 void UKernelDialect::registerAttributes() {
   addAttributes<
@@ -312,7 +432,7 @@ LogicalResult RangeAttr::verify(EmitError emitError, int64_t min, int64_t max,
 }
 
 //===----------------------------------------------------------------------===//
-// DeviceAttr, UKernelAttr, SimtAttr
+// DeviceAttr
 //===----------------------------------------------------------------------===//
 
 LogicalResult DeviceAttr::verify(EmitError emitError, StringRef name,
@@ -325,85 +445,65 @@ LogicalResult DeviceAttr::verify(EmitError emitError, StringRef name,
   return success();
 }
 
-LogicalResult UKernelAttr::verify(EmitError emitError, ArrayRef<int64_t> smem,
-                                  ArrayRef<int64_t> reg, int64_t split) {
-  if (smem.empty() || smem.size() != reg.size())
-    return emitError() << "expected smem and reg of one rank, but got "
-                       << smem.size() << " and " << reg.size() << " sizes";
-  for (auto [axis, tile, registerTile] : llvm::enumerate(smem, reg)) {
-    if (registerTile < 1)
-      return emitError() << "expected reg of at least 1 on axis " << axis
-                         << ", but got " << registerTile;
-    if (tile < 1 || tile % registerTile != 0)
-      return emitError() << "expected smem to be a positive multiple of reg "
-                         << registerTile << " on axis " << axis << ", but got "
-                         << tile;
-  }
-  if (split < 1)
-    return emitError() << "expected split of at least 1, but got " << split;
-  return success();
-}
-
-LogicalResult SimtAttr::verify(EmitError emitError, int64_t stages,
-                               int64_t vector) {
-  if (stages < 1)
-    return emitError() << "expected at least 1 stage, but got " << stages;
-  if (vector != 1 && vector != 2 && vector != 4)
-    return emitError() << "expected vector of 1, 2 or 4, but got " << vector;
-  return success();
-}
-
 //===----------------------------------------------------------------------===//
 // FamilyAttr, ChoiceAttr, RankingAttr, PlanAttr, EntryAttr
 //===----------------------------------------------------------------------===//
 
-LogicalResult ftuner::ukernel::verifySharedLayout(EmitError emitError,
-                                                  int64_t axis,
-                                                  UKernelAttr first,
-                                                  UKernelAttr second) {
-  ArrayRef<int64_t> smem1 = first.getSmem(), smem2 = second.getSmem();
-  ArrayRef<int64_t> reg1 = first.getReg(), reg2 = second.getReg();
-  if (smem1.size() != smem2.size())
-    return emitError() << "expected parts of " << smem1.size()
-                       << " axes, but got one of " << smem2.size();
-  for (int64_t other = 0, rank = smem1.size(); other < rank; ++other)
-    if (other != axis &&
-        (smem1[other] != smem2[other] || reg1[other] != reg2[other]))
-      return emitError() << "expected parts with equal tiles on axis " << other;
-  if (smem1[axis] / reg1[axis] != smem2[axis] / reg2[axis])
-    return emitError() << "expected " << smem1[axis] / reg1[axis]
-                       << " threads along axis " << axis
-                       << " in both parts, but got "
-                       << smem2[axis] / reg2[axis];
-  if (first.getSplit() != second.getSplit())
-    return emitError() << "expected split " << first.getSplit()
-                       << " in both parts, but got " << second.getSplit();
+LogicalResult ftuner::ukernel::verifyTiles(EmitError emitError,
+                                           ScheduleAttrInterface schedule,
+                                           int64_t axis,
+                                           ArrayRef<DenseI64ArrayAttr> tiles) {
+  if (tiles.empty() || tiles.size() > 2)
+    return emitError() << "expected one or two tiles, but got " << tiles.size();
+  int64_t rank = tiles.front().size();
+  for (DenseI64ArrayAttr tile : tiles) {
+    if (tile.size() != rank)
+      return emitError() << "expected tiles of " << rank
+                         << " axes, but got one of " << tile.size();
+    for (int64_t size : tile.asArrayRef())
+      if (size < 1)
+        return emitError() << "expected tile sizes of at least 1, but got "
+                           << size;
+    if (failed(schedule.verifyTile(emitError, tile.asArrayRef())))
+      return failure();
+  }
+  if (axis < 0 || axis >= rank)
+    return emitError() << "expected axis below " << rank << ", but got "
+                       << axis;
+  if (tiles.size() == 1)
+    return success();
+  for (int64_t other = 0; other < rank; ++other)
+    if (other != axis && tiles[0][other] != tiles[1][other])
+      return emitError() << "expected equal tiles on axis " << other
+                         << ", but got " << tiles[0][other] << " and "
+                         << tiles[1][other];
+  if (tiles[0][axis] >= tiles[1][axis])
+    return emitError() << "expected the lower tile first, but got heights "
+                       << tiles[0][axis] << " and " << tiles[1][axis];
   return success();
 }
 
-LogicalResult FamilyAttr::verify(EmitError emitError, Attribute path,
-                                 int64_t axis, ArrayRef<UKernelAttr> parts,
+LogicalResult FamilyAttr::verify(EmitError emitError,
+                                 ScheduleAttrInterface schedule, int64_t axis,
+                                 ArrayRef<DenseI64ArrayAttr> tiles,
+                                 ArrayRef<int64_t> reduce, int64_t split,
                                  int64_t balanced) {
-  if (parts.empty() || parts.size() > 2)
-    return emitError() << "expected one or two parts, but got " << parts.size();
-  size_t rank = parts.front().getSmem().size();
-  if (axis < 0 || axis >= static_cast<int64_t>(rank))
-    return emitError() << "expected axis below " << rank << ", but got "
-                       << axis;
+  if (failed(verifyTiles(emitError, schedule, axis, tiles)))
+    return failure();
+  for (int64_t reduceAxis : reduce)
+    if (reduceAxis < 0 || reduceAxis >= tiles.front().size() ||
+        reduceAxis == axis)
+      return emitError() << "expected reduce axes below "
+                         << tiles.front().size() << " other than axis " << axis
+                         << ", but got " << reduceAxis;
+  if (split < 1)
+    return emitError() << "expected split of at least 1, but got " << split;
   if (balanced < 0 || balanced > ftuner::maxBalancedSms)
     return emitError() << "expected 1 to " << ftuner::maxBalancedSms
                        << " SMs to balance blocks over, but got " << balanced;
-  if (parts.size() == 1) {
-    if (balanced != 0)
-      return emitError() << "expected two parts with balanced covers";
-    return success();
-  }
-  if (balanced != 0 && parts[0].getSmem()[axis] >= parts[1].getSmem()[axis])
-    return emitError() << "expected the lower part first with balanced covers, "
-                          "but got heights "
-                       << parts[0].getSmem()[axis] << " and "
-                       << parts[1].getSmem()[axis];
-  return verifySharedLayout(emitError, axis, parts[0], parts[1]);
+  if (balanced != 0 && tiles.size() == 1)
+    return emitError() << "expected two tiles with balanced covers";
+  return success();
 }
 
 LogicalResult ChoiceAttr::verify(EmitError emitError, ArrayRef<RangeAttr> box,
@@ -462,8 +562,7 @@ LogicalResult RankingAttr::verify(EmitError emitError, ArrayRef<int64_t> shape,
     if (size < 1)
       return emitError() << "expected sizes of at least 1, but got " << size;
   for (FamilyAttr family : families)
-    if (size_t rank = family.getParts().front().getSmem().size();
-        rank != shape.size())
+    if (size_t rank = family.getRank(); rank != shape.size())
       return emitError() << "expected families of " << shape.size()
                          << " axes, but got one of " << rank;
   return success();
@@ -513,10 +612,9 @@ LogicalResult PlanAttr::verify(EmitError emitError,
                                ArrayRef<RankingAttr> rankings) {
   if (families.empty())
     return emitError() << "expected at least one family";
-  size_t rank = families.front().getParts().front().getSmem().size();
+  size_t rank = families.front().getRank();
   for (FamilyAttr family : families)
-    if (size_t other = family.getParts().front().getSmem().size();
-        other != rank)
+    if (size_t other = family.getRank(); other != rank)
       return emitError() << "expected families of " << rank
                          << " axes, but got one of " << other;
   auto verifyIndex = [&](StringRef what, int64_t index) -> LogicalResult {
@@ -555,18 +653,19 @@ LogicalResult PlanAttr::verify(EmitError emitError,
       failed(verifyIndex("fallback", fallback)))
     return failure();
   // Wider accesses would leave operands that are not aligned for them.
-  auto verifyScalar = [&](StringRef what, int64_t index) -> LogicalResult {
-    auto simt = dyn_cast<SimtAttr>(families[index].getPath());
-    if (!simt || simt.getVector() == 1)
+  auto verifyAny = [&](StringRef what, int64_t index) -> LogicalResult {
+    Schedule schedule = families[index].getSchedule().toSchedule();
+    if (schedule.path().takesAnyAlignment(schedule))
       return success();
     return emitError() << "expected " << what
-                       << " of vectors of 1 element, but family " << index
-                       << " has vectors of " << simt.getVector();
+                       << " for operands of any alignment, but family " << index
+                       << " asks for " << schedule.path().alignment(schedule)
+                       << " bytes";
   };
   for (ChoiceAttr choice : unaligned)
-    if (failed(verifyScalar("unaligned families", choice.getFamily())))
+    if (failed(verifyAny("unaligned families", choice.getFamily())))
       return failure();
-  return verifyScalar("a fallback", fallback);
+  return verifyAny("a fallback", fallback);
 }
 
 LogicalResult EntryAttr::verify(EmitError emitError, int64_t threads,

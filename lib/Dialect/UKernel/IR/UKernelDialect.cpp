@@ -136,8 +136,8 @@ static LogicalResult verifyExtents(Operation *op, Attribute attribute) {
     return op->emitOpError()
            << "'" << UKernelDialect::kExtentsAttrName << "' expected ";
   };
-  if (!isa<WorkloadOp>(op))
-    return emitError() << "on a 'ukernel.workload'";
+  if (!isa<OperatorOpInterface>(op))
+    return emitError() << "on an operator such as 'ukernel.workload'";
   auto extents = dyn_cast<ArrayAttr>(attribute);
   if (!extents)
     return emitError() << "an array, but got " << attribute;

@@ -47,18 +47,40 @@ static void printParts(OpAsmPrinter &printer, CombineOp, Value count,
 #include "FTuner/Dialect/UKernel/IR/UKernelOps.cpp.inc"
 
 //===----------------------------------------------------------------------===//
+// YieldOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult YieldOp::verify() {
+  Operation *parent = (*this)->getParentOp();
+  if (isa_and_nonnull<OperatorOpInterface>(parent))
+    return success();
+  InFlightDiagnostic error =
+      emitOpError("expected to be in a region of an operator");
+  if (parent)
+    error << ", but got '" << parent->getName() << "'";
+  return error;
+}
+
+//===----------------------------------------------------------------------===//
 // KernelOp
 //===----------------------------------------------------------------------===//
 
 ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   StringAttr name;
   SmallVector<OpAsmParser::Argument> arguments;
+  SMLoc location;
   if (parser.parseSymbolName(name, getSymNameAttrName(result.name),
                              result.attributes) ||
       parser.parseArgumentList(arguments, AsmParser::Delimiter::Paren,
                                /*allowType=*/true) ||
+      parser.getCurrentLocation(&location) ||
       parser.parseOptionalAttrDictWithKeyword(result.attributes))
     return failure();
+  // What is no schedule would be taken for none.
+  Attribute schedule = result.attributes.get(getScheduleAttrName(result.name));
+  if (schedule && !isa<ScheduleAttrInterface>(schedule))
+    return parser.emitError(location)
+           << "expected the schedule of a codegen path, but got " << schedule;
   return parser.parseRegion(*result.addRegion(), arguments);
 }
 
@@ -87,8 +109,8 @@ LogicalResult KernelOp::verify() {
 static LogicalResult verifyArguments(KernelOp op) {
   unsigned numIndexArguments = op.getNumAxes() + 1;
   TypeRange types = op.getBody().getArgumentTypes();
-  if (types.size() < 3 + numIndexArguments)
-    return op.emitOpError("expected at least three operands and ")
+  if (types.size() < 1 + numIndexArguments)
+    return op.emitOpError("expected operands and ")
            << numIndexArguments << " arguments of type index, but got "
            << types.size() << " arguments";
   for (Type type : types.take_back(numIndexArguments))
@@ -99,7 +121,7 @@ static LogicalResult verifyArguments(KernelOp op) {
   return success();
 }
 
-/// The kernel argument that an operand of the tile's workload reads.
+/// The kernel argument that an operand of the tile's operator reads.
 static Value stripPads(Value value) {
   while (auto pad = value.getDefiningOp<PadOp>())
     value = pad.getSource();
@@ -118,17 +140,17 @@ LogicalResult KernelOp::verifyRegions() {
   if (failed(verifyArguments(*this)))
     return failure();
   ValueRange arguments = getOperandArguments();
-  WalkResult result = walk([&](WorkloadOp workload) {
-    if (workload->getNumOperands() != arguments.size())
-      return WalkResult(workload.emitOpError("expected ")
+  WalkResult result = walk([&](OperatorOpInterface op) {
+    if (op->getNumOperands() != arguments.size())
+      return WalkResult(op->emitOpError("expected ")
                         << arguments.size()
                         << " operands as the kernel has, but got "
-                        << workload->getNumOperands());
-    for (auto [index, operand] : llvm::enumerate(workload->getOperands())) {
+                        << op->getNumOperands());
+    for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
       bool isConstant = !isa<MemRefType>(operand.getType()) &&
                         matchPattern(operand, m_Constant());
       if (!isConstant && stripPads(operand) != arguments[index])
-        return WalkResult(workload.emitOpError("expected operand ")
+        return WalkResult(op->emitOpError("expected operand ")
                           << index << " to be argument " << index
                           << " of the kernel");
     }
@@ -143,7 +165,7 @@ ValueRange KernelOp::getOperandArguments() {
 
 unsigned KernelOp::getNumAxes() {
   auto tile = cast<TileOp>(getCombine().getBody().front().front());
-  return tile.getUkernel().getSmem().size();
+  return tile.getSizes().size();
 }
 
 CombineOp KernelOp::getCombine() {
@@ -166,50 +188,52 @@ LogicalResult CombineOp::verify() {
 }
 
 LogicalResult CombineOp::verifyRegions() {
-  SmallVector<UKernelAttr, 2> parts;
+  SmallVector<DenseI64ArrayAttr, 2> tiles;
   for (Operation &op : getBody().front()) {
     auto tile = dyn_cast<TileOp>(op);
     if (!tile)
       return emitOpError("expected a body of 'ukernel.tile', but got '")
              << op.getName() << "'";
-    parts.push_back(tile.getUkernel());
+    tiles.push_back(tile.getSizesAttr());
   }
-  if (parts.size() != getHeights().size())
+  if (tiles.size() != getHeights().size())
     return emitOpError("expected one tile for each of ")
-           << getHeights().size() << " heights, but got " << parts.size();
+           << getHeights().size() << " heights, but got " << tiles.size();
+  auto kernel = cast<KernelOp>((*this)->getParentOp());
   int64_t axis = getAxis();
-  for (auto [part, height] : llvm::zip_equal(parts, getHeights())) {
-    int64_t rank = part.getSmem().size();
-    if (axis < 0 || axis >= rank)
-      return emitOpError("expected axis below ")
-             << rank << ", but got " << axis;
-    if (part.getSmem()[axis] != height)
+  if (failed(verifyTiles([&] { return emitOpError(); }, kernel.getSchedule(),
+                         axis, tiles)))
+    return failure();
+  for (auto [tile, height] : llvm::zip_equal(tiles, getHeights()))
+    if (tile[axis] != height)
       return emitOpError("expected height ")
-             << part.getSmem()[axis] << " of the tile, but got " << height;
-  }
-  if (parts.size() == 1)
-    return success();
-  return verifySharedLayout([&] { return emitOpError(); }, axis, parts[0],
-                            parts[1]);
+             << tile[axis] << " of the tile, but got " << height;
+  return success();
 }
 
 LogicalResult TileOp::verifyRegions() {
   Block &body = getBody().front();
-  if (body.empty() || !isa<WorkloadOp>(body.back()))
-    return emitOpError("expected a body that ends with a 'ukernel.workload'");
-  for (Operation &op : llvm::drop_end(body))
-    if (!isa<PadOp>(op))
-      return emitOpError("expected only 'ukernel.pad' before the workload, "
+  OperatorOpInterface op =
+      body.empty() ? nullptr : dyn_cast<OperatorOpInterface>(body.back());
+  if (!op)
+    return emitOpError("expected a body that ends with an operator such as "
+                       "'ukernel.workload'");
+  for (Operation &before : llvm::drop_end(body))
+    if (!isa<PadOp>(before))
+      return emitOpError("expected only 'ukernel.pad' before the operator, "
                          "but got '")
-             << op.getName() << "'";
-  if (cast<WorkloadOp>(body.back())->getNumResults() != 0)
-    return emitOpError("expected a workload on memrefs");
-  size_t rank = getUkernel().getSmem().size();
-  if (unsigned numAxes = cast<WorkloadOp>(body.back()).getNumAxes();
-      rank != numAxes)
-    return emitOpError("expected a uKernel of ")
+             << before.getName() << "'";
+  if (op.hasTensors())
+    return emitOpError("expected an operator on memrefs");
+  size_t rank = getSizes().size();
+  if (unsigned numAxes = op.getNumAxes(); rank != numAxes)
+    return emitOpError("expected sizes of ")
            << numAxes << " axes, but got " << rank;
   return success();
+}
+
+OperatorOpInterface TileOp::getOperator() {
+  return cast<OperatorOpInterface>(getBody().front().back());
 }
 
 //===----------------------------------------------------------------------===//

@@ -4,8 +4,6 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/TypeUtilities.h"
-#include "llvm/ADT/Sequence.h"
-#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace ftuner::ukernel;
@@ -43,32 +41,31 @@ StringRef WorkloadOp::getAxisName(unsigned axis) {
   return names[axis];
 }
 
-SmallVector<int64_t, 4> WorkloadOp::getStaticExtents() {
-  SmallVector<int64_t, 4> extents(getNumAxes(), ShapedType::kDynamic);
-  for (OpOperand &operand : (*this)->getOpOperands()) {
-    auto type = dyn_cast<ShapedType>(operand.get().getType());
-    if (!type)
-      continue;
-    AffineMap map = getMapOf(operand.getOperandNumber());
-    for (auto [dim, result] : llvm::enumerate(map.getResults()))
-      if (!type.isDynamicDim(dim))
-        extents[cast<AffineDimExpr>(result).getPosition()] =
-            type.getDimSize(dim);
-  }
-  return extents;
+SmallVector<utils::IteratorType> WorkloadOp::getLoopIteratorTypes() {
+  SmallVector<utils::IteratorType> kinds(getNumAxes(),
+                                         utils::IteratorType::parallel);
+  kinds[kK] = utils::IteratorType::reduction;
+  return kinds;
 }
 
-std::pair<Value, int64_t> WorkloadOp::getExtentSource(unsigned axis) {
-  bool isInLhs = getLhsMap().isFunctionOfDim(axis);
-  Value operand = isInLhs ? getLhs() : getRhs();
-  AffineMap map = isInLhs ? getLhsMap() : getRhsMap();
-  std::optional<unsigned> dim =
-      map.getResultPosition(getAffineDimExpr(axis, getContext()));
-  return {operand, static_cast<int64_t>(*dim)};
+AffineMap WorkloadOp::getMatchingIndexingMap(OpOperand *operand) {
+  AffineMap map = getMapOf(operand->getOperandNumber());
+  return map ? map : AffineMap::get(getNumAxes(), 0, getContext());
 }
 
-Type WorkloadOp::getAccumulatorType() {
-  return getElementTypeOrSelf(getInit() ? getInit() : getOutput());
+SmallVector<AffineMap> WorkloadOp::getIndexingMapsArray() {
+  return llvm::map_to_vector(
+      (*this)->getOpOperands(),
+      [&](OpOperand &operand) { return getMatchingIndexingMap(&operand); });
+}
+
+ftuner::OperandRole WorkloadOp::getOperandRole(unsigned number) {
+  using ftuner::OperandRole;
+  if (number < 2)
+    return number == 0 ? OperandRole::Lhs : OperandRole::Rhs;
+  if (number + 1 == (*this)->getNumOperands())
+    return OperandRole::Output;
+  return number == 2 && getInit() ? OperandRole::Init : OperandRole::Extra;
 }
 
 //===----------------------------------------------------------------------===//
@@ -151,12 +148,6 @@ static LogicalResult verifyBatchAxes(WorkloadOp op) {
   return success();
 }
 
-/// "(m, n, k, b0)" for four axes.
-static std::string axisList(unsigned numAxes) {
-  auto names = llvm::map_range(llvm::seq(numAxes), WorkloadOp::getAxisName);
-  return "(" + llvm::join(names, ", ") + ")";
-}
-
 /// workload_c3 to workload_c6.
 static LogicalResult verifyMaps(WorkloadOp op) {
   Value init = op.getInit();
@@ -182,7 +173,7 @@ static LogicalResult verifyMaps(WorkloadOp op) {
     if (map.getNumDims() != numAxes || map.getNumSymbols() != 0 ||
         !map.isProjectedPermutation() || map.getNumResults() != rank)
       return op.emitOpError("expected a projected permutation of ")
-             << axisList(numAxes) << " with " << rank << " results for operand "
+             << axisList(op) << " with " << rank << " results for operand "
              << number << ", but got " << AffineMapAttr::get(map);
     if (failed(verifyProductAxes(op, number, map)))
       return failure();
@@ -202,49 +193,17 @@ static LogicalResult verifyMaps(WorkloadOp op) {
 }
 
 LogicalResult WorkloadOp::verify() {
-  if (failed(verifyKinds(*this)) || failed(verifyMaps(*this)))
-    return failure();
-  StringRef extentsName = UKernelDialect::kExtentsAttrName;
-  auto extents = (*this)->getAttrOfType<ArrayAttr>(extentsName);
-  if (extents && extents.size() != getNumAxes())
-    return emitOpError("'")
-           << extentsName << "' expected one entry for each of "
-           << axisList(getNumAxes()) << ", but got " << extents;
-  std::optional<ArrayAttr> ranges = getRanges();
-  if (!ranges)
-    return success();
-  if (ranges->size() != getNumAxes() ||
-      !llvm::all_of(*ranges, llvm::IsaPred<RangeAttr>))
-    return emitOpError("expected one range for each of ")
-           << axisList(getNumAxes()) << ", but got " << *ranges;
-  return success();
-}
-
-static LogicalResult verifyRegion(WorkloadOp op, Region &region, StringRef name,
-                                  ArrayRef<Type> arguments, Type result) {
-  if (region.empty() || region.getArgumentTypes() != TypeRange(arguments))
-    return op.emitOpError("expected ")
-           << name << " to take (" << arguments << "), but got ("
-           << region.getArgumentTypes() << ")";
-  auto yield = dyn_cast<YieldOp>(region.front().back());
-  if (!yield)
-    return op.emitOpError("expected ")
-           << name << " to end with 'ukernel.yield'";
-  if (yield.getValue().getType() != result)
-    return op.emitOpError("expected ")
-           << name << " to yield " << result << ", but got "
-           << yield.getValue().getType();
-  return success();
+  return failure(failed(verifyKinds(*this)) || failed(verifyMaps(*this)));
 }
 
 LogicalResult WorkloadOp::verifyRegions() {
   Type accumulator = getAccumulatorType();
   Type element = getElementTypeOrSelf(getOutput().getType());
-  if (failed(
-          verifyRegion(*this, getContract(), "contract",
-                       {getElementTypeOrSelf(getLhs().getType()),
-                        getElementTypeOrSelf(getRhs().getType()), accumulator},
-                       accumulator)))
+  if (failed(verifyScalarRegion(
+          *this, getContract(), "contract",
+          {getElementTypeOrSelf(getLhs().getType()),
+           getElementTypeOrSelf(getRhs().getType()), accumulator},
+          accumulator)))
     return failure();
   if (getEpilogues().size() > 1)
     return emitOpError("expected at most one epilogue, but got ")
@@ -253,7 +212,7 @@ LogicalResult WorkloadOp::verifyRegions() {
     SmallVector<Type> arguments = {accumulator};
     for (Value extra : getExtras())
       arguments.push_back(getElementTypeOrSelf(extra.getType()));
-    return verifyRegion(*this, getEpilogue(), "epilogue", arguments, element);
+    return verifyScalarRegion(*this, getEpilogue(), "epilogue", arguments, element);
   }
   if (!getExtras().empty())
     return emitOpError("expected an epilogue for the extras");
@@ -264,18 +223,7 @@ LogicalResult WorkloadOp::verifyRegions() {
 }
 
 LogicalResult WorkloadOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
-  FlatSymbolRefAttr name = getPlanAttr();
-  if (!name)
-    return success();
-  auto plan = symbolTable.lookupNearestSymbolFrom<PlanOp>(getOperation(), name);
-  if (!plan)
-    return emitOpError("expected ") << name << " to be a 'ukernel.plan'";
-  size_t rank =
-      plan.getPlan().getFamilies().front().getParts().front().getSmem().size();
-  if (rank != getNumAxes())
-    return emitOpError("expected a plan of ")
-           << getNumAxes() << " axes, but got " << rank;
-  return success();
+  return verifyPlanUse(*this, symbolTable);
 }
 
 //===----------------------------------------------------------------------===//
@@ -285,18 +233,7 @@ LogicalResult WorkloadOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
 void WorkloadOp::getEffects(
     SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
         &effects) {
-  OpOperand &output = getOutputMutable();
-  for (OpOperand &operand : (*this)->getOpOperands()) {
-    if (!isa<MemRefType>(operand.get().getType()))
-      continue;
-    bool isOutput = &operand == &output;
-    if (!isOutput || !getInit())
-      effects.emplace_back(MemoryEffects::Read::get(), &operand,
-                           SideEffects::DefaultResource::get());
-    if (isOutput)
-      effects.emplace_back(MemoryEffects::Write::get(), &operand,
-                           SideEffects::DefaultResource::get());
-  }
+  getOperatorEffects(*this, effects);
 }
 
 LogicalResult WorkloadOp::reifyResultShapes(

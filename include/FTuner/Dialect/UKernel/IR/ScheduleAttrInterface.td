@@ -6,6 +6,7 @@ include "mlir/IR/Interfaces.td"
 
 def UKernel_ScheduleAttrInterface : AttrInterface<"ScheduleAttrInterface"> {
   let cppNamespace = "::ftuner::ukernel";
+  let summary = "schedule of a codegen path";
   let description = [{
     How a codegen path computes a block tile. Each path has an attribute of its
     own, which it adds to the dialect (`UKernelDialect::addSchedule`); its
@@ -13,7 +14,7 @@ def UKernel_ScheduleAttrInterface : AttrInterface<"ScheduleAttrInterface"> {
   }];
   let methods = [
     InterfaceMethod<"The schedule as the core's value.",
-      "::ftuner::Schedule", "getSchedule">,
+      "::ftuner::Schedule", "toSchedule">,
     InterfaceMethod<[{
         Says what keeps the schedule from computing a block tile of these sizes,
         whatever the workload and the device are.

@@ -2,6 +2,8 @@
 #ifndef FTUNER_DIALECT_UKERNEL_IR_UKERNEL_H
 #define FTUNER_DIALECT_UKERNEL_IR_UKERNEL_H
 
+#include "FTuner/Dialect/UKernel/IR/UKernelInterfaces.h"
+#include "FTuner/Schedule/Schedule.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/AffineMap.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -16,6 +18,11 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+#include "llvm/ADT/StringMap.h"
+#include <functional>
+
+#include "FTuner/Dialect/UKernel/IR/ScheduleAttrInterface.h.inc"
+
 #include "FTuner/Dialect/UKernel/IR/UKernelDialect.h.inc"
 
 #define GET_ATTRDEF_CLASSES
@@ -25,12 +32,13 @@ namespace ftuner::ukernel {
 class CombineOp;
 class KernelOp;
 
-/// Says how two uKernels differ in more than their tile along `axis`: in the
-/// tiles of other axes, in the split, or in the threads along the axis
-/// (family_c3, combine_c4).
+/// Says what is wrong with one or two tiles for a schedule: sizes, an axis that
+/// they lack, two that differ in more than ascending heights along it (family_c1
+/// to family_c4, combine_c4).
 mlir::LogicalResult
-verifySharedLayout(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
-                   int64_t axis, UKernelAttr first, UKernelAttr second);
+verifyTiles(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
+            ScheduleAttrInterface schedule, int64_t axis,
+            llvm::ArrayRef<mlir::DenseI64ArrayAttr> tiles);
 } // namespace ftuner::ukernel
 
 #define GET_OP_CLASSES

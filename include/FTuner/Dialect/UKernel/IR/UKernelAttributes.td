@@ -2,6 +2,7 @@
 #ifndef FTUNER_DIALECT_UKERNEL_IR_UKERNELATTRIBUTES
 #define FTUNER_DIALECT_UKERNEL_IR_UKERNELATTRIBUTES
 
+include "FTuner/Dialect/UKernel/IR/ScheduleAttrInterface.td"
 include "FTuner/Dialect/UKernel/IR/UKernelDialect.td"
 include "mlir/IR/AttrTypeBase.td"
 
@@ -77,79 +78,50 @@ def UKernel_DeviceAttr : UKernel_Attr<"Device", "device"> {
   let genVerifyDecl = 1;
 }
 
-def UKernel_UKernelAttr : UKernel_Attr<"UKernel", "ukernel"> {
-  let summary = "tile sizes of one thread block at two memory levels";
-  let description = [{
-    `smem` is the tile of the block, `reg` the tile of a thread, in elements
-    along each axis of the workload. `split` slices the reduce axis over blocks.
-
-    * `ukernel_c1`: both tiles have the same rank, at least 1.
-    * `ukernel_c2`: every `reg` is at least 1 and divides its `smem`.
-    * `ukernel_c3`: the split is at least 1.
-
-    ```mlir
-    #ukernel.ukernel<smem = [112, 64, 16], reg = [7, 4, 1]>
-    #ukernel.ukernel<smem = [128, 64, 16], reg = [8, 4, 1], split = 4>
-    ```
-  }];
-  let parameters = (ins
-    ArrayRefParameter<"int64_t">:$smem,
-    ArrayRefParameter<"int64_t">:$reg,
-    DefaultValuedParameter<"int64_t", "1">:$split);
-  let assemblyFormat = [{
-    `<` `smem` `=` `[` $smem `]` `,` `reg` `=` `[` $reg `]` (`,` `split` `=` $split^)? `>`
-  }];
-  let genVerifyDecl = 1;
-}
-
-def UKernel_SimtAttr : UKernel_Attr<"Simt", "simt"> {
-  let summary = "codegen path on the CUDA cores, f32";
-  let description = [{
-    `stages` pipeline stages in shared memory; `vector` elements moved by one
-    global access along contiguous axes (4: operands are aligned; 1: any).
-
-    * `simt_c1`: there is at least one stage.
-    * `simt_c2`: the vector has 1, 2 or 4 elements.
-
-    ```mlir
-    #ukernel.simt<stages = 3, vector = 4>
-    ```
-  }];
-  let parameters = (ins "int64_t":$stages, "int64_t":$vector);
-  let assemblyFormat = "`<` struct(params) `>`";
-  let genVerifyDecl = 1;
-}
-
 def UKernel_FamilyAttr : UKernel_Attr<"Family", "family"> {
-  let summary = "one or two uKernels that become one kernel";
+  let summary = "one or two block tiles with a schedule, which become one kernel";
   let description = [{
-    The two parts differ only along `axis`, by any two heights, and have one
-    thread layout. `balanced` is the number of SMs over which the host balances
-    the blocks of two parts; without it covers are exact where they can be.
+    `tiles` are the tiles of a block, in elements along each axis of the
+    workload; two of them differ only in their heights along `axis`. The schedule
+    is an attribute of a codegen path and holds for both. `split` slices the
+    reduce axis over blocks. `balanced` is the number of SMs over which the host
+    balances the blocks of two tiles; without it covers are exact where they can
+    be. `reduce` lists the reduce axes where these are others than axis 2.
 
-    * `family_c1`: there are one or two parts.
-    * `family_c2`: the axis is one of the parts' axes.
-    * `family_c3`: the parts have equal tiles on the other axes, equal splits,
-      and equal numbers of threads along the axis.
-    * `family_c4`: with `balanced`, which is positive, the first part is the lower
-      one of two.
+    * `family_c1`: there are one or two tiles, of equally many sizes, at least 1
+      each.
+    * `family_c2`: the axis is one of the tiles' axes, and those of `reduce` are
+      others of them.
+    * `family_c3`: two tiles have ascending heights and are equal on the other
+      axes.
+    * `family_c4`: the schedule can compute the tiles.
+    * `family_c5`: the split is at least 1; with `balanced`, which is positive,
+      there are two tiles.
 
     ```mlir
-    #ukernel.family<#ukernel.simt<stages = 3, vector = 4>, axis = 0,
-      parts = [#ukernel.ukernel<smem = [112, 64, 16], reg = [7, 4, 1]>,
-               #ukernel.ukernel<smem = [128, 64, 16], reg = [8, 4, 1]>]>
+    #ukernel.family<#schedule, axis = 0,
+      tiles = [[112, 64, 16], [128, 64, 16]]>
     ```
   }];
   let parameters = (ins
-    "::mlir::Attribute":$path,
+    "::ftuner::ukernel::ScheduleAttrInterface":$schedule,
     "int64_t":$axis,
-    ArrayRefParameter<"::ftuner::ukernel::UKernelAttr">:$parts,
+    ArrayRefParameter<"::mlir::DenseI64ArrayAttr">:$tiles,
+    OptionalArrayRefParameter<"int64_t">:$reduce,
+    DefaultValuedParameter<"int64_t", "1">:$split,
     DefaultValuedParameter<"int64_t", "0">:$balanced);
   let assemblyFormat = [{
-    `<` $path `,` `axis` `=` $axis `,` `parts` `=` `[` $parts `]`
-    (`,` `balanced` `=` $balanced^)? `>`
+    `<` custom<Schedule>($schedule) `,` `axis` `=` $axis `,` `tiles` `=` custom<Tiles>($tiles)
+    `` custom<Cover>($reduce, $split, $balanced) `>`
   }];
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Number of axes of the tiles.
+    size_t getRank() const { return getTiles().front().size(); }
+    ::llvm::ArrayRef<int64_t> getTile(size_t part) const {
+      return getTiles()[part].asArrayRef();
+    }
+  }];
 }
 
 def UKernel_ChoiceAttr : UKernel_Attr<"Choice", "choice"> {
@@ -188,8 +160,8 @@ def UKernel_RankingAttr : UKernel_Attr<"Ranking", "ranking"> {
 
     ```mlir
     #ukernel.ranking<[53, 2304, 768],
-      families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0,
-                    parts = [#ukernel.ukernel<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
+      families = [#ukernel.family<#schedule,
+                    axis = 0, tiles = [[32, 32, 8]]>],
       scores = [2.25], microseconds = [18.5]>
     ```
   }];
@@ -260,8 +232,8 @@ def UKernel_PlanAttr : UKernel_Attr<"Plan", "plan"> {
     For aligned operands the first of `choices` whose box holds the shape wins,
     and `general` serves the other shapes. Operands are aligned if the widest
     vectors of these families may access them. For other operands it is the
-    first of `unaligned`, whose families have vectors of one element, and
-    `fallback` else. `search` says who made the plan: `strategy`, `cost_model`,
+    first of `unaligned`, whose families take any alignment, and `fallback`
+    else. `search` says who made the plan: `strategy`, `cost_model`,
     and the `calibration` that predicted times are of. `statistics` are figures
     of the search, `predictions` are times, and `rankings` the best programs of
     the shapes that it looked at, where they were asked for. `unaligned` and
@@ -274,16 +246,16 @@ def UKernel_PlanAttr : UKernel_Attr<"Plan", "plan"> {
       size, for each axis.
     * `plan_c4`: predictions name families of the plan.
     * `plan_c5`: `search` holds strings.
-    * `plan_c6`: families of `unaligned` and `fallback` have vectors of one
-      element.
+    * `plan_c6`: families of `unaligned` and `fallback` take operands of any
+      alignment.
 
     Whether the families are legal, a workload and a device decide:
     `ukernel-plan-workloads` refuses plans with others.
 
     ```mlir
     #ukernel.plan<
-      families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0,
-                    parts = [#ukernel.ukernel<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
+      families = [#ukernel.family<#schedule,
+                    axis = 0, tiles = [[32, 32, 8]]>],
       choices = [#ukernel.choice<[#ukernel.range<1 to 64>, #ukernel.range<1 to ?>, #ukernel.range<1 to ?>] to 0>],
       general = 0, fallback = 0, search = {cost_model = "latency", strategy = "ftuner"},
       statistics = {candidates = 12.0 : f64},

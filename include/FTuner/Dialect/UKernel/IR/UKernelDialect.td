@@ -41,12 +41,40 @@ def UKernel_Dialect : Dialect {
     }
     ```
   }];
-  let useDefaultAttributePrinterParser = 1;
+  // Attributes of codegen paths are printed and parsed beside the dialect's own.
+  let useDefaultAttributePrinterParser = 0;
   let dependentDialects = ["::mlir::tensor::TensorDialect"];
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
   let extraClassDeclaration = [{
     void registerAttributes();
+
+    ::mlir::Attribute parseAttribute(::mlir::DialectAsmParser &parser,
+                                     ::mlir::Type type) const override;
+    void printAttribute(::mlir::Attribute attribute,
+                        ::mlir::DialectAsmPrinter &printer) const override;
+
+    /// How the dialect reads and makes the schedules of a codegen path.
+    struct SchedulePath {
+      std::function<::mlir::Attribute(::mlir::AsmParser &)> parse;
+      std::function<::mlir::Attribute(::mlir::MLIRContext *,
+                                      const ::ftuner::Schedule &)> make;
+    };
+    /// Adds the attribute of a codegen path: one with ScheduleAttrInterface and
+    /// a `get` from the core's schedule. Dialect extensions call it.
+    template <typename AttrT>
+    void addSchedule() {
+      addAttributes<AttrT>();
+      schedulePaths[AttrT::getMnemonic()] = {
+          [](::mlir::AsmParser &parser) { return AttrT::parse(parser, {}); },
+          [](::mlir::MLIRContext *context,
+             const ::ftuner::Schedule &schedule) -> ::mlir::Attribute {
+            return AttrT::get(context, schedule);
+          }};
+    }
+    /// The attribute of a schedule; null if its path has added none.
+    ::ftuner::ukernel::ScheduleAttrInterface
+    makeSchedule(const ::ftuner::Schedule &schedule) const;
 
     /// Function argument: symbolic shape, e.g. ["T", 768].
     static constexpr ::llvm::StringLiteral kShapeAttrName = "ukernel.shape";
@@ -61,6 +89,12 @@ def UKernel_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kExtentsAttrName = "ukernel.extents";
     /// gpu.module: launch descriptor of its kernel, #ukernel.entry.
     static constexpr ::llvm::StringLiteral kEntryAttrName = "ukernel.entry";
+
+  private:
+    /// By the name of the path.
+    ::llvm::StringMap<SchedulePath> schedulePaths;
+
+  public:
   }];
 }
 

@@ -2,8 +2,10 @@
 #ifndef FTUNER_DIALECT_UKERNEL_IR_UKERNELOPS
 #define FTUNER_DIALECT_UKERNEL_IR_UKERNELOPS
 
+include "FTuner/Dialect/UKernel/IR/ScheduleAttrInterface.td"
 include "FTuner/Dialect/UKernel/IR/UKernelAttributes.td"
 include "FTuner/Dialect/UKernel/IR/UKernelDialect.td"
+include "FTuner/Dialect/UKernel/IR/UKernelInterfaces.td"
 include "mlir/IR/BuiltinAttributes.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
@@ -21,8 +23,8 @@ def UKernel_PlanOp : UKernel_Op<"plan", [Symbol]> {
 
     ```mlir
     ukernel.plan @plan_0 <
-      families = [<#ukernel.simt<stages = 2, vector = 1>, axis = 0,
-                   parts = [<smem = [32, 32, 8], reg = [4, 2, 1]>]>],
+      families = [<#schedule, axis = 0,
+                   tiles = [[32, 32, 8]]>],
       choices = [], general = 0, fallback = 0>
     ```
   }];
@@ -34,6 +36,9 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     AttrSizedOperandSegments, IsolatedFromAbove, SingleBlock,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
     DestinationStyleOpInterface,
+    DeclareOpInterfaceMethods<IndexingMapOpInterface,
+      ["getIndexingMapsArray", "getMatchingIndexingMap"]>,
+    UKernel_OperatorOpInterface,
     DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a contraction with its fused epilogue";
@@ -71,8 +76,7 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     * `workload_c8`: the epilogue takes the accumulator and an element of each
       extra, and yields an element of the output. Without epilogue there are no
       extras, and the accumulator is an element of the output.
-    * `workload_c9`: `ranges` holds one range for each axis.
-    * `workload_c10`: `plan` names a `ukernel.plan` of as many axes.
+    * `workload_c9`: `plan` names a `ukernel.plan` of as many axes.
 
     ```mlir
     %r = ukernel.workload plan(@plan_0)
@@ -138,6 +142,11 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     /// "m", "n", "k", "b0", "b1" or "b2".
     static ::llvm::StringRef getAxisName(unsigned axis);
 
+    // OperatorOpInterface
+    ::llvm::SmallVector<::mlir::utils::IteratorType> getLoopIteratorTypes();
+    ::ftuner::OperandRole getOperandRole(unsigned number);
+    ::mlir::Region &getCombiner() { return getContract(); }
+
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutputMutable(); }
     ::mlir::AffineMap getLhsMap();
     ::mlir::AffineMap getRhsMap();
@@ -147,13 +156,6 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     ::mlir::AffineMap getOutputMap();
     /// The map of an operand by its number; null for a scalar init.
     ::mlir::AffineMap getMapOf(unsigned operandNumber);
-    /// Static extents of all axes; ShapedType::kDynamic where unknown.
-    ::llvm::SmallVector<int64_t, 4> getStaticExtents();
-    /// The (operand, dimension) that defines the extent of an axis: m, k and
-    /// batch axes of lhs, n and what lhs does not have of rhs.
-    std::pair<::mlir::Value, int64_t> getExtentSource(unsigned axis);
-    /// Type of the accumulator.
-    ::mlir::Type getAccumulatorType();
     bool hasEpilogue() { return !getEpilogues().empty(); }
     /// The region of the epilogue; requires hasEpilogue().
     ::mlir::Region &getEpilogue() { return getEpilogues().front(); }
@@ -166,15 +168,18 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
   let hasRegionVerifier = 1;
 }
 
-def UKernel_YieldOp : UKernel_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["WorkloadOp"]>]> {
-  let summary = "value of a workload's region";
+def UKernel_YieldOp : UKernel_Op<"yield", [Pure, Terminator, ReturnLike]> {
+  let summary = "value of an operator's region";
   let description = [{
+    * `yield_c1`: it is in a region of an operator.
+
     ```mlir
     ukernel.yield %s : f32
     ```
   }];
   let arguments = (ins AnyType:$value);
   let assemblyFormat = "$value attr-dict `:` type($value)";
+  let hasVerifier = 1;
 }
 
 def UKernel_KernelOp : UKernel_Op<"kernel", [
@@ -182,25 +187,27 @@ def UKernel_KernelOp : UKernel_Op<"kernel", [
     HasParent<"::mlir::ModuleOp">]> {
   let summary = "one kernel family of one workload, on memrefs";
   let description = [{
-    The block arguments are the workload's operands in order (lhs, rhs, init,
-    extras, output), then the size of each axis, of type index, then the number
-    of blocks of the first part, of type index. The body is one `ukernel.combine`
-    after constants that take the place of scalar operands.
-    `path` is the attribute of the codegen path, `workload` names the function
-    or operator that it comes from.
+    The block arguments are the operator's operands in order (of a
+    `ukernel.workload` lhs, rhs, init, extras, output), then the size of each
+    axis, of type index, then the number of blocks of the first part, of type
+    index. The body is one `ukernel.combine` after constants that take the place
+    of scalar operands.
+    `schedule` is the attribute of the codegen path, `workload` names the
+    function or operator that it comes from.
 
-    * `kernel_c1`: as many arguments as the workload has axes, and one more, are
-      of type index and come last; at least three come before them.
+    * `kernel_c1`: as many arguments as the operator has axes, and one more, are
+      of type index and come last; there are others before them.
     * `kernel_c2`: the body is one `ukernel.combine`, after constants.
-    * `kernel_c3`: the workload of every tile has the operand arguments' types,
+    * `kernel_c3`: the operator of every tile has the operand arguments' types,
       apart from padding, in order.
+    * `kernel_c4`: the schedule can compute every tile.
 
     ```mlir
     ukernel.kernel @k0(%A: memref<?x768xf32>, %B: memref<768x64xf32>, %zero: f32,
                        %O: memref<?x64xf32>, %m: index, %n: index, %k: index,
-                       %n1: index) attributes {path = #ukernel.simt<stages = 2, vector = 1>} {
+                       %n1: index) attributes {schedule = #schedule} {
       ukernel.combine axis 0 [32] {
-        ukernel.tile <smem = [32, 32, 8], reg = [4, 2, 1]> {
+        ukernel.tile [32, 32, 8] {
           %a = ukernel.pad %A to [32, 8] : memref<?x768xf32>
           %o = ukernel.pad %O to [32, 1] : memref<?x64xf32>
           ukernel.workload ins(%a, %B : memref<?x768xf32>, memref<768x64xf32>)
@@ -218,16 +225,16 @@ def UKernel_KernelOp : UKernel_Op<"kernel", [
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, AnyAttr:$path, OptionalAttr<StrAttr>:$workload);
+  let arguments = (ins SymbolNameAttr:$sym_name, UKernel_ScheduleAttrInterface:$schedule, OptionalAttr<StrAttr>:$workload);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
-    /// Operands of the workload, as block arguments.
+    /// Operands of the operator, as block arguments.
     ::mlir::ValueRange getOperandArguments();
     ::ftuner::ukernel::CombineOp getCombine();
-    /// Number of axes of the workload.
+    /// Number of axes of the operator.
     unsigned getNumAxes();
   }];
 }
@@ -237,14 +244,15 @@ def UKernel_CombineOp : UKernel_Op<"combine", [SingleBlock, NoTerminator, HasPar
   let description = [{
     The first `count` blocks along `axis` compute the first tile, the others the
     second. With one tile, all blocks compute it. `balanced` tells how the host
-    counts, as in `#ukernel.family`.
+    counts, and `split` how many slices the reduce axis has, as in
+    `#ukernel.family`.
 
     * `combine_c1`: there are one or two heights, and a count with two.
     * `combine_c2`: the body holds one `ukernel.tile` for each height.
     * `combine_c3`: the axis is one of the tiles', and each height is its tile's
-      `smem` size along it.
-    * `combine_c4`: two tiles have equal sizes on the other axes, equal splits,
-      and equal numbers of threads along the axis.
+      size along it.
+    * `combine_c4`: two tiles have ascending heights and equal sizes on the other
+      axes.
 
     ```mlir
     ukernel.combine axis 0 [%n1 x 112, 128] { ukernel.tile … ukernel.tile … }
@@ -252,7 +260,7 @@ def UKernel_CombineOp : UKernel_Op<"combine", [SingleBlock, NoTerminator, HasPar
     ```
   }];
   let arguments = (ins I64Attr:$axis, Optional<Index>:$count, DenseI64ArrayAttr:$heights,
-                       OptionalAttr<I64Attr>:$balanced);
+                       OptionalAttr<I64Attr>:$balanced, OptionalAttr<I64Attr>:$split);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     `axis` $axis custom<Parts>($count, $heights) $body attr-dict
@@ -264,24 +272,29 @@ def UKernel_CombineOp : UKernel_Op<"combine", [SingleBlock, NoTerminator, HasPar
 def UKernel_TileOp : UKernel_Op<"tile", [SingleBlock, NoTerminator, HasParent<"CombineOp">]> {
   let summary = "what one thread block computes";
   let description = [{
-    Holds the workload on memrefs, its operands read through `ukernel.pad` where
+    `sizes` are the block tile, in elements along each axis of the operator. Holds
+    the operator on memrefs, its operands read through `ukernel.pad` where
     the tile may reach beyond them.
 
-    * `tile_c1`: the body is one `ukernel.workload` on memrefs, after the
-      `ukernel.pad` of its operands.
-    * `tile_c2`: the uKernel has the axes of the workload.
+    * `tile_c1`: the body is one operator, such as `ukernel.workload`, on
+      memrefs, after the `ukernel.pad` of its operands.
+    * `tile_c2`: there is a size for each axis of the operator.
 
     ```mlir
-    ukernel.tile <smem = [32, 32, 8], reg = [4, 2, 1]> {
+    ukernel.tile [32, 32, 8] {
       %a = ukernel.pad %A to [32, 8] : memref<?x768xf32>
       ukernel.workload …
     }
     ```
   }];
-  let arguments = (ins UKernel_UKernelAttr:$ukernel);
+  let arguments = (ins DenseI64ArrayAttr:$sizes);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$ukernel $body attr-dict";
+  let assemblyFormat = "$sizes $body attr-dict";
   let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// What the tile computes.
+    ::ftuner::ukernel::OperatorOpInterface getOperator();
+  }];
 }
 
 def UKernel_PadOp : UKernel_Op<"pad", [Pure, SameOperandsAndResultType]> {

@@ -1,5 +1,5 @@
 //===- CodegenPaths.cpp - The registered codegen paths --------------------===//
-#include "FTuner/Codegen/CodegenPath.h"
+#include "FTuner/Codegen/IR/CodegenPath.h"
 #include "mlir/IR/DialectRegistry.h"
 
 #ifndef FTUNER_CODEGEN_PATHS

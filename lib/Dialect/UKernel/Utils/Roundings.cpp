@@ -1,5 +1,5 @@
 //===- Roundings.cpp - Where a program rounds -----------------------------===//
-#include "FTuner/Transforms/Roundings.h"
+#include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -19,7 +19,7 @@ static Value stripCasts(Value value, unsigned &numCasts) {
 }
 
 /// yield(acc + a · b), operands of both in any order, factors possibly widened.
-static bool isMultiplyAdd(Block &body) {
+bool ftuner::isSumOfProducts(Block &body) {
   if (body.getNumArguments() != 3 || body.back().getNumOperands() != 1)
     return false;
   Value accumulator = body.getArgument(2);
@@ -44,7 +44,7 @@ bool ftuner::isSumOfProducts(linalg::LinalgOp op) {
   return op.getNumDpsInputs() == 2 && op.getNumDpsInits() == 1 &&
          op.getNumReductionLoops() > 0 &&
          llvm::all_of(op->getOperandTypes(), llvm::IsaPred<ShapedType>) &&
-         isMultiplyAdd(*op.getBlock());
+         isSumOfProducts(*op.getBlock());
 }
 
 /// What computes the next value of an accumulator; null where the output is

@@ -8,8 +8,8 @@
 // stored. So do the products that a sum of products adds up.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FTUNER_TRANSFORMS_ROUNDINGS_H
-#define FTUNER_TRANSFORMS_ROUNDINGS_H
+#ifndef FTUNER_DIALECT_UKERNEL_UTILS_ROUNDINGS_H
+#define FTUNER_DIALECT_UKERNEL_UTILS_ROUNDINGS_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
@@ -28,7 +28,10 @@ bool accumulates(mlir::linalg::LinalgOp op, unsigned number);
 /// Whether the operator, on tensors or buffers, sums up products of its two
 /// inputs, both tensors: out += a · b, factors possibly widened.
 bool isSumOfProducts(mlir::linalg::LinalgOp op);
+/// Whether the body of scalars, of such an operator or of a workload, does so:
+/// takes two factors and the accumulator and yields the next accumulator.
+bool isSumOfProducts(mlir::Block &body);
 
 } // namespace ftuner
 
-#endif // FTUNER_TRANSFORMS_ROUNDINGS_H
+#endif // FTUNER_DIALECT_UKERNEL_UTILS_ROUNDINGS_H

@@ -5,13 +5,12 @@
 // back are inverse to each other.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FTUNER_TRANSFORMS_PLANATTRIBUTES_H
-#define FTUNER_TRANSFORMS_PLANATTRIBUTES_H
+#ifndef FTUNER_DIALECT_UKERNEL_BRIDGE_PLANATTRIBUTES_H
+#define FTUNER_DIALECT_UKERNEL_BRIDGE_PLANATTRIBUTES_H
 
 #include "FTuner/Device/DeviceSpec.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Search/Plan.h"
-#include "FTuner/Workload/Workload.h"
 
 namespace ftuner {
 
@@ -30,20 +29,18 @@ ukernel::RangeAttr toAttribute(mlir::MLIRContext *context,
 SizeRange toSizeRange(ukernel::RangeAttr attribute);
 std::vector<SizeWeight> toWeights(ukernel::RangeAttr attribute);
 
-ukernel::UKernelAttr toAttribute(mlir::MLIRContext *context,
-                                 const UKernel &ukernel);
-UKernel toUKernel(ukernel::UKernelAttr attribute);
-
 /// The family with the attribute of its codegen path; an error for a path that
 /// has none.
 llvm::Expected<ukernel::FamilyAttr> toAttribute(mlir::MLIRContext *context,
                                                 const KernelFamily &family);
-llvm::Expected<KernelFamily> toKernelFamily(ukernel::FamilyAttr attribute);
+KernelFamily toKernelFamily(ukernel::FamilyAttr attribute);
+/// `reduce` of a workload's families: empty where axis 2 is the only one.
+llvm::SmallVector<int64_t> reduceAxesOf(const Workload &workload);
 
 /// Without the remarks, which are told when the plan is made.
 llvm::Expected<ukernel::PlanAttr> toAttribute(mlir::MLIRContext *context,
                                               const Plan &plan);
-llvm::Expected<Plan> toPlan(ukernel::PlanAttr attribute);
+Plan toPlan(ukernel::PlanAttr attribute);
 
 /// ukernel.plan, once dispatched: names of the workloads whose kernels it
 /// describes (`workload` of #ukernel.entry), an array of strings.
@@ -53,7 +50,7 @@ inline constexpr llvm::StringLiteral kWorkloadsAttrName = "ukernel.workloads";
 /// holds one of them.
 inline constexpr llvm::StringLiteral kRejectedAttrName = "ukernel.rejected";
 /// Reads `ukernel.rejected`: empty without it, an error for anything but
-/// families of known codegen paths.
+/// families.
 llvm::Expected<std::vector<KernelFamily>> rejectedFamilies(ukernel::PlanOp op);
 /// ukernel.plan, where the assembler was asked: its figures of each family, an
 /// array of dictionaries in the order of the families. `registers` of a thread
@@ -63,13 +60,6 @@ inline constexpr llvm::StringLiteral kMeasuredAttrName = "ukernel.measured";
 inline constexpr llvm::StringLiteral kMeasuredRegistersName = "registers";
 inline constexpr llvm::StringLiteral kMeasuredSpillBytesName = "spill_bytes";
 
-/// The workload that the operator poses to a search: axes M, N, K and the batch
-/// axes B0, B1, B2 that it has, with the operator's ranges, static extents as
-/// fixed ones, others open; operands in the operator's order, factors and
-/// symbols of `ukernel.extents`. Sizes below 1 are left out of ranges: they
-/// cost nothing, and every plan serves them.
-Workload toWorkload(ukernel::WorkloadOp op);
-
 } // namespace ftuner
 
-#endif // FTUNER_TRANSFORMS_PLANATTRIBUTES_H
+#endif // FTUNER_DIALECT_UKERNEL_BRIDGE_PLANATTRIBUTES_H

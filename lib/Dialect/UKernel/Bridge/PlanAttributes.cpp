@@ -1,5 +1,6 @@
 //===- PlanAttributes.cpp - The core's data as attributes -----------------===//
-#include "FTuner/Transforms/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
+#include "FTuner/Schedule/CodegenModel.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -126,52 +127,51 @@ std::vector<SizeWeight> ftuner::toWeights(ukernel::RangeAttr attribute) {
   return weights;
 }
 
-ukernel::UKernelAttr ftuner::toAttribute(MLIRContext *context,
-                                         const UKernel &ukernel) {
-  return ukernel::UKernelAttr::get(context, ukernel.smemTile, ukernel.regTile,
-                                   ukernel.reduceSplit);
+/// The axes of a set in which each has a bit; empty for that of a family by
+/// default.
+static SmallVector<int64_t> reduceList(uint32_t axes) {
+  SmallVector<int64_t> list;
+  if (axes == KernelFamily().reduceAxes)
+    return list;
+  for (unsigned axis = 0; axes >> axis; ++axis)
+    if (axes >> axis & 1)
+      list.push_back(axis);
+  return list;
 }
 
-UKernel ftuner::toUKernel(ukernel::UKernelAttr attribute) {
-  UKernel ukernel;
-  ukernel.smemTile.assign(attribute.getSmem().begin(),
-                          attribute.getSmem().end());
-  ukernel.regTile.assign(attribute.getReg().begin(), attribute.getReg().end());
-  ukernel.reduceSplit = attribute.getSplit();
-  return ukernel;
+SmallVector<int64_t> ftuner::reduceAxesOf(const Workload &workload) {
+  return reduceList(workload.reduceAxes());
 }
 
 llvm::Expected<ukernel::FamilyAttr>
 ftuner::toAttribute(MLIRContext *context, const KernelFamily &family) {
-  if (family.path != ukernel::SimtAttr::getMnemonic())
+  auto *dialect = context->getOrLoadDialect<ukernel::UKernelDialect>();
+  ukernel::ScheduleAttrInterface schedule =
+      dialect->makeSchedule(family.schedule);
+  if (!schedule)
     return makeError("expected a codegen path with an attribute, but got '" +
-                     family.path + "'");
-  auto path =
-      ukernel::SimtAttr::get(context, family.stages, family.vectorWidth);
-  auto parts = llvm::map_to_vector(family.parts, [&](const UKernel &part) {
-    return toAttribute(context, part);
+                     family.path().name() + "'");
+  auto tiles = llvm::map_to_vector(family.tiles, [&](const BlockTile &tile) {
+    return DenseI64ArrayAttr::get(context, tile);
   });
-  return ukernel::FamilyAttr::get(context, path, family.combineAxis, parts,
+  return ukernel::FamilyAttr::get(context, schedule, family.combineAxis, tiles,
+                                  reduceList(family.reduceAxes), family.reduceSplit,
                                   family.balancedSms);
 }
 
-llvm::Expected<KernelFamily>
-ftuner::toKernelFamily(ukernel::FamilyAttr attribute) {
-  auto simt = dyn_cast<ukernel::SimtAttr>(attribute.getPath());
-  if (!simt) {
-    std::string text;
-    llvm::raw_string_ostream(text) << attribute.getPath();
-    return makeError("expected the attribute of a codegen path, but got " +
-                     text);
-  }
+KernelFamily ftuner::toKernelFamily(ukernel::FamilyAttr attribute) {
   KernelFamily family;
-  family.path = ukernel::SimtAttr::getMnemonic().str();
-  family.stages = simt.getStages();
-  family.vectorWidth = simt.getVector();
+  family.schedule = attribute.getSchedule().toSchedule();
+  for (DenseI64ArrayAttr tile : attribute.getTiles())
+    family.tiles.emplace_back(tile.asArrayRef().begin(),
+                              tile.asArrayRef().end());
   family.combineAxis = attribute.getAxis();
+  if (!attribute.getReduce().empty())
+    family.reduceAxes = 0;
+  for (int64_t axis : attribute.getReduce())
+    family.reduceAxes |= 1u << axis;
+  family.reduceSplit = attribute.getSplit();
   family.balancedSms = attribute.getBalanced();
-  for (ukernel::UKernelAttr part : attribute.getParts())
-    family.parts.push_back(toUKernel(part));
   return family;
 }
 
@@ -200,17 +200,15 @@ toRankingAttribute(MLIRContext *context, const ShapeRanking &ranking) {
                   : DenseF64ArrayAttr());
 }
 
-static llvm::Expected<ShapeRanking> toRanking(ukernel::RankingAttr attribute) {
+static ShapeRanking toRanking(ukernel::RankingAttr attribute) {
   ShapeRanking ranking;
   ranking.shape.assign(attribute.getShape().begin(),
                        attribute.getShape().end());
   for (auto [familyAttr, score] : llvm::zip_equal(
            attribute.getFamilies(), attribute.getScores().asArrayRef())) {
-    llvm::Expected<KernelFamily> family = toKernelFamily(familyAttr);
-    if (!family)
-      return family.takeError();
-    Cover cover = coverShape(*family, ranking.shape);
-    ranking.programs.push_back({std::move(*family), cover, score, 0});
+    KernelFamily family = toKernelFamily(familyAttr);
+    Cover cover = coverShape(family, ranking.shape);
+    ranking.programs.push_back({std::move(family), cover, score, 0});
   }
   if (DenseF64ArrayAttr times = attribute.getMicroseconds())
     for (auto [program, time] :
@@ -311,14 +309,10 @@ llvm::Expected<ukernel::PlanAttr> ftuner::toAttribute(MLIRContext *context,
       toPredictionsAttribute(context, plan.predictions), rankings);
 }
 
-llvm::Expected<Plan> ftuner::toPlan(ukernel::PlanAttr attribute) {
+Plan ftuner::toPlan(ukernel::PlanAttr attribute) {
   Plan plan;
-  for (ukernel::FamilyAttr familyAttr : attribute.getFamilies()) {
-    llvm::Expected<KernelFamily> family = toKernelFamily(familyAttr);
-    if (!family)
-      return family.takeError();
-    plan.families.push_back(std::move(*family));
-  }
+  for (ukernel::FamilyAttr family : attribute.getFamilies())
+    plan.families.push_back(toKernelFamily(family));
   auto toEntries = [](ArrayRef<ukernel::ChoiceAttr> choices) {
     std::vector<DispatchEntry> entries;
     for (ukernel::ChoiceAttr choice : choices) {
@@ -348,12 +342,8 @@ llvm::Expected<Plan> ftuner::toPlan(ukernel::PlanAttr attribute) {
         plan.*member = name.str();
   if (ukernel::PredictionsAttr predictions = attribute.getPredictions())
     plan.predictions = toPredictions(predictions);
-  for (ukernel::RankingAttr rankingAttr : attribute.getRankings()) {
-    llvm::Expected<ShapeRanking> ranking = toRanking(rankingAttr);
-    if (!ranking)
-      return ranking.takeError();
-    plan.rankings.push_back(std::move(*ranking));
-  }
+  for (ukernel::RankingAttr ranking : attribute.getRankings())
+    plan.rankings.push_back(toRanking(ranking));
   return plan;
 }
 
@@ -371,100 +361,7 @@ ftuner::rejectedFamilies(ukernel::PlanOp op) {
     return makeError("'" + kRejectedAttrName +
                      "' expected an array of #ukernel.family, but got " + text);
   }
-  for (auto familyAttr : families.getAsRange<ukernel::FamilyAttr>()) {
-    llvm::Expected<KernelFamily> family = toKernelFamily(familyAttr);
-    if (!family)
-      return family.takeError();
-    rejected.push_back(std::move(*family));
-  }
+  for (auto family : families.getAsRange<ukernel::FamilyAttr>())
+    rejected.push_back(toKernelFamily(family));
   return rejected;
-}
-
-//===----------------------------------------------------------------------===//
-// Workloads
-//===----------------------------------------------------------------------===//
-
-/// The sizes of the range that are at least 1; size 1 if there is none.
-static SizeRange withoutZero(SizeRange range) {
-  if (range.min >= 1)
-    return range;
-  if (range.max && *range.max < range.step)
-    return SizeRange::fixed(1);
-  return {range.step, range.max, range.step};
-}
-
-static Axis makeAxis(StringRef name, AxisKind kind, int64_t extent,
-                     ukernel::RangeAttr range) {
-  Axis axis{name.str(), kind, SizeRange(), {}};
-  if (ShapedType::isStatic(extent)) {
-    axis.range = SizeRange::fixed(std::max<int64_t>(extent, 1));
-    return axis;
-  }
-  if (!range)
-    return axis;
-  axis.range = withoutZero(toSizeRange(range));
-  double sum = 0;
-  for (const SizeWeight &entry : toWeights(range))
-    if (axis.range.contains(entry.size)) {
-      axis.weights.push_back(entry);
-      sum += entry.weight;
-    }
-  if (!(sum > 0))
-    axis.weights.clear();
-  return axis;
-}
-
-static OperandRole roleOf(ukernel::WorkloadOp op, unsigned number) {
-  if (number < 2)
-    return number == 0 ? OperandRole::Lhs : OperandRole::Rhs;
-  if (number + 1 == op->getNumOperands())
-    return OperandRole::Output;
-  return number == 2 && op.getInit() ? OperandRole::Init : OperandRole::Extra;
-}
-
-static Operand makeOperand(ukernel::WorkloadOp op, unsigned number) {
-  Operand operand{roleOf(op, number), {}, 8};
-  if (AffineMap map = op.getMapOf(number))
-    for (AffineExpr result : map.getResults())
-      operand.axes.push_back(cast<AffineDimExpr>(result).getPosition());
-  Type element = getElementTypeOrSelf(op->getOperand(number).getType());
-  if (element.isIntOrFloat())
-    operand.elementBytes = llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
-  return operand;
-}
-
-/// Reads `ukernel.extents` into the axes; the dialect has verified it.
-static void readExtents(ukernel::WorkloadOp op, Workload &workload) {
-  auto extents =
-      op->getAttrOfType<ArrayAttr>(ukernel::UKernelDialect::kExtentsAttrName);
-  if (!extents)
-    return;
-  for (auto [axis, entry] : llvm::zip_equal(workload.axes, extents)) {
-    auto product = dyn_cast<ArrayAttr>(entry);
-    if (!product || !axis.isDynamic())
-      continue;
-    axis.factor = cast<IntegerAttr>(product[0]).getValue().getSExtValue();
-    for (Attribute symbol : product.getValue().drop_front())
-      axis.symbols.push_back(cast<StringAttr>(symbol).str());
-  }
-}
-
-Workload ftuner::toWorkload(ukernel::WorkloadOp op) {
-  Workload workload;
-  if (auto function = op->getParentOfType<FunctionOpInterface>())
-    workload.name = function.getName().str();
-  SmallVector<int64_t, 4> extents = op.getStaticExtents();
-  for (unsigned axis = 0; axis < op.getNumAxes(); ++axis) {
-    ukernel::RangeAttr range;
-    if (std::optional<ArrayAttr> ranges = op.getRanges())
-      range = cast<ukernel::RangeAttr>((*ranges)[axis]);
-    workload.axes.push_back(makeAxis(
-        ukernel::WorkloadOp::getAxisName(axis).upper(),
-        axis == ukernel::WorkloadOp::kK ? AxisKind::Reduce : AxisKind::Space,
-        extents[axis], range));
-  }
-  for (unsigned number = 0; number < op->getNumOperands(); ++number)
-    workload.operands.push_back(makeOperand(op, number));
-  readExtents(op, workload);
-  return workload;
 }

@@ -1,0 +1,72 @@
+//===- CodegenPath.h - Emits kernels ----------------------------*- C++ -*-===//
+//
+// The part of a codegen path that writes IR. Its facts (tiles, resources,
+// legality) are in FTuner/Schedule/CodegenModel.h.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_CODEGEN_IR_CODEGENPATH_H
+#define FTUNER_CODEGEN_IR_CODEGENPATH_H
+
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Schedule/CodegenModel.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace ftuner {
+
+/// What a path needs to emit the tile of one thread block.
+struct TileEmission {
+  explicit TileEmission(const DeviceSpec &device) : device(device) {}
+
+  /// The operator inside the `ukernel.tile`: maps, regions.
+  ukernel::OperatorOpInterface op;
+  /// The family of the kernel, and which of its tiles this is.
+  KernelFamily family;
+  unsigned part = 0;
+  const DeviceSpec &device;
+
+  const BlockTile &blockTile() const { return family.tiles[part]; }
+
+  /// The operator's operands in global memory, in order: memrefs of one batch,
+  /// whose dimensions are those of the operator's operands but for the batch
+  /// axes, or scalars.
+  llvm::SmallVector<mlir::Value> operands;
+  /// Extents of all axes, of type index.
+  llvm::SmallVector<mlir::Value, 3> extents;
+  /// Whether tiles never reach beyond the extent of an axis.
+  llvm::SmallVector<bool, 3> exact;
+  /// First row and column of the block, of type index.
+  mlir::Value rowOffset, columnOffset;
+  /// Number of the thread in the block, of type index.
+  mlir::Value threadId;
+  /// The block's dynamic shared memory: memref<?xi8, workgroup>.
+  mlir::Value sharedMemory;
+};
+
+/// The same for a contraction.
+struct ContractionTile : TileEmission {
+  explicit ContractionTile(const TileEmission &tile);
+
+  ukernel::WorkloadOp workload;
+  /// Init is null where there is none.
+  mlir::Value lhs, rhs, init, output;
+  llvm::SmallVector<mlir::Value> extras;
+};
+
+class CodegenPath {
+public:
+  virtual ~CodegenPath() = default;
+  virtual const CodegenModel &model() const = 0;
+  /// Emits the computation of one tile at the insertion point.
+  virtual mlir::LogicalResult emitTile(mlir::ImplicitLocOpBuilder &builder,
+                                       const TileEmission &tile) const = 0;
+};
+
+/// The path of a model; null if it has no emitter.
+const CodegenPath *findCodegenPath(const CodegenModel &model);
+
+/// Registers the dialect with the attributes of all paths.
+void registerUKernelDialect(mlir::DialectRegistry &registry);
+
+} // namespace ftuner
+
+#endif // FTUNER_CODEGEN_IR_CODEGENPATH_H

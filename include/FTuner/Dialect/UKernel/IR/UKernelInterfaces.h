@@ -1,0 +1,80 @@
+//===- UKernelInterfaces.h - What every operator says -----------*- C++ -*-===//
+//
+// `OperatorOpInterface`, which passes ask in place of a certain operator, and
+// what its implementations share.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_DIALECT_UKERNEL_IR_UKERNELINTERFACES_H
+#define FTUNER_DIALECT_UKERNEL_IR_UKERNELINTERFACES_H
+
+#include "FTuner/Workload/Workload.h"
+#include "mlir/Dialect/Utils/StructuredOpsUtils.h"
+#include "mlir/IR/AffineMap.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
+#include "mlir/Interfaces/IndexingMapOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/Sequence.h"
+
+namespace ftuner::ukernel {
+class OperatorOpInterface;
+
+// The interfaces that an operator inherits name these without a namespace.
+using mlir::AffineMap;
+using mlir::ArrayAttr;
+using mlir::BaseMemRefType;
+using mlir::LogicalResult;
+using mlir::OpOperand;
+using mlir::SmallVector;
+using mlir::TensorType;
+using mlir::Value;
+
+namespace detail {
+llvm::SmallVector<int64_t, 4> getStaticExtents(OperatorOpInterface op);
+std::pair<mlir::Value, int64_t> getExtentSource(OperatorOpInterface op,
+                                                unsigned axis);
+std::string getOperandName(OperatorOpInterface op, unsigned number);
+mlir::Operation *getCombiningOp(OperatorOpInterface op);
+mlir::Type getAccumulatorType(OperatorOpInterface op);
+mlir::Operation *cloneIntoTile(OperatorOpInterface op, mlir::OpBuilder &builder,
+                               mlir::ValueRange operands,
+                               llvm::ArrayRef<int64_t> tile);
+mlir::LogicalResult verifyOperator(OperatorOpInterface op);
+} // namespace detail
+} // namespace ftuner::ukernel
+
+#include "FTuner/Dialect/UKernel/IR/UKernelInterfaces.h.inc"
+
+namespace ftuner::ukernel {
+
+/// Says what is wrong with a region of an operator, called `name`, that should
+/// take scalars of these types and yield one of type `result`.
+mlir::LogicalResult verifyScalarRegion(OperatorOpInterface op,
+                                       mlir::Region &region,
+                                       llvm::StringRef name,
+                                       llvm::ArrayRef<mlir::Type> arguments,
+                                       mlir::Type result);
+/// Says what is wrong with the plan that the operator names, if it names one:
+/// SymbolUserOpInterface of an operator.
+mlir::LogicalResult
+verifyPlanUse(OperatorOpInterface op,
+              mlir::SymbolTableCollection &symbolTable);
+/// What the operator reads and writes: MemoryEffectsOpInterface of an operator.
+void getOperatorEffects(
+    OperatorOpInterface op,
+    llvm::SmallVectorImpl<mlir::SideEffects::EffectInstance<
+        mlir::MemoryEffects::Effect>> &effects);
+
+/// "(m, n, k, b0)".
+std::string axisList(OperatorOpInterface op);
+
+/// The number of elements that a box of `sizes` points, one size for each axis
+/// and at least 1, reaches over along a dimension with this position. For a
+/// position that is one axis alone, its size.
+mlir::AffineExpr reachOf(mlir::AffineExpr position,
+                         llvm::ArrayRef<mlir::AffineExpr> sizes);
+
+} // namespace ftuner::ukernel
+
+#endif // FTUNER_DIALECT_UKERNEL_IR_UKERNELINTERFACES_H

@@ -1,0 +1,190 @@
+//===- UKernelInterfaces.td - What every operator says ------*- tablegen -*-===//
+#ifndef FTUNER_DIALECT_UKERNEL_IR_UKERNELINTERFACES
+#define FTUNER_DIALECT_UKERNEL_IR_UKERNELINTERFACES
+
+include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/DestinationStyleOpInterface.td"
+include "mlir/Interfaces/IndexingMapOpInterface.td"
+
+def UKernel_OperatorOpInterface : OpInterface<"OperatorOpInterface", [
+    DestinationStyleOpInterface, IndexingMapOpInterface]> {
+  let description = [{
+    An operator that kernels are searched for. It computes, for every point of
+    its space axes,
+
+      out = epilogue(combiner over the points of the reduce axes, extras…)
+
+    The axes are the dimensions of the indexing maps. A map says which element
+    of its operand a point reads or writes: an affine expression over the axes
+    for each dimension, one axis alone in the simple case, sums of multiples of
+    axes for windows and strides. Scalars have a map without results.
+
+    Every operand has a role. Inputs (`Lhs` and `Rhs` are those of a
+    contraction, `Input` any other) are read at every point, init, extras and
+    the output once for every point of the space axes. The combiner takes an
+    element of each input, in the order of operands, and the accumulator, and
+    yields the next accumulator. It starts from init, or from the output where
+    there is none. The epilogue takes the accumulator and an element of each
+    extra, and yields an element of the output; both end with `ukernel.yield`.
+
+    Passes ask this interface and no certain operator: they form a core
+    `Workload` from it, plan, bufferize and dispatch it, and a codegen path says
+    of the `Workload` whether it computes it.
+
+    * `operator_c1`: there are axes, each with an operand one of whose
+      dimensions it indexes alone.
+    * `operator_c2`: there is a map of all axes for each operand, of sums of
+      multiples of axes, one for each of its dimensions.
+    * `operator_c3`: there is one output, the operand that is written.
+    * `operator_c4`: the declared ranges, if there are any, are one
+      `#ukernel.range` for each axis.
+  }];
+  let cppNamespace = "::ftuner::ukernel";
+  let methods = [
+    //===------------------------------------------------------------------===//
+    // Iteration space
+    //===------------------------------------------------------------------===//
+    InterfaceMethod<[{
+        The kind of each axis: parallel ones are space axes.
+      }], "::llvm::SmallVector<::mlir::utils::IteratorType>", "getLoopIteratorTypes">,
+    InterfaceMethod<[{
+        The name of an axis, in small letters: "m", "b0".
+      }], "::llvm::StringRef", "getAxisName", (ins "unsigned":$axis)>,
+    InterfaceMethod<[{
+        Whether every block computes one element along the space axis, so that
+        what it computes does not have the axis.
+      }], "bool", "isBatchAxis", (ins "unsigned":$axis), "", [{
+        return false;
+      }]>,
+    InterfaceMethod<[{
+        Static extents of all axes; ShapedType::kDynamic where unknown.
+      }], "::llvm::SmallVector<int64_t, 4>", "getStaticExtents", (ins), "", [{
+        return ::ftuner::ukernel::detail::getStaticExtents($_op);
+      }]>,
+    InterfaceMethod<[{
+        The operand and dimension that define the extent of an axis: the first
+        that the axis indexes alone.
+      }], "std::pair<::mlir::Value, int64_t>", "getExtentSource", (ins "unsigned":$axis), "", [{
+        return ::ftuner::ukernel::detail::getExtentSource($_op, axis);
+      }]>,
+
+    //===------------------------------------------------------------------===//
+    // Operands
+    //===------------------------------------------------------------------===//
+    InterfaceMethod<[{
+        The role of an operand by its number.
+      }], "::ftuner::OperandRole", "getOperandRole", (ins "unsigned":$number)>,
+    InterfaceMethod<[{
+        A name of an operand by its number, an identifier: "lhs", "extra0".
+      }], "std::string", "getOperandName", (ins "unsigned":$number), "", [{
+        return ::ftuner::ukernel::detail::getOperandName($_op, number);
+      }]>,
+
+    //===------------------------------------------------------------------===//
+    // Computation
+    //===------------------------------------------------------------------===//
+    InterfaceMethod<[{
+        The scalar computation of one point.
+      }], "::mlir::Region &", "getCombiner">,
+    InterfaceMethod<[{
+        The one operation of the combiner that updates the accumulator, which is
+        its operand; null if there are several. Of two halves of the reduce axes
+        it makes one, and upstream knows its neutral element
+        (`arith::getNeutralElement`).
+      }], "::mlir::Operation *", "getCombiningOp", (ins), "", [{
+        return ::ftuner::ukernel::detail::getCombiningOp($_op);
+      }]>,
+    InterfaceMethod<[{
+        The type of the accumulator: that of an element of init, or of the
+        output where there is none.
+      }], "::mlir::Type", "getAccumulatorType", (ins), "", [{
+        return ::ftuner::ukernel::detail::getAccumulatorType($_op);
+      }]>,
+    InterfaceMethod<[{
+        Whether there is an epilogue; without one the output holds accumulators.
+      }], "bool", "hasEpilogue", (ins), "", [{
+        return false;
+      }]>,
+    InterfaceMethod<[{
+        The region of the epilogue; requires hasEpilogue().
+      }], "::mlir::Region &", "getEpilogue", (ins), "", [{
+        llvm_unreachable("expected an operator with an epilogue");
+      }]>,
+
+    //===------------------------------------------------------------------===//
+    // Search
+    //===------------------------------------------------------------------===//
+    InterfaceMethod<[{
+        The declared sizes of the axes, #ukernel.range each; null if there are
+        none.
+      }], "::mlir::ArrayAttr", "getRangesAttr">,
+    InterfaceMethod<"Declares the sizes of the axes; null: none.",
+      "void", "setRangesAttr", (ins "::mlir::ArrayAttr":$ranges)>,
+    InterfaceMethod<[{
+        The `ukernel.plan` of the operator; null if it has none.
+      }], "::mlir::FlatSymbolRefAttr", "getPlanAttr">,
+    InterfaceMethod<"Names the plan of the operator; null: none.",
+      "void", "setPlanAttr", (ins "::mlir::FlatSymbolRefAttr":$plan)>,
+
+    //===------------------------------------------------------------------===//
+    // Tiles
+    //===------------------------------------------------------------------===//
+    InterfaceMethod<[{
+        Clones the operator, on memrefs, into a `ukernel.tile` that has `tile`
+        elements along each axis. The clone has `operands` in place of its own,
+        one for each, inputs behind `ukernel.pad`, and neither plan nor ranges.
+        By default the maps of inputs must be projected permutations.
+      }], "::mlir::Operation *", "cloneIntoTile",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands,
+           "::llvm::ArrayRef<int64_t>":$tile), "", [{
+        return ::ftuner::ukernel::detail::cloneIntoTile(
+            $_op, builder, operands, tile);
+      }]>
+  ];
+  let extraSharedClassDeclaration = [{
+    /// Number of axes of the iteration space.
+    unsigned getNumAxes() { return $_op.getLoopIteratorTypes().size(); }
+    /// Whether the axis is summed over, or combined in another way.
+    bool isReduceAxis(unsigned axis) {
+      return $_op.getLoopIteratorTypes()[axis] ==
+             ::mlir::utils::IteratorType::reduction;
+    }
+    /// Whether the operand is read at every point of the iteration space.
+    bool isInput(unsigned number) {
+      return ::ftuner::isInput($_op.getOperandRole(number));
+    }
+    /// The map of an operand by its number; without results for a scalar.
+    ::mlir::AffineMap getMapOfOperand(unsigned number) {
+      return $_op.getMatchingIndexingMap(&$_op->getOpOperand(number));
+    }
+    /// The operand that is written.
+    ::mlir::OpOperand &getOutputOperand() {
+      return *$_op.getDpsInitOperand(0);
+    }
+    /// Whether the accumulator starts from the output's own elements.
+    bool readsOutput() {
+      return ::llvm::none_of(
+          ::llvm::seq($_op->getNumOperands()), [&](unsigned number) {
+            return $_op.getOperandRole(number) == ::ftuner::OperandRole::Init;
+          });
+    }
+    /// Whether the operator is on tensors, and not on memrefs.
+    bool hasTensors() {
+      return ::mlir::isa<::mlir::TensorType>(getOutputOperand().get().getType());
+    }
+  }];
+  let extraTraitClassDeclaration = [{
+    /// The shape of an operand; empty for a scalar.
+    ::llvm::ArrayRef<int64_t> getShape(::mlir::OpOperand *operand) {
+      auto type = ::mlir::dyn_cast<::mlir::ShapedType>(operand->get().getType());
+      return type ? type.getShape() : ::llvm::ArrayRef<int64_t>();
+    }
+  }];
+  let verify = [{
+    return ::ftuner::ukernel::detail::verifyOperator(
+        ::llvm::cast<::ftuner::ukernel::OperatorOpInterface>($_op));
+  }];
+  let verifyWithRegions = 1;
+}
+
+#endif

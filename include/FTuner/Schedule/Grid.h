@@ -1,0 +1,322 @@
+//===- Grid.h - Which block computes which tile -----------------*- C++ -*-===//
+//
+// A launch is a row of blocks, and each block computes one tile of the space
+// axes in one slice of the reduce axis. From the outside in, blocks are counted
+// by
+//
+//   position on the batch axes, the last axis fastest
+//     slice of the reduce axis
+//       tile of m and n: groups of `groupRows` rows of tiles one after the
+//       other, in a group column by column
+//
+// so that with groups of one row the tiles are counted row by row and
+// neighbours share rows of the lhs. Groups of more rows keep the columns of the
+// rhs that their blocks read in the L2 cache as well (CUTLASS's swizzle of
+// thread blocks, Triton's GROUP_M); the last group may have fewer rows.
+//
+// E.g. 70 × 100 elements in tiles of 32 × 64 are 3 × 2 tiles. Blocks 0 to 5
+// compute the tiles
+//
+//   (0,0) (0,1) (1,0) (1,1) (2,0) (2,1)    row by row
+//   (0,0) (1,0) (0,1) (1,1) (2,0) (2,1)    in groups of two rows
+//
+// Each tile of each slice and batch has one block. All levels but the groups
+// are digits of a mixed radix, since every batch and every slice has equally
+// many tiles. With R rows and C columns of tiles and groups of G rows, group g
+// has r = min(G, R − g·G) rows, more than 0 for the ⌈R/G⌉ groups that there
+// are. Only the last is short, so group g begins with block g·G·C, and within
+// it block i ↦ (i mod r, ⌊i/r⌋) maps the r·C blocks to its r·C tiles one to
+// one.
+//
+// Along the combine axis, m or n, tiles have one or two heights (Cover.h). The
+// host counts the blocks (`launchOf`); a block knows the extents, the number of
+// blocks of the first part and of the launch, and finds its tile (`positionOf`,
+// `isInFirstPart`, `offsetsOf`, `reduceRangeOf`). What it does not know, the
+// number of tiles along a combine axis of two heights, follows from the number
+// of blocks.
+//
+// Slices of the reduce axis are whole reduce tiles, so that they begin where
+// unsplit steps begin (aligned as the operand is), and of equal length but for
+// the last ones, which may be short or empty. A block of an empty slice still
+// has its sum to write: nothing.
+//
+// All formulas are templates over a Math (Arithmetic.h): extents, positions and
+// counts are its Index. Axes are numbered as in Workload.
+//
+// Rejected: a grid of two or three dimensions (y and z reach 65535 blocks only,
+// and parts of different lengths do not fit in a rectangle); slices of equal
+// elements instead of equal steps (unaligned).
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_SCHEDULE_GRID_H
+#define FTUNER_SCHEDULE_GRID_H
+
+#include "FTuner/Schedule/Cover.h"
+#include "FTuner/Workload/Workload.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace ftuner {
+
+/// All that the mapping of blocks to tiles asks of a kernel.
+struct Grid {
+  /// Elements of a tile along each axis, 1 along batch axes; along the combine
+  /// axis, those of the first part.
+  llvm::SmallVector<int64_t, 6> tile;
+  /// Axis along which two parts lie, one of rows or columns; meaningful also
+  /// with one part.
+  unsigned combineAxis = Workload::kM;
+  /// A bit for each axis that blocks step through, and have no tiles along.
+  uint32_t reduceAxes = 1u << Workload::kK;
+  /// Elements of a tile of the second part along the combine axis, more than
+  /// those of the first; 0 with one part.
+  int64_t secondHeight = 0;
+  /// SMs over which two parts balance the blocks; 0 for exact covers.
+  int64_t balancedSms = 0;
+  /// Slices of the reduce axis that different blocks sum.
+  int64_t reduceSplit = 1;
+  /// Rows of tiles whose blocks are neighbours; 1: blocks go row by row.
+  int64_t groupRows = 1;
+
+  bool isReduceAxis(unsigned axis) const { return reduceAxes >> axis & 1; }
+  /// The space axis of that number, if there are so many: rows are counted
+  /// along the first, columns along the second, further ones are batch axes. Of
+  /// a contraction these are m and n.
+  std::optional<unsigned> spaceAxis(unsigned number) const {
+    for (unsigned axis = 0; axis < tile.size(); ++axis)
+      if (!isReduceAxis(axis) && number-- == 0)
+        return axis;
+    return std::nullopt;
+  }
+  unsigned rowAxis() const { return *spaceAxis(0); }
+  std::optional<unsigned> columnAxis() const { return spaceAxis(1); }
+  std::optional<unsigned> batchAxis(unsigned number) const {
+    return spaceAxis(2 + number);
+  }
+  /// Number of a batch axis among these; nothing for other axes.
+  std::optional<unsigned> batchNumber(unsigned axis) const {
+    for (unsigned number = 0; std::optional<unsigned> batch = batchAxis(number);
+         ++number)
+      if (*batch == axis)
+        return number;
+    return std::nullopt;
+  }
+  /// The axis that slices divide: the first reduce axis.
+  unsigned reduceAxis() const {
+    unsigned axis = 0;
+    while (!isReduceAxis(axis))
+      ++axis;
+    return axis;
+  }
+  /// How the combine axis is covered.
+  CoverRule cover() const {
+    return {tile[combineAxis], secondHeight, balancedSms};
+  }
+  /// Whether two heights cover the axis.
+  bool isPairAlong(unsigned axis) const {
+    return axis == combineAxis && secondHeight != 0;
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Counting
+//===----------------------------------------------------------------------===//
+
+/// Blocks for each one along the combine axis: of all other space axes and
+/// slices.
+template <typename Math>
+typename Math::Index
+blocksBeside(Math &math, const Grid &grid,
+             llvm::ArrayRef<typename Math::Index> extents) {
+  auto blocks = math.constant(grid.reduceSplit);
+  for (unsigned axis = 0; axis < extents.size(); ++axis)
+    if (axis != grid.combineAxis && !grid.isReduceAxis(axis))
+      blocks = math.mul(blocks, ceilDiv(math, extents[axis], grid.tile[axis]));
+  return blocks;
+}
+
+template <typename Math>
+struct GridLaunch {
+  /// Blocks of the first part along the combine axis, and of the launch.
+  typename Math::Index firstBlocks, blocks;
+};
+
+/// What the host passes for a shape. Without a row, a column or a batch there
+/// are no blocks.
+template <typename Math>
+GridLaunch<Math> launchOf(Math &math, const Grid &grid,
+                          llvm::ArrayRef<typename Math::Index> extents) {
+  auto beside = blocksBeside(math, grid, extents);
+  CoverOf<Math> cover =
+      coverOf(math, grid.cover(), extents[grid.combineAxis], beside);
+  return {cover.first, math.mul(cover.blocks, beside)};
+}
+
+/// Elements of a slice of the reduce axis but for the last ones: as few whole
+/// reduce tiles as reach the extent.
+template <typename Math>
+typename Math::Index sliceLength(Math &math, const Grid &grid,
+                                 typename Math::Index reduceExtent) {
+  int64_t tile = grid.tile[grid.reduceAxis()];
+  auto steps = ceilDiv(math, reduceExtent, tile * grid.reduceSplit);
+  return math.mul(steps, tile);
+}
+
+//===----------------------------------------------------------------------===//
+// The tile of a block
+//===----------------------------------------------------------------------===//
+
+/// Which tile of which slice and batch.
+template <typename Math>
+struct TilePosition {
+  using Index = typename Math::Index;
+  /// Number of the tile along m and along n.
+  Index row, column;
+  /// Number of the slice of the reduce axis; nothing if it is not split.
+  std::optional<Index> slice;
+  /// Element along each batch axis; nothing where its extent is known to be 1.
+  llvm::SmallVector<std::optional<Index>, 3> batch;
+
+  /// Number of the tile along the grid's axis of rows or of columns.
+  Index along(const Grid &grid, unsigned axis) const {
+    return axis == grid.rowAxis() ? row : column;
+  }
+};
+
+/// Row and column of a tile, by its number in its slice and batch. `tiles`
+/// gives how many these have.
+template <typename Math>
+void placeTile(Math &math, const Grid &grid,
+               llvm::ArrayRef<typename Math::Index> extents,
+               typename Math::Index number,
+               llvm::function_ref<typename Math::Index()> tiles,
+               TilePosition<Math> &position) {
+  std::optional<unsigned> columnAxis = grid.columnAxis();
+  if (!columnAxis) {
+    position.row = number;
+    position.column = math.constant(0);
+    return;
+  }
+  unsigned rowAxis = grid.rowAxis();
+  // Of the axis with two heights only the other one's tiles can be counted.
+  auto count = [&](unsigned axis) {
+    if (!grid.isPairAlong(axis))
+      return ceilDiv(math, extents[axis], grid.tile[axis]);
+    unsigned other = axis == rowAxis ? *columnAxis : rowAxis;
+    auto all = tiles();
+    return math.div(all, ceilDiv(math, extents[other], grid.tile[other]));
+  };
+  auto columns = count(*columnAxis);
+  if (grid.groupRows == 1) {
+    position.row = math.div(number, columns);
+    position.column = math.rem(number, columns);
+    return;
+  }
+  auto rows = count(rowAxis);
+  auto groupTiles = math.mul(columns, grid.groupRows);
+  auto firstRow = math.mul(math.div(number, groupTiles), grid.groupRows);
+  auto inGroup = math.rem(number, groupTiles);
+  auto groupRows = minimum(math, math.sub(rows, firstRow),
+                           math.constant(grid.groupRows));
+  position.row = math.add(firstRow, math.rem(inGroup, groupRows));
+  position.column = math.div(inGroup, groupRows);
+}
+
+/// The tile of a block, by its number. `blocks` gives how many the launch has.
+template <typename Math>
+TilePosition<Math>
+positionOf(Math &math, const Grid &grid,
+           llvm::ArrayRef<typename Math::Index> extents,
+           typename Math::Index block,
+           llvm::function_ref<typename Math::Index()> blocks) {
+  using Index = typename Math::Index;
+  TilePosition<Math> position;
+  llvm::SmallVector<Index, 3> batches;
+  while (std::optional<unsigned> axis = grid.batchAxis(batches.size()))
+    batches.push_back(extents[*axis]);
+  position.batch.resize(batches.size());
+
+  // What is counted around the tiles, the fastest first: its extent and where
+  // its position goes.
+  llvm::SmallVector<std::pair<Index, std::optional<Index> *>, 4> outer;
+  if (grid.reduceSplit != 1)
+    outer.push_back({math.constant(grid.reduceSplit), &position.slice});
+  for (size_t axis = batches.size(); axis-- > 0;)
+    if (math.known(batches[axis]) != 1)
+      outer.push_back({batches[axis], &position.batch[axis]});
+  if (outer.empty()) {
+    placeTile(math, grid, extents, block, blocks, position);
+    return position;
+  }
+
+  Index problems = outer.back().first;
+  for (size_t level = outer.size() - 1; level-- > 0;)
+    problems = math.mul(problems, outer[level].first);
+  Index tiles = math.div(blocks(), problems);
+  Index problem = math.div(block, tiles);
+  Index number = math.rem(block, tiles);
+  for (auto &[extent, digit] : llvm::ArrayRef(outer).drop_back()) {
+    *digit = math.rem(problem, extent);
+    problem = math.div(problem, extent);
+  }
+  *outer.back().second = problem;
+  placeTile<Math>(
+      math, grid, extents, number, [&] { return tiles; }, position);
+  return position;
+}
+
+/// Whether the tile belongs to the first of two parts, which has `firstBlocks`
+/// tiles along the combine axis.
+template <typename Math>
+typename Math::Condition isInFirstPart(Math &math, const Grid &grid,
+                                       const TilePosition<Math> &position,
+                                       typename Math::Index firstBlocks) {
+  return math.less(position.along(grid, grid.combineAxis), firstBlocks);
+}
+
+/// First elements of a tile.
+template <typename Math>
+struct TileOffsets {
+  typename Math::Index row, column;
+};
+
+/// First row and column of a tile: of the first part, or, with that part's
+/// `firstBlocks`, of the second, which starts where the first ends.
+template <typename Math>
+TileOffsets<Math> offsetsOf(Math &math, const Grid &grid,
+                            const TilePosition<Math> &position,
+                            std::optional<typename Math::Index> firstBlocks) {
+  auto offset = [&](unsigned axis) {
+    auto number = position.along(grid, axis);
+    if (axis != grid.combineAxis || !firstBlocks)
+      return math.mul(number, grid.tile[axis]);
+    auto own = math.sub(number, *firstBlocks);
+    auto inSecond = math.mul(own, grid.secondHeight);
+    auto inFirst = math.mul(*firstBlocks, grid.tile[axis]);
+    return math.add(inFirst, inSecond);
+  };
+  std::optional<unsigned> columnAxis = grid.columnAxis();
+  auto column = columnAxis ? offset(*columnAxis) : math.constant(0);
+  return {offset(grid.rowAxis()), column};
+}
+
+/// Elements of the reduce axis.
+template <typename Math>
+struct ReduceRange {
+  typename Math::Index first, length;
+};
+
+/// What a slice of a split reduce axis sums; nothing beyond the extent.
+template <typename Math>
+ReduceRange<Math> reduceRangeOf(Math &math, const Grid &grid,
+                                typename Math::Index slice,
+                                typename Math::Index reduceExtent) {
+  auto length = sliceLength(math, grid, reduceExtent);
+  auto first = minimum(math, math.mul(slice, length), reduceExtent);
+  return {first, minimum(math, math.sub(reduceExtent, first), length)};
+}
+
+} // namespace ftuner
+
+#endif // FTUNER_SCHEDULE_GRID_H

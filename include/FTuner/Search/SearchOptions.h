@@ -1,0 +1,46 @@
+//===- SearchOptions.h - Options of the search, and who reads them -*- C++ -*-//
+//
+// The declarations of what SearchOptions holds, in tables by who reads it, and
+// the list of all options: those of every search, and those that strategies and
+// cost models declare. Passes, pipelines, tools and Python take that list as it
+// is (Options.h says what an option is).
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_SEARCH_SEARCHOPTIONS_H
+#define FTUNER_SEARCH_SEARCHOPTIONS_H
+
+#include "FTuner/Search/SearchStrategy.h"
+#include "FTuner/Support/Options.h"
+
+namespace ftuner {
+
+/// What a search is made of, by name.
+struct SearchChoice {
+  std::string strategy = "ftuner";
+  std::string costModel = "latency";
+};
+
+/// strategy and cost-model.
+const OptionTable<SearchChoice> &searchChoiceOptions();
+/// Those of every search: top-k, max-kernels.
+const OptionTable<SearchOptions> &commonOptions();
+/// What makes HardwareAlign's candidates and the programs of them: tile-rule,
+/// pool.
+const OptionTable<SearchOptions> &candidateOptions();
+/// Blocks of an SM, which SetBound and the rule for pipeline stages ask for:
+/// zeta.
+const OptionTable<SearchOptions> &zetaOptions();
+/// The filter's: ε, λ, ψ, active-blocks-per-sm, max-candidates.
+const OptionTable<SearchOptions> &filterOptions();
+
+/// The options of every search, then those of the strategies and of the cost
+/// models, as they are listed.
+const OptionList &searchOptionList();
+
+/// The members of SearchOptions and of its cost options, and in `own` what is
+/// none of them. The values must have passed `OptionList::check`.
+SearchOptions readSearchOptions(const OptionValues &given);
+
+} // namespace ftuner
+
+#endif // FTUNER_SEARCH_SEARCHOPTIONS_H

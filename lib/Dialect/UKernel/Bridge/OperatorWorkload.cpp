@@ -1,0 +1,290 @@
+//===- OperatorWorkload.cpp - Operators as the core sees them -------------===//
+#include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
+
+#include "FTuner/Schedule/CodegenModel.h"
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/Utils/Roundings.h"
+
+#include "mlir/Analysis/FlatLinearValueConstraints.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/CastInterfaces.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace ftuner;
+
+//===----------------------------------------------------------------------===//
+// Axes
+//===----------------------------------------------------------------------===//
+
+/// The sizes of the range that are at least 1; size 1 if there is none.
+static SizeRange withoutZero(SizeRange range) {
+  if (range.min >= 1)
+    return range;
+  if (range.max && *range.max < range.step)
+    return SizeRange::fixed(1);
+  return {range.step, range.max, range.step};
+}
+
+static Axis makeAxis(StringRef name, AxisKind kind, int64_t extent,
+                     ukernel::RangeAttr range) {
+  Axis axis{name.str(), kind, SizeRange(), {}};
+  if (ShapedType::isStatic(extent)) {
+    axis.range = SizeRange::fixed(std::max<int64_t>(extent, 1));
+    return axis;
+  }
+  if (!range)
+    return axis;
+  axis.range = withoutZero(toSizeRange(range));
+  double sum = 0;
+  for (const SizeWeight &entry : toWeights(range))
+    if (axis.range.contains(entry.size)) {
+      axis.weights.push_back(entry);
+      sum += entry.weight;
+    }
+  if (!(sum > 0))
+    axis.weights.clear();
+  return axis;
+}
+
+/// Reads `ukernel.extents` into the axes; the dialect has verified it.
+static void readExtents(ukernel::OperatorOpInterface op, Workload &workload) {
+  auto extents =
+      op->getAttrOfType<ArrayAttr>(ukernel::UKernelDialect::kExtentsAttrName);
+  if (!extents)
+    return;
+  for (auto [axis, entry] : llvm::zip_equal(workload.axes, extents)) {
+    auto product = dyn_cast<ArrayAttr>(entry);
+    if (!product || !axis.isDynamic())
+      continue;
+    axis.factor = cast<IntegerAttr>(product[0]).getValue().getSExtValue();
+    for (Attribute symbol : product.getValue().drop_front())
+      axis.symbols.push_back(cast<StringAttr>(symbol).str());
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+ElementType ftuner::toElementType(Type type) {
+  type = getElementTypeOrSelf(type);
+  if (type.isSignlessInteger()) {
+    static constexpr std::pair<unsigned, ElementType> integers[] = {
+        {1, ElementType::I1},
+        {8, ElementType::I8},
+        {16, ElementType::I16},
+        {32, ElementType::I32},
+        {64, ElementType::I64}};
+    for (auto [bits, integer] : integers)
+      if (type.getIntOrFloatBitWidth() <= bits)
+        return integer;
+    return ElementType::Other;
+  }
+  return TypeSwitch<Type, ElementType>(type)
+      .Case([](Float64Type) { return ElementType::F64; })
+      .Case([](Float32Type) { return ElementType::F32; })
+      .Case([](FloatTF32Type) { return ElementType::TF32; })
+      .Case([](Float16Type) { return ElementType::F16; })
+      .Case([](BFloat16Type) { return ElementType::BF16; })
+      .Default([](Type) { return ElementType::Other; });
+}
+
+/// A sum of multiples of dimensions, which the operator's verifier asks for.
+static AffineForm toAffineForm(AffineExpr position, unsigned numAxes) {
+  SmallVector<int64_t> coefficients;
+  LogicalResult isFlat = getFlattenedAffineExpr(
+      position, numAxes, /*numSymbols=*/0, &coefficients);
+  (void)isFlat;
+  assert(succeeded(isFlat) && coefficients.size() == numAxes + 1);
+  AffineForm form;
+  for (unsigned axis = 0; axis < numAxes; ++axis)
+    if (coefficients[axis] != 0)
+      form.terms.push_back({axis, coefficients[axis]});
+  form.constant = coefficients.back();
+  return form;
+}
+
+Operand ftuner::toOperand(OperandRole role, Type type, AffineMap map) {
+  Operand operand(role, {}, toElementType(type));
+  for (AffineExpr position : map.getResults())
+    if (auto axis = dyn_cast<AffineDimExpr>(position))
+      operand.axes.push_back(axis.getPosition());
+  if (operand.axes.size() == map.getNumResults())
+    return operand;
+  operand.axes.clear();
+  for (AffineExpr position : map.getResults()) {
+    operand.windows.push_back(toAffineForm(position, map.getNumDims()));
+    operand.axes.push_back(operand.windows.back().terms.front().axis);
+  }
+  return operand;
+}
+
+//===----------------------------------------------------------------------===//
+// Computation
+//===----------------------------------------------------------------------===//
+
+std::optional<Operations> ftuner::operationsOf(Operation &op) {
+  if (!isa_and_nonnull<arith::ArithDialect, math::MathDialect>(
+          op.getDialect()) ||
+      op.hasTrait<OpTrait::ConstantLike>() || op.getNumResults() != 1 ||
+      op.getResult(0).getType().isIndex())
+    return std::nullopt;
+  Operations result;
+  result.resultType = toElementType(op.getResult(0).getType());
+  // Of a choice the last operand is one of the values, of a power of a float to
+  // an integer the first one.
+  Type operandType = op.getOperands().back().getType();
+  for (Type type : op.getOperandTypes())
+    if (isa<FloatType>(getElementTypeOrSelf(type)))
+      operandType = type;
+  result.operandType = toElementType(operandType);
+  if (isa<math::FmaOp>(op))
+    result.kind = OperationKind::MultiplyAdd;
+  else if (isa<CastOpInterface, arith::CmpFOp, arith::CmpIOp, arith::SelectOp>(
+               op))
+    result.kind = OperationKind::Other;
+  else if (isa<math::MathDialect>(op.getDialect()) ||
+           isa<arith::DivFOp, arith::RemFOp>(op))
+    result.kind = OperationKind::Special;
+  else
+    result.kind = OperationKind::Arithmetic;
+  return result;
+}
+
+/// The operations of a body, equal ones counted.
+static std::vector<Operations> collectOperations(Block &body) {
+  std::vector<Operations> result;
+  body.walk([&](Operation *op) {
+    std::optional<Operations> found = operationsOf(*op);
+    if (!found)
+      return;
+    for (Operations &known : result) {
+      Operations one = known;
+      one.count = found->count;
+      if (one == *found) {
+        known.count += found->count;
+        return;
+      }
+    }
+    result.push_back(*found);
+  });
+  return result;
+}
+
+/// Whether the body adds its one input to the accumulator.
+static bool isSum(Block &body) {
+  if (body.getNumArguments() != 2 || body.getOperations().size() != 2)
+    return false;
+  Operation &sum = body.front();
+  return isa<arith::AddFOp, arith::AddIOp>(sum) &&
+         body.back().getOperands() == sum.getResults() &&
+         llvm::all_of(body.getArguments(), [&](BlockArgument argument) {
+           return llvm::is_contained(sum.getOperands(), argument);
+         });
+}
+
+void ftuner::setComputation(Workload &workload, Block &combiner,
+                            Block *epilogue) {
+  Type accumulator = combiner.getArguments().back().getType();
+  workload.accumulatorType = toElementType(accumulator);
+  if (isSumOfProducts(combiner)) {
+    // Units multiply what they are given and add to what they hold; factors
+    // need no cast of their own.
+    workload.combiner = Combiner::SumOfProducts;
+    Operations operations;
+    operations.operandType = toElementType(combiner.getArgument(0).getType());
+    operations.resultType = workload.accumulatorType;
+    workload.operations = {operations};
+  } else {
+    workload.combiner = isSum(combiner) ? Combiner::Sum : Combiner::Other;
+    workload.operations = collectOperations(combiner);
+  }
+  workload.flopsPerPoint = 0;
+  for (const Operations &operations : workload.operations)
+    workload.flopsPerPoint += operations.flops();
+  workload.epilogue = epilogue ? collectOperations(*epilogue)
+                               : std::vector<Operations>();
+}
+
+std::string ftuner::axisNameOf(ukernel::OperatorOpInterface op,
+                               unsigned axis) {
+  return op.getAxisName(axis).upper();
+}
+
+Workload ftuner::toWorkload(ukernel::OperatorOpInterface op) {
+  Workload workload;
+  if (auto function = op->getParentOfType<FunctionOpInterface>())
+    workload.name = function.getName().str();
+  ArrayAttr ranges = op.getRangesAttr();
+  SmallVector<int64_t, 4> extents = op.getStaticExtents();
+  for (auto [axis, extent] : llvm::enumerate(extents))
+    workload.axes.push_back(makeAxis(
+        axisNameOf(op, axis),
+        op.isReduceAxis(axis) ? AxisKind::Reduce : AxisKind::Space, extent,
+        ranges ? cast<ukernel::RangeAttr>(ranges[axis])
+               : ukernel::RangeAttr()));
+  for (OpOperand &operand : op->getOpOperands())
+    workload.operands.push_back(
+        toOperand(op.getOperandRole(operand.getOperandNumber()),
+                  operand.get().getType(), op.getMatchingIndexingMap(&operand)));
+  readExtents(op, workload);
+  setComputation(workload, op.getCombiner().front(),
+                 op.hasEpilogue() ? &op.getEpilogue().front() : nullptr);
+  return workload;
+}
+
+//===----------------------------------------------------------------------===//
+// Support
+//===----------------------------------------------------------------------===//
+
+FailureOr<PathSupport> PathSupport::of(ModuleOp module) {
+  PathSupport support;
+  if (module->hasAttr(ukernel::UKernelDialect::kDeviceAttrName)) {
+    FailureOr<DeviceSpec> device = deviceOf(module);
+    if (failed(device))
+      return failure();
+    support.devices.push_back(std::move(*device));
+    return support;
+  }
+  for (const std::string &name : builtinDeviceNames()) {
+    llvm::Expected<DeviceSpec> device = loadDeviceSpec(name);
+    if (!device)
+      return module->emitOpError() << llvm::toString(device.takeError());
+    support.devices.push_back(std::move(*device));
+  }
+  return support;
+}
+
+std::vector<StringRef> PathSupport::pathsFor(const Workload &workload) const {
+  std::vector<StringRef> paths;
+  for (const CodegenModel *path : codegenModels())
+    for (const DeviceSpec &device : devices) {
+      llvm::Error error = path->supports(workload, device);
+      bool isSupported = !error;
+      llvm::consumeError(std::move(error));
+      if (!isSupported)
+        continue;
+      paths.push_back(path->name());
+      break;
+    }
+  return paths;
+}
+
+llvm::Error PathSupport::check(const Workload &workload) const {
+  std::vector<std::string> reasons;
+  for (const CodegenModel *path : codegenModels())
+    for (const DeviceSpec &device : devices) {
+      llvm::Error error = path->supports(workload, device);
+      if (!error)
+        return error;
+      std::string reason = llvm::toString(std::move(error));
+      if (!llvm::is_contained(reasons, reason))
+        reasons.push_back(std::move(reason));
+    }
+  return llvm::createStringError(llvm::join(reasons, "; "));
+}

@@ -1,0 +1,274 @@
+//===- UKernelInterfaces.cpp - What every operator says -------------------===//
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
+
+#include "mlir/Analysis/FlatLinearValueConstraints.h"
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace ftuner;
+using namespace ftuner::ukernel;
+
+#include "FTuner/Dialect/UKernel/IR/UKernelInterfaces.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// Iteration space
+//===----------------------------------------------------------------------===//
+
+/// Calls `visit` for every dimension of an operand that one axis indexes alone,
+/// with the operand, the dimension and the axis, until it returns false.
+static void forEachPlainDimension(
+    OperatorOpInterface op,
+    llvm::function_ref<bool(OpOperand &, int64_t, unsigned)> visit) {
+  for (OpOperand &operand : op->getOpOperands())
+    for (auto [dim, position] : llvm::enumerate(
+             op.getMatchingIndexingMap(&operand).getResults()))
+      if (auto axis = dyn_cast<AffineDimExpr>(position))
+        if (!visit(operand, dim, axis.getPosition()))
+          return;
+}
+
+SmallVector<int64_t, 4> ftuner::ukernel::detail::getStaticExtents(OperatorOpInterface op) {
+  SmallVector<int64_t, 4> extents(op.getNumAxes(), ShapedType::kDynamic);
+  forEachPlainDimension(
+      op, [&](OpOperand &operand, int64_t dim, unsigned axis) {
+        auto type = cast<ShapedType>(operand.get().getType());
+        if (!type.isDynamicDim(dim))
+          extents[axis] = type.getDimSize(dim);
+        return true;
+      });
+  return extents;
+}
+
+std::pair<Value, int64_t> ftuner::ukernel::detail::getExtentSource(OperatorOpInterface op,
+                                                  unsigned axis) {
+  std::pair<Value, int64_t> source;
+  forEachPlainDimension(op,
+                        [&](OpOperand &operand, int64_t dim, unsigned other) {
+                          if (other != axis)
+                            return true;
+                          source = {operand.get(), dim};
+                          return false;
+                        });
+  return source;
+}
+
+std::string ftuner::ukernel::axisList(OperatorOpInterface op) {
+  auto names = llvm::map_range(llvm::seq(op.getNumAxes()), [&](unsigned axis) {
+    return op.getAxisName(axis);
+  });
+  return "(" + llvm::join(names, ", ") + ")";
+}
+
+AffineExpr ftuner::ukernel::reachOf(AffineExpr position,
+                                    ArrayRef<AffineExpr> sizes) {
+  if (auto axis = dyn_cast<AffineDimExpr>(position))
+    return sizes[axis.getPosition()];
+  auto last = llvm::map_to_vector(
+      sizes, [](AffineExpr size) -> AffineExpr { return size - 1; });
+  SmallVector<AffineExpr> first(
+      sizes.size(), getAffineConstantExpr(0, position.getContext()));
+  return position.replaceDims(last) - position.replaceDims(first) + 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Operands and computation
+//===----------------------------------------------------------------------===//
+
+std::string ftuner::ukernel::detail::getOperandName(OperatorOpInterface op, unsigned number) {
+  OperandRole role = op.getOperandRole(number);
+  // Roles of which there may be several are numbered.
+  auto numbered = [&](StringRef name) {
+    unsigned before = llvm::count_if(llvm::seq(number), [&](unsigned other) {
+      return op.getOperandRole(other) == role;
+    });
+    return name.str() + std::to_string(before);
+  };
+  switch (role) {
+  case OperandRole::Lhs:
+    return "lhs";
+  case OperandRole::Rhs:
+    return "rhs";
+  case OperandRole::Input:
+    return numbered("input");
+  case OperandRole::Init:
+    return "init";
+  case OperandRole::Extra:
+    return numbered("extra");
+  case OperandRole::Output:
+    return "output";
+  }
+  llvm_unreachable("every role has a name");
+}
+
+Operation *ftuner::ukernel::detail::getCombiningOp(OperatorOpInterface op) {
+  Block &body = op.getCombiner().front();
+  SmallVector<Operation *, 4> operations;
+  if (!matchReduction({body.getArguments().back()}, /*redPos=*/0, operations) ||
+      operations.size() != 1)
+    return nullptr;
+  return operations.front();
+}
+
+Type ftuner::ukernel::detail::getAccumulatorType(OperatorOpInterface op) {
+  for (unsigned number : llvm::seq(op->getNumOperands()))
+    if (op.getOperandRole(number) == OperandRole::Init)
+      return getElementTypeOrSelf(op->getOperand(number).getType());
+  return getElementTypeOrSelf(op.getOutputOperand().get().getType());
+}
+
+void ftuner::ukernel::getOperatorEffects(
+    OperatorOpInterface op,
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  OpOperand &output = op.getOutputOperand();
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isa<MemRefType>(operand.get().getType()))
+      continue;
+    bool isOutput = &operand == &output;
+    if (!isOutput || op.readsOutput())
+      effects.emplace_back(MemoryEffects::Read::get(), &operand,
+                           SideEffects::DefaultResource::get());
+    if (isOutput)
+      effects.emplace_back(MemoryEffects::Write::get(), &operand,
+                           SideEffects::DefaultResource::get());
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+Operation *ftuner::ukernel::detail::cloneIntoTile(OperatorOpInterface op, OpBuilder &builder,
+                                 ValueRange operands, ArrayRef<int64_t> tile) {
+  SmallVector<Value> padded(operands);
+  for (unsigned number : llvm::seq(op->getNumOperands())) {
+    if (!op.isInput(number) || !isa<MemRefType>(padded[number].getType()))
+      continue;
+    auto sizes = llvm::map_to_vector(
+        op.getMapOfOperand(number).getResults(), [&](AffineExpr position) {
+          return tile[cast<AffineDimExpr>(position).getPosition()];
+        });
+    padded[number] = PadOp::create(
+        builder, op.getLoc(), padded[number].getType(), padded[number],
+        builder.getDenseI64ArrayAttr(sizes));
+  }
+  auto clone = cast<OperatorOpInterface>(builder.clone(*op));
+  clone->setOperands(padded);
+  clone.setPlanAttr({});
+  clone.setRangesAttr({});
+  return clone;
+}
+
+//===----------------------------------------------------------------------===//
+// Verification
+//===----------------------------------------------------------------------===//
+
+/// Whether the expression is a sum of multiples of dimensions and a number.
+static bool isSumOfMultiples(AffineExpr position, unsigned numDims) {
+  if (isa<AffineDimExpr>(position))
+    return true;
+  SmallVector<int64_t> coefficients;
+  return succeeded(getFlattenedAffineExpr(position, numDims, /*numSymbols=*/0,
+                                          &coefficients)) &&
+         coefficients.size() == numDims + 1;
+}
+
+/// operator_c2.
+static LogicalResult verifyMaps(OperatorOpInterface op) {
+  unsigned numAxes = op.getNumAxes();
+  size_t numMaps = op.getIndexingMapsArray().size();
+  if (numMaps != op->getNumOperands())
+    return op->emitOpError("expected one map for each of ")
+           << op->getNumOperands() << " operands, but got " << numMaps;
+  for (OpOperand &operand : op->getOpOperands()) {
+    AffineMap map = op.getMatchingIndexingMap(&operand);
+    auto type = dyn_cast<ShapedType>(operand.get().getType());
+    if (type && !type.hasRank())
+      return op->emitOpError("expected operand ")
+             << operand.getOperandNumber() << " with a rank, but got " << type;
+    int64_t rank = type ? type.getRank() : 0;
+    bool isAccess =
+        map && map.getNumDims() == numAxes && map.getNumSymbols() == 0 &&
+        map.getNumResults() == rank &&
+        llvm::all_of(map.getResults(), [&](AffineExpr position) {
+          return isSumOfMultiples(position, numAxes);
+        });
+    if (!isAccess)
+      return op->emitOpError("expected a map of ")
+             << axisList(op) << " to " << rank
+             << " sums of multiples of axes for operand "
+             << operand.getOperandNumber() << ", but got "
+             << AffineMapAttr::get(map);
+  }
+  return success();
+}
+
+LogicalResult ftuner::ukernel::detail::verifyOperator(OperatorOpInterface op) {
+  unsigned numAxes = op.getNumAxes();
+  if (numAxes == 0)
+    return op->emitOpError("expected an iteration space with axes");
+  if (failed(verifyMaps(op)))
+    return failure();
+  for (unsigned axis : llvm::seq(numAxes))
+    if (!op.getExtentSource(axis).first)
+      return op->emitOpError("expected a dimension that ")
+             << op.getAxisName(axis) << " indexes alone";
+  for (OpOperand &operand : op->getOpOperands())
+    if ((op.getOperandRole(operand.getOperandNumber()) ==
+         OperandRole::Output) != (&operand == &op.getOutputOperand()))
+      return op->emitOpError("expected the operand that is written to be the "
+                             "output, but got operand ")
+             << operand.getOperandNumber();
+  StringRef extentsName = UKernelDialect::kExtentsAttrName;
+  auto extents = op->getAttrOfType<ArrayAttr>(extentsName);
+  if (extents && extents.size() != numAxes)
+    return op->emitOpError("'")
+           << extentsName << "' expected one entry for each of "
+           << axisList(op) << ", but got " << extents;
+  ArrayAttr ranges = op.getRangesAttr();
+  if (ranges && (ranges.size() != numAxes ||
+                 !llvm::all_of(ranges, llvm::IsaPred<RangeAttr>)))
+    return op->emitOpError("expected one range for each of ")
+           << axisList(op) << ", but got " << ranges;
+  return success();
+}
+
+LogicalResult ftuner::ukernel::verifyScalarRegion(OperatorOpInterface op,
+                                                  Region &region,
+                                                  StringRef name,
+                                                  ArrayRef<Type> arguments,
+                                                  Type result) {
+  if (region.empty() || region.getArgumentTypes() != TypeRange(arguments))
+    return op->emitOpError("expected ")
+           << name << " to take (" << arguments << "), but got ("
+           << region.getArgumentTypes() << ")";
+  auto yield = dyn_cast<YieldOp>(region.front().back());
+  if (!yield)
+    return op->emitOpError("expected ")
+           << name << " to end with 'ukernel.yield'";
+  if (yield.getValue().getType() != result)
+    return op->emitOpError("expected ")
+           << name << " to yield " << result << ", but got "
+           << yield.getValue().getType();
+  return success();
+}
+
+LogicalResult
+ftuner::ukernel::verifyPlanUse(OperatorOpInterface op,
+                               SymbolTableCollection &symbolTable) {
+  FlatSymbolRefAttr name = op.getPlanAttr();
+  if (!name)
+    return success();
+  auto plan = symbolTable.lookupNearestSymbolFrom<PlanOp>(op, name);
+  if (!plan)
+    return op->emitOpError("expected ") << name << " to be a 'ukernel.plan'";
+  size_t rank =
+      plan.getPlan().getFamilies().front().getRank();
+  if (rank != op.getNumAxes())
+    return op->emitOpError("expected a plan of ")
+           << op.getNumAxes() << " axes, but got " << rank;
+  return success();
+}

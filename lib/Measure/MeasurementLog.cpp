@@ -1,0 +1,240 @@
+//===- MeasurementLog.cpp - Measurements that are kept --------------------===//
+#include "FTuner/Measure/MeasurementLog.h"
+#include "FTuner/Schedule/CodegenModel.h"
+#include "FTuner/Schedule/FamilyJson.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace ftuner;
+using llvm::Twine;
+
+static constexpr int formatVersion = 1;
+
+static llvm::StringRef nameOf(OperandRole role) {
+  switch (role) {
+  case OperandRole::Lhs:
+    return "lhs";
+  case OperandRole::Rhs:
+    return "rhs";
+  case OperandRole::Init:
+    return "init";
+  case OperandRole::Extra:
+    return "extra";
+  case OperandRole::Output:
+    return "output";
+  }
+  llvm_unreachable("all roles are handled");
+}
+
+std::string ftuner::measurementKey(const Workload &workload) {
+  std::string key;
+  llvm::raw_string_ostream os(key);
+  llvm::interleave(
+      workload.axes, os,
+      [&](const Axis &axis) {
+        os << (axis.kind == AxisKind::Reduce ? "r" : "s");
+      },
+      ",");
+  for (const Operand &operand : workload.operands) {
+    os << "|" << nameOf(operand.role) << ":" << operand.elementBytes << "(";
+    llvm::interleave(operand.axes, os, ",");
+    os << ")";
+  }
+  os << "|" << workload.flopsPerPoint;
+  return key;
+}
+
+static std::string jsonOf(const KernelFamily &family) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::json::OStream json(os);
+  json.object([&] { writeFamily(json, family); });
+  return text;
+}
+
+std::string MeasurementLog::keyOf(const MeasurementRequest &request) {
+  return measurementKey(*request.workload) + jsonOf(request.family) +
+         tileText(request.shape);
+}
+
+const MeasurementLog::Entry *
+MeasurementLog::find(const MeasurementRequest &request) const {
+  auto it = entries.find(keyOf(request));
+  return it == entries.end() ? nullptr : &it->second;
+}
+
+void MeasurementLog::add(const MeasurementRequest &request,
+                         const Entry &entry) {
+  entries[keyOf(request)] = entry;
+}
+
+std::string MeasurementLog::line(const MeasurementRequest &request,
+                                 const Entry &entry) const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::json::OStream json(os);
+  json.object([&] {
+    json.attribute("format_version", formatVersion);
+    json.attribute("device", device);
+    json.attribute("workload", measurementKey(*request.workload));
+    json.attributeObject("family", [&] { writeFamily(json, request.family); });
+    writeSizes(json, "shape", request.shape);
+    const Measurement &found = entry.measurement;
+    if (found.microseconds)
+      json.attribute("microseconds", *found.microseconds);
+    if (found.registersPerThread)
+      json.attribute("registers", *found.registersPerThread);
+    if (found.spillBytes)
+      json.attribute("spill_bytes", *found.spillBytes);
+    if (!entry.failure.empty())
+      json.attribute("failure", entry.failure);
+  });
+  return text;
+}
+
+static llvm::Error invalid(const Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+llvm::Error MeasurementLog::readLine(llvm::StringRef text) {
+  llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
+  if (!value)
+    return value.takeError();
+  const llvm::json::Object *object = value->getAsObject();
+  if (!object)
+    return invalid("expected an object");
+  if (object->getInteger("format_version") != formatVersion)
+    return invalid("field 'format_version': expected " + Twine(formatVersion));
+  std::optional<llvm::StringRef> name = object->getString("device");
+  std::optional<llvm::StringRef> workload = object->getString("workload");
+  const llvm::json::Object *familyJson = object->getObject("family");
+  const llvm::json::Array *sizes = object->getArray("shape");
+  if (!name || !workload || !familyJson || !sizes)
+    return invalid("expected the fields 'device', 'workload', 'family' and "
+                   "'shape'");
+  if (*name != device)
+    return llvm::Error::success();
+  llvm::Expected<KernelFamily> family = parseFamily(*familyJson);
+  if (!family)
+    return family.takeError();
+  Shape shape;
+  for (const llvm::json::Value &size : *sizes) {
+    std::optional<int64_t> number = size.getAsInteger();
+    if (!number || *number < 1)
+      return invalid("field 'shape': expected sizes of at least 1");
+    shape.push_back(*number);
+  }
+  Entry entry;
+  if (const llvm::json::Value *time = object->get("microseconds")) {
+    entry.measurement.microseconds = time->getAsNumber();
+    if (!entry.measurement.microseconds ||
+        !(*entry.measurement.microseconds > 0))
+      return invalid("field 'microseconds': expected a number above 0");
+  }
+  entry.measurement.registersPerThread = object->getInteger("registers");
+  entry.measurement.spillBytes = object->getInteger("spill_bytes");
+  if (std::optional<llvm::StringRef> failure = object->getString("failure"))
+    entry.failure = failure->str();
+  entries[(*workload + jsonOf(*family) + tileText(shape)).str()] =
+      std::move(entry);
+  return llvm::Error::success();
+}
+
+llvm::Expected<MeasurementLog> MeasurementLog::read(llvm::StringRef path,
+                                                    llvm::StringRef device) {
+  MeasurementLog log(device);
+  if (!llvm::sys::fs::exists(path))
+    return log;
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+  if (!buffer)
+    return invalid("cannot read '" + path + "': " + buffer.getError().message());
+  llvm::SmallVector<llvm::StringRef> lines;
+  (*buffer)->getBuffer().split(lines, '\n');
+  for (auto [index, text] : llvm::enumerate(lines)) {
+    if (text.trim().empty())
+      continue;
+    if (llvm::Error error = log.readLine(text))
+      return invalid(path + ":" + Twine(index + 1) + ": " +
+                     llvm::toString(std::move(error)));
+  }
+  return log;
+}
+
+/// An answer from a log.
+static llvm::Expected<Measurement> answerOf(const MeasurementLog::Entry &entry) {
+  if (!entry.failure.empty())
+    return invalid(entry.failure);
+  return entry.measurement;
+}
+
+std::vector<llvm::Expected<Measurement>>
+RecordedMeasurer::measure(llvm::ArrayRef<MeasurementRequest> requests) {
+  std::vector<llvm::Expected<Measurement>> answers;
+  for (const MeasurementRequest &request : requests) {
+    if (const MeasurementLog::Entry *entry = log.find(request))
+      answers.push_back(answerOf(*entry));
+    else
+      answers.push_back(invalid("expected a recorded measurement of " +
+                                request.family.str() + " for " +
+                                tileText(request.shape)));
+  }
+  return answers;
+}
+
+std::vector<llvm::Expected<Measurement>>
+LoggingMeasurer::measure(llvm::ArrayRef<MeasurementRequest> requests) {
+  // What is new, each once, as far as the budget goes.
+  std::vector<MeasurementRequest> asked;
+  for (const MeasurementRequest &request : requests) {
+    auto isSame = [&](const MeasurementRequest &other) {
+      return other.workload == request.workload &&
+             other.family == request.family && other.shape == request.shape;
+    };
+    if (log.find(request) || llvm::any_of(asked, isSame))
+      continue;
+    if (static_cast<int64_t>(asked.size()) >= budget)
+      break;
+    asked.push_back(request);
+  }
+  budget -= asked.size();
+  std::string lines;
+  std::vector<llvm::Expected<Measurement>> found = inner.measure(asked);
+  for (auto [request, answer] : llvm::zip_equal(asked, found)) {
+    MeasurementLog::Entry entry;
+    if (answer)
+      entry.measurement = *answer;
+    else
+      entry.failure = llvm::toString(answer.takeError());
+    lines += log.line(request, entry) + "\n";
+    log.add(request, entry);
+  }
+  llvm::Error written = llvm::Error::success();
+  if (!lines.empty() && !path.empty()) {
+    std::error_code code;
+    llvm::raw_fd_ostream os(path, code, llvm::sys::fs::OF_Append);
+    os << lines;
+    os.close();
+    if (code || os.has_error()) {
+      written = invalid("cannot write '" + path + "': " +
+                        (code ? code : os.error()).message());
+      os.clear_error();
+    }
+  }
+  std::string failure =
+      written ? llvm::toString(std::move(written)) : std::string();
+  std::vector<llvm::Expected<Measurement>> answers;
+  for (const MeasurementRequest &request : requests) {
+    const MeasurementLog::Entry *entry = log.find(request);
+    if (!failure.empty())
+      answers.push_back(invalid(failure));
+    else if (entry)
+      answers.push_back(answerOf(*entry));
+    else
+      answers.push_back(invalid("the budget of measurements is spent"));
+  }
+  return answers;
+}

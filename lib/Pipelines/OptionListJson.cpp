@@ -1,0 +1,64 @@
+//===- OptionListJson.cpp - The options of the pipeline as JSON -----------===//
+#include "FTuner/Pipelines/Pipelines.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/JSON.h"
+#include <cmath>
+
+using namespace ftuner;
+
+/// Of the format; docs/extending/options.md has a log of changes.
+static constexpr int64_t version = 1;
+
+static llvm::json::Value toJson(const OptionValue &value) {
+  return std::visit([](const auto &v) { return llvm::json::Value(v); }, value);
+}
+
+/// A bound of an option, as the option's type has it.
+static llvm::json::Value toJson(double bound, const OptionDecl &decl) {
+  if (std::holds_alternative<int64_t>(decl.defaultValue))
+    return static_cast<int64_t>(bound);
+  return bound;
+}
+
+static void write(const DeclaredOption &option, llvm::json::OStream &json) {
+  const OptionDecl &decl = *option.decl;
+  json.attribute("name", decl.name);
+  json.attribute("type", decl.typeName());
+  json.attribute("text", decl.text);
+  json.attribute("default", toJson(decl.defaultValue));
+  if (std::isfinite(decl.min))
+    json.attribute("min", toJson(decl.min, decl));
+  if (std::isfinite(decl.max))
+    json.attribute("max", toJson(decl.max, decl));
+  if (!decl.atLeast.empty())
+    json.attribute("at_least", decl.atLeast);
+  if (!decl.atMost.empty())
+    json.attribute("at_most", decl.atMost);
+  if (!decl.choices.empty())
+    json.attribute("values", llvm::json::Array(decl.choices));
+  json.attribute("help", option.help);
+  json.attributeArray("read_by", [&] {
+    for (const OptionReader &reader : option.readers)
+      json.object([&] {
+        json.attribute("kind", reader.kind);
+        if (!reader.name.empty())
+          json.attribute("name", reader.name);
+      });
+  });
+}
+
+void ftuner::writeOptionList(llvm::raw_ostream &os) {
+  auto options = llvm::to_vector(pipelineOptionList().options());
+  llvm::sort(options, [](const DeclaredOption &a, const DeclaredOption &b) {
+    return a.decl->name < b.decl->name;
+  });
+  llvm::json::OStream json(os, /*IndentSize=*/2);
+  json.object([&] {
+    json.attribute("version", version);
+    json.attributeArray("options", [&] {
+      for (const DeclaredOption &option : options)
+        json.object([&] { write(option, json); });
+    });
+  });
+  os << '\n';
+}

@@ -1,0 +1,105 @@
+//===- ProgramRanker.cpp - Programs of shapes, best first -----------------===//
+#include "ProgramRanker.h"
+#include "llvm/ADT/STLExtras.h"
+#include <algorithm>
+#include <set>
+
+using namespace ftuner;
+
+/// Most sizes of the main axis that are ranked; families for sizes between them
+/// come from their neighbours.
+static constexpr int64_t maxRankedSizes = 256;
+/// The same where other dynamic axes multiply the shapes.
+static constexpr int64_t maxRankedShapes = 384;
+/// Fewest of them in one cell, however many cells there are.
+static constexpr int64_t minRankedSizes = 8;
+
+RangeSamples::RangeSamples(const Workload &workload) {
+  unsigned mainAxis = workload.mainAxis();
+  cells = shapeCells(workload, mainAxis);
+  int64_t limit = std::clamp<int64_t>(maxRankedShapes / cells.size(),
+                                      minRankedSizes, maxRankedSizes);
+  sizes = sampleSizes(workload.axes[mainAxis], limit);
+  for (const SizeSample &size : sizes)
+    for (const ShapeCell &cell : cells) {
+      shapes.push_back(shapeAt(workload, cell, mainAxis, size.size));
+      weights.push_back(size.weight * cell.weight);
+    }
+}
+
+std::vector<RankedFamily>
+ftuner::distinctPrograms(const FamilyTable &table, llvm::ArrayRef<RankedFamily> ranking,
+                 llvm::ArrayRef<int64_t> shape) {
+  std::vector<RankedFamily> result;
+  std::set<std::string> seen;
+  for (const RankedFamily &ranked : ranking) {
+    const KernelFamily &family = table.families[ranked.family];
+    Cover cover = coverShape(family, shape);
+    if (seen.insert(runningParts(family, cover).str()).second)
+      result.push_back(ranked);
+  }
+  return result;
+}
+
+ReportedProgram ftuner::reportProgram(const SearchProblem &problem,
+                                      const KernelFamily &family,
+                                      llvm::ArrayRef<int64_t> shape) {
+  ReportedProgram program;
+  program.family = family;
+  program.cover = coverShape(family, shape);
+  program.metrics = programMetrics(problem.workload, shape,
+                                   {&family, program.cover}, problem.device);
+  program.score = problem.evaluate(family, shape);
+  program.predicted = problem.predict(family, shape);
+  program.rating = program.score.score;
+  return program;
+}
+
+/// Fills the programs of a report from a ranking, best first: the best
+/// `options.topK`, the best single one, and how many there are of each kind.
+static void reportRanking(const ProgramRanker &ranker,
+                          llvm::ArrayRef<RankedFamily> ranking,
+                          ShapeReport &report) {
+  const SearchProblem &problem = ranker.problem;
+  for (const RankedFamily &ranked :
+       distinctPrograms(ranker.table, ranking, report.shape)) {
+    const KernelFamily &family = ranker.table.families[ranked.family];
+    Cover cover = coverShape(family, report.shape);
+    bool isPair = cover.first > 0 && cover.second > 0;
+    ++(isPair ? report.pairPrograms : report.singlePrograms);
+    bool isTop =
+        static_cast<int64_t>(report.programs.size()) < problem.options.topK;
+    bool isBestSingle = !isPair && !report.bestSingle;
+    if (!isTop && !isBestSingle)
+      continue;
+    ReportedProgram program = reportProgram(problem, family, report.shape);
+    program.rating = ranked.score;
+    if (isBestSingle)
+      report.bestSingle = program;
+    if (isTop)
+      report.programs.push_back(std::move(program));
+  }
+}
+
+void ftuner::sortByScore(std::vector<RankedFamily> &ranking) {
+  llvm::stable_sort(ranking, [](const RankedFamily &a, const RankedFamily &b) {
+    return a.score > b.score;
+  });
+}
+
+llvm::Expected<std::vector<ShapeReport>>
+ftuner::reportShapes(ProgramRanker &ranker, llvm::ArrayRef<Shape> shapes) {
+  ranker.prepare(RangeSamples(ranker.problem.workload).shapes);
+  std::vector<ShapeReport> reports;
+  for (const Shape &shape : shapes) {
+    auto ranking = ranker.rank(shape);
+    if (!ranking)
+      return ranking.takeError();
+    ShapeReport &report = reports.emplace_back();
+    report.shape = shape;
+    report.candidates = ranker.table.set.candidates.size();
+    reportRanking(ranker, *ranking, report);
+    ranker.describe(report);
+  }
+  return reports;
+}

@@ -1,0 +1,147 @@
+//===- SearchOptions.cpp - Options of the search, and who reads them ------===//
+#include "FTuner/Search/SearchOptions.h"
+#include <array>
+
+using namespace ftuner;
+
+/// Families that a plan may have at most: kernels that nobody can read or ship.
+static constexpr int64_t maxFamilies = 1024;
+/// Programs and candidates of one shape: beyond what any workload has.
+static constexpr int64_t maxPrograms = 1 << 20;
+/// Blocks that an SM of any device could hold.
+static constexpr int64_t maxBlocksOfSm = 1024;
+/// Fewer steps than a million between two thresholds.
+static constexpr double minStep = 1e-6;
+
+template <typename T>
+static std::vector<std::string> namesOf(llvm::ArrayRef<const T *> items) {
+  std::vector<std::string> names;
+  for (const T *item : items)
+    names.push_back(item->name().str());
+  return names;
+}
+
+const OptionTable<SearchChoice> &ftuner::searchChoiceOptions() {
+  static const OptionTable<SearchChoice> table = {
+      option("strategy", &SearchChoice::strategy, "Search strategy")
+          .oneOf(namesOf(searchStrategies())),
+      option("cost-model", &SearchChoice::costModel,
+             "Cost model that ranks programs")
+          .oneOf(namesOf(costModels())),
+  };
+  return table;
+}
+
+const OptionTable<SearchOptions> &ftuner::commonOptions() {
+  using Options = SearchOptions;
+  static const OptionTable<SearchOptions> table = {
+      option("top-k", &Options::topK, "Programs kept for each shape")
+          .within(1, maxPrograms),
+      option("max-kernels", &Options::maxKernels,
+             "Most kernel families of one workload")
+          .within(1, maxFamilies),
+  };
+  return table;
+}
+
+const OptionTable<SearchOptions> &ftuner::candidateOptions() {
+  using Options = SearchOptions;
+  static const OptionTable<SearchOptions> table = {
+      option(
+          "tile-rule", &Options::tileRule,
+          "Tiles: 'divisors' of the range's extents, or 'aligned', with "
+          "more that suit the device",
+          {{"divisors", TileRule::Divisors}, {"aligned", TileRule::Aligned}}),
+      option("pool", &Options::pool,
+             "Programs of a shape: 'exact' covers ranked by score alone, or "
+             "'tight', with covers that pad less than a row of threads",
+             {{"exact", ProgramPool::Exact}, {"tight", ProgramPool::Tight}}),
+  };
+  return table;
+}
+
+const OptionTable<SearchOptions> &ftuner::zetaOptions() {
+  using Options = SearchOptions;
+  static const OptionTable<SearchOptions> table = {
+      option("zeta", &Options::zeta,
+             "Active blocks for each SM in SetBound; 0: the device's")
+          .within(0, maxBlocksOfSm),
+  };
+  return table;
+}
+
+const OptionTable<SearchOptions> &ftuner::filterOptions() {
+  using Options = SearchOptions;
+  static const OptionTable<SearchOptions> table = {
+      option("epsilon-min", &Options::epsilonMin, "Least padding threshold")
+          .within(0, 1),
+      option("epsilon-max", &Options::epsilonMax, "Largest padding threshold")
+          .within(0, 1)
+          .atLeast("epsilon-min"),
+      option("epsilon-step", &Options::epsilonStep,
+             "Stride of the padding threshold")
+          .within(minStep, 1),
+      option("lambda-max", &Options::lambdaMax, "Largest occupancy threshold")
+          .within(0, 1),
+      option("lambda-min", &Options::lambdaMin, "Least occupancy threshold")
+          .within(0, 1)
+          .atMost("lambda-max"),
+      option("lambda-step", &Options::lambdaStep,
+             "Stride of the occupancy threshold")
+          .within(minStep, 1),
+      option("psi", &Options::psi,
+             "Least share of a shape's best compute-to-memory ratio")
+          .within(0, 1),
+      option("active-blocks-per-sm", &Options::activeBlocksPerSm,
+             "Blocks for each SM that saturate the device")
+          .within(1, maxBlocksOfSm),
+      option("max-candidates", &Options::maxCandidates,
+             "Most candidates for each shape after the filter")
+          .within(1, maxPrograms),
+  };
+  return table;
+}
+
+const OptionList &ftuner::searchOptionList() {
+  static const OptionList list = [] {
+    OptionList list;
+    list.add({"search", ""}, searchChoiceOptions().decls());
+    list.add({"search", ""}, commonOptions().decls());
+    for (const SearchStrategy *strategy : searchStrategies())
+      list.add({"strategy", strategy->name().str()}, strategy->options());
+    for (const CostModel *model : costModels())
+      list.add({"cost model", model->name().str()}, model->options());
+    return list;
+  }();
+  return list;
+}
+
+/// Tables of the members of SearchOptions itself.
+static std::array<const OptionTable<SearchOptions> *, 4> memberTables() {
+  return {&commonOptions(), &candidateOptions(), &zetaOptions(),
+          &filterOptions()};
+}
+
+SearchOptions ftuner::readSearchOptions(const OptionValues &given) {
+  SearchOptions options;
+  options.own = given;
+  auto readMembers = [&](const auto &table, auto &into) {
+    table.read(given, into);
+    for (const OptionDecl *decl : table.decls())
+      options.own.erase(decl->name);
+  };
+  for (const OptionTable<SearchOptions> *table : memberTables())
+    readMembers(*table, options);
+  readMembers(siaOptions(), options.cost);
+  for (const OptionDecl *decl : searchChoiceOptions().decls())
+    options.own.erase(decl->name);
+  options.cost.own = options.own;
+  return options;
+}
+
+llvm::Error SearchOptions::check() const {
+  for (const OptionTable<SearchOptions> *table : memberTables())
+    if (llvm::Error error = table->check(*this))
+      return error;
+  return siaOptions().check(cost);
+}

@@ -1,0 +1,202 @@
+//===- ShapeAssignment.cpp - Which family serves which shape --------------===//
+#include "ShapeAssignment.h"
+#include "FTuner/Schedule/Alignment.h"
+#include "llvm/ADT/STLExtras.h"
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+using namespace ftuner;
+
+/// Samples of a main axis with too many sizes to enumerate, for all cells of
+/// the other axes together.
+static constexpr int64_t maxDispatchSamples = 2048;
+/// The same for one cell.
+static constexpr int64_t maxDispatchSamplesPerCell = 768;
+/// Fewest samples of one cell, however many cells there are.
+static constexpr int64_t minDispatchSamplesPerCell = 64;
+
+ShapeAssignment::ShapeAssignment(const ProgramRanker &ranker,
+                                 const RangeSamples &samples, bool isMixed,
+                                 Plan &plan)
+    : ranker(ranker), problem(ranker.problem), workload(problem.workload),
+      mainAxis(workload.mainAxis()), samples(samples), cells(samples.cells),
+      isMixed(isMixed), plan(plan) {}
+
+bool ShapeAssignment::isAligned(llvm::ArrayRef<int64_t> shape) const {
+  return alignmentOf(workload, shape) >= ranker.table.set.alignment;
+}
+
+unsigned ShapeAssignment::bestFamily(llvm::ArrayRef<unsigned> candidates,
+                                  size_t cell, int64_t size) const {
+  // Sizes between the ranked ones belong to the sample below.
+  auto next = llvm::upper_bound(samples.sizes, size,
+                                [](int64_t value, const SizeSample &sample) {
+                                  return value < sample.size;
+                                });
+  size_t row = std::max<ptrdiff_t>(next - samples.sizes.begin() - 1, 0);
+  Shape shape = shapeAt(workload, cells[cell], mainAxis, size);
+  unsigned best = candidates.front();
+  double bestRating = -std::numeric_limits<double>::infinity();
+  for (unsigned family : candidates) {
+    double rating = ranker.rate(plan.families[family], familyResources[family],
+                                shape, row * cells.size() + cell);
+    if (rating <= bestRating)
+      continue;
+    best = family;
+    bestRating = rating;
+  }
+  return best;
+}
+
+std::vector<DispatchEntry>
+ShapeAssignment::assignCell(llvm::ArrayRef<unsigned> candidates, size_t cell,
+                         llvm::ArrayRef<SizeSample> sizes) const {
+  const Axis &axis = workload.axes[mainAxis];
+  std::vector<DispatchEntry> entries;
+  for (auto [index, sample] : llvm::enumerate(sizes)) {
+    unsigned best = bestFamily(candidates, cell, sample.size);
+    std::optional<int64_t> end = axis.range.max;
+    if (index + 1 < sizes.size())
+      end = sizes[index + 1].size - 1;
+    if (!entries.empty() && entries.back().family == best) {
+      entries.back().box[mainAxis].max = end;
+      continue;
+    }
+    DispatchEntry entry{cells[cell].box, best};
+    entry.box[mainAxis] = {entries.empty() ? axis.range.min : sample.size, end,
+                           1};
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+/// Whether two lists send the sizes of the main axis to the same families.
+static bool agreeAlong(unsigned axis, llvm::ArrayRef<DispatchEntry> a,
+                       llvm::ArrayRef<DispatchEntry> b) {
+  return llvm::equal(a, b, [&](const DispatchEntry &x, const DispatchEntry &y) {
+    return x.family == y.family && x.box[axis].min == y.box[axis].min &&
+           x.box[axis].max == y.box[axis].max;
+  });
+}
+
+void ShapeAssignment::run(size_t numFamilies) {
+  const Axis &axis = workload.axes[mainAxis];
+  std::optional<int64_t> count = axis.range.count();
+  isExhaustive = count && *count <= maxEnumeratedSizes && cells.size() == 1;
+  int64_t limit =
+      std::clamp<int64_t>(maxDispatchSamples / cells.size(),
+                          minDispatchSamplesPerCell, maxDispatchSamplesPerCell);
+  std::vector<SizeSample> sizes =
+      sampleSizes(axis, isExhaustive ? maxEnumeratedSizes : limit);
+
+  for (const KernelFamily &family : plan.families)
+    familyResources.push_back(family.path().resources(workload, family));
+  std::vector<unsigned> candidates(numFamilies);
+  std::iota(candidates.begin(), candidates.end(), 0);
+  auto assignAligned = [&](std::optional<bool> areAligned) {
+    plan.entries = assign(candidates, sizes, areAligned);
+    // Beyond an open range lie only sizes below its least.
+    if (axis.range.isFixed() || axis.range.isOpen())
+      plan.generalFamily = plan.entries.front().family;
+  };
+  if (!isMixed)
+    return assignAligned(std::nullopt);
+  assignAligned(true);
+  if (!plan.needsAlignment()) // Which all operands have.
+    return assignAligned(std::nullopt);
+  candidates.clear();
+  for (auto [index, family] : llvm::enumerate(plan.families))
+    if (family.takesAnyAlignment())
+      candidates.push_back(index);
+  if (candidates.size() > 1)
+    plan.unalignedEntries = assign(candidates, sizes, false);
+}
+
+std::vector<DispatchEntry>
+ShapeAssignment::assign(llvm::ArrayRef<unsigned> candidates,
+                     llvm::ArrayRef<SizeSample> sizes,
+                     std::optional<bool> areAligned) const {
+  std::vector<std::vector<DispatchEntry>> byCell;
+  for (size_t cell = 0; cell < cells.size(); ++cell) {
+    std::vector<SizeSample> counting;
+    if (areAligned)
+      llvm::copy_if(sizes, std::back_inserter(counting),
+                    [&](const SizeSample &sample) {
+                      return isAligned(shapeAt(workload, cells[cell], mainAxis,
+                                               sample.size)) == *areAligned;
+                    });
+    byCell.push_back(assignCell(
+        candidates, cell, counting.empty() ? sizes : llvm::ArrayRef(counting)));
+  }
+  bool decidesAlone = llvm::all_of(byCell, [&](const auto &entries) {
+    return agreeAlong(mainAxis, entries, byCell.front());
+  });
+  if (decidesAlone) {
+    // The class of a shape is a function of one size.
+    byCell.resize(1);
+    for (DispatchEntry &entry : byCell.front())
+      for (unsigned other = 0; other < entry.box.size(); ++other)
+        if (other != mainAxis && workload.axes[other].isDynamic())
+          entry.box[other] = {0, std::nullopt, 1};
+  }
+  std::vector<DispatchEntry> all;
+  for (const std::vector<DispatchEntry> &entries : byCell)
+    llvm::append_range(all, entries);
+  return all;
+}
+
+void ShapeAssignment::dropIdleParts() {
+  if (!isExhaustive)
+    return;
+  // Blocks of each part over all sizes.
+  std::vector<Cover> blocks(plan.families.size());
+  for (llvm::ArrayRef<DispatchEntry> entries :
+       {llvm::ArrayRef(plan.entries), llvm::ArrayRef(plan.unalignedEntries)}) {
+    const DispatchEntry *entry = entries.data();
+    for (const SizeSample &sample :
+         sampleSizes(workload.axes[mainAxis], maxEnumeratedSizes)) {
+      if (entries.empty())
+        break;
+      while (*entry->box[mainAxis].max < sample.size)
+        ++entry;
+      Cover cover =
+          coverShape(plan.families[entry->family],
+                     shapeAt(workload, cells.front(), mainAxis, sample.size));
+      blocks[entry->family].first += cover.first;
+      blocks[entry->family].second += cover.second;
+    }
+  }
+  for (auto [index, family] : llvm::enumerate(plan.families)) {
+    if (blocks[index].blocks() == 0 || index == plan.generalFamily ||
+        family.combineAxis != mainAxis)
+      continue;
+    KernelFamily running = runningParts(family, blocks[index]);
+    if (!problem.isRejected(running))
+      family = std::move(running);
+  }
+}
+
+void ftuner::removeUnusedFamilies(Plan &plan) {
+  std::vector<unsigned> uses(plan.families.size(), 0);
+  ++uses[plan.generalFamily];
+  ++uses[plan.fallbackFamily];
+  for (const DispatchEntry &entry :
+       llvm::concat<const DispatchEntry>(plan.entries, plan.unalignedEntries))
+    ++uses[entry.family];
+  std::vector<unsigned> newIndex(plan.families.size(), 0);
+  std::vector<KernelFamily> kept;
+  for (unsigned i = 0; i < plan.families.size(); ++i) {
+    if (!uses[i])
+      continue;
+    newIndex[i] = llvm::find(kept, plan.families[i]) - kept.begin();
+    if (newIndex[i] == kept.size())
+      kept.push_back(plan.families[i]);
+  }
+  plan.families = std::move(kept);
+  plan.generalFamily = newIndex[plan.generalFamily];
+  plan.fallbackFamily = newIndex[plan.fallbackFamily];
+  for (DispatchEntry &entry :
+       llvm::concat<DispatchEntry>(plan.entries, plan.unalignedEntries))
+    entry.family = newIndex[entry.family];
+}

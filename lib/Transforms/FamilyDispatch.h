@@ -1,0 +1,28 @@
+//===- FamilyDispatch.h - The choice of a family as IR ----------*- C++ -*-===//
+//
+// A plan says by boxes of sizes which kernel family computes a shape. On the
+// host that becomes operations on the sizes: where the boxes are cells along
+// one axis (FTuner/Dispatch/Intervals.h), a switch over the cells and, in each,
+// a switch over sizes or comparisons with the ends of intervals; else one
+// comparison for each box.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_LIB_TRANSFORMS_FAMILYDISPATCH_H
+#define FTUNER_LIB_TRANSFORMS_FAMILYDISPATCH_H
+
+#include "FTuner/Search/Plan.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace ftuner {
+
+/// The number of the family of the first entry that holds the shape, else
+/// `otherwise`, of type index. `extents` are those of the workload's axes, also
+/// of type index; space extents are at least 1.
+mlir::Value buildFamilyOfShape(mlir::ImplicitLocOpBuilder &b,
+                               llvm::ArrayRef<DispatchEntry> entries,
+                               unsigned otherwise,
+                               llvm::ArrayRef<mlir::Value> extents);
+
+} // namespace ftuner
+
+#endif // FTUNER_LIB_TRANSFORMS_FAMILYDISPATCH_H

@@ -1,0 +1,69 @@
+//===- LaterStrategy.cpp - A strategy that comes later, for tests ---------===//
+//
+// Answers as `ftuner` does, and shows that it knows the values of its own
+// options, which nobody else has heard of.
+//
+//===----------------------------------------------------------------------===//
+#include "FTuner/Search/SearchStrategy.h"
+
+using namespace ftuner;
+
+namespace {
+enum class Crossover { Uniform, Points };
+
+struct LaterOptions {
+  /// Programs of a generation.
+  int64_t population = 64;
+  /// Share of programs that change.
+  double mutation = 0.125;
+  Crossover crossover = Crossover::Uniform;
+};
+} // namespace
+
+static const OptionTable<LaterOptions> &ownOptions() {
+  using Options = LaterOptions;
+  static const OptionTable<LaterOptions> table = {
+      option("population", &Options::population, "Programs of a generation")
+          .within(1, 4096),
+      option("mutation", &Options::mutation, "Share of programs that change")
+          .within(0, 1),
+      option("crossover", &Options::crossover, "How programs are mixed",
+             {{"uniform", Crossover::Uniform}, {"points", Crossover::Points}}),
+  };
+  return table;
+}
+
+namespace {
+class LaterStrategy final : public SearchStrategy {
+public:
+  llvm::StringRef name() const override { return "later"; }
+
+  OptionDecls options() const override { return ownOptions().decls(); }
+
+  llvm::Expected<Plan> search(const SearchProblem &problem) const override {
+    LaterOptions own = ownOptions().read(problem.options.own);
+    llvm::Expected<Plan> plan = findSearchStrategy("ftuner")->search(problem);
+    if (!plan)
+      return plan;
+    plan->statistics.push_back(
+        {"later_population", static_cast<double>(own.population)});
+    plan->statistics.push_back({"later_mutation", own.mutation});
+    plan->statistics.push_back(
+        {"later_points", own.crossover == Crossover::Points ? 1.0 : 0.0});
+    return plan;
+  }
+
+  llvm::Expected<std::vector<ShapeReport>>
+  explain(const SearchProblem &problem,
+          llvm::ArrayRef<Shape> shapes) const override {
+    return findSearchStrategy("ftuner")->explain(problem, shapes);
+  }
+};
+} // namespace
+
+namespace ftuner {
+const SearchStrategy &laterStrategy() {
+  static const LaterStrategy strategy;
+  return strategy;
+}
+} // namespace ftuner

@@ -1,0 +1,104 @@
+// RUN: ftuner-test-opt %s -split-input-file -verify-diagnostics
+
+// One case for each numbered constraint of OperatorOpInterface; those that
+// `ukernel.workload` can break are tested with its own.
+
+// operator_c1: an axis without a dimension of its own
+func.func @f(%x: tensor<8xf32>, %w: tensor<3xf32>, %o: tensor<8xf32>) {
+  // expected-error @below {{expected a dimension that k indexes alone}}
+  %r = test.conv ins(%x, %w : tensor<8xf32>, tensor<3xf32>) outs(%o : tensor<8xf32>)
+    maps = [affine_map<(m, k) -> (m + k)>, affine_map<(m, k) -> (m)>, affine_map<(m, k) -> (m)>] {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    ukernel.yield %c : f32
+  } -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// operator_c2: a map of another number of axes
+func.func @f(%x: tensor<8xf32>, %w: tensor<3xf32>, %o: tensor<8xf32>) {
+  // expected-error @below {{expected a map of (m, k) to 1 sums of multiples of axes for operand 1, but got affine_map<(d0) -> (d0)>}}
+  %r = test.conv ins(%x, %w : tensor<8xf32>, tensor<3xf32>) outs(%o : tensor<8xf32>)
+    maps = [affine_map<(m, k) -> (m + k)>, affine_map<(k) -> (k)>, affine_map<(m, k) -> (m)>] {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    ukernel.yield %c : f32
+  } -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// operator_c2: another rank
+func.func @f(%x: tensor<8xf32>, %w: tensor<3xf32>, %o: tensor<8xf32>) {
+  // expected-error @below {{expected a map of (m, k) to 1 sums of multiples of axes for operand 0}}
+  %r = test.conv ins(%x, %w : tensor<8xf32>, tensor<3xf32>) outs(%o : tensor<8xf32>)
+    maps = [affine_map<(m, k) -> (m, k)>, affine_map<(m, k) -> (k)>, affine_map<(m, k) -> (m)>] {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    ukernel.yield %c : f32
+  } -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// operator_c2: no sum of multiples
+func.func @f(%x: tensor<8xf32>, %w: tensor<3xf32>, %o: tensor<8xf32>) {
+  // expected-error @below {{expected a map of (m, k) to 1 sums of multiples of axes for operand 0}}
+  %r = test.conv ins(%x, %w : tensor<8xf32>, tensor<3xf32>) outs(%o : tensor<8xf32>)
+    maps = [affine_map<(m, k) -> (m floordiv 2 + k)>, affine_map<(m, k) -> (k)>, affine_map<(m, k) -> (m)>] {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    ukernel.yield %c : f32
+  } -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// operator_c2: too few maps
+func.func @f(%x: tensor<8xf32>, %w: tensor<3xf32>, %o: tensor<8xf32>) {
+  // expected-error @below {{expected one map for each of 3 operands, but got 2}}
+  %r = test.conv ins(%x, %w : tensor<8xf32>, tensor<3xf32>) outs(%o : tensor<8xf32>)
+    maps = [affine_map<(m, k) -> (m + k)>, affine_map<(m, k) -> (k)>] {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    ukernel.yield %c : f32
+  } -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// operator_c4
+func.func @f(%x: tensor<8x8xf32>, %o: tensor<8xf32>) {
+  // expected-error @below {{expected one range for each of (m, k)}}
+  %r = test.row_sum ins(%x : tensor<8x8xf32>) outs(%o : tensor<8xf32>) ranges = [#ukernel.range<1 to 4>] {
+  ^bb0(%a: f32, %c: f32):
+    ukernel.yield %c : f32
+  } -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// A plan of another operator.
+ukernel.plan @p <families = [#ukernel.family<#ukernel.simt<stages = 2, vector = 1>, axis = 0, parts = [<smem = [28, 32, 8], reg = [7, 2, 1]>]>], choices = [], general = 0, fallback = 0>
+func.func @f(%x: tensor<8x8xf32>, %o: tensor<8xf32>) {
+  // expected-error @below {{expected a plan of 2 axes, but got 3}}
+  %r = test.row_sum plan(@p) ins(%x : tensor<8x8xf32>) outs(%o : tensor<8xf32>) {
+  ^bb0(%a: f32, %c: f32):
+    ukernel.yield %c : f32
+  } -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// dialect_c10 of another operator
+func.func @f(%x: tensor<8x?xf32>, %o: tensor<8xf32>) {
+  // expected-error @below {{'ukernel.extents' expected one entry for each of (m, k)}}
+  %r = test.row_sum ins(%x : tensor<8x?xf32>) outs(%o : tensor<8xf32>) {
+  ^bb0(%a: f32, %c: f32):
+    ukernel.yield %c : f32
+  } {ukernel.extents = [unit]} -> tensor<8xf32>
+  return
+}

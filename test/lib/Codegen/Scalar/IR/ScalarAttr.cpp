@@ -1,0 +1,66 @@
+//===- ScalarAttr.cpp - The schedule of the scalar path in IR -------------===//
+#include "../ScalarSchedule.h"
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "TestOps.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/DialectRegistry.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#define GET_ATTRDEF_CLASSES
+#include "ScalarAttr.h.inc"
+
+using namespace mlir;
+using namespace ftuner;
+using namespace ftuner::ukernel;
+
+[[maybe_unused]] static OptionalParseResult
+generatedAttributeParser(AsmParser &parser, StringRef *mnemonic, Type type,
+                         Attribute &value);
+[[maybe_unused]] static LogicalResult
+generatedAttributePrinter(Attribute def, AsmPrinter &printer);
+
+#define GET_ATTRDEF_CLASSES
+#include "ScalarAttr.cpp.inc"
+
+ScalarAttr ScalarAttr::get(MLIRContext *context, const Schedule &schedule) {
+  ScalarSchedule scalar = ScalarSchedule::of(schedule);
+  return get(context, scalar.threadsM, scalar.threadsN);
+}
+
+Schedule ScalarAttr::toSchedule() const {
+  return ScalarSchedule{getThreadsM(), getThreadsN()}.pack();
+}
+
+LogicalResult ScalarAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 int64_t threadsM, int64_t threadsN) {
+  if (threadsM < 1 || threadsN < 1)
+    return emitError() << "expected at least 1 thread, but got " << threadsM
+                       << " x " << threadsN;
+  return success();
+}
+
+LogicalResult ScalarAttr::verifyTile(function_ref<InFlightDiagnostic()>,
+                                     ArrayRef<int64_t>) const {
+  return success();
+}
+
+namespace {
+class ScalarExtension
+    : public DialectExtension<ScalarExtension, UKernelDialect> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ScalarExtension)
+
+  void apply(MLIRContext *context, UKernelDialect *dialect) const override {
+    dialect->addSchedule<ScalarAttr>();
+  }
+};
+} // namespace
+
+namespace ftuner {
+/// Programs with the path have the operators that it computes, too.
+void scalarRegister(DialectRegistry &registry) {
+  registry.addExtensions<ScalarExtension>();
+  test::registerTestDialect(registry);
+}
+} // namespace ftuner

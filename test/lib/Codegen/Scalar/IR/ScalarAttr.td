@@ -1,0 +1,19 @@
+//===- ScalarAttr.td - The schedule of the scalar path ------*- tablegen -*-===//
+#ifndef FTUNER_TEST_LIB_CODEGEN_SCALAR_IR_SCALARATTR
+#define FTUNER_TEST_LIB_CODEGEN_SCALAR_IR_SCALARATTR
+
+include "FTuner/Dialect/UKernel/IR/ScheduleAttrInterface.td"
+include "FTuner/Dialect/UKernel/IR/UKernelDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+
+def UKernel_ScalarAttr : AttrDef<UKernel_Dialect, "Scalar",
+    [DeclareAttrInterfaceMethods<UKernel_ScheduleAttrInterface>]> {
+  let mnemonic = "scalar";
+  let summary = "one element for each thread";
+  let parameters = (ins "int64_t":$threadsM, "int64_t":$threadsN);
+  let builders = [AttrBuilder<(ins "const ::ftuner::Schedule &":$schedule)>];
+  let assemblyFormat = "`<` $threadsM `x` $threadsN `>`";
+  let genVerifyDecl = 1;
+}
+
+#endif

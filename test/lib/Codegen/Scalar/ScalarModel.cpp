@@ -1,0 +1,192 @@
+//===- ScalarModel.cpp - What the scalar path can emit --------------------===//
+#include "ScalarSchedule.h"
+
+using namespace ftuner;
+
+namespace {
+
+constexpr int64_t kWarpSize = 32;
+/// Reduce elements of a step, for the figures alone: the loop has no steps.
+constexpr int64_t kDepth = 1;
+/// Loads of so many elements are under way at once.
+constexpr double kLoadsAhead = 8;
+
+template <typename... Args>
+llvm::Error invalid(const char *format, Args... args) {
+  return llvm::createStringError(std::errc::invalid_argument, format, args...);
+}
+
+/// The space axes that threads lie along: the second one where there are two.
+std::pair<unsigned, std::optional<unsigned>> threadAxes(const Workload &workload) {
+  std::vector<unsigned> axes = workload.spaceAxes();
+  if (axes.size() < 2)
+    return {axes.front(), std::nullopt};
+  return {axes[0], axes[1]};
+}
+
+class ScalarSpace final : public ScheduleSpace {
+public:
+  ScalarSpace(const Workload &workload, const DeviceSpec &device)
+      : workload(workload) {
+    reduceGranule = kDepth;
+    workerGranule = kWarpSize;
+    maxWorkers = std::min<int64_t>(device.maxThreadsPerBlock, 256);
+  }
+
+  void forEachBlock(int64_t, BlockVisitor visit) const override {
+    auto [rows, columns] = threadAxes(workload);
+    for (int64_t threads = kWarpSize; threads <= maxWorkers; threads *= 2)
+      for (int64_t n = columns ? kWarpSize : 1; n <= threads; n *= 2) {
+        KernelFamily family;
+        ScalarSchedule schedule{threads / n, n};
+        family.schedule = schedule.pack();
+        family.tiles.emplace_back(workload.axes.size(), 1);
+        BlockTile &tile = family.tiles.front();
+        for (unsigned axis = 0; axis < tile.size(); ++axis)
+          if (workload.axes[axis].kind == AxisKind::Reduce)
+            tile[axis] = kDepth;
+        tile[rows] = schedule.threadsM;
+        if (columns)
+          tile[*columns] = schedule.threadsN;
+        visit(family, family.ukernel(0), /*isSuited=*/true);
+        if (!columns)
+          break;
+      }
+  }
+  void forEachStep(
+      const KernelFamily &block,
+      llvm::function_ref<bool(const KernelFamily &)> visit) const override {
+    visit(block);
+  }
+  Preference preference(const KernelFamily &family) const override {
+    return {-family.threads()};
+  }
+
+private:
+  const Workload &workload;
+};
+
+class ScalarModel final : public CodegenModel {
+public:
+  llvm::StringRef name() const override { return "scalar"; }
+  llvm::ArrayRef<llvm::StringLiteral> scheduleFields() const override {
+    static constexpr llvm::StringLiteral names[] = {"threads_m", "threads_n"};
+    return names;
+  }
+  std::string str(const Schedule &schedule) const override {
+    ScalarSchedule scalar = ScalarSchedule::of(schedule);
+    return "threads " + std::to_string(scalar.threadsM) + " x " +
+           std::to_string(scalar.threadsN);
+  }
+  llvm::Error supports(const Workload &workload,
+                       const DeviceSpec &) const override {
+    if (workload.spaceAxes().empty() || workload.reduceAxes() == 0)
+      return invalid("scalar: expected a space and a reduce axis");
+    for (const Operand &operand : workload.operands) {
+      if (operand.elementType != ElementType::F32)
+        return invalid("scalar: expected elements of f32, but got %s",
+                       nameOf(operand.elementType).data());
+      if (!operand.windows.empty())
+        return invalid("scalar: expected no windows");
+    }
+    return llvm::Error::success();
+  }
+  std::unique_ptr<ScheduleSpace>
+  createSpace(const Workload &workload,
+              const DeviceSpec &device) const override {
+    return std::make_unique<ScalarSpace>(workload, device);
+  }
+  UKernel ukernel(const KernelFamily &family, unsigned part) const override {
+    UKernel ukernel;
+    ukernel.blockTile = family.tiles[part];
+    ukernel.registerTile.assign(ukernel.blockTile.size(), 1);
+    ukernel.workers = threads(family);
+    return ukernel;
+  }
+  int64_t threads(const KernelFamily &family) const override {
+    return ScalarSchedule::of(family.schedule).threads();
+  }
+  int64_t heightGranule(const KernelFamily &family) const override {
+    return family.lowHeight();
+  }
+  int64_t alignment(const Schedule &) const override { return 4; }
+  bool takesAnyAlignment(const Schedule &) const override { return true; }
+  KernelFamily relaxed(const KernelFamily &family, int64_t) const override {
+    return family;
+  }
+  llvm::SmallVector<KernelFamily>
+  unalignedVariants(const KernelFamily &family) const override {
+    return {family};
+  }
+  KernelResources resources(const Workload &,
+                            const KernelFamily &family) const override {
+    KernelResources resources;
+    resources.threads = threads(family);
+    resources.registersPerThread = 32;
+    return resources;
+  }
+  int64_t spillFreeRegisters(const Workload &,
+                             const KernelFamily &) const override {
+    return 40;
+  }
+  BlockWork work(const Workload &workload, const KernelFamily &family,
+                 unsigned, const DeviceSpec &) const override {
+    BlockWork work;
+    ScalarSchedule scalar = ScalarSchedule::of(family.schedule);
+    work.warps = ceilDiv(scalar.threads(), kWarpSize);
+    work.stepDepth = kDepth;
+    work.stepsAhead = kLoadsAhead;
+    work.fma = static_cast<double>(work.warps * kDepth);
+    work.otherInstructions = 3 * work.fma;
+    work.registersPerThread = 32;
+    // A row of the rhs for the lanes, one element of the lhs for all.
+    WarpAccess row, element;
+    row.kind = element.kind = WarpAccess::Kind::GlobalLoad;
+    for (int64_t lane = 0; lane < kWarpSize; ++lane)
+      row.address[lane] = lane;
+    row.count = element.count = work.fma;
+    work.accesses = {row, element};
+    work.loadedRegisters = 2 * work.fma;
+    work.globalBytes =
+        static_cast<double>(4 * kDepth * (scalar.threadsM + scalar.threadsN));
+    return work;
+  }
+  double peakFlops(const Workload &, const DeviceSpec &device) const override {
+    return device.fp32Tflops * 1e12;
+  }
+  llvm::Error check(const Workload &workload, const KernelFamily &family,
+                    const DeviceSpec &device) const override {
+    if (llvm::Error error = supports(workload, device))
+      return error;
+    if (llvm::Error error = checkTiles(workload, family))
+      return error;
+    if (family.tiles.size() != 1)
+      return invalid("scalar: expected one part");
+    if (family.reduceSplit != 1)
+      return invalid("scalar: expected no split of the reduce axis");
+    ScalarSchedule scalar = ScalarSchedule::of(family.schedule);
+    auto [rows, columns] = threadAxes(workload);
+    const BlockTile &tile = family.tiles.front();
+    if (tile[rows] != scalar.threadsM ||
+        (columns ? tile[*columns] : 1) != scalar.threadsN)
+      return invalid("scalar: expected a tile of one element for each thread, "
+                     "but got %s",
+                     tileText(tile).c_str());
+    for (unsigned axis : workload.spaceAxes())
+      if (axis != rows && axis != columns && tile[axis] != 1)
+        return invalid("scalar: expected tiles of 1 on further axes, but got %s",
+                       tileText(tile).c_str());
+    int64_t threads = scalar.threads();
+    if (threads % kWarpSize != 0 || threads > device.maxThreadsPerBlock)
+      return invalid("scalar: expected whole warps, but got %lld threads",
+                     static_cast<long long>(threads));
+    return llvm::Error::success();
+  }
+};
+
+} // namespace
+
+const CodegenModel &ftuner::scalarModel() {
+  static const ScalarModel model;
+  return model;
+}

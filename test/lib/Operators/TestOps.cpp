@@ -1,0 +1,114 @@
+//===- TestOps.cpp - Operators for tests ----------------------------------===//
+#include "TestOps.h"
+
+#include "FTuner/Dialect/UKernel/IR/OperatorBufferization.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+using namespace ftuner;
+using namespace ftuner::test;
+using ukernel::OperatorOpInterface;
+
+#include "TestDialect.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "TestOps.cpp.inc"
+
+void TestDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "TestOps.cpp.inc"
+      >();
+  declarePromisedInterfaces<bufferization::BufferizableOpInterface, RowSumOp,
+                            ConvOp>();
+}
+
+void ftuner::test::registerTestDialect(DialectRegistry &registry) {
+  registry.insert<TestDialect>();
+  registry.addExtension(+[](MLIRContext *context, TestDialect *) {
+    RowSumOp::attachInterface<ukernel::OperatorBufferization<RowSumOp>>(
+        *context);
+    ConvOp::attachInterface<ukernel::OperatorBufferization<ConvOp>>(*context);
+  });
+}
+
+/// Elements of the inputs and the accumulator in, the next accumulator out.
+static LogicalResult verifyCombiner(OperatorOpInterface op) {
+  SmallVector<Type> arguments;
+  for (OpOperand &operand : op->getOpOperands())
+    if (op.isInput(operand.getOperandNumber()))
+      arguments.push_back(getElementTypeOrSelf(operand.get().getType()));
+  arguments.push_back(op.getAccumulatorType());
+  return ukernel::verifyScalarRegion(op, op.getCombiner(), "combiner",
+                                     arguments, op.getAccumulatorType());
+}
+
+static LogicalResult reify(Operation *op, Value output, OpBuilder &builder,
+                           ReifiedRankedShapedTypeDims &shapes) {
+  if (op->getNumResults() > 0)
+    shapes.push_back(tensor::getMixedSizes(builder, op->getLoc(), output));
+  return success();
+}
+
+using Effects =
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>;
+
+//===----------------------------------------------------------------------===//
+// RowSumOp
+//===----------------------------------------------------------------------===//
+
+OperandRole RowSumOp::getOperandRole(unsigned number) {
+  if (number == 0)
+    return OperandRole::Input;
+  return number + 1 == (*this)->getNumOperands() ? OperandRole::Output
+                                                 : OperandRole::Init;
+}
+
+ArrayAttr RowSumOp::getIndexingMaps() {
+  AffineExpr m, k;
+  bindDims(getContext(), m, k);
+  auto map = [&](ArrayRef<AffineExpr> results) {
+    return AffineMap::get(2, 0, results, getContext());
+  };
+  SmallVector<AffineMap> maps = {map({m, k})};
+  if (getInit())
+    maps.push_back(map({}));
+  maps.push_back(map({m}));
+  return Builder(getContext()).getAffineMapArrayAttr(maps);
+}
+
+LogicalResult RowSumOp::verifyRegions() { return verifyCombiner(*this); }
+LogicalResult RowSumOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return ukernel::verifyPlanUse(*this, symbols);
+}
+void RowSumOp::getEffects(Effects &effects) {
+  ukernel::getOperatorEffects(*this, effects);
+}
+LogicalResult
+RowSumOp::reifyResultShapes(OpBuilder &builder,
+                            ReifiedRankedShapedTypeDims &shapes) {
+  return reify(*this, getOutput(), builder, shapes);
+}
+
+//===----------------------------------------------------------------------===//
+// ConvOp
+//===----------------------------------------------------------------------===//
+
+OperandRole ConvOp::getOperandRole(unsigned number) {
+  return number < 2 ? OperandRole::Input : OperandRole::Output;
+}
+
+LogicalResult ConvOp::verifyRegions() { return verifyCombiner(*this); }
+LogicalResult ConvOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return ukernel::verifyPlanUse(*this, symbols);
+}
+void ConvOp::getEffects(Effects &effects) {
+  ukernel::getOperatorEffects(*this, effects);
+}
+LogicalResult ConvOp::reifyResultShapes(OpBuilder &builder,
+                                        ReifiedRankedShapedTypeDims &shapes) {
+  return reify(*this, getOutput(), builder, shapes);
+}

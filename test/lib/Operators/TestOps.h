@@ -1,0 +1,25 @@
+//===- TestOps.h - Operators for tests --------------------------*- C++ -*-===//
+//
+// Operators beside `ukernel.workload`, to prove that passes ask
+// `OperatorOpInterface` alone: they are formed, planned, bufferized, dispatched
+// and emitted without a line outside this folder.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_TEST_LIB_OPERATORS_TESTOPS_H
+#define FTUNER_TEST_LIB_OPERATORS_TESTOPS_H
+
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
+
+#include "TestDialect.h.inc"
+
+#define GET_OP_CLASSES
+#include "TestOps.h.inc"
+
+namespace ftuner::test {
+/// Registers the dialect with the bufferization of its operators.
+void registerTestDialect(mlir::DialectRegistry &registry);
+/// Registers `test-form-row-sums`.
+void registerTestPasses();
+} // namespace ftuner::test
+
+#endif // FTUNER_TEST_LIB_OPERATORS_TESTOPS_H

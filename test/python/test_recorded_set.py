@@ -1,0 +1,151 @@
+"""benchmarks/recorded_set compares: what it takes for equal, and what it tells of the rest."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handmade import ROOT
+
+SCRIPT = Path(ROOT, "benchmarks", "recorded_set", "recorded_set.py")
+
+PTX = """.version 8.0
+.target sm_80
+.address_size 64
+.extern .shared .align 16 .b8 memory[];
+
+	// .globl	f_0_k0
+
+.visible .entry f_0_k0(
+	.param .u64 .ptr .align 1 f_0_k0_param_0
+)
+{
+	ld.param.b64 	%rd1, [f_0_k0_param_0];
+	mov.b32 	%r1, memory;
+	bra 	$L__BB0_1;
+$L__BB0_1:
+	ret;
+}
+	// .globl	f_rest_0
+
+.visible .entry f_rest_0(
+	.param .u64 .ptr .align 1 f_rest_0_param_0
+)
+{
+	bra 	$L__BB1_1;
+$L__BB1_1:
+	ret;
+}
+"""
+
+MANIFEST: dict[str, Any] = {
+    "format_version": 2,
+    "kernels": [{"entry": "f_0_k0", "workload": "f_0"}, {"entry": "f_rest_0", "workload": None}],
+    "workloads": [
+        {
+            "name": "f_0",
+            "plan": "plan_0",
+            "families": [
+                {
+                    "kernel": "f_0_k0",
+                    "path": "simt",
+                    "stages": 3,
+                    "vector_width": 4,
+                    "axis": 0,
+                    "ukernels": [
+                        {"shared_memory_tile": [32, 64, 16], "register_tile": [2, 4, 1], "reduce_split": 1},
+                        {"shared_memory_tile": [48, 64, 16], "register_tile": [3, 4, 1], "reduce_split": 1},
+                    ],
+                }
+            ],
+            "predictions": [{"shape": [1, 64, 64], "predicted_us": 2.5}],
+        }
+    ],
+}
+
+
+def with_schedules(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The same plans, families with schedules."""
+    result: dict[str, Any] = json.loads(json.dumps(manifest))
+    result["format_version"] = 3
+    for family in result["workloads"][0]["families"]:
+        family["schedule"] = {"threads_m": 16, "threads_n": 16}
+        family["schedule"].update({key: family.pop(key) for key in ("stages", "vector_width")})
+        family["reduce_split"] = 1
+        family["ukernels"] = [
+            {"block_tile": part["shared_memory_tile"], "register_tile": part["register_tile"], "workers": 256}
+            for part in family["ukernels"]
+        ]
+    return result
+
+
+def renamed(text: str) -> str:
+    for name, other in (("f_0", "a_longer_name_0"), ("f_rest", "x"), ("plan_0", "p"), ("memory", "m")):
+        text = text.replace(name, other)
+    return text.replace("shared_m_tile", "shared_memory_tile")
+
+
+def write(folder: Path, ptx: str, manifest: str, refused: str | None = None) -> str:
+    folder.mkdir()
+    (folder / "one.mlir").write_text("module {}")
+    (folder / "one.ptx").write_text(ptx)
+    (folder / "one.json").write_text(manifest)
+    (folder / "record.json").write_text(
+        json.dumps({"one": {"device": "a100", "flags": [], "refused": refused, "seconds": 1}})
+    )
+    return str(folder)
+
+
+def compare(before: str, after: str) -> tuple[int, str]:
+    run = subprocess.run([sys.executable, str(SCRIPT), "compare", before, after], capture_output=True, text=True)
+    assert not run.stderr
+    return run.returncode, run.stdout
+
+
+@pytest.fixture
+def before(tmp_path: Path) -> str:
+    return write(tmp_path / "before", PTX, json.dumps(MANIFEST))
+
+
+def test_names_and_versions_are_no_difference(tmp_path: Path, before: str) -> None:
+    after = write(tmp_path / "after", renamed(PTX), renamed(json.dumps(with_schedules(MANIFEST))))
+    assert compare(before, after) == (0, "1 of 1 cases identical (2 kernels; 0 refused by both), 0 different\n")
+
+
+CHANGES = [
+    ("ptx", "mov.b32", "mov.u32", "kernel f_0_k0: line 6: mov.b32"),
+    ("ptx", ".target sm_80", ".target sm_90", "PTX before the kernels: line 2"),
+    # A branch to another block of the kernel, not another number of the kernel.
+    ("ptx", "bra \t$L__BB1_1", "bra \t$L__BB1_2", "kernel f_rest_0: line 5"),
+    ("ptx", PTX[PTX.index("\t// .globl	f_rest_0"):], "", "2 and 1 kernels"),
+    ("json", '"stages": 3', '"stages": 2', ".workloads[0].families[0].canonical_family.schedule.stages: 3 and 2"),
+    ("json", "[3, 4, 1]", "[6, 4, 1]", ".families[0].canonical_family.thread_tiles[1][0]: 3 and 6"),
+    ("json", '"kernel": "f_0_k0"', '"kernel": "f_rest_0"', ".families[0].kernel: '<kernel 0>' and '<kernel 1>'"),
+    ("json", "2.5", "2.25", ".predictions[0].predicted_us: 2.5 and 2.25"),
+    ("json", '"reduce_split": 1', '"other": 1', "expected the keys reduce_split, register_tile, shared_memory_tile"),
+    ("json", '"format_version": 2', '"format_version": 99', "no canonical form of format version 99"),
+    ("json", "]}]}", "", "manifest: "),
+]
+
+
+@pytest.mark.parametrize("kind, old, new, expected", CHANGES)
+def test_tells_what_differs(tmp_path: Path, before: str, kind: str, old: str, new: str, expected: str) -> None:
+    texts = {"ptx": PTX, "json": json.dumps(MANIFEST)}
+    assert old in texts[kind]
+    texts[kind] = texts[kind].replace(old, new)
+    status, printed = compare(before, write(tmp_path / "after", texts["ptx"], texts["json"]))
+    assert status == 1
+    assert printed.startswith("DIFFERENT one\n") and expected in printed
+
+
+def test_tells_of_refusals_and_missing_cases(tmp_path: Path, before: str) -> None:
+    status, printed = compare(before, write(tmp_path / "after", "", "", "error: no"))
+    assert status == 1 and "refused after: error: no" in printed
+    (tmp_path / "after" / "record.json").write_text("{}")
+    status, printed = compare(before, str(tmp_path / "after"))
+    assert status == 1 and "only before" in printed

@@ -1,0 +1,168 @@
+//===- SearchOptionsTest.cpp - The options that the search declares -------===//
+#include "FTuner/Search/SearchOptions.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "gtest/gtest.h"
+
+using namespace ftuner;
+
+namespace {
+
+std::string checked(const OptionValues &given) {
+  llvm::Error error = searchOptionList().check(given);
+  return error ? llvm::toString(std::move(error)) : "";
+}
+
+TEST(SearchOptions, EveryNameIsDeclaredInOneWay) {
+  EXPECT_EQ(llvm::join(searchOptionList().clashes(), ", "), "");
+}
+
+TEST(SearchOptions, DeclarationsAreFitForCommandLines) {
+  for (const DeclaredOption &option : searchOptionList().options()) {
+    const OptionDecl &decl = *option.decl;
+    SCOPED_TRACE(decl.name);
+    EXPECT_TRUE(llvm::all_of(decl.name, [](char c) {
+      return llvm::isLower(c) || llvm::isDigit(c) || c == '-';
+    }));
+    EXPECT_TRUE(llvm::isUpper(decl.text.front()));
+    EXPECT_NE(decl.text.back(), '.');
+    EXPECT_FALSE(option.readers.empty());
+    EXPECT_LE(decl.min, decl.max);
+    // What is printed is what is read.
+    llvm::Expected<OptionValue> read = decl.parse(toText(decl.defaultValue));
+    ASSERT_TRUE(static_cast<bool>(read)) << llvm::toString(read.takeError());
+    EXPECT_EQ(*read, decl.defaultValue);
+    // Numbers are bounded: no default is a bound that the code relies on.
+    if (!std::holds_alternative<bool>(decl.defaultValue) &&
+        !std::holds_alternative<std::string>(decl.defaultValue)) {
+      EXPECT_FALSE(decl.bounds().empty());
+    }
+  }
+}
+
+TEST(SearchOptions, DefaultsAreThoseOfTheStruct) {
+  EXPECT_EQ(checked({}), "");
+  SearchOptions read = readSearchOptions({}), made;
+  EXPECT_FALSE(read.check());
+  EXPECT_EQ(read.topK, made.topK);
+  EXPECT_EQ(read.epsilonMin, made.epsilonMin);
+  EXPECT_EQ(read.pool, made.pool);
+  EXPECT_EQ(read.cost.c0, made.cost.c0);
+  EXPECT_TRUE(read.own.empty());
+}
+
+TEST(SearchOptions, ValuesReachTheirMembers) {
+  const OptionValues given = {{"top-k", int64_t(2)},
+                              {"max-kernels", int64_t(3)},
+                              {"tile-rule", std::string("divisors")},
+                              {"pool", std::string("exact")},
+                              {"zeta", int64_t(4)},
+                              {"epsilon-min", 0.11},
+                              {"epsilon-max", 0.12},
+                              {"epsilon-step", 0.13},
+                              {"lambda-max", 0.15},
+                              {"lambda-min", 0.14},
+                              {"lambda-step", 0.16},
+                              {"psi", 0.17},
+                              {"active-blocks-per-sm", int64_t(5)},
+                              {"max-candidates", int64_t(6)},
+                              {"c0", 7.0},
+                              {"c1", 8.0},
+                              {"c2", 9.0},
+                              {"calibration", std::string("global")},
+                              {"strategy", std::string("roller")},
+                              {"cost-model", std::string("sia")}};
+  // None is left out here.
+  for (const DeclaredOption &option : searchOptionList().options())
+    EXPECT_TRUE(given.count(option.decl->name)) << option.decl->name;
+  ASSERT_EQ(checked(given), "");
+  SearchOptions options = readSearchOptions(given);
+  EXPECT_EQ(options.topK, 2);
+  EXPECT_EQ(options.maxKernels, 3);
+  EXPECT_EQ(options.tileRule, TileRule::Divisors);
+  EXPECT_EQ(options.pool, ProgramPool::Exact);
+  EXPECT_EQ(options.zeta, 4);
+  EXPECT_EQ(options.epsilonMin, 0.11);
+  EXPECT_EQ(options.epsilonMax, 0.12);
+  EXPECT_EQ(options.epsilonStep, 0.13);
+  EXPECT_EQ(options.lambdaMin, 0.14);
+  EXPECT_EQ(options.lambdaMax, 0.15);
+  EXPECT_EQ(options.lambdaStep, 0.16);
+  EXPECT_EQ(options.psi, 0.17);
+  EXPECT_EQ(options.activeBlocksPerSm, 5);
+  EXPECT_EQ(options.maxCandidates, 6);
+  EXPECT_EQ(options.cost.c0, 7);
+  EXPECT_EQ(options.cost.c1, 8);
+  EXPECT_EQ(options.cost.c2, 9);
+  // The rest is for those who declared it.
+  const OptionValues own = {{"calibration", std::string("global")}};
+  EXPECT_EQ(options.own, own);
+  EXPECT_EQ(options.cost.own, own);
+  SearchChoice choice = searchChoiceOptions().read(given);
+  EXPECT_EQ(choice.strategy, "roller");
+  EXPECT_EQ(choice.costModel, "sia");
+}
+
+TEST(SearchOptions, BoundsAreTheDocumentedOnes) {
+  EXPECT_EQ(checked({{"zeta", int64_t(1024)}}), "");
+  EXPECT_EQ(checked({{"zeta", int64_t(1025)}}),
+            "option 'zeta': expected 0 to 1024, but got 1025");
+  EXPECT_EQ(checked({{"active-blocks-per-sm", int64_t(0)}}),
+            "option 'active-blocks-per-sm': expected 1 to 1024, but got 0");
+  EXPECT_EQ(checked({{"max-kernels", int64_t(1025)}}),
+            "option 'max-kernels': expected 1 to 1024, but got 1025");
+  EXPECT_EQ(checked({{"top-k", int64_t(0)}}),
+            "option 'top-k': expected 1 to 1048576, but got 0");
+  EXPECT_EQ(checked({{"epsilon-min", 0.96}}),
+            "option 'epsilon-max': expected 0.96 to 1, but got 0.95");
+  EXPECT_EQ(checked({{"lambda-min", 0.96}}),
+            "option 'lambda-min': expected 0 to 0.95, but got 0.96");
+  EXPECT_EQ(checked({{"c1", 2e9}}),
+            "option 'c1': expected -1e+09 to 1e+09, but got 2e+09");
+  EXPECT_EQ(checked({{"strategy", std::string("luck")}}),
+            "option 'strategy': expected one of ftuner, roller, exhaustive, "
+            "but got 'luck'");
+}
+
+/// Reads an option of its own, which no list knows.
+class OwnStrategy final : public SearchStrategy {
+public:
+  struct Own {
+    int64_t luck = 7;
+  };
+  static const OptionTable<Own> &table() {
+    static const OptionTable<Own> table = {
+        option("luck", &Own::luck, "How lucky it is").within(0, 10)};
+    return table;
+  }
+  llvm::StringRef name() const override { return "own"; }
+  OptionDecls options() const override { return table().decls(); }
+  llvm::Expected<Plan> search(const SearchProblem &problem) const override {
+    return llvm::createStringError(
+        "luck is " + llvm::Twine(table().read(problem.options.own).luck));
+  }
+  llvm::Expected<std::vector<ShapeReport>>
+  explain(const SearchProblem &, llvm::ArrayRef<Shape>) const override {
+    return std::vector<ShapeReport>();
+  }
+};
+
+TEST(SearchOptions, SolveChecksWhatIsTheStrategysOwn) {
+  Workload workload = Workload::matmul({1, 8}, {64, 64}, {64, 64});
+  DeviceSpec device = llvm::cantFail(loadDeviceSpec("a100"));
+  SearchProblem problem{
+      workload, device, codegenModels(), *findCostModel("sia"), {}};
+  auto answer = [&] {
+    return llvm::toString(solve(problem, OwnStrategy()).takeError());
+  };
+  EXPECT_EQ(answer(), "luck is 7");
+  problem.options.own = {{"luck", int64_t(9)}};
+  EXPECT_EQ(answer(), "luck is 9");
+  problem.options.own = {{"luck", int64_t(11)}};
+  EXPECT_EQ(answer(), "option 'luck': expected 0 to 10, but got 11");
+  problem.options.own = {{"luck", 3.5}};
+  EXPECT_EQ(answer(),
+            "option 'luck': expected a whole number from 0 to 10, but got "
+            "'3.5'");
+}
+} // namespace

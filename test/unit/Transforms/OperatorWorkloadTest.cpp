@@ -1,0 +1,245 @@
+//===- OperatorWorkloadTest.cpp - Operators as the core sees them ---------===//
+#include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
+#include "TestOps.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Parser/Parser.h"
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace ftuner;
+
+namespace {
+
+class OperatorWorkloadTest : public ::testing::Test {
+protected:
+  OperatorWorkloadTest() {
+    DialectRegistry registry;
+    registry.insert<ukernel::UKernelDialect, arith::ArithDialect,
+                    func::FuncDialect, math::MathDialect,
+                    tensor::TensorDialect>();
+    test::registerTestDialect(registry);
+    context.appendDialectRegistry(registry);
+  }
+
+  /// The only operator of a module in text.
+  ukernel::OperatorOpInterface parse(StringRef text) {
+    module = parseSourceString<ModuleOp>(text, &context);
+    ukernel::OperatorOpInterface found;
+    if (module)
+      module->walk([&](ukernel::OperatorOpInterface op) { found = op; });
+    EXPECT_TRUE(found);
+    return found;
+  }
+
+  Workload workloadOf(StringRef text) {
+    Workload workload = toWorkload(parse(text));
+    EXPECT_EQ(llvm::toString(workload.check()), "");
+    return workload;
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+};
+
+Operations operationsOf(OperationKind kind, ElementType operands,
+                        ElementType result, double count) {
+  Operations operations;
+  operations.kind = kind;
+  operations.operandType = operands;
+  operations.resultType = result;
+  operations.count = count;
+  return operations;
+}
+
+constexpr llvm::StringLiteral rowSum = R"mlir(
+  func.func @sums(%x: tensor<?x64xf16>, %zero: f32, %o: tensor<?xf32>) -> tensor<?xf32> {
+    %r = test.row_sum ins(%x : tensor<?x64xf16>) init(%zero : f32) outs(%o : tensor<?xf32>)
+      ranges = [#ukernel.range<0 to 100 step 4>, #ukernel.range<64 to 64>] {
+    ^bb0(%a: f16, %c: f32):
+      %w = arith.extf %a : f16 to f32
+      %s = arith.addf %c, %w : f32
+      ukernel.yield %s : f32
+    } {ukernel.extents = [[4, "T"], unit]} -> tensor<?xf32>
+    return %r : tensor<?xf32>
+  }
+)mlir";
+
+TEST_F(OperatorWorkloadTest, OfARowSum) {
+  Workload workload = workloadOf(rowSum);
+  EXPECT_EQ(workload.name, "sums");
+  ASSERT_EQ(workload.axes.size(), 2u);
+  EXPECT_EQ(workload.axes[0].name, "M");
+  EXPECT_EQ(workload.axes[0].kind, AxisKind::Space);
+  // Size 0 costs nothing.
+  EXPECT_EQ(workload.axes[0].range.min, 4);
+  EXPECT_EQ(workload.axes[0].range.max, 100);
+  EXPECT_EQ(workload.axes[0].range.step, 4);
+  EXPECT_EQ(workload.axes[0].factor, 4);
+  EXPECT_EQ(workload.axes[0].symbols, std::vector<std::string>{"T"});
+  EXPECT_EQ(workload.axes[1].name, "K");
+  EXPECT_EQ(workload.axes[1].kind, AxisKind::Reduce);
+  EXPECT_TRUE(workload.axes[1].range.isFixed());
+  EXPECT_EQ(workload.axes[1].range.min, 64);
+
+  ASSERT_EQ(workload.operands.size(), 3u);
+  const Operand &input = workload.operands[0], &init = workload.operands[1],
+                &output = workload.operands[2];
+  EXPECT_EQ(input.role, OperandRole::Input);
+  EXPECT_EQ(input.elementType, ElementType::F16);
+  EXPECT_EQ(input.elementBytes, 2);
+  EXPECT_EQ(input.axes, (llvm::SmallVector<unsigned>{0, 1}));
+  EXPECT_EQ(input.contiguousAxis(), 1u);
+  EXPECT_EQ(init.role, OperandRole::Init);
+  EXPECT_TRUE(init.axes.empty());
+  EXPECT_EQ(output.role, OperandRole::Output);
+  EXPECT_EQ(output.elementType, ElementType::F32);
+  EXPECT_EQ(output.axes, llvm::SmallVector<unsigned>{0});
+
+  EXPECT_EQ(workload.accumulatorType, ElementType::F32);
+  EXPECT_EQ(workload.flopsPerPoint, 1);
+  EXPECT_DOUBLE_EQ(workload.flops({10, 64}), 640);
+  EXPECT_EQ(workload.mainAxis(), 0u);
+  EXPECT_FALSE(workload.isContraction());
+}
+
+TEST_F(OperatorWorkloadTest, OfASumWithoutCasts) {
+  Workload workload = workloadOf(R"mlir(
+    func.func @f(%x: tensor<8x?xi32>, %o: tensor<8xi32>) {
+      %r = test.row_sum ins(%x : tensor<8x?xi32>) outs(%o : tensor<8xi32>) {
+      ^bb0(%a: i32, %c: i32):
+        %s = arith.addi %a, %c : i32
+        ukernel.yield %s : i32
+      } -> tensor<8xi32>
+      return
+    }
+  )mlir");
+  EXPECT_EQ(workload.combiner, Combiner::Sum);
+  EXPECT_EQ(workload.operations,
+            std::vector{operationsOf(OperationKind::Arithmetic,
+                                     ElementType::I32, ElementType::I32, 1)});
+  EXPECT_TRUE(workload.axes[1].range.isOpen());
+  EXPECT_EQ(workload.find(OperandRole::Init), nullptr);
+}
+
+TEST_F(OperatorWorkloadTest, OfWindows) {
+  Workload workload = workloadOf(R"mlir(
+    func.func @f(%x: tensor<?xf16>, %w: tensor<3xf16>, %o: tensor<?xf32>) {
+      %r = test.conv ins(%x, %w : tensor<?xf16>, tensor<3xf16>) outs(%o : tensor<?xf32>)
+        maps = [affine_map<(m, k) -> (2 * m + k - 1)>, affine_map<(m, k) -> (k)>, affine_map<(m, k) -> (m)>] {
+      ^bb0(%a: f16, %b: f16, %c: f32):
+        %x0 = arith.extf %a : f16 to f32
+        %x1 = arith.extf %b : f16 to f32
+        %p = arith.mulf %x0, %x1 : f32
+        %s = arith.addf %c, %p : f32
+        ukernel.yield %s : f32
+      } -> tensor<?xf32>
+      return
+    }
+  )mlir");
+  const Operand &input = workload.operands[0];
+  AffineForm position{{{0, 2}, {1, 1}}, -1};
+  ASSERT_EQ(input.windows.size(), 1u);
+  EXPECT_EQ(input.position(0), position);
+  EXPECT_EQ(input.rank(), 1u);
+  EXPECT_EQ(input.contiguousAxis(), std::nullopt);
+  // 2 · 15 + 2, both ends counted.
+  EXPECT_EQ(input.position(0).reach({16, 3}), 33);
+  EXPECT_TRUE(workload.operands[1].windows.empty());
+  EXPECT_EQ(workload.operands[1].position(0), AffineForm::ofAxis(1));
+  // Factors are widened by what multiplies them.
+  EXPECT_EQ(workload.combiner, Combiner::SumOfProducts);
+  EXPECT_EQ(workload.operations,
+            std::vector{operationsOf(OperationKind::MultiplyAdd,
+                                     ElementType::F16, ElementType::F32, 1)});
+  EXPECT_EQ(workload.flopsPerPoint, 2);
+  // It has two inputs, but is no product of matrices.
+  EXPECT_FALSE(workload.isContraction());
+}
+
+TEST_F(OperatorWorkloadTest, OfAContractionWithEpilogue) {
+  Workload workload = workloadOf(R"mlir(
+    func.func @f(%A: tensor<?x16xf32>, %B: tensor<16x8xf32>, %bias: tensor<8xf32>, %x: f64, %O: tensor<?x8xf32>) {
+      %zero = arith.constant 0.0 : f32
+      %r = ukernel.workload ins(%A, %B : tensor<?x16xf32>, tensor<16x8xf32>) init(%zero : f32)
+        extras(%bias, %x : tensor<8xf32>, f64) outs(%O : tensor<?x8xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                affine_map<(m, n, k) -> (n)>, affine_map<(m, n, k) -> ()>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          %p = arith.mulf %a, %b : f32
+          %s = arith.addf %c, %p : f32
+          ukernel.yield %s : f32
+        } epilogue {
+        ^bb0(%acc: f32, %b: f32, %y: f64):
+          %n = arith.truncf %y : f64 to f32
+          %s = arith.addf %acc, %b : f32
+          %t = arith.addf %s, %n : f32
+          %u = math.exp %t : f32
+          ukernel.yield %u : f32
+        } -> tensor<?x8xf32>
+      return
+    }
+  )mlir");
+  EXPECT_TRUE(workload.isContraction());
+  ASSERT_EQ(workload.operands.size(), 6u);
+  EXPECT_EQ(workload.operands[2].role, OperandRole::Init);
+  EXPECT_EQ(workload.operands[4].elementType, ElementType::F64);
+  EXPECT_EQ(workload.combiner, Combiner::SumOfProducts);
+  EXPECT_EQ(workload.operations, std::vector{Operations()});
+  EXPECT_EQ(workload.flopsPerPoint, 2);
+  EXPECT_EQ(workload.epilogue,
+            (std::vector{operationsOf(OperationKind::Other, ElementType::F64,
+                                      ElementType::F32, 1),
+                         operationsOf(OperationKind::Arithmetic,
+                                      ElementType::F32, ElementType::F32, 2),
+                         operationsOf(OperationKind::Special, ElementType::F32,
+                                      ElementType::F32, 1)}));
+}
+
+//===----------------------------------------------------------------------===//
+// The interface
+//===----------------------------------------------------------------------===//
+
+TEST_F(OperatorWorkloadTest, InterfaceNamesOperandsByRole) {
+  ukernel::OperatorOpInterface op = parse(rowSum);
+  EXPECT_EQ(op.getOperandName(0), "input0");
+  EXPECT_EQ(op.getOperandName(1), "init");
+  EXPECT_EQ(op.getOperandName(2), "output");
+  EXPECT_FALSE(op.readsOutput());
+  EXPECT_TRUE(op.hasTensors());
+  EXPECT_TRUE(op.getAccumulatorType().isF32());
+  ASSERT_TRUE(op.getCombiningOp());
+  EXPECT_TRUE(isa<arith::AddFOp>(op.getCombiningOp()));
+  EXPECT_EQ(op.getStaticExtents(),
+            (llvm::SmallVector<int64_t, 4>{ShapedType::kDynamic, 64}));
+}
+
+TEST_F(OperatorWorkloadTest, ClonesIntoATileWithoutPlanAndRanges) {
+  ukernel::OperatorOpInterface op = parse(R"mlir(
+    func.func @f(%x: memref<?x64xf32>, %o: memref<?xf32>) {
+      test.row_sum ins(%x : memref<?x64xf32>) outs(%o : memref<?xf32>)
+        ranges = [#ukernel.range<0 to 100>, #ukernel.range<64 to 64>] {
+      ^bb0(%a: f32, %c: f32):
+        %s = arith.addf %c, %a : f32
+        ukernel.yield %s : f32
+      }
+      return
+    }
+  )mlir");
+  OpBuilder builder(op);
+  auto clone = cast<ukernel::OperatorOpInterface>(
+      op.cloneIntoTile(builder, op->getOperands(), {32, 16}));
+  auto pad = clone->getOperand(0).getDefiningOp<ukernel::PadOp>();
+  ASSERT_TRUE(pad);
+  EXPECT_EQ(pad.getSource(), op->getOperand(0));
+  EXPECT_EQ(pad.getTile(), (llvm::ArrayRef<int64_t>{32, 16}));
+  EXPECT_EQ(clone->getOperand(1), op->getOperand(1));
+  EXPECT_FALSE(clone.getRangesAttr());
+  EXPECT_TRUE(op.getRangesAttr());
+}
+
+} // namespace

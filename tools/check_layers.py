@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+"""Checks that includes and links run one way: down the layers of tools/layers.txt.
+
+Errors, each with its file and line: an include or a link of a folder above, or beside
+in the same line of the table; headers that a layer is kept free of; folders that only
+their own may include; a folder that the table does not list; a circle of folders or
+of files; an exception of the table that nothing needs.
+
+Sources are C++, .def and TableGen files in include/FTuner, lib and tools.
+"""
+
+import argparse
+import os
+import re
+import sys
+from dataclasses import dataclass, field
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SOURCES = (".h", ".cpp", ".c", ".def", ".td")
+#: Folders with sources, and what stands before the names of their folders in the table.
+TREES = {"include/FTuner": "", "lib": "", "tools": "tools/"}
+INCLUDE = re.compile(r'^\s*(?:#\s*)?include\s*[<"]([^">]+)[">]')
+COMMAND = re.compile(r"\b(ftuner_library|ftuner_tool|add_library|add_executable|target_link_libraries)\s*\(([^()]*)\)")
+LINK_WORDS = ("LINK", "PUBLIC", "PRIVATE", "INTERFACE")
+
+
+class TableError(Exception):
+    pass
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder of the table, as a file lies in it.
+
+    name: the folder, without `*`. rank: its line's place from below.
+    """
+    name: str
+    rank: int
+    layer: str
+    without: tuple
+    private: bool
+
+
+@dataclass
+class Table:
+    """What tools/layers.txt says. patterns: (parts, rank, layer, without, private) of each folder."""
+    patterns: list = field(default_factory=list)
+    allowed: dict = field(default_factory=dict)  # (from, to) -> line
+    path: str = ""
+
+    def place(self, file):
+        """Where a file lies, by its name (Tree.name), or None."""
+        parts, best = file.split("/"), None
+        for pattern, *rest in self.patterns:
+            matches = pattern == parts or (len(pattern) < len(parts)
+                                           and all(one in ("*", two) for one, two in zip(pattern, parts)))
+            # The longest pattern, and of equal ones the one that names more.
+            weight = (len(pattern), sum(part != "*" for part in pattern))
+            if matches and (best is None or weight > best[0]):
+                best = weight, Place("/".join(parts[:len(pattern)]), *rest)
+        return best[1] if best else None
+
+
+def read_table(path):
+    table, layer, rank, allows = Table(path=path), None, 0, False
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    for number, text in enumerate(lines, 1):
+        words = text.partition("#")[0].split()
+        if not words:
+            continue
+        if words[0] == "layer":
+            if len(words) < 2:
+                raise TableError(f"{path}:{number}: expected the name of a layer")
+            private = words[-1] == "private"
+            options = words[2:-1] if private else words[2:]
+            if options and (options[0] != "without" or len(options) == 1):
+                raise TableError(f"{path}:{number}: expected 'without PREFIX...' or 'private', but got '{' '.join(options)}'")
+            layer, allows = (words[1], tuple(options[1:]), private), False
+        elif words == ["allow"]:
+            allows = True
+        elif allows:
+            if len(words) != 3 or words[1] != "->":
+                raise TableError(f"{path}:{number}: expected 'FOLDER -> FOLDER', but got '{' '.join(words)}'")
+            table.allowed[words[0], words[2]] = number
+        elif layer is None:
+            raise TableError(f"{path}:{number}: expected a layer before '{words[0]}'")
+        else:
+            for word in words:
+                if any(pattern == word.split("/") for pattern, *_ in table.patterns):
+                    raise TableError(f"{path}:{number}: '{word}' has a line already")
+                table.patterns.append((word.split("/"), rank, *layer))
+            rank += 1
+    return table
+
+
+class Tree:
+    """Sources below a root by the names that the table uses, e.g. Search/Plan.h; a name may have two files."""
+
+    def __init__(self, root):
+        self.root = root
+        self.files = []  # paths from the root
+        self.cmake = []
+        for top in TREES:
+            for folder, folders, names in os.walk(os.path.join(root, top)):
+                folders.sort()
+                for name in sorted(names):
+                    path = os.path.relpath(os.path.join(folder, name), root)
+                    if name.endswith(SOURCES):
+                        self.files.append(path)
+                    elif name == "CMakeLists.txt":
+                        self.cmake.append(path)
+        self.known = set(self.files)
+
+    def lines(self, path):
+        with open(os.path.join(self.root, path), encoding="utf-8") as file:
+            return file.read().splitlines()
+
+    @staticmethod
+    def name(path):
+        """The name in the table of a path from the root."""
+        for top, prefix in TREES.items():
+            if path.startswith(top + "/"):
+                return prefix + path[len(top) + 1:]
+        return path
+
+    def resolve(self, path, header):
+        """(path from the root, or None if it is generated; name in the table) of an included file, or None."""
+        if header.startswith("FTuner/"):
+            found = "include/" + header
+            return (found if found in self.known else None), header[len("FTuner/"):]
+        beside = os.path.normpath(os.path.join(os.path.dirname(path), header))
+        if beside in self.known:
+            return beside, self.name(beside)
+        # A folder of another library, by target_include_directories.
+        ends = [file for file in self.files if file.endswith("/" + header)]
+        return (ends[0], self.name(ends[0])) if len(ends) == 1 else None
+
+
+class Checker:
+    def __init__(self, root, table):
+        self.tree, self.table = Tree(root), table
+        self.problems = []
+        self.needed = set()
+        self.folders, self.includes = {}, {}  # graphs: from -> {to: (file, line)}
+        self.unlisted = set()
+
+    def place_of(self, name, path, line):
+        place = self.table.place(name)
+        folder = os.path.dirname(path)
+        if place is None and folder not in self.unlisted:
+            self.unlisted.add(folder)
+            self.problems.append(f"{path}:{line}: the folder '{folder}' is in no layer of {os.path.basename(self.table.path)}")
+        return place
+
+    def may_use(self, source, target):
+        """Why files of one place must not use the other, or None."""
+        if source.name == target.name:
+            return None
+        if target.rank > source.rank:
+            return f"'{target.name}' (layer {target.layer}) is above '{source.name}' (layer {source.layer})"
+        if target.rank == source.rank:
+            return f"'{target.name}' is beside '{source.name}' in the layer {source.layer}"
+        if target.private and not source.name.startswith(target.name + "/"):
+            return f"'{target.name}' is private, but '{source.name}' does not lie below it"
+        return None
+
+    def check_use(self, source, target, path, line, what):
+        """Whether a use is no violation; one that the table excepts is none, but no edge of a circle."""
+        why = self.may_use(source, target)
+        if why and (source.name, target.name) in self.table.allowed:
+            self.needed.add((source.name, target.name))
+            return False
+        if why:
+            self.problems.append(f"{path}:{line}: {what}: {why}")
+        return True
+
+    def check_includes(self):
+        for path in self.tree.files:
+            source = self.place_of(self.tree.name(path), path, 1)
+            for line, text in enumerate(self.tree.lines(path), 1):
+                found = INCLUDE.match(text)
+                if not found or not source:
+                    continue
+                header = found.group(1)
+                resolved = self.tree.resolve(path, header)
+                if resolved is None:
+                    self.check_foreign(source, header, path, line)
+                    continue
+                file, name = resolved
+                target = self.place_of(name, file or path, 1 if file else line)
+                if not target or not self.check_use(source, target, path, line, f"includes {header}"):
+                    continue
+                ends = [node if node == place.name else os.path.dirname(node)
+                        for node, place in ((self.tree.name(path), source), (name, target))]
+                if ends[0] != ends[1]:
+                    self.folders.setdefault(ends[0], {}).setdefault(ends[1], (path, line))
+                if file:
+                    self.includes.setdefault(path, {}).setdefault(file, (path, line))
+
+    def check_foreign(self, source, header, path, line):
+        for prefix in source.without:
+            if not header.startswith(prefix):
+                continue
+            if (source.name, prefix) in self.table.allowed:
+                self.needed.add((source.name, prefix))
+            else:
+                self.problems.append(f"{path}:{line}: includes {header}: the layer {source.layer} is without {prefix}")
+
+    def check_links(self):
+        """Libraries of CMakeLists.txt: a library lies where its first source does."""
+        places, uses = {}, []
+        for path in self.tree.cmake:
+            text = re.sub(r"#[^\n]*", lambda comment: " " * len(comment.group()), "\n".join(self.tree.lines(path)))
+            for command in COMMAND.finditer(text):
+                words = [(word.group(), text.count("\n", 0, command.start(2) + word.start()) + 1)
+                         for word in re.finditer(r"[^\s\"]+", command.group(2))]
+                if not words:
+                    continue
+                (target, _), *rest = words
+                if command.group(1) != "target_link_libraries":
+                    first = next((word for word, _ in rest if word.endswith((".cpp", ".c"))), "CMakeLists.txt")
+                    file = os.path.normpath(os.path.join(os.path.dirname(path), first))
+                    places[target] = self.table.place(self.tree.name(file))
+                follows = command.group(1) == "target_link_libraries"
+                for word, line in rest:
+                    if word in LINK_WORDS:
+                        follows = True
+                    elif word == "DEPENDS":
+                        follows = False
+                    elif follows:
+                        uses.append((target, word, path, line))
+        for target, library, path, line in uses:
+            source, used = places.get(target), places.get(library)
+            # Whoever has a .def list links what it names.
+            if source and used and not (used.private and not source.private):
+                self.check_use(source, used, path, line, f"links {library}")
+
+    def check_circles(self):
+        for graph, what in ((self.folders, "folders"), (self.includes, "files")):
+            for circle in circles(graph):
+                steps = [graph[one][two] for one, two in zip(circle, [*circle[1:], circle[0]])]
+                file, line = steps[0]
+                self.problems.append(f"{file}:{line}: a circle of {what}: {' -> '.join([*circle, circle[0]])} ("
+                                     + ", ".join(f"{file}:{line}" for file, line in steps) + ")")
+
+    def check(self):
+        """Every violation, as FILE:LINE: what."""
+        self.check_includes()
+        self.check_links()
+        self.check_circles()
+        table = os.path.relpath(self.table.path, self.tree.root)
+        for pair, line in self.table.allowed.items():
+            if pair not in self.needed:
+                self.problems.append(f"{table}:{line}: nothing needs the exception {pair[0]} -> {pair[1]}")
+        return self.problems
+
+
+def circles(graph):
+    """A shortest circle through each strongly connected part of a graph."""
+    def path(start):
+        """The shortest way from a node back to it, or None."""
+        before, queue = {}, [start]
+        for node in queue:
+            for other in graph.get(node, ()):
+                if other == start:
+                    way = [node]
+                    while way[0] != start:
+                        way.insert(0, before[way[0]])
+                    return way
+                if other not in before:
+                    before[other] = node
+                    queue.append(other)
+        return None
+
+    seen, found = set(), []
+    for node in graph:
+        if node not in seen:
+            way = path(node)
+            if way and not seen & set(way):
+                found.append(way)
+            seen.update(way or ())
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", default=ROOT, help="folder of include, lib and tools")
+    parser.add_argument("--table", help="default: tools/layers.txt in it")
+    options = parser.parse_args()
+    try:
+        table = read_table(options.table or os.path.join(options.root, "tools", "layers.txt"))
+    except (TableError, OSError) as error:
+        sys.exit(f"error: {error}")
+    checker = Checker(options.root, table)
+    problems = checker.check()
+    for problem in problems:
+        print(f"error: {problem}", file=sys.stderr)
+    if not checker.tree.files:
+        sys.exit(f"error: no sources in '{options.root}'")
+    if problems:
+        sys.exit(1)
+    print(f"{len(checker.tree.files)} files in {len(table.patterns)} folders of the table, "
+          f"{len(table.allowed)} exceptions")
+
+
+if __name__ == "__main__":
+    main()
