@@ -8,8 +8,8 @@
 //   search    choosing the kernels of the whole range
 //
 //===----------------------------------------------------------------------===//
-#include "FTuner/Codegen/CodegenModel.h"
 #include "FTuner/CostModel/CostModel.h"
+#include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Search/Candidates.h"
 #include "FTuner/Search/SearchStrategy.h"
 #include <algorithm>
@@ -42,11 +42,10 @@ struct Timed {
 
 Timed measure(const Workload &workload, const DeviceSpec &device,
               const CostModel &model, unsigned repeat) {
-  const CodegenModel &codegen = *findCodegenModel("simt");
   SearchOptions options;
   options.cost.calibration = defaultCalibration(device);
   auto makeProblem = [&] {
-    return SearchProblem{workload, device, codegen, model, options};
+    return SearchProblem{workload, device, codegenModels(), model, options};
   };
   std::vector<double> searches, programs, ukernels;
   Timed timed;
@@ -64,7 +63,8 @@ Timed measure(const Workload &workload, const DeviceSpec &device,
   std::mt19937 random(1);
   std::vector<KernelFamily> families;
   while (families.size() < 256)
-    families.push_back(set.single(random() % set.candidates.size()));
+    families.push_back(
+        set.candidates[random() % set.candidates.size()].family);
   std::vector<Shape> shapes;
   const SizeRange &range = workload.axes[Workload::kM].range;
   for (int64_t rows = range.min; rows <= *range.max; rows += range.step)
@@ -72,7 +72,7 @@ Timed measure(const Workload &workload, const DeviceSpec &device,
   double sum = 0;
   for (unsigned i = 0; i < repeat; ++i) {
     std::unique_ptr<CostEvaluator> evaluator =
-        model.createEvaluator(workload, device, codegen, options.cost);
+        model.createEvaluator(workload, device, options.cost);
     auto scoreAll = [&](llvm::ArrayRef<int64_t> shape) {
       for (const KernelFamily &family : families)
         sum += evaluator->score(shape, {&family, coverShape(family, shape)});

@@ -1,17 +1,18 @@
 //===- search_optimum.cpp - The optimum over all programs -----------------===//
 //
-// Built and run by search_optimum.py. Walks every legal program with the widest
-// accesses that the shapes allow: all blocks of whole warps, all register
-// tiles, depths and stages, alone and in pairs of all heights along m, with
-// balanced and with exact covers. No other rule, preference or filter of the
+// Built and run by search_optimum.py. Walks every legal program of the SIMT path
+// with the widest accesses that the shapes allow: all blocks of whole warps, all
+// register tiles, depths and stages, alone and in pairs of all heights along m,
+// with balanced and with exact covers. No other rule, preference or filter of the
 // search applies. Prints, for each number of rows of Dense (M, 2304, 768), the
 // predicted microseconds of the best of all of them, of the best that
 // `exhaustive` finds, and of the best that `ftuner` ranks, and the best program
 // of all.
 //
 //===----------------------------------------------------------------------===//
-#include "FTuner/Codegen/CodegenModel.h"
+#include "FTuner/Codegen/Simt/SimtSchedule.h"
 #include "FTuner/CostModel/CostModel.h"
+#include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Search/Candidates.h"
 #include "FTuner/Search/SearchStrategy.h"
 #include "FTuner/Search/ShapeReport.h"
@@ -22,6 +23,8 @@ using namespace ftuner;
 
 namespace {
 
+constexpr int64_t kMostRows = 16;
+
 struct Best {
   double microseconds = std::numeric_limits<double>::infinity();
   std::string program;
@@ -30,14 +33,14 @@ struct Best {
 class Walk {
 public:
   Walk(const SearchProblem &problem, std::vector<Shape> shapes)
-      : problem(problem), shapes(std::move(shapes)), best(this->shapes.size()),
-        granules(problem.codegen.granules(problem.workload, problem.device)) {}
+      : problem(problem), shapes(std::move(shapes)),
+        best(this->shapes.size()) {}
 
   void run() {
     int64_t most = problem.device.maxThreadsPerBlock;
     for (int64_t m = 1; m <= most; ++m)
       for (int64_t n = 1; m * n <= most; ++n)
-        if (m * n % granules.warpSize == 0)
+        if (m * n % 32 == 0)
           visitThreads(m, n);
   }
 
@@ -46,13 +49,12 @@ public:
 
 private:
   void visitThreads(int64_t m, int64_t n);
-  void visitPairs(const KernelFamily &single);
+  void visitPairs(const KernelFamily &single, int64_t rows);
   void score(const KernelFamily &family);
 
   const SearchProblem &problem;
   std::vector<Shape> shapes;
   std::vector<Best> best;
-  TileGranules granules;
   /// Prices of uKernels are kept for a layout of threads at a time.
   std::unique_ptr<CostEvaluator> evaluator;
   int64_t programs = 0;
@@ -62,37 +64,31 @@ private:
 
 void Walk::visitThreads(int64_t m, int64_t n) {
   evaluator = problem.costModel.createEvaluator(
-      problem.workload, problem.device, problem.codegen, problem.options.cost);
-  KernelFamily family;
-  family.path = problem.codegen.name().str();
-  family.vectorWidth = reachableVectorWidth(problem);
-  UKernel &ukernel = family.parts.emplace_back();
-  for (int64_t rm : granules.registerTiles[Workload::kM])
-    for (int64_t rn : granules.registerTiles[Workload::kN])
-      for (int64_t depth = granules.reduceGranule;
-           depth <= granules.maxReduceTile; depth += granules.reduceGranule)
-        for (int64_t stages : granules.stages) {
-          ukernel.regTile = {rm, rn, 1};
-          ukernel.smemTile = {m * rm, n * rn, depth};
-          family.stages = stages;
+      problem.workload, problem.device, problem.options.cost);
+  SimtSchedule schedule;
+  schedule.threadsM = m;
+  schedule.threadsN = n;
+  bool isAligned = reachableAlignment(problem.workload) >= widestAccessBytes;
+  schedule.vectorWidth = isAligned ? 4 : 1;
+  for (int64_t rows = 1; rows <= kMostRows; ++rows)
+    for (int64_t columns : {1, 2, 4, 8})
+      for (int64_t depth : {8, 16, 24, 32})
+        for (int64_t stages : {2, 3, 4}) {
+          schedule.stages = stages;
+          KernelFamily family = simtFamily(schedule, rows, columns, depth);
           if (!isLegal(problem, family))
             continue;
           score(family);
-          visitPairs(family);
+          visitPairs(family, rows);
         }
 }
 
-void Walk::visitPairs(const KernelFamily &single) {
-  for (int64_t rows : granules.registerTiles[Workload::kM]) {
-    const UKernel &high = single.parts.front();
-    if (rows >= high.regTile[Workload::kM])
-      break;
+void Walk::visitPairs(const KernelFamily &single, int64_t highRows) {
+  for (int64_t rows = 1; rows < highRows; ++rows) {
     KernelFamily pair = single;
-    UKernel low = high;
-    low.smemTile[Workload::kM] =
-        low.smemTile[Workload::kM] / low.regTile[Workload::kM] * rows;
-    low.regTile[Workload::kM] = rows;
-    pair.parts.insert(pair.parts.begin(), low);
+    BlockTile low = single.tiles.front();
+    low[Workload::kM] = low[Workload::kM] / highRows * rows;
+    pair.tiles.insert(pair.tiles.begin(), low);
     if (!isLegal(problem, pair))
       continue;
     for (int64_t sms : {problem.device.smCount, int64_t(0)}) {
@@ -145,7 +141,7 @@ int main(int argc, char **argv) {
   }
   Workload workload = Workload::matmul(
       SizeRange{1, mostRows, 1}, SizeRange::fixed(2304), SizeRange::fixed(768));
-  SearchProblem problem{workload, *device, *findCodegenModel("simt"),
+  SearchProblem problem{workload, *device, codegenModels(),
                         *findCostModel("latency"), options};
   Walk walk(problem, shapes);
   walk.run();

@@ -24,9 +24,9 @@ static constexpr int64_t sectorBytes = 32;
 namespace {
 /// What tells one family's code from another's: the tile of its last part, the
 /// height of the first (0 for one part) and its axis, the split, and the
-/// schedule.
+/// schedule. The numbers fill no more than 64 bytes, which are hashed at once.
 struct FamilyKey {
-  static constexpr unsigned maxAxes = 8;
+  static constexpr unsigned maxAxes = 7;
   std::array<int32_t, maxAxes + 3 + Schedule::maxFields> numbers = {};
   const CodegenModel *path = nullptr;
 
@@ -40,9 +40,10 @@ struct KeyInfo {
   static FamilyKey getEmptyKey() { return {{-1}, nullptr}; }
   static FamilyKey getTombstoneKey() { return {{-2}, nullptr}; }
   static unsigned getHashValue(const FamilyKey &key) {
-    return llvm::hash_combine(
-        key.path,
-        llvm::hash_combine_range(key.numbers.begin(), key.numbers.end()));
+    static_assert(sizeof(key.numbers) <= 64);
+    return static_cast<unsigned>(
+        llvm::hash_combine_range(key.numbers.begin(), key.numbers.end()) ^
+        reinterpret_cast<uintptr_t>(key.path));
   }
   static bool isEqual(const FamilyKey &lhs, const FamilyKey &rhs) {
     return lhs == rhs;

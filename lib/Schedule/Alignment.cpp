@@ -53,24 +53,25 @@ int64_t ftuner::guaranteedAlignment(const Workload &workload) {
   });
 }
 
-int64_t ftuner::reachableAlignment(const Workload &workload) {
-  int64_t alignment = guaranteedAlignment(workload);
-  if (alignment == widestAccessBytes)
-    return alignment;
-  int64_t leastBytes = widestAccessBytes;
-  for (const Operand &operand : workload.operands)
-    if (isVectorAccess(workload, operand))
-      leastBytes = std::min(leastBytes, operand.elementBytes);
-  // Sizes that are multiples of the widest vector where the range holds one.
-  int64_t elements = widestAccessBytes / leastBytes;
-  Shape shape;
-  for (const Axis &axis : workload.axes) {
-    int64_t size = smallestSize(axis);
-    for (int64_t tries = 1; tries < elements && size % elements != 0; ++tries)
-      if (axis.range.contains(size + axis.range.step))
-        size += axis.range.step;
-    shape.push_back(size);
+/// A size of the axis that the largest power of two up to `widestAccessBytes`
+/// divides: bytes of a row are as aligned as they can be.
+static int64_t mostAlignedSize(const Axis &axis) {
+  int64_t size = smallestSize(axis), best = size;
+  // Sizes modulo the widest access repeat after at most as many steps.
+  for (int64_t tries = 1; tries < widestAccessBytes; ++tries) {
+    size += axis.range.step;
+    if (!axis.range.contains(size))
+      break;
+    if (alignmentOfBytes(size) > alignmentOfBytes(best))
+      best = size;
   }
+  return best;
+}
+
+int64_t ftuner::reachableAlignment(const Workload &workload) {
+  Shape shape;
+  for (const Axis &axis : workload.axes)
+    shape.push_back(mostAlignedSize(axis));
   return alignmentOf(workload, shape);
 }
 

@@ -90,8 +90,8 @@ llvm::Error ftuner::checkTiles(const Workload &workload,
                        ": expected a family of the workload's reduce axes");
   }
   if (family.reduceSplit < 1 || family.reduceSplit > maxExtent)
-    return makeError("expected a split of at least 1, but got " +
-                     Twine(family.reduceSplit));
+    return makeError("expected a split of 1 to " + Twine(maxExtent) +
+                     ", but got " + Twine(family.reduceSplit));
   if (family.balancedSms < 0 || family.balancedSms > maxBalancedSms ||
       (family.balancedSms > 0 && family.tiles.size() != 2))
     return makeError("expected balanced covers of two ascending heights over a "

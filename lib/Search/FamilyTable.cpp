@@ -1,6 +1,7 @@
 //===- FamilyTable.cpp - Families made of candidates ----------------------===//
 #include "FamilyTable.h"
 #include "llvm/ADT/STLExtras.h"
+#include <map>
 #include <tuple>
 
 using namespace ftuner;
@@ -33,7 +34,7 @@ FamilyTable::FamilyTable(const SearchProblem &problem, const CandidateSet &set)
         numbers.try_emplace(layoutKey(family), numbers.size()).first->second;
     layouts.push_back(layout);
     granules.push_back(candidate.heightGranule());
-    byRows.emplace(std::make_pair(layout, rows(index)), index);
+    byRows.try_emplace({layout, rows(index)}, index);
   }
 }
 

@@ -5,7 +5,6 @@
 #include "FTuner/Search/Candidates.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallPtrSet.h"
-#include <map>
 #include <optional>
 
 namespace ftuner {
@@ -52,9 +51,9 @@ private:
   /// By candidate.
   std::vector<unsigned> layouts;
   std::vector<int64_t> granules;
-  std::map<std::pair<unsigned, int64_t>, unsigned> byRows;
+  llvm::DenseMap<std::pair<unsigned, int64_t>, unsigned> byRows;
   llvm::DenseMap<unsigned, std::optional<unsigned>> singles;
-  std::map<std::pair<unsigned, int64_t>, std::optional<unsigned>> pairs;
+  llvm::DenseMap<std::pair<unsigned, int64_t>, std::optional<unsigned>> pairs;
 };
 
 } // namespace ftuner
