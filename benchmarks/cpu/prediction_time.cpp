@@ -63,8 +63,7 @@ Timed measure(const Workload &workload, const DeviceSpec &device,
   std::mt19937 random(1);
   std::vector<KernelFamily> families;
   while (families.size() < 256)
-    families.push_back(
-        set.candidates[random() % set.candidates.size()].family);
+    families.push_back(set.candidates[random() % set.candidates.size()].family);
   std::vector<Shape> shapes;
   const SizeRange &range = workload.axes[Workload::kM].range;
   for (int64_t rows = range.min; rows <= *range.max; rows += range.step)

@@ -1,13 +1,13 @@
 //===- search_optimum.cpp - The optimum over all programs -----------------===//
 //
-// Built and run by search_optimum.py. Walks every legal program of the SIMT path
-// with the widest accesses that the shapes allow: all blocks of whole warps, all
-// register tiles, depths and stages, alone and in pairs of all heights along m,
-// with balanced and with exact covers. No other rule, preference or filter of the
-// search applies. Prints, for each number of rows of Dense (M, 2304, 768), the
-// predicted microseconds of the best of all of them, of the best that
-// `exhaustive` finds, and of the best that `ftuner` ranks, and the best program
-// of all.
+// Built and run by search_optimum.py. Walks every legal program of the SIMT
+// path with the widest accesses that the shapes allow: all blocks of whole
+// warps, all register tiles, depths and stages, alone and in pairs of all
+// heights along m, with balanced and with exact covers. No other rule,
+// preference or filter of the search applies. Prints, for each number of rows
+// of Dense (M, 2304, 768), the predicted microseconds of the best of all of
+// them, of the best that `exhaustive` finds, and of the best that `ftuner`
+// ranks, and the best program of all.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Codegen/Simt/SimtSchedule.h"
@@ -33,8 +33,8 @@ struct Best {
 class Walk {
 public:
   Walk(const SearchProblem &problem, std::vector<Shape> shapes)
-      : problem(problem), shapes(std::move(shapes)),
-        best(this->shapes.size()) {}
+      : problem(problem), shapes(std::move(shapes)), best(this->shapes.size()) {
+  }
 
   void run() {
     int64_t most = problem.device.maxThreadsPerBlock;

@@ -90,8 +90,8 @@ def cases(devices):
 
 def main():
     h, options = harness.start(__doc__, {"--devices": {"default": "h200,t4"}})
-    for label, *rest in cases(options.devices.split(",")):
-        h.add(label, run, h, label.replace(" ", "_"), *rest)
+    for label, model, sizes, devices, flags in cases(options.devices.split(",")):
+        h.add(label, run, h, label.replace(" ", "_"), model, devices, sizes, flags)
     h.finish()
 
 

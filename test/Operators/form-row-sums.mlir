@@ -7,7 +7,7 @@
 // CHECK: %[[E:.*]] = tensor.empty
 // CHECK: %[[R:.*]] = test.row_sum ins(%[[X]] : tensor<?x?xf32>) init(%[[ZERO]] : f32) outs(%[[E]] : tensor<?xf32>) {
 // CHECK-NEXT: ^bb0(%[[A:.*]]: f32, %[[C:.*]]: f32):
-// CHECK-NEXT: %[[S:.*]] = arith.addf %[[A]], %[[C]]
+// CHECK-NEXT: %[[S:.*]] = arith.addf %[[C]], %[[A]]
 // CHECK-NEXT: ukernel.yield %[[S]] : f32
 // CHECK-NEXT: } -> tensor<?xf32>
 // CHECK: return %[[R]]

@@ -37,7 +37,7 @@ func.func @f(%a: tensor<?x64xf32>, %b: tensor<64x128xf32>, %o: tensor<?x128xf32>
     contract {
     ^bb0(%x: f32, %y: f32, %c: f32):
       %p = arith.mulf %x, %y : f32
-      %s = arith.subf %c, %p : f32
+      %s = arith.addf %p, %c : f32
       ukernel.yield %s : f32
     } -> tensor<?x128xf32>
   // CHECK: ukernel.workload plan(@kept)

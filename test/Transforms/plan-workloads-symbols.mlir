@@ -35,19 +35,25 @@ func.func @f(%a: tensor<?x64xf32>, %b: tensor<64x?xf32>, %o: tensor<?x?xf32>) ->
     ranges = [#ukernel.range<1 to 32>, #ukernel.range<1 to 32>, #ukernel.range<64 to 64>]
     contract {
     ^bb0(%x: f32, %y: f32, %c: f32):
-      ukernel.yield %c : f32
+      %product = arith.mulf %x, %y : f32
+      %sum = arith.addf %c, %product : f32
+      ukernel.yield %sum : f32
     } {ukernel.extents = [[1, "T"], [1, "T"], unit]} -> tensor<?x?xf32>
   %1 = ukernel.workload ins(%a, %b : tensor<?x64xf32>, tensor<64x?xf32>) outs(%0 : tensor<?x?xf32>) maps = [#mk, #kn, #mn]
     ranges = [#ukernel.range<1 to 32>, #ukernel.range<1 to 32>, #ukernel.range<64 to 64>]
     contract {
     ^bb0(%x: f32, %y: f32, %c: f32):
-      ukernel.yield %c : f32
+      %product = arith.mulf %x, %y : f32
+      %sum = arith.addf %c, %product : f32
+      ukernel.yield %sum : f32
     } {ukernel.extents = [[1, "S"], [1, "S"], unit]} -> tensor<?x?xf32>
   %2 = ukernel.workload ins(%a, %b : tensor<?x64xf32>, tensor<64x?xf32>) outs(%1 : tensor<?x?xf32>) maps = [#mk, #kn, #mn]
     ranges = [#ukernel.range<1 to 32>, #ukernel.range<1 to 32>, #ukernel.range<64 to 64>]
     contract {
     ^bb0(%x: f32, %y: f32, %c: f32):
-      ukernel.yield %c : f32
+      %product = arith.mulf %x, %y : f32
+      %sum = arith.addf %c, %product : f32
+      ukernel.yield %sum : f32
     } {ukernel.extents = [[1, "T"], [1, "S"], unit]} -> tensor<?x?xf32>
   return %0, %1, %2 : tensor<?x?xf32>, tensor<?x?xf32>, tensor<?x?xf32>
 }

@@ -103,8 +103,8 @@ TEST(Alignment, AgreesWithEverySizeOfARange) {
       least = std::min(least, alignment);
       most = std::max(most, alignment);
     }
-    SCOPED_TRACE(testing::Message() << n.min << " to " << *n.max << " by "
-                                    << n.step);
+    SCOPED_TRACE(testing::Message()
+                 << n.min << " to " << *n.max << " by " << n.step);
     // Of two sizes and more their difference counts, too.
     if (n.min + n.step <= *n.max) {
       ASSERT_EQ(guaranteedAlignment(workload), least);
@@ -139,8 +139,8 @@ TEST(Alignment, OfWhatVectorsAccess) {
 TEST(Alignment, NaturalIsThatOfTheLargestElements) {
   EXPECT_EQ(naturalAlignment(alongN({1, 8}, ElementType::F32)), 4);
   EXPECT_EQ(naturalAlignment(alongN({1, 8}, ElementType::F16)), 2);
-  Workload mixed = product({1, 8}, {1, 8}, {1, 8}, ElementType::F16,
-                           ElementType::F32);
+  Workload mixed =
+      product({1, 8}, {1, 8}, {1, 8}, ElementType::F16, ElementType::F32);
   EXPECT_EQ(naturalAlignment(mixed), 4);
   // Scalars come in registers.
   mixed.operands.emplace_back(OperandRole::Extra, llvm::SmallVector<unsigned>{},

@@ -92,13 +92,12 @@ TEST(SupportingModels, LeaveOutThoseThatRefuse) {
   // Every path's reason, if there is none.
   while (workload.axes.size() <= 6)
     workload.axes.push_back({"B", AxisKind::Space, SizeRange::fixed(2), {}});
-  std::string error = llvm::toString(
-      supportingModels(paths, workload, device).takeError());
+  std::string error =
+      llvm::toString(supportingModels(paths, workload, device).takeError());
   EXPECT_NE(error.find("simt: expected"), std::string::npos) << error;
   EXPECT_NE(error.find("stub: expected at most six axes"), std::string::npos)
       << error;
-  EXPECT_EQ(llvm::toString(
-                supportingModels({}, workload, device).takeError()),
+  EXPECT_EQ(llvm::toString(supportingModels({}, workload, device).takeError()),
             "expected a codegen path");
 }
 
@@ -119,7 +118,8 @@ protected:
     return errorOf(copy);
   }
 
-  Workload workload = Workload::batchMatmul({1, 8}, {1, 128}, {1, 128}, {1, 64});
+  Workload workload =
+      Workload::batchMatmul({1, 8}, {1, 128}, {1, 128}, {1, 64});
   /// Heights of 28 and 32 rows.
   KernelFamily family = simtFamily({4, 32, 2, 4}, {7, 8}, 4, 16, 4);
 };

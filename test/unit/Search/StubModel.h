@@ -79,6 +79,8 @@ public:
   }
   llvm::Error supports(const Workload &workload,
                        const DeviceSpec &) const override {
+    if (llvm::Error error = workload.checkContraction())
+      return error;
     if (workload.axes.size() <= 6)
       return llvm::Error::success();
     return llvm::createStringError("stub: expected at most six axes");

@@ -80,6 +80,12 @@ TEST(Workload, RefusesBadWeightsAndOperands) {
   operands.operands[0].axes = {0, 3};
   EXPECT_EQ(errorOf(operands), "operand 0: expected axes below 3, but got 3");
   operands.operands.erase(operands.operands.begin());
-  EXPECT_EQ(errorOf(operands),
+  // What is no contraction may be another operator.
+  EXPECT_EQ(errorOf(operands), "no error");
+  EXPECT_EQ(llvm::toString(operands.checkContraction()),
             "expected one left, one right and one output operand");
+  EXPECT_FALSE(operands.isContraction());
+  EXPECT_TRUE(dense({1, 128}).isContraction());
+  operands.operands.pop_back();
+  EXPECT_EQ(errorOf(operands), "expected one output operand");
 }
