@@ -44,9 +44,9 @@ def print_workload(workload, sizes):
         if sizes and program["size"] not in sizes:
             continue
         ukernels = workload["families"][program["family"]]["ukernels"]
-        cover = " + ".join(f"{count} × {u['block_tile'][program['axis']]}"
+        partition = " + ".join(f"{count} × {u['block_tile'][program['axis']]}"
                            for count, u in zip(program["blocks"], ukernels) if count)
-        print(f"    size {program['size']:4}: {cover}, family {program['family']}, "
+        print(f"    size {program['size']:4}: {partition}, family {program['family']}, "
               f"{program['padded']} padded rows")
 
 

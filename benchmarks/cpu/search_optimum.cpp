@@ -3,7 +3,7 @@
 // Built and run by search_optimum.py. Walks every legal program of the SIMT
 // path with the widest accesses that the shapes allow: all blocks of whole
 // warps, all register tiles, depths and stages, alone and in pairs of all
-// heights along m, with balanced and with exact covers. No other rule,
+// heights along m, with balanced and with exact partitions. No other rule,
 // preference or filter of the search applies. Prints, for each number of rows
 // of Dense (M, 2304, 768), the predicted microseconds of the best of all of
 // them, of the best that `exhaustive` finds, and of the best that `ftuner`
@@ -102,7 +102,7 @@ void Walk::score(const KernelFamily &family) {
   ++programs;
   for (size_t i = 0; i < shapes.size(); ++i) {
     double microseconds =
-        -evaluator->score(shapes[i], {&family, coverShape(family, shapes[i])});
+        -evaluator->score(shapes[i], {&family, partitionShape(family, shapes[i])});
     if (microseconds < best[i].microseconds)
       best[i] = {microseconds, family.str()};
   }

@@ -3,10 +3,10 @@
 
 `--strategy=exhaustive` scores every program of the candidates that HardwareAlign
 enumerates: up to three depths and stages for each block tile, aligned tiles, and
-under `latency` balanced covers alone. This walks what it leaves out, too: every legal
+under `latency` balanced partitions alone. This walks what it leaves out, too: every legal
 program with the widest accesses that the shapes allow, of all blocks of whole warps,
 register tiles, depths, numbers of stages and pairs of heights along m, with balanced and
-exact covers. For some rows of
+exact partitions. For some rows of
 Dense (N = 2304, K = 768) and each device: predicted time of the best that
 `exhaustive` and `ftuner` find over that of the best program of all, less 1.
 
@@ -35,7 +35,7 @@ def main():
     if not os.path.exists(program):
         sys.exit(f"{program} is missing: ninja -C build/release search_optimum")
     rows = options.rows.split(",")
-    print("| device | programs | exhaustive: mean, worst | ftuner: mean, worst | sizes that only an exact cover serves best |")
+    print("| device | programs | exhaustive: mean, worst | ftuner: mean, worst | sizes that only an exact partition serves best |")
     print("|---|---|---|---|---|")
     for device in options.devices.split(","):
         print(f"{device}: {len(rows)} sizes", file=sys.stderr)

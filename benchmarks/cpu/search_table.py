@@ -42,7 +42,7 @@ def explain(tool, path, device, options):
 
 
 def program_figures(shapes, program_of):
-    """Share of padded FLOPs, FLOP per byte, and sizes with an exact cover."""
+    """Share of padded FLOPs, FLOP per byte, and sizes with an exact partition."""
     useful = total = intensity = exact = 0
     for shape in shapes:
         program = program_of(shape)
@@ -92,7 +92,7 @@ def main():
     for stage in STAGES:
         print(f"| `{stage}` | " + " | ".join(counts[stage]) + " |")
     print()
-    print("| device, workload | programs of | families | padded FLOPs | FLOP/byte | exact covers |")
+    print("| device, workload | programs of | families | padded FLOPs | FLOP/byte | exact partitions |")
     print("|---|---|---|---|---|---|")
     print("\n".join(programs))
 

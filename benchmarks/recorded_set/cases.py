@@ -145,14 +145,14 @@ def of_integration_tests():
 
 
 def with_given_plans(bin_dir, only):
-    """Families that are given: pairs of heights, odd ones too, and balanced covers."""
+    """Families that are given: pairs of heights, odd ones too, and balanced partitions."""
     run = harness.Harness(bin_dir)
 
     def given(label, model, device, families):
         one = case(label, "", device)
         if not re.search(only, one.name):
             return one  # not wanted: its workload need not be formed
-        plan = f"<families = [{', '.join(families)}], choices = [], general = 0, fallback = {len(families) - 1}>"
+        plan = f"<families = [{', '.join(families)}], choices = [], general = 0, unaligned_general = {len(families) - 1}>"
         path, problems = kernel_families.form(run, label.replace(" ", "_"), model.text(), plan)
         if problems:
             raise RuntimeError(f"{label}: {' '.join(problems)}")

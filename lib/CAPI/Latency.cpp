@@ -450,14 +450,14 @@ static llvm::Error describe(const CodegenModel &path, const int64_t *values,
     return error;
 
   Program program{&family, {row.firstCount, row.secondCount, 0}};
-  if (program.cover.blocks() == 0)
-    program.cover = coverShape(family, shape);
+  if (program.partition.blocks() == 0)
+    program.partition = partitionShape(family, shape);
   int64_t covered = 0;
-  int64_t counts[] = {program.cover.first, program.cover.second};
+  int64_t counts[] = {program.partition.first, program.partition.second};
   for (unsigned part = 0; part < family.tiles.size(); ++part)
     covered += family.height(part) * counts[part];
   if (covered < shape[family.combineAxis] ||
-      (family.tiles.size() == 1 && program.cover.second > 0))
+      (family.tiles.size() == 1 && program.partition.second > 0))
     return llvm::createStringError("expected blocks that cover the extent");
 
   LatencyLaunch launch = describeLaunch(workload, shape, program, device);

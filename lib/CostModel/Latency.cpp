@@ -293,7 +293,7 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
   LatencyGrid &grid = launch.grid;
   // Blocks along the columns are neighbours in launch order.
   unsigned axis = family.combineAxis;
-  int64_t counts[] = {program.cover.first, program.cover.second};
+  int64_t counts[] = {program.partition.first, program.partition.second};
   double others = facts.batch * split;
   llvm::ArrayRef<unsigned> tiled = llvm::ArrayRef(spaceAxes).take_front(2);
   for (unsigned other : tiled)
@@ -307,7 +307,7 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
     launch.parts[launch.numParts++] = {
         &prices.parts[part], counts[part] * others, static_cast<double>(steps)};
   }
-  double along = static_cast<double>(program.cover.blocks());
+  double along = static_cast<double>(program.partition.blocks());
   auto place = [&](unsigned of, double &blocks, double &tile) {
     blocks =
         of == axis ? along : static_cast<double>(ceilDiv(shape[of], any[of]));

@@ -122,7 +122,7 @@ Metrics ShapeMetrics::program(const Program &program) const {
   // Padding lies in the last block, so the first part's rows are all real
   // unless it is alone.
   int64_t remaining = shape[axis];
-  int64_t counts[] = {program.cover.first, program.cover.second};
+  int64_t counts[] = {program.partition.first, program.partition.second};
   for (unsigned part = 0; part < family.tiles.size(); ++part) {
     if (counts[part] == 0)
       continue;

@@ -18,9 +18,9 @@ private:
                   const Program &program) const override {
     const KernelFamily &family = *program.family;
     unsigned last = family.tiles.size() - 1;
-    if (program.cover.second == 0)
+    if (program.partition.second == 0)
       return shape.ukernel(family, 0);
-    if (program.cover.first == 0)
+    if (program.partition.first == 0)
       return shape.ukernel(family, last);
     // The sum is linear, so the mean of the scores is the score of the means.
     Metrics first = shape.ukernel(family, 0);

@@ -1,6 +1,6 @@
-//===- SiaProgram.cpp - SIA over a program's real cover -------------------===//
+//===- SiaProgram.cpp - SIA over a program's real partition -------------------===//
 //
-// The published sum over the metrics of what really runs: an exact cover of two
+// The published sum over the metrics of what really runs: an exact partition of two
 // uKernels has no padding on its combine axis, and all blocks fill waves
 // together.
 //

@@ -33,7 +33,7 @@ CostModelMeasurer::measure(llvm::ArrayRef<MeasurementRequest> requests) {
       workload = request.workload;
       evaluator = model.createEvaluator(*workload, device, options);
     }
-    Program program{&family, coverShape(family, request.shape)};
+    Program program{&family, partitionShape(family, request.shape)};
     Measurement measurement;
     measurement.microseconds = -evaluator->score(request.shape, program);
     measurement.registersPerThread =

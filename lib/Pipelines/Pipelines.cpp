@@ -74,7 +74,7 @@ void buildLaunchPipeline(OpPassManager &pm) {
   pm.addPass(createUKernelPrepareHostPass());
   buildBufferizationPipeline(pm);
   pm.addPass(createUKernelDispatchWorkloadsPass());
-  pm.addPass(createUKernelLowerLeftoversPass());
+  pm.addPass(createUKernelLowerFallbacksPass());
   pm.addPass(createUKernelPlanWorkspacePass());
 }
 

@@ -1,4 +1,4 @@
-//===- FamilyJson.cpp - Families and covers as JSON -----------------------===//
+//===- FamilyJson.cpp - Families and partitions as JSON -----------------------===//
 #include "FTuner/Schedule/FamilyJson.h"
 #include "FTuner/Schedule/CodegenModel.h"
 #include "llvm/ADT/STLExtras.h"
@@ -143,12 +143,12 @@ ftuner::parseFamily(const llvm::json::Object &json) {
   return family;
 }
 
-void ftuner::writeCover(llvm::json::OStream &json, const KernelFamily &family,
-                        const Cover &cover) {
+void ftuner::writePartition(llvm::json::OStream &json, const KernelFamily &family,
+                        const Partition &partition) {
   json.attributeArray("blocks", [&] {
-    json.value(cover.first);
+    json.value(partition.first);
     if (family.tiles.size() > 1)
-      json.value(cover.second);
+      json.value(partition.second);
   });
-  json.attribute("padded", cover.padded);
+  json.attribute("padded", partition.padded);
 }

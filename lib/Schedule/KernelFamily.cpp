@@ -1,4 +1,4 @@
-//===- KernelFamily.cpp - Kernel families and their covers ----------------===//
+//===- KernelFamily.cpp - Kernel families and their partitions ----------------===//
 #include "FTuner/Schedule/KernelFamily.h"
 #include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Schedule/Grid.h"
@@ -94,7 +94,7 @@ llvm::Error ftuner::checkTiles(const Workload &workload,
                      ", but got " + Twine(family.reduceSplit));
   if (family.balancedSms < 0 || family.balancedSms > maxBalancedSms ||
       (family.balancedSms > 0 && family.tiles.size() != 2))
-    return makeError("expected balanced covers of two ascending heights over a "
+    return makeError("expected balanced partitions of two ascending heights over a "
                      "positive number of SMs, but got " +
                      Twine(family.balancedSms) + " for " +
                      Twine(family.tiles.size()) + " tiles");
@@ -102,8 +102,8 @@ llvm::Error ftuner::checkTiles(const Workload &workload,
 }
 
 /// How the family covers its combine axis.
-static CoverRule coverRuleOf(const KernelFamily &family) {
-  CoverRule rule;
+static PartitionRule partitionRuleOf(const KernelFamily &family) {
+  PartitionRule rule;
   rule.first = family.lowHeight();
   if (family.tiles.size() == 2)
     rule.second = family.highHeight();
@@ -112,7 +112,7 @@ static CoverRule coverRuleOf(const KernelFamily &family) {
 }
 
 Grid ftuner::gridOf(const KernelFamily &family) {
-  CoverRule rule = coverRuleOf(family);
+  PartitionRule rule = partitionRuleOf(family);
   Grid grid;
   grid.tile = family.tiles.front();
   grid.combineAxis = family.combineAxis;
@@ -129,22 +129,22 @@ int64_t ftuner::blocksBeside(const KernelFamily &family,
   return std::max<int64_t>(blocksBeside(math, gridOf(family), shape), 1);
 }
 
-Cover ftuner::coverShape(const KernelFamily &family,
+Partition ftuner::partitionShape(const KernelFamily &family,
                          llvm::ArrayRef<int64_t> shape) {
   int64_t beside = family.balancedSms ? blocksBeside(family, shape) : 1;
-  return coverExtent(family, shape[family.combineAxis], beside);
+  return partitionExtent(family, shape[family.combineAxis], beside);
 }
 
-Cover ftuner::coverExtent(const KernelFamily &family, int64_t extent,
+Partition ftuner::partitionExtent(const KernelFamily &family, int64_t extent,
                           int64_t blocksBeside) {
-  return coverExtent(coverRuleOf(family), extent, blocksBeside);
+  return partitionExtent(partitionRuleOf(family), extent, blocksBeside);
 }
 
 KernelFamily ftuner::runningParts(const KernelFamily &family,
-                                  const Cover &cover) {
+                                  const Partition &partition) {
   KernelFamily running = family;
-  if (family.tiles.size() == 2 && (cover.first == 0 || cover.second == 0)) {
-    running.tiles.erase(running.tiles.begin() + (cover.first > 0 ? 1 : 0));
+  if (family.tiles.size() == 2 && (partition.first == 0 || partition.second == 0)) {
+    running.tiles.erase(running.tiles.begin() + (partition.first > 0 ? 1 : 0));
     running.balancedSms = 0;
   }
   return running;

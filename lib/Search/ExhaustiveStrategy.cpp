@@ -90,9 +90,9 @@ ExhaustiveRanker::rank(llvm::ArrayRef<int64_t> shape) {
     const KernelFamily &family = table.families[entry.family];
     if (family.tiles.size() == 2) {
       // Where one part does not run, the program is that of the other alone.
-      Cover cover = coverShape(family, shape);
-      if ((cover.first == 0 && entry.hasSecondAlone) ||
-          (cover.second == 0 && entry.hasFirstAlone))
+      Partition partition = partitionShape(family, shape);
+      if ((partition.first == 0 && entry.hasSecondAlone) ||
+          (partition.second == 0 && entry.hasFirstAlone))
         continue;
     }
     ranking.push_back({entry.family, problem.score(family, shape)});

@@ -105,10 +105,10 @@ ShapeSamples ftuner::shapesAlongMainAxis(const Workload &workload,
 
 bool ftuner::runsTheSame(const ReportedProgram &lhs,
                          const ReportedProgram &rhs) {
-  KernelFamily a = runningParts(lhs.family, lhs.cover);
-  KernelFamily b = runningParts(rhs.family, rhs.cover);
-  return a == b && lhs.cover.blocks() == rhs.cover.blocks() &&
-         (a.tiles.size() == 1 || lhs.cover.first == rhs.cover.first);
+  KernelFamily a = runningParts(lhs.family, lhs.partition);
+  KernelFamily b = runningParts(rhs.family, rhs.partition);
+  return a == b && lhs.partition.blocks() == rhs.partition.blocks() &&
+         (a.tiles.size() == 1 || lhs.partition.first == rhs.partition.first);
 }
 
 double ftuner::rooflineMicroseconds(const SearchProblem &problem,
@@ -151,7 +151,7 @@ static void explainChoice(const SearchProblem &problem, const Plan &plan,
       llvm::any_of(plan.families, [&](const KernelFamily &family) {
         ReportedProgram program;
         program.family = family;
-        program.cover = coverShape(family, shape);
+        program.partition = partitionShape(family, shape);
         return runsTheSame(program, explanation.best());
       });
 }
@@ -313,7 +313,7 @@ static ExplanationSummary::Regret sumRegret(
 static bool isSameChoice(const ShapeExplanation &lhs,
                          const ShapeExplanation &rhs) {
   auto isSame = [](const ReportedProgram &a, const ReportedProgram &b) {
-    return runningParts(a.family, a.cover) == runningParts(b.family, b.cover);
+    return runningParts(a.family, a.partition) == runningParts(b.family, b.partition);
   };
   return lhs.next && rhs.next && isSame(lhs.fastest, rhs.fastest) &&
          isSame(*lhs.next, *rhs.next);

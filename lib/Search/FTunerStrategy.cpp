@@ -70,10 +70,10 @@ private:
   /// Families of the pool of a shape, each once.
   std::vector<unsigned> poolOf(llvm::ArrayRef<Survivor> survivors,
                                llvm::ArrayRef<int64_t> shape);
-  /// Whether the cover pads less than one row of threads (the granule of
+  /// Whether the partition pads less than one row of threads (the granule of
   /// heights), or in an exact pool nothing.
-  bool isTight(const KernelFamily &family, const Cover &cover) const {
-    return cover.padded < (isExact ? 1 : family.path().heightGranule(family));
+  bool isTight(const KernelFamily &family, const Partition &partition) const {
+    return partition.padded < (isExact ? 1 : family.path().heightGranule(family));
   }
 
   /// Marks the candidates with the best scores of a shape.
@@ -175,7 +175,7 @@ std::vector<unsigned> FTunerRanker::poolOf(llvm::ArrayRef<Survivor> survivors,
     int64_t rows = table.rows(candidate);
     if (!add(table.pair(candidate, rows - 1)))
       add(table.single(candidate));
-    // Balanced covers make use of any two heights.
+    // Balanced partitions make use of any two heights.
     if (predicts)
       for (int64_t lower :
            {rows - 2, rows - 3, 3 * rows / 4, rows / 2, rows / 4})
@@ -203,7 +203,7 @@ FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
 
   auto isTightProgram = [&](unsigned index) {
     const KernelFamily &family = table.families[index];
-    return isTight(family, coverShape(family, shape));
+    return isTight(family, partitionShape(family, shape));
   };
   SampleDemands demands{
       {{}, result.demands}, !predicts && llvm::any_of(pool, isTightProgram), 0};
@@ -260,17 +260,17 @@ double FTunerRanker::rated(double score, const KernelFamily &family,
                            const SampleDemands &demands) const {
   if (predicts)
     return score;
-  Cover cover = coverShape(family, shape);
+  Partition partition = partitionShape(family, shape);
   double missing = 0;
-  if (demands.isTight && !isTight(family, cover))
-    missing += static_cast<double>(cover.padded) /
-               (shape[family.combineAxis] + cover.padded);
+  if (demands.isTight && !isTight(family, partition))
+    missing += static_cast<double>(partition.padded) /
+               (shape[family.combineAxis] + partition.padded);
   if (!isExact) {
     // Each part by the rows that it computes.
     ShapeMetrics metrics(problem.workload, shape, problem.device);
     Demands asked = demands.filter.demandsOf(family.path());
-    int64_t counts[] = {cover.first, cover.second};
-    double rows = shape[family.combineAxis] + cover.padded;
+    int64_t counts[] = {partition.first, partition.second};
+    double rows = shape[family.combineAxis] + partition.padded;
     for (unsigned part = 0; part < family.tiles.size(); ++part)
       if (counts[part] > 0)
         missing +=

@@ -46,7 +46,7 @@ private:
   const SearchProblem &problem;
   /// Paths that combine two heights along the main axis.
   llvm::SmallPtrSet<const CodegenModel *, 4> combining;
-  /// Whether pairs have balanced covers.
+  /// Whether pairs have balanced partitions.
   bool balances = false;
   /// By candidate.
   std::vector<unsigned> layouts;

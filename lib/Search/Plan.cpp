@@ -45,5 +45,5 @@ unsigned Plan::familyFor(llvm::ArrayRef<int64_t> shape,
       isAligned ? entries : unalignedEntries;
   if (std::optional<unsigned> entry = entryFor(candidates, shape))
     return candidates[*entry].family;
-  return isAligned ? generalFamily : fallbackFamily;
+  return isAligned ? generalFamily : unalignedGeneralFamily;
 }

@@ -35,8 +35,8 @@ ftuner::distinctPrograms(const FamilyTable &table,
   std::set<std::string> seen;
   for (const RankedFamily &ranked : ranking) {
     const KernelFamily &family = table.families[ranked.family];
-    Cover cover = coverShape(family, shape);
-    if (seen.insert(runningParts(family, cover).str()).second)
+    Partition partition = partitionShape(family, shape);
+    if (seen.insert(runningParts(family, partition).str()).second)
       result.push_back(ranked);
   }
   return result;
@@ -47,9 +47,9 @@ ReportedProgram ftuner::reportProgram(const SearchProblem &problem,
                                       llvm::ArrayRef<int64_t> shape) {
   ReportedProgram program;
   program.family = family;
-  program.cover = coverShape(family, shape);
+  program.partition = partitionShape(family, shape);
   program.metrics = programMetrics(problem.workload, shape,
-                                   {&family, program.cover}, problem.device);
+                                   {&family, program.partition}, problem.device);
   program.score = problem.evaluate(family, shape);
   program.predicted = problem.predict(family, shape);
   program.rating = program.score.score;
@@ -65,8 +65,8 @@ static void reportRanking(const ProgramRanker &ranker,
   for (const RankedFamily &ranked :
        distinctPrograms(ranker.table, ranking, report.shape)) {
     const KernelFamily &family = ranker.table.families[ranked.family];
-    Cover cover = coverShape(family, report.shape);
-    bool isPair = cover.first > 0 && cover.second > 0;
+    Partition partition = partitionShape(family, report.shape);
+    bool isPair = partition.first > 0 && partition.second > 0;
     ++(isPair ? report.pairPrograms : report.singlePrograms);
     bool isTop =
         static_cast<int64_t>(report.programs.size()) < problem.options.topK;

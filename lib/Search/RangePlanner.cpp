@@ -24,8 +24,8 @@ static constexpr double generalWeight = 0.01;
 /// Best programs of a shape that breaks the alignment which are proposed as
 /// families without.
 static constexpr size_t unalignedProposals = 32;
-/// Shapes that the fallback family is rated on.
-static constexpr int64_t maxFallbackShapes = 12;
+/// Shapes that the unaligned general family is rated on.
+static constexpr int64_t maxUnalignedShapes = 12;
 /// Extent far beyond a range, for the general family.
 static constexpr int64_t generalExtent = 4096;
 
@@ -45,11 +45,11 @@ private:
   llvm::Error rankSamples();
   /// Keeps the best programs of a shape in the plan.
   void keepBest(const Shape &shape, llvm::ArrayRef<RankedFamily> ranking);
-  llvm::Error chooseForRange(const KernelFamily &fallback);
+  llvm::Error chooseForRange(const KernelFamily &unaligned);
   /// A shape far beyond a closed range.
   Shape generalShape() const;
   /// A family without alignment requirements.
-  llvm::Expected<KernelFamily> chooseFallback() const;
+  llvm::Expected<KernelFamily> chooseUnalignedGeneral() const;
   /// Whether the sizes allow the widest vectors that some sizes do.
   bool isAligned(llvm::ArrayRef<int64_t> shape) const;
   /// The best programs of samples that break the alignment, as families without
@@ -109,7 +109,7 @@ Shape RangePlanner::generalShape() const {
   return shape;
 }
 
-llvm::Expected<KernelFamily> RangePlanner::chooseFallback() const {
+llvm::Expected<KernelFamily> RangePlanner::chooseUnalignedGeneral() const {
   // Shapes that always take this family, for their sizes break the alignment;
   // without such, all: their operands may.
   std::vector<size_t> served;
@@ -121,7 +121,7 @@ llvm::Expected<KernelFamily> RangePlanner::chooseFallback() const {
       served.push_back(i);
   // Parts of the best programs of some of these, rated over them.
   std::vector<size_t> chosen;
-  size_t stride = ceilDiv(served.size(), maxFallbackShapes);
+  size_t stride = ceilDiv(served.size(), maxUnalignedShapes);
   for (size_t i = 0; i < served.size(); i += stride)
     chosen.push_back(served[i]);
   chosen.push_back(served.back());
@@ -192,7 +192,7 @@ std::vector<KernelFamily> RangePlanner::unalignedFamilies() const {
   return result;
 }
 
-llvm::Error RangePlanner::chooseForRange(const KernelFamily &fallback) {
+llvm::Error RangePlanner::chooseForRange(const KernelFamily &unaligned) {
   std::vector<KernelFamily> proposed;
   llvm::DenseSet<unsigned> seen;
   auto propose = [&](unsigned index) {
@@ -217,19 +217,19 @@ llvm::Error RangePlanner::chooseForRange(const KernelFamily &fallback) {
     propose(ranking->front().family);
   }
 
-  // Families that want alignment leave other shapes to the fallback.
+  // Families that want alignment leave other shapes to it.
   size_t numAligned = proposed.size();
   std::vector<unsigned> chosen;
   if (isMixed) {
     llvm::append_range(proposed, unalignedFamilies());
     chosen.push_back(proposed.size());
-    proposed.push_back(fallback);
+    proposed.push_back(unaligned);
   }
   std::vector<bool> areAligned;
   for (const Shape &shape : shapes)
     areAligned.push_back(isAligned(shape));
   ScoreMatrix scores(proposed.size(), shapes.size());
-  // From the last row on, that of the fallback.
+  // From the last row on, that of the unaligned general family.
   for (size_t row = proposed.size(); row-- > 0;) {
     const KernelFamily &family = proposed[row];
     KernelResources needs = family.path().resources(workload, family);
@@ -242,7 +242,7 @@ llvm::Error RangePlanner::chooseForRange(const KernelFamily &fallback) {
     }
   }
 
-  // One kernel is the fallback.
+  // One kernel is the unaligned general one.
   chooseFamilies(scores, weights, problem.options.maxKernels - 1, chosen);
   auto bestRow = [&](size_t column) {
     return *llvm::max_element(chosen, [&](unsigned a, unsigned b) {
@@ -256,7 +256,7 @@ llvm::Error RangePlanner::chooseForRange(const KernelFamily &fallback) {
   }
   scoreLoss = sum / total;
   if (isMixed) {
-    // The fallback joins the plan behind the others.
+    // The unaligned general family joins the plan behind the others.
     chosen.erase(chosen.begin());
     llvm::stable_sort(chosen, [&](unsigned a, unsigned b) {
       return (a < numAligned) > (b < numAligned);
@@ -322,7 +322,7 @@ void RangePlanner::keepBest(const Shape &shape,
   for (const RankedFamily &ranked :
        llvm::ArrayRef(programs).take_front(problem.options.topK)) {
     const KernelFamily &program = family(ranked.family);
-    kept.programs.push_back({program, coverShape(program, shape), ranked.score,
+    kept.programs.push_back({program, partitionShape(program, shape), ranked.score,
                              rounded(-problem.predict(program, shape).score)});
   }
   plan.rankings.push_back(std::move(kept));
@@ -368,15 +368,15 @@ llvm::Expected<Plan> RangePlanner::run() {
   size_t numAligned = llvm::count_if(
       samples.shapes, [&](const Shape &shape) { return isAligned(shape); });
   isMixed = numAligned > 0 && numAligned < samples.shapes.size();
-  llvm::Expected<KernelFamily> fallback = chooseFallback();
-  if (!fallback)
-    return fallback.takeError();
+  llvm::Expected<KernelFamily> unaligned = chooseUnalignedGeneral();
+  if (!unaligned)
+    return unaligned.takeError();
   if (problem.options.maxKernels > 1)
-    if (llvm::Error error = chooseForRange(*fallback))
+    if (llvm::Error error = chooseForRange(*unaligned))
       return error;
   size_t numChosen = plan.families.size();
-  plan.fallbackFamily = numChosen;
-  plan.families.push_back(std::move(*fallback));
+  plan.unalignedGeneralFamily = numChosen;
+  plan.families.push_back(std::move(*unaligned));
   ShapeAssignment assignment(ranker, samples, isMixed, plan);
   assignment.run(std::max<size_t>(numChosen, 1));
   assignment.dropIdleParts();

@@ -53,8 +53,8 @@ const OptionTable<SearchOptions> &ftuner::candidateOptions() {
           "more that suit the device",
           {{"divisors", TileRule::Divisors}, {"aligned", TileRule::Aligned}}),
       option("pool", &Options::pool,
-             "Programs of a shape: 'exact' covers ranked by score alone, or "
-             "'tight', with covers that pad less than a row of threads",
+             "Programs of a shape: 'exact' partitions ranked by score alone, or "
+             "'tight', with partitions that pad less than a row of threads",
              {{"exact", ProgramPool::Exact}, {"tight", ProgramPool::Tight}}),
   };
   return table;

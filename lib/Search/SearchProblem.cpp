@@ -54,7 +54,7 @@ CostEvaluator &SearchProblem::predictor() const {
 
 static Program programOf(const KernelFamily &family,
                          llvm::ArrayRef<int64_t> shape) {
-  return {&family, coverShape(family, shape)};
+  return {&family, partitionShape(family, shape)};
 }
 
 double SearchProblem::score(const KernelFamily &family,
@@ -117,9 +117,9 @@ private:
 /// Accesses of other families to operands that are not aligned would read and
 /// write outside of them.
 llvm::Error Verifier::checkUnalignedFamilies() const {
-  if (!plan.families[plan.fallbackFamily].takesAnyAlignment())
-    return familyError(plan.fallbackFamily,
-                       makeError("expected a fallback for operands of any "
+  if (!plan.families[plan.unalignedGeneralFamily].takesAnyAlignment())
+    return familyError(plan.unalignedGeneralFamily,
+                       makeError("expected an unaligned general family of any "
                                  "alignment"));
   for (auto [index, entry] : llvm::enumerate(plan.unalignedEntries))
     if (!plan.families[entry.family].takesAnyAlignment())
@@ -130,9 +130,9 @@ llvm::Error Verifier::checkUnalignedFamilies() const {
 }
 
 llvm::Error Verifier::checkEntries() const {
-  for (unsigned index : {plan.generalFamily, plan.fallbackFamily})
+  for (unsigned index : {plan.generalFamily, plan.unalignedGeneralFamily})
     if (index >= plan.families.size())
-      return makeError("expected a general and a fallback family below " +
+      return makeError("expected a general and an unaligned general family below " +
                        Twine(plan.families.size()) + ", but got " +
                        Twine(index));
   for (auto [index, entry] : llvm::enumerate(llvm::concat<const DispatchEntry>(
@@ -240,9 +240,9 @@ llvm::Error Verifier::checkAnswer() const {
     if (llvm::Error error = checkSpillFree(problem, family))
       return familyError(index, std::move(error));
   }
-  if (plan.families[plan.fallbackFamily].tiles.size() != 1)
-    return familyError(plan.fallbackFamily,
-                       makeError("expected a fallback of one part"));
+  if (plan.families[plan.unalignedGeneralFamily].tiles.size() != 1)
+    return familyError(plan.unalignedGeneralFamily,
+                       makeError("expected an unaligned general family of one part"));
   return checkCoverage();
 }
 

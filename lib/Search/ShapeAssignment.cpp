@@ -150,7 +150,7 @@ void ShapeAssignment::dropIdleParts() {
   if (!isExhaustive)
     return;
   // Blocks of each part over all sizes.
-  std::vector<Cover> blocks(plan.families.size());
+  std::vector<Partition> blocks(plan.families.size());
   for (llvm::ArrayRef<DispatchEntry> entries :
        {llvm::ArrayRef(plan.entries), llvm::ArrayRef(plan.unalignedEntries)}) {
     const DispatchEntry *entry = entries.data();
@@ -160,11 +160,11 @@ void ShapeAssignment::dropIdleParts() {
         break;
       while (*entry->box[mainAxis].max < sample.size)
         ++entry;
-      Cover cover =
-          coverShape(plan.families[entry->family],
+      Partition partition =
+          partitionShape(plan.families[entry->family],
                      shapeAt(workload, cells.front(), mainAxis, sample.size));
-      blocks[entry->family].first += cover.first;
-      blocks[entry->family].second += cover.second;
+      blocks[entry->family].first += partition.first;
+      blocks[entry->family].second += partition.second;
     }
   }
   for (auto [index, family] : llvm::enumerate(plan.families)) {
@@ -180,7 +180,7 @@ void ShapeAssignment::dropIdleParts() {
 void ftuner::removeUnusedFamilies(Plan &plan) {
   std::vector<unsigned> uses(plan.families.size(), 0);
   ++uses[plan.generalFamily];
-  ++uses[plan.fallbackFamily];
+  ++uses[plan.unalignedGeneralFamily];
   for (const DispatchEntry &entry :
        llvm::concat<const DispatchEntry>(plan.entries, plan.unalignedEntries))
     ++uses[entry.family];
@@ -195,7 +195,7 @@ void ftuner::removeUnusedFamilies(Plan &plan) {
   }
   plan.families = std::move(kept);
   plan.generalFamily = newIndex[plan.generalFamily];
-  plan.fallbackFamily = newIndex[plan.fallbackFamily];
+  plan.unalignedGeneralFamily = newIndex[plan.unalignedGeneralFamily];
   for (DispatchEntry &entry :
        llvm::concat<DispatchEntry>(plan.entries, plan.unalignedEntries))
     entry.family = newIndex[entry.family];

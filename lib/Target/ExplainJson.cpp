@@ -63,7 +63,7 @@ void JsonWriter::writeMetrics(const Metrics &metrics) {
 
 void JsonWriter::writeProgram(const ReportedProgram &program) {
   writeFamily(json, program.family);
-  writeCover(json, program.family, program.cover);
+  writePartition(json, program.family, program.partition);
   writeMetrics(program.metrics);
   json.attribute("score", program.score.score);
   json.attributeArray("terms", [&] {
@@ -235,7 +235,7 @@ void JsonWriter::writeWorkload(const WorkloadExplanation &workload) {
         json.object([&] { writeFamily(json, family); });
     });
     json.attribute("general_family", plan.generalFamily);
-    json.attribute("fallback_family", plan.fallbackFamily);
+    json.attribute("unaligned_general_family", plan.unalignedGeneralFamily);
     json.attributeObject("statistics", [&] {
       for (const SearchStatistic &statistic : plan.statistics)
         json.attribute(statistic.name, statistic.value);

@@ -13,16 +13,16 @@ using namespace ftuner;
 //===----------------------------------------------------------------------===//
 
 /// "3 × 7 + 4 × 8", and what of it lies beyond the extent.
-static std::string coverText(const ReportedProgram &program) {
+static std::string partitionText(const ReportedProgram &program) {
   std::vector<std::string> parts;
-  int64_t counts[] = {program.cover.first, program.cover.second};
+  int64_t counts[] = {program.partition.first, program.partition.second};
   for (unsigned part = 0; part < program.family.tiles.size(); ++part)
     if (counts[part] > 0)
       parts.push_back(llvm::formatv("{0} × {1}", counts[part],
                                     program.family.height(part)));
   std::string text = llvm::join(parts, " + ");
-  if (program.cover.padded > 0)
-    text += " − " + std::to_string(program.cover.padded);
+  if (program.partition.padded > 0)
+    text += " − " + std::to_string(program.partition.padded);
   return text;
 }
 
@@ -31,9 +31,9 @@ static std::string ukernelsText(const ReportedProgram &program) {
   const KernelFamily &family = program.family;
   std::string first = family.ukernel(0).str();
   std::string last = family.ukernel(family.tiles.size() - 1).str();
-  if (program.cover.second == 0)
+  if (program.partition.second == 0)
     return first;
-  return program.cover.first == 0 ? last : first + " + " + last;
+  return program.partition.first == 0 ? last : first + " + " + last;
 }
 
 /// The codegen path and what its schedule says beside the shape of blocks.
@@ -140,21 +140,21 @@ void TextWriter::writeChosen(const WorkloadExplanation &workload,
        << " of the plan for operands that are not aligned: rows of this shape "
           "are not\n";
   else if (!shape.isAligned)
-    os << "the fallback: rows of this shape are not aligned for wider "
+    os << "the unaligned general family: rows of this shape are not aligned for wider "
           "accesses\n";
   else if (shape.entry)
     os << "by entry " << *shape.entry << " of the plan\n";
   else
     os << "the general one: no entry of the plan holds the shape\n";
-  int64_t counts[] = {program.cover.first, program.cover.second};
+  int64_t counts[] = {program.partition.first, program.partition.second};
   for (unsigned part = 0; part < family.tiles.size(); ++part)
     if (counts[part] > 0)
       os << "    uKernel " << family.ukernel(part).str() << ": " << counts[part]
          << (counts[part] == 1 ? " block" : " blocks") << " along " << axis
          << "\n";
-  os << "    " << axis << ": " << extent << " = " << coverText(program);
-  if (program.cover.padded > 0)
-    os << " (" << program.cover.padded << " padded)";
+  os << "    " << axis << ": " << extent << " = " << partitionText(program);
+  if (program.partition.padded > 0)
+    os << " (" << program.partition.padded << " padded)";
   os << "\n    " << program.metrics.blocks
      << (program.metrics.blocks == 1 ? " block" : " blocks") << " of "
      << family.threads() << " threads in all, " << scheduleText(family) << "\n";
@@ -191,7 +191,7 @@ void TextWriter::writeReason(const WorkloadExplanation &workload,
                              const ShapeExplanation &shape) {
   auto limit = static_cast<size_t>(explanation.setup.options.maxKernels);
   if (!shape.isAligned && !shape.entry)
-    os << "the fallback serves every shape without alignment.\n";
+    os << "the unaligned general family serves every shape without alignment.\n";
   else if (!shape.entry)
     os << "the plan was made for other shapes.\n";
   else if (shape.planHasBest)
@@ -249,7 +249,7 @@ void TextWriter::writeTimes(const ShapeExplanation &shape) {
   TextTable table({"<", "µs", "over the fastest", "<", "<"});
   auto add = [&](std::string what, const ReportedProgram &program) {
     table.add({std::move(what), fixed(program.microseconds()),
-               percent(shape.regretOf(program)), coverText(program),
+               percent(shape.regretOf(program)), partitionText(program),
                kernelText(program)});
   };
   add("chosen", shape.program);
@@ -350,7 +350,7 @@ void TextWriter::writePrograms(const WorkloadExplanation &workload,
       row.push_back(time);
     row.insert(row.end(), {std::to_string(program->metrics.blocks),
                            std::to_string(program->family.threads()),
-                           scheduleText(program->family), coverText(*program),
+                           scheduleText(program->family), partitionText(*program),
                            ukernelsText(*program)});
     table.add(std::move(row));
   }
@@ -495,7 +495,7 @@ void TextWriter::writeSizes(const WorkloadExplanation &workload) {
                  {fixed(program.score.score), fixed(shape.scoreLoss)});
     row.insert(row.end(),
                {fixed(program.metrics.pad), fixed(program.metrics.occ),
-                fixed(program.metrics.cmr), coverText(program)});
+                fixed(program.metrics.cmr), partitionText(program)});
     if (const auto &single = shape.report.bestSingle)
       row.insert(row.end(),
                  {fixed(single->microseconds()), ukernelsText(*single)});
@@ -524,8 +524,8 @@ void TextWriter::writeWorkload(const WorkloadExplanation &workload) {
     os << "    " << index << ": " << family.str();
     if (index == plan.generalFamily)
       os << ", general";
-    if (index == plan.fallbackFamily)
-      os << ", fallback for operands that are not aligned";
+    if (index == plan.unalignedGeneralFamily)
+      os << ", general for operands that are not aligned";
     os << "\n";
   }
   if (workload.isDetailed()) {

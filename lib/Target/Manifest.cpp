@@ -35,7 +35,7 @@ private:
   struct Kernel {
     gpu::GPUModuleOp op;
     ukernel::EntryAttr entry;
-    /// Number of its family in the plan of its workload; -1 for leftovers.
+    /// Number of its family in the plan of its workload; -1 for fallback kernels.
     int64_t family = -1;
     std::optional<PtxResources> resources;
   };
@@ -298,7 +298,7 @@ void ManifestWriter::writeMeasured(Attribute figures) {
 
 /// The axis that decides alone which entry holds a shape and how families cover
 /// it, if they lie along it: elsewhere all boxes are equal, and of one size
-/// where covers are balanced.
+/// where partitions are balanced.
 static std::optional<unsigned> axisOfPrograms(const Plan &plan) {
   if (plan.entries.empty())
     return std::nullopt;
@@ -361,7 +361,7 @@ void ManifestWriter::writePrograms(const Plan &plan) {
         for (const SizeRange &range : entry->box)
           shape.push_back(range.min);
         shape[*axis] = size;
-        writeCover(json, family, coverShape(family, shape));
+        writePartition(json, family, partitionShape(family, shape));
       });
     }
   });
@@ -392,7 +392,7 @@ void ManifestWriter::writeRankings(const Plan &plan) {
           for (const RankedProgram &program : ranking.programs)
             json.object([&] {
               writeFamily(json, program.family);
-              writeCover(json, program.family, program.cover);
+              writePartition(json, program.family, program.partition);
               json.attribute("score", program.score);
               if (program.microseconds > 0)
                 json.attribute("predicted_us", program.microseconds);
@@ -445,7 +445,7 @@ void ManifestWriter::writeWorkload(StringRef name,
     writeEntries("dispatch", plan.entries);
     json.attribute("general_family", plan.generalFamily);
     writeEntries("unaligned_dispatch", plan.unalignedEntries);
-    json.attribute("fallback_family", plan.fallbackFamily);
+    json.attribute("unaligned_general_family", plan.unalignedGeneralFamily);
     writePrograms(plan);
     writePredictions(plan);
     writeRankings(plan);

@@ -23,7 +23,7 @@ struct DecomposeAggregated
     FailureOr<SmallVector<Value>> values = op.decomposeOperation(rewriter);
     if (failed(values))
       return failure();
-    op->emitRemark("left over: ")
+    op->emitRemark("fallback: ")
         << op->getName() << " runs as several simple kernels";
     rewriter.replaceOp(op, *values);
     return success();

@@ -318,14 +318,14 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::OperatorOpInterface op) {
   if (decoded.needsAlignment()) {
     Value aligned = buildAligned(b, op, extents, decoded.alignment());
     Value unaligned = buildFamilyOfShape(b, decoded.unalignedEntries,
-                                         decoded.fallbackFamily, extents);
+                                         decoded.unalignedGeneralFamily, extents);
     family = math.select(aligned, family, unaligned);
     for (ukernel::ChoiceAttr choice : plan.getUnaligned())
       reachable.insert(choice.getFamily());
-    reachable.insert(plan.getFallback());
+    reachable.insert(plan.getUnalignedGeneral());
   }
 
-  reachable.remove(plan.getFallback());
+  reachable.remove(plan.getUnalignedGeneral());
   SmallVector<int64_t> cases(reachable.begin(), reachable.end());
   llvm::sort(cases);
   auto switchOp =
@@ -339,7 +339,7 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::OperatorOpInterface op) {
   };
   for (auto [region, index] : llvm::zip_equal(switchOp.getCaseRegions(), cases))
     buildCase(region, index);
-  buildCase(switchOp.getDefaultRegion(), plan.getFallback());
+  buildCase(switchOp.getDefaultRegion(), plan.getUnalignedGeneral());
   op.erase();
   return success();
 }

@@ -156,8 +156,8 @@ private:
     function->walk([&](linalg::LinalgOp op) {
       if (!op.hasPureTensorSemantics())
         return;
-      ++numLeftovers;
-      op->emitRemark("left over: ") << explainLeftover(op, support);
+      ++numFallbacks;
+      op->emitRemark("fallback: ") << explainFallback(op, support);
     });
   }
 };

@@ -117,7 +117,7 @@ void emitRemarks(ukernel::OperatorOpInterface op, StringRef symbol,
   remark::passed(op.getLoc(), options("plan"))
       << llvm::formatv("@{0}: {1} kernel families, general {2}, fallback {3}",
                        symbol, plan.families.size(), plan.generalFamily,
-                       plan.fallbackFamily)
+                       plan.unalignedGeneralFamily)
              .str();
   for (auto [index, family] : llvm::enumerate(plan.families))
     remark::passed(op.getLoc(), options("family"))

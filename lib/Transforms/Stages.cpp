@@ -31,7 +31,7 @@ static StageText textOf(Stage stage) {
   case Stage::Dispatched:
     return {"launches in its place", "ukernel-dispatch-workloads"};
   case Stage::Outlined:
-    return {"a launch in its place", "ukernel-lower-leftovers"};
+    return {"a launch in its place", "ukernel-lower-fallbacks"};
   case Stage::Emitted:
     return {"a gpu.module in its place", "convert-ukernel-to-gpu"};
   }

@@ -50,7 +50,7 @@ ukernel::WorkloadOp formWorkload(const WorkloadSource &source,
                                  mlir::RewriterBase &rewriter);
 
 /// Why an operator is no workload.
-std::string explainLeftover(mlir::linalg::LinalgOp op,
+std::string explainFallback(mlir::linalg::LinalgOp op,
                             const PathSupport &support);
 
 } // namespace ftuner

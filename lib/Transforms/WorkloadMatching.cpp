@@ -299,7 +299,7 @@ ftuner::matchWorkload(linalg::LinalgOp op, const PathSupport &support) {
   return source;
 }
 
-std::string ftuner::explainLeftover(linalg::LinalgOp op,
+std::string ftuner::explainFallback(linalg::LinalgOp op,
                                     const PathSupport &support) {
   std::string name = "'" + op->getName().getStringRef().str() + "' ";
   std::optional<Contraction> loops = matchContraction(op);

@@ -27,7 +27,7 @@ def run(h, label, model, device, sizes, flags):
         kernels = [launch["kernel"] for launch in one["launches"]]
         # Nothing is launched for a result without elements.
         expected = 0 if any(model.extents[axis] in size and size[model.extents[axis]] == 0 for axis in model.out) else 1
-        if len(kernels) != expected or any("leftover" in kernel for kernel in kernels):
+        if len(kernels) != expected or any("fallback" in kernel for kernel in kernels):
             problems.append(f"{one['args']}: expected {expected} launches of a workload, but got {kernels}")
         problems += [f"{one['args']}: relative error {checked['relative_error']}"
                      for checked in one["results"] if not checked["ok"]]

@@ -3,7 +3,7 @@
 
 Pairs of heights that follow each other and that do not, one or several threads
 along m, sizes that they cover exactly and sizes that they pad, one product and
-batches of them; balanced covers for every size of a range, beside another
+batches of them; balanced partitions for every size of a range, beside another
 dynamic axis, size 0 included. The plan is written into the module after its workload is
 formed. Results are compared with the reference's on the module itself, with
 bounds and race checks and shuffled threads.
@@ -23,7 +23,7 @@ TOLERANCE = 1e-5
 
 def family(parts, stages=2, vector=1, batch_axes=0, balanced=0):
     """Text of a family. parts: (block tile, register tile) along m, n and k, of the same threads;
-    balanced: SMs, 0 for exact covers."""
+    balanced: SMs, 0 for exact partitions."""
     tiles = [[*tile, *[1] * batch_axes] for tile, _ in parts]
     threads = [size // of_thread for size, of_thread in zip(*parts[0])][:2]
     return (f"<#ukernel.simt<threads = {threads}, stages = {stages}, vector = {vector}>, axis = 0, tiles = {tiles}"
@@ -50,7 +50,7 @@ def run(h, label, model, families, device, sizes, flags):
     """Runs every size by families[0], aligned operands or not."""
     name = label.replace(" ", "_")
     plan = (f"<families = [{', '.join(families)}], choices = [], general = 0, "
-            f"fallback = {len(families) - 1}>")
+            f"unaligned_general = {len(families) - 1}>")
     planned, problems = form(h, name, model.text(), plan)
     for number, size in enumerate(sizes if planned else []):
         args = f"--args={model.args(**size)}"
@@ -86,7 +86,7 @@ def run_balanced(h, label, model, parts, sms, device, sizes):
     given = [family(parts, balanced=sms), family(parts[-1:])]
     problems = run(h, label + " results", model, given, device, sizes[::31], ())
     name = label.replace(" ", "_")
-    plan = f"<families = [{', '.join(given)}], choices = [], general = 0, fallback = 1>"
+    plan = f"<families = [{', '.join(given)}], choices = [], general = 0, unaligned_general = 1>"
     planned, errors = form(h, name, model.text(), plan)
     if not planned:
         return errors

@@ -81,7 +81,7 @@ func.func @f(%x: tensor<8x8xf32>, %o: tensor<8xf32>) {
 // -----
 
 // A plan of another operator.
-ukernel.plan @p <families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, fallback = 0>
+ukernel.plan @p <families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, unaligned_general = 0>
 func.func @f(%x: tensor<8x8xf32>, %o: tensor<8xf32>) {
   // expected-error @below {{expected a plan of 2 axes, but got 3}}
   %r = test.row_sum plan(@p) ins(%x : tensor<8x8xf32>) outs(%o : tensor<8xf32>) {

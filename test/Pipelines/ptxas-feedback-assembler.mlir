@@ -15,12 +15,12 @@
 // CHECK-SAME: ptxas_rejected = {{[1-9]}}
 // CHECK-SAME: ukernel.measured = [{registers = {{[1-9][0-9]+}} : i64, spill_bytes = 0 : i64}
 // CHECK-SAME: ukernel.rejected = [#ukernel.family<#ukernel.simt<threads = [5, 32], stages = 3, vector = 4>, axis = 0, tiles = {{\[\[}}75, 256, 16]]>
-// CHECK: ukernel.plan @plan_1 <families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = {{\[\[}}32, 32, 8]]>], choices = [], general = 0, fallback = 0{{ ?}}, statistics = {ptxas_rejected = 0 : i64
+// CHECK: ukernel.plan @plan_1 <families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = {{\[\[}}32, 32, 8]]>], choices = [], general = 0, unaligned_general = 0{{ ?}}, statistics = {ptxas_rejected = 0 : i64
 // CHECK-SAME: {ukernel.measured = [{registers = {{[1-9][0-9]+}} : i64, spill_bytes = 0 : i64}]}
 #spilling = #ukernel.family<#ukernel.simt<threads = [5, 32], stages = 3, vector = 4>, axis = 0, tiles = [[75, 256, 16]]>
 #small = #ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>
-ukernel.plan @plan_0 <families = [#spilling, #small], choices = [], general = 0, fallback = 1>
-ukernel.plan @plan_1 <families = [#small], choices = [], general = 0, fallback = 0>
+ukernel.plan @plan_0 <families = [#spilling, #small], choices = [], general = 0, unaligned_general = 1>
+ukernel.plan @plan_1 <families = [#small], choices = [], general = 0, unaligned_general = 0>
 func.func @f(%a: tensor<?x768xf32>, %b: tensor<2304x768xf32>, %o: tensor<?x2304xf32>) -> tensor<?x2304xf32> {
   %0 = ukernel.workload plan(@plan_0) ins(%a, %b : tensor<?x768xf32>, tensor<2304x768xf32>) outs(%o : tensor<?x2304xf32>)
     maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]

@@ -6,7 +6,7 @@
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>
 ukernel.plan @p <families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>],
-  choices = [], general = 0, fallback = 0>
+  choices = [], general = 0, unaligned_general = 0>
 // CHECK-NOT: ukernel.extents
 // CHECK: func.func @f
 // CHECK: ukernel.launch @f_0_k0

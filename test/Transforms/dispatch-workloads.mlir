@@ -10,7 +10,7 @@ ukernel.plan @plan_0 #ukernel.plan<families = [
     #ukernel.family<#ukernel.simt<threads = [1, 32], stages = 3, vector = 4>, axis = 0, tiles = [[7, 128, 16], [8, 128, 16]]>,
     #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 2, vector = 1>, axis = 0, tiles = [[64, 64, 16]]>],
   choices = [#ukernel.choice<[#ukernel.range<1 to 128>, #ukernel.range<1 to ?>, #ukernel.range<1 to ?>] to 0>],
-  general = 0, fallback = 1>
+  general = 0, unaligned_general = 1>
 
 // CHECK-LABEL: func.func @dense
 // CHECK-SAME: (%[[A:.*]]: memref<?x768xf32>, %[[B:.*]]: memref<768x2304xf32>, %[[X:.*]]: memref<2304xf32>, %[[O:.*]]: memref<?x2304xf32>)
@@ -70,7 +70,7 @@ func.func @dense(%a: memref<?x768xf32>, %b: memref<768x2304xf32>, %x: memref<230
 
 ukernel.plan @plan_0 #ukernel.plan<families = [
     #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 2, vector = 1>, axis = 0, tiles = [[64, 64, 16]]>],
-  choices = [], general = 0, fallback = 0>
+  choices = [], general = 0, unaligned_general = 0>
 
 // Two workloads of the same form share their kernel; a strided view is copied.
 // CHECK-LABEL: func.func @twice
@@ -122,7 +122,7 @@ ukernel.plan @plan_0 #ukernel.plan<families = [
     #ukernel.choice<[#ukernel.range<13 to 14>, #ukernel.range<67 to 67>, #ukernel.range<37 to 37>] to 0>,
     #ukernel.choice<[#ukernel.range<15 to 16>, #ukernel.range<67 to 67>, #ukernel.range<37 to 37>] to 1>,
     #ukernel.choice<[#ukernel.range<17 to 18>, #ukernel.range<67 to 67>, #ukernel.range<37 to 37>] to 0>],
-  general = 1, fallback = 0>
+  general = 1, unaligned_general = 0>
 
 // CHECK-LABEL: func.func @switched
 // CHECK-SAME: (%[[A:.*]]: memref<?x37xf32>,
@@ -163,7 +163,7 @@ func.func @switched(%a: memref<?x37xf32>, %b: memref<37x67xf32>, %o: memref<?x67
 // inverse of 2 modulo 3 is 2.
 ukernel.plan @plan_0 #ukernel.plan<families = [
     #ukernel.family<#ukernel.simt<threads = [2, 16], stages = 2, vector = 1>, axis = 0, tiles = [[8, 64, 16], [12, 64, 16]]>],
-  choices = [], general = 0, fallback = 0>
+  choices = [], general = 0, unaligned_general = 0>
 
 // CHECK-LABEL: func.func @any_heights
 // CHECK-SAME: (%[[A:.*]]: memref<?x37xf32>,
@@ -208,7 +208,7 @@ func.func @any_heights(%a: memref<?x37xf32>, %b: memref<37x67xf32>, %o: memref<?
 ukernel.plan @plan_0 #ukernel.plan<families = [
     #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 4>, axis = 0, tiles = [[16, 64, 16, 1, 1]]>,
     #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[16, 64, 16, 1, 1]]>],
-  choices = [], general = 0, fallback = 1>
+  choices = [], general = 0, unaligned_general = 1>
 
 // CHECK-LABEL: func.func @heads
 // CHECK-SAME: (%[[Q:.*]]: memref<?x?x12x64xf32>, %[[K:.*]]: memref<?x?x12x64xf32>, %[[MASK:.*]]: memref<?x?xf32>, %[[O:.*]]: memref<?x12x?x?xf32>)
@@ -267,7 +267,7 @@ ukernel.plan @plan_0 #ukernel.plan<families = [
     #ukernel.choice<[#ukernel.range<1 to 5>, #ukernel.range<0 to 99>, #ukernel.range<37 to 37>] to 0>,
     #ukernel.choice<[#ukernel.range<7 to 9>, #ukernel.range<100 to ?>, #ukernel.range<37 to 37>] to 0>,
     #ukernel.choice<[#ukernel.range<6 to ?>, #ukernel.range<0 to 99>, #ukernel.range<37 to 37>] to 1>],
-  general = 2, fallback = 0>
+  general = 2, unaligned_general = 0>
 
 // CHECK-LABEL: func.func @cells
 // CHECK-SAME: (%[[A:.*]]: memref<?x37xf32>, %[[B:.*]]: memref<37x?xf32>,
@@ -328,7 +328,7 @@ ukernel.plan @plan_0 #ukernel.plan<families = [
   choices = [#ukernel.choice<[#ukernel.range<1 to 128>, #ukernel.range<1 to ?>, #ukernel.range<1 to ?>] to 0>],
   general = 0,
   unaligned = [#ukernel.choice<[#ukernel.range<1 to 32>, #ukernel.range<1 to ?>, #ukernel.range<1 to ?>] to 1>],
-  fallback = 2>
+  unaligned_general = 2>
 
 // CHECK-LABEL: func.func @unaligned
 // CHECK-SAME: (%[[A:.*]]: memref<?x768xf32>, %[[B:.*]]: memref<768x2304xf32>, %[[O:.*]]: memref<?x2304xf32>)

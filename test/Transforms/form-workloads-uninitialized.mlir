@@ -23,7 +23,7 @@ func.func @half(%x: tensor<?x40xf16>, %w: tensor<40x48xf16>, %m: index) -> tenso
   %n = arith.constant 1 : index
   %s = tensor.expand_shape %e [[0, 1]] output_shape [%n, 48] : tensor<?xf16> into tensor<?x48xf16>
   // expected-remark @+2 {{undefined: linalg.matmul accumulates into a tensor.empty}}
-  // expected-remark @+1 {{left over}}
+  // expected-remark @+1 {{fallback}}
   %r = linalg.matmul ins(%x, %w : tensor<?x40xf16>, tensor<40x48xf16>) outs(%s : tensor<?x48xf16>) -> tensor<?x48xf16>
   return %r : tensor<?x48xf16>
 }
@@ -35,9 +35,9 @@ func.func @elements(%x: tensor<8xf32>) -> tensor<8xf32> {
   // expected-note @below {{the tensor}}
   %e = tensor.empty() : tensor<8xf32>
   // expected-remark @+2 {{undefined: linalg.add reads a tensor.empty}}
-  // expected-remark @+1 {{left over}}
+  // expected-remark @+1 {{fallback}}
   %s = linalg.add ins(%x, %e : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
-  // expected-remark @below {{left over}}
+  // expected-remark @below {{fallback}}
   %r = linalg.exp ins(%s : tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
   return %r : tensor<8xf32>
 }
@@ -50,7 +50,7 @@ func.func @both(%x: tensor<?x40xf32>, %w: tensor<40x48xf32>, %o: tensor<?x48xf32
   %e = tensor.empty(%m) : tensor<?x48xf16>
   %r = linalg.matmul ins(%x, %w : tensor<?x40xf32>, tensor<40x48xf32>) outs(%o : tensor<?x48xf32>) -> tensor<?x48xf32>
   // expected-remark @+2 {{undefined: linalg.matmul accumulates into a tensor.empty}}
-  // expected-remark @+1 {{left over}}
+  // expected-remark @+1 {{fallback}}
   %s = linalg.matmul ins(%h, %v : tensor<?x40xf16>, tensor<40x48xf16>) outs(%e : tensor<?x48xf16>) -> tensor<?x48xf16>
   return %r, %s : tensor<?x48xf32>, tensor<?x48xf16>
 }

@@ -10,7 +10,7 @@
 
 // Twice as many threads as the device has in a block.
 // expected-note @below {{the plan is here}}
-ukernel.plan @p <families = [<#ukernel.simt<threads = [64, 32], stages = 2, vector = 1>, axis = 0, tiles = [[64, 64, 8]]>], choices = [], general = 0, fallback = 0>
+ukernel.plan @p <families = [<#ukernel.simt<threads = [64, 32], stages = 2, vector = 1>, axis = 0, tiles = [[64, 64, 8]]>], choices = [], general = 0, unaligned_general = 0>
 func.func @threads(%a: tensor<?x64xf32>, %b: tensor<64x128xf32>, %o: tensor<?x128xf32>) -> tensor<?x128xf32> {
   // expected-error @below {{expected a legal plan: family 0 (simt [64,64,8]/[1,2,1] axis 0 stages 2 vector 1): simt: expected a multiple of 32 threads, at most 1024, but got 2048}}
   %0 = ukernel.workload plan(@p) ins(%a, %b : tensor<?x64xf32>, tensor<64x128xf32>) outs(%o : tensor<?x128xf32>) maps = [#mk, #kn, #mn] contract {
@@ -32,7 +32,7 @@ func.func @threads(%a: tensor<?x64xf32>, %b: tensor<64x128xf32>, %o: tensor<?x12
 // expected-note @below {{the plan is here}}
 ukernel.plan @p <families = [
   <#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>,
-  <#ukernel.simt<threads = [8, 16], stages = 3, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], choices = [], general = 0, fallback = 0>
+  <#ukernel.simt<threads = [8, 16], stages = 3, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], choices = [], general = 0, unaligned_general = 0>
 func.func @stages(%a: tensor<?x64xf32>, %b: tensor<64x128xf32>, %o: tensor<?x128xf32>) -> tensor<?x128xf32> {
   // expected-error @below {{expected a legal plan: family 1 (simt [32,32,8]/[4,2,1] axis 0 stages 3 vector 1): simt: expected exactly 2 pipeline stages on v100, but got 3}}
   %0 = ukernel.workload plan(@p) ins(%a, %b : tensor<?x64xf32>, tensor<64x128xf32>) outs(%o : tensor<?x128xf32>) maps = [#mk, #kn, #mn] contract {
@@ -56,7 +56,7 @@ func.func @stages(%a: tensor<?x64xf32>, %b: tensor<64x128xf32>, %o: tensor<?x128
 ukernel.plan @p <families = [
   <#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>,
   <#ukernel.simt<threads = [2, 16], stages = 2, vector = 4>, axis = 0, tiles = [[14, 64, 8]]>],
-  choices = [<[<1 to ?>, <1 to ?>, <1 to ?>] to 1>], general = 1, fallback = 0>
+  choices = [<[<1 to ?>, <1 to ?>, <1 to ?>] to 1>], general = 1, unaligned_general = 0>
 func.func @vectors(%a: tensor<64x?xf32>, %b: tensor<64x128xf32>, %o: tensor<?x128xf32>) -> tensor<?x128xf32> {
   // expected-error @below {{simt: expected tiles of contiguous axes to be multiples of the vector width, but got [14,64,8]/[7,4,1]}}
   %0 = ukernel.workload plan(@p) ins(%a, %b : tensor<64x?xf32>, tensor<64x128xf32>) outs(%o : tensor<?x128xf32>) maps = [#km, #kn, #mn] contract {
@@ -76,7 +76,7 @@ func.func @vectors(%a: tensor<64x?xf32>, %b: tensor<64x128xf32>, %o: tensor<?x12
 
 // Parts along an axis that the path does not combine.
 // expected-note @below {{the plan is here}}
-ukernel.plan @p <families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 1, tiles = [[32, 32, 8], [32, 64, 8]]>], choices = [], general = 0, fallback = 0>
+ukernel.plan @p <families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 1, tiles = [[32, 32, 8], [32, 64, 8]]>], choices = [], general = 0, unaligned_general = 0>
 func.func @axis(%a: tensor<?x64xf32>, %b: tensor<64x128xf32>, %o: tensor<?x128xf32>) -> tensor<?x128xf32> {
   // expected-error @below {{simt: expected parts along axis 0, but got 1}}
   %0 = ukernel.workload plan(@p) ins(%a, %b : tensor<?x64xf32>, tensor<64x128xf32>) outs(%o : tensor<?x128xf32>) maps = [#mk, #kn, #mn] contract {
@@ -97,7 +97,7 @@ func.func @axis(%a: tensor<?x64xf32>, %b: tensor<64x128xf32>, %o: tensor<?x128xf
 // Accumulators alone take half of the registers of a thread, of which 1024
 // threads have 64 each.
 // expected-note @below {{the plan is here}}
-ukernel.plan @p <families = [<#ukernel.simt<threads = [16, 64], stages = 2, vector = 1>, axis = 0, tiles = [[128, 256, 8]]>], choices = [], general = 0, fallback = 0>
+ukernel.plan @p <families = [<#ukernel.simt<threads = [16, 64], stages = 2, vector = 1>, axis = 0, tiles = [[128, 256, 8]]>], choices = [], general = 0, unaligned_general = 0>
 func.func @registers(%a: tensor<?x64xf32>, %b: tensor<64x128xf32>, %o: tensor<?x128xf32>) -> tensor<?x128xf32> {
   // expected-error @below {{registers per thread}}
   %0 = ukernel.workload plan(@p) ins(%a, %b : tensor<?x64xf32>, tensor<64x128xf32>) outs(%o : tensor<?x128xf32>) maps = [#mk, #kn, #mn] contract {

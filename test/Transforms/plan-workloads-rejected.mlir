@@ -14,11 +14,11 @@
 // CHECK-SAME: statistics =
 // CHECK-NOT: ukernel.measured
 // CHECK-SAME: {ukernel.rejected = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = {{\[\[}}32, 32, 8]]>]}
-ukernel.plan @replaced <families = [#family], choices = [], general = 0, fallback = 0>
+ukernel.plan @replaced <families = [#family], choices = [], general = 0, unaligned_general = 0>
   {ukernel.rejected = [#family], ukernel.measured = [{registers = 40 : i64, spill_bytes = 8 : i64}]}
-// CHECK: ukernel.plan @kept <families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = {{\[\[}}32, 32, 8]]>], choices = [], general = 0, fallback = 0
+// CHECK: ukernel.plan @kept <families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = {{\[\[}}32, 32, 8]]>], choices = [], general = 0, unaligned_general = 0
 // CHECK-SAME: ukernel.measured
-ukernel.plan @kept <families = [#family], choices = [], general = 0, fallback = 0>
+ukernel.plan @kept <families = [#family], choices = [], general = 0, unaligned_general = 0>
   {ukernel.rejected = [#other], ukernel.measured = [{registers = 40 : i64, spill_bytes = 0 : i64}]}
 // CHECK-NOT: ukernel.plan
 
@@ -55,7 +55,7 @@ func.func @f(%a: tensor<?x64xf32>, %b: tensor<64x128xf32>, %o: tensor<?x128xf32>
 
 #family = #ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>
 // expected-error@+1 {{'ukernel.rejected' expected an array of #ukernel.family, but got [3]}}
-ukernel.plan @plan_0 <families = [#family], choices = [], general = 0, fallback = 0> {ukernel.rejected = [3]}
+ukernel.plan @plan_0 <families = [#family], choices = [], general = 0, unaligned_general = 0> {ukernel.rejected = [3]}
 func.func @f(%a: tensor<?x64xf32>, %b: tensor<64x128xf32>, %o: tensor<?x128xf32>) -> tensor<?x128xf32> {
   %0 = ukernel.workload plan(@plan_0) ins(%a, %b : tensor<?x64xf32>, tensor<64x128xf32>) outs(%o : tensor<?x128xf32>)
     maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]

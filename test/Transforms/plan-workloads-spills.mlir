@@ -11,7 +11,7 @@
 ukernel.plan @p <families = [
   <#ukernel.simt<threads = [1, 32], stages = 2, vector = 1>, axis = 0, tiles = [[8, 128, 8]]>,
   <#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>],
-  choices = [], general = 0, fallback = 1>
+  choices = [], general = 0, unaligned_general = 1>
 func.func @f(%a: tensor<?x48xf32>, %b: tensor<48x64xf32>, %o: tensor<?x64xf32>) -> tensor<?x64xf32> {
   %0 = ukernel.workload plan(@p) ins(%a, %b : tensor<?x48xf32>, tensor<48x64xf32>) outs(%o : tensor<?x64xf32>) maps = [#mk, #kn, #mn] contract {
   ^bb0(%x: f32, %y: f32, %c: f32):

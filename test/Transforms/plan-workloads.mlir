@@ -12,7 +12,7 @@
 // workload.
 // CHECK: ukernel.plan @plan_0 <families = [<#ukernel.simt<threads = [{{[0-9]+, [0-9]+}}], stages = {{[0-9]+}}, vector = 4>, axis = {{[01]}}, tiles = {{\[\[}}
 // CHECK-SAME: choices = [<[<
-// CHECK-SAME: general = {{[0-9]+}}, fallback = {{[0-9]+}}, search = {calibration = "a100-pcie", cost_model = "latency", strategy = "ftuner"}, statistics = {
+// CHECK-SAME: general = {{[0-9]+}}, unaligned_general = {{[0-9]+}}, search = {calibration = "a100-pcie", cost_model = "latency", strategy = "ftuner"}, statistics = {
 // CHECK: ukernel.plan @plan_1
 // CHECK: ukernel.plan @plan_2
 // CHECK-NOT: ukernel.plan
@@ -22,12 +22,12 @@
 // CHECK: ukernel.workload plan(@plan_1)
 // CHECK: ukernel.workload plan(@plan_2)
 
-// REMARK: remark: [Passed] plan | Category:ukernel-plan-workloads | Function=f | Remark="@plan_0: {{[0-9]+}} kernel families, general {{[0-9]+}}, fallback {{[0-9]+}}"
+// REMARK: remark: [Passed] plan | Category:ukernel-plan-workloads | Function=f | Remark="@plan_0: {{[0-9]+}} kernel families, general {{[0-9]+}}, unaligned general {{[0-9]+}}"
 // REMARK: remark: [Passed] family | Category:ukernel-plan-workloads | Function=f | Remark="@plan_0: family 0 is simt [
 // REMARK: remark: [Analysis] prediction | Category:ukernel-plan-workloads | Function=f | Remark="@plan_0: {{[0-9]+}} shapes are predicted to take {{[0-9.]+}} to {{[0-9.]+}} us by calibration a100-pcie, at worst {{[0-9.]+}} % over the fastest program ({{[0-9]+ x [0-9]+ x [0-9]+}}{{.*}}); {{[0-9]+}} choices are closer than
 
 // FEW: ukernel.plan @plan_0
-// FEW: general = {{[0-2]}}, fallback = {{[0-2]}}, search = {{.*}}, statistics
+// FEW: general = {{[0-2]}}, unaligned_general = {{[0-2]}}, search = {{.*}}, statistics
 func.func @f(%a: tensor<?x64xf32>, %b: tensor<64x128xf32>, %bt: tensor<128x64xf32>, %o: tensor<?x128xf32>) -> (tensor<?x128xf32>, tensor<?x128xf32>, tensor<?x128xf32>, tensor<?x128xf32>) {
   %0 = ukernel.workload ins(%a, %b : tensor<?x64xf32>, tensor<64x128xf32>) outs(%o : tensor<?x128xf32>) maps = [#mk, #kn, #mn]
     ranges = [#ukernel.range<0 to 32>, #ukernel.range<128 to 128>, #ukernel.range<64 to 64>]

@@ -85,7 +85,7 @@ def explain(
     )
     shape = json.loads(text)["workloads"][0]["shapes"][0]
     # Kernels of programs that need an alignment which rows of this size do not have
-    # cannot run: the fallback serves such a size, whichever program is best.
+    # cannot run: the unaligned general family serves such a size, whichever program is best.
     return shape["programs"] if shape["aligned"] else []
 
 
@@ -98,10 +98,10 @@ def sample(programs: list[dict[str, Any]], seed: int) -> list[tuple[int, dict[st
     return ranked[:BEST_PROGRAMS] + sorted(others, key=lambda item: item[0])
 
 
-def _fallback_of(plan: str) -> str:
-    """The fallback family of a plan, as it stands in its text."""
+def _unaligned_general_of(plan: str) -> str:
+    """The unaligned general family of a plan, as it stands in its text."""
     families = plan[plan.index("families = [") + len("families = [") :]
-    index = int(re.search(r"fallback = (\d+)", plan).group(1))  # type: ignore[union-attr]
+    index = int(re.search(r"unaligned_general = (\d+)", plan).group(1))  # type: ignore[union-attr]
     found, depth, begin = [], 0, 0
     for place, letter in enumerate(families):
         depth += (letter in "<[") - (letter in ">]")
@@ -116,9 +116,9 @@ def _fallback_of(plan: str) -> str:
 def module_of_families(
     tools: pathlib.Path, path: pathlib.Path, device: str, families: list[str]
 ) -> str:
-    """The workload's module with a plan of these families (family_text) and the fallback.
+    """The workload's module with a plan of these families (family_text) and the unaligned general one.
 
-    A plan needs a fallback whose accesses are of one element: the search's own.
+    A plan needs an unaligned general family whose accesses are of one element: the search's own.
     """
     text = run([str(tools / "ftuner-opt"), str(path), f"--ftuner-front-end=device={device}"])
     plan = re.search(r"ukernel\.plan @(\S+) <.*>\n", text)
@@ -132,9 +132,9 @@ def module_of_families(
         height = 4 * (number + 1)
         box = ", ".join([f"<{height} to {height}>"] + ["<0 to ?>"] * (axes - 1))
         boxes.append(f"<[{box}] to {number}>")
-    fallback = _fallback_of(plan.group(0))
+    unaligned = _unaligned_general_of(plan.group(0))
     replacement = (
-        f"ukernel.plan @{plan.group(1)} <families = [{', '.join([*families, fallback])}], "
-        f"choices = [{', '.join(boxes)}], general = 0, fallback = {len(families)}>\n"
+        f"ukernel.plan @{plan.group(1)} <families = [{', '.join([*families, unaligned])}], "
+        f"choices = [{', '.join(boxes)}], general = 0, unaligned_general = {len(families)}>\n"
     )
     return text[: plan.start()] + replacement + text[plan.end() :]

@@ -1,7 +1,7 @@
 //===- Metrics.h - Padding, occupancy and compute-to-memory -----*- C++ -*-===//
 //
 // Equations 2, 3, 6 and 7 of the paper, for one uKernel over a whole shape, and
-// for the real cover of a two-uKernel program.
+// for the real partition of a two-uKernel program.
 //
 // For C[M,N] = A[M,K] · B[K,N], block tile bm × bn × bk, register tile rm × rn
 // of each of the block's workers (threads on CUDA cores), the peak of the pipes
@@ -23,7 +23,7 @@
 // The paper counts bytes for Pad and leaves data and trans open; these readings
 // count points of the iteration space and the traffic of a tiled product. A
 // program of two uKernels adds the traffic of its parts over their own rows, so
-// an exact cover has no padding on its combine axis.
+// an exact partition has no padding on its combine axis.
 //
 // Example: M = 53, bm = 8 pads to 56 rows, Pad = 53/56; 53 = 3·7 + 4·8 has
 // Pad 1 with the same 7 blocks.
@@ -58,7 +58,7 @@ Metrics ukernelMetrics(const Workload &workload, llvm::ArrayRef<int64_t> shape,
                        const KernelFamily &family, unsigned part,
                        const DeviceSpec &device);
 
-/// Metrics of the program's real cover: each part over its own rows.
+/// Metrics of the program's real partition: each part over its own rows.
 Metrics programMetrics(const Workload &workload, llvm::ArrayRef<int64_t> shape,
                        const Program &program, const DeviceSpec &device);
 

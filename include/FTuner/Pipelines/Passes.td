@@ -21,9 +21,9 @@ def UKernelPtxasFeedbackPass : Pass<"ukernel-ptxas-feedback", "::mlir::ModuleOp"
     ptxas, or for a processor that it does not know, the pass fails.
 
     ```mlir
-    ukernel.plan @plan_0 <families = […], choices = […], general = 0, fallback = 1>
+    ukernel.plan @plan_0 <families = […], choices = […], general = 0, unaligned_general = 1>
     // becomes
-    ukernel.plan @plan_0 <families = […], choices = […], general = 0, fallback = 1,
+    ukernel.plan @plan_0 <families = […], choices = […], general = 0, unaligned_general = 1,
         statistics = {ptxas_rejected = 1.0 : f64, ptxas_rounds = 2.0 : f64}>
       {ukernel.measured = [{registers = 96 : i64, spill_bytes = 0 : i64}, …],
        ukernel.rejected = [#ukernel.family<…>]}

@@ -28,7 +28,7 @@
 // it block i ↦ (i mod r, ⌊i/r⌋) maps the r·C blocks to its r·C tiles one to
 // one.
 //
-// Along the combine axis, m or n, tiles have one or two heights (Cover.h). The
+// Along the combine axis, m or n, tiles have one or two heights (Partition.h). The
 // host counts the blocks (`launchOf`); a block knows the extents, the number of
 // blocks of the first part and of the launch, and finds its tile (`positionOf`,
 // `isInFirstPart`, `offsetsOf`, `reduceRangeOf`). What it does not know, the
@@ -51,7 +51,7 @@
 #ifndef FTUNER_SCHEDULE_GRID_H
 #define FTUNER_SCHEDULE_GRID_H
 
-#include "FTuner/Schedule/Cover.h"
+#include "FTuner/Schedule/Partition.h"
 #include "FTuner/Workload/Workload.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -72,7 +72,7 @@ struct Grid {
   /// Elements of a tile of the second part along the combine axis, more than
   /// those of the first; 0 with one part.
   int64_t secondHeight = 0;
-  /// SMs over which two parts balance the blocks; 0 for exact covers.
+  /// SMs over which two parts balance the blocks; 0 for exact partitions.
   int64_t balancedSms = 0;
   /// Slices of the reduce axis that different blocks sum.
   int64_t reduceSplit = 1;
@@ -110,7 +110,7 @@ struct Grid {
     return axis;
   }
   /// How the combine axis is covered.
-  CoverRule cover() const {
+  PartitionRule partition() const {
     return {tile[combineAxis], secondHeight, balancedSms};
   }
   /// Whether two heights cover the axis.
@@ -148,9 +148,9 @@ template <typename Math>
 GridLaunch<Math> launchOf(Math &math, const Grid &grid,
                           llvm::ArrayRef<typename Math::Index> extents) {
   auto beside = blocksBeside(math, grid, extents);
-  CoverOf<Math> cover =
-      coverOf(math, grid.cover(), extents[grid.combineAxis], beside);
-  return {cover.first, math.mul(cover.blocks, beside)};
+  PartitionOf<Math> partition =
+      partitionOf(math, grid.partition(), extents[grid.combineAxis], beside);
+  return {partition.first, math.mul(partition.blocks, beside)};
 }
 
 /// Elements of a slice of the reduce axis but for the last ones: as few whole

@@ -1,10 +1,10 @@
-//===- KernelFamily.h - Kernel families and their covers --------*- C++ -*-===//
+//===- KernelFamily.h - Kernel families and their partitions --------*- C++ -*-===//
 //
 // A uKernel is what one thread block computes (paper, section III). Along the
 // main axis its height is g·h: g threads with h rows each. Two uKernels with
 // the same g and equal tiles on the other axes make a kernel family: one kernel
 // with the number of blocks of the first part as a parameter, which covers
-// almost every size exactly (FTuner/Schedule/Cover.h).
+// almost every size exactly (FTuner/Schedule/Partition.h).
 //
 // A family is block tiles and a schedule (Schedule.h). What the schedule makes
 // of a tile (threads, tiles in registers, resources) its codegen path says
@@ -18,7 +18,7 @@
 #ifndef FTUNER_SCHEDULE_KERNELFAMILY_H
 #define FTUNER_SCHEDULE_KERNELFAMILY_H
 
-#include "FTuner/Schedule/Cover.h"
+#include "FTuner/Schedule/Partition.h"
 #include "FTuner/Schedule/Schedule.h"
 #include "FTuner/Workload/Workload.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -63,7 +63,7 @@ struct KernelFamily {
   uint32_t reduceAxes = 1u << Workload::kK;
   /// Slices of the reduce axis that different blocks sum; 1 means unsplit.
   int64_t reduceSplit = 1;
-  /// SMs over which covers by two parts balance the blocks; 0 for exact covers.
+  /// SMs over which partitions by two parts balance the blocks; 0 for exact partitions.
   int64_t balancedSms = 0;
 
   const CodegenModel &path() const { return schedule.path(); }
@@ -94,7 +94,7 @@ std::string tileText(llvm::ArrayRef<int64_t> tile);
 
 /// What every path asks of a family for a workload: one or two tiles of as many
 /// axes, of ascending heights on a space axis and equal elsewhere; sizes whose
-/// products fit in 64 bits; a positive split; balanced covers of two tiles
+/// products fit in 64 bits; a positive split; balanced partitions of two tiles
 /// alone.
 llvm::Error checkTiles(const Workload &workload, const KernelFamily &family);
 
@@ -104,21 +104,21 @@ Grid gridOf(const KernelFamily &family);
 /// Covers `extent` of the combine axis with the family, which has
 /// `blocksBeside` ≥ 1 blocks for each one along it. A family with one part has
 /// all its blocks in `first`.
-Cover coverExtent(const KernelFamily &family, int64_t extent,
+Partition partitionExtent(const KernelFamily &family, int64_t extent,
                   int64_t blocksBeside);
 /// The same for a shape: the extents of all axes.
-Cover coverShape(const KernelFamily &family, llvm::ArrayRef<int64_t> shape);
+Partition partitionShape(const KernelFamily &family, llvm::ArrayRef<int64_t> shape);
 /// Blocks of the family for each one along the combine axis, at least 1.
 int64_t blocksBeside(const KernelFamily &family, llvm::ArrayRef<int64_t> shape);
 
-/// The family without the part that has no blocks in the cover: families with
+/// The family without the part that has no blocks in the partition: families with
 /// equal running parts run the same program.
-KernelFamily runningParts(const KernelFamily &family, const Cover &cover);
+KernelFamily runningParts(const KernelFamily &family, const Partition &partition);
 
-/// A family together with its cover of one shape.
+/// A family together with its partition of one shape.
 struct Program {
   const KernelFamily *family = nullptr;
-  Cover cover;
+  Partition partition;
 };
 
 } // namespace ftuner

@@ -31,13 +31,13 @@ struct PooledProgram {
   /// Indices of the uKernels; `second` is the higher one, if there are two.
   unsigned first = 0;
   std::optional<unsigned> second;
-  /// `cover.second` is 0 for one uKernel.
-  Cover cover;
+  /// `partition.second` is 0 for one uKernel.
+  Partition partition;
 
   bool operator==(const PooledProgram &other) const {
     return first == other.first && second == other.second &&
-           cover.first == other.cover.first &&
-           cover.second == other.cover.second;
+           partition.first == other.partition.first &&
+           partition.second == other.partition.second;
   }
 };
 

@@ -22,7 +22,7 @@ struct ShapeExplanation {
   /// The plan's family for operands at aligned addresses, by index.
   unsigned family = 0;
   /// The plan's entry that holds the shape; without one the general family
-  /// serves it, or the fallback if it is not aligned.
+  /// serves it, or the unaligned general family if it is not aligned.
   std::optional<unsigned> entry;
   /// Whether the shape has the alignment of `Plan::alignment`, given aligned
   /// pointers; if not, `entry` is one of `Plan::unalignedEntries`.

@@ -32,7 +32,7 @@ struct SearchStatistic {
 /// holds against it.
 struct RankedProgram {
   KernelFamily family;
-  Cover cover;
+  Partition partition;
   double score = 0;
   /// Predicted time; 0 if not known.
   double microseconds = 0;
@@ -74,7 +74,7 @@ struct Plan {
   std::vector<DispatchEntry> unalignedEntries;
   /// Serves any alignment and any stride when none of
   /// `unalignedEntries` holds the shape.
-  unsigned fallbackFamily = 0;
+  unsigned unalignedGeneralFamily = 0;
   /// For the shapes that the search looked at, `SearchOptions::topK` programs
   /// each; empty for a topK of 1.
   std::vector<ShapeRanking> rankings;

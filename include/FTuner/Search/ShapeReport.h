@@ -40,7 +40,7 @@ struct StageReport {
 /// A program with each term of its score.
 struct ReportedProgram {
   KernelFamily family;
-  Cover cover;
+  Partition partition;
   Metrics metrics;
   CostBreakdown score;
   /// Predicted time with its terms, whatever the cost model is; its score is

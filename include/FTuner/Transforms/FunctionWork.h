@@ -49,7 +49,7 @@ mlir::DictionaryAttr dropFixedSizes(mlir::DictionaryAttr work,
 /// one workload. Formulas are over the symbols of `FunctionWork::sizeNames`,
 /// null where they do not follow from the function's sizes.
 struct LaunchWork {
-  /// Of a workload "f_0", of a fallback kernel "f_leftover_0".
+  /// Of a workload "f_0", of a fallback kernel "f_fallback_0".
   std::string name;
   /// The workload that names the kernels, as in the manifest; empty for a
   /// fallback kernel. Equal workloads share kernels.

@@ -35,8 +35,8 @@ inline constexpr llvm::StringLiteral kWorkspaceSizeAttrName =
 
 /// Intermediates start at multiples of this many bytes in the workspace.
 inline constexpr int64_t kWorkspaceAlignment = 256;
-/// Threads of a block of a leftover kernel.
-inline constexpr int64_t kLeftoverThreads = 256;
+/// Threads of a block of a fallback kernel.
+inline constexpr int64_t kFallbackThreads = 256;
 
 /// The type on tensors of a function of the host ABI; null for any other.
 mlir::FunctionType getAbiType(mlir::func::FuncOp func);

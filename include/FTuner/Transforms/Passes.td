@@ -68,7 +68,7 @@ def UKernelFormWorkloadsPass : Pass<"ukernel-form-workloads", "::mlir::ModuleOp"
     reshapes. What types, symbols and earlier
     assertions do not prove about equal sizes is asserted by `cf.assert`, as is,
     at the function's entry, that each symbol has one size. Structured operators
-    that are left over are reported by remarks, and so are those that read
+    that are left to fallback kernels are reported by remarks, and so are those that read
     elements which nobody has set (`tensor.empty`). `ukernel.extents` keeps which
     symbols the extents are products of.
 
@@ -86,7 +86,7 @@ def UKernelFormWorkloadsPass : Pass<"ukernel-form-workloads", "::mlir::ModuleOp"
     "::mlir::cf::ControlFlowDialect", "::mlir::tensor::TensorDialect"];
   let statistics = [
     Statistic<"numWorkloads", "workloads", "Number of workloads formed">,
-    Statistic<"numLeftovers", "leftovers", "Number of structured operators left over">];
+    Statistic<"numFallbacks", "fallbacks", "Number of structured operators left to fallback kernels">];
 }
 
 def UKernelPlanWorkloadsPass : Pass<"ukernel-plan-workloads", "::mlir::ModuleOp"> {
@@ -112,7 +112,7 @@ def UKernelPlanWorkloadsPass : Pass<"ukernel-plan-workloads", "::mlir::ModuleOp"
     ```mlir
     %r = ukernel.workload ins(…) …
     // becomes
-    ukernel.plan @plan_0 <families = […], choices = […], general = 0, fallback = 5, statistics = {…}>
+    ukernel.plan @plan_0 <families = […], choices = […], general = 0, unaligned_general = 5, statistics = {…}>
     %r = ukernel.workload plan(@plan_0) ins(…) …
     ```
   }];
@@ -206,7 +206,7 @@ def UKernelDispatchWorkloadsPass : Pass<"ukernel-dispatch-workloads", "::mlir::M
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
 }
 
-def UKernelLowerLeftoversPass : Pass<"ukernel-lower-leftovers", "::mlir::ModuleOp"> {
+def UKernelLowerFallbacksPass : Pass<"ukernel-lower-fallbacks", "::mlir::ModuleOp"> {
   let summary = "Turn operators that are no workload into simple kernels, a thread for each element";
   let description = [{
     Linalg operators, copies, stores of scalars and constants on memrefs each
@@ -219,7 +219,7 @@ def UKernelLowerLeftoversPass : Pass<"ukernel-lower-leftovers", "::mlir::ModuleO
     ```mlir
     linalg.exp ins(%a : memref<?xf32>) outs(%b : memref<?xf32>)
     // becomes
-    ukernel.launch @f_leftover_0::@f_leftover_0 blocks(%blocks)
+    ukernel.launch @f_fallback_0::@f_fallback_0 blocks(%blocks)
       args(%a, %b : memref<?xf32>, memref<?xf32>) sizes(%n, %n)
     ```
   }];

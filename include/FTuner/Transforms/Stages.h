@@ -27,7 +27,7 @@ enum class Stage {
   Bufferized,
   /// No workload is left (ukernel-dispatch-workloads).
   Dispatched,
-  /// No other operator on buffers is left (ukernel-lower-leftovers).
+  /// No other operator on buffers is left (ukernel-lower-fallbacks).
   Outlined,
   /// No ukernel.kernel is left (convert-ukernel-to-gpu).
   Emitted,

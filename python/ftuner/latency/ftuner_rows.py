@@ -4,7 +4,7 @@ Columns: m, n, k; block_m, block_n, block_k (the tile of a block); the fields of
 that the program's codegen path has; us (microseconds); and where they differ from what is in
 brackets path (the compiler's first), device, batch (1), transpose_lhs, transpose_rhs (0),
 combine_axis (m; or n), second_block (0: one uKernel; or the height of the other along that
-axis), first_count, second_count (0: the cover that the compiler takes), reduce_split (1), fold.
+axis), first_count, second_count (0: the partition that the compiler takes), reduce_split (1), fold.
 
 The compiler's own code generator says what each executes, and names the schedule's fields
 (`Model.program_fields`). Rows leave those of other paths empty.

@@ -40,7 +40,7 @@ module attributes {
 // CHECK-SAME: #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 0, tiles = {{\[\[}}112, 64, 16], [128, 64, 16]], reduce = [1, 2], split = 4, balanced = 132>
 // CHECK-SAME: #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 1, tiles = {{\[\[}}112, 64, 16, 1]], reduce = [3]>
 // CHECK-SAME: #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 0, tiles = {{\[\[}}112, 64, 16]], split = 4>
-// An exact cover of no slices is the default and is not printed.
+// An exact partition of no slices is the default and is not printed.
 // CHECK-SAME: #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 2, vector = 4>, axis = 0, tiles = {{\[\[}}112, 64, 16], [128, 64, 16]]>
 // CHECK-SAME: #ukernel.choice<[<1 to 64>, <1 to ?>, <0 to 0>] to 3>
 module attributes {test.attributes = [
@@ -64,21 +64,21 @@ module attributes {test.attributes = [
 
 // CHECK: ukernel.plan @plan_0 <families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = {{\[\[}}32, 32, 8]]>]
 // CHECK-SAME: choices = [<[<1 to 64>, <1 to ?>, <1 to ?>] to 0>, <[<65 to ?>, <1 to ?>, <1 to ?>] to 0>]
-// CHECK-SAME: general = 0, fallback = 0, statistics = {candidates = 1.200000e+01 : f64}>
+// CHECK-SAME: general = 0, unaligned_general = 0, statistics = {candidates = 1.200000e+01 : f64}>
 ukernel.plan @plan_0 #ukernel.plan<
   families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>],
   choices = [#ukernel.choice<[#ukernel.range<1 to 64>, #ukernel.range<1 to ?>, #ukernel.range<1 to ?>] to 0>,
              <[<65 to ?>, <1 to ?>, <1 to ?>] to 0>],
-  general = 0, fallback = 0, statistics = {candidates = 12.0 : f64}>
-// CHECK: ukernel.plan @plan_1 <{{.*}}, choices = [], general = 0, fallback = 0>
+  general = 0, unaligned_general = 0, statistics = {candidates = 12.0 : f64}>
+// CHECK: ukernel.plan @plan_1 <{{.*}}, choices = [], general = 0, unaligned_general = 0>
 ukernel.plan @plan_1 <
   families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>],
-  choices = [], general = 0, fallback = 0>
-// CHECK: ukernel.plan @unaligned <{{.*}}, choices = [], general = 0, unaligned = [<[<1 to 64>, <1 to ?>, <1 to ?>] to 0>], fallback = 0>
+  choices = [], general = 0, unaligned_general = 0>
+// CHECK: ukernel.plan @unaligned <{{.*}}, choices = [], general = 0, unaligned = [<[<1 to 64>, <1 to ?>, <1 to ?>] to 0>], unaligned_general = 0>
 ukernel.plan @unaligned <
   families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>],
   choices = [], general = 0, unaligned = [<[<1 to 64>, <1 to ?>, <1 to ?>] to 0>],
-  fallback = 0>
+  unaligned_general = 0>
 
 // -----
 
@@ -95,12 +95,12 @@ gpu.module @l attributes {ukernel.entry = #ukernel.entry<
 
 // -----
 
-// CHECK: ukernel.plan @ranked <{{.*}}, fallback = 0, statistics = {candidates = 2.000000e+00 : f64}
+// CHECK: ukernel.plan @ranked <{{.*}}, unaligned_general = 0, statistics = {candidates = 2.000000e+00 : f64}
 // CHECK-SAME: rankings = [<[53, 2304, 768], families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = {{\[\[}}32, 32, 8]]>, <#ukernel.simt<threads = [2, 16], stages = 2, vector = 1>, axis = 0, tiles = {{\[\[}}8, 32, 8]]>]
 // CHECK-SAME: scores = [2.250000e+00, -1.523456789012344{{[0-9]+}}]>, <[1, 2, 3],
 ukernel.plan @ranked <
   families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>],
-  choices = [], general = 0, fallback = 0, statistics = {candidates = 2.0 : f64},
+  choices = [], general = 0, unaligned_general = 0, statistics = {candidates = 2.0 : f64},
   rankings = [<[53, 2304, 768],
                 families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>,
                             <#ukernel.simt<threads = [2, 16], stages = 2, vector = 1>, axis = 0, tiles = [[8, 32, 8]]>],
@@ -109,20 +109,20 @@ ukernel.plan @ranked <
                 families = [<#ukernel.simt<threads = [2, 16], stages = 2, vector = 1>, axis = 0, tiles = [[8, 32, 8]]>],
                 scores = [1.0]>]>
 // Without statistics.
-// CHECK: ukernel.plan @only_ranked <{{.*}}, fallback = 0, rankings = [<[1, 2, 3],
+// CHECK: ukernel.plan @only_ranked <{{.*}}, unaligned_general = 0, rankings = [<[1, 2, 3],
 ukernel.plan @only_ranked <
   families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>],
-  choices = [], general = 0, fallback = 0,
+  choices = [], general = 0, unaligned_general = 0,
   rankings = [<[1, 2, 3],
                 families = [<#ukernel.simt<threads = [2, 16], stages = 2, vector = 1>, axis = 0, tiles = [[8, 32, 8]]>],
                 scores = [1.0]>]>
 
 // With predictions, which print as short as they can; each part may be absent.
-// CHECK: ukernel.plan @predicted <{{.*}}, fallback = 0, search = {calibration = "global", cost_model = "latency", strategy = "ftuner"}, statistics = {candidates = 2 : i64}, predictions = <shapes = {{\[\[}}1, 2304, 768], [53, 2304, 768]], families = [0, 0], microseconds = [1.0e-07, 18.1206], regrets = [0.0, 0.1], confidences = [0.5, 1.0]>, rankings = [<[1, 2, 3],
+// CHECK: ukernel.plan @predicted <{{.*}}, unaligned_general = 0, search = {calibration = "global", cost_model = "latency", strategy = "ftuner"}, statistics = {candidates = 2 : i64}, predictions = <shapes = {{\[\[}}1, 2304, 768], [53, 2304, 768]], families = [0, 0], microseconds = [1.0e-07, 18.1206], regrets = [0.0, 0.1], confidences = [0.5, 1.0]>, rankings = [<[1, 2, 3],
 // CHECK-SAME: scores = [1.000000e+00], microseconds = [1.0e+300]>]>
 ukernel.plan @predicted <
   families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>],
-  choices = [], general = 0, fallback = 0,
+  choices = [], general = 0, unaligned_general = 0,
   search = {strategy = "ftuner", cost_model = "latency", calibration = "global"},
   statistics = {candidates = 2 : i64},
   predictions = <shapes = [[1, 2304, 768], [53, 2304, 768]], families = [0, 0],
@@ -130,10 +130,10 @@ ukernel.plan @predicted <
   rankings = [<[1, 2, 3],
                 families = [<#ukernel.simt<threads = [2, 16], stages = 2, vector = 1>, axis = 0, tiles = [[8, 32, 8]]>],
                 scores = [1.0], microseconds = [1.0e300]>]>
-// CHECK: ukernel.plan @only_predicted <{{.*}}, fallback = 0, predictions = <shapes = {{\[\[}}7, 8, 9]], families = [0], microseconds = [2.5], regrets = [0.0], confidences = [0.75]>>
+// CHECK: ukernel.plan @only_predicted <{{.*}}, unaligned_general = 0, predictions = <shapes = {{\[\[}}7, 8, 9]], families = [0], microseconds = [2.5], regrets = [0.0], confidences = [0.75]>>
 ukernel.plan @only_predicted <
   families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>],
-  choices = [], general = 0, fallback = 0,
+  choices = [], general = 0, unaligned_general = 0,
   predictions = #ukernel.predictions<shapes = [[7, 8, 9]], families = [0], microseconds = [2.5], regrets = [0.0], confidences = [0.75]>>
 
 // CHECK: func.func @extents

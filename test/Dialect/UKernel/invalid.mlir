@@ -203,7 +203,7 @@ module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 
 // -----
 
 // family_c5: one tile
-// expected-error @below {{expected two tiles with balanced covers}}
+// expected-error @below {{expected two tiles with balanced partitions}}
 module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]], balanced = 132>} {}
 
 // -----
@@ -239,60 +239,60 @@ module attributes {test.attribute = #ukernel.choice<[#ukernel.range<2147483648 t
 
 // plan_c1
 // expected-error @below {{expected families of 3 axes, but got one of 4}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>, #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8, 1]]>], choices = [], general = 0, fallback = 0>} {}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>, #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8, 1]]>], choices = [], general = 0, unaligned_general = 0>} {}
 
 // -----
 
 // plan_c2
 // expected-error @below {{expected general below 1, but got 1}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 1, fallback = 0>} {}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 1, unaligned_general = 0>} {}
 
 // -----
 
-// plan_c2: fallback
-// expected-error @below {{expected fallback below 1, but got -1}}
+// plan_c2: unaligned_general
+// expected-error @below {{expected unaligned_general below 1, but got -1}}
 module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, fallback = -1>} {}
 
 // -----
 
 // plan_c2: choice
 // expected-error @below {{expected the family of a choice below 1, but got 1}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [<[<1 to 2>, <1 to 2>, <1 to 2>] to 1>], general = 0, fallback = 0>} {}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [<[<1 to 2>, <1 to 2>, <1 to 2>] to 1>], general = 0, unaligned_general = 0>} {}
 
 // -----
 
 // plan_c2: choice for operands that are not aligned
 // expected-error @below {{expected the family of a choice below 1, but got 1}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, unaligned = [<[<1 to 2>, <1 to 2>, <1 to 2>] to 1>], fallback = 0>} {}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, unaligned = [<[<1 to 2>, <1 to 2>, <1 to 2>] to 1>], unaligned_general = 0>} {}
 
 // -----
 
 // plan_c3: choice for operands that are not aligned
 // expected-error @below {{expected boxes of 3 ranges, but got one of 1}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, unaligned = [<[<1 to 2>] to 0>], fallback = 0>} {}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, unaligned = [<[<1 to 2>] to 0>], unaligned_general = 0>} {}
 
 // -----
 
 // expected-error @below {{expected ','}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, unaligned = [] fallback = 0>} {}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, unaligned = [] unaligned_general = 0>} {}
 
 // -----
 
 // plan_c3
 // expected-error @below {{expected boxes of 3 ranges, but got one of 1}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [<[<1 to 2>] to 0>], general = 0, fallback = 0>} {}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [<[<1 to 2>] to 0>], general = 0, unaligned_general = 0>} {}
 
 // -----
 
 // plan_c6
-// expected-error @below {{expected a fallback for operands of any alignment, but family 0 asks for 16 bytes}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 8], stages = 2, vector = 4>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, fallback = 0>} {}
+// expected-error @below {{expected an unaligned general family for operands of any alignment, but family 0 asks for 16 bytes}}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 8], stages = 2, vector = 4>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, unaligned_general = 0>} {}
 
 // -----
 
 // plan_c6: choice for operands that are not aligned
 // expected-error @below {{expected unaligned families for operands of any alignment, but family 1 asks for 8 bytes}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 8], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>, #ukernel.family<#ukernel.simt<threads = [4, 8], stages = 2, vector = 2>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, unaligned = [<[<1 to 2>, <1 to 2>, <1 to 2>] to 1>], fallback = 0>} {}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 8], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>, #ukernel.family<#ukernel.simt<threads = [4, 8], stages = 2, vector = 2>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, unaligned = [<[<1 to 2>, <1 to 2>, <1 to 2>] to 1>], unaligned_general = 0>} {}
 
 // -----
 
@@ -929,7 +929,7 @@ func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
 // -----
 
 // workload_c9: another rank
-ukernel.plan @p <families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8, 1]]>], choices = [], general = 0, fallback = 0>
+ukernel.plan @p <families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8, 1]]>], choices = [], general = 0, unaligned_general = 0>
 func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
   // expected-error @below {{expected a plan of 3 axes, but got 4}}
   %r = ukernel.workload plan(@p) ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
@@ -1342,7 +1342,7 @@ func.func @f(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %s: 
 // -----
 
 // launch_c2: another symbol
-ukernel.plan @p <families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, fallback = 0>
+ukernel.plan @p <families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, unaligned_general = 0>
 func.func @f(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %s: index, %t: tensor<4xf32>) {
   // expected-error @below {{expected @p to be a 'ukernel.kernel' or a function}}
   ukernel.launch @p blocks(%s) args()
@@ -1461,7 +1461,7 @@ module attributes {test.attribute = #ukernel.ranking<[2, 3], families = [#ukerne
 
 // plan_c3: rankings
 // expected-error @below {{expected rankings of 4 sizes, but got one of 3}}
-ukernel.plan @p <families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8, 1]]>], choices = [], general = 0, fallback = 0, rankings = [<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], scores = [1.0]>]>
+ukernel.plan @p <families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8, 1]]>], choices = [], general = 0, unaligned_general = 0, rankings = [<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], scores = [1.0]>]>
 
 // -----
 
@@ -1647,16 +1647,16 @@ module attributes {test.attribute = #ukernel.ranking<[1, 2, 3], families = [#uke
 
 // plan_c3: predictions
 // expected-error @below {{expected predictions of 3 sizes, but got some of 2}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], choices = [], general = 0, fallback = 0, predictions = <shapes = [[1, 2]], families = [0], microseconds = [1.0], regrets = [0.0], confidences = [1.0]>>} {}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], choices = [], general = 0, unaligned_general = 0, predictions = <shapes = [[1, 2]], families = [0], microseconds = [1.0], regrets = [0.0], confidences = [1.0]>>} {}
 
 // -----
 
 // plan_c4
 // expected-error @below {{expected the family of a prediction below 1, but got 1}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], choices = [], general = 0, fallback = 0, predictions = <shapes = [[1, 2, 3]], families = [1], microseconds = [1.0], regrets = [0.0], confidences = [1.0]>>} {}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], choices = [], general = 0, unaligned_general = 0, predictions = <shapes = [[1, 2, 3]], families = [1], microseconds = [1.0], regrets = [0.0], confidences = [1.0]>>} {}
 
 // -----
 
 // plan_c5
 // expected-error @below {{expected strings in 'search', but got "strategy" = 3 : i64}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], choices = [], general = 0, fallback = 0, search = {strategy = 3 : i64}>} {}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], choices = [], general = 0, unaligned_general = 0, search = {strategy = 3 : i64}>} {}

@@ -22,7 +22,7 @@
 // CHECK: ukernel.plan @plan_0
 ukernel.plan @plan_0 <
   families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>],
-  choices = [], general = 0, fallback = 0>
+  choices = [], general = 0, unaligned_general = 0>
 
 // CHECK-LABEL: func.func @with_epilogue
 func.func @with_epilogue(%A: tensor<?x768xf32>, %B: tensor<768x2304xf32>,

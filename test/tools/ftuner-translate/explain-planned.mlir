@@ -7,7 +7,7 @@
 
 // CHECK: Workload f_0 ({{.*}}explain-planned.mlir:{{.*}}), plan @p
 // CHECK-NEXT: The same holds for f_1
-// CHECK: 0: simt [32,32,8]/[4,2,1] axis 0 stages 2 vector 1, general, fallback
+// CHECK: 0: simt [32,32,8]/[4,2,1] axis 0 stages 2 vector 1, general, unaligned general
 // CHECK: Chosen: family 0, the general one: no entry of the plan holds the shape
 // CHECK: M: 13 = 1 × 32 − 19 (19 padded)
 // CHECK: is lost, since the plan was made for other shapes.
@@ -18,7 +18,7 @@
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>
 ukernel.plan @p <families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>],
-  choices = [], general = 0, fallback = 0>
+  choices = [], general = 0, unaligned_general = 0>
 func.func @f(%a: tensor<?x64xf32>, %b: tensor<64x?xf32>, %o: tensor<?x?xf32>) -> tensor<?x?xf32> {
   %0 = ukernel.workload plan(@p) ins(%a, %b : tensor<?x64xf32>, tensor<64x?xf32>) outs(%o : tensor<?x?xf32>) maps = [#mk, #kn, #mn]
     contract {

@@ -25,7 +25,7 @@ def check_program(program, shape):
     tiles = [u["block_tile"] for u in program["ukernels"]]
     axis = program["axis"]
     covered = sum(count * tile[axis] for count, tile in zip(program["blocks"], tiles))
-    check(covered == shape[axis] + program["padded"], f"cover {program}")
+    check(covered == shape[axis] + program["padded"], f"partition {program}")
     check(math.isclose(program["score"], sum(t["weight"] * t["value"] for t in program["terms"]), abs_tol=1e-9),
           f"terms of {program}")
     metrics = program["metrics"]

@@ -38,14 +38,14 @@ def check_kernel(kernel, entry, workloads):
 def check_workload(workload, rows):
     families = workload["families"]
     numbers = {entry["family"] for entry in workload["dispatch"]}
-    numbers |= {workload["general_family"], workload["fallback_family"]}
+    numbers |= {workload["general_family"], workload["unaligned_general_family"]}
     check(all(families[number]["kernel"] for number in numbers), "a family without a kernel")
-    check(families[workload["fallback_family"]]["schedule"]["vector_width"] == 1, "the fallback wants alignment")
+    check(families[workload["unaligned_general_family"]]["schedule"]["vector_width"] == 1, "the unaligned general family wants alignment")
     check([p["size"] for p in workload["programs"]] == list(range(1, rows + 1)), "programs of all sizes")
     for program in workload["programs"]:
         tiles = [u["block_tile"][program["axis"]] for u in families[program["family"]]["ukernels"]]
         covered = sum(count * tile for count, tile in zip(program["blocks"], tiles))
-        check(covered == program["size"] + program["padded"], f"cover {program}")
+        check(covered == program["size"] + program["padded"], f"partition {program}")
     check(workload["statistics"], "statistics")
     check(workload["search"] == {"strategy": "ftuner", "cost_model": "latency", "calibration": "h100"}, "search")
     check([p["shape"][0] for p in workload["predictions"]] == list(range(1, rows + 1)), "predictions of all sizes")

@@ -27,7 +27,7 @@ def main():
             axis = program["axis"]
             covered = sum(count * u["block_tile"][axis]
                           for count, u in zip(program["blocks"], program["ukernels"]))
-            check(covered == ranking["shape"][axis] + program["padded"], f"cover {program}")
+            check(covered == ranking["shape"][axis] + program["padded"], f"partition {program}")
     check(any(len(ranking["programs"]) == programs for ranking in rankings), f"no shape with {programs} programs")
     print(f"{shapes} shapes with up to {programs} programs each")
 

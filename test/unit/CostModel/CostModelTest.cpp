@@ -18,7 +18,7 @@ protected:
   }
   CostBreakdown evaluate(llvm::StringRef model) {
     return findCostModel(model)->evaluate(
-        workload, shape, {&family, coverShape(family, shape)}, device, options);
+        workload, shape, {&family, partitionShape(family, shape)}, device, options);
   }
 
   DeviceSpec device;
@@ -66,7 +66,7 @@ TEST_F(CostModelTest, SiaScoresOnlyThePartThatRuns) {
   EXPECT_NEAR(evaluate("sia").score, only.cmr + only.pad + only.occ, 1e-12);
 }
 
-TEST_F(CostModelTest, SiaProgramSeesTheExactCover) {
+TEST_F(CostModelTest, SiaProgramSeesTheExactPartition) {
   EXPECT_DOUBLE_EQ(evaluate("sia-program").terms[1].value, 1);
   EXPECT_GT(evaluate("sia-program").score, evaluate("sia").score);
 }

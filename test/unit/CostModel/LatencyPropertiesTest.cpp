@@ -26,14 +26,14 @@ struct Case {
   Workload workload;
   KernelFamily family;
   Shape shape;
-  Cover cover;
+  Partition partition;
   CostModelOptions options;
 
   std::string str() const {
     std::string text = device.name + " (" + std::to_string(device.smCount) +
                        " SMs) " + family.str() + " blocks " +
-                       std::to_string(cover.first) + " + " +
-                       std::to_string(cover.second) + " shape";
+                       std::to_string(partition.first) + " + " +
+                       std::to_string(partition.second) + " shape";
     for (int64_t extent : shape)
       text += " " + std::to_string(extent);
     return text;
@@ -42,7 +42,7 @@ struct Case {
     return findCostModel("latency")->createEvaluator(workload, device, options);
   }
   /// Predicted microseconds.
-  double time() const { return -evaluator()->score(shape, {&family, cover}); }
+  double time() const { return -evaluator()->score(shape, {&family, partition}); }
 };
 
 /// Draws cases from a seed.
@@ -154,11 +154,11 @@ Case CaseSource::draw() {
   };
   bool isPair = drawn.family.tiles.size() == 2;
   auto blocks = [&] { return ceilDiv(extent(), drawn.family.lowHeight()); };
-  drawn.cover.first = blocks();
-  drawn.cover.second = isPair ? blocks() : 0;
+  drawn.partition.first = blocks();
+  drawn.partition.second = isPair ? blocks() : 0;
   drawn.shape = {
-      drawn.cover.first * drawn.family.lowHeight() +
-          (isPair ? drawn.cover.second * drawn.family.highHeight() : 0),
+      drawn.partition.first * drawn.family.lowHeight() +
+          (isPair ? drawn.partition.second * drawn.family.highHeight() : 0),
       extent(), extent()};
   if (drawn.workload.axes.size() > Workload::kFirstBatch)
     drawn.shape.push_back(uniform(1, 64));
@@ -184,7 +184,7 @@ void forEachCase(unsigned casesPerSeed,
 TEST(LatencyProperties, AreFinitePositiveAndTheSumOfTheirTerms) {
   forEachCase(kCasesPerSeed, [](CaseSource &, const Case &drawn) {
     std::unique_ptr<CostEvaluator> evaluator = drawn.evaluator();
-    Program program{&drawn.family, drawn.cover};
+    Program program{&drawn.family, drawn.partition};
     CostBreakdown breakdown = evaluator->evaluate(drawn.shape, program);
     EXPECT_TRUE(std::isfinite(breakdown.score));
     EXPECT_LT(breakdown.score, 0);
@@ -251,7 +251,7 @@ TEST(LatencyProperties, MoreWorkIsNeverFaster) {
     for (unsigned part = 0; part < drawn.family.tiles.size(); ++part) {
       Case more = drawn;
       int64_t blocks = source.pick({1, 1, 2, 7, 100});
-      (part == 0 ? more.cover.first : more.cover.second) += blocks;
+      (part == 0 ? more.partition.first : more.partition.second) += blocks;
       more.shape[Workload::kM] += blocks * more.family.height(part);
       expectSlower(part == 0 ? "blocks of the first part"
                              : "blocks of the second part",
@@ -281,21 +281,21 @@ TEST(LatencyProperties, WavesShow) {
     Case single = drawn;
     single.family.tiles.erase(single.family.tiles.begin(),
                               single.family.tiles.end() - 1);
-    single.cover.second = 0;
+    single.partition.second = 0;
     single.device.boardPowerWatts.reset();
     single.device.dramGbps = 1e12;
     single.device.smCount = std::min<int64_t>(single.device.smCount, 8);
     single.shape = {0, single.family.tiles[0][Workload::kN], 1024};
     single.shape.resize(single.workload.axes.size(), 1);
     auto setBlocks = [&](int64_t blocks) {
-      single.cover.first = blocks;
+      single.partition.first = blocks;
       single.shape[Workload::kM] = blocks * single.family.lowHeight();
     };
     setBlocks(1);
     int64_t resident = 0;
     for (const CostTerm &figure :
          single.evaluator()
-             ->evaluate(single.shape, {&single.family, single.cover})
+             ->evaluate(single.shape, {&single.family, single.partition})
              .figures)
       if (figure.name == "resident_blocks")
         resident = static_cast<int64_t>(figure.value);

@@ -89,14 +89,14 @@ TEST(Metrics, SplitMultipliesBlocksAndWrites) {
   EXPECT_NEAR(m.cmr, 131.072 / 819.2, 1e-12);
 }
 
-TEST(Metrics, ExactCoverHasNoPaddingOnItsAxis) {
+TEST(Metrics, ExactPartitionHasNoPaddingOnItsAxis) {
   KernelFamily family = simtFamily({1, 32, 2, 4}, {7, 8}, 2, 8);
-  Cover cover = coverExtent(family, 53, 1);
-  EXPECT_EQ(cover.first, 3);
-  EXPECT_EQ(cover.second, 4);
-  EXPECT_EQ(cover.padded, 0);
+  Partition partition = partitionExtent(family, 53, 1);
+  EXPECT_EQ(partition.first, 3);
+  EXPECT_EQ(partition.second, 4);
+  EXPECT_EQ(partition.padded, 0);
   Metrics m =
-      programMetrics(matmul(), {53, 128, 16}, {&family, cover}, testDevice());
+      programMetrics(matmul(), {53, 128, 16}, {&family, partition}, testDevice());
   EXPECT_DOUBLE_EQ(m.pad, 1);
   EXPECT_EQ(m.blocks, 14);
   EXPECT_DOUBLE_EQ(m.occ, 0.7);
@@ -116,7 +116,7 @@ TEST(Metrics, ProgramOfOnePartEqualsItsUKernel) {
         tile(rm * pick(16), rn * pick(16), 8 * pick(4), rm, rn);
     family.combineAxis = random() % 2;
     Shape shape = {pick(3000), pick(3000), pick(3000)};
-    Program program{&family, coverShape(family, shape)};
+    Program program{&family, partitionShape(family, shape)};
     Metrics whole = metricsOf(matmul(), shape, family, testDevice());
     Metrics real = programMetrics(matmul(), shape, program, testDevice());
     EXPECT_NEAR(whole.pad, real.pad, 1e-12);

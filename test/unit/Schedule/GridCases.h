@@ -185,7 +185,7 @@ inline void expectEachElementOnce(const GridCase &c, const Mapping &mapping) {
   ASSERT_EQ(end, k);
 }
 
-/// Cases of few elements: all of parts along m or n, exact and balanced covers,
+/// Cases of few elements: all of parts along m or n, exact and balanced partitions,
 /// splits, batch axes and orders, with sizes around multiples of the tiles,
 /// primes, 1 and 0.
 class GridCases {

@@ -206,7 +206,7 @@ TEST_F(CheckTiles, RefusesWrongSplitsAndBalances) {
     EXPECT_EQ(changed([&](KernelFamily &f) { f.reduceSplit = split; }),
               "expected a split of 1 to 2147483647, but got " +
                   std::to_string(split));
-  std::string message = "expected balanced covers of two ascending heights "
+  std::string message = "expected balanced partitions of two ascending heights "
                         "over a positive number of SMs, but got ";
   EXPECT_EQ(changed([](KernelFamily &f) { f.balancedSms = -1; }),
             message + "-1 for 2 tiles");

@@ -19,9 +19,9 @@ static std::set<Counted> programsOf(llvm::ArrayRef<CombinableUKernel> ukernels,
   for (const PooledProgram &program : combinSearch(ukernels, extent)) {
     const CombinableUKernel &first = ukernels[program.first];
     int64_t second = program.second ? ukernels[*program.second].height : 0;
-    result.insert({first.layout, first.height, second, program.cover.first,
-                   program.cover.second});
-    EXPECT_EQ(program.cover.padded, 0);
+    result.insert({first.layout, first.height, second, program.partition.first,
+                   program.partition.second});
+    EXPECT_EQ(program.partition.padded, 0);
     if (program.second) {
       EXPECT_EQ(ukernels[*program.second].layout, first.layout);
     }

@@ -86,7 +86,7 @@ static std::string textOf(const Plan &plan) {
   }
   text += std::to_string(plan.unalignedEntries.size()) + " " +
           std::to_string(plan.generalFamily) + " " +
-          std::to_string(plan.fallbackFamily);
+          std::to_string(plan.unalignedGeneralFamily);
   return text;
 }
 
@@ -102,7 +102,7 @@ static void checkScores(const SearchProblem &problem, const Plan &plan) {
     if (!range.isFixed())
       shape[axis] = size;
     const KernelFamily &family = plan.families[plan.familyFor(shape)];
-    Program program{&family, coverShape(family, shape)};
+    Program program{&family, partitionShape(family, shape)};
     CostBreakdown breakdown = problem.costModel.evaluate(
         workload, shape, program, problem.device, problem.options.cost);
     EXPECT_TRUE(std::isfinite(breakdown.score));
@@ -259,7 +259,7 @@ TEST(Contract, UnalignedSizesGetAlignedAndFallbackFamilies) {
   llvm::Expected<Plan> plan = solve(problem, *searchStrategies().front());
   ASSERT_TRUE(static_cast<bool>(plan)) << llvm::toString(plan.takeError());
   EXPECT_EQ(plan->families[plan->generalFamily].alignment(), 16);
-  EXPECT_EQ(plan->families[plan->fallbackFamily].alignment(), 4);
+  EXPECT_EQ(plan->families[plan->unalignedGeneralFamily].alignment(), 4);
   EXPECT_EQ(plan->alignment(), 16);
   EXPECT_FALSE(plan->remarks.empty());
 }

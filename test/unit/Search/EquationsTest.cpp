@@ -92,7 +92,7 @@ TEST_F(EquationsTest, Thousands) {
 
   // (1) with other coefficients than 1.
   KernelFamily family = tile(128, 128, 8, 8);
-  Program program{&family, coverExtent(family, 2048, 1)};
+  Program program{&family, partitionExtent(family, 2048, 1)};
   for (const CostModel *model : costModels()) {
     if (!model->name().starts_with("sia"))
       continue;
@@ -108,7 +108,7 @@ TEST_F(EquationsTest, PeaksAreThoseOfThePath) {
   double cmr = metrics(2048, family).cmr;
   stub.peakShare = 2;
   EXPECT_NEAR(metrics(2048, family).cmr, cmr / 2, 1e-12);
-  Program program{&family, coverExtent(family, 2048, 1)};
+  Program program{&family, partitionExtent(family, 2048, 1)};
   EXPECT_NEAR(programMetrics(workload, {2048, 2304, 768}, program, device).cmr,
               cmr / 2, 1e-12);
 }

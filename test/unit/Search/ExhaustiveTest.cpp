@@ -122,7 +122,7 @@ TEST_F(ExhaustiveTest, BoundsEveryOtherStrategy) {
 static bool isInOpenPool(const SearchProblem &problem,
                          const ReportedProgram &program, const Shape &shape) {
   const KernelFamily &family = program.family;
-  int64_t counts[] = {program.cover.first, program.cover.second};
+  int64_t counts[] = {program.partition.first, program.partition.second};
   bool isPair = counts[0] > 0 && counts[1] > 0;
   for (unsigned part = 0; part < family.tiles.size(); ++part) {
     if (counts[part] == 0)
@@ -134,7 +134,7 @@ static bool isInOpenPool(const SearchProblem &problem,
     if (isPair && shape[family.combineAxis] % family.height(part) == 0)
       return false;
   }
-  return program.cover.padded == 0;
+  return program.partition.padded == 0;
 }
 
 TEST_F(ExhaustiveTest, FTunerFindsTheOptimumWithoutItsFilter) {

@@ -217,7 +217,7 @@ TEST_F(ExplanationTest, RooflineIsTheSlowerOfComputeAndMemory) {
 static ReportedProgram timed(int64_t height, double microseconds) {
   ReportedProgram program;
   program.family = simtFamily(SimtSchedule(), height, 2, 16);
-  program.cover = {1, 0, 0};
+  program.partition = {1, 0, 0};
   program.predicted.score = -microseconds;
   program.predicted.terms = {{"a", microseconds / 2, -1},
                              {"b", microseconds / 2, -1}};
@@ -292,13 +292,13 @@ TEST(RunsTheSame, LooksAtPartsWithBlocksAlone) {
   ReportedProgram pair, single;
   SimtSchedule schedule;
   pair.family = simtFamily(schedule, {7, 8}, 2, 16);
-  pair.cover = {0, 3, 0};
+  pair.partition = {0, 3, 0};
   single.family = simtFamily(schedule, 8, 2, 16);
-  single.cover = {3, 0, 0};
+  single.partition = {3, 0, 0};
   EXPECT_TRUE(runsTheSame(pair, single));
-  pair.cover = {1, 3, 0};
+  pair.partition = {1, 3, 0};
   EXPECT_FALSE(runsTheSame(pair, single));
-  pair.cover = {0, 3, 0};
+  pair.partition = {0, 3, 0};
   schedule.stages = 5;
   single.family = simtFamily(schedule, 8, 2, 16);
   EXPECT_FALSE(runsTheSame(pair, single));

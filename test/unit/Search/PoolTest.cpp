@@ -23,7 +23,7 @@ protected:
     DeviceTest::SetUp();
     if (HasFatalFailure())
       return;
-    // A few candidates, so that not every size has an exact cover.
+    // A few candidates, so that not every size has an exact partition.
     options.maxCandidates = 3;
     options.topK = 1 << 20;
   }
@@ -67,10 +67,10 @@ static std::set<std::string> textsOf(llvm::ArrayRef<ReportedProgram> programs) {
   for (const ReportedProgram &program : programs) {
     const KernelFamily &family = program.family;
     std::string text;
-    if (program.cover.first > 0)
-      text += textOf(family.ukernel(0), program.cover.first);
-    if (program.cover.second > 0)
-      text += textOf(family.ukernel(1), program.cover.second);
+    if (program.partition.first > 0)
+      text += textOf(family.ukernel(0), program.partition.first);
+    if (program.partition.second > 0)
+      text += textOf(family.ukernel(1), program.partition.second);
     EXPECT_TRUE(texts.insert(text).second) << "twice: " << text;
   }
   return texts;
@@ -132,7 +132,7 @@ TEST_F(PoolTest, ExactIsTheProgramsOfAlgorithm2) {
     EXPECT_EQ(texts, expected) << rows;
     double last = report.programs.front().rating;
     for (const ReportedProgram &program : report.programs) {
-      EXPECT_EQ(program.cover.padded, 0);
+      EXPECT_EQ(program.partition.padded, 0);
       // Ranked by score alone.
       EXPECT_EQ(program.rating, program.score.score);
       EXPECT_LE(program.rating, last);
@@ -172,7 +172,7 @@ TEST_F(PoolTest, TightPadsLessThanARowOfThreadsAndHoldsTheExactOne) {
       EXPECT_TRUE(texts.count(text)) << rows << ": " << text;
     numLarger += texts.size() > expected.size();
     auto isTight = [&](const ReportedProgram &program) {
-      return program.cover.padded < stub.heightGranule(program.family);
+      return program.partition.padded < stub.heightGranule(program.family);
     };
     if (llvm::any_of(report.programs, isTight)) {
       EXPECT_TRUE(llvm::all_of(report.programs, isTight)) << rows;
@@ -201,7 +201,7 @@ TEST_F(PoolTest, ProgramsThatMissWhatTheFilterAsksRankLower) {
     for (const ReportedProgram &program : explain(p, shape).programs) {
       const KernelFamily &family = program.family;
       KernelResources resources = stub.resources(workload, family);
-      int64_t counts[] = {program.cover.first, program.cover.second};
+      int64_t counts[] = {program.partition.first, program.partition.second};
       bool misses = false;
       for (unsigned part = 0; part < family.tiles.size(); ++part)
         misses |=

@@ -129,12 +129,12 @@ TEST_F(RangeTest, EveryStrategyServesEveryShape) {
         // that of the last block.
         const KernelFamily &family = plan->families[index];
         int64_t extent = shape[family.combineAxis];
-        Cover cover = coverExtent(family, extent, 1);
+        Partition partition = partitionExtent(family, extent, 1);
         int64_t first = family.lowHeight(), second = family.highHeight();
-        int64_t last = cover.second > 0 ? second : first;
-        int64_t rows = cover.first * first + cover.second * second;
-        ASSERT_TRUE(family.tiles.size() == 2 || cover.second == 0);
-        ASSERT_EQ(rows, extent + cover.padded);
+        int64_t last = partition.second > 0 ? second : first;
+        int64_t rows = partition.first * first + partition.second * second;
+        ASSERT_TRUE(family.tiles.size() == 2 || partition.second == 0);
+        ASSERT_EQ(rows, extent + partition.padded);
         ASSERT_LT(rows - last, extent);
         ASSERT_GE(rows, extent);
       });
@@ -242,7 +242,7 @@ TEST_F(RangeTest, SizesThatBreakTheAlignmentHaveFamiliesOfTheirOwn) {
         serving.insert(family);
     }
     EXPECT_GT(serving.size(), 2u);
-    // Those that the latency model ranks lose less than the fallback alone.
+    // Those that the latency model ranks lose less than the unaligned general family alone.
     Plan less = *plan;
     less.unalignedEntries.clear();
     auto time = [&](const Plan &candidate) {
@@ -303,7 +303,7 @@ TEST_F(RangeTest, NoKernelOfAPlanMaySpill) {
                     device.registersPerThreadOf(family.threads()))
               << family.str();
         // Whoever made the plan.
-        plan->families[plan->fallbackFamily].tiles[0][0] *= 2;
+        plan->families[plan->unalignedGeneralFamily].tiles[0][0] *= 2;
         std::string error = llvm::toString(p.verify(*plan));
         EXPECT_NE(error.find("an estimate of 256 to be free of spills"),
                   std::string::npos)

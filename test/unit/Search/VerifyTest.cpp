@@ -69,17 +69,17 @@ TEST_F(VerifyTest, RefusesFamilyIndices) {
   expectError([](Plan &p) { p.entries[0].family = 99; },
               "entry 0: expected a family below");
   expectError([](Plan &p) { p.generalFamily = 99; },
-              "expected a general and a fallback family below");
-  expectError([](Plan &p) { p.fallbackFamily = 99; },
-              "expected a general and a fallback family below");
-  expectError([](Plan &p) { p.fallbackFamily = 0; },
-              "expected a fallback for operands of any alignment");
+              "expected a general and an unaligned general family below");
+  expectError([](Plan &p) { p.unalignedGeneralFamily = 99; },
+              "expected a general and an unaligned general family below");
+  expectError([](Plan &p) { p.unalignedGeneralFamily = 0; },
+              "expected an unaligned general family of any alignment");
   expectError(
       [&](Plan &p) {
-        p.fallbackFamily = 0;
+        p.unalignedGeneralFamily = 0;
         reschedule(p.families[0], [](StubSchedule &s) { s.accessBytes = 4; });
       },
-      "expected a fallback of one part");
+      "expected an unaligned general family of one part");
   expectError(
       [](Plan &p) {
         p.unalignedEntries = {p.entries[0]};
@@ -241,7 +241,7 @@ TEST_F(VerifyTest, RefusesFamiliesOfOtherPaths) {
       << error;
 }
 
-TEST_F(VerifyTest, RefusesCoversThatAreNotExact) {
+TEST_F(VerifyTest, RefusesPartitionsThatAreNotExact) {
   auto high = [](Plan &p) -> BlockTile & { return p.families[0].tiles[1]; };
   // Any two heights under one schedule make a pair.
   EXPECT_EQ(corrupted([&](Plan &p) { high(p)[0] = 44; }), "no error");
@@ -268,7 +268,7 @@ TEST_F(VerifyTest, RefusesWrongBalancedFamilies) {
   EXPECT_EQ(corrupted([](Plan &p) { p.families[0].balancedSms = 132; }),
             "no error");
   std::string message =
-      "expected balanced covers of two ascending heights over "
+      "expected balanced partitions of two ascending heights over "
       "a positive number of SMs, but got ";
   expectError([](Plan &p) { p.families[0].balancedSms = -1; },
               message + "-1 for 2 tiles");

@@ -207,8 +207,8 @@ static ShapeRanking toRanking(ukernel::RankingAttr attribute) {
   for (auto [familyAttr, score] : llvm::zip_equal(
            attribute.getFamilies(), attribute.getScores().asArrayRef())) {
     KernelFamily family = toKernelFamily(familyAttr);
-    Cover cover = coverShape(family, ranking.shape);
-    ranking.programs.push_back({std::move(family), cover, score, 0});
+    Partition partition = partitionShape(family, ranking.shape);
+    ranking.programs.push_back({std::move(family), partition, score, 0});
   }
   if (DenseF64ArrayAttr times = attribute.getMicroseconds())
     for (auto [program, time] :
@@ -303,7 +303,7 @@ llvm::Expected<ukernel::PlanAttr> ftuner::toAttribute(MLIRContext *context,
   }
   return ukernel::PlanAttr::get(
       context, families, toChoices(plan.entries), plan.generalFamily,
-      toChoices(plan.unalignedEntries), plan.fallbackFamily,
+      toChoices(plan.unalignedEntries), plan.unalignedGeneralFamily,
       search.empty() ? DictionaryAttr() : search.getDictionary(context),
       statistics.empty() ? DictionaryAttr() : statistics.getDictionary(context),
       toPredictionsAttribute(context, plan.predictions), rankings);
@@ -326,7 +326,7 @@ Plan ftuner::toPlan(ukernel::PlanAttr attribute) {
   plan.entries = toEntries(attribute.getChoices());
   plan.unalignedEntries = toEntries(attribute.getUnaligned());
   plan.generalFamily = attribute.getGeneral();
-  plan.fallbackFamily = attribute.getFallback();
+  plan.unalignedGeneralFamily = attribute.getUnalignedGeneral();
   if (DictionaryAttr statistics = attribute.getStatistics()) {
     for (NamedAttribute statistic : statistics) {
       std::string name = statistic.getName().str();

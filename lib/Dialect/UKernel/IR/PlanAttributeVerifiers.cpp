@@ -68,7 +68,7 @@ LogicalResult FamilyAttr::verify(EmitError emitError,
     return emitError() << "expected 1 to " << ftuner::maxBalancedSms
                        << " SMs to balance blocks over, but got " << balanced;
   if (balanced != 0 && tiles.size() == 1)
-    return emitError() << "expected two tiles with balanced covers";
+    return emitError() << "expected two tiles with balanced partitions";
   return success();
 }
 
@@ -172,7 +172,7 @@ LogicalResult PredictionsAttr::verify(EmitError emitError,
 LogicalResult PlanAttr::verify(EmitError emitError,
                                ArrayRef<FamilyAttr> families,
                                ArrayRef<ChoiceAttr> choices, int64_t general,
-                               ArrayRef<ChoiceAttr> unaligned, int64_t fallback,
+                               ArrayRef<ChoiceAttr> unaligned, int64_t unalignedGeneral,
                                DictionaryAttr search, DictionaryAttr,
                                PredictionsAttr predictions,
                                ArrayRef<RankingAttr> rankings) {
@@ -216,7 +216,7 @@ LogicalResult PlanAttr::verify(EmitError emitError,
         return emitError() << "expected strings in 'search', but got "
                            << entry.getName() << " = " << entry.getValue();
   if (failed(verifyIndex("general", general)) ||
-      failed(verifyIndex("fallback", fallback)))
+      failed(verifyIndex("unaligned_general", unalignedGeneral)))
     return failure();
   // Wider accesses would leave operands that are not aligned for them.
   auto verifyAny = [&](StringRef what, int64_t index) -> LogicalResult {
@@ -231,7 +231,7 @@ LogicalResult PlanAttr::verify(EmitError emitError,
   for (ChoiceAttr choice : unaligned)
     if (failed(verifyAny("unaligned families", choice.getFamily())))
       return failure();
-  return verifyAny("a fallback", fallback);
+  return verifyAny("an unaligned general family", unalignedGeneral);
 }
 
 LogicalResult EntryAttr::verify(EmitError emitError, int64_t threads,

@@ -235,7 +235,7 @@ static void printTiles(AsmPrinter &printer, ArrayRef<DenseI64ArrayAttr> tiles) {
 }
 
 /// ", reduce = [1], split = 4, balanced = 132": each of them may be absent.
-static ParseResult parseCover(AsmParser &parser, SmallVector<int64_t> &reduce,
+static ParseResult parsePartition(AsmParser &parser, SmallVector<int64_t> &reduce,
                               int64_t &split, int64_t &balanced) {
   split = 1;
   balanced = 0;
@@ -265,7 +265,7 @@ static ParseResult parseCover(AsmParser &parser, SmallVector<int64_t> &reduce,
   return success();
 }
 
-static void printCover(AsmPrinter &printer, ArrayRef<int64_t> reduce,
+static void printPartition(AsmPrinter &printer, ArrayRef<int64_t> reduce,
                        int64_t split, int64_t balanced) {
   if (!reduce.empty()) {
     printer << ", reduce = [";

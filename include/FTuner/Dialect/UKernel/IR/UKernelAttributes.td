@@ -85,7 +85,7 @@ def UKernel_FamilyAttr : UKernel_Attr<"Family", "family"> {
     workload; two of them differ only in their heights along `axis`. The schedule
     is an attribute of a codegen path and holds for both. `split` slices the
     reduce axis over blocks. `balanced` is the number of SMs over which the host
-    balances the blocks of two tiles; without it covers are exact where they can
+    balances the blocks of two tiles; without it partitions are exact where they can
     be. `reduce` lists the reduce axes where these are others than axis 2.
 
     * `family_c1`: there are one or two tiles, of equally many sizes, at least 1
@@ -112,7 +112,7 @@ def UKernel_FamilyAttr : UKernel_Attr<"Family", "family"> {
     DefaultValuedParameter<"int64_t", "0">:$balanced);
   let assemblyFormat = [{
     `<` custom<Schedule>($schedule) `,` `axis` `=` $axis `,` `tiles` `=` custom<Tiles>($tiles)
-    `` custom<Cover>($reduce, $split, $balanced) `>`
+    `` custom<Partition>($reduce, $split, $balanced) `>`
   }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -232,7 +232,7 @@ def UKernel_PlanAttr : UKernel_Attr<"Plan", "plan"> {
     For aligned operands the first of `choices` whose box holds the shape wins,
     and `general` serves the other shapes. Operands are aligned if the widest
     vectors of these families may access them. For other operands it is the
-    first of `unaligned`, whose families take any alignment, and `fallback`
+    first of `unaligned`, whose families take any alignment, and `unaligned_general`
     else. `search` says who made the plan: `strategy`, `cost_model`,
     and the `calibration` that predicted times are of. `statistics` are figures
     of the search, `predictions` are times, and `rankings` the best programs of
@@ -240,13 +240,13 @@ def UKernel_PlanAttr : UKernel_Attr<"Plan", "plan"> {
     these four may be absent.
 
     * `plan_c1`: there is at least one family, and all have equally many axes.
-    * `plan_c2`: choices, those of `unaligned`, `general` and `fallback` name
+    * `plan_c2`: choices, those of `unaligned`, `general` and `unaligned_general` name
       families of the plan.
     * `plan_c3`: every box has one range, and every ranking and prediction one
       size, for each axis.
     * `plan_c4`: predictions name families of the plan.
     * `plan_c5`: `search` holds strings.
-    * `plan_c6`: families of `unaligned` and `fallback` take operands of any
+    * `plan_c6`: families of `unaligned` and `unaligned_general` take operands of any
       alignment.
 
     Whether the families are legal, a workload and a device decide:
@@ -257,7 +257,7 @@ def UKernel_PlanAttr : UKernel_Attr<"Plan", "plan"> {
       families = [#ukernel.family<#schedule,
                     axis = 0, tiles = [[32, 32, 8]]>],
       choices = [#ukernel.choice<[#ukernel.range<1 to 64>, #ukernel.range<1 to ?>, #ukernel.range<1 to ?>] to 0>],
-      general = 0, fallback = 0, search = {cost_model = "latency", strategy = "ftuner"},
+      general = 0, unaligned_general = 0, search = {cost_model = "latency", strategy = "ftuner"},
       statistics = {candidates = 12.0 : f64},
       predictions = <shapes = [[53, 2304, 768]], families = [0],
                      microseconds = [18.5], regrets = [0.0], confidences = [0.62]>>
@@ -268,7 +268,7 @@ def UKernel_PlanAttr : UKernel_Attr<"Plan", "plan"> {
     OptionalArrayRefParameter<"::ftuner::ukernel::ChoiceAttr">:$choices,
     "int64_t":$general,
     OptionalArrayRefParameter<"::ftuner::ukernel::ChoiceAttr">:$unaligned,
-    "int64_t":$fallback,
+    "int64_t":$unalignedGeneral,
     OptionalParameter<"::mlir::DictionaryAttr">:$search,
     OptionalParameter<"::mlir::DictionaryAttr">:$statistics,
     OptionalParameter<"::ftuner::ukernel::PredictionsAttr">:$predictions,
@@ -276,7 +276,7 @@ def UKernel_PlanAttr : UKernel_Attr<"Plan", "plan"> {
   let assemblyFormat = [{
     `<` `families` `=` `[` $families `]` `,` `choices` `=` custom<List>($choices) `,`
     `general` `=` $general `,` `` custom<Unaligned>($unaligned)
-    `fallback` `=` $fallback ``
+    `unaligned_general` `=` $unalignedGeneral ``
     custom<Findings>($search, $statistics, $predictions, $rankings) `>`
   }];
   let genVerifyDecl = 1;
@@ -289,7 +289,7 @@ def UKernel_EntryAttr : UKernel_Attr<"Entry", "entry"> {
     memory in bytes, alignment in bytes that every pointer and row must have,
     and the parameters in order (`pointer`, `size`, `stride` and `part` as i32,
     `scalar` by value). `family` and `workload` say where it comes from; both
-    are absent for kernels of leftover operators.
+    are absent for fallback kernels.
 
     * `entry_c1`: there are 1 to 1024 threads.
     * `entry_c2`: the shared memory is not negative.

@@ -25,7 +25,7 @@ def UKernel_PlanOp : UKernel_Op<"plan", [Symbol]> {
     ukernel.plan @plan_0 <
       families = [<#schedule, axis = 0,
                    tiles = [[32, 32, 8]]>],
-      choices = [], general = 0, fallback = 0>
+      choices = [], general = 0, unaligned_general = 0>
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, UKernel_PlanAttr:$plan);

@@ -1,4 +1,4 @@
-// RUN: ftuner-opt %s --ukernel-lower-leftovers -split-input-file -verify-diagnostics
+// RUN: ftuner-opt %s --ukernel-lower-fallbacks -split-input-file -verify-diagnostics
 
 func.func @load(%x: memref<f32>)
     attributes {ukernel.abi_type = (tensor<f32>) -> ()} {
@@ -33,7 +33,7 @@ func.func @print(%n: index) attributes {ukernel.abi_type = (index) -> ()} {
 
 func.func @complex(%x: memref<4xf32>, %z: complex<f32>)
     attributes {ukernel.abi_type = (tensor<4xf32>) -> ()} {
-  // expected-remark @below {{left over}}
+  // expected-remark @below {{fallback}}
   // expected-error @below {{no lowering: linalg.map on an operand of type 'complex<f32>'}}
   linalg.map outs(%x : memref<4xf32>) (%out: f32) {
     %re = complex.re %z : complex<f32>

@@ -1,14 +1,14 @@
-//===- Cover.h - Blocks of one or two heights cover an axis -----*- C++ -*-===//
+//===- Partition.h - Blocks of one or two heights cover an axis -----*- C++ -*-===//
 //
 // Blocks lie one after the other along an axis, from element 0 on: first those
 // of one height, then those of another, higher one. Heights g·a and g·b with
 // coprime a < b cover H exactly whenever g divides H and H/g ≥ (a − 1)·(b − 1);
 // e.g. g = 1, a = 7, b = 8: 53 = 3·7 + 4·8. So two heights serve almost every
-// size in closed form, also in open ranges. Where no exact cover exists the
+// size in closed form, also in open ranges. Where no exact partition exists the
 // last block pads locally.
 //
-// An exact cover takes as few low blocks as it can, so the last wave may leave
-// most SMs idle. A balanced cover takes as many blocks as give each of S SMs
+// An exact partition takes as few low blocks as it can, so the last wave may leave
+// most SMs idle. A balanced partition takes as many blocks as give each of S SMs
 // the same number, and as few high ones as cover the extent: with heights 96
 // and 112 and 18 blocks beside each other on 132 SMs, 640 rows are exactly 2 ·
 // 96 + 4 · 112, 108 blocks; balanced they are 7 blocks of 96, 126 blocks, each
@@ -20,32 +20,32 @@
 // blocks. Extents and blocks are elements and numbers, not bytes.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FTUNER_SCHEDULE_COVER_H
-#define FTUNER_SCHEDULE_COVER_H
+#ifndef FTUNER_SCHEDULE_PARTITION_H
+#define FTUNER_SCHEDULE_PARTITION_H
 
 #include "FTuner/Schedule/Arithmetic.h"
 
 namespace ftuner {
 
-/// More SMs than any device has (`CoverRule::balancedSms`): the host
+/// More SMs than any device has (`PartitionRule::balancedSms`): the host
 /// multiplies by them.
 constexpr int64_t maxBalancedSms = 1 << 16;
 
 /// The heights that cover an axis, and how.
-struct CoverRule {
+struct PartitionRule {
   /// Elements of a block of the first part, the only one if `second` is 0.
   int64_t first = 1;
   /// Elements of a block of the second part, more than `first`; 0 with one
   /// part.
   int64_t second = 0;
-  /// SMs over which two parts balance the blocks; 0 for an exact cover.
+  /// SMs over which two parts balance the blocks; 0 for an exact partition.
   int64_t balancedSms = 0;
 
   bool isPair() const { return second != 0; }
 };
 
 /// How many blocks of each part cover an extent.
-struct Cover {
+struct Partition {
   int64_t first = 0;
   int64_t second = 0;
   /// Elements beyond the extent that the last block pads locally.
@@ -55,21 +55,21 @@ struct Cover {
 
 /// The same in any arithmetic: blocks of the first part, and of both.
 template <typename Math>
-struct CoverOf {
+struct PartitionOf {
   typename Math::Index first, blocks;
 };
 
-/// What an exact cover needs to know of two heights.
-struct CoverConstants {
+/// What an exact partition needs to know of two heights.
+struct PartitionConstants {
   int64_t unit = 1;    ///< gcd of the heights
   int64_t low = 1;     ///< smaller height in units (a)
   int64_t high = 1;    ///< larger height in units (b)
   int64_t inverse = 1; ///< a⁻¹ modulo b, in [0, b)
 };
 /// Heights are positive, `low` < `high`.
-CoverConstants coverConstants(int64_t low, int64_t high);
+PartitionConstants partitionConstants(int64_t low, int64_t high);
 
-/// The exact cover with the fewest blocks of the first part, or else blocks of
+/// The exact partition with the fewest blocks of the first part, or else blocks of
 /// the second part alone with local padding.
 ///
 /// Closed form, in units of gcd(heights): with u = ceil(extent / unit) and the
@@ -79,14 +79,14 @@ CoverConstants coverConstants(int64_t low, int64_t high);
 /// Each element below the extent is in one block if the heights sum up to
 /// `extent` + `padded` with padded ≥ 0, and only the last block pads if padded
 /// is less than its height.
-///   Exact: every cover of u units has first · a ≡ u (mod b), so its `first` is
+///   Exact: every partition of u units has first · a ≡ u (mod b), so its `first` is
 ///   u · a⁻¹ mod b or a multiple of b more, and there is none if already the
 ///   least of these needs more than u units. Else (u − first · a) / b is whole
 ///   and at least 0, and padded = u · unit − extent < unit ≤ low.
 ///   Not exact: ceil(u / b) high blocks hold at least u units, and one less
 ///   would not, so padded < high.
 template <typename Math>
-CoverOf<Math> exactCover(Math &math, const CoverConstants &constants,
+PartitionOf<Math> exactPartition(Math &math, const PartitionConstants &constants,
                          typename Math::Index extent) {
   auto units = ceilDiv(math, extent, constants.unit);
   auto residue = math.rem(units, constants.high);
@@ -100,7 +100,7 @@ CoverOf<Math> exactCover(Math &math, const CoverConstants &constants,
   return {first, math.add(first, second)};
 }
 
-/// The cover by heights low < high that gives each of `sms` SMs the same number
+/// The partition by heights low < high that gives each of `sms` SMs the same number
 /// of blocks: from the fewest blocks that can cover, u = ceil(extent / high),
 /// with q = ceil(u · blocksBeside / sms) of them on an SM, to
 ///
@@ -110,7 +110,7 @@ CoverOf<Math> exactCover(Math &math, const CoverConstants &constants,
 /// low))) are high ones.
 ///
 /// Holds for any n from u to t = ceil(extent / low), so whatever the SMs and
-/// the blocks beside are (as for `exactCover`, each element once and padding in
+/// the blocks beside are (as for `exactPartition`, each element once and padding in
 /// the last block alone):
 ///   0 ≤ s ≤ n, since n ≥ u gives n · high ≥ extent, that is extent − n · low ≤
 ///   n · (high − low).
@@ -120,7 +120,7 @@ CoverOf<Math> exactCover(Math &math, const CoverConstants &constants,
 ///   With s = 0: n · low ≥ extent, so n = t, and padded = t · low − extent <
 ///   low, the last block's height.
 template <typename Math>
-CoverOf<Math> balancedCover(Math &math, const CoverRule &rule,
+PartitionOf<Math> balancedPartition(Math &math, const PartitionRule &rule,
                             typename Math::Index extent,
                             typename Math::Index blocksBeside) {
   // Another extent may be 0.
@@ -137,10 +137,10 @@ CoverOf<Math> balancedCover(Math &math, const CoverRule &rule,
 }
 
 /// Covers `extent` by the rule, with `blocksBeside` blocks for each one along
-/// the axis, which only balanced covers ask for. One part has all its blocks in
+/// the axis, which only balanced partitions ask for. One part has all its blocks in
 /// `first`.
 template <typename Math>
-CoverOf<Math> coverOf(Math &math, const CoverRule &rule,
+PartitionOf<Math> partitionOf(Math &math, const PartitionRule &rule,
                       typename Math::Index extent,
                       typename Math::Index blocksBeside) {
   if (!rule.isPair()) {
@@ -148,18 +148,18 @@ CoverOf<Math> coverOf(Math &math, const CoverRule &rule,
     return {blocks, blocks};
   }
   if (rule.balancedSms != 0)
-    return balancedCover(math, rule, extent, blocksBeside);
-  return exactCover(math, coverConstants(rule.first, rule.second), extent);
+    return balancedPartition(math, rule, extent, blocksBeside);
+  return exactPartition(math, partitionConstants(rule.first, rule.second), extent);
 }
 
-/// `coverOf` in numbers; no blocks for an extent below 1.
-Cover coverExtent(const CoverRule &rule, int64_t extent, int64_t blocksBeside);
-/// `exactCover` in numbers; `extent` is positive.
-Cover coverWithPair(const CoverConstants &constants, int64_t extent);
-/// `balancedCover` in numbers.
-Cover balancedCover(int64_t low, int64_t high, int64_t sms,
+/// `partitionOf` in numbers; no blocks for an extent below 1.
+Partition partitionExtent(const PartitionRule &rule, int64_t extent, int64_t blocksBeside);
+/// `exactPartition` in numbers; `extent` is positive.
+Partition partitionWithPair(const PartitionConstants &constants, int64_t extent);
+/// `balancedPartition` in numbers.
+Partition balancedPartition(int64_t low, int64_t high, int64_t sms,
                     int64_t blocksBeside, int64_t extent);
 
 } // namespace ftuner
 
-#endif // FTUNER_SCHEDULE_COVER_H
+#endif // FTUNER_SCHEDULE_PARTITION_H

@@ -8,7 +8,7 @@
 // CHECK-LABEL: func.func @batch_inside_lhs
 // CHECK: linalg.generic
 func.func @batch_inside_lhs(%a: tensor<8x16x?xf32>, %b: tensor<?x16x4xf32>, %o: tensor<?x8x4xf32>) -> tensor<?x8x4xf32> {
-  // expected-remark @below {{left over: 'linalg.generic' is a contraction that no codegen path computes: simt: expected an lhs that is contiguous along m or k, an rhs along n or k, and an output that is contiguous along n}}
+  // expected-remark @below {{fallback: 'linalg.generic' is a contraction that no codegen path computes: simt: expected an lhs that is contiguous along m or k, an rhs along n or k, and an output that is contiguous along n}}
   %r = linalg.generic {indexing_maps = [affine_map<(b, m, n, k) -> (m, k, b)>, affine_map<(b, m, n, k) -> (b, k, n)>, affine_map<(b, m, n, k) -> (b, m, n)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%a, %b : tensor<8x16x?xf32>, tensor<?x16x4xf32>) outs(%o : tensor<?x8x4xf32>) {
     ^bb0(%x: f32, %y: f32, %c: f32):
       %p = arith.mulf %x, %y : f32
@@ -20,7 +20,7 @@ func.func @batch_inside_lhs(%a: tensor<8x16x?xf32>, %b: tensor<?x16x4xf32>, %o: 
 // CHECK-LABEL: func.func @batch_inside_rhs
 // CHECK: linalg.generic
 func.func @batch_inside_rhs(%a: tensor<?x8x16xf32>, %b: tensor<16x4x?xf32>, %o: tensor<?x8x4xf32>) -> tensor<?x8x4xf32> {
-  // expected-remark @below {{left over: 'linalg.generic' is a contraction that no codegen path computes: simt: expected an lhs that is contiguous along m or k, an rhs along n or k, and an output that is contiguous along n}}
+  // expected-remark @below {{fallback: 'linalg.generic' is a contraction that no codegen path computes: simt: expected an lhs that is contiguous along m or k, an rhs along n or k, and an output that is contiguous along n}}
   %r = linalg.generic {indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (k, n, b)>, affine_map<(b, m, n, k) -> (b, m, n)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%a, %b : tensor<?x8x16xf32>, tensor<16x4x?xf32>) outs(%o : tensor<?x8x4xf32>) {
     ^bb0(%x: f32, %y: f32, %c: f32):
       %p = arith.mulf %x, %y : f32
@@ -32,7 +32,7 @@ func.func @batch_inside_rhs(%a: tensor<?x8x16xf32>, %b: tensor<16x4x?xf32>, %o: 
 // CHECK-LABEL: func.func @batch_inside_out
 // CHECK: linalg.generic
 func.func @batch_inside_out(%a: tensor<?x8x16xf32>, %b: tensor<?x16x4xf32>, %o: tensor<8x4x?xf32>) -> tensor<8x4x?xf32> {
-  // expected-remark @below {{left over: 'linalg.generic' is a contraction that no codegen path computes: simt: expected an lhs that is contiguous along m or k, an rhs along n or k, and an output that is contiguous along n}}
+  // expected-remark @below {{fallback: 'linalg.generic' is a contraction that no codegen path computes: simt: expected an lhs that is contiguous along m or k, an rhs along n or k, and an output that is contiguous along n}}
   %r = linalg.generic {indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (b, k, n)>, affine_map<(b, m, n, k) -> (m, n, b)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%a, %b : tensor<?x8x16xf32>, tensor<?x16x4xf32>) outs(%o : tensor<8x4x?xf32>) {
     ^bb0(%x: f32, %y: f32, %c: f32):
       %p = arith.mulf %x, %y : f32
@@ -44,7 +44,7 @@ func.func @batch_inside_out(%a: tensor<?x8x16xf32>, %b: tensor<?x16x4xf32>, %o: 
 // CHECK-LABEL: func.func @four_batches
 // CHECK: linalg.generic
 func.func @four_batches(%a: tensor<2x3x2x3x8x16xf32>, %b: tensor<3x2x2x3x16x4xf32>, %o: tensor<2x3x3x2x8x4xf32>) -> tensor<2x3x3x2x8x4xf32> {
-  // expected-remark @below {{left over: 'linalg.generic' is a contraction with more than three batch dimensions}}
+  // expected-remark @below {{fallback: 'linalg.generic' is a contraction with more than three batch dimensions}}
   %r = linalg.generic {indexing_maps = [affine_map<(a, b, c, d, m, n, k) -> (a, b, c, d, m, k)>, affine_map<(a, b, c, d, m, n, k) -> (b, a, c, d, k, n)>, affine_map<(a, b, c, d, m, n, k) -> (a, b, d, c, m, n)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel", "parallel", "reduction"]} ins(%a, %b : tensor<2x3x2x3x8x16xf32>, tensor<3x2x2x3x16x4xf32>) outs(%o : tensor<2x3x3x2x8x4xf32>) {
     ^bb0(%x: f32, %y: f32, %c: f32):
       %p = arith.mulf %x, %y : f32
@@ -56,28 +56,28 @@ func.func @four_batches(%a: tensor<2x3x2x3x8x16xf32>, %b: tensor<3x2x2x3x16x4xf3
 // CHECK-LABEL: func.func @f64
 // CHECK: linalg.matmul
 func.func @f64(%a: tensor<8x16xf64>, %b: tensor<16x4xf64>, %o: tensor<8x4xf64>) -> tensor<8x4xf64> {
-  // expected-remark @below {{left over: 'linalg.matmul' is a contraction that no codegen path computes: simt: expected elements of f32, but got f64}}
+  // expected-remark @below {{fallback: 'linalg.matmul' is a contraction that no codegen path computes: simt: expected elements of f32, but got f64}}
   %r = linalg.matmul ins(%a, %b : tensor<8x16xf64>, tensor<16x4xf64>) outs(%o : tensor<8x4xf64>) -> tensor<8x4xf64>
   return %r : tensor<8x4xf64>
 }
 // CHECK-LABEL: func.func @f16
 // CHECK: linalg.matmul
 func.func @f16(%a: tensor<8x16xf16>, %b: tensor<16x4xf16>, %o: tensor<8x4xf32>) -> tensor<8x4xf32> {
-  // expected-remark @below {{left over: 'linalg.matmul' is a contraction that no codegen path computes: simt: expected elements of f32, but got f16}}
+  // expected-remark @below {{fallback: 'linalg.matmul' is a contraction that no codegen path computes: simt: expected elements of f32, but got f16}}
   %r = linalg.matmul ins(%a, %b : tensor<8x16xf16>, tensor<16x4xf16>) outs(%o : tensor<8x4xf32>) -> tensor<8x4xf32>
   return %r : tensor<8x4xf32>
 }
 // CHECK-LABEL: func.func @matvec
 // CHECK: linalg.matvec
 func.func @matvec(%a: tensor<8x16xf32>, %b: tensor<16xf32>, %o: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-remark @below {{left over: 'linalg.matvec' is a contraction without m, n or k dimension}}
+  // expected-remark @below {{fallback: 'linalg.matvec' is a contraction without m, n or k dimension}}
   %r = linalg.matvec ins(%a, %b : tensor<8x16xf32>, tensor<16xf32>) outs(%o : tensor<8xf32>) -> tensor<8xf32>
   return %r : tensor<8xf32>
 }
 // CHECK-LABEL: func.func @several_k
 // CHECK: linalg.generic
 func.func @several_k(%a: tensor<8x3x16xf32>, %b: tensor<16x3x4xf32>, %o: tensor<8x4xf32>) -> tensor<8x4xf32> {
-  // expected-remark @below {{left over: 'linalg.generic' is a contraction whose reduce dimensions cannot be joined to one}}
+  // expected-remark @below {{fallback: 'linalg.generic' is a contraction whose reduce dimensions cannot be joined to one}}
   %r = linalg.generic {indexing_maps = [affine_map<(m, n, j, k) -> (m, j, k)>, affine_map<(m, n, j, k) -> (k, j, n)>, affine_map<(m, n, j, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction", "reduction"]} ins(%a, %b : tensor<8x3x16xf32>, tensor<16x3x4xf32>) outs(%o : tensor<8x4xf32>) {
     ^bb0(%x: f32, %y: f32, %c: f32):
       %p = arith.mulf %x, %y : f32
@@ -90,7 +90,7 @@ func.func @several_k(%a: tensor<8x3x16xf32>, %b: tensor<16x3x4xf32>, %o: tensor<
 // CHECK-LABEL: func.func @max_plus
 // CHECK: linalg.generic
 func.func @max_plus(%a: tensor<4x8xf32>, %b: tensor<8x4xf32>, %o: tensor<4x4xf32>) -> tensor<4x4xf32> {
-  // expected-remark @below {{left over: 'linalg.generic' is no contraction}}
+  // expected-remark @below {{fallback: 'linalg.generic' is no contraction}}
   %r = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : tensor<4x8xf32>, tensor<8x4xf32>) outs(%o : tensor<4x4xf32>) {
     ^bb0(%x: f32, %y: f32, %c: f32):
       %p = arith.addf %x, %y : f32
@@ -115,7 +115,7 @@ func.func @max_plus(%a: tensor<4x8xf32>, %b: tensor<8x4xf32>, %o: tensor<4x4xf32
 func.func @two_uses(%a: tensor<8x16xf32>, %b: tensor<16x4xf32>, %c: tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
   %e = tensor.empty() : tensor<8x4xf32>
   %mm = linalg.matmul ins(%a, %b : tensor<8x16xf32>, tensor<16x4xf32>) outs(%c : tensor<8x4xf32>) -> tensor<8x4xf32>
-  // expected-remark @below {{left over: 'linalg.exp' is no contraction}}
+  // expected-remark @below {{fallback: 'linalg.exp' is no contraction}}
   %r = linalg.exp ins(%mm : tensor<8x4xf32>) outs(%e : tensor<8x4xf32>) -> tensor<8x4xf32>
   return %mm, %r : tensor<8x4xf32>, tensor<8x4xf32>
 }
@@ -126,7 +126,7 @@ func.func @two_uses(%a: tensor<8x16xf32>, %b: tensor<16x4xf32>, %c: tensor<8x4xf
 func.func @index(%a: tensor<8x16xf32>, %b: tensor<16x4xf32>, %c: tensor<8x4xf32>) -> tensor<8x4xf32> {
   %e = tensor.empty() : tensor<8x4xf32>
   %mm = linalg.matmul ins(%a, %b : tensor<8x16xf32>, tensor<16x4xf32>) outs(%c : tensor<8x4xf32>) -> tensor<8x4xf32>
-  // expected-remark @below {{left over: 'linalg.generic' is no contraction}}
+  // expected-remark @below {{fallback: 'linalg.generic' is no contraction}}
   %r = linalg.generic {indexing_maps = [#ij, #ij], iterator_types = ["parallel", "parallel"]} ins(%mm : tensor<8x4xf32>) outs(%e : tensor<8x4xf32>) {
     ^bb0(%x: f32, %out: f32):
       %i = linalg.index 0 : index
@@ -144,7 +144,7 @@ func.func @index(%a: tensor<8x16xf32>, %b: tensor<16x4xf32>, %c: tensor<8x4xf32>
 func.func @other_type(%a: tensor<8x16xf32>, %b: tensor<16x4xf32>, %c: tensor<8x4xf32>, %d: tensor<8x4xf64>) -> tensor<8x4xf32> {
   %e = tensor.empty() : tensor<8x4xf32>
   %mm = linalg.matmul ins(%a, %b : tensor<8x16xf32>, tensor<16x4xf32>) outs(%c : tensor<8x4xf32>) -> tensor<8x4xf32>
-  // expected-remark @below {{left over: 'linalg.generic' is no contraction}}
+  // expected-remark @below {{fallback: 'linalg.generic' is no contraction}}
   %r = linalg.generic {indexing_maps = [#ij, #ij, #ij], iterator_types = ["parallel", "parallel"]} ins(%mm, %d : tensor<8x4xf32>, tensor<8x4xf64>) outs(%e : tensor<8x4xf32>) {
     ^bb0(%x: f32, %y: f64, %out: f32):
       %z = arith.truncf %y : f64 to f32
@@ -161,7 +161,7 @@ func.func @other_type(%a: tensor<8x16xf32>, %b: tensor<16x4xf32>, %c: tensor<8x4
 func.func @symmetric(%a: tensor<8x16xf32>, %b: tensor<16x8xf32>, %c: tensor<8x8xf32>) -> tensor<8x8xf32> {
   %e = tensor.empty() : tensor<8x8xf32>
   %mm = linalg.matmul ins(%a, %b : tensor<8x16xf32>, tensor<16x8xf32>) outs(%c : tensor<8x8xf32>) -> tensor<8x8xf32>
-  // expected-remark @below {{left over: 'linalg.generic' is no contraction}}
+  // expected-remark @below {{fallback: 'linalg.generic' is no contraction}}
   %r = linalg.generic {indexing_maps = [#ij, affine_map<(i, j) -> (j, i)>, #ij], iterator_types = ["parallel", "parallel"]} ins(%mm, %mm : tensor<8x8xf32>, tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) {
     ^bb0(%x: f32, %y: f32, %out: f32):
       %p = arith.addf %x, %y : f32
@@ -178,7 +178,7 @@ func.func @branch(%a: tensor<8x16xf32>, %b: tensor<16x8xf32>, %c: tensor<8x8xf32
   %mm = linalg.matmul ins(%a, %b : tensor<8x16xf32>, tensor<16x8xf32>) outs(%c : tensor<8x8xf32>) -> tensor<8x8xf32>
   %r = scf.if %x -> tensor<8x8xf32> {
     %e = tensor.empty() : tensor<8x8xf32>
-    // expected-remark @below {{left over: 'linalg.exp' is no contraction}}
+    // expected-remark @below {{fallback: 'linalg.exp' is no contraction}}
     %y = linalg.exp ins(%mm : tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
     scf.yield %y : tensor<8x8xf32>
   } else {

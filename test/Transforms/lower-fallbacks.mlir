@@ -1,4 +1,4 @@
-// RUN: ftuner-opt %s --ukernel-lower-leftovers --canonicalize --cse -split-input-file -verify-diagnostics | FileCheck %s
+// RUN: ftuner-opt %s --ukernel-lower-fallbacks --canonicalize --cse -split-input-file -verify-diagnostics | FileCheck %s
 
 // A thread for each row, the sum in a register.
 // CHECK-LABEL: func.func @sum(
@@ -7,15 +7,15 @@
 // CHECK-DAG:     %[[N:.*]] = memref.dim %[[X]], %c1
 // CHECK-DAG:     %[[O:.*]] = memref.dim %[[Y]], %c0
 // CHECK:         %[[EQ:.*]] = arith.cmpi eq, %[[O]], %[[M]]
-// CHECK:         cf.assert %[[EQ]], "linalg.reduce in kernel 'sum_leftover_0': sizes of the operands do not fit each other"
+// CHECK:         cf.assert %[[EQ]], "linalg.reduce in kernel 'sum_fallback_0': sizes of the operands do not fit each other"
 // CHECK:         %[[BLOCKS:.*]] = arith.ceildivui %[[M]], %c256
-// CHECK:         ukernel.launch @sum_leftover_0::@sum_leftover_0 blocks(%[[BLOCKS]])
+// CHECK:         ukernel.launch @sum_fallback_0::@sum_fallback_0 blocks(%[[BLOCKS]])
 // CHECK-SAME:      args(%[[X]], %[[Y]] : memref<?x?xf32>, memref<?xf32>) sizes(%[[M]], %[[N]], %[[O]])
-// CHECK:       gpu.module @sum_leftover_0 attributes {ukernel.entry = #ukernel.entry<threads = 256, shared_memory_bytes = 0, alignment = 4,
+// CHECK:       gpu.module @sum_fallback_0 attributes {ukernel.entry = #ukernel.entry<threads = 256, shared_memory_bytes = 0, alignment = 4,
 // CHECK-SAME:    {access = "read", kind = "pointer", name = "in0", type = f32}
 // CHECK-SAME:    {access = "readwrite", kind = "pointer", name = "out0", type = f32}
 // CHECK-SAME:    {kind = "size", name = "in0_size0", type = i32}
-// CHECK:       gpu.func @sum_leftover_0(%[[A:.*]]: memref<f32>, %[[B:.*]]: memref<f32>, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32) kernel
+// CHECK:       gpu.func @sum_fallback_0(%[[A:.*]]: memref<f32>, %[[B:.*]]: memref<f32>, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32) kernel
 // CHECK-SAME:    known_block_size = array<i32: 256, 1, 1>
 // CHECK-DAG:     %[[IN:.*]] = memref.reinterpret_cast %[[A]]
 // CHECK-DAG:     %[[OUT:.*]] = memref.reinterpret_cast %[[B]]
@@ -27,7 +27,7 @@
 // CHECK:           memref.store %[[SUM]], %[[OUT]][%[[POINT]]]
 func.func @sum(%x: memref<?x?xf32>, %y: memref<?xf32>)
     attributes {ukernel.abi_type = (tensor<?x?xf32>, tensor<?xf32>) -> ()} {
-  // expected-remark @below {{left over: linalg.reduce runs as kernel 'sum_leftover_0', a thread for each point of its parallel loops}}
+  // expected-remark @below {{fallback: linalg.reduce runs as kernel 'sum_fallback_0', a thread for each point of its parallel loops}}
   linalg.reduce ins(%x : memref<?x?xf32>) outs(%y : memref<?xf32>) dimensions = [1]
     (%in: f32, %acc: f32) {
       %s = arith.addf %in, %acc : f32
@@ -40,7 +40,7 @@ func.func @sum(%x: memref<?x?xf32>, %y: memref<?xf32>)
 
 // The loop that the output is not indexed by is sequential, though it claims to
 // be parallel, and the transposed output decides which threads are neighbours.
-// CHECK-LABEL: gpu.func @last_leftover_0(
+// CHECK-LABEL: gpu.func @last_fallback_0(
 // CHECK:         %[[FAST:.*]] = arith.remui %[[POINT:.*]], %c8
 // CHECK:         %[[SLOW:.*]] = arith.divui %[[POINT]], %c8
 // CHECK:         %[[LAST:.*]] = scf.for %[[K:[a-z0-9]*]] =
@@ -49,7 +49,7 @@ func.func @sum(%x: memref<?x?xf32>, %y: memref<?xf32>)
 // CHECK:         memref.store %[[LAST]], %{{.*}}[%[[SLOW]], %[[FAST]]]
 func.func @last(%x: memref<8x4x3xf32>, %y: memref<4x8xf32>)
     attributes {ukernel.abi_type = (tensor<8x4x3xf32>, tensor<4x8xf32>) -> ()} {
-  // expected-remark @below {{left over}}
+  // expected-remark @below {{fallback}}
   linalg.generic {
       indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (j, i)>],
       iterator_types = ["parallel", "parallel", "parallel"]}
@@ -66,8 +66,8 @@ func.func @last(%x: memref<8x4x3xf32>, %y: memref<4x8xf32>)
 // boolean as a byte; strides that are not those of a whole buffer, too. f16
 // computes in f32, and rounds what it computes.
 // CHECK-LABEL: func.func @half(
-// CHECK:         ukernel.launch @half_leftover_0::@half_leftover_0 {{.*}} sizes({{.*}}) strides(%{{[^,]*}})
-// CHECK:       gpu.func @half_leftover_0(%{{.*}}: memref<f16>, %{{.*}}: memref<f16>, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %[[S:.*]]: f16, %[[FLAG:.*]]: i8)
+// CHECK:         ukernel.launch @half_fallback_0::@half_fallback_0 {{.*}} sizes({{.*}}) strides(%{{[^,]*}})
+// CHECK:       gpu.func @half_fallback_0(%{{.*}}: memref<f16>, %{{.*}}: memref<f16>, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %[[S:.*]]: f16, %[[FLAG:.*]]: i8)
 // CHECK-DAG:     arith.trunci %[[FLAG]] : i8 to i1
 // CHECK-DAG:     arith.extf %[[S]] : f16 to f32
 // CHECK:         %[[P:.*]] = arith.mulf {{.*}} : f32
@@ -78,7 +78,7 @@ func.func @last(%x: memref<8x4x3xf32>, %y: memref<4x8xf32>)
 // CHECK-NEXT:    memref.store %[[STORED]]
 func.func @half(%x: memref<?xf16, strided<[?], offset: ?>>, %y: memref<?xf16>, %s: f16, %flag: i1)
     attributes {ukernel.abi_type = (tensor<?xf16>, tensor<?xf16>, f16, i1) -> ()} {
-  // expected-remark @below {{left over}}
+  // expected-remark @below {{fallback}}
   linalg.map ins(%x : memref<?xf16, strided<[?], offset: ?>>) outs(%y : memref<?xf16>)
     (%in: f16, %out: f16) {
       %p = arith.mulf %in, %s : f16
@@ -94,31 +94,31 @@ func.func @half(%x: memref<?xf16, strided<[?], offset: ?>>, %y: memref<?xf16>, %
 // one that several read.
 // CHECK-LABEL: func.func @memory(
 // CHECK:         %[[BUFFER:.*]] = memref.alloc() : memref<4xf32>
-// CHECK:         ukernel.launch @memory_leftover_0::@memory_leftover_0 {{.*}} args(%[[BUFFER]] : memref<4xf32>)
+// CHECK:         ukernel.launch @memory_fallback_0::@memory_fallback_0 {{.*}} args(%[[BUFFER]] : memref<4xf32>)
 // CHECK:         %[[ELEMENT:.*]] = memref.subview
-// CHECK:         ukernel.launch @memory_leftover_1::@memory_leftover_1 {{.*}} args(%[[ELEMENT]], %{{.*}}, f32)
-// CHECK:         ukernel.launch @memory_leftover_2::@memory_leftover_2
-// CHECK:         ukernel.launch @memory_leftover_3::@memory_leftover_3 {{.*}} args(%[[BUFFER]], %{{.*}})
-// CHECK:         ukernel.launch @memory_leftover_4::@memory_leftover_4 {{.*}} args(%[[BUFFER]], %{{.*}})
+// CHECK:         ukernel.launch @memory_fallback_1::@memory_fallback_1 {{.*}} args(%[[ELEMENT]], %{{.*}}, f32)
+// CHECK:         ukernel.launch @memory_fallback_2::@memory_fallback_2
+// CHECK:         ukernel.launch @memory_fallback_3::@memory_fallback_3 {{.*}} args(%[[BUFFER]], %{{.*}})
+// CHECK:         ukernel.launch @memory_fallback_4::@memory_fallback_4 {{.*}} args(%[[BUFFER]], %{{.*}})
 // CHECK-NOT:   memref.global
-// CHECK:       gpu.module @memory_leftover_0
-// CHECK:         memref.global "private" constant @memory_leftover_0_data0 {{.*}} dense<[1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00]>
-// CHECK:       gpu.module @memory_leftover_2
-// CHECK:         memref.global "private" constant @memory_leftover_2_data0 {{.*}} dense<[5.000000e+00, 6.000000e+00, 7.000000e+00, 8.000000e+00]>
+// CHECK:       gpu.module @memory_fallback_0
+// CHECK:         memref.global "private" constant @memory_fallback_0_data0 {{.*}} dense<[1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00]>
+// CHECK:       gpu.module @memory_fallback_2
+// CHECK:         memref.global "private" constant @memory_fallback_2_data0 {{.*}} dense<[5.000000e+00, 6.000000e+00, 7.000000e+00, 8.000000e+00]>
 memref.global "private" constant @shared : memref<4xf32> = dense<[1.0, 2.0, 3.0, 4.0]>
 memref.global "private" constant @single : memref<4xf32> = dense<[5.0, 6.0, 7.0, 8.0]>
 func.func @memory(%x: memref<4xf32>, %y: memref<4xf32>, %i: index, %v: f32)
     attributes {ukernel.abi_type = (tensor<4xf32>, tensor<4xf32>, index, f32) -> ()} {
-  // expected-remark @below {{left over: linalg.fill}}
+  // expected-remark @below {{fallback: linalg.fill}}
   memref.store %v, %x[%i] : memref<4xf32>
   %single = memref.get_global @single : memref<4xf32>
-  // expected-remark @below {{left over}}
+  // expected-remark @below {{fallback}}
   memref.copy %single, %x : memref<4xf32> to memref<4xf32>
-  // expected-remark @below {{left over}}
+  // expected-remark @below {{fallback}}
   %shared = memref.get_global @shared : memref<4xf32>
-  // expected-remark @below {{left over}}
+  // expected-remark @below {{fallback}}
   memref.copy %shared, %x : memref<4xf32> to memref<4xf32>
-  // expected-remark @below {{left over}}
+  // expected-remark @below {{fallback}}
   memref.copy %shared, %y : memref<4xf32> to memref<4xf32>
   return
 }
@@ -126,15 +126,15 @@ func.func @memory(%x: memref<4xf32>, %y: memref<4xf32>, %i: index, %v: f32)
 // -----
 
 // A gather reads what it is told to; its assertion cannot be checked.
-// CHECK-LABEL: gpu.func @gather_leftover_0(
+// CHECK-LABEL: gpu.func @gather_fallback_0(
 // CHECK-NOT:     cf.assert
 // CHECK:         %[[I:.*]] = arith.index_cast %{{.*}} : i64 to index
 // CHECK:         %[[V:.*]] = memref.load %{{.*}}[%[[I]]]
 // CHECK:         memref.store %[[V]]
 func.func @gather(%x: memref<?xf32>, %i: memref<4xi64>, %y: memref<4xf32>)
     attributes {ukernel.abi_type = (tensor<?xf32>, tensor<4xi64>, tensor<4xf32>) -> ()} {
-  // expected-remark @below {{left over: linalg.map runs}}
-  // expected-remark @below {{left over: assertions on elements are not checked}}
+  // expected-remark @below {{fallback: linalg.map runs}}
+  // expected-remark @below {{fallback: assertions on elements are not checked}}
   linalg.map ins(%i : memref<4xi64>) outs(%y : memref<4xf32>)
     (%in: i64, %out: f32) {
       %zero = arith.constant 0 : i64
@@ -151,7 +151,7 @@ func.func @gather(%x: memref<?xf32>, %i: memref<4xi64>, %y: memref<4xf32>)
 
 // Casts go straight to the type that the program names, every value is rounded
 // to its own, and accumulators are when they are stored.
-// CHECK-LABEL: gpu.func @roundings_leftover_0
+// CHECK-LABEL: gpu.func @roundings_fallback_0
 // CHECK:         arith.truncf %{{.*}} : f64 to bf16
 // CHECK:         arith.sitofp %{{.*}} : i32 to bf16
 // CHECK:         %[[S:.*]] = arith.addf %{{.*}}, %{{.*}} : f32
@@ -159,14 +159,14 @@ func.func @gather(%x: memref<?xf32>, %i: memref<4xi64>, %y: memref<4xf32>)
 // CHECK:         %[[D:.*]] = arith.divf %{{.*}}, %{{.*}} : f32
 // CHECK:         %[[R:.*]] = arith.truncf %[[D]] : f32 to bf16
 // CHECK:         memref.store %[[R]]
-// CHECK-LABEL: gpu.func @roundings_leftover_1
+// CHECK-LABEL: gpu.func @roundings_fallback_1
 // CHECK:         scf.for {{.*}} -> (f32)
 // CHECK:           arith.mulf {{.*}} : f32
 // CHECK-NOT:       arith.truncf
 // CHECK:           scf.yield
 // CHECK:         arith.truncf {{.*}} : f32 to bf16
 // CHECK-NEXT:    memref.store
-// CHECK-LABEL: gpu.func @roundings_leftover_2
+// CHECK-LABEL: gpu.func @roundings_fallback_2
 // CHECK:         scf.for {{.*}} -> (f32)
 // CHECK:           %[[E:.*]] = arith.mulf {{.*}} : f32
 // CHECK:           arith.truncf %[[E]] : f32 to bf16
@@ -174,7 +174,7 @@ func.func @gather(%x: memref<?xf32>, %i: memref<4xi64>, %y: memref<4xf32>)
 // CHECK:           scf.yield %[[T]] : f32
 func.func @roundings(%x: memref<?xf64>, %i: memref<?xi32>, %b: memref<?xbf16>, %m: memref<?x?xbf16>)
     attributes {ukernel.abi_type = (tensor<?xf64>, tensor<?xi32>, tensor<?xbf16>, tensor<?x?xbf16>) -> ()} {
-  // expected-remark @below {{left over}}
+  // expected-remark @below {{fallback}}
   linalg.map ins(%x, %i : memref<?xf64>, memref<?xi32>) outs(%b : memref<?xbf16>)
     (%in: f64, %integer: i32, %out: bf16) {
       %p = arith.truncf %in : f64 to bf16
@@ -183,9 +183,9 @@ func.func @roundings(%x: memref<?xf64>, %i: memref<?xi32>, %b: memref<?xbf16>, %
       %d = arith.divf %s, %q : bf16
       linalg.yield %d : bf16
     }
-  // expected-remark @below {{left over}}
+  // expected-remark @below {{fallback}}
   linalg.matvec ins(%m, %b : memref<?x?xbf16>, memref<?xbf16>) outs(%b : memref<?xbf16>)
-  // expected-remark @below {{left over}}
+  // expected-remark @below {{fallback}}
   linalg.reduce ins(%m : memref<?x?xbf16>) outs(%b : memref<?xbf16>) dimensions = [1]
     (%in: bf16, %sum: bf16) {
       %p = arith.mulf %in, %in : bf16

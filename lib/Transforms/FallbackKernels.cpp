@@ -1,7 +1,7 @@
-//===- LeftoverKernels.cpp - Outline a linalg op into a kernel --*- C++ -*-===//
-#include "LeftoverKernels.h"
+//===- FallbackKernels.cpp - Outline a linalg op into a kernel --*- C++ -*-===//
+#include "FallbackKernels.h"
 #include "KernelWork.h"
-#include "LeftoverLoops.h"
+#include "FallbackLoops.h"
 
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Transforms/HostAbi.h"
@@ -41,9 +41,9 @@ struct Scalar {
   int64_t parameter = -1;
 };
 
-class LeftoverOutliner {
+class FallbackOutliner {
 public:
-  LeftoverOutliner(linalg::LinalgOp op, StringRef name, ModuleOp module)
+  FallbackOutliner(linalg::LinalgOp op, StringRef name, ModuleOp module)
       : op(op), name(name), module(module), split(splitLoops(op)) {}
 
   LogicalResult outline();
@@ -81,7 +81,7 @@ private:
 };
 } // namespace
 
-LogicalResult LeftoverOutliner::addValue(Value value, const Twine &valueName,
+LogicalResult FallbackOutliner::addValue(Value value, const Twine &valueName,
                                          bool isRead, bool isWritten) {
   Operation *def = value.getDefiningOp();
   if (auto global = dyn_cast_or_null<memref::GetGlobalOp>(def)) {
@@ -119,7 +119,7 @@ LogicalResult LeftoverOutliner::addValue(Value value, const Twine &valueName,
   return success();
 }
 
-LogicalResult LeftoverOutliner::collect() {
+LogicalResult FallbackOutliner::collect() {
   unsigned inputs = 0, outputs = 0, captures = 0;
   for (OpOperand &operand : op->getOpOperands()) {
     bool isOutput = op.isDpsInit(&operand);
@@ -143,7 +143,7 @@ LogicalResult LeftoverOutliner::collect() {
   return success();
 }
 
-int64_t LeftoverOutliner::addParameter(Type type, StringRef kind,
+int64_t FallbackOutliner::addParameter(Type type, StringRef kind,
                                        const Twine &parameterName,
                                        StringRef access) {
   Builder b(op->getContext());
@@ -158,7 +158,7 @@ int64_t LeftoverOutliner::addParameter(Type type, StringRef kind,
   return types.size() - 1;
 }
 
-void LeftoverOutliner::buildSignature() {
+void FallbackOutliner::buildSignature() {
   Builder b(op->getContext());
   for (Buffer &buffer : buffers)
     buffer.pointer = addParameter(buffer.getType().getElementType(), "pointer",
@@ -188,7 +188,7 @@ void LeftoverOutliner::buildSignature() {
 }
 
 /// The buffer with its shape and strides, from the kernel's parameters.
-Value LeftoverOutliner::rebuildBuffer(ImplicitLocOpBuilder &b,
+Value FallbackOutliner::rebuildBuffer(ImplicitLocOpBuilder &b,
                                       gpu::GPUFuncOp func,
                                       const Buffer &buffer) {
   MemRefType type = buffer.getType();
@@ -227,7 +227,7 @@ Value LeftoverOutliner::rebuildBuffer(ImplicitLocOpBuilder &b,
 }
 
 /// Builds what stands for the operands and captured values in the kernel.
-void LeftoverOutliner::mapInputs(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func) {
+void FallbackOutliner::mapInputs(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func) {
   for (Buffer &buffer : buffers)
     mapping.map(buffer.host, rebuildBuffer(b, func, buffer));
   for (Scalar &scalar : scalars) {
@@ -255,7 +255,7 @@ void LeftoverOutliner::mapInputs(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func) {
 }
 
 /// What the kernel computes and moves, in terms of the sizes of its launch.
-DictionaryAttr LeftoverOutliner::buildWork() {
+DictionaryAttr FallbackOutliner::buildWork() {
   MLIRContext *context = op->getContext();
   DenseMap<std::pair<Value, int64_t>, AffineExpr> sizes;
   unsigned numSizes = 0;
@@ -273,7 +273,7 @@ DictionaryAttr LeftoverOutliner::buildWork() {
   });
 }
 
-void LeftoverOutliner::buildKernel() {
+void FallbackOutliner::buildKernel() {
   MLIRContext *context = op->getContext();
   ImplicitLocOpBuilder b(op.getLoc(), context);
   b.setInsertionPointToEnd(module.getBody());
@@ -285,7 +285,7 @@ void LeftoverOutliner::buildKernel() {
     alignment = std::max<int64_t>(alignment, llvm::divideCeil(bits, 8));
   }
   gpuModule->setAttr(ukernel::UKernelDialect::kEntryAttrName,
-                     ukernel::EntryAttr::get(context, kLeftoverThreads,
+                     ukernel::EntryAttr::get(context, kFallbackThreads,
                                              /*sharedMemoryBytes=*/0, alignment,
                                              b.getArrayAttr(descriptions),
                                              /*family=*/nullptr,
@@ -296,7 +296,7 @@ void LeftoverOutliner::buildKernel() {
       gpu::GPUFuncOp::create(b, name, FunctionType::get(context, types, {}));
   func->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
   func.setKnownBlockSizeAttr(
-      b.getDenseI32ArrayAttr({static_cast<int32_t>(kLeftoverThreads), 1, 1}));
+      b.getDenseI32ArrayAttr({static_cast<int32_t>(kFallbackThreads), 1, 1}));
 
   b.setInsertionPointToEnd(&func.getBody().front());
   mapInputs(b, func);
@@ -308,7 +308,7 @@ void LeftoverOutliner::buildKernel() {
   Value points = computePoints(b, split, extents);
   Value block = gpu::BlockIdOp::create(b, gpu::Dimension::x);
   Value thread = gpu::ThreadIdOp::create(b, gpu::Dimension::x);
-  Value threads = arith::ConstantIndexOp::create(b, kLeftoverThreads);
+  Value threads = arith::ConstantIndexOp::create(b, kFallbackThreads);
   Value first = arith::MulIOp::create(b, block, threads);
   Value point = arith::AddIOp::create(b, first, thread);
   Value isPoint =
@@ -319,7 +319,7 @@ void LeftoverOutliner::buildKernel() {
   emitPoint(b, op, split, extents, point, mapping);
 }
 
-Value LeftoverOutliner::hostSize(ImplicitLocOpBuilder &b, Value buffer,
+Value FallbackOutliner::hostSize(ImplicitLocOpBuilder &b, Value buffer,
                                  int64_t dim) {
   Value &size = hostSizes[{buffer, dim}];
   if (!size)
@@ -329,7 +329,7 @@ Value LeftoverOutliner::hostSize(ImplicitLocOpBuilder &b, Value buffer,
 
 /// Every operand must have what its loops read and write: a kernel would run
 /// beyond its end.
-void LeftoverOutliner::buildChecks(ImplicitLocOpBuilder &b,
+void FallbackOutliner::buildChecks(ImplicitLocOpBuilder &b,
                                    ArrayRef<Value> extents) {
   auto compare = [&](arith::CmpIPredicate predicate, Value lhs, Value rhs) {
     return b.createOrFold<arith::CmpIOp>(predicate, lhs, rhs);
@@ -371,7 +371,7 @@ void LeftoverOutliner::buildChecks(ImplicitLocOpBuilder &b,
                              .str());
 }
 
-void LeftoverOutliner::buildLaunch() {
+void FallbackOutliner::buildLaunch() {
   ImplicitLocOpBuilder b(op.getLoc(), op);
   SmallVector<Value> extents =
       computeExtents(b, op, [&](unsigned operand, int64_t dim) -> Value {
@@ -398,14 +398,14 @@ void LeftoverOutliner::buildLaunch() {
             : scalar.host);
   Value points = computePoints(b, split, extents);
   Value blocks = b.createOrFold<arith::CeilDivUIOp>(
-      points, arith::ConstantIndexOp::create(b, kLeftoverThreads));
+      points, arith::ConstantIndexOp::create(b, kFallbackThreads));
   auto kernel = SymbolRefAttr::get(
       b.getContext(), name, {FlatSymbolRefAttr::get(b.getContext(), name)});
   ukernel::LaunchOp::create(b, kernel, blocks, args, sizes, strides,
                             /*parts=*/ValueRange());
 }
 
-LogicalResult LeftoverOutliner::outline() {
+LogicalResult FallbackOutliner::outline() {
   if (!op.getShapesToLoopsMap())
     return op->emitError("no lowering: the loops of ")
            << op->getName() << " do not follow from its operands' shapes";
@@ -421,7 +421,7 @@ LogicalResult LeftoverOutliner::outline() {
   return success();
 }
 
-LogicalResult ftuner::outlineLeftover(linalg::LinalgOp op, StringRef name,
+LogicalResult ftuner::outlineFallback(linalg::LinalgOp op, StringRef name,
                                       ModuleOp module) {
-  return LeftoverOutliner(op, name, module).outline();
+  return FallbackOutliner(op, name, module).outline();
 }

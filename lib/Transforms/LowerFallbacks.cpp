@@ -1,11 +1,11 @@
-//===- LowerLeftovers.cpp - Simple kernels for the rest ---------*- C++ -*-===//
+//===- LowerFallbacks.cpp - Simple kernels for the rest ---------*- C++ -*-===//
 //
 // Everything in a host function that reads or writes elements of buffers and is
 // no workload becomes a kernel: linalg ops, copies, stores of scalars, and
 // constants, which a kernel copies from its own module to the workspace.
 //
 //===----------------------------------------------------------------------===//
-#include "LeftoverKernels.h"
+#include "FallbackKernels.h"
 
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Transforms/HostAbi.h"
@@ -30,7 +30,7 @@
 #include "llvm/ADT/MapVector.h"
 
 namespace ftuner {
-#define GEN_PASS_DEF_UKERNELLOWERLEFTOVERSPASS
+#define GEN_PASS_DEF_UKERNELLOWERFALLBACKSPASS
 #include "FTuner/Transforms/Passes.h.inc"
 } // namespace ftuner
 
@@ -126,8 +126,8 @@ static bool runsOnHost(Operation *op) {
 }
 
 namespace {
-struct LowerLeftoversPass
-    : public ftuner::impl::UKernelLowerLeftoversPassBase<LowerLeftoversPass> {
+struct LowerFallbacksPass
+    : public ftuner::impl::UKernelLowerFallbacksPassBase<LowerFallbacksPass> {
   void runOnOperation() override {
     if (failed(expectStages(getOperation(), getArgument(),
                             {Stage::Formed, Stage::Planned, Stage::Prepared,
@@ -157,15 +157,15 @@ private:
     });
     for (auto [number, op] : llvm::enumerate(ops)) {
       std::string name = uniqueName(
-          (func.getName() + "_leftover_" + Twine(number)).str(), symbols);
-      op->emitRemark("left over: ")
+          (func.getName() + "_fallback_" + Twine(number)).str(), symbols);
+      op->emitRemark("fallback: ")
           << op->getName() << " runs as kernel '" << name
           << "', a thread for each point of its parallel loops";
       if (op.getBlock()
               ->walk([](cf::AssertOp) { return WalkResult::interrupt(); })
               .wasInterrupted())
-        op->emitRemark("left over: assertions on elements are not checked");
-      if (failed(outlineLeftover(op, name, getOperation())))
+        op->emitRemark("fallback: assertions on elements are not checked");
+      if (failed(outlineFallback(op, name, getOperation())))
         return failure();
     }
     return success();

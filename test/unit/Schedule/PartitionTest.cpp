@@ -1,5 +1,5 @@
-//===- CoverTest.cpp - Covers in closed form against brute force ----------===//
-#include "FTuner/Schedule/Cover.h"
+//===- PartitionTest.cpp - Partitions in closed form against brute force ----------===//
+#include "FTuner/Schedule/Partition.h"
 #include "../RandomSeed.h"
 #include "FTuner/Workload/Workload.h"
 #include <algorithm>
@@ -10,40 +10,40 @@
 using namespace ftuner;
 
 /// Each row below the extent lies in one block, and each block has a row.
-static void expectEachRowOnce(const Cover &cover, int64_t low, int64_t high,
+static void expectEachRowOnce(const Partition &partition, int64_t low, int64_t high,
                               int64_t extent) {
-  ASSERT_GE(cover.first, 0);
-  ASSERT_GE(cover.second, 0);
-  ASSERT_GE(cover.blocks(), 1);
+  ASSERT_GE(partition.first, 0);
+  ASSERT_GE(partition.second, 0);
+  ASSERT_GE(partition.blocks(), 1);
   int64_t end = 0, lastStart = 0;
-  for (int64_t block = 0; block < cover.blocks(); ++block) {
+  for (int64_t block = 0; block < partition.blocks(); ++block) {
     lastStart = end;
-    end += block < cover.first ? low : high;
+    end += block < partition.first ? low : high;
   }
   ASSERT_LT(lastStart, extent);
   ASSERT_GE(end, extent);
-  ASSERT_EQ(cover.padded, end - extent);
+  ASSERT_EQ(partition.padded, end - extent);
 }
 
-TEST(Cover, WritesEachRowOnceWithAnyTwoHeights) {
+TEST(Partition, WritesEachRowOnceWithAnyTwoHeights) {
   for (int64_t low = 1; low <= 24; ++low)
     for (int64_t high = low + 1; high <= 40; ++high) {
-      CoverConstants constants = coverConstants(low, high);
+      PartitionConstants constants = partitionConstants(low, high);
       for (int64_t extent = 1; extent <= low * high + 2 * high; ++extent) {
         SCOPED_TRACE(testing::Message() << low << " " << high << " " << extent);
-        Cover cover = coverWithPair(constants, extent);
-        ASSERT_NO_FATAL_FAILURE(expectEachRowOnce(cover, low, high, extent));
-        // Less than a unit is padded wherever some cover pads less.
+        Partition partition = partitionWithPair(constants, extent);
+        ASSERT_NO_FATAL_FAILURE(expectEachRowOnce(partition, low, high, extent));
+        // Less than a unit is padded wherever some partition pads less.
         bool hasExact = false;
         int64_t covered = ceilBy(extent, constants.unit);
         for (int64_t rest = covered; rest >= 0; rest -= low)
           hasExact |= rest % high == 0;
-        ASSERT_EQ(cover.padded < constants.unit, hasExact);
+        ASSERT_EQ(partition.padded < constants.unit, hasExact);
       }
     }
 }
 
-/// A balanced cover in full: as many blocks as fit the rounds of the fewest,
+/// A balanced partition in full: as many blocks as fit the rounds of the fewest,
 /// and of those as few high ones as reach the extent.
 static void expectBalanced(int64_t low, int64_t high, int64_t sms,
                            int64_t beside, int64_t extent) {
@@ -61,36 +61,36 @@ static void expectBalanced(int64_t low, int64_t high, int64_t sms,
     else
       end = middle - 1;
   }
-  Cover cover = balancedCover(low, high, sms, beside, extent);
-  ASSERT_EQ(cover.blocks(), blocks);
-  ASSERT_GE(cover.first, 0);
-  ASSERT_GE(cover.second, 0);
+  Partition partition = balancedPartition(low, high, sms, beside, extent);
+  ASSERT_EQ(partition.blocks(), blocks);
+  ASSERT_GE(partition.first, 0);
+  ASSERT_GE(partition.second, 0);
   auto rowsWith = [&](int64_t second) {
     return (blocks - second) * low + second * high;
   };
-  ASSERT_GE(rowsWith(cover.second), extent);
-  if (cover.second > 0) {
-    ASSERT_LT(rowsWith(cover.second - 1), extent);
+  ASSERT_GE(rowsWith(partition.second), extent);
+  if (partition.second > 0) {
+    ASSERT_LT(rowsWith(partition.second - 1), extent);
   }
-  ASSERT_EQ(cover.padded, rowsWith(cover.second) - extent);
+  ASSERT_EQ(partition.padded, rowsWith(partition.second) - extent);
   // Every row in one block, every block with a row.
-  ASSERT_LT(cover.padded, cover.second > 0 ? high - low : low);
-  Cover exact = coverWithPair(coverConstants(low, high), extent);
-  ASSERT_LE(rounds(cover.blocks()), rounds(exact.blocks()));
+  ASSERT_LT(partition.padded, partition.second > 0 ? high - low : low);
+  Partition exact = partitionWithPair(partitionConstants(low, high), extent);
+  ASSERT_LE(rounds(partition.blocks()), rounds(exact.blocks()));
 }
 
-TEST(BalancedCover, Example) {
+TEST(BalancedPartition, Example) {
   // 18 blocks beside each: 126 of 132 SMs have a block, not 108.
-  Cover cover = balancedCover(96, 112, 132, 18, 640);
-  EXPECT_EQ(cover.first, 7);
-  EXPECT_EQ(cover.second, 0);
-  EXPECT_EQ(cover.padded, 32);
-  Cover exact = coverWithPair(coverConstants(96, 112), 640);
+  Partition partition = balancedPartition(96, 112, 132, 18, 640);
+  EXPECT_EQ(partition.first, 7);
+  EXPECT_EQ(partition.second, 0);
+  EXPECT_EQ(partition.padded, 32);
+  Partition exact = partitionWithPair(partitionConstants(96, 112), 640);
   EXPECT_EQ(exact.first, 2);
   EXPECT_EQ(exact.second, 4);
 }
 
-TEST(BalancedCover, AgreesWithBruteForce) {
+TEST(BalancedPartition, AgreesWithBruteForce) {
   for (int64_t low = 1; low <= 6; ++low)
     for (int64_t high = low + 1; high <= 14; ++high)
       for (int64_t sms : {1, 2, 7, 16, 132})
@@ -102,7 +102,7 @@ TEST(BalancedCover, AgreesWithBruteForce) {
           }
 }
 
-TEST(BalancedCover, WritesEachRowOnceWithAnyNumberOfBlocks) {
+TEST(BalancedPartition, WritesEachRowOnceWithAnyNumberOfBlocks) {
   for (int64_t low = 1; low <= 16; ++low)
     for (int64_t high = low + 1; high <= 24; ++high)
       for (int64_t extent = 1; extent <= 200; ++extent)
@@ -111,13 +111,13 @@ TEST(BalancedCover, WritesEachRowOnceWithAnyNumberOfBlocks) {
              blocks <= ceilDiv(extent, low); ++blocks) {
           SCOPED_TRACE(testing::Message() << low << " " << high << " " << extent
                                           << " in " << blocks);
-          Cover cover = balancedCover(low, high, blocks, 1, extent);
-          ASSERT_EQ(cover.blocks(), blocks);
-          ASSERT_NO_FATAL_FAILURE(expectEachRowOnce(cover, low, high, extent));
+          Partition partition = balancedPartition(low, high, blocks, 1, extent);
+          ASSERT_EQ(partition.blocks(), blocks);
+          ASSERT_NO_FATAL_FAILURE(expectEachRowOnce(partition, low, high, extent));
         }
 }
 
-TEST(BalancedCover, HoldsForRandomPairs) {
+TEST(BalancedPartition, HoldsForRandomPairs) {
   RandomSeed seed;
   std::mt19937_64 random(seed);
   auto upTo = [&](int64_t most) {

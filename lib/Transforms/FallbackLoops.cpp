@@ -1,5 +1,5 @@
-//===- LeftoverLoops.cpp - Points of a linalg op, a thread each -*- C++ -*-===//
-#include "LeftoverLoops.h"
+//===- FallbackLoops.cpp - Points of a linalg op, a thread each -*- C++ -*-===//
+#include "FallbackLoops.h"
 
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 

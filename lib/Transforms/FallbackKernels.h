@@ -1,6 +1,6 @@
-//===- LeftoverKernels.h - Outline a linalg op into a kernel ----*- C++ -*-===//
-#ifndef FTUNER_LIB_TRANSFORMS_LEFTOVERKERNELS_H
-#define FTUNER_LIB_TRANSFORMS_LEFTOVERKERNELS_H
+//===- FallbackKernels.h - Outline a linalg op into a kernel ----*- C++ -*-===//
+#ifndef FTUNER_LIB_TRANSFORMS_FALLBACKKERNELS_H
+#define FTUNER_LIB_TRANSFORMS_FALLBACKKERNELS_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -14,10 +14,10 @@ namespace ftuner {
 /// parameters by value (i1 as i8), constants part of the kernel.
 ///
 /// Fails, with an error at `op`, where an operand is neither.
-mlir::LogicalResult outlineLeftover(mlir::linalg::LinalgOp op,
+mlir::LogicalResult outlineFallback(mlir::linalg::LinalgOp op,
                                     llvm::StringRef name,
                                     mlir::ModuleOp module);
 
 } // namespace ftuner
 
-#endif // FTUNER_LIB_TRANSFORMS_LEFTOVERKERNELS_H
+#endif // FTUNER_LIB_TRANSFORMS_FALLBACKKERNELS_H

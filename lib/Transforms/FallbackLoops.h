@@ -1,6 +1,6 @@
-//===- LeftoverLoops.h - Points of a linalg op, a thread each ---*- C++ -*-===//
+//===- FallbackLoops.h - Points of a linalg op, a thread each ---*- C++ -*-===//
 //
-// A leftover linalg op is computed by one thread for every point of its
+// A linalg op that no workload takes is computed by one thread for every point of its
 // parallel loops; the other loops run inside the thread, their sums in
 // registers. A loop counts as parallel only if every output is indexed by it
 // alone in some dimension: then two threads never write the same element.
@@ -10,8 +10,8 @@
 // reductions accumulate stays in f32 until it is stored.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FTUNER_LIB_TRANSFORMS_LEFTOVERLOOPS_H
-#define FTUNER_LIB_TRANSFORMS_LEFTOVERLOOPS_H
+#ifndef FTUNER_LIB_TRANSFORMS_FALLBACKLOOPS_H
+#define FTUNER_LIB_TRANSFORMS_FALLBACKLOOPS_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/IRMapping.h"
@@ -45,4 +45,4 @@ void emitPoint(mlir::ImplicitLocOpBuilder &b, mlir::linalg::LinalgOp op,
 
 } // namespace ftuner
 
-#endif // FTUNER_LIB_TRANSFORMS_LEFTOVERLOOPS_H
+#endif // FTUNER_LIB_TRANSFORMS_FALLBACKLOOPS_H

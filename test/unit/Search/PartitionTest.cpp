@@ -1,4 +1,4 @@
-//===- CoverTest.cpp - Covers in closed form against brute force ----------===//
+//===- PartitionTest.cpp - Partitions in closed form against brute force ----------===//
 #include "../RandomSeed.h"
 #include "FTuner/Codegen/Simt/SimtSchedule.h"
 #include <algorithm>
@@ -18,41 +18,41 @@ static KernelFamily family(int64_t g, int64_t h, bool isPair = true) {
   return simtFamily(schedule, h, 4, 16);
 }
 
-TEST(Cover, PaperExample) {
-  Cover cover = coverExtent(family(1, 7), 53, 1);
-  EXPECT_EQ(cover.first, 3);
-  EXPECT_EQ(cover.second, 4);
-  EXPECT_EQ(cover.padded, 0);
+TEST(Partition, PaperExample) {
+  Partition partition = partitionExtent(family(1, 7), 53, 1);
+  EXPECT_EQ(partition.first, 3);
+  EXPECT_EQ(partition.second, 4);
+  EXPECT_EQ(partition.padded, 0);
 }
 
-TEST(Cover, EmptyExtentHasNoBlocks) {
+TEST(Partition, EmptyExtentHasNoBlocks) {
   for (int64_t extent : {0, -5}) {
-    EXPECT_EQ(coverExtent(family(16, 7), extent, 1).blocks(), 0);
-    EXPECT_EQ(coverExtent(family(16, 7), extent, 1).padded, 0);
+    EXPECT_EQ(partitionExtent(family(16, 7), extent, 1).blocks(), 0);
+    EXPECT_EQ(partitionExtent(family(16, 7), extent, 1).padded, 0);
   }
 }
 
-TEST(Cover, AgreesWithBruteForce) {
+TEST(Partition, AgreesWithBruteForce) {
   for (int64_t g : {1, 2, 3, 4, 8, 16})
     for (int64_t h = 1; h <= 16; ++h) {
       KernelFamily pair = family(g, h);
       for (int64_t extent = 1; extent <= 4096; ++extent) {
-        // The exact cover of whole units with the fewest first blocks.
+        // The exact partition of whole units with the fewest first blocks.
         int64_t units = (extent + g - 1) / g;
         int64_t first = 0;
         while (first * h <= units && (units - first * h) % (h + 1) != 0)
           ++first;
         bool isExact = first * h <= units;
-        Cover cover = coverExtent(pair, extent, 1);
-        int64_t rows = g * (cover.first * h + cover.second * (h + 1));
-        ASSERT_EQ(rows, extent + cover.padded);
+        Partition partition = partitionExtent(pair, extent, 1);
+        int64_t rows = g * (partition.first * h + partition.second * (h + 1));
+        ASSERT_EQ(rows, extent + partition.padded);
         if (isExact) {
-          ASSERT_EQ(cover.first, first) << g << " " << h << " " << extent;
-          ASSERT_LT(cover.padded, g);
-          ASSERT_TRUE(extent % g != 0 || cover.padded == 0);
+          ASSERT_EQ(partition.first, first) << g << " " << h << " " << extent;
+          ASSERT_LT(partition.padded, g);
+          ASSERT_TRUE(extent % g != 0 || partition.padded == 0);
         } else {
-          ASSERT_EQ(cover.first, 0) << g << " " << h << " " << extent;
-          ASSERT_LT(cover.padded, g * (h + 1));
+          ASSERT_EQ(partition.first, 0) << g << " " << h << " " << extent;
+          ASSERT_LT(partition.padded, g * (h + 1));
           // Only possible below h · (h − 1) units.
           ASSERT_LT(units, h * (h - 1));
         }
@@ -60,44 +60,44 @@ TEST(Cover, AgreesWithBruteForce) {
     }
 }
 
-TEST(Cover, OnePartPadsItsLastBlock) {
+TEST(Partition, OnePartPadsItsLastBlock) {
   for (int64_t extent = 1; extent <= 1000; ++extent) {
-    Cover cover = coverExtent(family(4, 7, /*isPair=*/false), extent, 1);
-    ASSERT_EQ(cover.second, 0);
-    ASSERT_EQ(cover.first, (extent + 27) / 28);
-    ASSERT_EQ(cover.padded, cover.first * 28 - extent);
+    Partition partition = partitionExtent(family(4, 7, /*isPair=*/false), extent, 1);
+    ASSERT_EQ(partition.second, 0);
+    ASSERT_EQ(partition.first, (extent + 27) / 28);
+    ASSERT_EQ(partition.padded, partition.first * 28 - extent);
   }
 }
 
-TEST(Cover, HoldsForHugeExtents) {
+TEST(Partition, HoldsForHugeExtents) {
   for (int64_t extent : {10'000'000L, 2'147'483'647L}) {
-    Cover cover = coverExtent(family(16, 7), extent, 1);
-    EXPECT_EQ(cover.first * 112 + cover.second * 128, extent + cover.padded);
-    EXPECT_LT(cover.padded, 16);
-    EXPECT_LE(cover.first, 7);
+    Partition partition = partitionExtent(family(16, 7), extent, 1);
+    EXPECT_EQ(partition.first * 112 + partition.second * 128, extent + partition.padded);
+    EXPECT_LT(partition.padded, 16);
+    EXPECT_LE(partition.first, 7);
   }
 }
 
-TEST(BalancedCover, CountsTheBlocksBesideOfAShape) {
+TEST(BalancedPartition, CountsTheBlocksBesideOfAShape) {
   KernelFamily pair = family(16, 6);
   for (BlockTile &tile : pair.tiles)
     tile[1] = 128;
   EXPECT_EQ(blocksBeside(pair, {640, 2304, 768}), 18);
   EXPECT_EQ(blocksBeside(pair, {640, 2305, 768}), 19);
   EXPECT_EQ(blocksBeside(pair, {640, 0, 768}), 1);
-  EXPECT_EQ(coverShape(pair, {640, 2304, 768}).blocks(), 6);
+  EXPECT_EQ(partitionShape(pair, {640, 2304, 768}).blocks(), 6);
   pair.balancedSms = 132;
-  EXPECT_EQ(coverShape(pair, {640, 2304, 768}).first, 7);
-  EXPECT_EQ(coverShape(pair, {640, 2304, 768}).second, 0);
+  EXPECT_EQ(partitionShape(pair, {640, 2304, 768}).first, 7);
+  EXPECT_EQ(partitionShape(pair, {640, 2304, 768}).second, 0);
   // Seven rows of 19 blocks would take a second round.
-  EXPECT_EQ(coverShape(pair, {640, 2305, 768}).blocks(), 6);
-  EXPECT_EQ(coverShape(pair, {0, 2304, 768}).blocks(), 0);
+  EXPECT_EQ(partitionShape(pair, {640, 2305, 768}).blocks(), 6);
+  EXPECT_EQ(partitionShape(pair, {0, 2304, 768}).blocks(), 0);
   for (BlockTile &tile : pair.tiles)
     tile.append({1, 1});
   EXPECT_EQ(blocksBeside(pair, {640, 130, 768, 3, 5}), 30);
 }
 
-TEST(BalancedCover, CountsTheSlicesOfASplitBeside) {
+TEST(BalancedPartition, CountsTheSlicesOfASplitBeside) {
   KernelFamily pair = family(16, 6);
   EXPECT_EQ(blocksBeside(pair, {640, 64, 768}), 1);
   pair.reduceSplit = 5;
@@ -105,7 +105,7 @@ TEST(BalancedCover, CountsTheSlicesOfASplitBeside) {
   EXPECT_EQ(blocksBeside(pair, {640, 128, 768}), 10);
 }
 
-TEST(BalancedCover, LeavesOutReduceAxes) {
+TEST(BalancedPartition, LeavesOutReduceAxes) {
   // Blocks step through the last two axes.
   KernelFamily pair = family(16, 6);
   for (BlockTile &tile : pair.tiles)
