@@ -96,7 +96,7 @@ KernelMeter::lowerKernels(SmallVectorImpl<PlanKernel> &kernels) {
           return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
         });
     PassManager pm(module.getContext());
-    buildBackEndPipeline(pm);
+    buildBackEndPipeline(pm, {});
     if (failed(pm.run(*copy)))
       return {};
   }
@@ -282,7 +282,7 @@ struct UKernelPtxasFeedbackPass
   /// Those of the pipelines that the pass runs.
   void getDependentDialects(DialectRegistry &registry) const override {
     OpPassManager backEnd(ModuleOp::getOperationName());
-    buildBackEndPipeline(backEnd);
+    buildBackEndPipeline(backEnd, {});
     backEnd.getDependentDialects(registry);
     for (const OpPassManager &pipeline : search)
       pipeline.getDependentDialects(registry);

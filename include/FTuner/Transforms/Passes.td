@@ -186,6 +186,12 @@ def UKernelDispatchWorkloadsPass : Pass<"ukernel-dispatch-workloads", "::mlir::M
     `ukernel.kernel`, which workloads of the same form and plan share; constant
     scalars are part of it. Views whose innermost stride is not 1 are copied.
 
+    With `assume-aligned` only sizes, strides and the offsets of views decide,
+    for hosts that cannot see addresses. The caller then promises that every
+    buffer, the workspace included, begins at a multiple of the bytes that the
+    kernels ask for (`alignment` of `#ukernel.entry`; 16 is always enough). A
+    kernel on a buffer that does not faults on its first vector access.
+
     ```mlir
     ukernel.workload plan(@plan_0) ins(%a, %b : memref<?x768xf32>, memref<768x2304xf32>)
       init(%zero : f32) outs(%o : memref<?x2304xf32>) …
@@ -201,6 +207,9 @@ def UKernelDispatchWorkloadsPass : Pass<"ukernel-dispatch-workloads", "::mlir::M
     ukernel.kernel @f_0_k0(…) attributes {schedule = #schedule, workload = "f_0"} { … }
     ```
   }];
+  let options = [
+    Option<"assumeAligned", "assume-aligned", "bool", /*default=*/"false",
+           "Take every buffer to begin at an address that all families can use">];
   let dependentDialects = [
     "::ftuner::ukernel::UKernelDialect", "::mlir::arith::ArithDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
