@@ -26,7 +26,10 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Triple.h"
+#include "llvm/Transforms/Scalar/LICM.h"
+#include "llvm/Transforms/Scalar/LoopPassManager.h"
 #include "llvm/Transforms/Scalar/LoopUnrollPass.h"
+#include "llvm/Transforms/InstCombine/InstCombine.h"
 #include "llvm/Transforms/Utils/LoopUtils.h"
 #include <mutex>
 
@@ -227,6 +230,10 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
         passes.addPass(RequestUnrolling());
         passes.addPass(llvm::LoopUnrollPass(llvm::LoopUnrollOptions(
             /*OptLevel=*/3, /*OnlyWhenForced=*/true)));
+        // Addresses of unrolled copies do not depend on the loop around them.
+        passes.addPass(llvm::InstCombinePass());
+        passes.addPass(llvm::createFunctionToLoopPassAdaptor(
+            llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
         modulePasses.addPass(
             llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
       });
