@@ -35,7 +35,8 @@ private:
   struct Kernel {
     gpu::GPUModuleOp op;
     ukernel::EntryAttr entry;
-    /// Number of its family in the plan of its workload; -1 for fallback kernels.
+    /// Number of its family in the plan of its workload; -1 for fallback
+    /// kernels.
     int64_t family = -1;
     std::optional<PtxResources> resources;
   };

@@ -233,8 +233,8 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::OperatorOpInterface op) {
       buildFamilyOfShape(b, decoded.entries, decoded.generalFamily, extents);
   if (decoded.needsAlignment()) {
     Value aligned = buildAligned(b, op, extents, decoded.alignment());
-    Value unaligned = buildFamilyOfShape(b, decoded.unalignedEntries,
-                                         decoded.unalignedGeneralFamily, extents);
+    Value unaligned = buildFamilyOfShape(
+        b, decoded.unalignedEntries, decoded.unalignedGeneralFamily, extents);
     family = math.select(aligned, family, unaligned);
     for (ukernel::ChoiceAttr choice : plan.getUnaligned())
       reachable.insert(choice.getFamily());
