@@ -251,7 +251,7 @@ module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#u
 
 // plan_c2: unaligned_general
 // expected-error @below {{expected unaligned_general below 1, but got -1}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, fallback = -1>} {}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, unaligned_general = -1>} {}
 
 // -----
 
