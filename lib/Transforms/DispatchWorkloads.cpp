@@ -28,7 +28,6 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SetVector.h"
 #include <list>
 
 namespace ftuner {
@@ -225,10 +224,6 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::OperatorOpInterface op) {
     auto [source, dim] = op.getExtentSource(axis);
     extents.push_back(b.createOrFold<memref::DimOp>(source, dim));
   }
-  llvm::SmallSetVector<int64_t, 8> reachable;
-  for (ukernel::ChoiceAttr choice : plan.getChoices())
-    reachable.insert(choice.getFamily());
-  reachable.insert(plan.getGeneral());
   Value family =
       buildFamilyOfShape(b, decoded.entries, decoded.generalFamily, extents);
   if (decoded.needsAlignment()) {
@@ -236,14 +231,12 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::OperatorOpInterface op) {
     Value unaligned = buildFamilyOfShape(
         b, decoded.unalignedEntries, decoded.unalignedGeneralFamily, extents);
     family = math.select(aligned, family, unaligned);
-    for (ukernel::ChoiceAttr choice : plan.getUnaligned())
-      reachable.insert(choice.getFamily());
-    reachable.insert(plan.getUnalignedGeneral());
   }
 
-  reachable.remove(plan.getUnalignedGeneral());
-  SmallVector<int64_t> cases(reachable.begin(), reachable.end());
-  llvm::sort(cases);
+  SmallVector<int64_t> cases;
+  for (unsigned used : decoded.usedFamilies())
+    if (used != decoded.unalignedGeneralFamily)
+      cases.push_back(used);
   auto switchOp =
       scf::IndexSwitchOp::create(b, TypeRange(), family, cases, cases.size());
   OpBuilder::InsertionGuard guard(b);

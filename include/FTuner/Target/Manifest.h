@@ -8,7 +8,7 @@
 #ifndef FTUNER_TARGET_MANIFEST_H
 #define FTUNER_TARGET_MANIFEST_H
 
-#include "FTuner/Target/PTX.h"
+#include "FTuner/PTX/PTX.h"
 
 #include "llvm/Support/raw_ostream.h"
 #include <map>
