@@ -55,8 +55,7 @@ static Layout layoutOf(MemRefType type, const Operand &operand,
 }
 
 static int64_t byteSizeOf(Type type) {
-  return type.isIndex() ? 8
-                        : llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
+  return type.isIndex() ? 8 : llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
 }
 
 /// Numbers between -1 and 1, as time may depend on data and NaN is none;

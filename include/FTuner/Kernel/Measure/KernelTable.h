@@ -36,9 +36,9 @@ public:
       auto [place, isNew] = known.try_emplace(request.family.str());
       if (!isNew)
         continue;
-      result.jobs.push_back({entry->op, request.family,
-                             entry->workload.name + "_k" +
-                                 std::to_string(known.size() - 1)});
+      result.jobs.push_back(
+          {entry->op, request.family,
+           entry->workload.name + "_k" + std::to_string(known.size() - 1)});
       result.values.push_back(&place->second);
     }
     return result;
@@ -51,9 +51,9 @@ public:
     const OperatorRegistry::Entry *entry = operators.find(*request.workload);
     if (!entry)
       return llvm::createStringError("the operator of workload '" +
-                                     request.workload->name +
-                                     "' is not known");
-    return std::pair(entry, &values.at(entry).find(request.family.str())->second);
+                                     request.workload->name + "' is not known");
+    return std::pair(entry,
+                     &values.at(entry).find(request.family.str())->second);
   }
 
 private:
