@@ -261,8 +261,9 @@ FailureOr<EmittedKernel> KernelEmitter::emit() {
       ukernel::UKernelDialect::kEntryAttrName,
       ukernel::EntryAttr::get(b.getContext(), resources.threads,
                               resources.sharedMemoryBytes, family.alignment(),
-                              signature.toAttribute(b.getContext()), familyAttr,
-                              kernel.getWorkloadAttr()));
+                              signature.toAttribute(b.getContext()),
+                              ukernel::UseAttr::get(b.getContext(), familyAttr,
+                                                    kernel.getWorkloadAttr())));
   b.setInsertionPointToStart(&func.getBody().front());
   if (failed(emitBody(b, func))) {
     module.erase();

@@ -6,6 +6,7 @@
 #include "FTuner/Search/SearchOptions.h"
 #include "FTuner/Transforms/Passes.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -87,8 +88,9 @@ void buildLaunchPipeline(OpPassManager &pm, const PipelineSettings &settings) {
 void buildBackEndPipeline(OpPassManager &pm, const PipelineSettings &settings) {
   buildLaunchPipeline(pm, settings);
   pm.addPass(createConvertUKernelToGPUPass());
-  pm.addPass(createCanonicalizerPass());
-  pm.addPass(createCSEPass());
+  pm.addPass(createUKernelMergeKernelsPass());
+  pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
+  pm.addNestedPass<func::FuncOp>(createCSEPass());
   buildKernelLoweringPipeline(pm);
 }
 

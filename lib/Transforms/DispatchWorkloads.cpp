@@ -151,7 +151,10 @@ void WorkloadDispatcher::buildLaunch(ImplicitLocOpBuilder &b,
   auto launch = ukernel::LaunchOp::create(
       b, FlatSymbolRefAttr::get(kernel.getSymNameAttr()), blocks,
       op->getOperands(), extents, /*strides=*/ValueRange(), firstBlocks);
-  launch->setAttr(kSiteAttrName, b.getStringAttr(current));
+  launch->setAttr(kSiteAttrName,
+                  b.getDictionaryAttr(
+                      {b.getNamedAttr("name", b.getStringAttr(current)),
+                       b.getNamedAttr("workload", kernel.getWorkloadAttr())}));
 }
 
 /// The function's name and the workload's number in it. Equal workloads count

@@ -208,7 +208,7 @@ void FallbackOutliner::mapInputs(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func) {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPoint(func);
       copy = cast<memref::GlobalOp>(b.clone(*source));
-      copy.setName((name + "_data" + Twine(index)).str());
+      copy.setName(("data" + Twine(index)).str());
     }
     mapping.map(global.getResult(),
                 memref::GetGlobalOp::create(b, global.getType(), copy.getName())
@@ -250,8 +250,7 @@ void FallbackOutliner::buildKernel() {
                      ukernel::EntryAttr::get(context, kFallbackThreads,
                                              /*sharedMemoryBytes=*/0, alignment,
                                              signature.toAttribute(context),
-                                             /*family=*/nullptr,
-                                             /*workload=*/nullptr));
+                                             /*uses=*/{}));
   gpuModule->setAttr(kWorkAttrName, buildWork());
   b.setInsertionPointToStart(gpuModule.getBody());
   auto func =
@@ -352,9 +351,10 @@ void FallbackOutliner::buildLaunch() {
       points, arith::ConstantIndexOp::create(b, kFallbackThreads));
   auto kernel = SymbolRefAttr::get(
       b.getContext(), name, {FlatSymbolRefAttr::get(b.getContext(), name)});
-  ukernel::LaunchOp::create(b, kernel, blocks, passed.args, passed.sizes,
-                            passed.strides,
-                            /*parts=*/ValueRange());
+  auto launch = ukernel::LaunchOp::create(b, kernel, blocks, passed.args,
+                                          passed.sizes, passed.strides,
+                                          /*parts=*/ValueRange());
+  launch->setAttr(kSiteAttrName, siteOf(op));
 }
 
 LogicalResult FallbackOutliner::outline() {

@@ -239,6 +239,28 @@ def UKernelLowerFallbacksPass : Pass<"ukernel-lower-fallbacks", "::mlir::ModuleO
     "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
 }
 
+def UKernelMergeKernelsPass : Pass<"ukernel-merge-kernels", "::mlir::ModuleOp"> {
+  let summary = "Keep one of kernels with equal code";
+  let description = [{
+    Kernels that differ by their names, their places in the source and the
+    workloads that they serve become the first of them: the layers of a model
+    repeat their operators. Launches of the others launch it, and its
+    `#ukernel.entry` names the workloads of all. Runs before the kernels are
+    lowered, so that each is lowered once.
+
+    ```mlir
+    gpu.module @f_fallback_0 { gpu.func @f_fallback_0(…) kernel { … } }
+    gpu.module @f_fallback_3 { gpu.func @f_fallback_3(…) kernel { … } } // equal
+    ukernel.launch @f_fallback_3::@f_fallback_3 blocks(%blocks) …
+    // becomes
+    gpu.module @f_fallback_0 { gpu.func @f_fallback_0(…) kernel { … } }
+    ukernel.launch @f_fallback_0::@f_fallback_0 blocks(%blocks) …
+    ```
+  }];
+  let statistics = [
+    Statistic<"numMerged", "merged", "Number of kernels that became another">];
+}
+
 def UKernelPlanWorkspacePass : Pass<"ukernel-plan-workspace", "::mlir::ModuleOp"> {
   let summary = "Place intermediates in one workspace that the caller provides";
   let description = [{

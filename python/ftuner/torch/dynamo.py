@@ -129,7 +129,7 @@ class Library:
             except ftuner.CompileError as error:
                 return error
             (function,) = module.functions.values()
-            simple = [k["entry"] for k in module.manifest["kernels"] if k["workload"] is None]
+            simple = [k["entry"] for k in module.manifest["kernels"] if not k["workloads"]]
             if simple:
                 return NotTaken("simple kernels beside the uKernels: " + ", ".join(simple))
             return function

@@ -30,12 +30,12 @@ protected:
     target = mlir::ModuleOp::create(op.getLoc());
     auto b = mlir::OpBuilder::atBlockEnd(target->getBody());
     error.clear();
-    mlir::ScopedDiagnosticHandler handler(
-        &context, [&](mlir::Diagnostic &diagnostic) {
-          if (error.empty())
-            error = diagnostic.str();
-          return mlir::success();
-        });
+    mlir::ScopedDiagnosticHandler handler(&context,
+                                          [&](mlir::Diagnostic &diagnostic) {
+                                            if (error.empty())
+                                              error = diagnostic.str();
+                                            return mlir::success();
+                                          });
     return buildGpuModule(b, op, family, name, device, workload);
   }
 
@@ -95,7 +95,8 @@ TEST_F(KernelBuilderTest, SignaturesSurviveTheirAttribute) {
   signature.addStride(0, 1, "in_stride1", &context);
   signature.addSize(1, 0, "out_size0", &context);
   signature.addAxisSize(2, "k", &context);
-  signature.addPointer(0, "in", b.getBF16Type(), ukernel::ParameterAccess::Read);
+  signature.addPointer(0, "in", b.getBF16Type(),
+                       ukernel::ParameterAccess::Read);
   signature.addPointer(1, "out", b.getI8Type(),
                        ukernel::ParameterAccess::ReadWrite);
   std::vector<ParameterKind> kinds;
@@ -109,16 +110,16 @@ TEST_F(KernelBuilderTest, SignaturesSurviveTheirAttribute) {
                        ParameterKind::Scalar, ParameterKind::ScalarLow,
                        ParameterKind::ScalarHigh, ParameterKind::Part}));
   mlir::FunctionType type = signature.getFunctionType(&context);
-  EXPECT_EQ(type.getInput(0),
-            mlir::MemRefType::get({}, b.getBF16Type()));
+  EXPECT_EQ(type.getInput(0), mlir::MemRefType::get({}, b.getBF16Type()));
   EXPECT_EQ(type.getInput(5), b.getF32Type());
   for (unsigned number : {2u, 3u, 4u, 6u, 7u, 9u, 10u, 11u})
     EXPECT_EQ(type.getInput(number), b.getI32Type()) << number;
   EXPECT_EQ(type.getInput(8), b.getI8Type());
 
   mlir::ArrayAttr attribute = signature.toAttribute(&context);
-  auto entry = ukernel::EntryAttr::get(&context, 32, 0, 4, attribute,
-                                       /*family=*/nullptr, /*workload=*/nullptr);
+  auto entry =
+      ukernel::EntryAttr::get(&context, 32, 0, 4, attribute,
+                              /*uses=*/{});
   EXPECT_EQ(KernelSignature::of(entry).toAttribute(&context), attribute);
 }
 
@@ -127,7 +128,8 @@ TEST_F(KernelBuilderTest, SaysWhatCannotBeBuilt) {
       &context, families[1].getSchedule(), 0,
       {mlir::DenseI64ArrayAttr::get(&context, {16, 16})}, {}, 1, 0);
   EXPECT_TRUE(mlir::failed(build(ops[0], bad, "k")));
-  EXPECT_EQ(error, "'ukernel.workload' op expected a family of 3 axes, but got 2");
+  EXPECT_EQ(error,
+            "'ukernel.workload' op expected a family of 3 axes, but got 2");
 
   // A tile that the path does not take; nothing is left behind.
   auto odd = ukernel::FamilyAttr::get(
@@ -143,13 +145,12 @@ TEST_F(KernelBuilderTest, SaysWhatCannotBeBuilt) {
 TEST_F(KernelBuilderTest, CopiesWhatIsNotContiguous) {
   ukernel::OperatorOpInterface op = ops[0];
   auto b = mlir::OpBuilder::atBlockBegin(op->getBlock());
-  auto layout = mlir::StridedLayoutAttr::get(
-      &context, 0, {mlir::ShapedType::kDynamic, 2});
+  auto layout = mlir::StridedLayoutAttr::get(&context, 0,
+                                             {mlir::ShapedType::kDynamic, 2});
   auto type = mlir::MemRefType::get({mlir::ShapedType::kDynamic, 40},
                                     b.getF32Type(), layout);
   auto func = op->getParentOfType<mlir::FunctionOpInterface>();
-  mlir::Value strided =
-      func.getFunctionBody().addArgument(type, op.getLoc());
+  mlir::Value strided = func.getFunctionBody().addArgument(type, op.getLoc());
   op->setOperand(0, strided);
   EXPECT_TRUE(mlir::failed(build(op, families[1], "k")));
   EXPECT_NE(error.find("expected operand 'lhs' to be contiguous along its last "

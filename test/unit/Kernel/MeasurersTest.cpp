@@ -92,15 +92,16 @@ TEST_F(MeasurersTest, SaysOfEachKernelWhyItWasNotAssembled) {
   PtxasMeasurer measurer(operators, compiler, FTUNER_FAKE_PTXAS);
   MeasurementRequest odd = request(0, 0, 5), unknown = request(0, 1, 5);
   odd.family.tiles[0][2] = odd.family.tiles[1][2] = 6;
-  Workload other = Workload::matmul({1, 8, 1}, SizeRange::fixed(5),
-                                    SizeRange::fixed(3));
+  Workload other =
+      Workload::matmul({1, 8, 1}, SizeRange::fixed(5), SizeRange::fixed(3));
   other.name = "other";
   unknown.workload = &other;
   auto answers = measurer.measure({odd, request(0, 1, 5), unknown});
   EXPECT_NE(failure(answers[0]).find("expected a reduce tile"),
             std::string::npos);
   EXPECT_TRUE(bool(answers[1])) << failure(answers[1]);
-  EXPECT_EQ(failure(answers[2]), "the operator of workload 'other' is not known");
+  EXPECT_EQ(failure(answers[2]),
+            "the operator of workload 'other' is not known");
 
   PtxasMeasurer missing(operators, compiler, "/nowhere/ptxas");
   auto none = missing.measure({request(0, 0, 5)});
@@ -176,7 +177,8 @@ TEST_F(GpuMeasurerTest, TakesTheMedianOfSamples) {
   // launches after 2 that warm up and one alone.
   int64_t count = 0;
   onLaunch = [&](const fake::Launch &) {
-    fake::fake_driver_control()->microseconds += count < 3 || count >= 8 ? 20 : 900;
+    fake::fake_driver_control()->microseconds +=
+        count < 3 || count >= 8 ? 20 : 900;
     ++count;
   };
   auto answers = measurer.measure({request(0, 1, 5)});

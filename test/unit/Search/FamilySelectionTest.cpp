@@ -97,6 +97,24 @@ TEST(ChooseFamilies, ServesALightlyWeighedShapeBeside) {
   EXPECT_EQ(chosen.size(), 2u);
 }
 
+TEST(ChooseFamilies, StopsWhereAFamilySavesTooLittle) {
+  // The second family saves a fifth of the time of one shape in four, a share
+  // of 0.05 of the mean; the third a hundredth of another.
+  const double times[3][4] = {
+      {10, 10, 10, 12}, {20, 20, 20, 10}, {20, 20, 9.9, 20}};
+  auto count = [&](double leastGain) {
+    std::vector<unsigned> chosen;
+    ScoreMatrix scores = negatedTimes(times);
+    chooseFamilies(scores, {1, 1, 1, 1}, 3, leastGain, chosen);
+    return chosen.size();
+  };
+  EXPECT_EQ(count(0), 3u);
+  EXPECT_EQ(count(0.0024), 3u);
+  EXPECT_EQ(count(0.0026), 2u);
+  EXPECT_EQ(count(0.049), 2u);
+  EXPECT_EQ(count(0.051), 1u);
+}
+
 TEST(ChooseFamilies, ExchangesWhatTheFirstChoiceMissed) {
   // The best compromise joins first, but two specialists are better still.
   ScoreMatrix scores(3, 4);

@@ -261,7 +261,7 @@ static FailureOr<ParameterKind> verifyParameter(EmitError emitError,
 
 LogicalResult EntryAttr::verify(EmitError emitError, int64_t threads,
                                 int64_t sharedMemoryBytes, int64_t alignment,
-                                ArrayAttr parameters, FamilyAttr, StringAttr) {
+                                ArrayAttr parameters, ArrayRef<UseAttr>) {
   if (threads < 1 || threads > 1024)
     return emitError() << "expected 1 to 1024 threads, but got " << threads;
   if (sharedMemoryBytes < 0)

@@ -305,6 +305,25 @@ def UKernel_ParameterAccess : I32EnumAttr<"ParameterAccess", "access of a kernel
   let genSpecializedAttr = 0;
 }
 
+def UKernel_UseAttr : UKernel_Attr<"Use", "use"> {
+  let summary = "a workload that a kernel computes, and the family that it is of";
+  let description = [{
+    The workload is named as in the manifest; a kernel that was built without
+    one has none.
+
+    ```mlir
+    #ukernel.use<family = <#ukernel.simt<threads = [8, 16], stages = 2, vector = 4>,
+      axis = 0, tiles = [[32, 32, 8]]>, workload = "dense_0">
+    ```
+  }];
+  let parameters = (ins
+    "::ftuner::ukernel::FamilyAttr":$family,
+    OptionalParameter<"::mlir::StringAttr">:$workload);
+  let assemblyFormat = [{
+    `<` `family` `=` $family (`,` `workload` `=` $workload^)? `>`
+  }];
+}
+
 def UKernel_EntryAttr : UKernel_Attr<"Entry", "entry"> {
   let summary = "launch descriptor of an emitted kernel";
   let description = [{
@@ -312,8 +331,8 @@ def UKernel_EntryAttr : UKernel_Attr<"Entry", "entry"> {
     memory in bytes, alignment in bytes that every pointer and row must have,
     and the parameters in order: `size`, `stride` and `part` as i32, `scalar` by
     value, and a scalar of 64 bits as two i32, `scalar_low` and `scalar_high`,
-    whose `type` is that of the whole. `family` and `workload` say where it
-    comes from; both are absent for fallback kernels.
+    whose `type` is that of the whole. `uses` are the workloads that it
+    computes, and by which family each; a fallback kernel has none.
 
     * `entry_c1`: there are 1 to 1024 threads.
     * `entry_c2`: the shared memory is not negative.
@@ -336,12 +355,11 @@ def UKernel_EntryAttr : UKernel_Attr<"Entry", "entry"> {
     "int64_t":$alignment,
     /// One dictionary for each parameter: kind, name, type and, for pointers, access.
     "::mlir::ArrayAttr":$parameters,
-    OptionalParameter<"::ftuner::ukernel::FamilyAttr">:$family,
-    OptionalParameter<"::mlir::StringAttr">:$workload);
+    OptionalArrayRefParameter<"::ftuner::ukernel::UseAttr">:$uses);
   let assemblyFormat = [{
     `<` `threads` `=` $threads `,` `shared_memory_bytes` `=` $sharedMemoryBytes `,`
     `alignment` `=` $alignment `,` `parameters` `=` $parameters
-    (`,` `family` `=` $family^)? (`,` `workload` `=` $workload^)? `>`
+    (`,` `uses` `=` `[` $uses^ `]`)? `>`
   }];
   let genVerifyDecl = 1;
 }
