@@ -74,7 +74,8 @@ Timed measure(const Workload &workload, const DeviceSpec &device,
         model.createEvaluator(workload, device, options.cost);
     auto scoreAll = [&](llvm::ArrayRef<int64_t> shape) {
       for (const KernelFamily &family : families)
-        sum += evaluator->score(shape, {&family, partitionShape(family, shape)});
+        sum +=
+            evaluator->score(shape, {&family, partitionShape(family, shape)});
     };
     ukernels.push_back(microseconds([&] { scoreAll(shapes.back()); }) /
                        families.size());

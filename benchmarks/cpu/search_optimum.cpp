@@ -101,8 +101,8 @@ void Walk::visitPairs(const KernelFamily &single, int64_t highRows) {
 void Walk::score(const KernelFamily &family) {
   ++programs;
   for (size_t i = 0; i < shapes.size(); ++i) {
-    double microseconds =
-        -evaluator->score(shapes[i], {&family, partitionShape(family, shapes[i])});
+    double microseconds = -evaluator->score(
+        shapes[i], {&family, partitionShape(family, shapes[i])});
     if (microseconds < best[i].microseconds)
       best[i] = {microseconds, family.str()};
   }

@@ -72,7 +72,7 @@ FAMILIES = [({"path", "ukernels", "stages"}, family_with_tiles),
             ({"path", "ukernels", "schedule"}, family_with_schedule)]
 
 #: Versions of the format that these are.
-VERSIONS = (2, 3)
+VERSIONS = (2, 3, 4)
 
 #: Keys that a newer version has instead of an older one's.
 RENAMED_KEYS = {}
@@ -107,6 +107,13 @@ def names_of(manifest):
     return {**plans, **names}
 
 
+def _parameters(parameters):
+    """Whole scalars, and the part last, as from version 4 on."""
+    whole = [{**one, "kind": "scalar"} if one["kind"] == "scalar_low" else one
+             for one in parameters if one["kind"] != "scalar_high"]
+    return sorted(whole, key=lambda one: one["kind"] == "part")
+
+
 def canonical(manifest):
     """What two manifests of the same plans and kernels have in common."""
     version = manifest["format_version"]
@@ -114,6 +121,9 @@ def canonical(manifest):
         raise ValueError(f"no canonical form of format version {version}: "
                          "add it to FAMILIES and VERSIONS in benchmarks/recorded_set/manifests.py")
     result = _rebuild(manifest, names_of(manifest))
+    for kernel in result["kernels"]:
+        if "parameters" in kernel:
+            kernel["parameters"] = _parameters(kernel["parameters"])
     del result["format_version"]
     return result
 

@@ -1,7 +1,8 @@
-//===- SiaProgram.cpp - SIA over a program's real partition -------------------===//
+//===- SiaProgram.cpp - SIA over a program's real partition
+//-------------------===//
 //
-// The published sum over the metrics of what really runs: an exact partition of two
-// uKernels has no padding on its combine axis, and all blocks fill waves
+// The published sum over the metrics of what really runs: an exact partition of
+// two uKernels has no padding on its combine axis, and all blocks fill waves
 // together.
 //
 //===----------------------------------------------------------------------===//

@@ -1,11 +1,11 @@
 //===- CudaExecutor.cpp - Runs compiled functions on a GPU ----------------===//
-#include "DeviceBuffer.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Executor/Executor.h"
-#include "FTuner/Target/PTX.h"
+#include "FTuner/PTX/PTX.h"
+#include "FTuner/RuntimeClient/DeviceBuffer.h"
+#include "FTuner/RuntimeClient/Gpu.h"
 #include "HostFunction.h"
 
-#include "llvm/ADT/StringMap.h"
 #include <chrono>
 #include <cstring>
 
@@ -18,47 +18,10 @@ static llvm::Error runError(const llvm::Twine &text) {
 }
 
 //===----------------------------------------------------------------------===//
-// Kernels
+// Launches
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The kernels of a compiled module as libftrt takes them: PTX.
-class PtxKernels {
-public:
-  PtxKernels(const RuntimeLibrary &library, PtxModule ptx, int smVersion)
-      : library(library), ptx(std::move(ptx)) {
-    image = {FTRT_IMAGE_PTX, static_cast<uint32_t>(smVersion),
-             this->ptx.text.c_str(), this->ptx.text.size() + 1};
-    kernels.reserve(this->ptx.kernels.size());
-    for (const PtxKernel &kernel : this->ptx.kernels) {
-      kernels.push_back({kernel.entry.c_str(), &module, nullptr});
-      pointers.push_back(&kernels.back());
-      byName[kernel.entry] = &kernels.back();
-    }
-    module = {FTRT_ABI_VERSION, 1,    "ftuner-run", &image, pointers.data(),
-              pointers.size(),  "{}", nullptr};
-  }
-  // The runtime keeps pointers to the members.
-  PtxKernels(const PtxKernels &) = delete;
-  ~PtxKernels() { (void)library.release(&module); }
-
-  /// Loads all kernels on the stream's device.
-  llvm::Error prepare(void *stream) {
-    return library.check(library.prepare(&module, stream));
-  }
-  /// The kernel of that name, or null.
-  ftrt_kernel *find(llvm::StringRef name) const { return byName.lookup(name); }
-
-private:
-  const RuntimeLibrary &library;
-  PtxModule ptx;
-  ftrt_image image;
-  std::vector<ftrt_kernel> kernels;
-  std::vector<ftrt_kernel *> pointers;
-  llvm::StringMap<ftrt_kernel *> byName;
-  ftrt_module module;
-};
-
 /// What host code gets as its stream: launches are noted on their way.
 struct RunStream {
   const RuntimeLibrary &library;
@@ -82,69 +45,6 @@ static int32_t launchKernel(ftrt_kernel *kernel, uint32_t gridX,
   }
   return run.library.launch(known, gridX, blockX, dynamicSharedBytes,
                             run.stream, parameters);
-}
-
-//===----------------------------------------------------------------------===//
-// The GPU
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// A GPU, selected, with a stream of its own.
-class Gpu {
-public:
-  static llvm::Expected<std::unique_ptr<Gpu>>
-  create(const std::string &runtimeLibrary);
-  ~Gpu() {
-    if (stream)
-      (void)library.stream_destroy(stream);
-  }
-
-  /// E.g. "NVIDIA H200 (sm_90)".
-  llvm::Expected<std::string> describe() const;
-  llvm::Error synchronize() const {
-    return library.check(library.stream_synchronize(stream));
-  }
-
-  RuntimeLibrary library;
-  void *stream = nullptr;
-
-private:
-  /// The first one; CUDA_VISIBLE_DEVICES chooses which that is.
-  static constexpr int32_t kDevice = 0;
-  explicit Gpu(const RuntimeLibrary &library) : library(library) {}
-};
-} // namespace
-
-llvm::Expected<std::unique_ptr<Gpu>>
-Gpu::create(const std::string &runtimeLibrary) {
-  auto library = RuntimeLibrary::open(runtimeLibrary);
-  if (!library)
-    return library.takeError();
-  std::unique_ptr<Gpu> gpu(new Gpu(*library));
-  if (llvm::Error error = library->check(library->device_select(kDevice)))
-    return error;
-  if (llvm::Error error = library->check(library->stream_create(&gpu->stream)))
-    return error;
-  return gpu;
-}
-
-llvm::Expected<std::string> Gpu::describe() const {
-  // Of cuda.h's CUdevice_attribute.
-  constexpr int32_t kComputeCapabilityMajor = 75;
-  constexpr int32_t kComputeCapabilityMinor = 76;
-  char name[256] = "";
-  int32_t major = 0, minor = 0;
-  if (llvm::Error error =
-          library.check(library.device_name(kDevice, name, sizeof(name))))
-    return error;
-  if (llvm::Error error = library.check(
-          library.device_attribute(kDevice, kComputeCapabilityMajor, &major)))
-    return error;
-  if (llvm::Error error = library.check(
-          library.device_attribute(kDevice, kComputeCapabilityMinor, &minor)))
-    return error;
-  return (llvm::Twine(name) + " (sm_" + llvm::Twine(10 * major + minor) + ")")
-      .str();
 }
 
 //===----------------------------------------------------------------------===//
@@ -305,8 +205,8 @@ createCudaExecutor(ModuleOp module, const Signature &signature,
     return runError("cannot compile the kernels of function '" +
                     signature.name + "' to PTX");
   const RuntimeLibrary &library = (*gpu)->library;
-  auto kernels = std::make_unique<PtxKernels>(library, std::move(*ptx),
-                                              target->smVersion());
+  auto kernels =
+      std::make_unique<PtxKernels>(library, std::move(*ptx), "ftuner-run");
   if (llvm::Error error = kernels->prepare((*gpu)->stream))
     return error;
   auto function =

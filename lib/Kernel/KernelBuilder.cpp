@@ -46,13 +46,33 @@ void ftuner::makeInnermostContiguous(ukernel::OperatorOpInterface op) {
   }
 }
 
+Operation *ftuner::constantOf(Value operand) {
+  Operation *definition = operand.getDefiningOp();
+  bool isConstant = definition &&
+                    definition->hasTrait<OpTrait::ConstantLike>() &&
+                    !isa<MemRefType>(operand.getType());
+  return isConstant ? definition : nullptr;
+}
+
+/// Whether both operands are parameters, or equal constants.
+static bool areAlike(Value lhs, Value rhs) {
+  Operation *a = constantOf(lhs), *b = constantOf(rhs);
+  if (!a || !b)
+    return a == b;
+  return OperationEquivalence::isEquivalentTo(
+      a, b, OperationEquivalence::IgnoreLocations);
+}
+
 bool ftuner::computeTheSame(ukernel::OperatorOpInterface lhs,
                             ukernel::OperatorOpInterface rhs) {
   if (!llvm::equal(lhs->getOperandTypes(), rhs->getOperandTypes()))
     return false;
   DenseMap<Value, Value> inner;
-  for (auto [a, b] : llvm::zip_equal(lhs->getOperands(), rhs->getOperands()))
+  for (auto [a, b] : llvm::zip_equal(lhs->getOperands(), rhs->getOperands())) {
+    if (!areAlike(a, b))
+      return false;
     inner[a] = b;
+  }
   auto sameValue = [&](Value a, Value b) {
     auto it = inner.find(a);
     return success(it != inner.end() ? it->second == b : a == b);
@@ -78,10 +98,8 @@ static void buildTile(OpBuilder &b, ukernel::KernelOp kernel,
       body.getArguments().take_front(op->getNumOperands()));
   auto constants = OpBuilder::atBlockBegin(&body);
   for (auto [operand, original] : llvm::zip_equal(operands, op->getOperands()))
-    if (Operation *definition = original.getDefiningOp();
-        definition && definition->hasTrait<OpTrait::ConstantLike>() &&
-        !isa<MemRefType>(original.getType()))
-      operand = constants.clone(*definition)->getResult(0);
+    if (Operation *constant = constantOf(original))
+      operand = constants.clone(*constant)->getResult(0);
   Operation *clone = op.cloneIntoTile(b, operands, tileSizes.asArrayRef());
   // Only a search asks for symbols; kernels do not differ by them.
   clone->removeAttr(ukernel::UKernelDialect::kExtentsAttrName);

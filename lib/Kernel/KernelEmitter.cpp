@@ -249,9 +249,8 @@ FailureOr<EmittedKernel> KernelEmitter::emit() {
   ImplicitLocOpBuilder b(kernel.getLoc(), kernel);
   auto module = gpu::GPUModuleOp::create(b, kernel.getSymName());
   b.setInsertionPointToStart(module.getBody());
-  auto func =
-      gpu::GPUFuncOp::create(b, kernel.getSymName(),
-                             signature.getFunctionType(b.getContext()));
+  auto func = gpu::GPUFuncOp::create(b, kernel.getSymName(),
+                                     signature.getFunctionType(b.getContext()));
   func->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
   func.setKnownBlockSizeAttr(
       b.getDenseI32ArrayAttr({int32_t(resources.threads), 1, 1}));

@@ -99,8 +99,8 @@ ArrayAttr KernelSignature::toAttribute(MLIRContext *context) const {
     if (parameter.type)
       fields.set("type", TypeAttr::get(parameter.type));
     if (parameter.access)
-      fields.set("access", b.getStringAttr(
-                               stringifyParameterAccess(*parameter.access)));
+      fields.set("access",
+                 b.getStringAttr(stringifyParameterAccess(*parameter.access)));
     descriptions.push_back(fields.getDictionary(context));
   }
   return b.getArrayAttr(descriptions);

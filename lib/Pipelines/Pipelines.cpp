@@ -23,9 +23,10 @@ const OptionTable<PipelineSettings> &pipelineOptions() {
       option("ptxas-feedback", &Options::ptxasFeedback,
              "Assemble the kernels of the plans, reject families that spill, "
              "and search again"),
-      option("assume-aligned", &Options::assumeAligned,
-             "Take every buffer to begin at an address that all kernel families "
-             "can use; sizes and strides alone decide among them"),
+      option(
+          "assume-aligned", &Options::assumeAligned,
+          "Take every buffer to begin at an address that all kernel families "
+          "can use; sizes and strides alone decide among them"),
   };
   return table;
 }

@@ -7,18 +7,21 @@
 //===----------------------------------------------------------------------===//
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Kernel/KernelBuilder.h"
+#include "FTuner/Kernel/Measure/PtxasMeasurer.h"
+#include "FTuner/PTX/Ptxas.h"
 #include "FTuner/Pipelines/Passes.h"
 #include "FTuner/Pipelines/Pipelines.h"
-#include "FTuner/Target/Ptxas.h"
+#include "FTuner/Transforms/HostAbi.h"
 #include "FTuner/Transforms/Passes.h"
 #include "FTuner/Transforms/Stages.h"
 
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Remarks.h"
-#include "mlir/IR/Threading.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -49,25 +52,16 @@ struct FamilyFigures {
   int64_t spillBytes = 0;
 };
 
-/// A lowered kernel of plans.
-struct PlanKernel {
-  struct Use {
-    StringAttr plan;
-    ukernel::UseAttr use;
-  };
-  SmallVector<Use> uses;
-  int64_t threads;
-};
-
-/// Assembles the kernels of a module's plans, each once: as long as the search
-/// replaces plans in place, equal families of a workload have equal kernels.
+/// Asks the assembler about the families of a module's plans.
 class KernelMeter {
 public:
-  KernelMeter(ModuleOp module, StringRef ptxas)
-      : module(module), ptxas(ptxas) {}
+  /// Lowers a copy of the module as far as operators on buffers. Emits an error
+  /// if that fails.
+  static FailureOr<KernelMeter>
+  create(ModuleOp module, const DeviceSpec &device, StringRef ptxas);
 
-  /// Measures the kernels that were not measured before.
-  LogicalResult measure();
+  /// Measures what was not measured before.
+  LogicalResult measure(ModuleOp module);
 
   /// The figures of a plan's family; null where no shape needs it.
   const FamilyFigures *find(ukernel::PlanOp plan,
@@ -77,93 +71,100 @@ public:
   }
 
 private:
-  OwningOpRef<ModuleOp> lowerKernels(SmallVectorImpl<PlanKernel> &kernels);
+  KernelMeter() = default;
+  void collectOperators(ModuleOp buffers);
 
-  ModuleOp module;
-  StringRef ptxas;
-  /// By the names of workloads and #ukernel.family.
-  llvm::DenseSet<std::pair<Attribute, Attribute>> measured;
+  // The measurer refers to these.
+  std::unique_ptr<OperatorRegistry> operators;
+  std::unique_ptr<KernelCompiler> compiler;
+  std::unique_ptr<PtxasMeasurer> measurer;
+  /// By the plans of their operators.
+  llvm::DenseMap<StringAttr, llvm::SetVector<const Workload *>> workloads;
   /// By the names of plans and #ukernel.family.
   llvm::DenseMap<std::pair<Attribute, Attribute>, FamilyFigures> figures;
 };
 
-/// Lowers a copy of the module, and moves the kernels of its plans that were
-/// not measured before to a module of their own. Null after an error. Remarks
-/// and warnings are left to the lowering that counts.
-OwningOpRef<ModuleOp>
-KernelMeter::lowerKernels(SmallVectorImpl<PlanKernel> &kernels) {
-  OwningOpRef<ModuleOp> copy = module.clone();
-  {
-    ScopedDiagnosticHandler quiet(
-        module.getContext(), [](Diagnostic &diagnostic) {
-          // Success swallows the diagnostic; failure hands it on.
-          return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
-        });
-    PassManager pm(module.getContext());
-    buildBackEndPipeline(pm, {});
-    if (failed(pm.run(*copy)))
-      return {};
+/// Operators of one plan, each once; they are named as the dispatcher does it.
+void KernelMeter::collectOperators(ModuleOp buffers) {
+  SmallVector<ukernel::OperatorOpInterface> found;
+  buffers.walk([&](ukernel::OperatorOpInterface op) {
+    if (op.getPlanAttr() && !op->getParentOfType<ukernel::KernelOp>())
+      found.push_back(op);
+  });
+  llvm::StringMap<int64_t> workloadsOfFunction;
+  for (ukernel::OperatorOpInterface op : found) {
+    makeInnermostContiguous(op);
+    std::string name =
+        toIdentifier(op->getParentOfType<FunctionOpInterface>().getName());
+    name += "_" + std::to_string(workloadsOfFunction[name]++);
+    workloads[op.getPlanAttr().getAttr()].insert(&operators->add(op, name));
   }
-  llvm::DenseMap<StringAttr, StringAttr> planOf;
-  for (auto plan : copy->getOps<ukernel::PlanOp>())
-    if (auto names = plan->getAttrOfType<ArrayAttr>(kWorkloadsAttrName))
-      for (auto name : names.getAsRange<StringAttr>())
-        planOf[name] = plan.getSymNameAttr();
-  OwningOpRef<ModuleOp> result = ModuleOp::create(module.getLoc());
-  (*result)->setAttrs((*copy)->getAttrDictionary());
-  for (auto kernel :
-       llvm::make_early_inc_range(copy->getOps<gpu::GPUModuleOp>())) {
-    auto entry = kernel->getAttrOfType<ukernel::EntryAttr>(
-        ukernel::UKernelDialect::kEntryAttrName);
-    SmallVector<PlanKernel::Use> uses;
-    if (entry)
-      for (ukernel::UseAttr use : entry.getUses())
-        if (StringAttr plan = planOf.lookup(use.getWorkload());
-            plan && !measured.contains({use.getWorkload(), use.getFamily()}))
-          uses.push_back({plan, use});
-    if (uses.empty())
-      continue;
-    kernels.push_back({uses, entry.getThreads()});
-    kernel->remove();
-    result->push_back(kernel);
-  }
-  return result;
 }
 
-LogicalResult KernelMeter::measure() {
-  SmallVector<PlanKernel> kernels;
-  OwningOpRef<ModuleOp> lowered = lowerKernels(kernels);
-  if (!lowered)
-    return failure();
-  if (kernels.empty())
-    return success();
-  FailureOr<PtxModule> ptx = translateToPtx(*lowered);
-  if (failed(ptx))
-    return failure();
-  SmallVector<PtxResources> resources(kernels.size());
-  SmallVector<std::string> errors(kernels.size());
-  parallelFor(module.getContext(), 0, kernels.size(), [&](size_t index) {
-    llvm::Expected<PtxResources> answer =
-        measureResources(ptxas, ptx->kernels[index], ptx->target);
-    if (answer)
-      resources[index] = *answer;
-    else
-      errors[index] = llvm::toString(answer.takeError());
+FailureOr<KernelMeter> KernelMeter::create(ModuleOp module,
+                                           const DeviceSpec &device,
+                                           StringRef ptxas) {
+  MLIRContext *context = module.getContext();
+  KernelMeter meter;
+  meter.operators = std::make_unique<OperatorRegistry>();
+  llvm::Expected<KernelCompiler> compiler =
+      KernelCompiler::create(context, device, buildKernelLoweringPipeline);
+  if (!compiler)
+    return emitError(UnknownLoc::get(context), "option 'ptxas-feedback': ")
+           << llvm::toString(compiler.takeError());
+  meter.compiler = std::make_unique<KernelCompiler>(std::move(*compiler));
+  meter.measurer = std::make_unique<PtxasMeasurer>(
+      *meter.operators, *meter.compiler, ptxas.str());
+
+  OwningOpRef<ModuleOp> copy = module.clone();
+  // Remarks and warnings are left to the lowering that counts.
+  ScopedDiagnosticHandler quiet(context, [](Diagnostic &diagnostic) {
+    // Success swallows the diagnostic; failure hands it on.
+    return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
   });
-  for (const std::string &error : errors)
-    if (!error.empty())
-      return emitError(UnknownLoc::get(module.getContext()),
-                       "option 'ptxas-feedback': ")
-             << error;
-  for (auto [kernel, needs] : llvm::zip_equal(kernels, resources)) {
-    for (const auto &[plan, use] : kernel.uses) {
-      measured.insert({use.getWorkload(), use.getFamily()});
-      FamilyFigures &worst = figures[{plan, use.getFamily()}];
-      worst.threads = std::max(worst.threads, kernel.threads);
-      worst.registers = std::max(worst.registers, needs.registersPerThread);
-      worst.spillBytes = std::max(worst.spillBytes, needs.spillBytes());
-    }
+  PassManager pm(context);
+  pm.addPass(createUKernelPrepareHostPass());
+  buildBufferizationPipeline(pm);
+  if (failed(pm.run(*copy)))
+    return failure();
+  meter.collectOperators(*copy);
+  return std::move(meter);
+}
+
+LogicalResult KernelMeter::measure(ModuleOp module) {
+  std::vector<MeasurementRequest> requests;
+  SmallVector<std::pair<StringAttr, ukernel::FamilyAttr>> kernels;
+  for (auto op : module.getOps<ukernel::PlanOp>()) {
+    StringAttr name = op.getSymNameAttr();
+    Plan plan = toPlan(op.getPlan());
+    for (const Workload *workload : workloads.lookup(name))
+      for (unsigned number : plan.usedFamilies()) {
+        // Registers do not depend on the shape.
+        requests.push_back(
+            {workload, plan.families[number], Shape(workload->axes.size(), 1)});
+        kernels.push_back({name, op.getPlan().getFamilies()[number]});
+      }
   }
+  std::string error;
+  std::vector<llvm::Expected<Measurement>> answers =
+      measurer->measure(requests);
+  for (auto [request, kernel, answer] :
+       llvm::zip_equal(requests, kernels, answers)) {
+    if (!answer) {
+      std::string text = llvm::toString(answer.takeError());
+      if (error.empty())
+        error = std::move(text);
+      continue;
+    }
+    FamilyFigures &worst = figures[kernel];
+    worst.threads = std::max(worst.threads, request.family.threads());
+    worst.registers = std::max(worst.registers, *answer->registersPerThread);
+    worst.spillBytes = std::max(worst.spillBytes, *answer->spillBytes);
+  }
+  if (!error.empty())
+    return emitError(UnknownLoc::get(module.getContext()),
+                     "option 'ptxas-feedback': ")
+           << error;
   return success();
 }
 
@@ -326,15 +327,17 @@ struct UKernelPtxasFeedbackPass
     if (failed(device))
       return signalPassFailure();
 
-    KernelMeter meter(module, *ptxas);
+    FailureOr<KernelMeter> meter = KernelMeter::create(module, *device, *ptxas);
+    if (failed(meter))
+      return signalPassFailure();
     llvm::DenseSet<StringAttr> settled;
     for (int64_t round = 1;; ++round) {
-      if (failed(meter.measure()))
+      if (failed(meter->measure(module)))
         return signalPassFailure();
       bool changed = false;
       for (StringAttr name : plans)
         if (!settled.contains(name)) {
-          if (searchAgain(name, meter, *device, round))
+          if (searchAgain(name, *meter, *device, round))
             changed = true;
           else
             settled.insert(name);
@@ -343,7 +346,7 @@ struct UKernelPtxasFeedbackPass
         continue;
       for (StringAttr name : plans)
         if (ukernel::PlanOp plan = planNamed(name);
-            plan && failed(recordFigures(plan, meter, round)))
+            plan && failed(recordFigures(plan, *meter, round)))
           return signalPassFailure();
       return;
     }

@@ -20,6 +20,7 @@ using CUdevice = int;
 using CUdeviceptr = unsigned long long;
 using CUcontext = struct CUctx_st *;
 using CUstream = struct CUstream_st *;
+using CUevent = struct CUevent_st *;
 using CUfunction = struct CUfunc_st *;
 using CUkernel = struct CUkern_st *;
 using CUlibrary = struct CUlib_st *;
@@ -70,6 +71,7 @@ enum : int { // CUstreamCaptureMode
 };
 
 enum : unsigned { CU_STREAM_NON_BLOCKING = 1 };
+enum : unsigned { CU_EVENT_DEFAULT = 0 };
 
 /// The oldest driver with context-independent libraries (cuLibraryLoadData).
 enum : int { kMinimumVersion = 12000 };
@@ -120,6 +122,12 @@ enum : int { kMinimumVersion = 12000 };
            (CUstream * stream, unsigned flags))                                \
   FUNCTION(cuStreamDestroy, cuStreamDestroy_v2, (CUstream stream))             \
   FUNCTION(cuStreamSynchronize, cuStreamSynchronize, (CUstream stream))        \
+  FUNCTION(cuEventCreate, cuEventCreate, (CUevent * event, unsigned flags))    \
+  FUNCTION(cuEventDestroy, cuEventDestroy_v2, (CUevent event))                 \
+  FUNCTION(cuEventRecord, cuEventRecord, (CUevent event, CUstream stream))     \
+  FUNCTION(cuEventSynchronize, cuEventSynchronize, (CUevent event))            \
+  FUNCTION(cuEventElapsedTime, cuEventElapsedTime,                             \
+           (float *milliseconds, CUevent start, CUevent end))                  \
   FUNCTION(cuMemAlloc, cuMemAlloc_v2, (CUdeviceptr * memory, size_t bytes))    \
   FUNCTION(cuMemFree, cuMemFree_v2, (CUdeviceptr memory))                      \
   FUNCTION(cuMemAllocAsync, cuMemAllocAsync,                                   \

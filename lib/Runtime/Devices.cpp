@@ -139,17 +139,84 @@ static bool isKernelFailure(CUresult result) {
           result <= CUDA_ERROR_LAUNCH_FAILED);
 }
 
+/// What a call that waits for the device came to.
+static int32_t checkWait(CUresult result, const char *call) {
+  if (isKernelFailure(result))
+    return fail(FTRT_ERROR_LAUNCH_FAILED,
+                "a kernel failed while it ran: " + describe(call, result));
+  return check(result, call);
+}
+
 int32_t ftrt_stream_synchronize(void *stream) {
   if (stream == ftrt_emulator_stream())
     return FTRT_SUCCESS;
   if (int32_t code = openDriver())
     return code;
-  CUresult result = driver.cuStreamSynchronize(static_cast<CUstream>(stream));
-  if (isKernelFailure(result))
-    return fail(FTRT_ERROR_LAUNCH_FAILED,
-                "a kernel failed while it ran: " +
-                    describe("cuStreamSynchronize", result));
-  return check(result, "cuStreamSynchronize");
+  return checkWait(driver.cuStreamSynchronize(static_cast<CUstream>(stream)),
+                   "cuStreamSynchronize");
+}
+
+//===----------------------------------------------------------------------===//
+// Events
+//===----------------------------------------------------------------------===//
+
+int32_t ftrt_event_create(void **event) {
+  if (!event)
+    return failNull("a place for the event");
+  *event = nullptr;
+  if (int32_t code = openDriver())
+    return code;
+  CUevent created = nullptr;
+  if (int32_t code = check(driver.cuEventCreate(&created, CU_EVENT_DEFAULT),
+                           "cuEventCreate"))
+    return code;
+  *event = created;
+  return FTRT_SUCCESS;
+}
+
+int32_t ftrt_event_destroy(void *event) {
+  if (!event)
+    return failNull("an event that was created");
+  if (int32_t code = openDriver())
+    return code;
+  return check(driver.cuEventDestroy(static_cast<CUevent>(event)),
+               "cuEventDestroy");
+}
+
+int32_t ftrt_event_record(void *event, void *stream) {
+  if (!event)
+    return failNull("an event that was created");
+  if (stream == ftrt_emulator_stream())
+    return fail(FTRT_ERROR_INVALID_ARGUMENT,
+                "expected a stream of a GPU, but got the emulator's, which has "
+                "no time");
+  if (int32_t code = openDriver())
+    return code;
+  return check(driver.cuEventRecord(static_cast<CUevent>(event),
+                                    static_cast<CUstream>(stream)),
+               "cuEventRecord");
+}
+
+int32_t ftrt_event_elapsed(void *start, void *end, double *microseconds) {
+  if (!microseconds)
+    return failNull("a place for the time");
+  *microseconds = 0;
+  if (!start || !end)
+    return failNull("two events that were recorded");
+  if (int32_t code = openDriver())
+    return code;
+  if (int32_t code =
+          checkWait(driver.cuEventSynchronize(static_cast<CUevent>(end)),
+                    "cuEventSynchronize"))
+    return code;
+  float milliseconds = 0;
+  if (int32_t code = check(
+          driver.cuEventElapsedTime(&milliseconds, static_cast<CUevent>(start),
+                                    static_cast<CUevent>(end)),
+          "cuEventElapsedTime"))
+    return code;
+  *microseconds = 1000.0 * milliseconds;
+  return FTRT_SUCCESS;
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,5 @@
-//===- FamilyJson.cpp - Families and partitions as JSON -----------------------===//
+//===- FamilyJson.cpp - Families and partitions as JSON
+//-----------------------===//
 #include "FTuner/Schedule/FamilyJson.h"
 #include "FTuner/Schedule/CodegenModel.h"
 #include "llvm/ADT/STLExtras.h"
@@ -143,8 +144,9 @@ ftuner::parseFamily(const llvm::json::Object &json) {
   return family;
 }
 
-void ftuner::writePartition(llvm::json::OStream &json, const KernelFamily &family,
-                        const Partition &partition) {
+void ftuner::writePartition(llvm::json::OStream &json,
+                            const KernelFamily &family,
+                            const Partition &partition) {
   json.attributeArray("blocks", [&] {
     json.value(partition.first);
     if (family.tiles.size() > 1)

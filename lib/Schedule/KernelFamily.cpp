@@ -1,4 +1,5 @@
-//===- KernelFamily.cpp - Kernel families and their partitions ----------------===//
+//===- KernelFamily.cpp - Kernel families and their partitions
+//----------------===//
 #include "FTuner/Schedule/KernelFamily.h"
 #include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Schedule/Grid.h"
@@ -94,10 +95,11 @@ llvm::Error ftuner::checkTiles(const Workload &workload,
                      ", but got " + Twine(family.reduceSplit));
   if (family.balancedSms < 0 || family.balancedSms > maxBalancedSms ||
       (family.balancedSms > 0 && family.tiles.size() != 2))
-    return makeError("expected balanced partitions of two ascending heights over a "
-                     "positive number of SMs, but got " +
-                     Twine(family.balancedSms) + " for " +
-                     Twine(family.tiles.size()) + " tiles");
+    return makeError(
+        "expected balanced partitions of two ascending heights over a "
+        "positive number of SMs, but got " +
+        Twine(family.balancedSms) + " for " + Twine(family.tiles.size()) +
+        " tiles");
   return llvm::Error::success();
 }
 
@@ -130,20 +132,21 @@ int64_t ftuner::blocksBeside(const KernelFamily &family,
 }
 
 Partition ftuner::partitionShape(const KernelFamily &family,
-                         llvm::ArrayRef<int64_t> shape) {
+                                 llvm::ArrayRef<int64_t> shape) {
   int64_t beside = family.balancedSms ? blocksBeside(family, shape) : 1;
   return partitionExtent(family, shape[family.combineAxis], beside);
 }
 
 Partition ftuner::partitionExtent(const KernelFamily &family, int64_t extent,
-                          int64_t blocksBeside) {
+                                  int64_t blocksBeside) {
   return partitionExtent(partitionRuleOf(family), extent, blocksBeside);
 }
 
 KernelFamily ftuner::runningParts(const KernelFamily &family,
                                   const Partition &partition) {
   KernelFamily running = family;
-  if (family.tiles.size() == 2 && (partition.first == 0 || partition.second == 0)) {
+  if (family.tiles.size() == 2 &&
+      (partition.first == 0 || partition.second == 0)) {
     running.tiles.erase(running.tiles.begin() + (partition.first > 0 ? 1 : 0));
     running.balancedSms = 0;
   }

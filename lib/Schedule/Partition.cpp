@@ -1,4 +1,5 @@
-//===- Partition.cpp - Partitions of an axis in numbers ---------------------------===//
+//===- Partition.cpp - Partitions of an axis in numbers
+//---------------------------===//
 #include "FTuner/Schedule/Partition.h"
 #include "FTuner/Workload/Workload.h"
 #include <numeric>
@@ -14,17 +15,18 @@ PartitionConstants ftuner::partitionConstants(int64_t low, int64_t high) {
   return constants;
 }
 
-static Partition inNumbers(const PartitionOf<NumberArithmetic> &blocks, int64_t first,
-                       int64_t second, int64_t extent) {
+static Partition inNumbers(const PartitionOf<NumberArithmetic> &blocks,
+                           int64_t first, int64_t second, int64_t extent) {
   Partition partition;
   partition.first = blocks.first;
   partition.second = blocks.blocks - blocks.first;
-  partition.padded = partition.first * first + partition.second * second - extent;
+  partition.padded =
+      partition.first * first + partition.second * second - extent;
   return partition;
 }
 
 Partition ftuner::partitionExtent(const PartitionRule &rule, int64_t extent,
-                          int64_t blocksBeside) {
+                                  int64_t blocksBeside) {
   if (extent <= 0)
     return {};
   NumberArithmetic math;
@@ -32,7 +34,8 @@ Partition ftuner::partitionExtent(const PartitionRule &rule, int64_t extent,
                    rule.second, extent);
 }
 
-Partition ftuner::partitionWithPair(const PartitionConstants &constants, int64_t extent) {
+Partition ftuner::partitionWithPair(const PartitionConstants &constants,
+                                    int64_t extent) {
   NumberArithmetic math;
   return inNumbers(exactPartition(math, constants, extent),
                    constants.unit * constants.low,
@@ -40,9 +43,9 @@ Partition ftuner::partitionWithPair(const PartitionConstants &constants, int64_t
 }
 
 Partition ftuner::balancedPartition(int64_t low, int64_t high, int64_t sms,
-                            int64_t blocksBeside, int64_t extent) {
+                                    int64_t blocksBeside, int64_t extent) {
   NumberArithmetic math;
-  return inNumbers(
-      balancedPartition(math, PartitionRule{low, high, sms}, extent, blocksBeside), low,
-      high, extent);
+  return inNumbers(balancedPartition(math, PartitionRule{low, high, sms},
+                                     extent, blocksBeside),
+                   low, high, extent);
 }

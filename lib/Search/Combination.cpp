@@ -20,8 +20,8 @@ ftuner::combinSearch(llvm::ArrayRef<CombinableUKernel> ukernels,
   for (const auto &[layout, heights] : layouts)
     for (auto low = heights.begin(); low != heights.end(); ++low)
       for (auto high = std::next(low); high != heights.end(); ++high) {
-        Partition partition =
-            partitionWithPair(partitionConstants(low->first, high->first), extent);
+        Partition partition = partitionWithPair(
+            partitionConstants(low->first, high->first), extent);
         if (partition.padded == 0)
           pool.push_back({low->second, high->second, partition});
       }

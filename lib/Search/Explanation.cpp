@@ -313,7 +313,8 @@ static ExplanationSummary::Regret sumRegret(
 static bool isSameChoice(const ShapeExplanation &lhs,
                          const ShapeExplanation &rhs) {
   auto isSame = [](const ReportedProgram &a, const ReportedProgram &b) {
-    return runningParts(a.family, a.partition) == runningParts(b.family, b.partition);
+    return runningParts(a.family, a.partition) ==
+           runningParts(b.family, b.partition);
   };
   return lhs.next && rhs.next && isSame(lhs.fastest, rhs.fastest) &&
          isSame(*lhs.next, *rhs.next);

@@ -73,7 +73,8 @@ private:
   /// Whether the partition pads less than one row of threads (the granule of
   /// heights), or in an exact pool nothing.
   bool isTight(const KernelFamily &family, const Partition &partition) const {
-    return partition.padded < (isExact ? 1 : family.path().heightGranule(family));
+    return partition.padded <
+           (isExact ? 1 : family.path().heightGranule(family));
   }
 
   /// Marks the candidates with the best scores of a shape.

@@ -1,6 +1,7 @@
 //===- Plan.cpp - The answer of a search ----------------------------------===//
 #include "FTuner/Search/Plan.h"
 #include <algorithm>
+#include <set>
 
 using namespace ftuner;
 
@@ -36,6 +37,16 @@ bool Plan::needsAlignment() const {
                                              [&](const DispatchEntry &entry) {
                                                return needs(entry.family);
                                              });
+}
+
+std::vector<unsigned> Plan::usedFamilies() const {
+  std::set<unsigned> used = {generalFamily, unalignedGeneralFamily};
+  for (const DispatchEntry &entry : entries)
+    used.insert(entry.family);
+  if (needsAlignment())
+    for (const DispatchEntry &entry : unalignedEntries)
+      used.insert(entry.family);
+  return {used.begin(), used.end()};
 }
 
 unsigned Plan::familyFor(llvm::ArrayRef<int64_t> shape,

@@ -48,8 +48,8 @@ ReportedProgram ftuner::reportProgram(const SearchProblem &problem,
   ReportedProgram program;
   program.family = family;
   program.partition = partitionShape(family, shape);
-  program.metrics = programMetrics(problem.workload, shape,
-                                   {&family, program.partition}, problem.device);
+  program.metrics = programMetrics(
+      problem.workload, shape, {&family, program.partition}, problem.device);
   program.score = problem.evaluate(family, shape);
   program.predicted = problem.predict(family, shape);
   program.rating = program.score.score;

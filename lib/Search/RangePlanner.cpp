@@ -323,7 +323,8 @@ void RangePlanner::keepBest(const Shape &shape,
   for (const RankedFamily &ranked :
        llvm::ArrayRef(programs).take_front(problem.options.topK)) {
     const KernelFamily &program = family(ranked.family);
-    kept.programs.push_back({program, partitionShape(program, shape), ranked.score,
+    kept.programs.push_back({program, partitionShape(program, shape),
+                             ranked.score,
                              rounded(-problem.predict(program, shape).score)});
   }
   plan.rankings.push_back(std::move(kept));

@@ -55,10 +55,11 @@ const OptionTable<SearchOptions> &ftuner::candidateOptions() {
           "Tiles: 'divisors' of the range's extents, or 'aligned', with "
           "more that suit the device",
           {{"divisors", TileRule::Divisors}, {"aligned", TileRule::Aligned}}),
-      option("pool", &Options::pool,
-             "Programs of a shape: 'exact' partitions ranked by score alone, or "
-             "'tight', with partitions that pad less than a row of threads",
-             {{"exact", ProgramPool::Exact}, {"tight", ProgramPool::Tight}}),
+      option(
+          "pool", &Options::pool,
+          "Programs of a shape: 'exact' partitions ranked by score alone, or "
+          "'tight', with partitions that pad less than a row of threads",
+          {{"exact", ProgramPool::Exact}, {"tight", ProgramPool::Tight}}),
   };
   return table;
 }

@@ -132,9 +132,9 @@ llvm::Error Verifier::checkUnalignedFamilies() const {
 llvm::Error Verifier::checkEntries() const {
   for (unsigned index : {plan.generalFamily, plan.unalignedGeneralFamily})
     if (index >= plan.families.size())
-      return makeError("expected a general and an unaligned general family below " +
-                       Twine(plan.families.size()) + ", but got " +
-                       Twine(index));
+      return makeError(
+          "expected a general and an unaligned general family below " +
+          Twine(plan.families.size()) + ", but got " + Twine(index));
   for (auto [index, entry] : llvm::enumerate(llvm::concat<const DispatchEntry>(
            plan.entries, plan.unalignedEntries))) {
     if (entry.family >= plan.families.size())
@@ -241,8 +241,9 @@ llvm::Error Verifier::checkAnswer() const {
       return familyError(index, std::move(error));
   }
   if (plan.families[plan.unalignedGeneralFamily].tiles.size() != 1)
-    return familyError(plan.unalignedGeneralFamily,
-                       makeError("expected an unaligned general family of one part"));
+    return familyError(
+        plan.unalignedGeneralFamily,
+        makeError("expected an unaligned general family of one part"));
   return checkCoverage();
 }
 

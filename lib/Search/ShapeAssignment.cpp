@@ -160,9 +160,9 @@ void ShapeAssignment::dropIdleParts() {
         break;
       while (*entry->box[mainAxis].max < sample.size)
         ++entry;
-      Partition partition =
-          partitionShape(plan.families[entry->family],
-                     shapeAt(workload, cells.front(), mainAxis, sample.size));
+      Partition partition = partitionShape(
+          plan.families[entry->family],
+          shapeAt(workload, cells.front(), mainAxis, sample.size));
       blocks[entry->family].first += partition.first;
       blocks[entry->family].second += partition.second;
     }

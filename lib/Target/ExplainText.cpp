@@ -140,7 +140,8 @@ void TextWriter::writeChosen(const WorkloadExplanation &workload,
        << " of the plan for operands that are not aligned: rows of this shape "
           "are not\n";
   else if (!shape.isAligned)
-    os << "the unaligned general family: rows of this shape are not aligned for wider "
+    os << "the unaligned general family: rows of this shape are not aligned "
+          "for wider "
           "accesses\n";
   else if (shape.entry)
     os << "by entry " << *shape.entry << " of the plan\n";
@@ -191,7 +192,8 @@ void TextWriter::writeReason(const WorkloadExplanation &workload,
                              const ShapeExplanation &shape) {
   auto limit = static_cast<size_t>(explanation.setup.options.maxKernels);
   if (!shape.isAligned && !shape.entry)
-    os << "the unaligned general family serves every shape without alignment.\n";
+    os << "the unaligned general family serves every shape without "
+          "alignment.\n";
   else if (!shape.entry)
     os << "the plan was made for other shapes.\n";
   else if (shape.planHasBest)
@@ -350,8 +352,8 @@ void TextWriter::writePrograms(const WorkloadExplanation &workload,
       row.push_back(time);
     row.insert(row.end(), {std::to_string(program->metrics.blocks),
                            std::to_string(program->family.threads()),
-                           scheduleText(program->family), partitionText(*program),
-                           ukernelsText(*program)});
+                           scheduleText(program->family),
+                           partitionText(*program), ukernelsText(*program)});
     table.add(std::move(row));
   }
   table.print(os, "    ");

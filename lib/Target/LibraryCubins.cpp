@@ -1,6 +1,6 @@
 //===- LibraryCubins.cpp - Kernels of a library, assembled ----------------===//
+#include "FTuner/PTX/Ptxas.h"
 #include "FTuner/Target/Library.h"
-#include "FTuner/Target/Ptxas.h"
 
 #include "mlir/IR/Threading.h"
 #include "llvm/ADT/STLExtras.h"

@@ -2,8 +2,8 @@
 #include "FTuner/Target/Manifest.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/PTX/Ptxas.h"
 #include "FTuner/Schedule/FamilyJson.h"
-#include "FTuner/Target/Ptxas.h"
 #include "FTuner/Target/WorkReport.h"
 #include "FTuner/Transforms/HostAbi.h"
 

@@ -28,7 +28,6 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SetVector.h"
 #include <list>
 
 namespace ftuner {
@@ -152,11 +151,10 @@ void WorkloadDispatcher::buildLaunch(ImplicitLocOpBuilder &b,
   auto launch = ukernel::LaunchOp::create(
       b, FlatSymbolRefAttr::get(kernel.getSymNameAttr()), blocks,
       op->getOperands(), extents, /*strides=*/ValueRange(), firstBlocks);
-  launch->setAttr(
-      kSiteAttrName,
-      b.getDictionaryAttr(
-          {b.getNamedAttr("name", b.getStringAttr(current)),
-           b.getNamedAttr("workload", kernel.getWorkloadAttr())}));
+  launch->setAttr(kSiteAttrName,
+                  b.getDictionaryAttr(
+                      {b.getNamedAttr("name", b.getStringAttr(current)),
+                       b.getNamedAttr("workload", kernel.getWorkloadAttr())}));
 }
 
 /// The function's name and the workload's number in it. Equal workloads count
@@ -229,25 +227,19 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::OperatorOpInterface op) {
     auto [source, dim] = op.getExtentSource(axis);
     extents.push_back(b.createOrFold<memref::DimOp>(source, dim));
   }
-  llvm::SmallSetVector<int64_t, 8> reachable;
-  for (ukernel::ChoiceAttr choice : plan.getChoices())
-    reachable.insert(choice.getFamily());
-  reachable.insert(plan.getGeneral());
   Value family =
       buildFamilyOfShape(b, decoded.entries, decoded.generalFamily, extents);
   if (decoded.needsAlignment()) {
     Value aligned = buildAligned(b, op, extents, decoded.alignment());
-    Value unaligned = buildFamilyOfShape(b, decoded.unalignedEntries,
-                                         decoded.unalignedGeneralFamily, extents);
+    Value unaligned = buildFamilyOfShape(
+        b, decoded.unalignedEntries, decoded.unalignedGeneralFamily, extents);
     family = math.select(aligned, family, unaligned);
-    for (ukernel::ChoiceAttr choice : plan.getUnaligned())
-      reachable.insert(choice.getFamily());
-    reachable.insert(plan.getUnalignedGeneral());
   }
 
-  reachable.remove(plan.getUnalignedGeneral());
-  SmallVector<int64_t> cases(reachable.begin(), reachable.end());
-  llvm::sort(cases);
+  SmallVector<int64_t> cases;
+  for (unsigned used : decoded.usedFamilies())
+    if (used != decoded.unalignedGeneralFamily)
+      cases.push_back(used);
   auto switchOp =
       scf::IndexSwitchOp::create(b, TypeRange(), family, cases, cases.size());
   OpBuilder::InsertionGuard guard(b);

@@ -1,7 +1,7 @@
 //===- FallbackKernels.cpp - Outline a linalg op into a kernel --*- C++ -*-===//
 #include "FallbackKernels.h"
-#include "KernelWork.h"
 #include "FallbackLoops.h"
+#include "KernelWork.h"
 
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Kernel/KernelSignature.h"

@@ -1,7 +1,7 @@
 //===- FallbackLoops.h - Points of a linalg op, a thread each ---*- C++ -*-===//
 //
-// A linalg op that no workload takes is computed by one thread for every point of its
-// parallel loops; the other loops run inside the thread, their sums in
+// A linalg op that no workload takes is computed by one thread for every point
+// of its parallel loops; the other loops run inside the thread, their sums in
 // registers. A loop counts as parallel only if every output is indexed by it
 // alone in some dimension: then two threads never write the same element.
 //

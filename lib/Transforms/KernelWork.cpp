@@ -119,8 +119,8 @@ DictionaryAttr ftuner::siteOf(linalg::LinalgOp op) {
   std::string position = positionOf(op.getLoc());
   return b.getDictionaryAttr(
       {b.getNamedAttr("operator", b.getStringAttr(operatorNameOf(op))),
-       b.getNamedAttr("location", b.getStringAttr(
-                                      llvm::sys::path::filename(position)))});
+       b.getNamedAttr("location",
+                      b.getStringAttr(llvm::sys::path::filename(position)))});
 }
 
 DictionaryAttr ftuner::workOf(ukernel::KernelOp kernel) {

@@ -164,7 +164,8 @@ private:
       if (op.getBlock()
               ->walk([](cf::AssertOp) { return WalkResult::interrupt(); })
               .wasInterrupted())
-        emitRemark(op->getLoc(), "fallback: assertions on elements are not checked");
+        emitRemark(op->getLoc(),
+                   "fallback: assertions on elements are not checked");
       if (failed(outlineFallback(op, name, getOperation())))
         return failure();
     }

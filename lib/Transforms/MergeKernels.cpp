@@ -33,10 +33,9 @@ ukernel::EntryAttr entryOf(gpu::GPUModuleOp kernel) {
 
 ukernel::EntryAttr withUses(ukernel::EntryAttr entry,
                             ArrayRef<ukernel::UseAttr> uses) {
-  return ukernel::EntryAttr::get(entry.getContext(), entry.getThreads(),
-                                 entry.getSharedMemoryBytes(),
-                                 entry.getAlignment(), entry.getParameters(),
-                                 uses);
+  return ukernel::EntryAttr::get(
+      entry.getContext(), entry.getThreads(), entry.getSharedMemoryBytes(),
+      entry.getAlignment(), entry.getParameters(), uses);
 }
 
 /// The attributes of a kernel's module or function that are content: all but

@@ -80,8 +80,9 @@ struct GuardByAssertion : public OpRewritePattern<linalg::GenericOp> {
       return failure();
     for (cf::AssertOp assertion : llvm::reverse(assertions))
       guard(assertion, yield, rewriter);
-    emitRemark(op.getLoc(), "assertion inside an operator: elements that it does not "
-                  "hold for become NaN or the least integer");
+    emitRemark(op.getLoc(),
+               "assertion inside an operator: elements that it does not "
+               "hold for become NaN or the least integer");
     return success();
   }
 

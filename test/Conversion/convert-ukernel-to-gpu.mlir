@@ -110,3 +110,41 @@ ukernel.kernel @heads(%a: memref<?x?x12x64xf32, strided<[?, 768, 64, 1]>>, %b: m
     }
   }
 }
+
+// A scalar stands before the part.
+// CHECK-LABEL: gpu.module @scaled attributes
+// CHECK-SAME: {kind = "size", name = "m", type = i32}, {kind = "scalar", name = "init", type = f32}, {kind = "part", name = "first_part_blocks", type = i32}]
+// CHECK: gpu.func @scaled(%{{.*}}: memref<f32>, %{{.*}}: memref<f32>, %{{.*}}: memref<f32>, %{{.*}}: i32, %[[SCALAR:.*]]: f32, %[[COUNT:.*]]: i32) kernel
+// CHECK: arith.index_cast %[[COUNT]] : i32 to index
+// CHECK: %[[SCALAR]]
+// CHECK-LABEL: func.func @scale
+// CHECK: ukernel.launch @scaled::@scaled blocks(%{{.*}}) args(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : memref<?x768xf32>, memref<768x2304xf32>, f32, memref<?x2304xf32>) sizes(%{{[^,]*}}) parts(%{{[^,]*}})
+ukernel.kernel @scaled(%a: memref<?x768xf32>, %b: memref<768x2304xf32>, %s: f32, %o: memref<?x2304xf32>, %m: index, %n: index, %k: index, %n1: index)
+    attributes {schedule = #ukernel.simt<threads = [1, 32], stages = 2, vector = 4>} {
+  ukernel.combine axis 0 [%n1 x 7, 8] {
+    ukernel.tile [7, 128, 16] {
+      %p = ukernel.pad %a to [7, 1] : memref<?x768xf32>
+      ukernel.workload ins(%p, %b : memref<?x768xf32>, memref<768x2304xf32>) init(%s : f32) outs(%o : memref<?x2304xf32>) maps = [#lhs, #rhs, #out] contract {
+      ^bb0(%x: f32, %y: f32, %c: f32):
+        %product = arith.mulf %x, %y : f32
+        %sum = arith.addf %c, %product : f32
+        ukernel.yield %sum : f32
+      }
+    }
+    ukernel.tile [8, 128, 16] {
+      %p = ukernel.pad %a to [8, 1] : memref<?x768xf32>
+      ukernel.workload ins(%p, %b : memref<?x768xf32>, memref<768x2304xf32>) init(%s : f32) outs(%o : memref<?x2304xf32>) maps = [#lhs, #rhs, #out] contract {
+      ^bb0(%x: f32, %y: f32, %c: f32):
+        %product = arith.mulf %x, %y : f32
+        %sum = arith.addf %c, %product : f32
+        ukernel.yield %sum : f32
+      }
+    }
+  }
+}
+func.func @scale(%a: memref<?x768xf32>, %b: memref<768x2304xf32>, %s: f32, %o: memref<?x2304xf32>, %m: index, %n1: index, %blocks: index) {
+  %n = arith.constant 2304 : index
+  %k = arith.constant 768 : index
+  ukernel.launch @scaled blocks(%blocks) args(%a, %b, %s, %o : memref<?x768xf32>, memref<768x2304xf32>, f32, memref<?x2304xf32>) sizes(%m, %n, %k) parts(%n1)
+  return
+}

@@ -356,3 +356,59 @@ func.func @unaligned(%a: memref<?x768xf32>, %b: memref<768x2304xf32>, %o: memref
   }
   return
 }
+
+// -----
+
+#lhs = affine_map<(m, n, k) -> (m, k)>
+#rhs = affine_map<(m, n, k) -> (k, n)>
+#out = affine_map<(m, n, k) -> (m, n)>
+
+ukernel.plan @plan_0 #ukernel.plan<families = [
+    #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 2, vector = 1>, axis = 0, tiles = [[64, 64, 16]]>],
+  choices = [], general = 0, unaligned_general = 0>
+
+// Constants are part of a kernel: workloads that differ in one have kernels of
+// their own, whether the operands are one value or two.
+// CHECK-LABEL: func.func @constants
+// CHECK: ukernel.launch @constants_0_k0
+// CHECK: ukernel.launch @constants_1_k0
+// CHECK: ukernel.launch @constants_0_k0
+// CHECK: ukernel.launch @constants_3_k0
+// CHECK-LABEL: ukernel.kernel @constants_0_k0
+// CHECK: arith.constant 0.000000e+00 : f32
+// CHECK-LABEL: ukernel.kernel @constants_1_k0
+// CHECK: arith.constant 1.000000e+00 : f32
+// CHECK-LABEL: ukernel.kernel @constants_3_k0
+// CHECK-NOT: arith.constant 0.000000e+00 : f32
+// CHECK-NOT: arith.constant 1.000000e+00 : f32
+// CHECK: ukernel.workload
+func.func @constants(%a: memref<?x37xf32>, %b: memref<37x67xf32>, %o: memref<?x67xf32>, %s: f32) {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  ukernel.workload plan(@plan_0) ins(%a, %b : memref<?x37xf32>, memref<37x67xf32>) init(%zero : f32) outs(%o : memref<?x67xf32>) maps = [#lhs, #rhs, #out] contract {
+  ^bb0(%p: f32, %q: f32, %c: f32):
+    %product = arith.mulf %p, %q : f32
+    %sum = arith.addf %c, %product : f32
+    ukernel.yield %sum : f32
+  }
+  ukernel.workload plan(@plan_0) ins(%a, %b : memref<?x37xf32>, memref<37x67xf32>) init(%one : f32) outs(%o : memref<?x67xf32>) maps = [#lhs, #rhs, #out] contract {
+  ^bb0(%p: f32, %q: f32, %c: f32):
+    %product = arith.mulf %p, %q : f32
+    %sum = arith.addf %c, %product : f32
+    ukernel.yield %sum : f32
+  }
+  %zero2 = arith.constant 0.0 : f32
+  ukernel.workload plan(@plan_0) ins(%a, %b : memref<?x37xf32>, memref<37x67xf32>) init(%zero2 : f32) outs(%o : memref<?x67xf32>) maps = [#lhs, #rhs, #out] contract {
+  ^bb0(%p: f32, %q: f32, %c: f32):
+    %product = arith.mulf %p, %q : f32
+    %sum = arith.addf %c, %product : f32
+    ukernel.yield %sum : f32
+  }
+  ukernel.workload plan(@plan_0) ins(%a, %b : memref<?x37xf32>, memref<37x67xf32>) init(%s : f32) outs(%o : memref<?x67xf32>) maps = [#lhs, #rhs, #out] contract {
+  ^bb0(%p: f32, %q: f32, %c: f32):
+    %product = arith.mulf %p, %q : f32
+    %sum = arith.addf %c, %product : f32
+    ukernel.yield %sum : f32
+  }
+  return
+}

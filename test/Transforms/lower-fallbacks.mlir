@@ -194,3 +194,38 @@ func.func @roundings(%x: memref<?xf64>, %i: memref<?xi32>, %b: memref<?xbf16>, %
     }
   return
 }
+
+// -----
+
+// Scalars of 64 bits are two parameters each, the low half first; the host
+// passes them whole.
+// CHECK-LABEL: func.func @wide(
+// CHECK-SAME:    %{{[a-z0-9]*}}: memref<?xf64>, %[[I:[a-z0-9]*]]: i64, %[[F:[a-z0-9]*]]: f64, %[[X:[a-z0-9]*]]: index, %[[S:[a-z0-9]*]]: f32)
+// CHECK:         ukernel.launch @wide_fallback_0::@wide_fallback_0 {{.*}} args(%{{[^,]*}}, %[[I]], %[[F]], %[[X]], %[[S]] : memref<?xf64>, i64, f64, index, f32)
+// CHECK:       parameters = [{access = "write", kind = "pointer", name = "out0", type = f64}, {kind = "size", name = "out0_size0", type = i32},
+// CHECK-SAME:    {kind = "scalar_low", name = "scalar0", type = i64}, {kind = "scalar_high", name = "scalar0", type = i64},
+// CHECK-SAME:    {kind = "scalar_low", name = "scalar1", type = f64}, {kind = "scalar_high", name = "scalar1", type = f64},
+// CHECK-SAME:    {kind = "scalar_low", name = "scalar2", type = index}, {kind = "scalar_high", name = "scalar2", type = index},
+// CHECK-SAME:    {kind = "scalar", name = "scalar3", type = f32}]
+// CHECK:       gpu.func @wide_fallback_0(%{{.*}}: memref<f64>, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %[[LOW:.*]]: i32, %[[HIGH:.*]]: i32, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: f32)
+// CHECK-DAG:     %[[WIDE_LOW:.*]] = arith.extui %[[LOW]] : i32 to i64
+// CHECK-DAG:     %[[WIDE_HIGH:.*]] = arith.extui %[[HIGH]] : i32 to i64
+// CHECK-DAG:     %[[UP:.*]] = arith.shli %[[WIDE_HIGH]], %c32_i64 : i64
+// CHECK-DAG:     %[[BITS:.*]] = arith.ori %[[UP]], %[[WIDE_LOW]] : i64
+// CHECK-DAG:     arith.bitcast %[[BITS]] : i64 to f64
+func.func @wide(%y: memref<?xf64>, %i: i64, %f: f64, %x: index, %s: f32)
+    attributes {ukernel.abi_type = (tensor<?xf64>, i64, f64, index, f32) -> ()} {
+  // expected-remark @below {{fallback}}
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]} outs(%y : memref<?xf64>) {
+  ^bb0(%out: f64):
+    %a = arith.sitofp %i : i64 to f64
+    %b = arith.addf %a, %f : f64
+    %c = arith.index_cast %x : index to i64
+    %d = arith.sitofp %c : i64 to f64
+    %e = arith.addf %b, %d : f64
+    %g = arith.extf %s : f32 to f64
+    %h = arith.addf %e, %g : f64
+    linalg.yield %h : f64
+  }
+  return
+}

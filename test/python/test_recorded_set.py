@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import pytest
 
@@ -45,7 +45,19 @@ $L__BB1_1:
 
 MANIFEST: dict[str, Any] = {
     "format_version": 2,
-    "kernels": [{"entry": "f_0_k0", "workload": "f_0"}, {"entry": "f_rest_0", "workload": None}],
+    "kernels": [
+        {
+            "entry": "f_0_k0",
+            "workload": "f_0",
+            "parameters": [
+                {"name": "lhs", "kind": "pointer", "type": "f32", "access": "read"},
+                {"name": "first_part_blocks", "kind": "part", "type": "i32"},
+                {"name": "extra0", "kind": "scalar", "type": "f32"},
+                {"name": "extra1", "kind": "scalar", "type": "f64"},
+            ],
+        },
+        {"entry": "f_rest_0", "workload": None},
+    ],
     "workloads": [
         {
             "name": "f_0",
@@ -84,6 +96,16 @@ def with_schedules(manifest: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
+def with_parts_last(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The same kernels by the ABI of version 4."""
+    result = with_schedules(manifest)
+    result["format_version"] = 4
+    pointer, part, scale, offset = result["kernels"][0]["parameters"]
+    halves = [{**offset, "kind": kind} for kind in ("scalar_low", "scalar_high")]
+    result["kernels"][0]["parameters"] = [pointer, scale, *halves, part]
+    return result
+
+
 def renamed(text: str) -> str:
     for name, other in (("f_0", "a_longer_name_0"), ("f_rest", "x"), ("plan_0", "p"), ("memory", "m")):
         text = text.replace(name, other)
@@ -112,8 +134,11 @@ def before(tmp_path: Path) -> str:
     return write(tmp_path / "before", PTX, json.dumps(MANIFEST))
 
 
-def test_names_and_versions_are_no_difference(tmp_path: Path, before: str) -> None:
-    after = write(tmp_path / "after", renamed(PTX), renamed(json.dumps(with_schedules(MANIFEST))))
+@pytest.mark.parametrize("version", [with_schedules, with_parts_last])
+def test_names_and_versions_are_no_difference(
+    tmp_path: Path, before: str, version: Callable[[dict[str, Any]], dict[str, Any]]
+) -> None:
+    after = write(tmp_path / "after", renamed(PTX), renamed(json.dumps(version(MANIFEST))))
     assert compare(before, after) == (0, "1 of 1 cases identical (2 kernels; 0 refused by both), 0 different\n")
 
 

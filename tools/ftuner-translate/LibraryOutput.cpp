@@ -1,7 +1,7 @@
 //===- LibraryOutput.cpp - --ftuner-to-library ----------------------------===//
 #include "LibraryOutput.h"
+#include "FTuner/PTX/Ptxas.h"
 #include "FTuner/Target/Manifest.h"
-#include "FTuner/Target/Ptxas.h"
 #include "FTuner/Transforms/HostAbi.h"
 
 #include "llvm/Support/FileSystem.h"

@@ -5,10 +5,10 @@
 // `--ftuner-front-end`. Nothing is written on failure.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/PTX/PTX.h"
 #include "FTuner/Pipelines/Pipelines.h"
 #include "FTuner/Target/Explain.h"
 #include "FTuner/Target/Manifest.h"
-#include "FTuner/Target/PTX.h"
 #include "LibraryOutput.h"
 #include "ModuleTool.h"
 

@@ -70,10 +70,10 @@ int ftuner_latency_predict(const double *devices, size_t numDevices,
    numbers, in the order of ftuner_latency_program_field(path, …); block_m,
    block_n and block_k are the block tile; second_block is the height of a
    second one along combine_axis (0: m; 1: n), or 0: there is one; first_count
-   and second_count 0: the partition that the compiler takes. Where rows of a shape
-   are not aligned for a program's accesses, it is described with narrower ones:
-   so it runs. parts: numRows × 2 records; grids: numRows records. An error
-   begins with "row N: " where it is of one row. */
+   and second_count 0: the partition that the compiler takes. Where rows of a
+   shape are not aligned for a program's accesses, it is described with narrower
+   ones: so it runs. parts: numRows × 2 records; grids: numRows records. An
+   error begins with "row N: " where it is of one row. */
 int ftuner_latency_programs(const char *device, const char *path,
                             const int64_t *programs, size_t numRows,
                             double *parts, double *grids, char *error,

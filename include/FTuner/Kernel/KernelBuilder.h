@@ -17,8 +17,12 @@ namespace ftuner {
 /// kernels want it, in front of the operator, and an output back behind it.
 void makeInnermostContiguous(ukernel::OperatorOpInterface op);
 
-/// Whether two operators compute the same function of their operands, so that
-/// they have equal kernels.
+/// The constant scalar that kernels have in the place of an operator's operand;
+/// null for what is a parameter.
+mlir::Operation *constantOf(mlir::Value operand);
+
+/// Whether two operators compute the same function of their operands but for
+/// constant scalars, which must be equal, so that they have equal kernels.
 bool computeTheSame(ukernel::OperatorOpInterface lhs,
                     ukernel::OperatorOpInterface rhs);
 
@@ -26,10 +30,11 @@ bool computeTheSame(ukernel::OperatorOpInterface lhs,
 /// point. Its operands are those of the operator; constant scalars among them
 /// are part of it. `workload` may be null. Emits an error for an operator on
 /// tensors, and for a family of another number of axes.
-mlir::FailureOr<ukernel::KernelOp>
-buildKernel(mlir::OpBuilder &b, ukernel::OperatorOpInterface op,
-            ukernel::FamilyAttr family, llvm::StringRef name,
-            mlir::StringAttr workload = {});
+mlir::FailureOr<ukernel::KernelOp> buildKernel(mlir::OpBuilder &b,
+                                               ukernel::OperatorOpInterface op,
+                                               ukernel::FamilyAttr family,
+                                               llvm::StringRef name,
+                                               mlir::StringAttr workload = {});
 
 /// A kernel as a gpu.module with one gpu.func of its name, and
 /// `ukernel.entry`.
@@ -38,10 +43,10 @@ struct EmittedKernel {
   KernelSignature signature;
 };
 
-/// Emits a kernel beside it, in front; the caller erases it. Emits an error, and
-/// leaves nothing behind, if no codegen path computes the operator by the family
-/// on the device, and for buffers that kernels cannot view: those without
-/// strides, or not contiguous along their last dimension.
+/// Emits a kernel beside it, in front; the caller erases it. Emits an error,
+/// and leaves nothing behind, if no codegen path computes the operator by the
+/// family on the device, and for buffers that kernels cannot view: those
+/// without strides, or not contiguous along their last dimension.
 mlir::FailureOr<EmittedKernel> emitKernel(ukernel::KernelOp kernel,
                                           const DeviceSpec &device);
 

@@ -16,8 +16,8 @@
 // those of one part lack the last one. A launch with more parameters than the
 // kernel has passes the first ones.
 //
-// A new kind of parameter is a case of `ukernel::ParameterKind`, an `add…` and a
-// way to read it here, and what `ukernel.launch` passes for it, `valuesOf`.
+// A new kind of parameter is a case of `ukernel::ParameterKind`, an `add…` and
+// a way to read it here, and what `ukernel.launch` passes for it, `valuesOf`.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_KERNEL_KERNELSIGNATURE_H
@@ -89,8 +89,8 @@ public:
   /// The memref of an operand that has a pointer; null for another.
   mlir::Value pointer(mlir::gpu::GPUFuncOp func, unsigned operand) const;
   // Of type index; null where it is no parameter.
-  mlir::Value axisSize(mlir::ImplicitLocOpBuilder &b,
-                       mlir::gpu::GPUFuncOp func, unsigned axis) const;
+  mlir::Value axisSize(mlir::ImplicitLocOpBuilder &b, mlir::gpu::GPUFuncOp func,
+                       unsigned axis) const;
   mlir::Value size(mlir::ImplicitLocOpBuilder &b, mlir::gpu::GPUFuncOp func,
                    unsigned operand, unsigned dim) const;
   mlir::Value stride(mlir::ImplicitLocOpBuilder &b, mlir::gpu::GPUFuncOp func,

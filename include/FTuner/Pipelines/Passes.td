@@ -7,8 +7,9 @@ include "mlir/Pass/PassBase.td"
 def UKernelPtxasFeedbackPass : Pass<"ukernel-ptxas-feedback", "::mlir::ModuleOp"> {
   let summary = "Reject planned families whose kernels spill, and let the search answer again";
   let description = [{
-    Lowers a copy of the module to PTX and assembles the kernel of every family.
-    A family is rejected if a kernel of it spills registers, or needs more of
+    Lowers a copy of the module as far as operators on buffers, and compiles and
+    assembles the kernel of every operator and family of its plan that some size
+    needs. A family is rejected if a kernel of it spills registers, or needs more of
     them than the device has for one block. Plans with such a family get it in
     `ukernel.rejected`, and the pipeline of option `search` replaces them; this
     repeats until no family is rejected. After eight rounds, or where the search

@@ -205,6 +205,18 @@ int32_t ftrt_stream_destroy(void *stream);
  * that failed while it ran. */
 int32_t ftrt_stream_synchronize(void *stream);
 
+/* A point of a stream, to time what lies between two. The emulator's stream,
+ * which has no time, takes none. */
+int32_t ftrt_event_create(void **event);
+int32_t ftrt_event_destroy(void *event);
+int32_t ftrt_event_record(void *event, void *stream);
+
+/* Waits until the device has come to `end`; the time from `start` to there, in
+ * microseconds, with a resolution of about half of one. Both were recorded on
+ * streams of one device. Returns the error of a kernel that failed while it
+ * ran. */
+int32_t ftrt_event_elapsed(void *start, void *end, double *microseconds);
+
 /* Memory of the device that `stream` belongs to, aligned to 256 bytes. 0 bytes
  * give null. */
 int32_t ftrt_memory_allocate(uint64_t bytes, void *stream, void **memory);

@@ -4,8 +4,8 @@
 // The mapping of blocks to tiles is needed three times: in numbers by the
 // search, by the cost models and by tests; as IR on the host, which counts
 // blocks; as IR on the device, where a block finds its tile. Its formulas
-// (Partition.h, Grid.h) are therefore templates over a class `Math`, and each use
-// is an instantiation of one text.
+// (Partition.h, Grid.h) are therefore templates over a class `Math`, and each
+// use is an instantiation of one text.
 //
 // A Math has
 //

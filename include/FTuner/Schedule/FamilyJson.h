@@ -1,4 +1,5 @@
-//===- FamilyJson.h - Families and partitions as JSON ---------------*- C++ -*-===//
+//===- FamilyJson.h - Families and partitions as JSON ---------------*- C++
+//-*-===//
 //
 // Fields that the manifest, explanations and logs of measurements share
 // (docs/manifest.md).
@@ -21,8 +22,8 @@ void writeSizes(llvm::json::OStream &json, llvm::StringRef name,
 void writeUKernel(llvm::json::OStream &json, const UKernel &ukernel);
 
 /// `path`, `schedule` (the fields that the path names), `axis`, `reduce_split`,
-/// `reduce_axes` where axis 2 is not the only one, `balanced_sms` where partitions
-/// are balanced, and `ukernels`, as fields of the open object.
+/// `reduce_axes` where axis 2 is not the only one, `balanced_sms` where
+/// partitions are balanced, and `ukernels`, as fields of the open object.
 void writeFamily(llvm::json::OStream &json, const KernelFamily &family);
 
 /// Reads what `writeFamily` writes; other fields of the object are left aside.
@@ -32,7 +33,7 @@ llvm::Expected<KernelFamily> parseFamily(const llvm::json::Object &json);
 
 /// `blocks`, one count for each uKernel of the family, and `padded`.
 void writePartition(llvm::json::OStream &json, const KernelFamily &family,
-                const Partition &partition);
+                    const Partition &partition);
 
 } // namespace ftuner
 

@@ -28,12 +28,12 @@
 // it block i ↦ (i mod r, ⌊i/r⌋) maps the r·C blocks to its r·C tiles one to
 // one.
 //
-// Along the combine axis, m or n, tiles have one or two heights (Partition.h). The
-// host counts the blocks (`launchOf`); a block knows the extents, the number of
-// blocks of the first part and of the launch, and finds its tile (`positionOf`,
-// `isInFirstPart`, `offsetsOf`, `reduceRangeOf`). What it does not know, the
-// number of tiles along a combine axis of two heights, follows from the number
-// of blocks.
+// Along the combine axis, m or n, tiles have one or two heights (Partition.h).
+// The host counts the blocks (`launchOf`); a block knows the extents, the
+// number of blocks of the first part and of the launch, and finds its tile
+// (`positionOf`, `isInFirstPart`, `offsetsOf`, `reduceRangeOf`). What it does
+// not know, the number of tiles along a combine axis of two heights, follows
+// from the number of blocks.
 //
 // Slices of the reduce axis are whole reduce tiles, so that they begin where
 // unsplit steps begin (aligned as the operand is), and of equal length but for

@@ -1,4 +1,5 @@
-//===- KernelFamily.h - Kernel families and their partitions --------*- C++ -*-===//
+//===- KernelFamily.h - Kernel families and their partitions --------*- C++
+//-*-===//
 //
 // A uKernel is what one thread block computes (paper, section III). Along the
 // main axis its height is g·h: g threads with h rows each. Two uKernels with
@@ -63,7 +64,8 @@ struct KernelFamily {
   uint32_t reduceAxes = 1u << Workload::kK;
   /// Slices of the reduce axis that different blocks sum; 1 means unsplit.
   int64_t reduceSplit = 1;
-  /// SMs over which partitions by two parts balance the blocks; 0 for exact partitions.
+  /// SMs over which partitions by two parts balance the blocks; 0 for exact
+  /// partitions.
   int64_t balancedSms = 0;
 
   const CodegenModel &path() const { return schedule.path(); }
@@ -105,15 +107,17 @@ Grid gridOf(const KernelFamily &family);
 /// `blocksBeside` ≥ 1 blocks for each one along it. A family with one part has
 /// all its blocks in `first`.
 Partition partitionExtent(const KernelFamily &family, int64_t extent,
-                  int64_t blocksBeside);
+                          int64_t blocksBeside);
 /// The same for a shape: the extents of all axes.
-Partition partitionShape(const KernelFamily &family, llvm::ArrayRef<int64_t> shape);
+Partition partitionShape(const KernelFamily &family,
+                         llvm::ArrayRef<int64_t> shape);
 /// Blocks of the family for each one along the combine axis, at least 1.
 int64_t blocksBeside(const KernelFamily &family, llvm::ArrayRef<int64_t> shape);
 
-/// The family without the part that has no blocks in the partition: families with
-/// equal running parts run the same program.
-KernelFamily runningParts(const KernelFamily &family, const Partition &partition);
+/// The family without the part that has no blocks in the partition: families
+/// with equal running parts run the same program.
+KernelFamily runningParts(const KernelFamily &family,
+                          const Partition &partition);
 
 /// A family together with its partition of one shape.
 struct Program {

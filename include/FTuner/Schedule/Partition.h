@@ -1,4 +1,5 @@
-//===- Partition.h - Blocks of one or two heights cover an axis -----*- C++ -*-===//
+//===- Partition.h - Blocks of one or two heights cover an axis -----*- C++
+//-*-===//
 //
 // Blocks lie one after the other along an axis, from element 0 on: first those
 // of one height, then those of another, higher one. Heights g·a and g·b with
@@ -7,13 +8,14 @@
 // size in closed form, also in open ranges. Where no exact partition exists the
 // last block pads locally.
 //
-// An exact partition takes as few low blocks as it can, so the last wave may leave
-// most SMs idle. A balanced partition takes as many blocks as give each of S SMs
-// the same number, and as few high ones as cover the extent: with heights 96
-// and 112 and 18 blocks beside each other on 132 SMs, 640 rows are exactly 2 ·
-// 96 + 4 · 112, 108 blocks; balanced they are 7 blocks of 96, 126 blocks, each
-// less work, in the same one round. What is padded is less than the difference
-// of the heights where there are high blocks, else less than the low height.
+// An exact partition takes as few low blocks as it can, so the last wave may
+// leave most SMs idle. A balanced partition takes as many blocks as give each
+// of S SMs the same number, and as few high ones as cover the extent: with
+// heights 96 and 112 and 18 blocks beside each other on 132 SMs, 640 rows are
+// exactly 2 · 96 + 4 · 112, 108 blocks; balanced they are 7 blocks of 96, 126
+// blocks, each less work, in the same one round. What is padded is less than
+// the difference of the heights where there are high blocks, else less than the
+// low height.
 //
 // The formulas are templates over a Math (Arithmetic.h). What they promise
 // holds for each extent ≥ 1 and heights 1 ≤ low < high; an extent of 0 has no
@@ -69,8 +71,8 @@ struct PartitionConstants {
 /// Heights are positive, `low` < `high`.
 PartitionConstants partitionConstants(int64_t low, int64_t high);
 
-/// The exact partition with the fewest blocks of the first part, or else blocks of
-/// the second part alone with local padding.
+/// The exact partition with the fewest blocks of the first part, or else blocks
+/// of the second part alone with local padding.
 ///
 /// Closed form, in units of gcd(heights): with u = ceil(extent / unit) and the
 /// heights a < b in units, first = u · a⁻¹ mod b, where a⁻¹ is the inverse of a
@@ -79,15 +81,16 @@ PartitionConstants partitionConstants(int64_t low, int64_t high);
 /// Each element below the extent is in one block if the heights sum up to
 /// `extent` + `padded` with padded ≥ 0, and only the last block pads if padded
 /// is less than its height.
-///   Exact: every partition of u units has first · a ≡ u (mod b), so its `first` is
-///   u · a⁻¹ mod b or a multiple of b more, and there is none if already the
-///   least of these needs more than u units. Else (u − first · a) / b is whole
-///   and at least 0, and padded = u · unit − extent < unit ≤ low.
+///   Exact: every partition of u units has first · a ≡ u (mod b), so its
+///   `first` is u · a⁻¹ mod b or a multiple of b more, and there is none if
+///   already the least of these needs more than u units. Else (u − first · a) /
+///   b is whole and at least 0, and padded = u · unit − extent < unit ≤ low.
 ///   Not exact: ceil(u / b) high blocks hold at least u units, and one less
 ///   would not, so padded < high.
 template <typename Math>
-PartitionOf<Math> exactPartition(Math &math, const PartitionConstants &constants,
-                         typename Math::Index extent) {
+PartitionOf<Math> exactPartition(Math &math,
+                                 const PartitionConstants &constants,
+                                 typename Math::Index extent) {
   auto units = ceilDiv(math, extent, constants.unit);
   auto residue = math.rem(units, constants.high);
   auto first = math.rem(math.mul(residue, constants.inverse), constants.high);
@@ -100,9 +103,9 @@ PartitionOf<Math> exactPartition(Math &math, const PartitionConstants &constants
   return {first, math.add(first, second)};
 }
 
-/// The partition by heights low < high that gives each of `sms` SMs the same number
-/// of blocks: from the fewest blocks that can cover, u = ceil(extent / high),
-/// with q = ceil(u · blocksBeside / sms) of them on an SM, to
+/// The partition by heights low < high that gives each of `sms` SMs the same
+/// number of blocks: from the fewest blocks that can cover, u = ceil(extent /
+/// high), with q = ceil(u · blocksBeside / sms) of them on an SM, to
 ///
 ///   n = clamp(floor(q · sms / blocksBeside), u, ceil(extent / low))
 ///
@@ -110,8 +113,8 @@ PartitionOf<Math> exactPartition(Math &math, const PartitionConstants &constants
 /// low))) are high ones.
 ///
 /// Holds for any n from u to t = ceil(extent / low), so whatever the SMs and
-/// the blocks beside are (as for `exactPartition`, each element once and padding in
-/// the last block alone):
+/// the blocks beside are (as for `exactPartition`, each element once and
+/// padding in the last block alone):
 ///   0 ≤ s ≤ n, since n ≥ u gives n · high ≥ extent, that is extent − n · low ≤
 ///   n · (high − low).
 ///   All elements: n · low + s · (high − low) ≥ extent by the choice of s.
@@ -121,8 +124,8 @@ PartitionOf<Math> exactPartition(Math &math, const PartitionConstants &constants
 ///   low, the last block's height.
 template <typename Math>
 PartitionOf<Math> balancedPartition(Math &math, const PartitionRule &rule,
-                            typename Math::Index extent,
-                            typename Math::Index blocksBeside) {
+                                    typename Math::Index extent,
+                                    typename Math::Index blocksBeside) {
   // Another extent may be 0.
   auto beside = maximum(math, blocksBeside, math.constant(1));
   auto fewest = ceilDiv(math, extent, rule.second);
@@ -137,28 +140,31 @@ PartitionOf<Math> balancedPartition(Math &math, const PartitionRule &rule,
 }
 
 /// Covers `extent` by the rule, with `blocksBeside` blocks for each one along
-/// the axis, which only balanced partitions ask for. One part has all its blocks in
-/// `first`.
+/// the axis, which only balanced partitions ask for. One part has all its
+/// blocks in `first`.
 template <typename Math>
 PartitionOf<Math> partitionOf(Math &math, const PartitionRule &rule,
-                      typename Math::Index extent,
-                      typename Math::Index blocksBeside) {
+                              typename Math::Index extent,
+                              typename Math::Index blocksBeside) {
   if (!rule.isPair()) {
     auto blocks = ceilDiv(math, extent, rule.first);
     return {blocks, blocks};
   }
   if (rule.balancedSms != 0)
     return balancedPartition(math, rule, extent, blocksBeside);
-  return exactPartition(math, partitionConstants(rule.first, rule.second), extent);
+  return exactPartition(math, partitionConstants(rule.first, rule.second),
+                        extent);
 }
 
 /// `partitionOf` in numbers; no blocks for an extent below 1.
-Partition partitionExtent(const PartitionRule &rule, int64_t extent, int64_t blocksBeside);
+Partition partitionExtent(const PartitionRule &rule, int64_t extent,
+                          int64_t blocksBeside);
 /// `exactPartition` in numbers; `extent` is positive.
-Partition partitionWithPair(const PartitionConstants &constants, int64_t extent);
+Partition partitionWithPair(const PartitionConstants &constants,
+                            int64_t extent);
 /// `balancedPartition` in numbers.
 Partition balancedPartition(int64_t low, int64_t high, int64_t sms,
-                    int64_t blocksBeside, int64_t extent);
+                            int64_t blocksBeside, int64_t extent);
 
 } // namespace ftuner
 

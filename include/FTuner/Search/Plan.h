@@ -92,6 +92,9 @@ struct Plan {
   int64_t alignment() const;
   /// Whether that is more than elements' own alignment.
   bool needsAlignment() const;
+  /// The families that the dispatcher chooses among, ascending: those of
+  /// entries, the general one, and the unaligned general one in any case.
+  std::vector<unsigned> usedFamilies() const;
   /// The family for operands that are aligned to that many bytes; aligned ones
   /// unless told.
   unsigned

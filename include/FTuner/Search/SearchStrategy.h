@@ -27,7 +27,8 @@ enum class TileRule {
 
 /// Which programs a shape may have.
 enum class ProgramPool {
-  /// uProg of algorithm 2: exact partitions of the main axis by uKernels that the
+  /// uProg of algorithm 2: exact partitions of the main axis by uKernels that
+  /// the
   /// filter left for any shape of the range, ranked by score alone. Others only
   /// where there is none.
   Exact,
@@ -57,10 +58,11 @@ struct SearchOptions {
   ProgramPool pool = ProgramPool::Tight;
   /// Best programs of each shape that the plan keeps.
   int64_t topK = 1;
-  /// Most kernel families of one workload, those for unaligned operands included.
+  /// Most kernel families of one workload, those for unaligned operands
+  /// included.
   int64_t maxKernels = 16;
-  /// Mean regret, as a share of the fastest programs' time, that a kernel family
-  /// must save to join the plan.
+  /// Mean regret, as a share of the fastest programs' time, that a kernel
+  /// family must save to join the plan.
   double leastGain = 1e-3;
   /// Most candidates for each shape after the filter.
   int64_t maxCandidates = 256;
@@ -121,8 +123,8 @@ struct SearchProblem {
   /// vectors that would access operands which are not aligned for them.
   llvm::Error checkLegality(const Plan &plan) const;
   /// Proves the answer of a search: it is legal, and every declared shape has
-  /// an entry. For every extent, declared or not, a legal family's partition writes
-  /// each row exactly once and pads the last block alone (UKernel.h).
+  /// an entry. For every extent, declared or not, a legal family's partition
+  /// writes each row exactly once and pads the last block alone (UKernel.h).
   llvm::Error verify(const Plan &plan) const;
 };
 

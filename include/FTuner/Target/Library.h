@@ -9,7 +9,7 @@
 #ifndef FTUNER_TARGET_LIBRARY_H
 #define FTUNER_TARGET_LIBRARY_H
 
-#include "FTuner/Target/PTX.h"
+#include "FTuner/PTX/PTX.h"
 
 #include "llvm/Support/Error.h"
 #include <string>

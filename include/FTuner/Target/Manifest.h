@@ -8,7 +8,7 @@
 #ifndef FTUNER_TARGET_MANIFEST_H
 #define FTUNER_TARGET_MANIFEST_H
 
-#include "FTuner/Target/PTX.h"
+#include "FTuner/PTX/PTX.h"
 
 #include "llvm/Support/raw_ostream.h"
 #include <map>
@@ -16,7 +16,7 @@
 namespace ftuner {
 
 /// The version of the format; docs/manifest.md says what changed with each.
-inline constexpr int kManifestFormatVersion = 3;
+inline constexpr int kManifestFormatVersion = 4;
 
 struct ManifestOptions {
   /// Seconds that each stage took, by name; left out where empty, since they

@@ -189,8 +189,8 @@ def UKernelDispatchWorkloadsPass : Pass<"ukernel-dispatch-workloads", "::mlir::M
     With `assume-aligned` only sizes, strides and the offsets of views decide,
     for hosts that cannot see addresses. The caller then promises that every
     buffer, the workspace included, begins at a multiple of the bytes that the
-    kernels ask for (`alignment` of `#ukernel.entry`; 16 is always enough). A
-    kernel on a buffer that does not faults on its first vector access.
+    kernels ask for (`alignment` of `#ukernel.entry`). A kernel on a buffer that
+    does not faults on its first vector access.
 
     ```mlir
     ukernel.workload plan(@plan_0) ins(%a, %b : memref<?x768xf32>, memref<768x2304xf32>)

@@ -71,8 +71,8 @@ typename Math::Index reduceElementInRow(Math &math, const SharedTile &tile,
                                         typename Math::Index reduce) {
   if (tile.swizzle == 1)
     return reduce;
-  auto quad = math.bitXor(swizzlePattern(math, tile, first),
-                          math.div(reduce, kQuad));
+  auto quad =
+      math.bitXor(swizzlePattern(math, tile, first), math.div(reduce, kQuad));
   return math.mul(quad, kQuad);
 }
 

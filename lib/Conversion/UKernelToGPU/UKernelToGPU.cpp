@@ -30,11 +30,11 @@ void updateLaunch(ukernel::LaunchOp launch, const KernelSignature &signature) {
   ImplicitLocOpBuilder b(launch.getLoc(), launch);
   StringAttr name = launch.getKernel().getRootReference();
   SmallVector<Value> extents(launch.getSizes());
-  KernelSignature::LaunchOperands operands = signature.launchOperands(
-      b, SmallVector<Value>(launch.getArgs()),
-      [&](const KernelParameter &parameter) {
-        return extents[parameter.index];
-      });
+  KernelSignature::LaunchOperands operands =
+      signature.launchOperands(b, SmallVector<Value>(launch.getArgs()),
+                               [&](const KernelParameter &parameter) {
+                                 return extents[parameter.index];
+                               });
   launch.setKernelAttr(
       SymbolRefAttr::get(name, {FlatSymbolRefAttr::get(name)}));
   launch.getArgsMutable().assign(operands.args);

@@ -53,6 +53,26 @@ static LogicalResult reify(Operation *op, Value output, OpBuilder &builder,
   return success();
 }
 
+/// Space axes are those of the output's map.
+static SmallVector<utils::IteratorType> iteratorTypes(OperatorOpInterface op) {
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  return llvm::map_to_vector(llvm::seq<unsigned>(0, maps.back().getNumDims()),
+                             [&](unsigned axis) {
+                               return maps.back().isFunctionOfDim(axis)
+                                          ? utils::IteratorType::parallel
+                                          : utils::IteratorType::reduction;
+                             });
+}
+
+static StringRef axisName(OperatorOpInterface op, unsigned axis) {
+  static constexpr llvm::StringLiteral space[] = {"m", "n", "b0", "b1"},
+                                       reduce[] = {"k", "l"};
+  SmallVector<utils::IteratorType> types = iteratorTypes(op);
+  unsigned number = llvm::count(ArrayRef(types).take_front(axis), types[axis]);
+  return types[axis] == utils::IteratorType::parallel ? space[number]
+                                                      : reduce[number];
+}
+
 using Effects =
     SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>;
 
@@ -80,6 +100,10 @@ ArrayAttr RowSumOp::getIndexingMaps() {
   return Builder(getContext()).getAffineMapArrayAttr(maps);
 }
 
+SmallVector<utils::IteratorType> RowSumOp::getLoopIteratorTypes() {
+  return iteratorTypes(*this);
+}
+StringRef RowSumOp::getAxisName(unsigned axis) { return axisName(*this, axis); }
 LogicalResult RowSumOp::verifyRegions() { return verifyCombiner(*this); }
 LogicalResult RowSumOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return ukernel::verifyPlanUse(*this, symbols);
@@ -100,6 +124,10 @@ OperandRole ConvOp::getOperandRole(unsigned number) {
   return number < 2 ? OperandRole::Input : OperandRole::Output;
 }
 
+SmallVector<utils::IteratorType> ConvOp::getLoopIteratorTypes() {
+  return iteratorTypes(*this);
+}
+StringRef ConvOp::getAxisName(unsigned axis) { return axisName(*this, axis); }
 LogicalResult ConvOp::verifyRegions() { return verifyCombiner(*this); }
 LogicalResult ConvOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return ukernel::verifyPlanUse(*this, symbols);

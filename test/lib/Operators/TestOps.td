@@ -25,13 +25,8 @@ class Test_OperatorOp<string mnemonic> : Op<Test_Dialect, mnemonic, [
   let hasRegionVerifier = 1;
   code commonDeclarations = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutputMutable(); }
-    ::llvm::SmallVector<::mlir::utils::IteratorType> getLoopIteratorTypes() {
-      return {::mlir::utils::IteratorType::parallel,
-              ::mlir::utils::IteratorType::reduction};
-    }
-    ::llvm::StringRef getAxisName(unsigned axis) {
-      return axis == 0 ? "m" : "k";
-    }
+    ::llvm::SmallVector<::mlir::utils::IteratorType> getLoopIteratorTypes();
+    ::llvm::StringRef getAxisName(unsigned axis);
     ::ftuner::OperandRole getOperandRole(unsigned number);
   }];
 }
@@ -64,10 +59,12 @@ def Test_RowSumOp : Test_OperatorOp<"row_sum"> {
 }
 
 def Test_ConvOp : Test_OperatorOp<"conv"> {
-  let summary = "a convolution of two vectors, for windows";
+  let summary = "a convolution, for windows";
   let description = [{
     `out[m] = out[m] + sum over k of input[position of m and k] · weight[k]`,
-    with maps for input, weight and output.
+    with maps for input, weight and output. There may be more axes: space axes
+    are those that the output has, named m, n, b0 and b1, and reduce axes the
+    others, named k and l.
 
     ```mlir
     %r = test.conv ins(%x, %w : tensor<?xf16>, tensor<3xf16>) outs(%o : tensor<?xf32>)

@@ -3,8 +3,8 @@
 #include "FTuner/Conversion/Passes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/InitAll.h"
+#include "FTuner/PTX/PTX.h"
 #include "FTuner/Pipelines/Pipelines.h"
-#include "FTuner/Target/PTX.h"
 #include "FTuner/Transforms/Passes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"

@@ -18,7 +18,8 @@ protected:
   }
   CostBreakdown evaluate(llvm::StringRef model) {
     return findCostModel(model)->evaluate(
-        workload, shape, {&family, partitionShape(family, shape)}, device, options);
+        workload, shape, {&family, partitionShape(family, shape)}, device,
+        options);
   }
 
   DeviceSpec device;

@@ -42,7 +42,9 @@ struct Case {
     return findCostModel("latency")->createEvaluator(workload, device, options);
   }
   /// Predicted microseconds.
-  double time() const { return -evaluator()->score(shape, {&family, partition}); }
+  double time() const {
+    return -evaluator()->score(shape, {&family, partition});
+  }
 };
 
 /// Draws cases from a seed.

@@ -95,8 +95,8 @@ TEST(Metrics, ExactPartitionHasNoPaddingOnItsAxis) {
   EXPECT_EQ(partition.first, 3);
   EXPECT_EQ(partition.second, 4);
   EXPECT_EQ(partition.padded, 0);
-  Metrics m =
-      programMetrics(matmul(), {53, 128, 16}, {&family, partition}, testDevice());
+  Metrics m = programMetrics(matmul(), {53, 128, 16}, {&family, partition},
+                             testDevice());
   EXPECT_DOUBLE_EQ(m.pad, 1);
   EXPECT_EQ(m.blocks, 14);
   EXPECT_DOUBLE_EQ(m.occ, 0.7);

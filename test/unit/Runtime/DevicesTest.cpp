@@ -98,6 +98,39 @@ TEST_F(RuntimeTest, Streams) {
   EXPECT_EQ(stream, nullptr);
 }
 
+TEST_F(RuntimeTest, Events) {
+  void *start = nullptr, *end = nullptr;
+  ASSERT_SUCCESS(ftrt_event_create(&start));
+  ASSERT_SUCCESS(ftrt_event_create(&end));
+  double microseconds = -1;
+  EXPECT_FAILURE(ftrt_event_elapsed(start, end, &microseconds),
+                 FTRT_ERROR_DRIVER, "cuEventElapsedTime");
+  EXPECT_EQ(microseconds, 0);
+  ASSERT_SUCCESS(ftrt_event_record(start, nullptr));
+  driver.microseconds = 125.5;
+  ASSERT_SUCCESS(ftrt_event_record(end, nullptr));
+  ASSERT_SUCCESS(ftrt_event_elapsed(start, end, &microseconds));
+  EXPECT_NEAR(microseconds, 125.5, 1e-3);
+  EXPECT_EQ(driver.calls[cuEventSynchronize], 2);
+  driver.failures[cuEventSynchronize] = ftrt::cuda::CUDA_ERROR_ILLEGAL_ADDRESS;
+  EXPECT_FAILURE(ftrt_event_elapsed(start, end, &microseconds),
+                 FTRT_ERROR_LAUNCH_FAILED,
+                 "a kernel failed while it ran: cuEventSynchronize: "
+                 "CUDA_ERROR_ILLEGAL_ADDRESS");
+  constexpr int32_t code = FTRT_ERROR_INVALID_ARGUMENT;
+  EXPECT_FAILURE(ftrt_event_record(start, ftrt_emulator_stream()), code,
+                 "expected a stream of a GPU, but got the emulator's");
+  EXPECT_FAILURE(ftrt_event_record(nullptr, nullptr), code,
+                 "an event that was created, but got null");
+  EXPECT_FAILURE(ftrt_event_create(nullptr), code, "but got null");
+  EXPECT_FAILURE(ftrt_event_destroy(nullptr), code, "but got null");
+  EXPECT_FAILURE(ftrt_event_elapsed(start, nullptr, &microseconds), code,
+                 "two events that were recorded, but got null");
+  EXPECT_FAILURE(ftrt_event_elapsed(start, end, nullptr), code, "but got null");
+  EXPECT_SUCCESS(ftrt_event_destroy(start));
+  EXPECT_SUCCESS(ftrt_event_destroy(end));
+}
+
 /// Copies random data there and back.
 void roundTrip(void *stream) {
   RandomSeed seed;

@@ -54,6 +54,7 @@ void reset() {
     failure = 0;
   theControl.captureInvalidated = false;
   theControl.lastMemcpyBytes = -1;
+  theControl.microseconds = 0;
 }
 const bool isReset = (reset(), true);
 
@@ -413,6 +414,43 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
 
 CUresult cuStreamSynchronize(CUstream) {
   BEGIN(cuStreamSynchronize);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventCreate(CUevent *event, unsigned flags) {
+  BEGIN(cuEventCreate);
+  if (currentDevice < 0)
+    return CUDA_ERROR_INVALID_CONTEXT;
+  if (flags != CU_EVENT_DEFAULT)
+    return CUDA_ERROR_INVALID_VALUE;
+  *event = reinterpret_cast<CUevent>(new double(-1));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventDestroy_v2(CUevent event) {
+  BEGIN(cuEventDestroy);
+  delete reinterpret_cast<double *>(event);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventRecord(CUevent event, CUstream) {
+  BEGIN(cuEventRecord);
+  *reinterpret_cast<double *>(event) = control().microseconds;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventSynchronize(CUevent) {
+  BEGIN(cuEventSynchronize);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
+  BEGIN(cuEventElapsedTime);
+  double from = *reinterpret_cast<double *>(start),
+         to = *reinterpret_cast<double *>(end);
+  if (from < 0 || to < 0)
+    return CUDA_ERROR_INVALID_HANDLE;
+  *milliseconds = static_cast<float>((to - from) / 1000);
   return CUDA_SUCCESS;
 }
 

@@ -58,6 +58,8 @@ struct Control {
   std::atomic<bool> captureInvalidated;
   std::atomic<int> librariesLoaded; ///< loaded and not unloaded
   int lastMemcpyBytes;
+  /// What events are recorded at; launches do not move it.
+  double microseconds;
 
   int callCount() const {
     int sum = 0;

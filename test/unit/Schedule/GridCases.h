@@ -185,9 +185,9 @@ inline void expectEachElementOnce(const GridCase &c, const Mapping &mapping) {
   ASSERT_EQ(end, k);
 }
 
-/// Cases of few elements: all of parts along m or n, exact and balanced partitions,
-/// splits, batch axes and orders, with sizes around multiples of the tiles,
-/// primes, 1 and 0.
+/// Cases of few elements: all of parts along m or n, exact and balanced
+/// partitions, splits, batch axes and orders, with sizes around multiples of
+/// the tiles, primes, 1 and 0.
 class GridCases {
 public:
   explicit GridCases(unsigned seed) : random(seed) {}

@@ -1,4 +1,5 @@
-//===- PartitionTest.cpp - Partitions in closed form against brute force ----------===//
+//===- PartitionTest.cpp - Partitions in closed form against brute force
+//----------===//
 #include "FTuner/Schedule/Partition.h"
 #include "../RandomSeed.h"
 #include "FTuner/Workload/Workload.h"
@@ -10,8 +11,8 @@
 using namespace ftuner;
 
 /// Each row below the extent lies in one block, and each block has a row.
-static void expectEachRowOnce(const Partition &partition, int64_t low, int64_t high,
-                              int64_t extent) {
+static void expectEachRowOnce(const Partition &partition, int64_t low,
+                              int64_t high, int64_t extent) {
   ASSERT_GE(partition.first, 0);
   ASSERT_GE(partition.second, 0);
   ASSERT_GE(partition.blocks(), 1);
@@ -32,7 +33,8 @@ TEST(Partition, WritesEachRowOnceWithAnyTwoHeights) {
       for (int64_t extent = 1; extent <= low * high + 2 * high; ++extent) {
         SCOPED_TRACE(testing::Message() << low << " " << high << " " << extent);
         Partition partition = partitionWithPair(constants, extent);
-        ASSERT_NO_FATAL_FAILURE(expectEachRowOnce(partition, low, high, extent));
+        ASSERT_NO_FATAL_FAILURE(
+            expectEachRowOnce(partition, low, high, extent));
         // Less than a unit is padded wherever some partition pads less.
         bool hasExact = false;
         int64_t covered = ceilBy(extent, constants.unit);
@@ -43,8 +45,8 @@ TEST(Partition, WritesEachRowOnceWithAnyTwoHeights) {
     }
 }
 
-/// A balanced partition in full: as many blocks as fit the rounds of the fewest,
-/// and of those as few high ones as reach the extent.
+/// A balanced partition in full: as many blocks as fit the rounds of the
+/// fewest, and of those as few high ones as reach the extent.
 static void expectBalanced(int64_t low, int64_t high, int64_t sms,
                            int64_t beside, int64_t extent) {
   SCOPED_TRACE(testing::Message()
@@ -113,7 +115,8 @@ TEST(BalancedPartition, WritesEachRowOnceWithAnyNumberOfBlocks) {
                                           << " in " << blocks);
           Partition partition = balancedPartition(low, high, blocks, 1, extent);
           ASSERT_EQ(partition.blocks(), blocks);
-          ASSERT_NO_FATAL_FAILURE(expectEachRowOnce(partition, low, high, extent));
+          ASSERT_NO_FATAL_FAILURE(
+              expectEachRowOnce(partition, low, high, extent));
         }
 }
 

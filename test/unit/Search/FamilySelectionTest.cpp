@@ -100,7 +100,8 @@ TEST(ChooseFamilies, ServesALightlyWeighedShapeBeside) {
 TEST(ChooseFamilies, StopsWhereAFamilySavesTooLittle) {
   // The second family saves a fifth of the time of one shape in four, a share
   // of 0.05 of the mean; the third a hundredth of another.
-  const double times[3][4] = {{10, 10, 10, 12}, {20, 20, 20, 10}, {20, 20, 9.9, 20}};
+  const double times[3][4] = {
+      {10, 10, 10, 12}, {20, 20, 20, 10}, {20, 20, 9.9, 20}};
   auto count = [&](double leastGain) {
     std::vector<unsigned> chosen;
     ScoreMatrix scores = negatedTimes(times);

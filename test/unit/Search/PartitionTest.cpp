@@ -1,4 +1,5 @@
-//===- PartitionTest.cpp - Partitions in closed form against brute force ----------===//
+//===- PartitionTest.cpp - Partitions in closed form against brute force
+//----------===//
 #include "../RandomSeed.h"
 #include "FTuner/Codegen/Simt/SimtSchedule.h"
 #include <algorithm>
@@ -62,7 +63,8 @@ TEST(Partition, AgreesWithBruteForce) {
 
 TEST(Partition, OnePartPadsItsLastBlock) {
   for (int64_t extent = 1; extent <= 1000; ++extent) {
-    Partition partition = partitionExtent(family(4, 7, /*isPair=*/false), extent, 1);
+    Partition partition =
+        partitionExtent(family(4, 7, /*isPair=*/false), extent, 1);
     ASSERT_EQ(partition.second, 0);
     ASSERT_EQ(partition.first, (extent + 27) / 28);
     ASSERT_EQ(partition.padded, partition.first * 28 - extent);
@@ -72,7 +74,8 @@ TEST(Partition, OnePartPadsItsLastBlock) {
 TEST(Partition, HoldsForHugeExtents) {
   for (int64_t extent : {10'000'000L, 2'147'483'647L}) {
     Partition partition = partitionExtent(family(16, 7), extent, 1);
-    EXPECT_EQ(partition.first * 112 + partition.second * 128, extent + partition.padded);
+    EXPECT_EQ(partition.first * 112 + partition.second * 128,
+              extent + partition.padded);
     EXPECT_LT(partition.padded, 16);
     EXPECT_LE(partition.first, 7);
   }

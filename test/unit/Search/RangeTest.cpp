@@ -243,7 +243,8 @@ TEST_F(RangeTest, SizesThatBreakTheAlignmentHaveFamiliesOfTheirOwn) {
         serving.insert(family);
     }
     EXPECT_GT(serving.size(), 2u);
-    // Those that the latency model ranks lose less than the unaligned general family alone.
+    // Those that the latency model ranks lose less than the unaligned general
+    // family alone.
     Plan less = *plan;
     less.unalignedEntries.clear();
     auto time = [&](const Plan &candidate) {

@@ -15,8 +15,8 @@
 //
 // The loop over the steps is not unrolled, by LLVM or by ptxas: its body is a
 // whole step, so what unrolling saves is small, and of a reduce axis that is
-// known to be a few steps long ptxas would unroll all, move loads of later steps
-// ahead and take two to three times the registers, or spill.
+// known to be a few steps long ptxas would unroll all, move loads of later
+// steps ahead and take two to three times the registers, or spill.
 //
 // Within a step a loop runs over quads of the reduce axis. It is compiled as a
 // loop until LLVM unrolls it in the end.
@@ -256,8 +256,7 @@ Values SimtTileEmitter::loadSpaceVectors(Value memory, Value stage,
   for (const LaneChunk &chunk : chunks) {
     Value first = firstOfChunk(math, chunk, lane);
     vectors.push_back(vector::LoadOp::create(
-        b, vectorType(chunk.width), memory,
-        ValueRange{stage, reduce, first},
+        b, vectorType(chunk.width), memory, ValueRange{stage, reduce, first},
         /*nontemporal=*/false, llvm::MaybeAlign(4 * chunk.width)));
   }
   return vectors;
@@ -304,16 +303,15 @@ void SimtTileEmitter::multiplyQuad(Value stage, Value reduce,
   SmallVector<Values> rows(kQuad);
   Values fragments;
   if (layout.lhs.reduceContiguous)
-    fragments = loadReduceVectors(layout.lhs, lhsShared, stage, reduce,
-                                  rowChunks, tm);
+    fragments =
+        loadReduceVectors(layout.lhs, lhsShared, stage, reduce, rowChunks, tm);
   for (int64_t element = 0; element < kQuad; ++element) {
     if (!layout.lhs.reduceContiguous)
       fragments = loadSpaceVectors(lhsShared, stage, math.add(reduce, element),
                                    rowChunks, tm);
     for (int64_t row = 0; row < layout.rm; ++row)
-      rows[element].push_back(scalarOf(b, fragments,
-                                       layout.lhs.reduceContiguous, rowChunks,
-                                       row, element));
+      rows[element].push_back(scalarOf(
+          b, fragments, layout.lhs.reduceContiguous, rowChunks, row, element));
     if (layout.rhs.reduceContiguous)
       continue;
     Values columns = loadSpaceVectors(
@@ -331,10 +329,10 @@ void SimtTileEmitter::multiplyQuad(Value stage, Value reduce,
       Values scalars;
       for (Value vector : vectors)
         scalars.push_back(vector::ExtractOp::create(b, vector, element));
-      multiplyChunk(rows[element], chunk,
-                    vector::FromElementsOp::create(
-                        b, vectorType(columns.width), scalars),
-                    accumulators);
+      multiplyChunk(
+          rows[element], chunk,
+          vector::FromElementsOp::create(b, vectorType(columns.width), scalars),
+          accumulators);
     }
   }
 }

@@ -172,9 +172,9 @@ LogicalResult PredictionsAttr::verify(EmitError emitError,
 LogicalResult PlanAttr::verify(EmitError emitError,
                                ArrayRef<FamilyAttr> families,
                                ArrayRef<ChoiceAttr> choices, int64_t general,
-                               ArrayRef<ChoiceAttr> unaligned, int64_t unalignedGeneral,
-                               DictionaryAttr search, DictionaryAttr,
-                               PredictionsAttr predictions,
+                               ArrayRef<ChoiceAttr> unaligned,
+                               int64_t unalignedGeneral, DictionaryAttr search,
+                               DictionaryAttr, PredictionsAttr predictions,
                                ArrayRef<RankingAttr> rankings) {
   if (families.empty())
     return emitError() << "expected at least one family";
@@ -277,9 +277,10 @@ LogicalResult EntryAttr::verify(EmitError emitError, int64_t threads,
       return failure();
     if ((last == ParameterKind::ScalarLow) !=
         (*kind == ParameterKind::ScalarHigh))
-      return emitError() << "expected a scalar_high behind each scalar_low, and "
-                            "nowhere else, but got "
-                         << parameter;
+      return emitError()
+             << "expected a scalar_high behind each scalar_low, and "
+                "nowhere else, but got "
+             << parameter;
     last = *kind;
   }
   if (last == ParameterKind::ScalarLow)

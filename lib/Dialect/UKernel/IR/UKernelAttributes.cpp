@@ -235,8 +235,9 @@ static void printTiles(AsmPrinter &printer, ArrayRef<DenseI64ArrayAttr> tiles) {
 }
 
 /// ", reduce = [1], split = 4, balanced = 132": each of them may be absent.
-static ParseResult parsePartition(AsmParser &parser, SmallVector<int64_t> &reduce,
-                              int64_t &split, int64_t &balanced) {
+static ParseResult parsePartition(AsmParser &parser,
+                                  SmallVector<int64_t> &reduce, int64_t &split,
+                                  int64_t &balanced) {
   split = 1;
   balanced = 0;
   if (failed(parser.parseOptionalComma()))
@@ -266,7 +267,7 @@ static ParseResult parsePartition(AsmParser &parser, SmallVector<int64_t> &reduc
 }
 
 static void printPartition(AsmPrinter &printer, ArrayRef<int64_t> reduce,
-                       int64_t split, int64_t balanced) {
+                           int64_t split, int64_t balanced) {
   if (!reduce.empty()) {
     printer << ", reduce = [";
     llvm::interleaveComma(reduce, printer);

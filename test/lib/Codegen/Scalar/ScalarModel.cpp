@@ -83,13 +83,10 @@ public:
                        const DeviceSpec &) const override {
     if (workload.spaceAxes().empty() || workload.reduceAxes() == 0)
       return invalid("scalar: expected a space and a reduce axis");
-    for (const Operand &operand : workload.operands) {
+    for (const Operand &operand : workload.operands)
       if (operand.elementType != ElementType::F32)
         return invalid("scalar: expected elements of f32, but got %s",
                        nameOf(operand.elementType).data());
-      if (!operand.windows.empty())
-        return invalid("scalar: expected no windows of several axes");
-    }
     return llvm::Error::success();
   }
   std::unique_ptr<ScheduleSpace>

@@ -3,6 +3,7 @@
 #include "FTuner/Codegen/IR/CodegenPath.h"
 #include "FTuner/Schedule/Grid.h"
 
+#include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -38,15 +39,22 @@ private:
   const TileEmission &tile;
   ukernel::OperatorOpInterface op;
   Grid grid;
-  /// By axis; null for batch axes, which operands do not have.
+  /// By axis; null for batch axes, and for reduce axes outside of their loops.
   SmallVector<Value> position;
 };
 
 SmallVector<Value> ScalarEmitter::indicesOf(unsigned number) {
-  SmallVector<Value> indices;
-  for (AffineExpr expr : op.getMapOfOperand(number).getResults())
-    if (Value index = position[cast<AffineDimExpr>(expr).getPosition()])
-      indices.push_back(index);
+  SmallVector<Value> indices, axes = position;
+  // The operand begins at the positions on batch axes.
+  for (Value &index : axes)
+    if (!index)
+      index = constant(0);
+  for (AffineExpr expr : op.getMapOfOperand(number).getResults()) {
+    auto axis = dyn_cast<AffineDimExpr>(expr);
+    if (!axis || position[axis.getPosition()])
+      indices.push_back(
+          affine::expandAffineExpr(b, b.getLoc(), expr, axes, ValueRange()));
+  }
   return indices;
 }
 

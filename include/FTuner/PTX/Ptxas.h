@@ -4,10 +4,10 @@
 // FTuner emits depends on it unless that is asked for.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FTUNER_TARGET_PTXAS_H
-#define FTUNER_TARGET_PTXAS_H
+#ifndef FTUNER_PTX_PTXAS_H
+#define FTUNER_PTX_PTXAS_H
 
-#include "FTuner/Target/PTX.h"
+#include "FTuner/PTX/PTX.h"
 
 #include "llvm/Support/Error.h"
 #include <optional>
@@ -42,4 +42,4 @@ llvm::Expected<std::string> assembleCubin(llvm::StringRef ptxas,
 
 } // namespace ftuner
 
-#endif // FTUNER_TARGET_PTXAS_H
+#endif // FTUNER_PTX_PTXAS_H

@@ -1,5 +1,5 @@
 //===- RuntimeLibrary.cpp - libftrt, opened at run time -------------------===//
-#include "RuntimeLibrary.h"
+#include "FTuner/RuntimeClient/RuntimeLibrary.h"
 
 #include <dlfcn.h>
 

@@ -1,5 +1,5 @@
 //===- DeviceBuffer.cpp - Memory of a GPU with guard bands ----------------===//
-#include "DeviceBuffer.h"
+#include "FTuner/RuntimeClient/DeviceBuffer.h"
 
 #include <algorithm>
 #include <utility>

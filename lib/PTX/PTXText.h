@@ -1,6 +1,6 @@
 //===- PTXText.h - PTX as text ----------------------------------*- C++ -*-===//
-#ifndef FTUNER_LIB_TARGET_PTXTEXT_H
-#define FTUNER_LIB_TARGET_PTXTEXT_H
+#ifndef FTUNER_LIB_PTX_PTXTEXT_H
+#define FTUNER_LIB_PTX_PTXTEXT_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -22,4 +22,4 @@ std::string joinPtx(llvm::ArrayRef<llvm::StringRef> modules);
 
 } // namespace ftuner
 
-#endif // FTUNER_LIB_TARGET_PTXTEXT_H
+#endif // FTUNER_LIB_PTX_PTXTEXT_H

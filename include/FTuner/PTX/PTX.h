@@ -8,8 +8,8 @@
 // would need one is an error.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FTUNER_TARGET_PTX_H
-#define FTUNER_TARGET_PTX_H
+#ifndef FTUNER_PTX_PTX_H
+#define FTUNER_PTX_PTX_H
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Support/LLVM.h"
@@ -69,4 +69,4 @@ mlir::FailureOr<PtxModule> translateToPtx(mlir::ModuleOp module,
 
 } // namespace ftuner
 
-#endif // FTUNER_TARGET_PTX_H
+#endif // FTUNER_PTX_PTX_H

@@ -1,8 +1,8 @@
 //===- DeviceBuffer.h - Memory of a GPU with guard bands --------*- C++ -*-===//
-#ifndef FTUNER_LIB_EXECUTOR_DEVICEBUFFER_H
-#define FTUNER_LIB_EXECUTOR_DEVICEBUFFER_H
+#ifndef FTUNER_RUNTIMECLIENT_DEVICEBUFFER_H
+#define FTUNER_RUNTIMECLIENT_DEVICEBUFFER_H
 
-#include "RuntimeLibrary.h"
+#include "FTuner/RuntimeClient/RuntimeLibrary.h"
 
 #include <vector>
 
@@ -45,4 +45,4 @@ private:
 
 } // namespace ftuner
 
-#endif // FTUNER_LIB_EXECUTOR_DEVICEBUFFER_H
+#endif // FTUNER_RUNTIMECLIENT_DEVICEBUFFER_H

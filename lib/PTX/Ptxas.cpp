@@ -1,5 +1,5 @@
 //===- Ptxas.cpp - The assembler ------------------------------------------===//
-#include "FTuner/Target/Ptxas.h"
+#include "FTuner/PTX/Ptxas.h"
 #include "FTuner/Support/UniqueFile.h"
 
 #include "llvm/Support/FileSystem.h"

@@ -1,6 +1,6 @@
 //===- RuntimeLibrary.h - libftrt, opened at run time -----------*- C++ -*-===//
-#ifndef FTUNER_LIB_EXECUTOR_RUNTIMELIBRARY_H
-#define FTUNER_LIB_EXECUTOR_RUNTIMELIBRARY_H
+#ifndef FTUNER_RUNTIMECLIENT_RUNTIMELIBRARY_H
+#define FTUNER_RUNTIMECLIENT_RUNTIMELIBRARY_H
 
 #include "FTuner/Runtime/ftrt.h"
 
@@ -9,7 +9,7 @@
 
 namespace ftuner {
 
-// The functions of ftrt.h that an executor calls.
+// The functions of ftrt.h that programs of FTuner call.
 #define FTUNER_RUNTIME_FUNCTIONS(FUNCTION)                                     \
   FUNCTION(launch)                                                             \
   FUNCTION(fail)                                                               \
@@ -22,6 +22,10 @@ namespace ftuner {
   FUNCTION(stream_create)                                                      \
   FUNCTION(stream_destroy)                                                     \
   FUNCTION(stream_synchronize)                                                 \
+  FUNCTION(event_create)                                                       \
+  FUNCTION(event_destroy)                                                      \
+  FUNCTION(event_record)                                                       \
+  FUNCTION(event_elapsed)                                                      \
   FUNCTION(memory_allocate)                                                    \
   FUNCTION(memory_free)                                                        \
   FUNCTION(memory_copy)
@@ -41,4 +45,4 @@ struct RuntimeLibrary {
 
 } // namespace ftuner
 
-#endif // FTUNER_LIB_EXECUTOR_RUNTIMELIBRARY_H
+#endif // FTUNER_RUNTIMECLIENT_RUNTIMELIBRARY_H

@@ -1,5 +1,5 @@
 //===- PTX.cpp - PTX of a compiled module ---------------------------------===//
-#include "FTuner/Target/PTX.h"
+#include "FTuner/PTX/PTX.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "PTXText.h"
