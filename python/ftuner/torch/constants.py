@@ -15,6 +15,7 @@ from torch import fx
 try:
     from torch._dynamo.exc import TensorifyScalarRestartAnalysis
     from torch._dynamo.symbolic_convert import TensorifyState
+    from torch.utils._sympy.symbol import SymT, symbol_is_type
 except ImportError:  # A PyTorch that finds constants in another way.
     TensorifyState = None
 
@@ -44,6 +45,7 @@ def _constants(graph: fx.Graph) -> Iterator[str]:
             continue
         # As it was made, and as tracing left it: replaced by its value once an operator asked.
         symbol, current = value.node._expr, value.node.expr
+        is_input = symbol.is_symbol and symbol_is_type(symbol, SymT.FLOAT)
         is_ignored = all(user.target in _IGNORING for user in node.users)
-        if symbol.is_symbol and (current.is_number or is_ignored):
+        if is_input and (current.is_number or is_ignored):
             yield symbol.name
