@@ -6,6 +6,7 @@
 #include "FTuner/Search/SearchOptions.h"
 #include "FTuner/Transforms/Passes.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -22,6 +23,9 @@ const OptionTable<PipelineSettings> &pipelineOptions() {
       option("ptxas-feedback", &Options::ptxasFeedback,
              "Assemble the kernels of the plans, reject families that spill, "
              "and search again"),
+      option("assume-aligned", &Options::assumeAligned,
+             "Take every buffer to begin at an address that all kernel families "
+             "can use; sizes and strides alone decide among them"),
   };
   return table;
 }
@@ -70,25 +74,28 @@ void buildFrontEndPipeline(OpPassManager &pm, const FTunerOptions &options) {
   pm.addPass(createUKernelPtxasFeedbackPass(feedback));
 }
 
-void buildLaunchPipeline(OpPassManager &pm) {
+void buildLaunchPipeline(OpPassManager &pm, const PipelineSettings &settings) {
   pm.addPass(createUKernelPrepareHostPass());
   buildBufferizationPipeline(pm);
-  pm.addPass(createUKernelDispatchWorkloadsPass());
+  UKernelDispatchWorkloadsPassOptions dispatch;
+  dispatch.assumeAligned = settings.assumeAligned;
+  pm.addPass(createUKernelDispatchWorkloadsPass(dispatch));
   pm.addPass(createUKernelLowerFallbacksPass());
   pm.addPass(createUKernelPlanWorkspacePass());
 }
 
-void buildBackEndPipeline(OpPassManager &pm) {
-  buildLaunchPipeline(pm);
+void buildBackEndPipeline(OpPassManager &pm, const PipelineSettings &settings) {
+  buildLaunchPipeline(pm, settings);
   pm.addPass(createConvertUKernelToGPUPass());
-  pm.addPass(createCanonicalizerPass());
-  pm.addPass(createCSEPass());
+  pm.addPass(createUKernelMergeKernelsPass());
+  pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
+  pm.addNestedPass<func::FuncOp>(createCSEPass());
   buildKernelLoweringPipeline(pm);
 }
 
 void buildFTunerPipeline(OpPassManager &pm, const FTunerOptions &options) {
   buildFrontEndPipeline(pm, options);
-  buildBackEndPipeline(pm);
+  buildBackEndPipeline(pm, options.settings());
 }
 
 static constexpr llvm::StringLiteral kCompileName = "ftuner-compile",

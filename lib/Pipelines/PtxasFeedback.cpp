@@ -49,10 +49,14 @@ struct FamilyFigures {
   int64_t spillBytes = 0;
 };
 
-/// A kernel of a plan, lowered.
+/// A lowered kernel of plans.
 struct PlanKernel {
-  StringAttr plan;
-  ukernel::EntryAttr entry;
+  struct Use {
+    StringAttr plan;
+    ukernel::UseAttr use;
+  };
+  SmallVector<Use> uses;
+  int64_t threads;
 };
 
 /// Assembles the kernels of a module's plans, each once: as long as the search
@@ -96,7 +100,7 @@ KernelMeter::lowerKernels(SmallVectorImpl<PlanKernel> &kernels) {
           return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
         });
     PassManager pm(module.getContext());
-    buildBackEndPipeline(pm);
+    buildBackEndPipeline(pm, {});
     if (failed(pm.run(*copy)))
       return {};
   }
@@ -111,12 +115,15 @@ KernelMeter::lowerKernels(SmallVectorImpl<PlanKernel> &kernels) {
        llvm::make_early_inc_range(copy->getOps<gpu::GPUModuleOp>())) {
     auto entry = kernel->getAttrOfType<ukernel::EntryAttr>(
         ukernel::UKernelDialect::kEntryAttrName);
-    StringAttr plan = entry && entry.getFamily() && entry.getWorkload()
-                          ? planOf.lookup(entry.getWorkload())
-                          : StringAttr();
-    if (!plan || measured.contains({entry.getWorkload(), entry.getFamily()}))
+    SmallVector<PlanKernel::Use> uses;
+    if (entry)
+      for (ukernel::UseAttr use : entry.getUses())
+        if (StringAttr plan = planOf.lookup(use.getWorkload());
+            plan && !measured.contains({use.getWorkload(), use.getFamily()}))
+          uses.push_back({plan, use});
+    if (uses.empty())
       continue;
-    kernels.push_back({plan, entry});
+    kernels.push_back({uses, entry.getThreads()});
     kernel->remove();
     result->push_back(kernel);
   }
@@ -149,12 +156,13 @@ LogicalResult KernelMeter::measure() {
                        "option 'ptxas-feedback': ")
              << error;
   for (auto [kernel, needs] : llvm::zip_equal(kernels, resources)) {
-    ukernel::FamilyAttr family = kernel.entry.getFamily();
-    measured.insert({kernel.entry.getWorkload(), family});
-    FamilyFigures &worst = figures[{kernel.plan, family}];
-    worst.threads = std::max(worst.threads, kernel.entry.getThreads());
-    worst.registers = std::max(worst.registers, needs.registersPerThread);
-    worst.spillBytes = std::max(worst.spillBytes, needs.spillBytes());
+    for (const auto &[plan, use] : kernel.uses) {
+      measured.insert({use.getWorkload(), use.getFamily()});
+      FamilyFigures &worst = figures[{plan, use.getFamily()}];
+      worst.threads = std::max(worst.threads, kernel.threads);
+      worst.registers = std::max(worst.registers, needs.registersPerThread);
+      worst.spillBytes = std::max(worst.spillBytes, needs.spillBytes());
+    }
   }
   return success();
 }
@@ -282,7 +290,7 @@ struct UKernelPtxasFeedbackPass
   /// Those of the pipelines that the pass runs.
   void getDependentDialects(DialectRegistry &registry) const override {
     OpPassManager backEnd(ModuleOp::getOperationName());
-    buildBackEndPipeline(backEnd);
+    buildBackEndPipeline(backEnd, {});
     backEnd.getDependentDialects(registry);
     for (const OpPassManager &pipeline : search)
       pipeline.getDependentDialects(registry);

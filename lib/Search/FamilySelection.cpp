@@ -9,9 +9,8 @@ using namespace ftuner;
 /// Most families that are exchanged after the greedy choice.
 static constexpr size_t maxExchanges = 64;
 
-/// Mean share of the best scores below which a further kernel is not worth its
-/// code.
-static constexpr double leastGain = 1e-4;
+/// Mean share of the best scores that an exchange must gain: it costs no code.
+static constexpr double leastExchange = 1e-4;
 
 namespace {
 /// Exchanges chosen families for others while that lowers the loss.
@@ -94,7 +93,8 @@ static void makeRelative(ScoreMatrix &scores) {
 }
 
 void ftuner::chooseFamilies(ScoreMatrix &scores, llvm::ArrayRef<double> weights,
-                            size_t limit, std::vector<unsigned> &chosen) {
+                            size_t limit, double leastGain,
+                            std::vector<unsigned> &chosen) {
   makeRelative(scores);
   size_t numShapes = scores.numShapes(), numFamilies = scores.numFamilies();
   // Without any family a shape loses as if it had the worst one of all.
@@ -138,6 +138,6 @@ void ftuner::chooseFamilies(ScoreMatrix &scores, llvm::ArrayRef<double> weights,
   Exchange exchange(scores, weights, numFixed, chosen);
   if (chosen.size() > 1)
     for (size_t round = 0; round < maxExchanges; ++round)
-      if (!exchange.step(leastGain * totalWeight))
+      if (!exchange.step(leastExchange * totalWeight))
         break;
 }

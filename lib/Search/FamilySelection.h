@@ -31,13 +31,14 @@ private:
 /// families so that the shapes lose little: the best chosen score against the
 /// best of all, as a share of the latter, in the weighted mean. Where scores
 /// are negated times that is the mean regret. Greedy: the one that lowers the
-/// loss most joins, the first among equals, until none lowers it by a hundredth
-/// of a percent; then chosen ones are exchanged for others, the best exchange
-/// first, while that lowers the loss as much. `chosen` holds the families that
-/// are taken in any case. Scores become what they are above the best of their
-/// shape, in shares of it: 0 for the best.
+/// loss most joins, the first among equals, until none lowers it by more than
+/// `leastGain`; then chosen ones are exchanged for others, the best exchange
+/// first, while that lowers the loss by a hundredth of a percent. `chosen` holds
+/// the families that are taken in any case. Scores become what they are above
+/// the best of their shape, in shares of it: 0 for the best.
 void chooseFamilies(ScoreMatrix &scores, llvm::ArrayRef<double> weights,
-                    size_t limit, std::vector<unsigned> &chosen);
+                    size_t limit, double leastGain,
+                    std::vector<unsigned> &chosen);
 
 } // namespace ftuner
 

@@ -243,7 +243,8 @@ llvm::Error RangePlanner::chooseForRange(const KernelFamily &unaligned) {
   }
 
   // One kernel is the unaligned general one.
-  chooseFamilies(scores, weights, problem.options.maxKernels - 1, chosen);
+  chooseFamilies(scores, weights, problem.options.maxKernels - 1,
+                 problem.options.leastGain, chosen);
   auto bestRow = [&](size_t column) {
     return *llvm::max_element(chosen, [&](unsigned a, unsigned b) {
       return scores.at(a, column) < scores.at(b, column);

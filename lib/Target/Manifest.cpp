@@ -35,8 +35,9 @@ private:
   struct Kernel {
     gpu::GPUModuleOp op;
     ukernel::EntryAttr entry;
-    /// Number of its family in the plan of its workload; -1 for fallback kernels.
-    int64_t family = -1;
+    /// The workloads that it computes, and the number of its family in the plan
+    /// of each; -1 where the plan does not have it. None of a fallback kernel.
+    SmallVector<std::pair<StringRef, int64_t>> uses;
     std::optional<PtxResources> resources;
   };
   /// A workload and the plan that it was compiled by.
@@ -106,20 +107,25 @@ LogicalResult ManifestWriter::collect() {
     Kernel kernel{op,
                   op->getAttrOfType<ukernel::EntryAttr>(
                       ukernel::UKernelDialect::kEntryAttrName),
-                  -1, std::nullopt};
+                  {},
+                  std::nullopt};
     if (!kernel.entry)
       return op.emitError("expected the attribute '")
              << ukernel::UKernelDialect::kEntryAttrName
              << "' of a compiled kernel";
-    if (StringAttr workload = kernel.entry.getWorkload()) {
-      auto it = workloads.find(workload.getValue());
-      if (it != workloads.end()) {
+    for (ukernel::UseAttr use : kernel.entry.getUses()) {
+      if (!use.getWorkload())
+        continue;
+      StringRef workload = use.getWorkload().getValue();
+      int64_t number = -1;
+      if (auto *it = workloads.find(workload); it != workloads.end()) {
         ArrayRef<ukernel::FamilyAttr> families =
             it->second.attribute.getFamilies();
-        const auto *found = llvm::find(families, kernel.entry.getFamily());
+        const auto *found = llvm::find(families, use.getFamily());
         if (found != families.end())
-          kernel.family = found - families.begin();
+          number = found - families.begin();
       }
+      kernel.uses.push_back({workload, number});
     }
     kernels.push_back(kernel);
   }
@@ -150,8 +156,7 @@ void ManifestWriter::measure() {
 
 std::string ManifestWriter::kernelOf(StringRef workload, int64_t family) {
   for (auto [kernel, translated] : llvm::zip_equal(kernels, ptx.kernels))
-    if (kernel.family == family && kernel.entry.getWorkload() &&
-        kernel.entry.getWorkload().getValue() == workload)
+    if (llvm::is_contained(kernel.uses, std::pair(workload, family)))
       return translated.entry;
   return {};
 }
@@ -233,15 +238,16 @@ void ManifestWriter::writeFunction(func::FuncOp function, FunctionType type,
 void ManifestWriter::writeKernel(const Kernel &kernel, StringRef entry) {
   json.object([&] {
     json.attribute("entry", entry);
-    StringAttr workload = kernel.entry.getWorkload();
-    if (workload)
-      json.attribute("workload", workload.getValue());
-    else
-      json.attribute("workload", nullptr);
-    if (kernel.family >= 0)
-      json.attribute("family", kernel.family);
-    else
-      json.attribute("family", nullptr);
+    json.attributeArray("workloads", [&] {
+      for (const auto &[workload, family] : kernel.uses)
+        json.object([&, workload = workload, family = family] {
+          json.attribute("name", workload);
+          if (family >= 0)
+            json.attribute("family", family);
+          else
+            json.attribute("family", nullptr);
+        });
+    });
     json.attributeArray("block", [&] {
       json.value(kernel.entry.getThreads());
       json.value(1);

@@ -9,7 +9,6 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/ExecutionEngine/OptUtils.h"
 #include "mlir/IR/Threading.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
@@ -23,6 +22,7 @@
 #include "llvm/IR/Module.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Triple.h"
@@ -195,6 +195,25 @@ struct DiagnosticForwarder : llvm::DiagnosticHandler {
 };
 } // namespace
 
+/// Runs LLVM's default passes for -O3, without those that unroll loops: ptxas
+/// unrolls what pays, and until then a loop is one body to compile.
+static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopUnrolling = false;
+  llvm::PassBuilder builder(&machine, tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3)
+      .run(module, modules);
+}
+
 /// Generates PTX for an optimized or unoptimized LLVM module.
 static std::string emitAssembly(llvm::Module &module,
                                 llvm::TargetMachine &machine) {
@@ -234,10 +253,7 @@ static FailureOr<std::string> translateKernel(gpu::GPUModuleOp kernel,
     return kernel.emitError("kernel '")
            << entry << "' needs the function '" << name
            << "', which only a device library provides";
-  if (llvm::Error error = makeOptimizingTransformer(
-          /*optLevel=*/3, /*sizeLevel=*/0, machine.get())(module.get()))
-    return kernel.emitError("LLVM cannot optimize kernel '")
-           << entry << "': " << llvm::toString(std::move(error));
+  optimize(*module, *machine);
   std::string text = emitAssembly(*module, *machine);
   if (forwarder.failed)
     return failure();

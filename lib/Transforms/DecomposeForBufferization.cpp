@@ -23,7 +23,7 @@ struct DecomposeAggregated
     FailureOr<SmallVector<Value>> values = op.decomposeOperation(rewriter);
     if (failed(values))
       return failure();
-    op->emitRemark("fallback: ")
+    emitRemark(op->getLoc(), "fallback: ")
         << op->getName() << " runs as several simple kernels";
     rewriter.replaceOp(op, *values);
     return success();

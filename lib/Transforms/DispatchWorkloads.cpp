@@ -13,6 +13,7 @@
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Dialect/UKernel/Utils/IndexArithmetic.h"
+#include "FTuner/Kernel/KernelBuilder.h"
 #include "FTuner/Schedule/Grid.h"
 #include "FTuner/Transforms/FunctionWork.h"
 #include "FTuner/Transforms/HostAbi.h"
@@ -22,7 +23,6 @@
 #include "FamilyDispatch.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -49,26 +49,27 @@ struct VectorOperand {
 
 class WorkloadDispatcher {
 public:
-  WorkloadDispatcher(ModuleOp module) : module(module), symbols(module) {}
+  WorkloadDispatcher(ModuleOp module, bool assumeAligned)
+      : module(module), symbols(module), assumeAligned(assumeAligned) {}
   LogicalResult dispatch(ukernel::OperatorOpInterface op);
 
 private:
-  void makeInnermostContiguous(ukernel::OperatorOpInterface op);
   SmallVector<VectorOperand> vectorOperands(ukernel::OperatorOpInterface op);
   Value buildAligned(ImplicitLocOpBuilder &b, ukernel::OperatorOpInterface op,
                      ArrayRef<Value> extents, int64_t alignment);
   void buildLaunch(ImplicitLocOpBuilder &b, ukernel::OperatorOpInterface op,
                    ukernel::KernelOp kernel, const Grid &grid,
                    ArrayRef<Value> extents);
-  ukernel::KernelOp kernelFor(ukernel::OperatorOpInterface op,
-                              ukernel::FamilyAttr family, int64_t number);
-  void buildTile(ImplicitLocOpBuilder &b, ukernel::KernelOp kernel,
-                 ukernel::OperatorOpInterface op, DenseI64ArrayAttr sizes);
+  FailureOr<ukernel::KernelOp> kernelFor(ukernel::OperatorOpInterface op,
+                                         ukernel::FamilyAttr family,
+                                         int64_t number);
   std::string nameOf(ukernel::OperatorOpInterface op);
   const std::string &prefixOf(ukernel::OperatorOpInterface op);
 
   ModuleOp module;
   SymbolTable symbols;
+  /// Whether addresses are aligned by the caller's word.
+  bool assumeAligned;
   /// The first workload of each kind, and the prefix of its kernels' names.
   struct Representative {
     OwningOpRef<ukernel::OperatorOpInterface> workload;
@@ -80,41 +81,6 @@ private:
   llvm::StringMap<ukernel::KernelOp> kernels;
   llvm::StringMap<int64_t> workloadsOfFunction;
 };
-
-bool isInnermostContiguous(MemRefType type) {
-  if (type.getRank() == 0)
-    return true;
-  auto [strides, offset] = type.getStridesAndOffset();
-  return strides.back() == 1;
-}
-
-/// Kernels want a unit innermost stride; other views are copied.
-void WorkloadDispatcher::makeInnermostContiguous(
-    ukernel::OperatorOpInterface op) {
-  ImplicitLocOpBuilder b(op.getLoc(), op);
-  for (OpOperand &operand : op->getOpOperands()) {
-    auto type = dyn_cast<MemRefType>(operand.get().getType());
-    if (!type || isInnermostContiguous(type))
-      continue;
-    Value view = operand.get();
-    SmallVector<Value> dynamicSizes;
-    for (int64_t dim = 0; dim < type.getRank(); ++dim)
-      if (type.isDynamicDim(dim))
-        dynamicSizes.push_back(memref::DimOp::create(b, view, dim));
-    Value copy = memref::AllocOp::create(
-        b, MemRefType::get(type.getShape(), type.getElementType()),
-        dynamicSizes);
-    bool isOutput = &operand == &op.getOutputOperand();
-    if (!isOutput || op.readsOutput())
-      linalg::CopyOp::create(b, view, copy);
-    operand.set(copy);
-    if (isOutput) {
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointAfter(op);
-      linalg::CopyOp::create(b, copy, view);
-    }
-  }
-}
 
 SmallVector<VectorOperand>
 WorkloadDispatcher::vectorOperands(ukernel::OperatorOpInterface op) {
@@ -136,7 +102,8 @@ WorkloadDispatcher::vectorOperands(ukernel::OperatorOpInterface op) {
 }
 
 /// Whether every address that a vector access forms is a multiple of
-/// `alignment` bytes: bases, row strides and the contiguous extents.
+/// `alignment` bytes: bases unless they are taken to be so, offsets, row
+/// strides and the contiguous extents.
 Value WorkloadDispatcher::buildAligned(ImplicitLocOpBuilder &b,
                                        ukernel::OperatorOpInterface op,
                                        ArrayRef<Value> extents,
@@ -161,13 +128,15 @@ Value WorkloadDispatcher::buildAligned(ImplicitLocOpBuilder &b,
       require(ShapedType::isDynamic(strides[dim]) ? metadata.getStrides()[dim]
                                                   : math.constant(strides[dim]),
               elements);
-    Value base =
-        memref::ExtractAlignedPointerAsIndexOp::create(b, operand.memory);
     Value offsetValue = ShapedType::isDynamic(offset)
                             ? Value(metadata.getOffset())
                             : math.constant(offset);
-    require(math.add(base, math.mul(offsetValue, math.constant(bytes))),
-            alignment);
+    Value address = math.mul(offsetValue, math.constant(bytes));
+    if (!assumeAligned)
+      address = math.add(
+          memref::ExtractAlignedPointerAsIndexOp::create(b, operand.memory),
+          address);
+    require(address, alignment);
   }
   for (auto [axis, elements] : elementsAlong)
     require(extents[axis], elements);
@@ -183,7 +152,11 @@ void WorkloadDispatcher::buildLaunch(ImplicitLocOpBuilder &b,
   auto launch = ukernel::LaunchOp::create(
       b, FlatSymbolRefAttr::get(kernel.getSymNameAttr()), blocks,
       op->getOperands(), extents, /*strides=*/ValueRange(), firstBlocks);
-  launch->setAttr(kSiteAttrName, b.getStringAttr(current));
+  launch->setAttr(
+      kSiteAttrName,
+      b.getDictionaryAttr(
+          {b.getNamedAttr("name", b.getStringAttr(current)),
+           b.getNamedAttr("workload", kernel.getWorkloadAttr())}));
 }
 
 /// The function's name and the workload's number in it. Equal workloads count
@@ -192,23 +165,6 @@ std::string WorkloadDispatcher::nameOf(ukernel::OperatorOpInterface op) {
   auto function = op->getParentOfType<FunctionOpInterface>();
   std::string name = toIdentifier(function.getName());
   return name + "_" + std::to_string(workloadsOfFunction[name]++);
-}
-
-/// Whether two workloads compute the same function of their operands.
-static bool computeTheSame(ukernel::OperatorOpInterface lhs,
-                           ukernel::OperatorOpInterface rhs) {
-  if (!llvm::equal(lhs->getOperandTypes(), rhs->getOperandTypes()))
-    return false;
-  DenseMap<Value, Value> inner;
-  for (auto [a, b] : llvm::zip_equal(lhs->getOperands(), rhs->getOperands()))
-    inner[a] = b;
-  auto sameValue = [&](Value a, Value b) {
-    auto it = inner.find(a);
-    return success(it != inner.end() ? it->second == b : a == b);
-  };
-  auto mark = [&](Value a, Value b) { inner[a] = b; };
-  return OperationEquivalence::isEquivalentTo(
-      lhs, rhs, sameValue, mark, OperationEquivalence::IgnoreLocations);
 }
 
 const std::string &
@@ -221,59 +177,23 @@ WorkloadDispatcher::prefixOf(ukernel::OperatorOpInterface op) {
   return representatives.back().prefix;
 }
 
-ukernel::KernelOp WorkloadDispatcher::kernelFor(ukernel::OperatorOpInterface op,
-                                                ukernel::FamilyAttr family,
-                                                int64_t number) {
+FailureOr<ukernel::KernelOp>
+WorkloadDispatcher::kernelFor(ukernel::OperatorOpInterface op,
+                              ukernel::FamilyAttr family, int64_t number) {
   const std::string &prefix = prefixOf(op);
   std::string name = prefix + "_k" + std::to_string(number);
   ukernel::KernelOp &kernel = kernels[name];
   if (kernel)
     return kernel;
 
-  ImplicitLocOpBuilder b(op.getLoc(), module.getContext());
-  b.setInsertionPointToEnd(module.getBody());
-  kernel = ukernel::KernelOp::create(b, name, family.getSchedule(),
-                                     b.getStringAttr(prefix));
-  symbols.insert(kernel);
-  SmallVector<Type> types(op->getOperandTypes());
-  types.append(op.getNumAxes() + 1, b.getIndexType());
-  SmallVector<Location> locations(types.size(), op.getLoc());
-  Block *body = b.createBlock(&kernel.getBody(), {}, types, locations);
-  SmallVector<int64_t> heights;
-  for (DenseI64ArrayAttr tile : family.getTiles())
-    heights.push_back(tile[family.getAxis()]);
-  Value count = heights.size() == 2 ? body->getArguments().back() : Value();
-  IntegerAttr balanced, split;
-  if (int64_t sms = family.getBalanced())
-    balanced = b.getI64IntegerAttr(sms);
-  if (family.getSplit() != 1)
-    split = b.getI64IntegerAttr(family.getSplit());
-  auto combine = ukernel::CombineOp::create(b, family.getAxis(), count, heights,
-                                            balanced, split);
-  b.createBlock(&combine.getBody());
-  for (DenseI64ArrayAttr tile : family.getTiles())
-    buildTile(b, kernel, op, tile);
-  return kernel;
-}
-
-void WorkloadDispatcher::buildTile(ImplicitLocOpBuilder &b,
-                                   ukernel::KernelOp kernel,
-                                   ukernel::OperatorOpInterface op,
-                                   DenseI64ArrayAttr tileSizes) {
-  OpBuilder::InsertionGuard guard(b);
-  auto tile = ukernel::TileOp::create(b, tileSizes);
-  b.createBlock(&tile.getBody());
-  // Constants are part of the kernel, not parameters.
-  Block &body = kernel.getBody().front();
-  SmallVector<Value> operands(
-      body.getArguments().take_front(op->getNumOperands()));
-  auto constants = OpBuilder::atBlockBegin(&body);
-  for (auto [operand, original] : llvm::zip_equal(operands, op->getOperands()))
-    if (Operation *definition = original.getDefiningOp();
-        definition && definition->hasTrait<OpTrait::ConstantLike>() &&
-        !isa<MemRefType>(original.getType()))
-      operand = constants.clone(*definition)->getResult(0);
-  op.cloneIntoTile(b, operands, tileSizes.asArrayRef());
+  auto b = OpBuilder::atBlockEnd(module.getBody());
+  FailureOr<ukernel::KernelOp> built =
+      buildKernel(b, op, family, name, b.getStringAttr(prefix));
+  if (succeeded(built)) {
+    kernel = *built;
+    symbols.insert(kernel);
+  }
+  return built;
 }
 
 /// Notes on the plan that it describes the kernels of a workload.
@@ -331,15 +251,22 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::OperatorOpInterface op) {
   auto switchOp =
       scf::IndexSwitchOp::create(b, TypeRange(), family, cases, cases.size());
   OpBuilder::InsertionGuard guard(b);
-  auto buildCase = [&](Region &region, int64_t index) {
+  auto buildCase = [&](Region &region, int64_t index) -> LogicalResult {
     b.createBlock(&region);
-    buildLaunch(b, op, kernelFor(op, plan.getFamilies()[index], index),
-                gridOf(decoded.families[index]), extents);
+    FailureOr<ukernel::KernelOp> kernel =
+        kernelFor(op, plan.getFamilies()[index], index);
+    if (failed(kernel))
+      return failure();
+    buildLaunch(b, op, *kernel, gridOf(decoded.families[index]), extents);
     scf::YieldOp::create(b);
+    return success();
   };
   for (auto [region, index] : llvm::zip_equal(switchOp.getCaseRegions(), cases))
-    buildCase(region, index);
-  buildCase(switchOp.getDefaultRegion(), plan.getUnalignedGeneral());
+    if (failed(buildCase(region, index)))
+      return failure();
+  if (failed(
+          buildCase(switchOp.getDefaultRegion(), plan.getUnalignedGeneral())))
+    return failure();
   op.erase();
   return success();
 }
@@ -347,6 +274,8 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::OperatorOpInterface op) {
 struct UKernelDispatchWorkloadsPass
     : public ftuner::impl::UKernelDispatchWorkloadsPassBase<
           UKernelDispatchWorkloadsPass> {
+  using UKernelDispatchWorkloadsPassBase::UKernelDispatchWorkloadsPassBase;
+
   void runOnOperation() override {
     if (failed(
             expectStages(getOperation(), getArgument(),
@@ -357,7 +286,7 @@ struct UKernelDispatchWorkloadsPass
       if (!op->getParentOfType<ukernel::KernelOp>())
         workloads.push_back(op);
     });
-    WorkloadDispatcher dispatcher(getOperation());
+    WorkloadDispatcher dispatcher(getOperation(), assumeAligned);
     for (ukernel::OperatorOpInterface op : workloads)
       if (failed(dispatcher.dispatch(op)))
         return signalPassFailure();

@@ -4,6 +4,7 @@
 #include "FallbackLoops.h"
 
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Kernel/KernelSignature.h"
 #include "FTuner/Transforms/HostAbi.h"
 
 #include "mlir/Dialect/Affine/Utils.h"
@@ -21,24 +22,18 @@ using namespace ftuner;
 
 namespace {
 
-/// A buffer of the host and its parameters. Parameters are numbered by their
-/// place in the kernel's signature; -1 where a static value needs none.
+/// A buffer of the host.
 struct Buffer {
   Value host;
   std::string name;
   bool isRead = false, isWritten = false;
-  int64_t pointer = -1;
-  SmallVector<int64_t> sizes, strides;
 
   MemRefType getType() const { return cast<MemRefType>(host.getType()); }
-  StringRef getAccess() const {
-    return !isWritten ? "read" : isRead ? "readwrite" : "write";
+  ukernel::ParameterAccess getAccess() const {
+    return !isWritten ? ukernel::ParameterAccess::Read
+           : isRead   ? ukernel::ParameterAccess::ReadWrite
+                      : ukernel::ParameterAccess::Write;
   }
-};
-
-struct Scalar {
-  Value host;
-  int64_t parameter = -1;
 };
 
 class FallbackOutliner {
@@ -54,11 +49,9 @@ private:
                          bool isWritten);
   void buildSignature();
   DictionaryAttr buildWork();
-  int64_t addParameter(Type type, StringRef kind, const Twine &name,
-                       StringRef access = "");
   void buildKernel();
   Value rebuildBuffer(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
-                      const Buffer &buffer);
+                      unsigned number);
   void mapInputs(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func);
   void buildLaunch();
   void buildChecks(ImplicitLocOpBuilder &b, ArrayRef<Value> extents);
@@ -68,12 +61,12 @@ private:
   StringRef name;
   ModuleOp module;
   LoopSplit split;
+  /// The operands of the signature, one after the other.
   SmallVector<Buffer> buffers;
-  SmallVector<Scalar> scalars;
+  SmallVector<Value> scalars;
+  KernelSignature signature;
   SmallVector<memref::GetGlobalOp> globals;
   SmallVector<Operation *> constants;
-  SmallVector<Type> types;
-  SmallVector<Attribute> descriptions;
   /// Host values to what stands for them in the kernel.
   IRMapping mapping;
   /// Sizes of buffers on the host.
@@ -114,8 +107,8 @@ LogicalResult FallbackOutliner::addValue(Value value, const Twine &valueName,
   if (!value.getType().isIntOrIndexOrFloat())
     return op->emitError("no lowering: ")
            << op->getName() << " on an operand of type " << value.getType();
-  if (llvm::none_of(scalars, [&](Scalar &s) { return s.host == value; }))
-    scalars.push_back({value});
+  if (!llvm::is_contained(scalars, value))
+    scalars.push_back(value);
   return success();
 }
 
@@ -143,74 +136,46 @@ LogicalResult FallbackOutliner::collect() {
   return success();
 }
 
-int64_t FallbackOutliner::addParameter(Type type, StringRef kind,
-                                       const Twine &parameterName,
-                                       StringRef access) {
-  Builder b(op->getContext());
-  NamedAttrList fields;
-  fields.set("kind", b.getStringAttr(kind));
-  fields.set("name", b.getStringAttr(parameterName));
-  fields.set("type", TypeAttr::get(type));
-  if (!access.empty())
-    fields.set("access", b.getStringAttr(access));
-  descriptions.push_back(fields.getDictionary(op->getContext()));
-  types.push_back(kind == "pointer" ? MemRefType::get({}, type) : type);
-  return types.size() - 1;
-}
-
 void FallbackOutliner::buildSignature() {
-  Builder b(op->getContext());
-  for (Buffer &buffer : buffers)
-    buffer.pointer = addParameter(buffer.getType().getElementType(), "pointer",
-                                  buffer.name, buffer.getAccess());
-  for (Buffer &buffer : buffers)
-    for (auto [dim, size] : llvm::enumerate(buffer.getType().getShape()))
-      buffer.sizes.push_back(
-          ShapedType::isDynamic(size)
-              ? addParameter(b.getI32Type(), "size",
-                             buffer.name + "_size" + Twine(dim))
-              : -1);
-  for (Buffer &buffer : buffers) {
-    auto [strides, offset] = buffer.getType().getStridesAndOffset();
-    bool isIdentity = buffer.getType().getLayout().isIdentity();
-    for (auto [dim, stride] : llvm::enumerate(strides))
-      buffer.strides.push_back(
-          ShapedType::isDynamic(stride) && !isIdentity
-              ? addParameter(b.getI32Type(), "stride",
-                             buffer.name + "_stride" + Twine(dim))
-              : -1);
+  MLIRContext *context = op->getContext();
+  for (auto [number, buffer] : llvm::enumerate(buffers)) {
+    MemRefType type = buffer.getType();
+    signature.addPointer(number, buffer.name, type.getElementType(),
+                         buffer.getAccess());
+    auto [strides, offset] = type.getStridesAndOffset();
+    bool isIdentity = type.getLayout().isIdentity();
+    for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+      if (type.isDynamicDim(dim))
+        signature.addSize(number, dim, buffer.name + "_size" + Twine(dim),
+                          context);
+      if (ShapedType::isDynamic(strides[dim]) && !isIdentity)
+        signature.addStride(number, dim, buffer.name + "_stride" + Twine(dim),
+                            context);
+    }
   }
-  for (auto [index, scalar] : llvm::enumerate(scalars)) {
-    Type type = scalar.host.getType();
-    scalar.parameter = addParameter(type.isInteger(1) ? b.getI8Type() : type,
-                                    "scalar", "scalar" + Twine(index));
-  }
+  for (auto [index, scalar] : llvm::enumerate(scalars))
+    signature.addScalar(buffers.size() + index, "scalar" + Twine(index),
+                        scalar.getType());
 }
 
 /// The buffer with its shape and strides, from the kernel's parameters.
 Value FallbackOutliner::rebuildBuffer(ImplicitLocOpBuilder &b,
-                                      gpu::GPUFuncOp func,
-                                      const Buffer &buffer) {
-  MemRefType type = buffer.getType();
+                                      gpu::GPUFuncOp func, unsigned number) {
+  MemRefType type = buffers[number].getType();
   auto [staticStrides, offset] = type.getStridesAndOffset();
-  auto parameter = [&](int64_t number) -> Value {
-    return arith::IndexCastOp::create(b, b.getIndexType(),
-                                      func.getArgument(number));
-  };
   int64_t rank = type.getRank();
   SmallVector<OpFoldResult> sizes, strides(rank);
   for (int64_t dim = 0; dim < rank; ++dim) {
-    int64_t number = buffer.sizes[dim];
-    sizes.push_back(number < 0
-                        ? OpFoldResult(b.getIndexAttr(type.getDimSize(dim)))
-                        : OpFoldResult(parameter(number)));
+    Value size = signature.size(b, func, number, dim);
+    sizes.push_back(size ? OpFoldResult(size)
+                         : OpFoldResult(b.getIndexAttr(type.getDimSize(dim))));
   }
   Value stride = arith::ConstantIndexOp::create(b, 1);
   for (int64_t dim = rank - 1; dim >= 0; --dim) {
     if (!ShapedType::isDynamic(staticStrides[dim]))
       strides[dim] = b.getIndexAttr(staticStrides[dim]);
-    else if (buffer.strides[dim] >= 0)
-      strides[dim] = parameter(buffer.strides[dim]);
+    else if (Value passed = signature.stride(b, func, number, dim))
+      strides[dim] = passed;
     else
       strides[dim] = stride;
     Value size = getValueOrCreateConstantIndexOp(b, b.getLoc(), sizes[dim]);
@@ -222,20 +187,17 @@ Value FallbackOutliner::rebuildBuffer(ImplicitLocOpBuilder &b,
   auto viewType =
       MemRefType::get(type.getShape(), type.getElementType(), layout);
   return memref::ReinterpretCastOp::create(b, viewType,
-                                           func.getArgument(buffer.pointer),
+                                           signature.pointer(func, number),
                                            b.getIndexAttr(0), sizes, strides);
 }
 
 /// Builds what stands for the operands and captured values in the kernel.
 void FallbackOutliner::mapInputs(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func) {
-  for (Buffer &buffer : buffers)
-    mapping.map(buffer.host, rebuildBuffer(b, func, buffer));
-  for (Scalar &scalar : scalars) {
-    Value value = func.getArgument(scalar.parameter);
-    if (scalar.host.getType().isInteger(1))
-      value = arith::TruncIOp::create(b, b.getI1Type(), value);
-    mapping.map(scalar.host, value);
-  }
+  for (auto [number, buffer] : llvm::enumerate(buffers))
+    mapping.map(buffer.host, rebuildBuffer(b, func, number));
+  for (auto [index, scalar] : llvm::enumerate(scalars))
+    mapping.map(scalar, signature.scalar(b, func, buffers.size() + index,
+                                         scalar.getType()));
   for (Operation *constant : constants)
     b.clone(*constant, mapping);
   for (auto [index, global] : llvm::enumerate(globals)) {
@@ -246,7 +208,7 @@ void FallbackOutliner::mapInputs(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func) {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPoint(func);
       copy = cast<memref::GlobalOp>(b.clone(*source));
-      copy.setName((name + "_data" + Twine(index)).str());
+      copy.setName(("data" + Twine(index)).str());
     }
     mapping.map(global.getResult(),
                 memref::GetGlobalOp::create(b, global.getType(), copy.getName())
@@ -259,10 +221,10 @@ DictionaryAttr FallbackOutliner::buildWork() {
   MLIRContext *context = op->getContext();
   DenseMap<std::pair<Value, int64_t>, AffineExpr> sizes;
   unsigned numSizes = 0;
-  for (Buffer &buffer : buffers)
-    for (auto [dim, number] : llvm::enumerate(buffer.sizes))
-      if (number >= 0)
-        sizes[{buffer.host, dim}] = getAffineSymbolExpr(numSizes++, context);
+  for (const KernelParameter &parameter : signature.getParameters())
+    if (parameter.kind == ukernel::ParameterKind::Size)
+      sizes[{buffers[*parameter.operand].host, parameter.index}] =
+          getAffineSymbolExpr(numSizes++, context);
   return workOf(op, split, numSizes, [&](Value buffer, int64_t dim) {
     auto it = sizes.find({buffer, dim});
     return it != sizes.end()
@@ -287,13 +249,12 @@ void FallbackOutliner::buildKernel() {
   gpuModule->setAttr(ukernel::UKernelDialect::kEntryAttrName,
                      ukernel::EntryAttr::get(context, kFallbackThreads,
                                              /*sharedMemoryBytes=*/0, alignment,
-                                             b.getArrayAttr(descriptions),
-                                             /*family=*/nullptr,
-                                             /*workload=*/nullptr));
+                                             signature.toAttribute(context),
+                                             /*uses=*/{}));
   gpuModule->setAttr(kWorkAttrName, buildWork());
   b.setInsertionPointToStart(gpuModule.getBody());
   auto func =
-      gpu::GPUFuncOp::create(b, name, FunctionType::get(context, types, {}));
+      gpu::GPUFuncOp::create(b, name, signature.getFunctionType(context));
   func->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
   func.setKnownBlockSizeAttr(
       b.getDenseI32ArrayAttr({static_cast<int32_t>(kFallbackThreads), 1, 1}));
@@ -378,31 +339,22 @@ void FallbackOutliner::buildLaunch() {
         return hostSize(b, op->getOperand(operand), dim);
       });
   buildChecks(b, extents);
-  SmallVector<Value> args, sizes, strides;
-  for (Buffer &buffer : buffers) {
-    args.push_back(buffer.host);
-    for (auto [dim, number] : llvm::enumerate(buffer.sizes))
-      if (number >= 0)
-        sizes.push_back(hostSize(b, buffer.host, dim));
-    if (llvm::all_of(buffer.strides, [](int64_t n) { return n < 0; }))
-      continue;
-    auto metadata = memref::ExtractStridedMetadataOp::create(b, buffer.host);
-    for (auto [dim, number] : llvm::enumerate(buffer.strides))
-      if (number >= 0)
-        strides.push_back(metadata.getStrides()[dim]);
-  }
-  for (Scalar &scalar : scalars)
-    args.push_back(
-        scalar.host.getType().isInteger(1)
-            ? arith::ExtUIOp::create(b, b.getI8Type(), scalar.host).getResult()
-            : scalar.host);
+  auto operands = llvm::map_to_vector(
+      buffers, [](const Buffer &buffer) { return buffer.host; });
+  llvm::append_range(operands, scalars);
+  KernelSignature::LaunchOperands passed = signature.launchOperands(
+      b, operands, [&](const KernelParameter &parameter) {
+        return hostSize(b, operands[*parameter.operand], parameter.index);
+      });
   Value points = computePoints(b, split, extents);
   Value blocks = b.createOrFold<arith::CeilDivUIOp>(
       points, arith::ConstantIndexOp::create(b, kFallbackThreads));
   auto kernel = SymbolRefAttr::get(
       b.getContext(), name, {FlatSymbolRefAttr::get(b.getContext(), name)});
-  ukernel::LaunchOp::create(b, kernel, blocks, args, sizes, strides,
-                            /*parts=*/ValueRange());
+  auto launch = ukernel::LaunchOp::create(b, kernel, blocks, passed.args,
+                                          passed.sizes, passed.strides,
+                                          /*parts=*/ValueRange());
+  launch->setAttr(kSiteAttrName, siteOf(op));
 }
 
 LogicalResult FallbackOutliner::outline() {

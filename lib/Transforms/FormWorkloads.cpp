@@ -101,7 +101,7 @@ void remarkOnUninitialized(linalg::LinalgOp op) {
     tensor::EmptyOp empty = findEmpty(operand.get());
     if (!empty)
       continue;
-    InFlightDiagnostic remark = op->emitRemark("undefined: ");
+    InFlightDiagnostic remark = emitRemark(op->getLoc(), "undefined: ");
     remark << op->getName()
            << (op.isDpsInit(&operand) ? " accumulates into" : " reads")
            << " a tensor.empty, whose elements nobody has set";
@@ -157,7 +157,7 @@ private:
       if (!op.hasPureTensorSemantics())
         return;
       ++numFallbacks;
-      op->emitRemark("fallback: ") << explainFallback(op, support);
+      emitRemark(op->getLoc(), "fallback: ") << explainFallback(op, support);
     });
   }
 };

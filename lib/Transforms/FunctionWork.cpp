@@ -271,21 +271,16 @@ static bool isInCycle(func::FuncOp func, Operation *op) {
   return false;
 }
 
-/// The kernel's work in terms of the launch's sizes, and the workload that it
-/// belongs to; nothing for a kernel that does not tell.
-static std::pair<DictionaryAttr, StringAttr>
-findWork(ukernel::LaunchOp launch) {
+/// The kernel's work in terms of the launch's sizes; null for a kernel that
+/// does not tell.
+static DictionaryAttr findWork(ukernel::LaunchOp launch) {
   auto module = launch->getParentOfType<ModuleOp>();
   Operation *kernel = SymbolTable::lookupSymbolIn(
       module, launch.getKernel().getRootReference());
   if (auto unlowered = dyn_cast_or_null<ukernel::KernelOp>(kernel))
-    return {workOf(unlowered), unlowered.getWorkloadAttr()};
-  if (!kernel)
-    return {};
-  auto entry = kernel->getAttrOfType<ukernel::EntryAttr>(
-      ukernel::UKernelDialect::kEntryAttrName);
-  return {kernel->getAttrOfType<DictionaryAttr>(kWorkAttrName),
-          entry ? entry.getWorkload() : StringAttr()};
+    return workOf(unlowered);
+  return kernel ? kernel->getAttrOfType<DictionaryAttr>(kWorkAttrName)
+                : DictionaryAttr();
 }
 
 /// The results of a map at the launch's sizes.
@@ -311,19 +306,22 @@ FunctionWork ftuner::collectWork(func::FuncOp func) {
   SizeTracer tracer(func, work);
   llvm::StringSet<> sites;
   func.walk([&](ukernel::LaunchOp launch) {
-    auto site = launch->getAttrOfType<StringAttr>(kSiteAttrName);
-    auto [fields, workload] = findWork(launch);
+    auto site = launch->getAttrOfType<DictionaryAttr>(kSiteAttrName);
+    auto textAt = [&](StringRef key) {
+      auto text = site ? site.getAs<StringAttr>(key) : StringAttr();
+      return text ? text.str() : std::string();
+    };
+    DictionaryAttr fields = findWork(launch);
     auto amounts = fields ? fields.getAs<AffineMapAttr>("amounts") : nullptr;
     if (!amounts || amounts.getValue().getNumResults() != 4 ||
         amounts.getValue().getNumDims() != 0 ||
-        (site && !sites.insert(site.getValue()).second))
+        (!textAt("name").empty() && !sites.insert(textAt("name")).second))
       return;
     SmallVector<AffineExpr> results = applyTo(amounts, launch, tracer);
-    LaunchWork item{site ? site.str()
-                         : launch.getKernel().getRootReference().str(),
-                    workload ? workload.str() : std::string(),
-                    "",
-                    "",
+    LaunchWork item{textAt("name"),
+                    textAt("workload"),
+                    textAt("operator"),
+                    textAt("location"),
                     results[0],
                     results[1],
                     results[2],
@@ -333,10 +331,8 @@ FunctionWork ftuner::collectWork(func::FuncOp func) {
                     tripsAround(launch, tracer)};
     if (isInCycle(func, launch))
       item.launches = {};
-    for (auto [key, field] : {std::pair("operator", &item.operatorName),
-                              std::pair("location", &item.location)})
-      if (auto text = fields.getAs<StringAttr>(key))
-        *field = text.str();
+    if (item.name.empty())
+      item.name = launch.getKernel().getRootReference().str();
     if (auto extents = fields.getAs<AffineMapAttr>("extents");
         extents && extents.getValue().getNumDims() == 0)
       item.extents = applyTo(extents, launch, tracer);

@@ -108,14 +108,19 @@ ftuner::workOf(linalg::LinalgOp op, const LoopSplit &split, unsigned numSizes,
     ++loadsOfStep;
   });
   AffineExpr operations = iterations * flopsOf(*op.getBlock());
-  NamedAttrList fields = makeWork(
-      context, numSizes, {operations, bytes, accesses, steps * loadsOfStep});
-  Builder b(context);
+  return makeWork(context, numSizes,
+                  {operations, bytes, accesses, steps * loadsOfStep})
+      .getDictionary(context);
+}
+
+DictionaryAttr ftuner::siteOf(linalg::LinalgOp op) {
+  Builder b(op.getContext());
   // Folders would make the same source another one elsewhere.
   std::string position = positionOf(op.getLoc());
-  fields.set("operator", b.getStringAttr(operatorNameOf(op)));
-  fields.set("location", b.getStringAttr(llvm::sys::path::filename(position)));
-  return fields.getDictionary(context);
+  return b.getDictionaryAttr(
+      {b.getNamedAttr("operator", b.getStringAttr(operatorNameOf(op))),
+       b.getNamedAttr("location", b.getStringAttr(
+                                      llvm::sys::path::filename(position)))});
 }
 
 DictionaryAttr ftuner::workOf(ukernel::KernelOp kernel) {

@@ -14,6 +14,9 @@ mlir::DictionaryAttr
 workOf(mlir::linalg::LinalgOp op, const LoopSplit &split, unsigned numSizes,
        llvm::function_ref<mlir::AffineExpr(mlir::Value, int64_t)> dimOf);
 
+/// `ukernel.site` of the launch of such a kernel.
+mlir::DictionaryAttr siteOf(mlir::linalg::LinalgOp op);
+
 } // namespace ftuner
 
 #endif // FTUNER_LIB_TRANSFORMS_KERNELWORK_H

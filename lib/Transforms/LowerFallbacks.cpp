@@ -158,13 +158,13 @@ private:
     for (auto [number, op] : llvm::enumerate(ops)) {
       std::string name = uniqueName(
           (func.getName() + "_fallback_" + Twine(number)).str(), symbols);
-      op->emitRemark("fallback: ")
+      emitRemark(op->getLoc(), "fallback: ")
           << op->getName() << " runs as kernel '" << name
           << "', a thread for each point of its parallel loops";
       if (op.getBlock()
               ->walk([](cf::AssertOp) { return WalkResult::interrupt(); })
               .wasInterrupted())
-        op->emitRemark("fallback: assertions on elements are not checked");
+        emitRemark(op->getLoc(), "fallback: assertions on elements are not checked");
       if (failed(outlineFallback(op, name, getOperation())))
         return failure();
     }

@@ -80,7 +80,7 @@ struct GuardByAssertion : public OpRewritePattern<linalg::GenericOp> {
       return failure();
     for (cf::AssertOp assertion : llvm::reverse(assertions))
       guard(assertion, yield, rewriter);
-    op.emitRemark("assertion inside an operator: elements that it does not "
+    emitRemark(op.getLoc(), "assertion inside an operator: elements that it does not "
                   "hold for become NaN or the least integer");
     return success();
   }

@@ -10,6 +10,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/IR/Threading.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -115,7 +116,8 @@ void emitRemarks(ukernel::OperatorOpInterface op, StringRef symbol,
         .function(function ? function.getName() : StringRef());
   };
   remark::passed(op.getLoc(), options("plan"))
-      << llvm::formatv("@{0}: {1} kernel families, general {2}, fallback {3}",
+      << llvm::formatv("@{0}: {1} kernel families, general {2}, "
+                       "unaligned general {3}",
                        symbol, plan.families.size(), plan.generalFamily,
                        plan.unalignedGeneralFamily)
              .str();
@@ -187,29 +189,8 @@ struct UKernelPlanWorkloadsPass
       if (failed(replaceRejected(planOf(op), op, *device)) ||
           failed(checkPlan(planOf(op), op, *device)))
         return signalPassFailure();
-    SymbolTable symbols(module);
-    llvm::StringMap<FlatSymbolRefAttr> plans;
-    OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
-    for (ukernel::OperatorOpInterface op : workloads) {
-      Workload workload = toWorkload(op);
-      if (llvm::Error error = support->check(workload)) {
-        op->emitOpError("expected an operator that a codegen path computes: ")
-            << llvm::toString(std::move(error));
-        return signalPassFailure();
-      }
-      FlatSymbolRefAttr &plan = plans[keyOf(workload, *support)];
-      if (!plan) {
-        std::optional<Plan> answer = search(op, workload, *device);
-        FailureOr<ukernel::PlanOp> planOp =
-            answer ? createPlan(op, *answer, b)
-                   : FailureOr<ukernel::PlanOp>(failure());
-        if (failed(planOp))
-          return signalPassFailure();
-        plan = FlatSymbolRefAttr::get(symbols.insert(*planOp));
-        emitRemarks(op, plan.getValue(), *answer);
-      }
-      op.setPlanAttr(plan);
-    }
+    if (failed(planAll(workloads, *device, *support)))
+      return signalPassFailure();
   }
 
 private:
@@ -283,10 +264,10 @@ private:
           return llvm::is_contained(families, family);
         }))
       return success();
-    std::optional<Plan> answer =
-        search(op, toWorkload(op), device, std::move(*rejected));
+    llvm::Expected<Plan> answer =
+        search(toWorkload(op), device, std::move(*rejected));
     if (!answer)
-      return failure();
+      return op->emitError(llvm::toString(answer.takeError()));
     llvm::Expected<ukernel::PlanAttr> attribute =
         toAttribute(&getContext(), *answer);
     if (!attribute)
@@ -297,15 +278,61 @@ private:
     return success();
   }
 
-  std::optional<Plan> search(ukernel::OperatorOpInterface op,
-                             const Workload &workload, const DeviceSpec &device,
-                             std::vector<KernelFamily> rejected = {}) {
-    llvm::Expected<Plan> plan = solve(
-        setup.problem(workload, device, std::move(rejected)), *setup.strategy);
-    if (plan)
-      return std::move(*plan);
-    op->emitError(llvm::toString(plan.takeError()));
-    return std::nullopt;
+  llvm::Expected<Plan> search(const Workload &workload,
+                              const DeviceSpec &device,
+                              std::vector<KernelFamily> rejected = {}) const {
+    return solve(setup.problem(workload, device, std::move(rejected)),
+                 *setup.strategy);
+  }
+
+  /// Plans the workloads, equal ones once and different ones in parallel. Plans
+  /// are numbered in the order of the workloads.
+  LogicalResult planAll(ArrayRef<ukernel::OperatorOpInterface> workloads,
+                        const DeviceSpec &device, const PathSupport &support) {
+    struct Question {
+      Workload workload;
+      /// Workloads that the answer serves.
+      SmallVector<ukernel::OperatorOpInterface> ops;
+      std::optional<llvm::Expected<Plan>> answer;
+    };
+    std::vector<Question> questions;
+    llvm::StringMap<size_t> numbers;
+    for (ukernel::OperatorOpInterface op : workloads) {
+      Workload workload = toWorkload(op);
+      if (llvm::Error error = support.check(workload))
+        return op->emitOpError(
+                   "expected an operator that a codegen path computes: ")
+               << llvm::toString(std::move(error));
+      auto [it, isNew] =
+          numbers.try_emplace(keyOf(workload, support), questions.size());
+      if (isNew)
+        questions.push_back({std::move(workload), {}, std::nullopt});
+      questions[it->second].ops.push_back(op);
+    }
+    parallelForEach(&getContext(), questions, [&](Question &question) {
+      question.answer.emplace(search(question.workload, device));
+    });
+    LogicalResult result = success();
+    SymbolTable symbols(getOperation());
+    OpBuilder b = OpBuilder::atBlockBegin(getOperation().getBody());
+    for (Question &question : questions) {
+      ukernel::OperatorOpInterface op = question.ops.front();
+      llvm::Expected<Plan> &answer = *question.answer;
+      if (!answer) {
+        result = op->emitError(llvm::toString(answer.takeError()));
+        continue;
+      }
+      FailureOr<ukernel::PlanOp> plan = createPlan(op, *answer, b);
+      if (failed(plan)) {
+        result = failure();
+        continue;
+      }
+      auto name = FlatSymbolRefAttr::get(symbols.insert(*plan));
+      for (ukernel::OperatorOpInterface served : question.ops)
+        served.setPlanAttr(name);
+      emitRemarks(op, name.getValue(), *answer);
+    }
+    return result;
   }
 
   FailureOr<ukernel::PlanOp> createPlan(ukernel::OperatorOpInterface op,

@@ -138,7 +138,7 @@ func.func @count(%n: index, %ws: memref<?xi8>)
     attributes {ukernel.abi_type = (index) -> (),
                 ukernel.result_sizes = @count_result_sizes,
                 ukernel.workspace_size = @count_workspace_size} {
-  // expected-error @below {{expected 1 operands for the kernel's parameters, but got 2}}
+  // expected-error @below {{expected 1 sizes for the kernel's parameters, but got 2}}
   ukernel.launch @k::@k blocks(%n) args() sizes(%n, %n)
   return
 }

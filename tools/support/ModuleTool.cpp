@@ -185,7 +185,7 @@ OwningOpRef<ModuleOp> ModuleTool::lowerToLaunches(ModuleOp planned) {
                                 [](Diagnostic &) { return success(); });
   OwningOpRef<ModuleOp> result = planned.clone();
   PassManager pm(&context);
-  buildLaunchPipeline(pm);
+  buildLaunchPipeline(pm, {});
   if (failed(pm.run(*result)))
     return {};
   return result;

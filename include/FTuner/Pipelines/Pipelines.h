@@ -16,9 +16,12 @@ struct PipelineSettings {
   std::string device;
   /// Off by default, so that the output does not depend on installed tools.
   bool ptxasFeedback = false;
+  /// Buffers begin at addresses that every family can use: the caller's promise
+  /// (docs/abi.md).
+  bool assumeAligned = false;
 };
 
-/// device and ptxas-feedback.
+/// device, ptxas-feedback and assume-aligned.
 const OptionTable<PipelineSettings> &pipelineOptions();
 /// These and all of `searchOptionList`.
 const OptionList &pipelineOptionList();
@@ -54,9 +57,11 @@ void buildFrontEndPipeline(mlir::OpPassManager &pm,
                            const FTunerOptions &options);
 /// From planned workloads on tensors to host functions that launch kernels,
 /// none of which is emitted yet.
-void buildLaunchPipeline(mlir::OpPassManager &pm);
+void buildLaunchPipeline(mlir::OpPassManager &pm,
+                         const PipelineSettings &settings);
 /// From planned workloads on tensors to the end.
-void buildBackEndPipeline(mlir::OpPassManager &pm);
+void buildBackEndPipeline(mlir::OpPassManager &pm,
+                          const PipelineSettings &settings);
 /// ukernel.workload on tensors to memrefs, destinations passed by the caller.
 void buildBufferizationPipeline(mlir::OpPassManager &pm);
 /// gpu.func to llvm.func with NVVM ops, for every gpu.module.

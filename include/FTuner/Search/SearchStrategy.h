@@ -59,6 +59,9 @@ struct SearchOptions {
   int64_t topK = 1;
   /// Most kernel families of one workload, those for unaligned operands included.
   int64_t maxKernels = 16;
+  /// Mean regret, as a share of the fastest programs' time, that a kernel family
+  /// must save to join the plan.
+  double leastGain = 1e-3;
   /// Most candidates for each shape after the filter.
   int64_t maxCandidates = 256;
   /// Values of the options that strategies declare for themselves

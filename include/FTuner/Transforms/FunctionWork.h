@@ -22,8 +22,6 @@
 namespace ftuner {
 
 /// gpu.module of a kernel: a dictionary with
-///   operator   the operator that a fallback kernel comes from, and
-///   location   where in the source, both strings
 ///   amounts    affine_map<()[sizes of a launch] -> (operations, bytes,
 ///              accesses, loads of a thread)>: arithmetic operations on
 ///              elements (one for each op of arith and math that is no cast,
@@ -34,8 +32,14 @@ namespace ftuner {
 ///   extents    of a workload's kernel: the sizes of its axes, a map likewise
 ///   axes       of a workload's kernel: the names of its axes
 inline constexpr llvm::StringLiteral kWorkAttrName = "ukernel.work";
-/// ukernel.launch of a workload's kernel: the workload by its function and its
-/// number there. Launches of one are alternatives.
+/// ukernel.launch: what is launched here, a dictionary of strings. Of a
+/// workload's kernel
+///   name       the workload by its function and its number there; launches of
+///              one are alternatives
+///   workload   the equal workload that names the kernels
+/// and of a fallback kernel
+///   operator   the operator that it computes
+///   location   where in the source
 inline constexpr llvm::StringLiteral kSiteAttrName = "ukernel.site";
 
 /// `ukernel.work` of a workload's kernel for launches that pass the sizes of

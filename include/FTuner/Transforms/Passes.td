@@ -186,6 +186,12 @@ def UKernelDispatchWorkloadsPass : Pass<"ukernel-dispatch-workloads", "::mlir::M
     `ukernel.kernel`, which workloads of the same form and plan share; constant
     scalars are part of it. Views whose innermost stride is not 1 are copied.
 
+    With `assume-aligned` only sizes, strides and the offsets of views decide,
+    for hosts that cannot see addresses. The caller then promises that every
+    buffer, the workspace included, begins at a multiple of the bytes that the
+    kernels ask for (`alignment` of `#ukernel.entry`; 16 is always enough). A
+    kernel on a buffer that does not faults on its first vector access.
+
     ```mlir
     ukernel.workload plan(@plan_0) ins(%a, %b : memref<?x768xf32>, memref<768x2304xf32>)
       init(%zero : f32) outs(%o : memref<?x2304xf32>) …
@@ -201,6 +207,9 @@ def UKernelDispatchWorkloadsPass : Pass<"ukernel-dispatch-workloads", "::mlir::M
     ukernel.kernel @f_0_k0(…) attributes {schedule = #schedule, workload = "f_0"} { … }
     ```
   }];
+  let options = [
+    Option<"assumeAligned", "assume-aligned", "bool", /*default=*/"false",
+           "Take every buffer to begin at an address that all families can use">];
   let dependentDialects = [
     "::ftuner::ukernel::UKernelDialect", "::mlir::arith::ArithDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
@@ -228,6 +237,28 @@ def UKernelLowerFallbacksPass : Pass<"ukernel-lower-fallbacks", "::mlir::ModuleO
     "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
     "::mlir::gpu::GPUDialect", "::mlir::linalg::LinalgDialect",
     "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+}
+
+def UKernelMergeKernelsPass : Pass<"ukernel-merge-kernels", "::mlir::ModuleOp"> {
+  let summary = "Keep one of kernels with equal code";
+  let description = [{
+    Kernels that differ by their names, their places in the source and the
+    workloads that they serve become the first of them: the layers of a model
+    repeat their operators. Launches of the others launch it, and its
+    `#ukernel.entry` names the workloads of all. Runs before the kernels are
+    lowered, so that each is lowered once.
+
+    ```mlir
+    gpu.module @f_fallback_0 { gpu.func @f_fallback_0(…) kernel { … } }
+    gpu.module @f_fallback_3 { gpu.func @f_fallback_3(…) kernel { … } } // equal
+    ukernel.launch @f_fallback_3::@f_fallback_3 blocks(%blocks) …
+    // becomes
+    gpu.module @f_fallback_0 { gpu.func @f_fallback_0(…) kernel { … } }
+    ukernel.launch @f_fallback_0::@f_fallback_0 blocks(%blocks) …
+    ```
+  }];
+  let statistics = [
+    Statistic<"numMerged", "merged", "Number of kernels that became another">];
 }
 
 def UKernelPlanWorkspacePass : Pass<"ukernel-plan-workspace", "::mlir::ModuleOp"> {

@@ -60,19 +60,20 @@ typename Math::Index swizzlePattern(Math &math, const SharedTile &tile,
   return math.rem(math.div(row, 8), tile.swizzle);
 }
 
-/// Where reduce element `reduce` lies within a row that belongs to a chunk
-/// starting at row `first`: rows of a chunk share a pattern, since chunks start
-/// at multiples of four and patterns change at multiples of eight.
+/// Where reduce element `reduce`, a multiple of four, lies within a row that
+/// belongs to a chunk starting at row `first`: rows of a chunk share a pattern,
+/// since chunks start at multiples of four and patterns change at multiples of
+/// eight. A pattern is below the swizzle, a power of two, so it changes no
+/// higher bit of the number of the quad.
 template <typename Math>
 typename Math::Index reduceElementInRow(Math &math, const SharedTile &tile,
                                         typename Math::Index first,
-                                        int64_t reduce) {
+                                        typename Math::Index reduce) {
   if (tile.swizzle == 1)
-    return math.constant(reduce);
-  int64_t low = reduce / 4 % tile.swizzle;
-  auto quad =
-      math.bitXor(swizzlePattern(math, tile, first), math.constant(low));
-  return math.add(math.mul(quad, 4), math.constant(reduce - 4 * low));
+    return reduce;
+  auto quad = math.bitXor(swizzlePattern(math, tile, first),
+                          math.div(reduce, kQuad));
+  return math.mul(quad, kQuad);
 }
 
 /// A vector of the tile that one thread copies.

@@ -2,6 +2,7 @@
 #include "HostFunction.h"
 
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Kernel/KernelSignature.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -27,10 +28,9 @@ private:
   LogicalResult check(ukernel::LaunchOp launch, ukernel::EntryAttr &entry);
   void checkRanges(ImplicitLocOpBuilder &b, ukernel::LaunchOp launch,
                    StringRef kernel);
-  /// The parameters in the order of the kernel's signature, each as it is
-  /// passed.
-  SmallVector<Value> collectParameters(ImplicitLocOpBuilder &b,
-                                       ukernel::LaunchOp launch);
+  /// The operand of a launch for a parameter, as it is passed.
+  Value passedAs(ImplicitLocOpBuilder &b, ukernel::ParameterKind kind,
+                 Value operand);
   Value addressOf(ImplicitLocOpBuilder &b, Value buffer);
   Value storeParameters(ImplicitLocOpBuilder &b, ArrayRef<Value> parameters);
   Value toI64(ImplicitLocOpBuilder &b, Value index) {
@@ -63,12 +63,6 @@ LogicalResult LaunchLowering::check(ukernel::LaunchOp launch,
            << ukernel::UKernelDialect::kEntryAttrName << "', but got "
            << kernel;
   entry = cast<ukernel::EntryAttr>(it->second);
-  size_t operands = launch.getArgs().size() + launch.getSizes().size() +
-                    launch.getStrides().size() + launch.getParts().size();
-  if (operands != entry.getParameters().size())
-    return launch.emitOpError("expected ")
-           << entry.getParameters().size()
-           << " operands for the kernel's parameters, but got " << operands;
   if (!isa<func::FuncOp>(launch->getParentOp()))
     return launch.emitOpError("expected unstructured control flow, but got ")
            << launch->getParentOp()->getName();
@@ -121,21 +115,33 @@ Value LaunchLowering::addressOf(ImplicitLocOpBuilder &b, Value buffer) {
   return arith::AddIOp::create(b, address, bytes);
 }
 
-SmallVector<Value> LaunchLowering::collectParameters(ImplicitLocOpBuilder &b,
-                                                     ukernel::LaunchOp launch) {
-  SmallVector<Value> parameters;
-  for (Value arg : launch.getArgs())
-    if (isa<MemRefType>(arg.getType()))
-      parameters.push_back(addressOf(b, arg));
-  for (ValueRange values :
-       {launch.getSizes(), launch.getStrides(), launch.getParts()})
-    for (Value value : values)
-      parameters.push_back(
-          arith::TruncIOp::create(b, b.getI32Type(), toI64(b, value)));
-  for (Value arg : launch.getArgs())
-    if (!isa<MemRefType>(arg.getType()))
-      parameters.push_back(arg.getType().isIndex() ? toI64(b, arg) : arg);
-  return parameters;
+Value LaunchLowering::passedAs(ImplicitLocOpBuilder &b,
+                               ukernel::ParameterKind kind, Value operand) {
+  Type i32 = b.getI32Type();
+  // The bits of a scalar of 64 bits.
+  auto bits = [&]() -> Value {
+    if (operand.getType().isIndex())
+      return toI64(b, operand);
+    if (operand.getType().isInteger())
+      return operand;
+    return arith::BitcastOp::create(b, b.getI64Type(), operand);
+  };
+  switch (kind) {
+  case ukernel::ParameterKind::Pointer:
+    return addressOf(b, operand);
+  case ukernel::ParameterKind::Size:
+  case ukernel::ParameterKind::Stride:
+  case ukernel::ParameterKind::Part:
+    return arith::TruncIOp::create(b, i32, toI64(b, operand));
+  case ukernel::ParameterKind::Scalar:
+    return operand.getType().isIndex() ? bits() : operand;
+  case ukernel::ParameterKind::ScalarLow:
+    return arith::TruncIOp::create(b, i32, bits());
+  case ukernel::ParameterKind::ScalarHigh:
+    return arith::TruncIOp::create(
+        b, i32, arith::ShRUIOp::create(b, bits(), constant(b, 32)));
+  }
+  llvm_unreachable("every kind is passed in some way");
 }
 
 Value LaunchLowering::storeParameters(ImplicitLocOpBuilder &b,
@@ -157,6 +163,10 @@ LogicalResult LaunchLowering::lower(ukernel::LaunchOp launch) {
   ukernel::EntryAttr entry;
   if (failed(check(launch, entry)))
     return failure();
+  KernelSignature signature = KernelSignature::of(entry);
+  FailureOr<SmallVector<Value>> operands = signature.valuesOf(launch);
+  if (failed(operands))
+    return failure();
   StringRef kernel = launch.getKernel().getLeafReference().getValue();
   ImplicitLocOpBuilder b(launch.getLoc(), launch);
   checkRanges(b, launch, kernel);
@@ -174,7 +184,11 @@ LogicalResult LaunchLowering::lower(ukernel::LaunchOp launch) {
   auto i32 = [&](int64_t value) -> Value {
     return arith::ConstantOp::create(b, b.getI32IntegerAttr(value));
   };
-  Value parameters = storeParameters(b, collectParameters(b, launch));
+  SmallVector<Value> values;
+  for (auto [parameter, operand] :
+       llvm::zip_equal(signature.getParameters(), *operands))
+    values.push_back(passedAs(b, parameter.kind, operand));
+  Value parameters = storeParameters(b, values);
   Value grid = arith::TruncIOp::create(b, b.getI32Type(), blocks);
   auto code = LLVM::CallOp::create(
       b, runtime.getLaunch(),

@@ -173,7 +173,7 @@ def _compile(function: ProductFunction, settings: Settings) -> Built:
     except ftuner.CompileError as error:
         return error
     (compiled,) = module.functions.values()
-    simple = [k["entry"] for k in module.manifest["kernels"] if k["workload"] is None]
+    simple = [k["entry"] for k in module.manifest["kernels"] if not k["workloads"]]
     if simple:
         return NotTaken("simple kernels beside the uKernels: " + ", ".join(simple))
     return compiled

@@ -87,11 +87,12 @@ gpu.module @k attributes {ukernel.entry = #ukernel.entry<
     threads = 256, shared_memory_bytes = 49152, alignment = 16,
     parameters = [{kind = "pointer", name = "lhs", type = f32, access = "read"},
                   {kind = "size", name = "m", type = i32}]>} {}
-// CHECK: gpu.module @l attributes {ukernel.entry = #ukernel.entry<{{.*}}, family = <#ukernel.simt<{{.*}}>, axis = 0, tiles = {{\[\[}}32, 32, 8]]>, workload = "dense">}
+// CHECK: gpu.module @l attributes {ukernel.entry = #ukernel.entry<{{.*}}, uses = [<family = <#ukernel.simt<{{.*}}>, axis = 0, tiles = {{\[\[}}32, 32, 8]]>, workload = "dense">, <family = <#ukernel.simt<{{.*}}>]>}
 gpu.module @l attributes {ukernel.entry = #ukernel.entry<
     threads = 64, shared_memory_bytes = 0, alignment = 4, parameters = [],
-    family = #ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>,
-    workload = "dense">} {}
+    uses = [<family = #ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>,
+             workload = "dense">,
+            <family = <#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>>]>} {}
 
 // -----
 

@@ -251,7 +251,7 @@ module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#u
 
 // plan_c2: unaligned_general
 // expected-error @below {{expected unaligned_general below 1, but got -1}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, fallback = -1>} {}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, unaligned_general = -1>} {}
 
 // -----
 
@@ -321,14 +321,44 @@ module attributes {test.attribute = #ukernel.entry<threads = 32, shared_memory_b
 // -----
 
 // entry_c4
-// expected-error @below {{expected parameters of kind pointer, size, stride, part or scalar}}
+// expected-error @below {{expected parameters of kind pointer, size, stride, scalar, scalar_low, scalar_high or part}}
 module attributes {test.attribute = #ukernel.entry<threads = 32, shared_memory_bytes = 0, alignment = 16, parameters = [{kind = "tensor"}]>} {}
 
 // -----
 
 // entry_c4: no dictionary
-// expected-error @below {{expected parameters of kind pointer, size, stride, part or scalar}}
+// expected-error @below {{expected parameters of kind pointer, size, stride, scalar, scalar_low, scalar_high or part}}
 module attributes {test.attribute = #ukernel.entry<threads = 32, shared_memory_bytes = 0, alignment = 16, parameters = ["size"]>} {}
+
+// -----
+
+// entry_c4: a name that is no string
+// expected-error @below {{expected a parameter with a string as name and a type, but got {kind = "size", name = 3 : i64}}}
+module attributes {test.attribute = #ukernel.entry<threads = 32, shared_memory_bytes = 0, alignment = 16, parameters = [{kind = "size", name = 3}]>} {}
+
+// -----
+
+// entry_c4: another access
+// expected-error @below {{expected an access of read, write or readwrite, but got}}
+module attributes {test.attribute = #ukernel.entry<threads = 32, shared_memory_bytes = 0, alignment = 16, parameters = [{kind = "pointer", access = "all"}]>} {}
+
+// -----
+
+// entry_c5
+// expected-error @below {{expected a scalar_high behind each scalar_low, and nowhere else, but got {kind = "part"}}}
+module attributes {test.attribute = #ukernel.entry<threads = 32, shared_memory_bytes = 0, alignment = 16, parameters = [{kind = "scalar_low"}, {kind = "part"}]>} {}
+
+// -----
+
+// entry_c5: without the low half
+// expected-error @below {{expected a scalar_high behind each scalar_low, and nowhere else}}
+module attributes {test.attribute = #ukernel.entry<threads = 32, shared_memory_bytes = 0, alignment = 16, parameters = [{kind = "scalar_high"}]>} {}
+
+// -----
+
+// entry_c5: without the high half
+// expected-error @below {{expected a scalar_high behind each scalar_low, but got none}}
+module attributes {test.attribute = #ukernel.entry<threads = 32, shared_memory_bytes = 0, alignment = 16, parameters = [{kind = "scalar_low"}]>} {}
 
 // -----
 

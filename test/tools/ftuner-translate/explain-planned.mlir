@@ -7,7 +7,7 @@
 
 // CHECK: Workload f_0 ({{.*}}explain-planned.mlir:{{.*}}), plan @p
 // CHECK-NEXT: The same holds for f_1
-// CHECK: 0: simt [32,32,8]/[4,2,1] axis 0 stages 2 vector 1, general, unaligned general
+// CHECK: 0: simt [32,32,8]/[4,2,1] axis 0 stages 2 vector 1, general, general for operands that are not aligned
 // CHECK: Chosen: family 0, the general one: no entry of the plan holds the shape
 // CHECK: M: 13 = 1 × 32 − 19 (19 padded)
 // CHECK: is lost, since the plan was made for other shapes.

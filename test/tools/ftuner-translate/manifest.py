@@ -29,10 +29,12 @@ def check_kernel(kernel, entry, workloads):
         if parameter["kind"] == "pointer":
             check(parameter["access"] in ("read", "write", "readwrite"), f"{name}: {parameter}")
     check(kinds == sorted(kinds, key=["pointer", "size", "stride", "part"].index), f"{name}: order {kinds}")
-    family = workloads[kernel["workload"]]["families"][kernel["family"]]
-    check(family["kernel"] == name, f"{name}: its family names {family['kernel']}")
-    check(("part" in kinds) == (len(family["ukernels"]) == 2), f"{name}: parts")
-    check(kernel["alignment_bytes"] == 4 * family["schedule"]["vector_width"], f"{name}: alignment")
+    check(kernel["workloads"], f"{name} serves no workload")
+    for use in kernel["workloads"]:
+        family = workloads[use["name"]]["families"][use["family"]]
+        check(family["kernel"] == name, f"{name}: its family names {family['kernel']}")
+        check(("part" in kinds) == (len(family["ukernels"]) == 2), f"{name}: parts")
+        check(kernel["alignment_bytes"] == 4 * family["schedule"]["vector_width"], f"{name}: alignment")
 
 
 def check_workload(workload, rows):

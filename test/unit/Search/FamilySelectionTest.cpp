@@ -38,13 +38,13 @@ TEST(ChooseFamilies, LosesLeast) {
     for (int shape = 0; shape < 4; ++shape)
       scores.at(family, shape) = values[family][shape];
   std::vector<unsigned> chosen;
-  chooseFamilies(scores, {1, 1, 1, 1}, 1, chosen);
+  chooseFamilies(scores, {1, 1, 1, 1}, 1, 1e-4, chosen);
   EXPECT_EQ(chosen, std::vector<unsigned>{2});
   chosen.clear();
-  chooseFamilies(scores, {1, 1, 0.001, 0.001}, 1, chosen);
+  chooseFamilies(scores, {1, 1, 0.001, 0.001}, 1, 1e-4, chosen);
   EXPECT_EQ(chosen, std::vector<unsigned>{0});
   chosen = {0};
-  chooseFamilies(scores, {1, 1, 1, 1}, 5, chosen);
+  chooseFamilies(scores, {1, 1, 1, 1}, 5, 1e-4, chosen);
   EXPECT_EQ(chosen, (std::vector<unsigned>{0, 1}));
 }
 
@@ -64,7 +64,7 @@ TEST(ChooseFamilies, WeighsRelativeLosses) {
   const double times[2][3] = {{2000, 3, 3}, {2020, 2, 2}};
   std::vector<unsigned> chosen;
   ScoreMatrix scores = negatedTimes(times);
-  chooseFamilies(scores, {1, 1, 1}, 1, chosen);
+  chooseFamilies(scores, {1, 1, 1}, 1, 1e-4, chosen);
   EXPECT_EQ(chosen, std::vector<unsigned>{1});
   // What is left in the matrix is the negated regret.
   EXPECT_DOUBLE_EQ(scores.at(1, 0), -0.01);
@@ -74,7 +74,7 @@ TEST(ChooseFamilies, WeighsRelativeLosses) {
   // Weights count all the same.
   chosen.clear();
   scores = negatedTimes(times);
-  chooseFamilies(scores, {1000, 1, 1}, 1, chosen);
+  chooseFamilies(scores, {1000, 1, 1}, 1, 1e-4, chosen);
   EXPECT_EQ(chosen, std::vector<unsigned>{0});
 }
 
@@ -85,16 +85,33 @@ TEST(ChooseFamilies, ServesALightlyWeighedShapeBeside) {
   for (double weight : {0.02, 1e-3}) {
     std::vector<unsigned> chosen;
     ScoreMatrix scores = negatedTimes(times);
-    chooseFamilies(scores, {1, 1, weight}, 1, chosen);
+    chooseFamilies(scores, {1, 1, weight}, 1, 1e-4, chosen);
     EXPECT_EQ(chosen, std::vector<unsigned>{1}) << weight;
   }
   // With room for two it gets its own.
   std::vector<unsigned> chosen;
   ScoreMatrix scores = negatedTimes(times);
-  chooseFamilies(scores, {1, 1, 0.02}, 2, chosen);
+  chooseFamilies(scores, {1, 1, 0.02}, 2, 1e-4, chosen);
   llvm::sort(chosen);
   EXPECT_EQ(chosen.back(), 2u);
   EXPECT_EQ(chosen.size(), 2u);
+}
+
+TEST(ChooseFamilies, StopsWhereAFamilySavesTooLittle) {
+  // The second family saves a fifth of the time of one shape in four, a share
+  // of 0.05 of the mean; the third a hundredth of another.
+  const double times[3][4] = {{10, 10, 10, 12}, {20, 20, 20, 10}, {20, 20, 9.9, 20}};
+  auto count = [&](double leastGain) {
+    std::vector<unsigned> chosen;
+    ScoreMatrix scores = negatedTimes(times);
+    chooseFamilies(scores, {1, 1, 1, 1}, 3, leastGain, chosen);
+    return chosen.size();
+  };
+  EXPECT_EQ(count(0), 3u);
+  EXPECT_EQ(count(0.0024), 3u);
+  EXPECT_EQ(count(0.0026), 2u);
+  EXPECT_EQ(count(0.049), 2u);
+  EXPECT_EQ(count(0.051), 1u);
 }
 
 TEST(ChooseFamilies, ExchangesWhatTheFirstChoiceMissed) {
@@ -105,12 +122,12 @@ TEST(ChooseFamilies, ExchangesWhatTheFirstChoiceMissed) {
     for (int shape = 0; shape < 4; ++shape)
       scores.at(family, shape) = values[family][shape];
   std::vector<unsigned> chosen;
-  chooseFamilies(scores, {1, 1, 1, 1}, 2, chosen);
+  chooseFamilies(scores, {1, 1, 1, 1}, 2, 1e-4, chosen);
   llvm::sort(chosen);
   EXPECT_EQ(chosen, (std::vector<unsigned>{1, 2}));
   // What is taken in any case stays.
   chosen = {0};
-  chooseFamilies(scores, {1, 1, 1, 1}, 1, chosen);
+  chooseFamilies(scores, {1, 1, 1, 1}, 1, 1e-4, chosen);
   EXPECT_EQ(chosen.front(), 0u);
   EXPECT_EQ(chosen.size(), 2u);
 }

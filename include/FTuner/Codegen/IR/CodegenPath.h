@@ -27,8 +27,9 @@ struct TileEmission {
   const BlockTile &blockTile() const { return family.tiles[part]; }
 
   /// The operator's operands in global memory, in order: memrefs of one batch,
-  /// whose dimensions are those of the operator's operands but for the batch
-  /// axes, or scalars.
+  /// whose dimensions are those of the operator's operands but for those that a
+  /// batch axis indexes alone, or scalars. In other dimensions a batch axis
+  /// counts as 0: the memref begins at its position.
   llvm::SmallVector<mlir::Value> operands;
   /// Extents of all axes, of type index.
   llvm::SmallVector<mlir::Value, 3> extents;

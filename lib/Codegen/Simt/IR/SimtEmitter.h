@@ -87,19 +87,23 @@ private:
   /// Main loop (SimtMainLoop.cpp). Returns one vector for each row and column
   /// chunk of the thread.
   Values emitMainLoop();
-  /// The loop over the steps, whose body is empty.
-  mlir::scf::ForOp createStepLoop(ValueRange initial);
+  /// A loop from 0 whose body is empty.
+  mlir::scf::ForOp createRolledLoop(Value end, int64_t step,
+                                    ValueRange initial);
   Values emitAsyncLoop(TileCopy &lhsCopy, TileCopy &rhsCopy,
                        Values accumulators);
   Values emitStagedLoop(TileCopy &lhsCopy, TileCopy &rhsCopy,
                         Values accumulators);
+  /// Multiplies a step that lies in a stage.
   Values multiply(Value stage, Values accumulators);
+  /// Multiplies the four reduce elements from `reduce` on.
+  void multiplyQuad(Value stage, Value reduce, Values &accumulators);
   void multiplyChunk(llvm::ArrayRef<Value> rows, size_t chunk, Value columns,
                      Values &accumulators);
   Values loadReduceVectors(const SharedTile &shared, Value memory, Value stage,
-                           int64_t reduce, llvm::ArrayRef<LaneChunk> chunks,
+                           Value reduce, llvm::ArrayRef<LaneChunk> chunks,
                            Value lane);
-  Values loadSpaceVectors(Value memory, Value stage, int64_t reduce,
+  Values loadSpaceVectors(Value memory, Value stage, Value reduce,
                           llvm::ArrayRef<LaneChunk> chunks, Value lane);
   Value sharedTileMemory(const SharedTile &shared, int64_t firstElement);
   Value nextStage(Value stage);

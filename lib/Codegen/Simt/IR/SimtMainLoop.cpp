@@ -13,10 +13,14 @@
 //   load step 0 and store it
 //   for each step: barrier; load step + 1; multiply; store step + 1
 //
-// The loop is not unrolled, by LLVM or by ptxas: its body is a whole step, so
-// what unrolling saves is small, and of a reduce axis that is known to be a few
-// steps long ptxas would unroll all, move loads of later steps ahead and take
-// two to three times the registers, or spill.
+// The loop over the steps is not unrolled, by LLVM or by ptxas: its body is a
+// whole step, so what unrolling saves is small, and of a reduce axis that is
+// known to be a few steps long ptxas would unroll all, move loads of later steps
+// ahead and take two to three times the registers, or spill.
+//
+// Within a step a loop runs over quads of the reduce axis. ptxas, which knows
+// the registers that are left, unrolls it as far as that pays; until then its
+// body is compiled once.
 //
 //===----------------------------------------------------------------------===//
 #include "../SimtAddresses.h"
@@ -25,6 +29,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -59,10 +64,11 @@ Value SimtTileEmitter::nextStage(Value stage) {
   return arith::SelectOp::create(b, wraps, math.constant(0), next);
 }
 
-scf::ForOp SimtTileEmitter::createStepLoop(ValueRange initial) {
-  auto loop =
-      scf::ForOp::create(b, math.constant(0), tile.extents[Workload::kK],
-                         math.constant(layout.bk), initial);
+/// A loop that stays one, in LLVM and in ptxas.
+scf::ForOp SimtTileEmitter::createRolledLoop(Value end, int64_t step,
+                                             ValueRange initial) {
+  auto loop = scf::ForOp::create(b, math.constant(0), end, math.constant(step),
+                                 initial);
   MLIRContext *context = b.getContext();
   auto unroll = LLVM::LoopUnrollAttr::get(
       context, /*disable=*/b.getBoolAttr(true), {}, {}, {}, {}, {}, {});
@@ -113,7 +119,7 @@ Values SimtTileEmitter::emitAsyncLoop(TileCopy &lhsCopy, TileCopy &rhsCopy,
   // committed either way, so that groups count steps. A group holds what was
   // issued before it, so it needs no tokens of copies, which are inside
   // conditions.
-  auto start = [&](Value stage, Value reduceOffset) -> Value {
+  auto start = [&](Value stage, Value reduceOffset) {
     auto ifOp = scf::IfOp::create(b, math.less(reduceOffset, reduceExtent),
                                   /*withElseRegion=*/false);
     {
@@ -127,23 +133,29 @@ Values SimtTileEmitter::emitAsyncLoop(TileCopy &lhsCopy, TileCopy &rhsCopy,
     // The parser would read the next line's result as the operand of a group
     // that is printed without operands and attributes.
     group->setAttr("ukernel.step", b.getUnitAttr());
-    return group;
   };
-  Value token;
-  for (int64_t stage = 0; stage + 1 < layout.stages; ++stage)
-    token = start(math.constant(stage), math.constant(stage * layout.bk));
+  {
+    scf::ForOp loop =
+        createRolledLoop(math.constant(layout.stages - 1), 1, ValueRange());
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value stage = loop.getInductionVar();
+    start(stage, math.mul(stage, layout.bk));
+  }
 
   Values initial = accumulators;
   initial.push_back(math.constant(0));
   initial.push_back(math.constant(layout.stages - 1));
-  scf::ForOp loop = createStepLoop(initial);
+  scf::ForOp loop =
+      createRolledLoop(tile.extents[Workload::kK], layout.bk, initial);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   ValueRange state = loop.getRegionIterArgs();
   Value readStage = state[accumulators.size()];
   Value writeStage = state[accumulators.size() + 1];
-  nvgpu::DeviceAsyncWaitOp::create(b, token,
-                                   b.getI32IntegerAttr(layout.stages - 2));
+  // nvgpu's operation would want the token of a group, which may be one of the
+  // loop's.
+  NVVM::CpAsyncWaitGroupOp::create(b, layout.stages - 2);
   gpu::BarrierOp::create(b);
   start(writeStage,
         math.add(loop.getInductionVar(), (layout.stages - 1) * layout.bk));
@@ -172,7 +184,8 @@ Values SimtTileEmitter::emitStagedLoop(TileCopy &lhsCopy, TileCopy &rhsCopy,
 
   Values initial = accumulators;
   initial.push_back(zero);
-  scf::ForOp loop = createStepLoop(initial);
+  scf::ForOp loop =
+      createRolledLoop(tile.extents[Workload::kK], layout.bk, initial);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   ValueRange state = loop.getRegionIterArgs();
@@ -216,7 +229,7 @@ Values SimtTileEmitter::emitStagedLoop(TileCopy &lhsCopy, TileCopy &rhsCopy,
 
 Values SimtTileEmitter::loadReduceVectors(const SharedTile &shared,
                                           Value memory, Value stage,
-                                          int64_t reduce,
+                                          Value reduce,
                                           ArrayRef<LaneChunk> chunks,
                                           Value lane) {
   Values vectors;
@@ -233,7 +246,7 @@ Values SimtTileEmitter::loadReduceVectors(const SharedTile &shared,
 }
 
 Values SimtTileEmitter::loadSpaceVectors(Value memory, Value stage,
-                                         int64_t reduce,
+                                         Value reduce,
                                          ArrayRef<LaneChunk> chunks,
                                          Value lane) {
   Values vectors;
@@ -241,7 +254,7 @@ Values SimtTileEmitter::loadSpaceVectors(Value memory, Value stage,
     Value first = firstOfChunk(math, chunk, lane);
     vectors.push_back(vector::LoadOp::create(
         b, vectorType(chunk.width), memory,
-        ValueRange{stage, math.constant(reduce), first},
+        ValueRange{stage, reduce, first},
         /*nontemporal=*/false, llvm::MaybeAlign(4 * chunk.width)));
   }
   return vectors;
@@ -272,44 +285,60 @@ void SimtTileEmitter::multiplyChunk(ArrayRef<Value> rows, size_t chunk,
 }
 
 Values SimtTileEmitter::multiply(Value stage, Values accumulators) {
-  for (int64_t reduce = 0; reduce < layout.bk; reduce += kQuad) {
-    // rows[element][row]: what each row contributes at each reduce element.
-    SmallVector<Values> rows(kQuad);
-    Values fragments;
-    if (layout.lhs.reduceContiguous)
-      fragments = loadReduceVectors(layout.lhs, lhsShared, stage, reduce,
-                                    rowChunks, tm);
-    for (int64_t element = 0; element < kQuad; ++element) {
-      if (!layout.lhs.reduceContiguous)
-        fragments =
-            loadSpaceVectors(lhsShared, stage, reduce + element, rowChunks, tm);
-      for (int64_t row = 0; row < layout.rm; ++row)
-        rows[element].push_back(scalarOf(b, fragments,
-                                         layout.lhs.reduceContiguous, rowChunks,
-                                         row, element));
-      if (layout.rhs.reduceContiguous)
-        continue;
-      Values columns = loadSpaceVectors(rhsShared, stage, reduce + element,
-                                        columnChunks, tn);
-      for (auto [chunk, vector] : llvm::enumerate(columns))
-        multiplyChunk(rows[element], chunk, vector, accumulators);
-    }
-    if (!layout.rhs.reduceContiguous)
+  int64_t step = kQuad * layout.quadsUnrolled();
+  if (step >= layout.bk) {
+    for (int64_t reduce = 0; reduce < layout.bk; reduce += kQuad)
+      multiplyQuad(stage, math.constant(reduce), accumulators);
+    return accumulators;
+  }
+  auto loop = scf::ForOp::create(b, math.constant(0), math.constant(layout.bk),
+                                 math.constant(step), accumulators);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Values next(loop.getRegionIterArgs());
+  for (int64_t reduce = 0; reduce < step; reduce += kQuad)
+    multiplyQuad(stage, math.add(loop.getInductionVar(), reduce), next);
+  scf::YieldOp::create(b, next);
+  return Values(loop.getResults());
+}
+
+void SimtTileEmitter::multiplyQuad(Value stage, Value reduce,
+                                   Values &accumulators) {
+  // rows[element][row]: what each row contributes at each reduce element.
+  SmallVector<Values> rows(kQuad);
+  Values fragments;
+  if (layout.lhs.reduceContiguous)
+    fragments = loadReduceVectors(layout.lhs, lhsShared, stage, reduce,
+                                  rowChunks, tm);
+  for (int64_t element = 0; element < kQuad; ++element) {
+    if (!layout.lhs.reduceContiguous)
+      fragments = loadSpaceVectors(lhsShared, stage, math.add(reduce, element),
+                                   rowChunks, tm);
+    for (int64_t row = 0; row < layout.rm; ++row)
+      rows[element].push_back(scalarOf(b, fragments,
+                                       layout.lhs.reduceContiguous, rowChunks,
+                                       row, element));
+    if (layout.rhs.reduceContiguous)
       continue;
-    // One chunk after the other, so that few fragments are alive at once.
-    for (auto [chunk, columns] : llvm::enumerate(columnChunks)) {
-      Values vectors =
-          loadReduceVectors(layout.rhs, rhsShared, stage, reduce, columns, tn);
-      for (int64_t element = 0; element < kQuad; ++element) {
-        Values scalars;
-        for (Value vector : vectors)
-          scalars.push_back(vector::ExtractOp::create(b, vector, element));
-        multiplyChunk(rows[element], chunk,
-                      vector::FromElementsOp::create(
-                          b, vectorType(columns.width), scalars),
-                      accumulators);
-      }
+    Values columns = loadSpaceVectors(
+        rhsShared, stage, math.add(reduce, element), columnChunks, tn);
+    for (auto [chunk, vector] : llvm::enumerate(columns))
+      multiplyChunk(rows[element], chunk, vector, accumulators);
+  }
+  if (!layout.rhs.reduceContiguous)
+    return;
+  // One chunk after the other, so that few fragments are alive at once.
+  for (auto [chunk, columns] : llvm::enumerate(columnChunks)) {
+    Values vectors =
+        loadReduceVectors(layout.rhs, rhsShared, stage, reduce, columns, tn);
+    for (int64_t element = 0; element < kQuad; ++element) {
+      Values scalars;
+      for (Value vector : vectors)
+        scalars.push_back(vector::ExtractOp::create(b, vector, element));
+      multiplyChunk(rows[element], chunk,
+                    vector::FromElementsOp::create(
+                        b, vectorType(columns.width), scalars),
+                    accumulators);
     }
   }
-  return accumulators;
 }

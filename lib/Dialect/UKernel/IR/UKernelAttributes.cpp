@@ -283,6 +283,8 @@ static void printPartition(AsmPrinter &printer, ArrayRef<int64_t> reduce,
 
 #include "FTuner/Dialect/UKernel/IR/ScheduleAttrInterface.cpp.inc"
 
+#include "FTuner/Dialect/UKernel/IR/UKernelEnums.cpp.inc"
+
 Attribute UKernelDialect::parseAttribute(DialectAsmParser &parser,
                                          Type type) const {
   llvm::SMLoc location = parser.getCurrentLocation();

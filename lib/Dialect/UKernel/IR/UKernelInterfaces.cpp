@@ -154,7 +154,8 @@ Operation *ftuner::ukernel::detail::cloneIntoTile(OperatorOpInterface op,
       continue;
     auto sizes = llvm::map_to_vector(
         op.getMapOfOperand(number).getResults(), [&](AffineExpr position) {
-          return tile[cast<AffineDimExpr>(position).getPosition()];
+          auto axis = dyn_cast<AffineDimExpr>(position);
+          return axis ? tile[axis.getPosition()] : 1;
         });
     padded[number] =
         PadOp::create(builder, op.getLoc(), padded[number].getType(),

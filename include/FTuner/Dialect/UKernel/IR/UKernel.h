@@ -25,6 +25,8 @@
 
 #include "FTuner/Dialect/UKernel/IR/UKernelDialect.h.inc"
 
+#include "FTuner/Dialect/UKernel/IR/UKernelEnums.h.inc"
+
 #define GET_ATTRDEF_CLASSES
 #include "FTuner/Dialect/UKernel/IR/UKernelAttributes.h.inc"
 

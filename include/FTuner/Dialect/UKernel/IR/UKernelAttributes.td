@@ -5,6 +5,7 @@
 include "FTuner/Dialect/UKernel/IR/ScheduleAttrInterface.td"
 include "FTuner/Dialect/UKernel/IR/UKernelDialect.td"
 include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
 
 class UKernel_Attr<string name, string attrMnemonic>
     : AttrDef<UKernel_Dialect, name> {
@@ -282,20 +283,65 @@ def UKernel_PlanAttr : UKernel_Attr<"Plan", "plan"> {
   let genVerifyDecl = 1;
 }
 
+/// What a host passes for a parameter of a kernel, in the order of the kernel
+/// ABI (docs/abi.md); FTuner/Kernel/KernelSignature.h says more.
+def UKernel_ParameterKind : I32EnumAttr<"ParameterKind", "parameter of a kernel", [
+    I32EnumAttrCase<"Pointer", 0, "pointer">,
+    I32EnumAttrCase<"Size", 1, "size">,
+    I32EnumAttrCase<"Stride", 2, "stride">,
+    I32EnumAttrCase<"Scalar", 3, "scalar">,
+    I32EnumAttrCase<"ScalarLow", 4, "scalar_low">,
+    I32EnumAttrCase<"ScalarHigh", 5, "scalar_high">,
+    I32EnumAttrCase<"Part", 6, "part">]> {
+  let cppNamespace = "::ftuner::ukernel";
+  let genSpecializedAttr = 0;
+}
+
+def UKernel_ParameterAccess : I32EnumAttr<"ParameterAccess", "access of a kernel to a buffer", [
+    I32EnumAttrCase<"Read", 0, "read">,
+    I32EnumAttrCase<"Write", 1, "write">,
+    I32EnumAttrCase<"ReadWrite", 2, "readwrite">]> {
+  let cppNamespace = "::ftuner::ukernel";
+  let genSpecializedAttr = 0;
+}
+
+def UKernel_UseAttr : UKernel_Attr<"Use", "use"> {
+  let summary = "a workload that a kernel computes, and the family that it is of";
+  let description = [{
+    The workload is named as in the manifest; a kernel that was built without
+    one has none.
+
+    ```mlir
+    #ukernel.use<family = <#ukernel.simt<threads = [8, 16], stages = 2, vector = 4>,
+      axis = 0, tiles = [[32, 32, 8]]>, workload = "dense_0">
+    ```
+  }];
+  let parameters = (ins
+    "::ftuner::ukernel::FamilyAttr":$family,
+    OptionalParameter<"::mlir::StringAttr">:$workload);
+  let assemblyFormat = [{
+    `<` `family` `=` $family (`,` `workload` `=` $workload^)? `>`
+  }];
+}
+
 def UKernel_EntryAttr : UKernel_Attr<"Entry", "entry"> {
   let summary = "launch descriptor of an emitted kernel";
   let description = [{
     What a host needs to launch the kernel: threads of a block, dynamic shared
     memory in bytes, alignment in bytes that every pointer and row must have,
-    and the parameters in order (`pointer`, `size`, `stride` and `part` as i32,
-    `scalar` by value). `family` and `workload` say where it comes from; both
-    are absent for fallback kernels.
+    and the parameters in order: `size`, `stride` and `part` as i32, `scalar` by
+    value, and a scalar of 64 bits as two i32, `scalar_low` and `scalar_high`,
+    whose `type` is that of the whole. `uses` are the workloads that it
+    computes, and by which family each; a fallback kernel has none.
 
     * `entry_c1`: there are 1 to 1024 threads.
     * `entry_c2`: the shared memory is not negative.
     * `entry_c3`: the alignment is a power of two.
     * `entry_c4`: every parameter is a dictionary with a string `kind` that is
-      one of `pointer`, `size`, `stride`, `part` and `scalar`.
+      one of `pointer`, `size`, `stride`, `scalar`, `scalar_low`, `scalar_high`
+      and `part`; `name` is a string, `type` a type and `access` one of `read`,
+      `write` and `readwrite`, each where it is there.
+    * `entry_c5`: behind each `scalar_low`, and nowhere else, is a `scalar_high`.
 
     ```mlir
     #ukernel.entry<threads = 256, shared_memory_bytes = 49152, alignment = 16,
@@ -309,12 +355,11 @@ def UKernel_EntryAttr : UKernel_Attr<"Entry", "entry"> {
     "int64_t":$alignment,
     /// One dictionary for each parameter: kind, name, type and, for pointers, access.
     "::mlir::ArrayAttr":$parameters,
-    OptionalParameter<"::ftuner::ukernel::FamilyAttr">:$family,
-    OptionalParameter<"::mlir::StringAttr">:$workload);
+    OptionalArrayRefParameter<"::ftuner::ukernel::UseAttr">:$uses);
   let assemblyFormat = [{
     `<` `threads` `=` $threads `,` `shared_memory_bytes` `=` $sharedMemoryBytes `,`
     `alignment` `=` $alignment `,` `parameters` `=` $parameters
-    (`,` `family` `=` $family^)? (`,` `workload` `=` $workload^)? `>`
+    (`,` `uses` `=` `[` $uses^ `]`)? `>`
   }];
   let genVerifyDecl = 1;
 }

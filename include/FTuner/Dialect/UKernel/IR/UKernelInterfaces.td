@@ -133,7 +133,7 @@ def UKernel_OperatorOpInterface : OpInterface<"OperatorOpInterface", [
         Clones the operator, on memrefs, into a `ukernel.tile` that has `tile`
         elements along each axis. The clone has `operands` in place of its own,
         one for each, inputs behind `ukernel.pad`, and neither plan nor ranges.
-        By default the maps of inputs must be projected permutations.
+        Pads are of dimensions that one axis indexes alone.
       }], "::mlir::Operation *", "cloneIntoTile",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands,
            "::llvm::ArrayRef<int64_t>":$tile), "", [{

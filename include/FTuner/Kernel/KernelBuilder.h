@@ -1,0 +1,57 @@
+//===- KernelBuilder.h - Operator and family to a kernel --------*- C++ -*-===//
+//
+// A kernel is an operator on buffers and a kernel family, and follows from
+// these alone: no plan, dispatch or host function takes part. Passes, and
+// measurers that want the kernel of a family, build it here.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_KERNEL_KERNELBUILDER_H
+#define FTUNER_KERNEL_KERNELBUILDER_H
+
+#include "FTuner/Device/DeviceSpec.h"
+#include "FTuner/Kernel/KernelSignature.h"
+
+namespace ftuner {
+
+/// Copies operands that are not contiguous along their last dimension, as
+/// kernels want it, in front of the operator, and an output back behind it.
+void makeInnermostContiguous(ukernel::OperatorOpInterface op);
+
+/// Whether two operators compute the same function of their operands, so that
+/// they have equal kernels.
+bool computeTheSame(ukernel::OperatorOpInterface lhs,
+                    ukernel::OperatorOpInterface rhs);
+
+/// Builds the kernel of an operator by a family's tiles, at the insertion
+/// point. Its operands are those of the operator; constant scalars among them
+/// are part of it. `workload` may be null. Emits an error for an operator on
+/// tensors, and for a family of another number of axes.
+mlir::FailureOr<ukernel::KernelOp>
+buildKernel(mlir::OpBuilder &b, ukernel::OperatorOpInterface op,
+            ukernel::FamilyAttr family, llvm::StringRef name,
+            mlir::StringAttr workload = {});
+
+/// A kernel as a gpu.module with one gpu.func of its name, and
+/// `ukernel.entry`.
+struct EmittedKernel {
+  mlir::gpu::GPUModuleOp module;
+  KernelSignature signature;
+};
+
+/// Emits a kernel beside it, in front; the caller erases it. Emits an error, and
+/// leaves nothing behind, if no codegen path computes the operator by the family
+/// on the device, and for buffers that kernels cannot view: those without
+/// strides, or not contiguous along their last dimension.
+mlir::FailureOr<EmittedKernel> emitKernel(ukernel::KernelOp kernel,
+                                          const DeviceSpec &device);
+
+/// Both at once, at the insertion point. Emits an error also for a kernel that
+/// does not verify.
+mlir::FailureOr<EmittedKernel>
+buildGpuModule(mlir::OpBuilder &b, ukernel::OperatorOpInterface op,
+               ukernel::FamilyAttr family, llvm::StringRef name,
+               const DeviceSpec &device, mlir::StringAttr workload = {});
+
+} // namespace ftuner
+
+#endif // FTUNER_KERNEL_KERNELBUILDER_H

@@ -1,0 +1,137 @@
+//===- KernelBuilder.cpp - Operator and family to a kernel ------*- C++ -*-===//
+#include "FTuner/Kernel/KernelBuilder.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Verifier.h"
+
+using namespace mlir;
+using namespace ftuner;
+
+//===----------------------------------------------------------------------===//
+// Operators
+//===----------------------------------------------------------------------===//
+
+static bool isInnermostContiguous(MemRefType type) {
+  if (type.getRank() == 0)
+    return true;
+  auto [strides, offset] = type.getStridesAndOffset();
+  return strides.back() == 1;
+}
+
+void ftuner::makeInnermostContiguous(ukernel::OperatorOpInterface op) {
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  for (OpOperand &operand : op->getOpOperands()) {
+    auto type = dyn_cast<MemRefType>(operand.get().getType());
+    if (!type || isInnermostContiguous(type))
+      continue;
+    Value view = operand.get();
+    SmallVector<Value> dynamicSizes;
+    for (int64_t dim = 0; dim < type.getRank(); ++dim)
+      if (type.isDynamicDim(dim))
+        dynamicSizes.push_back(memref::DimOp::create(b, view, dim));
+    Value copy = memref::AllocOp::create(
+        b, MemRefType::get(type.getShape(), type.getElementType()),
+        dynamicSizes);
+    bool isOutput = &operand == &op.getOutputOperand();
+    if (!isOutput || op.readsOutput())
+      linalg::CopyOp::create(b, view, copy);
+    operand.set(copy);
+    if (isOutput) {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointAfter(op);
+      linalg::CopyOp::create(b, copy, view);
+    }
+  }
+}
+
+bool ftuner::computeTheSame(ukernel::OperatorOpInterface lhs,
+                            ukernel::OperatorOpInterface rhs) {
+  if (!llvm::equal(lhs->getOperandTypes(), rhs->getOperandTypes()))
+    return false;
+  DenseMap<Value, Value> inner;
+  for (auto [a, b] : llvm::zip_equal(lhs->getOperands(), rhs->getOperands()))
+    inner[a] = b;
+  auto sameValue = [&](Value a, Value b) {
+    auto it = inner.find(a);
+    return success(it != inner.end() ? it->second == b : a == b);
+  };
+  auto mark = [&](Value a, Value b) { inner[a] = b; };
+  return OperationEquivalence::isEquivalentTo(
+      lhs, rhs, sameValue, mark, OperationEquivalence::IgnoreLocations);
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+static void buildTile(OpBuilder &b, ukernel::KernelOp kernel,
+                      ukernel::OperatorOpInterface op,
+                      DenseI64ArrayAttr tileSizes) {
+  OpBuilder::InsertionGuard guard(b);
+  auto tile = ukernel::TileOp::create(b, kernel.getLoc(), tileSizes);
+  b.createBlock(&tile.getBody());
+  // Constants are part of the kernel, not parameters.
+  Block &body = kernel.getBody().front();
+  SmallVector<Value> operands(
+      body.getArguments().take_front(op->getNumOperands()));
+  auto constants = OpBuilder::atBlockBegin(&body);
+  for (auto [operand, original] : llvm::zip_equal(operands, op->getOperands()))
+    if (Operation *definition = original.getDefiningOp();
+        definition && definition->hasTrait<OpTrait::ConstantLike>() &&
+        !isa<MemRefType>(original.getType()))
+      operand = constants.clone(*definition)->getResult(0);
+  Operation *clone = op.cloneIntoTile(b, operands, tileSizes.asArrayRef());
+  // Only a search asks for symbols; kernels do not differ by them.
+  clone->removeAttr(ukernel::UKernelDialect::kExtentsAttrName);
+}
+
+FailureOr<ukernel::KernelOp>
+ftuner::buildKernel(OpBuilder &builder, ukernel::OperatorOpInterface op,
+                    ukernel::FamilyAttr family, StringRef name,
+                    StringAttr workload) {
+  if (op.hasTensors())
+    return op->emitOpError("expected an operator on buffers");
+  if (unsigned rank = family.getRank(); rank != op.getNumAxes())
+    return op->emitOpError("expected a family of ")
+           << op.getNumAxes() << " axes, but got " << rank;
+  ImplicitLocOpBuilder b(op.getLoc(), builder);
+  OpBuilder::InsertionGuard guard(b);
+  auto kernel =
+      ukernel::KernelOp::create(b, name, family.getSchedule(), workload);
+  SmallVector<Type> types(op->getOperandTypes());
+  types.append(op.getNumAxes() + 1, b.getIndexType());
+  SmallVector<Location> locations(types.size(), op.getLoc());
+  Block *body = b.createBlock(&kernel.getBody(), {}, types, locations);
+  SmallVector<int64_t> heights;
+  for (DenseI64ArrayAttr tile : family.getTiles())
+    heights.push_back(tile[family.getAxis()]);
+  Value count = heights.size() == 2 ? body->getArguments().back() : Value();
+  IntegerAttr balanced, split;
+  if (int64_t sms = family.getBalanced())
+    balanced = b.getI64IntegerAttr(sms);
+  if (family.getSplit() != 1)
+    split = b.getI64IntegerAttr(family.getSplit());
+  auto combine = ukernel::CombineOp::create(b, family.getAxis(), count, heights,
+                                            balanced, split);
+  b.createBlock(&combine.getBody());
+  for (DenseI64ArrayAttr tile : family.getTiles())
+    buildTile(b, kernel, op, tile);
+  return kernel;
+}
+
+FailureOr<EmittedKernel>
+ftuner::buildGpuModule(OpBuilder &b, ukernel::OperatorOpInterface op,
+                       ukernel::FamilyAttr family, StringRef name,
+                       const DeviceSpec &device, StringAttr workload) {
+  FailureOr<ukernel::KernelOp> kernel =
+      buildKernel(b, op, family, name, workload);
+  if (failed(kernel))
+    return failure();
+  FailureOr<EmittedKernel> emitted = failure();
+  if (succeeded(verify(*kernel)))
+    emitted = emitKernel(*kernel, device);
+  kernel->erase();
+  return emitted;
+}

@@ -1,0 +1,369 @@
+//===- KernelEmitter.cpp - Kernels to gpu.func ------------------*- C++ -*-===//
+//
+// A ukernel.kernel @k becomes gpu.module @k { gpu.func @k }. What one block
+// computes is the codegen path's; the grid, the two parts and the parameters
+// are the same for all paths and are here.
+//
+//===----------------------------------------------------------------------===//
+#include "FTuner/Codegen/IR/CodegenPath.h"
+#include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/Utils/IndexArithmetic.h"
+#include "FTuner/Kernel/KernelBuilder.h"
+#include "FTuner/Schedule/Grid.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace ftuner;
+
+namespace {
+
+using Position = TilePosition<ukernel::IndexArithmetic>;
+
+class KernelEmitter {
+public:
+  KernelEmitter(ukernel::KernelOp kernel, const DeviceSpec &device)
+      : kernel(kernel), device(device),
+        tiles(llvm::to_vector(
+            kernel.getCombine().getBody().getOps<ukernel::TileOp>())),
+        workload(tiles.front().getOperator()),
+        extents(workload.getStaticExtents()) {}
+
+  FailureOr<EmittedKernel> emit();
+
+private:
+  LogicalResult checkFamily();
+  LogicalResult checkOperands();
+  void buildSignature();
+  Position buildPosition(ImplicitLocOpBuilder &b);
+  Value buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
+                     unsigned index, const Position &position);
+  Value buildView(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func, unsigned index,
+                  const Position &position);
+  OpFoldResult sizeOf(ImplicitLocOpBuilder &b, MemRefType type, int64_t dim,
+                      const AffineForm &access);
+  LogicalResult emitBody(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func);
+  LogicalResult emitTile(ImplicitLocOpBuilder &b, TileEmission &emission,
+                         ukernel::TileOp tile, const Position &position,
+                         std::optional<Value> firstBlocks);
+
+  ukernel::KernelOp kernel;
+  const DeviceSpec &device;
+  SmallVector<ukernel::TileOp> tiles;
+  ukernel::OperatorOpInterface workload;
+  Workload described;
+  SmallVector<int64_t, 4> extents;
+  const CodegenPath *path = nullptr;
+  ukernel::FamilyAttr familyAttr;
+  KernelFamily family;
+  Grid grid;
+  KernelSignature signature;
+  SmallVector<Value> operands;
+  SmallVector<Value, 4> sizes;
+  KernelResources resources;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+/// The kernel may come from anywhere: its family must be one that the path can
+/// emit for the device, as in a plan.
+LogicalResult KernelEmitter::checkFamily() {
+  auto sizes = llvm::map_to_vector(
+      tiles, [](ukernel::TileOp tile) { return tile.getSizesAttr(); });
+  described = toWorkload(workload);
+  ukernel::CombineOp combine = kernel.getCombine();
+  familyAttr = ukernel::FamilyAttr::get(
+      kernel.getContext(), kernel.getSchedule(), combine.getAxis(), sizes,
+      reduceAxesOf(described), combine.getSplit().value_or(1),
+      combine.getBalanced().value_or(0));
+  family = toKernelFamily(familyAttr);
+  path = findCodegenPath(family.path());
+  if (!path)
+    return kernel.emitOpError("expected the schedule of a codegen path that "
+                              "emits code, but got ")
+           << kernel.getSchedule();
+  if (llvm::Error error = family.path().check(described, family, device))
+    return kernel.emitOpError(llvm::toString(std::move(error)));
+  resources = family.path().resources(described, family);
+  grid = gridOf(family);
+  return success();
+}
+
+/// A view of a buffer needs strides, and every path takes neighbours along the
+/// last dimension for neighbours in memory.
+LogicalResult KernelEmitter::checkOperands() {
+  for (auto [index, argument] : llvm::enumerate(kernel.getOperandArguments())) {
+    auto type = dyn_cast<MemRefType>(argument.getType());
+    if (!type)
+      continue;
+    SmallVector<int64_t> strides;
+    int64_t offset;
+    if (failed(type.getStridesAndOffset(strides, offset)))
+      return kernel.emitOpError("expected operand '")
+             << workload.getOperandName(index)
+             << "' in a buffer with strides, but got " << type;
+    if (!strides.empty() && strides.back() != 1)
+      return kernel.emitOpError("expected operand '")
+             << workload.getOperandName(index)
+             << "' to be contiguous along its last dimension, but got " << type;
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Parameters
+//===----------------------------------------------------------------------===//
+
+/// What is dynamic of the operator, whatever the family: kernels of one
+/// workload differ in the part alone.
+void KernelEmitter::buildSignature() {
+  MLIRContext *context = kernel.getContext();
+  for (unsigned axis = 0; axis < extents.size(); ++axis)
+    if (ShapedType::isDynamic(extents[axis]))
+      signature.addAxisSize(axis, workload.getAxisName(axis), context);
+  // The operands of the kernel are those of the operator in order.
+  for (auto [index, argument] : llvm::enumerate(kernel.getOperandArguments())) {
+    std::string name = workload.getOperandName(index);
+    auto type = dyn_cast<MemRefType>(argument.getType());
+    if (!type) {
+      if (!argument.use_empty())
+        signature.addScalar(index, name, argument.getType());
+      continue;
+    }
+    bool isOutput = workload.getOperandRole(index) == OperandRole::Output;
+    signature.addPointer(index, name, type.getElementType(),
+                         !isOutput ? ukernel::ParameterAccess::Read
+                         : workload.readsOutput()
+                             ? ukernel::ParameterAccess::ReadWrite
+                             : ukernel::ParameterAccess::Write);
+    auto [strides, offset] = type.getStridesAndOffset();
+    for (auto [dim, stride] : llvm::enumerate(strides))
+      if (ShapedType::isDynamic(stride))
+        signature.addStride(index, dim, name + "_stride" + Twine(dim), context);
+  }
+  if (tiles.size() == 2)
+    signature.addPart(context);
+}
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+/// The size of a view's dimension: the one of the buffer, or, for a position of
+/// several axes, up to the last element that is accessed.
+OpFoldResult KernelEmitter::sizeOf(ImplicitLocOpBuilder &b, MemRefType type,
+                                   int64_t dim, const AffineForm &access) {
+  if (std::optional<unsigned> axis = access.asAxis())
+    return type.isDynamicDim(dim)
+               ? OpFoldResult(sizes[*axis])
+               : OpFoldResult(b.getIndexAttr(type.getDimSize(dim)));
+  ukernel::IndexArithmetic math(b);
+  Value size = math.constant(access.constant + 1);
+  for (const AffineForm::Term &term : access.terms) {
+    if (grid.batchNumber(term.axis) || term.coefficient < 0)
+      continue;
+    Value last = math.sub(sizes[term.axis], math.constant(1));
+    size = math.add(size, math.mul(last, math.constant(term.coefficient)));
+  }
+  return getAsOpFoldResult(size);
+}
+
+/// Views the elements of a pointer parameter that belong to the block's batch.
+/// A dimension that a batch axis indexes alone is left out, and along others
+/// the view starts where the batch axes in their positions are.
+Value KernelEmitter::buildView(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
+                               unsigned index, const Position &position) {
+  auto type = cast<MemRefType>(kernel.getOperandArguments()[index].getType());
+  auto [strides, typeOffset] = type.getStridesAndOffset();
+  SmallVector<int64_t> shape, viewStrides;
+  SmallVector<OpFoldResult> sizeValues, strideValues;
+  OpFoldResult offset = b.getIndexAttr(0);
+  for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+    AffineForm access = described.operands[index].position(dim);
+    OpFoldResult stride = b.getIndexAttr(strides[dim]);
+    if (Value passed = signature.stride(b, func, index, dim))
+      stride = passed;
+    for (const AffineForm::Term &term : access.terms) {
+      std::optional<unsigned> number = grid.batchNumber(term.axis);
+      if (!number || !position.batch[*number])
+        continue;
+      Value element = *position.batch[*number];
+      if (term.coefficient != 1)
+        element = b.createOrFold<arith::MulIOp>(
+            element, arith::ConstantIndexOp::create(b, term.coefficient));
+      Value distance = b.createOrFold<arith::MulIOp>(
+          element, getValueOrCreateConstantIndexOp(b, b.getLoc(), stride));
+      offset =
+          isa<Attribute>(offset)
+              ? distance
+              : b.createOrFold<arith::AddIOp>(cast<Value>(offset), distance);
+    }
+    std::optional<unsigned> axis = access.asAxis();
+    if (axis && grid.batchNumber(*axis))
+      continue;
+    OpFoldResult size = sizeOf(b, type, dim, access);
+    shape.push_back(isa<Attribute>(size) ? *getConstantIntValue(size)
+                                         : ShapedType::kDynamic);
+    viewStrides.push_back(strides[dim]);
+    sizeValues.push_back(size);
+    strideValues.push_back(stride);
+  }
+  int64_t viewOffset = isa<Attribute>(offset) ? 0 : ShapedType::kDynamic;
+  auto viewType = MemRefType::get(
+      shape, type.getElementType(),
+      StridedLayoutAttr::get(b.getContext(), viewOffset, viewStrides));
+  return memref::ReinterpretCastOp::create(b, viewType,
+                                           signature.pointer(func, index),
+                                           offset, sizeValues, strideValues);
+}
+
+/// A view, or a scalar: a parameter or a constant.
+Value KernelEmitter::buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
+                                  unsigned index, const Position &position) {
+  Value argument = kernel.getOperandArguments()[index];
+  if (isa<MemRefType>(argument.getType()))
+    return buildView(b, func, index, position);
+  if (Value scalar = signature.scalar(b, func, index, argument.getType()))
+    return scalar;
+  return b.clone(*workload->getOperand(index).getDefiningOp())->getResult(0);
+}
+
+//===----------------------------------------------------------------------===//
+// The kernel
+//===----------------------------------------------------------------------===//
+
+FailureOr<EmittedKernel> KernelEmitter::emit() {
+  if (failed(checkFamily()) || failed(checkOperands()))
+    return failure();
+  buildSignature();
+
+  ImplicitLocOpBuilder b(kernel.getLoc(), kernel);
+  auto module = gpu::GPUModuleOp::create(b, kernel.getSymName());
+  b.setInsertionPointToStart(module.getBody());
+  auto func =
+      gpu::GPUFuncOp::create(b, kernel.getSymName(),
+                             signature.getFunctionType(b.getContext()));
+  func->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
+  func.setKnownBlockSizeAttr(
+      b.getDenseI32ArrayAttr({int32_t(resources.threads), 1, 1}));
+  // Without it, ptxas aims at an occupancy of its own and may spill for it.
+  func->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                b.getI32IntegerAttr(1));
+  module->setAttr(
+      ukernel::UKernelDialect::kEntryAttrName,
+      ukernel::EntryAttr::get(b.getContext(), resources.threads,
+                              resources.sharedMemoryBytes, family.alignment(),
+                              signature.toAttribute(b.getContext()),
+                              ukernel::UseAttr::get(b.getContext(), familyAttr,
+                                                    kernel.getWorkloadAttr())));
+  b.setInsertionPointToStart(&func.getBody().front());
+  if (failed(emitBody(b, func))) {
+    module.erase();
+    return failure();
+  }
+  gpu::ReturnOp::create(b);
+  return EmittedKernel{module, std::move(signature)};
+}
+
+/// The tile of the block that runs.
+Position KernelEmitter::buildPosition(ImplicitLocOpBuilder &b) {
+  ukernel::IndexArithmetic math(b);
+  Value block = gpu::BlockIdOp::create(b, gpu::Dimension::x);
+  return positionOf(math, grid, sizes, block, [&]() -> Value {
+    return gpu::GridDimOp::create(b, gpu::Dimension::x);
+  });
+}
+
+LogicalResult KernelEmitter::emitBody(ImplicitLocOpBuilder &b,
+                                      gpu::GPUFuncOp func) {
+  for (unsigned axis = 0; axis < extents.size(); ++axis) {
+    Value size = signature.axisSize(b, func, axis);
+    if (!size)
+      size = arith::ConstantIndexOp::create(b, extents[axis]);
+    sizes.push_back(size);
+  }
+  Position position = buildPosition(b);
+  for (unsigned index = 0; index < kernel.getOperandArguments().size(); ++index)
+    operands.push_back(buildOperand(b, func, index, position));
+
+  auto workgroup =
+      gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
+  Value sharedMemory = gpu::DynamicSharedMemoryOp::create(
+      b, MemRefType::get({ShapedType::kDynamic}, b.getI8Type(),
+                         MemRefLayoutAttrInterface(), workgroup));
+  TileEmission emission(device);
+  emission.family = family;
+  emission.extents.assign(sizes.begin(), sizes.end());
+  emission.sharedMemory = sharedMemory;
+  emission.threadId = gpu::ThreadIdOp::create(
+      b, gpu::Dimension::x, b.getIndexAttr(resources.threads));
+  emission.operands = operands;
+
+  if (tiles.size() == 1)
+    return emitTile(b, emission, tiles[0], position, std::nullopt);
+
+  Value firstBlocks = signature.part(b, func);
+  ukernel::IndexArithmetic math(b);
+  Value inFirst = isInFirstPart(math, grid, position, firstBlocks);
+  auto ifOp = scf::IfOp::create(b, inFirst, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  if (failed(emitTile(b, emission, tiles[0], position, std::nullopt)))
+    return failure();
+  b.setInsertionPointToStart(ifOp.elseBlock());
+  return emitTile(b, emission, tiles[1], position, firstBlocks);
+}
+
+/// Whether tiles never reach beyond the extent of an axis. `ukernel.pad` says
+/// so of dimensions that the axis indexes alone; without any of an input, the
+/// extent must be known.
+static bool isExact(ukernel::TileOp tile, unsigned axis) {
+  ukernel::OperatorOpInterface op = tile.getOperator();
+  bool isPadded = false, isAlone = false;
+  for (OpOperand &operand : op->getOpOperands()) {
+    auto pad = operand.get().getDefiningOp<ukernel::PadOp>();
+    AffineMap map = op.getMatchingIndexingMap(&operand);
+    for (auto [dim, position] : llvm::enumerate(map.getResults())) {
+      if (position != getAffineDimExpr(axis, op->getContext()))
+        continue;
+      isAlone |= op.isInput(operand.getOperandNumber());
+      isPadded |= pad && pad.getTile()[dim] != 1;
+    }
+  }
+  if (isAlone || isPadded)
+    return !isPadded;
+  int64_t extent = op.getStaticExtents()[axis];
+  return !ShapedType::isDynamic(extent) && extent % tile.getSizes()[axis] == 0;
+}
+
+LogicalResult KernelEmitter::emitTile(ImplicitLocOpBuilder &b,
+                                      TileEmission &emission,
+                                      ukernel::TileOp tile,
+                                      const Position &position,
+                                      std::optional<Value> firstBlocks) {
+  ukernel::OperatorOpInterface op = tile.getOperator();
+  emission.op = op;
+  emission.part = firstBlocks ? 1 : 0;
+  emission.exact.clear();
+  for (unsigned axis = 0; axis < op.getNumAxes(); ++axis)
+    emission.exact.push_back(isExact(tile, axis));
+  ukernel::IndexArithmetic math(b);
+  auto [row, column] = offsetsOf(math, grid, position, firstBlocks);
+  emission.rowOffset = row;
+  emission.columnOffset = column;
+  return path->emitTile(b, emission);
+}
+
+FailureOr<EmittedKernel> ftuner::emitKernel(ukernel::KernelOp kernel,
+                                            const DeviceSpec &device) {
+  return KernelEmitter(kernel, device).emit();
+}
