@@ -11,7 +11,8 @@ empty cache: wall time with the first call, CPU time of PyTorch's process and of
 the whole of PyTorch's tracing, too, which the column 'python' mostly is.
 
 With --baseline-bin another set of programs does the same in turns, so that what else the machine does
-meets both. Medians of --repeat runs; --json FILE writes all of them. Needs what tools/setup.sh installs;
+meets both; --baseline-python names the folder of the package ftuner that belongs to them, where it is not
+this one. Medians of --repeat runs; --json FILE writes all of them. Needs what tools/setup.sh installs;
 --write FOLDER only exports the models.
 """
 
@@ -37,7 +38,7 @@ MODELS = ("bert_base", "gpt2")
 
 def build(name, options):
     """A model of benchmarks/gpu with random weights, its attention written in products and softmax."""
-    sys.path[:0] = [str(ROOT / "python"), str(ROOT / "benchmarks" / "gpu")]
+    sys.path[:0] = [str(options.package), str(ROOT / "benchmarks" / "gpu")]
     from ftuner_bench import models
 
     (model,) = [model for model in models.MODELS if model.name == name]
@@ -160,12 +161,13 @@ def torch_compile_here(name, options):
     }))
 
 
-def torch_compile_once(bin_dir, name, options):
-    """The same in a process of its own, with the programs of a folder."""
+def torch_compile_once(bin_dir, package, name, options):
+    """The same in a process of its own, with the programs of a folder and the package that fits."""
     with tempfile.TemporaryDirectory() as cache:
         environment = {**os.environ, "FTUNER_HOME": str(bin_dir.parent), "FTUNER_CACHE_DIR": cache,
                        "FTUNER_PROGRESS": "never"}
-        process = subprocess.run([sys.executable, __file__, "--torch", name, *own_options(options)],
+        process = subprocess.run([sys.executable, __file__, "--torch", name, "--package", str(package),
+                                  *own_options(options)],
                                  env=environment, capture_output=True, text=True)
     if process.returncode != 0:
         sys.exit(process.stderr)
@@ -206,9 +208,11 @@ def report_torch(programs, options):
     for name in programs.keys() - usable.keys():
         print(f"torch.compile of {name} is left out: no lib/libftrt.so.1 beside {programs[name]}")
     print(f"{'torch.compile':14} {'programs':9} {'wall':>8} {'python':>8} {'compiler':>9} {'functions':>10}")
+    packages = {programs["these"]: options.package, programs.get("baseline"): options.baseline_python}
     rows = []
     for model in options.models:
-        runs = in_turns(usable, options.repeat, lambda folder: torch_compile_once(folder, model, options))
+        runs = in_turns(usable, options.repeat,
+                        lambda folder: torch_compile_once(folder, packages[folder], model, options))
         for name, of in runs.items():
             rows.append({"model": model, "programs": name, "runs": of})
             print(f"{model:14} {name:9} {median(of, 'wall_s'):7.2f}s {median(of, 'python_s'):7.2f}s "
@@ -220,6 +224,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin-dir", type=pathlib.Path, default=pathlib.Path(workloads.BIN))
     parser.add_argument("--baseline-bin", type=pathlib.Path, help="programs to compare with")
+    parser.add_argument("--baseline-python", type=pathlib.Path, default=ROOT / "python")
     parser.add_argument("--device", default="h200")
     parser.add_argument("--models", nargs="*", choices=MODELS, default=list(MODELS))
     parser.add_argument("--layers", type=int, help="12 by default, 2 with --small")
@@ -231,6 +236,7 @@ def main():
     parser.add_argument("--export", choices=MODELS, help=argparse.SUPPRESS)
     parser.add_argument("--out", type=pathlib.Path, help=argparse.SUPPRESS)
     parser.add_argument("--torch", choices=MODELS, help=argparse.SUPPRESS)
+    parser.add_argument("--package", type=pathlib.Path, default=ROOT / "python", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.export:
         return export(options.export, options.out, options)
