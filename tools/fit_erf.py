@@ -3,8 +3,8 @@
 
 Prints them and the largest error of the arithmetic with them, in ulp of erf, over
 floats as dense as --stride says; 1 takes all, in about ten minutes. Also how often
-it falls from one to the next. ex2.approx is taken as exact and with the relative
-error of 2^-22 that PTX allows, up and down.
+it falls from one to the next. ex2.approx is taken as exact and as off by 2^-22 of
+its result, 2 ulp at most, up and down.
 """
 
 import argparse
@@ -19,9 +19,9 @@ EXP2_ERROR = 2.0**-22
 
 
 def fit(function, weight, first, low, high, fixed):
-    """Coefficients of the powers first..DEGREE, by Remez: the largest weight · |fixed + polynomial - function| is least.
+    """Coefficients of the powers first..DEGREE that make the largest weighted error least, by Remez's exchange.
 
-    fixed: the coefficients of the powers below first.
+    The error is that of the whole polynomial. fixed: the coefficients of the powers below first.
     """
     count = DEGREE - first + 2
     points = low + (high - low) * (1 - np.cos(np.linspace(0, np.pi, 4001))) / 2
@@ -88,7 +88,8 @@ def erf(x, near, far, exp2_error):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--stride", type=int, default=61, help="steps between the floats checked (default: %(default)s)")
+    parser.add_argument("--stride", type=int, default=61,
+                        help="floats from one checked to the next (default: %(default)s)")
     options = parser.parse_args()
     near = fit_floats(small, lambda square: 1 / (1 + small(square)), 0, THRESHOLD**2)
     far = fit_floats(large, lambda x: special.erfc(x) / special.erf(x), THRESHOLD, END)
