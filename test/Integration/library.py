@@ -438,7 +438,7 @@ def check_sizes(h, runtime):
 def check_threads(h, runtime):
     """Two libraries with the same names, by several threads at once."""
     problems = []
-    first = build(h, inputs("matmul.mlir"), "first", "--emulator")
+    first = build(h, inputs("matmul.mlir"), "first", "--emulator", "--least-gain=0")
     second = build(h, inputs("matmul.mlir"), "second", "--emulator", "--max-kernels=2")
     libraries = [Library(first, runtime), Library(second, runtime)]
 

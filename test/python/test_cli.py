@@ -324,7 +324,10 @@ def test_values_of_compiler_options(source: Path) -> None:
     text = ok("compile", "--ptxas-feedback", source, "--manifest", "-")
     assert "ptxas_rounds" in text and text == ok("compile", source, "--ptxas-feedback=true", "--manifest", "-")
     known = compiler.valued_options(locations.tool("ftuner-translate"))
-    assert known == compiler.pipeline_options(locations.tool("ftuner-translate")) - {"ptxas-feedback"}
+    assert known == compiler.pipeline_options(locations.tool("ftuner-translate")) - {
+        "assume-aligned",
+        "ptxas-feedback",
+    }
     for arguments in (["--max-kernels"], ["--max-kernels", "--json"]):
         fails(2, "argument --max-kernels: expected one value", "compile", source, *arguments)
     fails(2, "unrecognized arguments: --max-kernel", "compile", source, "--max-kernel", "5")
