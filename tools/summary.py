@@ -8,7 +8,7 @@ import argparse
 import json
 import sys
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 
 
 def tile(ukernel):
