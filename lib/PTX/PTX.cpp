@@ -26,6 +26,11 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Triple.h"
+#include "llvm/Transforms/Scalar/LICM.h"
+#include "llvm/Transforms/Scalar/LoopPassManager.h"
+#include "llvm/Transforms/Scalar/LoopUnrollPass.h"
+#include "llvm/Transforms/InstCombine/InstCombine.h"
+#include "llvm/Transforms/Utils/LoopUtils.h"
 #include <mutex>
 
 using namespace mlir;
@@ -195,12 +200,43 @@ struct DiagnosticForwarder : llvm::DiagnosticHandler {
 };
 } // namespace
 
-/// Runs LLVM's default passes for -O3, without those that unroll loops: ptxas
-/// unrolls what pays, and until then a loop is one body to compile.
+namespace {
+/// Asks for loops to be unrolled that say no more than that they must not be
+/// unrolled at run time: those within a step of a kernel's main loop.
+struct RequestUnrolling : llvm::PassInfoMixin<RequestUnrolling> {
+  static llvm::PreservedAnalyses run(llvm::Function &function,
+                                     llvm::FunctionAnalysisManager &analyses) {
+    for (llvm::Loop *loop :
+         analyses.getResult<llvm::LoopAnalysis>(function).getLoopsInPreorder())
+      if (llvm::getBooleanLoopAttribute(loop,
+                                        "llvm.loop.unroll.runtime.disable"))
+        llvm::addStringMetadataToLoop(loop, "llvm.loop.unroll.full", 1);
+    return llvm::PreservedAnalyses::all();
+  }
+};
+} // namespace
+
+/// Runs LLVM's default passes for -O3, but unrolls no loop before the end: until
+/// then a loop is one body to compile. Only loops that ask for it are unrolled;
+/// ptxas unrolls others where that pays.
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::PipelineTuningOptions tuning;
   tuning.LoopUnrolling = false;
   llvm::PassBuilder builder(&machine, tuning);
+  builder.registerOptimizerLastEPCallback(
+      [](llvm::ModulePassManager &modulePasses, llvm::OptimizationLevel,
+         llvm::ThinOrFullLTOPhase) {
+        llvm::FunctionPassManager passes;
+        passes.addPass(RequestUnrolling());
+        passes.addPass(llvm::LoopUnrollPass(llvm::LoopUnrollOptions(
+            /*OptLevel=*/3, /*OnlyWhenForced=*/true)));
+        // Addresses of unrolled copies do not depend on the loop around them.
+        passes.addPass(llvm::InstCombinePass());
+        passes.addPass(llvm::createFunctionToLoopPassAdaptor(
+            llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
+        modulePasses.addPass(
+            llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
+      });
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;

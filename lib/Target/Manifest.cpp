@@ -241,7 +241,7 @@ void ManifestWriter::writeKernel(const Kernel &kernel, StringRef entry) {
     json.attributeArray("workloads", [&] {
       for (const auto &[workload, family] : kernel.uses)
         json.object([&, workload = workload, family = family] {
-          json.attribute("name", workload);
+          json.attribute("workload", workload);
           if (family >= 0)
             json.attribute("family", family);
           else

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import inspect
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, Hashable, Sequence
 
@@ -45,11 +47,7 @@ class Function:
 
     def __init__(self, module: Module, library: ctypes.CDLL, signature: Signature) -> None:
         self.module = module
-        self.signature = signature
-        self.__name__ = signature.name
-        self.__qualname__ = signature.name
-        self.__doc__ = _document(signature)
-        self.__signature__ = _python_signature(signature)
+        self._name(signature)
         self._runtime = runtime.get()
         self._has_emulator = module.has_emulator
         self._arity = len(signature.arguments)
@@ -64,6 +62,19 @@ class Function:
         self._accepted: dict[str, list[frozenset[Hashable]]] = {}
         self._plans: dict[tuple[int, ...], tuple[list[tuple[int, ...]], int]] = {}
         self._bind(library)
+
+    def renamed(self, name: str) -> Function:
+        """The same function under another name, which messages, signature and help have."""
+        other = copy.copy(self)
+        other._name(replace(self.signature, name=name))
+        return other
+
+    def _name(self, signature: Signature) -> None:
+        self.signature = signature
+        self.__name__ = signature.name
+        self.__qualname__ = signature.name
+        self.__doc__ = _document(signature)
+        self.__signature__ = _python_signature(signature)
 
     def _bind(self, library: ctypes.CDLL) -> None:
         """Looks the three C functions up and declares their types."""

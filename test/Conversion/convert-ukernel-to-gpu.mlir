@@ -17,9 +17,10 @@
 // CHECK: gpu.dynamic_shared_memory
 // CHECK: scf.if %{{.*}} {
 // One barrier in each step, and the copies or loads of a later step before the multiplications.
+// ASYNC: scf.for
 // ASYNC: nvgpu.device_async_copy {{.*}} {bypassL1}
 // ASYNC: scf.for
-// ASYNC: nvgpu.device_async_wait %{{.*}} {numGroups = 1 : i32}
+// ASYNC-NEXT: nvvm.cp.async.wait.group 1
 // ASYNC-NEXT: gpu.barrier
 // ASYNC: nvgpu.device_async_copy
 // STAGED-NOT: nvgpu

@@ -1,12 +1,55 @@
 // RUN: ftuner-opt %s --pass-pipeline="builtin.module(gpu.module(ukernel-expand-math))" --split-input-file --verify-diagnostics | FileCheck %s
 
-// CHECK-LABEL: gpu.func @erf
-// CHECK-NOT: math.erf
-// CHECK: llvm.call_intrinsic "llvm.fma"
+// Both forms of erf, and one select between them.
+// CHECK-LABEL: gpu.func @erf(
+// CHECK-SAME: %[[X:.*]]: f32,
+// CHECK: %[[SQUARE:.*]] = arith.mulf %[[X]], %[[X]]
+// CHECK-COUNT-5: llvm.call_intrinsic "llvm.fma"(%{{.*}}, %[[SQUARE]],
+// CHECK: %[[SMALL:.*]] = llvm.call_intrinsic "llvm.fma"(%{{.*}}, %[[X]], %[[X]])
+// CHECK: %[[MAGNITUDE:.*]] = llvm.call_intrinsic "llvm.fabs"(%[[X]])
+// CHECK-COUNT-5: llvm.call_intrinsic "llvm.fma"(%{{.*}}, %[[MAGNITUDE]],
+// CHECK: %[[POWER:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"(%{{.*}}) : (f32) -> f32
+// CHECK: %[[LARGE:.*]] = arith.subf %{{.*}}, %[[POWER]]
+// CHECK: %[[SIGNED:.*]] = llvm.call_intrinsic "llvm.copysign"(%[[LARGE]], %[[X]])
+// CHECK: %[[IS_LARGE:.*]] = arith.cmpf ogt, %[[MAGNITUDE]],
+// CHECK-NEXT: %[[Y:.*]] = arith.select %[[IS_LARGE]], %[[SIGNED]], %[[SMALL]] : f32
+// CHECK-NEXT: memref.store %[[Y]]
 gpu.module @a {
-  gpu.func @erf(%x: vector<4xf32>, %o: memref<vector<4xf32>>) kernel {
+  gpu.func @erf(%x: f32, %o: memref<f32>) kernel {
+    %y = math.erf %x : f32
+    memref.store %y, %o[] : memref<f32>
+    gpu.return
+  }
+}
+
+// -----
+
+// CHECK-LABEL: gpu.func @erf_of_vector(
+// CHECK-COUNT-11: llvm.call_intrinsic "llvm.fma"({{.*}}) : (vector<4xf32>,
+// CHECK: vector.to_elements
+// CHECK-COUNT-4: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"({{.*}}) : (f32) -> f32
+// CHECK-NEXT: vector.from_elements
+// CHECK-NOT: llvm.fma
+// CHECK: arith.select
+// CHECK-NEXT: memref.store
+gpu.module @a {
+  gpu.func @erf_of_vector(%x: vector<4xf32>, %o: memref<vector<4xf32>>) kernel {
     %y = math.erf %x : vector<4xf32>
     memref.store %y, %o[] : memref<vector<4xf32>>
+    gpu.return
+  }
+}
+
+// -----
+
+// CHECK-LABEL: gpu.func @erf_of_bf16(
+// CHECK: arith.extf {{.*}} : bf16 to f32
+// CHECK: "llvm.nvvm.ex2.approx.ftz"
+// CHECK: arith.truncf {{.*}} : f32 to bf16
+gpu.module @a {
+  gpu.func @erf_of_bf16(%x: bf16, %o: memref<bf16>) kernel {
+    %y = math.erf %x : bf16
+    memref.store %y, %o[] : memref<bf16>
     gpu.return
   }
 }

@@ -102,9 +102,9 @@ func.func @half(%x: memref<?xf16, strided<[?], offset: ?>>, %y: memref<?xf16>, %
 // CHECK:         ukernel.launch @memory_fallback_4::@memory_fallback_4 {{.*}} args(%[[BUFFER]], %{{.*}})
 // CHECK-NOT:   memref.global
 // CHECK:       gpu.module @memory_fallback_0
-// CHECK:         memref.global "private" constant @memory_fallback_0_data0 {{.*}} dense<[1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00]>
+// CHECK:         memref.global "private" constant @data0 {{.*}} dense<[1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00]>
 // CHECK:       gpu.module @memory_fallback_2
-// CHECK:         memref.global "private" constant @memory_fallback_2_data0 {{.*}} dense<[5.000000e+00, 6.000000e+00, 7.000000e+00, 8.000000e+00]>
+// CHECK:         memref.global "private" constant @data0 {{.*}} dense<[5.000000e+00, 6.000000e+00, 7.000000e+00, 8.000000e+00]>
 memref.global "private" constant @shared : memref<4xf32> = dense<[1.0, 2.0, 3.0, 4.0]>
 memref.global "private" constant @single : memref<4xf32> = dense<[5.0, 6.0, 7.0, 8.0]>
 func.func @memory(%x: memref<4xf32>, %y: memref<4xf32>, %i: index, %v: f32)

@@ -1,14 +1,10 @@
 //===- SimtLayout.cpp - Thread and shared memory layout of SIMT -*- C++ -*-===//
 #include "FTuner/Codegen/Simt/SimtLayout.h"
-#include "SimtAddresses.h"
 
 #include <algorithm>
 #include <tuple>
 
 using namespace ftuner;
-
-/// FMAs of a thread that make up for the instructions of a loop around them.
-static constexpr int64_t leastUnrolledFmas = 128;
 
 /// Splits `perThread` elements into chunks of 4, 2 and 1 for `threads` threads.
 static llvm::SmallVector<LaneChunk> splitIntoChunks(int64_t perThread,
@@ -19,14 +15,6 @@ static llvm::SmallVector<LaneChunk> splitIntoChunks(int64_t perThread,
     for (; perThread >= width; perThread -= width, base += width * threads)
       chunks.push_back({base, width});
   return chunks;
-}
-
-int64_t SimtLayout::quadsUnrolled() const {
-  int64_t quads = 1;
-  while (kQuad * quads * rm * rn < leastUnrolledFmas &&
-         bk % (2 * kQuad * quads) == 0)
-    quads *= 2;
-  return quads;
 }
 
 llvm::SmallVector<LaneChunk> SimtLayout::rowChunks() const {

@@ -95,6 +95,74 @@ struct ExpandLog10 : public OpRewritePattern<math::Log10Op> {
   }
 };
 
+/// The polynomial with the coefficients, of the lowest power first.
+Value createPolynomial(ImplicitLocOpBuilder &b, Value x,
+                       ArrayRef<float> coefficients) {
+  auto constant = [&](float value) {
+    return createFloat(b, b.getLoc(), x.getType(), llvm::APFloat(value));
+  };
+  Value sum = constant(coefficients.back());
+  for (float coefficient : llvm::reverse(coefficients.drop_back()))
+    sum = math::FmaOp::create(b, sum, x, constant(coefficient));
+  return sum;
+}
+
+/// 2^x of f32 as the GPU's instruction, which knows no vectors; a result below
+/// the normal floats becomes 0.
+Value createApproximateExp2(ImplicitLocOpBuilder &b, Value x) {
+  auto scalar = [&](Value element) -> Value {
+    return LLVM::CallIntrinsicOp::create(
+               b, b.getF32Type(), b.getStringAttr("llvm.nvvm.ex2.approx.ftz"),
+               element)
+        .getResult(0);
+  };
+  auto type = dyn_cast<VectorType>(x.getType());
+  if (!type)
+    return scalar(x);
+  auto elements = vector::ToElementsOp::create(b, x);
+  return vector::FromElementsOp::create(
+      b, type, llvm::map_to_vector(elements.getResults(), scalar));
+}
+
+/// erf(x) = x + x · S(x²) up to |x| = 1, and ±(1 - 2^L(|x|)) beyond, where L
+/// approximates log2(1 - erf(|x|)). Both are computed and one is chosen: a
+/// choice of each coefficient would take as many instructions. The error is at
+/// most 1.5 ulp, and 1.9 if the power is off by 2^-22 of itself, which counts
+/// little as it is small. L falls on, so beyond 3.92, and at infinity, the
+/// result is 1. NaN counts as small. tools/fit_erf.py derives the coefficients
+/// and measures the error.
+struct ExpandErf : public OpRewritePattern<math::ErfOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(math::ErfOp op,
+                                PatternRewriter &rewriter) const override {
+    static constexpr float smallCoefficients[] = {
+        0.128379121f,   -0.37612325f,   0.112801753f,
+        -0.0267112274f, 0.00491748424f, -0.000563121983f};
+    static constexpr float largeCoefficients[] = {
+        -0.00377866323f, -1.6123867f,   -0.943868756f,
+        -0.128111094f,   0.0213979371f, -0.00166954147f};
+    Type type = op.getType();
+    auto vector = dyn_cast<VectorType>(type);
+    if (!getElementTypeOrSelf(type).isF32() || (vector && vector.isScalable()))
+      return failure();
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    Value x = op.getOperand();
+    Value square = arith::MulFOp::create(b, x, x);
+    Value small = math::FmaOp::create(
+        b, createPolynomial(b, square, smallCoefficients), x, x);
+    Value magnitude = math::AbsFOp::create(b, x);
+    Value one = createFloat(b, b.getLoc(), type, llvm::APFloat(1.0f));
+    Value power = createApproximateExp2(
+        b, createPolynomial(b, magnitude, largeCoefficients));
+    Value large =
+        math::CopySignOp::create(b, arith::SubFOp::create(b, one, power), x);
+    Value isLarge =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, magnitude, one);
+    rewriter.replaceOpWithNewOp<arith::SelectOp>(op, isLarge, large, small);
+    return success();
+  }
+};
+
 /// The remainder of floats of at most 32 bits, exactly, in f64. A quotient has
 /// up to 277 bits; each step takes 52 of them away without rounding.
 struct ExpandRemF : public OpRewritePattern<arith::RemFOp> {
@@ -170,12 +238,17 @@ struct UKernelExpandMathPass
     : public ftuner::impl::UKernelExpandMathPassBase<UKernelExpandMathPass> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<ExpandClassTest, ExpandLog10, ExpandRemF>(&getContext());
+    patterns.add<ExpandClassTest, ExpandErf, ExpandLog10, ExpandRemF>(
+        &getContext());
+    auto isErf = [](StringRef name) {
+      return name == math::ErfOp::getOperationName();
+    };
+    populateMathF32ExpansionPatterns(patterns, isErf);
     math::populateExpansionPatterns(
         patterns, {"sinh", "cosh", "tan", "asinh", "acosh", "atanh", "exp2",
                    "powf", "fpowi", "round", "roundeven", "rsqrt"});
     populateMathPolynomialApproximationPatterns(
-        patterns, [](StringRef name) { return name.starts_with("math."); });
+        patterns, [&](StringRef name) { return !isErf(name); });
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
     // The conversion to NVVM would call the device library for what is left.

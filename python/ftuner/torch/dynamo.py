@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import threading
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,9 +17,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import ftuner
 from ftuner import compiler, locations
-from ftuner.progress import Progress
 
+from .constants import restart_with_constants
 from .importer import ImportedRegion, import_region, replace_region
+from .library import Library, Settings
 from .partition import NotTaken, RegionFinder, flops_of, hint, is_product, reason_to_leave
 from .report import Left, count_call, update
 
@@ -104,69 +102,6 @@ class Kernel(torch.nn.Module):
         return result
 
 
-#: A function, or why there is none.
-Built = Callable[..., torch.Tensor] | ftuner.CompileError | NotTaken
-
-
-class Library:
-    """Functions that were compiled, by their text, device and options."""
-
-    def __init__(self) -> None:
-        self.functions: dict[Any, Callable[..., torch.Tensor]] = {}
-        self.lock = threading.Lock()
-
-    def get(
-        self, texts: Sequence[str], device: Any, emulate: bool, options: dict[str, Any]
-    ) -> list[Built]:
-        """The functions of these texts, compiled side by side where they are new."""
-
-        def key(text: str) -> Any:
-            return text, repr(device), emulate, repr(sorted(options.items()))
-
-        def build(text: str) -> Built:
-            try:
-                module = ftuner.compile(text, device=device, emulate=emulate, **options)
-            except ftuner.CompileError as error:
-                return error
-            (function,) = module.functions.values()
-            simple = [k["entry"] for k in module.manifest["kernels"] if not k["workloads"]]
-            if simple:
-                return NotTaken("simple kernels beside the uKernels: " + ", ".join(simple))
-            return function
-
-        with self.lock:
-            missing = [t for t in dict.fromkeys(texts) if key(t) not in self.functions]
-            built = self._build(build, missing)
-            for text, function in built.items():
-                if not isinstance(function, Exception):
-                    self.functions[key(text)] = function
-                    with update() as counts:
-                        counts.compiled += 1
-            return [
-                built[text] if key(text) not in self.functions else self.functions[key(text)]
-                for text in texts
-            ]
-
-
-    @staticmethod
-    def _build(build: Callable[[str], Built], texts: Sequence[str]) -> dict[str, Built]:
-        """Calls `build` for each text, some at once, and tells how far it is."""
-        if not texts:
-            return {}
-
-        def work(text: str) -> Built:
-            built = build(text)
-            progress.advance()
-            return built
-
-        what = f"compiling {len(texts)} functions for torch.compile"
-        with (
-            Progress(what, len(texts)) as progress,
-            ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool,
-        ):
-            return dict(zip(texts, pool.map(work, texts)))
-
-
 _library = Library()
 
 
@@ -207,7 +142,7 @@ def compile_graph(gm: fx.GraphModule, options: Options) -> fx.GraphModule:
     imported = _import(gm, finder)
     device, emulate = _device_of(gm.graph, options)
     functions = _library.get(
-        [str(item.function) for item in imported], device, emulate, options.compile
+        [item.function for item in imported], Settings(device, emulate, options.compile)
     )
     left = [
         _left(node, reason)
@@ -286,5 +221,6 @@ def backend(
     kernels = (
         sdpa_kernel(SDPBackend.MATH) if parsed.attention == "math" else contextlib.nullcontext()
     )
+    restart_with_constants(gm)
     with kernels:
         return aot_autograd(fw_compiler=compiler)(gm, example_inputs)

@@ -31,7 +31,7 @@ def check_kernel(kernel, entry, workloads):
     check(kinds == sorted(kinds, key=["pointer", "size", "stride", "part"].index), f"{name}: order {kinds}")
     check(kernel["workloads"], f"{name} serves no workload")
     for use in kernel["workloads"]:
-        family = workloads[use["name"]]["families"][use["family"]]
+        family = workloads[use["workload"]]["families"][use["family"]]
         check(family["kernel"] == name, f"{name}: its family names {family['kernel']}")
         check(("part" in kinds) == (len(family["ukernels"]) == 2), f"{name}: parts")
         check(kernel["alignment_bytes"] == 4 * family["schedule"]["vector_width"], f"{name}: alignment")

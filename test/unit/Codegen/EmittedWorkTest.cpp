@@ -348,7 +348,7 @@ TEST_F(EmittedWork, OfGivenTiles) {
           ASSERT_TRUE(isLegal(emitted)) << emitted.str();
           compare(emitted);
         }
-  expectMedians(1.17, 1.34);
+  expectMedians(1.11, 1.22);
 }
 
 TEST_F(EmittedWork, OfPairsWithScalarStores) {

@@ -149,6 +149,7 @@ TEST_F(ExplanationTest, OneListedProgramHasANextOne) {
 
 TEST_F(ExplanationTest, UnalignedShapesArePredictedWithNarrowAccesses) {
   costModel = "latency";
+  options.leastGain = 1e-4;
   workload = Workload::matmul({1, 128}, {1, 128}, SizeRange::fixed(64));
   workload.axes[0].symbols = workload.axes[1].symbols = {"T"};
   Plan plan = solved();

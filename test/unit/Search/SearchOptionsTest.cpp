@@ -66,6 +66,7 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
                               {"psi", 0.17},
                               {"active-blocks-per-sm", int64_t(5)},
                               {"max-candidates", int64_t(6)},
+                              {"least-gain", 0.18},
                               {"c0", 7.0},
                               {"c1", 8.0},
                               {"c2", 9.0},
@@ -91,6 +92,7 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
   EXPECT_EQ(options.psi, 0.17);
   EXPECT_EQ(options.activeBlocksPerSm, 5);
   EXPECT_EQ(options.maxCandidates, 6);
+  EXPECT_EQ(options.leastGain, 0.18);
   EXPECT_EQ(options.cost.c0, 7);
   EXPECT_EQ(options.cost.c1, 8);
   EXPECT_EQ(options.cost.c2, 9);

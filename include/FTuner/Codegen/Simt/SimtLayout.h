@@ -71,9 +71,6 @@ struct SimtLayout {
   int64_t stageElements() const { return lhs.elements() + rhs.elements(); }
   int64_t sharedMemoryBytes() const { return 4 * stages * stageElements(); }
 
-  /// Quads of the reduce axis that the emitted code multiplies without a loop
-  /// around them.
-  int64_t quadsUnrolled() const;
   /// Rows of a thread; interleaved ones are chunks of width 1.
   llvm::SmallVector<LaneChunk> rowChunks() const;
   llvm::SmallVector<LaneChunk> columnChunks() const;

@@ -87,9 +87,15 @@ private:
   /// Main loop (SimtMainLoop.cpp). Returns one vector for each row and column
   /// chunk of the thread.
   Values emitMainLoop();
+  enum class Unrolling {
+    /// By nobody, ptxas included.
+    Never,
+    /// In full, by LLVM, after all other passes on its IR.
+    Late
+  };
   /// A loop from 0 whose body is empty.
-  mlir::scf::ForOp createRolledLoop(Value end, int64_t step,
-                                    ValueRange initial);
+  mlir::scf::ForOp createLoop(Unrolling unrolling, Value end, int64_t step,
+                              ValueRange initial);
   Values emitAsyncLoop(TileCopy &lhsCopy, TileCopy &rhsCopy,
                        Values accumulators);
   Values emitStagedLoop(TileCopy &lhsCopy, TileCopy &rhsCopy,

@@ -18,9 +18,8 @@
 // known to be a few steps long ptxas would unroll all, move loads of later
 // steps ahead and take two to three times the registers, or spill.
 //
-// Within a step a loop runs over quads of the reduce axis. ptxas, which knows
-// the registers that are left, unrolls it as far as that pays; until then its
-// body is compiled once.
+// Within a step a loop runs over quads of the reduce axis. It is compiled as a
+// loop until LLVM unrolls it in the end.
 //
 //===----------------------------------------------------------------------===//
 #include "../SimtAddresses.h"
@@ -64,14 +63,16 @@ Value SimtTileEmitter::nextStage(Value stage) {
   return arith::SelectOp::create(b, wraps, math.constant(0), next);
 }
 
-/// A loop that stays one, in LLVM and in ptxas.
-scf::ForOp SimtTileEmitter::createRolledLoop(Value end, int64_t step,
-                                             ValueRange initial) {
+scf::ForOp SimtTileEmitter::createLoop(Unrolling unrolling, Value end,
+                                       int64_t step, ValueRange initial) {
   auto loop = scf::ForOp::create(b, math.constant(0), end, math.constant(step),
                                  initial);
   MLIRContext *context = b.getContext();
+  BoolAttr yes = b.getBoolAttr(true), none;
+  bool isLate = unrolling == Unrolling::Late;
   auto unroll = LLVM::LoopUnrollAttr::get(
-      context, /*disable=*/b.getBoolAttr(true), {}, {}, {}, {}, {}, {});
+      context, /*disable=*/isLate ? none : yes, {},
+      /*runtimeDisable=*/isLate ? yes : none, {}, {}, {}, {});
   auto annotation = LLVM::LoopAnnotationAttr::get(
       context, {}, {}, {}, unroll, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {});
   // Conversions hand attributes of the LLVM dialect on to the branch back.
@@ -136,7 +137,7 @@ Values SimtTileEmitter::emitAsyncLoop(TileCopy &lhsCopy, TileCopy &rhsCopy,
   };
   {
     scf::ForOp loop =
-        createRolledLoop(math.constant(layout.stages - 1), 1, ValueRange());
+        createLoop(Unrolling::Never, math.constant(layout.stages - 1), 1, {});
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     Value stage = loop.getInductionVar();
@@ -147,7 +148,8 @@ Values SimtTileEmitter::emitAsyncLoop(TileCopy &lhsCopy, TileCopy &rhsCopy,
   initial.push_back(math.constant(0));
   initial.push_back(math.constant(layout.stages - 1));
   scf::ForOp loop =
-      createRolledLoop(tile.extents[Workload::kK], layout.bk, initial);
+      createLoop(Unrolling::Never,
+                               tile.extents[Workload::kK], layout.bk, initial);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   ValueRange state = loop.getRegionIterArgs();
@@ -185,7 +187,8 @@ Values SimtTileEmitter::emitStagedLoop(TileCopy &lhsCopy, TileCopy &rhsCopy,
   Values initial = accumulators;
   initial.push_back(zero);
   scf::ForOp loop =
-      createRolledLoop(tile.extents[Workload::kK], layout.bk, initial);
+      createLoop(Unrolling::Never,
+                               tile.extents[Workload::kK], layout.bk, initial);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   ValueRange state = loop.getRegionIterArgs();
@@ -284,19 +287,12 @@ void SimtTileEmitter::multiplyChunk(ArrayRef<Value> rows, size_t chunk,
 }
 
 Values SimtTileEmitter::multiply(Value stage, Values accumulators) {
-  int64_t step = kQuad * layout.quadsUnrolled();
-  if (step >= layout.bk) {
-    for (int64_t reduce = 0; reduce < layout.bk; reduce += kQuad)
-      multiplyQuad(stage, math.constant(reduce), accumulators);
-    return accumulators;
-  }
-  auto loop = scf::ForOp::create(b, math.constant(0), math.constant(layout.bk),
-                                 math.constant(step), accumulators);
+  scf::ForOp loop = createLoop(Unrolling::Late, math.constant(layout.bk), kQuad,
+                               accumulators);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Values next(loop.getRegionIterArgs());
-  for (int64_t reduce = 0; reduce < step; reduce += kQuad)
-    multiplyQuad(stage, math.add(loop.getInductionVar(), reduce), next);
+  multiplyQuad(stage, loop.getInductionVar(), next);
   scf::YieldOp::create(b, next);
   return Values(loop.getResults());
 }

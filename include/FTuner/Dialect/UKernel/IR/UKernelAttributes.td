@@ -312,8 +312,8 @@ def UKernel_UseAttr : UKernel_Attr<"Use", "use"> {
     one has none.
 
     ```mlir
-    #ukernel.use<family = <#ukernel.simt<threads = [8, 16], stages = 2, vector = 4>,
-      axis = 0, tiles = [[32, 32, 8]]>, workload = "dense_0">
+    #ukernel.use<family = <#schedule, axis = 0, tiles = [[32, 32, 8]]>,
+      workload = "dense_0">
     ```
   }];
   let parameters = (ins
