@@ -15,8 +15,11 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace ftuner;
@@ -360,6 +363,13 @@ LogicalResult KernelEmitter::emitTile(ImplicitLocOpBuilder &b,
   emission.rowOffset = row;
   emission.columnOffset = column;
   return path->emitTile(b, emission);
+}
+
+void ftuner::loadKernelDialects(MLIRContext *context) {
+  context->loadDialect<arith::ArithDialect, gpu::GPUDialect, math::MathDialect,
+                       memref::MemRefDialect, nvgpu::NVGPUDialect,
+                       NVVM::NVVMDialect, scf::SCFDialect,
+                       vector::VectorDialect>();
 }
 
 FailureOr<EmittedKernel> ftuner::emitKernel(ukernel::KernelOp kernel,

@@ -7,21 +7,18 @@
 //===----------------------------------------------------------------------===//
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
-#include "FTuner/Kernel/KernelBuilder.h"
 #include "FTuner/Kernel/Measure/PtxasMeasurer.h"
 #include "FTuner/PTX/Ptxas.h"
 #include "FTuner/Pipelines/Passes.h"
 #include "FTuner/Pipelines/Pipelines.h"
-#include "FTuner/Transforms/HostAbi.h"
+#include "FTuner/Pipelines/PlannedOperators.h"
 #include "FTuner/Transforms/Passes.h"
 #include "FTuner/Transforms/Stages.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Remarks.h"
-#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
-#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -72,34 +69,15 @@ public:
 
 private:
   KernelMeter() = default;
-  void collectOperators(ModuleOp buffers);
 
   // The measurer refers to these.
   std::unique_ptr<OperatorRegistry> operators;
   std::unique_ptr<KernelCompiler> compiler;
   std::unique_ptr<PtxasMeasurer> measurer;
-  /// By the plans of their operators.
-  llvm::DenseMap<StringAttr, llvm::SetVector<const Workload *>> workloads;
+  PlannedOperators planned;
   /// By the names of plans and #ukernel.family.
   llvm::DenseMap<std::pair<Attribute, Attribute>, FamilyFigures> figures;
 };
-
-/// Operators of one plan, each once; they are named as the dispatcher does it.
-void KernelMeter::collectOperators(ModuleOp buffers) {
-  SmallVector<ukernel::OperatorOpInterface> found;
-  buffers.walk([&](ukernel::OperatorOpInterface op) {
-    if (op.getPlanAttr() && !op->getParentOfType<ukernel::KernelOp>())
-      found.push_back(op);
-  });
-  llvm::StringMap<int64_t> workloadsOfFunction;
-  for (ukernel::OperatorOpInterface op : found) {
-    makeInnermostContiguous(op);
-    std::string name =
-        toIdentifier(op->getParentOfType<FunctionOpInterface>().getName());
-    name += "_" + std::to_string(workloadsOfFunction[name]++);
-    workloads[op.getPlanAttr().getAttr()].insert(&operators->add(op, name));
-  }
-}
 
 FailureOr<KernelMeter> KernelMeter::create(ModuleOp module,
                                            const DeviceSpec &device,
@@ -116,18 +94,11 @@ FailureOr<KernelMeter> KernelMeter::create(ModuleOp module,
   meter.measurer = std::make_unique<PtxasMeasurer>(
       *meter.operators, *meter.compiler, ptxas.str());
 
-  OwningOpRef<ModuleOp> copy = module.clone();
-  // Remarks and warnings are left to the lowering that counts.
-  ScopedDiagnosticHandler quiet(context, [](Diagnostic &diagnostic) {
-    // Success swallows the diagnostic; failure hands it on.
-    return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
-  });
-  PassManager pm(context);
-  pm.addPass(createUKernelPrepareHostPass());
-  buildBufferizationPipeline(pm);
-  if (failed(pm.run(*copy)))
+  FailureOr<PlannedOperators> planned =
+      collectPlannedOperators(module, *meter.operators);
+  if (failed(planned))
     return failure();
-  meter.collectOperators(*copy);
+  meter.planned = std::move(*planned);
   return std::move(meter);
 }
 
@@ -137,7 +108,7 @@ LogicalResult KernelMeter::measure(ModuleOp module) {
   for (auto op : module.getOps<ukernel::PlanOp>()) {
     StringAttr name = op.getSymNameAttr();
     Plan plan = toPlan(op.getPlan());
-    for (const Workload *workload : workloads.lookup(name))
+    for (const Workload *workload : planned.lookup(name))
       for (unsigned number : plan.usedFamilies()) {
         // Registers do not depend on the shape.
         requests.push_back(

@@ -10,6 +10,7 @@
 #include "FTuner/Target/Explain.h"
 #include "FTuner/Target/Manifest.h"
 #include "LibraryOutput.h"
+#include "MeasureOutput.h"
 #include "ModuleTool.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -23,7 +24,14 @@ using namespace mlir;
 using namespace ftuner;
 
 namespace {
-enum class Translation { None, Ptx, Manifest, Library, Explanation };
+enum class Translation {
+  None,
+  Ptx,
+  Manifest,
+  Library,
+  Explanation,
+  Measurements
+};
 
 /// Programs of a shape that are listed unless `--top-k` says otherwise.
 constexpr int64_t kListedPrograms = 10;
@@ -50,15 +58,18 @@ struct Options {
                      "(docs/libraries.md)"),
           clEnumValN(Translation::Explanation, "ftuner-explain",
                      "Why each workload is served by the programs it is "
-                     "(docs/explain.md)")),
+                     "(docs/explain.md)"),
+          clEnumValN(Translation::Measurements, "ftuner-measure",
+                     "What each kernel family of the plans takes, a line of "
+                     "JSON each (docs/measurements.md)")),
       llvm::cl::init(Translation::None), llvm::cl::cat(category)};
   llvm::cl::opt<bool> timing{
       "timing", llvm::cl::desc("Add the seconds of each stage to the manifest"),
       llvm::cl::cat(category)};
   llvm::cl::list<std::string> sizes{
       "size",
-      llvm::cl::desc("Sizes of the shape to explain, by the names of symbols "
-                     "or axes, e.g. T=53,N=768"),
+      llvm::cl::desc("Sizes of the shape to explain or to measure, by the "
+                     "names of symbols or axes, e.g. T=53,N=768"),
       llvm::cl::value_desc("name=value"), llvm::cl::CommaSeparated,
       llvm::cl::cat(category)};
   llvm::cl::opt<bool> json{"json", llvm::cl::desc("Explain in JSON"),
@@ -68,6 +79,7 @@ struct Options {
       "progress", llvm::cl::desc("Say on standard error which stage begins"),
       llvm::cl::cat(category)};
   tool::LibraryCommandLine library{category};
+  tool::MeasureCommandLine measure{category};
   /// The file of this program.
   std::string programPath;
 };
@@ -95,19 +107,25 @@ static llvm::Error makeError(const llvm::Twine &text) {
 static llvm::Error checkOptions(const Options &options) {
   if (options.translation.getNumOccurrences() != 1)
     return makeError("expected one of --ftuner-to-ptx, --ftuner-to-manifest, "
-                     "--ftuner-to-library and --ftuner-explain");
+                     "--ftuner-to-library, --ftuner-explain and "
+                     "--ftuner-measure");
   if (options.timing && options.translation != Translation::Manifest)
     return makeError("option --timing has no effect without "
                      "--ftuner-to-manifest");
   if (options.translation != Translation::Library)
     if (llvm::Error error = options.library.expectNone())
       return error;
+  if (options.translation != Translation::Measurements)
+    if (llvm::Error error = options.measure.expectNone())
+      return error;
   if (options.translation == Translation::Explanation)
+    return llvm::Error::success();
+  if (options.json)
+    return makeError("option --json has no effect without --ftuner-explain");
+  if (options.translation == Translation::Measurements)
     return llvm::Error::success();
   if (options.sizes.getNumOccurrences() > 0)
     return makeError("option --size has no effect without --ftuner-explain");
-  if (options.json)
-    return makeError("option --json has no effect without --ftuner-explain");
   return llvm::Error::success();
 }
 
@@ -168,12 +186,41 @@ static llvm::Error explain(const Options &options,
   return tool::writeOutput(options.output, text);
 }
 
+static llvm::Error measure(const Options &options,
+                           const tool::PipelineCommandLine &pipeline) {
+  llvm::Expected<NamedSizes> sizes = parseSizes(options);
+  if (!sizes)
+    return sizes.takeError();
+  FTunerOptions given;
+  if (llvm::Error error = pipeline.apply(given))
+    return error;
+  tool::ModuleTool moduleTool(options.remarks);
+  if (options.progress)
+    moduleTool.showProgress();
+  auto module = moduleTool.readModule(options.input);
+  if (!module)
+    return module.takeError();
+  if (llvm::Error error = moduleTool.plan(**module, given))
+    return error;
+  moduleTool.beginStage("measurement");
+  llvm::Expected<SearchSetup> setup = makeSearchSetup(given.search());
+  if (!setup)
+    return setup.takeError();
+  llvm::Expected<std::string> text = tool::measureModule(
+      **module, *setup, *sizes, options.measure, options.programPath);
+  if (!text)
+    return text.takeError();
+  return tool::writeOutput(options.output, *text);
+}
+
 static llvm::Error translate(const Options &options,
                              const tool::PipelineCommandLine &pipeline) {
   if (llvm::Error error = checkOptions(options))
     return error;
   if (options.translation == Translation::Explanation)
     return explain(options, pipeline);
+  if (options.translation == Translation::Measurements)
+    return measure(options, pipeline);
   tool::LibraryPlan libraryPlan;
   if (options.translation == Translation::Library) {
     llvm::Expected<tool::LibraryPlan> plan =

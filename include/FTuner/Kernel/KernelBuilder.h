@@ -36,6 +36,10 @@ mlir::FailureOr<ukernel::KernelOp> buildKernel(mlir::OpBuilder &b,
                                                llvm::StringRef name,
                                                mlir::StringAttr workload = {});
 
+/// Loads the dialects that emitted kernels consist of. A pass that emits
+/// kernels declares them instead.
+void loadKernelDialects(mlir::MLIRContext *context);
+
 /// A kernel as a gpu.module with one gpu.func of its name, and
 /// `ukernel.entry`.
 struct EmittedKernel {

@@ -265,20 +265,11 @@ void GpuMeasurer::loadKernels(llvm::ArrayRef<MeasurementRequest> requests) {
 /// operands that it may not use would fail, and the GPU's context with it.
 static std::string objectionTo(const OperatorRegistry::Entry &entry,
                                const MeasurementRequest &request) {
-  ArrayRef<int64_t> shape = request.shape;
-  const std::vector<Axis> &axes = entry.workload.axes;
-  if (shape.size() != axes.size())
-    return "expected " + std::to_string(axes.size()) + " sizes, but got " +
-           std::to_string(shape.size());
-  for (auto [axis, size] : llvm::zip_equal(axes, shape))
-    if (size < 1 || (axis.range.isFixed() && axis.range.min != size))
-      return "expected " +
-             (axis.range.isFixed() ? std::to_string(axis.range.min)
-                                   : std::string("at least 1")) +
-             " along " + axis.name + ", but got " + std::to_string(size);
+  if (std::string text = entry.objectionTo(request.shape); !text.empty())
+    return text;
   const KernelFamily &family = request.family;
   if (!family.takesAnyAlignment() &&
-      alignmentOf(entry.workload, shape) < family.alignment())
+      alignmentOf(entry.workload, request.shape) < family.alignment())
     return "expected operands aligned to " +
            std::to_string(family.alignment()) + " bytes, but those of " +
            tileText(request.shape) + " are not";

@@ -37,6 +37,7 @@ private:
 llvm::Expected<KernelCompiler> KernelCompiler::create(MLIRContext *context,
                                                       const DeviceSpec &device,
                                                       Lowering lowering) {
+  loadKernelDialects(context);
   KernelCompiler compiler(context, device, {}, std::move(lowering));
   FirstError error(context);
   FailureOr<PtxTarget> target = getPtxTarget(*compiler.createModule());

@@ -44,19 +44,44 @@ const Workload &OperatorRegistry::add(ukernel::OperatorOpInterface op,
   for (const std::unique_ptr<Entry> &entry : entries)
     if (computeTheSame(entry->op, made->op))
       return entry->workload;
-  made->workload = toWorkload(made->op);
+  made->workload = toWorkload(op);
   made->workload.name = name.str();
   entries.push_back(std::move(made));
   return entries.back()->workload;
 }
 
-static bool areAlike(const Workload &lhs, const Workload &rhs) {
-  if (measurementKey(lhs) != measurementKey(rhs))
+std::string
+OperatorRegistry::Entry::objectionTo(ArrayRef<int64_t> shape) const {
+  SmallVector<int64_t, 4> extents =
+      ukernel::OperatorOpInterface(op).getStaticExtents();
+  if (shape.size() != extents.size())
+    return "expected " + std::to_string(extents.size()) + " sizes, but got " +
+           std::to_string(shape.size());
+  for (auto [axis, extent, size] :
+       llvm::zip_equal(workload.axes, extents, shape)) {
+    bool isFixed = !ShapedType::isDynamic(extent);
+    if (size < 1 || (isFixed && size != extent))
+      return "expected " +
+             (isFixed ? std::to_string(extent) : std::string("at least 1")) +
+             " along " + axis.name + ", but got " + std::to_string(size);
+  }
+  return {};
+}
+
+/// Whether the workload may be that of the entry's operator.
+static bool isAlike(const OperatorRegistry::Entry &entry,
+                    const Workload &workload) {
+  if (measurementKey(entry.workload) != measurementKey(workload))
     return false;
-  return llvm::all_of_zip(lhs.axes, rhs.axes, [](const Axis &a, const Axis &b) {
-    return a.range.isFixed() == b.range.isFixed() &&
-           (!a.range.isFixed() || a.range.min == b.range.min);
-  });
+  // Some shape of the workload.
+  auto shape = llvm::map_to_vector(
+      workload.axes, [](const Axis &axis) { return axis.range.min; });
+  for (auto [axis, extent] : llvm::zip_equal(
+           workload.axes,
+           ukernel::OperatorOpInterface(entry.op).getStaticExtents()))
+    if (!ShapedType::isDynamic(extent) && !axis.range.isFixed())
+      return false;
+  return entry.objectionTo(shape).empty();
 }
 
 const OperatorRegistry::Entry *
@@ -65,7 +90,7 @@ OperatorRegistry::find(const Workload &workload) const {
     if (&entry->workload == &workload)
       return entry.get();
   for (const std::unique_ptr<Entry> &entry : entries)
-    if (areAlike(entry->workload, workload))
+    if (isAlike(*entry, workload))
       return entry.get();
   return nullptr;
 }

@@ -117,9 +117,8 @@ TEST_F(KernelBuilderTest, SignaturesSurviveTheirAttribute) {
   EXPECT_EQ(type.getInput(8), b.getI8Type());
 
   mlir::ArrayAttr attribute = signature.toAttribute(&context);
-  auto entry =
-      ukernel::EntryAttr::get(&context, 32, 0, 4, attribute,
-                              /*uses=*/{});
+  auto entry = ukernel::EntryAttr::get(&context, 32, 0, 4, attribute,
+                                       /*uses=*/{});
   EXPECT_EQ(KernelSignature::of(entry).toAttribute(&context), attribute);
 }
 

@@ -21,7 +21,7 @@ inline const char *const kOperators = R"(
   #out = affine_map<(m, n, k) -> (m, n)>
   ukernel.plan @p <families = [
       #ukernel.family<#ukernel.simt<threads = [4, 8], stages = 2, vector = 4>, axis = 0, tiles = [[12, 32, 8], [16, 32, 8]]>,
-      #ukernel.family<#ukernel.simt<threads = [8, 8], stages = 1, vector = 1>, axis = 0, tiles = [[16, 16, 8]]>],
+      #ukernel.family<#ukernel.simt<threads = [8, 8], stages = 2, vector = 1>, axis = 0, tiles = [[16, 16, 8]]>],
     choices = [], general = 0, unaligned_general = 1>
   func.func @f(%a: memref<?x40xf32>, %b: memref<40x48xf32>, %x: memref<48xf32>, %o: memref<?x48xf32>, %s: f32) {
     %zero = arith.constant 0.0 : f32

@@ -24,9 +24,13 @@ public:
     /// In the module.
     ukernel::OperatorOpInterface op;
     mlir::OwningOpRef<mlir::ModuleOp> module;
+
+    /// Why the operator has no such shape, e.g. since an extent is static;
+    /// empty if it has.
+    std::string objectionTo(llvm::ArrayRef<int64_t> shape) const;
   };
   /// The entry whose workload it is, else the first one that is alike:
-  /// `measurementKey` is equal, and so are fixed extents. Null if there is
+  /// `measurementKey` is equal, and so are static extents. Null if there is
   /// none.
   const Entry *find(const Workload &workload) const;
 

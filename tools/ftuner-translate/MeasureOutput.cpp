@@ -1,0 +1,210 @@
+//===- MeasureOutput.cpp - --ftuner-measure -------------------------------===//
+#include "MeasureOutput.h"
+
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
+#include "FTuner/Kernel/Measure/GpuMeasurer.h"
+#include "FTuner/Kernel/Measure/PtxasMeasurer.h"
+#include "FTuner/Measure/CostModelMeasurer.h"
+#include "FTuner/Measure/MeasurementLog.h"
+#include "FTuner/PTX/Ptxas.h"
+#include "FTuner/Pipelines/Pipelines.h"
+#include "FTuner/Pipelines/PlannedOperators.h"
+
+#include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+
+namespace ftuner::tool {
+
+MeasureCommandLine::MeasureCommandLine(llvm::cl::OptionCategory &category)
+    : measurer("measurer", llvm::cl::desc("What --ftuner-measure asks:"),
+               llvm::cl::values(
+                   clEnumValN(MeasurerKind::CostModel, "cost-model",
+                              "The cost model, which must predict time"),
+                   clEnumValN(MeasurerKind::Ptxas, "ptxas",
+                              "The assembler: registers and spills"),
+                   clEnumValN(MeasurerKind::Gpu, "gpu",
+                              "The first GPU: times"),
+                   clEnumValN(MeasurerKind::Log, "log",
+                              "The log alone, given by --log")),
+               llvm::cl::init(MeasurerKind::CostModel),
+               llvm::cl::cat(category)),
+      log("log",
+          llvm::cl::desc("Measurements to go on from; new ones are added"),
+          llvm::cl::value_desc("file"), llvm::cl::cat(category)),
+      budget("budget",
+             llvm::cl::desc("Most measurements that are made; the log's own "
+                            "are free"),
+             llvm::cl::init(std::numeric_limits<int64_t>::max()),
+             llvm::cl::cat(category)) {}
+
+static llvm::Error makeError(const llvm::Twine &text) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
+}
+
+llvm::Error MeasureCommandLine::expectNone() const {
+  const llvm::cl::Option *options[] = {&measurer, &log, &budget};
+  for (const llvm::cl::Option *option : options)
+    if (option->getNumOccurrences() > 0)
+      return makeError("option --" + option->ArgStr +
+                       " has no effect without --ftuner-measure");
+  return llvm::Error::success();
+}
+
+namespace {
+/// A measurer with what it refers to.
+class MeasurerSetup {
+public:
+  llvm::Error create(ModuleOp module, const DeviceSpec &device,
+                     const SearchSetup &setup,
+                     const MeasureCommandLine &commandLine,
+                     llvm::StringRef programPath);
+
+  OperatorRegistry operators;
+  std::unique_ptr<Measurer> measurer;
+
+private:
+  llvm::Error createCompiler(ModuleOp module, const DeviceSpec &device);
+
+  std::unique_ptr<KernelCompiler> compiler;
+  std::unique_ptr<Gpu> gpu;
+  std::unique_ptr<Measurer> inner;
+};
+} // namespace
+
+llvm::Error MeasurerSetup::createCompiler(ModuleOp module,
+                                          const DeviceSpec &device) {
+  llvm::Expected<KernelCompiler> created = KernelCompiler::create(
+      module.getContext(), device, buildKernelLoweringPipeline);
+  if (!created)
+    return created.takeError();
+  compiler = std::make_unique<KernelCompiler>(std::move(*created));
+  return llvm::Error::success();
+}
+
+llvm::Error MeasurerSetup::create(ModuleOp module, const DeviceSpec &device,
+                                  const SearchSetup &setup,
+                                  const MeasureCommandLine &commandLine,
+                                  llvm::StringRef programPath) {
+  switch (commandLine.measurer) {
+  case MeasurerKind::Log:
+    if (commandLine.log.empty())
+      return makeError("option --measurer=log: expected a log, by --log");
+    break;
+  case MeasurerKind::CostModel: {
+    if (!setup.costModel->predictsTime())
+      return makeError("option --measurer: cost model '" +
+                       setup.costModel->name() + "' predicts no time");
+    CostModelOptions options = setup.options.cost;
+    options.calibration = setup.calibrationFor(device);
+    inner =
+        std::make_unique<CostModelMeasurer>(device, *setup.costModel, options);
+    break;
+  }
+  case MeasurerKind::Ptxas: {
+    std::optional<std::string> ptxas = findPtxas();
+    if (!ptxas)
+      return makeError("option --measurer: expected a ptxas on PATH or in "
+                       "CUDA_HOME");
+    if (llvm::Error error = createCompiler(module, device))
+      return error;
+    inner = std::make_unique<PtxasMeasurer>(operators, *compiler, *ptxas);
+    break;
+  }
+  case MeasurerKind::Gpu: {
+    // PREFIX/bin/ftuner-translate and PREFIX/lib/libftrt.so.1.
+    llvm::SmallString<128> library =
+        llvm::sys::path::parent_path(llvm::sys::path::parent_path(programPath));
+    llvm::sys::path::append(library, "lib", "libftrt.so.1");
+    llvm::Expected<std::unique_ptr<Gpu>> found =
+        Gpu::create(library.str().str());
+    if (!found)
+      return found.takeError();
+    gpu = std::move(*found);
+    if (llvm::Error error = createCompiler(module, device))
+      return error;
+    inner = std::make_unique<GpuMeasurer>(operators, *compiler, *gpu);
+    break;
+  }
+  }
+  llvm::Expected<MeasurementLog> log =
+      commandLine.log.empty()
+          ? MeasurementLog(device.name)
+          : MeasurementLog::read(commandLine.log, device.name);
+  if (!log)
+    return log.takeError();
+  if (!inner)
+    measurer = std::make_unique<RecordedMeasurer>(std::move(*log));
+  else
+    measurer = std::make_unique<LoggingMeasurer>(
+        *inner, std::move(*log), commandLine.log, commandLine.budget);
+  return llvm::Error::success();
+}
+
+/// Every size must belong to some workload: a misspelt name is an error.
+static llvm::Error checkNames(const PlannedOperators &planned,
+                              const NamedSizes &sizes) {
+  std::vector<std::string> known;
+  for (const auto &[plan, workloads] : planned)
+    for (const Workload *workload : workloads)
+      for (const std::string &name : sizeNames(*workload))
+        if (!llvm::is_contained(known, name))
+          known.push_back(name);
+  for (const auto &[name, size] : sizes)
+    if (!llvm::is_contained(known, name))
+      return makeError("option --size: unknown name '" + name + "': expected " +
+                       (known.empty() ? "none, since all sizes are fixed"
+                                      : "one of " + llvm::join(known, ", ")));
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::string>
+measureModule(ModuleOp module, const SearchSetup &setup,
+              const NamedSizes &sizes, const MeasureCommandLine &commandLine,
+              llvm::StringRef programPath) {
+  FailureOr<DeviceSpec> device = deviceOf(module);
+  if (failed(device))
+    return makeError("the module has no valid device");
+  MeasurerSetup measuring;
+  if (llvm::Error error = measuring.create(module, *device, setup, commandLine,
+                                           programPath))
+    return error;
+  FailureOr<PlannedOperators> planned =
+      collectPlannedOperators(module, measuring.operators);
+  if (failed(planned))
+    return makeError("lowering to buffers failed");
+  if (planned->empty())
+    return makeError("nothing to measure: the module has no planned workloads");
+  if (llvm::Error error = checkNames(*planned, sizes))
+    return error;
+
+  std::vector<MeasurementRequest> requests;
+  for (const auto &[name, workloads] : *planned) {
+    auto op = cast<ukernel::PlanOp>(SymbolTable::lookupSymbolIn(module, name));
+    Plan plan = toPlan(op.getPlan());
+    for (const Workload *workload : workloads) {
+      llvm::Expected<Shape> shape = bindSizes(*workload, sizes);
+      if (!shape)
+        return makeError("option --size: " +
+                         llvm::toString(shape.takeError()));
+      for (unsigned number : plan.usedFamilies())
+        requests.push_back({workload, plan.families[number], *shape});
+    }
+  }
+  MeasurementLog format(device->name);
+  std::string text;
+  auto answers = measuring.measurer->measure(requests);
+  for (auto [request, answer] : llvm::zip_equal(requests, answers)) {
+    MeasurementLog::Entry entry;
+    if (answer)
+      entry.measurement = *answer;
+    else
+      entry.failure = llvm::toString(answer.takeError());
+    text += format.line(request, entry) + "\n";
+  }
+  return text;
+}
+
+} // namespace ftuner::tool
