@@ -12,8 +12,8 @@ FORMAT_VERSION = 4
 
 
 def tile(ukernel):
-    block, worker = (" × ".join(map(str, ukernel[level])) for level in ("block_tile", "register_tile"))
-    return f"{block} (worker {worker})"
+    block, register = (" × ".join(map(str, ukernel[level])) for level in ("block_tile", "register_tile"))
+    return f"{block} (register tile {register})"
 
 
 def schedule(family):
@@ -45,7 +45,7 @@ def print_workload(workload, sizes):
             continue
         ukernels = workload["families"][program["family"]]["ukernels"]
         partition = " + ".join(f"{count} × {u['block_tile'][program['axis']]}"
-                           for count, u in zip(program["blocks"], ukernels) if count)
+                               for count, u in zip(program["blocks"], ukernels) if count)
         print(f"    size {program['size']:4}: {partition}, family {program['family']}, "
               f"{program['padded']} padded rows")
 

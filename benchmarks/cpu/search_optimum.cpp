@@ -1,6 +1,6 @@
 //===- search_optimum.cpp - The optimum over all programs -----------------===//
 //
-// Built and run by search_optimum.py. Walks every legal program of the SIMT
+// Built and run by search_optimum.py. Walks every feasible program of the SIMT
 // path with the widest accesses that the shapes allow: all blocks of whole
 // warps, all register tiles, depths and stages, alone and in pairs of all
 // heights along m, with balanced and with exact partitions. No other rule,
@@ -76,7 +76,7 @@ void Walk::visitThreads(int64_t m, int64_t n) {
         for (int64_t stages : {2, 3, 4}) {
           schedule.stages = stages;
           KernelFamily family = simtFamily(schedule, rows, columns, depth);
-          if (!isLegal(problem, family))
+          if (!isFeasible(problem, family))
             continue;
           score(family);
           visitPairs(family, rows);
@@ -89,7 +89,7 @@ void Walk::visitPairs(const KernelFamily &single, int64_t highRows) {
     BlockTile low = single.tiles.front();
     low[Workload::kM] = low[Workload::kM] / highRows * rows;
     pair.tiles.insert(pair.tiles.begin(), low);
-    if (!isLegal(problem, pair))
+    if (!isFeasible(problem, pair))
       continue;
     for (int64_t sms : {problem.device.smCount, int64_t(0)}) {
       pair.balancedSms = sms;

@@ -3,7 +3,7 @@
 
 `--strategy=exhaustive` scores every program of the candidates that HardwareAlign
 enumerates: up to three depths and stages for each block tile, aligned tiles, and
-under `latency` balanced partitions alone. This walks what it leaves out, too: every legal
+under `latency` balanced partitions alone. This walks what it leaves out, too: every feasible
 program with the widest accesses that the shapes allow, of all blocks of whole warps,
 register tiles, depths, numbers of stages and pairs of heights along m, with balanced and
 exact partitions. For some rows of

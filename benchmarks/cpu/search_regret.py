@@ -31,11 +31,11 @@ COLOURS = dict(zip(SEARCHES, ("#0072B2", "#56B4E9", "#D55E00", "#CC79A7", "#009E
 
 
 def explain(options, path, device, arguments):
-    """The explained sizes and the number of families; none where no uKernel is legal."""
+    """The explained sizes and the number of families; none where no uKernel is feasible."""
     command = [os.path.join(options.bin_dir, "ftuner-translate"), path, "--ftuner-explain", "--json",
                f"--device={device}"] + arguments
     run = subprocess.run(command, capture_output=True, text=True)
-    if "found no legal uKernel" in run.stderr:
+    if "found no feasible uKernel" in run.stderr:
         return None
     if run.returncode != 0:
         sys.exit(run.stderr)
@@ -99,7 +99,7 @@ def main():
                 cells = [f"{device}, {label}"]
                 for name in SEARCHES:
                     if name not in searches:
-                        cells.append("no legal uKernel")
+                        cells.append("no feasible uKernel")
                         continue
                     families, regrets = searches[name]
                     # Sums of times round: a mean may come out a little below 0.

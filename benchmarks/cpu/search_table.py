@@ -31,10 +31,10 @@ PAPER = ["--tile-rule=divisors", "--pool=exact", "--cost-model=sia"]
 
 
 def explain(tool, path, device, options):
-    """The explanation of the workload, or None where no uKernel is legal."""
+    """The explanation of the workload, or None where no uKernel is feasible."""
     run = subprocess.run([tool, path, "--ftuner-explain", "--json", f"--device={device}"] + options,
                          capture_output=True, text=True)
-    if "found no legal uKernel" in run.stderr:
+    if "found no feasible uKernel" in run.stderr:
         return None
     if run.returncode != 0:
         sys.exit(run.stderr)
@@ -82,7 +82,7 @@ def main():
                             ("Roller", explain(tool, path, device, ["--strategy=roller"]), "program")]
                 for name, workload, key in variants:
                     if workload is None:
-                        programs.append(f"| {device}, {label} | {name} | no legal uKernel | | | |")
+                        programs.append(f"| {device}, {label} | {name} | no feasible uKernel | | | |")
                         continue
                     padded, intensity, exact = program_figures(workload["shapes"], lambda shape, key=key: shape[key])
                     families = "" if key == "best_single" else len(workload["families"])

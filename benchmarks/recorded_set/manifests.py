@@ -75,7 +75,7 @@ FAMILIES = [({"path", "ukernels", "stages"}, family_with_tiles),
 VERSIONS = (2, 3, 4)
 
 #: Keys that a newer version has instead of an older one's.
-RENAMED_KEYS = {}
+RENAMED_KEYS = {"fallback_family": "unaligned_general_family"}
 
 
 def _rebuild(value, names):

@@ -26,10 +26,10 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Triple.h"
+#include "llvm/Transforms/InstCombine/InstCombine.h"
 #include "llvm/Transforms/Scalar/LICM.h"
 #include "llvm/Transforms/Scalar/LoopPassManager.h"
 #include "llvm/Transforms/Scalar/LoopUnrollPass.h"
-#include "llvm/Transforms/InstCombine/InstCombine.h"
 #include "llvm/Transforms/Utils/LoopUtils.h"
 #include <mutex>
 
@@ -216,9 +216,9 @@ struct RequestUnrolling : llvm::PassInfoMixin<RequestUnrolling> {
 };
 } // namespace
 
-/// Runs LLVM's default passes for -O3, but unrolls no loop before the end: until
-/// then a loop is one body to compile. Only loops that ask for it are unrolled;
-/// ptxas unrolls others where that pays.
+/// Runs LLVM's default passes for -O3, but unrolls no loop before the end:
+/// until then a loop is one body to compile. Only loops that ask for it are
+/// unrolled; ptxas unrolls others where that pays.
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::PipelineTuningOptions tuning;
   tuning.LoopUnrolling = false;

@@ -91,7 +91,7 @@ llvm::Error ftuner::checkTiles(const Workload &workload,
                        ": expected a family of the workload's reduce axes");
   }
   if (family.reduceSplit < 1 || family.reduceSplit > maxExtent)
-    return makeError("expected a split of 1 to " + Twine(maxExtent) +
+    return makeError("expected a split-K factor of 1 to " + Twine(maxExtent) +
                      ", but got " + Twine(family.reduceSplit));
   if (family.balancedSms < 0 || family.balancedSms > maxBalancedSms ||
       (family.balancedSms > 0 && family.tiles.size() != 2))

@@ -58,11 +58,12 @@ llvm::Error ftuner::checkFamily(const SearchProblem &problem,
   return checkSpillFree(problem, family);
 }
 
-bool ftuner::isLegal(const SearchProblem &problem, const KernelFamily &family) {
+bool ftuner::isFeasible(const SearchProblem &problem,
+                        const KernelFamily &family) {
   llvm::Error error = checkFamily(problem, family);
-  bool isLegal = !error;
+  bool isFeasible = !error;
   llvm::consumeError(std::move(error));
-  return isLegal;
+  return isFeasible;
 }
 
 /// A small, a middle and a large shape of the range, or fewer.
@@ -101,10 +102,10 @@ public:
 private:
   /// The main axis, if the path combines along it.
   unsigned chooseCombineAxis() const;
-  /// Of the ways to step along the reduce axis that are legal for the block,
+  /// Of the choices of reduce tile and stages that are feasible for the block,
   /// those that serve best.
   std::vector<KernelFamily> chooseSteps(const KernelFamily &block) const;
-  /// Adds the block's candidates if it is legal; whether it is.
+  /// Adds the block's candidates if it is feasible; whether it is.
   bool visit(const KernelFamily &block);
   void addByPreference();
 
@@ -132,7 +133,7 @@ unsigned Enumerator::chooseCombineAxis() const {
 }
 
 bool Enumerator::visit(const KernelFamily &block) {
-  if (!isLegal(problem, block))
+  if (!isFeasible(problem, block))
     return false;
   for (KernelFamily &family : chooseSteps(block))
     found.push_back(std::move(family));
@@ -148,7 +149,7 @@ Enumerator::chooseSteps(const KernelFamily &block) const {
     std::vector<double> best(predictedShapes.size(),
                              -std::numeric_limits<double>::infinity());
     space->forEachStep(block, [&](const KernelFamily &family) {
-      if (!isLegal(problem, family))
+      if (!isFeasible(problem, family))
         return true;
       for (auto [index, shape] : llvm::enumerate(predictedShapes)) {
         double score = problem.score(family, shape);
@@ -167,7 +168,7 @@ Enumerator::chooseSteps(const KernelFamily &block) const {
   // The first that leaves room for ζ blocks, else the first.
   std::optional<KernelFamily> first;
   space->forEachStep(block, [&](const KernelFamily &family) {
-    if (!isLegal(problem, family))
+    if (!isFeasible(problem, family))
       return true;
     int64_t bytes = path.resources(workload, family).sharedMemoryBytes +
                     problem.device.reservedSharedMemoryBytes();
@@ -233,7 +234,7 @@ ftuner::enumerateCandidates(const SearchProblem &problem, int64_t alignment) {
   for (const CodegenModel *path : *paths)
     Enumerator(problem, *path, set).run();
   if (set.candidates.empty())
-    return makeError("found no legal uKernel for workload '" +
+    return makeError("found no feasible uKernel for workload '" +
                      problem.workload.name + "' on device '" +
                      problem.device.name + "' with operands aligned to " +
                      Twine(alignment) + " bytes");

@@ -77,7 +77,7 @@ std::optional<unsigned> FamilyTable::pair(unsigned candidate,
   family.tiles.insert(family.tiles.begin(), lower);
   if (balances)
     family.balancedSms = problem.device.smCount;
-  if (!isLegal(problem, family))
+  if (!isFeasible(problem, family))
     return std::nullopt;
   return it->second = add(std::move(family));
 }

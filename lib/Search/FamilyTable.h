@@ -19,7 +19,7 @@ public:
   /// The family of one candidate; none if it was rejected.
   std::optional<unsigned> single(unsigned candidate);
   /// The family of a candidate and one with fewer rows, which need not be a
-  /// candidate itself; none where no such pair is legal.
+  /// candidate itself; none where no such pair is feasible.
   std::optional<unsigned> pair(unsigned candidate, int64_t lowerRows);
   /// The candidate with another number of rows, if it is one.
   std::optional<unsigned> withRows(unsigned candidate, int64_t rows) const;

@@ -133,7 +133,7 @@ llvm::Expected<KernelFamily> RangePlanner::chooseUnalignedGeneral() const {
     if (llvm::is_contained(seen, single))
       return;
     seen.push_back(single);
-    if (problem.isRejected(single) || !isLegal(problem, single))
+    if (problem.isRejected(single) || !isFeasible(problem, single))
       return;
     KernelResources resources = single.path().resources(workload, single);
     double total = 0;
@@ -154,7 +154,7 @@ llvm::Expected<KernelFamily> RangePlanner::chooseUnalignedGeneral() const {
     }
   if (best)
     return std::move(*best);
-  // None of them is legal without vectors: any that is.
+  // None of them is feasible without vectors: any that is.
   llvm::Expected<CandidateSet> set =
       enumerateCandidates(problem, /*alignment=*/1);
   if (!set)
@@ -177,7 +177,7 @@ std::vector<KernelFamily> RangePlanner::unalignedFamilies() const {
   std::set<std::string> seen;
   auto propose = [&](const KernelFamily &scalar) {
     if (seen.insert(scalar.str()).second && !problem.isRejected(scalar) &&
-        isLegal(problem, scalar))
+        isFeasible(problem, scalar))
       result.push_back(scalar);
   };
   for (auto [shape, ranking] : llvm::zip_equal(samples.shapes, rankings)) {

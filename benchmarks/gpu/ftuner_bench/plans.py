@@ -55,7 +55,7 @@ SCHEDULES: dict[str, Callable[[dict[str, int]], str]] = {
 def family_text(program: dict[str, Any]) -> str:
     """A family as the attribute #ukernel.family prints it, without its prefix.
 
-    Covers are not balanced: a program is launched with blocks of its own.
+    Partitions are not balanced: a program is launched with blocks of its own.
     """
     path = program["path"]
     if path not in SCHEDULES:

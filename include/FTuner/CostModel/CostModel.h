@@ -68,7 +68,7 @@ class CostEvaluator {
 public:
   virtual ~CostEvaluator() = default;
   /// The score of a program for one shape (every extent ≥ 1). Finite for every
-  /// legal program.
+  /// feasible program.
   virtual double score(llvm::ArrayRef<int64_t> shape,
                        const Program &program) = 0;
   /// The same with its parts.

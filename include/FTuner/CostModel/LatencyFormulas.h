@@ -51,7 +51,7 @@ struct LatencyConstants {
 #include "FTuner/CostModel/LatencyConstants.def"
 };
 
-/// What a block does; "step" is one trip of its main loop.
+/// What a block does; a "step" is one k iteration of its main loop.
 struct LatencyBlock {
   double warps = 1;
   /// Of the kernel: the larger part's.
@@ -92,7 +92,7 @@ struct LatencyGrid {
   double tileX = 1, tileY = 1;
   /// Whether blocks are launched in near-square groups instead of rows.
   bool isSwizzled = false;
-  /// Problems of the launch: batch axes times slices of the reduce axis.
+  /// Problems of the launch: batch axes times split-K slices.
   double problems = 1;
   /// Bytes of the operand along y (lhs) and of that along x (rhs), one problem.
   double lhsBytes = 0, rhsBytes = 0;
@@ -105,7 +105,7 @@ struct LatencyGrid {
   double lhsRunBytes = 128, rhsRunBytes = 128;
   /// Reduce elements of a block.
   double reduceLength = 1;
-  /// Kernels that run after this one to sum slices of the reduce axis.
+  /// Kernels that run after this one to sum split-K slices.
   double secondKernels = 0;
 };
 
@@ -137,7 +137,7 @@ LatencyTable tabulate(const LatencyDevice &device, const LatencyBlock &block,
                       const LatencyConstants &constants);
 
 /// A part of a program: `count` blocks of one uKernel, in launch order, each of
-/// `steps` trips of the main loop.
+/// `steps` k iterations.
 struct LatencyPart {
   const LatencyTable *table = nullptr;
   double count = 0;
@@ -157,7 +157,7 @@ struct LatencyPrediction {
   double tail = 0;
   double dram = 0;
   double power = 0;
-  /// A second kernel that sums slices.
+  /// A second kernel that sums split-K slices.
   double secondKernel = 0;
   // Figures that are no terms.
   double residentBlocks = 0;

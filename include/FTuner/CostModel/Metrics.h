@@ -118,7 +118,7 @@ private:
     unsigned m, n, k;
     double sharedBytes;
   };
-  /// A tile along the reduce axis, in each of `split` slices.
+  /// A tile along the reduce axis, in each of `split` split-K slices.
   struct ReduceTile {
     int64_t size, split;
     bool operator==(const ReduceTile &other) const {

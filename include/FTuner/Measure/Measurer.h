@@ -45,8 +45,8 @@ public:
   /// Whether measurements have times.
   virtual bool measuresTime() const = 0;
   /// Measures each request; answers are in the order of the requests. An error
-  /// says why that one could not be measured: an illegal family, a kernel that
-  /// does not compile, a row that the table lacks.
+  /// says why that one could not be measured: an infeasible family, a kernel
+  /// that does not compile, a row that the table lacks.
   virtual std::vector<llvm::Expected<Measurement>>
   measure(llvm::ArrayRef<MeasurementRequest> requests) = 0;
 

@@ -4,8 +4,8 @@
 // prices: a cost model asks here for instructions, bytes, lane addresses and
 // registers, and never guesses them.
 //
-// "Step" is one trip of the main loop over a reduce tile. Counts are warp
-// instructions, summed over the warps of the block.
+// A "step" is one k iteration: a trip of the main loop, over one reduce tile.
+// Counts are warp instructions, summed over the warps of the block.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SCHEDULE_BLOCKWORK_H

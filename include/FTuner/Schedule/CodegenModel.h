@@ -50,7 +50,7 @@ public:
   /// Visits a family for every block tile of the space axes and every division
   /// of it among workers, with the least step along the reduce axis. Operands
   /// are aligned to `alignment` bytes. Blocks that could serve no size of the
-  /// range better than a smaller one are left out. Whether a block is legal,
+  /// range better than a smaller one are left out. Whether a block is feasible,
   /// `check` decides.
   virtual void forEachBlock(int64_t alignment, BlockVisitor visit) const = 0;
   /// Visits the family with every way to step along the reduce axis (depth,
@@ -88,7 +88,7 @@ public:
   virtual UKernel ukernel(const KernelFamily &family, unsigned part) const = 0;
   /// Threads of a block.
   virtual int64_t threads(const KernelFamily &family) const = 0;
-  /// Legal heights along the combine axis are multiples of this under one
+  /// Heights along the combine axis are multiples of this under one
   /// schedule: a row for each of the threads, or warps, that lie along the
   /// axis.
   virtual int64_t heightGranule(const KernelFamily &family) const = 0;

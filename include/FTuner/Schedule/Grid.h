@@ -1,11 +1,11 @@
 //===- Grid.h - Which block computes which tile -----------------*- C++ -*-===//
 //
 // A launch is a row of blocks, and each block computes one tile of the space
-// axes in one slice of the reduce axis. From the outside in, blocks are counted
-// by
+// axes in one split-K slice of the reduce axis. From the outside in, blocks are
+// counted by
 //
 //   position on the batch axes, the last axis fastest
-//     slice of the reduce axis
+//     split-K slice
 //       tile of m and n: groups of `groupRows` rows of tiles one after the
 //       other, in a group column by column
 //
@@ -35,17 +35,17 @@
 // not know, the number of tiles along a combine axis of two heights, follows
 // from the number of blocks.
 //
-// Slices of the reduce axis are whole reduce tiles, so that they begin where
-// unsplit steps begin (aligned as the operand is), and of equal length but for
-// the last ones, which may be short or empty. A block of an empty slice still
-// has its sum to write: nothing.
+// Split-K slices are whole k iterations, so that they begin where k iterations
+// without split-K begin (aligned as the operand is), and of equal length but
+// for the last ones, which may be short or empty. A block of an empty slice
+// still has its sum to write: nothing.
 //
 // All formulas are templates over a Math (Arithmetic.h): extents, positions and
 // counts are its Index. Axes are numbered as in Workload.
 //
 // Rejected: a grid of two or three dimensions (y and z reach 65535 blocks only,
 // and parts of different lengths do not fit in a rectangle); slices of equal
-// elements instead of equal steps (unaligned).
+// elements instead of equal k iterations (unaligned).
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SCHEDULE_GRID_H
@@ -102,7 +102,7 @@ struct Grid {
         return number;
     return std::nullopt;
   }
-  /// The axis that slices divide: the first reduce axis.
+  /// The axis that split-K divides: the first reduce axis.
   unsigned reduceAxis() const {
     unsigned axis = 0;
     while (!isReduceAxis(axis))
@@ -153,7 +153,7 @@ GridLaunch<Math> launchOf(Math &math, const Grid &grid,
   return {partition.first, math.mul(partition.blocks, beside)};
 }
 
-/// Elements of a slice of the reduce axis but for the last ones: as few whole
+/// Elements of a split-K slice but for the last ones: as few whole
 /// reduce tiles as reach the extent.
 template <typename Math>
 typename Math::Index sliceLength(Math &math, const Grid &grid,
@@ -173,7 +173,7 @@ struct TilePosition {
   using Index = typename Math::Index;
   /// Number of the tile along m and along n.
   Index row, column;
-  /// Number of the slice of the reduce axis; nothing if it is not split.
+  /// Number of the split-K slice; nothing without split-K.
   std::optional<Index> slice;
   /// Element along each batch axis; nothing where its extent is known to be 1.
   llvm::SmallVector<std::optional<Index>, 3> batch;
@@ -306,7 +306,7 @@ struct ReduceRange {
   typename Math::Index first, length;
 };
 
-/// What a slice of a split reduce axis sums; nothing beyond the extent.
+/// What a split-K slice sums; nothing beyond the extent.
 template <typename Math>
 ReduceRange<Math> reduceRangeOf(Math &math, const Grid &grid,
                                 typename Math::Index slice,

@@ -44,7 +44,7 @@ struct UKernel {
   BlockTile registerTile;
   /// Workers of the block.
   int64_t workers = 1;
-  /// Slices of the reduce axis that different blocks sum; 1 means unsplit.
+  /// Split-K factor: slices of the reduce axis that different blocks sum.
   int64_t reduceSplit = 1;
 
   /// e.g. "[112,64,16]/[7,4,1]".
@@ -62,7 +62,7 @@ struct KernelFamily {
   unsigned combineAxis = Workload::kM;
   /// The workload's reduce axes, a bit for each: blocks step through them.
   uint32_t reduceAxes = 1u << Workload::kK;
-  /// Slices of the reduce axis that different blocks sum; 1 means unsplit.
+  /// Split-K factor: slices of the reduce axis that different blocks sum.
   int64_t reduceSplit = 1;
   /// SMs over which partitions by two parts balance the blocks; 0 for exact
   /// partitions.

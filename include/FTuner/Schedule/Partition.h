@@ -11,11 +11,11 @@
 // An exact partition takes as few low blocks as it can, so the last wave may
 // leave most SMs idle. A balanced partition takes as many blocks as give each
 // of S SMs the same number, and as few high ones as cover the extent: with
-// heights 96 and 112 and 18 blocks beside each other on 132 SMs, 640 rows are
-// exactly 2 · 96 + 4 · 112, 108 blocks; balanced they are 7 blocks of 96, 126
-// blocks, each less work, in the same one round. What is padded is less than
-// the difference of the heights where there are high blocks, else less than the
-// low height.
+// heights 96 and 112, 18 blocks in a block row and 132 SMs, 640 rows are
+// exactly 2 · 96 + 4 · 112, 108 blocks; balanced they are 7 · 96, 126 blocks,
+// each less work, in the same single wave of one block per SM. What is padded
+// is less than the difference of the heights where there are high blocks, else
+// less than the low height.
 //
 // The formulas are templates over a Math (Arithmetic.h). What they promise
 // holds for each extent ≥ 1 and heights 1 ≤ low < high; an extent of 0 has no
@@ -139,8 +139,8 @@ PartitionOf<Math> balancedPartition(Math &math, const PartitionRule &rule,
   return {math.sub(blocks, second), blocks};
 }
 
-/// Covers `extent` by the rule, with `blocksBeside` blocks for each one along
-/// the axis, which only balanced partitions ask for. One part has all its
+/// Partitions `extent` by the rule. `blocksBeside`, the blocks of a block row,
+/// matters only to balanced partitions. One part has all its
 /// blocks in `first`.
 template <typename Math>
 PartitionOf<Math> partitionOf(Math &math, const PartitionRule &rule,

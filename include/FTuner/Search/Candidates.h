@@ -5,8 +5,8 @@
 // hold. Divisors of a range may lack the tiles that suit a device, so
 // `TileRule::Aligned` adds those that paths suggest.
 //
-// Of the ways to step along the reduce axis few are chosen for each block tile.
-// CMR and Occ are blind to them, so by rule: what keeps ζ blocks on an SM
+// Few choices of reduce tile and stages are kept for each block tile. CMR and
+// Occ do not depend on them, so a rule decides: what keeps ζ blocks on an SM
 // first, then what the path prefers. A cost model that predicts time chooses
 // instead, for a small, a middle and a large shape of the range: up to three
 // candidates.
@@ -19,13 +19,13 @@
 
 namespace ftuner {
 
-/// A family of one part that is legal, and what its path says of it.
+/// A feasible family of one part, and what its path says of it.
 struct Candidate {
   KernelFamily family;
   UKernel ukernel;
   KernelResources resources;
 
-  /// Legal heights under the family's schedule are multiples of this.
+  /// Heights under the family's schedule are multiples of this.
   int64_t heightGranule() const { return family.path().heightGranule(family); }
 };
 
@@ -36,7 +36,7 @@ struct CandidateSet {
   /// Bytes to which operands must be aligned for all of them.
   int64_t alignment = 1;
   /// Of the paper's tile rules: all, those of whole warps, and those of these
-  /// that a path can emit with some step along the reduce axis.
+  /// that a path can emit with some reduce tile and stages.
   int64_t numByRules = 0;
   int64_t numWholeWarps = 0;
   int64_t numEmittable = 0;
@@ -44,7 +44,7 @@ struct CandidateSet {
   int64_t numAdded = 0;
 };
 
-/// An error if not a single uKernel is legal.
+/// An error if not a single uKernel is feasible.
 llvm::Expected<CandidateSet> enumerateCandidates(const SearchProblem &problem,
                                                  int64_t alignment);
 
@@ -61,13 +61,13 @@ llvm::Error checkKernel(const SearchProblem &problem,
 /// `checkKernel`, to be free of spills.
 llvm::Error checkSpillFree(const SearchProblem &problem,
                            const KernelFamily &family);
-/// Legality: the one rule that every kernel of a search's answer passes,
+/// Feasible: the one rule that every kernel of a search's answer passes,
 /// whatever it serves: both of the above.
 llvm::Error checkFamily(const SearchProblem &problem,
                         const KernelFamily &family);
 
 /// `checkFamily`, where the reason does not matter.
-bool isLegal(const SearchProblem &problem, const KernelFamily &family);
+bool isFeasible(const SearchProblem &problem, const KernelFamily &family);
 
 } // namespace ftuner
 

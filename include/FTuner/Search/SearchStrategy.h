@@ -122,9 +122,9 @@ struct SearchProblem {
   /// correct kernel (`checkKernel`), an index or a box that does not fit, or
   /// vectors that would access operands which are not aligned for them.
   llvm::Error checkLegality(const Plan &plan) const;
-  /// Proves the answer of a search: it is legal, and every declared shape has
-  /// an entry. For every extent, declared or not, a legal family's partition
-  /// writes each row exactly once and pads the last block alone (UKernel.h).
+  /// Proves the answer of a search: it is legal, its families are feasible, and
+  /// every declared shape has an entry. For every extent, partitions write each
+  /// row exactly once and pad only the last block (Partition.h).
   llvm::Error verify(const Plan &plan) const;
 };
 

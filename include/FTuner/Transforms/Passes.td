@@ -95,19 +95,19 @@ def UKernelPlanWorkloadsPass : Pass<"ukernel-plan-workloads", "::mlir::ModuleOp"
     Poses each workload to a search strategy and writes the answer as a
     `ukernel.plan`; workloads with equal axes, ranges, operands and ties between
     axes share one. With `top-k` above 1 the plan also has the best programs of
-    the shapes that the search looked at. Families, which shapes they serve,
-    the figures of the search after every stage, and what it had to relax are
-    told as typed remarks (`--remarks-filter`).
+    the shapes that the search looked at. Typed remarks (`--remarks-filter`)
+    report the families, the shapes that each serves, the figures of the search
+    after every stage, and which stages were relaxed.
 
-    Workloads that have a plan keep it. It must be legal: the codegen path can
-    emit every family for the workload, one block fits on the device, boxes
-    fit, and operands that may not be aligned are left to families without
-    vectors. Another plan is an error; a family that may spill is told in a
-    remark.
+    Workloads that have a plan keep it. The plan must be legal: the codegen path
+    can emit every family for the workload, one block fits on the device, boxes
+    fit, and operands that may not be aligned are served by families that take
+    any alignment. An illegal plan is an error; a remark names each family that
+    may spill.
 
     The options are those that the search, its strategies and its cost models
-    declare ([list](options.md)). One that neither the strategy nor the cost
-    model reads has no effect, which a remark tells.
+    declare ([list](options.md)). An option that neither the strategy nor the
+    cost model reads has no effect, and a remark says so.
 
     ```mlir
     %r = ukernel.workload ins(…) …
@@ -179,18 +179,18 @@ def UKernelResultsToArgumentsPass : Pass<"ukernel-results-to-arguments", "::mlir
 def UKernelDispatchWorkloadsPass : Pass<"ukernel-dispatch-workloads", "::mlir::ModuleOp"> {
   let summary = "Turn each planned workload into a dispatch over launches of its kernels";
   let description = [{
-    Takes workloads on memrefs. The family is the plan's for the sizes, if all
-    addresses, row strides and contiguous extents are aligned as the families'
-    codegen path asks; else the one of `unaligned` for the sizes, or the plan's
-    `fallback`. Each family that some size can take becomes one
+    Takes workloads on memrefs. If all addresses, row strides and contiguous
+    extents have the alignment that the families require, `choices` or `general`
+    of the plan give the family for the sizes; otherwise `unaligned` or
+    `unaligned_general`. Each family that some size can take becomes one
     `ukernel.kernel`, which workloads of the same form and plan share; constant
     scalars are part of it. Views whose innermost stride is not 1 are copied.
 
     With `assume-aligned` only sizes, strides and the offsets of views decide,
     for hosts that cannot see addresses. The caller then promises that every
     buffer, the workspace included, begins at a multiple of the bytes that the
-    kernels ask for (`alignment` of `#ukernel.entry`). A kernel on a buffer that
-    does not faults on its first vector access.
+    kernels require (`alignment` of `#ukernel.entry`). On a buffer that does not, a
+    kernel faults at its first vector access.
 
     ```mlir
     ukernel.workload plan(@plan_0) ins(%a, %b : memref<?x768xf32>, memref<768x2304xf32>)
@@ -216,14 +216,14 @@ def UKernelDispatchWorkloadsPass : Pass<"ukernel-dispatch-workloads", "::mlir::M
 }
 
 def UKernelLowerFallbacksPass : Pass<"ukernel-lower-fallbacks", "::mlir::ModuleOp"> {
-  let summary = "Turn operators that are no workload into simple kernels, a thread for each element";
+  let summary = "Turn operators that are not workloads into fallback kernels, a thread for each element";
   let description = [{
     Linalg operators, copies, stores of scalars and constants on memrefs each
     become a `gpu.module` with one kernel and a launch of it. A thread computes
     one point of the parallel loops; the other loops run inside it. Values of f16
     and bf16 are computed in f32 and rounded to their types each; accumulators
-    are rounded when they are stored. A remark names every operator left
-    over; what has no such lowering is an error.
+    are rounded when they are stored. A remark names each such operator; an
+    operator without such a lowering is an error.
 
     ```mlir
     linalg.exp ins(%a : memref<?xf32>) outs(%b : memref<?xf32>)
@@ -242,8 +242,8 @@ def UKernelLowerFallbacksPass : Pass<"ukernel-lower-fallbacks", "::mlir::ModuleO
 def UKernelMergeKernelsPass : Pass<"ukernel-merge-kernels", "::mlir::ModuleOp"> {
   let summary = "Keep one of kernels with equal code";
   let description = [{
-    Kernels that differ by their names, their places in the source and the
-    workloads that they serve become the first of them: the layers of a model
+    Of kernels that differ only in their names, their places in the source and
+    the workloads that they serve, only the first is kept: the layers of a model
     repeat their operators. Launches of the others launch it, and its
     `#ukernel.entry` names the workloads of all. Runs before the kernels are
     lowered, so that each is lowered once.
@@ -258,7 +258,7 @@ def UKernelMergeKernelsPass : Pass<"ukernel-merge-kernels", "::mlir::ModuleOp"> 
     ```
   }];
   let statistics = [
-    Statistic<"numMerged", "merged", "Number of kernels that became another">];
+    Statistic<"numMerged", "merged", "Number of kernels replaced by an equal one">];
 }
 
 def UKernelPlanWorkspacePass : Pass<"ukernel-plan-workspace", "::mlir::ModuleOp"> {

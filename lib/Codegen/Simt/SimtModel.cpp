@@ -112,7 +112,7 @@ public:
 
   UKernel ukernel(const KernelFamily &family, unsigned part) const override {
     SimtSchedule simt = SimtSchedule::of(family.schedule);
-    // Messages show families that are not legal, too.
+    // Messages show families that cannot be emitted, too.
     simt.threadsM = std::max<int64_t>(simt.threadsM, 1);
     simt.threadsN = std::max<int64_t>(simt.threadsN, 1);
     UKernel ukernel;
@@ -342,8 +342,8 @@ llvm::Error SimtModel::check(const Workload &workload,
     return invalid("simt: expected parts along axis 0, but got %u",
                    family.combineAxis);
   if (family.reduceSplit != 1)
-    return invalid("simt: expected no split of the reduce axis, but got %lld "
-                   "slices",
+    return invalid("simt: expected no split-K, but got a split-K factor of "
+                   "%lld",
                    static_cast<long long>(family.reduceSplit));
   SimtSchedule simt = SimtSchedule::of(family.schedule);
   if (simt.vectorWidth != 1 && simt.vectorWidth != 4)

@@ -185,7 +185,7 @@ module attributes {test.attribute = #ukernel.family<"simt", axis = 0, tiles = [[
 // -----
 
 // family_c5
-// expected-error @below {{expected split of at least 1, but got 0}}
+// expected-error @below {{expected a split-K factor of at least 1, but got 0}}
 module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]], split = 0>} {}
 
 // -----

@@ -204,7 +204,7 @@ TEST_F(CheckTiles, RefusesOtherReduceAxes) {
 TEST_F(CheckTiles, RefusesWrongSplitsAndBalances) {
   for (int64_t split : {int64_t(0), int64_t(-3), maxExtent + 1})
     EXPECT_EQ(changed([&](KernelFamily &f) { f.reduceSplit = split; }),
-              "expected a split of 1 to 2147483647, but got " +
+              "expected a split-K factor of 1 to 2147483647, but got " +
                   std::to_string(split));
   std::string message = "expected balanced partitions of two ascending heights "
                         "over a positive number of SMs, but got ";

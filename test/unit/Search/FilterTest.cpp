@@ -78,7 +78,7 @@ protected:
   SearchOptions options;
 };
 
-TEST_F(FilterTest, CandidatesAreLegalAndWholeWarps) {
+TEST_F(FilterTest, CandidatesAreFeasibleAndWholeWarps) {
   SearchProblem p = problem();
   llvm::Expected<CandidateSet> set = enumerateCandidates(p, /*alignment=*/16);
   ASSERT_TRUE(static_cast<bool>(set)) << llvm::toString(set.takeError());
@@ -204,6 +204,6 @@ TEST_F(FilterTest, ReportsDevicesThatHoldNoTile) {
   llvm::Expected<CandidateSet> set = enumerateCandidates(p, /*alignment=*/16);
   ASSERT_FALSE(static_cast<bool>(set));
   EXPECT_EQ(llvm::toString(set.takeError()),
-            "found no legal uKernel for workload 'matmul' on device 'v100' "
+            "found no feasible uKernel for workload 'matmul' on device 'v100' "
             "with operands aligned to 16 bytes");
 }

@@ -95,7 +95,7 @@ public:
     UKernel result;
     result.blockTile = family.tiles[part];
     result.registerTile.assign(result.blockTile.size(), 1);
-    // Messages show families that are not legal, too.
+    // Messages show families that cannot be emitted, too.
     result.registerTile[Workload::kM] =
         result.blockTile[Workload::kM] / std::max<int64_t>(stub.workersM, 1);
     result.registerTile[Workload::kN] =

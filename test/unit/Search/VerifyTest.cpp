@@ -175,9 +175,10 @@ TEST_F(VerifyTest, RefusesIllegalTiles) {
     expectError([&](Plan &p) { p.families[0].reduceAxes = axes; },
                 "expected a family of the workload's reduce axes");
   expectError([](Plan &p) { p.families[0].reduceSplit = 0; },
-              "expected a split of 1 to 2147483647, but got 0");
-  expectError([](Plan &p) { p.families[0].reduceSplit = maxExtent + 1; },
-              "expected a split of 1 to 2147483647, but got 2147483648");
+              "expected a split-K factor of 1 to 2147483647, but got 0");
+  expectError(
+      [](Plan &p) { p.families[0].reduceSplit = maxExtent + 1; },
+      "expected a split-K factor of 1 to 2147483647, but got 2147483648");
 }
 
 TEST_F(VerifyTest, RefusesSchedulesThatThePathDoesNotHave) {

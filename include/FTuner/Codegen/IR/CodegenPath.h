@@ -1,7 +1,7 @@
 //===- CodegenPath.h - Emits kernels ----------------------------*- C++ -*-===//
 //
 // The part of a codegen path that writes IR. Its facts (tiles, resources,
-// legality) are in FTuner/Schedule/CodegenModel.h.
+// checks) are in FTuner/Schedule/CodegenModel.h.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_CODEGEN_IR_CODEGENPATH_H

@@ -1,6 +1,6 @@
 //===- SimtMainLoop.cpp - The reduction of one tile -------------*- C++ -*-===//
 //
-// One barrier for each step of the reduce axis. With asynchronous copies:
+// One barrier for each k iteration, called step here. With asynchronous copies:
 //
 //   start steps 0 … stages − 2
 //   for each step: wait for it; barrier; start step + stages − 1; multiply
@@ -14,9 +14,9 @@
 //   for each step: barrier; load step + 1; multiply; store step + 1
 //
 // The loop over the steps is not unrolled, by LLVM or by ptxas: its body is a
-// whole step, so what unrolling saves is small, and of a reduce axis that is
-// known to be a few steps long ptxas would unroll all, move loads of later
-// steps ahead and take two to three times the registers, or spill.
+// whole step, so unrolling saves little. Where the trip count is a small
+// constant, ptxas would unroll the whole loop, move loads of later steps ahead
+// and take two to three times the registers, or spill.
 //
 // Within a step a loop runs over quads of the reduce axis. It is compiled as a
 // loop until LLVM unrolls it in the end.
@@ -147,9 +147,8 @@ Values SimtTileEmitter::emitAsyncLoop(TileCopy &lhsCopy, TileCopy &rhsCopy,
   Values initial = accumulators;
   initial.push_back(math.constant(0));
   initial.push_back(math.constant(layout.stages - 1));
-  scf::ForOp loop =
-      createLoop(Unrolling::Never,
-                               tile.extents[Workload::kK], layout.bk, initial);
+  scf::ForOp loop = createLoop(Unrolling::Never, tile.extents[Workload::kK],
+                               layout.bk, initial);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   ValueRange state = loop.getRegionIterArgs();
@@ -186,9 +185,8 @@ Values SimtTileEmitter::emitStagedLoop(TileCopy &lhsCopy, TileCopy &rhsCopy,
 
   Values initial = accumulators;
   initial.push_back(zero);
-  scf::ForOp loop =
-      createLoop(Unrolling::Never,
-                               tile.extents[Workload::kK], layout.bk, initial);
+  scf::ForOp loop = createLoop(Unrolling::Never, tile.extents[Workload::kK],
+                               layout.bk, initial);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   ValueRange state = loop.getRegionIterArgs();

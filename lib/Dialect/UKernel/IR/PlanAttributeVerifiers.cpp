@@ -63,7 +63,8 @@ LogicalResult FamilyAttr::verify(EmitError emitError,
                          << tiles.front().size() << " other than axis " << axis
                          << ", but got " << reduceAxis;
   if (split < 1)
-    return emitError() << "expected split of at least 1, but got " << split;
+    return emitError() << "expected a split-K factor of at least 1, but got "
+                       << split;
   if (balanced < 0 || balanced > ftuner::maxBalancedSms)
     return emitError() << "expected 1 to " << ftuner::maxBalancedSms
                        << " SMs to balance blocks over, but got " << balanced;

@@ -82,12 +82,12 @@ def UKernel_DeviceAttr : UKernel_Attr<"Device", "device"> {
 def UKernel_FamilyAttr : UKernel_Attr<"Family", "family"> {
   let summary = "one or two block tiles with a schedule, which become one kernel";
   let description = [{
-    `tiles` are the tiles of a block, in elements along each axis of the
-    workload; two of them differ only in their heights along `axis`. The schedule
-    is an attribute of a codegen path and holds for both. `split` slices the
-    reduce axis over blocks. `balanced` is the number of SMs over which the host
-    balances the blocks of two tiles; without it partitions are exact where they can
-    be. `reduce` lists the reduce axes where these are others than axis 2.
+    `tiles` are the block tiles, in elements along each axis of the workload; two
+    of them differ only in their heights along `axis`. The schedule is an
+    attribute of a codegen path and holds for both. `split` is the split-K factor:
+    the slices of the reduce axis that different blocks sum. `balanced` is the
+    number of SMs over which the host balances the blocks of two tiles; without it
+    partitions are exact if possible. `reduce` lists the reduce axes, if not axis 2.
 
     * `family_c1`: there are one or two tiles, of equally many sizes, at least 1
       each.
@@ -96,7 +96,7 @@ def UKernel_FamilyAttr : UKernel_Attr<"Family", "family"> {
     * `family_c3`: two tiles have ascending heights and are equal on the other
       axes.
     * `family_c4`: the schedule can compute the tiles.
-    * `family_c5`: the split is at least 1; with `balanced`, which is positive,
+    * `family_c5`: `split` is at least 1; with `balanced`, which is positive,
       there are two tiles.
 
     ```mlir
@@ -184,10 +184,10 @@ def UKernel_RankingAttr : UKernel_Attr<"Ranking", "ranking"> {
 def UKernel_PredictionsAttr : UKernel_Attr<"Predictions", "predictions"> {
   let summary = "predicted times of a plan";
   let description = [{
-    For some shapes: the family that serves each, given aligned operands, the
-    predicted time of its program, that over the time of the fastest program
-    that the search saw, less 1 (regret), and how likely the fastest is really
-    at least as fast as the next one (confidence).
+    For some shapes: the family that serves each, for aligned operands; the
+    predicted time of its program; that time over the time of the fastest program
+    that the search found, less 1 (regret), and the probability that the fastest
+    is really at least as fast as the next one (confidence).
 
     * `predictions_c1`: there is at least one shape, and as many families,
       microseconds, regrets and confidences as shapes.
@@ -230,15 +230,15 @@ def UKernel_PredictionsAttr : UKernel_Attr<"Predictions", "predictions"> {
 def UKernel_PlanAttr : UKernel_Attr<"Plan", "plan"> {
   let summary = "kernel families of a workload and which serves which shape";
   let description = [{
-    For aligned operands the first of `choices` whose box holds the shape wins,
-    and `general` serves the other shapes. Operands are aligned if the widest
-    vectors of these families may access them. For other operands it is the
-    first of `unaligned`, whose families take any alignment, and `unaligned_general`
-    else. `search` says who made the plan: `strategy`, `cost_model`,
-    and the `calibration` that predicted times are of. `statistics` are figures
-    of the search, `predictions` are times, and `rankings` the best programs of
-    the shapes that it looked at, where they were asked for. `unaligned` and
-    these four may be absent.
+    Operands are aligned if the widest vectors of the families in `choices` and of
+    `general` may access them. Aligned operands are served by the first of
+    `choices` whose box holds the shape, or else by `general`. Other operands are
+    served by the first such entry of `unaligned`, whose families take any
+    alignment, or else by `unaligned_general`. `search` says who made the plan:
+    `strategy`, `cost_model`, and the `calibration` of the predicted times.
+    `statistics` are figures of the search, `predictions` are times, and
+    `rankings` are the best programs of the shapes that it looked at, if
+    requested. `unaligned` and these four may be absent.
 
     * `plan_c1`: there is at least one family, and all have equally many axes.
     * `plan_c2`: choices, those of `unaligned`, `general` and `unaligned_general` name
@@ -250,8 +250,8 @@ def UKernel_PlanAttr : UKernel_Attr<"Plan", "plan"> {
     * `plan_c6`: families of `unaligned` and `unaligned_general` take operands of any
       alignment.
 
-    Whether the families are legal, a workload and a device decide:
-    `ukernel-plan-workloads` refuses plans with others.
+    Whether a plan is legal depends on the workload and the device:
+    `ukernel-plan-workloads` rejects illegal plans.
 
     ```mlir
     #ukernel.plan<
@@ -329,10 +329,10 @@ def UKernel_EntryAttr : UKernel_Attr<"Entry", "entry"> {
   let description = [{
     What a host needs to launch the kernel: threads of a block, dynamic shared
     memory in bytes, alignment in bytes that every pointer and row must have,
-    and the parameters in order: `size`, `stride` and `part` as i32, `scalar` by
-    value, and a scalar of 64 bits as two i32, `scalar_low` and `scalar_high`,
-    whose `type` is that of the whole. `uses` are the workloads that it
-    computes, and by which family each; a fallback kernel has none.
+    and the parameters in order: `pointer`; `size`, `stride` and `part` as i32;
+    `scalar` by value, and a scalar of 64 bits as two i32, `scalar_low` and
+    `scalar_high`, whose `type` is that of the whole. `uses` are the workloads that
+    the kernel serves, each with its family; a fallback kernel has none.
 
     * `entry_c1`: there are 1 to 1024 threads.
     * `entry_c2`: the shared memory is not negative.
@@ -341,7 +341,7 @@ def UKernel_EntryAttr : UKernel_Attr<"Entry", "entry"> {
       one of `pointer`, `size`, `stride`, `scalar`, `scalar_low`, `scalar_high`
       and `part`; `name` is a string, `type` a type and `access` one of `read`,
       `write` and `readwrite`, each where it is there.
-    * `entry_c5`: behind each `scalar_low`, and nowhere else, is a `scalar_high`.
+    * `entry_c5`: after each `scalar_low`, and nowhere else, is a `scalar_high`.
 
     ```mlir
     #ukernel.entry<threads = 256, shared_memory_bytes = 49152, alignment = 16,

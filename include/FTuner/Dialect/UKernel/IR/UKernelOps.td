@@ -240,11 +240,11 @@ def UKernel_KernelOp : UKernel_Op<"kernel", [
 }
 
 def UKernel_CombineOp : UKernel_Op<"combine", [SingleBlock, NoTerminator, HasParent<"KernelOp">]> {
-  let summary = "covers an axis with the blocks of one or two uKernels";
+  let summary = "partitions an axis into blocks of one or two uKernels";
   let description = [{
     The first `count` blocks along `axis` compute the first tile, the others the
-    second. With one tile, all blocks compute it. `balanced` tells how the host
-    counts, and `split` how many slices the reduce axis has, as in
+    second. With one tile, all blocks compute it. `balanced` says how the host
+    counts the blocks, and `split` is the split-K factor, as in
     `#ukernel.family`.
 
     * `combine_c1`: there are one or two heights, and a count with two.
@@ -329,7 +329,7 @@ def UKernel_LaunchOp : UKernel_Op<"launch", [
     `kernel` names a `ukernel.kernel`, or, once it is emitted, the function in
     its `gpu.module` (`@k::@k`). Buffers and scalars are the workload's operands
     in order. Nothing is launched when `blocks` is 0. The emitted kernel takes
-    the buffers' pointers, then sizes, strides and parts as i32, then scalars.
+    the buffers' pointers, sizes and strides as i32, scalars, and parts as i32.
 
     * `launch_c1`: arguments are memrefs, integers, floats or of type index.
     * `launch_c2`: `kernel` names a `ukernel.kernel` or a function.
