@@ -25,8 +25,7 @@ MeasureCommandLine::MeasureCommandLine(llvm::cl::OptionCategory &category)
                               "The cost model, which must predict time"),
                    clEnumValN(MeasurerKind::Ptxas, "ptxas",
                               "The assembler: registers and spills"),
-                   clEnumValN(MeasurerKind::Gpu, "gpu",
-                              "The first GPU: times"),
+                   clEnumValN(MeasurerKind::Gpu, "gpu", "The first GPU: times"),
                    clEnumValN(MeasurerKind::Log, "log",
                               "The log alone, given by --log")),
                llvm::cl::init(MeasurerKind::CostModel),
@@ -160,16 +159,17 @@ static llvm::Error checkNames(const PlannedOperators &planned,
   return llvm::Error::success();
 }
 
-llvm::Expected<std::string>
-measureModule(ModuleOp module, const SearchSetup &setup,
-              const NamedSizes &sizes, const MeasureCommandLine &commandLine,
-              llvm::StringRef programPath) {
+llvm::Expected<std::string> measureModule(ModuleOp module,
+                                          const SearchSetup &setup,
+                                          const NamedSizes &sizes,
+                                          const MeasureCommandLine &commandLine,
+                                          llvm::StringRef programPath) {
   FailureOr<DeviceSpec> device = deviceOf(module);
   if (failed(device))
     return makeError("the module has no valid device");
   MeasurerSetup measuring;
-  if (llvm::Error error = measuring.create(module, *device, setup, commandLine,
-                                           programPath))
+  if (llvm::Error error =
+          measuring.create(module, *device, setup, commandLine, programPath))
     return error;
   FailureOr<PlannedOperators> planned =
       collectPlannedOperators(module, measuring.operators);
@@ -187,8 +187,7 @@ measureModule(ModuleOp module, const SearchSetup &setup,
     for (const Workload *workload : workloads) {
       llvm::Expected<Shape> shape = bindSizes(*workload, sizes);
       if (!shape)
-        return makeError("option --size: " +
-                         llvm::toString(shape.takeError()));
+        return makeError("option --size: " + llvm::toString(shape.takeError()));
       for (unsigned number : plan.usedFamilies())
         requests.push_back({workload, plan.families[number], *shape});
     }
