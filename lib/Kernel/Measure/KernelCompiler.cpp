@@ -4,7 +4,6 @@
 #include "FTuner/Kernel/KernelBuilder.h"
 
 #include "mlir/IR/Diagnostics.h"
-#include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace ftuner;
@@ -54,12 +53,10 @@ OwningOpRef<ModuleOp> KernelCompiler::createModule() const {
   return module;
 }
 
-/// What `buildBackEndPipeline` does from `convert-ukernel-to-gpu` on.
+/// What `buildBackEndPipeline` does to kernels once they are emitted.
 llvm::Expected<PtxModule> KernelCompiler::translate(ModuleOp kernels) const {
   FirstError error(context);
   PassManager pm(context);
-  pm.addPass(createCanonicalizerPass());
-  pm.addPass(createCSEPass());
   lowering(pm);
   if (failed(pm.run(kernels)))
     return error.take();
