@@ -59,8 +59,7 @@ def tight_entries(manifest):
     program = manifest["workloads"][0]
     families = {entry["family"] for entry in program["dispatch"]
                 if entry["box"][0].get("max") is None or entry["box"][0]["max"] >= TIGHT_ROWS}
-    return {kernel["entry"] for kernel in manifest["kernels"]
-            if kernel.get("family") in families}
+    return {program["families"][family]["kernel"] for family in families}
 
 
 def check_tight(entry):
