@@ -1,6 +1,6 @@
 //===- SimtWork.cpp - What a block of the SIMT path executes --------------===//
 //
-// Counts what SimtMainLoop.cpp and SimtTileCopy.cpp emit for a step of the main
+// Counts what SimtMainLoop.cpp and TileCopy.cpp emit for a step of the main
 // loop. A shift of all lanes by one number of words changes neither banks that
 // collide nor lines of rows that start at a line, so accesses that differ by
 // one are one entry.
@@ -73,11 +73,6 @@ void WorkCounter::add(WarpAccess::Kind kind, int64_t width,
   work.accesses.push_back({kind, width, address, count});
 }
 
-/// Rows after which the swizzle patterns of a tile repeat themselves.
-int64_t patternPeriod(const SharedTile &tile) {
-  return tile.swizzle == 1 ? 1 : 8 * tile.swizzle;
-}
-
 /// Loads of an operand's fragments by all warps.
 void WorkCounter::countFragments(const SharedTile &tile,
                                  llvm::ArrayRef<LaneChunk> chunks,
@@ -89,7 +84,7 @@ void WorkCounter::countFragments(const SharedTile &tile,
     int64_t count;
   };
   llvm::SmallVector<Group, 8> groups;
-  int64_t period = patternPeriod(tile);
+  int64_t period = tile.patternPeriod();
   for (const LaneChunk &chunk : chunks)
     for (int64_t warp = 0; warp < span.warps; ++warp) {
       int64_t first = chunk.base + warp * span.threads * chunk.width;
@@ -143,7 +138,7 @@ void WorkCounter::countCopies(const SharedTile &tile) {
   int64_t vectors = tile.outer * vectorsPerRow;
   // Runs repeat themselves, shifted, after whole rows, or whole sequences of
   // swizzle patterns.
-  int64_t sequence = vectorsPerRow * patternPeriod(tile);
+  int64_t sequence = vectorsPerRow * tile.patternPeriod();
   int64_t period = sequence / std::gcd(kLanes, sequence);
   int64_t runs = vectors / kLanes;
   for (int64_t run = 0; run < std::min(runs, period); ++run)
