@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace ftuner;
 
 void ContractionEpilogue::ifInside(Value index, unsigned axis, bool exact,
-                               llvm::function_ref<void()> body) {
+                                   llvm::function_ref<void()> body) {
   if (exact)
     return body();
   auto ifOp = scf::IfOp::create(b, math.less(index, tile.extents[axis]),
@@ -58,7 +58,7 @@ void ContractionEpilogue::emitRun(Value column, int64_t width, int64_t numRows,
 }
 
 void ContractionEpilogue::emitRow(Value row, Value column, Value accumulator,
-                              ArrayRef<Value> rowInvariant) {
+                                  ArrayRef<Value> rowInvariant) {
   ukernel::WorkloadOp workload = tile.workload;
   int64_t width = cast<VectorType>(accumulator.getType()).getDimSize(0);
   // Without an init operand the sum continues the output's own value.
@@ -89,8 +89,9 @@ void ContractionEpilogue::emitRow(Value row, Value column, Value accumulator,
   storeOutput(row, column, accumulator);
 }
 
-Value ContractionEpilogue::loadElementwise(Value operand, AffineMap map, Value row,
-                                       Value column, int64_t width) {
+Value ContractionEpilogue::loadElementwise(Value operand, AffineMap map,
+                                           Value row, Value column,
+                                           int64_t width) {
   auto memrefType = dyn_cast<MemRefType>(operand.getType());
   if (!memrefType)
     return broadcast(operand, width);

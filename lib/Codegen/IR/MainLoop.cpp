@@ -78,8 +78,8 @@ Values MainLoop::emitAsynchronous(ImplicitLocOpBuilder &b,
   Values initial = accumulators;
   initial.push_back(math.constant(0));
   initial.push_back(math.constant(stages - 1));
-  scf::ForOp loop = createLoop(b, Unrolling::Never, reduceExtent,
-                               depth, initial);
+  scf::ForOp loop =
+      createLoop(b, Unrolling::Never, reduceExtent, depth, initial);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   ValueRange state = loop.getRegionIterArgs();
@@ -89,8 +89,7 @@ Values MainLoop::emitAsynchronous(ImplicitLocOpBuilder &b,
   // loop's.
   NVVM::CpAsyncWaitGroupOp::create(b, stages - 2);
   gpu::BarrierOp::create(b);
-  start(writeStage,
-        math.add(loop.getInductionVar(), (stages - 1) * depth));
+  start(writeStage, math.add(loop.getInductionVar(), (stages - 1) * depth));
   Values next = multiply(readStage, Values(state.drop_back(2)));
   next.push_back(nextStage(b, readStage));
   next.push_back(nextStage(b, writeStage));
@@ -116,8 +115,8 @@ Values MainLoop::emitStaged(ImplicitLocOpBuilder &b, const Values &accumulators,
 
   Values initial = accumulators;
   initial.push_back(zero);
-  scf::ForOp loop = createLoop(b, Unrolling::Never, reduceExtent,
-                               depth, initial);
+  scf::ForOp loop =
+      createLoop(b, Unrolling::Never, reduceExtent, depth, initial);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   ValueRange state = loop.getRegionIterArgs();

@@ -10,8 +10,8 @@ namespace ftuner {
 /// The stages of a tile in the block's shared memory (memref<?xi8, workgroup>),
 /// from `firstByte` on: a memref of stages × rows × pitch elements.
 Value viewStages(mlir::ImplicitLocOpBuilder &b, Value sharedMemory,
-                 const SharedTile &tile, int64_t stages,
-                 mlir::Type elementType, int64_t firstByte);
+                 const SharedTile &tile, int64_t stages, mlir::Type elementType,
+                 int64_t firstByte);
 
 /// Copies one operand's tile from global to shared memory: one slot for each
 /// vector that a thread moves in one step of the reduce axis.

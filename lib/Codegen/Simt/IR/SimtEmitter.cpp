@@ -31,14 +31,14 @@ void SimtTileEmitter::emitEpilogue(ValueRange accumulators) {
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     const LaneChunk &columns = columnChunks[chunk];
     Value column = math.add(tile.columnOffset, firstOfChunk(math, columns, tn));
-    epilogue.emitRun(
-        column, columns.width, layout.rm,
-        [&](int64_t row) -> ContractionEpilogue::Row {
-          auto [rowChunk, element] = rows[row];
-          Value ofTile = math.add(firstOfChunk(math, *rowChunk, tm), element);
-          return {math.add(tile.rowOffset, ofTile),
-                  accumulators[row * chunks + chunk]};
-        });
+    epilogue.emitRun(column, columns.width, layout.rm,
+                     [&](int64_t row) -> ContractionEpilogue::Row {
+                       auto [rowChunk, element] = rows[row];
+                       Value ofTile =
+                           math.add(firstOfChunk(math, *rowChunk, tm), element);
+                       return {math.add(tile.rowOffset, ofTile),
+                               accumulators[row * chunks + chunk]};
+                     });
   }
 }
 

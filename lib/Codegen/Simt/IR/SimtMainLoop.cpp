@@ -41,8 +41,9 @@ Values SimtTileEmitter::emitMainLoop() {
   Type elementType = b.getF32Type();
   lhsShared = viewStages(b, tile.sharedMemory, layout.lhs, layout.stages,
                          elementType, /*firstByte=*/0);
-  rhsShared = viewStages(b, tile.sharedMemory, layout.rhs, layout.stages,
-                         elementType, 4 * layout.stages * layout.lhs.elements());
+  rhsShared =
+      viewStages(b, tile.sharedMemory, layout.rhs, layout.stages, elementType,
+                 4 * layout.stages * layout.lhs.elements());
   TileCopy lhsCopy(b, layout.lhs, tile.lhs, lhsShared, layout.threads(),
                    vectorWidth);
   TileCopy rhsCopy(b, layout.rhs, tile.rhs, rhsShared, layout.threads(),
@@ -53,8 +54,8 @@ Values SimtTileEmitter::emitMainLoop() {
                   tile.exact[Workload::kM], reduceExtent, reduceExact);
   rhsCopy.prepare(tile.threadId, tile.columnOffset, tile.extents[Workload::kN],
                   tile.exact[Workload::kN], reduceExtent, reduceExact);
-  MainLoop loop{lhsCopy,      rhsCopy,      layout.stages,
-                layout.bk,    reduceExtent, tile.device.hasAsyncCopy()};
+  MainLoop loop{lhsCopy,   rhsCopy,      layout.stages,
+                layout.bk, reduceExtent, tile.device.hasAsyncCopy()};
   return loop.emit(b, accumulators, [&](Value stage, Values values) {
     return multiply(stage, std::move(values));
   });
@@ -117,8 +118,8 @@ void SimtTileEmitter::multiplyChunk(ArrayRef<Value> rows, size_t chunk,
 }
 
 Values SimtTileEmitter::multiply(Value stage, Values accumulators) {
-  scf::ForOp loop = createLoop(b, Unrolling::Late, math.constant(layout.bk), kQuad,
-                               accumulators);
+  scf::ForOp loop = createLoop(b, Unrolling::Late, math.constant(layout.bk),
+                               kQuad, accumulators);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Values next(loop.getRegionIterArgs());
