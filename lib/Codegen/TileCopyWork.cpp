@@ -31,7 +31,8 @@ namespace {
 /// What all copies of a tile have in common.
 struct Copies {
   const SharedTile &tile;
-  int64_t threads, vectorWidth, elementBytes;
+  int64_t threads, vectorWidth;
+  ElementBytes bytes;
 };
 } // namespace
 
@@ -42,16 +43,13 @@ static void addCopy(BlockWork &work, const Copies &copies, int64_t firstVector,
   NumberMath math;
   const SharedTile &tile = copies.tile;
   // Rows in global memory start at lines: how long they are, shapes decide.
-  int64_t lineElements = kLineBytes / copies.elementBytes;
+  int64_t lineElements = kLineBytes / copies.bytes.global;
   int64_t globalPitch = ceilBy(tile.inner, lineElements);
   std::array<int64_t, kLanes> global, shared;
   global.fill(-1);
   shared.fill(-1);
   int64_t slot = firstVector / copies.threads * copies.threads;
   int64_t globalOrigin = 0, sharedOrigin = 0;
-  auto words = [&](int64_t elements) {
-    return elements * copies.elementBytes / kWordBytes;
-  };
   for (int64_t lane = 0; lane < lanes; ++lane) {
     CopiedVector<NumberMath> vector =
         copiedVector(math, tile, firstVector - slot + lane, slot,
@@ -65,19 +63,24 @@ static void addCopy(BlockWork &work, const Copies &copies, int64_t firstVector,
                      (tile.swizzle == 1 ? vector.sharedInner : 0);
     }
     global[lane] =
-        words(vector.outer * globalPitch + vector.inner - globalOrigin);
+        (vector.outer * globalPitch + vector.inner - globalOrigin) *
+        copies.bytes.global / kWordBytes;
     shared[lane] =
-        words(vector.outer * tile.pitch + vector.sharedInner - sharedOrigin);
+        (vector.outer * tile.pitch + vector.sharedInner - sharedOrigin) *
+        copies.bytes.shared / kWordBytes;
   }
-  int64_t width = std::max<int64_t>(words(copies.vectorWidth), 1);
-  addAccess(work, WarpAccess::Kind::GlobalLoad, width, global, count);
-  addAccess(work, WarpAccess::Kind::SharedStore, width, shared, count);
+  auto width = [&](int64_t bytes) {
+    return std::max<int64_t>(copies.vectorWidth * bytes / kWordBytes, 1);
+  };
+  addAccess(work, WarpAccess::Kind::GlobalLoad, width(copies.bytes.global),
+            global, count);
+  addAccess(work, WarpAccess::Kind::SharedStore, width(copies.bytes.shared),
+            shared, count);
 }
 
 double ftuner::addTileCopies(BlockWork &work, const SharedTile &tile,
-                             int64_t threads, int64_t vectorWidth,
-                             int64_t elementBytes) {
-  Copies copies{tile, threads, vectorWidth, elementBytes};
+                             int64_t threads, int64_t vectorWidth, ElementBytes bytes) {
+  Copies copies{tile, threads, vectorWidth, bytes};
   int64_t vectorsPerRow = tile.vectorsPerRow(vectorWidth);
   int64_t vectors = tile.outer * vectorsPerRow;
   // Runs repeat themselves, shifted, after whole rows, or whole sequences of

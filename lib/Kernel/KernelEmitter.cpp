@@ -10,6 +10,7 @@
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/Utils/IndexArithmetic.h"
 #include "FTuner/Kernel/KernelBuilder.h"
+#include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Schedule/Grid.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -263,7 +264,9 @@ FailureOr<EmittedKernel> KernelEmitter::emit() {
   module->setAttr(
       ukernel::UKernelDialect::kEntryAttrName,
       ukernel::EntryAttr::get(b.getContext(), resources.threads,
-                              resources.sharedMemoryBytes, family.alignment(),
+                              resources.sharedMemoryBytes,
+                              std::max(family.alignment(),
+                                       naturalAlignment(described)),
                               signature.toAttribute(b.getContext()),
                               ukernel::UseAttr::get(b.getContext(), familyAttr,
                                                     kernel.getWorkloadAttr())));

@@ -118,7 +118,7 @@ Value WorkloadDispatcher::buildAligned(ImplicitLocOpBuilder &b,
   for (const VectorOperand &operand : vectorOperands(op)) {
     auto type = cast<MemRefType>(operand.memory.getType());
     int64_t bytes = type.getElementTypeBitWidth() / 8;
-    int64_t elements = alignment / bytes;
+    int64_t elements = std::max<int64_t>(alignment / bytes, 1);
     elementsAlong[operand.contiguousAxis] =
         std::max(elementsAlong[operand.contiguousAxis], elements);
     auto metadata = memref::ExtractStridedMetadataOp::create(b, operand.memory);

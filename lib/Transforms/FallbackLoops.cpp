@@ -1,7 +1,7 @@
 //===- FallbackLoops.cpp - Points of a linalg op, a thread each -*- C++ -*-===//
 #include "FallbackLoops.h"
 
-#include "FTuner/Dialect/UKernel/Utils/Roundings.h"
+#include "FTuner/Dialect/UKernel/Utils/PromotedFloats.h"
 
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -71,13 +71,7 @@ Value ftuner::computePoints(ImplicitLocOpBuilder &b, const LoopSplit &split,
   return points;
 }
 
-static bool isNarrowFloat(Type type) { return type.isF16() || type.isBF16(); }
-
-/// Whether the body of `op` may compute in f32 what it states in f16 or bf16,
-/// rounding where it would. One sum, product, quotient or root in f32 and a
-/// rounding give what the operation itself gives; others may differ in the last
-/// place (S. Figueroa, "When is double rounding innocuous?",
-/// SIGNUM Newsletter 30, 1995), and every GPU has them.
+/// Whether the body of `op` computes in f32 what it states in f16 or bf16.
 static bool canPromote(linalg::LinalgOp op) {
   bool hasNarrow = false;
   for (Operation &inner : op.getBlock()->without_terminator()) {
@@ -115,16 +109,9 @@ private:
   void store(OpOperand &operand, Value value);
   SmallVector<Value> indices(OpOperand &operand);
   bool staysInRegister(OpOperand &operand);
-  Type promoted(Type type) {
-    return promote && isNarrowFloat(type) ? b.getF32Type() : type;
-  }
   Value promoted(Value value) {
-    Type type = promoted(value.getType());
-    return type == value.getType()
-               ? value
-               : arith::ExtFOp::create(b, type, value).getResult();
+    return promote ? ftuner::promoted(b, b.getLoc(), value) : value;
   }
-  void clonePromoted(Operation &inner);
 
   ImplicitLocOpBuilder &b;
   linalg::LinalgOp op;
@@ -178,46 +165,6 @@ bool PointEmitter::staysInRegister(OpOperand &operand) {
   });
 }
 
-/// Clones an operation on values that `mapping` holds in f32 where their types
-/// are narrower. Its results are in f32 too, rounded to their own types.
-void PointEmitter::clonePromoted(Operation &inner) {
-  // What the body captures comes as it is.
-  for (Value operand : inner.getOperands())
-    mapping.map(operand, promoted(mapping.lookupOrDefault(operand)));
-  if (auto constant = dyn_cast<arith::ConstantOp>(inner))
-    if (auto value = dyn_cast<FloatAttr>(constant.getValue());
-        value && isNarrowFloat(value.getType())) {
-      auto wide = arith::ConstantOp::create(
-          b, b.getF32FloatAttr(value.getValue().convertToDouble()));
-      mapping.map(constant.getResult(), wide.getResult());
-      return;
-    }
-  if (auto extension = dyn_cast<arith::ExtFOp>(inner)) {
-    Value source = mapping.lookup(extension.getIn());
-    if (source.getType() == promoted(extension.getType())) {
-      mapping.map(extension.getResult(), source);
-      return;
-    }
-  }
-  Operation *clone = b.clone(inner, mapping);
-  for (auto [original, result] :
-       llvm::zip_equal(inner.getResults(), clone->getResults())) {
-    Type type = original.getType();
-    if (promoted(type) == type)
-      continue;
-    // Straight to the narrow type: from f64 by way of f32 would round twice.
-    if (isa<arith::TruncFOp>(inner)) {
-      mapping.map(original, promoted(result));
-      continue;
-    }
-    result.setType(b.getF32Type());
-    Value value = result;
-    if (roundsResults(&inner))
-      value = promoted(arith::TruncFOp::create(b, type, value).getResult());
-    mapping.map(original, value);
-  }
-}
-
 void PointEmitter::cloneOp(Operation &inner) {
   if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
     mapping.map(index.getResult(), ivs[index.getDim()]);
@@ -226,7 +173,7 @@ void PointEmitter::cloneOp(Operation &inner) {
   if (isa<cf::AssertOp>(inner))
     return;
   if (promote)
-    return clonePromoted(inner);
+    return clonePromoted(b, inner, mapping);
   Operation *clone = b.clone(inner, mapping);
   clone->walk([&](linalg::IndexOp index) {
     index.replaceAllUsesWith(ivs[index.getDim()]);

@@ -14,11 +14,19 @@ namespace ftuner {
 void addAccess(BlockWork &work, WarpAccess::Kind kind, int64_t width,
                const std::array<int64_t, 32> &address, double count);
 
+/// Bytes of a tile's element in global and in shared memory.
+struct ElementBytes {
+  ElementBytes(int64_t both) : global(both), shared(both) {}
+  ElementBytes(int64_t global, int64_t shared)
+      : global(global), shared(shared) {}
+  int64_t global, shared;
+};
+
 /// Adds a step's copies of a tile by a block of `threads` threads: loads from
 /// global memory and stores to shared memory, of vectors of `vectorWidth`
 /// elements. Returns the number of copies, in warp instructions.
 double addTileCopies(BlockWork &work, const SharedTile &tile, int64_t threads,
-                     int64_t vectorWidth, int64_t elementBytes);
+                     int64_t vectorWidth, ElementBytes bytes);
 
 } // namespace ftuner
 

@@ -93,7 +93,7 @@ public:
   /// axis.
   virtual int64_t heightGranule(const KernelFamily &family) const = 0;
   /// Bytes to which every pointer and row of operands that vectors access
-  /// (Alignment.h) must be aligned.
+  /// (Alignment.h) must be aligned; 1 where elements' own alignment will do.
   virtual int64_t alignment(const Schedule &schedule) const = 0;
   /// Whether the schedule asks for no more than elements' own alignment.
   virtual bool takesAnyAlignment(const Schedule &schedule) const = 0;

@@ -1,6 +1,8 @@
 //===- ContractionEpilogue.cpp - From accumulators to the output ----------===//
 #include "FTuner/Codegen/IR/ContractionEpilogue.h"
 
+#include "FTuner/Dialect/UKernel/Utils/PromotedFloats.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -135,18 +137,13 @@ Value ContractionEpilogue::applyRegion(Value accumulator, ValueRange extras) {
   mapping.map(body.getArgument(0), accumulator);
   mapping.map(body.getArguments().drop_front(), extras);
   for (Operation &op : body.without_terminator()) {
-    Operation *clone = b.clone(op, mapping);
-    for (auto [original, result] :
-         llvm::zip_equal(op.getResults(), clone->getResults())) {
-      if (clone->hasTrait<OpTrait::ConstantLike>()) {
-        mapping.map(original, broadcast(result, width));
-        continue;
-      }
-      result.setType(VectorType::get({width}, result.getType()));
-      mapping.map(original, result);
-    }
+    clonePromoted(b, op, mapping, width);
+    for (Value result : op.getResults())
+      if (op.hasTrait<OpTrait::ConstantLike>())
+        mapping.map(result, broadcast(mapping.lookup(result), width));
   }
-  return mapping.lookup(body.getTerminator()->getOperand(0));
+  Value result = body.getTerminator()->getOperand(0);
+  return rounded(b, b.getLoc(), mapping.lookup(result), result.getType());
 }
 
 void ContractionEpilogue::storeOutput(Value row, Value column, Value vector) {

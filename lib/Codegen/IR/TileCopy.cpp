@@ -32,10 +32,11 @@ VectorType TileCopy::vectorType() const {
                          cast<MemRefType>(global.getType()).getElementType());
 }
 
-int64_t TileCopy::vectorBytes() const {
-  VectorType type = vectorType();
-  return vectorWidth * type.getElementTypeBitWidth() / 8;
+static int64_t vectorBytesOf(VectorType type) {
+  return type.getNumElements() * type.getElementTypeBitWidth() / 8;
 }
+
+int64_t TileCopy::vectorBytes() const { return vectorBytesOf(vectorType()); }
 
 void TileCopy::prepare(Value threadId, Value spaceOffset, Value spaceExtent,
                        bool spaceExact, Value reduceExtent, bool reduceExact) {
@@ -146,8 +147,10 @@ Values TileCopy::load(Value reduceOffset) {
 void TileCopy::store(Value stage, ValueRange vectors) {
   for (auto [slot, vector] : llvm::zip_equal(slots, vectors))
     ifActive(slot, [&, vector = vector] {
+      Value stored = convert ? convert(vector) : vector;
       vector::StoreOp::create(
-          b, vector, shared, ValueRange{stage, slot.outer, slot.inner},
-          /*nontemporal=*/false, llvm::MaybeAlign(vectorBytes()));
+          b, stored, shared, ValueRange{stage, slot.outer, slot.inner},
+          /*nontemporal=*/false,
+          llvm::MaybeAlign(vectorBytesOf(cast<VectorType>(stored.getType()))));
     });
 }

@@ -88,3 +88,12 @@ SimtLayout ftuner::simtLayout(const Workload &workload, const BlockTile &tile,
   return simtLayout(reduceContiguous(OperandRole::Lhs),
                     reduceContiguous(OperandRole::Rhs), tile, schedule);
 }
+
+bool ftuner::simtCopiesAsynchronously(const Workload &workload,
+                                      const DeviceSpec &device) {
+  auto isConverted = [&](OperandRole role) {
+    return workload.find(role)->elementType != workload.accumulatorType;
+  };
+  return device.hasAsyncCopy() && !isConverted(OperandRole::Lhs) &&
+         !isConverted(OperandRole::Rhs);
+}

@@ -1,6 +1,7 @@
 //===- SimtModel.cpp - What the SIMT path can emit --------------*- C++ -*-===//
 //
-// f32 matrix products on the CUDA cores, one or a batch of them.
+// Matrix products on the CUDA cores, one or a batch of them: accumulators of
+// f32 or i32, factors of these or of narrower types.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Codegen/Simt/SimtLayout.h"
@@ -37,33 +38,71 @@ constexpr unsigned kMaxBatchAxes = 3;
 /// from: less to copy in a step.
 constexpr int64_t kScalarSteps[] = {16, 8};
 
+/// Bytes of the widest elements.
+constexpr int64_t kWidestElementBytes = 4;
+
 template <typename... Args>
 llvm::Error invalid(const char *format, Args... args) {
   return llvm::createStringError(std::errc::invalid_argument, format, args...);
 }
 
-/// Bytes of an element; supports() refuses others.
-constexpr int64_t kElementBytes = 4;
-/// f32 but for scalars of the epilogue, which come in registers, and what it
-/// makes of them: these may be integers, too.
+/// Whether factors of the type are multiplied in the accumulator's type.
+bool isFactorType(ElementType type, ElementType accumulator) {
+  switch (type) {
+  case ElementType::F32:
+  case ElementType::F16:
+  case ElementType::BF16:
+    return accumulator == ElementType::F32;
+  case ElementType::I32:
+    return accumulator == ElementType::I32;
+  case ElementType::I16:
+  case ElementType::I8:
+    return true;
+  default:
+    return false;
+  }
+}
+
+/// Whether the epilogue reads and writes tensors of the type.
+bool isTensorType(ElementType type) {
+  return type == ElementType::F32 || type == ElementType::F16 ||
+         type == ElementType::BF16 || type == ElementType::I32 ||
+         type == ElementType::I16 || type == ElementType::I8;
+}
+
+/// Whether the epilogue computes with the type: any integer, too.
+bool isEpilogueType(ElementType type) {
+  return isTensorType(type) || isInteger(type);
+}
+
+/// Accumulators of f32 or i32; everything else of types up to 32 bits, but for
+/// scalars and what the epilogue makes of them.
 llvm::Error checkTypes(const Workload &workload) {
   auto unexpected = [](const char *what, ElementType type) {
     return invalid("simt: expected %s, but got %s", what, nameOf(type).data());
   };
+  ElementType accumulator = workload.accumulatorType;
+  if (accumulator != ElementType::F32 && accumulator != ElementType::I32)
+    return unexpected("an accumulator of f32 or i32", accumulator);
   for (const Operand &operand : workload.operands) {
     ElementType type = operand.elementType;
-    bool isScalar = operand.role == OperandRole::Extra && operand.axes.empty();
-    if (isScalar && type != ElementType::F32 && !isInteger(type))
-      return unexpected("scalars of f32 or integers", type);
-    if (!isScalar && type != ElementType::F32)
-      return unexpected("elements of f32", type);
+    bool isScalar = operand.axes.empty();
+    if (operand.role == OperandRole::Lhs || operand.role == OperandRole::Rhs) {
+      if (!isFactorType(type, accumulator))
+        return unexpected(accumulator == ElementType::F32
+                              ? "factors of f32, f16, bf16, i16 or i8"
+                              : "factors of i32, i16 or i8",
+                          type);
+    } else if (isScalar ? !isEpilogueType(type) : !isTensorType(type)) {
+      return unexpected(isScalar ? "scalars of f32, f16, bf16 or integers"
+                                 : "elements of f32, f16, bf16, i32, i16 or i8",
+                        type);
+    }
   }
-  if (workload.accumulatorType != ElementType::F32)
-    return unexpected("an accumulator of f32", workload.accumulatorType);
   for (const Operations &operations : workload.epilogue)
     for (ElementType type : {operations.operandType, operations.resultType})
-      if (type != ElementType::F32 && !isInteger(type))
-        return unexpected("an epilogue of f32 and integers", type);
+      if (!isEpilogueType(type))
+        return unexpected("an epilogue of f32, f16, bf16 and integers", type);
   return llvm::Error::success();
 }
 
@@ -135,7 +174,9 @@ public:
   }
 
   int64_t alignment(const Schedule &schedule) const override {
-    return kElementBytes * SimtSchedule::of(schedule).vectorWidth;
+    // Whatever the elements, for vectors of the widest.
+    int64_t width = SimtSchedule::of(schedule).vectorWidth;
+    return width == 1 ? 1 : kWidestElementBytes * width;
   }
 
   bool takesAnyAlignment(const Schedule &schedule) const override {
@@ -196,8 +237,17 @@ public:
     const BlockTile &tile = family.tiles[part];
     bool isExact = isWhole(workload, tile, Workload::kK);
     SimtLayout layout = simtLayout(workload, tile, simt);
-    BlockWork work =
-        simtWork(layout, simt.vectorWidth, device.hasAsyncCopy(), isExact);
+    SimtCode code;
+    code.vectorWidth = simt.vectorWidth;
+    code.isAsynchronous = simtCopiesAsynchronously(workload, device);
+    code.isReduceExact = isExact;
+    for (OperandRole role : {OperandRole::Lhs, OperandRole::Rhs}) {
+      const Operand &factor = *workload.find(role);
+      unsigned number = role == OperandRole::Rhs;
+      code.elementBytes[number] = factor.elementBytes;
+      code.isConverted[number] = factor.elementType != workload.accumulatorType;
+    }
+    BlockWork work = simtWork(layout, code);
     // Where nothing asks for few, ptxas takes more than the kernel needs: it
     // moves loads ahead and keeps addresses, of each slot where they are many.
     // Of random kernels it tells the blocks of an SM right for two in three
@@ -349,9 +399,13 @@ llvm::Error SimtModel::check(const Workload &workload,
   if (simt.vectorWidth != 1 && simt.vectorWidth != 4)
     return invalid("simt: expected a vector width of 1 or 4, but got %lld",
                    static_cast<long long>(simt.vectorWidth));
-  if (simt.stages < 2 || (simt.stages > 2 && !device.hasAsyncCopy()))
-    return invalid("simt: expected %s pipeline stages on %s, but got %lld",
-                   device.hasAsyncCopy() ? "at least 2" : "exactly 2",
+  bool isAsynchronous = simtCopiesAsynchronously(workload, device);
+  if (simt.stages < 2 || (simt.stages > 2 && !isAsynchronous))
+    return invalid("simt: expected %s pipeline stages%s on %s, but got %lld",
+                   isAsynchronous ? "at least 2" : "exactly 2",
+                   isAsynchronous || !device.hasAsyncCopy()
+                       ? ""
+                       : " for factors that are cast",
                    device.name.c_str(), static_cast<long long>(simt.stages));
   if (simt.stages > kMaxStages)
     return invalid("simt: expected at most %d pipeline stages, but got %lld",

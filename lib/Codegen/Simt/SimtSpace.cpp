@@ -1,5 +1,6 @@
 //===- SimtSpace.cpp - What the SIMT path has to choose from --------------===//
 #include "SimtSpace.h"
+#include "FTuner/Codegen/Simt/SimtLayout.h"
 #include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Workload/Sampling.h"
 #include "llvm/ADT/STLExtras.h"
@@ -43,12 +44,11 @@ SimtSpace::SimtSpace(const Workload &workload, const DeviceSpec &device)
       contiguousAxes.push_back(*axis);
   }
   orderSteps();
-  int64_t elementBytes = workload.find(OperandRole::Lhs)->elementBytes;
-  leastRowBytes = elementBytes * reduceGranule * leastStep.stages;
+  leastRowBytes = kSharedElementBytes * reduceGranule * leastStep.stages;
 }
 
 void SimtSpace::orderSteps() {
-  llvm::SmallVector<int64_t> stages = device.hasAsyncCopy()
+  llvm::SmallVector<int64_t> stages = simtCopiesAsynchronously(workload, device)
                                           ? llvm::SmallVector<int64_t>{2, 3, 4}
                                           : llvm::SmallVector<int64_t>{2};
   for (int64_t depth = reduceGranule; depth <= kMaxDepth;

@@ -22,8 +22,7 @@ struct WarpSpan {
 
 class WorkCounter {
 public:
-  WorkCounter(const SimtLayout &layout, int64_t vectorWidth,
-              bool isAsynchronous, bool isReduceExact);
+  WorkCounter(const SimtLayout &layout, const SimtCode &code);
   BlockWork count();
 
 private:
@@ -31,22 +30,20 @@ private:
                       const WarpSpan &span);
   void countFragment(const SharedTile &tile, const LaneChunk &chunk,
                      const WarpSpan &span, double count);
+  void countCopies(const SharedTile &tile, unsigned factor);
   double overheadInstructions() const;
 
   const SimtLayout &layout;
-  int64_t vectorWidth;
-  bool isAsynchronous, isReduceExact;
+  const SimtCode &code;
   int64_t warps;
   NumberMath math;
-  /// Warp instructions that load fragments, and that copy.
-  double fragmentLoads = 0, copies = 0;
+  /// Warp instructions that load fragments, that copy, and that cast.
+  double fragmentLoads = 0, copies = 0, casts = 0;
   BlockWork work;
 };
 
-WorkCounter::WorkCounter(const SimtLayout &layout, int64_t vectorWidth,
-                         bool isAsynchronous, bool isReduceExact)
-    : layout(layout), vectorWidth(vectorWidth), isAsynchronous(isAsynchronous),
-      isReduceExact(isReduceExact), warps(layout.threads() / kLanes) {
+WorkCounter::WorkCounter(const SimtLayout &layout, const SimtCode &code)
+    : layout(layout), code(code), warps(layout.threads() / kLanes) {
   work.accesses.reserve(16);
 }
 
@@ -108,18 +105,32 @@ void WorkCounter::countFragment(const SharedTile &tile, const LaneChunk &chunk,
   work.loadedRegisters += loads * double(kQuad);
 }
 
+/// Copies of a factor's tile by all warps.
+void WorkCounter::countCopies(const SharedTile &tile, unsigned factor) {
+  int64_t bytes = code.elementBytes[factor];
+  double count =
+      addTileCopies(work, tile, layout.threads(), code.vectorWidth,
+                    {/*global=*/bytes, /*shared=*/kSharedElementBytes});
+  copies += count;
+  if (code.isConverted[factor])
+    casts += count * double(code.vectorWidth);
+  if (!code.isAsynchronous)
+    work.loadedRegisters +=
+        count * double(ceilDiv(code.vectorWidth * bytes, kSharedElementBytes));
+}
+
 /// What a warp executes in a step beside multiplications and accesses: loop and
 /// stages, addresses of the slots, whether each takes part. Rounded from fits
 /// to main loops of random kernels as ptxas assembles them. A few constants for
 /// all are coarse: benchmarks/register_model/results.md says how far what they
 /// add up to is off, most where slots are many.
 double WorkCounter::overheadInstructions() const {
-  double ofLoop = 35, ofSlot = isAsynchronous ? 3 : 1;
-  if (!isReduceExact) {
+  double ofLoop = 35, ofSlot = code.isAsynchronous ? 3 : 1;
+  if (!code.isReduceExact) {
     ofLoop += 10;
     ofSlot += 6;
   }
-  return ofLoop + ofSlot * double(layout.copySlots(vectorWidth));
+  return ofLoop + ofSlot * double(layout.copySlots(code.vectorWidth));
 }
 
 BlockWork WorkCounter::count() {
@@ -143,22 +154,20 @@ BlockWork WorkCounter::count() {
   }
   countFragments(layout.lhs, rowChunks, rows);
   countFragments(layout.rhs, layout.columnChunks(), columns);
-  for (const SharedTile *tile : {&layout.lhs, &layout.rhs})
-    copies += addTileCopies(work, *tile, layout.threads(), vectorWidth,
-                            /*elementBytes=*/4);
-  if (!isAsynchronous)
-    work.loadedRegisters += copies * double(vectorWidth);
-  work.otherInstructions = fragmentLoads + copies * (isAsynchronous ? 1 : 2) +
+  countCopies(layout.lhs, 0);
+  countCopies(layout.rhs, 1);
+  work.otherInstructions = fragmentLoads + casts +
+                           copies * (code.isAsynchronous ? 1 : 2) +
                            double(warps) * overheadInstructions();
-  work.globalBytes = double(4 * layout.bk * (layout.bm + layout.bn));
-  work.stepsAhead = double(isAsynchronous ? layout.stages - 1 : 1);
+  work.globalBytes =
+      double(layout.bk * (code.elementBytes[0] * layout.bm +
+                          code.elementBytes[1] * layout.bn));
+  work.stepsAhead = double(code.isAsynchronous ? layout.stages - 1 : 1);
   return std::move(work);
 }
 
 } // namespace
 
-BlockWork ftuner::simtWork(const SimtLayout &layout, int64_t vectorWidth,
-                           bool isAsynchronous, bool isReduceExact) {
-  return WorkCounter(layout, vectorWidth, isAsynchronous, isReduceExact)
-      .count();
+BlockWork ftuner::simtWork(const SimtLayout &layout, const SimtCode &code) {
+  return WorkCounter(layout, code).count();
 }

@@ -7,10 +7,21 @@
 
 namespace ftuner {
 
-/// A step of the main loop of a block with this layout. `isReduceExact`: the
-/// extent of the reduce axis is known to be a multiple of its tile.
-BlockWork simtWork(const SimtLayout &layout, int64_t vectorWidth,
-                   bool isAsynchronous, bool isReduceExact);
+/// What the code of a block depends on beside its layout.
+struct SimtCode {
+  int64_t vectorWidth = 4;
+  bool isAsynchronous = true;
+  /// Whether the extent of the reduce axis is known to be a multiple of its
+  /// tile.
+  bool isReduceExact = true;
+  /// Bytes of an element in global memory, and whether it is cast on the way
+  /// to shared memory: of lhs and rhs.
+  int64_t elementBytes[2] = {4, 4};
+  bool isConverted[2] = {false, false};
+};
+
+/// A step of the main loop of a block with this layout.
+BlockWork simtWork(const SimtLayout &layout, const SimtCode &code);
 
 } // namespace ftuner
 

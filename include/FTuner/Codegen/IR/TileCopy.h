@@ -5,6 +5,8 @@
 #include "FTuner/Codegen/IR/IndexMath.h"
 #include "FTuner/Codegen/SharedTile.h"
 
+#include <functional>
+
 namespace ftuner {
 
 /// The stages of a tile in the block's shared memory (memref<?xi8, workgroup>),
@@ -20,6 +22,12 @@ public:
   TileCopy(mlir::ImplicitLocOpBuilder &b, const SharedTile &tile, Value global,
            Value shared, int64_t threads, int64_t vectorWidth);
 
+  /// What becomes of vectors on the way through registers, where the elements
+  /// in shared memory are of another type; zeros must stay zeros. Such copies
+  /// are not asynchronous.
+  void convertBy(std::function<Value(Value vector)> conversion) {
+    convert = std::move(conversion);
+  }
   /// Computes the addresses that do not depend on the step.
   void prepare(Value threadId, Value spaceOffset, Value spaceExtent,
                bool spaceExact, Value reduceExtent, bool reduceExact);
@@ -30,11 +38,11 @@ public:
   /// Stores loaded vectors into a stage.
   void store(Value stage, ValueRange vectors);
   size_t slotCount() const { return slots.size(); }
-  /// Of what a slot moves.
+  /// Of what a slot reads.
   mlir::VectorType vectorType() const;
 
 private:
-  /// Bytes of a vector, to which addresses are aligned.
+  /// Bytes of a vector in global memory, to which addresses are aligned.
   int64_t vectorBytes() const;
   struct Slot {
     /// Row of the tile and physical element of the row in shared memory.
@@ -55,6 +63,7 @@ private:
   const SharedTile &tile;
   Value global, shared;
   int64_t threads, vectorWidth;
+  std::function<Value(Value)> convert;
   Value reduceExtent;
   bool reduceExact = true;
   llvm::SmallVector<Slot> slots;

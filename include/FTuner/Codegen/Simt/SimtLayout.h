@@ -14,7 +14,9 @@
 // that is contiguous along the reduce axis are interleaved instead: row i of
 // thread tm is i·gm + tm, which keeps lanes of a warp in different banks.
 //
-// Shared memory. An operand that is contiguous along its space axis is kept as
+// Shared memory holds factors in the accumulator's type, f32 or i32: narrower
+// ones are cast on the way there, once for all threads that multiply them, and
+// pass through registers in two stages. An operand that is contiguous along its space axis is kept as
 // [bk][space tile]; one contiguous along the reduce axis as [space tile][bk]
 // with the pitch bk + 4, so that rows start in different banks, and, for
 // columns, which come in chunks of four, quads of four elements are swizzled:
@@ -31,6 +33,7 @@
 
 #include "FTuner/Codegen/SharedTile.h"
 #include "FTuner/Codegen/Simt/SimtSchedule.h"
+#include "FTuner/Device/DeviceSpec.h"
 #include "FTuner/Workload/Workload.h"
 #include "llvm/ADT/SmallVector.h"
 
@@ -43,6 +46,9 @@ struct LaneChunk {
   int64_t width;
 };
 
+/// Bytes of an element in shared memory.
+constexpr int64_t kSharedElementBytes = 4;
+
 struct SimtLayout {
   int64_t gm, gn, rm, rn, bm, bn, bk;
   int64_t stages;
@@ -54,7 +60,9 @@ struct SimtLayout {
   int64_t threads() const { return gm * gn; }
   /// Elements of one pipeline stage.
   int64_t stageElements() const { return lhs.elements() + rhs.elements(); }
-  int64_t sharedMemoryBytes() const { return 4 * stages * stageElements(); }
+  int64_t sharedMemoryBytes() const {
+    return kSharedElementBytes * stages * stageElements();
+  }
 
   /// Rows of a thread; interleaved ones are chunks of width 1.
   llvm::SmallVector<LaneChunk> rowChunks() const;
@@ -69,6 +77,11 @@ SimtLayout simtLayout(const Workload &workload, const BlockTile &tile,
 /// The same from facts instead of a workload.
 SimtLayout simtLayout(bool lhsReduceContiguous, bool rhsReduceContiguous,
                       const BlockTile &tile, const SimtSchedule &schedule);
+
+/// Whether copies into shared memory bypass registers on the device: those of
+/// factors of the accumulator's type do where the device has such copies.
+bool simtCopiesAsynchronously(const Workload &workload,
+                              const DeviceSpec &device);
 
 } // namespace ftuner
 

@@ -40,6 +40,8 @@ private:
   const ContractionTile &tile;
   const SimtLayout &layout;
   int64_t vectorWidth;
+  /// Of the accumulators, and of factors in shared memory.
+  mlir::Type elementType;
   llvm::SmallVector<LaneChunk> rowChunks, columnChunks;
   /// Coordinates of the thread in the block.
   Value tm, tn;

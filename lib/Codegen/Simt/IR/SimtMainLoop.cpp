@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../SimtAddresses.h"
+#include "FTuner/Codegen/IR/FactorCasts.h"
 #include "SimtEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -16,7 +17,7 @@ using namespace mlir;
 using namespace ftuner;
 
 VectorType SimtTileEmitter::vectorType(int64_t width) {
-  return VectorType::get({width}, b.getF32Type());
+  return VectorType::get({width}, elementType);
 }
 
 Value SimtTileEmitter::broadcast(Value scalar, int64_t width) {
@@ -26,8 +27,11 @@ Value SimtTileEmitter::broadcast(Value scalar, int64_t width) {
 
 Values SimtTileEmitter::emitMainLoop() {
   Value scalarInit;
-  if (tile.init && !isa<MemRefType>(tile.init.getType()))
+  if (tile.init && !isa<MemRefType>(tile.init.getType())) {
     scalarInit = tile.init;
+    if (scalarInit.getType() != elementType)
+      scalarInit = arith::ExtFOp::create(b, elementType, scalarInit);
+  }
   Values accumulators;
   for (int64_t row = 0; row < layout.rm; ++row)
     for (const LaneChunk &chunk : columnChunks) {
@@ -38,16 +42,26 @@ Values SimtTileEmitter::emitMainLoop() {
                            .getResult());
     }
 
-  Type elementType = b.getF32Type();
   lhsShared = viewStages(b, tile.sharedMemory, layout.lhs, layout.stages,
                          elementType, /*firstByte=*/0);
   rhsShared =
       viewStages(b, tile.sharedMemory, layout.rhs, layout.stages, elementType,
-                 4 * layout.stages * layout.lhs.elements());
+                 kSharedElementBytes * layout.stages * layout.lhs.elements());
   TileCopy lhsCopy(b, layout.lhs, tile.lhs, lhsShared, layout.threads(),
                    vectorWidth);
   TileCopy rhsCopy(b, layout.rhs, tile.rhs, rhsShared, layout.threads(),
                    vectorWidth);
+  // What is not of the accumulator's type is cast on the way.
+  bool isAsynchronous = tile.device.hasAsyncCopy();
+  for (TileCopy *copy : {&lhsCopy, &rhsCopy}) {
+    if (copy->vectorType().getElementType() == elementType)
+      continue;
+    unsigned factor = copy == &rhsCopy;
+    isAsynchronous = false;
+    copy->convertBy([this, factor](Value vector) {
+      return castFactor(b, tile.workload, factor, vector);
+    });
+  }
   Value reduceExtent = tile.extents[Workload::kK];
   bool reduceExact = tile.exact[Workload::kK];
   lhsCopy.prepare(tile.threadId, tile.rowOffset, tile.extents[Workload::kM],
@@ -55,7 +69,7 @@ Values SimtTileEmitter::emitMainLoop() {
   rhsCopy.prepare(tile.threadId, tile.columnOffset, tile.extents[Workload::kN],
                   tile.exact[Workload::kN], reduceExtent, reduceExact);
   MainLoop loop{lhsCopy,   rhsCopy,      layout.stages,
-                layout.bk, reduceExtent, tile.device.hasAsyncCopy()};
+                layout.bk, reduceExtent, isAsynchronous};
   return loop.emit(b, accumulators, [&](Value stage, Values values) {
     return multiply(stage, std::move(values));
   });
@@ -74,7 +88,7 @@ Values SimtTileEmitter::loadReduceVectors(const SharedTile &shared,
       vectors.push_back(vector::LoadOp::create(
           b, vectorType(kQuad), memory,
           ValueRange{stage, math.add(first, element), inner},
-          /*nontemporal=*/false, llvm::MaybeAlign(4 * kQuad)));
+          /*nontemporal=*/false, llvm::MaybeAlign(kSharedElementBytes * kQuad)));
   }
   return vectors;
 }
@@ -88,7 +102,7 @@ Values SimtTileEmitter::loadSpaceVectors(Value memory, Value stage,
     Value first = firstOfChunk(math, chunk, lane);
     vectors.push_back(vector::LoadOp::create(
         b, vectorType(chunk.width), memory, ValueRange{stage, reduce, first},
-        /*nontemporal=*/false, llvm::MaybeAlign(4 * chunk.width)));
+        /*nontemporal=*/false, llvm::MaybeAlign(kSharedElementBytes * chunk.width)));
   }
   return vectors;
 }
@@ -112,8 +126,13 @@ void SimtTileEmitter::multiplyChunk(ArrayRef<Value> rows, size_t chunk,
   int64_t width = columnChunks[chunk].width;
   for (auto [row, scalar] : llvm::enumerate(rows)) {
     Value &accumulator = accumulators[row * columnChunks.size() + chunk];
-    accumulator = vector::FMAOp::create(b, broadcast(scalar, width), columns,
-                                        accumulator);
+    Value factor = broadcast(scalar, width);
+    if (isa<FloatType>(elementType)) {
+      accumulator = vector::FMAOp::create(b, factor, columns, accumulator);
+      continue;
+    }
+    Value product = arith::MulIOp::create(b, factor, columns);
+    accumulator = arith::AddIOp::create(b, product, accumulator);
   }
 }
 

@@ -98,7 +98,8 @@ bool ftuner::roundsResults(Operation *op) {
   if (!isa_and_nonnull<arith::ArithDialect, math::MathDialect>(
           op->getDialect()) ||
       op->hasTrait<OpTrait::ConstantLike>() ||
-      isa<arith::BitcastOp, arith::ExtFOp, arith::MaximumFOp, arith::MaxNumFOp,
+      isExactCast(op) ||
+      isa<arith::BitcastOp, arith::MaximumFOp, arith::MaxNumFOp,
           arith::MinimumFOp, arith::MinNumFOp, arith::NegFOp, arith::SelectOp,
           math::AbsFOp, math::CopySignOp>(op) ||
       llvm::none_of(op->getResultTypes(), [](Type type) {

@@ -16,7 +16,7 @@
 namespace ftuner {
 
 /// Whether `op`, of arith or math, computes floats and rounds them to the types
-/// of its results. Widening casts, choices between values and changes of the
+/// of its results. Casts that keep every value, choices between values and changes of the
 /// sign are exact; what updates an accumulator stays wide.
 bool roundsResults(mlir::Operation *op);
 
