@@ -38,16 +38,18 @@ Values SimtTileEmitter::emitMainLoop() {
                            .getResult());
     }
 
+  int64_t lhsBytes = 4 * layout.stages * layout.lhs.elements();
   Type elementType = b.getF32Type();
   lhsShared = viewStages(b, tile.sharedMemory, layout.lhs, layout.stages,
                          elementType, /*firstByte=*/0);
-  rhsShared =
-      viewStages(b, tile.sharedMemory, layout.rhs, layout.stages, elementType,
-                 4 * layout.stages * layout.lhs.elements());
-  TileCopy lhsCopy(b, layout.lhs, tile.lhs, lhsShared, layout.threads(),
+  rhsShared = viewStages(b, tile.sharedMemory, layout.rhs, layout.stages,
+                         elementType, lhsBytes);
+  TileCopy lhsCopy(b, layout.lhs, tile.lhs,
+                   sharedPointer(b, tile.sharedMemory, 0), layout.threads(),
                    vectorWidth);
-  TileCopy rhsCopy(b, layout.rhs, tile.rhs, rhsShared, layout.threads(),
-                   vectorWidth);
+  TileCopy rhsCopy(b, layout.rhs, tile.rhs,
+                   sharedPointer(b, tile.sharedMemory, lhsBytes),
+                   layout.threads(), vectorWidth);
   Value reduceExtent = tile.extents[Workload::kK];
   bool reduceExact = tile.exact[Workload::kK];
   lhsCopy.prepare(tile.threadId, tile.rowOffset, tile.extents[Workload::kM],
