@@ -105,6 +105,20 @@ static std::array<double, 4> stepTerms(const LatencyDevice &device,
           table.sharedMemory, table.l2, table.latency / resident};
 }
 
+/// Cycles in which an SM's tensor cores do the operations of a step.
+static double tensorCycles(const LatencyDevice &device,
+                           const LatencyBlock &block) {
+  double share = block.isWarpgroup ? 1 : device.warpTensorShare;
+  double cycles = 0;
+  for (auto [operations, rate] :
+       {std::pair(block.tf32Operations, device.tf32Rate),
+        {block.f16Operations, device.f16Rate},
+        {block.i8Operations, device.i8Rate}})
+    if (operations > 0)
+      cycles += operations / (rate * share);
+  return cycles;
+}
+
 LatencyTable ftuner::tabulate(const LatencyDevice &device,
                               const LatencyBlock &block,
                               const LatencyConstants &constants) {
@@ -112,7 +126,7 @@ LatencyTable ftuner::tabulate(const LatencyDevice &device,
   table.block = block;
   table.resident = static_cast<unsigned>(residentBlocks(device, block));
   table.issue = std::max({block.fma * 32 / device.fp32Lanes * constants.fma,
-                          block.tensorCycles,
+                          tensorCycles(device, block) * constants.tensor,
                           (block.fma + block.tensorInstructions +
                            constants.other * block.otherInstructions +
                            constants.loadedRegister * block.loadedRegisters) /
@@ -286,7 +300,10 @@ static double powerTime(const LatencyDevice &device, const LatencyPart *parts,
     // 32 lanes, 2 FLOP each.
     picojoules +=
         parts[i].count * parts[i].steps *
-        ((64 * block.fma + block.tensorOperations) * constants.flopEnergy +
+        (64 * block.fma * constants.flopEnergy +
+         block.tf32Operations * constants.tf32Energy +
+         block.f16Operations * constants.f16Energy +
+         block.i8Operations * constants.i8Energy +
          block.l2Bytes * constants.l2Energy);
   }
   picojoules =

@@ -33,6 +33,11 @@ struct LatencyDevice {
   double halfBlockRun = 1;
   /// Lanes of an SM's load/store units.
   double loadStoreLanes = 32;
+  /// Operations of an SM's tensor cores per cycle at their peak, by type; 0
+  /// where they do not take it.
+  double tf32Rate = 0, f16Rate = 0, i8Rate = 0;
+  /// Share of these rates that instructions of single warps reach.
+  double warpTensorShare = 1;
   double dramGbps = 1;
   double l2Bytes = 1;
   double sharedMemoryPerSmBytes = 1;
@@ -61,9 +66,12 @@ struct LatencyBlock {
   double stepDepth = 1;
   /// Warp instructions of a step.
   double fma = 0;
-  /// Of the tensor cores: warp instructions, cycles for which they keep the
-  /// SM's tensor cores busy at their peak rate, and operations.
-  double tensorInstructions = 0, tensorCycles = 0, tensorOperations = 0;
+  /// Of the tensor cores: warp instructions, and operations by type.
+  double tensorInstructions = 0;
+  double tf32Operations = 0, f16Operations = 0, i8Operations = 0;
+  /// Whether the instructions are those of four warps together (wgmma), which
+  /// reach the peak rates.
+  bool isWarpgroup = false;
   double otherInstructions = 0;
   /// Registers of a warp that loads of a step write.
   double loadedRegisters = 0;
