@@ -112,6 +112,7 @@ static constexpr Field<LatencyGrid> gridFields[] = {
     {"lhs_run_bytes", &LatencyGrid::lhsRunBytes},
     {"rhs_run_bytes", &LatencyGrid::rhsRunBytes},
     {"reduce_length", &LatencyGrid::reduceLength},
+    {"element_bytes", &LatencyGrid::elementBytes},
     {"second_kernels", &LatencyGrid::secondKernels},
 };
 

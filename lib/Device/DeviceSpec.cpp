@@ -370,7 +370,9 @@ double DeviceSpec::tensorOperationsPerCycle(TensorPipe pipe) const {
   double peak = pipe == TensorPipe::TF32  ? tf32Tflops.value_or(0)
                 : pipe == TensorPipe::F16 ? f16Tflops.value_or(0)
                                           : i8Tops.value_or(0);
-  return peak * 1e6 / (smCount * clockMhz);
+  double rate = peak * 1e6 / (smCount * clockMhz);
+  double whole = rate > 0 ? std::exp2(std::round(std::log2(rate))) : 0;
+  return std::abs(rate - whole) <= 0.08 * whole ? whole : rate;
 }
 
 llvm::json::Object ftuner::toJson(const DeviceSpec &device) {

@@ -69,8 +69,9 @@ struct LatencyBlock {
   /// Of the tensor cores: warp instructions, and operations by type.
   double tensorInstructions = 0;
   double tf32Operations = 0, f16Operations = 0, i8Operations = 0;
-  /// Whether the instructions are those of four warps together (wgmma), which
-  /// reach the peak rates.
+  /// Whether the instructions are those of four warps together (wgmma): they
+  /// reach the peak rates, and blocks start and end behind the work of the one
+  /// before, as warps of their own copy the operands.
   bool isWarpgroup = false;
   double otherInstructions = 0;
   /// Registers of a warp that loads of a step write.
@@ -90,6 +91,10 @@ struct LatencyBlock {
   double directRegisters = 0;
   /// Registers per thread that do not fit.
   double spilledRegisters = 0;
+
+  /// Whether the tensor cores multiply: then operands come in asynchronous
+  /// copies of 16 bytes in rows of 64 and more, past the registers.
+  bool isTensor() const { return tensorInstructions > 0; }
 };
 
 /// How blocks tile the output, and what that moves.
@@ -111,8 +116,9 @@ struct LatencyGrid {
   bool isOutputAligned = true;
   /// Contiguous bytes that a step of a block reads of a row of each operand.
   double lhsRunBytes = 128, rhsRunBytes = 128;
-  /// Reduce elements of a block.
-  double reduceLength = 1;
+  /// Reduce elements of a block, and the bytes of one in a row of an operand
+  /// (the mean of both).
+  double reduceLength = 1, elementBytes = 4;
   /// Kernels that run after this one to sum split-K slices.
   double secondKernels = 0;
 };

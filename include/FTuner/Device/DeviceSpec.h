@@ -109,8 +109,10 @@ struct DeviceSpec {
   /// f32 multiply-adds of an SM in a cycle: the peak over SMs and clock.
   /// Vendors round peaks, so a figure within 2 % of a multiple of 32 is that.
   double fp32LanesPerSm() const;
-  /// Operations (a multiply-add is two) of an SM's tensor cores in a cycle of
-  /// `clockMhz`: the peak over SMs and clock; 0 where they have no such pipe.
+  /// Operations (a multiply-add is two) of an SM's tensor cores in a cycle: the
+  /// peak over SMs and clock; 0 where they do not take the type. Rates are
+  /// powers of two, and some peaks are stated for a clock below `clockMhz`, so
+  /// a figure within 8 % of a power of two is that.
   double tensorOperationsPerCycle(TensorPipe pipe) const;
 };
 
