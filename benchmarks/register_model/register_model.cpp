@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "EmittedKernel.h"
-#include "FTuner/Codegen/SimtLayout.h"
+#include "FTuner/Codegen/Simt/SimtLayout.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"

@@ -31,12 +31,8 @@ llvm::SmallVector<LaneChunk> SimtLayout::columnChunks() const {
 }
 
 int64_t SimtLayout::copySlots(int64_t vectorWidth) const {
-  return copySlots(lhs, vectorWidth) + copySlots(rhs, vectorWidth);
-}
-
-int64_t SimtLayout::copySlots(const SharedTile &tile,
-                              int64_t vectorWidth) const {
-  return ceilDiv(tile.outer * tile.vectorsPerRow(vectorWidth), threads());
+  return lhs.copySlots(threads(), vectorWidth) +
+         rhs.copySlots(threads(), vectorWidth);
 }
 
 /// Lanes of a warp along m and n, or 0, 0.

@@ -289,7 +289,7 @@ int64_t SimtModel::spillMargin(const Workload &workload, const BlockTile &tile,
       ofSlot += isScalar ? 1 : 2;
     if (!copiesWholeRows(shared, layout.threads(), vectorWidth))
       ofSlot += shared.swizzle > 1 ? 4 : 3;
-    margin += ofSlot * layout.copySlots(shared, vectorWidth);
+    margin += ofSlot * shared.copySlots(layout.threads(), vectorWidth);
   };
   addCopies(layout.lhs, Workload::kM);
   addCopies(layout.rhs, Workload::kN);

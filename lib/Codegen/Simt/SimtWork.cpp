@@ -1,23 +1,18 @@
 //===- SimtWork.cpp - What a block of the SIMT path executes --------------===//
 //
-// Counts what SimtMainLoop.cpp and SimtTileCopy.cpp emit for a step of the main
-// loop. A shift of all lanes by one number of words changes neither banks that
-// collide nor lines of rows that start at a line, so accesses that differ by
-// one are one entry.
+// Counts what SimtMainLoop.cpp and TileCopy.cpp emit for a step of the main
+// loop.
 //
 //===----------------------------------------------------------------------===//
 #include "SimtWork.h"
+#include "FTuner/Codegen/TileCopyWork.h"
 #include "SimtAddresses.h"
-
-#include <numeric>
 
 using namespace ftuner;
 
 namespace {
 
 constexpr int64_t kLanes = 32;
-/// Words of a line of 128 bytes.
-constexpr int64_t kLineWords = 32;
 
 /// Threads of a warp along one axis, and how many warps lie beside each other.
 struct WarpSpan {
@@ -36,12 +31,7 @@ private:
                       const WarpSpan &span);
   void countFragment(const SharedTile &tile, const LaneChunk &chunk,
                      const WarpSpan &span, double count);
-  void countCopies(const SharedTile &tile);
-  void countCopy(const SharedTile &tile, int64_t firstVector, int64_t lanes,
-                 double count);
   double overheadInstructions() const;
-  void add(WarpAccess::Kind kind, int64_t width,
-           const std::array<int64_t, kLanes> &address, double count);
 
   const SimtLayout &layout;
   int64_t vectorWidth;
@@ -60,24 +50,6 @@ WorkCounter::WorkCounter(const SimtLayout &layout, int64_t vectorWidth,
   work.accesses.reserve(16);
 }
 
-/// Adds an access, to one with the same pattern if there is any.
-void WorkCounter::add(WarpAccess::Kind kind, int64_t width,
-                      const std::array<int64_t, kLanes> &address,
-                      double count) {
-  for (WarpAccess &other : work.accesses)
-    if (other.kind == kind && other.width == width &&
-        other.address == address) {
-      other.count += count;
-      return;
-    }
-  work.accesses.push_back({kind, width, address, count});
-}
-
-/// Rows after which the swizzle patterns of a tile repeat themselves.
-int64_t patternPeriod(const SharedTile &tile) {
-  return tile.swizzle == 1 ? 1 : 8 * tile.swizzle;
-}
-
 /// Loads of an operand's fragments by all warps.
 void WorkCounter::countFragments(const SharedTile &tile,
                                  llvm::ArrayRef<LaneChunk> chunks,
@@ -89,7 +61,7 @@ void WorkCounter::countFragments(const SharedTile &tile,
     int64_t count;
   };
   llvm::SmallVector<Group, 8> groups;
-  int64_t period = patternPeriod(tile);
+  int64_t period = tile.patternPeriod();
   for (const LaneChunk &chunk : chunks)
     for (int64_t warp = 0; warp < span.warps; ++warp) {
       int64_t first = chunk.base + warp * span.threads * chunk.width;
@@ -115,7 +87,7 @@ void WorkCounter::countFragment(const SharedTile &tile, const LaneChunk &chunk,
     for (int64_t lane = 0; lane < kLanes; ++lane)
       address[lane] = firstOfChunk(math, chunk, span.lanes[lane]);
     double loads = count * double(layout.bk);
-    add(WarpAccess::Kind::SharedLoad, chunk.width, address, loads);
+    addAccess(work, WarpAccess::Kind::SharedLoad, chunk.width, address, loads);
     fragmentLoads += loads;
     work.loadedRegisters += loads * double(chunk.width);
     return;
@@ -129,59 +101,11 @@ void WorkCounter::countFragment(const SharedTile &tile, const LaneChunk &chunk,
       address[lane] = int64_t(first) * tile.pitch +
                       reduceElementInRow(math, tile, first, kQuad * quad);
     }
-    add(WarpAccess::Kind::SharedLoad, kQuad, address,
-        loads / double(tile.swizzle));
+    addAccess(work, WarpAccess::Kind::SharedLoad, kQuad, address,
+              loads / double(tile.swizzle));
   }
   fragmentLoads += loads;
   work.loadedRegisters += loads * double(kQuad);
-}
-
-/// Copies of an operand's tile by all warps. Vectors are handed out in order to
-/// consecutive threads, so warps take runs of 32 of them.
-void WorkCounter::countCopies(const SharedTile &tile) {
-  int64_t vectorsPerRow = tile.vectorsPerRow(vectorWidth);
-  int64_t vectors = tile.outer * vectorsPerRow;
-  // Runs repeat themselves, shifted, after whole rows, or whole sequences of
-  // swizzle patterns.
-  int64_t sequence = vectorsPerRow * patternPeriod(tile);
-  int64_t period = sequence / std::gcd(kLanes, sequence);
-  int64_t runs = vectors / kLanes;
-  for (int64_t run = 0; run < std::min(runs, period); ++run)
-    countCopy(tile, run * kLanes, kLanes, double(ceilDiv(runs - run, period)));
-  if (vectors % kLanes != 0)
-    countCopy(tile, runs * kLanes, vectors % kLanes, 1);
-}
-
-/// Copies of the vectors from `firstVector` on, one for each of `lanes` lanes,
-/// `count` times.
-void WorkCounter::countCopy(const SharedTile &tile, int64_t firstVector,
-                            int64_t lanes, double count) {
-  // Rows in global memory start at lines: how long they are, shapes decide.
-  int64_t globalPitch = ceilBy(tile.inner, kLineWords);
-  std::array<int64_t, kLanes> global, shared;
-  global.fill(-1);
-  shared.fill(-1);
-  int64_t slot = firstVector / layout.threads() * layout.threads();
-  int64_t globalOrigin = 0, sharedOrigin = 0;
-  for (int64_t lane = 0; lane < lanes; ++lane) {
-    CopiedVector<NumberMath> vector =
-        copiedVector(math, tile, firstVector - slot + lane, slot,
-                     layout.threads(), vectorWidth);
-    if (lane == 0) {
-      // Patterns are relative to the first lane's line, and to its row or, in
-      // order of addresses, itself.
-      globalOrigin =
-          vector.outer * globalPitch + vector.inner / kLineWords * kLineWords;
-      sharedOrigin = vector.outer * tile.pitch +
-                     (tile.swizzle == 1 ? vector.sharedInner : 0);
-    }
-    global[lane] = vector.outer * globalPitch + vector.inner - globalOrigin;
-    shared[lane] =
-        vector.outer * tile.pitch + vector.sharedInner - sharedOrigin;
-  }
-  add(WarpAccess::Kind::GlobalLoad, vectorWidth, global, count);
-  add(WarpAccess::Kind::SharedStore, vectorWidth, shared, count);
-  copies += count;
 }
 
 /// What a warp executes in a step beside multiplications and accesses: loop and
@@ -219,8 +143,9 @@ BlockWork WorkCounter::count() {
   }
   countFragments(layout.lhs, rowChunks, rows);
   countFragments(layout.rhs, layout.columnChunks(), columns);
-  countCopies(layout.lhs);
-  countCopies(layout.rhs);
+  for (const SharedTile *tile : {&layout.lhs, &layout.rhs})
+    copies += addTileCopies(work, *tile, layout.threads(), vectorWidth,
+                            /*elementBytes=*/4);
   if (!isAsynchronous)
     work.loadedRegisters += copies * double(vectorWidth);
   work.otherInstructions = fragmentLoads + copies * (isAsynchronous ? 1 : 2) +

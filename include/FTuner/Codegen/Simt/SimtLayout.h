@@ -29,6 +29,7 @@
 #ifndef FTUNER_CODEGEN_SIMT_SIMTLAYOUT_H
 #define FTUNER_CODEGEN_SIMT_SIMTLAYOUT_H
 
+#include "FTuner/Codegen/SharedTile.h"
 #include "FTuner/Codegen/Simt/SimtSchedule.h"
 #include "FTuner/Workload/Workload.h"
 #include "llvm/ADT/SmallVector.h"
@@ -40,22 +41,6 @@ namespace ftuner {
 struct LaneChunk {
   int64_t base;
   int64_t width;
-};
-
-/// One operand's tile in shared memory. Sizes in elements.
-struct SharedTile {
-  /// Contiguous along the reduce axis, in global and in shared memory.
-  bool reduceContiguous = false;
-  int64_t outer = 0; ///< rows of the tile
-  int64_t inner = 0; ///< contiguous elements of a row
-  int64_t pitch = 0; ///< distance of two rows
-  /// Number of swizzle patterns; 1 means none.
-  int64_t swizzle = 1;
-
-  int64_t elements() const { return outer * pitch; }
-  int64_t vectorsPerRow(int64_t vectorWidth) const {
-    return ceilDiv(inner, vectorWidth);
-  }
 };
 
 struct SimtLayout {
@@ -76,8 +61,6 @@ struct SimtLayout {
   llvm::SmallVector<LaneChunk> columnChunks() const;
   /// Vectors of `vectorWidth` elements that a thread copies in a step.
   int64_t copySlots(int64_t vectorWidth) const;
-  /// Those of one operand's tile.
-  int64_t copySlots(const SharedTile &tile, int64_t vectorWidth) const;
 };
 
 /// The layout of a block tile for a matrix product workload.

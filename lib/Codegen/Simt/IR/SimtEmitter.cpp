@@ -20,6 +20,28 @@ LogicalResult SimtTileEmitter::emit() {
   return success();
 }
 
+void SimtTileEmitter::emitEpilogue(ValueRange accumulators) {
+  ContractionEpilogue epilogue(b, tile, vectorWidth == 4 ? 4 : 0);
+  // Rows of a thread: chunk and element of it.
+  llvm::SmallVector<std::pair<const LaneChunk *, int64_t>> rows;
+  for (const LaneChunk &chunk : rowChunks)
+    for (int64_t element = 0; element < chunk.width; ++element)
+      rows.emplace_back(&chunk, element);
+  int64_t chunks = columnChunks.size();
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    const LaneChunk &columns = columnChunks[chunk];
+    Value column = math.add(tile.columnOffset, firstOfChunk(math, columns, tn));
+    epilogue.emitRun(column, columns.width, layout.rm,
+                     [&](int64_t row) -> ContractionEpilogue::Row {
+                       auto [rowChunk, element] = rows[row];
+                       Value ofTile =
+                           math.add(firstOfChunk(math, *rowChunk, tm), element);
+                       return {math.add(tile.rowOffset, ofTile),
+                               accumulators[row * chunks + chunk]};
+                     });
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // The path
 //===----------------------------------------------------------------------===//

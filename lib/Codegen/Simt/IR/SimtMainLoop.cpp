@@ -1,23 +1,5 @@
 //===- SimtMainLoop.cpp - The reduction of one tile -------------*- C++ -*-===//
 //
-// One barrier for each k iteration, called step here. With asynchronous copies:
-//
-//   start steps 0 … stages − 2
-//   for each step: wait for it; barrier; start step + stages − 1; multiply
-//
-// The barrier both publishes the step's copies and says that nobody still reads
-// the stage that the next copies overwrite. Without asynchronous copies, two
-// stages, and the next step travels through registers while this one is
-// multiplied:
-//
-//   load step 0 and store it
-//   for each step: barrier; load step + 1; multiply; store step + 1
-//
-// The loop over the steps is not unrolled, by LLVM or by ptxas: its body is a
-// whole step, so unrolling saves little. Where the trip count is a small
-// constant, ptxas would unroll the whole loop, move loads of later steps ahead
-// and take two to three times the registers, or spill.
-//
 // Within a step a loop runs over quads of the reduce axis. It is compiled as a
 // loop until LLVM unrolls it in the end.
 //
@@ -26,11 +8,7 @@
 #include "SimtEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -44,40 +22,6 @@ VectorType SimtTileEmitter::vectorType(int64_t width) {
 Value SimtTileEmitter::broadcast(Value scalar, int64_t width) {
   return vector::BroadcastOp::create(
       b, VectorType::get({width}, scalar.getType()), scalar);
-}
-
-Value SimtTileEmitter::sharedTileMemory(const SharedTile &shared,
-                                        int64_t firstElement) {
-  auto type = MemRefType::get(
-      {layout.stages, shared.outer, shared.pitch}, b.getF32Type(),
-      MemRefLayoutAttrInterface(),
-      cast<MemRefType>(tile.sharedMemory.getType()).getMemorySpace());
-  return memref::ViewOp::create(b, type, tile.sharedMemory,
-                                math.constant(4 * firstElement), ValueRange());
-}
-
-Value SimtTileEmitter::nextStage(Value stage) {
-  Value next = math.add(stage, 1);
-  Value wraps = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, next,
-                                      math.constant(layout.stages));
-  return arith::SelectOp::create(b, wraps, math.constant(0), next);
-}
-
-scf::ForOp SimtTileEmitter::createLoop(Unrolling unrolling, Value end,
-                                       int64_t step, ValueRange initial) {
-  auto loop = scf::ForOp::create(b, math.constant(0), end, math.constant(step),
-                                 initial);
-  MLIRContext *context = b.getContext();
-  BoolAttr yes = b.getBoolAttr(true), none;
-  bool isLate = unrolling == Unrolling::Late;
-  auto unroll = LLVM::LoopUnrollAttr::get(
-      context, /*disable=*/isLate ? none : yes, {},
-      /*runtimeDisable=*/isLate ? yes : none, {}, {}, {}, {});
-  auto annotation = LLVM::LoopAnnotationAttr::get(
-      context, {}, {}, {}, unroll, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {});
-  // Conversions hand attributes of the LLVM dialect on to the branch back.
-  loop->setAttr("loop_annotation", annotation);
-  return loop;
 }
 
 Values SimtTileEmitter::emitMainLoop() {
@@ -94,9 +38,12 @@ Values SimtTileEmitter::emitMainLoop() {
                            .getResult());
     }
 
-  lhsShared = sharedTileMemory(layout.lhs, 0);
+  Type elementType = b.getF32Type();
+  lhsShared = viewStages(b, tile.sharedMemory, layout.lhs, layout.stages,
+                         elementType, /*firstByte=*/0);
   rhsShared =
-      sharedTileMemory(layout.rhs, layout.stages * layout.lhs.elements());
+      viewStages(b, tile.sharedMemory, layout.rhs, layout.stages, elementType,
+                 4 * layout.stages * layout.lhs.elements());
   TileCopy lhsCopy(b, layout.lhs, tile.lhs, lhsShared, layout.threads(),
                    vectorWidth);
   TileCopy rhsCopy(b, layout.rhs, tile.rhs, rhsShared, layout.threads(),
@@ -107,125 +54,11 @@ Values SimtTileEmitter::emitMainLoop() {
                   tile.exact[Workload::kM], reduceExtent, reduceExact);
   rhsCopy.prepare(tile.threadId, tile.columnOffset, tile.extents[Workload::kN],
                   tile.exact[Workload::kN], reduceExtent, reduceExact);
-  return tile.device.hasAsyncCopy()
-             ? emitAsyncLoop(lhsCopy, rhsCopy, accumulators)
-             : emitStagedLoop(lhsCopy, rhsCopy, accumulators);
-}
-
-Values SimtTileEmitter::emitAsyncLoop(TileCopy &lhsCopy, TileCopy &rhsCopy,
-                                      Values accumulators) {
-  auto tokenType = nvgpu::DeviceAsyncTokenType::get(b.getContext());
-  Value reduceExtent = tile.extents[Workload::kK];
-  // Starts the copies of a step unless it lies beyond the extent; the group is
-  // committed either way, so that groups count steps. A group holds what was
-  // issued before it, so it needs no tokens of copies, which are inside
-  // conditions.
-  auto start = [&](Value stage, Value reduceOffset) {
-    auto ifOp = scf::IfOp::create(b, math.less(reduceOffset, reduceExtent),
-                                  /*withElseRegion=*/false);
-    {
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(ifOp.thenBlock());
-      lhsCopy.issueAsync(stage, reduceOffset);
-      rhsCopy.issueAsync(stage, reduceOffset);
-    }
-    auto group =
-        nvgpu::DeviceAsyncCreateGroupOp::create(b, tokenType, ValueRange());
-    // The parser would read the next line's result as the operand of a group
-    // that is printed without operands and attributes.
-    group->setAttr("ukernel.step", b.getUnitAttr());
-  };
-  {
-    scf::ForOp loop =
-        createLoop(Unrolling::Never, math.constant(layout.stages - 1), 1, {});
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    Value stage = loop.getInductionVar();
-    start(stage, math.mul(stage, layout.bk));
-  }
-
-  Values initial = accumulators;
-  initial.push_back(math.constant(0));
-  initial.push_back(math.constant(layout.stages - 1));
-  scf::ForOp loop = createLoop(Unrolling::Never, tile.extents[Workload::kK],
-                               layout.bk, initial);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  ValueRange state = loop.getRegionIterArgs();
-  Value readStage = state[accumulators.size()];
-  Value writeStage = state[accumulators.size() + 1];
-  // nvgpu's operation would want the token of a group, which may be one of the
-  // loop's.
-  NVVM::CpAsyncWaitGroupOp::create(b, layout.stages - 2);
-  gpu::BarrierOp::create(b);
-  start(writeStage,
-        math.add(loop.getInductionVar(), (layout.stages - 1) * layout.bk));
-  Values next = multiply(readStage, Values(state.drop_back(2)));
-  next.push_back(nextStage(readStage));
-  next.push_back(nextStage(writeStage));
-  scf::YieldOp::create(b, next);
-  return Values(loop.getResults().drop_back(2));
-}
-
-Values SimtTileEmitter::emitStagedLoop(TileCopy &lhsCopy, TileCopy &rhsCopy,
-                                       Values accumulators) {
-  Value reduceExtent = tile.extents[Workload::kK];
-  auto ifInRange = [&](Value reduceOffset, llvm::function_ref<void()> body) {
-    auto ifOp = scf::IfOp::create(b, math.less(reduceOffset, reduceExtent),
-                                  /*withElseRegion=*/false);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(ifOp.thenBlock());
-    body();
-  };
-  Value zero = math.constant(0);
-  ifInRange(zero, [&] {
-    lhsCopy.store(zero, lhsCopy.load(zero));
-    rhsCopy.store(zero, rhsCopy.load(zero));
+  MainLoop loop{lhsCopy,   rhsCopy,      layout.stages,
+                layout.bk, reduceExtent, tile.device.hasAsyncCopy()};
+  return loop.emit(b, accumulators, [&](Value stage, Values values) {
+    return multiply(stage, std::move(values));
   });
-
-  Values initial = accumulators;
-  initial.push_back(zero);
-  scf::ForOp loop = createLoop(Unrolling::Never, tile.extents[Workload::kK],
-                               layout.bk, initial);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  ValueRange state = loop.getRegionIterArgs();
-  Value stage = state.back();
-  gpu::BarrierOp::create(b);
-  Value reduceOffset = math.add(loop.getInductionVar(), layout.bk);
-  Value hasNext = math.less(reduceOffset, reduceExtent);
-  // The loads come before the multiplication and the stores after it, so the
-  // vectors pass from one conditional to the other.
-  Values vectors;
-  size_t lhsVectors = lhsCopy.slotCount();
-  {
-    SmallVector<Type> types;
-    types.append(lhsVectors + rhsCopy.slotCount(), vectorType(vectorWidth));
-    auto ifOp = scf::IfOp::create(b, types, hasNext, /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard ifGuard(b);
-    b.setInsertionPointToStart(ifOp.thenBlock());
-    Values loaded = lhsCopy.load(reduceOffset);
-    llvm::append_range(loaded, rhsCopy.load(reduceOffset));
-    scf::YieldOp::create(b, loaded);
-    b.setInsertionPointToStart(ifOp.elseBlock());
-    VectorType type = vectorType(vectorWidth);
-    Value zeros = arith::ConstantOp::create(b, type, b.getZeroAttr(type));
-    scf::YieldOp::create(b, Values(types.size(), zeros));
-    vectors = Values(ifOp.getResults());
-  }
-  Values next = multiply(stage, Values(state.drop_back()));
-  Value nextStageValue = nextStage(stage);
-  auto ifOp = scf::IfOp::create(b, hasNext, /*withElseRegion=*/false);
-  {
-    OpBuilder::InsertionGuard ifGuard(b);
-    b.setInsertionPointToStart(ifOp.thenBlock());
-    ArrayRef<Value> loaded(vectors);
-    lhsCopy.store(nextStageValue, loaded.take_front(lhsVectors));
-    rhsCopy.store(nextStageValue, loaded.drop_front(lhsVectors));
-  }
-  next.push_back(nextStageValue);
-  scf::YieldOp::create(b, next);
-  return Values(loop.getResults().drop_back());
 }
 
 Values SimtTileEmitter::loadReduceVectors(const SharedTile &shared,
@@ -285,8 +118,8 @@ void SimtTileEmitter::multiplyChunk(ArrayRef<Value> rows, size_t chunk,
 }
 
 Values SimtTileEmitter::multiply(Value stage, Values accumulators) {
-  scf::ForOp loop = createLoop(Unrolling::Late, math.constant(layout.bk), kQuad,
-                               accumulators);
+  scf::ForOp loop = createLoop(b, Unrolling::Late, math.constant(layout.bk),
+                               kQuad, accumulators);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Values next(loop.getRegionIterArgs());

@@ -1,18 +1,18 @@
-//===- SimtEpilogue.cpp - From accumulators to the output -------*- C++ -*-===//
-#include "../SimtAddresses.h"
-#include "SimtEmitter.h"
+//===- ContractionEpilogue.cpp - From accumulators to the output ----------===//
+#include "FTuner/Codegen/IR/ContractionEpilogue.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace ftuner;
 
-void SimtTileEmitter::ifInside(Value index, unsigned axis, bool exact,
-                               llvm::function_ref<void()> body) {
+void ContractionEpilogue::ifInside(Value index, unsigned axis, bool exact,
+                                   llvm::function_ref<void()> body) {
   if (exact)
     return body();
   auto ifOp = scf::IfOp::create(b, math.less(index, tile.extents[axis]),
@@ -22,19 +22,14 @@ void SimtTileEmitter::ifInside(Value index, unsigned axis, bool exact,
   body();
 }
 
-void SimtTileEmitter::emitEpilogue(ValueRange accumulators) {
-  int64_t chunks = columnChunks.size();
-  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-    const LaneChunk &columns = columnChunks[chunk];
-    Value column = math.add(tile.columnOffset, firstOfChunk(math, columns, tn));
-    Values ofChunk;
-    for (int64_t row = 0; row < layout.rm; ++row)
-      ofChunk.push_back(accumulators[row * chunks + chunk]);
-    // With vector accesses a chunk lies inside or outside as a whole; without,
-    // at least its first element must lie inside.
-    ifInside(column, Workload::kN, tile.exact[Workload::kN],
-             [&] { emitColumns(column, chunk, ofChunk); });
-  }
+Value ContractionEpilogue::broadcast(Value scalar, int64_t width) {
+  return vector::BroadcastOp::create(
+      b, VectorType::get({width}, scalar.getType()), scalar);
+}
+
+llvm::MaybeAlign ContractionEpilogue::alignmentOf(VectorType type) const {
+  int64_t bytes = type.getNumElements() * type.getElementTypeBitWidth() / 8;
+  return llvm::MaybeAlign(std::min(bytes, tile.family.alignment()));
 }
 
 /// Whether an operand of the epilogue differs from row to row.
@@ -42,38 +37,45 @@ static bool dependsOnRow(AffineMap map) {
   return map.isFunctionOfDim(Workload::kM);
 }
 
-void SimtTileEmitter::emitColumns(Value column, int64_t chunk,
-                                  ValueRange accumulators) {
-  int64_t width = columnChunks[chunk].width;
-  ukernel::WorkloadOp workload = tile.workload;
-  // Operands that are the same for all rows are loaded once.
-  Values rowInvariant(tile.extras.size());
-  for (auto [index, extra] : llvm::enumerate(tile.extras))
-    if (AffineMap map = workload.getExtraMap(index); !dependsOnRow(map))
-      rowInvariant[index] =
-          loadElementwise(extra, map, /*row=*/Value(), column, width);
-
-  int64_t row = 0;
-  for (const LaneChunk &rows : rowChunks)
-    for (int64_t element = 0; element < rows.width; ++element) {
-      Value ofTile = math.add(firstOfChunk(math, rows, tm), element);
-      Value index = math.add(tile.rowOffset, ofTile);
-      Value accumulator = accumulators[row++];
-      ifInside(index, Workload::kM, tile.exact[Workload::kM],
-               [&] { emitRow(index, column, accumulator, rowInvariant); });
+void ContractionEpilogue::emitRun(Value column, int64_t width, int64_t numRows,
+                                  llvm::function_ref<Row(int64_t)> row) {
+  // A run that is not whole has at least its first element inside.
+  ifInside(column, Workload::kN, tile.exact[Workload::kN], [&] {
+    ukernel::WorkloadOp workload = tile.workload;
+    // Operands that are the same for all rows are loaded once.
+    Values rowInvariant(tile.extras.size());
+    for (auto [index, extra] : llvm::enumerate(tile.extras))
+      if (AffineMap map = workload.getExtraMap(index); !dependsOnRow(map))
+        rowInvariant[index] =
+            loadElementwise(extra, map, /*row=*/Value(), column, width);
+    for (int64_t number = 0; number < numRows; ++number) {
+      Row next = row(number);
+      ifInside(next.index, Workload::kM, tile.exact[Workload::kM], [&] {
+        emitRow(next.index, column, next.accumulator, rowInvariant);
+      });
     }
+  });
 }
 
-void SimtTileEmitter::emitRow(Value row, Value column, Value accumulator,
-                              ArrayRef<Value> rowInvariant) {
+void ContractionEpilogue::emitRow(Value row, Value column, Value accumulator,
+                                  ArrayRef<Value> rowInvariant) {
   ukernel::WorkloadOp workload = tile.workload;
   int64_t width = cast<VectorType>(accumulator.getType()).getDimSize(0);
   // Without an init operand the sum continues the output's own value.
   Value start = tile.init ? tile.init : tile.output;
   if (isa<MemRefType>(start.getType())) {
     AffineMap map = tile.init ? workload.getInitMap() : workload.getOutputMap();
-    accumulator = arith::AddFOp::create(
-        b, accumulator, loadElementwise(start, map, row, column, width));
+    Value value = loadElementwise(start, map, row, column, width);
+    Type type = accumulator.getType();
+    if (isa<FloatType>(getElementTypeOrSelf(type))) {
+      if (value.getType() != type)
+        value = arith::ExtFOp::create(b, type, value);
+      accumulator = arith::AddFOp::create(b, accumulator, value);
+    } else {
+      if (value.getType() != type)
+        value = arith::ExtSIOp::create(b, type, value);
+      accumulator = arith::AddIOp::create(b, accumulator, value);
+    }
   }
   if (workload.hasEpilogue()) {
     Values extras;
@@ -82,13 +84,14 @@ void SimtTileEmitter::emitRow(Value row, Value column, Value accumulator,
                            ? rowInvariant[index]
                            : loadElementwise(extra, workload.getExtraMap(index),
                                              row, column, width));
-    accumulator = applyEpilogue(accumulator, extras);
+    accumulator = applyRegion(accumulator, extras);
   }
   storeOutput(row, column, accumulator);
 }
 
-Value SimtTileEmitter::loadElementwise(Value operand, AffineMap map, Value row,
-                                       Value column, int64_t width) {
+Value ContractionEpilogue::loadElementwise(Value operand, AffineMap map,
+                                           Value row, Value column,
+                                           int64_t width) {
   auto memrefType = dyn_cast<MemRefType>(operand.getType());
   if (!memrefType)
     return broadcast(operand, width);
@@ -105,10 +108,10 @@ Value SimtTileEmitter::loadElementwise(Value operand, AffineMap map, Value row,
     return broadcast(memref::LoadOp::create(b, operand, indices(column)),
                      width);
   auto innermost = cast<AffineDimExpr>(map.getResults().back());
-  if (vectorWidth == 4 && width == 4 && innermost.getPosition() == Workload::kN)
-    return vector::LoadOp::create(
-        b, VectorType::get({width}, memrefType.getElementType()), operand,
-        indices(column), /*nontemporal=*/false, llvm::MaybeAlign(4 * width));
+  auto type = VectorType::get({width}, memrefType.getElementType());
+  if (width == wholeWidth && innermost.getPosition() == Workload::kN)
+    return vector::LoadOp::create(b, type, operand, indices(column),
+                                  /*nontemporal=*/false, alignmentOf(type));
 
   // Elements beyond the last column are never stored: read the thread's own
   // first element instead. The operand may share the output's buffer, so that
@@ -121,11 +124,10 @@ Value SimtTileEmitter::loadElementwise(Value operand, AffineMap map, Value row,
           b, math.less(index, tile.extents[Workload::kN]), index, column);
     scalars.push_back(memref::LoadOp::create(b, operand, indices(index)));
   }
-  return vector::FromElementsOp::create(
-      b, VectorType::get({width}, memrefType.getElementType()), scalars);
+  return vector::FromElementsOp::create(b, type, scalars);
 }
 
-Value SimtTileEmitter::applyEpilogue(Value accumulator, ValueRange extras) {
+Value ContractionEpilogue::applyRegion(Value accumulator, ValueRange extras) {
   ukernel::WorkloadOp workload = tile.workload;
   Block &body = workload.getEpilogue().front();
   int64_t width = cast<VectorType>(accumulator.getType()).getDimSize(0);
@@ -147,15 +149,16 @@ Value SimtTileEmitter::applyEpilogue(Value accumulator, ValueRange extras) {
   return mapping.lookup(body.getTerminator()->getOperand(0));
 }
 
-void SimtTileEmitter::storeOutput(Value row, Value column, Value vector) {
-  int64_t width = cast<VectorType>(vector.getType()).getDimSize(0);
+void ContractionEpilogue::storeOutput(Value row, Value column, Value vector) {
+  auto type = cast<VectorType>(vector.getType());
+  int64_t width = type.getDimSize(0);
   // Tells the parts of a family apart. Else upstream's patterns merge equal
   // blocks of both, and the arguments of merged ones may double each time.
-  Attribute tileRows = b.getI64IntegerAttr(layout.bm);
-  if (vectorWidth == 4 && width == 4) {
+  Attribute tileRows = b.getI64IntegerAttr(tile.blockTile()[Workload::kM]);
+  if (width == wholeWidth) {
     auto store =
         vector::StoreOp::create(b, vector, tile.output, ValueRange{row, column},
-                                /*nontemporal=*/false, llvm::MaybeAlign(16));
+                                /*nontemporal=*/false, alignmentOf(type));
     store->setDiscardableAttr("tile_rows", tileRows);
     return;
   }

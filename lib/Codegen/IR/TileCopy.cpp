@@ -1,85 +1,41 @@
-//===- SimtTileCopy.cpp - Global to shared memory ---------------*- C++ -*-===//
-#include "../SimtAddresses.h"
-#include "SimtEmitter.h"
+//===- TileCopy.cpp - Copies of tiles into shared memory ------------------===//
+#include "FTuner/Codegen/IR/TileCopy.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace ftuner;
 
-//===----------------------------------------------------------------------===//
-// IndexMath
-//===----------------------------------------------------------------------===//
-
-static constexpr auto kNoWrap =
-    arith::IntegerOverflowFlags::nsw | arith::IntegerOverflowFlags::nuw;
-
-Value IndexMath::constant(int64_t value) {
-  return arith::ConstantIndexOp::create(b, value);
+Value ftuner::viewStages(ImplicitLocOpBuilder &b, Value sharedMemory,
+                         const SharedTile &tile, int64_t stages,
+                         Type elementType, int64_t firstByte) {
+  auto type = MemRefType::get(
+      {stages, tile.outer, tile.pitch}, elementType,
+      MemRefLayoutAttrInterface(),
+      cast<MemRefType>(sharedMemory.getType()).getMemorySpace());
+  return memref::ViewOp::create(b, type, sharedMemory,
+                                IndexMath(b).constant(firstByte), ValueRange());
 }
-
-Value IndexMath::add(Value lhs, Value rhs) {
-  if (isZeroInteger(lhs))
-    return rhs;
-  if (isZeroInteger(rhs))
-    return lhs;
-  return arith::AddIOp::create(b, lhs, rhs, kNoWrap);
-}
-
-Value IndexMath::add(Value lhs, int64_t rhs) {
-  return rhs == 0 ? lhs : add(lhs, constant(rhs));
-}
-
-Value IndexMath::sub(Value lhs, int64_t rhs) {
-  return arith::SubIOp::create(b, lhs, constant(rhs),
-                               arith::IntegerOverflowFlags::nsw);
-}
-
-Value IndexMath::mul(Value lhs, int64_t rhs) {
-  if (rhs == 1)
-    return lhs;
-  return arith::MulIOp::create(b, lhs, constant(rhs), kNoWrap);
-}
-
-Value IndexMath::div(Value lhs, int64_t rhs) {
-  if (rhs == 1)
-    return lhs;
-  return arith::DivUIOp::create(b, lhs, constant(rhs));
-}
-
-Value IndexMath::rem(Value lhs, int64_t rhs) {
-  if (rhs == 1)
-    return constant(0);
-  return arith::RemUIOp::create(b, lhs, constant(rhs));
-}
-
-Value IndexMath::bitXor(Value lhs, Value rhs) {
-  return isZeroInteger(rhs) ? lhs
-                            : arith::XOrIOp::create(b, lhs, rhs).getResult();
-}
-
-Value IndexMath::less(Value lhs, Value rhs) {
-  return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, lhs, rhs);
-}
-
-Value IndexMath::minimum(Value lhs, Value rhs) {
-  return arith::MinSIOp::create(b, lhs, rhs);
-}
-
-//===----------------------------------------------------------------------===//
-// TileCopy
-//===----------------------------------------------------------------------===//
 
 TileCopy::TileCopy(ImplicitLocOpBuilder &b, const SharedTile &tile,
                    Value global, Value shared, int64_t threads,
                    int64_t vectorWidth)
     : b(b), math(b), tile(tile), global(global), shared(shared),
       threads(threads), vectorWidth(vectorWidth) {}
+
+VectorType TileCopy::vectorType() const {
+  return VectorType::get({vectorWidth},
+                         cast<MemRefType>(global.getType()).getElementType());
+}
+
+int64_t TileCopy::vectorBytes() const {
+  VectorType type = vectorType();
+  return vectorWidth * type.getElementTypeBitWidth() / 8;
+}
 
 void TileCopy::prepare(Value threadId, Value spaceOffset, Value spaceExtent,
                        bool spaceExact, Value reduceExtent, bool reduceExact) {
@@ -131,7 +87,8 @@ void TileCopy::ifActive(const Slot &slot, llvm::function_ref<void()> body) {
 
 void TileCopy::issueAsync(Value stage, Value reduceOffset) {
   auto tokenType = nvgpu::DeviceAsyncTokenType::get(b.getContext());
-  UnitAttr bypassL1 = vectorWidth == 4 ? b.getUnitAttr() : UnitAttr();
+  // The hardware has it for 16 bytes alone.
+  UnitAttr bypassL1 = vectorBytes() == 16 ? b.getUnitAttr() : UnitAttr();
   for (const Slot &slot : slots)
     ifActive(slot, [&] {
       Value reduceIndex = math.add(reduceOffset, slot.reduce);
@@ -151,7 +108,7 @@ void TileCopy::issueAsync(Value stage, Value reduceOffset) {
 }
 
 Values TileCopy::load(Value reduceOffset) {
-  auto type = VectorType::get({vectorWidth}, b.getF32Type());
+  VectorType type = vectorType();
   Values vectors;
   for (const Slot &slot : slots) {
     Value condition = slot.active;
@@ -165,7 +122,7 @@ Values TileCopy::load(Value reduceOffset) {
       Value reduceIndex = math.add(reduceOffset, slot.reduce);
       return vector::LoadOp::create(
           b, type, global, globalIndices(slot, reduceIndex),
-          /*nontemporal=*/false, llvm::MaybeAlign(4 * vectorWidth));
+          /*nontemporal=*/false, llvm::MaybeAlign(vectorBytes()));
     };
     if (!condition) {
       vectors.push_back(loadVector());
@@ -191,6 +148,6 @@ void TileCopy::store(Value stage, ValueRange vectors) {
     ifActive(slot, [&, vector = vector] {
       vector::StoreOp::create(
           b, vector, shared, ValueRange{stage, slot.outer, slot.inner},
-          /*nontemporal=*/false, llvm::MaybeAlign(4 * vectorWidth));
+          /*nontemporal=*/false, llvm::MaybeAlign(vectorBytes()));
     });
 }

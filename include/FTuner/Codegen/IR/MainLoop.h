@@ -1,0 +1,71 @@
+//===- MainLoop.h - The loop over steps of the reduce axis ------*- C++ -*-===//
+//
+// One barrier for each k iteration, called step here. With asynchronous copies:
+//
+//   start steps 0 … stages − 2
+//   for each step: wait for it; barrier; start step + stages − 1; multiply
+//
+// The barrier both publishes the step's copies and says that nobody still reads
+// the stage that the next copies overwrite. Without asynchronous copies, two
+// stages, and the next step travels through registers while this one is
+// multiplied:
+//
+//   load step 0 and store it
+//   for each step: barrier; load step + 1; multiply; store step + 1
+//
+// The loop over the steps is not unrolled, by LLVM or by ptxas: its body is a
+// whole step, so unrolling saves little. Where the trip count is a small
+// constant, ptxas would unroll the whole loop, move loads of later steps ahead
+// and take two to three times the registers, or spill.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_CODEGEN_IR_MAINLOOP_H
+#define FTUNER_CODEGEN_IR_MAINLOOP_H
+
+#include "FTuner/Codegen/IR/TileCopy.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace ftuner {
+
+enum class Unrolling {
+  /// By nobody, ptxas included.
+  Never,
+  /// In full, by LLVM, after all other passes on its IR.
+  Late
+};
+
+/// A loop from 0 whose body is empty.
+mlir::scf::ForOp createLoop(mlir::ImplicitLocOpBuilder &b, Unrolling unrolling,
+                            Value end, int64_t step, ValueRange initial);
+
+/// The loop of one tile over the steps of the reduce axis.
+struct MainLoop {
+  /// Both prepared.
+  TileCopy &lhs, &rhs;
+  /// Stages of the tiles in shared memory; 2 if copies are not asynchronous.
+  int64_t stages;
+  /// Reduce elements of a step.
+  int64_t depth;
+  /// Of the reduce axis, of type index.
+  Value reduceExtent;
+  bool isAsynchronous;
+
+  /// Multiplies the step that lies in a stage and returns the accumulators.
+  using Multiply = llvm::function_ref<Values(Value stage, Values accumulators)>;
+  /// Emits the loop and returns the accumulators behind it. Asynchronous copies
+  /// may still be pending then, of steps beyond the extent: empty ones.
+  Values emit(mlir::ImplicitLocOpBuilder &b, const Values &accumulators,
+              Multiply multiply) const;
+
+private:
+  Values emitAsynchronous(mlir::ImplicitLocOpBuilder &b,
+                          const Values &accumulators, Multiply multiply) const;
+  Values emitStaged(mlir::ImplicitLocOpBuilder &b, const Values &accumulators,
+                    Multiply multiply) const;
+  /// The stage behind `stage`, around.
+  Value nextStage(mlir::ImplicitLocOpBuilder &b, Value stage) const;
+};
+
+} // namespace ftuner
+
+#endif // FTUNER_CODEGEN_IR_MAINLOOP_H

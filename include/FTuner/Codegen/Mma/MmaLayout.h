@@ -1,0 +1,119 @@
+//===- MmaLayout.h - Warp and shared memory layout of mma -------*- C++ -*-===//
+//
+// How one block of the mma path computes a tile of out[m, n] += lhs · rhs with
+// the tensor cores, free of IR; the model and the emitter both read it here.
+//
+// Warps. A block has warpsM × warpsN warps, numbered row by row; each owns a
+// warp tile of 16·i rows and 8·j columns, which instructions m16n8k16 cover (or
+// two m16n8k8 each, where the device has no others).
+//
+// Fragments. An instruction's operands are 8 × 8 matrices of 16 bits, or rows
+// of 16 bytes: two along k and two along m of the lhs, two along k of the rhs.
+// `ldmatrix` loads four of them, the rows of matrix i from the addresses that
+// lanes 8i … 8i + 7 give. An operand that is contiguous along its space axis
+// is loaded transposed.
+//
+// Shared memory. Tiles are kept as they lie in global memory, [space][bk] or
+// [bk][space], in chunks of 16 bytes, without padding. Eight consecutive rows
+// are read at once at one chunk; they lie in different banks since chunks are
+// swizzled (SharedTile.h): with C chunks in a row, s = the largest power of two
+// up to 8 that divides C patterns, each for 8 / s neighbouring rows. Those rows
+// begin in different groups of s chunks of 128 bytes, and the patterns permute
+// chunks within these groups.
+//
+// Epilogue. Each warp writes 16 rows of its tile at a time to a slab of shared
+// memory and reads them back as runs of columns, so that stores fill sectors.
+// Rows of a slab are 8 or 24 banks apart modulo 32: the pairs of accumulators
+// of four rows touch all banks once.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_CODEGEN_MMA_MMALAYOUT_H
+#define FTUNER_CODEGEN_MMA_MMALAYOUT_H
+
+#include "FTuner/Codegen/Mma/MmaSchedule.h"
+#include "FTuner/Codegen/SharedTile.h"
+#include "FTuner/Workload/Workload.h"
+#include <algorithm>
+
+namespace ftuner {
+
+/// Rows and columns of an instruction's result.
+constexpr int64_t kMmaRows = 16, kMmaColumns = 8;
+/// Bytes that swizzles keep together: a row of a matrix that ldmatrix loads.
+constexpr int64_t kMmaChunkBytes = 16;
+/// Bytes along k of a fragment: two matrices.
+constexpr int64_t kMmaFragmentBytes = 2 * kMmaChunkBytes;
+
+struct MmaLayout {
+  int64_t warpsM, warpsN, bm, bn, bk, stages;
+  /// Of lhs and rhs.
+  int64_t elementBytes;
+  SharedTile lhs, rhs;
+
+  int64_t warps() const { return warpsM * warpsN; }
+  int64_t threads() const { return 32 * warps(); }
+  int64_t warpRows() const { return bm / warpsM; }
+  int64_t warpColumns() const { return bn / warpsN; }
+  /// Fragments of a warp along m and n.
+  int64_t rowFragments() const { return warpRows() / kMmaRows; }
+  int64_t columnFragments() const { return warpColumns() / kMmaColumns; }
+  /// Reduce elements of a fragment, and fragments of a step.
+  int64_t fragmentDepth() const { return kMmaFragmentBytes / elementBytes; }
+  int64_t fragmentsOfStep() const { return bk / fragmentDepth(); }
+  /// Accumulators of a lane.
+  int64_t accumulators() const { return 4 * rowFragments() * columnFragments(); }
+  /// Bytes of all stages of a tile.
+  int64_t bytesOf(const SharedTile &tile) const {
+    return stages * tile.elements() * elementBytes;
+  }
+  /// Distance of rows of a warp's slab for the epilogue, in accumulators.
+  int64_t slabPitch() const {
+    return ceilBy(warpColumns() - kMmaColumns, 16) + kMmaColumns;
+  }
+  int64_t slabBytes() const { return 4 * kMmaRows * slabPitch(); }
+  /// Slabs take the place of the stages.
+  int64_t sharedMemoryBytes() const {
+    return std::max(bytesOf(lhs) + bytesOf(rhs), warps() * slabBytes());
+  }
+};
+
+MmaLayout mmaLayout(bool lhsReduceContiguous, bool rhsReduceContiguous,
+                    int64_t elementBytes, const BlockTile &tile,
+                    const MmaSchedule &schedule);
+/// The layout of a block tile for a workload that the path supports.
+MmaLayout mmaLayout(const Workload &workload, const BlockTile &tile,
+                    const MmaSchedule &schedule);
+
+/// Where a lane's row of a matrix lies in a tile: the row at lane's offset in
+/// matrices of 8 rows, and the chunk of 16 bytes within the row.
+template <typename Math>
+struct MatrixRow {
+  typename Math::Index row, chunk;
+};
+
+/// The row that a lane gives to ldmatrix for the fragment of the lhs (two
+/// matrices along m and two along k) whose first row or chunk is 0.
+template <typename Math>
+MatrixRow<Math> lhsMatrixRow(Math &math, bool reduceContiguous,
+                             typename Math::Index lane) {
+  if (reduceContiguous)
+    return {math.rem(lane, 16), math.div(lane, 16)};
+  // Rows are along k; the second and fourth matrix are 8 further along m.
+  return {math.add(math.mul(math.div(lane, 16), 8), math.rem(lane, 8)),
+          math.rem(math.div(lane, 8), 2)};
+}
+
+/// The same for two fragments of the rhs beside each other along n (two
+/// matrices along k each).
+template <typename Math>
+MatrixRow<Math> rhsMatrixRow(Math &math, bool reduceContiguous,
+                             typename Math::Index lane) {
+  if (reduceContiguous)
+    return {math.add(math.mul(math.div(lane, 16), 8), math.rem(lane, 8)),
+            math.rem(math.div(lane, 8), 2)};
+  return {math.rem(lane, 16), math.div(lane, 16)};
+}
+
+} // namespace ftuner
+
+#endif // FTUNER_CODEGEN_MMA_MMALAYOUT_H

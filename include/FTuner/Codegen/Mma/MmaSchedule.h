@@ -1,0 +1,47 @@
+//===- MmaSchedule.h - The schedule of the mma path -------------*- C++ -*-===//
+#ifndef FTUNER_CODEGEN_MMA_MMASCHEDULE_H
+#define FTUNER_CODEGEN_MMA_MMASCHEDULE_H
+
+#include "FTuner/Schedule/KernelFamily.h"
+
+namespace ftuner {
+
+/// The model of the path.
+const CodegenModel &mmaModel();
+
+/// What the fields of a schedule mean to the mma path. A warp computes bm /
+/// warpsM rows and bn / warpsN columns of a block tile.
+struct MmaSchedule {
+  /// Warps of a block along m and n.
+  int64_t warpsM = 1, warpsN = 1;
+  /// Pipeline stages of the copies into shared memory.
+  int64_t stages = 2;
+  /// Bytes that global accesses along contiguous axes move at once: an
+  /// element's, or more of aligned operands, up to 16.
+  int64_t accessBytes = 16;
+
+  /// Reads a schedule of the path.
+  static MmaSchedule of(const Schedule &schedule);
+  Schedule pack() const;
+
+  int64_t warps() const { return warpsM * warpsN; }
+  int64_t threads() const { return 32 * warps(); }
+  /// Elements of a warp's tile along m and n.
+  int64_t rowsOf(const BlockTile &tile) const {
+    return tile[Workload::kM] / warpsM;
+  }
+  int64_t columnsOf(const BlockTile &tile) const {
+    return tile[Workload::kN] / warpsN;
+  }
+};
+
+/// A family of the mma path with one or two tiles: `rows` and `columns` are the
+/// elements of a warp, one number of rows for each part, ascending. Axes beyond
+/// m, n and k have tile 1.
+KernelFamily mmaFamily(const MmaSchedule &schedule,
+                       llvm::ArrayRef<int64_t> rows, int64_t columns,
+                       int64_t depth, unsigned numAxes = 3);
+
+} // namespace ftuner
+
+#endif // FTUNER_CODEGEN_MMA_MMASCHEDULE_H

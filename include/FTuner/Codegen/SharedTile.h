@@ -1,0 +1,110 @@
+//===- SharedTile.h - Tiles of operands in shared memory --------*- C++ -*-===//
+//
+// How an operand's tile lies in shared memory, and which of its vectors each
+// thread copies there: formulas over a `Math` of the operations of IndexMath,
+// so that emitters build IR from them and models count with numbers, by one
+// text.
+//
+// Swizzle. A row is a run of chunks that stay together. Chunk c of row r lies
+// at c xor ((r / patternRows) mod patterns); patterns is a power of two that
+// divides the chunks of a row, so chunks stay within their row.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_CODEGEN_SHAREDTILE_H
+#define FTUNER_CODEGEN_SHAREDTILE_H
+
+#include "FTuner/Workload/Workload.h"
+
+namespace ftuner {
+
+/// One operand's tile in shared memory. Sizes in elements.
+struct SharedTile {
+  /// Contiguous along the reduce axis, in global and in shared memory.
+  bool reduceContiguous = false;
+  int64_t outer = 0; ///< rows of the tile
+  int64_t inner = 0; ///< contiguous elements of a row
+  int64_t pitch = 0; ///< distance of two rows
+  /// Elements of a chunk, which swizzles move as a whole.
+  int64_t chunk = 4;
+  /// Number of swizzle patterns; 1 means none.
+  int64_t swizzle = 1;
+  /// Neighbouring rows with one pattern.
+  int64_t patternRows = 8;
+
+  int64_t elements() const { return outer * pitch; }
+  int64_t vectorsPerRow(int64_t vectorWidth) const {
+    return ceilDiv(inner, vectorWidth);
+  }
+  /// Vectors of `vectorWidth` elements that each of `threads` threads copies.
+  int64_t copySlots(int64_t threads, int64_t vectorWidth) const {
+    return ceilDiv(outer * vectorsPerRow(vectorWidth), threads);
+  }
+  /// Rows after which the patterns repeat themselves.
+  int64_t patternPeriod() const {
+    return swizzle == 1 ? 1 : patternRows * swizzle;
+  }
+};
+
+/// IndexMath on numbers. All of a block's fit 32 bits, where division is fast.
+struct NumberMath {
+  using Index = uint32_t;
+  static Index constant(int64_t value) { return value; }
+  static Index add(Index lhs, Index rhs) { return lhs + rhs; }
+  static Index mul(Index lhs, int64_t rhs) { return lhs * Index(rhs); }
+  static Index div(Index lhs, int64_t rhs) { return lhs / Index(rhs); }
+  static Index rem(Index lhs, int64_t rhs) { return lhs % Index(rhs); }
+  static Index bitXor(Index lhs, Index rhs) { return lhs ^ rhs; }
+};
+
+/// Swizzle pattern of a row of a tile with more than one.
+template <typename Math>
+typename Math::Index swizzlePattern(Math &math, const SharedTile &tile,
+                                    typename Math::Index row) {
+  return math.rem(math.div(row, tile.patternRows), tile.swizzle);
+}
+
+/// A vector of the tile that one thread copies.
+template <typename Math>
+struct CopiedVector {
+  /// Row of the tile, and element of the row in global and in shared memory.
+  typename Math::Index outer, inner, sharedInner;
+};
+
+/// Whether each slot copies whole rows, so that the addresses of a thread's
+/// slots differ by constants.
+inline bool copiesWholeRows(const SharedTile &tile, int64_t threads,
+                            int64_t vectorWidth) {
+  return threads % tile.vectorsPerRow(vectorWidth) == 0;
+}
+
+/// The vector that `thread` copies in the slot that starts with vector `first`
+/// of the tile, a multiple of `threads`; vectors are counted row by row.
+template <typename Math>
+CopiedVector<Math> copiedVector(Math &math, const SharedTile &tile,
+                                typename Math::Index thread, int64_t first,
+                                int64_t threads, int64_t vectorWidth) {
+  int64_t vectorsPerRow = tile.vectorsPerRow(vectorWidth);
+  CopiedVector<Math> result;
+  if (copiesWholeRows(tile, threads, vectorWidth)) {
+    result.outer = math.add(math.div(thread, vectorsPerRow),
+                            math.constant(first / vectorsPerRow));
+    result.inner = math.rem(thread, vectorsPerRow);
+  } else {
+    auto linear = math.add(thread, math.constant(first));
+    result.outer = math.div(linear, vectorsPerRow);
+    result.inner = math.rem(linear, vectorsPerRow);
+  }
+  result.inner = math.mul(result.inner, vectorWidth);
+  result.sharedInner = result.inner;
+  if (tile.swizzle > 1) {
+    auto chunk = math.bitXor(math.div(result.inner, tile.chunk),
+                             swizzlePattern(math, tile, result.outer));
+    result.sharedInner = math.add(math.mul(chunk, tile.chunk),
+                                  math.rem(result.inner, tile.chunk));
+  }
+  return result;
+}
+
+} // namespace ftuner
+
+#endif // FTUNER_CODEGEN_SHAREDTILE_H

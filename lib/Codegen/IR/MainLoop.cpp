@@ -1,0 +1,161 @@
+//===- MainLoop.cpp - The loop over steps of the reduce axis --------------===//
+#include "FTuner/Codegen/IR/MainLoop.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+
+using namespace mlir;
+using namespace ftuner;
+
+scf::ForOp ftuner::createLoop(ImplicitLocOpBuilder &b, Unrolling unrolling,
+                              Value end, int64_t step, ValueRange initial) {
+  IndexMath math(b);
+  auto loop = scf::ForOp::create(b, math.constant(0), end, math.constant(step),
+                                 initial);
+  MLIRContext *context = b.getContext();
+  BoolAttr yes = b.getBoolAttr(true), none;
+  bool isLate = unrolling == Unrolling::Late;
+  auto unroll = LLVM::LoopUnrollAttr::get(
+      context, /*disable=*/isLate ? none : yes, {},
+      /*runtimeDisable=*/isLate ? yes : none, {}, {}, {}, {});
+  auto annotation = LLVM::LoopAnnotationAttr::get(
+      context, {}, {}, {}, unroll, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {});
+  // Conversions hand attributes of the LLVM dialect on to the branch back.
+  loop->setAttr("loop_annotation", annotation);
+  return loop;
+}
+
+Values MainLoop::emit(ImplicitLocOpBuilder &b, const Values &accumulators,
+                      Multiply multiply) const {
+  return isAsynchronous ? emitAsynchronous(b, accumulators, multiply)
+                        : emitStaged(b, accumulators, multiply);
+}
+
+Value MainLoop::nextStage(ImplicitLocOpBuilder &b, Value stage) const {
+  IndexMath math(b);
+  Value next = math.add(stage, 1);
+  Value wraps = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, next,
+                                      math.constant(stages));
+  return arith::SelectOp::create(b, wraps, math.constant(0), next);
+}
+
+Values MainLoop::emitAsynchronous(ImplicitLocOpBuilder &b,
+                                  const Values &accumulators,
+                                  Multiply multiply) const {
+  IndexMath math(b);
+  auto tokenType = nvgpu::DeviceAsyncTokenType::get(b.getContext());
+  // Starts the copies of a step unless it lies beyond the extent; the group is
+  // committed either way, so that groups count steps. A group holds what was
+  // issued before it, so it needs no tokens of copies, which are inside
+  // conditions.
+  auto start = [&](Value stage, Value reduceOffset) {
+    auto ifOp = scf::IfOp::create(b, math.less(reduceOffset, reduceExtent),
+                                  /*withElseRegion=*/false);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(ifOp.thenBlock());
+      lhs.issueAsync(stage, reduceOffset);
+      rhs.issueAsync(stage, reduceOffset);
+    }
+    auto group =
+        nvgpu::DeviceAsyncCreateGroupOp::create(b, tokenType, ValueRange());
+    // The parser would read the next line's result as the operand of a group
+    // that is printed without operands and attributes.
+    group->setAttr("ukernel.step", b.getUnitAttr());
+  };
+  {
+    scf::ForOp loop =
+        createLoop(b, Unrolling::Never, math.constant(stages - 1), 1, {});
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value stage = loop.getInductionVar();
+    start(stage, math.mul(stage, depth));
+  }
+
+  Values initial = accumulators;
+  initial.push_back(math.constant(0));
+  initial.push_back(math.constant(stages - 1));
+  scf::ForOp loop =
+      createLoop(b, Unrolling::Never, reduceExtent, depth, initial);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  ValueRange state = loop.getRegionIterArgs();
+  Value readStage = state[accumulators.size()];
+  Value writeStage = state[accumulators.size() + 1];
+  // nvgpu's operation would want the token of a group, which may be one of the
+  // loop's.
+  NVVM::CpAsyncWaitGroupOp::create(b, stages - 2);
+  gpu::BarrierOp::create(b);
+  start(writeStage, math.add(loop.getInductionVar(), (stages - 1) * depth));
+  Values next = multiply(readStage, Values(state.drop_back(2)));
+  next.push_back(nextStage(b, readStage));
+  next.push_back(nextStage(b, writeStage));
+  scf::YieldOp::create(b, next);
+  return Values(loop.getResults().drop_back(2));
+}
+
+Values MainLoop::emitStaged(ImplicitLocOpBuilder &b, const Values &accumulators,
+                            Multiply multiply) const {
+  IndexMath math(b);
+  auto ifInRange = [&](Value reduceOffset, llvm::function_ref<void()> body) {
+    auto ifOp = scf::IfOp::create(b, math.less(reduceOffset, reduceExtent),
+                                  /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(ifOp.thenBlock());
+    body();
+  };
+  Value zero = math.constant(0);
+  ifInRange(zero, [&] {
+    lhs.store(zero, lhs.load(zero));
+    rhs.store(zero, rhs.load(zero));
+  });
+
+  Values initial = accumulators;
+  initial.push_back(zero);
+  scf::ForOp loop =
+      createLoop(b, Unrolling::Never, reduceExtent, depth, initial);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  ValueRange state = loop.getRegionIterArgs();
+  Value stage = state.back();
+  gpu::BarrierOp::create(b);
+  Value reduceOffset = math.add(loop.getInductionVar(), depth);
+  Value hasNext = math.less(reduceOffset, reduceExtent);
+  // The loads come before the multiplication and the stores after it, so the
+  // vectors pass from one conditional to the other.
+  Values vectors;
+  size_t lhsVectors = lhs.slotCount();
+  {
+    SmallVector<Type> types;
+    types.append(lhsVectors, lhs.vectorType());
+    types.append(rhs.slotCount(), rhs.vectorType());
+    auto ifOp = scf::IfOp::create(b, types, hasNext, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard ifGuard(b);
+    b.setInsertionPointToStart(ifOp.thenBlock());
+    Values loaded = lhs.load(reduceOffset);
+    llvm::append_range(loaded, rhs.load(reduceOffset));
+    scf::YieldOp::create(b, loaded);
+    b.setInsertionPointToStart(ifOp.elseBlock());
+    Values zeros;
+    for (Type type : types)
+      zeros.push_back(arith::ConstantOp::create(b, type, b.getZeroAttr(type)));
+    scf::YieldOp::create(b, zeros);
+    vectors = Values(ifOp.getResults());
+  }
+  Values next = multiply(stage, Values(state.drop_back()));
+  Value nextStageValue = nextStage(b, stage);
+  auto ifOp = scf::IfOp::create(b, hasNext, /*withElseRegion=*/false);
+  {
+    OpBuilder::InsertionGuard ifGuard(b);
+    b.setInsertionPointToStart(ifOp.thenBlock());
+    ArrayRef<Value> loaded(vectors);
+    lhs.store(nextStageValue, loaded.take_front(lhsVectors));
+    rhs.store(nextStageValue, loaded.drop_front(lhsVectors));
+  }
+  next.push_back(nextStageValue);
+  scf::YieldOp::create(b, next);
+  return Values(loop.getResults().drop_back());
+}

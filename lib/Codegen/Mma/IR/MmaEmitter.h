@@ -1,0 +1,76 @@
+//===- MmaEmitter.h - Emits one tile of the mma path ------------*- C++ -*-===//
+#ifndef FTUNER_LIB_CODEGEN_MMA_IR_MMAEMITTER_H
+#define FTUNER_LIB_CODEGEN_MMA_IR_MMAEMITTER_H
+
+#include "../MmaTypes.h"
+#include "FTuner/Codegen/IR/ContractionEpilogue.h"
+#include "FTuner/Codegen/IR/MainLoop.h"
+#include "FTuner/Codegen/Mma/MmaLayout.h"
+
+namespace ftuner {
+
+/// Emits a tile: pipeline of copies, products of fragments, epilogue.
+class MmaTileEmitter {
+public:
+  MmaTileEmitter(mlir::ImplicitLocOpBuilder &b, const ContractionTile &tile,
+                 const MmaLayout &layout, const MmaInstruction &instruction,
+                 int64_t accessBytes);
+  void emit();
+
+private:
+  /// Main loop (MmaMainLoop.cpp). Returns the lane's accumulators: four for
+  /// each fragment of the warp tile, row by row.
+  Values emitMainLoop();
+  Values initialAccumulators();
+  /// Multiplies a step that lies in a stage.
+  Values multiply(Value stage, Values accumulators);
+  /// Registers of all fragments of a warp at one depth of a step.
+  struct Fragments {
+    /// Four registers for each 16 rows; two for each 8 columns.
+    Values lhs, rhs;
+  };
+  Fragments loadFragments(Value lhsStage, Value rhsStage, int64_t depth);
+  void multiplyFragments(const Fragments &fragments, Values &accumulators);
+  Values multiplyFragment(ValueRange lhs, ValueRange rhs, ValueRange sum);
+
+  /// Where a lane's rows of an operand's fragments lie in a stage.
+  struct FragmentAddresses {
+    /// Pointers into the first stage, one for each depth of a step, or for each
+    /// fragment along the space axis where that is contiguous.
+    Values bases;
+    /// Bytes from one to the next fragment, or depth.
+    int64_t stride;
+  };
+  FragmentAddresses prepareFragments(const SharedTile &shared, Value memory,
+                                     MatrixRow<IndexMath> lane, Value origin,
+                                     int64_t fragments, int64_t extent);
+  Value fragmentPointer(const SharedTile &shared,
+                        const FragmentAddresses &addresses, Value stageBytes,
+                        int64_t fragment, int64_t depth);
+  Values loadMatrices(Value pointer, int64_t matrices, bool isTransposed);
+  Value toPointer(Value sharedMemory, int64_t firstByte);
+  Value offsetPointer(Value pointer, Value bytes);
+
+  /// Epilogue (MmaEpilogue.cpp).
+  void emitEpilogue(ValueRange accumulators);
+  void storeToSlab(Value slab, ValueRange accumulators);
+  /// Columns that a lane finishes at once.
+  int64_t runColumns() const;
+
+  mlir::ImplicitLocOpBuilder &b;
+  IndexMath math;
+  const ContractionTile &tile;
+  const MmaLayout &layout;
+  const MmaInstruction &instruction;
+  int64_t accessBytes;
+  /// Of lhs and rhs, and of the sums.
+  mlir::Type elementType, accumulatorType;
+  /// Number of the lane in its warp, of the warp in the block; first row and
+  /// column of the warp in the block tile.
+  Value lane, warp, warpRow, warpColumn;
+  FragmentAddresses lhsAddresses, rhsAddresses;
+};
+
+} // namespace ftuner
+
+#endif // FTUNER_LIB_CODEGEN_MMA_IR_MMAEMITTER_H

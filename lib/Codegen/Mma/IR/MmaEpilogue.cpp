@@ -1,0 +1,111 @@
+//===- MmaEpilogue.cpp - From accumulators to the output ------------------===//
+//
+// Accumulators of a fragment lie in pairs of columns: lane l has columns
+// 2 · (l mod 4) and the next of rows l / 4 and l / 4 + 8. Stored from there,
+// they would fill half a sector or less. So each warp takes 16 rows of its tile
+// at a time through a slab of shared memory, which no other warp touches.
+//
+//===----------------------------------------------------------------------===//
+#include "MmaEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace ftuner;
+
+int64_t MmaTileEmitter::runColumns() const {
+  // Vectors of all operands that are contiguous along n: the widest of the
+  // narrowest elements.
+  int64_t leastBytes = 4;
+  auto consider = [&](Value operand, AffineMap map) {
+    auto type = dyn_cast<MemRefType>(operand.getType());
+    if (!type || map.getNumResults() == 0)
+      return;
+    auto innermost = cast<AffineDimExpr>(map.getResults().back());
+    if (innermost.getPosition() == Workload::kN)
+      leastBytes =
+          std::min<int64_t>(leastBytes, type.getElementTypeBitWidth() / 8);
+  };
+  ukernel::WorkloadOp workload = tile.workload;
+  consider(tile.output, workload.getOutputMap());
+  if (tile.init && isa<MemRefType>(tile.init.getType()))
+    consider(tile.init, workload.getInitMap());
+  for (auto [index, extra] : llvm::enumerate(tile.extras))
+    consider(extra, workload.getExtraMap(index));
+  return std::clamp<int64_t>(accessBytes / std::max<int64_t>(leastBytes, 1), 1,
+                             kMmaColumns);
+}
+
+void MmaTileEmitter::storeToSlab(Value slab, ValueRange accumulators) {
+  Value row = math.div(lane, 4), column = math.mul(math.rem(lane, 4), 2);
+  auto type = VectorType::get({2}, accumulatorType);
+  for (int64_t fragment = 0; fragment < layout.columnFragments(); ++fragment)
+    for (int64_t half = 0; half < 2; ++half) {
+      Value pair = vector::FromElementsOp::create(
+          b, type, accumulators.slice(4 * fragment + 2 * half, 2));
+      vector::StoreOp::create(
+          b, pair, slab,
+          ValueRange{math.add(row, 8 * half),
+                     math.add(column, fragment * kMmaColumns)},
+          /*nontemporal=*/false, llvm::MaybeAlign(8));
+    }
+}
+
+void MmaTileEmitter::emitEpilogue(ValueRange accumulators) {
+  // The slabs take the place of stages, which other warps may still read.
+  if (copiesAsynchronously(tile.device, accessBytes))
+    NVVM::CpAsyncWaitGroupOp::create(b, 0);
+  gpu::BarrierOp::create(b);
+  auto slabType = MemRefType::get(
+      {kMmaRows, layout.slabPitch()}, accumulatorType,
+      MemRefLayoutAttrInterface(),
+      cast<MemRefType>(tile.sharedMemory.getType()).getMemorySpace());
+  Value slab = memref::ViewOp::create(b, slabType, tile.sharedMemory,
+                                      math.mul(warp, layout.slabBytes()),
+                                      ValueRange());
+  Value allLanes = arith::ConstantOp::create(b, b.getI32IntegerAttr(-1));
+
+  int64_t width = runColumns();
+  ContractionEpilogue epilogue(b, tile, accessBytes > 1 ? width : 0);
+  int64_t runsPerRow = layout.warpColumns() / width;
+  int64_t runs = kMmaRows * runsPerRow;
+  auto runType = VectorType::get({width}, accumulatorType);
+  Value firstRow = math.add(tile.rowOffset, warpRow);
+  Value firstColumn = math.add(tile.columnOffset, warpColumn);
+  int64_t perRow = 4 * layout.columnFragments();
+  for (int64_t fragment = 0; fragment < layout.rowFragments(); ++fragment) {
+    if (fragment > 0)
+      NVVM::SyncWarpOp::create(b, allLanes);
+    storeToSlab(slab, accumulators.slice(fragment * perRow, perRow));
+    NVVM::SyncWarpOp::create(b, allLanes);
+    scf::ForOp loop =
+        createLoop(b, Unrolling::Never, math.constant(runs), 32, ValueRange());
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value run = math.add(loop.getInductionVar(), lane);
+    auto emitRun = [&] {
+      Value row = math.div(run, runsPerRow);
+      Value column = math.mul(math.rem(run, runsPerRow), width);
+      Value values = vector::LoadOp::create(
+          b, runType, slab, ValueRange{row, column}, /*nontemporal=*/false,
+          llvm::MaybeAlign(4 * std::min<int64_t>(width, 4)));
+      Value index =
+          math.add(firstRow, math.add(row, fragment * kMmaRows));
+      epilogue.emitRun(
+          math.add(firstColumn, column), width, 1,
+          [&](int64_t) -> ContractionEpilogue::Row { return {index, values}; });
+    };
+    if (runs % 32 == 0) {
+      emitRun();
+      continue;
+    }
+    auto ifOp = scf::IfOp::create(b, math.less(run, math.constant(runs)),
+                                  /*withElseRegion=*/false);
+    b.setInsertionPointToStart(ifOp.thenBlock());
+    emitRun();
+  }
+}

@@ -1,0 +1,50 @@
+//===- MmaLayout.cpp - Warp and shared memory layout of mma ---------------===//
+#include "FTuner/Codegen/Mma/MmaLayout.h"
+
+#include <algorithm>
+
+using namespace ftuner;
+
+/// Rows that a phase of ldmatrix reads at once.
+static constexpr int64_t kPhaseRows = 8;
+
+static SharedTile sharedTile(bool reduceContiguous, int64_t space,
+                             int64_t reduce, int64_t elementBytes) {
+  SharedTile tile;
+  tile.reduceContiguous = reduceContiguous;
+  tile.outer = reduceContiguous ? space : reduce;
+  tile.inner = reduceContiguous ? reduce : space;
+  tile.pitch = tile.inner;
+  tile.chunk = kMmaChunkBytes / elementBytes;
+  int64_t chunks = tile.inner / tile.chunk;
+  tile.swizzle = std::min(kPhaseRows, chunks & -chunks);
+  tile.patternRows = kPhaseRows / tile.swizzle;
+  return tile;
+}
+
+MmaLayout ftuner::mmaLayout(bool lhsReduceContiguous, bool rhsReduceContiguous,
+                            int64_t elementBytes, const BlockTile &tile,
+                            const MmaSchedule &schedule) {
+  MmaLayout layout;
+  layout.warpsM = schedule.warpsM;
+  layout.warpsN = schedule.warpsN;
+  layout.bm = tile[Workload::kM];
+  layout.bn = tile[Workload::kN];
+  layout.bk = tile[Workload::kK];
+  layout.stages = schedule.stages;
+  layout.elementBytes = elementBytes;
+  layout.lhs =
+      sharedTile(lhsReduceContiguous, layout.bm, layout.bk, elementBytes);
+  layout.rhs =
+      sharedTile(rhsReduceContiguous, layout.bn, layout.bk, elementBytes);
+  return layout;
+}
+
+MmaLayout ftuner::mmaLayout(const Workload &workload, const BlockTile &tile,
+                            const MmaSchedule &schedule) {
+  const Operand *lhs = workload.find(OperandRole::Lhs);
+  const Operand *rhs = workload.find(OperandRole::Rhs);
+  return mmaLayout(lhs->contiguousAxis() == Workload::kK,
+                   rhs->contiguousAxis() == Workload::kK, lhs->elementBytes,
+                   tile, schedule);
+}

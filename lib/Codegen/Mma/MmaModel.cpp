@@ -1,0 +1,363 @@
+//===- MmaModel.cpp - What the mma path can emit --------------------------===//
+//
+// Matrix products on the tensor cores by warp-wide instructions (mma.sync), one
+// or a batch of them.
+//
+//===----------------------------------------------------------------------===//
+#include "FTuner/Codegen/Mma/MmaLayout.h"
+#include "FTuner/Schedule/Alignment.h"
+#include "FTuner/Schedule/CodegenModel.h"
+#include "MmaSpace.h"
+#include "MmaTypes.h"
+#include "MmaWork.h"
+
+#include <algorithm>
+
+using namespace ftuner;
+
+namespace {
+
+/// Registers for addresses, predicates and loop state beside accumulators and
+/// fragments.
+constexpr int64_t kAddressRegisters = 32;
+/// Registers that ptxas takes beyond what a kernel needs: it loads fragments of
+/// the next instructions ahead.
+constexpr int64_t kSpareRegisters = 24;
+/// Most pipeline stages: more than shared memory holds, so that sums of their
+/// bytes do not overflow.
+constexpr int64_t kMaxStages = 1024;
+/// Most batch axes behind m, n and k.
+constexpr unsigned kMaxBatchAxes = 3;
+constexpr int64_t kMaxWarps = 32;
+
+template <typename... Args>
+llvm::Error invalid(const char *format, Args... args) {
+  return llvm::createStringError(std::errc::invalid_argument, format, args...);
+}
+
+const Operand &lhsOf(const Workload &workload) {
+  return *workload.find(OperandRole::Lhs);
+}
+
+class MmaModel final : public CodegenModel {
+public:
+  llvm::StringRef name() const override { return "mma"; }
+
+  llvm::ArrayRef<llvm::StringLiteral> scheduleFields() const override {
+    static constexpr llvm::StringLiteral names[] = {"warps_m", "warps_n",
+                                                    "stages", "access_bytes"};
+    return names;
+  }
+
+  std::string str(const Schedule &schedule) const override {
+    MmaSchedule mma = MmaSchedule::of(schedule);
+    return "stages " + std::to_string(mma.stages) + " access " +
+           std::to_string(mma.accessBytes);
+  }
+
+  llvm::Error supports(const Workload &workload,
+                       const DeviceSpec &device) const override;
+
+  std::unique_ptr<ScheduleSpace>
+  createSpace(const Workload &workload,
+              const DeviceSpec &device) const override {
+    return std::make_unique<MmaSpace>(workload, device);
+  }
+
+  UKernel ukernel(const KernelFamily &family, unsigned part) const override {
+    MmaSchedule mma = MmaSchedule::of(family.schedule);
+    // Messages show families that cannot be emitted, too.
+    mma.warpsM = std::max<int64_t>(mma.warpsM, 1);
+    mma.warpsN = std::max<int64_t>(mma.warpsN, 1);
+    UKernel ukernel;
+    ukernel.blockTile = family.tiles[part];
+    ukernel.registerTile.assign(ukernel.blockTile.size(), 1);
+    ukernel.registerTile[Workload::kM] = mma.rowsOf(ukernel.blockTile);
+    ukernel.registerTile[Workload::kN] = mma.columnsOf(ukernel.blockTile);
+    ukernel.workers = mma.warps();
+    ukernel.reduceSplit = family.reduceSplit;
+    return ukernel;
+  }
+
+  int64_t threads(const KernelFamily &family) const override {
+    return MmaSchedule::of(family.schedule).threads();
+  }
+
+  int64_t heightGranule(const KernelFamily &family) const override {
+    MmaSchedule mma = MmaSchedule::of(family.schedule);
+    return family.combineAxis == Workload::kM ? mma.warpsM * kMmaRows
+                                              : mma.warpsN * kMmaColumns;
+  }
+
+  int64_t alignment(const Schedule &schedule) const override {
+    return MmaSchedule::of(schedule).accessBytes;
+  }
+
+  bool takesAnyAlignment(const Schedule &schedule) const override {
+    return MmaSchedule::of(schedule).accessBytes <= kLeastBytes;
+  }
+
+  KernelFamily relaxed(const KernelFamily &family,
+                       int64_t alignment) const override {
+    if (this->alignment(family.schedule) <= alignment)
+      return family;
+    return withAccess(family, alignment);
+  }
+
+  llvm::SmallVector<KernelFamily>
+  unalignedVariants(const KernelFamily &family) const override {
+    return {withAccess(family, kLeastBytes)};
+  }
+
+  KernelResources resources(const Workload &workload,
+                            const KernelFamily &family) const override {
+    MmaSchedule mma = MmaSchedule::of(family.schedule);
+    KernelResources resources;
+    resources.threads = mma.threads();
+    for (const BlockTile &tile : family.tiles) {
+      MmaLayout layout = mmaLayout(workload, tile, mma);
+      resources.registersPerThread =
+          std::max(resources.registersPerThread,
+                   partRegisters(layout) + kAddressRegisters);
+      resources.sharedMemoryBytes =
+          std::max(resources.sharedMemoryBytes, layout.sharedMemoryBytes());
+    }
+    return resources;
+  }
+
+  int64_t spillFreeRegisters(const Workload &workload,
+                             const KernelFamily &family) const override {
+    MmaSchedule mma = MmaSchedule::of(family.schedule);
+    int64_t most = resources(workload, family).registersPerThread;
+    for (const BlockTile &tile : family.tiles) {
+      MmaLayout layout = mmaLayout(workload, tile, mma);
+      // Addresses of slots that are no whole rows, or that a condition on the
+      // reduce axis belongs to.
+      int64_t vectorWidth =
+          std::max<int64_t>(mma.accessBytes / layout.elementBytes, 1);
+      int64_t slots = layout.lhs.copySlots(layout.threads(), vectorWidth) +
+                      layout.rhs.copySlots(layout.threads(), vectorWidth);
+      most = std::max(most,
+                      partRegisters(layout) + kAddressRegisters + 2 * slots);
+    }
+    return most;
+  }
+
+  BlockWork work(const Workload &workload, const KernelFamily &family,
+                 unsigned part, const DeviceSpec &device) const override {
+    MmaSchedule mma = MmaSchedule::of(family.schedule);
+    const BlockTile &tile = family.tiles[part];
+    MmaLayout layout = mmaLayout(workload, tile, mma);
+    MmaInstruction instruction =
+        *findMmaInstruction(lhsOf(workload).elementType, device);
+    MmaCode code;
+    code.pipe = instruction.pipe;
+    code.instructionDepth = instruction.depth;
+    code.accessBytes = mma.accessBytes;
+    code.isAsynchronous = copiesAsynchronously(device, mma.accessBytes);
+    const SizeRange &k = workload.axes[Workload::kK].range;
+    code.isReduceExact = k.isFixed() && k.min % tile[Workload::kK] == 0;
+    BlockWork work = mmaWork(layout, code);
+    work.registersPerThread = static_cast<double>(std::min(
+        partRegisters(layout) + kAddressRegisters + kSpareRegisters,
+        device.registersPerThreadOf(layout.threads())));
+    return work;
+  }
+
+  double peakFlops(const Workload &workload,
+                   const DeviceSpec &device) const override {
+    return *device.f16Tflops * 1e12;
+  }
+
+  llvm::Error check(const Workload &workload, const KernelFamily &family,
+                    const DeviceSpec &device) const override;
+
+private:
+  /// Bytes of the smallest factors.
+  static constexpr int64_t kLeastBytes = 2;
+
+  /// The family with copies of `bytes` bytes.
+  static KernelFamily withAccess(KernelFamily family, int64_t bytes) {
+    MmaSchedule mma = MmaSchedule::of(family.schedule);
+    mma.accessBytes = std::max(bytes, kLeastBytes);
+    // Narrower ones pass through registers, in two stages.
+    if (mma.accessBytes < 4)
+      mma.stages = 2;
+    family.schedule = mma.pack();
+    return family;
+  }
+
+  /// Registers of accumulators and of the fragments that are multiplied.
+  static int64_t partRegisters(const MmaLayout &layout) {
+    return layout.accumulators() + 4 * layout.rowFragments() +
+           2 * layout.columnFragments();
+  }
+
+  static llvm::Error checkPart(const Workload &workload,
+                               const KernelFamily &family, unsigned part);
+};
+
+llvm::Error MmaModel::supports(const Workload &workload,
+                               const DeviceSpec &device) const {
+  if (llvm::Error error = workload.checkContraction())
+    return invalid("mma: %s", llvm::toString(std::move(error)).c_str());
+  if (workload.axes.size() > Workload::kFirstBatch + kMaxBatchAxes)
+    return invalid("mma: expected up to %u batch axes", kMaxBatchAxes);
+  auto isContiguous = [&](OperandRole role, unsigned axis, unsigned other) {
+    const Operand *operand = workload.find(role);
+    return operand && (operand->contiguousAxis() == axis ||
+                       operand->contiguousAxis() == other);
+  };
+  if (!isContiguous(OperandRole::Lhs, Workload::kM, Workload::kK) ||
+      !isContiguous(OperandRole::Rhs, Workload::kN, Workload::kK) ||
+      !isContiguous(OperandRole::Output, Workload::kN, Workload::kN))
+    return invalid("mma: expected an lhs that is contiguous along m or k, an "
+                   "rhs along n or k, and an output that is contiguous along "
+                   "n");
+  ElementType lhs = lhsOf(workload).elementType;
+  ElementType rhs = workload.find(OperandRole::Rhs)->elementType;
+  if (lhs != rhs)
+    return invalid("mma: expected factors of one type, but got %s and %s",
+                   nameOf(lhs).data(), nameOf(rhs).data());
+  std::optional<MmaInstruction> instruction = findMmaInstruction(lhs, device);
+  if (!instruction)
+    return invalid("mma: expected factors that the tensor cores of %s "
+                   "multiply, but got %s",
+                   device.name.c_str(), nameOf(lhs).data());
+  if (workload.accumulatorType != instruction->accumulator)
+    return invalid("mma: expected an accumulator of %s, but got %s",
+                   nameOf(instruction->accumulator).data(),
+                   nameOf(workload.accumulatorType).data());
+  return llvm::Error::success();
+}
+
+llvm::Error MmaModel::checkPart(const Workload &workload,
+                                const KernelFamily &family, unsigned part) {
+  MmaSchedule mma = MmaSchedule::of(family.schedule);
+  const BlockTile &tile = family.tiles[part];
+  if (tile[Workload::kM] % (mma.warpsM * kMmaRows) != 0 ||
+      tile[Workload::kN] % (mma.warpsN * kMmaColumns) != 0)
+    return invalid("mma: expected block tiles of whole fragments of %d rows "
+                   "and %d columns for each of %lld and %lld warps along m "
+                   "and n, but got %s",
+                   int(kMmaRows), int(kMmaColumns),
+                   static_cast<long long>(mma.warpsM),
+                   static_cast<long long>(mma.warpsN), tileText(tile).c_str());
+  for (unsigned axis = Workload::kFirstBatch; axis < tile.size(); ++axis)
+    if (tile[axis] != 1)
+      return invalid("mma: expected tiles of 1 on batch axes, but got %s",
+                     tileText(tile).c_str());
+  int64_t depth = kMmaFragmentBytes / lhsOf(workload).elementBytes;
+  if (tile[Workload::kK] % depth != 0)
+    return invalid("mma: expected a reduce tile that is a multiple of %lld, "
+                   "but got %lld",
+                   static_cast<long long>(depth),
+                   static_cast<long long>(tile[Workload::kK]));
+  return llvm::Error::success();
+}
+
+llvm::Error MmaModel::check(const Workload &workload,
+                            const KernelFamily &family,
+                            const DeviceSpec &device) const {
+  if (llvm::Error error = supports(workload, device))
+    return error;
+  if (llvm::Error error = checkTiles(workload, family))
+    return error;
+  if (family.combineAxis != Workload::kM)
+    return invalid("mma: expected parts along axis 0, but got %u",
+                   family.combineAxis);
+  if (family.reduceSplit != 1)
+    return invalid("mma: expected no split-K, but got a split-K factor of %lld",
+                   static_cast<long long>(family.reduceSplit));
+  MmaSchedule mma = MmaSchedule::of(family.schedule);
+  int64_t elementBytes = lhsOf(workload).elementBytes;
+  int64_t access = mma.accessBytes;
+  if (access < elementBytes || access > kMmaChunkBytes ||
+      (access & (access - 1)) != 0)
+    return invalid("mma: expected accesses of %lld to %lld bytes, a power of "
+                   "two, but got %lld",
+                   static_cast<long long>(elementBytes),
+                   static_cast<long long>(kMmaChunkBytes),
+                   static_cast<long long>(access));
+  bool isAsynchronous = copiesAsynchronously(device, access);
+  if (mma.stages < 2 || (mma.stages > 2 && !isAsynchronous))
+    return invalid("mma: expected %s pipeline stages for accesses of %lld "
+                   "bytes on %s, but got %lld",
+                   isAsynchronous ? "at least 2" : "exactly 2",
+                   static_cast<long long>(access), device.name.c_str(),
+                   static_cast<long long>(mma.stages));
+  if (mma.stages > kMaxStages)
+    return invalid("mma: expected at most %d pipeline stages, but got %lld",
+                   int(kMaxStages), static_cast<long long>(mma.stages));
+  if (mma.warpsM < 1 || mma.warpsN < 1 || mma.warpsM > kMaxWarps ||
+      mma.warpsN > kMaxWarps || mma.threads() > device.maxThreadsPerBlock)
+    return invalid("mma: expected 1 to %d warps, but got %lld by %lld",
+                   int(device.maxThreadsPerBlock / 32),
+                   static_cast<long long>(mma.warpsM),
+                   static_cast<long long>(mma.warpsN));
+  for (unsigned part = 0; part < family.tiles.size(); ++part)
+    if (llvm::Error error = checkPart(workload, family, part))
+      return error;
+  KernelResources needs = resources(workload, family);
+  if (needs.sharedMemoryBytes > device.sharedMemoryPerBlockBytes)
+    return invalid("mma: expected at most %d bytes of shared memory, but got "
+                   "%lld",
+                   static_cast<int>(device.sharedMemoryPerBlockBytes),
+                   static_cast<long long>(needs.sharedMemoryBytes));
+  int64_t limit = std::min(device.maxRegistersPerThread,
+                           device.registersPerSm / needs.threads);
+  if (needs.registersPerThread > limit)
+    return invalid("mma: expected at most %d registers per thread, but got "
+                   "%lld",
+                   static_cast<int>(limit),
+                   static_cast<long long>(needs.registersPerThread));
+  return llvm::Error::success();
+}
+
+} // namespace
+
+std::optional<MmaInstruction>
+ftuner::findMmaInstruction(ElementType factor, const DeviceSpec &device) {
+  int version = device.smVersion();
+  if (!device.f16Tflops || version < 75)
+    return std::nullopt;
+  switch (factor) {
+  case ElementType::F16:
+    return MmaInstruction{TensorPipe::F16, version < 80 ? 8 : 16,
+                          ElementType::F32};
+  case ElementType::BF16:
+    if (version < 80)
+      return std::nullopt;
+    return MmaInstruction{TensorPipe::F16, 16, ElementType::F32};
+  default:
+    return std::nullopt;
+  }
+}
+
+MmaSchedule MmaSchedule::of(const Schedule &schedule) {
+  const auto &fields = schedule.fields();
+  return {fields[0], fields[1], fields[2], fields[3]};
+}
+
+Schedule MmaSchedule::pack() const {
+  return Schedule(mmaModel(), {warpsM, warpsN, stages, accessBytes});
+}
+
+KernelFamily ftuner::mmaFamily(const MmaSchedule &schedule,
+                               llvm::ArrayRef<int64_t> rows, int64_t columns,
+                               int64_t depth, unsigned numAxes) {
+  KernelFamily family;
+  family.schedule = schedule.pack();
+  for (int64_t height : rows) {
+    BlockTile &tile = family.tiles.emplace_back(numAxes, 1);
+    tile[Workload::kM] = schedule.warpsM * height;
+    tile[Workload::kN] = schedule.warpsN * columns;
+    tile[Workload::kK] = depth;
+  }
+  return family;
+}
+
+const CodegenModel &ftuner::mmaModel() {
+  static const MmaModel model;
+  return model;
+}

@@ -1,0 +1,40 @@
+//===- MmaSpace.h - What the mma path has to choose from --------*- C++ -*-===//
+//
+// Blocks of 1 to 8 warps, up to 4 (8 in one line) along m and n; warp tiles of
+// 16 to 128 rows and 8 to 128 columns with up to 128 accumulators in a lane;
+// steps of 32, 64 or 128 bytes along the reduce axis in 2 to 6 stages.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_LIB_CODEGEN_MMA_MMASPACE_H
+#define FTUNER_LIB_CODEGEN_MMA_MMASPACE_H
+
+#include "FTuner/Codegen/Mma/MmaSchedule.h"
+#include "FTuner/Schedule/CodegenModel.h"
+
+namespace ftuner {
+
+class MmaSpace final : public ScheduleSpace {
+public:
+  MmaSpace(const Workload &workload, const DeviceSpec &device);
+
+  void forEachBlock(int64_t alignment, BlockVisitor visit) const override;
+  void forEachStep(
+      const KernelFamily &block,
+      llvm::function_ref<bool(const KernelFamily &)> visit) const override;
+  Preference preference(const KernelFamily &family) const override;
+
+private:
+  void visitWarpTiles(const MmaSchedule &schedule, KernelFamily &family,
+                      UKernel &ukernel, BlockVisitor visit) const;
+
+  const Workload &workload;
+  const DeviceSpec &device;
+  /// Bytes of an element of lhs and rhs.
+  int64_t elementBytes;
+  /// Largest extents of m and n.
+  int64_t extents[2];
+};
+
+} // namespace ftuner
+
+#endif // FTUNER_LIB_CODEGEN_MMA_MMASPACE_H

@@ -1,0 +1,101 @@
+//===- MmaWork.cpp - What a block of the mma path executes ----------------===//
+//
+// Counts what MmaMainLoop.cpp and TileCopy.cpp emit for a step of the main
+// loop.
+//
+//===----------------------------------------------------------------------===//
+#include "MmaWork.h"
+#include "FTuner/Codegen/TileCopyWork.h"
+
+using namespace ftuner;
+
+static constexpr int64_t kLanes = 32;
+static constexpr int64_t kWordBytes = 4;
+
+namespace {
+/// Fragments of an operand: `matrices` 8 × 8 ones that an ldmatrix loads.
+struct FragmentLoads {
+  const SharedTile &tile;
+  int64_t matrices;
+  double count;
+};
+} // namespace
+
+/// Adds ldmatrix instructions. Each lane's row is 16 bytes, so that banks are
+/// touched as by loads of four words; fragments differ by whole periods of the
+/// swizzle, or by chunks, which patterns permute within one line.
+template <typename RowOf>
+static void addFragmentLoads(BlockWork &work, const FragmentLoads &loads,
+                             int64_t elementBytes, RowOf rowOf) {
+  if (loads.count == 0)
+    return;
+  NumberMath math;
+  const SharedTile &tile = loads.tile;
+  std::array<int64_t, kLanes> address;
+  address.fill(-1);
+  for (int64_t lane = 0; lane < 8 * loads.matrices; ++lane) {
+    MatrixRow<NumberMath> at = rowOf(math, tile.reduceContiguous, lane);
+    uint32_t chunk = at.chunk;
+    if (tile.swizzle > 1)
+      chunk ^= swizzlePattern(math, tile, at.row);
+    address[lane] =
+        (int64_t(at.row) * tile.pitch + int64_t(chunk) * tile.chunk) *
+        elementBytes / kWordBytes;
+  }
+  addAccess(work, WarpAccess::Kind::SharedLoad, 4, address, loads.count);
+  work.otherInstructions += loads.count;
+  work.loadedRegisters += loads.count * double(loads.matrices);
+}
+
+BlockWork ftuner::mmaWork(const MmaLayout &layout, const MmaCode &code) {
+  BlockWork work;
+  double warps = double(layout.warps());
+  work.warps = layout.warps();
+  work.stepDepth = layout.bk;
+
+  TensorWork tensor;
+  tensor.pipe = code.pipe;
+  tensor.operations =
+      2.0 * double(layout.bm) * double(layout.bn) * double(layout.bk);
+  tensor.instructions =
+      tensor.operations /
+      double(2 * kMmaRows * kMmaColumns * code.instructionDepth);
+  work.tensor.push_back(tensor);
+
+  double times = warps * double(layout.fragmentsOfStep());
+  auto lhsRow = [](NumberMath &math, bool reduceContiguous, uint32_t lane) {
+    return lhsMatrixRow(math, reduceContiguous, lane);
+  };
+  auto rhsRow = [](NumberMath &math, bool reduceContiguous, uint32_t lane) {
+    return rhsMatrixRow(math, reduceContiguous, lane);
+  };
+  addFragmentLoads(work,
+                   {layout.lhs, 4, times * double(layout.rowFragments())},
+                   layout.elementBytes, lhsRow);
+  int64_t columns = layout.columnFragments();
+  addFragmentLoads(work, {layout.rhs, 4, times * double(columns / 2)},
+                   layout.elementBytes, rhsRow);
+  addFragmentLoads(work, {layout.rhs, 2, times * double(columns % 2)},
+                   layout.elementBytes, rhsRow);
+
+  int64_t vectorWidth = code.accessBytes / layout.elementBytes;
+  double copies = 0, slots = 0;
+  for (const SharedTile *tile : {&layout.lhs, &layout.rhs}) {
+    copies += addTileCopies(work, *tile, layout.threads(), vectorWidth,
+                            layout.elementBytes);
+    slots += double(tile->copySlots(layout.threads(), vectorWidth));
+  }
+  if (!code.isAsynchronous)
+    work.loadedRegisters +=
+        copies * double(ceilDiv(code.accessBytes, kWordBytes));
+  // Loop and stages, addresses of fragments and slots, whether each slot takes
+  // part.
+  double ofLoop = 24 + 2 * double(layout.fragmentsOfStep());
+  double ofSlot = code.isReduceExact ? 2 : 4;
+  work.otherInstructions += copies * (code.isAsynchronous ? 1 : 2) +
+                            warps * (ofLoop + ofSlot * slots);
+  work.globalBytes =
+      double(layout.elementBytes * layout.bk * (layout.bm + layout.bn));
+  work.stepsAhead = double(code.isAsynchronous ? layout.stages - 1 : 1);
+  return work;
+}

@@ -1,0 +1,28 @@
+//===- MmaWork.h - What a block of the mma path executes --------*- C++ -*-===//
+#ifndef FTUNER_LIB_CODEGEN_MMA_MMAWORK_H
+#define FTUNER_LIB_CODEGEN_MMA_MMAWORK_H
+
+#include "FTuner/Codegen/Mma/MmaLayout.h"
+#include "FTuner/Schedule/BlockWork.h"
+
+namespace ftuner {
+
+/// What decides the instructions of a block beside its layout.
+struct MmaCode {
+  TensorPipe pipe = TensorPipe::F16;
+  /// Reduce elements of an instruction.
+  int64_t instructionDepth = 16;
+  /// Bytes of a copy from global memory.
+  int64_t accessBytes = 16;
+  /// Copies do not pass through registers.
+  bool isAsynchronous = true;
+  /// The extent of the reduce axis is known to be a multiple of its tile.
+  bool isReduceExact = true;
+};
+
+/// A step of the main loop of a block with this layout.
+BlockWork mmaWork(const MmaLayout &layout, const MmaCode &code);
+
+} // namespace ftuner
+
+#endif // FTUNER_LIB_CODEGEN_MMA_MMAWORK_H
