@@ -124,7 +124,7 @@ def span_warnings(rows: Rows, constants: Mapping[str, float]) -> list[str]:
             f"the times span {10**decades:.2g} x: take at least a decade, or shorter and longer "
             "kernels may be predicted worse than before"
         )
-    terms = model().explain(rows.launches, constants)
+    terms = model().explain(rows.fastest(constants), constants)
     if np.mean(terms["dram_time"] > 0.7 * terms["sm_time"]) < 0.02:
         out.append("hardly any rows are bound by memory: they say little of the constants of DRAM")
     if np.mean(terms["issue"] > 0.4 * terms["total"]) < 0.02:
@@ -147,7 +147,8 @@ def _deviation(rows: Rows, predicted: Array) -> float | None:
     near = rows.microseconds < 2 * best[shape]
     # Kernels that stage both operands, as FTuner's do; vendor rows have one for each shape.
     fields = model().part_fields
-    near &= rows.launches.parts[:, -1, fields.index("direct_registers")] == 0
+    first = rows.fastest(model().start())
+    near &= first.parts[:, -1, fields.index("direct_registers")] == 0
     near &= ~np.array([str(group).startswith("vendor") for group in rows.group])
     shape, wrong = shape[near], np.log(predicted / rows.microseconds)[near]
     count = np.bincount(shape, minlength=len(best))

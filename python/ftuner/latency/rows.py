@@ -3,6 +3,7 @@
 `read` takes CSV files in one of the formats below, told by their headers:
 
 * vendor rows (`vendor_rows`): kernels of cuBLAS for PyTorch's linear and bmm;
+* token rows (`token_rows`): products of a vendor's library on tensor cores, kernels unknown;
 * configurations (`configuration_rows`): CLBlast's Xgemm with each of its parameters;
 * FTuner rows (`ftuner_rows`): programs of this compiler.
 
@@ -123,6 +124,8 @@ class Rows:
     weight       of the row in fits
     fold         rows of one shape are in the same, on every device
     flop         floating-point operations
+    choices      where kernels are not known: how many launches of `launches` each row may be,
+                 one row's after another's; it took the fastest. None: one launch for each row
     """
 
     devices: Devices
@@ -134,6 +137,7 @@ class Rows:
     weight: Array
     fold: npt.NDArray[np.int64]
     flop: Array
+    choices: npt.NDArray[np.int64] | None = None
     # Columns of the format, for whoever wants more than the launches.
     extra: Mapping[str, npt.NDArray[Any]] = dataclasses.field(default_factory=dict)
     warnings: list[str] = dataclasses.field(default_factory=list)
@@ -143,9 +147,18 @@ class Rows:
 
     def __getitem__(self, rows: Any) -> Rows:
         """Those rows: a mask, indices or a slice."""
+        launches, choices = rows, None
+        if self.choices is not None:
+            chosen = np.arange(len(self))[rows]
+            choices = self.choices[chosen]
+            # The launches of each chosen row, from its first on.
+            launches = np.arange(choices.sum()) + np.repeat(
+                self._first[chosen] - (np.cumsum(choices) - choices), choices
+            )
         return dataclasses.replace(
             self,
-            launches=self.launches[rows],
+            launches=self.launches[launches],
+            choices=choices,
             extra={name: values[rows] for name, values in self.extra.items()},
             **{
                 name: getattr(self, name)[rows]
@@ -162,14 +175,35 @@ class Rows:
         )
 
     @property
+    def _first(self) -> Any:
+        """Each row's first launch."""
+        if self.choices is None:
+            return slice(None)
+        return np.cumsum(self.choices) - self.choices
+
+    @property
     def device(self) -> npt.NDArray[np.int64]:
         """Index of each row's device in `devices`."""
-        return self.launches.device
+        return self.launches.device[self._first]
+
+    @property
+    def is_tensor(self) -> npt.NDArray[np.bool_]:
+        """Rows of kernels of the tensor cores."""
+        instructions = model().part_fields.index("tensor_instructions")
+        return np.asarray(self.launches.parts[self._first, -1, instructions] > 0)
 
     @property
     def is_fit(self) -> npt.NDArray[np.bool_]:
         """Rows that tell of the kernel: those above twice the floor."""
         return self.microseconds > 2 * self.floor
+
+    def fastest(self, constants: Mapping[str, float]) -> Launches:
+        """The launch that the model takes each row for."""
+        if self.choices is None:
+            return self.launches
+        time = model().predict(self.launches, constants)
+        row = np.repeat(np.arange(len(self)), self.choices)
+        return self.launches[np.lexsort((time, row))[self._first]]
 
     def predict(self, constants: Mapping[str, float], offset: Any = 0.0) -> Array:
         """What the measurement would report: microseconds.
@@ -178,6 +212,8 @@ class Rows:
         the floor without the constant `launch`, where the floor is known.
         """
         time = model().predict(self.launches, constants)
+        if self.choices is not None and len(self):
+            time = np.minimum.reduceat(time, self._first)
         added = np.broadcast_to(np.asarray(offset, float), len(self.devices.names))[self.device]
         most = np.maximum(self.floor - constants["launch"], 0)
         added = np.where(self.floor > 0, np.minimum(added, most), added)
@@ -245,8 +281,19 @@ def concatenate(parts: Sequence[Rows]) -> Rows:
             for name in parts[0].extra
             if all(name in part.extra for part in parts)
         },
+        choices=_choices(parts),
         warnings=[text for part in parts for text in part.warnings],
         **{name: np.concatenate([getattr(part, name) for part in parts]) for name in arrays},
+    )
+
+
+def _choices(parts: Sequence[Rows]) -> npt.NDArray[np.int64] | None:
+    """How many launches each row has; None if all have one."""
+    if all(part.choices is None for part in parts):
+        return None
+    ones = (np.ones(len(part), np.int64) for part in parts)
+    return np.concatenate(
+        [one if part.choices is None else part.choices for one, part in zip(ones, parts)]
     )
 
 
@@ -287,10 +334,11 @@ class Format:
 
 def _format_of(table: Table) -> Format:
     """The one format whose columns the table has."""
-    from . import configuration_rows, ftuner_rows, vendor_rows
+    from . import configuration_rows, ftuner_rows, token_rows, vendor_rows
 
     formats = [
         Format("vendor rows", vendor_rows.COLUMNS, vendor_rows.read),
+        Format("token rows", token_rows.COLUMNS, token_rows.read),
         Format("configurations", configuration_rows.COLUMNS, configuration_rows.read),
         Format("FTuner rows", ftuner_rows.COLUMNS, ftuner_rows.read),
     ]
@@ -298,7 +346,8 @@ def _format_of(table: Table) -> Format:
     if len(found) == 1:
         return found[0]
     expected = (
-        f"{table.path}:1: expected the columns of vendor rows, configurations or FTuner rows"
+        f"{table.path}:1: expected the columns of vendor rows, token rows, configurations or "
+        "FTuner rows"
     )
     if found:
         raise Error(f"{expected}, but got those of {' and '.join(one.name for one in found)}")
