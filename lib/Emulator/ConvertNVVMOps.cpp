@@ -1,7 +1,6 @@
 //===- ConvertNVVMOps.cpp - Rules for operations of the NVVM dialect ------===//
 #include "Fiber.h"
 #include "KernelConverter.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/StringMap.h"
 #include <cstddef>
 
@@ -165,6 +164,12 @@ LogicalResult KernelConverter::convertNVVMOp(Operation *op) {
     return convertBarrier(op);
   if (isa<NVVM::ShflOp, NVVM::VoteSyncOp, NVVM::SyncWarpOp>(op))
     return convertWarpOp(op);
+  if (auto mma = dyn_cast<NVVM::MmaOp>(op))
+    return convertMma(mma);
+  if (isa<NVVM::LdMatrixOp, NVVM::StMatrixOp>(op))
+    return convertMatrixCopy(op);
+  if (auto convert = dyn_cast<NVVM::ConvertFloatToTF32Op>(op))
+    return convertToTF32(convert);
   if (auto copy = dyn_cast<NVVM::CpAsyncOp>(op)) {
     Value bytes = i32(builder, loc, copy.getSize());
     Value sourceBytes = copy.getCpSize() ? copy.getCpSize() : bytes;

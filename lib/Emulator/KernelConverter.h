@@ -4,6 +4,7 @@
 
 #include "ConvertNVVMToHost.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -37,6 +38,21 @@ private:
   mlir::LogicalResult convertWarpOp(mlir::Operation *op);
   bool convertSpecialRegister(mlir::Operation *op);
 
+  // Matrix operations of a warp (ConvertMatrixOps.cpp).
+  mlir::LogicalResult convertMma(mlir::NVVM::MmaOp op);
+  /// Of ldmatrix and stmatrix.
+  mlir::LogicalResult convertMatrixCopy(mlir::Operation *op);
+  mlir::LogicalResult convertToTF32(mlir::NVVM::ConvertFloatToTF32Op op);
+  /// Room for the registers of one matrix operation of the function around
+  /// `op`.
+  mlir::Value matrixRegisters(mlir::Operation *op);
+  /// The same, with `values` of 32 bits each, before `op`.
+  mlir::Value storeRegisters(mlir::Operation *op, mlir::ValueRange values);
+  /// Replaces the result of `op`, one value or a record, by the registers from
+  /// number `first` on.
+  void replaceByRegisters(mlir::Operation *op, mlir::Value registers,
+                          unsigned first);
+
   // Checks of memory accesses (InstrumentAccesses.cpp).
   mlir::LogicalResult instrumentOp(mlir::Operation *op);
   void instrumentAccess(mlir::Operation *op, mlir::Value address,
@@ -67,7 +83,8 @@ private:
   mlir::MLIRContext *context;
   SiteTable &sites;
   mlir::Type i32Type, i64Type, voidType, pointerType;
-  llvm::DenseMap<mlir::Operation *, mlir::Value> threads;
+  /// Of each function.
+  llvm::DenseMap<mlir::Operation *, mlir::Value> threads, registerArrays;
   llvm::DenseMap<mlir::Operation *, uint32_t> siteOf;
   /// Offset of each shared global in the block's static shared memory; the
   /// dynamic one has none.

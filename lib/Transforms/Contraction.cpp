@@ -36,14 +36,21 @@ std::optional<Contraction> ftuner::matchContraction(linalg::LinalgOp op) {
   return result;
 }
 
-std::optional<ProjectedCopy> ftuner::matchProjectedCopy(Operation *operation) {
+std::optional<ProjectedCopy> ftuner::matchExactCopy(Operation *operation) {
   auto op = dyn_cast_or_null<linalg::LinalgOp>(operation);
   if (!op || !op.hasPureTensorSemantics() || op.getNumDpsInputs() != 1 ||
       op.getNumDpsInits() != 1 || op.getNumParallelLoops() != op.getNumLoops())
     return std::nullopt;
   Block &body = *op.getBlock();
-  if (!llvm::hasSingleElement(body) ||
-      body.front().getOperands() != ValueRange(body.getArgument(0)))
+  Operation *cast = nullptr;
+  Value result = body.back().getOperand(0);
+  if (Operation *computed = result.getDefiningOp();
+      computed && computed->getBlock() == &body && isExactCast(computed)) {
+    cast = computed;
+    result = cast->getOperand(0);
+  }
+  if (result != body.getArgument(0) ||
+      body.getOperations().size() != (cast ? 2 : 1))
     return std::nullopt;
   OpOperand *input = op.getDpsInputOperand(0);
   if (!isa<RankedTensorType>(input->get().getType()))
@@ -53,7 +60,14 @@ std::optional<ProjectedCopy> ftuner::matchProjectedCopy(Operation *operation) {
   if (!inputMap.isProjectedPermutation() || !outputMap.isPermutation())
     return std::nullopt;
   return ProjectedCopy{input->get(),
-                       inputMap.compose(inversePermutation(outputMap))};
+                       inputMap.compose(inversePermutation(outputMap)), cast};
+}
+
+std::optional<ProjectedCopy> ftuner::matchProjectedCopy(Operation *operation) {
+  std::optional<ProjectedCopy> copy = matchExactCopy(operation);
+  if (copy && copy->cast)
+    return std::nullopt;
+  return copy;
 }
 
 Value ftuner::matchFill(Value tensor) {

@@ -31,11 +31,15 @@ struct ProjectedCopy {
   /// From the dimensions of the operator's result to those of the source: a
   /// projected permutation.
   mlir::AffineMap map;
+  /// Of scalars, from the elements of the source; null if they keep their type.
+  mlir::Operation *cast = nullptr;
 };
 
 /// Matches transposes, broadcasts and copies of one tensor that keep the
 /// element type.
 std::optional<ProjectedCopy> matchProjectedCopy(mlir::Operation *op);
+/// The same, or with a cast that keeps every value.
+std::optional<ProjectedCopy> matchExactCopy(mlir::Operation *op);
 
 /// The scalar that every element of the tensor equals, if it is produced by a
 /// fill. Looks no further than the tensor's definition.

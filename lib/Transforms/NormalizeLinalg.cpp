@@ -5,9 +5,10 @@
 // 1. One form for each thing: elementwise operators and data movements become
 //    linalg.generic, what fills a tensor becomes linalg.fill, broadcast inputs
 //    have no dimensions of extent 1, scalars are computed outside.
-// 2. Contractions read transposed and broadcast operands through their maps,
-//    and have few loops: neighbouring loops of one role (m, n, k) are collapsed
-//    through tensor.collapse_shape, batch loops where there are too many.
+// 2. Contractions read transposed, broadcast and widened operands where these
+//    come from, and have few loops: neighbouring loops of one role (m, n, k)
+//    are collapsed through tensor.collapse_shape, batch loops where there are
+//    too many.
 // 3. Reshapes sink below elementwise operators and rise above data movements,
 //    and these fuse into one.
 //
@@ -267,7 +268,8 @@ private:
 // Contractions
 //===----------------------------------------------------------------------===//
 
-/// A contraction reads the source of a transposed or broadcast operand.
+/// A contraction reads the source of a transposed, broadcast or widened
+/// operand, so that memory holds the narrow type alone.
 struct FoldCopyIntoContraction
     : public OpInterfaceRewritePattern<linalg::LinalgOp> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
@@ -278,8 +280,8 @@ struct FoldCopyIntoContraction
       return failure();
     for (OpOperand *operand : op.getDpsInputOperands()) {
       std::optional<ProjectedCopy> copy =
-          matchProjectedCopy(operand->get().getDefiningOp());
-      if (!copy)
+          matchExactCopy(operand->get().getDefiningOp());
+      if (!copy || (copy->cast && !isFactorType(copy->source.getType())))
         continue;
       SmallVector<AffineMap> maps = op.getIndexingMapsArray();
       unsigned number = operand->getOperandNumber();
@@ -287,24 +289,47 @@ struct FoldCopyIntoContraction
       // Every loop must still be a dimension of some operand.
       if (!inversePermutation(concatAffineMaps(maps, op.getContext())))
         continue;
-      return replaceInput(op, number, copy->source, maps, rewriter);
+      return replaceInput(op, number, *copy, maps, rewriter);
     }
     return failure();
   }
 
 private:
+  /// Whether codegen paths multiply elements of the type by wider ones.
+  static bool isFactorType(Type type) {
+    Type element = getElementTypeOrSelf(type);
+    return element.isF16() || element.isBF16() || element.isSignlessInteger(8);
+  }
+
   static LogicalResult replaceInput(linalg::LinalgOp op, unsigned number,
-                                    Value source, ArrayRef<AffineMap> maps,
+                                    const ProjectedCopy &copy,
+                                    ArrayRef<AffineMap> maps,
                                     PatternRewriter &rewriter) {
     SmallVector<Value> inputs = op.getDpsInputs();
-    inputs[number] = source;
+    inputs[number] = copy.source;
     auto generic = linalg::GenericOp::create(
         rewriter, op.getLoc(), op->getResultTypes(), inputs, op.getDpsInits(),
         maps, op.getIteratorTypesArray());
     rewriter.inlineRegionBefore(op->getRegion(0), generic.getRegion(),
                                 generic.getRegion().begin());
+    if (copy.cast)
+      castArgument(generic, number, copy, rewriter);
     rewriter.replaceOp(op, generic);
     return success();
+  }
+
+  /// The body casts what it now reads.
+  static void castArgument(linalg::GenericOp op, unsigned number,
+                           const ProjectedCopy &copy,
+                           PatternRewriter &rewriter) {
+    OpBuilder::InsertionGuard guard(rewriter);
+    Block &body = *op.getBody();
+    rewriter.setInsertionPointToStart(&body);
+    BlockArgument argument = body.getArgument(number);
+    Operation *cast = rewriter.clone(*copy.cast);
+    rewriter.replaceAllUsesWith(argument, cast->getResult(0));
+    argument.setType(getElementTypeOrSelf(copy.source.getType()));
+    rewriter.modifyOpInPlace(cast, [&] { cast->setOperand(0, argument); });
   }
 };
 

@@ -1,6 +1,8 @@
 //===- WorkloadFormation.cpp - From contraction to workload ---------------===//
 #include "WorkloadFormation.h"
 
+#include "FTuner/Dialect/UKernel/Utils/Roundings.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
@@ -28,8 +30,9 @@ public:
   WorkloadBuilder(const WorkloadSource &source, ExtentAnalysis &extents,
                   RewriterBase &rewriter)
       : source(source), contraction(source.contraction),
-        epilogue(source.epilogue), extents(extents), rewriter(rewriter),
-        context(rewriter.getContext()), loc(contraction.getLoc()) {}
+        epilogue(source.epilogue), accumulator(source.getAccumulatorType()),
+        extents(extents), rewriter(rewriter), context(rewriter.getContext()),
+        loc(contraction.getLoc()) {}
 
   WorkloadOp build();
 
@@ -40,7 +43,9 @@ private:
   void addExtra(Value extra, AffineMap map, Value inBody);
   Value emptyLike(Value tensor);
   WorkloadOp createOp();
+  bool needsEpilogue() { return epilogue || source.roundsAccumulator(); }
   void buildContract(WorkloadOp op);
+  Value widen(Value value);
   void buildEpilogue(WorkloadOp op);
   void assertSizes(WorkloadOp op);
   ArrayAttr rangesOf(WorkloadOp op);
@@ -49,6 +54,7 @@ private:
   const WorkloadSource &source;
   linalg::LinalgOp contraction;
   linalg::GenericOp epilogue;
+  Type accumulator;
   ExtentAnalysis &extents;
   RewriterBase &rewriter;
   MLIRContext *context;
@@ -91,14 +97,37 @@ void WorkloadBuilder::collectInputs() {
         contraction.getMatchingIndexingMap(operand), source.contractionAxes));
 }
 
-/// The scalar that a tensor is filled with, by a fill or a constant.
-static Value filledWith(Value tensor, OpBuilder &b, Location loc) {
+/// The constant as one of `type`, a float type that is as wide, or its own.
+static TypedAttr widened(TypedAttr constant, Type type) {
+  auto narrow = dyn_cast<FloatAttr>(constant);
+  if (!narrow || narrow.getType() == type)
+    return constant;
+  APFloat value = narrow.getValue();
+  bool losesInfo = false;
+  value.convert(cast<FloatType>(type).getFloatSemantics(),
+                APFloat::rmNearestTiesToEven, &losesInfo);
+  return FloatAttr::get(type, value);
+}
+
+/// The scalar that a tensor is filled with, by a fill or a constant; a constant
+/// is one of the accumulator's type.
+static Value filledWith(Value tensor, Type accumulator, OpBuilder &b,
+                        Location loc) {
   Type element = getElementTypeOrSelf(tensor.getType());
-  if (Value scalar = matchFill(tensor))
-    return scalar.getType() == element ? scalar : Value();
+  auto constant = [&](TypedAttr value) {
+    return arith::ConstantOp::create(b, loc, widened(value, accumulator));
+  };
+  if (Value scalar = matchFill(tensor)) {
+    TypedAttr value;
+    if (scalar.getType() != element)
+      return {};
+    if (element != accumulator && matchPattern(scalar, m_Constant(&value)))
+      return constant(value);
+    return scalar;
+  }
   SplatElementsAttr splat;
   if (matchPattern(tensor, m_Constant(&splat)))
-    return arith::ConstantOp::create(b, loc, splat.getSplatValue<TypedAttr>());
+    return constant(splat.getSplatValue<TypedAttr>());
   return {};
 }
 
@@ -124,7 +153,7 @@ void WorkloadBuilder::collectInit() {
   Value init = operand->get();
   AffineMap map = source.toAxes(contraction.getMatchingIndexingMap(operand),
                                 source.contractionAxes);
-  if (Value scalar = filledWith(init, rewriter, loc)) {
+  if (Value scalar = filledWith(init, accumulator, rewriter, loc)) {
     operands.init = scalar;
   } else if (std::optional<ProjectedCopy> copy =
                  matchProjectedCopy(init.getDefiningOp())) {
@@ -178,7 +207,14 @@ WorkloadOp WorkloadBuilder::createOp() {
       rewriter, loc, operands.output.getType(), operands.lhs, operands.rhs,
       operands.init, operands.extras, operands.output,
       rewriter.getAffineMapArrayAttr(operands.maps), /*ranges=*/ArrayAttr(),
-      /*plan=*/FlatSymbolRefAttr(), /*epiloguesCount=*/epilogue ? 1u : 0u);
+      /*plan=*/FlatSymbolRefAttr(), /*epiloguesCount=*/needsEpilogue() ? 1u : 0u);
+}
+
+/// A float in the accumulator's type, which is as wide.
+Value WorkloadBuilder::widen(Value value) {
+  if (value.getType() == accumulator)
+    return value;
+  return arith::ExtFOp::create(rewriter, loc, accumulator, value);
 }
 
 void WorkloadBuilder::buildContract(WorkloadOp op) {
@@ -186,33 +222,50 @@ void WorkloadBuilder::buildContract(WorkloadOp op) {
   Block *block = rewriter.createBlock(&op.getContract(), {},
                                       {getElementTypeOrSelf(op.getLhs()),
                                        getElementTypeOrSelf(op.getRhs()),
-                                       op.getAccumulatorType()},
+                                       accumulator},
                                       {loc, loc, loc});
   Block &body = *contraction.getBlock();
   IRMapping mapping;
   mapping.map(body.getArgument(0), block->getArgument(source.isSwapped));
   mapping.map(body.getArgument(1), block->getArgument(!source.isSwapped));
   mapping.map(body.getArgument(2), block->getArgument(2));
-  for (Operation &inner : body.without_terminator())
-    rewriter.clone(inner, mapping);
+  for (Operation &inner : body.without_terminator()) {
+    // Casts of factors are the program's, products and sums are wide.
+    bool isWide = !isExactCast(&inner);
+    if (isWide)
+      for (Value operand : inner.getOperands())
+        mapping.map(operand, widen(mapping.lookup(operand)));
+    Operation *clone = rewriter.clone(inner, mapping);
+    if (isWide)
+      clone->getResult(0).setType(accumulator);
+  }
   ukernel::YieldOp::create(rewriter, loc,
                            mapping.lookup(body.getTerminator()->getOperand(0)));
 }
 
 void WorkloadBuilder::buildEpilogue(WorkloadOp op) {
-  if (!epilogue)
+  if (!needsEpilogue())
     return;
   OpBuilder::InsertionGuard guard(rewriter);
-  SmallVector<Type> types = {op.getAccumulatorType()};
+  SmallVector<Type> types = {accumulator};
   for (Value extra : operands.extras)
     types.push_back(getElementTypeOrSelf(extra.getType()));
   Block *block = rewriter.createBlock(&op.getEpilogue(), {}, types,
                                       SmallVector<Location>(types.size(), loc));
+  // The program rounds what it accumulated before anybody reads it.
+  Value product = block->getArgument(0);
+  if (source.roundsAccumulator())
+    product = arith::TruncFOp::create(
+        rewriter, loc, getElementTypeOrSelf(contraction->getResult(0)),
+        product);
+  if (!epilogue) {
+    ukernel::YieldOp::create(rewriter, loc, product);
+    return;
+  }
   IRMapping mapping;
   for (OpOperand &operand : epilogue->getOpOperands())
     if (operand.get() == contraction->getResult(0))
-      mapping.map(epilogue.getMatchingBlockArgument(&operand),
-                  block->getArgument(0));
+      mapping.map(epilogue.getMatchingBlockArgument(&operand), product);
   for (auto [index, value] : llvm::enumerate(operands.extraSources))
     mapping.map(value, block->getArgument(1 + index));
   SetVector<Value> captured;

@@ -25,6 +25,10 @@ struct WorkloadSource {
 
   /// Every axis has one loop.
   unsigned getNumAxes() const { return contractionAxes.size(); }
+  /// The type that products are summed up in.
+  mlir::Type getAccumulatorType() const;
+  /// Whether the program's result of the contraction is narrower than that.
+  bool roundsAccumulator() const;
   /// A map over loops as a map over axes.
   mlir::AffineMap toAxes(mlir::AffineMap map,
                          llvm::ArrayRef<unsigned> axes) const;

@@ -1,6 +1,8 @@
 //===- WorkloadMatching.cpp - Which operators become workloads ------------===//
 #include "WorkloadFormation.h"
 
+#include "FTuner/Dialect/UKernel/Utils/Roundings.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
@@ -192,6 +194,20 @@ static std::optional<WorkloadSource> matchWithEpilogue(linalg::LinalgOp op,
 // What is matched
 //===----------------------------------------------------------------------===//
 
+/// The element type of the contraction's result.
+static Type resultTypeOf(const WorkloadSource &source) {
+  linalg::LinalgOp op = source.contraction;
+  return getElementTypeOrSelf(op->getResult(0).getType());
+}
+
+Type WorkloadSource::getAccumulatorType() const {
+  return getAccumulatorTypeFor(resultTypeOf(*this));
+}
+
+bool WorkloadSource::roundsAccumulator() const {
+  return getAccumulatorType() != resultTypeOf(*this);
+}
+
 AffineMap WorkloadSource::toAxes(AffineMap map, ArrayRef<unsigned> axes) const {
   auto results = llvm::map_to_vector(map.getResults(), [&](AffineExpr result) {
     unsigned loop = cast<AffineDimExpr>(result).getPosition();
@@ -266,7 +282,13 @@ static Workload describe(const WorkloadSource &source) {
   linalg::LinalgOp last = epilogue ? epilogue : contraction;
   add(OperandRole::Output, last, last.getDpsInitOperand(0));
   setComputation(workload, *contraction.getBlock(),
-                 epilogue ? epilogue.getBody() : nullptr);
+                 epilogue ? epilogue.getBody() : nullptr,
+                 source.getAccumulatorType());
+  if (source.roundsAccumulator())
+    workload.epilogue.insert(
+        workload.epilogue.begin(),
+        {OperationKind::Other, workload.accumulatorType,
+         toElementType(resultTypeOf(source)), /*count=*/1});
   return workload;
 }
 

@@ -2,11 +2,11 @@
 
 // RUN: split-file %s %t
 
-// No path computes a convolution in f16, though it sums up products: planning
+// No path computes a convolution in f64, though it sums up products: planning
 // says so, and why (row-sums-run.mlir and conv-run.mlir have operators that one
 // does compute).
 // RUN: not ftuner-test-opt %t/conv.mlir --ukernel-attach-device=device=h200 --ukernel-plan-workloads 2>&1 | FileCheck %s --check-prefix=CONV
-// CONV: error: 'test.conv' op expected an operator that a codegen path computes: scalar: expected elements of f32, but got f16; simt:
+// CONV: error: 'test.conv' op expected an operator that a codegen path computes: scalar: expected elements of up to 32 bits, but got f64; simt:
 
 // It is not forgotten either.
 // RUN: not ftuner-test-opt %t/sum.mlir --test-form-row-sums --ukernel-prepare-host --ftuner-bufferize --ukernel-dispatch-workloads 2>&1 | FileCheck %s --check-prefix=STAGE
@@ -35,17 +35,15 @@ func.func @sum(%x: tensor<?x64xf32>, %o: tensor<?xf32>) -> tensor<?xf32> {
 }
 
 //--- conv.mlir
-func.func @conv(%x: tensor<?xf16>, %w: tensor<3xf16>, %o: tensor<?xf32>) -> tensor<?xf32> {
-  %r = test.conv ins(%x, %w : tensor<?xf16>, tensor<3xf16>) outs(%o : tensor<?xf32>)
+func.func @conv(%x: tensor<?xf64>, %w: tensor<3xf64>, %o: tensor<?xf64>) -> tensor<?xf64> {
+  %r = test.conv ins(%x, %w : tensor<?xf64>, tensor<3xf64>) outs(%o : tensor<?xf64>)
     maps = [affine_map<(m, k) -> (2 * m + k)>, affine_map<(m, k) -> (k)>, affine_map<(m, k) -> (m)>] {
-  ^bb0(%a: f16, %b: f16, %c: f32):
-    %d = arith.extf %a : f16 to f32
-    %e = arith.extf %b : f16 to f32
-    %p = arith.mulf %d, %e : f32
-    %s = arith.addf %c, %p : f32
-    ukernel.yield %s : f32
-  } -> tensor<?xf32>
-  return %r : tensor<?xf32>
+  ^bb0(%a: f64, %b: f64, %c: f64):
+    %p = arith.mulf %a, %b : f64
+    %s = arith.addf %c, %p : f64
+    ukernel.yield %s : f64
+  } -> tensor<?xf64>
+  return %r : tensor<?xf64>
 }
 
 //--- buffers.mlir

@@ -74,6 +74,7 @@ bool BlockRunner::prepare(const Launch &newLaunch, bool runsOnCaller) {
   if (!allocateStacks(threads))
     return false;
   fibers.resize(threads);
+  warps.resize((threads + kWarpSize - 1) / kWarpSize);
   order.resize(threads);
   for (uint32_t i = 0; i < threads; ++i)
     order[i] = launch->order == RunOrder::Reverse ? threads - 1 - i : i;
@@ -106,7 +107,7 @@ void BlockRunner::initializeFiber(Fiber &fiber, uint32_t index) {
   uint32_t lane = index % kWarpSize, bit = 1u << lane;
   registers.laneId = lane;
   registers.warpId = index / kWarpSize;
-  registers.warpCount = (fibers.size() + kWarpSize - 1) / kWarpSize;
+  registers.warpCount = warps.size();
   registers.warpSize = kWarpSize;
   uint32_t masks[5] = {bit, bit | (bit - 1), bit - 1, ~(bit - 1),
                        ~(bit | (bit - 1))};
@@ -148,6 +149,10 @@ void BlockRunner::initializeBlock(uint64_t linearBlock) {
     id[1] = linearBlock / grid[0] % grid[1];
     id[2] = linearBlock / grid[0] / grid[1];
   }
+  for (Warp &warp : warps)
+    warp = {/*lanes=*/~0u};
+  if (uint32_t rest = fibers.size() % kWarpSize)
+    warps.back().lanes = (1u << rest) - 1;
   std::fill_n(counts, 5, 0);
   counts[static_cast<unsigned>(Fiber::State::Ready)] = fibers.size();
   isStopped = false;
@@ -229,6 +234,7 @@ void BlockRunner::yield(Fiber &fiber, Fiber::State state) {
 }
 
 void BlockRunner::kill(Fiber &fiber) {
+  warps[fiber.registers.warpId].lanes &= ~(1u << fiber.registers.laneId);
   yield(fiber, Fiber::State::Killed);
   std::abort(); // Killed fibers are not resumed.
 }
@@ -247,7 +253,7 @@ void BlockRunner::runBlock(uint64_t linearBlock) {
   initializeBlock(linearBlock);
   while (!isStopped) {
     resumeReadyFibers();
-    if (!isStopped && completeWarpOps())
+    if (!isStopped && (count(Fiber::State::Ready) != 0 || completeWarpOps()))
       continue;
     if (isStopped ||
         count(Fiber::State::Exited) + count(Fiber::State::Killed) ==
@@ -263,13 +269,24 @@ void BlockRunner::runBlock(uint64_t linearBlock) {
 void BlockRunner::resumeReadyFibers() {
   if (launch->order == RunOrder::Shuffled)
     std::shuffle(order.begin(), order.end(), random);
-  for (uint32_t index : order) {
-    if (fibers[index].state != Fiber::State::Ready)
-      continue;
-    resume(fibers[index]);
-    if (isInterrupted()) {
-      isStopped = true;
-      return;
+  // Collectives let lanes go on. In order, a warp runs from barrier to barrier,
+  // so that its stacks stay in the cache.
+  for (size_t begin = 0; begin < order.size(); begin += kWarpSize) {
+    size_t end = std::min(begin + kWarpSize, order.size());
+    bool any = true;
+    while (any) {
+      any = false;
+      for (size_t i = begin; i < end; ++i) {
+        Fiber &fiber = fibers[order[i]];
+        if (fiber.state != Fiber::State::Ready)
+          continue;
+        any = true;
+        resume(fiber);
+        if (isStopped || isInterrupted()) {
+          isStopped = true;
+          return;
+        }
+      }
     }
   }
 }
@@ -328,175 +345,6 @@ bool BlockRunner::checkBarrier() {
   return true;
 }
 
-void BlockRunner::reportDivergence() {
-  ErrorLog &log = *launch->log;
-  for (const Fiber &fiber : fibers) {
-    if (fiber.state != Fiber::State::AtWarpOp)
-      continue;
-    uint32_t missing = 0;
-    std::string where;
-    uint32_t warpBegin = fiber.index - fiber.registers.laneId;
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-      if (!(fiber.request.mask >> lane & 1) ||
-          warpBegin + lane >= fibers.size())
-        continue;
-      const Fiber &other = fibers[warpBegin + lane];
-      if (other.state == Fiber::State::AtWarpOp &&
-          other.request.op == fiber.request.op &&
-          other.request.mask == fiber.request.mask &&
-          other.request.site == fiber.request.site)
-        continue;
-      if (!missing++)
-        where = "thread " + formatIndex(other.registers.threadId) +
-                (other.state == Fiber::State::AtBarrier  ? " is at a barrier"
-                 : other.state == Fiber::State::AtWarpOp ? " is at another one"
-                                                         : " has exited") +
-                log.siteText(other.site);
-    }
-    log.report(fiber, ErrorKind::Divergence, fiber.site,
-               joinText("divergence: a warp collective waits for ", missing,
-                        " lanes that do not come: ", where),
-               "; it is");
-    return;
-  }
-}
-
-//===----------------------------------------------------------------------===//
-// Warp collectives
-//===----------------------------------------------------------------------===//
-
-bool BlockRunner::completeWarpOps() {
-  if (count(Fiber::State::AtWarpOp) == 0)
-    return false;
-  bool any = false;
-  unsigned warps = (fibers.size() + kWarpSize - 1) / kWarpSize;
-  for (unsigned warp = 0; warp < warps && !isStopped; ++warp)
-    any |= completeWarpOps(warp);
-  return any && !isStopped;
-}
-
-bool BlockRunner::completeWarpOps(unsigned warp) {
-  Fiber *lanes = &fibers[warp * kWarpSize];
-  uint32_t size =
-      std::min<uint32_t>(kWarpSize, fibers.size() - warp * kWarpSize);
-  uint32_t existing = size == kWarpSize ? ~0u : (1u << size) - 1;
-  for (uint32_t lane = 0; lane < size; ++lane)
-    if (lanes[lane].state == Fiber::State::Killed)
-      existing &= ~(1u << lane);
-  bool any = false;
-  for (uint32_t lane = 0; lane < size; ++lane) {
-    if (lanes[lane].state != Fiber::State::AtWarpOp)
-      continue;
-    WarpRequest request = lanes[lane].request;
-    if (!(request.mask >> lane & 1)) {
-      launch->log->report(lanes[lane], ErrorKind::WarpCollective, request.site,
-                          "the lane is not in the mask of its own warp "
-                          "collective");
-      isStopped = true;
-      return false;
-    }
-    uint32_t expected = request.mask & existing, present = 0;
-    for (uint32_t other = 0; other < size; ++other) {
-      const WarpRequest &its = lanes[other].request;
-      if (lanes[other].state == Fiber::State::AtWarpOp &&
-          its.op == request.op && its.mask == request.mask &&
-          (its.site == request.site || request.op == WarpOp::Sync))
-        present |= 1u << other;
-    }
-    if ((present & expected) != expected)
-      continue; // The rest may still come; else openBarrier reports it.
-    execute(lanes, request, expected);
-    any = true;
-  }
-  return any;
-}
-
-/// The lane that `request` of lane `lane` reads, and whether it is in range
-/// (PTX ISA, shfl.sync).
-static std::pair<uint32_t, bool> shuffleSource(const WarpRequest &request,
-                                               uint32_t lane) {
-  uint32_t clamp = request.maskAndClamp & 31;
-  uint32_t segment = request.maskAndClamp >> 8 & 31;
-  uint32_t maxLane = (lane & segment) | (clamp & ~segment);
-  uint32_t minLane = lane & segment;
-  uint32_t offset = request.offset & 31;
-  switch (request.op) {
-  case WarpOp::ShuffleUp: {
-    bool valid = int32_t(lane - offset) >= int32_t(maxLane);
-    return {valid ? lane - offset : lane, valid};
-  }
-  case WarpOp::ShuffleDown:
-    if (lane + offset > maxLane)
-      return {lane, false};
-    return {lane + offset, true};
-  case WarpOp::ShuffleXor:
-    if ((lane ^ offset) > maxLane)
-      return {lane, false};
-    return {lane ^ offset, true};
-  default: {
-    uint32_t source = minLane | (offset & ~segment);
-    if (source > maxLane)
-      return {lane, false};
-    return {source, true};
-  }
-  }
-}
-
-void BlockRunner::execute(Fiber *lanes, const WarpRequest &request,
-                          uint32_t present) {
-  uint32_t ballot = 0;
-  for (uint32_t lane = 0; lane < kWarpSize; ++lane)
-    if (present >> lane & 1 && lanes[lane].request.value)
-      ballot |= 1u << lane;
-  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-    if (!(present >> lane & 1))
-      continue;
-    Fiber &fiber = lanes[lane];
-    uint64_t &result = fiber.request.result;
-    switch (request.op) {
-    case WarpOp::VoteAny:
-      result = ballot != 0;
-      break;
-    case WarpOp::VoteAll:
-      result = ballot == present;
-      break;
-    case WarpOp::VoteBallot:
-      result = ballot;
-      break;
-    case WarpOp::VoteUniform:
-      result = ballot == 0 || ballot == present;
-      break;
-    case WarpOp::Sync:
-      result = 0;
-      break;
-    default: {
-      auto [source, valid] = shuffleSource(fiber.request, lane);
-      if (!(present >> source & 1)) {
-        launch->log->report(fiber, ErrorKind::WarpCollective, request.site,
-                            joinText("a shuffle reads from lane ", source,
-                                     ", which does not take part"));
-        result = 0xffffffffu;
-        break;
-      }
-      result = lanes[source].request.value | uint64_t(valid) << 32;
-    }
-    }
-  }
-  // Memory accesses are ordered only where the whole warp meets.
-  bool isWholeWarp = true;
-  for (uint32_t lane = 0; lane < kWarpSize; ++lane)
-    if (&lanes[lane] < fibers.data() + fibers.size() &&
-        !(present >> lane & 1) && lanes[lane].state != Fiber::State::Killed)
-      isWholeWarp = false;
-  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-    if (!(present >> lane & 1))
-      continue;
-    if (request.op == WarpOp::Sync && isWholeWarp)
-      ++lanes[lane].warpPhase;
-    setState(lanes[lane], Fiber::State::Ready);
-  }
-}
-
 //===----------------------------------------------------------------------===//
 // Requests of the kernel
 //===----------------------------------------------------------------------===//
@@ -505,13 +353,6 @@ void BlockRunner::waitAtBarrier(Fiber &fiber, uint32_t id, uint32_t site) {
   fiber.barrierId = id;
   fiber.site = site;
   yield(fiber, Fiber::State::AtBarrier);
-}
-
-uint64_t BlockRunner::waitAtWarpOp(Fiber &fiber, const WarpRequest &request) {
-  fiber.request = request;
-  fiber.site = request.site;
-  yield(fiber, Fiber::State::AtWarpOp);
-  return fiber.request.result;
 }
 
 void BlockRunner::checkAccess(Fiber &fiber, const char *address, size_t bytes,

@@ -49,6 +49,12 @@ public:
   // What compiled kernels ask for, called on the fiber of the thread.
   void waitAtBarrier(Fiber &fiber, uint32_t id, uint32_t site);
   uint64_t waitAtWarpOp(Fiber &fiber, const WarpRequest &request);
+  /// `code` is an MmaVariant, whose registers are as multiplyMatrices has them.
+  void multiplyMatrices(Fiber &fiber, uint32_t *registers, uint32_t code,
+                        uint32_t site);
+  /// `op` is LoadMatrix or StoreMatrix, `code` a MatrixCopy.
+  void copyMatrices(Fiber &fiber, WarpOp op, char *row, uint32_t *registers,
+                    uint32_t code, uint32_t site);
   void issueCopy(Fiber &fiber, const AsyncCopy &copy) {
     uintptr_t addresses =
         reinterpret_cast<uintptr_t>(copy.target) |
@@ -89,15 +95,31 @@ private:
   unsigned count(Fiber::State state) const {
     return counts[static_cast<unsigned>(state)];
   }
+
+  // Collectives of a warp (WarpCollectives.cpp).
+  struct Warp {
+    uint32_t lanes = 0;   ///< Those that there are and that were not killed.
+    uint32_t waiting = 0; ///< Those that wait at a collective.
+    bool isMixed = false; ///< They may wait at different ones.
+  };
   /// Lets the lanes go whose partners all arrived. Returns whether any did, or
   /// sets `isStopped` where they never will.
   bool completeWarpOps();
-  bool completeWarpOps(unsigned warp);
-  void execute(Fiber *lanes, const WarpRequest &request, uint32_t lanesPresent);
+  bool completeWarpOps(Warp &warp, Fiber *lanes);
+  /// Performs what the lanes `present` wait for, and lets them go unless it
+  /// sets `isStopped`.
+  void execute(Warp &warp, Fiber *lanes, uint32_t present);
+  void shuffle(Fiber *lanes, uint32_t present);
+  void executeMatrixOp(Fiber *lanes, uint32_t present);
+  /// Reports what is wrong with a lane's row; returns only if it may be
+  /// accessed.
+  void checkMatrixRow(Fiber &fiber, const char *row, AccessKind kind,
+                      uint32_t site);
+  void reportDivergence();
+
   /// Opens the barrier if every thread waits there, else reports why not.
   bool openBarrier();
   bool checkBarrier();
-  void reportDivergence();
   /// Reports what is wrong with a copy on its issue; returns only if it may
   /// happen.
   void issueAnyCopy(Fiber &fiber, const AsyncCopy &copy);
@@ -105,6 +127,7 @@ private:
   const Launch *launch = nullptr;
   bool isCaller = false;
   std::vector<Fiber> fibers;
+  std::vector<Warp> warps;
   std::vector<uint32_t> order;
   std::mt19937 random;
   unsigned counts[5] = {};

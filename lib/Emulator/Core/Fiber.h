@@ -90,16 +90,22 @@ enum class WarpOp : uint32_t {
   VoteBallot,
   VoteUniform,
   Sync,
+  MultiplyMatrices,
+  LoadMatrix,
+  StoreMatrix,
 };
 
 struct WarpRequest {
   WarpOp op;
-  uint32_t mask; ///< Participating lanes.
-  uint32_t value;
+  uint32_t mask;  ///< Participating lanes.
+  uint32_t value; ///< Of operations on matrices: which one (WarpMatrix.h).
   uint32_t offset;
   uint32_t maskAndClamp;
   uint32_t site;
   uint64_t result; ///< Low half: value; bit 32: source lane was valid.
+  /// Operands and results of operations on matrices.
+  uint32_t *registers = nullptr;
+  char *row = nullptr; ///< The matrix row that the lane names.
 };
 
 struct Fiber {

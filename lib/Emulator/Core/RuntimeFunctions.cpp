@@ -48,6 +48,23 @@ void ftuner_emulator_masked_access(Fiber *thread, const char *address,
                                   static_cast<AccessKind>(kind),
                                   static_cast<uint32_t>(elementBytes), site);
 }
+
+void ftuner_emulator_multiply_matrices(Fiber *thread, uint32_t *registers,
+                                       uint32_t variant, uint32_t site) {
+  thread->runner->multiplyMatrices(*thread, registers, variant, site);
+}
+
+void ftuner_emulator_load_matrix(Fiber *thread, char *row, uint32_t *registers,
+                                 uint32_t copy, uint32_t site) {
+  thread->runner->copyMatrices(*thread, WarpOp::LoadMatrix, row, registers,
+                               copy, site);
+}
+
+void ftuner_emulator_store_matrix(Fiber *thread, char *row, uint32_t *registers,
+                                  uint32_t copy, uint32_t site) {
+  thread->runner->copyMatrices(*thread, WarpOp::StoreMatrix, row, registers,
+                               copy, site);
+}
 }
 
 const RuntimeFunctions &ftuner::emulator::getRuntimeFunctions() {

@@ -44,6 +44,20 @@ void ftuner_emulator_access(ftuner::emulator::Fiber *thread,
 void ftuner_emulator_masked_access(ftuner::emulator::Fiber *thread,
                                    const char *address, uint64_t elementBytes,
                                    uint64_t mask, uint32_t kind, uint32_t site);
+
+/// D = A B + C of the whole warp; `variant` is an encoded MmaVariant, and
+/// `registers` are those of A, B and C; D replaces C.
+void ftuner_emulator_multiply_matrices(ftuner::emulator::Fiber *thread,
+                                       uint32_t *registers, uint32_t variant,
+                                       uint32_t site);
+/// Loads and stores of matrices in shared memory by the whole warp; `copy` is
+/// an encoded MatrixCopy, with a register for each matrix.
+void ftuner_emulator_load_matrix(ftuner::emulator::Fiber *thread, char *row,
+                                 uint32_t *registers, uint32_t copy,
+                                 uint32_t site);
+void ftuner_emulator_store_matrix(ftuner::emulator::Fiber *thread, char *row,
+                                  uint32_t *registers, uint32_t copy,
+                                  uint32_t site);
 }
 
 namespace ftuner::emulator {

@@ -805,14 +805,46 @@ func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
 // -----
 
 // workload_c7: accumulator
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected contract to take ('f32', 'f32', 'f64'), but got ('f32', 'f16', 'f64')}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f16, %c: f64):
+      ukernel.yield %c : f64
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// operator_c5: a wider start
 func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>, %z: f64) {
-  // expected-error @below {{expected contract to take ('f32', 'f32', 'f64'), but got ('f32', 'f32', 'f32')}}
+  // expected-error @below {{expected init of 'f32', where the accumulator starts, or of a narrower float type, but got 'f64'}}
   %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) init(%z : f64) outs(%O : tensor<4x6xf32>)
     maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     contract {
     ^bb0(%a: f32, %b: f32, %c: f32):
       ukernel.yield %c : f32
     } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// operator_c5: a start of another kind, from the output
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xi8>) {
+  // expected-error @below {{expected output of 'f32', where the accumulator starts, or of a narrower float type, but got 'i8'}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xi8>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } epilogue {
+    ^bb0(%x: f32):
+      %h = arith.fptosi %x : f32 to i8
+      ukernel.yield %h : i8
+    } -> tensor<4x6xi8>
   return
 }
 

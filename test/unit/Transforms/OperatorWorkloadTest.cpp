@@ -200,6 +200,65 @@ TEST_F(OperatorWorkloadTest, OfAContractionWithEpilogue) {
                                       ElementType::F32, 1)}));
 }
 
+/// A product with factors of these types, cast by `cast` (of %a and %b to the
+/// accumulator's type, as %x and %y).
+static std::string product(std::string lhs, std::string rhs,
+                           std::string accumulator, std::string casts) {
+  std::string multiply = accumulator == "i32" ? "muli" : "mulf";
+  std::string add = accumulator == "i32" ? "addi" : "addf";
+  std::string c = accumulator;
+  return "func.func @f(%A: tensor<?x16x" + lhs + ">, %B: tensor<16x8x" + rhs +
+         ">, %z: " + c + ", %O: tensor<?x8x" + c + ">) {\n" +
+         "%r = ukernel.workload ins(%A, %B : tensor<?x16x" + lhs +
+         ">, tensor<16x8x" + rhs + ">) init(%z : " + c +
+         ") outs(%O : tensor<?x8x" + c + ">)\n" + R"mlir(
+      maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+              affine_map<(m, n, k) -> (m, n)>] contract {
+    )mlir" + "^bb0(%a: " +
+         lhs + ", %b: " + rhs + ", %c: " + c + "):\n" + casts + "\n%p = arith." +
+         multiply + " %x, %y : " + c + "\n%s = arith." + add +
+         " %c, %p : " + c + "\nukernel.yield %s : " + c +
+         "\n} -> tensor<?x8x" + c + ">\nreturn\n}";
+}
+
+TEST_F(OperatorWorkloadTest, OfFactorsOfTwoTypes) {
+  struct Case {
+    std::string lhs, rhs, accumulator, casts;
+    ElementType operandType, resultType;
+  };
+  const Case cases[] = {
+      {"f16", "f16", "f32",
+       "%x = arith.extf %a : f16 to f32\n%y = arith.extf %b : f16 to f32",
+       ElementType::F16, ElementType::F32},
+      {"i8", "i8", "i32",
+       "%x = arith.extsi %a : i8 to i32\n%y = arith.extui %b : i8 to i32",
+       ElementType::I8, ElementType::I32},
+      // What holds the values of both.
+      {"bf16", "i8", "f32",
+       "%x = arith.extf %a : bf16 to f32\n%y = arith.sitofp %b : i8 to f32",
+       ElementType::BF16, ElementType::F32},
+      {"i8", "f16", "f32",
+       "%x = arith.uitofp %a : i8 to f32\n%y = arith.extf %b : f16 to f32",
+       ElementType::F16, ElementType::F32},
+      {"f16", "bf16", "f32",
+       "%x = arith.extf %a : f16 to f32\n%y = arith.extf %b : bf16 to f32",
+       ElementType::F32, ElementType::F32},
+      {"i8", "i8", "f32",
+       "%x = arith.sitofp %a : i8 to f32\n%y = arith.sitofp %b : i8 to f32",
+       ElementType::F32, ElementType::F32}};
+  for (const Case &entry : cases) {
+    Workload workload = workloadOf(
+        product(entry.lhs, entry.rhs, entry.accumulator, entry.casts));
+    EXPECT_TRUE(workload.isContraction());
+    EXPECT_EQ(workload.accumulatorType, entry.resultType);
+    EXPECT_EQ(workload.operations,
+              std::vector{operationsOf(OperationKind::MultiplyAdd,
+                                       entry.operandType, entry.resultType,
+                                       1)})
+        << entry.lhs << " " << entry.rhs;
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // The interface
 //===----------------------------------------------------------------------===//

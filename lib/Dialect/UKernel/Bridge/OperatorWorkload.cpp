@@ -188,16 +188,35 @@ static bool isSum(Block &body) {
          });
 }
 
+/// The type in which units multiply factors of two types: the narrowest that
+/// holds the values of both.
+static ElementType multipliedType(ElementType lhs, ElementType rhs,
+                                  ElementType accumulator) {
+  if (isInteger(lhs) && isInteger(rhs) && !isInteger(accumulator))
+    return ElementType::F32;
+  if (lhs == rhs || (isInteger(rhs) && !isInteger(lhs)))
+    return lhs;
+  if (isInteger(lhs) && !isInteger(rhs))
+    return rhs;
+  if (bytesOf(lhs) == bytesOf(rhs))
+    return accumulator;
+  return bytesOf(lhs) < bytesOf(rhs) ? rhs : lhs;
+}
+
 void ftuner::setComputation(Workload &workload, Block &combiner,
-                            Block *epilogue) {
-  Type accumulator = combiner.getArguments().back().getType();
+                            Block *epilogue, Type accumulator) {
+  if (!accumulator)
+    accumulator = combiner.getArguments().back().getType();
   workload.accumulatorType = toElementType(accumulator);
   if (isSumOfProducts(combiner)) {
     // Units multiply what they are given and add to what they hold; factors
     // need no cast of their own.
     workload.combiner = Combiner::SumOfProducts;
     Operations operations;
-    operations.operandType = toElementType(combiner.getArgument(0).getType());
+    operations.operandType =
+        multipliedType(toElementType(combiner.getArgument(0).getType()),
+                       toElementType(combiner.getArgument(1).getType()),
+                       workload.accumulatorType);
     operations.resultType = workload.accumulatorType;
     workload.operations = {operations};
   } else {

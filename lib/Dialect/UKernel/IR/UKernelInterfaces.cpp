@@ -116,10 +116,17 @@ Operation *ftuner::ukernel::detail::getCombiningOp(OperatorOpInterface op) {
 }
 
 Type ftuner::ukernel::detail::getAccumulatorType(OperatorOpInterface op) {
-  for (unsigned number : llvm::seq(op->getNumOperands()))
-    if (op.getOperandRole(number) == OperandRole::Init)
-      return getElementTypeOrSelf(op->getOperand(number).getType());
-  return getElementTypeOrSelf(op.getOutputOperand().get().getType());
+  Region &combiner = op.getCombiner();
+  if (combiner.empty() || combiner.getNumArguments() == 0)
+    return getElementTypeOrSelf(op.getStartOperand().get().getType());
+  return combiner.getArguments().back().getType();
+}
+
+OpOperand &ftuner::ukernel::detail::getStartOperand(OperatorOpInterface op) {
+  for (OpOperand &operand : op->getOpOperands())
+    if (op.getOperandRole(operand.getOperandNumber()) == OperandRole::Init)
+      return operand;
+  return op.getOutputOperand();
 }
 
 void ftuner::ukernel::getOperatorEffects(
@@ -211,6 +218,21 @@ static LogicalResult verifyMaps(OperatorOpInterface op) {
   return success();
 }
 
+/// operator_c5.
+static LogicalResult verifyStart(OperatorOpInterface op) {
+  OpOperand &operand = op.getStartOperand();
+  Type start = getElementTypeOrSelf(operand.get().getType());
+  Type accumulator = op.getAccumulatorType();
+  auto narrow = dyn_cast<FloatType>(start), wide = dyn_cast<FloatType>(accumulator);
+  if (start == accumulator ||
+      (narrow && wide && narrow.getWidth() < wide.getWidth()))
+    return success();
+  return op->emitOpError("expected ")
+         << op.getOperandName(operand.getOperandNumber()) << " of "
+         << accumulator << ", where the accumulator starts, or of a narrower "
+         << "float type, but got " << start;
+}
+
 LogicalResult ftuner::ukernel::detail::verifyOperator(OperatorOpInterface op) {
   unsigned numAxes = op.getNumAxes();
   if (numAxes == 0)
@@ -227,6 +249,8 @@ LogicalResult ftuner::ukernel::detail::verifyOperator(OperatorOpInterface op) {
       return op->emitOpError("expected the operand that is written to be the "
                              "output, but got operand ")
              << operand.getOperandNumber();
+  if (failed(verifyStart(op)))
+    return failure();
   StringRef extentsName = UKernelDialect::kExtentsAttrName;
   auto extents = op->getAttrOfType<ArrayAttr>(extentsName);
   if (extents && extents.size() != numAxes)

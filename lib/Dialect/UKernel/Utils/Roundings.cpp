@@ -8,11 +8,30 @@
 using namespace mlir;
 using namespace ftuner;
 
-/// Counts the widening casts of the body between a factor and its argument.
+bool ftuner::isExactCast(Operation *op) {
+  if (isa<arith::ExtFOp, arith::ExtSIOp, arith::ExtUIOp>(op))
+    return true;
+  if (!isa<arith::SIToFPOp, arith::UIToFPOp>(op))
+    return false;
+  unsigned bits =
+      getElementTypeOrSelf(op->getOperand(0).getType()).getIntOrFloatBitWidth();
+  auto result =
+      cast<FloatType>(getElementTypeOrSelf(op->getResult(0).getType()));
+  return bits - isa<arith::SIToFPOp>(op) <= result.getFPMantissaWidth();
+}
+
+Type ftuner::getAccumulatorTypeFor(Type type) {
+  if (type.isF16() || type.isBF16())
+    return Float32Type::get(type.getContext());
+  return type;
+}
+
+/// Counts the exact casts of the body between a factor and its argument.
 static Value stripCasts(Value value, unsigned &numCasts) {
-  while (isa_and_nonnull<arith::ExtFOp, arith::ExtSIOp, arith::ExtUIOp>(
-      value.getDefiningOp())) {
-    value = value.getDefiningOp()->getOperand(0);
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isExactCast(op))
+      break;
+    value = op->getOperand(0);
     ++numCasts;
   }
   return value;

@@ -84,8 +84,9 @@ public:
     if (workload.spaceAxes().empty() || workload.reduceAxes() == 0)
       return invalid("scalar: expected a space and a reduce axis");
     for (const Operand &operand : workload.operands)
-      if (operand.elementType != ElementType::F32)
-        return invalid("scalar: expected elements of f32, but got %s",
+      if (operand.elementType == ElementType::F64 ||
+          operand.elementType == ElementType::Other)
+        return invalid("scalar: expected elements of up to 32 bits, but got %s",
                        nameOf(operand.elementType).data());
     return llvm::Error::success();
   }

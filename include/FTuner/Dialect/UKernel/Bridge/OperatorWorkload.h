@@ -41,9 +41,9 @@ std::optional<Operations> operationsOf(mlir::Operation &op);
 
 /// Fills in what the scalar body of a combiner computes of one point, with
 /// inputs and then the accumulator as arguments, and that of an epilogue, null
-/// for none.
+/// for none. The accumulator is of type `accumulator`, null for the combiner's.
 void setComputation(Workload &workload, mlir::Block &combiner,
-                    mlir::Block *epilogue);
+                    mlir::Block *epilogue, mlir::Type accumulator = {});
 
 //===----------------------------------------------------------------------===//
 // Support

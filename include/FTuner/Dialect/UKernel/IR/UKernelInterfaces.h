@@ -37,6 +37,7 @@ std::pair<mlir::Value, int64_t> getExtentSource(OperatorOpInterface op,
 std::string getOperandName(OperatorOpInterface op, unsigned number);
 mlir::Operation *getCombiningOp(OperatorOpInterface op);
 mlir::Type getAccumulatorType(OperatorOpInterface op);
+mlir::OpOperand &getStartOperand(OperatorOpInterface op);
 mlir::Operation *cloneIntoTile(OperatorOpInterface op, mlir::OpBuilder &builder,
                                mlir::ValueRange operands,
                                llvm::ArrayRef<int64_t> tile);

@@ -24,7 +24,8 @@ def UKernel_OperatorOpInterface : OpInterface<"OperatorOpInterface", [
     the output once for every point of the space axes. The combiner takes an
     element of each input, in the order of operands, and the accumulator, and
     yields the next accumulator. It starts from init, or from the output where
-    there is none. The epilogue takes the accumulator and an element of each
+    there is none, whose elements are of the accumulator's type or of a narrower
+    float type, and are extended. The epilogue takes the accumulator and an element of each
     extra, and yields an element of the output; both end with `ukernel.yield`.
 
     Passes ask this interface and no certain operator: they form a core
@@ -38,6 +39,8 @@ def UKernel_OperatorOpInterface : OpInterface<"OperatorOpInterface", [
     * `operator_c3`: there is one output, the operand that is written.
     * `operator_c4`: the declared ranges, if there are any, are one
       `#ukernel.range` for each axis.
+    * `operator_c5`: what the accumulator starts from has elements of its type,
+      or of a narrower float type.
   }];
   let cppNamespace = "::ftuner::ukernel";
   let methods = [
@@ -95,8 +98,13 @@ def UKernel_OperatorOpInterface : OpInterface<"OperatorOpInterface", [
         return ::ftuner::ukernel::detail::getCombiningOp($_op);
       }]>,
     InterfaceMethod<[{
-        The type of the accumulator: that of an element of init, or of the
-        output where there is none.
+        What the accumulator starts from: init, or the output where there is
+        none.
+      }], "::mlir::OpOperand &", "getStartOperand", (ins), "", [{
+        return ::ftuner::ukernel::detail::getStartOperand($_op);
+      }]>,
+    InterfaceMethod<[{
+        The type of the accumulator, the last argument of the combiner.
       }], "::mlir::Type", "getAccumulatorType", (ins), "", [{
         return ::ftuner::ukernel::detail::getAccumulatorType($_op);
       }]>,
@@ -163,10 +171,7 @@ def UKernel_OperatorOpInterface : OpInterface<"OperatorOpInterface", [
     }
     /// Whether the accumulator starts from the output's own elements.
     bool readsOutput() {
-      return ::llvm::none_of(
-          ::llvm::seq($_op->getNumOperands()), [&](unsigned number) {
-            return $_op.getOperandRole(number) == ::ftuner::OperandRole::Init;
-          });
+      return &$_op.getStartOperand() == &getOutputOperand();
     }
     /// Whether the operator is on tensors, and not on memrefs.
     bool hasTensors() {

@@ -51,7 +51,8 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     value), every extra, and out. An operand may lack a batch axis: all products
     along it share the operand. A scalar extra has no dimension: its map is
     `(m, n, k) -> ()`; a scalar init has no map. Without `init` the accumulator
-    starts from the value of the output operand.
+    starts from the value of the output operand. What it starts from may be of a
+    narrower float type, and is extended.
 
     The first region holds the scalar contraction (lhs, rhs, accumulator); the
     second, if present, the scalar epilogue (accumulator, extras…). On tensors
@@ -71,8 +72,7 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
       or rhs.
     * `workload_c6`: static sizes of one axis are equal.
     * `workload_c7`: the contraction takes an element of lhs and of rhs and the
-      accumulator, and yields the accumulator's type, which is the element type
-      of init, or of the output without one.
+      accumulator, and yields the accumulator's type.
     * `workload_c8`: the epilogue takes the accumulator and an element of each
       extra, and yields an element of the output. Without epilogue there are no
       extras, and the accumulator is an element of the output.
@@ -96,6 +96,25 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
         %y = arith.addf %acc, %x : f32
         ukernel.yield %y : f32
       } -> tensor<?x2304xf32>
+
+    // Factors in f16, the accumulator in f32: the epilogue rounds it.
+    %r = ukernel.workload
+      ins(%A, %B : tensor<?x768xf16>, tensor<768x2304xf16>) init(%zero : f32)
+      outs(%O : tensor<?x2304xf16>)
+      maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+              affine_map<(m, n, k) -> (m, n)>]
+      contract {
+      ^bb0(%a: f16, %b: f16, %c: f32):
+        %x = arith.extf %a : f16 to f32
+        %y = arith.extf %b : f16 to f32
+        %p = arith.mulf %x, %y : f32
+        %s = arith.addf %c, %p : f32
+        ukernel.yield %s : f32
+      } epilogue {
+      ^bb0(%acc: f32):
+        %y = arith.truncf %acc : f32 to f16
+        ukernel.yield %y : f16
+      } -> tensor<?x2304xf16>
 
     // Queries times keys of attention, heads inside: [B, S, H, D] · [B, T, H, D].
     %r = ukernel.workload

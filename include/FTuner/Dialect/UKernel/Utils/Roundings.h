@@ -25,8 +25,16 @@ bool roundsResults(mlir::Operation *op);
 /// rounded when the operator is done.
 bool accumulates(mlir::linalg::LinalgOp op, unsigned number);
 
+/// Whether the operation of arith casts numbers and keeps every value: floats
+/// to wider ones, integers to wider ones or to floats with as many digits.
+bool isExactCast(mlir::Operation *op);
+
+/// The type in which a contraction keeps the sums that a program types `type`:
+/// f32 for f16 and bf16, else the same.
+mlir::Type getAccumulatorTypeFor(mlir::Type type);
+
 /// Whether the operator, on tensors or buffers, sums up products of its two
-/// inputs, both tensors: out += a · b, factors possibly widened.
+/// inputs, both tensors: out += a · b, factors possibly cast, exactly.
 bool isSumOfProducts(mlir::linalg::LinalgOp op);
 /// Whether the body of scalars, of such an operator or of a workload, does so:
 /// takes two factors and the accumulator and yields the next accumulator.

@@ -104,7 +104,10 @@ Value ScalarEmitter::reduce(unsigned axis, Value accumulator) {
 void ScalarEmitter::emitElement() {
   SmallVector<Value> start =
       loadAll(op.readsOutput() ? OperandRole::Output : OperandRole::Init);
-  Value result = reduce(0, start.front());
+  Value accumulator = start.front();
+  if (Type type = op.getAccumulatorType(); accumulator.getType() != type)
+    accumulator = arith::ExtFOp::create(b, type, accumulator);
+  Value result = reduce(0, accumulator);
   if (op.hasEpilogue()) {
     SmallVector<Value> arguments = {result};
     llvm::append_range(arguments, loadAll(OperandRole::Extra));
