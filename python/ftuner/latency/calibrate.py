@@ -24,6 +24,7 @@ from ..progress import is_drawn, is_written
 from .fit import (
     FEWEST_ROWS,
     HOST_OFFSET,
+    TENSOR,
     Fit,
     error,
     fit_global,
@@ -67,6 +68,8 @@ class Calibration:
     # The fitted constants predicted rows that they did not see no better than the prior's,
     # which are kept.
     is_refused: bool = False
+    # Whether kernels of the tensor cores were among the rows.
+    has_tensor: bool = False
 
     def to_json(self, origin: str) -> dict[str, Any]:
         number, before, after, _ = self.errors["all"]
@@ -201,7 +204,7 @@ def _error_of_kinds(rows: Rows, predicted: Array) -> float:
     return float(np.mean([error(predicted[kind], rows.microseconds[kind]) for kind in kinds]))
 
 
-def _die(source: str) -> str:
+def die_of(source: str) -> str:
     """The chip that a device's description names."""
     die = json.loads(descriptions.resolve(source).text).get("die", "")
     return str(die)
@@ -280,7 +283,8 @@ def calibrate_device(
     told = _deviation(rows, after)
     return Calibration(
         name=name,
-        die=_die(rows.devices.sources[index]),
+        die=die_of(rows.devices.sources[index]),
+        has_tensor=bool(rows.is_tensor.any()),
         constants=found.constants,
         prior=prior,
         deviation=deviation if told is None else told,
@@ -323,6 +327,17 @@ def calibrate_all(
         before=before,
         after=after,
     )
+
+
+def share_tensor(calibrations: Sequence[Calibration]) -> None:
+    """Gives devices without rows of the tensor cores the constants of others of their die."""
+    for one in calibrations:
+        if not one.die or one.has_tensor:
+            continue
+        for other in calibrations:
+            if other.die == one.die and other.has_tensor:
+                one.constants = {**one.constants, **{n: other.constants[n] for n in TENSOR}}
+                break
 
 
 # --- reports -------------------------------------------------------------------------

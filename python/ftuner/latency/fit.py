@@ -270,7 +270,8 @@ def _with_tensor(rows: Rows, others: Fit, names: Sequence[str]) -> Fit:
 
 def fit_timing(rows: Rows, constants: Mapping[str, float], offset: Any = HOST_OFFSET) -> Array:
     """What the hosts add to launches on each device, given the constants."""
-    few = sample(rows, np.ones(len(rows), bool), ROWS_OF_DEVICE * len(set(rows.device)))
+    others = ~rows.is_tensor  # Those are timed on the device, and may be many launches each.
+    few = sample(rows, others, ROWS_OF_DEVICE * len(set(rows.device[others])))
     prior = prior_weight(len(few))
     return fit(few, constants, (), prior=prior, offset=offset, fit_offset=True).offset
 

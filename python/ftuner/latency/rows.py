@@ -42,7 +42,8 @@ class Devices:
     """Devices of rows, by the names that the rows give them.
 
     `mapping` is from such names to those of built-in devices or paths of descriptions;
-    what it leaves out goes by its own name. `only` is the device of rows that name none;
+    what it leaves out goes by its own name. A key `FILE:NAME` is for the rows of files of that
+    name alone. `only` is the device of rows that name none;
     without it the name of their file may say: `gemm_configs_rtx3090.csv`.
 
     A name in rows is that of a description which `mapping` or `only` gives before it is a
@@ -59,8 +60,8 @@ class Devices:
     def __post_init__(self) -> None:
         # Sources that the user named, by the names in the descriptions.
         self._given: dict[str, str] = {}
-        for name in (*self.mapping, *([] if self.only is None else [self.only])):
-            source = self.mapping.get(name, name)
+        for key in (*self.mapping, *([] if self.only is None else [self.only])):
+            source = self.mapping.get(key, key)
             found, figures = model().device(source)
             first = self._given.setdefault(found, source)
             self._expect_equal(found, figures, model().device(first)[1])
@@ -72,13 +73,14 @@ class Devices:
                 f"expected one description of the device '{name}', but got two that differ"
             )
 
-    def source(self, name: str) -> str:
-        """The device or path that a name in rows stands for."""
-        return self.mapping.get(name) or self._given.get(name) or name
+    def source(self, name: str, file: str = "") -> str:
+        """The device or path that a name in rows of a file stands for."""
+        of_file = self.mapping.get(f"{file}:{name}")
+        return of_file or self.mapping.get(name) or self._given.get(name) or name
 
-    def index(self, name: str) -> int:
+    def index(self, name: str, file: str = "") -> int:
         """Index of the device with that name in rows. Raises `Error` if there is none."""
-        source = self.source(name)
+        source = self.source(name, file)
         found, figures = model().device(source)
         if found not in self.names:
             self.names.append(found)
@@ -92,19 +94,19 @@ class Devices:
         """Index of the device of each row."""
         if self.only is not None and column not in table:
             return np.full(len(table), self.index(self.only))
+        file = os.path.basename(table.path)
 
         def known(name: str) -> int | None:
             try:
-                model().device(self.source(name))
+                model().device(self.source(name, file))
             except Error:
                 return None
-            return self.index(name)
+            return self.index(name, file)
 
         if column not in table:
-            words = re.split(r"[_.]", os.path.basename(table.path))
-            for word in reversed(words):
-                if self.source(word) != word or word in descriptions.devices():
-                    return np.full(len(table), self.index(word))
+            for word in reversed(re.split(r"[_.]", file)):
+                if self.source(word, file) != word or word in descriptions.devices():
+                    return np.full(len(table), self.index(word, file))
         if column not in table:
             raise Error(
                 f"{table.path}:1: expected a column '{column}', but it is missing: "
