@@ -331,6 +331,10 @@ LatencyDevice ftuner::latencyDevice(const DeviceSpec &device) {
   result.issueSlots = static_cast<double>(facts.issueSlots);
   result.halfBlockRun = static_cast<double>(facts.halfBlockRun);
   result.loadStoreLanes = static_cast<double>(facts.loadStoreUnits);
+  result.tf32Rate = device.tensorOperationsPerCycle(TensorPipe::TF32);
+  result.f16Rate = device.tensorOperationsPerCycle(TensorPipe::F16);
+  result.i8Rate = device.tensorOperationsPerCycle(TensorPipe::I8);
+  result.warpTensorShare = facts.warpTensorShare;
   result.dramGbps = device.dramGbps;
   result.l2Bytes = device.l2Mib * 1048576;
   result.sharedMemoryPerSmBytes =

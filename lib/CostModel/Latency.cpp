@@ -13,6 +13,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/ErrorHandling.h"
 #include <algorithm>
 #include <memory>
 
@@ -160,16 +161,17 @@ static FamilyKey keyOf(const KernelFamily &family,
   return key;
 }
 
-/// Peak rate of an SM's tensor cores, in operations per cycle. Paths support no
-/// device without.
-static double tensorOperationsPerCycle(const DeviceSpec &device,
-                                       TensorPipe pipe) {
-  double tflops = pipe == TensorPipe::TF32 ? device.tf32Tflops.value_or(0)
-                                           : device.f16Tflops.value_or(0);
-  // Twice as many 8-bit products as 16-bit ones, on every device that has both.
-  if (pipe == TensorPipe::I8)
-    tflops *= 2;
-  return tflops * 1e6 / (device.smCount * device.clockMhz);
+/// Operations of a block by type.
+static double &operationsOf(LatencyBlock &block, TensorPipe pipe) {
+  switch (pipe) {
+  case TensorPipe::TF32:
+    return block.tf32Operations;
+  case TensorPipe::F16:
+    return block.f16Operations;
+  case TensorPipe::I8:
+    return block.i8Operations;
+  }
+  llvm_unreachable("unknown pipe");
 }
 
 const LatencyBlock &Evaluator::block(const KernelFamily &family,
@@ -184,9 +186,7 @@ const LatencyBlock &Evaluator::block(const KernelFamily &family,
   block.fma = work.fma;
   for (const TensorWork &tensor : work.tensor) {
     block.tensorInstructions += tensor.instructions;
-    block.tensorOperations += tensor.operations;
-    block.tensorCycles +=
-        tensor.operations / tensorOperationsPerCycle(device, tensor.pipe);
+    operationsOf(block, tensor.pipe) += tensor.operations;
   }
   block.registersPerThread = work.registersPerThread;
   block.otherInstructions = work.otherInstructions;

@@ -105,6 +105,20 @@ static std::array<double, 4> stepTerms(const LatencyDevice &device,
           table.sharedMemory, table.l2, table.latency / resident};
 }
 
+/// Cycles in which an SM's tensor cores do the operations of a step.
+static double tensorCycles(const LatencyDevice &device,
+                           const LatencyBlock &block) {
+  double share = block.isWarpgroup ? 1 : device.warpTensorShare;
+  double cycles = 0;
+  for (auto [operations, rate] :
+       {std::pair(block.tf32Operations, device.tf32Rate),
+        {block.f16Operations, device.f16Rate},
+        {block.i8Operations, device.i8Rate}})
+    if (operations > 0)
+      cycles += operations / (rate * share);
+  return cycles;
+}
+
 LatencyTable ftuner::tabulate(const LatencyDevice &device,
                               const LatencyBlock &block,
                               const LatencyConstants &constants) {
@@ -112,7 +126,7 @@ LatencyTable ftuner::tabulate(const LatencyDevice &device,
   table.block = block;
   table.resident = static_cast<unsigned>(residentBlocks(device, block));
   table.issue = std::max({block.fma * 32 / device.fp32Lanes * constants.fma,
-                          block.tensorCycles,
+                          tensorCycles(device, block) * constants.tensor,
                           (block.fma + block.tensorInstructions +
                            constants.other * block.otherInstructions +
                            constants.loadedRegister * block.loadedRegisters) /
@@ -120,7 +134,9 @@ LatencyTable ftuner::tabulate(const LatencyDevice &device,
   table.sharedMemory =
       block.sharedCycles + constants.line * block.globalLines +
       constants.spill * block.spilledRegisters * block.warps * block.stepDepth;
-  table.l2 = block.l2Bytes / constants.l2BytesPerCycle;
+  table.l2 =
+      block.l2Bytes / (block.isTensor() ? constants.tensorL2BytesPerCycle
+                                        : constants.l2BytesPerCycle);
   table.latency = constants.globalLatency * block.exposedLoads +
                   constants.directLatency * block.directRegisters;
   for (unsigned r = 1; r <= table.resident; ++r)
@@ -129,11 +145,16 @@ LatencyTable ftuner::tabulate(const LatencyDevice &device,
   return table;
 }
 
+static double blockStart(const LatencyBlock &block,
+                         const LatencyConstants &constants) {
+  return block.isTensor() ? constants.tensorStart : constants.blockStart;
+}
+
 /// Cycles of an SM per block of the part when `resident` blocks are.
 static double blockCycles(const LatencyPart &part,
                           const LatencyConstants &constants, double resident) {
   return part.steps * part.table->step[static_cast<size_t>(resident) - 1] +
-         constants.blockStart / resident;
+         blockStart(part.table->block, constants) / resident;
 }
 
 //===----------------------------------------------------------------------===//
@@ -204,7 +225,14 @@ static double mixedRoundCycles(const LatencyDevice &device,
               std::array<double, 4>{issue, sum(&LatencyTable::sharedMemory),
                                     sum(&LatencyTable::l2),
                                     ofTaller(&LatencyTable::latency)}) +
-         constants.blockStart;
+         blockStart(block, constants);
+}
+
+/// Rounds that start behind the work of those before them.
+static double hiddenStarts(const Waves &waves, const LatencyPart &part) {
+  return part.table->block.isWarpgroup
+             ? std::ceil(waves.perSm / waves.resident) - 1
+             : 0;
 }
 
 /// Cycles of the busiest SM. It gets as many blocks of the taller part as any
@@ -214,8 +242,11 @@ static double mixedRoundCycles(const LatencyDevice &device,
 static double smCycles(const LatencyDevice &device, const Waves &waves,
                        const LatencyPart *parts, unsigned numParts,
                        const LatencyConstants &constants) {
+  double hidden = hiddenStarts(waves, parts[0]) *
+                  blockStart(parts[0].table->block, constants);
   if (numParts == 1)
-    return roundCycles(parts[0], constants, waves.resident, waves.perSm);
+    return roundCycles(parts[0], constants, waves.resident, waves.perSm) -
+           hidden;
   auto round = [&](double blocks, double tall) {
     return mixedRoundCycles(device, parts[0], blocks - tall, parts[1], tall,
                             constants);
@@ -231,13 +262,14 @@ static double smCycles(const LatencyDevice &device, const Waves &waves,
     cycles += round(blocks, tall);
     left -= blocks;
   }
-  return cycles + roundCycles(parts[0], constants, waves.resident, left);
+  return cycles + roundCycles(parts[0], constants, waves.resident, left) -
+         hidden;
 }
 
 /// Bytes of DRAM that a launch moves: first reads and the output, operands that
 /// blocks read again after L2 has lost them, and what narrow accesses waste.
 static double dramTraffic(const LatencyDevice &device, const LatencyGrid &grid,
-                          const Waves &waves,
+                          const Waves &waves, bool isTensor,
                           const LatencyConstants &constants) {
   // Blocks of one problem at once, and how many columns and rows they span.
   double together = std::min({waves.blocks, waves.resident * device.smCount,
@@ -259,15 +291,18 @@ static double dramTraffic(const LatencyDevice &device, const LatencyGrid &grid,
   // neighbours.
   double rows = std::min(grid.blocksX * grid.tileX + grid.blocksY * grid.tileY,
                          constants.driftRows);
-  double window = device.l2Bytes / (4 * rows);
+  double window = device.l2Bytes / (grid.elementBytes * rows);
   double lost =
       grid.reduceLength / (grid.reduceLength + constants.drift * window);
   auto reads = [&](double blocks, double neighbours) {
     return missesFirst + missesAgain * ((blocks / neighbours - 1) * (1 - lost) +
                                         (blocks - 1) * lost);
   };
-  double narrow = 32 * constants.narrowRun * grid.reduceLength /
-                  (grid.reduceLength + constants.narrowRunDepth);
+  // Kernels of the tensor cores read runs of 64 bytes and more, whose cost is
+  // part of their `tensorDramShare`.
+  double narrow = isTensor ? 0
+                           : 32 * constants.narrowRun * grid.reduceLength /
+                                 (grid.reduceLength + constants.narrowRunDepth);
   return grid.problems * (grid.lhsBytes * reads(grid.blocksX, wide) *
                               (1 + narrow / grid.lhsRunBytes) +
                           grid.rhsBytes * reads(grid.blocksY, high) *
@@ -286,7 +321,10 @@ static double powerTime(const LatencyDevice &device, const LatencyPart *parts,
     // 32 lanes, 2 FLOP each.
     picojoules +=
         parts[i].count * parts[i].steps *
-        ((64 * block.fma + block.tensorOperations) * constants.flopEnergy +
+        (64 * block.fma * constants.flopEnergy +
+         block.tf32Operations * constants.tf32Energy +
+         block.f16Operations * constants.f16Energy +
+         block.i8Operations * constants.i8Energy +
          block.l2Bytes * constants.l2Energy);
   }
   picojoules =
@@ -315,8 +353,10 @@ static Times predictTimes(const LatencyDevice &device, const LatencyPart *parts,
   times.waves = countWaves(device, parts, numParts);
   times.sm = smCycles(device, times.waves, parts, numParts, constants) /
              device.clockMhz;
-  times.dramBytes = dramTraffic(device, grid, times.waves, constants);
-  times.dram = times.dramBytes / (device.dramGbps * 1e3 * constants.dramShare);
+  bool isTensor = parts[0].table->block.isTensor();
+  times.dramBytes = dramTraffic(device, grid, times.waves, isTensor, constants);
+  double dramShare = isTensor ? constants.tensorDramShare : constants.dramShare;
+  times.dram = times.dramBytes / (device.dramGbps * 1e3 * dramShare);
   times.overlap = overlap(parts[0].table->block, constants,
                           std::min(times.waves.resident, times.waves.perSm));
   times.unlimited =
@@ -343,18 +383,20 @@ double ftuner::predictLatency(const LatencyDevice &device,
 //===----------------------------------------------------------------------===//
 
 /// Adds the cycles of `blocks` blocks of a part, `resident` at once, to the
-/// terms that they go to. Returns their sum.
+/// terms that they go to; `shownStarts` is the share of their starts that no
+/// other block hides. Returns their sum.
 static double addBlocks(LatencyPrediction &terms, const LatencyDevice &device,
                         const LatencyPart &part,
                         const LatencyConstants &constants, double resident,
-                        double blocks) {
+                        double blocks, double shownStarts) {
   const LatencyTable &table = *part.table;
   double loop =
       blocks * part.steps * table.step[static_cast<size_t>(resident) - 1];
   std::array<double, 4> share =
       shares(overlap(table.block, constants, resident),
              stepTerms(device, table, resident));
-  double start = blocks * constants.blockStart / resident;
+  double start =
+      blocks * blockStart(table.block, constants) / resident * shownStarts;
   terms.issue += loop * share[0];
   terms.sharedMemory += loop * share[1];
   terms.l2 += loop * share[2];
@@ -386,17 +428,20 @@ LatencyPrediction ftuner::explainLatency(const LatencyDevice &device,
   // Cycles of an SM: those of the blocks if all ran in full waves on all SMs,
   // and what the last wave adds. A wave that is the only one has no tail.
   double cycles = times.sm * device.clockMhz, accounted = 0;
+  double rounds = std::ceil(waves.perSm / waves.resident);
+  double shownStarts = 1 - hiddenStarts(waves, parts[0]) / rounds;
   if (waves.perSm < waves.resident) {
     double tall = numParts > 1 ? waves.tall : 0;
     accounted = addBlocks(terms, device, parts[0], constants, waves.perSm,
-                          waves.perSm - tall);
+                          waves.perSm - tall, shownStarts);
     if (numParts > 1)
       accounted +=
-          addBlocks(terms, device, parts[1], constants, waves.perSm, tall);
+          addBlocks(terms, device, parts[1], constants, waves.perSm, tall,
+                    shownStarts);
   } else {
     for (unsigned i = 0; i < numParts; ++i)
       accounted += addBlocks(terms, device, parts[i], constants, waves.resident,
-                             parts[i].count / device.smCount);
+                             parts[i].count / device.smCount, shownStarts);
     terms.tail = std::max(cycles - accounted, 0.0);
   }
   accounted += terms.tail;

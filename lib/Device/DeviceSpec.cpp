@@ -78,12 +78,23 @@ static const FigureField figureFields[] = {
     {"l2_mib", &DeviceSpec::l2Mib, 16384},
 };
 
-static const OptionalFigureField optionalFigureFields[] = {
+/// Peaks of the tensor cores.
+static const OptionalFigureField tensorPeakFields[] = {
     {"tf32_tflops", &DeviceSpec::tf32Tflops, 1e6},
     {"f16_tflops", &DeviceSpec::f16Tflops, 1e6},
+    {"bf16_tflops", &DeviceSpec::bf16Tflops, 1e6},
+    {"i8_tops", &DeviceSpec::i8Tops, 1e6},
+};
+
+static const OptionalFigureField otherFigureFields[] = {
     {"process_nm", &DeviceSpec::processNm, 1000},
     {"board_power_watts", &DeviceSpec::boardPowerWatts, 100000},
 };
+
+static auto optionalFigureFields() {
+  return llvm::concat<const OptionalFigureField>(tensorPeakFields,
+                                                 otherFigureFields);
+}
 
 /// Compute capabilities that LLVM's NVPTX target has a processor for.
 static const int knownCapabilities[] = {30, 32,  35,  37,  50,  52,  53, 60, 61,
@@ -144,7 +155,7 @@ static llvm::Error readNumbers(const JsonFile &file, DeviceSpec &device) {
       return error;
     device.*field.member = *value->getAsNumber();
   }
-  for (const OptionalFigureField &field : optionalFigureFields) {
+  for (const OptionalFigureField &field : optionalFigureFields()) {
     if (llvm::Error error = checkNumber(file, field.key, /*required=*/false,
                                         "a positive number", field.max, value))
       return error;
@@ -178,7 +189,7 @@ static bool isField(StringRef key) {
          llvm::any_of(countFields, hasKey) ||
          llvm::any_of(optionalCountFields, hasKey) ||
          llvm::any_of(figureFields, hasKey) ||
-         llvm::any_of(optionalFigureFields, hasKey);
+         llvm::any_of(optionalFigureFields(), hasKey);
 }
 
 /// Refuses unknown fields (in the order of the file) and malformed sources.
@@ -204,6 +215,32 @@ static llvm::Error checkFields(const JsonFile &file) {
       return file.error("source", "expected a string for '" + StringRef(key) +
                                       "', but got " + shown(text));
   }
+  return llvm::Error::success();
+}
+
+/// Refuses peaks of the tensor cores that the clock and the number of SMs rule
+/// out, and bf16 at another rate than f16.
+static llvm::Error checkTensorPeaks(const JsonFile &file,
+                                    const DeviceSpec &device) {
+  for (const OptionalFigureField &field : tensorPeakFields) {
+    const std::optional<double> &peak = device.*field.member;
+    if (!peak)
+      continue;
+    // GPUs do 256 (tf32) to 16384 (i8) operations per SM and cycle.
+    double perCycle = *peak * 1e6 / (device.smCount * device.clockMhz);
+    if (perCycle < 16 || perCycle > 131072)
+      return file.error(
+          field.key,
+          llvm::formatv("expected 16 to 131072 operations per SM and cycle "
+                        "({0} / (sm_count * clock_mhz)), but got {1:f1}",
+                        field.key, perCycle)
+              .str());
+  }
+  if (device.bf16Tflops && device.bf16Tflops != device.f16Tflops)
+    return file.error("bf16_tflops",
+                      "expected the peak of f16 (field 'f16_tflops'), whose "
+                      "units multiply bf16, but got " +
+                          shown(llvm::json::Value(*device.bf16Tflops)));
   return llvm::Error::success();
 }
 
@@ -253,7 +290,7 @@ static llvm::Error checkConsistency(const JsonFile &file,
                       "(fp32_tflops / (sm_count * clock_mhz)), but got {0:f1}",
                       perCycle)
             .str());
-  return llvm::Error::success();
+  return checkTensorPeaks(file, device);
 }
 
 llvm::Expected<DeviceSpec> ftuner::parseDeviceSpec(StringRef json,
@@ -296,7 +333,8 @@ SmFacts ftuner::smFactsOf(int major, int minor) {
     SmFacts facts;
   };
   static const Row rows[] = {
-      {120, {4, 4, 16, 4}},    {90, {4, 4, 32, 4}},  {89, {4, 4, 16, 4}},
+      {120, {4, 4, 16, 4}},    {100, {4, 4, 32, 4, 1, 0.25}},
+      {90, {4, 4, 32, 4, 1, 0.63}}, {89, {4, 4, 16, 4}},
       {86, {4, 4, 16, 8}},     {80, {4, 4, 32, 7}},  {75, {4, 4, 16, 12, 2}},
       {70, {4, 4, 32, 12, 2}}, {61, {4, 8, 32, 16}}, {60, {2, 4, 16, 16}},
       {53, {4, 8, 32, 20}},    {30, {4, 8, 32, 28}},
@@ -317,6 +355,7 @@ SmFacts DeviceSpec::smFacts() const {
   facts.loadStoreUnits = loadStoreUnitsPerSm.value_or(rule.loadStoreUnits);
   facts.processNm = processNm.value_or(rule.processNm);
   facts.halfBlockRun = rule.halfBlockRun;
+  facts.warpTensorShare = rule.warpTensorShare;
   return facts;
 }
 
@@ -324,6 +363,16 @@ double DeviceSpec::fp32LanesPerSm() const {
   double lanes = fp32Tflops * 1e6 / (2 * smCount * clockMhz);
   double whole = 32 * std::round(lanes / 32);
   return std::abs(lanes - whole) <= 0.02 * whole ? whole : lanes;
+}
+
+double DeviceSpec::tensorOperationsPerCycle(TensorPipe pipe) const {
+  // Of 16-bit types a device has f16 alone or both, at one rate.
+  double peak = pipe == TensorPipe::TF32  ? tf32Tflops.value_or(0)
+                : pipe == TensorPipe::F16 ? f16Tflops.value_or(0)
+                                          : i8Tops.value_or(0);
+  double rate = peak * 1e6 / (smCount * clockMhz);
+  double whole = rate > 0 ? std::exp2(std::round(std::log2(rate))) : 0;
+  return std::abs(rate - whole) <= 0.08 * whole ? whole : rate;
 }
 
 llvm::json::Object ftuner::toJson(const DeviceSpec &device) {
@@ -343,7 +392,7 @@ llvm::json::Object ftuner::toJson(const DeviceSpec &device) {
       object[field.key] = *(device.*field.member);
   for (const FigureField &field : figureFields)
     object[field.key] = device.*field.member;
-  for (const OptionalFigureField &field : optionalFigureFields)
+  for (const OptionalFigureField &field : optionalFigureFields())
     if (device.*field.member)
       object[field.key] = *(device.*field.member);
   return object;

@@ -56,15 +56,22 @@ func.func @four_batches(%a: tensor<2x3x2x3x8x16xf32>, %b: tensor<3x2x2x3x16x4xf3
 // CHECK-LABEL: func.func @f64
 // CHECK: linalg.matmul
 func.func @f64(%a: tensor<8x16xf64>, %b: tensor<16x4xf64>, %o: tensor<8x4xf64>) -> tensor<8x4xf64> {
-  // expected-remark @below {{fallback: 'linalg.matmul' is a contraction that no codegen path computes: simt: expected elements of f32, but got f64}}
+  // expected-remark @below {{fallback: 'linalg.matmul' is a contraction that no codegen path computes: simt: expected an accumulator of f32 or i32, but got f64; mma: expected factors that the tensor cores of a100 multiply, but got f64}}
   %r = linalg.matmul ins(%a, %b : tensor<8x16xf64>, tensor<16x4xf64>) outs(%o : tensor<8x4xf64>) -> tensor<8x4xf64>
   return %r : tensor<8x4xf64>
 }
-// CHECK-LABEL: func.func @f16
+// CHECK-LABEL: func.func @i64
 // CHECK: linalg.matmul
-func.func @f16(%a: tensor<8x16xf16>, %b: tensor<16x4xf16>, %o: tensor<8x4xf32>) -> tensor<8x4xf32> {
-  // expected-remark @below {{fallback: 'linalg.matmul' is a contraction that no codegen path computes: simt: expected elements of f32, but got f16}}
-  %r = linalg.matmul ins(%a, %b : tensor<8x16xf16>, tensor<16x4xf16>) outs(%o : tensor<8x4xf32>) -> tensor<8x4xf32>
+func.func @i64(%a: tensor<8x16xi64>, %b: tensor<16x4xi64>, %o: tensor<8x4xi64>) -> tensor<8x4xi64> {
+  // expected-remark @below {{fallback: 'linalg.matmul' is a contraction that no codegen path computes: simt: expected an accumulator of f32 or i32, but got i64; mma: }}
+  %r = linalg.matmul ins(%a, %b : tensor<8x16xi64>, tensor<16x4xi64>) outs(%o : tensor<8x4xi64>) -> tensor<8x4xi64>
+  return %r : tensor<8x4xi64>
+}
+// CHECK-LABEL: func.func @wide_integers
+// CHECK: linalg.matmul
+func.func @wide_integers(%a: tensor<8x16xf32>, %b: tensor<16x4xi32>, %o: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  // expected-remark @below {{fallback: 'linalg.matmul' is no contraction}}
+  %r = linalg.matmul ins(%a, %b : tensor<8x16xf32>, tensor<16x4xi32>) outs(%o : tensor<8x4xf32>) -> tensor<8x4xf32>
   return %r : tensor<8x4xf32>
 }
 // CHECK-LABEL: func.func @matvec

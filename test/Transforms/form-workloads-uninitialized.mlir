@@ -17,15 +17,15 @@ func.func @product(%x: tensor<?x40xf32>, %w: tensor<40x48xf32>) -> tensor<?x48xf
 // -----
 
 // Also what is no workload, and behind reshapes.
-func.func @half(%x: tensor<?x40xf16>, %w: tensor<40x48xf16>, %m: index) -> tensor<?x48xf16> {
+func.func @double(%x: tensor<?x40xf64>, %w: tensor<40x48xf64>, %m: index) -> tensor<?x48xf64> {
   // expected-note @below {{the tensor; linalg.fill would set it}}
-  %e = tensor.empty(%m) : tensor<?xf16>
+  %e = tensor.empty(%m) : tensor<?xf64>
   %n = arith.constant 1 : index
-  %s = tensor.expand_shape %e [[0, 1]] output_shape [%n, 48] : tensor<?xf16> into tensor<?x48xf16>
+  %s = tensor.expand_shape %e [[0, 1]] output_shape [%n, 48] : tensor<?xf64> into tensor<?x48xf64>
   // expected-remark @+2 {{undefined: linalg.matmul accumulates into a tensor.empty}}
   // expected-remark @+1 {{fallback}}
-  %r = linalg.matmul ins(%x, %w : tensor<?x40xf16>, tensor<40x48xf16>) outs(%s : tensor<?x48xf16>) -> tensor<?x48xf16>
-  return %r : tensor<?x48xf16>
+  %r = linalg.matmul ins(%x, %w : tensor<?x40xf64>, tensor<40x48xf64>) outs(%s : tensor<?x48xf64>) -> tensor<?x48xf64>
+  return %r : tensor<?x48xf64>
 }
 
 // -----
@@ -45,12 +45,12 @@ func.func @elements(%x: tensor<8xf32>) -> tensor<8xf32> {
 // -----
 
 // Once, however often workloads are formed.
-func.func @both(%x: tensor<?x40xf32>, %w: tensor<40x48xf32>, %o: tensor<?x48xf32>, %h: tensor<?x40xf16>, %v: tensor<40x48xf16>, %m: index) -> (tensor<?x48xf32>, tensor<?x48xf16>) {
+func.func @both(%x: tensor<?x40xf32>, %w: tensor<40x48xf32>, %o: tensor<?x48xf32>, %h: tensor<?x40xf64>, %v: tensor<40x48xf64>, %m: index) -> (tensor<?x48xf32>, tensor<?x48xf64>) {
   // expected-note @below {{the tensor; linalg.fill would set it}}
-  %e = tensor.empty(%m) : tensor<?x48xf16>
+  %e = tensor.empty(%m) : tensor<?x48xf64>
   %r = linalg.matmul ins(%x, %w : tensor<?x40xf32>, tensor<40x48xf32>) outs(%o : tensor<?x48xf32>) -> tensor<?x48xf32>
   // expected-remark @+2 {{undefined: linalg.matmul accumulates into a tensor.empty}}
   // expected-remark @+1 {{fallback}}
-  %s = linalg.matmul ins(%h, %v : tensor<?x40xf16>, tensor<40x48xf16>) outs(%e : tensor<?x48xf16>) -> tensor<?x48xf16>
-  return %r, %s : tensor<?x48xf32>, tensor<?x48xf16>
+  %s = linalg.matmul ins(%h, %v : tensor<?x40xf64>, tensor<40x48xf64>) outs(%e : tensor<?x48xf64>) -> tensor<?x48xf64>
+  return %r, %s : tensor<?x48xf32>, tensor<?x48xf64>
 }

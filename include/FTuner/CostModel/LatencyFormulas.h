@@ -33,6 +33,11 @@ struct LatencyDevice {
   double halfBlockRun = 1;
   /// Lanes of an SM's load/store units.
   double loadStoreLanes = 32;
+  /// Operations of an SM's tensor cores per cycle at their peak, by type; 0
+  /// where they do not take it.
+  double tf32Rate = 0, f16Rate = 0, i8Rate = 0;
+  /// Share of these rates that instructions of single warps reach.
+  double warpTensorShare = 1;
   double dramGbps = 1;
   double l2Bytes = 1;
   double sharedMemoryPerSmBytes = 1;
@@ -61,9 +66,13 @@ struct LatencyBlock {
   double stepDepth = 1;
   /// Warp instructions of a step.
   double fma = 0;
-  /// Of the tensor cores: warp instructions, cycles for which they keep the
-  /// SM's tensor cores busy at their peak rate, and operations.
-  double tensorInstructions = 0, tensorCycles = 0, tensorOperations = 0;
+  /// Of the tensor cores: warp instructions, and operations by type.
+  double tensorInstructions = 0;
+  double tf32Operations = 0, f16Operations = 0, i8Operations = 0;
+  /// Whether the instructions are those of four warps together (wgmma): they
+  /// reach the peak rates, and blocks start and end behind the work of the one
+  /// before, as warps of their own copy the operands.
+  bool isWarpgroup = false;
   double otherInstructions = 0;
   /// Registers of a warp that loads of a step write.
   double loadedRegisters = 0;
@@ -82,6 +91,10 @@ struct LatencyBlock {
   double directRegisters = 0;
   /// Registers per thread that do not fit.
   double spilledRegisters = 0;
+
+  /// Whether the tensor cores multiply: then operands come in asynchronous
+  /// copies of 16 bytes in rows of 64 and more, past the registers.
+  bool isTensor() const { return tensorInstructions > 0; }
 };
 
 /// How blocks tile the output, and what that moves.
@@ -103,8 +116,9 @@ struct LatencyGrid {
   bool isOutputAligned = true;
   /// Contiguous bytes that a step of a block reads of a row of each operand.
   double lhsRunBytes = 128, rhsRunBytes = 128;
-  /// Reduce elements of a block.
-  double reduceLength = 1;
+  /// Reduce elements of a block, and the bytes of one in a row of an operand
+  /// (the mean of both).
+  double reduceLength = 1, elementBytes = 4;
   /// Kernels that run after this one to sum split-K slices.
   double secondKernels = 0;
 };

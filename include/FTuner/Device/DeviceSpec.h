@@ -17,6 +17,10 @@
 
 namespace ftuner {
 
+/// What the tensor cores multiply: one rate for each. Those of F16 take bf16,
+/// too.
+enum class TensorPipe { TF32, F16, I8 };
+
 /// What an SM can start in a cycle, and the process that made it.
 struct SmFacts {
   /// Warp schedulers.
@@ -31,6 +35,10 @@ struct SmFacts {
   /// Blocks with half as many warps as there are schedulers: how many of them
   /// in a row begin at the same scheduler, 1 or 2.
   int64_t halfBlockRun = 1;
+  /// Share of the tensor cores' peak that instructions of single warps reach
+  /// (mma.sync); the peak itself takes those of four (wgmma) or of the whole
+  /// block (tcgen05) where there are such.
+  double warpTensorShare = 1;
 };
 
 /// What is known of a compute capability (docs/devices.md, "Where a file is
@@ -49,10 +57,13 @@ struct DeviceSpec {
   int computeCapabilityMinor = 0;
   int64_t smCount = 0;
   double clockMhz = 0;
-  /// Dense peaks in TFLOP/s; 16-bit ones with f32 accumulation.
+  /// Dense peaks in TFLOP/s; 16-bit ones with f32 accumulation, that of 8-bit
+  /// integers in TOP/s with i32. None: the tensor cores do not take the type.
   double fp32Tflops = 0;
   std::optional<double> tf32Tflops;
   std::optional<double> f16Tflops;
+  std::optional<double> bf16Tflops;
+  std::optional<double> i8Tops;
   double dramGbps = 0;
   double l2Mib = 0;
   int64_t sharedMemoryPerSmBytes = 0;
@@ -98,6 +109,11 @@ struct DeviceSpec {
   /// f32 multiply-adds of an SM in a cycle: the peak over SMs and clock.
   /// Vendors round peaks, so a figure within 2 % of a multiple of 32 is that.
   double fp32LanesPerSm() const;
+  /// Operations (a multiply-add is two) of an SM's tensor cores in a cycle: the
+  /// peak over SMs and clock; 0 where they do not take the type. Rates are
+  /// powers of two, and some peaks are stated for a clock below `clockMhz`, so
+  /// a figure within 8 % of a power of two is that.
+  double tensorOperationsPerCycle(TensorPipe pipe) const;
 };
 
 /// Parses and checks one description. An error names `sourceName`, the line and

@@ -11,6 +11,7 @@
 #ifndef FTUNER_SCHEDULE_BLOCKWORK_H
 #define FTUNER_SCHEDULE_BLOCKWORK_H
 
+#include "FTuner/Device/DeviceSpec.h"
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -35,12 +36,10 @@ struct WarpAccess {
   double count = 1;
 };
 
-/// What the tensor cores multiply.
-enum class TensorPipe { TF32, F16, I8 };
-
 /// Instructions of the tensor cores in a step, and what they compute.
 struct TensorWork {
   TensorPipe pipe = TensorPipe::F16;
+  /// Of single warps (mma.sync).
   double instructions = 0;
   /// Multiplications and additions.
   double operations = 0;

@@ -31,6 +31,12 @@ Value IndexMath::sub(Value lhs, int64_t rhs) {
                                arith::IntegerOverflowFlags::nsw);
 }
 
+Value IndexMath::mul(Value lhs, Value rhs) {
+  if (std::optional<int64_t> constant = getConstantIntValue(rhs))
+    return mul(lhs, *constant);
+  return arith::MulIOp::create(b, lhs, rhs, kNoWrap);
+}
+
 Value IndexMath::mul(Value lhs, int64_t rhs) {
   if (rhs == 1)
     return lhs;

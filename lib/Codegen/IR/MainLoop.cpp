@@ -5,7 +5,6 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 
 using namespace mlir;
 using namespace ftuner;
@@ -46,11 +45,8 @@ Values MainLoop::emitAsynchronous(ImplicitLocOpBuilder &b,
                                   const Values &accumulators,
                                   Multiply multiply) const {
   IndexMath math(b);
-  auto tokenType = nvgpu::DeviceAsyncTokenType::get(b.getContext());
   // Starts the copies of a step unless it lies beyond the extent; the group is
-  // committed either way, so that groups count steps. A group holds what was
-  // issued before it, so it needs no tokens of copies, which are inside
-  // conditions.
+  // committed either way, so that groups count steps.
   auto start = [&](Value stage, Value reduceOffset) {
     auto ifOp = scf::IfOp::create(b, math.less(reduceOffset, reduceExtent),
                                   /*withElseRegion=*/false);
@@ -60,11 +56,7 @@ Values MainLoop::emitAsynchronous(ImplicitLocOpBuilder &b,
       lhs.issueAsync(stage, reduceOffset);
       rhs.issueAsync(stage, reduceOffset);
     }
-    auto group =
-        nvgpu::DeviceAsyncCreateGroupOp::create(b, tokenType, ValueRange());
-    // The parser would read the next line's result as the operand of a group
-    // that is printed without operands and attributes.
-    group->setAttr("ukernel.step", b.getUnitAttr());
+    NVVM::CpAsyncCommitGroupOp::create(b);
   };
   {
     scf::ForOp loop =
@@ -85,8 +77,6 @@ Values MainLoop::emitAsynchronous(ImplicitLocOpBuilder &b,
   ValueRange state = loop.getRegionIterArgs();
   Value readStage = state[accumulators.size()];
   Value writeStage = state[accumulators.size() + 1];
-  // nvgpu's operation would want the token of a group, which may be one of the
-  // loop's.
   NVVM::CpAsyncWaitGroupOp::create(b, stages - 2);
   gpu::BarrierOp::create(b);
   start(writeStage, math.add(loop.getInductionVar(), (stages - 1) * depth));

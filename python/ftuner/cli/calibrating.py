@@ -55,8 +55,9 @@ def add_parser(commands: Any) -> None:
         "--map",
         action="append",
         default=[],
-        metavar="NAME=DEVICE",
-        help="what the rows call NAME is this built-in device, or the description at that path",
+        metavar="[FILE:]NAME=DEVICE",
+        help="what the rows (of that file) call NAME is this built-in device, or the description at "
+        "that path",
     )
     parser.add_argument(
         "--each", action="store_true", help="beside the global constants those of each device"
@@ -130,17 +131,26 @@ def run(options: argparse.Namespace) -> None:
         shared = calibrate.calibrate_all(rows, start, constants, deviation)
         done.append((shared, calibrate.span_warnings(rows, start)))
         if options.each:
-            for index in present:
+            # Devices of one die share what is known of it, and rows of the tensor cores alone
+            # say nothing of the rest: those come last.
+            has_others = set(rows.device[~rows.is_tensor].tolist())
+            for index in sorted(present, key=lambda index: index not in has_others):
                 own = rows[rows.device == index]
                 # One size, or a few rows, would not tell a device's constants.
                 if len(own) < fit.FEWEST_ROWS or len(set(own.flop)) < 2:
                     calibrate.progress(f"{devices.names[index]}: global constants, rows are few")
                     continue
                 calibrate.progress(f"fitting {devices.names[index]} to {len(own)} rows")
+                prior_of = shared
+                if index not in has_others:
+                    die = calibrate.die_of(devices.sources[index])
+                    relatives = [one for one, _ in done if die and one.die == die]
+                    prior_of = relatives[0] if relatives else shared
                 one = calibrate.calibrate_device(
-                    own, shared.constants, constants, shared.offset, shared.deviation
+                    own, prior_of.constants, constants, shared.offset, shared.deviation
                 )
-                done.append((one, calibrate.span_warnings(own, shared.constants)))
+                done.append((one, calibrate.span_warnings(own, prior_of.constants)))
+            calibrate.share_tensor([one for one, _ in done])
     else:
         start, deviation = prior or model().calibration_and_deviation("global")
         calibrate.progress(f"fitting {devices.names[present[0]]} to {len(rows)} rows")

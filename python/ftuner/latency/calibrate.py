@@ -24,6 +24,7 @@ from ..progress import is_drawn, is_written
 from .fit import (
     FEWEST_ROWS,
     HOST_OFFSET,
+    TENSOR,
     Fit,
     error,
     fit_global,
@@ -67,6 +68,8 @@ class Calibration:
     # The fitted constants predicted rows that they did not see no better than the prior's,
     # which are kept.
     is_refused: bool = False
+    # Whether kernels of the tensor cores were among the rows.
+    has_tensor: bool = False
 
     def to_json(self, origin: str) -> dict[str, Any]:
         number, before, after, _ = self.errors["all"]
@@ -124,7 +127,7 @@ def span_warnings(rows: Rows, constants: Mapping[str, float]) -> list[str]:
             f"the times span {10**decades:.2g} x: take at least a decade, or shorter and longer "
             "kernels may be predicted worse than before"
         )
-    terms = model().explain(rows.launches, constants)
+    terms = model().explain(rows.fastest(constants), constants)
     if np.mean(terms["dram_time"] > 0.7 * terms["sm_time"]) < 0.02:
         out.append("hardly any rows are bound by memory: they say little of the constants of DRAM")
     if np.mean(terms["issue"] > 0.4 * terms["total"]) < 0.02:
@@ -147,7 +150,8 @@ def _deviation(rows: Rows, predicted: Array) -> float | None:
     near = rows.microseconds < 2 * best[shape]
     # Kernels that stage both operands, as FTuner's do; vendor rows have one for each shape.
     fields = model().part_fields
-    near &= rows.launches.parts[:, -1, fields.index("direct_registers")] == 0
+    first = rows.fastest(model().start())
+    near &= first.parts[:, -1, fields.index("direct_registers")] == 0
     near &= ~np.array([str(group).startswith("vendor") for group in rows.group])
     shape, wrong = shape[near], np.log(predicted / rows.microseconds)[near]
     count = np.bincount(shape, minlength=len(best))
@@ -200,7 +204,7 @@ def _error_of_kinds(rows: Rows, predicted: Array) -> float:
     return float(np.mean([error(predicted[kind], rows.microseconds[kind]) for kind in kinds]))
 
 
-def _die(source: str) -> str:
+def die_of(source: str) -> str:
     """The chip that a device's description names."""
     die = json.loads(descriptions.resolve(source).text).get("die", "")
     return str(die)
@@ -279,7 +283,8 @@ def calibrate_device(
     told = _deviation(rows, after)
     return Calibration(
         name=name,
-        die=_die(rows.devices.sources[index]),
+        die=die_of(rows.devices.sources[index]),
+        has_tensor=bool(rows.is_tensor.any()),
         constants=found.constants,
         prior=prior,
         deviation=deviation if told is None else told,
@@ -322,6 +327,17 @@ def calibrate_all(
         before=before,
         after=after,
     )
+
+
+def share_tensor(calibrations: Sequence[Calibration]) -> None:
+    """Gives devices without rows of the tensor cores the constants of others of their die."""
+    for one in calibrations:
+        if not one.die or one.has_tensor:
+            continue
+        for other in calibrations:
+            if other.die == one.die and other.has_tensor:
+                one.constants = {**one.constants, **{n: other.constants[n] for n in TENSOR}}
+                break
 
 
 # --- reports -------------------------------------------------------------------------

@@ -39,6 +39,16 @@ SHARED = (
     "drift",
     "drift_rows",
 )
+# What kernels of the tensor cores alone determine: fitted to their rows for each device, with
+# everything else as the other rows have it. Global ones are means, too.
+TENSOR = (
+    "tensor",
+    "tensor_l2_bytes_per_cycle",
+    "tensor_dram_share",
+    "f16_energy",
+    "tf32_energy",
+    "i8_energy",
+)
 # What only kernels determine that a compiler scheduled, and that do not all prefetch:
 # configurations of one kernel, or FTuner's own.
 COMPILED_GROUPS = ("configurations", "ftuner")
@@ -61,6 +71,8 @@ _AT_BOUND = 1e-3
 FEWEST_ROWS = 30
 # Larger fits take a sample.
 ROWS_OF_DEVICE = 3000
+# A row of the tensor cores may be dozens of launches (Rows.choices).
+TENSOR_ROWS_OF_DEVICE = 1000
 
 
 @dataclasses.dataclass
@@ -222,6 +234,14 @@ def fit_own(
 
     `names` are those to fit instead of the usual ones.
     """
+    tensor = rows.is_tensor
+    if tensor.any():
+        # The others first: they know nothing of the tensor cores.
+        rest = [name for name in names if name not in TENSOR]
+        others = Fit(dict(start), _offsets(rows, offset), [], [])
+        if not tensor.all() and (rest or not names):
+            others = fit_own(rows[~tensor], start, offset, rest)
+        return _with_tensor(rows[tensor], others, [n for n in TENSOR if not names or n in names])
     free = names or dict.fromkeys([*OWN, *(COMPILED if has_compiled(rows) else ())])
     prior = prior_weight(len(rows))
     # Kinds of rows count the same, however many there are of each.
@@ -229,9 +249,29 @@ def fit_own(
     return fit(few, start, list(free), prior=prior, offset=offset, fit_offset=True)
 
 
+def _offsets(rows: Rows, offset: Any) -> Array:
+    return np.broadcast_to(np.asarray(offset, float), len(rows.devices.names)).copy()
+
+
+def _with_tensor(rows: Rows, others: Fit, names: Sequence[str]) -> Fit:
+    """Adds constants of the tensor cores to those of other rows of the device."""
+    few = sample(rows, np.ones(len(rows), bool), TENSOR_ROWS_OF_DEVICE)
+    found = fit(
+        few, others.constants, names, prior=prior_weight(len(rows)), offset=others.offset
+    )
+    return Fit(
+        found.constants,
+        others.offset,
+        [*others.free, *found.free],
+        [*others.unmoved, *found.unmoved],
+        [*others.at_bounds, *found.at_bounds],
+    )
+
+
 def fit_timing(rows: Rows, constants: Mapping[str, float], offset: Any = HOST_OFFSET) -> Array:
     """What the hosts add to launches on each device, given the constants."""
-    few = sample(rows, np.ones(len(rows), bool), ROWS_OF_DEVICE * len(set(rows.device)))
+    others = ~rows.is_tensor  # Those are timed on the device, and may be many launches each.
+    few = sample(rows, others, ROWS_OF_DEVICE * len(set(rows.device[others])))
     prior = prior_weight(len(few))
     return fit(few, constants, (), prior=prior, offset=offset, fit_offset=True).offset
 
@@ -254,7 +294,8 @@ class GlobalFit:
 
 def shared_names() -> list[str]:
     """Constants that fits of several devices determine."""
-    return [name for name in dict.fromkeys((*OWN, *SHARED, *COMPILED)) if name not in _ODD]
+    every = dict.fromkeys((*OWN, *SHARED, *COMPILED, *TENSOR))
+    return [name for name in every if name not in _ODD]
 
 
 def fit_global(
@@ -268,9 +309,17 @@ def fit_global(
     """Constants for devices that no row is of.
 
     First each device's own constants; of those devices whose rows move a constant, the mean,
-    in which they count by how much; then, with each device's own in place, what they share; at
-    last what compiled kernels alone determine.
+    in which they count by how much; then, with each device's own in place, what they share; then
+    what compiled kernels alone determine; at last the same for the tensor cores.
     """
+    tensor = rows.is_tensor
+    if tensor.any():
+        others = GlobalFit(dict(start), HOST_OFFSET, [], [], {})
+        if not tensor.all():
+            others = fit_global(
+                rows[~tensor], start, names, rows_of_device, rows_of_all, seed
+            )
+        return _global_tensor(rows[tensor], others, start, names, seed)
     compiled = np.isin(rows.group.astype(str), COMPILED_GROUPS)
     # Configurations are of one size: they say nothing of what all devices share.
     several = rows.group != "configurations"
@@ -321,6 +370,32 @@ def fit_global(
         constants, at_bounds = found.constants, [*at_bounds, *found.at_bounds]
     free = [name for name in constants if constants[name] != start[name]]
     return GlobalFit(constants, offset, free, at_bounds, own)
+
+
+def _global_tensor(
+    rows: Rows, others: GlobalFit, start: Mapping[str, float], names: Sequence[str], seed: int
+) -> GlobalFit:
+    """Adds constants of the tensor cores to those of other rows."""
+    constants, own = dict(others.constants), dict(others.own)
+    wanted = [name for name in TENSOR if not names or name in names]
+    weights: dict[tuple[int, str], float] = {}
+    found: dict[int, Fit] = {}
+    for index in sorted(set(rows.device.tolist())):
+        few = sample(rows, rows.device == index, TENSOR_ROWS_OF_DEVICE, seed)
+        begin = own[index].constants if index in own else constants
+        found[index] = fit(few, begin, wanted, prior=prior_weight(len(few)), offset=0.0)
+        for name in found[index].free:
+            weights[index, name] = min(effect(few, found[index], name), CLEAR_EFFECT)
+    for name in wanted:
+        moved = [index for index in found if weights.get((index, name), 0) > 0]
+        if moved:
+            constants[name] = _mean(
+                [found[index].constants[name] for index in moved],
+                [weights[index, name] for index in moved],
+            )
+    free = [name for name in constants if constants[name] != start[name]]
+    at_bounds = [*others.at_bounds, *{n for one in found.values() for n in one.at_bounds}]
+    return GlobalFit(constants, others.offset, free, at_bounds, {**found, **own})
 
 
 def _mean(values: Sequence[float], weights: Sequence[float] | None = None) -> float:

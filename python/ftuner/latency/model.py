@@ -18,7 +18,7 @@ import numpy.typing as npt
 from .. import locations
 from ..errors import Error
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 _ERROR_BYTES = 4096
 
 Array = npt.NDArray[np.float64]
@@ -27,6 +27,12 @@ Constants = dict[str, float]
 
 # The only figure that may be infinite: no limit is known.
 _BOARD_POWER = "board_power_watts"
+# Figures of a device that are 0 where its tensor cores do not take the type.
+_RATES = ("tf32_rate", "f16_rate", "i8_rate")
+# A part's fields of the tensor cores, in kernels without them.
+NO_TENSOR = dict(
+    tensor_instructions=0, tf32_operations=0, f16_operations=0, i8_operations=0, is_warpgroup=0
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -275,7 +281,8 @@ class Model:
         device = _array(launches.device, np.int64, (size,), "device")
         parts = _array(launches.parts, np.float64, (size, None, of_part), "parts")
         grids = _array(launches.grids, np.float64, (size, len(self.grid_fields)), "grids")
-        _check_figures(devices, self.device_fields, "device", self.device_fields)
+        positive = {name for name in self.device_fields if name not in _RATES}
+        _check_figures(devices, self.device_fields, "device", positive)
         _check_figures(parts, self.part_fields, "row")
         _check_figures(grids, self.grid_fields, "row")
         microseconds = np.empty(size)

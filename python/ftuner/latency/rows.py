@@ -3,6 +3,7 @@
 `read` takes CSV files in one of the formats below, told by their headers:
 
 * vendor rows (`vendor_rows`): kernels of cuBLAS for PyTorch's linear and bmm;
+* token rows (`token_rows`): products of a vendor's library on tensor cores, kernels unknown;
 * configurations (`configuration_rows`): CLBlast's Xgemm with each of its parameters;
 * FTuner rows (`ftuner_rows`): programs of this compiler.
 
@@ -41,7 +42,8 @@ class Devices:
     """Devices of rows, by the names that the rows give them.
 
     `mapping` is from such names to those of built-in devices or paths of descriptions;
-    what it leaves out goes by its own name. `only` is the device of rows that name none;
+    what it leaves out goes by its own name. A key `FILE:NAME` is for the rows of files of that
+    name alone. `only` is the device of rows that name none;
     without it the name of their file may say: `gemm_configs_rtx3090.csv`.
 
     A name in rows is that of a description which `mapping` or `only` gives before it is a
@@ -58,8 +60,8 @@ class Devices:
     def __post_init__(self) -> None:
         # Sources that the user named, by the names in the descriptions.
         self._given: dict[str, str] = {}
-        for name in (*self.mapping, *([] if self.only is None else [self.only])):
-            source = self.mapping.get(name, name)
+        for key in (*self.mapping, *([] if self.only is None else [self.only])):
+            source = self.mapping.get(key, key)
             found, figures = model().device(source)
             first = self._given.setdefault(found, source)
             self._expect_equal(found, figures, model().device(first)[1])
@@ -71,13 +73,14 @@ class Devices:
                 f"expected one description of the device '{name}', but got two that differ"
             )
 
-    def source(self, name: str) -> str:
-        """The device or path that a name in rows stands for."""
-        return self.mapping.get(name) or self._given.get(name) or name
+    def source(self, name: str, file: str = "") -> str:
+        """The device or path that a name in rows of a file stands for."""
+        of_file = self.mapping.get(f"{file}:{name}")
+        return of_file or self.mapping.get(name) or self._given.get(name) or name
 
-    def index(self, name: str) -> int:
+    def index(self, name: str, file: str = "") -> int:
         """Index of the device with that name in rows. Raises `Error` if there is none."""
-        source = self.source(name)
+        source = self.source(name, file)
         found, figures = model().device(source)
         if found not in self.names:
             self.names.append(found)
@@ -91,19 +94,19 @@ class Devices:
         """Index of the device of each row."""
         if self.only is not None and column not in table:
             return np.full(len(table), self.index(self.only))
+        file = os.path.basename(table.path)
 
         def known(name: str) -> int | None:
             try:
-                model().device(self.source(name))
+                model().device(self.source(name, file))
             except Error:
                 return None
-            return self.index(name)
+            return self.index(name, file)
 
         if column not in table:
-            words = re.split(r"[_.]", os.path.basename(table.path))
-            for word in reversed(words):
-                if self.source(word) != word or word in descriptions.devices():
-                    return np.full(len(table), self.index(word))
+            for word in reversed(re.split(r"[_.]", file)):
+                if self.source(word, file) != word or word in descriptions.devices():
+                    return np.full(len(table), self.index(word, file))
         if column not in table:
             raise Error(
                 f"{table.path}:1: expected a column '{column}', but it is missing: "
@@ -123,6 +126,8 @@ class Rows:
     weight       of the row in fits
     fold         rows of one shape are in the same, on every device
     flop         floating-point operations
+    choices      where kernels are not known: how many launches of `launches` each row may be,
+                 one row's after another's; it took the fastest. None: one launch for each row
     """
 
     devices: Devices
@@ -134,6 +139,7 @@ class Rows:
     weight: Array
     fold: npt.NDArray[np.int64]
     flop: Array
+    choices: npt.NDArray[np.int64] | None = None
     # Columns of the format, for whoever wants more than the launches.
     extra: Mapping[str, npt.NDArray[Any]] = dataclasses.field(default_factory=dict)
     warnings: list[str] = dataclasses.field(default_factory=list)
@@ -143,9 +149,18 @@ class Rows:
 
     def __getitem__(self, rows: Any) -> Rows:
         """Those rows: a mask, indices or a slice."""
+        launches, choices = rows, None
+        if self.choices is not None:
+            chosen = np.arange(len(self))[rows]
+            choices = self.choices[chosen]
+            # The launches of each chosen row, from its first on.
+            launches = np.arange(choices.sum()) + np.repeat(
+                self._first[chosen] - (np.cumsum(choices) - choices), choices
+            )
         return dataclasses.replace(
             self,
-            launches=self.launches[rows],
+            launches=self.launches[launches],
+            choices=choices,
             extra={name: values[rows] for name, values in self.extra.items()},
             **{
                 name: getattr(self, name)[rows]
@@ -162,14 +177,35 @@ class Rows:
         )
 
     @property
+    def _first(self) -> Any:
+        """Each row's first launch."""
+        if self.choices is None:
+            return slice(None)
+        return np.cumsum(self.choices) - self.choices
+
+    @property
     def device(self) -> npt.NDArray[np.int64]:
         """Index of each row's device in `devices`."""
-        return self.launches.device
+        return self.launches.device[self._first]
+
+    @property
+    def is_tensor(self) -> npt.NDArray[np.bool_]:
+        """Rows of kernels of the tensor cores."""
+        instructions = model().part_fields.index("tensor_instructions")
+        return np.asarray(self.launches.parts[self._first, -1, instructions] > 0)
 
     @property
     def is_fit(self) -> npt.NDArray[np.bool_]:
         """Rows that tell of the kernel: those above twice the floor."""
         return self.microseconds > 2 * self.floor
+
+    def fastest(self, constants: Mapping[str, float]) -> Launches:
+        """The launch that the model takes each row for."""
+        if self.choices is None:
+            return self.launches
+        time = model().predict(self.launches, constants)
+        row = np.repeat(np.arange(len(self)), self.choices)
+        return self.launches[np.lexsort((time, row))[self._first]]
 
     def predict(self, constants: Mapping[str, float], offset: Any = 0.0) -> Array:
         """What the measurement would report: microseconds.
@@ -178,6 +214,8 @@ class Rows:
         the floor without the constant `launch`, where the floor is known.
         """
         time = model().predict(self.launches, constants)
+        if self.choices is not None and len(self):
+            time = np.minimum.reduceat(time, self._first)
         added = np.broadcast_to(np.asarray(offset, float), len(self.devices.names))[self.device]
         most = np.maximum(self.floor - constants["launch"], 0)
         added = np.where(self.floor > 0, np.minimum(added, most), added)
@@ -245,8 +283,19 @@ def concatenate(parts: Sequence[Rows]) -> Rows:
             for name in parts[0].extra
             if all(name in part.extra for part in parts)
         },
+        choices=_choices(parts),
         warnings=[text for part in parts for text in part.warnings],
         **{name: np.concatenate([getattr(part, name) for part in parts]) for name in arrays},
+    )
+
+
+def _choices(parts: Sequence[Rows]) -> npt.NDArray[np.int64] | None:
+    """How many launches each row has; None if all have one."""
+    if all(part.choices is None for part in parts):
+        return None
+    ones = (np.ones(len(part), np.int64) for part in parts)
+    return np.concatenate(
+        [one if part.choices is None else part.choices for one, part in zip(ones, parts)]
     )
 
 
@@ -287,10 +336,11 @@ class Format:
 
 def _format_of(table: Table) -> Format:
     """The one format whose columns the table has."""
-    from . import configuration_rows, ftuner_rows, vendor_rows
+    from . import configuration_rows, ftuner_rows, token_rows, vendor_rows
 
     formats = [
         Format("vendor rows", vendor_rows.COLUMNS, vendor_rows.read),
+        Format("token rows", token_rows.COLUMNS, token_rows.read),
         Format("configurations", configuration_rows.COLUMNS, configuration_rows.read),
         Format("FTuner rows", ftuner_rows.COLUMNS, ftuner_rows.read),
     ]
@@ -298,7 +348,8 @@ def _format_of(table: Table) -> Format:
     if len(found) == 1:
         return found[0]
     expected = (
-        f"{table.path}:1: expected the columns of vendor rows, configurations or FTuner rows"
+        f"{table.path}:1: expected the columns of vendor rows, token rows, configurations or "
+        "FTuner rows"
     )
     if found:
         raise Error(f"{expected}, but got those of {' and '.join(one.name for one in found)}")

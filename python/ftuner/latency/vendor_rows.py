@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .model import model
+from .model import NO_TENSOR, model
 from .rows import (
     MOST_EXTENT,
     MOST_TILE,
@@ -167,6 +167,7 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
         shared_memory_bytes=64 * (tile_m + tile_n) * slices,
         step_depth=8,
         fma=warps * 8 * accumulators,
+        **NO_TENSOR,
         other_instructions=warps * 8 * (loads + 0.5),
         loaded_registers=warps * 8 * (thread_m + thread_n),
         shared_cycles=warps * 8 * loads * np.maximum(2, 32 / load_store),
@@ -197,6 +198,7 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
         lhs_run_bytes=np.where(is_row_major, rhs_run, lhs_run),
         rhs_run_bytes=np.where(is_row_major, lhs_run, rhs_run),
         reduce_length=length,
+        element_bytes=4,
         second_kernels=is_split,
     )
     launches = loaded.launches(devices.figures, device, [part], launch)

@@ -19,6 +19,7 @@ public:
   Value add(Value lhs, Value rhs);
   Value add(Value lhs, int64_t rhs);
   Value sub(Value lhs, int64_t rhs);
+  Value mul(Value lhs, Value rhs);
   Value mul(Value lhs, int64_t rhs);
   Value div(Value lhs, int64_t rhs);
   Value rem(Value lhs, int64_t rhs);

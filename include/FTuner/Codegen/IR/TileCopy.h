@@ -4,13 +4,23 @@
 
 #include "FTuner/Codegen/IR/IndexMath.h"
 #include "FTuner/Codegen/SharedTile.h"
+#include "mlir/IR/BuiltinTypes.h"
 
 #include <functional>
 
 namespace ftuner {
 
-/// The stages of a tile in the block's shared memory (memref<?xi8, workgroup>),
-/// from `firstByte` on: a memref of stages × rows × pitch elements.
+/// A pointer to byte `firstByte` of the block's shared memory (memref<?xi8,
+/// workgroup>).
+Value sharedPointer(mlir::ImplicitLocOpBuilder &b, Value sharedMemory,
+                    int64_t firstByte);
+/// The pointer `bytes` (of type index) further.
+Value offsetPointer(mlir::ImplicitLocOpBuilder &b, Value pointer, Value bytes);
+Value offsetPointer(mlir::ImplicitLocOpBuilder &b, Value pointer,
+                    int64_t bytes);
+
+/// The stages of a tile in the block's shared memory, from `firstByte` on: a
+/// memref of stages × rows × pitch elements.
 Value viewStages(mlir::ImplicitLocOpBuilder &b, Value sharedMemory,
                  const SharedTile &tile, int64_t stages, mlir::Type elementType,
                  int64_t firstByte);
@@ -19,14 +29,18 @@ Value viewStages(mlir::ImplicitLocOpBuilder &b, Value sharedMemory,
 /// vector that a thread moves in one step of the reduce axis.
 class TileCopy {
 public:
+  /// `global`: the operand, a memref of two dimensions whose inner stride is 1.
+  /// `shared`: a pointer to the tile's first stage; others follow it.
   TileCopy(mlir::ImplicitLocOpBuilder &b, const SharedTile &tile, Value global,
            Value shared, int64_t threads, int64_t vectorWidth);
 
-  /// What becomes of vectors on the way through registers, where the elements
-  /// in shared memory are of another type; zeros must stay zeros. Such copies
-  /// are not asynchronous.
-  void convertBy(std::function<Value(Value vector)> conversion) {
+  /// What becomes of vectors on the way through registers, where elements in
+  /// shared memory are of another type, of so many bytes; zeros must stay zeros.
+  /// Comes before `prepare`. Such copies are not asynchronous.
+  void convertBy(std::function<Value(Value vector)> conversion,
+                 int64_t sharedElementBytes) {
     convert = std::move(conversion);
+    sharedBytes = sharedElementBytes;
   }
   /// Computes the addresses that do not depend on the step.
   void prepare(Value threadId, Value spaceOffset, Value spaceExtent,
@@ -39,31 +53,39 @@ public:
   void store(Value stage, ValueRange vectors);
   size_t slotCount() const { return slots.size(); }
   /// Of what a slot reads.
-  mlir::VectorType vectorType() const;
+  mlir::VectorType vectorType() const { return vector; }
 
 private:
   /// Bytes of a vector in global memory, to which addresses are aligned.
   int64_t vectorBytes() const;
   struct Slot {
-    /// Row of the tile and physical element of the row in shared memory.
-    Value outer, inner;
+    /// Pointers to the vector, at step 0 and in the first stage. Along the
+    /// space axis it is clamped into the tensor.
+    Value global, shared;
     /// Element along the reduce axis relative to the step.
     Value reduce;
-    /// Element along the space axis, clamped into the tensor.
-    Value space;
     /// Whether the thread takes part; null if all do.
     Value active;
   };
   Value inReduceRange(const Slot &slot, Value reduceOffset);
-  Values globalIndices(const Slot &slot, Value reduceIndex);
+  /// What a step and a stage add to pointers.
+  Value bytesOfStep(Value reduceOffset);
+  Value bytesOfStage(Value stage);
   void ifActive(const Slot &slot, llvm::function_ref<void()> body);
 
   mlir::ImplicitLocOpBuilder &b;
   IndexMath math;
   const SharedTile &tile;
+  /// Pointers to the operand and to the first stage.
   Value global, shared;
   int64_t threads, vectorWidth;
+  /// Of an element in global and in shared memory.
+  int64_t elementBytes, sharedBytes;
+  /// Null where elements stay as they are.
   std::function<Value(Value)> convert;
+  mlir::VectorType vector;
+  /// Elements from one to the next row of the operand.
+  Value rowStride;
   Value reduceExtent;
   bool reduceExact = true;
   llvm::SmallVector<Slot> slots;

@@ -48,8 +48,6 @@ private:
                         const FragmentAddresses &addresses, Value stageBytes,
                         int64_t fragment, int64_t depth);
   Values loadMatrices(Value pointer, int64_t matrices, bool isTransposed);
-  Value toPointer(Value sharedMemory, int64_t firstByte);
-  Value offsetPointer(Value pointer, Value bytes);
 
   /// Epilogue (MmaEpilogue.cpp).
   void emitEpilogue(ValueRange accumulators);

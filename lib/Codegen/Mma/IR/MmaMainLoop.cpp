@@ -12,7 +12,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
 using namespace ftuner;
@@ -20,22 +19,6 @@ using namespace ftuner;
 //===----------------------------------------------------------------------===//
 // Fragments
 //===----------------------------------------------------------------------===//
-
-Value MmaTileEmitter::toPointer(Value sharedMemory, int64_t firstByte) {
-  Value address =
-      memref::ExtractAlignedPointerAsIndexOp::create(b, sharedMemory);
-  Value integer = arith::IndexCastOp::create(b, b.getI64Type(),
-                                             math.add(address, firstByte));
-  auto type = LLVM::LLVMPointerType::get(
-      b.getContext(), static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared));
-  return LLVM::IntToPtrOp::create(b, type, integer);
-}
-
-Value MmaTileEmitter::offsetPointer(Value pointer, Value bytes) {
-  Value integer = arith::IndexCastOp::create(b, b.getI64Type(), bytes);
-  return LLVM::GEPOp::create(b, pointer.getType(), b.getI8Type(), pointer,
-                             ValueRange{integer});
-}
 
 /// `origin`: the warp's first element along the space axis; `extent`: elements
 /// of a fragment along it.
@@ -55,7 +38,7 @@ MmaTileEmitter::prepareFragments(const SharedTile &shared, Value memory,
   auto addBase = [&](Value row, Value chunk) {
     Value bytes = math.add(math.mul(row, pitchBytes),
                            math.mul(chunk, kMmaChunkBytes));
-    addresses.bases.push_back(offsetPointer(memory, bytes));
+    addresses.bases.push_back(offsetPointer(b, memory, bytes));
   };
   if (shared.reduceContiguous) {
     Value row = math.add(origin, lane.row), chunk = pattern(lane.chunk);
@@ -78,12 +61,8 @@ Value MmaTileEmitter::fragmentPointer(const SharedTile &shared,
                                       int64_t depth) {
   int64_t base = shared.reduceContiguous ? depth : fragment;
   int64_t steps = shared.reduceContiguous ? fragment : depth;
-  Value pointer = offsetPointer(addresses.bases[base], stageBytes);
-  if (steps == 0)
-    return pointer;
-  return LLVM::GEPOp::create(
-      b, pointer.getType(), b.getI8Type(), pointer,
-      LLVM::GEPArg(static_cast<int32_t>(steps * addresses.stride)));
+  Value pointer = offsetPointer(b, addresses.bases[base], stageBytes);
+  return offsetPointer(b, pointer, steps * addresses.stride);
 }
 
 /// Registers of a lane, of type i32.
@@ -218,11 +197,9 @@ Values MmaTileEmitter::initialAccumulators() {
 }
 
 Values MmaTileEmitter::emitMainLoop() {
-  int64_t lhsBytes = layout.bytesOf(layout.lhs);
-  Value lhsShared = viewStages(b, tile.sharedMemory, layout.lhs, layout.stages,
-                               elementType, /*firstByte=*/0);
-  Value rhsShared = viewStages(b, tile.sharedMemory, layout.rhs, layout.stages,
-                               elementType, lhsBytes);
+  Value lhsShared = sharedPointer(b, tile.sharedMemory, 0);
+  Value rhsShared =
+      sharedPointer(b, tile.sharedMemory, layout.bytesOf(layout.lhs));
   int64_t vectorWidth = accessBytes / layout.elementBytes;
   TileCopy lhsCopy(b, layout.lhs, tile.lhs, lhsShared, layout.threads(),
                    vectorWidth);
@@ -236,11 +213,11 @@ Values MmaTileEmitter::emitMainLoop() {
                   tile.exact[Workload::kN], reduceExtent, reduceExact);
 
   lhsAddresses = prepareFragments(
-      layout.lhs, toPointer(tile.sharedMemory, 0),
+      layout.lhs, lhsShared,
       lhsMatrixRow(math, layout.lhs.reduceContiguous, lane), warpRow,
       layout.rowFragments(), kMmaRows);
   rhsAddresses = prepareFragments(
-      layout.rhs, toPointer(tile.sharedMemory, lhsBytes),
+      layout.rhs, rhsShared,
       rhsMatrixRow(math, layout.rhs.reduceContiguous, lane), warpColumn,
       ceilDiv(layout.columnFragments(), 2), 2 * kMmaColumns);
 

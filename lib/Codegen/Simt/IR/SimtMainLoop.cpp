@@ -42,15 +42,18 @@ Values SimtTileEmitter::emitMainLoop() {
                            .getResult());
     }
 
+  int64_t lhsBytes =
+      kSharedElementBytes * layout.stages * layout.lhs.elements();
   lhsShared = viewStages(b, tile.sharedMemory, layout.lhs, layout.stages,
                          elementType, /*firstByte=*/0);
-  rhsShared =
-      viewStages(b, tile.sharedMemory, layout.rhs, layout.stages, elementType,
-                 kSharedElementBytes * layout.stages * layout.lhs.elements());
-  TileCopy lhsCopy(b, layout.lhs, tile.lhs, lhsShared, layout.threads(),
+  rhsShared = viewStages(b, tile.sharedMemory, layout.rhs, layout.stages,
+                         elementType, lhsBytes);
+  TileCopy lhsCopy(b, layout.lhs, tile.lhs,
+                   sharedPointer(b, tile.sharedMemory, 0), layout.threads(),
                    vectorWidth);
-  TileCopy rhsCopy(b, layout.rhs, tile.rhs, rhsShared, layout.threads(),
-                   vectorWidth);
+  TileCopy rhsCopy(b, layout.rhs, tile.rhs,
+                   sharedPointer(b, tile.sharedMemory, lhsBytes),
+                   layout.threads(), vectorWidth);
   // What is not of the accumulator's type is cast on the way.
   bool isAsynchronous = tile.device.hasAsyncCopy();
   for (TileCopy *copy : {&lhsCopy, &rhsCopy}) {
@@ -58,9 +61,11 @@ Values SimtTileEmitter::emitMainLoop() {
       continue;
     unsigned factor = copy == &rhsCopy;
     isAsynchronous = false;
-    copy->convertBy([this, factor](Value vector) {
-      return castFactor(b, tile.workload, factor, vector);
-    });
+    copy->convertBy(
+        [this, factor](Value vector) {
+          return castFactor(b, tile.workload, factor, vector);
+        },
+        kSharedElementBytes);
   }
   Value reduceExtent = tile.extents[Workload::kK];
   bool reduceExact = tile.exact[Workload::kK];

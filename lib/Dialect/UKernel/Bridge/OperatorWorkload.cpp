@@ -295,14 +295,18 @@ std::vector<StringRef> PathSupport::pathsFor(const Workload &workload) const {
 
 llvm::Error PathSupport::check(const Workload &workload) const {
   std::vector<std::string> reasons;
-  for (const CodegenModel *path : codegenModels())
+  for (const CodegenModel *path : codegenModels()) {
+    std::string reason;
     for (const DeviceSpec &device : devices) {
       llvm::Error error = path->supports(workload, device);
       if (!error)
         return error;
-      std::string reason = llvm::toString(std::move(error));
-      if (!llvm::is_contained(reasons, reason))
-        reasons.push_back(std::move(reason));
+      std::string ofDevice = llvm::toString(std::move(error));
+      // Those of other devices say little more.
+      if (reason.empty())
+        reason = std::move(ofDevice);
     }
+    reasons.push_back(std::move(reason));
+  }
   return llvm::createStringError(llvm::join(reasons, "; "));
 }

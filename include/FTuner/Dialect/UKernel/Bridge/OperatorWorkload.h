@@ -58,7 +58,8 @@ public:
 
   /// Names of the paths, in the order of CodegenPaths.def.
   std::vector<llvm::StringRef> pathsFor(const Workload &workload) const;
-  /// Success if there is one; else why not, what every path says.
+  /// Success if there is one; else why not, what every path says, of the first
+  /// device where there are several.
   llvm::Error check(const Workload &workload) const;
 
 private:
