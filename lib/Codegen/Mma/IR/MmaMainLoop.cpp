@@ -188,11 +188,14 @@ Values MmaTileEmitter::multiply(Value stage, Values accumulators) {
 
 Values MmaTileEmitter::initialAccumulators() {
   Value start;
-  if (tile.init && !isa<MemRefType>(tile.init.getType()))
+  if (tile.init && !isa<MemRefType>(tile.init.getType())) {
     start = tile.init;
-  else
+    if (start.getType() != accumulatorType)
+      start = arith::ExtFOp::create(b, accumulatorType, start);
+  } else {
     start = arith::ConstantOp::create(b, accumulatorType,
                                       b.getZeroAttr(accumulatorType));
+  }
   return Values(layout.accumulators(), start);
 }
 
