@@ -471,10 +471,28 @@ static bool neighboursAgree(const std::array<int64_t, 32> &address) {
   return true;
 }
 
-int ftuner::wavefronts(const std::array<int64_t, 32> &address, int64_t width) {
+/// Parts of the warp that an access goes in.
+static unsigned countParts(const std::array<int64_t, 32> &address,
+                           int64_t width) {
   unsigned numParts = static_cast<unsigned>(std::clamp<int64_t>(width, 1, 4));
-  if (numParts > 1 && neighboursAgree(address))
-    numParts /= 2;
+  return numParts > 1 && neighboursAgree(address) ? numParts / 2 : numParts;
+}
+
+int ftuner::leastWavefronts(const std::array<int64_t, 32> &address,
+                            int64_t width) {
+  unsigned numParts = countParts(address, width);
+  unsigned lanes = 32 / numParts;
+  int sum = 0;
+  for (unsigned part = 0; part < numParts; ++part) {
+    auto begin = address.begin() + part * lanes;
+    sum += std::any_of(begin, begin + lanes,
+                       [](int64_t first) { return first >= 0; });
+  }
+  return sum;
+}
+
+int ftuner::wavefronts(const std::array<int64_t, 32> &address, int64_t width) {
+  unsigned numParts = countParts(address, width);
   unsigned lanes = 32 / numParts;
   // Words that start at multiples of the width share the fate of their first:
   // they are one unit of 1 << shift words.

@@ -93,9 +93,10 @@ static std::optional<SmallVector<uint32_t>> getDims(Operation *op,
   return result;
 }
 
-FailureOr<HostKernel> ftuner::emulator::convertToHost(Operation *kernel,
-                                                      bool instrument,
-                                                      SiteTable &sites) {
+FailureOr<HostKernel>
+ftuner::emulator::convertToHost(Operation *kernel,
+                                const Instrumentation &instrumentation,
+                                SiteTable &sites) {
   FailureOr<OwningOpRef<ModuleOp>> module = extractKernel(kernel);
   if (failed(module))
     return failure();
@@ -108,8 +109,8 @@ FailureOr<HostKernel> ftuner::emulator::convertToHost(Operation *kernel,
       result.limits.knownBlock = {{(*dims)[0], (*dims)[1], (*dims)[2]}};
   if (auto dims = getDims(kernel, "nvvm.maxntid"))
     result.limits.maxThreads = (*dims)[0] * (*dims)[1] * (*dims)[2];
-  if (failed(
-          KernelConverter(*result.module, sites).convert(instrument, result)))
+  if (failed(KernelConverter(*result.module, sites)
+                 .convert(instrumentation, result)))
     return failure();
   return result;
 }
@@ -490,7 +491,8 @@ void KernelConverter::emitEntry(LLVM::LLVMFuncOp kernel,
   LLVM::ReturnOp::create(builder, loc, ValueRange{});
 }
 
-LogicalResult KernelConverter::convert(bool instrument, HostKernel &info) {
+LogicalResult KernelConverter::convert(const Instrumentation &instrumentation,
+                                       HostKernel &info) {
   LLVM::LLVMFuncOp kernel;
   SmallVector<Operation *> ops;
   SmallVector<LLVM::LLVMFuncOp> functions;
@@ -509,7 +511,10 @@ LogicalResult KernelConverter::convert(bool instrument, HostKernel &info) {
   flattenAddressSpaces();
   for (LLVM::LLVMFuncOp function : functions)
     function.getBody().walk([&](Operation *op) { ops.push_back(op); });
-  if (instrument)
+  if (instrumentation.basicBlocks)
+    for (LLVM::LLVMFuncOp function : functions)
+      countInstructions(function, info.basicBlocks);
+  if (instrumentation.accesses)
     for (Operation *op : ops)
       if (failed(instrumentOp(op)))
         return failure();

@@ -2,6 +2,7 @@
 #ifndef FTUNER_LIB_EMULATOR_CONVERTNVVMTOHOST_H
 #define FTUNER_LIB_EMULATOR_CONVERTNVVMTOHOST_H
 
+#include "FTuner/Emulator/Counters.h"
 #include "GridRunner.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -15,6 +16,15 @@ namespace ftuner::emulator {
 /// location.
 using SiteTable = std::vector<mlir::Location>;
 
+/// Calls that a converted kernel makes so that the emulator can watch it.
+struct Instrumentation {
+  bool accesses = false;    ///< Before every access of memory.
+  bool basicBlocks = false; ///< At the start of every basic block.
+};
+
+/// Instructions of a basic block, by InstructionKind.
+using InstructionCounts = std::array<uint32_t, kNumInstructionKinds>;
+
 /// One kernel with all it needs, as LLVM dialect for the host.
 struct HostKernel {
   /// Holds `void entry(void **parameters)`, which runs one thread, and the
@@ -26,6 +36,8 @@ struct HostKernel {
   KernelLimits limits;
   /// Constants of the module by name, with their bytes.
   std::vector<std::pair<std::string, uint64_t>> constants;
+  /// Of each basic block by its number; only with Instrumentation::basicBlocks.
+  std::vector<InstructionCounts> basicBlocks;
 };
 
 /// Whether `op` is a function with a body that is marked as a kernel.
@@ -36,11 +48,11 @@ bool isKernel(mlir::Operation &op);
 mlir::FailureOr<std::vector<mlir::Operation *>>
 findKernels(mlir::ModuleOp module);
 
-/// Converts `kernel`, a function of a gpu.module, and what it refers to. With
-/// `instrument` every access of memory is preceded by a call of the checker.
-/// Emits an error and fails where an operation has no emulation rule.
-mlir::FailureOr<HostKernel> convertToHost(mlir::Operation *kernel,
-                                          bool instrument, SiteTable &sites);
+/// Converts `kernel`, a function of a gpu.module, and what it refers to. Emits
+/// an error and fails where an operation has no emulation rule.
+mlir::FailureOr<HostKernel>
+convertToHost(mlir::Operation *kernel, const Instrumentation &instrumentation,
+              SiteTable &sites);
 
 } // namespace ftuner::emulator
 

@@ -3,6 +3,7 @@
 #include "ConvertNVVMToHost.h"
 #include "GridRunner.h"
 #include "KernelCompiler.h"
+#include "LaunchCounter.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -10,6 +11,8 @@
 #include "llvm/Support/raw_ostream.h"
 #include <algorithm>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 using namespace ftuner::emulator;
 
@@ -40,14 +43,16 @@ struct Emulator::Impl {
   std::vector<Buffer> buffers; ///< Sorted by base.
   GridRunner runner;
   LaunchObserver observer;
+  std::vector<KernelCounters> counters;
   std::mutex mutex;
 
   bool isChecked() const { return options.checkBounds || options.checkRaces; }
   llvm::Error convertModule(mlir::ModuleOp module);
   llvm::Error compile(Kernel &kernel);
   /// Runs a launch that was checked.
-  llvm::Error run(const std::string &name, const CompiledKernel &kernel,
+  llvm::Error run(const std::string &name, const Kernel &kernel,
                   Launch &launch);
+  KernelCounters &countersOf(const std::string &kernel);
   std::string describeSite(uint32_t site) const {
     return formatLocation(sites[site]);
   }
@@ -86,7 +91,11 @@ llvm::Error Emulator::Impl::convertModule(mlir::ModuleOp module) {
     return llvm::createStringError(diagnostics.str());
   for (mlir::Operation *op : *found) {
     llvm::StringRef name = mlir::cast<mlir::SymbolOpInterface>(op).getName();
-    mlir::FailureOr<HostKernel> host = convertToHost(op, isChecked(), sites);
+    Instrumentation instrumentation;
+    instrumentation.accesses = isChecked() || options.counters;
+    instrumentation.basicBlocks = options.counters;
+    mlir::FailureOr<HostKernel> host =
+        convertToHost(op, instrumentation, sites);
     if (mlir::failed(host))
       return llvm::createStringError("cannot emulate kernel '" + name +
                                      "': " + diagnostics.str());
@@ -177,19 +186,40 @@ static RunOrder convertOrder(EmulatorOptions::ThreadOrder order) {
   return RunOrder::Forward;
 }
 
-llvm::Error Emulator::Impl::run(const std::string &name,
-                                const CompiledKernel &kernel, Launch &launch) {
+std::vector<KernelCounters> Emulator::takeCounters() {
+  std::lock_guard<std::mutex> lock(impl->mutex);
+  return std::exchange(impl->counters, {});
+}
+
+KernelCounters &Emulator::Impl::countersOf(const std::string &kernel) {
+  for (KernelCounters &known : counters)
+    if (known.kernel == kernel)
+      return known;
+  counters.emplace_back();
+  counters.back().kernel = kernel;
+  return counters.back();
+}
+
+llvm::Error Emulator::Impl::run(const std::string &name, const Kernel &kernel,
+                                Launch &launch) {
   std::vector<Buffer> known;
   if (isChecked()) {
     known = buffers;
-    known.insert(known.end(), kernel.constants.begin(), kernel.constants.end());
+    known.insert(known.end(), kernel.compiled->constants.begin(),
+                 kernel.compiled->constants.end());
     std::sort(known.begin(), known.end(), isBelow);
   }
   ErrorLog log([this](uint32_t site) { return describeSite(site); });
   MemoryChecker checker({options.checkBounds, options.checkRaces}, known, log);
-  launch.entry = kernel.entry;
+  launch.entry = kernel.compiled->entry;
   launch.log = &log;
   launch.checker = isChecked() ? &checker : nullptr;
+  std::optional<LaunchCounter> counter;
+  if (options.counters) {
+    KernelCounters &sums = countersOf(name);
+    ++sums.launches;
+    launch.counter = &counter.emplace(kernel.host.basicBlocks, sums);
+  }
   std::string error = runner.run(launch, options.workers);
   if (error.empty())
     error = log.summary(name);
@@ -225,5 +255,5 @@ llvm::Error Emulator::launch(llvm::StringRef name, const LaunchConfig &config,
   if (!kernel.compiled)
     if (llvm::Error error = impl->compile(kernel))
       return error;
-  return impl->run(name.str(), *kernel.compiled, launch);
+  return impl->run(name.str(), kernel, launch);
 }

@@ -173,7 +173,7 @@ static FailureOr<std::string> compileKernel(Operation *op, StringRef image,
                                             const HostTarget &target,
                                             ImageKernel &info) {
   SiteTable sites{UnknownLoc::get(op->getContext())};
-  FailureOr<HostKernel> kernel = convertToHost(op, /*instrument=*/false, sites);
+  FailureOr<HostKernel> kernel = convertToHost(op, Instrumentation(), sites);
   if (failed(kernel))
     return failure();
   info.name = cast<SymbolOpInterface>(op).getName().str();

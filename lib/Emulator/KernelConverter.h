@@ -16,7 +16,8 @@ class KernelConverter {
 public:
   KernelConverter(mlir::ModuleOp module, SiteTable &sites);
 
-  mlir::LogicalResult convert(bool instrument, HostKernel &info);
+  mlir::LogicalResult convert(const Instrumentation &instrumentation,
+                              HostKernel &info);
 
 private:
   // Memory spaces (ConvertNVVMToHost.cpp).
@@ -52,6 +53,11 @@ private:
   /// number `first` on.
   void replaceByRegisters(mlir::Operation *op, mlir::Value registers,
                           unsigned first);
+
+  /// Counts the instructions of each basic block, and has it tell when it is
+  /// entered (CountInstructions.cpp).
+  void countInstructions(mlir::LLVM::LLVMFuncOp function,
+                         std::vector<InstructionCounts> &blocks);
 
   // Checks of memory accesses (InstrumentAccesses.cpp).
   mlir::LogicalResult instrumentOp(mlir::Operation *op);

@@ -122,6 +122,7 @@ EmulatorExecutor::run(llvm::ArrayRef<ArgumentValue> arguments) {
   llvm::Error error =
       function.call(buffers, values, workspace->data(), emulator.get());
   emulator->setLaunchObserver(nullptr);
+  result.counters = emulator->takeCounters();
   if (error)
     return error;
   std::chrono::duration<double> seconds =

@@ -1,7 +1,7 @@
 //===- ExplainText.cpp - Explanations as text -----------------------------===//
 #include "FTuner/Schedule/CodegenModel.h"
+#include "FTuner/Support/TextTable.h"
 #include "FTuner/Target/Explain.h"
-#include "TextTable.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -1,8 +1,8 @@
 //===- WorkReport.cpp - How much of a function uKernels carry -------------===//
 #include "FTuner/Target/WorkReport.h"
 #include "FTuner/CostModel/Fallback.h"
+#include "FTuner/Support/TextTable.h"
 #include "FTuner/Workload/Sampling.h"
-#include "TextTable.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"

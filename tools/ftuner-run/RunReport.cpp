@@ -1,8 +1,10 @@
 //===- RunReport.cpp - What ftuner-run says about a run -------------------===//
 #include "RunReport.h"
+#include "FTuner/Support/TextTable.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
+#include <algorithm>
 #include <cmath>
 
 using namespace llvm;
@@ -34,6 +36,63 @@ Error RunReport::check() const {
   return Error::success();
 }
 
+using emulator::InstructionKind;
+using emulator::KernelCounters;
+using emulator::RequestCounters;
+using emulator::RequestKind;
+
+/// Calls `function` for each kind of requests that a kernel makes.
+template <typename Function>
+static void forEachRequest(const KernelCounters &counters, Function function) {
+  for (size_t i = 0; i < emulator::kNumRequestKinds; ++i)
+    if (counters.requests[i].requests)
+      function(static_cast<RequestKind>(i), counters.requests[i]);
+}
+
+/// A table of requests to global or to shared memory; nothing where there are
+/// none.
+static void printRequests(const KernelCounters &counters, bool ofShared,
+                          raw_ostream &os) {
+  const char *unit = ofShared ? "wavefronts" : "sectors";
+  TextTable table(
+      {"<", "requests", "bytes", unit, "a request", "ideal", "over the ideal"});
+  bool any = false;
+  forEachRequest(counters, [&](RequestKind kind, const RequestCounters &sum) {
+    if (isShared(kind) != ofShared)
+      return;
+    any = true;
+    std::string name = getName(kind);
+    std::replace(name.begin(), name.end(), '_', ' ');
+    table.add({name, std::to_string(sum.requests), std::to_string(sum.bytes),
+               std::to_string(sum.transfers),
+               fixed(double(sum.transfers) / double(sum.requests), 2),
+               std::to_string(sum.idealTransfers),
+               std::to_string(sum.transfers - sum.idealTransfers)});
+  });
+  if (any)
+    table.print(os, "    ");
+}
+
+static void printText(const KernelCounters &counters, raw_ostream &os) {
+  os << "  counters of " << counters.kernel << ": " << counters.launches
+     << " launches, " << counters.blocks << " blocks, " << counters.warps
+     << " warps, " << counters.barriers << " barriers, "
+     << counters.bankConflicts() << " bank conflicts\n";
+  printRequests(counters, /*ofShared=*/false, os);
+  printRequests(counters, /*ofShared=*/true, os);
+  TextTable table({"<instructions of warps", "", "a warp"});
+  for (size_t i = 0; i < emulator::kNumInstructionKinds; ++i) {
+    uint64_t number = counters.instructions[i];
+    if (number == 0)
+      continue;
+    std::string name = getName(static_cast<InstructionKind>(i));
+    std::replace(name.begin(), name.end(), '_', ' ');
+    table.add({name, std::to_string(number),
+               fixed(double(number) / double(counters.warps), 1)});
+  }
+  table.print(os, "    ");
+}
+
 void printText(const RunReport &report, raw_ostream &os) {
   os << report.function << '(' << report.arguments << ") by the "
      << report.executor << '\n';
@@ -56,12 +115,39 @@ void printText(const RunReport &report, raw_ostream &os) {
   }
   if (!report.run.device.empty())
     os << "  device: " << report.run.device << '\n';
+  for (const KernelCounters &counters : report.run.counters)
+    printText(counters, os);
   os << format("  seconds: %.3f\n", report.run.seconds);
 }
 
 /// JSON has no infinity.
 static json::Value number(double value) {
   return std::isfinite(value) ? json::Value(value) : json::Value(nullptr);
+}
+
+static void printJson(const KernelCounters &counters, json::OStream &json) {
+  json.attribute("kernel", counters.kernel);
+  json.attribute("launches", counters.launches);
+  json.attribute("blocks", counters.blocks);
+  json.attribute("warps", counters.warps);
+  json.attribute("barriers", counters.barriers);
+  json.attribute("bank_conflicts", counters.bankConflicts());
+  json.attributeObject("requests", [&] {
+    forEachRequest(counters, [&](RequestKind kind, const RequestCounters &sum) {
+      std::string unit = isShared(kind) ? "wavefronts" : "sectors";
+      json.attributeObject(getName(kind), [&] {
+        json.attribute("requests", sum.requests);
+        json.attribute("bytes", sum.bytes);
+        json.attribute(unit, sum.transfers);
+        json.attribute("ideal_" + unit, sum.idealTransfers);
+      });
+    });
+  });
+  json.attributeObject("instructions", [&] {
+    for (size_t i = 0; i < emulator::kNumInstructionKinds; ++i)
+      json.attribute(getName(static_cast<InstructionKind>(i)),
+                     counters.instructions[i]);
+  });
 }
 
 void printJson(const RunReport &report, raw_ostream &os) {
@@ -101,6 +187,11 @@ void printJson(const RunReport &report, raw_ostream &os) {
                          launch.dynamicSharedBytes);
         });
     });
+    if (!report.run.counters.empty())
+      json.attributeArray("counters", [&] {
+        for (const KernelCounters &counters : report.run.counters)
+          json.object([&] { printJson(counters, json); });
+      });
     json.attribute("workspace_bytes", report.run.workspaceBytes);
     if (!report.run.device.empty())
       json.attribute("device", report.run.device);

@@ -27,7 +27,7 @@ struct RunReport {
   llvm::Error check() const;
 };
 
-/// For people: a line for each result, the launches, the seconds.
+/// For people: a line for each result, the launches, the counters, the seconds.
 void printText(const RunReport &report, llvm::raw_ostream &os);
 /// For programs: one JSON object in one line.
 void printJson(const RunReport &report, llvm::raw_ostream &os);

@@ -114,6 +114,11 @@ struct Options {
       llvm::cl::desc("Let asynchronous copies write at once, not when they are "
                      "waited for"),
       llvm::cl::cat(category)};
+  llvm::cl::opt<bool> counters{
+      "counters",
+      llvm::cl::desc("Count accesses of memory and instructions of each "
+                     "kernel (docs/emulator.md)"),
+      llvm::cl::cat(category)};
 };
 
 /// A program's run: everything between the command line and the exit code.
@@ -158,7 +163,7 @@ llvm::Error Runner::checkOptions() const {
     return runError("expected a tolerance of at least 0");
   const llvm::cl::Option *emulatorOptions[] = {
       &options.checkBounds, &options.checkRaces, &options.threadOrder,
-      &options.eagerCopies};
+      &options.eagerCopies, &options.counters};
   for (const llvm::cl::Option *option : emulatorOptions)
     if (option->getNumOccurrences() &&
         options.executor != ExecutorKind::Emulator)
@@ -226,6 +231,7 @@ Runner::createEmulator(const Signature &lowered) {
   executorOptions.emulator.checkBounds = options.checkBounds;
   executorOptions.emulator.checkRaces = options.checkRaces;
   executorOptions.emulator.lazyAsyncCopies = !options.eagerCopies;
+  executorOptions.emulator.counters = options.counters;
   executorOptions.emulator.order = options.threadOrder;
   executorOptions.emulator.seed = static_cast<unsigned>(options.seed);
   return createEmulatorExecutor(*compiled, lowered, executorOptions);

@@ -202,6 +202,9 @@ LatencyPrediction explainLatency(const LatencyDevice &device,
 /// many cycles as its busiest bank has different words. Negative addresses are
 /// idle lanes.
 int wavefronts(const std::array<int64_t, 32> &address, int64_t width);
+/// The same for lanes whose words lie in different banks: one cycle for each
+/// part with a lane that is not idle.
+int leastWavefronts(const std::array<int64_t, 32> &address, int64_t width);
 /// Different 128-byte lines that a global access of a warp touches.
 int globalLines(const std::array<int64_t, 32> &address, int64_t width);
 

@@ -34,6 +34,7 @@
 #ifndef FTUNER_EMULATOR_EMULATOR_H
 #define FTUNER_EMULATOR_EMULATOR_H
 
+#include "FTuner/Emulator/Counters.h"
 #include "FTuner/Runtime/ftrt.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringRef.h"
@@ -43,6 +44,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace ftuner::emulator {
 
@@ -62,8 +64,10 @@ struct EmulatorOptions {
   /// `Shuffled` draws a new order of the threads after every barrier.
   enum ThreadOrder { Forward, Reverse, Shuffled } order = Forward;
   unsigned seed = 0;
+  /// Count what the kernels ask of the machine (Counters.h).
+  bool counters = false;
   /// CPU threads that run blocks at the same time; 0 takes the cores there are.
-  /// With checks on, always one.
+  /// With checks or counters on, always one.
   unsigned workers = 0;
 };
 
@@ -110,6 +114,11 @@ public:
   using LaunchObserver =
       std::function<void(llvm::StringRef kernel, const LaunchConfig &config)>;
   void setLaunchObserver(LaunchObserver observer);
+
+  /// The counters of the launches since the last call, by kernel, in the order
+  /// of their first launch. Empty without EmulatorOptions::counters. A launch
+  /// that failed counts as far as it came.
+  std::vector<KernelCounters> takeCounters();
 
   /// Makes `bytes` bytes at `base` known as global memory; needed only with
   /// `checkBounds`. `name` appears in errors. A buffer at the same base is

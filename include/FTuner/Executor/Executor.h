@@ -37,6 +37,8 @@ struct RunResult {
   std::vector<Tensor> results;
   /// Empty for the reference.
   std::vector<LaunchRecord> launches;
+  /// Of each kernel, where the emulator counts.
+  std::vector<emulator::KernelCounters> counters;
   int64_t workspaceBytes = 0;
   /// The GPU that ran the kernels, and the device that they are compiled for;
   /// empty where there was none.

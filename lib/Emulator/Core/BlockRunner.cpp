@@ -158,9 +158,13 @@ void BlockRunner::initializeBlock(uint64_t linearBlock) {
   isStopped = false;
   if (launch->checker)
     launch->checker->beginBlock(shared, static_cast<uint32_t>(linearBlock));
+  if (launch->counter)
+    launch->counter->beginBlock(shared, fibers.size());
 }
 
 void BlockRunner::finishBlock() {
+  if (launch->counter)
+    launch->counter->endBlock();
   for (Fiber &fiber : fibers) {
     if (fiber.state != Fiber::State::Exited || fiber.copies.size() == 0)
       continue;
@@ -301,6 +305,8 @@ bool BlockRunner::openBarrier() {
       setState(fiber, Fiber::State::Ready);
   if (launch->checker)
     launch->checker->beginPhase();
+  if (launch->counter)
+    launch->counter->passBarrier();
   return true;
 }
 
@@ -358,8 +364,11 @@ void BlockRunner::waitAtBarrier(Fiber &fiber, uint32_t id, uint32_t site) {
 void BlockRunner::checkAccess(Fiber &fiber, const char *address, size_t bytes,
                               AccessKind kind, uint32_t alignment,
                               uint32_t site) {
-  if (!launch->checker->access(fiber, address, bytes, kind, alignment, site))
+  if (launch->checker &&
+      !launch->checker->access(fiber, address, bytes, kind, alignment, site))
     kill(fiber);
+  if (launch->counter)
+    launch->counter->access(fiber, address, bytes, kind, alignment, site);
 }
 
 static void performCopy(const AsyncCopy &copy) {
@@ -404,6 +413,8 @@ void BlockRunner::issueAnyCopy(Fiber &fiber, const AsyncCopy &copy) {
   }
   if (launch->checker && !launch->checker->issueCopy(fiber, copy))
     kill(fiber);
+  if (launch->counter)
+    launch->counter->copy(fiber, copy);
   if (!launch->lazyAsyncCopies)
     performCopy(copy);
   fiber.copies.push(copy);

@@ -3,6 +3,7 @@
 #define FTUNER_LIB_EMULATOR_CORE_BLOCKRUNNER_H
 
 #include "ErrorLog.h"
+#include "ExecutionCounter.h"
 #include "Fiber.h"
 #include "Interruption.h"
 #include "MemoryChecker.h"
@@ -27,6 +28,7 @@ struct Launch {
   bool lazyAsyncCopies;
   ErrorLog *log;
   MemoryChecker *checker;     ///< Null where nothing is checked.
+  ExecutionCounter *counter;  ///< Null where nothing is counted.
   Interruption *interruption; ///< Null where nobody asks for an early end.
 };
 
@@ -59,10 +61,10 @@ public:
     uintptr_t addresses =
         reinterpret_cast<uintptr_t>(copy.target) |
         (copy.sourceBytes ? reinterpret_cast<uintptr_t>(copy.source) : 0);
-    bool isPlain = (addresses & (copy.bytes - 1)) == 0 &&
-                   copy.sourceBytes <= copy.bytes &&
-                   shared.contains(copy.target, copy.bytes) &&
-                   !launch->checker && launch->lazyAsyncCopies;
+    bool isPlain =
+        (addresses & (copy.bytes - 1)) == 0 && copy.sourceBytes <= copy.bytes &&
+        shared.contains(copy.target, copy.bytes) && !launch->checker &&
+        !launch->counter && launch->lazyAsyncCopies;
     if (isPlain && fiber.copies.tryPush(copy))
       return;
     AsyncCopy other = copy; // So that `copy` can stay in registers.
@@ -73,6 +75,10 @@ public:
   /// Returns only if the access may happen.
   void checkAccess(Fiber &fiber, const char *address, size_t bytes,
                    AccessKind kind, uint32_t alignment, uint32_t site);
+
+  void enter(Fiber &fiber, uint32_t basicBlock) {
+    launch->counter->enter(fiber, basicBlock);
+  }
 
 private:
   static void fiberMain(boost::context::detail::transfer_t transfer);

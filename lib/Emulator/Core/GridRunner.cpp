@@ -80,7 +80,7 @@ std::string GridRunner::run(const Launch &launch, unsigned workerCount) {
     return "";
   uint64_t workers =
       workerCount ? workerCount : std::thread::hardware_concurrency();
-  if (launch.checker)
+  if (launch.checker || launch.counter)
     workers = 1;
   workers = std::clamp<uint64_t>(workers, 1, blocks);
   while (runners.size() < workers)

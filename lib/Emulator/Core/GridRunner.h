@@ -34,8 +34,8 @@ public:
   /// through, the log is full or the launch is interrupted: on `workers` CPU
   /// threads, 0 for as many as there are cores, fewer where the system has no
   /// more threads or memory for them, and on one where the launch has a
-  /// checker. Says what went wrong before the first block ran; errors of the
-  /// kernel are in the launch's log.
+  /// checker or a counter. Says what went wrong before the first block ran;
+  /// errors of the kernel are in the launch's log.
   std::string run(const Launch &launch, unsigned workers);
 
 private:

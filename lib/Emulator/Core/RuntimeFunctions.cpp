@@ -65,6 +65,10 @@ void ftuner_emulator_store_matrix(Fiber *thread, char *row, uint32_t *registers,
   thread->runner->copyMatrices(*thread, WarpOp::StoreMatrix, row, registers,
                                copy, site);
 }
+
+void ftuner_emulator_enter(Fiber *thread, uint32_t basicBlock) {
+  thread->runner->enter(*thread, basicBlock);
+}
 }
 
 const RuntimeFunctions &ftuner::emulator::getRuntimeFunctions() {

@@ -58,6 +58,11 @@ void ftuner_emulator_load_matrix(ftuner::emulator::Fiber *thread, char *row,
 void ftuner_emulator_store_matrix(ftuner::emulator::Fiber *thread, char *row,
                                   uint32_t *registers, uint32_t copy,
                                   uint32_t site);
+
+/// The thread enters the basic block of this number. Only where the launch
+/// counts.
+void ftuner_emulator_enter(ftuner::emulator::Fiber *thread,
+                           uint32_t basicBlock);
 }
 
 namespace ftuner::emulator {

@@ -214,12 +214,16 @@ void BlockRunner::executeMatrixOp(Fiber *lanes, uint32_t present) {
     values[lane] = isPresent ? lanes[lane].request.registers : lost;
     rows[lane] = isPresent ? lanes[lane].request.row : nullptr;
   }
-  if (first.request.op == WarpOp::MultiplyMatrices)
+  if (first.request.op == WarpOp::MultiplyMatrices) {
     ::multiplyMatrices(MmaVariant::decode(code), values);
-  else if (first.request.op == WarpOp::LoadMatrix)
-    loadMatrices(MatrixCopy::decode(code), rows, values);
-  else
-    storeMatrices(MatrixCopy::decode(code), rows, values);
+    return;
+  }
+  bool isLoad = first.request.op == WarpOp::LoadMatrix;
+  MatrixCopy copy = MatrixCopy::decode(code);
+  if (launch->counter)
+    launch->counter->copyMatrices(
+        copy, rows, isLoad ? AccessKind::Read : AccessKind::Write);
+  (isLoad ? loadMatrices : storeMatrices)(copy, rows, values);
 }
 
 //===----------------------------------------------------------------------===//

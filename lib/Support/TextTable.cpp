@@ -1,5 +1,5 @@
 //===- TextTable.cpp - Columns of text ------------------------------------===//
-#include "TextTable.h"
+#include "FTuner/Support/TextTable.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"

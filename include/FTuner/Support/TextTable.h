@@ -1,6 +1,6 @@
 //===- TextTable.h - Columns of text ----------------------------*- C++ -*-===//
-#ifndef FTUNER_LIB_TARGET_TEXTTABLE_H
-#define FTUNER_LIB_TARGET_TEXTTABLE_H
+#ifndef FTUNER_SUPPORT_TEXTTABLE_H
+#define FTUNER_SUPPORT_TEXTTABLE_H
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
@@ -33,4 +33,4 @@ std::string percent(double share);
 
 } // namespace ftuner
 
-#endif // FTUNER_LIB_TARGET_TEXTTABLE_H
+#endif // FTUNER_SUPPORT_TEXTTABLE_H

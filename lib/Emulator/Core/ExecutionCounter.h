@@ -1,0 +1,34 @@
+//===- ExecutionCounter.h - Hears what a launch executes --------*- C++ -*-===//
+#ifndef FTUNER_LIB_EMULATOR_CORE_EXECUTIONCOUNTER_H
+#define FTUNER_LIB_EMULATOR_CORE_EXECUTIONCOUNTER_H
+
+#include "MemoryChecker.h"
+#include "WarpMatrix.h"
+
+namespace ftuner::emulator {
+
+/// Hears of all that the threads of a launch do, whose blocks then run on one
+/// CPU thread.
+class ExecutionCounter {
+public:
+  virtual ~ExecutionCounter() = default;
+
+  virtual void beginBlock(const SharedMemory &shared, size_t threads) = 0;
+  /// The thread enters a basic block of the kernel.
+  virtual void enter(const Fiber &fiber, uint32_t basicBlock) = 0;
+  /// An access that is aligned to `alignment` bytes.
+  virtual void access(const Fiber &fiber, const char *address, size_t bytes,
+                      AccessKind kind, uint32_t alignment, uint32_t site) = 0;
+  virtual void copy(const Fiber &fiber, const AsyncCopy &copy) = 0;
+  /// Rows that no lane may access are null.
+  virtual void copyMatrices(const MatrixCopy &copy, const MatrixRows &rows,
+                            AccessKind kind) = 0;
+  /// All threads of the block met.
+  virtual void passBarrier() = 0;
+  /// All threads of the block are through.
+  virtual void endBlock() = 0;
+};
+
+} // namespace ftuner::emulator
+
+#endif // FTUNER_LIB_EMULATOR_CORE_EXECUTIONCOUNTER_H

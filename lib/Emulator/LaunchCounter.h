@@ -1,0 +1,70 @@
+//===- LaunchCounter.h - Counts what a launch executes ----------*- C++ -*-===//
+#ifndef FTUNER_LIB_EMULATOR_LAUNCHCOUNTER_H
+#define FTUNER_LIB_EMULATOR_LAUNCHCOUNTER_H
+
+#include "ConvertNVVMToHost.h"
+#include "ExecutionCounter.h"
+#include "FTuner/Emulator/Counters.h"
+#include "llvm/ADT/DenseMap.h"
+#include <deque>
+
+namespace ftuner::emulator {
+
+/// Adds what one launch executes to the counters of its kernel.
+class LaunchCounter : public ExecutionCounter {
+public:
+  /// `basicBlocks` are those of the kernel.
+  LaunchCounter(llvm::ArrayRef<InstructionCounts> basicBlocks,
+                KernelCounters &counters)
+      : basicBlocks(basicBlocks), counters(counters) {}
+
+  void beginBlock(const SharedMemory &shared, size_t threads) override;
+  void enter(const Fiber &fiber, uint32_t basicBlock) override {
+    ++entries[fiber.index * basicBlocks.size() + basicBlock];
+  }
+  void access(const Fiber &fiber, const char *address, size_t bytes,
+              AccessKind kind, uint32_t alignment, uint32_t site) override;
+  void copy(const Fiber &fiber, const AsyncCopy &copy) override;
+  void copyMatrices(const MatrixCopy &copy, const MatrixRows &rows,
+                    AccessKind kind) override;
+  void passBarrier() override;
+  void endBlock() override;
+
+private:
+  /// An instruction of a warp, with what its lanes asked for so far.
+  struct Request {
+    uint32_t arrived = 0;
+    std::array<uintptr_t, kWarpSize> address;
+    /// 0 where the lane does not access memory.
+    std::array<uint8_t, kWarpSize> bytes = {};
+  };
+  /// The requests of a warp by one instruction since the last barrier.
+  struct Stream {
+    RequestKind kind;
+    uint32_t lanes; ///< Those of the warp.
+    /// Requests that are complete, and were counted and removed.
+    uint32_t numCounted = 0;
+    std::array<uint32_t, kWarpSize> numArrivals = {};
+    std::deque<Request> open;
+  };
+
+  /// `bytes` is at most 16.
+  void arrive(const Fiber &fiber, RequestKind kind, const char *address,
+              size_t bytes, uint32_t site);
+  void countOpenRequests();
+  void count(RequestKind kind, const Request &request);
+
+  llvm::ArrayRef<InstructionCounts> basicBlocks;
+  KernelCounters &counters;
+  SharedMemory shared;
+  size_t numThreads = 0;
+  /// How often each thread entered each basic block.
+  std::vector<uint32_t> entries;
+  std::vector<Stream> streams;
+  /// Their indices, by warp, site and kind.
+  llvm::DenseMap<uint64_t, unsigned> streamOf;
+};
+
+} // namespace ftuner::emulator
+
+#endif // FTUNER_LIB_EMULATOR_LAUNCHCOUNTER_H
