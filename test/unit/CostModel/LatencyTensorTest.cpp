@@ -86,13 +86,15 @@ TEST(LatencyTensor, TakesTheRateOfTheType) {
     LatencyBlock block = blockOf(member);
     // Instructions of single warps reach half of it.
     double cycles = std::max(operations / ofType / 0.5, 1000 * 256.0);
-    EXPECT_NEAR(timeOf(device, block, constants), cycles / 1000, 0.05 * cycles / 1000);
+    EXPECT_NEAR(timeOf(device, block, constants), cycles / 1000,
+                0.05 * cycles / 1000);
     block.isWarpgroup = true;
     block.sharedCycles = 0;
     double atPeak = timeOf(device, block, constants);
     EXPECT_NEAR(atPeak, operations / ofType / 1000, 0.001 * atPeak);
     constants.tensor = 1.25;
-    EXPECT_NEAR(timeOf(device, block, constants), 1.25 * atPeak, 0.002 * atPeak);
+    EXPECT_NEAR(timeOf(device, block, constants), 1.25 * atPeak,
+                0.002 * atPeak);
     constants.tensor = 1;
   }
 }
@@ -115,7 +117,8 @@ TEST(LatencyTensor, InstructionsTakeIssueSlots) {
   block.sharedCycles = 0;
   // 512 + 400 in 4 slots.
   double cycles = (512 + 400) / 4.0 * 1000;
-  EXPECT_NEAR(timeOf(device, block, constants), cycles / 1000, 0.01 * cycles / 1000);
+  EXPECT_NEAR(timeOf(device, block, constants), cycles / 1000,
+              0.01 * cycles / 1000);
 }
 
 /// What no kernel of one kind asks of the other's constants.

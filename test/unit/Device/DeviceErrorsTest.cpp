@@ -54,7 +54,8 @@ TEST(DeviceErrors, GoodFileHasNone) {
 
 TEST(DeviceErrors, PeaksOfTensorCoresFitTheDevice) {
   auto with = [](llvm::StringRef fields) {
-    return errorOf(edited("\"dram_gbps\"", (fields + ",\n  \"dram_gbps\"").str()));
+    return errorOf(
+        edited("\"dram_gbps\"", (fields + ",\n  \"dram_gbps\"").str()));
   };
   EXPECT_EQ(with("\"f16_tflops\": 10.24, \"i8_tops\": 20.48"), "no error");
   EXPECT_EQ(with("\"f16_tflops\": 10.24, \"bf16_tflops\": 10.24"), "no error");
