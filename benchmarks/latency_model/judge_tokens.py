@@ -169,18 +169,20 @@ def with_launches(rows: Rows, field: str, keeps: Any, record: str) -> Rows | Non
     return replace(rows, launches=rows.launches[keep], choices=choices)
 
 
-def best_shares(judge: Judge) -> dict[str, dict[str, float]]:
-    """The best share of the peak and of the bandwidth that a row of each device reaches."""
+def best_shares(judge: Judge, microseconds: np.ndarray) -> dict[str, dict[str, float]]:
+    """The best share of the peak and of the bandwidth that a row of each device reaches in such
+    times: operations, and bytes that must be moved once."""
     out = {}
+    rows = judge.rows
+    m, n, k = (rows.extra[axis] for axis in "MNK")
     for index, name in enumerate(judge.names):
-        own = judge.rows[judge.rows.device == index]
-        figures = dict(zip(model().device_fields, own.launches.devices[index]))
-        m, n, k = (own.extra[axis] for axis in "MNK")
+        own = rows.device == index
+        figures = dict(zip(model().device_fields, rows.launches.devices[index]))
         peak = figures["sm_count"] * figures["f16_rate"] * figures["clock_mhz"]
         moved = 2 * (m * k + n * k + m * n) / (figures["dram_gbps"] * 1e3)
         out[name] = {
-            "peak": float((own.flop / own.microseconds / peak).max()),
-            "bandwidth": float((moved / own.microseconds).max()),
+            "peak": float((rows.flop / microseconds / peak)[own].max()),
+            "bandwidth": float((moved / microseconds)[own].max()),
         }
     return out
 
@@ -296,7 +298,7 @@ def run(options: argparse.Namespace) -> None:
         "free": free,
         "constants": {name: one.constants for name, one in fitted.items()},
         "ablations": judge_ablations(judge),
-        "best": best_shares(judge),
+        "best": best_shares(judge, judge.rows.microseconds),
     }
     text = markdown(judge, out)
     (folder / "tokens.json").write_text(json.dumps(out, indent=1) + "\n", encoding="utf-8")
