@@ -226,7 +226,7 @@ def markdown(judge: Judge, out: dict[str, Any]) -> str:
     text += [
         "\n### Without one part\n",
         "Mean error of all rows of a device, with the other constants fitted again to a sample of "
-        "600. –: the part takes nothing from the device's rows.\n",
+        "600. –: no row has such a kernel among its choices, or some have no others.\n",
     ]
     rows = [[n, *(percent(r[d]) for d in names)] for n, r in out["ablations"].items()]
     text.append(table(["without", *names], rows))
