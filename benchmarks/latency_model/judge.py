@@ -508,10 +508,12 @@ def plot_vendor(v: Vendor, predicted: dict[str, np.ndarray], path: Path) -> None
     plt.close(fig)
 
 
-MARKS = re.compile(r"(<!-- judge: begin -->\n).*?(<!-- judge: end -->)", re.DOTALL)
+def marks(name: str) -> re.Pattern[str]:
+    """What a file has around the tables of a script."""
+    return re.compile(rf"(<!-- {name}: begin -->\n).*?(<!-- {name}: end -->)", re.DOTALL)
 
 
-def read_docs(docs: Path) -> str:
+def read_docs(docs: Path, name: str = "judge") -> str:
     """The text of the file. Raises `Error` where it has no marks."""
     try:
         text = docs.read_text(encoding="utf-8")
@@ -519,14 +521,14 @@ def read_docs(docs: Path) -> str:
         raise Error(f"cannot read '{docs}': {failure.strerror}") from failure
     except UnicodeDecodeError as failure:
         raise Error(f"cannot read '{docs}': expected text in UTF-8") from failure
-    if not MARKS.search(text):
-        raise Error(f"'{docs}': expected '<!-- judge: begin -->' and '<!-- judge: end -->'")
+    if not marks(name).search(text):
+        raise Error(f"'{docs}': expected '<!-- {name}: begin -->' and '<!-- {name}: end -->'")
     return text
 
 
-def put_into_docs(docs: Path, text: str, figures: list[Path]) -> None:
+def put_into_docs(docs: Path, text: str, figures: list[Path], name: str = "judge") -> None:
     """Replaces what is between the marks of the file."""
-    new = MARKS.sub(lambda m: m[1] + "\n" + text + "\n" + m[2], read_docs(docs))
+    new = marks(name).sub(lambda m: m[1] + "\n" + text + "\n" + m[2], read_docs(docs, name))
     docs.write_text(new, encoding="utf-8")
     (docs.parent / "figures").mkdir(exist_ok=True)
     for figure in figures:

@@ -326,6 +326,11 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
   grid.lhsRunBytes = runBytes(OperandRole::Lhs, family.tiles.back());
   grid.rhsRunBytes = runBytes(OperandRole::Rhs, family.tiles.back());
   grid.reduceLength = static_cast<double>(reduceLength);
+  const Operand *lhs = workload.find(OperandRole::Lhs);
+  const Operand *rhs = workload.find(OperandRole::Rhs);
+  if (lhs && rhs)
+    grid.elementBytes =
+        static_cast<double>(lhs->elementBytes + rhs->elementBytes) / 2;
   grid.secondKernels = split > 1;
   return launch;
 }

@@ -134,9 +134,8 @@ LatencyTable ftuner::tabulate(const LatencyDevice &device,
   table.sharedMemory =
       block.sharedCycles + constants.line * block.globalLines +
       constants.spill * block.spilledRegisters * block.warps * block.stepDepth;
-  table.l2 =
-      block.l2Bytes / (block.isTensor() ? constants.tensorL2BytesPerCycle
-                                        : constants.l2BytesPerCycle);
+  table.l2 = block.l2Bytes / (block.isTensor() ? constants.tensorL2BytesPerCycle
+                                               : constants.l2BytesPerCycle);
   table.latency = constants.globalLatency * block.exposedLoads +
                   constants.directLatency * block.directRegisters;
   for (unsigned r = 1; r <= table.resident; ++r)
@@ -319,13 +318,12 @@ static double powerTime(const LatencyDevice &device, const LatencyPart *parts,
   for (unsigned i = 0; i < numParts; ++i) {
     const LatencyBlock &block = parts[i].table->block;
     // 32 lanes, 2 FLOP each.
-    picojoules +=
-        parts[i].count * parts[i].steps *
-        (64 * block.fma * constants.flopEnergy +
-         block.tf32Operations * constants.tf32Energy +
-         block.f16Operations * constants.f16Energy +
-         block.i8Operations * constants.i8Energy +
-         block.l2Bytes * constants.l2Energy);
+    picojoules += parts[i].count * parts[i].steps *
+                  (64 * block.fma * constants.flopEnergy +
+                   block.tf32Operations * constants.tf32Energy +
+                   block.f16Operations * constants.f16Energy +
+                   block.i8Operations * constants.i8Energy +
+                   block.l2Bytes * constants.l2Energy);
   }
   picojoules =
       picojoules / device.nodeEfficiency + dramBytes * constants.dramEnergy;
@@ -435,9 +433,8 @@ LatencyPrediction ftuner::explainLatency(const LatencyDevice &device,
     accounted = addBlocks(terms, device, parts[0], constants, waves.perSm,
                           waves.perSm - tall, shownStarts);
     if (numParts > 1)
-      accounted +=
-          addBlocks(terms, device, parts[1], constants, waves.perSm, tall,
-                    shownStarts);
+      accounted += addBlocks(terms, device, parts[1], constants, waves.perSm,
+                             tall, shownStarts);
   } else {
     for (unsigned i = 0; i < numParts; ++i)
       accounted += addBlocks(terms, device, parts[i], constants, waves.resident,

@@ -183,9 +183,10 @@ def describe(
         _rounded(2e-6 * sms * cores * clock),
         f"2 x {sms} SMs x {cores} cores x {clock} MHz; cores by the CUDA C++ Programming Guide",
     )
-    for field in ("tf32_tflops", "f16_tflops"):
-        _scale_peak(field, relatives, sms * clock, put)
     _put_dram(name, attributes, relatives, put)
+    twin = _twin(name, description, relatives)
+    for field in ("tf32_tflops", "f16_tflops", "bf16_tflops", "i8_tops"):
+        _scale_peak(field, relatives, twin, sms * clock, put)
     attribute("l2_mib", "L2_CACHE_SIZE", 2**-20, ", bytes / 2^20")
     attribute("shared_memory_per_sm_bytes", "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR")
     optin = "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"
@@ -206,7 +207,6 @@ def describe(
         figures = {value[field] for value in relatives.values() if field in value}
         if len(figures) == 1:
             put(field, figures.pop(), f"built-in devices of {capability}")
-    twin = _twin(name, description, relatives)
     if twin and "die" in known[twin]:
         put("die", known[twin]["die"], f"built-in device {twin}: same name, SMs, clock and bandwidth")
     if power_watts is not None:
@@ -255,21 +255,27 @@ def _rounded(value: float) -> float | int:
 
 
 def _scale_peak(
-    field: str, relatives: Mapping[str, Mapping[str, Any]], rate: float, put: Any
+    field: str,
+    relatives: Mapping[str, Mapping[str, Any]],
+    twin: str | None,
+    rate: float,
+    put: Any,
 ) -> None:
     """A peak of the tensor cores by that of built-in devices, scaled by SMs and clock.
 
-    Left out where no built-in device has it, or where they differ per SM and clock.
+    That of the device which this one is; else the least per SM and clock, since boards of one
+    capability differ (GeForce ones accumulate in f32 at half the rate). Left out where no built-in
+    device has it.
     """
     figures = {
         key: value[field] / (value["sm_count"] * value["clock_mhz"])
         for key, value in relatives.items()
         if value.get(field)
     }
-    if not figures or max(figures.values()) > 1.05 * min(figures.values()):
+    if not figures:
         return
-    name, figure = next(iter(figures.items()))
-    put(field, _rounded(figure * rate), f"built-in device {name}, scaled by SMs and clock")
+    name = twin if twin in figures else min(figures, key=lambda key: figures[key])
+    put(field, _rounded(figures[name] * rate), f"built-in device {name}, scaled by SMs and clock")
 
 
 def _put_dram(

@@ -271,7 +271,7 @@ TEST(CalibrationErrors, SayWhatIsMissing) {
             "directory");
   std::string unknown = loadError("t5");
   EXPECT_EQ(unknown.rfind("unknown calibration 't5': expected the path of a "
-                          "JSON file or one of a100-pcie, global,",
+                          "JSON file or one of a100-80gb, a100-pcie,",
                           0),
             0u)
       << unknown;

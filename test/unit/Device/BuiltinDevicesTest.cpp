@@ -22,9 +22,9 @@ static DeviceSpec load(llvm::StringRef name) {
 TEST(BuiltinDevices, AreListedSorted) {
   std::vector<std::string> names = builtinDeviceNames();
   std::vector<std::string> expected = {
-      "a100",    "a100-pcie", "b200", "h100",      "h200", "k80",
-      "l4",      "orin-nano", "p100", "p100-pcie", "p4",   "rtx3090",
-      "rtx4090", "t4",        "v100", "v100-pcie"};
+      "a100", "a100-80gb", "a100-pcie", "a40",       "b200", "h100",
+      "h200", "k80",       "l4",        "orin-nano", "p100", "p100-pcie",
+      "p4",   "rtx3090",   "rtx4090",   "t4",        "v100", "v100-pcie"};
   EXPECT_EQ(names, expected);
 }
 
@@ -86,7 +86,9 @@ TEST(BuiltinDevices, DifferAsTheirBoardsDo) {
                              {"v100", 300.},
                              {"v100-pcie", 250.},
                              {"a100", 400.},
+                             {"a100-80gb", 400.},
                              {"a100-pcie", 250.},
+                             {"a40", 300.},
                              {"t4", 70.},
                              {"p4", 75.},
                              {"k80", 150.}})
@@ -96,6 +98,82 @@ TEST(BuiltinDevices, DifferAsTheirBoardsDo) {
   EXPECT_EQ(load("t4").loadStoreUnitsPerSm, 16);
   EXPECT_EQ(load("k80").issueSlotsPerSm, 8);
   EXPECT_EQ(load("v100-pcie").fp32LanesPerSm(), 64);
+}
+
+TEST(BuiltinDevices, StateThePeaksOfTheirTensorCores) {
+  // Of an SM and cycle; 0: the type is not theirs.
+  struct Row {
+    const char *name;
+    double tf32, f16, i8;
+    bool hasBf16;
+  };
+  const Row rows[] = {
+      {"k80", 0, 0, 0, false},
+      {"p4", 0, 0, 0, false},
+      {"p100", 0, 0, 0, false},
+      {"p100-pcie", 0, 0, 0, false},
+      {"v100", 0, 1024, 0, false},
+      {"v100-pcie", 0, 1024, 0, false},
+      {"t4", 0, 1024, 2048, false},
+      {"a100", 1024, 2048, 4096, true},
+      {"a100-80gb", 1024, 2048, 4096, true},
+      {"a100-pcie", 1024, 2048, 4096, true},
+      {"orin-nano", 1024, 2048, 4096, true},
+      {"a40", 512, 1024, 2048, true},
+      // GeForce boards accumulate in f32 at half the rate.
+      {"rtx3090", 256, 512, 2048, true},
+      {"rtx4090", 256, 512, 2048, true},
+      {"l4", 512, 1024, 2048, true},
+      {"h100", 2048, 4096, 8192, true},
+      {"h200", 2048, 4096, 8192, true},
+      {"b200", 4096, 8192, 16384, true},
+  };
+  std::vector<std::string> names;
+  for (const Row &row : rows) {
+    names.push_back(row.name);
+    DeviceSpec device = load(row.name);
+    EXPECT_EQ(device.tensorOperationsPerCycle(TensorPipe::TF32), row.tf32)
+        << row.name;
+    EXPECT_EQ(device.tensorOperationsPerCycle(TensorPipe::F16), row.f16)
+        << row.name;
+    EXPECT_EQ(device.tensorOperationsPerCycle(TensorPipe::I8), row.i8)
+        << row.name;
+    EXPECT_EQ(device.bf16Tflops.has_value(), row.hasBf16) << row.name;
+    if (row.hasBf16) {
+      EXPECT_EQ(device.bf16Tflops, device.f16Tflops) << row.name;
+    }
+  }
+  llvm::sort(names);
+  EXPECT_EQ(names, builtinDeviceNames());
+}
+
+TEST(BuiltinDevices, ReachTheirPeaksByWarpsUpToAda) {
+  for (auto [name, share] : {std::pair("v100", 1.),
+                             {"t4", 1.},
+                             {"a100", 1.},
+                             {"a40", 1.},
+                             {"l4", 1.},
+                             {"h100", 0.63},
+                             {"h200", 0.63},
+                             {"b200", 0.25}})
+    EXPECT_EQ(load(name).smFacts().warpTensorShare, share) << name;
+  EXPECT_EQ(smFactsOf(12, 0).warpTensorShare, 1);
+}
+
+TEST(DeviceSpec, TensorRatesArePowersOfTwoWherePeaksAreStatedForALowerClock) {
+  DeviceSpec device;
+  device.smCount = 100;
+  device.clockMhz = 1000;
+  auto rate = [&](double tflops) {
+    device.f16Tflops = tflops;
+    return device.tensorOperationsPerCycle(TensorPipe::F16);
+  };
+  EXPECT_EQ(rate(102.4), 1024);
+  EXPECT_EQ(rate(95), 1024);  // 7 % below
+  EXPECT_EQ(rate(110), 1024); // 7 % above
+  EXPECT_DOUBLE_EQ(rate(140), 1400);
+  device.f16Tflops = std::nullopt;
+  EXPECT_EQ(device.tensorOperationsPerCycle(TensorPipe::F16), 0);
 }
 
 TEST(BuiltinDevices, NameTheSourceOfWhatTheyState) {
@@ -114,6 +192,11 @@ TEST(BuiltinDevices, NameTheSourceOfWhatTheyState) {
          {"warp_schedulers_per_sm", "issue_slots_per_sm",
           "load_store_units_per_sm", "process_nm", "board_power_watts"})
       EXPECT_TRUE(source->getString(key).has_value()) << name << " " << key;
+    for (const char *key :
+         {"tf32_tflops", "f16_tflops", "bf16_tflops", "i8_tops"})
+      EXPECT_EQ(source->getString(key).has_value(),
+                value->getAsObject()->get(key) != nullptr)
+          << name << " " << key;
   }
 }
 
@@ -185,6 +268,8 @@ TEST(BuiltinDevices, RoundTripThroughJson) {
     EXPECT_EQ(toJson(device), toJson(*again)) << name;
     EXPECT_EQ(again->smVersion(), device.smVersion());
     EXPECT_EQ(again->f16Tflops, device.f16Tflops);
+    EXPECT_EQ(again->bf16Tflops, device.bf16Tflops);
+    EXPECT_EQ(again->i8Tops, device.i8Tops);
     EXPECT_EQ(again->boardPowerWatts, device.boardPowerWatts);
     EXPECT_EQ(again->loadStoreUnitsPerSm, device.loadStoreUnitsPerSm);
   }

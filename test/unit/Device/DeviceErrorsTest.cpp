@@ -52,6 +52,29 @@ TEST(DeviceErrors, GoodFileHasNone) {
       "no error");
 }
 
+TEST(DeviceErrors, PeaksOfTensorCoresFitTheDevice) {
+  auto with = [](llvm::StringRef fields) {
+    return errorOf(
+        edited("\"dram_gbps\"", (fields + ",\n  \"dram_gbps\"").str()));
+  };
+  EXPECT_EQ(with("\"f16_tflops\": 10.24, \"i8_tops\": 20.48"), "no error");
+  EXPECT_EQ(with("\"f16_tflops\": 10.24, \"bf16_tflops\": 10.24"), "no error");
+  EXPECT_EQ(with("\"i8_tops\": 20480"),
+            "my.json:8: field 'i8_tops': expected 16 to 131072 operations per "
+            "SM and cycle (i8_tops / (sm_count * clock_mhz)), but got "
+            "2048000.0");
+  EXPECT_EQ(with("\"f16_tflops\": 0.1"),
+            "my.json:8: field 'f16_tflops': expected 16 to 131072 operations "
+            "per SM and cycle (f16_tflops / (sm_count * clock_mhz)), but got "
+            "10.0");
+  EXPECT_EQ(with("\"bf16_tflops\": 10.24"),
+            "my.json:8: field 'bf16_tflops': expected the peak of f16 (field "
+            "'f16_tflops'), whose units multiply bf16, but got 10.24");
+  EXPECT_EQ(with("\"bf16_tflops\": -1"),
+            "my.json:8: field 'bf16_tflops': expected a positive number, but "
+            "got -1");
+}
+
 TEST(DeviceErrors, DefaultRegistersPerBlockAreThoseOfTheSm) {
   llvm::Expected<DeviceSpec> device = parseDeviceSpec(good, "my.json");
   ASSERT_TRUE(static_cast<bool>(device)) << llvm::toString(device.takeError());
@@ -201,7 +224,7 @@ TEST(LoadDeviceSpecErrors, SayWhatIsMissing) {
             "cannot read device file '/': expected a regular file");
   std::string unknown = loadError("h201");
   EXPECT_EQ(unknown.rfind("unknown device 'h201': expected the path of a JSON "
-                          "file or one of a100, a100-pcie, b200,",
+                          "file or one of a100, a100-80gb, a100-pcie,",
                           0),
             0u)
       << unknown;

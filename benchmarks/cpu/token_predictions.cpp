@@ -1,0 +1,77 @@
+//===- token_predictions.cpp - Predicted times of f16 products ------------===//
+//
+// Built and run by benchmarks/latency_model/predict_tokens.py. Reads lines
+// "N K M…": products of M × K by the transpose of N × K in f16, accumulated in
+// f32. For each line makes the plan for 1 to the most rows, as the compiler
+// does, and prints for each M, tab separated: N, K, M, the predicted
+// microseconds of the program that the plan dispatches to, and its family.
+//
+//===----------------------------------------------------------------------===//
+#include "FTuner/CostModel/CostModel.h"
+#include "FTuner/Schedule/CodegenModel.h"
+#include "FTuner/Search/SearchStrategy.h"
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <sstream>
+
+using namespace ftuner;
+
+static Workload productOf(int64_t mostRows, int64_t columns, int64_t depth) {
+  Workload workload = Workload::matmul(
+      SizeRange{1, mostRows, 1}, SizeRange::fixed(columns),
+      SizeRange::fixed(depth), /*transposeLhs=*/false, /*transposeRhs=*/true);
+  for (Operand &operand : workload.operands) {
+    operand.elementType = ElementType::F16;
+    operand.elementBytes = bytesOf(ElementType::F16);
+  }
+  return workload;
+}
+
+int main(int argc, char **argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: token_predictions DEVICE < PRODUCTS\n");
+    return 2;
+  }
+  auto fail = [](llvm::Error error) {
+    std::fprintf(stderr, "error: %s\n",
+                 llvm::toString(std::move(error)).c_str());
+    return 1;
+  };
+  llvm::Expected<DeviceSpec> device = loadDeviceSpec(argv[1]);
+  if (!device)
+    return fail(device.takeError());
+  SearchOptions options;
+  options.cost.calibration = defaultCalibration(*device);
+  const SearchStrategy &strategy = *findSearchStrategy("ftuner");
+  std::string line;
+  while (std::getline(std::cin, line)) {
+    std::istringstream words(line);
+    int64_t columns = 0, depth = 0;
+    if (!(words >> columns >> depth))
+      continue;
+    std::vector<int64_t> rows;
+    for (int64_t m = 0; words >> m;)
+      rows.push_back(m);
+    if (rows.empty())
+      continue;
+    Workload workload =
+        productOf(*std::max_element(rows.begin(), rows.end()), columns, depth);
+    SearchProblem problem{workload, *device, codegenModels(),
+                          *findCostModel("latency"), options};
+    llvm::Expected<Plan> plan = solve(problem, strategy);
+    if (!plan)
+      return fail(plan.takeError());
+    for (int64_t m : rows) {
+      Shape shape = {m, columns, depth};
+      const KernelFamily &family = plan->families[plan->familyFor(shape)];
+      std::printf("%lld\t%lld\t%lld\t%.3f\t%s\n",
+                  static_cast<long long>(columns),
+                  static_cast<long long>(depth), static_cast<long long>(m),
+                  problem.predict(family, shape).score * -1,
+                  family.str().c_str());
+    }
+    std::fflush(stdout);
+  }
+  return 0;
+}

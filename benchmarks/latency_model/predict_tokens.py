@@ -1,0 +1,223 @@
+"""Predicted times of FTuner's f16 kernels beside measured ones of cuBLAS: predictions, no
+measurements of FTuner.
+
+    ninja -C build/release token_predictions
+    python3 benchmarks/latency_model/predict_tokens.py --data FOLDER --out OUT [--docs FILE.md]
+
+FOLDER has gemm_f16_tokens.csv.gz (README.md says how to make it). For each device, N and K of it
+the compiler plans 1 to the most rows, and the program that the plan dispatches to is priced for
+each M, by the built-in calibration of the device. The judge's error of the device
+(judge_tokens.py: tokens.json in OUT) says how far a lead must go beyond it.
+
+Writes OUT/predictions.csv, predictions.json, predictions.md and token_predictions.png. Exits with
+1 where a kernel of FTuner's is predicted above the best share of the rated peak, or of the DRAM
+bandwidth, that any measured row of the device reaches: such a price would be wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import datetime
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from judge import ROOT, percent, put_into_docs, read_docs, say, table
+from judge_tokens import FILE, RANGES, Judge, best_shares, range_text, read_rows
+
+from ftuner.errors import Error
+from ftuner.latency.rows import Rows
+
+GOAL = 1.05
+# A shape fills a wave if its output has a tile of this size for each SM.
+WAVE_TILE = 128
+PROGRAM = ROOT / "build" / "release" / "bin" / "token_predictions"
+
+
+def predictions_of(rows: Rows, source: str, program: Path) -> dict[tuple[int, ...], Any]:
+    """(N, K, M) → microseconds and family, for the rows of one device."""
+    sizes: dict[tuple[int, int], set[int]] = {}
+    for m, n, k in zip(*(rows.extra[axis].astype(int) for axis in "MNK")):
+        sizes.setdefault((int(n), int(k)), set()).add(int(m))
+    text = "".join(
+        f"{n} {k} {' '.join(map(str, sorted(of)))}\n" for (n, k), of in sorted(sizes.items())
+    )
+    run = subprocess.run(
+        [str(program), source], input=text, capture_output=True, text=True, check=False
+    )
+    if run.returncode != 0:
+        raise Error(f"{program.name} {source}: {run.stderr.strip()}")
+    out = {}
+    for line in run.stdout.splitlines():
+        n, k, m, microseconds, family = line.split("\t")
+        out[int(n), int(k), int(m)] = float(microseconds), family
+    return out
+
+
+def summary(ratio: np.ndarray, judge_error: float) -> dict[str, float]:
+    """Of measured over predicted times."""
+    return {
+        "rows": len(ratio),
+        "mean": float(np.exp(np.log(ratio).mean())),
+        "ahead": float((ratio > 1).mean()),
+        "clearly": float((ratio > 1 + judge_error).mean()),
+        "behind": float((ratio < 1 / (1 + judge_error)).mean()),
+    }
+
+
+def summaries(judge: Judge, ours: np.ndarray, errors: dict[str, float]) -> dict[str, Any]:
+    rows = judge.rows
+    m, n = rows.extra["M"], rows.extra["N"]
+    out: dict[str, Any] = {}
+    for index, name in enumerate(judge.names):
+        own = rows.device == index
+        ratio = rows.microseconds / ours
+        sms = rows.launches.devices[index][0]
+        full = np.ceil(m / WAVE_TILE) * np.ceil(n / WAVE_TILE) >= sms
+        groups = {"all rows": own, "at least one wave": own & full, "less": own & ~full}
+        for low, high in RANGES:
+            groups[f"M {range_text(low, high)}"] = own & (m >= low) & (m <= high)
+        out[name] = {g: summary(ratio[q], errors[name]) for g, q in groups.items() if q.any()}
+    return out
+
+
+def too_fast(judge: Judge, ours: np.ndarray) -> dict[str, dict[str, Any]]:
+    """The best shares of the peak and the bandwidth, measured and predicted."""
+    measured = best_shares(judge, judge.rows.microseconds)
+    predicted = best_shares(judge, ours)
+    return {
+        name: {
+            what: {"measured": measured[name][what], "predicted": predicted[name][what]}
+            for what in measured[name]
+        }
+        for name in judge.names
+    }
+
+
+def markdown(out: dict[str, Any]) -> str:
+    names, errors = list(out["summaries"]), out["errors"]
+    text = [
+        f"Made on {out['date']}. Measured times of cuBLAS over predicted ones of FTuner's "
+        "kernels, which were never measured: above 1 FTuner is predicted to be ahead. Clearly: by "
+        "more than the error of the judge for the device "
+        f"({', '.join(f'{n} {percent(errors[n])}' for n in names)}).\n"
+    ]
+    lines = []
+    for name in names:
+        for group, s in out["summaries"][name].items():
+            lines.append(
+                [name, group, str(s["rows"]), f"{s['mean']:.2f}"]
+                + [percent(s[key], 0) for key in ("ahead", "clearly", "behind")]
+            )
+    header = ["device", "rows", "number", "geometric mean", "ahead", "clearly ahead"]
+    text.append(table([*header, "clearly behind"], lines))
+    text += ["\nThe best share of the rated peak and of the DRAM bandwidth:\n"]
+    lines = []
+    for name, shares in out["shares"].items():
+        for what, s in shares.items():
+            lines.append([name, what, percent(s["measured"]), percent(s["predicted"])])
+    text.append(table(["device", "of", "measured, cuBLAS", "predicted, FTuner"], lines))
+    return "\n".join(part.rstrip("\n") if part.startswith("|") else part for part in text) + "\n"
+
+
+def plot(judge: Judge, ours: np.ndarray, path: Path) -> None:
+    fig, axes = plt.subplots(1, len(judge.names), figsize=(4.4 * len(judge.names), 3.6))
+    rows = judge.rows
+    m, ratio = rows.extra["M"], rows.microseconds / ours
+    for index, axis in enumerate(np.atleast_1d(axes)):
+        own = rows.device == index
+        axis.semilogx(m[own], ratio[own], ".", ms=1.5, c=".6", rasterized=True)
+        sizes = np.unique(m[own])
+        edges = np.unique(np.round(2 ** np.arange(0, np.log2(sizes.max()) + 0.5, 0.5)))
+        bins = np.digitize(m, edges)
+        middle = [
+            (np.exp(np.log(m[q]).mean()), np.exp(np.log(ratio[q]).mean()))
+            for q in (own & (bins == b) for b in range(1, len(edges) + 1))
+            if q.any()
+        ]
+        axis.semilogx(*zip(*middle), "C0", lw=2, label="geometric mean")
+        axis.axhline(1, c="k", lw=0.7)
+        axis.set(title=judge.names[index], xlabel="M", ylim=(0.3, 2.5))
+    np.atleast_1d(axes)[0].set_ylabel("cuBLAS measured / FTuner predicted")
+    np.atleast_1d(axes)[0].legend()
+    fig.tight_layout()
+    fig.savefig(path, dpi=70)
+    plt.close(fig)
+
+
+def run(options: argparse.Namespace) -> int:
+    docs = Path(options.docs) if options.docs else None
+    if docs:
+        read_docs(docs, "predictions")
+    folder = Path(options.out)
+    judged = folder / "tokens.json"
+    if not judged.is_file():
+        raise Error(f"expected the judge's errors in '{judged}': run judge_tokens.py first")
+    errors = json.loads(judged.read_text(encoding="utf-8"))["unseen"]
+    say("reading")
+    judge = Judge(read_rows(Path(options.data) / FILE))
+    rows = judge.rows
+    ours, families = np.empty(len(rows)), np.empty(len(rows), dtype=object)
+    for index, name in enumerate(judge.names):
+        say(f"plans for {name}")
+        own = np.flatnonzero(rows.device == index)
+        found = predictions_of(rows[own], rows.devices.sources[index], Path(options.program))
+        for row in own:
+            key = tuple(int(rows.extra[axis][row]) for axis in "NKM")
+            ours[row], families[row] = found[key]
+    out = {
+        "date": str(datetime.datetime.now(datetime.timezone.utc).date()),
+        "errors": {name: errors[name] for name in judge.names},
+        "summaries": summaries(judge, ours, errors),
+        "shares": too_fast(judge, ours),
+    }
+    text = markdown(out)
+    (folder / "predictions.json").write_text(json.dumps(out, indent=1) + "\n", encoding="utf-8")
+    (folder / "predictions.md").write_text(text, encoding="utf-8")
+    with open(folder / "predictions.csv", "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["device", "M", "N", "K", "vendor_us", "predicted_us", "family"])
+        for row in range(len(rows)):
+            sizes = [int(rows.extra[axis][row]) for axis in "MNK"]
+            name = judge.names[rows.device[row]]
+            writer.writerow([name, *sizes, rows.microseconds[row], ours[row], families[row]])
+    figure = folder / "token_predictions.png"
+    plot(judge, ours, figure)
+    print(text)
+    if docs:
+        put_into_docs(docs, text, [figure], "predictions")
+    wrong = [
+        f"{name}: {percent(s['predicted'])} of the {what} predicted, but at most "
+        f"{percent(s['measured'])} measured"
+        for name, shares in out["shares"].items()
+        for what, s in shares.items()
+        if s["predicted"] > s["measured"]
+    ]
+    for line in wrong:
+        print(f"error: {line}", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", required=True, help="folder of the published rows")
+    parser.add_argument("--out", required=True, help="folder of the results")
+    parser.add_argument("--docs", help="file to put the tables into")
+    parser.add_argument("--program", default=os.fspath(PROGRAM), help="token_predictions")
+    try:
+        return run(parser.parse_args())
+    except (Error, OSError) as failure:
+        print(f"error: {failure}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

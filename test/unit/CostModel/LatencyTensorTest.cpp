@@ -1,0 +1,233 @@
+//===- LatencyTensorTest.cpp - Kernels of the tensor cores ----------------===//
+//
+// Each price of such kernels by itself, where nothing else matters; what they
+// share with others does not depend on constants of theirs.
+//
+//===----------------------------------------------------------------------===//
+#include "../RandomSeed.h"
+#include "FTuner/CostModel/LatencyFormulas.h"
+#include <cmath>
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace ftuner;
+
+namespace {
+
+LatencyDevice deviceOfRates(double f16) {
+  LatencyDevice device;
+  device.smCount = 100;
+  device.clockMhz = 1000;
+  device.tf32Rate = f16 / 2;
+  device.f16Rate = f16;
+  device.i8Rate = 2 * f16;
+  device.warpTensorShare = 0.5;
+  device.dramGbps = 2000;
+  device.l2Bytes = 40 << 20;
+  device.sharedMemoryPerSmBytes = 160 << 10;
+  device.maxThreadsPerSm = 2048;
+  device.maxBlocksPerSm = 32;
+  device.registersPerSm = 65536;
+  return device;
+}
+
+/// 128 × 128 in steps of 64 by 4 warps.
+LatencyBlock blockOf(double LatencyBlock::*operations) {
+  LatencyBlock block;
+  block.warps = 4;
+  block.registersPerThread = 200;
+  block.sharedMemoryBytes = 100 << 10;
+  block.stepDepth = 64;
+  block.tensorInstructions = 512;
+  block.*operations = 2.0 * 128 * 128 * 64;
+  block.otherInstructions = 400;
+  block.sharedCycles = 256;
+  block.globalLines = 128;
+  block.l2Bytes = 32768;
+  block.exposedLoads = 0.25;
+  return block;
+}
+
+/// Where only the tensor cores take time.
+LatencyConstants freeMemory() {
+  LatencyConstants constants;
+  constants.launch = 0;
+  constants.tensor = 1;
+  constants.tensorStart = 1e-9;
+  constants.tensorL2BytesPerCycle = 1e12;
+  constants.line = 1e-9;
+  constants.globalLatency = 1e-9;
+  constants.overlap = 40;
+  return constants;
+}
+
+/// One block on each SM.
+double timeOf(const LatencyDevice &device, const LatencyBlock &block,
+              const LatencyConstants &constants, double blocks = 100,
+              double steps = 1000) {
+  LatencyTable table = tabulate(device, block, constants);
+  LatencyPart part{&table, blocks, steps};
+  LatencyGrid grid;
+  grid.blocksX = blocks;
+  return predictLatency(device, &part, 1, grid, constants);
+}
+
+TEST(LatencyTensor, TakesTheRateOfTheType) {
+  RandomSeed seed;
+  std::mt19937 random(seed);
+  double rate = std::uniform_real_distribution<double>(500, 5000)(random);
+  LatencyDevice device = deviceOfRates(rate);
+  LatencyConstants constants = freeMemory();
+  double operations = 2.0 * 128 * 128 * 64 * 1000;
+  for (auto [member, ofType] :
+       {std::pair(&LatencyBlock::tf32Operations, rate / 2),
+        {&LatencyBlock::f16Operations, rate},
+        {&LatencyBlock::i8Operations, 2 * rate}}) {
+    LatencyBlock block = blockOf(member);
+    // Instructions of single warps reach half of it.
+    double cycles = std::max(operations / ofType / 0.5, 1000 * 256.0);
+    EXPECT_NEAR(timeOf(device, block, constants), cycles / 1000,
+                0.05 * cycles / 1000);
+    block.isWarpgroup = true;
+    block.sharedCycles = 0;
+    double atPeak = timeOf(device, block, constants);
+    EXPECT_NEAR(atPeak, operations / ofType / 1000, 0.001 * atPeak);
+    constants.tensor = 1.25;
+    EXPECT_NEAR(timeOf(device, block, constants), 1.25 * atPeak,
+                0.002 * atPeak);
+    constants.tensor = 1;
+  }
+}
+
+TEST(LatencyTensor, TheBusiestSchedulerSetsThePace) {
+  // 5 warps on 4 schedulers take as long as 8.
+  LatencyDevice device = deviceOfRates(2048);
+  LatencyConstants constants = freeMemory();
+  LatencyBlock block = blockOf(&LatencyBlock::f16Operations);
+  block.sharedCycles = 0;
+  double even = timeOf(device, block, constants);
+  block.warps = 5;
+  EXPECT_NEAR(timeOf(device, block, constants), 1.6 * even, 0.001 * even);
+}
+
+TEST(LatencyTensor, InstructionsTakeIssueSlots) {
+  LatencyDevice device = deviceOfRates(1e9);
+  LatencyConstants constants = freeMemory();
+  LatencyBlock block = blockOf(&LatencyBlock::f16Operations);
+  block.sharedCycles = 0;
+  // 512 + 400 in 4 slots.
+  double cycles = (512 + 400) / 4.0 * 1000;
+  EXPECT_NEAR(timeOf(device, block, constants), cycles / 1000,
+              0.01 * cycles / 1000);
+}
+
+/// What no kernel of one kind asks of the other's constants.
+TEST(LatencyTensor, HasConstantsOfItsOwn) {
+  LatencyDevice device = deviceOfRates(2048);
+  device.boardPowerWatts = 100;
+  LatencyBlock tensor = blockOf(&LatencyBlock::f16Operations);
+  LatencyBlock plain = tensor;
+  plain.tensorInstructions = plain.f16Operations = 0;
+  plain.fma = 8192;
+  LatencyConstants constants;
+  for (double LatencyConstants::*ofTensor :
+       {&LatencyConstants::tensor, &LatencyConstants::tensorStart,
+        &LatencyConstants::tensorL2BytesPerCycle,
+        &LatencyConstants::tensorDramShare, &LatencyConstants::f16Energy}) {
+    LatencyConstants changed = constants;
+    changed.*ofTensor *= 1.5;
+    EXPECT_EQ(timeOf(device, plain, changed), timeOf(device, plain, constants));
+    EXPECT_NE(timeOf(device, tensor, changed),
+              timeOf(device, tensor, constants));
+  }
+  for (double LatencyConstants::*ofOthers :
+       {&LatencyConstants::fma, &LatencyConstants::blockStart,
+        &LatencyConstants::l2BytesPerCycle, &LatencyConstants::dramShare,
+        &LatencyConstants::narrowRun, &LatencyConstants::flopEnergy}) {
+    LatencyConstants changed = constants;
+    changed.*ofOthers *= 1.5;
+    EXPECT_EQ(timeOf(device, tensor, changed),
+              timeOf(device, tensor, constants));
+  }
+}
+
+TEST(LatencyTensor, EnergyIsThatOfTheType) {
+  LatencyDevice device = deviceOfRates(1e9);
+  device.boardPowerWatts = 50;
+  LatencyConstants constants = freeMemory();
+  constants.idlePower = 0;
+  constants.l2Energy = 1e-9;
+  constants.dramEnergy = 1e-9;
+  constants.powerDelay = 1e-9;
+  constants.tf32Energy = 4;
+  constants.f16Energy = 2;
+  constants.i8Energy = 1;
+  for (auto [member, picojoules] :
+       {std::pair(&LatencyBlock::tf32Operations, 4.),
+        {&LatencyBlock::f16Operations, 2.},
+        {&LatencyBlock::i8Operations, 1.}}) {
+    // 100 blocks of 1000 steps at 50 W.
+    double expected = 2.0 * 128 * 128 * 64 * 1e5 * picojoules * 1e-6 / 50;
+    EXPECT_NEAR(timeOf(device, blockOf(member), constants), expected,
+                1e-6 * expected);
+  }
+}
+
+TEST(LatencyTensor, BlocksOfWarpgroupsStartBehindOthers) {
+  LatencyDevice device = deviceOfRates(2048);
+  LatencyConstants constants = freeMemory();
+  constants.tensorStart = 5000;
+  LatencyBlock block = blockOf(&LatencyBlock::f16Operations);
+  double step = timeOf(device, block, constants) - 5;
+  EXPECT_NEAR(timeOf(device, block, constants, 300), 3 * step + 15, 0.01);
+  block.isWarpgroup = true;
+  double fast = timeOf(device, block, constants) - 5;
+  EXPECT_NEAR(timeOf(device, block, constants, 300), 3 * fast + 5, 0.01);
+  EXPECT_NEAR(timeOf(device, block, constants, 250), 3 * fast + 5, 0.01);
+}
+
+TEST(LatencyTensor, TermsAddUp) {
+  RandomSeed seed;
+  std::mt19937 random(seed);
+  auto real = [&](double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(random);
+  };
+  for (int i = 0; i < 500; ++i) {
+    LatencyDevice device = deviceOfRates(real(200, 9000));
+    device.boardPowerWatts = real(30, 900);
+    LatencyBlock tall = blockOf(&LatencyBlock::f16Operations);
+    tall.isWarpgroup = random() % 2;
+    tall.sharedMemoryBytes = real(1000, 160000);
+    tall.warps = 1 + random() % 8;
+    LatencyBlock low = tall;
+    low.f16Operations /= 2;
+    low.l2Bytes *= 0.75;
+    LatencyConstants constants;
+    LatencyTable tables[] = {tabulate(device, low, constants),
+                             tabulate(device, tall, constants)};
+    unsigned first = random() % 2;
+    LatencyPart parts[2];
+    for (unsigned p = 0; p < 2; ++p)
+      parts[p] = {&tables[p], double(1 + random() % 3000),
+                  double(1 + random() % 100)};
+    LatencyGrid grid;
+    grid.blocksX = parts[0].count + parts[1].count;
+    grid.elementBytes = 2;
+    grid.lhsBytes = grid.rhsBytes = real(1e4, 1e9);
+    LatencyPrediction terms =
+        explainLatency(device, parts + first, 2 - first, grid, constants);
+    double time =
+        predictLatency(device, parts + first, 2 - first, grid, constants);
+    EXPECT_GT(time, 0);
+    EXPECT_NEAR(terms.total, time, 1e-9 * time);
+    double sum = terms.launch + terms.issue + terms.sharedMemory + terms.l2 +
+                 terms.latency + terms.blockStart + terms.tail + terms.dram +
+                 terms.power + terms.secondKernel;
+    EXPECT_NEAR(sum, time, 1e-9 * time) << "case " << i;
+    for (double term : {terms.issue, terms.sharedMemory, terms.l2,
+                        terms.latency, terms.blockStart, terms.tail})
+      EXPECT_GE(term, 0) << "case " << i;
+  }
+}
+
+} // namespace
