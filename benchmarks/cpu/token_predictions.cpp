@@ -65,11 +65,10 @@ int main(int argc, char **argv) {
     for (int64_t m : rows) {
       Shape shape = {m, columns, depth};
       const KernelFamily &family = plan->families[plan->familyFor(shape)];
-      std::printf("%lld\t%lld\t%lld\t%.3f\t%s\n",
-                  static_cast<long long>(columns),
-                  static_cast<long long>(depth), static_cast<long long>(m),
-                  problem.predict(family, shape).score * -1,
-                  family.str().c_str());
+      std::printf(
+          "%lld\t%lld\t%lld\t%.3f\t%s\n", static_cast<long long>(columns),
+          static_cast<long long>(depth), static_cast<long long>(m),
+          problem.predict(family, shape).score * -1, family.str().c_str());
     }
     std::fflush(stdout);
   }

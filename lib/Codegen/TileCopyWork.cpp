@@ -62,9 +62,8 @@ static void addCopy(BlockWork &work, const Copies &copies, int64_t firstVector,
       sharedOrigin = vector.outer * tile.pitch +
                      (tile.swizzle == 1 ? vector.sharedInner : 0);
     }
-    global[lane] =
-        (vector.outer * globalPitch + vector.inner - globalOrigin) *
-        copies.bytes.global / kWordBytes;
+    global[lane] = (vector.outer * globalPitch + vector.inner - globalOrigin) *
+                   copies.bytes.global / kWordBytes;
     shared[lane] =
         (vector.outer * tile.pitch + vector.sharedInner - sharedOrigin) *
         copies.bytes.shared / kWordBytes;
@@ -79,7 +78,8 @@ static void addCopy(BlockWork &work, const Copies &copies, int64_t firstVector,
 }
 
 double ftuner::addTileCopies(BlockWork &work, const SharedTile &tile,
-                             int64_t threads, int64_t vectorWidth, ElementBytes bytes) {
+                             int64_t threads, int64_t vectorWidth,
+                             ElementBytes bytes) {
   Copies copies{tile, threads, vectorWidth, bytes};
   int64_t vectorsPerRow = tile.vectorsPerRow(vectorWidth);
   int64_t vectors = tile.outer * vectorsPerRow;

@@ -261,15 +261,14 @@ FailureOr<EmittedKernel> KernelEmitter::emit() {
   // Without it, ptxas aims at an occupancy of its own and may spill for it.
   func->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                 b.getI32IntegerAttr(1));
-  module->setAttr(
-      ukernel::UKernelDialect::kEntryAttrName,
-      ukernel::EntryAttr::get(b.getContext(), resources.threads,
-                              resources.sharedMemoryBytes,
-                              std::max(family.alignment(),
-                                       naturalAlignment(described)),
-                              signature.toAttribute(b.getContext()),
-                              ukernel::UseAttr::get(b.getContext(), familyAttr,
-                                                    kernel.getWorkloadAttr())));
+  module->setAttr(ukernel::UKernelDialect::kEntryAttrName,
+                  ukernel::EntryAttr::get(
+                      b.getContext(), resources.threads,
+                      resources.sharedMemoryBytes,
+                      std::max(family.alignment(), naturalAlignment(described)),
+                      signature.toAttribute(b.getContext()),
+                      ukernel::UseAttr::get(b.getContext(), familyAttr,
+                                            kernel.getWorkloadAttr())));
   b.setInsertionPointToStart(&func.getBody().front());
   if (failed(emitBody(b, func))) {
     module.erase();

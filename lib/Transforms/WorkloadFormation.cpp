@@ -207,7 +207,8 @@ WorkloadOp WorkloadBuilder::createOp() {
       rewriter, loc, operands.output.getType(), operands.lhs, operands.rhs,
       operands.init, operands.extras, operands.output,
       rewriter.getAffineMapArrayAttr(operands.maps), /*ranges=*/ArrayAttr(),
-      /*plan=*/FlatSymbolRefAttr(), /*epiloguesCount=*/needsEpilogue() ? 1u : 0u);
+      /*plan=*/FlatSymbolRefAttr(),
+      /*epiloguesCount=*/needsEpilogue() ? 1u : 0u);
 }
 
 /// A float in the accumulator's type, which is as wide.
@@ -219,11 +220,11 @@ Value WorkloadBuilder::widen(Value value) {
 
 void WorkloadBuilder::buildContract(WorkloadOp op) {
   OpBuilder::InsertionGuard guard(rewriter);
-  Block *block = rewriter.createBlock(&op.getContract(), {},
-                                      {getElementTypeOrSelf(op.getLhs()),
-                                       getElementTypeOrSelf(op.getRhs()),
-                                       accumulator},
-                                      {loc, loc, loc});
+  Block *block =
+      rewriter.createBlock(&op.getContract(), {},
+                           {getElementTypeOrSelf(op.getLhs()),
+                            getElementTypeOrSelf(op.getRhs()), accumulator},
+                           {loc, loc, loc});
   Block &body = *contraction.getBlock();
   IRMapping mapping;
   mapping.map(body.getArgument(0), block->getArgument(source.isSwapped));

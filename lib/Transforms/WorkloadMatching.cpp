@@ -285,10 +285,10 @@ static Workload describe(const WorkloadSource &source) {
                  epilogue ? epilogue.getBody() : nullptr,
                  source.getAccumulatorType());
   if (source.roundsAccumulator())
-    workload.epilogue.insert(
-        workload.epilogue.begin(),
-        {OperationKind::Other, workload.accumulatorType,
-         toElementType(resultTypeOf(source)), /*count=*/1});
+    workload.epilogue.insert(workload.epilogue.begin(),
+                             {OperationKind::Other, workload.accumulatorType,
+                              toElementType(resultTypeOf(source)),
+                              /*count=*/1});
   return workload;
 }
 

@@ -125,11 +125,11 @@ void TileCopy::prepare(Value threadId, Value spaceOffset, Value spaceExtent,
     slot.global = offsetPointer(
         b, global,
         math.mul(math.add(math.mul(row, rowStride), inner), elementBytes));
-    slot.shared = offsetPointer(
-        b, shared,
-        math.mul(math.add(math.mul(copied.outer, tile.pitch),
-                          copied.sharedInner),
-                 sharedBytes));
+    slot.shared =
+        offsetPointer(b, shared,
+                      math.mul(math.add(math.mul(copied.outer, tile.pitch),
+                                        copied.sharedInner),
+                               sharedBytes));
     slots.push_back(slot);
   }
 }
@@ -139,8 +139,8 @@ Value TileCopy::inReduceRange(const Slot &slot, Value reduceOffset) {
 }
 
 Value TileCopy::bytesOfStep(Value reduceOffset) {
-  Value elements = tile.reduceContiguous ? reduceOffset
-                                         : math.mul(reduceOffset, rowStride);
+  Value elements =
+      tile.reduceContiguous ? reduceOffset : math.mul(reduceOffset, rowStride);
   return math.mul(elements, elementBytes);
 }
 
@@ -192,9 +192,8 @@ Values TileCopy::load(Value reduceOffset) {
                       : inRange;
     }
     auto loadVector = [&]() -> Value {
-      return LLVM::LoadOp::create(b, vector,
-                                  offsetPointer(b, slot.global, stepBytes),
-                                  vectorBytes());
+      return LLVM::LoadOp::create(
+          b, vector, offsetPointer(b, slot.global, stepBytes), vectorBytes());
     };
     if (!condition) {
       vectors.push_back(loadVector());

@@ -140,8 +140,7 @@ public:
           std::max<int64_t>(mma.accessBytes / layout.elementBytes, 1);
       int64_t slots = layout.lhs.copySlots(layout.threads(), vectorWidth) +
                       layout.rhs.copySlots(layout.threads(), vectorWidth);
-      most = std::max(most,
-                      partRegisters(layout) + kAddressRegisters +
+      most = std::max(most, partRegisters(layout) + kAddressRegisters +
                                 kSlotRegisters * slots);
     }
     return most;
@@ -162,9 +161,9 @@ public:
     const SizeRange &k = workload.axes[Workload::kK].range;
     code.isReduceExact = k.isFixed() && k.min % tile[Workload::kK] == 0;
     BlockWork work = mmaWork(layout, code);
-    work.registersPerThread = static_cast<double>(std::min(
-        partRegisters(layout) + kAddressRegisters + kSpareRegisters,
-        device.registersPerThreadOf(layout.threads())));
+    work.registersPerThread = static_cast<double>(
+        std::min(partRegisters(layout) + kAddressRegisters + kSpareRegisters,
+                 device.registersPerThreadOf(layout.threads())));
     return work;
   }
 

@@ -12,8 +12,8 @@ static constexpr int64_t kMaxWarps = 8;
 static constexpr int64_t kMaxAccumulators = 128;
 /// Fragments of a warp tile along m and n.
 static constexpr int64_t kRowFragments[] = {1, 2, 3, 4, 5, 6, 7, 8};
-static constexpr int64_t kColumnFragments[] = {1, 2, 3, 4, 5, 6, 7, 8,
-                                               10, 12, 14, 16};
+static constexpr int64_t kColumnFragments[] = {1, 2, 3,  4,  5,  6,
+                                               7, 8, 10, 12, 14, 16};
 /// Bytes of a step along the reduce axis, preferred ones first, and stages.
 static constexpr int64_t kStepBytes[] = {64, 128, 32};
 static constexpr int64_t kStages[] = {3, 4, 2, 5, 6};

@@ -57,9 +57,8 @@ BlockWork ftuner::mmaWork(const MmaLayout &layout, const MmaCode &code) {
   tensor.pipe = code.pipe;
   tensor.operations =
       2.0 * double(layout.bm) * double(layout.bn) * double(layout.bk);
-  tensor.instructions =
-      tensor.operations /
-      double(2 * kMmaRows * kMmaColumns * code.instructionDepth);
+  tensor.instructions = tensor.operations / double(2 * kMmaRows * kMmaColumns *
+                                                   code.instructionDepth);
   work.tensor.push_back(tensor);
 
   double times = warps * double(layout.fragmentsOfStep());
@@ -69,8 +68,7 @@ BlockWork ftuner::mmaWork(const MmaLayout &layout, const MmaCode &code) {
   auto rhsRow = [](NumberMath &math, bool reduceContiguous, uint32_t lane) {
     return rhsMatrixRow(math, reduceContiguous, lane);
   };
-  addFragmentLoads(work,
-                   {layout.lhs, 4, times * double(layout.rowFragments())},
+  addFragmentLoads(work, {layout.lhs, 4, times * double(layout.rowFragments())},
                    layout.elementBytes, lhsRow);
   int64_t columns = layout.columnFragments();
   addFragmentLoads(work, {layout.rhs, 4, times * double(columns / 2)},

@@ -159,9 +159,8 @@ BlockWork WorkCounter::count() {
   work.otherInstructions = fragmentLoads + casts +
                            copies * (code.isAsynchronous ? 1 : 2) +
                            double(warps) * overheadInstructions();
-  work.globalBytes =
-      double(layout.bk * (code.elementBytes[0] * layout.bm +
-                          code.elementBytes[1] * layout.bn));
+  work.globalBytes = double(layout.bk * (code.elementBytes[0] * layout.bm +
+                                         code.elementBytes[1] * layout.bn));
   work.stepsAhead = double(code.isAsynchronous ? layout.stages - 1 : 1);
   return std::move(work);
 }

@@ -214,11 +214,11 @@ static std::string product(std::string lhs, std::string rhs,
          ") outs(%O : tensor<?x8x" + c + ">)\n" + R"mlir(
       maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
               affine_map<(m, n, k) -> (m, n)>] contract {
-    )mlir" + "^bb0(%a: " +
-         lhs + ", %b: " + rhs + ", %c: " + c + "):\n" + casts + "\n%p = arith." +
-         multiply + " %x, %y : " + c + "\n%s = arith." + add +
-         " %c, %p : " + c + "\nukernel.yield %s : " + c +
-         "\n} -> tensor<?x8x" + c + ">\nreturn\n}";
+    )mlir" +
+         "^bb0(%a: " + lhs + ", %b: " + rhs + ", %c: " + c + "):\n" + casts +
+         "\n%p = arith." + multiply + " %x, %y : " + c + "\n%s = arith." + add +
+         " %c, %p : " + c + "\nukernel.yield %s : " + c + "\n} -> tensor<?x8x" +
+         c + ">\nreturn\n}";
 }
 
 TEST_F(OperatorWorkloadTest, OfFactorsOfTwoTypes) {
@@ -253,8 +253,7 @@ TEST_F(OperatorWorkloadTest, OfFactorsOfTwoTypes) {
     EXPECT_EQ(workload.accumulatorType, entry.resultType);
     EXPECT_EQ(workload.operations,
               std::vector{operationsOf(OperationKind::MultiplyAdd,
-                                       entry.operandType, entry.resultType,
-                                       1)})
+                                       entry.operandType, entry.resultType, 1)})
         << entry.lhs << " " << entry.rhs;
   }
 }

@@ -35,8 +35,8 @@ public:
            Value shared, int64_t threads, int64_t vectorWidth);
 
   /// What becomes of vectors on the way through registers, where elements in
-  /// shared memory are of another type, of so many bytes; zeros must stay zeros.
-  /// Comes before `prepare`. Such copies are not asynchronous.
+  /// shared memory are of another type, of so many bytes; zeros must stay
+  /// zeros. Comes before `prepare`. Such copies are not asynchronous.
   void convertBy(std::function<Value(Value vector)> conversion,
                  int64_t sharedElementBytes) {
     convert = std::move(conversion);

@@ -61,7 +61,9 @@ struct MmaLayout {
   int64_t fragmentDepth() const { return kMmaFragmentBytes / elementBytes; }
   int64_t fragmentsOfStep() const { return bk / fragmentDepth(); }
   /// Accumulators of a lane.
-  int64_t accumulators() const { return 4 * rowFragments() * columnFragments(); }
+  int64_t accumulators() const {
+    return 4 * rowFragments() * columnFragments();
+  }
   /// Bytes of all stages of a tile.
   int64_t bytesOf(const SharedTile &tile) const {
     return stages * tile.elements() * elementBytes;

@@ -51,8 +51,8 @@ public:
     ContractionTile tile(emission);
     ukernel::WorkloadOp workload = tile.workload;
     auto lhsType = cast<MemRefType>(tile.lhs.getType());
-    std::optional<MmaInstruction> instruction = findMmaInstruction(
-        toFactor(lhsType.getElementType()), emission.device);
+    std::optional<MmaInstruction> instruction =
+        findMmaInstruction(toFactor(lhsType.getElementType()), emission.device);
     if (!instruction)
       return workload.emitOpError("expected factors that the tensor cores of ")
              << emission.device.name << " multiply, but got "

@@ -64,9 +64,9 @@ void MmaTileEmitter::emitEpilogue(ValueRange accumulators) {
       {kMmaRows, layout.slabPitch()}, accumulatorType,
       MemRefLayoutAttrInterface(),
       cast<MemRefType>(tile.sharedMemory.getType()).getMemorySpace());
-  Value slab = memref::ViewOp::create(b, slabType, tile.sharedMemory,
-                                      math.mul(warp, layout.slabBytes()),
-                                      ValueRange());
+  Value slab =
+      memref::ViewOp::create(b, slabType, tile.sharedMemory,
+                             math.mul(warp, layout.slabBytes()), ValueRange());
   Value allLanes = arith::ConstantOp::create(b, b.getI32IntegerAttr(-1));
 
   int64_t width = runColumns();
@@ -93,8 +93,7 @@ void MmaTileEmitter::emitEpilogue(ValueRange accumulators) {
       Value values = vector::LoadOp::create(
           b, runType, slab, ValueRange{row, column}, /*nontemporal=*/false,
           llvm::MaybeAlign(4 * std::min<int64_t>(width, 4)));
-      Value index =
-          math.add(firstRow, math.add(row, fragment * kMmaRows));
+      Value index = math.add(firstRow, math.add(row, fragment * kMmaRows));
       epilogue.emitRun(
           math.add(firstColumn, column), width, 1,
           [&](int64_t) -> ContractionEpilogue::Row { return {index, values}; });

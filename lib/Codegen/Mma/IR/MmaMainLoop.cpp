@@ -36,8 +36,8 @@ MmaTileEmitter::prepareFragments(const SharedTile &shared, Value memory,
   };
   FragmentAddresses addresses;
   auto addBase = [&](Value row, Value chunk) {
-    Value bytes = math.add(math.mul(row, pitchBytes),
-                           math.mul(chunk, kMmaChunkBytes));
+    Value bytes =
+        math.add(math.mul(row, pitchBytes), math.mul(chunk, kMmaChunkBytes));
     addresses.bases.push_back(offsetPointer(b, memory, bytes));
   };
   if (shared.reduceContiguous) {
@@ -71,8 +71,8 @@ Values MmaTileEmitter::loadMatrices(Value pointer, int64_t matrices,
   Type i32 = b.getI32Type();
   Type type = i32;
   if (matrices > 1)
-    type = LLVM::LLVMStructType::getLiteral(
-        b.getContext(), SmallVector<Type>(matrices, i32));
+    type = LLVM::LLVMStructType::getLiteral(b.getContext(),
+                                            SmallVector<Type>(matrices, i32));
   Value loaded = NVVM::LdMatrixOp::create(
       b, type, pointer, static_cast<uint32_t>(matrices),
       isTransposed ? NVVM::MMALayout::col : NVVM::MMALayout::row,
@@ -92,15 +92,14 @@ MmaTileEmitter::loadFragments(Value lhsStage, Value rhsStage, int64_t depth) {
   for (int64_t row = 0; row < layout.rowFragments(); ++row) {
     Value pointer =
         fragmentPointer(layout.lhs, lhsAddresses, lhsStage, row, depth);
-    llvm::append_range(
-        fragments.lhs,
-        loadMatrices(pointer, 4, !layout.lhs.reduceContiguous));
+    llvm::append_range(fragments.lhs,
+                       loadMatrices(pointer, 4, !layout.lhs.reduceContiguous));
   }
   // Two fragments of the rhs at once.
   int64_t columns = layout.columnFragments();
   for (int64_t column = 0; column < columns; column += 2) {
-    Value pointer = fragmentPointer(layout.rhs, rhsAddresses, rhsStage,
-                                    column / 2, depth);
+    Value pointer =
+        fragmentPointer(layout.rhs, rhsAddresses, rhsStage, column / 2, depth);
     llvm::append_range(fragments.rhs,
                        loadMatrices(pointer, column + 1 < columns ? 4 : 2,
                                     !layout.rhs.reduceContiguous));
@@ -123,12 +122,11 @@ Values MmaTileEmitter::multiplyFragment(ValueRange lhs, ValueRange rhs,
   auto toOperands = [&](ValueRange registers) {
     Values operands;
     for (Value value : registers)
-      operands.push_back(
-          elementType.isF16()
-              ? LLVM::BitcastOp::create(
-                    b, VectorType::get({2}, elementType), value)
-                    .getResult()
-              : value);
+      operands.push_back(elementType.isF16()
+                             ? LLVM::BitcastOp::create(
+                                   b, VectorType::get({2}, elementType), value)
+                                   .getResult()
+                             : value);
     return operands;
   };
   if (elementType.isBF16())
@@ -158,10 +156,10 @@ void MmaTileEmitter::multiplyFragments(const Fragments &fragments,
   for (int64_t row = 0; row < layout.rowFragments(); ++row)
     for (int64_t column = 0; column < columns; ++column) {
       int64_t first = 4 * (row * columns + column);
-      Values sum = multiplyFragment(
-          ValueRange(fragments.lhs).slice(4 * row, 4),
-          ValueRange(fragments.rhs).slice(2 * column, 2),
-          ValueRange(accumulators).slice(first, 4));
+      Values sum =
+          multiplyFragment(ValueRange(fragments.lhs).slice(4 * row, 4),
+                           ValueRange(fragments.rhs).slice(2 * column, 2),
+                           ValueRange(accumulators).slice(first, 4));
       llvm::copy(sum, accumulators.begin() + first);
     }
 }
@@ -215,21 +213,18 @@ Values MmaTileEmitter::emitMainLoop() {
   rhsCopy.prepare(tile.threadId, tile.columnOffset, tile.extents[Workload::kN],
                   tile.exact[Workload::kN], reduceExtent, reduceExact);
 
-  lhsAddresses = prepareFragments(
-      layout.lhs, lhsShared,
-      lhsMatrixRow(math, layout.lhs.reduceContiguous, lane), warpRow,
-      layout.rowFragments(), kMmaRows);
+  lhsAddresses =
+      prepareFragments(layout.lhs, lhsShared,
+                       lhsMatrixRow(math, layout.lhs.reduceContiguous, lane),
+                       warpRow, layout.rowFragments(), kMmaRows);
   rhsAddresses = prepareFragments(
       layout.rhs, rhsShared,
       rhsMatrixRow(math, layout.rhs.reduceContiguous, lane), warpColumn,
       ceilDiv(layout.columnFragments(), 2), 2 * kMmaColumns);
 
-  MainLoop loop{lhsCopy,
-                rhsCopy,
-                layout.stages,
-                layout.bk,
-                reduceExtent,
-                copiesAsynchronously(tile.device, accessBytes)};
+  MainLoop loop{lhsCopy,       rhsCopy,
+                layout.stages, layout.bk,
+                reduceExtent,  copiesAsynchronously(tile.device, accessBytes)};
   return loop.emit(b, initialAccumulators(), [&](Value stage, Values values) {
     return multiply(stage, std::move(values));
   });

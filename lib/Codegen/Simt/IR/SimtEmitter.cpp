@@ -9,7 +9,8 @@ SimtTileEmitter::SimtTileEmitter(ImplicitLocOpBuilder &b,
                                  const ContractionTile &tile,
                                  const SimtLayout &layout, int64_t vectorWidth)
     : b(b), math(b), tile(tile), layout(layout), vectorWidth(vectorWidth),
-      elementType(ukernel::WorkloadOp(tile.workload).getAccumulatorType()), rowChunks(layout.rowChunks()), columnChunks(layout.columnChunks()) {}
+      elementType(ukernel::WorkloadOp(tile.workload).getAccumulatorType()),
+      rowChunks(layout.rowChunks()), columnChunks(layout.columnChunks()) {}
 
 LogicalResult SimtTileEmitter::emit() {
   ThreadCoordinates<IndexMath> thread =

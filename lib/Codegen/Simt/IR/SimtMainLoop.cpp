@@ -93,7 +93,8 @@ Values SimtTileEmitter::loadReduceVectors(const SharedTile &shared,
       vectors.push_back(vector::LoadOp::create(
           b, vectorType(kQuad), memory,
           ValueRange{stage, math.add(first, element), inner},
-          /*nontemporal=*/false, llvm::MaybeAlign(kSharedElementBytes * kQuad)));
+          /*nontemporal=*/false,
+          llvm::MaybeAlign(kSharedElementBytes * kQuad)));
   }
   return vectors;
 }
@@ -107,7 +108,8 @@ Values SimtTileEmitter::loadSpaceVectors(Value memory, Value stage,
     Value first = firstOfChunk(math, chunk, lane);
     vectors.push_back(vector::LoadOp::create(
         b, vectorType(chunk.width), memory, ValueRange{stage, reduce, first},
-        /*nontemporal=*/false, llvm::MaybeAlign(kSharedElementBytes * chunk.width)));
+        /*nontemporal=*/false,
+        llvm::MaybeAlign(kSharedElementBytes * chunk.width)));
   }
   return vectors;
 }

@@ -223,7 +223,8 @@ static LogicalResult verifyStart(OperatorOpInterface op) {
   OpOperand &operand = op.getStartOperand();
   Type start = getElementTypeOrSelf(operand.get().getType());
   Type accumulator = op.getAccumulatorType();
-  auto narrow = dyn_cast<FloatType>(start), wide = dyn_cast<FloatType>(accumulator);
+  auto narrow = dyn_cast<FloatType>(start),
+       wide = dyn_cast<FloatType>(accumulator);
   if (start == accumulator ||
       (narrow && wide && narrow.getWidth() < wide.getWidth()))
     return success();

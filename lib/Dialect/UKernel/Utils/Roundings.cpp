@@ -97,8 +97,7 @@ static bool staysWide(Operation *op) {
 bool ftuner::roundsResults(Operation *op) {
   if (!isa_and_nonnull<arith::ArithDialect, math::MathDialect>(
           op->getDialect()) ||
-      op->hasTrait<OpTrait::ConstantLike>() ||
-      isExactCast(op) ||
+      op->hasTrait<OpTrait::ConstantLike>() || isExactCast(op) ||
       isa<arith::BitcastOp, arith::MaximumFOp, arith::MaxNumFOp,
           arith::MinimumFOp, arith::MinNumFOp, arith::NegFOp, arith::SelectOp,
           math::AbsFOp, math::CopySignOp>(op) ||

@@ -16,8 +16,8 @@
 namespace ftuner {
 
 /// Whether `op`, of arith or math, computes floats and rounds them to the types
-/// of its results. Casts that keep every value, choices between values and changes of the
-/// sign are exact; what updates an accumulator stays wide.
+/// of its results. Casts that keep every value, choices between values and
+/// changes of the sign are exact; what updates an accumulator stays wide.
 bool roundsResults(mlir::Operation *op);
 
 /// Whether the operator, on tensors or buffers, updates its output `number` by
