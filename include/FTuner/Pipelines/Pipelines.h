@@ -9,6 +9,9 @@
 
 namespace ftuner {
 
+/// What products of f32 may round their factors to.
+enum class Precision { F32, TF32 };
+
 /// What the pipeline itself reads.
 struct PipelineSettings {
   /// Name of a built-in device, or path of a description; empty where the
@@ -19,9 +22,10 @@ struct PipelineSettings {
   /// Buffers begin at addresses that every family can use: the caller's promise
   /// (docs/abi.md).
   bool assumeAligned = false;
+  Precision precision = Precision::F32;
 };
 
-/// device, ptxas-feedback and assume-aligned.
+/// device, ptxas-feedback, assume-aligned and precision.
 const OptionTable<PipelineSettings> &pipelineOptions();
 /// These and all of `searchOptionList`.
 const OptionList &pipelineOptionList();
