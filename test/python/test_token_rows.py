@@ -202,6 +202,8 @@ def test_devices_of_a_die_share_constants(tmp_path: Path) -> None:
     assert {"global", "a100-pcie", "a100-80gb", "a40", "h100", "v100-pcie"} == set(files)
     plain, large = files["a100-pcie"]["constants"], files["a100-80gb"]["constants"]
     assert plain == large
+    # What says nothing of the rest of a die is no calibration of other devices.
+    assert {name for name, one in files.items() if "die" in one} == {"a100-pcie", "v100-pcie"}
     v100, shared = files["v100-pcie"]["constants"], files["global"]["constants"]
     assert {n: v100[n] for n in TENSOR} == {n: shared[n] for n in TENSOR}
 
