@@ -29,8 +29,8 @@ const OptionTable<PipelineSettings> &pipelineOptions() {
           "can use; sizes and strides alone decide among them"),
       option("precision", &Options::precision,
              "What products of f32 may round their factors to: 'tf32', for "
-             "tensor cores, or 'f32' for nothing",
-             {{"f32", Precision::F32}, {"tf32", Precision::TF32}}),
+             "tensor cores, or 'f32' for nothing")
+          .oneOf({"f32", "tf32"}),
   };
   return table;
 }
@@ -69,8 +69,7 @@ void buildFrontEndPipeline(OpPassManager &pm, const FTunerOptions &options) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   UKernelFormWorkloadsPassOptions formation;
-  formation.precision =
-      settings.precision == Precision::TF32 ? "tf32" : "f32";
+  formation.precision = settings.precision;
   pm.addPass(createUKernelFormWorkloadsPass(formation));
   pm.addPass(createUKernelPlanWorkloadsPass(options.search()));
   if (!settings.ptxasFeedback)

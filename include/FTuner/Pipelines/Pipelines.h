@@ -9,9 +9,6 @@
 
 namespace ftuner {
 
-/// What products of f32 may round their factors to.
-enum class Precision { F32, TF32 };
-
 /// What the pipeline itself reads.
 struct PipelineSettings {
   /// Name of a built-in device, or path of a description; empty where the
@@ -22,7 +19,9 @@ struct PipelineSettings {
   /// Buffers begin at addresses that every family can use: the caller's promise
   /// (docs/abi.md).
   bool assumeAligned = false;
-  Precision precision = Precision::F32;
+  /// What products of f32 may round their factors to: "f32" or "tf32". The pass
+  /// that forms workloads refuses others.
+  std::string precision = "f32";
 };
 
 /// device, ptxas-feedback, assume-aligned and precision.
