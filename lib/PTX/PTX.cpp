@@ -344,6 +344,10 @@ FailureOr<PtxModule> translateToPtx(ModuleOp module, const PtxTarget &target) {
   OpPassManager &kernelPm = pm.nest<gpu::GPUModuleOp>();
   kernelPm.addPass(createConvertNVVMToLLVMPass());
   kernelPm.addPass(createReconcileUnrealizedCastsPass());
+#ifdef NDEBUG
+  // LLVM verifies what becomes of them.
+  pm.enableVerifier(false);
+#endif
   if (failed(pm.run(*scratch)))
     return failure();
 
