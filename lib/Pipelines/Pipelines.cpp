@@ -91,12 +91,17 @@ void buildLaunchPipeline(OpPassManager &pm, const PipelineSettings &settings) {
   pm.addPass(createUKernelPlanWorkspacePass());
 }
 
-void buildBackEndPipeline(OpPassManager &pm, const PipelineSettings &settings) {
+void buildEmissionPipeline(OpPassManager &pm,
+                           const PipelineSettings &settings) {
   buildLaunchPipeline(pm, settings);
   pm.addPass(createConvertUKernelToGPUPass());
   pm.addPass(createUKernelMergeKernelsPass());
   pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   pm.addNestedPass<func::FuncOp>(createCSEPass());
+}
+
+void buildBackEndPipeline(OpPassManager &pm, const PipelineSettings &settings) {
+  buildEmissionPipeline(pm, settings);
   buildKernelLoweringPipeline(pm);
 }
 

@@ -62,6 +62,10 @@ void buildFrontEndPipeline(mlir::OpPassManager &pm,
 /// none of which is emitted yet.
 void buildLaunchPipeline(mlir::OpPassManager &pm,
                          const PipelineSettings &settings);
+/// From planned workloads on tensors to the host functions and a `gpu.func` for
+/// every kernel that they launch, each kernel once.
+void buildEmissionPipeline(mlir::OpPassManager &pm,
+                           const PipelineSettings &settings);
 /// From planned workloads on tensors to the end.
 void buildBackEndPipeline(mlir::OpPassManager &pm,
                           const PipelineSettings &settings);
