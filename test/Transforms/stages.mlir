@@ -72,10 +72,10 @@
 // Modules that have nothing for a pass are no error: none, and a double precision
 // product, which becomes a simple kernel.
 // RUN: ftuner-opt %t/nothing.mlir --ukernel-plan-workloads --ukernel-prepare-host --ukernel-results-to-arguments --ukernel-dispatch-workloads --ukernel-lower-fallbacks --ukernel-plan-workspace --convert-ukernel-to-gpu --convert-ukernel-to-llvm
-// RUN: ftuner-opt %t/double.mlir --ukernel-plan-workloads --ukernel-prepare-host -o %t/double-prepared.mlir
-// RUN: not ftuner-opt %t/double-prepared.mlir --convert-ukernel-to-gpu 2>&1 | FileCheck %s --check-prefix=TENSOR -DPASS=convert-ukernel-to-gpu
-// RUN: ftuner-opt %t/double-prepared.mlir --ftuner-bufferize --ukernel-dispatch-workloads --ukernel-lower-fallbacks --ukernel-plan-workspace --convert-ukernel-to-gpu | FileCheck %s --check-prefix=DOUBLE
-// DOUBLE: gpu.module @{{.*}}double_fallback_0
+// RUN: ftuner-opt %t/wide.mlir --ukernel-plan-workloads --ukernel-prepare-host -o %t/wide-prepared.mlir
+// RUN: not ftuner-opt %t/wide-prepared.mlir --convert-ukernel-to-gpu 2>&1 | FileCheck %s --check-prefix=TENSOR -DPASS=convert-ukernel-to-gpu
+// RUN: ftuner-opt %t/wide-prepared.mlir --ftuner-bufferize --ukernel-dispatch-workloads --ukernel-lower-fallbacks --ukernel-plan-workspace --convert-ukernel-to-gpu | FileCheck %s --check-prefix=WIDE
+// WIDE: gpu.module @wide_fallback_0
 
 //--- product.mlir
 func.func @f(%lhs: tensor<?x32xf32>, %rhs: tensor<48x32xf32>, %init: tensor<?x48xf32>) -> tensor<?x48xf32> {
@@ -100,8 +100,8 @@ func.func @g(%n: index) attributes {llvm.emit_c_interface} {
   return
 }
 
-//--- double.mlir
-func.func @double(%lhs: tensor<?x32xf64>, %rhs: tensor<32x48xf64>, %init: tensor<?x48xf64>) -> tensor<?x48xf64> {
+//--- wide.mlir
+func.func @wide(%lhs: tensor<?x32xf64>, %rhs: tensor<32x48xf64>, %init: tensor<?x48xf64>) -> tensor<?x48xf64> {
   %p = linalg.matmul ins(%lhs, %rhs : tensor<?x32xf64>, tensor<32x48xf64>) outs(%init : tensor<?x48xf64>) -> tensor<?x48xf64>
   return %p : tensor<?x48xf64>
 }

@@ -97,9 +97,9 @@ def test_compile(source: Path, tmp_path: Path) -> None:
 
 
 def test_compile_tells_what_ukernels_carry(tmp_path: Path) -> None:
-    half = tmp_path / "half.mlir"
-    half.write_text(
-        """func.func @half(%x: tensor<?x32xf64>, %w: tensor<32x48xf64>, %i: tensor<?x48xf64>)
+    wide = tmp_path / "wide.mlir"
+    wide.write_text(
+        """func.func @wide(%x: tensor<?x32xf64>, %w: tensor<32x48xf64>, %i: tensor<?x48xf64>)
                -> tensor<?x48xf64> {
              %p = linalg.matmul ins(%x, %w : tensor<?x32xf64>, tensor<32x48xf64>)
                                 outs(%i : tensor<?x48xf64>) -> tensor<?x48xf64>
@@ -107,11 +107,11 @@ def test_compile_tells_what_ukernels_carry(tmp_path: Path) -> None:
            }
         """
     )
-    done = run("compile", half)
+    done = run("compile", wide)
     assert done.returncode == 0
-    assert "half: uKernels carry 0.0% of the FLOPs and 0.0% of the predicted time" in done.stdout
-    assert "warning: half: uKernels carry only 0.0 % of the FLOPs" in done.stderr
-    work = json.loads(ok("compile", half, "--json"))["work"]["half"]
+    assert "wide: uKernels carry 0.0% of the FLOPs and 0.0% of the predicted time" in done.stdout
+    assert "warning: wide: uKernels carry only 0.0 % of the FLOPs" in done.stderr
+    work = json.loads(ok("compile", wide, "--json"))["work"]["wide"]
     assert work["shares"][-1]["flops_share"] == 0 and work["warning"]
 
 

@@ -314,4 +314,77 @@ TEST_F(SimtModelTest, SpillFreeRegistersTellOtherLayoutsToo) {
   }
 }
 
+/// The workload with factors, a sum and a result of these types.
+static Workload withTypes(Workload workload, ElementType lhs, ElementType rhs,
+                          ElementType accumulator, ElementType output) {
+  for (Operand &operand : workload.operands) {
+    ElementType type = operand.role == OperandRole::Lhs   ? lhs
+                       : operand.role == OperandRole::Rhs ? rhs
+                                                          : output;
+    operand = Operand(operand.role, operand.axes, type);
+  }
+  workload.accumulatorType = accumulator;
+  return workload;
+}
+
+TEST_F(SimtModelTest, SaysWhichTypesItComputes) {
+  using T = ElementType;
+  auto reason = [&](T lhs, T rhs, T accumulator, T output) {
+    return llvm::toString(model.supports(
+        withTypes(workload, lhs, rhs, accumulator, output), device));
+  };
+  for (T factor : {T::F32, T::F16, T::BF16, T::I8})
+    for (T output : {T::F32, T::F16, T::BF16, T::I8})
+      EXPECT_EQ(reason(factor, T::BF16, T::F32, output), "");
+  for (T factor : {T::I32, T::I8})
+    EXPECT_EQ(reason(factor, T::I8, T::I32, T::I8), "");
+  EXPECT_NE(reason(T::F16, T::F16, T::F16, T::F16).find("accumulator"),
+            std::string::npos);
+  EXPECT_NE(reason(T::F64, T::F64, T::F64, T::F64).find("got f64"),
+            std::string::npos);
+  // No float is exact in an integer, and no i32 in f32.
+  EXPECT_NE(reason(T::F16, T::I8, T::I32, T::I32).find("got f16"),
+            std::string::npos);
+  EXPECT_NE(reason(T::I32, T::F32, T::F32, T::F32).find("got i32"),
+            std::string::npos);
+  EXPECT_NE(reason(T::F16, T::F16, T::F32, T::F64).find("got f64"),
+            std::string::npos);
+}
+
+TEST_F(SimtModelTest, CopiesWhatItCastsThroughRegisters) {
+  using T = ElementType;
+  Workload half = withTypes(workload, T::F16, T::F16, T::F32, T::F16);
+  llvm::Error error = model.check(half, family, device);
+  EXPECT_NE(llvm::toString(std::move(error))
+                .find("exactly 2 pipeline stages for factors that are cast"),
+            std::string::npos);
+  SimtSchedule two = SimtSchedule::of(family.schedule);
+  two.stages = 2;
+  family.schedule = two.pack();
+  ASSERT_EQ(llvm::toString(model.check(half, family, device)), "");
+  model.createSpace(half, device)
+      ->forEachStep(family, [&](const KernelFamily &step) {
+        EXPECT_EQ(SimtSchedule::of(step.schedule).stages, 2);
+        return true;
+      });
+
+  // Half the bytes from global memory, as many in shared memory, and a cast for
+  // each element.
+  BlockWork wide = model.work(workload, family, 0, device);
+  BlockWork narrow = model.work(half, family, 0, device);
+  EXPECT_DOUBLE_EQ(narrow.globalBytes, wide.globalBytes / 2);
+  EXPECT_EQ(narrow.fma, wide.fma);
+  EXPECT_EQ(model.resources(half, family).sharedMemoryBytes,
+            model.resources(workload, family).sharedMemoryBytes);
+  const BlockTile &tile = family.tiles.front();
+  double elements = static_cast<double>(
+      tile[Workload::kK] * (tile[Workload::kM] + tile[Workload::kN]));
+  DeviceSpec old = llvm::cantFail(loadDeviceSpec("v100"));
+  BlockWork staged = model.work(workload, family, 0, old);
+  BlockWork casting = model.work(half, family, 0, old);
+  EXPECT_GE(casting.otherInstructions - staged.otherInstructions,
+            elements / 32);
+  EXPECT_EQ(casting.stepsAhead, staged.stepsAhead);
+}
+
 } // namespace
