@@ -135,10 +135,14 @@ public:
     int64_t most = resources(workload, family).registersPerThread;
     for (const BlockTile &tile : family.tiles) {
       MmaLayout layout = mmaLayout(workload, tile, mma);
-      // Addresses of slots, and what those hold that pass through registers.
-      int64_t slots = layout.copySlots(mma.vectorWidth(layout.elementBytes));
+      // Addresses of slots, and what they hold where copies may pass through
+      // registers, which two stages may mean.
+      int64_t vectorWidth = mma.vectorWidth(layout.elementBytes);
+      int64_t ofSlot = kSlotRegisters;
+      if (layout.stages == 2)
+        ofSlot += ceilDiv(vectorWidth * layout.elementBytes, 4);
       most = std::max(most, partRegisters(layout) + kAddressRegisters +
-                                kSlotRegisters * slots);
+                                ofSlot * layout.copySlots(vectorWidth));
     }
     return most;
   }
