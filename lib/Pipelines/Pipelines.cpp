@@ -27,6 +27,10 @@ const OptionTable<PipelineSettings> &pipelineOptions() {
           "assume-aligned", &Options::assumeAligned,
           "Take every buffer to begin at an address that all kernel families "
           "can use; sizes and strides alone decide among them"),
+      option("precision", &Options::precision,
+             "What products of f32 may round their factors to: 'tf32', for "
+             "tensor cores, or 'f32' for nothing")
+          .oneOf({"f32", "tf32"}),
   };
   return table;
 }
@@ -64,7 +68,9 @@ void buildFrontEndPipeline(OpPassManager &pm, const FTunerOptions &options) {
   pm.addPass(createUKernelNormalizeLinalgPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
-  pm.addPass(createUKernelFormWorkloadsPass());
+  UKernelFormWorkloadsPassOptions formation;
+  formation.precision = settings.precision;
+  pm.addPass(createUKernelFormWorkloadsPass(formation));
   pm.addPass(createUKernelPlanWorkloadsPass(options.search()));
   if (!settings.ptxasFeedback)
     return;

@@ -99,11 +99,11 @@ def test_compile(source: Path, tmp_path: Path) -> None:
 def test_compile_tells_what_ukernels_carry(tmp_path: Path) -> None:
     half = tmp_path / "half.mlir"
     half.write_text(
-        """func.func @half(%x: tensor<?x32xf16>, %w: tensor<32x48xf16>, %i: tensor<?x48xf16>)
-               -> tensor<?x48xf16> {
-             %p = linalg.matmul ins(%x, %w : tensor<?x32xf16>, tensor<32x48xf16>)
-                                outs(%i : tensor<?x48xf16>) -> tensor<?x48xf16>
-             return %p : tensor<?x48xf16>
+        """func.func @half(%x: tensor<?x32xf64>, %w: tensor<32x48xf64>, %i: tensor<?x48xf64>)
+               -> tensor<?x48xf64> {
+             %p = linalg.matmul ins(%x, %w : tensor<?x32xf64>, tensor<32x48xf64>)
+                                outs(%i : tensor<?x48xf64>) -> tensor<?x48xf64>
+             return %p : tensor<?x48xf64>
            }
         """
     )

@@ -19,9 +19,12 @@ struct PipelineSettings {
   /// Buffers begin at addresses that every family can use: the caller's promise
   /// (docs/abi.md).
   bool assumeAligned = false;
+  /// What products of f32 may round their factors to: "f32" or "tf32". The pass
+  /// that forms workloads refuses others.
+  std::string precision = "f32";
 };
 
-/// device, ptxas-feedback and assume-aligned.
+/// device, ptxas-feedback, assume-aligned and precision.
 const OptionTable<PipelineSettings> &pipelineOptions();
 /// These and all of `searchOptionList`.
 const OptionList &pipelineOptionList();
