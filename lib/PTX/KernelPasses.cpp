@@ -60,8 +60,8 @@ static FunctionPassManager buildPipeline() {
   passes.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
   passes.addPass(SpeculativeExecutionPass(/*OnlyIfDivergentTarget=*/true));
   passes.addPass(CorrelatedValuePropagationPass());
-  passes.addPass(SimplifyCFGPass(
-      SimplifyCFGOptions().convertSwitchRangeToICmp(true)));
+  passes.addPass(
+      SimplifyCFGPass(SimplifyCFGOptions().convertSwitchRangeToICmp(true)));
   passes.addPass(InstCombinePass());
   passes.addPass(ReassociatePass());
   LICMOptions certain;
@@ -88,8 +88,8 @@ static FunctionPassManager buildPipeline() {
                                      .sinkCommonInsts(true)));
   passes.addPass(DivRemPairsPass());
   passes.addPass(RequestUnrolling());
-  passes.addPass(LoopUnrollPass(
-      LoopUnrollOptions(level, /*OnlyWhenForced=*/true)));
+  passes.addPass(
+      LoopUnrollPass(LoopUnrollOptions(level, /*OnlyWhenForced=*/true)));
   // Addresses of unrolled copies do not depend on the loop around them.
   passes.addPass(InstCombinePass());
   passes.addPass(createFunctionToLoopPassAdaptor(LICMPass(LICMOptions()),

@@ -167,7 +167,8 @@ public:
 
   double peakFlops(const Workload &workload,
                    const DeviceSpec &device) const override {
-    TensorPipe pipe = findMmaInstruction(multipliedType(workload), device)->pipe;
+    TensorPipe pipe =
+        findMmaInstruction(multipliedType(workload), device)->pipe;
     return device.tensorOperationsPerCycle(pipe) * device.smCount *
            device.clockMhz * 1e6;
   }
@@ -230,12 +231,12 @@ llvm::Error MmaModel::supports(const Workload &workload,
     const Operand &factor = *workload.find(role);
     if (type == ElementType::I8 && factor.contiguousAxis() != Workload::kK)
       return invalid("mma: expected factors of i8 that are contiguous along k");
-    bool isSame = factor.elementType == type ||
-                  (type == ElementType::TF32 &&
-                   factor.elementType == ElementType::F32);
+    bool isSame =
+        factor.elementType == type ||
+        (type == ElementType::TF32 && factor.elementType == ElementType::F32);
     // Every number of 8 bits is one of 16-bit floats.
-    if (!isSame && !(factor.elementType == ElementType::I8 &&
-                     bytesOf(type) == 2))
+    if (!isSame &&
+        !(factor.elementType == ElementType::I8 && bytesOf(type) == 2))
       return invalid("mma: expected factors of %s, but got %s",
                      nameOf(type).data(), nameOf(factor.elementType).data());
   }

@@ -79,11 +79,12 @@ BlockWork ftuner::mmaWork(const MmaLayout &layout, const MmaCode &code) {
   double times = warps * double(layout.fragmentsOfStep());
   int64_t columns = layout.columnFragments();
   if (layout.loadsMatrices(layout.lhs)) {
-    addFragmentLoads(work,
-                     {layout.lhs, 4, times * double(layout.rowFragments())},
-                     layout.elementBytes, [](NumberMath &math, bool reduceContiguous, uint32_t lane) {
-                       return lhsMatrixRow(math, reduceContiguous, lane);
-                     });
+    addFragmentLoads(
+        work, {layout.lhs, 4, times * double(layout.rowFragments())},
+        layout.elementBytes,
+        [](NumberMath &math, bool reduceContiguous, uint32_t lane) {
+          return lhsMatrixRow(math, reduceContiguous, lane);
+        });
   } else {
     addElementLoads(work, layout.lhs,
                     4 * times * double(layout.rowFragments()));

@@ -3,8 +3,8 @@
 #define FTUNER_LIB_CODEGEN_MMA_MMAWORK_H
 
 #include "FTuner/Codegen/Mma/MmaLayout.h"
-#include "MmaTypes.h"
 #include "FTuner/Schedule/BlockWork.h"
+#include "MmaTypes.h"
 
 namespace ftuner {
 

@@ -5,8 +5,8 @@
 //
 // Warps. A block has warpsM × warpsN warps, numbered row by row; each owns a
 // warp tile of 16·i rows and 8·j columns, which instructions of 16 rows, 8
-// columns and 32 bytes along k cover (or two or four smaller ones each, where the
-// device has no others).
+// columns and 32 bytes along k cover (or two or four smaller ones each, where
+// the device has no others).
 //
 // Fragments. An instruction's operands are 8 × 8 matrices of 16 bits, or rows
 // of 16 bytes: two along k and two along m of the lhs, two along k of the rhs.
@@ -131,8 +131,8 @@ MatrixRow<Math> rhsMatrixRow(Math &math, bool reduceContiguous,
 
 /// The element of a fragment of four-byte elements that a lane holds in its
 /// first register: along k and along the space axis. Of the lhs every second
-/// register is 8 rows further; the second half of the registers is four elements
-/// further along k.
+/// register is 8 rows further; the second half of the registers is four
+/// elements further along k.
 template <typename Math>
 struct LaneElement {
   typename Math::Index reduce, space;

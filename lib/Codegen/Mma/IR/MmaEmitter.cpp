@@ -23,12 +23,10 @@ static Type factorType(Builder &b, ElementType type) {
 
 MmaTileEmitter::MmaTileEmitter(ImplicitLocOpBuilder &b,
                                const ContractionTile &tile,
-                               const MmaLayout &layout,
-                               ElementType multiplied,
+                               const MmaLayout &layout, ElementType multiplied,
                                const MmaInstruction &instruction)
     : b(b), math(b), tile(tile), layout(layout), multiplied(multiplied),
-      instruction(instruction),
-      schedule(MmaSchedule::of(tile.family.schedule)),
+      instruction(instruction), schedule(MmaSchedule::of(tile.family.schedule)),
       elementType(factorType(b, multiplied)),
       accumulatorType(instruction.accumulator == ElementType::I32
                           ? Type(b.getI32Type())
@@ -68,10 +66,10 @@ public:
     if (!instruction)
       return workload.emitOpError("expected a product of the tensor cores of ")
              << emission.device.name;
-    MmaLayout layout = mmaLayout(isReduceContiguous(workload.getLhsMap()),
-                                 isReduceContiguous(workload.getRhsMap()),
-                                 bytesOf(type), tile.blockTile(),
-                                 MmaSchedule::of(tile.family.schedule));
+    MmaLayout layout =
+        mmaLayout(isReduceContiguous(workload.getLhsMap()),
+                  isReduceContiguous(workload.getRhsMap()), bytesOf(type),
+                  tile.blockTile(), MmaSchedule::of(tile.family.schedule));
     MmaTileEmitter(builder, tile, layout, type, *instruction).emit();
     return success();
   }

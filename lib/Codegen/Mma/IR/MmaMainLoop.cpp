@@ -112,9 +112,8 @@ Values MmaTileEmitter::loadElements(const SharedTile &shared,
     int64_t reduce =
         depth * layout.fragmentDepth() + number / halves * kQuadElements;
     int64_t space = firstSpace + number % halves * kMmaRows / 2;
-    Value pointer =
-        offsetPointer(b, stage,
-                      reduce * addresses.stride + space * layout.elementBytes);
+    Value pointer = offsetPointer(
+        b, stage, reduce * addresses.stride + space * layout.elementBytes);
     registers.push_back(LLVM::LoadOp::create(b, b.getI32Type(), pointer,
                                              /*alignment=*/4));
   }
@@ -145,26 +144,26 @@ MmaTileEmitter::loadFragments(Value lhsStage, Value rhsStage, int64_t depth) {
     }
     Value pointer =
         fragmentPointer(layout.lhs, lhsAddresses, lhsStage, row, depth);
-    llvm::append_range(fragments.lhs,
-                       toFactors(loadMatrices(pointer, 4, !layout.lhs.reduceContiguous)));
+    llvm::append_range(
+        fragments.lhs,
+        toFactors(loadMatrices(pointer, 4, !layout.lhs.reduceContiguous)));
   }
   // Two fragments of the rhs at once.
   int64_t columns = layout.columnFragments();
   for (int64_t column = 0; column < columns; ++column)
     if (!layout.loadsMatrices(layout.rhs))
       llvm::append_range(fragments.rhs,
-                         toFactors(loadElements(
-                             layout.rhs, rhsAddresses, rhsStage,
-                             column * kMmaColumns, depth, /*isLhs=*/false)));
+                         toFactors(loadElements(layout.rhs, rhsAddresses,
+                                                rhsStage, column * kMmaColumns,
+                                                depth, /*isLhs=*/false)));
   if (!layout.loadsMatrices(layout.rhs))
     return fragments;
   for (int64_t column = 0; column < columns; column += 2) {
     Value pointer =
         fragmentPointer(layout.rhs, rhsAddresses, rhsStage, column / 2, depth);
-    llvm::append_range(fragments.rhs,
-                       toFactors(loadMatrices(
-                           pointer, column + 1 < columns ? 4 : 2,
-                           !layout.rhs.reduceContiguous)));
+    llvm::append_range(fragments.rhs, toFactors(loadMatrices(
+                                          pointer, column + 1 < columns ? 4 : 2,
+                                          !layout.rhs.reduceContiguous)));
   }
   return fragments;
 }
@@ -175,8 +174,9 @@ MmaTileEmitter::loadFragments(Value lhsStage, Value rhsStage, int64_t depth) {
 
 /// Whether the contraction extends a factor, lhs (0) or rhs (1), by zeros.
 static bool isUnsignedFactor(ukernel::WorkloadOp workload, unsigned factor) {
-  return llvm::any_of(workload.getContract().getArgument(factor).getUsers(),
-                      [](Operation *user) { return isa<arith::ExtUIOp>(user); });
+  return llvm::any_of(
+      workload.getContract().getArgument(factor).getUsers(),
+      [](Operation *user) { return isa<arith::ExtUIOp>(user); });
 }
 
 /// One instruction: adds a product to its accumulators, four or two.
@@ -208,12 +208,12 @@ Value MmaTileEmitter::multiplyOnce(ValueRange lhs, ValueRange rhs,
     types = {typeOf(0), typeOf(1)};
     overflow = NVVM::MMAIntOverflow::wrapped;
   }
-  return NVVM::MmaOp::create(
-      b, resultType, toOperands(lhs), toOperands(rhs), sum,
-      {instruction.rows, kMmaColumns, instruction.depth}, std::nullopt,
-      overflow, types,
-      std::array<NVVM::MMALayout, 2>{NVVM::MMALayout::row,
-                                     NVVM::MMALayout::col});
+  return NVVM::MmaOp::create(b, resultType, toOperands(lhs), toOperands(rhs),
+                             sum,
+                             {instruction.rows, kMmaColumns, instruction.depth},
+                             std::nullopt, overflow, types,
+                             std::array<NVVM::MMALayout, 2>{
+                                 NVVM::MMALayout::row, NVVM::MMALayout::col});
 }
 
 /// Adds the product of a fragment of the lhs (4 registers) and one of the rhs
@@ -228,10 +228,10 @@ Values MmaTileEmitter::multiplyFragment(ValueRange lhs, ValueRange rhs,
          numLhs = lhs.size() / times / halves;
   for (int64_t part = 0; part < times; ++part)
     for (int64_t half = 0; half < halves; ++half) {
-      Value product = multiplyOnce(
-          lhs.slice((part * halves + half) * numLhs, numLhs),
-          rhs.slice(part * numRhs, numRhs),
-          ValueRange(sum).slice(half * numSums, numSums));
+      Value product =
+          multiplyOnce(lhs.slice((part * halves + half) * numLhs, numLhs),
+                       rhs.slice(part * numRhs, numRhs),
+                       ValueRange(sum).slice(half * numSums, numSums));
       for (size_t i = 0; i < numSums; ++i)
         sum[half * numSums + i] =
             LLVM::ExtractValueOp::create(b, product, int64_t(i));
@@ -287,8 +287,8 @@ Values MmaTileEmitter::initialAccumulators() {
 }
 
 bool MmaTileEmitter::isAsynchronous() const {
-  int64_t bytes = schedule.vectorWidth(layout.elementBytes) *
-                  layout.elementBytes;
+  int64_t bytes =
+      schedule.vectorWidth(layout.elementBytes) * layout.elementBytes;
   bool isCast = llvm::any_of(ValueRange{tile.lhs, tile.rhs}, [&](Value factor) {
     return cast<MemRefType>(factor.getType()).getElementTypeBitWidth() !=
            8 * layout.elementBytes;
@@ -305,8 +305,7 @@ TileCopy MmaTileEmitter::createCopy(unsigned factor, Value shared) {
   copy.convertBy(
       [this, factor](Value vector) {
         Value product = castFactor(b, tile.workload, factor, vector);
-        auto type =
-            cast<VectorType>(product.getType()).clone(elementType);
+        auto type = cast<VectorType>(product.getType()).clone(elementType);
         // Exact: it undoes what the product's wider type added.
         return product.getType() == type
                    ? product
@@ -320,7 +319,8 @@ Values MmaTileEmitter::emitMainLoop() {
   Value lhsShared = sharedPointer(b, tile.sharedMemory, 0);
   Value rhsShared =
       sharedPointer(b, tile.sharedMemory, layout.bytesOf(layout.lhs));
-  TileCopy lhsCopy = createCopy(0, lhsShared), rhsCopy = createCopy(1, rhsShared);
+  TileCopy lhsCopy = createCopy(0, lhsShared),
+           rhsCopy = createCopy(1, rhsShared);
   Value reduceExtent = tile.extents[Workload::kK];
   bool reduceExact = tile.exact[Workload::kK];
   lhsCopy.prepare(tile.threadId, tile.rowOffset, tile.extents[Workload::kM],
@@ -328,10 +328,10 @@ Values MmaTileEmitter::emitMainLoop() {
   rhsCopy.prepare(tile.threadId, tile.columnOffset, tile.extents[Workload::kN],
                   tile.exact[Workload::kN], reduceExtent, reduceExact);
 
-  lhsAddresses = prepareFragments(
-      layout.lhs, lhsShared,
-      lhsMatrixRow(math, layout.lhs.reduceContiguous, lane), warpRow,
-      layout.rowFragments(), kMmaRows);
+  lhsAddresses =
+      prepareFragments(layout.lhs, lhsShared,
+                       lhsMatrixRow(math, layout.lhs.reduceContiguous, lane),
+                       warpRow, layout.rowFragments(), kMmaRows);
   rhsAddresses = prepareFragments(
       layout.rhs, rhsShared,
       rhsMatrixRow(math, layout.rhs.reduceContiguous, lane), warpColumn,
