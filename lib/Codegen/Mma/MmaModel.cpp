@@ -12,6 +12,7 @@
 #include "MmaWork.h"
 
 #include <algorithm>
+#include <cmath>
 
 using namespace ftuner;
 
@@ -27,6 +28,9 @@ constexpr int64_t kSlotRegisters = 3;
 /// Registers that ptxas takes beyond what a kernel needs: it loads fragments of
 /// the next instructions ahead.
 constexpr int64_t kSpareRegisters = 24;
+/// Blocks that a device runs at once, one for each of its SMs, or so.
+constexpr int64_t kBlocksAtOnce = 128;
+constexpr int64_t kMaxGroupRows = 16;
 /// Most pipeline stages: more than shared memory holds, so that sums of their
 /// bytes do not overflow.
 constexpr int64_t kMaxStages = 1024;
@@ -91,6 +95,16 @@ public:
     MmaSchedule mma = MmaSchedule::of(family.schedule);
     return family.combineAxis == Workload::kM ? mma.warpsM * kMmaRows
                                               : mma.warpsN * kMmaColumns;
+  }
+
+  /// Groups of blocks that run at once, some hundred on today's devices, are
+  /// about square: they read the fewest bytes for each of their elements.
+  int64_t groupRows(const KernelFamily &family) const override {
+    const BlockTile &tile = family.tiles.back();
+    double rows = std::sqrt(double(kBlocksAtOnce) *
+                            double(tile[Workload::kN]) /
+                            double(std::max<int64_t>(tile[Workload::kM], 1)));
+    return std::clamp<int64_t>(std::llround(rows), 1, kMaxGroupRows);
   }
 
   int64_t alignment(const Schedule &schedule) const override {
