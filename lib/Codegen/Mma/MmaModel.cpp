@@ -101,8 +101,7 @@ public:
   /// about square: they read the fewest bytes for each of their elements.
   int64_t groupRows(const KernelFamily &family) const override {
     const BlockTile &tile = family.tiles.back();
-    double rows = std::sqrt(double(kBlocksAtOnce) *
-                            double(tile[Workload::kN]) /
+    double rows = std::sqrt(double(kBlocksAtOnce) * double(tile[Workload::kN]) /
                             double(std::max<int64_t>(tile[Workload::kM], 1)));
     return std::clamp<int64_t>(std::llround(rows), 1, kMaxGroupRows);
   }

@@ -106,6 +106,42 @@ module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 
 
 // -----
 
+// mma_c1
+// expected-error @below {{expected warps along m and n, but got 3 numbers}}
+module attributes {test.attribute = #ukernel.mma<warps = [2, 2, 1], stages = 2, access = 16>} {}
+
+// -----
+
+// mma_c1: numbers
+// expected-error @below {{expected at least 1 warp along m and n, but got 0}}
+module attributes {test.attribute = #ukernel.mma<warps = [2, 0], stages = 2, access = 16>} {}
+
+// -----
+
+// mma_c2
+// expected-error @below {{expected at least 1 stage, but got 0}}
+module attributes {test.attribute = #ukernel.mma<warps = [2, 2], stages = 0, access = 16>} {}
+
+// -----
+
+// mma_c3
+// expected-error @below {{expected access of 1, 4, 8 or 16 bytes, but got 2}}
+module attributes {test.attribute = #ukernel.mma<warps = [2, 2], stages = 2, access = 2>} {}
+
+// -----
+
+// mma_c4
+// expected-error @below {{expected the tile on axis 0 to be a multiple of 16 elements for each of 2 warps, but got 48}}
+module attributes {test.attribute = #ukernel.family<#ukernel.mma<warps = [2, 2], stages = 2, access = 16>, axis = 0, tiles = [[48, 64, 32]]>} {}
+
+// -----
+
+// mma_c4: axes
+// expected-error @below {{expected tiles along m, n and k, but got 2 sizes}}
+module attributes {test.attribute = #ukernel.family<#ukernel.mma<warps = [2, 2], stages = 2, access = 16>, axis = 0, tiles = [[64, 64]]>} {}
+
+// -----
+
 // family_c1
 // expected-error @below {{expected one or two tiles, but got 3}}
 module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8], [32, 32, 8], [36, 32, 8]]>} {}

@@ -1,0 +1,195 @@
+//===- MmaModelTest.cpp - Layout and model of the mma path ----------------===//
+#include "FTuner/Codegen/Mma/MmaLayout.h"
+#include "FTuner/CostModel/LatencyFormulas.h"
+#include "FTuner/Schedule/CodegenModel.h"
+#include "FTuner/Schedule/Grid.h"
+
+#include "gtest/gtest.h"
+#include <algorithm>
+#include <cmath>
+
+using namespace ftuner;
+
+namespace {
+
+/// A product with factors of the type, and sums of another.
+Workload productOf(ElementType type, ElementType sum, bool transposeLhs = false,
+                   bool transposeRhs = true) {
+  Workload workload =
+      Workload::matmul({1, 512, 1}, SizeRange::fixed(2304),
+                       SizeRange::fixed(768), transposeLhs, transposeRhs);
+  for (Operand &operand : workload.operands)
+    if (isInput(operand.role)) {
+      operand.elementType =
+          type == ElementType::TF32 ? ElementType::F32 : type;
+      operand.elementBytes = bytesOf(type);
+    }
+  workload.accumulatorType = sum;
+  workload.operations.front().operandType = type;
+  return workload;
+}
+
+Workload halfProduct(bool transposeLhs = false, bool transposeRhs = true) {
+  return productOf(ElementType::F16, ElementType::F32, transposeLhs,
+                   transposeRhs);
+}
+
+class MmaModelTest : public ::testing::Test {
+protected:
+  static DeviceSpec load(llvm::StringRef name) {
+    return llvm::cantFail(loadDeviceSpec(name));
+  }
+  std::string refusal(const Workload &workload, llvm::StringRef device) {
+    return llvm::toString(model.supports(workload, load(device)));
+  }
+  std::string error(const KernelFamily &family) {
+    return llvm::toString(model.check(halfProduct(), family, device));
+  }
+
+  const CodegenModel &model = *findCodegenModel("mma");
+  DeviceSpec device = load("a100");
+};
+
+TEST_F(MmaModelTest, TakesWhatTheTensorCoresOfADeviceMultiply) {
+  Workload half = halfProduct();
+  Workload bf16 = productOf(ElementType::BF16, ElementType::F32);
+  Workload tf32 = productOf(ElementType::TF32, ElementType::F32);
+  Workload i8 = productOf(ElementType::I8, ElementType::I32);
+  for (const char *name : {"a100", "rtx3090", "l4", "h200", "b200"})
+    for (const Workload *workload : {&half, &bf16, &tf32, &i8})
+      EXPECT_EQ(refusal(*workload, name), "") << name;
+  EXPECT_EQ(refusal(half, "t4"), "");
+  EXPECT_EQ(refusal(i8, "t4"), "");
+  EXPECT_NE(refusal(bf16, "t4"), "");
+  EXPECT_NE(refusal(tf32, "t4"), "");
+  for (const char *name : {"v100", "p100", "k80"})
+    EXPECT_NE(refusal(half, name), "") << name;
+}
+
+TEST_F(MmaModelTest, RefusesOtherTypesSumsAndLayouts) {
+  EXPECT_NE(refusal(Workload::matmul({1, 8, 1}, SizeRange::fixed(64),
+                                     SizeRange::fixed(64)),
+                    "a100"),
+            "");
+  EXPECT_NE(refusal(productOf(ElementType::F16, ElementType::F16), "a100"), "");
+  EXPECT_NE(refusal(productOf(ElementType::I8, ElementType::F32), "a100"), "");
+  // ldmatrix does not transpose bytes.
+  EXPECT_NE(refusal(productOf(ElementType::I8, ElementType::I32, false, false),
+                    "a100"),
+            "");
+}
+
+TEST_F(MmaModelTest, TakesWeightsOfEightBitsBesideSixteen) {
+  Workload mixed = halfProduct();
+  for (Operand &operand : mixed.operands)
+    if (operand.role == OperandRole::Rhs) {
+      operand.elementType = ElementType::I8;
+      operand.elementBytes = 1;
+    }
+  EXPECT_EQ(refusal(mixed, "a100"), "");
+  // Cast on the way, so through registers, in two stages.
+  KernelFamily family = mmaFamily({2, 2, 2, 16}, {64}, 64, 32);
+  EXPECT_EQ(llvm::toString(model.check(mixed, family, device)), "");
+  family = mmaFamily({2, 2, 3, 16}, {64}, 64, 32);
+  EXPECT_NE(llvm::toString(model.check(mixed, family, device)), "");
+}
+
+TEST_F(MmaModelTest, ChecksFamilies) {
+  EXPECT_EQ(error(mmaFamily({2, 2, 4, 16}, {64}, 64, 32)), "");
+  EXPECT_EQ(error(mmaFamily({2, 2, 4, 16}, {48, 64}, 64, 32)), "");
+  // Half a fragment of rows, of columns, of depth.
+  EXPECT_NE(error(mmaFamily({2, 2, 4, 16}, {24}, 64, 32)), "");
+  EXPECT_NE(error(mmaFamily({2, 2, 4, 16}, {64}, 60, 32)), "");
+  EXPECT_NE(error(mmaFamily({2, 2, 4, 16}, {64}, 64, 8)), "");
+  EXPECT_NE(error(mmaFamily({2, 2, 4, 2}, {64}, 64, 32)), "");
+  EXPECT_NE(error(mmaFamily({2, 2, 1, 16}, {64}, 64, 32)), "");
+  EXPECT_NE(error(mmaFamily({2, 2, 3, 1}, {64}, 64, 32)), "");
+  EXPECT_NE(error(mmaFamily({8, 8, 2, 16}, {64}, 64, 32)), "");
+  EXPECT_NE(error(mmaFamily({1, 1, 2, 16}, {128}, 128, 32)), "");
+  EXPECT_NE(error(mmaFamily({2, 2, 4096, 16}, {64}, 64, 32)), "");
+  EXPECT_NE(error(mmaFamily({0, 2, 4, 16}, {64}, 64, 32)), "");
+}
+
+TEST_F(MmaModelTest, RelaxesAccesses) {
+  KernelFamily family = mmaFamily({2, 2, 4, 16}, {64}, 64, 32);
+  EXPECT_EQ(model.relaxed(family, 16), family);
+  for (int64_t alignment : {8, 4}) {
+    KernelFamily narrow = model.relaxed(family, alignment);
+    EXPECT_EQ(narrow.alignment(), alignment);
+    EXPECT_EQ(error(narrow), "");
+  }
+  KernelFamily single = model.relaxed(family, 2);
+  EXPECT_TRUE(single.takesAnyAlignment());
+  EXPECT_EQ(single.alignment(), 1);
+  EXPECT_EQ(error(single), "");
+  EXPECT_EQ(model.unalignedVariants(family).front(), single);
+}
+
+TEST_F(MmaModelTest, CountsWhatABlockMultiplies) {
+  KernelFamily family = mmaFamily({2, 2, 4, 16}, {64}, 64, 32);
+  BlockWork work = model.work(halfProduct(), family, 0, device);
+  ASSERT_EQ(work.tensor.size(), 1u);
+  // 4 warps, 2 fragments along k, 4 × 8 of the warp tile.
+  EXPECT_EQ(work.tensor[0].instructions, 4 * 2 * 4 * 8);
+  EXPECT_EQ(work.tensor[0].operations, 2.0 * 128 * 128 * 32);
+  EXPECT_EQ(work.globalBytes, 2 * 32 * (128 + 128));
+  EXPECT_EQ(work.stepsAhead, 3);
+  // Instructions of half the depth on a T4, in two stages.
+  family = mmaFamily({2, 2, 2, 16}, {64}, 64, 32);
+  work = model.work(halfProduct(), family, 0, load("t4"));
+  EXPECT_EQ(work.tensor[0].instructions, 2 * 4 * 2 * 4 * 8);
+}
+
+/// Every block of the space, in every layout: fragments and copies of 16 bytes
+/// touch all banks. Copies into padded tiles of few columns may not.
+TEST_F(MmaModelTest, HasNoBankConflicts) {
+  for (bool transposeLhs : {false, true})
+    for (bool transposeRhs : {false, true})
+      for (ElementType type : {ElementType::F16, ElementType::TF32}) {
+        Workload workload = productOf(type, ElementType::F32, transposeLhs,
+                                      transposeRhs);
+        auto space = model.createSpace(workload, device);
+        int64_t blocks = 0;
+        space->forEachBlock(16, [&](const KernelFamily &block, const UKernel &,
+                                    bool) {
+          // One warp tile stands for all numbers of warps.
+          if (MmaSchedule::of(block.schedule).warps() > 4)
+            return;
+          ++blocks;
+          space->forEachStep(block, [&](const KernelFamily &family) {
+            if (MmaSchedule::of(family.schedule).stages != 3)
+              return true;
+            for (const WarpAccess &access :
+                 model.work(workload, family, 0, device).accesses) {
+              bool isPadded = type == ElementType::TF32 &&
+                              (transposeLhs || !transposeRhs);
+              if (access.kind == WarpAccess::Kind::GlobalLoad ||
+                  (isPadded && access.kind == WarpAccess::Kind::SharedStore))
+                continue;
+              int64_t lanes = llvm::count_if(
+                  access.address, [](int64_t word) { return word >= 0; });
+              int64_t ideal = ceilDiv(lanes * access.width, 32);
+              EXPECT_EQ(wavefronts(access.address, access.width), ideal)
+                  << family.str() << " " << transposeLhs << transposeRhs << " "
+                  << nameOf(type).str() << " width " << access.width;
+            }
+            return !::testing::Test::HasFailure();
+          });
+        });
+        EXPECT_GT(blocks, 100);
+      }
+}
+
+TEST_F(MmaModelTest, GroupsBlocksAboutSquare) {
+  for (int64_t columns : {8, 16, 32, 64}) {
+    KernelFamily family = mmaFamily({2, 2, 3, 16}, {64}, columns, 32);
+    Grid grid = gridOf(family);
+    EXPECT_GE(grid.groupRows, 1);
+    EXPECT_LE(grid.groupRows, 16);
+    // Wider tiles, more rows of them.
+    double wanted = std::sqrt(128.0 * (2 * columns) / 128);
+    EXPECT_NEAR(double(grid.groupRows), std::clamp(wanted, 1.0, 16.0), 1);
+  }
+}
+
+} // namespace
