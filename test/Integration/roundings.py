@@ -11,6 +11,7 @@ tolerance of --check.
 import json
 import os
 import random
+import re
 import sys
 
 import harness
@@ -249,17 +250,21 @@ class Test:
         return problems
 
     def ptx(self, source):
-        """Both roundings are instructions of one kernel."""
+        """Both roundings are instructions of the product's own kernels."""
         path = self.harness.path("roundings.ptx")
         answer = self.harness.tool("ftuner-translate", source, "--ftuner-to-ptx", "--device=h200", "-o", path)
         if answer.returncode:
             return [answer.stderr.strip()]
         with open(path) as file:
-            kernels = [kernel for kernel in file.read().split(".entry") if "_fallback_" in kernel.split("(")[0]]
-        if any("cvt.rn.f16.f32" in kernel and ("add.rn.f16" in kernel or "add.f16" in kernel
-                                              or kernel.count("cvt.rn.f16.f32") > 1) for kernel in kernels):
-            return []
-        return ["no kernel of the PTX rounds to f16 and adds in f16"]
+            kernels = file.read().split(".entry")[1:]
+        problems = []
+        for kernel in kernels:
+            roundings = len(re.findall(r"cvt\.rn\.f16(?:x2)?\.f32", kernel))
+            sums = len(re.findall(r"add(?:\.rn)?\.f16(?:x2)?", kernel))
+            if roundings == 0 or roundings + sums < 2:
+                problems.append(f"expected two roundings to f16 in {kernel.split('(')[0].strip()}, but got "
+                                f"{roundings} and {sums} sums in f16")
+        return problems if kernels else ["no kernels"]
 
     def sums(self, narrow):
         source = self.harness.write(f"sums_{narrow}.mlir", SUMS.format(narrow=narrow, identity=IDENTITY))
