@@ -25,6 +25,7 @@ static Workload productOf(int64_t mostRows, int64_t columns, int64_t depth) {
     operand.elementType = ElementType::F16;
     operand.elementBytes = bytesOf(ElementType::F16);
   }
+  workload.operations.front().operandType = ElementType::F16;
   return workload;
 }
 

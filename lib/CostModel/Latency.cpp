@@ -323,6 +323,7 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
   grid.outputBytes =
       facts.onceBytes + facts.storedBytes * (split > 1 ? 2 * split : 1);
   grid.isOutputAligned = facts.isOutputAligned;
+  grid.isSwizzled = family.path().groupRows(family) > 1;
   grid.lhsRunBytes = runBytes(OperandRole::Lhs, family.tiles.back());
   grid.rhsRunBytes = runBytes(OperandRole::Rhs, family.tiles.back());
   grid.reduceLength = static_cast<double>(reduceLength);

@@ -27,6 +27,10 @@ const OptionTable<PipelineSettings> &pipelineOptions() {
           "assume-aligned", &Options::assumeAligned,
           "Take every buffer to begin at an address that all kernel families "
           "can use; sizes and strides alone decide among them"),
+      option("precision", &Options::precision,
+             "What products of f32 may round their factors to: 'tf32', for "
+             "tensor cores, or 'f32' for nothing")
+          .oneOf({"f32", "tf32"}),
   };
   return table;
 }
@@ -64,7 +68,9 @@ void buildFrontEndPipeline(OpPassManager &pm, const FTunerOptions &options) {
   pm.addPass(createUKernelNormalizeLinalgPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
-  pm.addPass(createUKernelFormWorkloadsPass());
+  UKernelFormWorkloadsPassOptions formation;
+  formation.precision = settings.precision;
+  pm.addPass(createUKernelFormWorkloadsPass(formation));
   pm.addPass(createUKernelPlanWorkloadsPass(options.search()));
   if (!settings.ptxasFeedback)
     return;
@@ -85,12 +91,17 @@ void buildLaunchPipeline(OpPassManager &pm, const PipelineSettings &settings) {
   pm.addPass(createUKernelPlanWorkspacePass());
 }
 
-void buildBackEndPipeline(OpPassManager &pm, const PipelineSettings &settings) {
+void buildEmissionPipeline(OpPassManager &pm,
+                           const PipelineSettings &settings) {
   buildLaunchPipeline(pm, settings);
   pm.addPass(createConvertUKernelToGPUPass());
   pm.addPass(createUKernelMergeKernelsPass());
   pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   pm.addNestedPass<func::FuncOp>(createCSEPass());
+}
+
+void buildBackEndPipeline(OpPassManager &pm, const PipelineSettings &settings) {
+  buildEmissionPipeline(pm, settings);
   buildKernelLoweringPipeline(pm);
 }
 

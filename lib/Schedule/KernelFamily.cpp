@@ -122,6 +122,8 @@ Grid ftuner::gridOf(const KernelFamily &family) {
   grid.secondHeight = rule.second;
   grid.balancedSms = rule.balancedSms;
   grid.reduceSplit = family.reduceSplit;
+  if (family.schedule.isSet())
+    grid.groupRows = family.path().groupRows(family);
   return grid;
 }
 

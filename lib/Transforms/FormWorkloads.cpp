@@ -112,7 +112,15 @@ void remarkOnUninitialized(linalg::LinalgOp op) {
 struct UKernelFormWorkloadsPass
     : public ftuner::impl::UKernelFormWorkloadsPassBase<
           UKernelFormWorkloadsPass> {
+  using UKernelFormWorkloadsPassBase::UKernelFormWorkloadsPassBase;
+
   void runOnOperation() override {
+    if (precision != "f32" && precision != "tf32") {
+      getOperation().emitError("expected option 'precision' to be one of f32 "
+                               "and tf32, but got '")
+          << precision << "'";
+      return signalPassFailure();
+    }
     FailureOr<PathSupport> support = PathSupport::of(getOperation());
     if (failed(support))
       return signalPassFailure();
@@ -138,11 +146,18 @@ private:
     bool isAnyFormed = false;
     for (linalg::LinalgOp op : candidates)
       if (std::optional<WorkloadSource> source = matchWorkload(op, support)) {
-        formWorkload(*source, extents, rewriter);
+        allowPrecision(formWorkload(*source, extents, rewriter));
         ++numWorkloads;
         isAnyFormed = true;
       }
     return isAnyFormed;
+  }
+
+  void allowPrecision(ukernel::WorkloadOp op) {
+    bool isF32 = llvm::all_of(op.getContract().front().getArgumentTypes(),
+                              [](Type type) { return type.isF32(); });
+    if (precision == "tf32" && isF32)
+      op.setPrecision(FloatTF32Type::get(op.getContext()));
   }
 
   void runOnFunction(FunctionOpInterface function, const PathSupport &support) {

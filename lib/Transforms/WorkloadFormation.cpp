@@ -207,7 +207,7 @@ WorkloadOp WorkloadBuilder::createOp() {
       rewriter, loc, operands.output.getType(), operands.lhs, operands.rhs,
       operands.init, operands.extras, operands.output,
       rewriter.getAffineMapArrayAttr(operands.maps), /*ranges=*/ArrayAttr(),
-      /*plan=*/FlatSymbolRefAttr(),
+      /*plan=*/FlatSymbolRefAttr(), /*precision=*/TypeAttr(),
       /*epiloguesCount=*/needsEpilogue() ? 1u : 0u);
 }
 

@@ -18,15 +18,15 @@
 // CHECK: scf.if %{{.*}} {
 // One barrier in each step, and the copies or loads of a later step before the multiplications.
 // ASYNC: scf.for
-// ASYNC: nvgpu.device_async_copy {{.*}} {bypassL1}
+// ASYNC: nvvm.cp.async.shared.global {{.*}}, 16, cache = cg
 // ASYNC: scf.for
 // ASYNC-NEXT: nvvm.cp.async.wait.group 1
 // ASYNC-NEXT: gpu.barrier
-// ASYNC: nvgpu.device_async_copy
+// ASYNC: nvvm.cp.async.shared.global
 // STAGED-NOT: nvgpu
 // STAGED: scf.for
 // STAGED-NEXT: gpu.barrier
-// STAGED: vector.load {{.*}} {alignment = 16 : i64} : memref<?x768xf32, strided<[768, 1]>>, vector<4xf32>
+// STAGED: llvm.load {{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xf32>
 // CHECK: vector.fma
 // CHECK-NOT: gpu.barrier
 // CHECK: scf.yield

@@ -59,6 +59,7 @@ class Entry:
 def entries(text):
     result, name, lines = [], None, []
     depth = 0
+    begun = ""  # An instruction may go over several lines.
     for raw in text.splitlines():
         line = re.sub(r"//.*", "", raw).strip()
         match = re.match(r"\.visible \.entry ([\w$]+)\(", line) or re.match(r"\.entry ([\w$]+)\(", line)
@@ -67,6 +68,9 @@ def entries(text):
         if name is None:
             continue
         depth += line.count("{") - line.count("}")
+        if begun or re.match(r"@|[a-z][\w.:]*(\s|$)", line):
+            line = f"{begun} {line}".strip()
+            begun = "" if line.endswith(";") else line
         # Drop guards such as `@%p1`, so that instructions start with their name.
         line = re.sub(r"^@!?%\w+\s+", "", line)
         if line.endswith(":") or (line.endswith(";") and not line.startswith(".")):

@@ -56,7 +56,7 @@ func.func @four_batches(%a: tensor<2x3x2x3x8x16xf32>, %b: tensor<3x2x2x3x16x4xf3
 // CHECK-LABEL: func.func @f64
 // CHECK: linalg.matmul
 func.func @f64(%a: tensor<8x16xf64>, %b: tensor<16x4xf64>, %o: tensor<8x4xf64>) -> tensor<8x4xf64> {
-  // expected-remark @below {{fallback: 'linalg.matmul' is a contraction that no codegen path computes: simt: expected an accumulator of f32 or i32, but got f64; mma: expected factors that the tensor cores of a100 multiply, but got f64}}
+  // expected-remark @below {{fallback: 'linalg.matmul' is a contraction that no codegen path computes: simt: expected an accumulator of f32 or i32, but got f64; mma: expected a product of a100's tensor cores, but got one of f64}}
   %r = linalg.matmul ins(%a, %b : tensor<8x16xf64>, tensor<16x4xf64>) outs(%o : tensor<8x4xf64>) -> tensor<8x4xf64>
   return %r : tensor<8x4xf64>
 }

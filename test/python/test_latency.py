@@ -120,15 +120,15 @@ def test_arrays_are_made_what_the_library_reads(name: str, change: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("parts", lambda x: x[:1], "parts: expected an array of 3 × n × 16, but got 1 × 2 × 16"),
-        ("parts", lambda x: x[:, :, :-1], "parts: expected an array of 3 × n × 16"),
+        ("parts", lambda x: x[:1], "parts: expected an array of 3 × n × 21, but got 1 × 2 × 21"),
+        ("parts", lambda x: x[:, :, :-1], "parts: expected an array of 3 × n × 21"),
         ("parts", lambda x: x * np.nan, "row 0: field 'warps': .* but got nan"),
         ("parts", lambda x: -x, "row 0: field 'warps': expected a number of at least 0"),
-        ("grids", lambda x: x[:, 1:], "grids: expected an array of 3 × 14, but got 3 × 13"),
+        ("grids", lambda x: x[:, 1:], "grids: expected an array of 3 × 15, but got 3 × 14"),
         ("grids", lambda x: x + np.inf, "row 0: field 'blocks_x': .* but got inf"),
         ("device", lambda x: x[:2], "device: expected an array of 3, but got 2"),
         ("device", lambda x: x * 0.5, "device: expected numbers of type int64, but got float64"),
-        ("devices", lambda x: x[0], "devices: expected an array of n × 15, but got 15"),
+        ("devices", lambda x: x[0], "devices: expected an array of n × 19, but got 19"),
         ("devices", lambda x: x * 0, "device 0: field 'sm_count': expected a positive number"),
     ],
 )

@@ -74,10 +74,10 @@ static void printRequests(const KernelCounters &counters, bool ofShared,
 }
 
 static void printText(const KernelCounters &counters, raw_ostream &os) {
-  os << "  counters of " << counters.kernel << ": " << counters.launches
-     << " launches, " << counters.blocks << " blocks, " << counters.warps
-     << " warps, " << counters.barriers << " barriers, "
-     << counters.bankConflicts() << " bank conflicts\n";
+  os << "  counters of " << counters.kernel
+     << " (launches: " << counters.launches << ", blocks: " << counters.blocks
+     << ", warps: " << counters.warps << ", barriers: " << counters.barriers
+     << ", bank conflicts: " << counters.bankConflicts() << ")\n";
   printRequests(counters, /*ofShared=*/false, os);
   printRequests(counters, /*ofShared=*/true, os);
   TextTable table({"<instructions of warps", "", "a warp"});

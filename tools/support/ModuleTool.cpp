@@ -203,12 +203,22 @@ llvm::Error ModuleTool::compile(ModuleOp module,
         return error;
     return llvm::Error::success();
   }
-  PassManager pm(&context);
-  if (hasProgress)
-    pm.addInstrumentation(std::make_unique<ProgressPrinter>());
-  buildFTunerPipeline(pm, options);
-  if (failed(pm.run(module)))
-    return toolError("compilation failed");
+  // The passes of buildFTunerPipeline in two runs: kernels are large, and to
+  // verify them after each pass that lowers them costs as much as those passes.
+  // What comes in was verified; ftuner-opt and debug builds verify it all.
+  PassManager emission(&context), lowering(&context);
+  buildFrontEndPipeline(emission, options);
+  buildEmissionPipeline(emission, options.settings());
+  buildKernelLoweringPipeline(lowering);
+#ifdef NDEBUG
+  lowering.enableVerifier(false);
+#endif
+  for (PassManager *pm : {&emission, &lowering}) {
+    if (hasProgress)
+      pm->addInstrumentation(std::make_unique<ProgressPrinter>());
+    if (failed(pm->run(module)))
+      return toolError("compilation failed");
+  }
   return llvm::Error::success();
 }
 

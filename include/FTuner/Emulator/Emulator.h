@@ -24,8 +24,8 @@
 //
 // Limits: threads that wait for each other without a barrier (spin loops) hang;
 // blocks that order their accesses by atomics look like races; what has no
-// emulation rule (tensor cores, TMA, inline PTX, libdevice calls) is an error
-// of `create`.
+// emulation rule (TMA, inline PTX, libdevice calls, ...) is an error of
+// `create`.
 //
 // Libraries compiled ahead of time run in the same emulator without MLIR
 // (HostImage.h), and without the checks of every access.

@@ -19,9 +19,12 @@ struct PipelineSettings {
   /// Buffers begin at addresses that every family can use: the caller's promise
   /// (docs/abi.md).
   bool assumeAligned = false;
+  /// What products of f32 may round their factors to: "f32" or "tf32". The pass
+  /// that forms workloads refuses others.
+  std::string precision = "f32";
 };
 
-/// device, ptxas-feedback and assume-aligned.
+/// device, ptxas-feedback, assume-aligned and precision.
 const OptionTable<PipelineSettings> &pipelineOptions();
 /// These and all of `searchOptionList`.
 const OptionList &pipelineOptionList();
@@ -59,6 +62,10 @@ void buildFrontEndPipeline(mlir::OpPassManager &pm,
 /// none of which is emitted yet.
 void buildLaunchPipeline(mlir::OpPassManager &pm,
                          const PipelineSettings &settings);
+/// From planned workloads on tensors to the host functions and a `gpu.func` for
+/// every kernel that they launch, each kernel once.
+void buildEmissionPipeline(mlir::OpPassManager &pm,
+                           const PipelineSettings &settings);
 /// From planned workloads on tensors to the end.
 void buildBackEndPipeline(mlir::OpPassManager &pm,
                           const PipelineSettings &settings);

@@ -92,6 +92,9 @@ public:
   /// schedule: a row for each of the threads, or warps, that lie along the
   /// axis.
   virtual int64_t heightGranule(const KernelFamily &family) const = 0;
+  /// Rows of tiles whose blocks are neighbours (Grid.h); 1: blocks go row by
+  /// row.
+  virtual int64_t groupRows(const KernelFamily &family) const { return 1; }
   /// Bytes to which every pointer and row of operands that vectors access
   /// (Alignment.h) must be aligned; 1 where elements' own alignment will do.
   virtual int64_t alignment(const Schedule &schedule) const = 0;

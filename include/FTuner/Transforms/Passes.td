@@ -58,7 +58,7 @@ def UKernelNormalizeLinalgPass : Pass<"ukernel-normalize-linalg", "::mlir::Modul
 def UKernelFormWorkloadsPass : Pass<"ukernel-form-workloads", "::mlir::ModuleOp"> {
   let summary = "Turn each contraction with its fused epilogue into a ukernel.workload";
   let description = [{
-    Takes f32 contractions with one reduce loop and up to three batch loops, in
+    Takes contractions with one reduce loop and up to three batch loops, in
     any order of loops, dimensions and factors, the elementwise `linalg.generic`
     that alone uses the result, and the fill or broadcast that it accumulates
     to. The innermost dimension of the result is n, and a dimension that only
@@ -70,7 +70,8 @@ def UKernelFormWorkloadsPass : Pass<"ukernel-form-workloads", "::mlir::ModuleOp"
     at the function's entry, that each symbol has one size. Structured operators
     that are left to fallback kernels are reported by remarks, and so are those that read
     elements which nobody has set (`tensor.empty`). `ukernel.extents` keeps which
-    symbols the extents are products of.
+    symbols the extents are products of. With `precision=tf32` products of f32
+    may round their factors to tf32.
 
     ```mlir
     %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x64xf32>) -> tensor<?x64xf32>
@@ -84,6 +85,10 @@ def UKernelFormWorkloadsPass : Pass<"ukernel-form-workloads", "::mlir::ModuleOp"
   let dependentDialects = [
     "::ftuner::ukernel::UKernelDialect", "::mlir::arith::ArithDialect",
     "::mlir::cf::ControlFlowDialect", "::mlir::tensor::TensorDialect"];
+  let options = [
+    Option<"precision", "precision", "std::string", /*default=*/"\"f32\"",
+           "What products of f32 may round their factors to: 'tf32', or 'f32' "
+           "for nothing">];
   let statistics = [
     Statistic<"numWorkloads", "workloads", "Number of workloads formed">,
     Statistic<"numFallbacks", "fallbacks", "Number of structured operators left to fallback kernels">];

@@ -1,5 +1,6 @@
 //===- MmaLayout.cpp - Warp and shared memory layout of mma ---------------===//
 #include "FTuner/Codegen/Mma/MmaLayout.h"
+#include "MmaTypes.h"
 
 #include <algorithm>
 
@@ -16,6 +17,10 @@ static SharedTile sharedTile(bool reduceContiguous, int64_t space,
   tile.inner = reduceContiguous ? reduce : space;
   tile.pitch = tile.inner;
   tile.chunk = kMmaChunkBytes / elementBytes;
+  if (!reduceContiguous && elementBytes == 4) {
+    tile.pitch = ceilBy(tile.inner - 8, 16) + 8;
+    return tile;
+  }
   int64_t chunks = tile.inner / tile.chunk;
   tile.swizzle = std::min(kPhaseRows, chunks & -chunks);
   tile.patternRows = kPhaseRows / tile.swizzle;
@@ -45,6 +50,6 @@ MmaLayout ftuner::mmaLayout(const Workload &workload, const BlockTile &tile,
   const Operand *lhs = workload.find(OperandRole::Lhs);
   const Operand *rhs = workload.find(OperandRole::Rhs);
   return mmaLayout(lhs->contiguousAxis() == Workload::kK,
-                   rhs->contiguousAxis() == Workload::kK, lhs->elementBytes,
-                   tile, schedule);
+                   rhs->contiguousAxis() == Workload::kK,
+                   bytesOf(multipliedType(workload)), tile, schedule);
 }

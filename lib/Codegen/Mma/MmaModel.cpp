@@ -12,6 +12,7 @@
 #include "MmaWork.h"
 
 #include <algorithm>
+#include <cmath>
 
 using namespace ftuner;
 
@@ -27,6 +28,9 @@ constexpr int64_t kSlotRegisters = 3;
 /// Registers that ptxas takes beyond what a kernel needs: it loads fragments of
 /// the next instructions ahead.
 constexpr int64_t kSpareRegisters = 24;
+/// Blocks that a device runs at once, one for each of its SMs, or so.
+constexpr int64_t kBlocksAtOnce = 128;
+constexpr int64_t kMaxGroupRows = 16;
 /// Most pipeline stages: more than shared memory holds, so that sums of their
 /// bytes do not overflow.
 constexpr int64_t kMaxStages = 1024;
@@ -39,8 +43,8 @@ llvm::Error invalid(const char *format, Args... args) {
   return llvm::createStringError(std::errc::invalid_argument, format, args...);
 }
 
-const Operand &lhsOf(const Workload &workload) {
-  return *workload.find(OperandRole::Lhs);
+int64_t elementBytesOf(const Workload &workload) {
+  return bytesOf(multipliedType(workload));
 }
 
 class MmaModel final : public CodegenModel {
@@ -93,24 +97,34 @@ public:
                                               : mma.warpsN * kMmaColumns;
   }
 
+  /// Groups of blocks that run at once, some hundred on today's devices, are
+  /// about square: they read the fewest bytes for each of their elements.
+  int64_t groupRows(const KernelFamily &family) const override {
+    const BlockTile &tile = family.tiles.back();
+    double rows = std::sqrt(double(kBlocksAtOnce) *
+                            double(tile[Workload::kN]) /
+                            double(std::max<int64_t>(tile[Workload::kM], 1)));
+    return std::clamp<int64_t>(std::llround(rows), 1, kMaxGroupRows);
+  }
+
   int64_t alignment(const Schedule &schedule) const override {
     return MmaSchedule::of(schedule).accessBytes;
   }
 
   bool takesAnyAlignment(const Schedule &schedule) const override {
-    return MmaSchedule::of(schedule).accessBytes <= kLeastBytes;
+    return MmaSchedule::of(schedule).accessBytes == 1;
   }
 
   KernelFamily relaxed(const KernelFamily &family,
                        int64_t alignment) const override {
     if (this->alignment(family.schedule) <= alignment)
       return family;
-    return withAccess(family, alignment);
+    return withAccess(family, widestAccess(alignment));
   }
 
   llvm::SmallVector<KernelFamily>
   unalignedVariants(const KernelFamily &family) const override {
-    return {withAccess(family, kLeastBytes)};
+    return {withAccess(family, 1)};
   }
 
   KernelResources resources(const Workload &workload,
@@ -135,13 +149,14 @@ public:
     int64_t most = resources(workload, family).registersPerThread;
     for (const BlockTile &tile : family.tiles) {
       MmaLayout layout = mmaLayout(workload, tile, mma);
-      // Addresses of slots, and what those hold that pass through registers.
-      int64_t vectorWidth =
-          std::max<int64_t>(mma.accessBytes / layout.elementBytes, 1);
-      int64_t slots = layout.lhs.copySlots(layout.threads(), vectorWidth) +
-                      layout.rhs.copySlots(layout.threads(), vectorWidth);
+      // Addresses of slots, and what they hold where copies may pass through
+      // registers, which two stages may mean.
+      int64_t vectorWidth = mma.vectorWidth(layout.elementBytes);
+      int64_t ofSlot = kSlotRegisters;
+      if (layout.stages == 2)
+        ofSlot += ceilDiv(vectorWidth * layout.elementBytes, 4);
       most = std::max(most, partRegisters(layout) + kAddressRegisters +
-                                kSlotRegisters * slots);
+                                ofSlot * layout.copySlots(vectorWidth));
     }
     return most;
   }
@@ -151,13 +166,10 @@ public:
     MmaSchedule mma = MmaSchedule::of(family.schedule);
     const BlockTile &tile = family.tiles[part];
     MmaLayout layout = mmaLayout(workload, tile, mma);
-    MmaInstruction instruction =
-        *findMmaInstruction(lhsOf(workload).elementType, device);
     MmaCode code;
-    code.pipe = instruction.pipe;
-    code.instructionDepth = instruction.depth;
-    code.accessBytes = mma.accessBytes;
-    code.isAsynchronous = copiesAsynchronously(device, mma.accessBytes);
+    code.instruction = *findMmaInstruction(multipliedType(workload), device);
+    code.vectorWidth = mma.vectorWidth(layout.elementBytes);
+    code.isAsynchronous = isAsynchronous(workload, mma, device);
     const SizeRange &k = workload.axes[Workload::kK].range;
     code.isReduceExact = k.isFixed() && k.min % tile[Workload::kK] == 0;
     BlockWork work = mmaWork(layout, code);
@@ -169,22 +181,28 @@ public:
 
   double peakFlops(const Workload &workload,
                    const DeviceSpec &device) const override {
-    return *device.f16Tflops * 1e12;
+    TensorPipe pipe =
+        findMmaInstruction(multipliedType(workload), device)->pipe;
+    return device.tensorOperationsPerCycle(pipe) * device.smCount *
+           device.clockMhz * 1e6;
   }
 
   llvm::Error check(const Workload &workload, const KernelFamily &family,
                     const DeviceSpec &device) const override;
 
 private:
-  /// Bytes of the smallest factors.
-  static constexpr int64_t kLeastBytes = 2;
+  static bool isAsynchronous(const Workload &workload, const MmaSchedule &mma,
+                             const DeviceSpec &device) {
+    int64_t bytes = elementBytesOf(workload);
+    return copiesAsynchronously(device, mma.vectorWidth(bytes) * bytes,
+                                castsFactors(workload));
+  }
 
-  /// The family with copies of `bytes` bytes.
   static KernelFamily withAccess(KernelFamily family, int64_t bytes) {
     MmaSchedule mma = MmaSchedule::of(family.schedule);
-    mma.accessBytes = std::max(bytes, kLeastBytes);
-    // Narrower ones pass through registers, in two stages.
-    if (mma.accessBytes < 4)
+    mma.accessBytes = bytes;
+    // Single elements may have to pass through registers, in two stages.
+    if (bytes == 1)
       mma.stages = 2;
     family.schedule = mma.pack();
     return family;
@@ -217,16 +235,25 @@ llvm::Error MmaModel::supports(const Workload &workload,
     return invalid("mma: expected an lhs that is contiguous along m or k, an "
                    "rhs along n or k, and an output that is contiguous along "
                    "n");
-  ElementType lhs = lhsOf(workload).elementType;
-  ElementType rhs = workload.find(OperandRole::Rhs)->elementType;
-  if (lhs != rhs)
-    return invalid("mma: expected factors of one type, but got %s and %s",
-                   nameOf(lhs).data(), nameOf(rhs).data());
-  std::optional<MmaInstruction> instruction = findMmaInstruction(lhs, device);
+  ElementType type = multipliedType(workload);
+  std::optional<MmaInstruction> instruction = findMmaInstruction(type, device);
   if (!instruction)
-    return invalid("mma: expected factors that the tensor cores of %s "
-                   "multiply, but got %s",
-                   device.name.c_str(), nameOf(lhs).data());
+    return invalid("mma: expected a product of %s's tensor cores, but got one "
+                   "of %s",
+                   device.name.c_str(), nameOf(type).data());
+  for (OperandRole role : {OperandRole::Lhs, OperandRole::Rhs}) {
+    const Operand &factor = *workload.find(role);
+    if (type == ElementType::I8 && factor.contiguousAxis() != Workload::kK)
+      return invalid("mma: expected factors of i8 that are contiguous along k");
+    bool isSame =
+        factor.elementType == type ||
+        (type == ElementType::TF32 && factor.elementType == ElementType::F32);
+    // Every number of 8 bits is one of 16-bit floats.
+    if (!isSame &&
+        !(factor.elementType == ElementType::I8 && bytesOf(type) == 2))
+      return invalid("mma: expected factors of %s, but got %s",
+                     nameOf(type).data(), nameOf(factor.elementType).data());
+  }
   if (workload.accumulatorType != instruction->accumulator)
     return invalid("mma: expected an accumulator of %s, but got %s",
                    nameOf(instruction->accumulator).data(),
@@ -250,7 +277,7 @@ llvm::Error MmaModel::checkPart(const Workload &workload,
     if (tile[axis] != 1)
       return invalid("mma: expected tiles of 1 on batch axes, but got %s",
                      tileText(tile).c_str());
-  int64_t depth = kMmaFragmentBytes / lhsOf(workload).elementBytes;
+  int64_t depth = kMmaFragmentBytes / elementBytesOf(workload);
   if (tile[Workload::kK] % depth != 0)
     return invalid("mma: expected a reduce tile that is a multiple of %lld, "
                    "but got %lld",
@@ -273,16 +300,12 @@ llvm::Error MmaModel::check(const Workload &workload,
     return invalid("mma: expected no split-K, but got a split-K factor of %lld",
                    static_cast<long long>(family.reduceSplit));
   MmaSchedule mma = MmaSchedule::of(family.schedule);
-  int64_t elementBytes = lhsOf(workload).elementBytes;
   int64_t access = mma.accessBytes;
-  if (access < elementBytes || access > kMmaChunkBytes ||
-      (access & (access - 1)) != 0)
-    return invalid("mma: expected accesses of %lld to %lld bytes, a power of "
-                   "two, but got %lld",
-                   static_cast<long long>(elementBytes),
-                   static_cast<long long>(kMmaChunkBytes),
+  if (access < 1 || access != (access < 4 ? 1 : widestAccess(access)))
+    return invalid("mma: expected accesses of 1, 4, 8 or 16 bytes, but got "
+                   "%lld",
                    static_cast<long long>(access));
-  bool isAsynchronous = copiesAsynchronously(device, access);
+  bool isAsynchronous = this->isAsynchronous(workload, mma, device);
   if (mma.stages < 2 || (mma.stages > 2 && !isAsynchronous))
     return invalid("mma: expected %s pipeline stages for accesses of %lld "
                    "bytes on %s, but got %lld",
@@ -322,19 +345,22 @@ llvm::Error MmaModel::check(const Workload &workload,
 std::optional<MmaInstruction>
 ftuner::findMmaInstruction(ElementType factor, const DeviceSpec &device) {
   int version = device.smVersion();
-  if (!device.f16Tflops || version < 75)
+  if (version < 75)
     return std::nullopt;
-  switch (factor) {
-  case ElementType::F16:
-    return MmaInstruction{TensorPipe::F16, version < 80 ? 8 : 16,
-                          ElementType::F32};
-  case ElementType::BF16:
-    if (version < 80)
-      return std::nullopt;
-    return MmaInstruction{TensorPipe::F16, 16, ElementType::F32};
-  default:
+  bool isOld = version < 80;
+  std::optional<MmaInstruction> instruction;
+  if (factor == ElementType::F16)
+    instruction = {TensorPipe::F16, 16, isOld ? 8 : 16, ElementType::F32};
+  else if (factor == ElementType::I8)
+    instruction = {TensorPipe::I8, isOld ? 8 : 16, isOld ? 16 : 32,
+                   ElementType::I32};
+  else if (factor == ElementType::BF16 && !isOld)
+    instruction = {TensorPipe::F16, 16, 16, ElementType::F32};
+  else if (factor == ElementType::TF32 && !isOld)
+    instruction = {TensorPipe::TF32, 16, 8, ElementType::F32};
+  if (instruction && device.tensorOperationsPerCycle(instruction->pipe) == 0)
     return std::nullopt;
-  }
+  return instruction;
 }
 
 MmaSchedule MmaSchedule::of(const Schedule &schedule) {

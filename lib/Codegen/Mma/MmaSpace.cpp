@@ -20,7 +20,7 @@ static constexpr int64_t kStages[] = {3, 4, 2, 5, 6};
 
 MmaSpace::MmaSpace(const Workload &workload, const DeviceSpec &device)
     : workload(workload), device(device),
-      elementBytes(workload.find(OperandRole::Lhs)->elementBytes),
+      elementBytes(bytesOf(multipliedType(workload))),
       extents{largestSize(workload.axes[Workload::kM]),
               largestSize(workload.axes[Workload::kN])} {
   combineAxes = {Workload::kM};
@@ -61,8 +61,7 @@ void MmaSpace::visitWarpTiles(const MmaSchedule &schedule, KernelFamily &family,
 
 void MmaSpace::forEachBlock(int64_t alignment, BlockVisitor visit) const {
   MmaSchedule schedule;
-  schedule.accessBytes =
-      std::clamp<int64_t>(alignment, elementBytes, kMmaChunkBytes);
+  schedule.accessBytes = widestAccess(alignment);
   size_t numAxes = workload.axes.size();
   KernelFamily family;
   family.tiles.emplace_back(numAxes, 1);
@@ -82,7 +81,9 @@ void MmaSpace::forEachStep(
     llvm::function_ref<bool(const KernelFamily &)> visit) const {
   KernelFamily family = block;
   MmaSchedule schedule = MmaSchedule::of(block.schedule);
-  bool isAsynchronous = copiesAsynchronously(device, schedule.accessBytes);
+  bool isAsynchronous = copiesAsynchronously(
+      device, schedule.vectorWidth(elementBytes) * elementBytes,
+      castsFactors(workload));
   for (int64_t bytes : kStepBytes) {
     for (BlockTile &tile : family.tiles)
       tile[Workload::kK] = bytes / elementBytes;

@@ -29,7 +29,7 @@ private:
 
   const Workload &workload;
   const DeviceSpec &device;
-  /// Bytes of an element of lhs and rhs.
+  /// Of the factors in shared memory.
   int64_t elementBytes;
   /// Largest extents of m and n.
   int64_t extents[2];

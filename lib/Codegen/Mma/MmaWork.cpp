@@ -47,6 +47,20 @@ static void addFragmentLoads(BlockWork &work, const FragmentLoads &loads,
   work.loadedRegisters += loads.count * double(loads.matrices);
 }
 
+/// Adds loads of single elements of four bytes.
+static void addElementLoads(BlockWork &work, const SharedTile &tile,
+                            double count) {
+  NumberMath math;
+  std::array<int64_t, kLanes> address;
+  for (int64_t lane = 0; lane < kLanes; ++lane) {
+    LaneElement<NumberMath> element = laneElement(math, uint32_t(lane));
+    address[lane] = int64_t(element.reduce) * tile.pitch + element.space;
+  }
+  addAccess(work, WarpAccess::Kind::SharedLoad, 1, address, count);
+  work.otherInstructions += count;
+  work.loadedRegisters += count;
+}
+
 BlockWork ftuner::mmaWork(const MmaLayout &layout, const MmaCode &code) {
   BlockWork work;
   double warps = double(layout.warps());
@@ -54,38 +68,48 @@ BlockWork ftuner::mmaWork(const MmaLayout &layout, const MmaCode &code) {
   work.stepDepth = layout.bk;
 
   TensorWork tensor;
-  tensor.pipe = code.pipe;
+  tensor.pipe = code.instruction.pipe;
   tensor.operations =
       2.0 * double(layout.bm) * double(layout.bn) * double(layout.bk);
-  tensor.instructions = tensor.operations / double(2 * kMmaRows * kMmaColumns *
-                                                   code.instructionDepth);
+  tensor.instructions =
+      tensor.operations /
+      double(2 * code.instruction.rows * kMmaColumns * code.instruction.depth);
   work.tensor.push_back(tensor);
 
   double times = warps * double(layout.fragmentsOfStep());
-  auto lhsRow = [](NumberMath &math, bool reduceContiguous, uint32_t lane) {
-    return lhsMatrixRow(math, reduceContiguous, lane);
-  };
-  auto rhsRow = [](NumberMath &math, bool reduceContiguous, uint32_t lane) {
-    return rhsMatrixRow(math, reduceContiguous, lane);
-  };
-  addFragmentLoads(work, {layout.lhs, 4, times * double(layout.rowFragments())},
-                   layout.elementBytes, lhsRow);
   int64_t columns = layout.columnFragments();
-  addFragmentLoads(work, {layout.rhs, 4, times * double(columns / 2)},
-                   layout.elementBytes, rhsRow);
-  addFragmentLoads(work, {layout.rhs, 2, times * double(columns % 2)},
-                   layout.elementBytes, rhsRow);
-
-  int64_t vectorWidth = code.accessBytes / layout.elementBytes;
-  double copies = 0, slots = 0;
-  for (const SharedTile *tile : {&layout.lhs, &layout.rhs}) {
-    copies += addTileCopies(work, *tile, layout.threads(), vectorWidth,
-                            layout.elementBytes);
-    slots += double(tile->copySlots(layout.threads(), vectorWidth));
+  if (layout.loadsMatrices(layout.lhs)) {
+    addFragmentLoads(
+        work, {layout.lhs, 4, times * double(layout.rowFragments())},
+        layout.elementBytes,
+        [](NumberMath &math, bool reduceContiguous, uint32_t lane) {
+          return lhsMatrixRow(math, reduceContiguous, lane);
+        });
+  } else {
+    addElementLoads(work, layout.lhs,
+                    4 * times * double(layout.rowFragments()));
   }
+  if (layout.loadsMatrices(layout.rhs)) {
+    auto row = [](NumberMath &math, bool reduceContiguous, uint32_t lane) {
+      return rhsMatrixRow(math, reduceContiguous, lane);
+    };
+    addFragmentLoads(work, {layout.rhs, 4, times * double(columns / 2)},
+                     layout.elementBytes, row);
+    addFragmentLoads(work, {layout.rhs, 2, times * double(columns % 2)},
+                     layout.elementBytes, row);
+  } else {
+    addElementLoads(work, layout.rhs, 2 * times * double(columns));
+  }
+
+  double copies = 0;
+  for (const SharedTile *tile : {&layout.lhs, &layout.rhs})
+    copies += addTileCopies(work, *tile, layout.threads(), code.vectorWidth,
+                            layout.elementBytes);
+  double slots = double(layout.copySlots(code.vectorWidth));
   if (!code.isAsynchronous)
     work.loadedRegisters +=
-        copies * double(ceilDiv(code.accessBytes, kWordBytes));
+        copies *
+        double(ceilDiv(code.vectorWidth * layout.elementBytes, kWordBytes));
   // Loop and stages, addresses of fragments and slots, whether each slot takes
   // part.
   double ofLoop = 24 + 2 * double(layout.fragmentsOfStep());

@@ -4,16 +4,15 @@
 
 #include "FTuner/Codegen/Mma/MmaLayout.h"
 #include "FTuner/Schedule/BlockWork.h"
+#include "MmaTypes.h"
 
 namespace ftuner {
 
 /// What decides the instructions of a block beside its layout.
 struct MmaCode {
-  TensorPipe pipe = TensorPipe::F16;
-  /// Reduce elements of an instruction.
-  int64_t instructionDepth = 16;
-  /// Bytes of a copy from global memory.
-  int64_t accessBytes = 16;
+  MmaInstruction instruction;
+  /// Elements of a copy.
+  int64_t vectorWidth = 8;
   /// Copies do not pass through registers.
   bool isAsynchronous = true;
   /// The extent of the reduce axis is known to be a multiple of its tile.

@@ -68,14 +68,16 @@ class Calibration:
     # The fitted constants predicted rows that they did not see no better than the prior's,
     # which are kept.
     is_refused: bool = False
-    # Whether kernels of the tensor cores were among the rows.
+    # Whether kernels of the tensor cores were among the rows, and whether all are such: then the
+    # file is for the device alone, since it says nothing of the rest of the die.
     has_tensor: bool = False
+    is_tensor_alone: bool = False
 
     def to_json(self, origin: str) -> dict[str, Any]:
         number, before, after, _ = self.errors["all"]
         out: dict[str, Any] = {
             "name": self.name,
-            **({"die": self.die} if self.die else {}),
+            **({"die": self.die} if self.die and not self.is_tensor_alone else {}),
             "constants": {name: _rounded(value) for name, value in self.constants.items()},
             "deviation": _rounded(self.deviation),
             "origin": origin,
@@ -285,6 +287,7 @@ def calibrate_device(
         name=name,
         die=die_of(rows.devices.sources[index]),
         has_tensor=bool(rows.is_tensor.any()),
+        is_tensor_alone=bool(rows.is_tensor.all()),
         constants=found.constants,
         prior=prior,
         deviation=deviation if told is None else told,

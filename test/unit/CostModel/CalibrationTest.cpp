@@ -134,6 +134,8 @@ TEST(Calibration, ADeviceGetsItsOwnThatOfItsDieOrTheGlobalOne) {
   for (auto [name, expected] : {std::pair("t4", "t4"),
                                 {"a100-pcie", "a100-pcie"},
                                 {"a100", "a100-pcie"},
+                                {"a100-80gb", "a100-80gb"},
+                                {"a40", "a40"},
                                 {"v100", "v100-pcie"},
                                 {"p100", "p100-pcie"},
                                 {"h100", "h100"},

@@ -64,11 +64,12 @@ LatencyConstants freeMemory() {
 /// One block on each SM.
 double timeOf(const LatencyDevice &device, const LatencyBlock &block,
               const LatencyConstants &constants, double blocks = 100,
-              double steps = 1000) {
+              double steps = 1000, double lhsBytes = 0) {
   LatencyTable table = tabulate(device, block, constants);
   LatencyPart part{&table, blocks, steps};
   LatencyGrid grid;
   grid.blocksX = blocks;
+  grid.lhsBytes = lhsBytes;
   return predictLatency(device, &part, 1, grid, constants);
 }
 
@@ -130,15 +131,17 @@ TEST(LatencyTensor, HasConstantsOfItsOwn) {
   plain.tensorInstructions = plain.f16Operations = 0;
   plain.fma = 8192;
   LatencyConstants constants;
+  auto time = [&](const LatencyBlock &block, const LatencyConstants &by) {
+    return timeOf(device, block, by, 100, 1000, /*lhsBytes=*/1e9);
+  };
   for (double LatencyConstants::*ofTensor :
        {&LatencyConstants::tensor, &LatencyConstants::tensorStart,
         &LatencyConstants::tensorL2BytesPerCycle,
         &LatencyConstants::tensorDramShare, &LatencyConstants::f16Energy}) {
     LatencyConstants changed = constants;
     changed.*ofTensor *= 1.5;
-    EXPECT_EQ(timeOf(device, plain, changed), timeOf(device, plain, constants));
-    EXPECT_NE(timeOf(device, tensor, changed),
-              timeOf(device, tensor, constants));
+    EXPECT_EQ(time(plain, changed), time(plain, constants));
+    EXPECT_NE(time(tensor, changed), time(tensor, constants));
   }
   for (double LatencyConstants::*ofOthers :
        {&LatencyConstants::fma, &LatencyConstants::blockStart,
@@ -146,8 +149,7 @@ TEST(LatencyTensor, HasConstantsOfItsOwn) {
         &LatencyConstants::narrowRun, &LatencyConstants::flopEnergy}) {
     LatencyConstants changed = constants;
     changed.*ofOthers *= 1.5;
-    EXPECT_EQ(timeOf(device, tensor, changed),
-              timeOf(device, tensor, constants));
+    EXPECT_EQ(time(tensor, changed), time(tensor, constants));
   }
 }
 

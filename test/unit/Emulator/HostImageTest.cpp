@@ -243,6 +243,64 @@ TEST_F(HostImageTest, RunsKernels) {
   }
 }
 
+TEST_F(HostImageTest, TensorCores) {
+  // Lane l loads 16 bytes, which are row l of four matrices: A of a product
+  // with the first two of them, whose result goes back in their place.
+  const std::string kernel = R"(
+    llvm.mlir.global internal @rows() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<512 x i8>
+    llvm.func @square(%in: !llvm.ptr<1>, %out: !llvm.ptr<1>)
+        attributes {gpu.kernel, gpu.known_block_size = array<i32: 32, 1, 1>} {
+      %base = llvm.mlir.addressof @rows : !llvm.ptr<3>
+      %four = llvm.mlir.constant(4 : i32) : i32
+      %zero = llvm.mlir.constant(0.0 : f32) : f32
+      %all = llvm.mlir.constant(-1 : i32) : i32
+      %lane = nvvm.read.ptx.sreg.tid.x : i32
+      %i = llvm.mul %lane, %four : i32
+      %src = llvm.getelementptr %in[%i] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+      %row = llvm.getelementptr %base[%i] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+      %x = llvm.load %src {alignment = 4 : i64} : !llvm.ptr<1> -> vector<4xi32>
+      llvm.store %x, %row : vector<4xi32>, !llvm.ptr<3>
+      nvvm.bar.warp.sync %all : i32
+      %r = nvvm.ldmatrix %row {num = 4 : i32, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>
+      %r0 = llvm.extractvalue %r[0] : !llvm.struct<(i32, i32, i32, i32)>
+      %r1 = llvm.extractvalue %r[1] : !llvm.struct<(i32, i32, i32, i32)>
+      %r2 = llvm.extractvalue %r[2] : !llvm.struct<(i32, i32, i32, i32)>
+      %r3 = llvm.extractvalue %r[3] : !llvm.struct<(i32, i32, i32, i32)>
+      %d = nvvm.mma.sync A[%r0, %r1, %r2, %r3] B[%r0, %r1] C[%zero, %zero, %zero, %zero] {layoutA = #nvvm.mma_layout<row>, layoutB = #nvvm.mma_layout<col>, multiplicandAPtxType = #nvvm.mma_type<bf16>, multiplicandBPtxType = #nvvm.mma_type<bf16>, shape = #nvvm.shape<m = 16, n = 8, k = 16>} : (i32, i32, f32) -> !llvm.struct<(f32, f32, f32, f32)>
+      %d0 = llvm.extractvalue %d[0] : !llvm.struct<(f32, f32, f32, f32)>
+      %d3 = llvm.extractvalue %d[3] : !llvm.struct<(f32, f32, f32, f32)>
+      %b0 = llvm.bitcast %d0 : f32 to i32
+      %b3 = llvm.bitcast %d3 : f32 to i32
+      nvvm.bar.warp.sync %all : i32
+      nvvm.stmatrix %row, %b0, %b3 {layout = #nvvm.mma_layout<col>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : !llvm.ptr<3>, i32, i32
+      nvvm.bar.warp.sync %all : i32
+      %y = llvm.load %row : !llvm.ptr<3> -> vector<4xi32>
+      %dst = llvm.getelementptr %out[%i] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+      llvm.store %y, %dst {alignment = 4 : i64} : vector<4xi32>, !llvm.ptr<1>
+      llvm.return
+    }
+  )";
+  HostImageOptions options;
+  options.name = "tensor_image";
+  const ftrt_host_image *image = load(
+      compile("module attributes {gpu.container_module} { gpu.module @m {" +
+                  kernel + "} }",
+              options),
+      options.name);
+  ASSERT_TRUE(image);
+  auto jitted = create(kernel);
+  ASSERT_TRUE(jitted) << error;
+  std::vector<float> in = randomFloats(4 * 32);
+  std::vector<uint32_t> out(in.size(), 1), expected(in.size(), 2);
+  ASSERT_EQ(launch(find(image, "square"), 1, 32, 0, in.data(), out.data()),
+            FTRT_SUCCESS)
+      << message;
+  ASSERT_EQ(EmulatorTest::launch(*jitted, "square", {1}, {32}, 0, in.data(),
+                                 expected.data()),
+            "");
+  EXPECT_EQ(out, expected);
+}
+
 TEST_F(HostImageTest, RoundsToNarrowTypes) {
   HostImageOptions options;
   options.name = "rounding_image";

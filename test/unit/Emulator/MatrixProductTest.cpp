@@ -1,6 +1,7 @@
 //===- MatrixProductTest.cpp - mma.sync -----------------------------------===//
 #include "EmulatorTest.h"
 #include "llvm/ADT/APFloat.h"
+#include <limits>
 
 using namespace ftuner::emulator;
 
@@ -311,6 +312,55 @@ TEST_F(MatrixProductTest, NeedsAWholeWarp) {
   EXPECT_CONTAINS(launch(*emulator, "product", {1}, {48}, 0, data.data()),
                   "a matrix operation needs all 32 lanes of a warp, but got "
                   "16");
+}
+
+TEST_F(MatrixProductTest, RoundsToTF32) {
+  std::vector<float> in = randomFloats(512);
+  for (float &value : in) { // Any exponent, and ties.
+    uint32_t bits = random();
+    if (random() % 4 == 0)
+      bits = (bits & ~0x1fffu) | 0x1000;
+    std::memcpy(&value, &bits, 4);
+  }
+  in[0] = INFINITY;
+  in[1] = -0.0f;
+  in[2] = NAN;
+  in[3] = std::numeric_limits<float>::max();
+  in[4] = std::numeric_limits<float>::denorm_min();
+  const std::pair<const char *, llvm::APFloat::roundingMode> roundings[] = {
+      {"rna", llvm::APFloat::rmNearestTiesToAway},
+      {"rn", llvm::APFloat::rmNearestTiesToEven},
+      {"rz", llvm::APFloat::rmTowardZero}};
+  for (auto [name, mode] : roundings) {
+    auto emulator = create(std::string(R"(
+      llvm.func @convert(%in: !llvm.ptr<1>, %out: !llvm.ptr<1>) attributes {gpu.kernel} {
+        %tid = nvvm.read.ptx.sreg.tid.x : i32
+        %src = llvm.getelementptr %in[%tid] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, f32
+        %dst = llvm.getelementptr %out[%tid] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+        %x = llvm.load %src : !llvm.ptr<1> -> f32
+        %y = nvvm.convert.float.to.tf32 %x {rnd = #nvvm.fp_rnd_mode<)") +
+                           name + R"(>}
+        llvm.store %y, %dst : i32, !llvm.ptr<1>
+        llvm.return
+      }
+    )");
+    ASSERT_TRUE(emulator) << error;
+    std::vector<uint32_t> out(in.size());
+    ASSERT_EQ(
+        launch(*emulator, "convert", {1}, {512}, 0, in.data(), out.data()), "");
+    for (size_t i = 0; i < in.size(); ++i) {
+      if (std::isnan(in[i])) {
+        EXPECT_EQ(out[i], 0x7fffffffu);
+        continue;
+      }
+      llvm::APFloat expected(in[i]);
+      bool losesInfo;
+      expected.convert(llvm::APFloat::FloatTF32(), mode, &losesInfo);
+      expected.convert(llvm::APFloat::IEEEsingle(), mode, &losesInfo);
+      EXPECT_EQ(out[i], expected.bitcastToAPInt().getZExtValue())
+          << name << " of " << in[i];
+    }
+  }
 }
 
 TEST_F(MatrixProductTest, OtherVariantsAreRejected) {

@@ -21,7 +21,18 @@ struct NamedWorkload {
 };
 } // namespace
 
-/// Products with batch axes, which not every path has.
+/// The workload with factors of f16 and a sum in f32.
+static Workload inHalfPrecision(Workload workload) {
+  for (Operand &operand : workload.operands)
+    if (operand.role == OperandRole::Lhs || operand.role == OperandRole::Rhs) {
+      operand.elementType = ElementType::F16;
+      operand.elementBytes = bytesOf(ElementType::F16);
+    }
+  workload.operations.front().operandType = ElementType::F16;
+  return workload;
+}
+
+/// Products with batch axes.
 static std::vector<NamedWorkload> batchWorkloads() {
   SizeRange open{1, std::nullopt}, t{1, 128}, d = SizeRange::fixed(64);
   // The paper's BatchMatmul: 192 x T x T x 64, one T.
@@ -120,15 +131,27 @@ static bool isQuick(const SearchStrategy &strategy, const Workload &workload) {
 /// one by every cost model, else by one in turn.
 static void walk(llvm::ArrayRef<const CodegenModel *> paths,
                  llvm::ArrayRef<const char *> devices, bool everyModel) {
-  size_t turn = 0;
+  size_t turn = 0, numWorkloads = 0;
   for (const char *deviceName : devices) {
     DeviceSpec device = load(deviceName);
-    std::vector<NamedWorkload> all = workloads();
-    for (NamedWorkload &named : batchWorkloads())
-      if (auto supporting = supportingModels(paths, named.workload, device))
-        all.push_back(std::move(named));
-      else
-        llvm::consumeError(supporting.takeError());
+    std::vector<NamedWorkload> all;
+    auto addSupported = [&](std::vector<NamedWorkload> some) {
+      for (NamedWorkload &named : some)
+        if (auto supporting = supportingModels(paths, named.workload, device))
+          all.push_back(std::move(named));
+        else
+          llvm::consumeError(supporting.takeError());
+    };
+    addSupported(workloads());
+    addSupported(batchWorkloads());
+    // Paths that take f32 search these in the same way.
+    if (all.empty())
+      for (std::vector<NamedWorkload> some : {workloads(), batchWorkloads()}) {
+        for (NamedWorkload &named : some)
+          named.workload = inHalfPrecision(std::move(named.workload));
+        addSupported(std::move(some));
+      }
+    numWorkloads += all.size();
     llvm::ArrayRef<const CostModel *> models = costModels();
     for (const NamedWorkload &named : all)
       for (const SearchStrategy *strategy : searchStrategies())
@@ -166,6 +189,7 @@ static void walk(llvm::ArrayRef<const CodegenModel *> paths,
           EXPECT_EQ(textOf(*plan), textOf(*again));
         }
   }
+  EXPECT_GT(numWorkloads, 0u);
 }
 
 TEST(Contract, HoldsForEveryPath) {

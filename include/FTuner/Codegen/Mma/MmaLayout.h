@@ -4,14 +4,16 @@
 // the tensor cores, free of IR; the model and the emitter both read it here.
 //
 // Warps. A block has warpsM × warpsN warps, numbered row by row; each owns a
-// warp tile of 16·i rows and 8·j columns, which instructions m16n8k16 cover (or
-// two m16n8k8 each, where the device has no others).
+// warp tile of 16·i rows and 8·j columns, which instructions of 16 rows, 8
+// columns and 32 bytes along k cover (or two or four smaller ones each, where
+// the device has no others).
 //
 // Fragments. An instruction's operands are 8 × 8 matrices of 16 bits, or rows
 // of 16 bytes: two along k and two along m of the lhs, two along k of the rhs.
 // `ldmatrix` loads four of them, the rows of matrix i from the addresses that
-// lanes 8i … 8i + 7 give. An operand that is contiguous along its space axis
-// is loaded transposed.
+// lanes 8i … 8i + 7 give. An operand of 16 bits that is contiguous along its
+// space axis is loaded transposed; one of 32 bits is loaded element by element
+// (ldmatrix transposes 16 bits alone).
 //
 // Shared memory. Tiles are kept as they lie in global memory, [space][bk] or
 // [bk][space], in chunks of 16 bytes, without padding. Eight consecutive rows
@@ -19,7 +21,9 @@
 // swizzled (SharedTile.h): with C chunks in a row, s = the largest power of two
 // up to 8 that divides C patterns, each for 8 / s neighbouring rows. Those rows
 // begin in different groups of s chunks of 128 bytes, and the patterns permute
-// chunks within these groups.
+// chunks within these groups. Tiles that are loaded element by element are
+// padded instead: 4 rows of 8 elements lie in different banks since rows are 8
+// or 24 banks apart modulo 32.
 //
 // Epilogue. Each warp writes 16 rows of its tile at a time to a slab of shared
 // memory and reads them back as runs of columns, so that stores fill sectors.
@@ -46,7 +50,7 @@ constexpr int64_t kMmaFragmentBytes = 2 * kMmaChunkBytes;
 
 struct MmaLayout {
   int64_t warpsM, warpsN, bm, bn, bk, stages;
-  /// Of lhs and rhs.
+  /// Of the factors in shared memory.
   int64_t elementBytes;
   SharedTile lhs, rhs;
 
@@ -60,6 +64,15 @@ struct MmaLayout {
   /// Reduce elements of a fragment, and fragments of a step.
   int64_t fragmentDepth() const { return kMmaFragmentBytes / elementBytes; }
   int64_t fragmentsOfStep() const { return bk / fragmentDepth(); }
+  /// Whether fragments of a tile come by ldmatrix, or else element by element.
+  bool loadsMatrices(const SharedTile &tile) const {
+    return tile.reduceContiguous || elementBytes == 2;
+  }
+  /// Vectors that a thread copies in a step.
+  int64_t copySlots(int64_t vectorWidth) const {
+    return lhs.copySlots(threads(), vectorWidth) +
+           rhs.copySlots(threads(), vectorWidth);
+  }
   /// Accumulators of a lane.
   int64_t accumulators() const {
     return 4 * rowFragments() * columnFragments();
@@ -114,6 +127,20 @@ MatrixRow<Math> rhsMatrixRow(Math &math, bool reduceContiguous,
     return {math.add(math.mul(math.div(lane, 16), 8), math.rem(lane, 8)),
             math.rem(math.div(lane, 8), 2)};
   return {math.rem(lane, 16), math.div(lane, 16)};
+}
+
+/// The element of a fragment of four-byte elements that a lane holds in its
+/// first register: along k and along the space axis. Of the lhs every second
+/// register is 8 rows further; the second half of the registers is four
+/// elements further along k.
+template <typename Math>
+struct LaneElement {
+  typename Math::Index reduce, space;
+};
+
+template <typename Math>
+LaneElement<Math> laneElement(Math &math, typename Math::Index lane) {
+  return {math.rem(lane, 4), math.div(lane, 4)};
 }
 
 } // namespace ftuner

@@ -16,14 +16,18 @@ struct MmaSchedule {
   int64_t warpsM = 1, warpsN = 1;
   /// Pipeline stages of the copies into shared memory.
   int64_t stages = 2;
-  /// Bytes that global accesses along contiguous axes move at once: an
-  /// element's, or more of aligned operands, up to 16.
+  /// Bytes of shared memory that a copy along a contiguous axis fills at once:
+  /// 4, 8 or 16, of aligned operands; 1: a single element.
   int64_t accessBytes = 16;
 
   /// Reads a schedule of the path.
   static MmaSchedule of(const Schedule &schedule);
   Schedule pack() const;
 
+  /// Elements of a copy, of `elementBytes` bytes in shared memory.
+  int64_t vectorWidth(int64_t elementBytes) const {
+    return accessBytes > elementBytes ? accessBytes / elementBytes : 1;
+  }
   int64_t warps() const { return warpsM * warpsN; }
   int64_t threads() const { return 32 * warps(); }
   /// Elements of a warp's tile along m and n.

@@ -48,8 +48,8 @@ LogicalResult MmaAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                          << along;
   if (stages < 1)
     return emitError() << "expected at least 1 stage, but got " << stages;
-  if (access < 1 || access > kMmaChunkBytes || (access & (access - 1)) != 0)
-    return emitError() << "expected access of 1, 2, 4, 8 or 16 bytes, but got "
+  if (access != 1 && access != 4 && access != 8 && access != kMmaChunkBytes)
+    return emitError() << "expected access of 1, 4, 8 or 16 bytes, but got "
                        << access;
   return success();
 }

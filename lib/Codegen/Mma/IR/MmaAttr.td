@@ -12,13 +12,13 @@ def UKernel_MmaAttr : AttrDef<UKernel_Dialect, "Mma",
   let summary = "schedule on the tensor cores, by mma.sync";
   let description = [{
     `warps` of a block along m and n, each of which computes an equal share of
-    the block tile; `stages` pipeline stages in shared memory; `access` bytes
-    moved by one global access along contiguous axes, to which operands are
-    aligned.
+    the block tile; `stages` pipeline stages in shared memory; `access` bytes of
+    shared memory filled by one copy along contiguous axes, to which operands
+    are aligned (1: a single element of any alignment).
 
     * `mma_c1`: there are two numbers of warps, at least 1 each.
     * `mma_c2`: there is at least one stage.
-    * `mma_c3`: an access has 1, 2, 4, 8 or 16 bytes.
+    * `mma_c3`: an access has 1, 4, 8 or 16 bytes.
     * `mma_c4`: block tiles have sizes along m, n and k at least, those along m
       and n multiples of the fragments of all warps: 16 rows, 8 columns.
 

@@ -1,20 +1,36 @@
 //===- MmaEmitter.cpp - The mma codegen path ------------------------------===//
 #include "MmaEmitter.h"
+#include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 
 using namespace mlir;
 using namespace ftuner;
 
+/// The type of a factor in shared memory.
+static Type factorType(Builder &b, ElementType type) {
+  switch (type) {
+  case ElementType::F16:
+    return b.getF16Type();
+  case ElementType::BF16:
+    return b.getBF16Type();
+  case ElementType::I8:
+    return b.getI8Type();
+  default:
+    return b.getF32Type();
+  }
+}
+
 MmaTileEmitter::MmaTileEmitter(ImplicitLocOpBuilder &b,
                                const ContractionTile &tile,
-                               const MmaLayout &layout,
-                               const MmaInstruction &instruction,
-                               int64_t accessBytes)
-    : b(b), math(b), tile(tile), layout(layout), instruction(instruction),
-      accessBytes(accessBytes),
-      elementType(cast<MemRefType>(tile.lhs.getType()).getElementType()),
-      accumulatorType(b.getF32Type()) {}
+                               const MmaLayout &layout, ElementType multiplied,
+                               const MmaInstruction &instruction)
+    : b(b), math(b), tile(tile), layout(layout), multiplied(multiplied),
+      instruction(instruction), schedule(MmaSchedule::of(tile.family.schedule)),
+      elementType(factorType(b, multiplied)),
+      accumulatorType(instruction.accumulator == ElementType::I32
+                          ? Type(b.getI32Type())
+                          : b.getF32Type()) {}
 
 void MmaTileEmitter::emit() {
   warp = math.div(tile.threadId, 32);
@@ -36,12 +52,6 @@ bool isReduceContiguous(AffineMap map) {
          Workload::kK;
 }
 
-ElementType toFactor(Type type) {
-  if (type.isF16())
-    return ElementType::F16;
-  return type.isBF16() ? ElementType::BF16 : ElementType::Other;
-}
-
 class MmaPath final : public CodegenPath {
 public:
   const CodegenModel &model() const override { return mmaModel(); }
@@ -50,20 +60,17 @@ public:
                          const TileEmission &emission) const override {
     ContractionTile tile(emission);
     ukernel::WorkloadOp workload = tile.workload;
-    auto lhsType = cast<MemRefType>(tile.lhs.getType());
+    ElementType type = multipliedType(toWorkload(workload));
     std::optional<MmaInstruction> instruction =
-        findMmaInstruction(toFactor(lhsType.getElementType()), emission.device);
+        findMmaInstruction(type, emission.device);
     if (!instruction)
-      return workload.emitOpError("expected factors that the tensor cores of ")
-             << emission.device.name << " multiply, but got "
-             << lhsType.getElementType();
-    MmaSchedule schedule = MmaSchedule::of(tile.family.schedule);
-    MmaLayout layout = mmaLayout(isReduceContiguous(workload.getLhsMap()),
-                                 isReduceContiguous(workload.getRhsMap()),
-                                 lhsType.getElementTypeBitWidth() / 8,
-                                 tile.blockTile(), schedule);
-    MmaTileEmitter(builder, tile, layout, *instruction, schedule.accessBytes)
-        .emit();
+      return workload.emitOpError("expected a product of the tensor cores of ")
+             << emission.device.name;
+    MmaLayout layout =
+        mmaLayout(isReduceContiguous(workload.getLhsMap()),
+                  isReduceContiguous(workload.getRhsMap()), bytesOf(type),
+                  tile.blockTile(), MmaSchedule::of(tile.family.schedule));
+    MmaTileEmitter(builder, tile, layout, type, *instruction).emit();
     return success();
   }
 };

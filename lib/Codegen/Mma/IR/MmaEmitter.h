@@ -12,9 +12,10 @@ namespace ftuner {
 /// Emits a tile: pipeline of copies, products of fragments, epilogue.
 class MmaTileEmitter {
 public:
+  /// `multiplied`: the type of the factors in shared memory.
   MmaTileEmitter(mlir::ImplicitLocOpBuilder &b, const ContractionTile &tile,
-                 const MmaLayout &layout, const MmaInstruction &instruction,
-                 int64_t accessBytes);
+                 const MmaLayout &layout, ElementType multiplied,
+                 const MmaInstruction &instruction);
   void emit();
 
 private:
@@ -22,6 +23,10 @@ private:
   /// each fragment of the warp tile, row by row.
   Values emitMainLoop();
   Values initialAccumulators();
+  /// Copies of a factor, lhs (0) or rhs (1), into the tile at `shared`.
+  TileCopy createCopy(unsigned factor, Value shared);
+  /// Whether no factor is cast on the way, and copies are wide enough.
+  bool isAsynchronous() const;
   /// Multiplies a step that lies in a stage.
   Values multiply(Value stage, Values accumulators);
   /// Registers of all fragments of a warp at one depth of a step.
@@ -31,7 +36,8 @@ private:
   };
   Fragments loadFragments(Value lhsStage, Value rhsStage, int64_t depth);
   void multiplyFragments(const Fragments &fragments, Values &accumulators);
-  Values multiplyFragment(ValueRange lhs, ValueRange rhs, ValueRange sum);
+  Values multiplyFragment(ValueRange lhs, ValueRange rhs, Values sum);
+  Value multiplyOnce(ValueRange lhs, ValueRange rhs, ValueRange sum);
 
   /// Where a lane's rows of an operand's fragments lie in a stage.
   struct FragmentAddresses {
@@ -48,6 +54,11 @@ private:
                         const FragmentAddresses &addresses, Value stageBytes,
                         int64_t fragment, int64_t depth);
   Values loadMatrices(Value pointer, int64_t matrices, bool isTransposed);
+  Values loadElements(const SharedTile &shared,
+                      const FragmentAddresses &addresses, Value stageBytes,
+                      int64_t firstSpace, int64_t depth, bool isLhs);
+  /// Registers as instructions take them: f32 rounded to tf32.
+  Values toFactors(Values registers);
 
   /// Epilogue (MmaEpilogue.cpp).
   void emitEpilogue(ValueRange accumulators);
@@ -59,9 +70,10 @@ private:
   IndexMath math;
   const ContractionTile &tile;
   const MmaLayout &layout;
+  ElementType multiplied;
   const MmaInstruction &instruction;
-  int64_t accessBytes;
-  /// Of lhs and rhs, and of the sums.
+  MmaSchedule schedule;
+  /// Of the factors in shared memory, and of the sums.
   mlir::Type elementType, accumulatorType;
   /// Number of the lane in its warp, of the warp in the block; first row and
   /// column of the warp in the block tile.

@@ -36,8 +36,8 @@ int64_t MmaTileEmitter::runColumns() const {
     consider(tile.init, workload.getInitMap());
   for (auto [index, extra] : llvm::enumerate(tile.extras))
     consider(extra, workload.getExtraMap(index));
-  return std::clamp<int64_t>(accessBytes / std::max<int64_t>(leastBytes, 1), 1,
-                             kMmaColumns);
+  return std::clamp<int64_t>(
+      schedule.accessBytes / std::max<int64_t>(leastBytes, 1), 1, kMmaColumns);
 }
 
 void MmaTileEmitter::storeToSlab(Value slab, ValueRange accumulators) {
@@ -57,7 +57,7 @@ void MmaTileEmitter::storeToSlab(Value slab, ValueRange accumulators) {
 
 void MmaTileEmitter::emitEpilogue(ValueRange accumulators) {
   // The slabs take the place of stages, which other warps may still read.
-  if (copiesAsynchronously(tile.device, accessBytes))
+  if (isAsynchronous())
     NVVM::CpAsyncWaitGroupOp::create(b, 0);
   gpu::BarrierOp::create(b);
   auto slabType = MemRefType::get(
@@ -70,7 +70,7 @@ void MmaTileEmitter::emitEpilogue(ValueRange accumulators) {
   Value allLanes = arith::ConstantOp::create(b, b.getI32IntegerAttr(-1));
 
   int64_t width = runColumns();
-  ContractionEpilogue epilogue(b, tile, accessBytes > 1 ? width : 0);
+  ContractionEpilogue epilogue(b, tile, schedule.accessBytes > 1 ? width : 0);
   int64_t runsPerRow = layout.warpColumns() / width;
   int64_t runs = kMmaRows * runsPerRow;
   auto runType = VectorType::get({width}, accumulatorType);

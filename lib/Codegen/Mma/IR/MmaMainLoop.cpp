@@ -7,6 +7,7 @@
 // chunks of a row are permuted by an exclusive or, too.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/Codegen/IR/FactorCasts.h"
 #include "MmaEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -15,6 +16,9 @@
 
 using namespace mlir;
 using namespace ftuner;
+
+/// Elements of four bytes that a quarter of a warp's lanes hold along k.
+static constexpr int64_t kQuadElements = 4;
 
 //===----------------------------------------------------------------------===//
 // Fragments
@@ -35,6 +39,15 @@ MmaTileEmitter::prepareFragments(const SharedTile &shared, Value memory,
                : math.bitXor(chunk, swizzlePattern(math, shared, lane.row));
   };
   FragmentAddresses addresses;
+  if (!layout.loadsMatrices(shared)) {
+    LaneElement<IndexMath> element = laneElement(math, this->lane);
+    Value first = math.add(math.mul(element.reduce, shared.pitch),
+                           math.add(origin, element.space));
+    addresses.bases.push_back(
+        offsetPointer(b, memory, math.mul(first, layout.elementBytes)));
+    addresses.stride = pitchBytes;
+    return addresses;
+  }
   auto addBase = [&](Value row, Value chunk) {
     Value bytes =
         math.add(math.mul(row, pitchBytes), math.mul(chunk, kMmaChunkBytes));
@@ -86,23 +99,71 @@ Values MmaTileEmitter::loadMatrices(Value pointer, int64_t matrices,
   return registers;
 }
 
+/// Registers of a fragment whose elements of four bytes lie in rows along k.
+/// `firstSpace`: its first element along the space axis in the warp tile.
+Values MmaTileEmitter::loadElements(const SharedTile &shared,
+                                    const FragmentAddresses &addresses,
+                                    Value stageBytes, int64_t firstSpace,
+                                    int64_t depth, bool isLhs) {
+  Value stage = offsetPointer(b, addresses.bases[0], stageBytes);
+  int64_t halves = isLhs ? 2 : 1;
+  Values registers;
+  for (int64_t number = 0; number < 2 * halves; ++number) {
+    int64_t reduce =
+        depth * layout.fragmentDepth() + number / halves * kQuadElements;
+    int64_t space = firstSpace + number % halves * kMmaRows / 2;
+    Value pointer = offsetPointer(
+        b, stage, reduce * addresses.stride + space * layout.elementBytes);
+    registers.push_back(LLVM::LoadOp::create(b, b.getI32Type(), pointer,
+                                             /*alignment=*/4));
+  }
+  return registers;
+}
+
+Values MmaTileEmitter::toFactors(Values registers) {
+  if (multiplied != ElementType::TF32)
+    return registers;
+  for (Value &value : registers) {
+    Value number = arith::BitcastOp::create(b, b.getF32Type(), value);
+    value = NVVM::ConvertFloatToTF32Op::create(b, b.getI32Type(), number,
+                                               NVVM::FPRoundingMode::RNA);
+  }
+  return registers;
+}
+
 MmaTileEmitter::Fragments
 MmaTileEmitter::loadFragments(Value lhsStage, Value rhsStage, int64_t depth) {
   Fragments fragments;
   for (int64_t row = 0; row < layout.rowFragments(); ++row) {
+    if (!layout.loadsMatrices(layout.lhs)) {
+      llvm::append_range(fragments.lhs,
+                         toFactors(loadElements(layout.lhs, lhsAddresses,
+                                                lhsStage, row * kMmaRows, depth,
+                                                /*isLhs=*/true)));
+      continue;
+    }
     Value pointer =
         fragmentPointer(layout.lhs, lhsAddresses, lhsStage, row, depth);
-    llvm::append_range(fragments.lhs,
-                       loadMatrices(pointer, 4, !layout.lhs.reduceContiguous));
+    llvm::append_range(
+        fragments.lhs,
+        toFactors(loadMatrices(pointer, 4, !layout.lhs.reduceContiguous)));
   }
   // Two fragments of the rhs at once.
   int64_t columns = layout.columnFragments();
+  for (int64_t column = 0; column < columns; ++column)
+    if (!layout.loadsMatrices(layout.rhs))
+      llvm::append_range(fragments.rhs,
+                         toFactors(loadElements(layout.rhs, rhsAddresses,
+                                                rhsStage, column * kMmaColumns,
+                                                depth, /*isLhs=*/false)));
+  if (!layout.loadsMatrices(layout.rhs))
+    return fragments;
   for (int64_t column = 0; column < columns; column += 2) {
     Value pointer =
         fragmentPointer(layout.rhs, rhsAddresses, rhsStage, column / 2, depth);
-    llvm::append_range(fragments.rhs,
-                       loadMatrices(pointer, column + 1 < columns ? 4 : 2,
-                                    !layout.rhs.reduceContiguous));
+    llvm::append_range(fragments.rhs, toFactors(loadMatrices(
+                                          pointer, column + 1 < columns ? 4 : 2,
+                                          !layout.rhs.reduceContiguous)));
   }
   return fragments;
 }
@@ -111,43 +172,71 @@ MmaTileEmitter::loadFragments(Value lhsStage, Value rhsStage, int64_t depth) {
 // Products
 //===----------------------------------------------------------------------===//
 
-/// Adds the product of a fragment of the lhs (4 registers) and one of the rhs
-/// (2) to four accumulators.
-Values MmaTileEmitter::multiplyFragment(ValueRange lhs, ValueRange rhs,
-                                        ValueRange sum) {
-  MLIRContext *context = b.getContext();
+/// Whether the contraction extends a factor, lhs (0) or rhs (1), by zeros.
+static bool isUnsignedFactor(ukernel::WorkloadOp workload, unsigned factor) {
+  return llvm::any_of(
+      workload.getContract().getArgument(factor).getUsers(),
+      [](Operation *user) { return isa<arith::ExtUIOp>(user); });
+}
+
+/// One instruction: adds a product to its accumulators, four or two.
+Value MmaTileEmitter::multiplyOnce(ValueRange lhs, ValueRange rhs,
+                                   ValueRange sum) {
   auto resultType = LLVM::LLVMStructType::getLiteral(
-      context, SmallVector<Type>(4, accumulatorType));
-  std::optional<std::array<NVVM::MMATypes, 2>> types;
+      b.getContext(), SmallVector<Type>(sum.size(), accumulatorType));
   auto toOperands = [&](ValueRange registers) {
     Values operands;
     for (Value value : registers)
-      operands.push_back(elementType.isF16()
+      operands.push_back(multiplied == ElementType::F16
                              ? LLVM::BitcastOp::create(
                                    b, VectorType::get({2}, elementType), value)
                                    .getResult()
                              : value);
     return operands;
   };
-  if (elementType.isBF16())
+  std::optional<std::array<NVVM::MMATypes, 2>> types;
+  std::optional<NVVM::MMAIntOverflow> overflow;
+  if (multiplied == ElementType::BF16) {
     types = {NVVM::MMATypes::bf16, NVVM::MMATypes::bf16};
-  Values result(sum);
-  // An instruction may take half of a fragment's depth: two registers of the
-  // lhs and one of the rhs.
-  int64_t times = layout.fragmentDepth() / instruction.depth;
-  for (int64_t part = 0; part < times; ++part) {
-    size_t numLhs = lhs.size() / times, numRhs = rhs.size() / times;
-    Value product = NVVM::MmaOp::create(
-        b, resultType, toOperands(lhs.slice(part * numLhs, numLhs)),
-        toOperands(rhs.slice(part * numRhs, numRhs)), result,
-        {kMmaRows, kMmaColumns, instruction.depth}, std::nullopt, std::nullopt,
-        types,
-        std::array<NVVM::MMALayout, 2>{NVVM::MMALayout::row,
-                                       NVVM::MMALayout::col});
-    for (int64_t i = 0; i < 4; ++i)
-      result[i] = LLVM::ExtractValueOp::create(b, product, i);
+  } else if (multiplied == ElementType::TF32) {
+    types = {NVVM::MMATypes::tf32, NVVM::MMATypes::tf32};
+  } else if (multiplied == ElementType::I8) {
+    auto typeOf = [&](unsigned factor) {
+      return isUnsignedFactor(tile.workload, factor) ? NVVM::MMATypes::u8
+                                                     : NVVM::MMATypes::s8;
+    };
+    types = {typeOf(0), typeOf(1)};
+    overflow = NVVM::MMAIntOverflow::wrapped;
   }
-  return result;
+  return NVVM::MmaOp::create(b, resultType, toOperands(lhs), toOperands(rhs),
+                             sum,
+                             {instruction.rows, kMmaColumns, instruction.depth},
+                             std::nullopt, overflow, types,
+                             std::array<NVVM::MMALayout, 2>{
+                                 NVVM::MMALayout::row, NVVM::MMALayout::col});
+}
+
+/// Adds the product of a fragment of the lhs (4 registers) and one of the rhs
+/// (2) to four accumulators. Registers of the lhs hold 8 rows each, of the
+/// first half along k and then of the second; an instruction may take 8 rows
+/// or half of the depth.
+Values MmaTileEmitter::multiplyFragment(ValueRange lhs, ValueRange rhs,
+                                        Values sum) {
+  int64_t times = layout.fragmentDepth() / instruction.depth;
+  int64_t halves = kMmaRows / instruction.rows;
+  size_t numSums = sum.size() / halves, numRhs = rhs.size() / times,
+         numLhs = lhs.size() / times / halves;
+  for (int64_t part = 0; part < times; ++part)
+    for (int64_t half = 0; half < halves; ++half) {
+      Value product =
+          multiplyOnce(lhs.slice((part * halves + half) * numLhs, numLhs),
+                       rhs.slice(part * numRhs, numRhs),
+                       ValueRange(sum).slice(half * numSums, numSums));
+      for (size_t i = 0; i < numSums; ++i)
+        sum[half * numSums + i] =
+            LLVM::ExtractValueOp::create(b, product, int64_t(i));
+    }
+  return sum;
 }
 
 void MmaTileEmitter::multiplyFragments(const Fragments &fragments,
@@ -159,7 +248,7 @@ void MmaTileEmitter::multiplyFragments(const Fragments &fragments,
       Values sum =
           multiplyFragment(ValueRange(fragments.lhs).slice(4 * row, 4),
                            ValueRange(fragments.rhs).slice(2 * column, 2),
-                           ValueRange(accumulators).slice(first, 4));
+                           Values(ValueRange(accumulators).slice(first, 4)));
       llvm::copy(sum, accumulators.begin() + first);
     }
 }
@@ -197,15 +286,41 @@ Values MmaTileEmitter::initialAccumulators() {
   return Values(layout.accumulators(), start);
 }
 
+bool MmaTileEmitter::isAsynchronous() const {
+  int64_t bytes =
+      schedule.vectorWidth(layout.elementBytes) * layout.elementBytes;
+  bool isCast = llvm::any_of(ValueRange{tile.lhs, tile.rhs}, [&](Value factor) {
+    return cast<MemRefType>(factor.getType()).getElementTypeBitWidth() !=
+           8 * layout.elementBytes;
+  });
+  return copiesAsynchronously(tile.device, bytes, isCast);
+}
+
+TileCopy MmaTileEmitter::createCopy(unsigned factor, Value shared) {
+  Value global = factor == 0 ? tile.lhs : tile.rhs;
+  TileCopy copy(b, factor == 0 ? layout.lhs : layout.rhs, global, shared,
+                layout.threads(), schedule.vectorWidth(layout.elementBytes));
+  if (cast<MemRefType>(global.getType()).getElementType() == elementType)
+    return copy;
+  copy.convertBy(
+      [this, factor](Value vector) {
+        Value product = castFactor(b, tile.workload, factor, vector);
+        auto type = cast<VectorType>(product.getType()).clone(elementType);
+        // Exact: it undoes what the product's wider type added.
+        return product.getType() == type
+                   ? product
+                   : arith::TruncFOp::create(b, type, product).getResult();
+      },
+      layout.elementBytes);
+  return copy;
+}
+
 Values MmaTileEmitter::emitMainLoop() {
   Value lhsShared = sharedPointer(b, tile.sharedMemory, 0);
   Value rhsShared =
       sharedPointer(b, tile.sharedMemory, layout.bytesOf(layout.lhs));
-  int64_t vectorWidth = accessBytes / layout.elementBytes;
-  TileCopy lhsCopy(b, layout.lhs, tile.lhs, lhsShared, layout.threads(),
-                   vectorWidth);
-  TileCopy rhsCopy(b, layout.rhs, tile.rhs, rhsShared, layout.threads(),
-                   vectorWidth);
+  TileCopy lhsCopy = createCopy(0, lhsShared),
+           rhsCopy = createCopy(1, rhsShared);
   Value reduceExtent = tile.extents[Workload::kK];
   bool reduceExact = tile.exact[Workload::kK];
   lhsCopy.prepare(tile.threadId, tile.rowOffset, tile.extents[Workload::kM],
@@ -222,9 +337,8 @@ Values MmaTileEmitter::emitMainLoop() {
       rhsMatrixRow(math, layout.rhs.reduceContiguous, lane), warpColumn,
       ceilDiv(layout.columnFragments(), 2), 2 * kMmaColumns);
 
-  MainLoop loop{lhsCopy,       rhsCopy,
-                layout.stages, layout.bk,
-                reduceExtent,  copiesAsynchronously(tile.device, accessBytes)};
+  MainLoop loop{lhsCopy,   rhsCopy,      layout.stages,
+                layout.bk, reduceExtent, isAsynchronous()};
   return loop.emit(b, initialAccumulators(), [&](Value stage, Values values) {
     return multiply(stage, std::move(values));
   });

@@ -253,6 +253,10 @@ Workload ftuner::toWorkload(ukernel::OperatorOpInterface op) {
   readExtents(op, workload);
   setComputation(workload, op.getCombiner().front(),
                  op.hasEpilogue() ? &op.getEpilogue().front() : nullptr);
+  if (auto product = dyn_cast<ukernel::WorkloadOp>(op.getOperation());
+      product && product.getPrecision())
+    workload.operations.front().operandType =
+        toElementType(*product.getPrecision());
   return workload;
 }
 

@@ -205,6 +205,16 @@ LogicalResult WorkloadOp::verifyRegions() {
                                  accumulator},
                                 accumulator)))
     return failure();
+  if (std::optional<Type> precision = getPrecision()) {
+    if (!isa<FloatTF32Type>(*precision))
+      return emitOpError("expected a precision of tf32, but got ")
+             << *precision;
+    for (Type type : getContract().front().getArgumentTypes())
+      if (!type.isF32())
+        return emitOpError("expected factors and an accumulator of f32 with a "
+                           "precision of tf32, but got ")
+               << type;
+  }
   if (getEpilogues().size() > 1)
     return emitOpError("expected at most one epilogue, but got ")
            << getEpilogues().size();

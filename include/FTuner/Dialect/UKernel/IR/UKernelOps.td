@@ -77,6 +77,9 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
       extra, and yields an element of the output. Without epilogue there are no
       extras, and the accumulator is an element of the output.
     * `workload_c9`: `plan` names a `ukernel.plan` of as many axes.
+    * `workload_c10`: `precision`, which allows kernels to round factors to this
+      type before they multiply them, is tf32, and factors and accumulator are
+      f32.
 
     ```mlir
     %r = ukernel.workload plan(@plan_0)
@@ -134,7 +137,9 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     AffineMapArrayAttr:$indexing_maps,
     /// One range for each axis.
     OptionalAttr<ArrayAttr>:$ranges,
-    OptionalAttr<FlatSymbolRefAttr>:$plan);
+    OptionalAttr<FlatSymbolRefAttr>:$plan,
+    /// tf32, or none for the program's own.
+    OptionalAttr<TypeAttr>:$precision);
   let results = (outs Variadic<AnyRankedTensor>:$result);
   // Zero or one epilogue; upstream's utilities cannot clone an empty region.
   let regions = (region SizedRegion<1>:$contract, VariadicRegion<SizedRegion<1>>:$epilogues);
@@ -146,6 +151,7 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     `outs` `(` $output `:` type($output) `)`
     `maps` `=` $indexing_maps
     (`ranges` `=` $ranges^)?
+    (`precision` `=` $precision^)?
     `contract` $contract
     (`epilogue` $epilogues^)?
     attr-dict (`->` type($result)^)?

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Every tensor-core kernel selected for layers of language models is tight.
+
+Dense (768 to 2304, as examples/dense.mlir stores it) and the projections of Llama-2-7B (weights N × K), f16 with
+f32 sums, M = 1…4096. By ptxas and the PTX: no spill, no local memory; in each main loop one barrier, and, of kernels
+for aligned operands on sm_80 and newer, nothing but instructions of tensor cores, ldmatrix, asynchronous copies of
+16 bytes and integer arithmetic. By the emulator's counters, for a size that each aligned kernel of Dense serves: no
+bank conflicts of ldmatrix and of copies.
+
+The suite looks at a part; `--all` at every built-in device of sm_75 and newer.
+"""
+
+import json
+import os
+import re
+
+import harness
+import ptx
+
+LAYERS = {
+    "dense": ("nn", 2304, 768),
+    "qkv": ("nt", 12288, 4096),
+    "out": ("nt", 4096, 4096),
+    "up": ("nt", 22016, 4096),
+    "down": ("nt", 4096, 11008),
+}
+PART = [("dense", "t4"), ("dense", "a100"), ("dense", "h200"), ("up", "a100"), ("down", "rtx3090")]
+#: The emulator runs these sizes at most.
+LARGEST_RUN = 512
+#: What the main loop of an aligned kernel may have beside arithmetic on integers.
+ALLOWED = (r"^(mma\.sync|ldmatrix|cp\.async|bar\.|barrier\.|bra|mov|setp|selp|add|sub|mul|mad|shl|shr|and|or|xor|cvt\."
+           r"[su](32|64)\.[su](32|64)|min|max|not)")
+
+
+def module(layout, n, k):
+    weight, maps = (f"{n}x{k}", "n, k") if layout == "nt" else (f"{k}x{n}", "k, n")
+    return f"""
+module attributes {{ukernel.symbols = {{T = #ukernel.range<1 to 4096>}}}} {{
+  func.func @layer(%x: tensor<?x{k}xf16> {{ukernel.shape = ["T", {k}]}}, %w: tensor<{weight}xf16>) -> tensor<?x{n}xf16> {{
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : f32
+    %t = tensor.dim %x, %c0 : tensor<?x{k}xf16>
+    %e = tensor.empty(%t) : tensor<?x{n}xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%e : tensor<?x{n}xf32>) -> tensor<?x{n}xf32>
+    %p = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> ({maps})>,
+                                        affine_map<(m, n, k) -> (m, n)>]
+        ins(%x, %w : tensor<?x{k}xf16>, tensor<{weight}xf16>) outs(%init : tensor<?x{n}xf32>) -> tensor<?x{n}xf32>
+    %o = tensor.empty(%t) : tensor<?x{n}xf16>
+    %r = linalg.generic {{indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>],
+                         iterator_types = ["parallel", "parallel"]}}
+        ins(%p : tensor<?x{n}xf32>) outs(%o : tensor<?x{n}xf16>) {{
+    ^bb0(%a: f32, %old: f16):
+      %h = arith.truncf %a : f32 to f16
+      linalg.yield %h : f16
+    }} -> tensor<?x{n}xf16>
+    return %r : tensor<?x{n}xf16>
+  }}
+}}
+"""
+
+
+def check_loop(loop, is_tight):
+    problems = []
+    if loop.count(r"^(bar|barrier)\.") != 1:
+        problems.append(f"{loop.count(r'^(bar|barrier)[.]')} barriers in a main loop")
+    if not is_tight:
+        return problems
+    others = [line for line in loop.instructions if not re.search(ALLOWED, line)]
+    if others:
+        problems.append(f"in a main loop: {others[:3]}")
+    return problems
+
+
+def check_entry(entry, kernel, version):
+    used = kernel["resources"]
+    problems = []
+    if used["spill_store_bytes"] or used["spill_load_bytes"] or used["stack_bytes"] or entry.count(r"\.local"):
+        problems.append(f"spills, stack or local memory: {used}")
+    loops = [loop for loop in entry.loops() if loop.count(r"^mma\.sync")]
+    if not loops:
+        problems.append("no main loop on tensor cores")
+    is_tight = version >= 80 and kernel["alignment_bytes"] == 16
+    for loop in loops:
+        problems += check_loop(loop, is_tight)
+    copies = entry.count(r"^cp\.async\.c[ag]\.")
+    wide = entry.count(r"^cp\.async\.cg\.shared\.global \[[^\]]*\], \[[^\]]*\], 16")
+    if is_tight and (copies == 0 or copies != wide):
+        problems.append(f"{wide} of {copies} copies are cp.async of 16 bytes")
+    return problems
+
+
+def run_counted(tests, path, device, size, n, k, weight):
+    """The counters of the one kernel that a size launches."""
+    result = tests.tool("ftuner-run", path, "--function=layer", f"--args={size}x{k}xf16,{weight}xf16",
+                        f"--device={device}", "--executor=emulator", "--counters", "--json")
+    if result.returncode != 0:
+        raise RuntimeError(result.stderr)
+    (report,) = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
+    (counters,) = report["counters"]
+    return counters
+
+
+def check_conflicts(tests, path, device, manifest, layer):
+    layout, n, k = LAYERS[layer]
+    problems = []
+    for choice in manifest["workloads"][0]["dispatch"]:
+        size = choice["box"][0]["max"]
+        if size > LARGEST_RUN:
+            continue
+        counters = run_counted(tests, path, device, size, n, k, f"{n}x{k}" if layout == "nt" else f"{k}x{n}")
+        for what in ("matrix_load", "copy_target"):
+            requests = counters["requests"].get(what)
+            if requests and requests["wavefronts"] != requests["ideal_wavefronts"]:
+                problems.append(f"{counters['kernel']} at M = {size}: bank conflicts of {what}: {requests}")
+    return problems
+
+
+def check(tests, layer, device, version, counts):
+    layout, n, k = LAYERS[layer]
+    label = f"{layer} on {device}"
+    path = tests.write(f"{layer}_{device}.mlir", module(layout, n, k))
+    outputs = []
+    for flag in ("--ftuner-to-ptx", "--ftuner-to-manifest"):
+        result = tests.tool("ftuner-translate", path, flag, f"--device={device}")
+        if result.returncode != 0:
+            return [result.stderr]
+        outputs.append(result.stdout)
+    manifest = json.loads(outputs[1])
+    kernels = {kernel["entry"]: kernel for kernel in manifest["kernels"]}
+    entries = [entry for entry in ptx.entries(outputs[0]) if entry.count(r"^mma\.sync")]
+    registers = [kernels[entry.name]["resources"]["registers_per_thread"] for entry in entries]
+    if not entries:
+        return ["no kernel for tensor cores"]
+    tests.describe(label, f"{len(entries)} of {len(kernels)} kernels on tensor cores, "
+                          f"{min(registers)} to {max(registers)} registers")
+    problems = [f"{entry.name}: {problem}" for entry in entries
+                for problem in check_entry(entry, kernels[entry.name], version)]
+    if counts:
+        problems += check_conflicts(tests, path, device, manifest, layer)
+    return problems
+
+
+def main():
+    tests, options = harness.start(__doc__, {
+        "--devices": {"required": True, "help": "folder of the built-in devices' JSON files"},
+        "--all": {"action": "store_true", "help": "every layer on every device"},
+    })
+    versions = {}
+    for name in sorted(os.listdir(options.devices)):
+        with open(os.path.join(options.devices, name), encoding="utf-8") as file:
+            facts = json.load(file)
+        version = int(facts["compute_capability"].replace(".", ""))
+        if version >= 75:
+            versions[facts["name"]] = version
+    if not ptx.find_ptxas():
+        print("SKIPPED: no ptxas")
+        return
+    cases = [(layer, device) for layer in LAYERS for device in versions] if options.all else PART
+    for layer, device in cases:
+        counts = layer == "dense" and versions[device] >= 80
+        tests.add(f"{layer} on {device}", check, tests, layer, device, versions[device], counts)
+    tests.finish()
+
+
+if __name__ == "__main__":
+    main()
