@@ -21,7 +21,7 @@ from torch.utils._sympy.value_ranges import bound_sympy
 from . import layout as lay
 from .layout import Extent, Loop
 from .linalg import ProductFunction, Range, Size
-from .partition import NotTaken, Region, join_loops
+from .partition import TYPES, NotTaken, Region, join_loops
 
 aten = torch.ops.aten
 
@@ -97,6 +97,8 @@ def import_region(region: Region, shape_env: ShapeEnv | None) -> ImportedRegion:
         epilogue=tuple(region.emitter.instructions),
         result=region.result,
         symbols=tuple((name, range_of(extent, shape_env)) for extent, name in symbols.items()),
+        types=tuple(TYPES[access.node.meta["val"].dtype] for access in region.accesses),
+        result_type=TYPES[region.exit.meta["val"].dtype],
     )
     return ImportedRegion(
         region=region,

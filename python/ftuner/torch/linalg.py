@@ -5,8 +5,10 @@ The product sums over one loop and writes each element of its result once::
     result[p0, p1, ...] = epilogue(sum over r of lhs[...] * rhs[...], extras[...])
 
 Loops p0, p1, ... are the result's dimensions in order, r comes last. A tensor is
-read at one loop for each of its dimensions. All tensors are f32, contiguous and
-arguments of the function, so weights are never part of the text.
+read at one loop for each of its dimensions. All tensors are f32, f16 or bf16,
+contiguous and arguments of the function, so weights are never part of the text.
+Sums and the epilogue are in f32; a narrower result is rounded at the end, and
+where the epilogue says so.
 """
 
 from __future__ import annotations
@@ -63,6 +65,9 @@ class ProductFunction:
     epilogue: tuple[Instruction, ...]
     result: Value
     symbols: tuple[tuple[str, Range], ...]
+    #: Types of the elements of lhs, rhs and the extras, and of the result.
+    types: tuple[str, ...]
+    result_type: str
 
     @property
     def arguments(self) -> tuple[tuple[int, ...], ...]:
@@ -102,7 +107,7 @@ class _Printer:
 
     def text(self) -> str:
         function = self.function
-        result_type = self.tensor_type(function.result_loops)
+        result_type = self.tensor_type(function.result_loops, function.result_type)
         body = self.body(result_type)
         header = [
             f"    %{name} = arith.constant {value} : f32" for value, name in self.constants.items()
@@ -126,13 +131,17 @@ class _Printer:
             ]
         )
 
-    def tensor_type(self, loops: Sequence[int]) -> str:
+    def tensor_type(self, loops: Sequence[int], element: str) -> str:
         sizes = (self.function.loops[loop] for loop in loops)
-        return "tensor<" + "".join(f"{s if isinstance(s, int) else '?'}x" for s in sizes) + "f32>"
+        return "tensor<" + "".join(f"{s if isinstance(s, int) else '?'}x" for s in sizes) + f"{element}>"
+
+    def argument_type(self, number: int) -> str:
+        function = self.function
+        return self.tensor_type(function.arguments[number], function.types[number])
 
     def argument(self, number: int, loops: Sequence[int]) -> str:
         sizes = [self.function.loops[loop] for loop in loops]
-        text = f"%arg{number}: {self.tensor_type(loops)}"
+        text = f"%arg{number}: {self.argument_type(number)}"
         if all(isinstance(size, int) for size in sizes):
             return text
         shape = ", ".join(f'"{size}"' if isinstance(size, str) else str(size) for size in sizes)
@@ -154,38 +163,44 @@ class _Printer:
             f"%{size}" for size in function.loops[:-1] if isinstance(size, str)
         )
         zero = self.constant(0.0)
+        sums_type = self.tensor_type(function.result_loops, "f32")
         lines += [
-            f"    %empty = tensor.empty({sizes}) : {result_type}",
-            f"    %zeros = linalg.fill ins({zero} : f32) outs(%empty : {result_type})"
-            f" -> {result_type}",
+            f"    %empty = tensor.empty({sizes}) : {sums_type}",
+            f"    %zeros = linalg.fill ins({zero} : f32) outs(%empty : {sums_type}) -> {sums_type}",
         ]
         lines += self.generic(
             name="%product",
             maps=[self.map(loops, count) for loops in (*function.arguments[:2],)]
             + [self.map(function.result_loops, count)],
             iterators=["parallel"] * (count - 1) + ["reduction"],
-            inputs=[(f"%arg{n}", self.tensor_type(function.arguments[n])) for n in range(2)],
-            output=("%zeros", result_type),
-            block=["%a", "%b", "%c"],
+            inputs=[(f"%arg{n}", self.argument_type(n)) for n in range(2)],
+            output=("%zeros", sums_type),
+            block=list(zip(("%a", "%b", "%c"), (*function.types[:2], "f32"))),
             body=["%x = arith.mulf %a, %b : f32", "%y = arith.addf %c, %x : f32"],
             value="%y",
         )
-        if not function.epilogue and function.result == "acc":
+        if not function.epilogue and function.result == "acc" and function.result_type == "f32":
             return lines + [f"    return %product : {result_type}"]
+        output = "%empty"
+        if function.result_type != "f32":
+            output = "%narrow"
+            lines.append(f"    %narrow = tensor.empty({sizes}) : {result_type}")
         identity = self.map(function.result_loops, count - 1)
+        extras = [f"%e{number}" for number in range(len(function.extras))]
         lines += self.generic(
             name="%result",
             maps=[identity]
             + [self.map(loops, count - 1) for loops in function.extras]
             + [identity],
             iterators=["parallel"] * (count - 1),
-            inputs=[("%product", result_type)]
-            + [
-                (f"%arg{number + 2}", self.tensor_type(loops))
-                for number, loops in enumerate(function.extras)
+            inputs=[("%product", sums_type)]
+            + [(f"%arg{n + 2}", self.argument_type(n + 2)) for n in range(len(function.extras))],
+            output=(output, result_type),
+            block=[
+                ("%acc", "f32"),
+                *zip(extras, function.types[2:]),
+                ("%out", function.result_type),
             ],
-            output=("%empty", result_type),
-            block=["%acc", *(f"%e{n}" for n in range(len(function.extras))), "%out"],
             body=[self.instruction(n, i) for n, i in enumerate(function.epilogue)],
             value=self.value(function.result),
         )
@@ -206,7 +221,7 @@ class _Printer:
                 for dim, loop in enumerate(loops)
                 if function.loops[loop] == size
             )
-            argument_type = self.tensor_type(function.arguments[number])
+            argument_type = self.argument_type(number)
             lines += [
                 f"    %dim_{size} = arith.constant {dim} : index",
                 f"    %{size} = tensor.dim %arg{number}, %dim_{size} : {argument_type}",
@@ -220,21 +235,32 @@ class _Printer:
         iterators: list[str],
         inputs: list[tuple[str, str]],
         output: tuple[str, str],
-        block: list[str],
+        block: list[tuple[str, str]],
         body: list[str],
         value: str,
     ) -> list[str]:
-        """linalg.generic on f32."""
+        """linalg.generic whose body is in f32; the last of ``block`` is the output's element."""
         kinds = ", ".join(f'"{iterator}"' for iterator in iterators)
+        arguments: list[str] = []
+        casts: list[str] = []
+        for name_, kind in block:
+            narrow = kind != "f32" and name_ != block[-1][0]
+            arguments.append(f"{name_}{'_narrow' if narrow else ''}: {kind}")
+            if narrow:
+                casts.append(f"{name_} = arith.extf {name_}_narrow : {kind} to f32")
+        result = block[-1][1]
+        if result != "f32":
+            body = [*body, f"%rounded = arith.truncf {value} : f32 to {result}"]
+            value = "%rounded"
         return [
             f"    {name} = linalg.generic {{",
             f"        indexing_maps = [{(',' + chr(10) + ' ' * 25).join(maps)}],",
             f"        iterator_types = [{kinds}]}}",
             f"        ins({', '.join(n for n, _ in inputs)} : {', '.join(t for _, t in inputs)})",
             f"        outs({output[0]} : {output[1]}) {{",
-            f"      ^bb0({', '.join(f'{argument}: f32' for argument in block)}):",
-            *(f"        {line}" for line in body),
-            f"        linalg.yield {value} : f32",
+            f"      ^bb0({', '.join(arguments)}):",
+            *(f"        {line}" for line in (*casts, *body)),
+            f"        linalg.yield {value} : {result}",
             f"    }} -> {output[1]}",
         ]
 

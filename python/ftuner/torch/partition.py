@@ -25,6 +25,9 @@ from .pointwise import RULES, Emitter, Unsupported, emit
 
 aten = torch.ops.aten
 
+#: Elements that are taken, and what MLIR calls them.
+TYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
+_TAKEN_TYPES = "float32, float16 or bfloat16"
 #: Products that are taken, with the positions of lhs and rhs.
 PRODUCTS = {
     aten.mm.default: (0, 1),
@@ -137,7 +140,7 @@ def reason_to_leave(node: fx.Node) -> str | None:
 def hint(reason: str) -> str:
     """How a product that is left for this reason comes to FTuner; empty if not known."""
     if reason.startswith("operands of "):
-        return "operands of float32 are taken: uKernels are for that type"
+        return f"operands of {_TAKEN_TYPES} are taken: uKernels are for these types"
     if reason in ("m is 1", "n is 1", "k is 1") or "vector" in reason:
         return (
             "join several of them into one product; ftuner.torch.export compiles it as it is, as a"
@@ -256,8 +259,10 @@ class RegionFinder:
         value = node.meta["val"]
         for operand in (left, right):
             dtype = operand.meta["val"].dtype
-            if dtype != torch.float32:
-                raise NotTaken(f"operands of {str(dtype).removeprefix('torch.')}, not float32")
+            if dtype not in TYPES:
+                raise NotTaken(
+                    f"operands of {str(dtype).removeprefix('torch.')}, not {_TAKEN_TYPES}"
+                )
         if value.device.type not in ("cpu", "cuda"):
             raise NotTaken(f"tensors on {value.device.type}")
         layout = Layout()
@@ -312,8 +317,10 @@ class RegionFinder:
     def _start(
         self, product: fx.Node, state: _State, lhs: Access, rhs: Access, dims: Dims
     ) -> None:
-        """The summand and the factors of addmm and baddbmm."""
+        """The summand and the factors of addmm and baddbmm; what the product is rounded to."""
+        kind = TYPES[product.meta["val"].dtype]
         if len(product.args) < 3:
+            state.values[product] = state.emitter.round("acc", kind)
             return
         beta, alpha = (product.kwargs.get(name, 1) for name in ("beta", "alpha"))
         value: Value = "acc"
@@ -322,11 +329,11 @@ class RegionFinder:
         if beta != 0:
             summand = self._operand(product.args[0], state, dims, lay.shape_of(product))
             if summand is None:
-                raise NotTaken("a summand that is not float32")
+                raise NotTaken(f"a summand that is not {_TAKEN_TYPES}")
             if beta != 1:
                 summand = state.emitter.mul(summand, float(beta))
             value = state.emitter.add(value, summand)
-        state.values[product] = value
+        state.values[product] = state.emitter.round(value, kind)
 
     def _candidates(self, product: fx.Node) -> Iterable[fx.Node]:
         """Operators that follow from the product, in the order of the graph."""
@@ -340,7 +347,7 @@ class RegionFinder:
     def _extend(self, node: fx.Node, state: _State) -> _State | None:
         """The region with one more node; None if it cannot be part of it."""
         value = node.meta["val"]
-        if not isinstance(value, torch.Tensor) or value.dtype != torch.float32:
+        if not isinstance(value, torch.Tensor) or value.dtype not in TYPES:
             return None
         grown = state.copy()
         if node.target in lay.VIEWS:
@@ -381,7 +388,8 @@ class RegionFinder:
             else:
                 options[name] = argument
         try:
-            grown.values[node] = emit(grown.emitter, node.target, values, options)
+            result = emit(grown.emitter, node.target, values, options)
+            grown.values[node] = grown.emitter.round(result, TYPES[value.dtype])
         except Unsupported:
             return None
         grown.dims[node] = dims
@@ -398,7 +406,7 @@ class RegionFinder:
             if node not in state.scalars:
                 state.scalars.append(node)
             return f"s{state.scalars.index(node)}"
-        if value.dtype != torch.float32:
+        if value.dtype not in TYPES:
             return None
         extents = lay.shape_of(node)
         offset = len(shape) - len(extents)

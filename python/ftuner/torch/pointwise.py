@@ -1,4 +1,6 @@
-"""Pointwise ATen operators as scalar operations on f32.
+"""Pointwise ATen operators as scalar operations in f32.
+
+PyTorch computes operators of float16 and bfloat16 in f32, too, and rounds their results.
 
 Each operator has a function that emits its operations in order and returns the
 value; it takes the operator's operands as values, and its other parameters by
@@ -47,6 +49,13 @@ class Emitter:
 
     def div(self, x: Value, y: Value) -> Value:
         return self("arith.divf", x, y)
+
+    def round(self, x: Value, kind: str) -> Value:
+        """The value rounded to a type: "f16"; f32 values have f32 already."""
+        if kind == "f32":
+            return x
+        narrow = self("arith.truncf", x, suffix=f"f32 to {kind}")
+        return self("arith.extf", narrow, suffix=f"{kind} to f32")
 
     def select(self, predicate: str, x: Value, y: Value, then: Value, other: Value) -> Value:
         """``then`` where ``x predicate y``, ``other`` elsewhere."""
@@ -106,6 +115,12 @@ for _operator, _operation in {
 #: Operators that return their operand.
 @rule(aten.clone.default, aten.alias.default, aten.detach.default)
 def identity(b: Emitter, x: Value, memory_format: Any = None) -> Value:
+    return x
+
+
+#: A cast: what the operator's result is rounded to says the rest.
+@rule(aten._to_copy.default)
+def to_copy(b: Emitter, x: Value, dtype: Any = None, memory_format: Any = None) -> Value:
     return x
 
 

@@ -36,6 +36,8 @@ def product(name: str, width: int, *, scale: float = 0.5) -> ProductFunction:
         epilogue=(Instruction("arith.mulf", ("acc", scale)),),
         result="v0",
         symbols=(("d0", Range(2, 32)),),
+        types=("f32", "f32"),
+        result_type="f32",
     )
 
 

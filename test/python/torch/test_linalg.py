@@ -39,6 +39,8 @@ def test_text() -> None:
         ),
         result="v2",
         symbols=(("d0", Range(2, None)),),
+        types=("f32", "f32", "f32"),
+        result_type="f32",
     )
     assert str(function) == _EXPECTED
 

@@ -32,6 +32,8 @@ OPERATORS: dict[object, Operator] = {
     aten.tanh.default: lambda y, x: y.tanh(),
     aten.erf.default: lambda y, x: y.erf(),
     aten.clone.default: lambda y, x: y.clone() * x,
+    # A cast rounds, also where another follows it.
+    aten._to_copy.default: lambda y, x: (4096 * y.round()).half().float() * x,
     aten.alias.default: lambda y, x: aten.alias(y) * x,
     aten.detach.default: lambda y, x: y.detach() * x,
     aten.add.Tensor: lambda y, x: torch.add(y, x, alpha=3),
