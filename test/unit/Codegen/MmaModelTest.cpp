@@ -20,8 +20,7 @@ Workload productOf(ElementType type, ElementType sum, bool transposeLhs = false,
                        SizeRange::fixed(768), transposeLhs, transposeRhs);
   for (Operand &operand : workload.operands)
     if (isInput(operand.role)) {
-      operand.elementType =
-          type == ElementType::TF32 ? ElementType::F32 : type;
+      operand.elementType = type == ElementType::TF32 ? ElementType::F32 : type;
       operand.elementBytes = bytesOf(type);
     }
   workload.accumulatorType = sum;
@@ -146,8 +145,8 @@ TEST_F(MmaModelTest, HasNoBankConflicts) {
   for (bool transposeLhs : {false, true})
     for (bool transposeRhs : {false, true})
       for (ElementType type : {ElementType::F16, ElementType::TF32}) {
-        Workload workload = productOf(type, ElementType::F32, transposeLhs,
-                                      transposeRhs);
+        Workload workload =
+            productOf(type, ElementType::F32, transposeLhs, transposeRhs);
         auto space = model.createSpace(workload, device);
         int64_t blocks = 0;
         space->forEachBlock(16, [&](const KernelFamily &block, const UKernel &,
@@ -161,8 +160,8 @@ TEST_F(MmaModelTest, HasNoBankConflicts) {
               return true;
             for (const WarpAccess &access :
                  model.work(workload, family, 0, device).accesses) {
-              bool isPadded = type == ElementType::TF32 &&
-                              (transposeLhs || !transposeRhs);
+              bool isPadded =
+                  type == ElementType::TF32 && (transposeLhs || !transposeRhs);
               if (access.kind == WarpAccess::Kind::GlobalLoad ||
                   (isPadded && access.kind == WarpAccess::Kind::SharedStore))
                 continue;
