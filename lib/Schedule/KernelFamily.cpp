@@ -113,7 +113,8 @@ static PartitionRule partitionRuleOf(const KernelFamily &family) {
   return rule;
 }
 
-Grid ftuner::gridOf(const KernelFamily &family) {
+/// The grid but for the order of blocks, which no count depends on.
+static Grid tilingOf(const KernelFamily &family) {
   PartitionRule rule = partitionRuleOf(family);
   Grid grid;
   grid.tile = family.tiles.front();
@@ -122,6 +123,11 @@ Grid ftuner::gridOf(const KernelFamily &family) {
   grid.secondHeight = rule.second;
   grid.balancedSms = rule.balancedSms;
   grid.reduceSplit = family.reduceSplit;
+  return grid;
+}
+
+Grid ftuner::gridOf(const KernelFamily &family) {
+  Grid grid = tilingOf(family);
   if (family.schedule.isSet())
     grid.groupRows = family.path().groupRows(family);
   return grid;
@@ -130,7 +136,7 @@ Grid ftuner::gridOf(const KernelFamily &family) {
 int64_t ftuner::blocksBeside(const KernelFamily &family,
                              llvm::ArrayRef<int64_t> shape) {
   NumberArithmetic math;
-  return std::max<int64_t>(blocksBeside(math, gridOf(family), shape), 1);
+  return std::max<int64_t>(blocksBeside(math, tilingOf(family), shape), 1);
 }
 
 Partition ftuner::partitionShape(const KernelFamily &family,

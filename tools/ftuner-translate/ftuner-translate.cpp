@@ -150,6 +150,20 @@ static llvm::Expected<NamedSizes> parseSizes(const Options &options) {
   return sizes;
 }
 
+/// Reads the input and plans its workloads.
+static llvm::Expected<OwningOpRef<ModuleOp>>
+readPlanned(const Options &options, const FTunerOptions &given,
+            tool::ModuleTool &moduleTool) {
+  if (options.progress)
+    moduleTool.showProgress();
+  auto module = moduleTool.readModule(options.input);
+  if (!module)
+    return module.takeError();
+  if (llvm::Error error = moduleTool.plan(**module, given))
+    return error;
+  return module;
+}
+
 static llvm::Error explain(const Options &options,
                            const tool::PipelineCommandLine &pipeline) {
   llvm::Expected<NamedSizes> sizes = parseSizes(options);
@@ -159,13 +173,9 @@ static llvm::Error explain(const Options &options,
   if (llvm::Error error = pipeline.apply(given))
     return error;
   tool::ModuleTool moduleTool(options.remarks);
-  if (options.progress)
-    moduleTool.showProgress();
-  auto module = moduleTool.readModule(options.input);
+  auto module = readPlanned(options, given, moduleTool);
   if (!module)
     return module.takeError();
-  if (llvm::Error error = moduleTool.plan(**module, given))
-    return error;
   if (!llvm::is_contained(pipeline.getGiven(), "top-k"))
     given.set("top-k", kListedPrograms);
   moduleTool.beginStage("explanation");
@@ -195,13 +205,9 @@ static llvm::Error measure(const Options &options,
   if (llvm::Error error = pipeline.apply(given))
     return error;
   tool::ModuleTool moduleTool(options.remarks);
-  if (options.progress)
-    moduleTool.showProgress();
-  auto module = moduleTool.readModule(options.input);
+  auto module = readPlanned(options, given, moduleTool);
   if (!module)
     return module.takeError();
-  if (llvm::Error error = moduleTool.plan(**module, given))
-    return error;
   moduleTool.beginStage("measurement");
   llvm::Expected<SearchSetup> setup = makeSearchSetup(given.search());
   if (!setup)

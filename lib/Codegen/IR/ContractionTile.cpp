@@ -1,6 +1,8 @@
 //===- ContractionTile.cpp - The tile of a contraction --------------------===//
 #include "FTuner/Codegen/IR/CodegenPath.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
 using namespace mlir;
 using namespace ftuner;
 
@@ -27,4 +29,26 @@ ContractionTile::ContractionTile(const TileEmission &tile)
     case OperandRole::Input:
       llvm_unreachable("a contraction has an lhs and an rhs");
     }
+}
+
+static bool isReduceContiguous(AffineMap map) {
+  return cast<AffineDimExpr>(map.getResults().back()).getPosition() ==
+         Workload::kK;
+}
+
+bool ContractionTile::isLhsReduceContiguous() const {
+  return isReduceContiguous(ukernel::WorkloadOp(workload).getLhsMap());
+}
+
+bool ContractionTile::isRhsReduceContiguous() const {
+  return isReduceContiguous(ukernel::WorkloadOp(workload).getRhsMap());
+}
+
+Value ContractionTile::scalarStart(ImplicitLocOpBuilder &b,
+                                   Type accumulatorType) const {
+  if (!init || isa<MemRefType>(init.getType()))
+    return {};
+  if (init.getType() == accumulatorType)
+    return init;
+  return arith::ExtFOp::create(b, accumulatorType, init);
 }

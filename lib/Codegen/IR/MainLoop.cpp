@@ -27,6 +27,16 @@ scf::ForOp ftuner::createLoop(ImplicitLocOpBuilder &b, Unrolling unrolling,
   return loop;
 }
 
+void ftuner::prepareCopies(const ContractionTile &tile, TileCopy &lhs,
+                           TileCopy &rhs) {
+  auto prepare = [&](TileCopy &copy, Value offset, unsigned axis) {
+    copy.prepare(tile.threadId, offset, tile.extents[axis], tile.exact[axis],
+                 tile.extents[Workload::kK], tile.exact[Workload::kK]);
+  };
+  prepare(lhs, tile.rowOffset, Workload::kM);
+  prepare(rhs, tile.columnOffset, Workload::kN);
+}
+
 Values MainLoop::emit(ImplicitLocOpBuilder &b, const Values &accumulators,
                       Multiply multiply) const {
   return isAsynchronous ? emitAsynchronous(b, accumulators, multiply)

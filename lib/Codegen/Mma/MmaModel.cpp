@@ -4,6 +4,7 @@
 // or a batch of them.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/Codegen/ContractionModel.h"
 #include "FTuner/Codegen/Mma/MmaLayout.h"
 #include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Schedule/CodegenModel.h"
@@ -34,8 +35,6 @@ constexpr int64_t kMaxGroupRows = 16;
 /// Most pipeline stages: more than shared memory holds, so that sums of their
 /// bytes do not overflow.
 constexpr int64_t kMaxStages = 1024;
-/// Most batch axes behind m, n and k.
-constexpr unsigned kMaxBatchAxes = 3;
 constexpr int64_t kMaxWarps = 32;
 
 template <typename... Args>
@@ -74,17 +73,7 @@ public:
 
   UKernel ukernel(const KernelFamily &family, unsigned part) const override {
     MmaSchedule mma = MmaSchedule::of(family.schedule);
-    // Messages show families that cannot be emitted, too.
-    mma.warpsM = std::max<int64_t>(mma.warpsM, 1);
-    mma.warpsN = std::max<int64_t>(mma.warpsN, 1);
-    UKernel ukernel;
-    ukernel.blockTile = family.tiles[part];
-    ukernel.registerTile.assign(ukernel.blockTile.size(), 1);
-    ukernel.registerTile[Workload::kM] = mma.rowsOf(ukernel.blockTile);
-    ukernel.registerTile[Workload::kN] = mma.columnsOf(ukernel.blockTile);
-    ukernel.workers = mma.warps();
-    ukernel.reduceSplit = family.reduceSplit;
-    return ukernel;
+    return contractionUKernel(family, part, mma.warpsM, mma.warpsN);
   }
 
   int64_t threads(const KernelFamily &family) const override {
@@ -213,27 +202,14 @@ private:
            2 * layout.columnFragments();
   }
 
-  static llvm::Error checkPart(const Workload &workload,
-                               const KernelFamily &family, unsigned part);
+  llvm::Error checkPart(const Workload &workload, const KernelFamily &family,
+                        unsigned part) const;
 };
 
 llvm::Error MmaModel::supports(const Workload &workload,
                                const DeviceSpec &device) const {
-  if (llvm::Error error = workload.checkContraction())
-    return invalid("mma: %s", llvm::toString(std::move(error)).c_str());
-  if (workload.axes.size() > Workload::kFirstBatch + kMaxBatchAxes)
-    return invalid("mma: expected up to %u batch axes", kMaxBatchAxes);
-  auto isContiguous = [&](OperandRole role, unsigned axis, unsigned other) {
-    const Operand *operand = workload.find(role);
-    return operand && (operand->contiguousAxis() == axis ||
-                       operand->contiguousAxis() == other);
-  };
-  if (!isContiguous(OperandRole::Lhs, Workload::kM, Workload::kK) ||
-      !isContiguous(OperandRole::Rhs, Workload::kN, Workload::kK) ||
-      !isContiguous(OperandRole::Output, Workload::kN, Workload::kN))
-    return invalid("mma: expected an lhs that is contiguous along m or k, an "
-                   "rhs along n or k, and an output that is contiguous along "
-                   "n");
+  if (llvm::Error error = checkContractionLayout(*this, workload))
+    return error;
   ElementType type = multipliedType(workload);
   std::optional<MmaInstruction> instruction = findMmaInstruction(type, device);
   if (!instruction)
@@ -261,7 +237,8 @@ llvm::Error MmaModel::supports(const Workload &workload,
 }
 
 llvm::Error MmaModel::checkPart(const Workload &workload,
-                                const KernelFamily &family, unsigned part) {
+                                const KernelFamily &family,
+                                unsigned part) const {
   MmaSchedule mma = MmaSchedule::of(family.schedule);
   const BlockTile &tile = family.tiles[part];
   if (tile[Workload::kM] % (mma.warpsM * kMmaRows) != 0 ||
@@ -272,10 +249,8 @@ llvm::Error MmaModel::checkPart(const Workload &workload,
                    int(kMmaRows), int(kMmaColumns),
                    static_cast<long long>(mma.warpsM),
                    static_cast<long long>(mma.warpsN), tileText(tile).c_str());
-  for (unsigned axis = Workload::kFirstBatch; axis < tile.size(); ++axis)
-    if (tile[axis] != 1)
-      return invalid("mma: expected tiles of 1 on batch axes, but got %s",
-                     tileText(tile).c_str());
+  if (llvm::Error error = checkBatchTiles(*this, tile))
+    return error;
   int64_t depth = kMmaFragmentBytes / elementBytesOf(workload);
   if (tile[Workload::kK] % depth != 0)
     return invalid("mma: expected a reduce tile that is a multiple of %lld, "
@@ -292,12 +267,8 @@ llvm::Error MmaModel::check(const Workload &workload,
     return error;
   if (llvm::Error error = checkTiles(workload, family))
     return error;
-  if (family.combineAxis != Workload::kM)
-    return invalid("mma: expected parts along axis 0, but got %u",
-                   family.combineAxis);
-  if (family.reduceSplit != 1)
-    return invalid("mma: expected no split-K, but got a split-K factor of %lld",
-                   static_cast<long long>(family.reduceSplit));
+  if (llvm::Error error = checkContractionFamily(*this, family))
+    return error;
   MmaSchedule mma = MmaSchedule::of(family.schedule);
   int64_t access = mma.accessBytes;
   if (access < 1 || access != (access < 4 ? 1 : widestAccess(access)))
@@ -324,19 +295,7 @@ llvm::Error MmaModel::check(const Workload &workload,
     if (llvm::Error error = checkPart(workload, family, part))
       return error;
   KernelResources needs = resources(workload, family);
-  if (needs.sharedMemoryBytes > device.sharedMemoryPerBlockBytes)
-    return invalid("mma: expected at most %d bytes of shared memory, but got "
-                   "%lld",
-                   static_cast<int>(device.sharedMemoryPerBlockBytes),
-                   static_cast<long long>(needs.sharedMemoryBytes));
-  int64_t limit = std::min(device.maxRegistersPerThread,
-                           device.registersPerSm / needs.threads);
-  if (needs.registersPerThread > limit)
-    return invalid("mma: expected at most %d registers per thread, but got "
-                   "%lld",
-                   static_cast<int>(limit),
-                   static_cast<long long>(needs.registersPerThread));
-  return llvm::Error::success();
+  return checkBlockFits(*this, needs, device);
 }
 
 } // namespace

@@ -4,6 +4,7 @@
 // f32 or i32, factors of these or of narrower types.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/Codegen/ContractionModel.h"
 #include "FTuner/Codegen/Simt/SimtLayout.h"
 #include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Schedule/CodegenModel.h"
@@ -30,9 +31,6 @@ constexpr int64_t kSpareRegisters = 24;
 /// Most pipeline stages: more than shared memory holds, so that sums of their
 /// bytes do not overflow.
 constexpr int64_t kMaxStages = 1024;
-
-/// Most batch axes behind m, n and k.
-constexpr unsigned kMaxBatchAxes = 3;
 
 /// Steps of families without vectors beside those of the family that they come
 /// from: less to copy in a step.
@@ -124,22 +122,8 @@ public:
 
   llvm::Error supports(const Workload &workload,
                        const DeviceSpec &device) const override {
-    if (llvm::Error error = workload.checkContraction())
-      return invalid("simt: %s", llvm::toString(std::move(error)).c_str());
-    if (workload.axes.size() > Workload::kFirstBatch + kMaxBatchAxes)
-      return invalid("simt: expected up to %u batch axes", kMaxBatchAxes);
-    auto isContiguous = [&](OperandRole role, unsigned axis, unsigned other) {
-      const Operand *operand = workload.find(role);
-      return operand && (operand->contiguousAxis() == axis ||
-                         operand->contiguousAxis() == other);
-    };
-    if (!isContiguous(OperandRole::Lhs, Workload::kM, Workload::kK) ||
-        !isContiguous(OperandRole::Rhs, Workload::kN, Workload::kK) ||
-        !isContiguous(OperandRole::Output, Workload::kN, Workload::kN))
-      return invalid(
-          "simt: expected an lhs that is contiguous along m or k, an "
-          "rhs along n or k, and an output that is contiguous along "
-          "n");
+    if (llvm::Error error = checkContractionLayout(*this, workload))
+      return error;
     return checkTypes(workload);
   }
 
@@ -151,17 +135,7 @@ public:
 
   UKernel ukernel(const KernelFamily &family, unsigned part) const override {
     SimtSchedule simt = SimtSchedule::of(family.schedule);
-    // Messages show families that cannot be emitted, too.
-    simt.threadsM = std::max<int64_t>(simt.threadsM, 1);
-    simt.threadsN = std::max<int64_t>(simt.threadsN, 1);
-    UKernel ukernel;
-    ukernel.blockTile = family.tiles[part];
-    ukernel.registerTile.assign(ukernel.blockTile.size(), 1);
-    ukernel.registerTile[Workload::kM] = simt.rowsOf(ukernel.blockTile);
-    ukernel.registerTile[Workload::kN] = simt.columnsOf(ukernel.blockTile);
-    ukernel.workers = simt.threads();
-    ukernel.reduceSplit = family.reduceSplit;
-    return ukernel;
+    return contractionUKernel(family, part, simt.threadsM, simt.threadsN);
   }
 
   int64_t threads(const KernelFamily &family) const override {
@@ -312,8 +286,8 @@ private:
   static int64_t spillMargin(const Workload &workload, const BlockTile &tile,
                              const SimtLayout &layout, int64_t vectorWidth);
 
-  static llvm::Error checkPart(const Workload &workload,
-                               const KernelFamily &family, unsigned part);
+  llvm::Error checkPart(const Workload &workload, const KernelFamily &family,
+                        unsigned part) const;
 };
 
 /// By how many registers ptxas may exceed the estimate for a part without
@@ -347,7 +321,8 @@ int64_t SimtModel::spillMargin(const Workload &workload, const BlockTile &tile,
 }
 
 llvm::Error SimtModel::checkPart(const Workload &workload,
-                                 const KernelFamily &family, unsigned part) {
+                                 const KernelFamily &family,
+                                 unsigned part) const {
   SimtSchedule simt = SimtSchedule::of(family.schedule);
   const BlockTile &tile = family.tiles[part];
   if (tile[Workload::kM] % simt.threadsM != 0 ||
@@ -357,10 +332,8 @@ llvm::Error SimtModel::checkPart(const Workload &workload,
                    static_cast<long long>(simt.threadsM),
                    static_cast<long long>(simt.threadsN),
                    tileText(tile).c_str());
-  for (unsigned axis = Workload::kFirstBatch; axis < tile.size(); ++axis)
-    if (tile[axis] != 1)
-      return invalid("simt: expected tiles of 1 on batch axes, but got %s",
-                     tileText(tile).c_str());
+  if (llvm::Error error = checkBatchTiles(*this, tile))
+    return error;
   int64_t bk = tile[Workload::kK];
   if (bk % 4 != 0)
     return invalid("simt: expected a reduce tile that is a multiple of 4, but "
@@ -388,13 +361,8 @@ llvm::Error SimtModel::check(const Workload &workload,
     return error;
   if (llvm::Error error = checkTiles(workload, family))
     return error;
-  if (family.combineAxis != Workload::kM)
-    return invalid("simt: expected parts along axis 0, but got %u",
-                   family.combineAxis);
-  if (family.reduceSplit != 1)
-    return invalid("simt: expected no split-K, but got a split-K factor of "
-                   "%lld",
-                   static_cast<long long>(family.reduceSplit));
+  if (llvm::Error error = checkContractionFamily(*this, family))
+    return error;
   SimtSchedule simt = SimtSchedule::of(family.schedule);
   if (simt.vectorWidth != 1 && simt.vectorWidth != 4)
     return invalid("simt: expected a vector width of 1 or 4, but got %lld",
@@ -428,18 +396,7 @@ llvm::Error SimtModel::check(const Workload &workload,
                    "got %d",
                    static_cast<int>(device.maxThreadsPerBlock),
                    static_cast<int>(needs.threads));
-  if (needs.sharedMemoryBytes > device.sharedMemoryPerBlockBytes)
-    return invalid("simt: expected at most %d bytes of shared memory, but got "
-                   "%d",
-                   static_cast<int>(device.sharedMemoryPerBlockBytes),
-                   static_cast<int>(needs.sharedMemoryBytes));
-  int64_t registerLimit = std::min(device.maxRegistersPerThread,
-                                   device.registersPerSm / needs.threads);
-  if (needs.registersPerThread > registerLimit)
-    return invalid("simt: expected at most %d registers per thread, but got %d",
-                   static_cast<int>(registerLimit),
-                   static_cast<int>(needs.registersPerThread));
-  return llvm::Error::success();
+  return checkBlockFits(*this, needs, device);
 }
 
 } // namespace

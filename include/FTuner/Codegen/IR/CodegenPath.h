@@ -51,6 +51,14 @@ struct ContractionTile : TileEmission {
   /// Init is null where there is none.
   mlir::Value lhs, rhs, init, output;
   llvm::SmallVector<mlir::Value> extras;
+
+  /// Whether a factor is contiguous along k.
+  bool isLhsReduceContiguous() const;
+  bool isRhsReduceContiguous() const;
+  /// The scalar that sums start from, in their type; null where they start from
+  /// a tensor's elements, which the epilogue adds.
+  mlir::Value scalarStart(mlir::ImplicitLocOpBuilder &b,
+                          mlir::Type accumulatorType) const;
 };
 
 class CodegenPath {

@@ -22,6 +22,7 @@
 #ifndef FTUNER_CODEGEN_IR_MAINLOOP_H
 #define FTUNER_CODEGEN_IR_MAINLOOP_H
 
+#include "FTuner/Codegen/IR/CodegenPath.h"
 #include "FTuner/Codegen/IR/TileCopy.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -37,6 +38,9 @@ enum class Unrolling {
 /// A loop from 0 whose body is empty.
 mlir::scf::ForOp createLoop(mlir::ImplicitLocOpBuilder &b, Unrolling unrolling,
                             Value end, int64_t step, ValueRange initial);
+
+/// Prepares the copies of a contraction's factors.
+void prepareCopies(const ContractionTile &tile, TileCopy &lhs, TileCopy &rhs);
 
 /// The loop of one tile over the steps of the reduce axis.
 struct MainLoop {

@@ -42,6 +42,7 @@ public:
     convert = std::move(conversion);
     sharedBytes = sharedElementBytes;
   }
+  bool isConverted() const { return convert != nullptr; }
   /// Computes the addresses that do not depend on the step.
   void prepare(Value threadId, Value spaceOffset, Value spaceExtent,
                bool spaceExact, Value reduceExtent, bool reduceExact);

@@ -46,12 +46,6 @@ void MmaTileEmitter::emit() {
 
 namespace {
 
-/// Whether an operand is contiguous along the reduce axis.
-bool isReduceContiguous(AffineMap map) {
-  return cast<AffineDimExpr>(map.getResults().back()).getPosition() ==
-         Workload::kK;
-}
-
 class MmaPath final : public CodegenPath {
 public:
   const CodegenModel &model() const override { return mmaModel(); }
@@ -66,10 +60,9 @@ public:
     if (!instruction)
       return workload.emitOpError("expected a product of the tensor cores of ")
              << emission.device.name;
-    MmaLayout layout =
-        mmaLayout(isReduceContiguous(workload.getLhsMap()),
-                  isReduceContiguous(workload.getRhsMap()), bytesOf(type),
-                  tile.blockTile(), MmaSchedule::of(tile.family.schedule));
+    MmaLayout layout = mmaLayout(
+        tile.isLhsReduceContiguous(), tile.isRhsReduceContiguous(),
+        bytesOf(type), tile.blockTile(), MmaSchedule::of(tile.family.schedule));
     MmaTileEmitter(builder, tile, layout, type, *instruction).emit();
     return success();
   }

@@ -25,8 +25,6 @@ private:
   Values initialAccumulators();
   /// Copies of a factor, lhs (0) or rhs (1), into the tile at `shared`.
   TileCopy createCopy(unsigned factor, Value shared);
-  /// Whether no factor is cast on the way, and copies are wide enough.
-  bool isAsynchronous() const;
   /// Multiplies a step that lies in a stage.
   Values multiply(Value stage, Values accumulators);
   /// Registers of all fragments of a warp at one depth of a step.
@@ -34,6 +32,8 @@ private:
     /// Four registers for each 16 rows; two for each 8 columns.
     Values lhs, rhs;
   };
+  Values loadLhs(Value stage, int64_t row, int64_t depth);
+  Values loadRhs(Value stage, int64_t column, int64_t depth);
   Fragments loadFragments(Value lhsStage, Value rhsStage, int64_t depth);
   void multiplyFragments(const Fragments &fragments, Values &accumulators);
   Values multiplyFragment(ValueRange lhs, ValueRange rhs, Values sum);
@@ -79,6 +79,8 @@ private:
   /// column of the warp in the block tile.
   Value lane, warp, warpRow, warpColumn;
   FragmentAddresses lhsAddresses, rhsAddresses;
+  /// No factor is cast on the way, and copies are wide enough.
+  bool isAsynchronous = false;
 };
 
 } // namespace ftuner

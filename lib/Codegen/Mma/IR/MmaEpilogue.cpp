@@ -57,7 +57,7 @@ void MmaTileEmitter::storeToSlab(Value slab, ValueRange accumulators) {
 
 void MmaTileEmitter::emitEpilogue(ValueRange accumulators) {
   // The slabs take the place of stages, which other warps may still read.
-  if (isAsynchronous())
+  if (isAsynchronous)
     NVVM::CpAsyncWaitGroupOp::create(b, 0);
   gpu::BarrierOp::create(b);
   auto slabType = MemRefType::get(

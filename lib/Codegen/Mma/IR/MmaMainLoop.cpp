@@ -131,40 +131,39 @@ Values MmaTileEmitter::toFactors(Values registers) {
   return registers;
 }
 
+/// Registers of 16 rows of the lhs.
+Values MmaTileEmitter::loadLhs(Value stage, int64_t row, int64_t depth) {
+  if (!layout.loadsMatrices(layout.lhs))
+    return loadElements(layout.lhs, lhsAddresses, stage, row * kMmaRows, depth,
+                        /*isLhs=*/true);
+  return loadMatrices(
+      fragmentPointer(layout.lhs, lhsAddresses, stage, row, depth), 4,
+      !layout.lhs.reduceContiguous);
+}
+
+/// Registers of two fragments of the rhs from `column` on, or of the last one.
+Values MmaTileEmitter::loadRhs(Value stage, int64_t column, int64_t depth) {
+  int64_t end = std::min(column + 2, layout.columnFragments());
+  if (layout.loadsMatrices(layout.rhs))
+    return loadMatrices(
+        fragmentPointer(layout.rhs, rhsAddresses, stage, column / 2, depth),
+        2 * (end - column), !layout.rhs.reduceContiguous);
+  Values registers;
+  for (; column < end; ++column)
+    llvm::append_range(registers, loadElements(layout.rhs, rhsAddresses, stage,
+                                               column * kMmaColumns, depth,
+                                               /*isLhs=*/false));
+  return registers;
+}
+
 MmaTileEmitter::Fragments
 MmaTileEmitter::loadFragments(Value lhsStage, Value rhsStage, int64_t depth) {
   Fragments fragments;
-  for (int64_t row = 0; row < layout.rowFragments(); ++row) {
-    if (!layout.loadsMatrices(layout.lhs)) {
-      llvm::append_range(fragments.lhs,
-                         toFactors(loadElements(layout.lhs, lhsAddresses,
-                                                lhsStage, row * kMmaRows, depth,
-                                                /*isLhs=*/true)));
-      continue;
-    }
-    Value pointer =
-        fragmentPointer(layout.lhs, lhsAddresses, lhsStage, row, depth);
-    llvm::append_range(
-        fragments.lhs,
-        toFactors(loadMatrices(pointer, 4, !layout.lhs.reduceContiguous)));
-  }
-  // Two fragments of the rhs at once.
-  int64_t columns = layout.columnFragments();
-  for (int64_t column = 0; column < columns; ++column)
-    if (!layout.loadsMatrices(layout.rhs))
-      llvm::append_range(fragments.rhs,
-                         toFactors(loadElements(layout.rhs, rhsAddresses,
-                                                rhsStage, column * kMmaColumns,
-                                                depth, /*isLhs=*/false)));
-  if (!layout.loadsMatrices(layout.rhs))
-    return fragments;
-  for (int64_t column = 0; column < columns; column += 2) {
-    Value pointer =
-        fragmentPointer(layout.rhs, rhsAddresses, rhsStage, column / 2, depth);
-    llvm::append_range(fragments.rhs, toFactors(loadMatrices(
-                                          pointer, column + 1 < columns ? 4 : 2,
-                                          !layout.rhs.reduceContiguous)));
-  }
+  for (int64_t row = 0; row < layout.rowFragments(); ++row)
+    llvm::append_range(fragments.lhs, toFactors(loadLhs(lhsStage, row, depth)));
+  for (int64_t column = 0; column < layout.columnFragments(); column += 2)
+    llvm::append_range(fragments.rhs,
+                       toFactors(loadRhs(rhsStage, column, depth)));
   return fragments;
 }
 
@@ -274,26 +273,11 @@ Values MmaTileEmitter::multiply(Value stage, Values accumulators) {
 //===----------------------------------------------------------------------===//
 
 Values MmaTileEmitter::initialAccumulators() {
-  Value start;
-  if (tile.init && !isa<MemRefType>(tile.init.getType())) {
-    start = tile.init;
-    if (start.getType() != accumulatorType)
-      start = arith::ExtFOp::create(b, accumulatorType, start);
-  } else {
+  Value start = tile.scalarStart(b, accumulatorType);
+  if (!start)
     start = arith::ConstantOp::create(b, accumulatorType,
                                       b.getZeroAttr(accumulatorType));
-  }
   return Values(layout.accumulators(), start);
-}
-
-bool MmaTileEmitter::isAsynchronous() const {
-  int64_t bytes =
-      schedule.vectorWidth(layout.elementBytes) * layout.elementBytes;
-  bool isCast = llvm::any_of(ValueRange{tile.lhs, tile.rhs}, [&](Value factor) {
-    return cast<MemRefType>(factor.getType()).getElementTypeBitWidth() !=
-           8 * layout.elementBytes;
-  });
-  return copiesAsynchronously(tile.device, bytes, isCast);
 }
 
 TileCopy MmaTileEmitter::createCopy(unsigned factor, Value shared) {
@@ -321,12 +305,11 @@ Values MmaTileEmitter::emitMainLoop() {
       sharedPointer(b, tile.sharedMemory, layout.bytesOf(layout.lhs));
   TileCopy lhsCopy = createCopy(0, lhsShared),
            rhsCopy = createCopy(1, rhsShared);
-  Value reduceExtent = tile.extents[Workload::kK];
-  bool reduceExact = tile.exact[Workload::kK];
-  lhsCopy.prepare(tile.threadId, tile.rowOffset, tile.extents[Workload::kM],
-                  tile.exact[Workload::kM], reduceExtent, reduceExact);
-  rhsCopy.prepare(tile.threadId, tile.columnOffset, tile.extents[Workload::kN],
-                  tile.exact[Workload::kN], reduceExtent, reduceExact);
+  prepareCopies(tile, lhsCopy, rhsCopy);
+  isAsynchronous = copiesAsynchronously(
+      tile.device,
+      schedule.vectorWidth(layout.elementBytes) * layout.elementBytes,
+      lhsCopy.isConverted() || rhsCopy.isConverted());
 
   lhsAddresses =
       prepareFragments(layout.lhs, lhsShared,
@@ -337,8 +320,12 @@ Values MmaTileEmitter::emitMainLoop() {
       rhsMatrixRow(math, layout.rhs.reduceContiguous, lane), warpColumn,
       ceilDiv(layout.columnFragments(), 2), 2 * kMmaColumns);
 
-  MainLoop loop{lhsCopy,   rhsCopy,      layout.stages,
-                layout.bk, reduceExtent, isAsynchronous()};
+  MainLoop loop{lhsCopy,
+                rhsCopy,
+                layout.stages,
+                layout.bk,
+                tile.extents[Workload::kK],
+                isAsynchronous};
   return loop.emit(b, initialAccumulators(), [&](Value stage, Values values) {
     return multiply(stage, std::move(values));
   });

@@ -49,12 +49,6 @@ void SimtTileEmitter::emitEpilogue(ValueRange accumulators) {
 
 namespace {
 
-/// Whether an operand is contiguous along the reduce axis.
-bool isReduceContiguous(AffineMap map) {
-  return cast<AffineDimExpr>(map.getResults().back()).getPosition() ==
-         Workload::kK;
-}
-
 class SimtPath final : public CodegenPath {
 public:
   const CodegenModel &model() const override { return simtModel(); }
@@ -64,9 +58,9 @@ public:
     ContractionTile tile(emission);
     ukernel::WorkloadOp workload = tile.workload;
     SimtSchedule schedule = SimtSchedule::of(tile.family.schedule);
-    SimtLayout layout = simtLayout(isReduceContiguous(workload.getLhsMap()),
-                                   isReduceContiguous(workload.getRhsMap()),
-                                   tile.blockTile(), schedule);
+    SimtLayout layout =
+        simtLayout(tile.isLhsReduceContiguous(), tile.isRhsReduceContiguous(),
+                   tile.blockTile(), schedule);
     return SimtTileEmitter(builder, tile, layout, schedule.vectorWidth).emit();
   }
 };

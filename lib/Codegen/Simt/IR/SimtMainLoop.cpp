@@ -26,12 +26,7 @@ Value SimtTileEmitter::broadcast(Value scalar, int64_t width) {
 }
 
 Values SimtTileEmitter::emitMainLoop() {
-  Value scalarInit;
-  if (tile.init && !isa<MemRefType>(tile.init.getType())) {
-    scalarInit = tile.init;
-    if (scalarInit.getType() != elementType)
-      scalarInit = arith::ExtFOp::create(b, elementType, scalarInit);
-  }
+  Value scalarInit = tile.scalarStart(b, elementType);
   Values accumulators;
   for (int64_t row = 0; row < layout.rm; ++row)
     for (const LaneChunk &chunk : columnChunks) {
@@ -55,26 +50,25 @@ Values SimtTileEmitter::emitMainLoop() {
                    sharedPointer(b, tile.sharedMemory, lhsBytes),
                    layout.threads(), vectorWidth);
   // What is not of the accumulator's type is cast on the way.
-  bool isAsynchronous = tile.device.hasAsyncCopy();
   for (TileCopy *copy : {&lhsCopy, &rhsCopy}) {
     if (copy->vectorType().getElementType() == elementType)
       continue;
     unsigned factor = copy == &rhsCopy;
-    isAsynchronous = false;
     copy->convertBy(
         [this, factor](Value vector) {
           return castFactor(b, tile.workload, factor, vector);
         },
         kSharedElementBytes);
   }
-  Value reduceExtent = tile.extents[Workload::kK];
-  bool reduceExact = tile.exact[Workload::kK];
-  lhsCopy.prepare(tile.threadId, tile.rowOffset, tile.extents[Workload::kM],
-                  tile.exact[Workload::kM], reduceExtent, reduceExact);
-  rhsCopy.prepare(tile.threadId, tile.columnOffset, tile.extents[Workload::kN],
-                  tile.exact[Workload::kN], reduceExtent, reduceExact);
-  MainLoop loop{lhsCopy,   rhsCopy,      layout.stages,
-                layout.bk, reduceExtent, isAsynchronous};
+  prepareCopies(tile, lhsCopy, rhsCopy);
+  bool isAsynchronous = tile.device.hasAsyncCopy() && !lhsCopy.isConverted() &&
+                        !rhsCopy.isConverted();
+  MainLoop loop{lhsCopy,
+                rhsCopy,
+                layout.stages,
+                layout.bk,
+                tile.extents[Workload::kK],
+                isAsynchronous};
   return loop.emit(b, accumulators, [&](Value stage, Values values) {
     return multiply(stage, std::move(values));
   });

@@ -1,0 +1,36 @@
+//===- ContractionModel.h - What models of contractions share ---*- C++ -*-===//
+//
+// Rules that hold for every path whose blocks compute a tile of m and n of one
+// product and step along k. Errors begin with the path's name.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_CODEGEN_CONTRACTIONMODEL_H
+#define FTUNER_CODEGEN_CONTRACTIONMODEL_H
+
+#include "FTuner/Schedule/CodegenModel.h"
+
+namespace ftuner {
+
+/// That the workload is a contraction with few enough batch axes, whose lhs is
+/// contiguous along m or k, whose rhs along n or k, and whose output along n.
+llvm::Error checkContractionLayout(const CodegenModel &path,
+                                   const Workload &workload);
+/// That the family's parts lie along m, without split-K.
+llvm::Error checkContractionFamily(const CodegenModel &path,
+                                   const KernelFamily &family);
+/// That a block has one element along every batch axis.
+llvm::Error checkBatchTiles(const CodegenModel &path, const BlockTile &tile);
+/// That one block of `needs` fits on the device, by shared memory and
+/// registers.
+llvm::Error checkBlockFits(const CodegenModel &path,
+                           const KernelResources &needs,
+                           const DeviceSpec &device);
+
+/// The uKernel of a part whose tile `workersM` × `workersN` workers share
+/// equally. Numbers below 1, of families that cannot be emitted, count as 1.
+UKernel contractionUKernel(const KernelFamily &family, unsigned part,
+                           int64_t workersM, int64_t workersN);
+
+} // namespace ftuner
+
+#endif // FTUNER_CODEGEN_CONTRACTIONMODEL_H

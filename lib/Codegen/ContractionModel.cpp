@@ -1,0 +1,90 @@
+//===- ContractionModel.cpp - What models of contractions share -----------===//
+#include "FTuner/Codegen/ContractionModel.h"
+
+#include "llvm/ADT/Twine.h"
+#include <algorithm>
+
+using namespace ftuner;
+
+/// Most batch axes behind m, n and k.
+static constexpr unsigned kMaxBatchAxes = 3;
+
+static llvm::Error invalid(const CodegenModel &path, const llvm::Twine &text) {
+  return llvm::createStringError(
+      (path.name() + ": " + text).str(),
+      std::make_error_code(std::errc::invalid_argument));
+}
+
+llvm::Error ftuner::checkContractionLayout(const CodegenModel &path,
+                                           const Workload &workload) {
+  if (llvm::Error error = workload.checkContraction())
+    return invalid(path, llvm::toString(std::move(error)));
+  if (workload.axes.size() > Workload::kFirstBatch + kMaxBatchAxes)
+    return invalid(path, "expected up to " + llvm::Twine(kMaxBatchAxes) +
+                             " batch axes");
+  auto isContiguous = [&](OperandRole role, unsigned axis, unsigned other) {
+    const Operand *operand = workload.find(role);
+    return operand && (operand->contiguousAxis() == axis ||
+                       operand->contiguousAxis() == other);
+  };
+  if (!isContiguous(OperandRole::Lhs, Workload::kM, Workload::kK) ||
+      !isContiguous(OperandRole::Rhs, Workload::kN, Workload::kK) ||
+      !isContiguous(OperandRole::Output, Workload::kN, Workload::kN))
+    return invalid(path, "expected an lhs that is contiguous along m or k, an "
+                         "rhs along n or k, and an output that is contiguous "
+                         "along n");
+  return llvm::Error::success();
+}
+
+llvm::Error ftuner::checkContractionFamily(const CodegenModel &path,
+                                           const KernelFamily &family) {
+  if (family.combineAxis != Workload::kM)
+    return invalid(path, "expected parts along axis 0, but got " +
+                             llvm::Twine(family.combineAxis));
+  if (family.reduceSplit != 1)
+    return invalid(path, "expected no split-K, but got a split-K factor of " +
+                             llvm::Twine(family.reduceSplit));
+  return llvm::Error::success();
+}
+
+llvm::Error ftuner::checkBatchTiles(const CodegenModel &path,
+                                    const BlockTile &tile) {
+  for (unsigned axis = Workload::kFirstBatch; axis < tile.size(); ++axis)
+    if (tile[axis] != 1)
+      return invalid(path, "expected tiles of 1 on batch axes, but got " +
+                               tileText(tile));
+  return llvm::Error::success();
+}
+
+llvm::Error ftuner::checkBlockFits(const CodegenModel &path,
+                                   const KernelResources &needs,
+                                   const DeviceSpec &device) {
+  if (needs.sharedMemoryBytes > device.sharedMemoryPerBlockBytes)
+    return invalid(path, "expected at most " +
+                             llvm::Twine(device.sharedMemoryPerBlockBytes) +
+                             " bytes of shared memory, but got " +
+                             llvm::Twine(needs.sharedMemoryBytes));
+  int64_t registers = std::min(device.maxRegistersPerThread,
+                               device.registersPerSm / needs.threads);
+  if (needs.registersPerThread > registers)
+    return invalid(path, "expected at most " + llvm::Twine(registers) +
+                             " registers per thread, but got " +
+                             llvm::Twine(needs.registersPerThread));
+  return llvm::Error::success();
+}
+
+UKernel ftuner::contractionUKernel(const KernelFamily &family, unsigned part,
+                                   int64_t workersM, int64_t workersN) {
+  workersM = std::max<int64_t>(workersM, 1);
+  workersN = std::max<int64_t>(workersN, 1);
+  UKernel ukernel;
+  ukernel.blockTile = family.tiles[part];
+  ukernel.registerTile.assign(ukernel.blockTile.size(), 1);
+  ukernel.registerTile[Workload::kM] =
+      ukernel.blockTile[Workload::kM] / workersM;
+  ukernel.registerTile[Workload::kN] =
+      ukernel.blockTile[Workload::kN] / workersN;
+  ukernel.workers = workersM * workersN;
+  ukernel.reduceSplit = family.reduceSplit;
+  return ukernel;
+}
