@@ -20,6 +20,8 @@ namespace ftuner {
 constexpr double kMargin = 3;
 /// Elements of a result that may flip beyond the estimate.
 constexpr double kSingleFlips = 2;
+/// Of a product of f32 by tf32 (Tolerance.h).
+constexpr double kTF32Error = 2.9e-4;
 
 double Tolerance::of(const Comparison &comparison) const {
   if (unit == 0)
@@ -56,7 +58,7 @@ struct Noise {
 /// Follows values back to the function's arguments.
 class NoiseAnalysis {
 public:
-  explicit NoiseAnalysis(FunctionOpInterface function);
+  NoiseAnalysis(FunctionOpInterface function, bool hasTF32);
   Noise visit(Value value);
   /// The noise of a value that is stored as `element`.
   static void round(Noise &noise, Type element);
@@ -64,10 +66,11 @@ public:
 private:
   SmallVector<Value> getSources(BlockArgument argument);
   SmallVector<Value> getSources(OpResult result);
-  static void compute(Noise &noise, OpResult result);
+  void compute(Noise &noise, OpResult result) const;
   static void broadcast(Noise &noise, BlockArgument argument);
 
   FunctionOpInterface function;
+  bool hasTF32;
   llvm::DenseMap<Operation *, SmallVector<CallOpInterface>> calls;
   llvm::DenseMap<Value, Noise> known;
   llvm::DenseSet<Value> active;
@@ -132,14 +135,26 @@ static bool isCorrectlyRounded(Operation *op) {
              math::RoundEvenOp, math::SqrtOp, math::TruncOp>(op);
 }
 
+/// Whether an operator sums products of f32.
+static bool multipliesF32(linalg::LinalgOp op) {
+  return linalg::isaContractionOpInterface(op) &&
+         llvm::all_of(op.getDpsInputs(), [](Value factor) {
+           return getElementTypeOrSelf(factor).isF32();
+         });
+}
+
 /// Adds to what an operation's operands bring along what it does itself.
-void NoiseAnalysis::compute(Noise &noise, OpResult result) {
+void NoiseAnalysis::compute(Noise &noise, OpResult result) const {
   Operation *op = result.getOwner();
   std::optional<DataType> type = getFloat(result.getType());
   if (!type)
     return;
   auto structured = dyn_cast<linalg::LinalgOp>(op);
   bool isReduction = structured && structured.getNumReductionLoops() > 0;
+  if (hasTF32 && structured && multipliesF32(structured)) {
+    noise.base = std::max(noise.base, kMargin * kTF32Error);
+    noise.spread = std::hypot(noise.spread, kTF32Error);
+  }
   if (isReduction && accumulates(structured, result.getResultNumber())) {
     noise.spread = std::max(noise.total(), getArithmeticError(*type));
     noise.flips = 0;
@@ -173,8 +188,8 @@ void NoiseAnalysis::broadcast(Noise &noise, BlockArgument argument) {
 // Values
 //===----------------------------------------------------------------------===//
 
-NoiseAnalysis::NoiseAnalysis(FunctionOpInterface function)
-    : function(function) {
+NoiseAnalysis::NoiseAnalysis(FunctionOpInterface function, bool hasTF32)
+    : function(function), hasTF32(hasTF32) {
   function->getParentOp()->walk([&](CallOpInterface call) {
     if (Operation *callee = call.resolveCallable())
       calls[callee].push_back(call);
@@ -290,8 +305,9 @@ static Tolerance getTolerance(Noise noise, DataType type) {
           noise.unit, noise.limit};
 }
 
-std::vector<Tolerance> getTolerances(FunctionOpInterface function) {
-  NoiseAnalysis analysis(function);
+std::vector<Tolerance> getTolerances(FunctionOpInterface function,
+                                     bool hasTF32) {
+  NoiseAnalysis analysis(function, hasTF32);
   std::vector<Tolerance> tolerances;
   for (auto [index, type] : llvm::enumerate(function.getResultTypes())) {
     Noise noise;

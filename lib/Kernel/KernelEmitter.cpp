@@ -18,7 +18,6 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -369,9 +368,8 @@ LogicalResult KernelEmitter::emitTile(ImplicitLocOpBuilder &b,
 
 void ftuner::loadKernelDialects(MLIRContext *context) {
   context->loadDialect<arith::ArithDialect, gpu::GPUDialect, math::MathDialect,
-                       memref::MemRefDialect, nvgpu::NVGPUDialect,
-                       NVVM::NVVMDialect, scf::SCFDialect,
-                       vector::VectorDialect>();
+                       memref::MemRefDialect, NVVM::NVVMDialect,
+                       scf::SCFDialect, vector::VectorDialect>();
 }
 
 FailureOr<EmittedKernel> ftuner::emitKernel(ukernel::KernelOp kernel,

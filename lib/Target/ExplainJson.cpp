@@ -1,6 +1,10 @@
 //===- ExplainJson.cpp - Explanations as JSON -----------------------------===//
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Schedule/FamilyJson.h"
 #include "FTuner/Target/Explain.h"
+
+#include "mlir/IR/MLIRContext.h"
 
 using namespace ftuner;
 
@@ -8,13 +12,17 @@ namespace {
 class JsonWriter {
 public:
   JsonWriter(const ModuleExplanation &explanation, llvm::raw_ostream &os)
-      : explanation(explanation), json(os, /*IndentSize=*/2) {}
+      : explanation(explanation), json(os, /*IndentSize=*/2) {
+    context.loadDialect<ukernel::UKernelDialect>();
+  }
 
   void write();
 
 private:
   void writeAxis(const Axis &axis);
   void writeMetrics(const Metrics &metrics);
+  /// With the attribute by which a plan holds the family.
+  void writeFamily(const KernelFamily &family);
   void writeProgram(const ReportedProgram &program);
   void writePrediction(const ReportedProgram &program);
   /// A program of a report, which the strategy has rated.
@@ -30,6 +38,8 @@ private:
   void writeWorkload(const WorkloadExplanation &workload);
 
   const ModuleExplanation &explanation;
+  /// For attributes, of which the explanation holds none.
+  mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
   llvm::json::OStream json;
 };
 } // namespace
@@ -61,8 +71,16 @@ void JsonWriter::writeMetrics(const Metrics &metrics) {
   });
 }
 
+void JsonWriter::writeFamily(const KernelFamily &family) {
+  ftuner::writeFamily(json, family);
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << mlir::Attribute(llvm::cantFail(toAttribute(&context, family)));
+  json.attribute("attribute", text);
+}
+
 void JsonWriter::writeProgram(const ReportedProgram &program) {
-  writeFamily(json, program.family);
+  writeFamily(program.family);
   writePartition(json, program.family, program.partition);
   writeMetrics(program.metrics);
   json.attribute("score", program.score.score);
@@ -232,7 +250,7 @@ void JsonWriter::writeWorkload(const WorkloadExplanation &workload) {
     json.attribute("main_axis", workload.workload.mainAxis());
     json.attributeArray("families", [&] {
       for (const KernelFamily &family : plan.families)
-        json.object([&] { writeFamily(json, family); });
+        json.object([&] { writeFamily(family); });
     });
     json.attribute("general_family", plan.generalFamily);
     json.attribute("unaligned_general_family", plan.unalignedGeneralFamily);

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import ctypes
 import json
+import math
 import os
 import pathlib
 import random
@@ -105,10 +106,28 @@ def test_workloads() -> None:
     dense16 = workloads.FULL[1]
     assert dense16.argument_shapes(3) == ((48, 768), (768, 2304))
     assert dense16.flops(3) == 2 * 48 * 768 * 2304
-    nt, nn = workloads.FULL[2:]
+    nt, nn = workloads.FULL[2:4]
     assert nt.argument_shapes(5) == ((192, 5, 64), (192, 5, 64))
     assert nt.result_shape(5) == (192, 5, 5) and nn.result_shape(5) == (192, 5, 64)
     assert nn.dynamic_sizes(5) == [5, 5, 5] and nt.dynamic_sizes(5) == [5, 5]
+    (up,) = workloads.matching(workloads.FULL, "llama_up")
+    assert up.argument_shapes(7) == ((7, 4096), (22016, 4096)) and up.result_shape(7) == (7, 22016)
+    assert up.bytes(7) == 2 * (7 * 4096 + 22016 * 4096 + 7 * 22016)
+    assert set(up.grid()[:2]) == {1, 4096} and sorted(up.grid()) == sorted(up.sizes)
+    assert up.grid([53, 4096, 5000]) == [4096, 53]
+    assert up.beyond() == (0, 4097, 6400, 8193) and dense16.beyond() == (0, 129, 200, 257)
+    assert len({workload.name for workload in workloads.FULL}) == len(workloads.FULL)
+
+
+def test_matching() -> None:
+    def names(patterns: str) -> list[str]:
+        return [workload.name for workload in workloads.matching(workloads.FULL, patterns)]
+
+    assert names("") == [workload.name for workload in workloads.FULL]
+    assert names("batch_*,dense") == ["dense", "batch_nt", "batch_nn"]
+    assert names("*_tf32") == ["dense_tf32", "llama_out_tf32"]
+    with pytest.raises(ValueError, match="expected one of dense, .* but got 'dens'"):
+        names("dense,dens")
 
 
 def test_records(tmp_path: pathlib.Path) -> None:
@@ -395,19 +414,22 @@ def test_capture_on_a_gpu(monkeypatch: Any) -> None:
 class FakeFunction:
     """A product with a bug, called with addresses as a compiled function is."""
 
-    def __init__(self, bug: str) -> None:
-        self.bug = bug
+    def __init__(self, bug: str, element: type) -> None:
+        self.bug, self.element = bug, np.dtype(element)
 
     def workspace_bytes(self, *_: int) -> int:
         return 0
 
     def __call__(self, a: int, b: int, c: int, m: int, *_: int) -> None:
         def array(address: int, shape: tuple[int, ...]) -> np.ndarray:
-            pointer = ctypes.cast(address, ctypes.POINTER(ctypes.c_float))
-            return np.ctypeslib.as_array(pointer, shape)
+            length = math.prod(shape) * self.element.itemsize
+            memory = (ctypes.c_char * length).from_address(address)
+            return np.frombuffer(memory, self.element).reshape(shape)
 
         left, right = array(a, (m, 32)), array(b, (32, 96))
-        result = left @ right
+        result = left.astype(np.float32) @ right.astype(np.float32)
+        if self.bug == "factor":
+            result[:, 5] *= 1.1
         if self.bug == "tf32":
             bits = left.copy().view(np.uint32) & np.uint32(0xFFFFE000)
             result = bits.view(np.float32) @ right
@@ -416,25 +438,34 @@ class FakeFunction:
             return
         array(c, (m, 96))[:] = result
         if self.bug == "beyond":
-            array(c + 4 * m * 96, (1,))[0] = 0
+            array(c + self.element.itemsize * m * 96, (1,))[0] = 0
         if self.bug == "operand":
             array(a, (1,))[0] += 1
         if self.bug == "fails":
             raise OSError("launch failed")
 
 
+BUGS = {
+    "none": None,
+    "factor": "relative error",
+    "tf32": "above 1e-05",
+    "unwritten": "96 elements were not written",
+    "beyond": "memory beside the result was written",
+    "operand": "operand A was written",
+    "fails": "launch failed",
+}
+
+
 @pytest.mark.parametrize(
-    ("bug", "words"),
-    [
-        ("none", None),
-        ("tf32", "above 1e-05"),
-        ("unwritten", "96 elements were not written"),
-        ("beyond", "memory beside the result was written"),
-        ("operand", "operand A was written"),
-        ("fails", "launch failed"),
-    ],
+    ("type", "bug"),
+    [("f32", bug) for bug in BUGS] + [("f16", bug) for bug in BUGS if bug != "tf32"],
 )
-def test_checks_catch_bugs(tmp_path: pathlib.Path, bug: str, words: str | None) -> None:
+def test_checks_catch_bugs(tmp_path: pathlib.Path, type: str, bug: str) -> None:
+    words = BUGS[bug]
+    (workload,) = workloads.matching(
+        workloads.SMALL, "dense" if type == "f32" else f"dense_{type}"
+    )
+
     class Session:
         machine = Rehearsal(0)
         seed = random.randrange(1 << 30)
@@ -442,8 +473,8 @@ def test_checks_catch_bugs(tmp_path: pathlib.Path, bug: str, words: str | None) 
 
     passed = correctness.check(
         Session(),
-        FakeFunction(bug),
-        workloads.SMALL[0],  # type: ignore
+        FakeFunction(bug, {"f32": np.float32, "f16": np.float16}[type]),
+        workload,  # type: ignore
         size=5,
         seed=1,
         offset=1,
@@ -658,10 +689,11 @@ def test_rehearsal(rehearsal: pathlib.Path, tmp_path: pathlib.Path) -> None:
     assert len(list(out.iterdir())) <= 8
     content = json.loads((out / "results.json").read_text())
     assert content["rehearsal"] and set(content["statuses"].values()) == {0}
-    # Every workload at four sizes of the range and at four beyond it, threads, a graph.
-    assert content["checks"]["checks"] == 4 * (4 + 4) + 2 and not content["checks"]["failures"]
+    # Every workload at four sizes of the range, one at a single one, and all at four beyond it,
+    # threads, a graph.
+    assert content["checks"]["checks"] == 7 * (4 + 4) + (1 + 4) + 2 and not content["checks"]["failures"]
     assert {row["workload"] for row in content["ratios"]} == {w.name for w in workloads.SMALL}
-    assert len(content["selection_by_size"]) == 4 * 1 * 2
+    assert len(content["selection_by_size"]) == 5 * 1 * 2
     assert [row["what"] for row in content["host_time"]] == [
         "function, one size",
         "function, all sizes in turn",
@@ -731,6 +763,7 @@ def test_prepare_refuses(tmp_path: pathlib.Path) -> None:
     for arguments, words in (
         ([f"--build={tmp_path}"], "FTuner is not built"),
         ([f"--out={tmp_path}"], "holds something else than a bundle"),
+        (["--workloads=dens", f"--out={tmp_path / 'x'}"], "but got 'dens'"),
         (["--devices=k9", f"--out={tmp_path / 'x'}"], "unknown device 'k9'"),
     ):
         done = subprocess.run(

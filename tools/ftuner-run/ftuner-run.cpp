@@ -8,6 +8,7 @@
 #include "FTuner/Executor/Executor.h"
 #include "FTuner/Executor/Npy.h"
 #include "FTuner/Executor/Tolerance.h"
+#include "FTuner/Pipelines/Pipelines.h"
 #include "ModuleTool.h"
 #include "RunReport.h"
 
@@ -264,7 +265,11 @@ llvm::Error Runner::prepare() {
   if (failed(converted))
     return runError("function '" + functionName + "' cannot be run");
   signature = std::move(*converted);
-  tolerances = getTolerances(*function);
+  FTunerOptions compilation;
+  if (llvm::Error error = pipeline.apply(compilation))
+    return error;
+  tolerances =
+      getTolerances(*function, compilation.settings().precision == "tf32");
   return llvm::Error::success();
 }
 

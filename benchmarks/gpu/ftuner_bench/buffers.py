@@ -10,8 +10,10 @@ import torch
 from .machine import Machine
 from .workloads import Workload
 
-# Poison: a quiet NaN that no arithmetic makes.
-POISON = 0x7FDEAD01
+TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+
+# Poison, by bytes of an element: quiet NaNs that no arithmetic makes, as integers.
+POISON = {4: (0x7FDEAD01, torch.int32), 2: (0x7FDE, torch.int16)}
 GUARD_ELEMENTS = 1024
 
 # Sets of buffers for a cold cache hold this many times the L2 cache together.
@@ -27,17 +29,24 @@ class Pool:
     def __init__(self, machine: Machine, workloads: Sequence[Workload], seed: int):
         self.machine = machine
         self.wanted = int(COLD_FACTOR * machine.cache_bytes)
-        largest = max(_set_elements(workload, workload.largest) for workload in workloads) * 4
         generator = torch.Generator(device=machine.device).manual_seed(seed)
-        self.memory = torch.randn(
-            (self.wanted + 2 * largest) // 4, device=machine.device, generator=generator
-        )
+        self.memory = {}
+        for element in dict.fromkeys(workload.element for workload in workloads):
+            alike = [workload for workload in workloads if workload.element == element]
+            largest = max(_set_elements(workload, workload.largest) for workload in alike)
+            self.memory[element] = torch.randn(
+                self.wanted // alike[0].element_bytes + 2 * largest,
+                dtype=TYPES[element],
+                device=machine.device,
+                generator=generator,
+            )
 
     def sets(self, workload: Workload, size: int) -> list[Buffers]:
         """Sets of (A, B, C) for T = size, aligned to 256 bytes, as many as a cold cache takes."""
+        memory = self.memory[workload.element]
         elements = _set_elements(workload, size)
-        count = max(2, min(MOST_SETS, math.ceil(self.wanted / (4 * elements))))
-        count = min(count, self.memory.numel() // elements)
+        count = math.ceil(self.wanted / (workload.element_bytes * elements))
+        count = min(max(2, min(MOST_SETS, count)), memory.numel() // elements)
         shapes = [*workload.argument_shapes(size), workload.result_shape(size)]
         result = []
         for number in range(count):
@@ -45,14 +54,14 @@ class Pool:
             views = []
             for shape in shapes:
                 length = math.prod(shape)
-                views.append(self.memory[offset : offset + length].view(shape))
+                views.append(memory[offset : offset + length].view(shape))
                 offset += _aligned(length)
             result.append(tuple(views))
         return result
 
 
 def _aligned(elements: int) -> int:
-    return (elements + 63) // 64 * 64
+    return (elements + 127) // 128 * 128
 
 
 def _set_elements(workload: Workload, size: int) -> int:
@@ -63,14 +72,15 @@ def _set_elements(workload: Workload, size: int) -> int:
 class Guarded:
     """A poisoned buffer between two guard bands, `offset` elements off alignment."""
 
-    def __init__(self, shape: Sequence[int], device: str, offset: int = 0):
+    def __init__(
+        self, shape: Sequence[int], device: str, offset: int = 0, type: torch.dtype = torch.float32
+    ):
         self.length, self.start = math.prod(shape), GUARD_ELEMENTS + offset
+        self.poison, integer = POISON[type.itemsize]
         self.bits = torch.full(
-            (self.length + 2 * GUARD_ELEMENTS + offset,), POISON, dtype=torch.int32, device=device
+            (self.length + 2 * GUARD_ELEMENTS + offset,), self.poison, dtype=integer, device=device
         )
-        self.tensor = self.bits.view(torch.float32)[self.start : self.start + self.length].view(
-            tuple(shape)
-        )
+        self.tensor = self.bits.view(type)[self.start : self.start + self.length].view(tuple(shape))
 
     def fill(self, values: torch.Tensor) -> torch.Tensor:
         self.tensor.copy_(values)
@@ -78,11 +88,13 @@ class Guarded:
 
     def bands_intact(self) -> bool:
         end = self.start + self.length
-        return bool((self.bits[: self.start] == POISON).all() and (self.bits[end:] == POISON).all())
+        return bool(
+            (self.bits[: self.start] == self.poison).all() and (self.bits[end:] == self.poison).all()
+        )
 
     def unwritten(self) -> int:
         """Elements that still hold the poison."""
-        return int((self.bits[self.start : self.start + self.length] == POISON).sum())
+        return int((self.bits[self.start : self.start + self.length] == self.poison).sum())
 
 
 def relative_error(result: torch.Tensor, reference: torch.Tensor) -> float:
@@ -95,7 +107,12 @@ def relative_error(result: torch.Tensor, reference: torch.Tensor) -> float:
     return error if math.isfinite(error) else math.inf
 
 
+def guarded(workload: Workload, shape: Sequence[int], device: str, offset: int = 0) -> Guarded:
+    """A guarded buffer of the workload's elements."""
+    return Guarded(shape, device, offset, TYPES[workload.element])
+
+
 def reference(workload: Workload, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """The product in float64."""
     b = b.double()
-    return torch.matmul(a.double(), b.transpose(-1, -2) if workload.form == "nt" else b)
+    return torch.matmul(a.double(), b.transpose(-1, -2) if workload.transposed else b)

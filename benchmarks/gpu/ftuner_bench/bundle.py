@@ -82,7 +82,9 @@ def read(folder: pathlib.Path) -> Bundle:
         )
     if not content["devices"]:
         raise ValueError(f"{path}: expected a device, but there is none: prepare.sh did not finish")
-    workloads = tuple(Workload(**fields) for fields in content["workloads"])
+    workloads = tuple(
+        Workload(**{**fields, "sizes": tuple(fields["sizes"])}) for fields in content["workloads"]
+    )
     return Bundle(folder, content["revision"], content["rehearsal"], workloads, content["devices"])
 
 

@@ -1,9 +1,8 @@
 """Part 1: every function at many sizes against float64, before anything is timed.
 
 Fresh random data for each check, results poisoned with NaN between guard bands. A
-check fails on a relative error above TOLERANCE (f32 sums of 768 products stay near
-3e-7; tf32 would give 3e-4), on an element that was not written, on a guard band or an
-operand that changed.
+check fails on a relative error above that of its type (TOLERANCES of workloads.py), on an
+element that was not written, on a guard band or an operand that changed.
 """
 
 from __future__ import annotations
@@ -13,24 +12,19 @@ from collections.abc import Sequence
 
 import torch
 
-from .buffers import Guarded, reference, relative_error
+from .buffers import Guarded, guarded, reference, relative_error
 from .runtime import Function
 from .session import Session, within
 from .workloads import Workload
-
-TOLERANCE = 1e-5
-
-# Beyond the declared range every size must be right as well.
-BEYOND = (0, 129, 200, 257)
 
 
 def measure(session: Session) -> bool:
     passed = _threads(session)
     passed &= _graph(session)
-    for number, workload in enumerate(session.bundle.workloads):
+    for number, workload in enumerate(session.workloads):
         function = _function(session, workload)
-        share = within(session, len(session.bundle.workloads) - number)
-        wanted = [*session.grid(workload)[:2], *BEYOND, *session.grid(workload)[2:]]
+        share = within(session, len(session.workloads) - number)
+        wanted = [*session.grid(workload)[:2], *workload.beyond(), *session.grid(workload)[2:]]
         done = []
         for position, size in enumerate(wanted):
             # The ends and what is beyond are checked whatever the time.
@@ -60,11 +54,11 @@ def check(
     )
     operands = []
     for shape in workload.argument_shapes(size):
-        operand = Guarded(shape, device, offset)
+        operand = guarded(workload, shape, device, offset)
         operand.fill(torch.randn(shape, device=device, generator=generator))
         operands.append(operand)
     originals = [operand.tensor.clone() for operand in operands]
-    result = Guarded(workload.result_shape(size), device, offset)
+    result = guarded(workload, workload.result_shape(size), device, offset)
     problems = []
     try:
         call(session, function, workload, size, operands, result)
@@ -73,8 +67,8 @@ def check(
         problems.append(f"{type(error).__name__}: {error}")
     expected = reference(workload, *originals)
     error = relative_error(result.tensor, expected) if result.length else 0.0
-    if not error <= TOLERANCE:
-        problems.append(f"relative error {error:.3g} above {TOLERANCE:g}")
+    if not error <= workload.tolerance:
+        problems.append(f"relative error {error:.3g} above {workload.tolerance:g}")
     if result.unwritten():
         problems.append(f"{result.unwritten()} elements were not written")
     if not result.bands_intact():
@@ -118,7 +112,7 @@ def call(
 
 def _threads(session: Session) -> bool:
     """Two threads on two streams at once, each with its own data."""
-    workload = session.bundle.workloads[0]
+    workload = session.workloads[0]
     function = _function(session, workload)
     device = session.machine.device
     problems: list[str] = []
@@ -130,10 +124,12 @@ def _threads(session: Session) -> bool:
         for size in session.grid(workload)[number:40:2]:
             if stream:
                 torch.cuda.set_stream(stream)
-            operands = [Guarded(shape, device) for shape in workload.argument_shapes(size)]
+            operands = [
+                guarded(workload, shape, device) for shape in workload.argument_shapes(size)
+            ]
             for operand in operands:
                 operand.fill(torch.randn(operand.tensor.shape, device=device, generator=generator))
-            result = Guarded(workload.result_shape(size), device)
+            result = guarded(workload, workload.result_shape(size), device)
             try:
                 call(session, function, workload, size, operands, result, handle)
                 if stream:
@@ -143,7 +139,7 @@ def _threads(session: Session) -> bool:
                 return
             expected = reference(workload, *[operand.tensor for operand in operands])
             error = relative_error(result.tensor, expected)
-            if not error <= TOLERANCE or not result.bands_intact():
+            if not error <= workload.tolerance or not result.bands_intact():
                 problems.append(f"thread {number}, T={size}: relative error {error:.3g}")
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
@@ -162,12 +158,12 @@ def _threads(session: Session) -> bool:
 
 def _graph(session: Session) -> bool:
     """Captured into a graph and replayed with other data in the same buffers."""
-    workload = session.bundle.workloads[0]
+    workload = session.workloads[0]
     function = _function(session, workload)
     device, problems = session.machine.device, []
     for size in session.grid(workload)[:4]:
-        operands = [Guarded(shape, device) for shape in workload.argument_shapes(size)]
-        result = Guarded(workload.result_shape(size), device)
+        operands = [guarded(workload, shape, device) for shape in workload.argument_shapes(size)]
+        result = guarded(workload, workload.result_shape(size), device)
         for operand in operands:
             operand.fill(torch.randn(operand.tensor.shape, device=device))
         sizes = workload.dynamic_sizes(size)
@@ -188,7 +184,7 @@ def _graph(session: Session) -> bool:
         session.machine.synchronize()
         expected = reference(workload, *[operand.tensor for operand in operands])
         error = relative_error(result.tensor, expected)
-        if not error <= TOLERANCE:
+        if not error <= workload.tolerance:
             problems.append(f"T={size}: relative error {error:.3g} after the replay of a graph")
     session.write("check", workload=workload.name, what="replay of a graph", problems=problems)
     for problem in problems:

@@ -13,6 +13,7 @@ from . import bundle as bundles
 from .parts import PARTS
 from .records import Writer
 from .runtime import Runtime, RuntimeFailure
+from .workloads import matching
 
 
 def main() -> int:
@@ -27,6 +28,7 @@ def main() -> int:
         "--deadline", type=float, required=True, help="of time.monotonic(), which processes share"
     )
     parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--workloads", default="")
     parser.add_argument("--sizes", default="")
     parser.add_argument("--skip-peers", default="")
     parser.add_argument("--rehearse", action="store_true")
@@ -44,6 +46,7 @@ def main() -> int:
         write("machine", **machine.describe())
         session = Session(
             bundle,
+            matching(bundle.workloads, options.workloads),
             options.device,
             runtime,
             machine,

@@ -12,7 +12,6 @@ import pathlib
 import random
 import re
 import subprocess
-from collections.abc import Callable
 from typing import Any
 
 from .workloads import Workload
@@ -38,40 +37,21 @@ def run(command: list[str]) -> str:
 
 def family_of(program: dict[str, Any]) -> str:
     """A key that is equal for programs of one kernel."""
-    return json.dumps(
-        [program[field] for field in ("path", "schedule", "axis", "reduce_split", "ukernels")]
-    )
-
-
-# What the attribute of a path holds (lib/Codegen/*/IR/*Attr.td), from a schedule as JSON has it.
-SCHEDULES: dict[str, Callable[[dict[str, int]], str]] = {
-    "simt": lambda schedule: (
-        f"threads = [{schedule['threads_m']}, {schedule['threads_n']}], "
-        f"stages = {schedule['stages']}, vector = {schedule['vector_width']}"
-    ),
-}
+    return family_text(program)
 
 
 def family_text(program: dict[str, Any]) -> str:
-    """A family as the attribute #ukernel.family prints it, without its prefix.
+    """A family as a plan's list of families holds it.
 
     Partitions are not balanced: a program is launched with blocks of its own.
     """
-    path = program["path"]
-    if path not in SCHEDULES:
-        raise ToolFailure(f"expected a schedule of {', '.join(SCHEDULES)}, but got one of {path}")
-    tiles = [ukernel["block_tile"] for ukernel in program["ukernels"]]
-    split = f", split = {program['reduce_split']}" if program["reduce_split"] != 1 else ""
-    return (
-        f"<#ukernel.{path}<{SCHEDULES[path](program['schedule'])}>, "
-        f"axis = {program['axis']}, tiles = {tiles}{split}>"
-    )
+    return re.sub(r", balanced = \d+", "", program["attribute"]).removeprefix("#ukernel.family")
 
 
 def explain(
     tools: pathlib.Path, path: pathlib.Path, device: str, workload: Workload, size: int
 ) -> list[dict[str, Any]]:
-    """All programs that the search ranked for T = size, best first."""
+    """All programs that the search ranked for T = size, best first; without those of two launches."""
     text = run(
         [
             str(tools / "ftuner-translate"),
@@ -81,12 +61,14 @@ def explain(
             f"--device={device}",
             f"--size=T={workload.symbol_size(size)}",
             f"--top-k={ALL_PROGRAMS}",
+            *workload.options(),
         ]
     )
     shape = json.loads(text)["workloads"][0]["shapes"][0]
     # Kernels of programs that need an alignment which rows of this size do not have
     # cannot run: the unaligned general family serves such a size, whichever program is best.
-    return shape["programs"] if shape["aligned"] else []
+    programs = shape["programs"] if shape["aligned"] else []
+    return [program for program in programs if program["reduce_split"] == 1]
 
 
 def sample(programs: list[dict[str, Any]], seed: int) -> list[tuple[int, dict[str, Any]]]:

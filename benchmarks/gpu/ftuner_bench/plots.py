@@ -26,6 +26,8 @@ STYLES = {
     "torch_ftuner": ("torch.compile, FTuner", "#d62728", "-"),
 }
 MOST_PANELS = 12
+# Ranges of sizes beyond are drawn by their logarithm.
+LINEAR_SIZES = 512
 
 
 def write(
@@ -54,7 +56,7 @@ def products(
         return
     modes = ("graph_warm", "graph_cold")
     figure, axes = plt.subplots(
-        len(workloads), len(modes), squeeze=False, sharex=True, figsize=(13, 3.6 * len(workloads))
+        len(workloads), len(modes), squeeze=False, figsize=(13, 3.6 * len(workloads))
     )
     for row, workload in enumerate(workloads):
         for column, mode in enumerate(modes):
@@ -73,9 +75,10 @@ def products(
             axis.set_ylabel("GFLOP/s")
             axis.set_ylim(bottom=0)
             axis.grid(alpha=0.3)
+            axis.set_xlabel("T")
+            if axis.get_xlim()[1] > LINEAR_SIZES:
+                axis.set_xscale("log", base=2)
     axes[0][0].legend(fontsize=8)
-    for axis in axes[-1]:
-        axis.set_xlabel("T")
     _save(figure, path, heading)
 
 

@@ -19,22 +19,26 @@ from collections.abc import Iterable
 from typing import Any
 
 from . import bundle, plans
-from .workloads import FULL, SMALL, Workload
+from .workloads import FULL, SMALL, Workload, matching
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 ROOT = FOLDER.parents[2]
 MOST_BYTES = 48 << 20
 
-# Sizes whose programs are all timed, by the form of the workload. Those of batches
-# are multiples of 4: rows of other sizes are not aligned, and one kernel serves them.
+# Sizes whose programs are all timed, of the workloads that have some. Those of batches are
+# multiples of 4: rows of other sizes are not aligned, and one kernel serves them.
 SELECTION_SIZES = {
     # All of them together have about fifty families.
     "dense": range(1, 129),
     "dense16": (8, 53, 128),
     "batch_nt": (8, 24, 52, 64, 100, 128),
     "batch_nn": (8, 24, 52, 64, 100, 128),
+    "dense_f16": (1, 16, 53, 128),
+    "llama_out": (1, 16, 53, 128, 512, 2048),
 }
-REHEARSAL_SELECTION_SIZES = {name: (4, 8) for name in SELECTION_SIZES}
+REHEARSAL_SELECTION_SIZES = {
+    name: (4, 8) for name in ("dense", "dense16", "batch_nt", "batch_nn", "dense_f16")
+}
 
 
 class Preparation:
@@ -46,7 +50,7 @@ class Preparation:
         self.tools = self.build / "bin"
         self.rehearsal: bool = options.rehearsal
         self.skipped = set(options.skip.split(","))
-        self.workloads: tuple[Workload, ...] = SMALL if self.rehearsal else FULL
+        self.workloads = matching(SMALL if self.rehearsal else FULL, options.workloads)
         self.start = time.monotonic()
 
     def say(self, text: str) -> None:
@@ -86,7 +90,7 @@ class Preparation:
             source = folder / f"{workload.name}.mlir"
             source.write_text(workload.mlir(), encoding="utf-8")
             target = folder / f"{workload.name}.so.xz"
-            self.library(source, name, target)
+            self.library(source, name, target, *workload.options())
             files["library_" + workload.name] = str(target.relative_to(self.out))
             self.say(f"{name}: {workload.title}")
             if "selection" not in self.skipped:
@@ -116,7 +120,8 @@ class Preparation:
 
     def selection(self, source: pathlib.Path, device: str, workload: Workload) -> dict[str, str]:
         """All programs of some sizes, and a library with the kernels of their families."""
-        sizes = (REHEARSAL_SELECTION_SIZES if self.rehearsal else SELECTION_SIZES)[workload.name]
+        every_size = REHEARSAL_SELECTION_SIZES if self.rehearsal else SELECTION_SIZES
+        sizes = every_size.get(workload.name, ())
         families: dict[str, int] = {}
         texts: list[str] = []
         programs: dict[str, list[dict[str, Any]]] = {}
@@ -144,7 +149,7 @@ class Preparation:
                 plans.module_of_families(self.tools, source, device, texts), encoding="utf-8"
             )
             library = source.with_name(f"{workload.name}_programs.so.xz")
-            self.library(plan, device, library)
+            self.library(plan, device, library, *workload.options())
             listing = pathlib.Path(temporary) / "programs.json"
             listing.write_text(
                 json.dumps({"sizes": programs, "pool_programs": counts}), encoding="utf-8"
@@ -226,6 +231,12 @@ def main() -> int:
         help="FTuner's build tree or its installed prefix",
     )
     parser.add_argument(
+        "--workloads",
+        default="",
+        metavar="NAME,…",
+        help="instead of all; patterns as of file names: '*_f16,llama_*'",
+    )
+    parser.add_argument(
         "--skip",
         default="",
         metavar="PART,…",
@@ -241,15 +252,19 @@ def main() -> int:
     if lacking:
         print(f"error: FTuner is not built: no {', '.join(lacking)}", file=sys.stderr)
         return 1
+    # Where FTuner's package finds its tools and runtime.
+    os.environ["FTUNER_HOME"] = str(options.build.resolve())
+    sys.path.insert(0, str(ROOT / "python"))
+    try:
+        preparation = Preparation(options)
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     if options.out.exists():
         if any(options.out.iterdir()) and not (options.out / "bundle.json").exists():
             print(f"error: {options.out} holds something else than a bundle", file=sys.stderr)
             return 1
         shutil.rmtree(options.out)
-    # Where FTuner's package finds its tools and runtime.
-    os.environ["FTUNER_HOME"] = str(options.build.resolve())
-    sys.path.insert(0, str(ROOT / "python"))
-    preparation = Preparation(options)
     devices: dict[str, dict[str, Any]] = {}
 
     def describe() -> None:

@@ -25,6 +25,7 @@ from . import report
 from .parts import PARTS, Part
 from .records import Writer, read
 from .runtime import Runtime, RuntimeFailure
+from .workloads import matching
 
 # A part that is late has this long to end before it is killed, seconds.
 GRACE = 25.0
@@ -59,7 +60,13 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         metavar="SECONDS",
         help="for everything; what does not fit is left out and said (default: %(default)s)",
     )
-    parser.add_argument("--sizes", default="", metavar="T,…", help="instead of all of 1…128")
+    parser.add_argument(
+        "--workloads",
+        default="",
+        metavar="NAME,…",
+        help="instead of all; patterns as of file names: '*_f16,llama_*'",
+    )
+    parser.add_argument("--sizes", default="", metavar="T,…", help="instead of all")
     parser.add_argument(
         "--skip-peers",
         default="",
@@ -158,6 +165,7 @@ def run_part(
         f"--device={device}",
         f"--deadline={time.monotonic() + seconds:.1f}",
         f"--seed={options.seed}",
+        f"--workloads={options.workloads}",
         f"--sizes={options.sizes}",
         f"--skip-peers={options.skip_peers}",
     ]
@@ -204,6 +212,7 @@ def main(arguments: list[str] | None = None) -> int:
     start = time.monotonic()
     try:
         bundle = bundles.read(options.bundle.resolve())
+        matching(bundle.workloads, options.workloads)
         gpu, device = find_device(bundle, Runtime(bundle.runtime_path), options.device)
     except RuntimeFailure as error:
         print(f"error: nothing can be measured here: {error}", file=sys.stderr)
@@ -247,6 +256,7 @@ def measure(
                 scratch,
                 f"--workers={workers}",
                 f"--bundle={bundle.folder}",
+                f"--workloads={options.workloads}",
             )
         )
     statuses: dict[str, int] = {}

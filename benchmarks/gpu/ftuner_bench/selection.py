@@ -14,12 +14,11 @@ from typing import Any
 import torch
 
 from .buffers import Buffers, Pool, reference, relative_error
-from .correctness import TOLERANCE
 from .machine import Call
 from .runtime import Launch, Library
 from .session import Session, within
 from .timing import compare
-from .workloads import Workload, spread
+from .workloads import Workload
 
 ROUNDS = 5
 SAMPLE_MICROSECONDS = 150.0
@@ -28,7 +27,7 @@ SAMPLE_MICROSECONDS = 150.0
 def measure(session: Session) -> bool:
     workloads = [
         workload
-        for workload in session.bundle.workloads
+        for workload in session.workloads
         if "selection_" + workload.name in session.bundle.devices[session.device]["files"]
     ]
     pool = Pool(session.machine, workloads, session.seed)
@@ -44,10 +43,8 @@ def measure(session: Session) -> bool:
         library.prepare(session.machine.stream)
         programs = listings[workload]
         share = within(session, len(workloads) - number)
-        wanted = [size for size in spread(workload.largest) if str(size) in programs["sizes"]]
+        wanted = [size for size in session.grid(workload) if str(size) in programs["sizes"]]
         done = []
-        if session.sizes:
-            wanted = [size for size in wanted if size in session.sizes]
         for size in wanted:
             # Half a dozen milliseconds of each program; a size is measured whole.
             if not share.allows() and done:
@@ -85,7 +82,7 @@ def _size(
         launches[0](session.machine.stream)
         session.machine.synchronize()
         error = relative_error(c, expected)
-        if not error <= TOLERANCE:
+        if not error <= workload.tolerance:
             passed = False
             session.write(
                 "wrong_program", workload=workload.name, size=size, program=program, error=error
@@ -131,10 +128,11 @@ def launch(
     size: int,
     buffers: Buffers,
 ) -> Launch:
-    """A launch of `program`, whose uKernels lie along m (docs/manifest.md)."""
+    """A launch of `program`, whose uKernels lie along m or n (docs/manifest.md)."""
     batch, m, n, k = workload.extents(size)
-    tile = program["ukernels"][0]["block_tile"]
-    grid = sum(program["blocks"]) * -(-n // tile[1]) * batch
+    other = 1 - program["axis"]
+    beside = -(-(m, n)[other] // program["ukernels"][0]["block_tile"][other])
+    grid = sum(program["blocks"]) * beside * batch
     pointers = dict(zip(("lhs", "rhs", "output"), (tensor.data_ptr() for tensor in buffers)))
     strides = _strides(buffers)
     values = {"m": m, "n": n, "k": k, "b0": batch}

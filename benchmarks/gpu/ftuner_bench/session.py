@@ -10,14 +10,16 @@ from .bundle import Bundle, unpack_to_file
 from .machine import Machine
 from .records import Writer
 from .runtime import Library, Runtime
-from .workloads import Workload, grid
+from .workloads import Workload
 
 
 @dataclasses.dataclass
 class Session:
-    """deadline: of time.monotonic(). sizes: those asked for, or None for all."""
+    """workloads: those asked for, of the bundle's. deadline: of time.monotonic(). sizes: those
+    asked for, or None for all."""
 
     bundle: Bundle
+    workloads: tuple[Workload, ...]
     device: str
     runtime: Runtime
     machine: Machine
@@ -36,7 +38,7 @@ class Session:
         return min(2, count) if self.machine.rehearsal else count
 
     def grid(self, workload: Workload) -> list[int]:
-        return grid(workload.largest, self.sizes)
+        return workload.grid(self.sizes)
 
     def artefact(self, name: str) -> pathlib.Path:
         """A file of the bundle for the described device."""

@@ -1,12 +1,22 @@
 """What is measured: products of matrices of which one size, T, is dynamic.
 
-Shapes are in elements, row-major; everything is f32.
+Shapes are in elements, row-major.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import fnmatch
 from collections.abc import Sequence
+
+
+# How operands are multiplied, and the type that holds them and the result. Sums are f32.
+ELEMENTS = {"f32": "f32", "tf32": "f32", "f16": "f16", "bf16": "bf16"}
+
+# Largest relative error of a right product (Frobenius norms, against float64 on the same
+# operands). Sums of some thousand products in f32 stay near 5e-7; tf32 rounds factors to 2^-11,
+# f16 and bf16 the result to 2^-11 and 2^-8.
+TOLERANCES = {"f32": 1e-5, "tf32": 1e-3, "f16": 1e-3, "bf16": 8e-3}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -14,8 +24,11 @@ class Workload:
     """C[b] = A[b] · B[b] for each batch b.
 
     form: "dense", A [M, K] and B [K, N] with M = factor · T;
+          "linear", the same with B [N, K], transposed: a layer of weights as PyTorch stores it;
           "nt", A [batch, T, K] and B [batch, T, K], transposed: scores of attention;
           "nn", A [batch, T, T] and B [batch, T, N]: the product with the values.
+    type: how operands are multiplied, a key of ELEMENTS.
+    sizes: the T that are measured, of the range up to `largest`; empty: all.
     """
 
     name: str
@@ -26,10 +39,34 @@ class Workload:
     n: int
     k: int
     largest: int
+    type: str = "f32"
+    sizes: tuple[int, ...] = ()
+
+    @property
+    def element(self) -> str:
+        """Type of the elements of A, B and C."""
+        return ELEMENTS[self.type]
+
+    @property
+    def element_bytes(self) -> int:
+        return 4 if self.element == "f32" else 2
+
+    @property
+    def tolerance(self) -> float:
+        return TOLERANCES[self.type]
+
+    @property
+    def transposed(self) -> bool:
+        """Whether B is stored as [N, K]."""
+        return self.form in ("linear", "nt")
+
+    @property
+    def batched(self) -> bool:
+        return self.form in ("nt", "nn")
 
     def extents(self, size: int) -> tuple[int, int, int, int]:
         """batch, m, n, k for T = size."""
-        if self.form == "dense":
+        if not self.batched:
             return 1, self.factor * size, self.n, self.k
         if self.form == "nt":
             return self.batch, size, size, self.k
@@ -37,17 +74,16 @@ class Workload:
 
     def argument_shapes(self, size: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         batch, m, n, k = self.extents(size)
-        if self.form == "dense":
-            return (m, k), (k, n)
-        return (batch, m, k), ((batch, n, k) if self.form == "nt" else (batch, k, n))
+        b = (n, k) if self.transposed else (k, n)
+        return ((batch, m, k), (batch, *b)) if self.batched else ((m, k), b)
 
     def result_shape(self, size: int) -> tuple[int, ...]:
         batch, m, n, _ = self.extents(size)
-        return (m, n) if self.form == "dense" else (batch, m, n)
+        return (batch, m, n) if self.batched else (m, n)
 
     def dynamic_sizes(self, size: int) -> list[int]:
         """The sizes that the compiled function takes (docs/abi.md)."""
-        if self.form == "dense":
+        if not self.batched:
             return [self.factor * size]
         return [size, size] if self.form == "nt" else [size, size, size]
 
@@ -58,12 +94,15 @@ class Workload:
     def bytes(self, size: int) -> int:
         """Least traffic: each operand read once, the result written once."""
         batch, m, n, k = self.extents(size)
-        return 4 * batch * (m * k + k * n + m * n)
+        return self.element_bytes * batch * (m * k + k * n + m * n)
 
     def mlir(self) -> str:
         """The module that FTuner compiles; its function has the workload's name."""
         return _TEXT[self.form].format(
             name=self.name,
+            type=self.element,
+            b=f"{self.n}x{self.k}" if self.transposed else f"{self.k}x{self.n}",
+            b_axes="n, k" if self.transposed else "k, n",
             batch=self.batch,
             n=self.n,
             k=self.k,
@@ -71,23 +110,42 @@ class Workload:
             + (f" step {self.factor}" if self.factor > 1 else ""),
         )
 
+    def options(self) -> list[str]:
+        """What the compiler has to know beside the module."""
+        return ["--precision=tf32"] if self.type == "tf32" else []
+
+    def grid(self, wanted: Sequence[int] | None = None) -> list[int]:
+        """The sizes that are measured, or of them those that are wanted, in the order of
+        `spread`."""
+        known = sorted(self.sizes) or range(1, self.largest + 1)
+        chosen = set(wanted or known)
+        return [known[place - 1] for place in spread(len(known)) if known[place - 1] in chosen]
+
+    def beyond(self) -> tuple[int, ...]:
+        """Sizes outside of the range, which must be right as well."""
+        return 0, self.largest + 1, self.largest * 25 // 16, 2 * self.largest + 1
+
     def symbol_size(self, size: int) -> int:
         """The value of the module's symbol M or T."""
         return self.factor * size
 
 
 _DENSE = """\
+#mk = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> ({b_axes})>
+#mn = affine_map<(m, n, k) -> (m, n)>
 module attributes {{ukernel.symbols = {{T = #ukernel.range<{range}>}}}} {{
-  func.func @{name}(%a: tensor<?x{k}xf32> {{ukernel.shape = ["T", {k}]}},
-                    %b: tensor<{k}x{n}xf32>) -> tensor<?x{n}xf32> {{
+  func.func @{name}(%a: tensor<?x{k}x{type}> {{ukernel.shape = ["T", {k}]}},
+                    %b: tensor<{b}x{type}>) -> tensor<?x{n}x{type}> {{
     %c0 = arith.constant 0 : index
-    %zero = arith.constant 0.0 : f32
-    %m = tensor.dim %a, %c0 : tensor<?x{k}xf32>
-    %empty = tensor.empty(%m) : tensor<?x{n}xf32>
-    %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<?x{n}xf32>) -> tensor<?x{n}xf32>
-    %c = linalg.matmul ins(%a, %b : tensor<?x{k}xf32>, tensor<{k}x{n}xf32>)
-                       outs(%start : tensor<?x{n}xf32>) -> tensor<?x{n}xf32>
-    return %c : tensor<?x{n}xf32>
+    %zero = arith.constant 0.0 : {type}
+    %m = tensor.dim %a, %c0 : tensor<?x{k}x{type}>
+    %empty = tensor.empty(%m) : tensor<?x{n}x{type}>
+    %start = linalg.fill ins(%zero : {type}) outs(%empty : tensor<?x{n}x{type}>) -> tensor<?x{n}x{type}>
+    %c = linalg.matmul indexing_maps = [#mk, #b, #mn]
+                       ins(%a, %b : tensor<?x{k}x{type}>, tensor<{b}x{type}>)
+                       outs(%start : tensor<?x{n}x{type}>) -> tensor<?x{n}x{type}>
+    return %c : tensor<?x{n}x{type}>
   }}
 }}
 """
@@ -97,51 +155,84 @@ _NT = """\
 #nk = affine_map<(b, m, n, k) -> (b, n, k)>
 #mn = affine_map<(b, m, n, k) -> (b, m, n)>
 module attributes {{ukernel.symbols = {{T = #ukernel.range<{range}>}}}} {{
-  func.func @{name}(%a: tensor<{batch}x?x{k}xf32> {{ukernel.shape = [{batch}, "T", {k}]}},
-                    %b: tensor<{batch}x?x{k}xf32> {{ukernel.shape = [{batch}, "T", {k}]}})
-      -> tensor<{batch}x?x?xf32> {{
+  func.func @{name}(%a: tensor<{batch}x?x{k}x{type}> {{ukernel.shape = [{batch}, "T", {k}]}},
+                    %b: tensor<{batch}x?x{k}x{type}> {{ukernel.shape = [{batch}, "T", {k}]}})
+      -> tensor<{batch}x?x?x{type}> {{
     %c1 = arith.constant 1 : index
-    %zero = arith.constant 0.0 : f32
-    %m = tensor.dim %a, %c1 : tensor<{batch}x?x{k}xf32>
-    %n = tensor.dim %b, %c1 : tensor<{batch}x?x{k}xf32>
-    %empty = tensor.empty(%m, %n) : tensor<{batch}x?x?xf32>
-    %start = linalg.fill ins(%zero : f32)
-                         outs(%empty : tensor<{batch}x?x?xf32>) -> tensor<{batch}x?x?xf32>
+    %zero = arith.constant 0.0 : {type}
+    %m = tensor.dim %a, %c1 : tensor<{batch}x?x{k}x{type}>
+    %n = tensor.dim %b, %c1 : tensor<{batch}x?x{k}x{type}>
+    %empty = tensor.empty(%m, %n) : tensor<{batch}x?x?x{type}>
+    %start = linalg.fill ins(%zero : {type})
+                         outs(%empty : tensor<{batch}x?x?x{type}>) -> tensor<{batch}x?x?x{type}>
     %c = linalg.batch_matmul indexing_maps = [#mk, #nk, #mn]
-           ins(%a, %b : tensor<{batch}x?x{k}xf32>, tensor<{batch}x?x{k}xf32>)
-           outs(%start : tensor<{batch}x?x?xf32>) -> tensor<{batch}x?x?xf32>
-    return %c : tensor<{batch}x?x?xf32>
+           ins(%a, %b : tensor<{batch}x?x{k}x{type}>, tensor<{batch}x?x{k}x{type}>)
+           outs(%start : tensor<{batch}x?x?x{type}>) -> tensor<{batch}x?x?x{type}>
+    return %c : tensor<{batch}x?x?x{type}>
   }}
 }}
 """
 
 _NN = """\
 module attributes {{ukernel.symbols = {{T = #ukernel.range<{range}>}}}} {{
-  func.func @{name}(%a: tensor<{batch}x?x?xf32> {{ukernel.shape = [{batch}, "T", "T"]}},
-                    %b: tensor<{batch}x?x{n}xf32> {{ukernel.shape = [{batch}, "T", {n}]}})
-      -> tensor<{batch}x?x{n}xf32> {{
+  func.func @{name}(%a: tensor<{batch}x?x?x{type}> {{ukernel.shape = [{batch}, "T", "T"]}},
+                    %b: tensor<{batch}x?x{n}x{type}> {{ukernel.shape = [{batch}, "T", {n}]}})
+      -> tensor<{batch}x?x{n}x{type}> {{
     %c1 = arith.constant 1 : index
-    %zero = arith.constant 0.0 : f32
-    %m = tensor.dim %a, %c1 : tensor<{batch}x?x?xf32>
-    %empty = tensor.empty(%m) : tensor<{batch}x?x{n}xf32>
-    %start = linalg.fill ins(%zero : f32)
-                         outs(%empty : tensor<{batch}x?x{n}xf32>) -> tensor<{batch}x?x{n}xf32>
-    %c = linalg.batch_matmul ins(%a, %b : tensor<{batch}x?x?xf32>, tensor<{batch}x?x{n}xf32>)
-           outs(%start : tensor<{batch}x?x{n}xf32>) -> tensor<{batch}x?x{n}xf32>
-    return %c : tensor<{batch}x?x{n}xf32>
+    %zero = arith.constant 0.0 : {type}
+    %m = tensor.dim %a, %c1 : tensor<{batch}x?x?x{type}>
+    %empty = tensor.empty(%m) : tensor<{batch}x?x{n}x{type}>
+    %start = linalg.fill ins(%zero : {type})
+                         outs(%empty : tensor<{batch}x?x{n}x{type}>) -> tensor<{batch}x?x{n}x{type}>
+    %c = linalg.batch_matmul ins(%a, %b : tensor<{batch}x?x?x{type}>, tensor<{batch}x?x{n}x{type}>)
+           outs(%start : tensor<{batch}x?x{n}x{type}>) -> tensor<{batch}x?x{n}x{type}>
+    return %c : tensor<{batch}x?x{n}x{type}>
   }}
 }}
 """
 
-_TEXT = {"dense": _DENSE, "nt": _NT, "nn": _NN}
+_TEXT = {"dense": _DENSE, "linear": _DENSE, "nt": _NT, "nn": _NN}
 
-# The operators of the paper, and the products of attention of BERT-base with a
-# batch of 16.
+# Tokens of a step of a language model: those of a decoding batch, of short prompts, of long ones,
+# and some that are no multiples of anything.
+TOKENS = (
+    *(1, 2, 4, 7, 8, 16, 24, 32, 48, 53, 64, 96, 100, 128, 192, 256, 333, 384, 512),
+    *(768, 1000, 1024, 1536, 2048, 3072, 4096),
+)
+
+
+def _dense(type: str, factor: int = 1) -> Workload:
+    rows, name = ("T", "dense") if factor == 1 else (f"{factor}·T", f"dense{factor}")
+    words = "" if type == "f32" else f", {type}"
+    name += "" if type == "f32" else f"_{type}"
+    title = f"Dense ({rows}, 2304, 768){words}"
+    return Workload(name, title, "dense", factor, 1, 2304, 768, 128, type)
+
+
+def _llama(layer: str, n: int, k: int, type: str = "f16") -> Workload:
+    """A projection of Llama-2-7B."""
+    name = f"llama_{layer}" + ("" if type == "f16" else f"_{type}")
+    title = f"Llama-2-7B {layer} (T, {n}, {k}), {type}"
+    return Workload(name, title, "linear", 1, 1, n, k, 4096, type, TOKENS)
+
+
+# The operators of the paper, and the products of attention of BERT-base with a batch of 16; then
+# those for tensor cores.
 FULL = (
-    Workload("dense", "Dense (T, 2304, 768)", "dense", 1, 1, 2304, 768, 128),
-    Workload("dense16", "Dense (16·T, 2304, 768)", "dense", 16, 1, 2304, 768, 128),
+    _dense("f32"),
+    _dense("f32", 16),
     Workload("batch_nt", "BatchMatmul NT [192, T, 64] · [192, T, 64]", "nt", 1, 192, 0, 64, 128),
     Workload("batch_nn", "BatchMatmul NN [192, T, T] · [192, T, 64]", "nn", 1, 192, 64, 0, 128),
+    _dense("f16"),
+    _dense("f16", 16),
+    _dense("bf16"),
+    _dense("tf32"),
+    _llama("qkv", 12288, 4096),
+    _llama("out", 4096, 4096),
+    _llama("up", 22016, 4096),
+    _llama("down", 4096, 11008),
+    _llama("out", 4096, 4096, "bf16"),
+    _llama("out", 4096, 4096, "tf32"),
 )
 
 # The same forms, small enough for the emulator: for rehearsals without a GPU.
@@ -150,7 +241,26 @@ SMALL = (
     Workload("dense16", "Dense (4·T, 96, 32)", "dense", 4, 1, 96, 32, 16),
     Workload("batch_nt", "BatchMatmul NT [3, T, 16] · [3, T, 16]", "nt", 1, 3, 0, 16, 16),
     Workload("batch_nn", "BatchMatmul NN [3, T, T] · [3, T, 16]", "nn", 1, 3, 16, 0, 16),
+    Workload("dense_f16", "Dense (T, 96, 32), f16", "dense", 1, 1, 96, 32, 16, "f16"),
+    Workload("dense_bf16", "Dense (T, 96, 32), bf16", "dense", 1, 1, 96, 32, 16, "bf16"),
+    Workload("dense_tf32", "Dense (T, 96, 32), tf32", "dense", 1, 1, 96, 32, 16, "tf32"),
+    Workload("llama_out", "Linear (T, 96, 64), f16", "linear", 1, 1, 96, 64, 64, "f16", (1, 5, 64)),
 )
+
+
+def matching(workloads: Sequence[Workload], patterns: str) -> tuple[Workload, ...]:
+    """Those whose names match one of the patterns, as of file names, with commas between; all
+    without a pattern. Raises ValueError for one that matches none."""
+    wanted = [pattern for pattern in patterns.split(",") if pattern]
+    for pattern in wanted:
+        if not any(fnmatch.fnmatchcase(workload.name, pattern) for workload in workloads):
+            names = ", ".join(workload.name for workload in workloads)
+            raise ValueError(f"--workloads: expected one of {names}, but got '{pattern}'")
+    return tuple(
+        workload
+        for workload in workloads
+        if not wanted or any(fnmatch.fnmatchcase(workload.name, pattern) for pattern in wanted)
+    )
 
 
 def spread(largest: int) -> list[int]:
@@ -171,9 +281,3 @@ def spread(largest: int) -> list[int]:
             seen.add(size)
             order.append(size)
     return order + [size for size in range(1, largest + 1) if size not in seen]
-
-
-def grid(largest: int, sizes: Sequence[int] | None = None) -> list[int]:
-    """The sizes asked for, in the order of `spread`; all where none were."""
-    wanted = set(sizes or range(1, largest + 1))
-    return [size for size in spread(largest) if size in wanted]

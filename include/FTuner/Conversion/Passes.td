@@ -29,8 +29,8 @@ def ConvertUKernelToGPUPass : Pass<"convert-ukernel-to-gpu", "::mlir::ModuleOp">
     "::ftuner::ukernel::UKernelDialect", "::mlir::arith::ArithDialect",
     "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect",
     "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect",
-    "::mlir::memref::MemRefDialect", "::mlir::nvgpu::NVGPUDialect",
-    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"];
 }
 
 def UKernelExpandMathPass : Pass<"ukernel-expand-math", "::mlir::gpu::GPUModuleOp"> {

@@ -14,6 +14,10 @@
 // √(δ·u) = 3.1e-5, and three times that is tolerated. Without the rounding the
 // error would be about 2e-4.
 //
+// Products of f32 whose factors may be rounded to tf32 are off by a rounding of
+// each factor: 2^-11 at most, 2^-11/√3 in the mean square of the last place,
+// and since mantissas are spread, 0.29e-3 for both factors together.
+//
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_EXECUTOR_TOLERANCE_H
 #define FTUNER_EXECUTOR_TOLERANCE_H
@@ -41,8 +45,10 @@ struct Tolerance {
 
 /// The tolerance of each result of a function on tensors, from what is computed
 /// on the way to it, also in functions that it calls: 1e-12 for f64, 1e-5 where
-/// f32 is on the way, 0 for integers, more where a narrower type is.
-std::vector<Tolerance> getTolerances(mlir::FunctionOpInterface function);
+/// f32 is on the way, 0 for integers, more where a narrower type is. Compiled
+/// code may round the factors of products of f32 to tf32 if `hasTF32`.
+std::vector<Tolerance> getTolerances(mlir::FunctionOpInterface function,
+                                     bool hasTF32 = false);
 
 } // namespace ftuner
 

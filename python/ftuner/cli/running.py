@@ -156,6 +156,9 @@ def _errors(
             f"--save-dir={folder}/reference",
             "--json",
         ]
+        if "precision" in options.pipeline:
+            # It decides over the tolerance.
+            command.append(f"--precision={options.pipeline['precision']}")
         if items:
             command.append("--args=" + ",".join(items))
         run = subprocess.run(

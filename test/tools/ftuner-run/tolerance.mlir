@@ -9,6 +9,9 @@
 // RUN: ftuner-run %s --device=h200 --function=chosen --args=64xf32,1 --check | FileCheck %s --check-prefix=BOTH
 // RUN: ftuner-run %s --device=h200 --function=repeated --args=64xf32 --check | FileCheck %s --check-prefix=BOTH
 // RUN: ftuner-run %s --device=h200 --function=through_half --args=64xf32 --check --tolerance=0
+// RUN: ftuner-run %s --device=h200 --function=product --args=64x64xf32,64x32xf32 --check --precision=tf32 | FileCheck %s --check-prefix=TF32
+// RUN: not ftuner-run %s --device=h200 --function=product --args=64x64xf32,64x32xf32 --check --precision=tf32 --tolerance=1e-5 2>&1 | FileCheck %s --check-prefix=ROUNDED
+// RUN: ftuner-run %s --device=h200 --function=product --args=64x64xf32,64x32xf32 --check | FileCheck %s --check-prefix=EXACT
 
 // The reference rounds to f16, too: what remains is less than the rounding
 // itself, 2e-4. A single element may be off by a unit of its last place.
@@ -23,6 +26,11 @@
 // result goes through.
 // BOTH: result 0: 64xf32, relative error {{.*}} (tolerance 1e-05)
 // BOTH: result 1: 64xf32, relative error {{.*}} (tolerance 0.00{{[0-9]+}})
+
+// Factors of f32 are rounded only where that is asked for.
+// TF32: relative error 0.000{{[1-9].*}} (tolerance 0.00087)
+// ROUNDED: relative error 0.000{{.*}} above the tolerance 1e-05
+// EXACT: (tolerance 1e-05)
 
 #id = affine_map<(i) -> (i)>
 
@@ -108,4 +116,14 @@ func.func @repeated(%x: tensor<64xf32>) -> (tensor<64xf32>, tensor<64xf32>) {
     scf.yield %s, %t : tensor<64xf32>, tensor<64xf32>
   }
   return %r#0, %r#1 : tensor<64xf32>, tensor<64xf32>
+}
+
+func.func @product(%a: tensor<?x64xf32>, %b: tensor<64x32xf32>) -> tensor<?x32xf32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %m = tensor.dim %a, %c0 : tensor<?x64xf32>
+  %e = tensor.empty(%m) : tensor<?x32xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<?x32xf32>) -> tensor<?x32xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<?x64xf32>, tensor<64x32xf32>) outs(%z : tensor<?x32xf32>) -> tensor<?x32xf32>
+  return %r : tensor<?x32xf32>
 }

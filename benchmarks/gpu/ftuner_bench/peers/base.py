@@ -34,4 +34,4 @@ class Peer(abc.ABC):
 
 def operand_b(workload: Workload, b: torch.Tensor) -> torch.Tensor:
     """B as [batch,] K, N, a view."""
-    return b.transpose(-1, -2) if workload.form == "nt" else b
+    return b.transpose(-1, -2) if workload.transposed else b

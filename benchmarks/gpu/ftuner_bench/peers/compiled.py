@@ -25,7 +25,7 @@ class Compiled(Peer):
         self.graphs = 0
 
     def prepare(self, workload: Workload, buffers: Buffers, size: int) -> None:
-        transposed = workload.form == "nt"
+        transposed = workload.transposed
 
         def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
             return torch.matmul(a, b.transpose(-1, -2) if transposed else b)

@@ -1,5 +1,5 @@
-// Runs f32 matrix products by cuBLASLt with the fastest of the algorithms that
-// its heuristic names. Built where the GPU is, called through ctypes
+// Runs matrix products by cuBLASLt with the fastest of the algorithms that its
+// heuristic names. Built where the GPU is, called through ctypes
 // (cublaslt.py).
 //
 // Every function returns 0, or -1 after writing words that
@@ -46,10 +46,10 @@ int run(Plan *plan, const cublasLtMatmulAlgo_t &algorithm, const void *a,
 }
 
 // Column-major rows × columns for each batch, `stride` elements apart.
-int layout(cublasLtMatrixLayout_t *result, int64_t rows, int64_t columns,
-           int64_t leading, int32_t batch, int64_t stride) {
+int layout(cublasLtMatrixLayout_t *result, cudaDataType_t element, int64_t rows,
+           int64_t columns, int64_t leading, int32_t batch, int64_t stride) {
   int code =
-      cublasLtMatrixLayoutCreate(result, CUDA_R_32F, rows, columns, leading);
+      cublasLtMatrixLayoutCreate(result, element, rows, columns, leading);
   if (code == 0)
     code = cublasLtMatrixLayoutSetAttribute(
         *result, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch);
@@ -59,6 +59,17 @@ int layout(cublasLtMatrixLayout_t *result, int64_t rows, int64_t columns,
         sizeof stride);
   return code;
 }
+
+// How factors are multiplied; sums are f32. In the order of TYPES
+// (cublaslt.py).
+struct Type {
+  cudaDataType_t element;
+  cublasComputeType_t compute;
+};
+constexpr Type kTypes[] = {{CUDA_R_32F, CUBLAS_COMPUTE_32F},
+                           {CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32},
+                           {CUDA_R_16F, CUBLAS_COMPUTE_32F},
+                           {CUDA_R_16BF, CUBLAS_COMPUTE_32F}};
 
 } // namespace
 
@@ -78,16 +89,16 @@ int ftuner_bench_lt_create(void **result) {
 }
 
 // Plans row-major C[batch][m][n] = A[batch][m][k] · B, where B is
-// [batch][k][n], or [batch][n][k] if `transposed`. Row-major C is column-major
-// Cᵀ = Bᵀ · Aᵀ, so B comes first. Times at most `most` algorithms, `repeats`
+// [batch][k][n], or [batch][n][k] if `transposed`, of the type with that number
+// in kTypes. Row-major C is column-major Cᵀ = Bᵀ · Aᵀ, so B comes first. Times at most `most` algorithms, `repeats`
 // runs each after one that is not timed, and keeps the fastest. `microseconds`
 // gets its time, `tried` how many ran, `best` the number of the fastest in the
 // heuristic's order.
 int ftuner_bench_lt_plan(void *handle, int64_t m, int64_t n, int64_t k,
-                         int32_t batch, int32_t transposed, const void *a,
-                         const void *b, void *c, void *stream, int32_t most,
-                         int32_t repeats, void **result, float *microseconds,
-                         int32_t *tried, int32_t *best) {
+                         int32_t batch, int32_t transposed, int32_t type,
+                         const void *a, const void *b, void *c, void *stream,
+                         int32_t most, int32_t repeats, void **result,
+                         float *microseconds, int32_t *tried, int32_t *best) {
   auto *context = static_cast<Context *>(handle);
   auto *plan = new Plan;
   plan->context = context;
@@ -95,20 +106,21 @@ int ftuner_bench_lt_plan(void *handle, int64_t m, int64_t n, int64_t k,
   const cublasOperation_t operation = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   cublasLtMatmulPreference_t preference = nullptr;
   const size_t workspaceBytes = kWorkspaceBytes;
-  // CUBLAS_COMPUTE_32F computes in f32; tf32 would be
-  // CUBLAS_COMPUTE_32F_FAST_TF32.
+  const auto [element, compute] = kTypes[type];
   if (failed("cublasLtMatmulDescCreate",
-             cublasLtMatmulDescCreate(&plan->description, CUBLAS_COMPUTE_32F,
+             cublasLtMatmulDescCreate(&plan->description, compute,
                                       CUDA_R_32F)) ||
       failed("transposition of B",
              cublasLtMatmulDescSetAttribute(plan->description,
                                             CUBLASLT_MATMUL_DESC_TRANSA,
                                             &operation, sizeof operation)) ||
-      failed("layout of B", transposed
-                                ? layout(&plan->a, k, n, k, batch, n * k)
-                                : layout(&plan->a, n, k, n, batch, n * k)) ||
-      failed("layout of A", layout(&plan->b, k, m, k, batch, m * k)) ||
-      failed("layout of C", layout(&plan->c, n, m, n, batch, m * n)) ||
+      failed("layout of B",
+             transposed ? layout(&plan->a, element, k, n, k, batch, n * k)
+                        : layout(&plan->a, element, n, k, n, batch, n * k)) ||
+      failed("layout of A",
+             layout(&plan->b, element, k, m, k, batch, m * k)) ||
+      failed("layout of C",
+             layout(&plan->c, element, n, m, n, batch, m * n)) ||
       failed("cublasLtMatmulPreferenceCreate",
              cublasLtMatmulPreferenceCreate(&preference)) ||
       failed("workspace",

@@ -16,6 +16,9 @@ from .base import Peer
 MOST_ALGORITHMS = 32
 REPEATS = 5
 
+# Types of workloads as ftuner_bench_lt_plan counts them.
+TYPES = ("f32", "tf32", "f16", "bf16")
+
 
 class CublasLt(Peer):
     name = "cublaslt"
@@ -37,6 +40,7 @@ class CublasLt(Peer):
             ctypes.c_int64,
             ctypes.c_int64,
             ctypes.c_int64,
+            ctypes.c_int32,
             ctypes.c_int32,
             ctypes.c_int32,
             *[ctypes.c_void_p] * 4,
@@ -74,7 +78,8 @@ class CublasLt(Peer):
                 n,
                 k,
                 batch,
-                int(workload.form == "nt"),
+                int(workload.transposed),
+                TYPES.index(workload.type),
                 *pointers,
                 self.session.machine.stream,
                 MOST_ALGORITHMS,

@@ -1,4 +1,4 @@
-"""A batched matrix product in Triton, in f32 without tf32.
+"""A batched matrix product in Triton, of all types of workloads.
 
 Imports Triton, so only a machine that has it can import this file.
 """
@@ -10,29 +10,57 @@ import itertools
 import triton
 import triton.language as tl
 
-# Tiles around those that are usual for f32 on CUDA cores, from flat ones for few
-# rows to square ones.
-CONFIGS = [
-    triton.Config(
-        {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "GROUP_M": 8}, num_warps=warps, num_stages=stages
-    )
-    for (m, n, warps), (k, stages) in itertools.product(
-        [
-            (16, 32, 2),
-            (16, 64, 4),
-            (16, 128, 4),
-            (32, 32, 4),
-            (32, 64, 4),
-            (32, 128, 4),
-            (64, 64, 4),
-            (64, 128, 8),
-            (128, 64, 8),
-            (128, 128, 8),
-        ],
-        [(16, 3), (32, 3), (32, 4)],
-    )
-    if (m + n) * k * stages * 4 <= 160 * 1024
+# Least number of bytes of shared memory that a block may have on the devices at hand.
+SHARED_BYTES = 160 * 1024
+
+
+def _configs(tiles, depths, element_bytes):
+    return [
+        triton.Config(
+            {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "GROUP_M": 8},
+            num_warps=warps,
+            num_stages=stages,
+        )
+        for (m, n, warps), (k, stages) in itertools.product(tiles, depths)
+        if (m + n) * k * stages * element_bytes <= SHARED_BYTES
+    ]
+
+
+# Tiles around those that are usual, from flat ones for few rows to square ones: on CUDA cores
+# (f32), and on tensor cores.
+_CUDA_TILES = [
+    (16, 32, 2),
+    (16, 64, 4),
+    (16, 128, 4),
+    (32, 32, 4),
+    (32, 64, 4),
+    (32, 128, 4),
+    (64, 64, 4),
+    (64, 128, 8),
+    (128, 64, 8),
+    (128, 128, 8),
 ]
+_TENSOR_TILES = [
+    (16, 32, 2),
+    (16, 64, 4),
+    (16, 128, 4),
+    (32, 64, 4),
+    (32, 128, 4),
+    (64, 64, 4),
+    (64, 128, 4),
+    (64, 256, 8),
+    (128, 64, 4),
+    (128, 128, 8),
+    (128, 256, 8),
+    (256, 128, 8),
+]
+_HALF = _configs(_TENSOR_TILES, [(32, 4), (64, 3), (64, 4), (128, 3)], 2)
+CONFIGS = {
+    "f32": _configs(_CUDA_TILES, [(16, 3), (32, 3), (32, 4)], 4),
+    "tf32": _configs(_TENSOR_TILES, [(32, 3), (32, 4), (64, 3)], 4),
+    "f16": _HALF,
+    "bf16": _HALF,
+}
 
 
 def _bench(call, quantiles):
@@ -50,14 +78,8 @@ def _prune(configs, named_args, **_):
     return kept or configs
 
 
-@triton.autotune(
-    configs=CONFIGS,
-    key=["bucket_m", "bucket_n", "bucket_k", "batch"],
-    prune_configs_by={"early_config_prune": _prune},
-    do_bench=_bench,
-)
 @triton.jit(do_not_specialize=["M", "bucket_m", "bucket_n", "bucket_k", "batch"])
-def matmul_kernel(
+def kernel(
     a,
     b,
     c,
@@ -81,6 +103,7 @@ def matmul_kernel(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr,
+    PRECISION: tl.constexpr,
 ):
     """C[z] = A[z] · B[z], one block of C for each program, z along the second grid axis."""
     pid = tl.program_id(0)
@@ -106,8 +129,26 @@ def matmul_kernel(
         left = K - step * BLOCK_K
         tile_a = tl.load(pointers_a, mask=offsets_k[None, :] < left, other=0.0)
         tile_b = tl.load(pointers_b, mask=offsets_k[:, None] < left, other=0.0)
-        sum_ = tl.dot(tile_a, tile_b, sum_, input_precision="ieee")
+        sum_ = tl.dot(tile_a, tile_b, sum_, input_precision=PRECISION)
         pointers_a += BLOCK_K * stride_ak
         pointers_b += BLOCK_K * stride_bk
     pointers_c = c + z * stride_cb + offsets_m[:, None] * stride_cm + offsets_n[None, :] * stride_cn
+    sum_ = sum_.to(c.dtype.element_ty)
     tl.store(pointers_c, sum_, mask=(offsets_m[:, None] < M) & (offsets_n[None, :] < N))
+
+
+def precision(type):
+    """PRECISION for a type of workloads."""
+    return "tf32" if type == "tf32" else "ieee"
+
+
+# By type of workloads: the kernel, tuned for each bucket of sizes.
+TUNED = {
+    type: triton.autotune(
+        configs=configs,
+        key=["bucket_m", "bucket_n", "bucket_k", "batch"],
+        prune_configs_by={"early_config_prune": _prune},
+        do_bench=_bench,
+    )(kernel)
+    for type, configs in CONFIGS.items()
+}

@@ -37,7 +37,7 @@ def arguments(
     batch, m, n, k = workload.extents(size)
     a, b, c = operands
     b = operand_b(workload, b)
-    if workload.form == "dense":
+    if not workload.batched:
         a, b, c = a.unsqueeze(0), b.unsqueeze(0), c.unsqueeze(0)
     return [
         *pointers,
@@ -65,7 +65,7 @@ class TritonMatmul(Peer):
         self.bind(workload, size, buffers)()
 
     def bind(self, workload: Workload, size: int, buffers: Buffers) -> Call:
-        from .triton_kernel import matmul_kernel
+        from .triton_kernel import TUNED, precision
 
         batch, m, n, _ = workload.extents(size)
 
@@ -73,9 +73,13 @@ class TritonMatmul(Peer):
             return (-(-m // meta["BLOCK_M"]) * -(-n // meta["BLOCK_N"]), batch)
 
         # The first call of a bucket tunes it; `products` makes it before any capture.
-        return functools.partial(matmul_kernel[grid], *arguments(workload, size, buffers, buffers))
+        return functools.partial(
+            TUNED[workload.type][grid],
+            *arguments(workload, size, buffers, buffers),
+            PRECISION=precision(workload.type),
+        )
 
     def facts(self, workload: Workload, size: int) -> dict[str, object]:
-        from .triton_kernel import matmul_kernel
+        from .triton_kernel import TUNED
 
-        return {"config": str(matmul_kernel.best_config)}
+        return {"config": str(TUNED[workload.type].best_config)}

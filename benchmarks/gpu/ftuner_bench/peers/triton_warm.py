@@ -10,19 +10,27 @@ from __future__ import annotations
 import argparse
 import pathlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 
 from .. import bundle as bundles
-from ..workloads import Workload
+from ..workloads import Workload, matching
 from .triton_matmul import arguments, fits
 
 
 def sizes(workload: Workload) -> Iterator[int]:
     """Sizes with the divisibilities that Triton compiles for: multiples of 16, and others."""
     yield workload.largest // 16 * 16
-    if workload.form != "dense":
+    if workload.batched:
         yield workload.largest // 2 + 3
+
+
+def alike(workloads: Sequence[Workload]) -> list[Workload]:
+    """Of workloads whose kernels are the same, the one with most rows."""
+    result: dict[tuple[str, str], Workload] = {}
+    for workload in sorted(workloads, key=lambda workload: workload.extents(workload.largest)[1]):
+        result[workload.type, workload.form] = workload
+    return list(result.values())
 
 
 def warm(workload: Workload, size: int, number: int) -> str:
@@ -31,16 +39,18 @@ def warm(workload: Workload, size: int, number: int) -> str:
         import torch
         from triton.runtime.jit import MockTensor
 
-        from .triton_kernel import CONFIGS, matmul_kernel
+        from ..buffers import TYPES
+        from .triton_kernel import CONFIGS, kernel, precision
 
-        config = CONFIGS[number]
+        config = CONFIGS[workload.type][number]
         shapes = [*workload.argument_shapes(size), workload.result_shape(size)]
         # Shapes and strides only: no memory is allocated.
         operands = [torch.empty(shape, device="meta") for shape in shapes]
-        pointers = [MockTensor(torch.float32) for _ in shapes]
-        matmul_kernel.fn.warmup(
+        pointers = [MockTensor(TYPES[workload.element]) for _ in shapes]
+        kernel.warmup(
             *arguments(workload, size, operands, pointers),
             grid=(1, workload.extents(size)[0]),
+            PRECISION=precision(workload.type),
             **config.all_kwargs(),
         )
     except Exception as error:  # only time is lost
@@ -52,6 +62,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bundle", type=pathlib.Path, required=True)
     parser.add_argument("--workers", type=int, required=True)
+    parser.add_argument("--workloads", default="")
     options = parser.parse_args()
     try:
         from .triton_kernel import CONFIGS
@@ -60,9 +71,9 @@ def main() -> int:
         return 0
     jobs = [
         (workload, size, number)
-        for workload in bundles.read(options.bundle).workloads
+        for workload in alike(matching(bundles.read(options.bundle).workloads, options.workloads))
         for size in sizes(workload)
-        for number, config in enumerate(CONFIGS)
+        for number, config in enumerate(CONFIGS[workload.type])
         if fits(config.kwargs["BLOCK_M"], workload.extents(workload.largest)[1])
     ]
     with ProcessPoolExecutor(options.workers) as pool:
