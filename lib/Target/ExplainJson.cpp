@@ -1,4 +1,5 @@
 //===- ExplainJson.cpp - Explanations as JSON -----------------------------===//
+#include "FTuner/Codegen/IR/CodegenPath.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Schedule/FamilyJson.h"
@@ -13,7 +14,9 @@ class JsonWriter {
 public:
   JsonWriter(const ModuleExplanation &explanation, llvm::raw_ostream &os)
       : explanation(explanation), json(os, /*IndentSize=*/2) {
-    context.loadDialect<ukernel::UKernelDialect>();
+    mlir::DialectRegistry registry;
+    registerUKernelDialect(registry);
+    context.appendDialectRegistry(registry);
   }
 
   void write();
