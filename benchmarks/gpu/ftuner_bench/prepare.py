@@ -34,7 +34,7 @@ SELECTION_SIZES = {
     "batch_nt": (8, 24, 52, 64, 100, 128),
     "batch_nn": (8, 24, 52, 64, 100, 128),
     "dense_f16": (1, 16, 53, 128),
-    "llama_out": (1, 16, 53, 128, 512, 2048),
+    "llama_out": (16, 128, 1024, 4096),
 }
 REHEARSAL_SELECTION_SIZES = {
     name: (4, 8) for name in ("dense", "dense16", "batch_nt", "batch_nn", "dense_f16")

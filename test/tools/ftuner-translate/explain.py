@@ -1,10 +1,11 @@
 """Checks the JSON of an explanation.
 
-usage: explain.py EXPLANATION.json [manifest MANIFEST.json | sia EXPLANATION.json]
+usage: explain.py EXPLANATION.json [manifest MANIFEST.json | sia EXPLANATION.json | plan MODULE.mlir]
 
 With a manifest of the same module, families, chosen programs and predictions
 must be its. With an explanation by the cost model sia, what SIA would choose
-must be what it chooses there.
+must be what it chooses there. With a planned module, its plan must hold the
+families' attributes.
 """
 
 import json
@@ -154,7 +155,8 @@ def check_shape(shape, workload):
 def check_manifest(workload, manifest):
     described = next(w for w in manifest["workloads"] if w["plan"] == workload["plan"])
     families = [{key: value for key, value in f.items() if key != "kernel"} for f in described["families"]]
-    check(families == workload["families"], "the manifest's families")
+    explained = [{key: value for key, value in f.items() if key != "attribute"} for f in workload["families"]]
+    check(families == explained, "the manifest's families")
     programs = {program["size"]: program for program in described["programs"]}
     for shape in workload["shapes"]:
         program = programs[shape["shape"][workload["main_axis"]]]
@@ -170,6 +172,12 @@ def check_manifest(workload, manifest):
         check(0.5 <= prediction["confidence"] <= 1, f"{prediction}")
 
 
+def check_plan(workload, text):
+    """The text has a plan of these families."""
+    attributes = [family["attribute"].removeprefix("#ukernel.family") for family in workload["families"]]
+    check(f"@{workload['plan']} <families = [{', '.join(attributes)}]" in text, f"a plan of {attributes}")
+
+
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         explanation = json.load(file)
@@ -180,8 +188,8 @@ def main():
         check_summary(workload)
         if len(sys.argv) > 3:
             with open(sys.argv[3], encoding="utf-8") as file:
-                other = json.load(file)
-            (check_sia if sys.argv[2] == "sia" else check_manifest)(workload, other)
+                other = file.read() if sys.argv[2] == "plan" else json.load(file)
+            {"sia": check_sia, "manifest": check_manifest, "plan": check_plan}[sys.argv[2]](workload, other)
         print(f"{workload['name']}: {len(workload['shapes'])} shapes are explained")
 
 
