@@ -69,10 +69,23 @@ public:
     for (unsigned axis = 0; axis < workload.axes.size(); ++axis)
       if (workload.axes[axis].kind == AxisKind::Reduce)
         reduceAxes.push_back(axis);
+    const Operand *lhs = workload.find(OperandRole::Lhs);
+    const Operand *rhs = workload.find(OperandRole::Rhs);
+    if (lhs && rhs)
+      elementBytes =
+          static_cast<double>(lhs->elementBytes + rhs->elementBytes) / 2;
   }
 
   double score(llvm::ArrayRef<int64_t> shape, const Program &program) override {
-    Launch launch = describe(shape, program);
+    return scoreWith(&prices(*program.family), shape, program);
+  }
+  const FamilyCosts *costsOf(const KernelFamily &family) override {
+    return &prices(family);
+  }
+  double scoreWith(const FamilyCosts *costs, llvm::ArrayRef<int64_t> shape,
+                   const Program &program) override {
+    Launch launch =
+        describe(shape, program, static_cast<const Prices &>(*costs));
     return -predictLatency(figures, launch.parts, launch.numParts, launch.grid,
                            constants);
   }
@@ -88,7 +101,7 @@ public:
   /// The same launch by value, for those who price it themselves.
   LatencyLaunch plainLaunch(llvm::ArrayRef<int64_t> shape,
                             const Program &program) {
-    Launch launch = describe(shape, program);
+    Launch launch = describe(shape, program, prices(*program.family));
     LatencyLaunch plain;
     plain.numParts = launch.numParts;
     plain.grid = launch.grid;
@@ -106,12 +119,15 @@ private:
     unsigned numParts = 0;
     LatencyGrid grid;
   };
-  /// Of both parts of a family.
-  struct Prices {
-    LatencyTable parts[2];
+  /// Of the parts of a family.
+  struct Prices final : FamilyCosts {
+    llvm::SmallVector<LatencyTable, 1> parts;
+    double lhsRunBytes = 0, rhsRunBytes = 0;
+    bool isSwizzled = false;
   };
 
-  Launch describe(llvm::ArrayRef<int64_t> shape, const Program &program);
+  Launch describe(llvm::ArrayRef<int64_t> shape, const Program &program,
+                  const Prices &prices);
   const Prices &prices(const KernelFamily &family);
   /// With registers of its own, and without shared memory, which belongs to the
   /// family.
@@ -129,6 +145,8 @@ private:
   /// batch axes.
   std::vector<unsigned> spaceAxes;
   llvm::SmallVector<unsigned, 2> reduceAxes;
+  /// Of an element of both factors on average; none without two.
+  std::optional<double> elementBytes;
   llvm::DenseMap<FamilyKey, LatencyBlock, KeyInfo> blocks;
   /// Behind pointers: prices are large, and many hold on to them.
   llvm::DenseMap<FamilyKey, std::unique_ptr<Prices>, KeyInfo> families;
@@ -224,8 +242,11 @@ const Evaluator::Prices &Evaluator::prices(const KernelFamily &family) {
     priced.registersPerThread = registers;
     priced.sharedMemoryBytes =
         needs.sharedMemoryBytes + device.reservedSharedMemoryBytes();
-    prices->parts[part] = tabulate(figures, priced, constants);
+    prices->parts.push_back(tabulate(figures, priced, constants));
   }
+  prices->lhsRunBytes = runBytes(OperandRole::Lhs, family.tiles.back());
+  prices->rhsRunBytes = runBytes(OperandRole::Rhs, family.tiles.back());
+  prices->isSwizzled = family.path().groupRows(family) > 1;
   return *prices;
 }
 
@@ -274,11 +295,11 @@ double Evaluator::runBytes(OperandRole role, const BlockTile &tile) const {
 }
 
 Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
-                                      const Program &program) {
+                                      const Program &program,
+                                      const Prices &prices) {
   const KernelFamily &family = *program.family;
   const BlockTile &any = family.tiles.front();
   const ShapeFacts &facts = this->facts(shape);
-  const Prices &prices = this->prices(family);
   double split = static_cast<double>(family.reduceSplit);
   // Slices divide the first reduce axis.
   int64_t steps = 1, reduceLength = 1, slices = family.reduceSplit;
@@ -323,22 +344,19 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
   grid.outputBytes =
       facts.onceBytes + facts.storedBytes * (split > 1 ? 2 * split : 1);
   grid.isOutputAligned = facts.isOutputAligned;
-  grid.isSwizzled = family.path().groupRows(family) > 1;
-  grid.lhsRunBytes = runBytes(OperandRole::Lhs, family.tiles.back());
-  grid.rhsRunBytes = runBytes(OperandRole::Rhs, family.tiles.back());
+  grid.isSwizzled = prices.isSwizzled;
+  grid.lhsRunBytes = prices.lhsRunBytes;
+  grid.rhsRunBytes = prices.rhsRunBytes;
   grid.reduceLength = static_cast<double>(reduceLength);
-  const Operand *lhs = workload.find(OperandRole::Lhs);
-  const Operand *rhs = workload.find(OperandRole::Rhs);
-  if (lhs && rhs)
-    grid.elementBytes =
-        static_cast<double>(lhs->elementBytes + rhs->elementBytes) / 2;
+  if (elementBytes)
+    grid.elementBytes = *elementBytes;
   grid.secondKernels = split > 1;
   return launch;
 }
 
 CostBreakdown Evaluator::evaluate(llvm::ArrayRef<int64_t> shape,
                                   const Program &program) {
-  Launch launch = describe(shape, program);
+  Launch launch = describe(shape, program, prices(*program.family));
   LatencyPrediction time = explainLatency(
       figures, launch.parts, launch.numParts, launch.grid, constants);
   CostBreakdown breakdown;

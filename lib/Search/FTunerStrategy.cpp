@@ -16,12 +16,12 @@
 #include "FTuner/Search/SearchOptions.h"
 #include "RangePlanner.h"
 #include "llvm/ADT/BitVector.h"
-#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <utility>
 
 using namespace ftuner;
 
@@ -70,6 +70,11 @@ private:
   /// Families of the pool of a shape, each once.
   std::vector<unsigned> poolOf(llvm::ArrayRef<Survivor> survivors,
                                llvm::ArrayRef<int64_t> shape);
+  /// Adds the families of a candidate and its neighbours in height. Heights h
+  /// and h + 1 cover almost every extent. One of them is in K.Filter; a pair
+  /// holds its higher part's program of one uKernel, so that one family serves
+  /// this extent and its neighbours.
+  void addNeighbours(unsigned candidate, std::vector<unsigned> &families);
   /// Whether the partition pads less than one row of threads (the granule of
   /// heights), or in an exact pool nothing.
   bool isTight(const KernelFamily &family, const Partition &partition) const {
@@ -78,7 +83,7 @@ private:
   }
 
   /// Marks the candidates with the best scores of a shape.
-  void keepPredicted(const Shape &shape, llvm::BitVector &isKept);
+  void keepPredicted(const Shape &shape);
 
   const CandidateSet &set;
   bool isExact;
@@ -86,9 +91,14 @@ private:
   bool predicts;
   CandidateFilter filter;
   std::map<Shape, FilterResult> prepared;
-  /// K.Filter: candidates that the filter left for some shape of the range,
-  /// ascending, and the same for CombinSearch.
-  std::vector<unsigned> kept;
+  /// K.Filter: candidates that the filter left for some shape of the range.
+  llvm::BitVector isKept;
+  /// Families of these and their neighbours, once some shape asks for them.
+  std::optional<std::vector<unsigned>> keptNeighbours;
+  /// By family, the number of the last pool that has it.
+  std::vector<unsigned> lastPool;
+  unsigned numPools = 0;
+  /// K.Filter for CombinSearch.
   struct Combinables {
     std::vector<unsigned> candidates;
     std::vector<CombinableUKernel> ukernels;
@@ -103,7 +113,7 @@ private:
 } // namespace
 
 void FTunerRanker::prepare(llvm::ArrayRef<Shape> shapes) {
-  llvm::BitVector isKept(set.candidates.size());
+  isKept.resize(set.candidates.size());
   for (const Shape &shape : shapes) {
     FilterResult result = filter.run(shape);
     for (const Survivor &survivor : result.survivors)
@@ -115,11 +125,10 @@ void FTunerRanker::prepare(llvm::ArrayRef<Shape> shapes) {
     size_t stride = ceilDiv(shapes.size(), maxPredictedShapes);
     for (size_t i = 0; i < shapes.size();
          i += i < allPredictedShapes ? 1 : stride)
-      keepPredicted(shapes[i], isKept);
-    keepPredicted(shapes.back(), isKept);
+      keepPredicted(shapes[i]);
+    keepPredicted(shapes.back());
   }
   for (unsigned candidate : isKept.set_bits()) {
-    kept.push_back(candidate);
     unsigned axis = set.candidates[candidate].family.combineAxis;
     Combinables &group = combinables[{axis, table.granule(candidate)}];
     group.candidates.push_back(candidate);
@@ -128,11 +137,11 @@ void FTunerRanker::prepare(llvm::ArrayRef<Shape> shapes) {
   }
 }
 
-void FTunerRanker::keepPredicted(const Shape &shape, llvm::BitVector &isKept) {
+void FTunerRanker::keepPredicted(const Shape &shape) {
   std::vector<std::pair<double, unsigned>> scored;
   for (unsigned i = 0; i < set.candidates.size(); ++i)
     if (std::optional<unsigned> family = table.single(i))
-      scored.emplace_back(-problem.score(table.families[*family], shape), i);
+      scored.emplace_back(-table.score(*family, shape), i);
   size_t count = std::min(scored.size(), predictedPerShape);
   std::partial_sort(scored.begin(), scored.begin() + count, scored.end());
   for (size_t i = 0; i < count; ++i)
@@ -144,14 +153,32 @@ FilterResult FTunerRanker::filterShape(llvm::ArrayRef<int64_t> shape) {
   return it == prepared.end() ? filter.run(shape) : it->second;
 }
 
+void FTunerRanker::addNeighbours(unsigned candidate,
+                                 std::vector<unsigned> &families) {
+  auto add = [&](std::optional<unsigned> family) {
+    if (family)
+      families.push_back(*family);
+    return family.has_value();
+  };
+  int64_t rows = table.rows(candidate);
+  if (!add(table.pair(candidate, rows - 1)))
+    add(table.single(candidate));
+  // Balanced partitions make use of any two heights.
+  if (predicts)
+    for (int64_t lower : {rows - 2, rows - 3, 3 * rows / 4, rows / 2, rows / 4})
+      add(table.pair(candidate, lower));
+  if (std::optional<unsigned> higher = table.withRows(candidate, rows + 1))
+    add(table.pair(*higher, rows));
+}
+
 std::vector<unsigned> FTunerRanker::poolOf(llvm::ArrayRef<Survivor> survivors,
                                            llvm::ArrayRef<int64_t> shape) {
   std::vector<unsigned> pool;
-  llvm::DenseSet<unsigned> seen;
-  auto add = [&](std::optional<unsigned> family) {
-    if (family && seen.insert(*family).second)
-      pool.push_back(*family);
-    return family.has_value();
+  ++numPools;
+  auto add = [&](unsigned family) {
+    lastPool.resize(table.families.size());
+    if (std::exchange(lastPool[family], numPools) != numPools)
+      pool.push_back(family);
   };
   // uProg of algorithm 2. What pads less than a row of threads covers the next
   // multiple of these threads exactly.
@@ -160,33 +187,31 @@ std::vector<unsigned> FTunerRanker::poolOf(llvm::ArrayRef<Survivor> survivors,
     int64_t covered = isExact ? shape[axis] : ceilBy(shape[axis], granule);
     for (const PooledProgram &program : combinSearch(group.ukernels, covered)) {
       unsigned first = group.candidates[program.first];
+      std::optional<unsigned> family;
       if (program.second)
-        add(table.pair(group.candidates[*program.second], table.rows(first)));
+        family =
+            table.pair(group.candidates[*program.second], table.rows(first));
       else if (isExact)
-        add(table.single(first));
+        family = table.single(first);
+      if (family)
+        add(*family);
     }
   }
   if (isExact && !pool.empty())
     return pool;
 
-  // Heights h and h + 1 cover almost every extent. One of them is in K.Filter;
-  // a pair holds its higher part's program of one uKernel, so that one family
-  // serves this extent and its neighbours.
-  auto addNeighbours = [&](unsigned candidate) {
-    int64_t rows = table.rows(candidate);
-    if (!add(table.pair(candidate, rows - 1)))
-      add(table.single(candidate));
-    // Balanced partitions make use of any two heights.
-    if (predicts)
-      for (int64_t lower :
-           {rows - 2, rows - 3, 3 * rows / 4, rows / 2, rows / 4})
-        add(table.pair(candidate, lower));
-    if (std::optional<unsigned> higher = table.withRows(candidate, rows + 1))
-      add(table.pair(*higher, rows));
-  };
-  llvm::for_each(kept, addNeighbours);
+  if (!keptNeighbours) {
+    keptNeighbours.emplace();
+    for (unsigned candidate : isKept.set_bits())
+      addNeighbours(candidate, *keptNeighbours);
+  }
+  llvm::for_each(*keptNeighbours, add);
+  // Of a sample, all are kept.
+  std::vector<unsigned> others;
   for (const Survivor &survivor : survivors)
-    addNeighbours(survivor.candidate);
+    if (!isKept.test(survivor.candidate))
+      addNeighbours(survivor.candidate, others);
+  llvm::for_each(others, add);
   return pool;
 }
 
@@ -215,7 +240,7 @@ FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
   demands.best = -std::numeric_limits<double>::infinity();
   std::vector<RankedFamily> ranking;
   for (unsigned index : pool) {
-    double score = problem.score(table.families[index], shape);
+    double score = table.score(index, shape);
     demands.best = std::max(demands.best, score);
     ranking.push_back({index, score});
   }
@@ -237,14 +262,14 @@ FTunerRanker::bestSingle(llvm::ArrayRef<int64_t> shape) {
     if (!family)
       return;
     const KernelFamily &single = table.families[*family];
-    double rating = rated(problem.score(single, shape), single,
+    double rating = rated(table.score(*family, shape), single,
                           table.resources[*family], shape, demands);
     if (!best || rating > best->score)
       best = {*family, rating};
   };
   for (const Survivor &survivor : filterShape(shape).survivors)
     visit(survivor.candidate);
-  llvm::for_each(kept, visit);
+  llvm::for_each(isKept.set_bits(), visit);
   return best;
 }
 
@@ -308,7 +333,7 @@ void FTunerRanker::report(Plan &plan, size_t numSamples) const {
                             " shapes: no candidate would be left")
                                .str());
   }
-  add("ukernels", kept.size());
+  add("ukernels", isKept.count());
   add("programs", numPrograms);
 }
 

@@ -46,10 +46,17 @@ std::optional<unsigned> FamilyTable::withRows(unsigned candidate,
   return it->second;
 }
 
+double FamilyTable::score(unsigned family,
+                          llvm::ArrayRef<int64_t> shape) const {
+  Program program{&families[family], partitionShape(families[family], shape)};
+  return problem.evaluator().scoreWith(costs[family], shape, program);
+}
+
 std::optional<unsigned> FamilyTable::add(KernelFamily family) {
   if (problem.isRejected(family))
     return std::nullopt;
   resources.push_back(family.path().resources(problem.workload, family));
+  costs.push_back(problem.evaluator().costsOf(family));
   families.push_back(std::move(family));
   return families.size() - 1;
 }

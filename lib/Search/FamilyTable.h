@@ -23,6 +23,8 @@ public:
   std::optional<unsigned> pair(unsigned candidate, int64_t lowerRows);
   /// The candidate with another number of rows, if it is one.
   std::optional<unsigned> withRows(unsigned candidate, int64_t rows) const;
+  /// The score of a family's program for a shape.
+  double score(unsigned family, llvm::ArrayRef<int64_t> shape) const;
   /// The candidate's block along the combine axis, in units of the granule that
   /// heights of its schedule have: rows of a thread, or of a warp.
   int64_t rows(unsigned candidate) const {
@@ -54,6 +56,8 @@ private:
   llvm::DenseMap<std::pair<unsigned, int64_t>, unsigned> byRows;
   llvm::DenseMap<unsigned, std::optional<unsigned>> singles;
   llvm::DenseMap<std::pair<unsigned, int64_t>, std::optional<unsigned>> pairs;
+  /// By family, what the problem's evaluator keeps of it.
+  std::vector<const FamilyCosts *> costs;
 };
 
 } // namespace ftuner
