@@ -103,7 +103,8 @@ MmaSpace::preference(const KernelFamily &family) const {
   MmaSchedule schedule = MmaSchedule::of(family.schedule);
   const BlockTile &tile = family.tiles.back();
   int64_t bm = tile[Workload::kM], bn = tile[Workload::kN];
-  int64_t rows = schedule.rowsOf(tile), columns = schedule.columnsOf(tile);
+  int64_t rows = schedule.warpExtent(tile, Workload::kM);
+  int64_t columns = schedule.warpExtent(tile, Workload::kN);
   // One warp for each scheduler, or two.
   int64_t distance = schedule.warps() < 4 ? 4 / schedule.warps() : 0;
   // ldmatrix loads two fragments along n at once.
