@@ -31,6 +31,8 @@ static constexpr size_t allPredictedShapes = 16;
 static constexpr size_t maxPredictedShapes = 48;
 /// uKernels of each of them that join those that the filter left.
 static constexpr size_t predictedPerShape = 12;
+/// Best families of a shape whose candidates are combined across.
+static constexpr size_t mostAcross = 16;
 
 namespace {
 class FTunerRanker final : public ProgramRanker {
@@ -70,6 +72,11 @@ private:
   /// Families of the pool of a shape, each once.
   std::vector<unsigned> poolOf(llvm::ArrayRef<Survivor> survivors,
                                llvm::ArrayRef<int64_t> shape);
+  /// Families of two heights across the axis that candidates combine along,
+  /// where their path can: of the candidates of the best families. Where rows
+  /// fill the SMs badly, columns may not.
+  std::vector<unsigned> pairsAcross(std::vector<RankedFamily> ranking,
+                                    llvm::ArrayRef<int64_t> shape);
   /// Whether the partition pads less than one row of threads (the granule of
   /// heights), or in an exact pool nothing.
   bool isTight(const KernelFamily &family, const Partition &partition) const {
@@ -214,10 +221,18 @@ FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
   numPrograms += pool.size();
   demands.best = -std::numeric_limits<double>::infinity();
   std::vector<RankedFamily> ranking;
-  for (unsigned index : pool) {
-    double score = problem.score(table.families[index], shape);
-    demands.best = std::max(demands.best, score);
-    ranking.push_back({index, score});
+  auto score = [&](llvm::ArrayRef<unsigned> families) {
+    for (unsigned index : families) {
+      double score = problem.score(table.families[index], shape);
+      demands.best = std::max(demands.best, score);
+      ranking.push_back({index, score});
+    }
+  };
+  score(pool);
+  if (predicts) {
+    pool = pairsAcross(ranking, shape);
+    numPrograms += pool.size();
+    score(pool);
   }
   for (auto &[index, score] : ranking)
     score = rated(score, table.families[index], table.resources[index], shape,
@@ -225,6 +240,33 @@ FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
   samples.push_back(demands);
   sortByScore(ranking);
   return ranking;
+}
+
+std::vector<unsigned>
+FTunerRanker::pairsAcross(std::vector<RankedFamily> ranking,
+                          llvm::ArrayRef<int64_t> shape) {
+  size_t count = std::min(ranking.size(), mostAcross);
+  std::partial_sort(ranking.begin(), ranking.begin() + count, ranking.end(),
+                    [](const RankedFamily &a, const RankedFamily &b) {
+                      return a.score > b.score;
+                    });
+  ranking.resize(count);
+  std::vector<unsigned> pairs;
+  llvm::SmallDenseSet<unsigned> seen;
+  for (const RankedFamily &ranked : ranking) {
+    unsigned candidate = table.candidateOf(ranked.family);
+    if (!seen.insert(candidate).second)
+      continue;
+    for (unsigned axis : table.otherAxes(candidate)) {
+      int64_t rows = table.rowsAlong(axis, candidate);
+      for (int64_t lower : {rows - 1, rows - 2, 3 * rows / 4, rows / 2})
+        if (std::optional<unsigned> pair =
+                table.pairAlong(axis, candidate, lower))
+          if (!llvm::is_contained(pairs, *pair))
+            pairs.push_back(*pair);
+    }
+  }
+  return pairs;
 }
 
 std::optional<RankedFamily>

@@ -269,7 +269,7 @@ llvm::Error MmaModel::check(const Workload &workload,
     return error;
   if (llvm::Error error = checkTiles(workload, family))
     return error;
-  if (llvm::Error error = checkContractionFamily(*this, family))
+  if (llvm::Error error = checkContractionFamily(*this, family, kMmaCombineAxes))
     return error;
   MmaSchedule mma = MmaSchedule::of(family.schedule);
   int64_t access = mma.accessBytes;

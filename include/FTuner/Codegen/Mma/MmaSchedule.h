@@ -11,6 +11,8 @@ const CodegenModel &mmaModel();
 
 /// Rows and columns of an instruction's result.
 constexpr int64_t kMmaRows = 16, kMmaColumns = 8;
+/// Axes along which a family may have two heights.
+constexpr unsigned kMmaCombineAxes[] = {Workload::kM, Workload::kN};
 
 /// What the fields of a schedule mean to the mma path. A warp computes bm /
 /// warpsM rows and bn / warpsN columns of a block tile.

@@ -73,6 +73,8 @@ private:
   void storeToSlab(Value slab, ValueRange accumulators, int64_t step);
   void storePairs(Value slab, ValueRange accumulators, int64_t step);
   void storeTransposed(Value slab, ValueRange accumulators, int64_t step);
+  /// Whether runs of columns are moved as vectors.
+  bool isEpilogueInVectors() const;
   /// Columns that a lane finishes at once.
   int64_t runColumns() const;
 

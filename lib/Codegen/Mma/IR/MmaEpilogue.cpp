@@ -19,7 +19,13 @@
 using namespace mlir;
 using namespace ftuner;
 
+bool MmaTileEmitter::isEpilogueInVectors() const {
+  return schedule.accessBytes > 1 && tile.hasVectorEpilogue();
+}
+
 int64_t MmaTileEmitter::runColumns() const {
+  if (!isEpilogueInVectors())
+    return 1;
   // Vectors of all operands that are contiguous along n: the widest of the
   // narrowest elements.
   int64_t leastBytes = 4;
@@ -102,7 +108,7 @@ void MmaTileEmitter::emitEpilogue(ValueRange accumulators) {
   Value allLanes = arith::ConstantOp::create(b, b.getI32IntegerAttr(-1));
 
   int64_t width = runColumns();
-  ContractionEpilogue epilogue(b, tile, schedule.accessBytes > 1 ? width : 0);
+  ContractionEpilogue epilogue(b, tile, isEpilogueInVectors() ? width : 0);
   int64_t slabRows = layout.slabRows();
   int64_t runsPerRow = layout.along(Workload::kN).warpExtent() / width;
   int64_t runs = slabRows * runsPerRow;
