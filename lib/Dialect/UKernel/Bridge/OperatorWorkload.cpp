@@ -3,6 +3,7 @@
 
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
+#include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Schedule/CodegenModel.h"
 
 #include "mlir/Analysis/FlatLinearValueConstraints.h"
