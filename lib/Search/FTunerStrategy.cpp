@@ -33,6 +33,9 @@ static constexpr size_t maxPredictedShapes = 48;
 static constexpr size_t predictedPerShape = 12;
 /// Best families of a shape whose candidates are combined across.
 static constexpr size_t mostAcross = 16;
+/// What such a combination must gain over the best family of the shape, as a
+/// share of its score: two tiles are twice the code.
+static constexpr double leastAcrossGain = 0.01;
 
 namespace {
 class FTunerRanker final : public ProgramRanker {
@@ -75,8 +78,7 @@ private:
   /// Families of two heights across the axis that candidates combine along,
   /// where their path can: of the candidates of the best families. Where rows
   /// fill the SMs badly, columns may not.
-  std::vector<unsigned> pairsAcross(std::vector<RankedFamily> ranking,
-                                    llvm::ArrayRef<int64_t> shape);
+  std::vector<unsigned> pairsAcross(std::vector<RankedFamily> ranking);
   /// Whether the partition pads less than one row of threads (the granule of
   /// heights), or in an exact pool nothing.
   bool isTight(const KernelFamily &family, const Partition &partition) const {
@@ -230,9 +232,16 @@ FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
   };
   score(pool);
   if (predicts) {
-    pool = pairsAcross(ranking, shape);
-    numPrograms += pool.size();
-    score(pool);
+    double least = demands.best + leastAcrossGain * std::abs(demands.best);
+    std::vector<unsigned> across = pairsAcross(ranking);
+    numPrograms += across.size();
+    size_t numAlong = ranking.size();
+    score(across);
+    ranking.erase(std::remove_if(ranking.begin() + numAlong, ranking.end(),
+                                 [&](const RankedFamily &ranked) {
+                                   return ranked.score < least;
+                                 }),
+                  ranking.end());
   }
   for (auto &[index, score] : ranking)
     score = rated(score, table.families[index], table.resources[index], shape,
@@ -243,8 +252,7 @@ FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
 }
 
 std::vector<unsigned>
-FTunerRanker::pairsAcross(std::vector<RankedFamily> ranking,
-                          llvm::ArrayRef<int64_t> shape) {
+FTunerRanker::pairsAcross(std::vector<RankedFamily> ranking) {
   size_t count = std::min(ranking.size(), mostAcross);
   std::partial_sort(ranking.begin(), ranking.begin() + count, ranking.end(),
                     [](const RankedFamily &a, const RankedFamily &b) {

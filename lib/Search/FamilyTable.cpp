@@ -62,7 +62,9 @@ std::optional<unsigned> FamilyTable::add(KernelFamily family,
 std::optional<unsigned> FamilyTable::single(unsigned candidate) {
   auto it = singles.find(candidate);
   if (it == singles.end())
-    it = singles.insert({candidate, add(set.candidates[candidate].family, candidate)})
+    it = singles
+             .insert(
+                 {candidate, add(set.candidates[candidate].family, candidate)})
              .first;
   return it->second;
 }
@@ -75,9 +77,8 @@ std::optional<unsigned> FamilyTable::pair(unsigned candidate,
   return pairAlong(higher.combineAxis, candidate, lowerRows);
 }
 
-std::optional<unsigned> FamilyTable::pairAlong(unsigned axis,
-                                               unsigned candidate,
-                                               int64_t lowerRows) {
+std::optional<unsigned>
+FamilyTable::pairAlong(unsigned axis, unsigned candidate, int64_t lowerRows) {
   if (lowerRows < 1 || lowerRows >= rowsAlong(axis, candidate))
     return std::nullopt;
   auto [it, isNew] =
@@ -115,4 +116,3 @@ llvm::ArrayRef<unsigned> FamilyTable::otherAxes(unsigned candidate) const {
   return it == otherAxesOf.end() ? llvm::ArrayRef<unsigned>()
                                  : llvm::ArrayRef<unsigned>(it->second);
 }
-

@@ -151,14 +151,12 @@ def check_given(tests, device, version, layout, number, swaps):
     n, k = 768, 512
     axis = 0 if len(tiles) == 1 or tiles[0][0] != tiles[1][0] else 1
 
-    def family(stages, access, tiles):
-        swapped = ", swap_operands = true" if swaps else ""
-        balanced = ", balanced = 108" if len(tiles) == 2 else ""
-        return (f"<#ukernel.mma<warps = {list(warps)}, stages = {stages}, access = {access}{swapped}>, axis = {axis}, "
-                f"tiles = {[list(tile) for tile in tiles]}{balanced}>")
-
-    plan = (f"<families = [{family(3, 16, tiles)}, {family(2, 1, tiles[-1:])}], choices = [], general = 0, "
-            "unaligned_general = 1>")
+    swapped = ", swap_operands = true" if swaps else ""
+    balanced = ", balanced = 108" if len(tiles) == 2 else ""
+    family = (f"<#ukernel.mma<warps = {list(warps)}, stages = 3, access = 16{swapped}>, axis = {axis}, "
+              f"tiles = {[list(tile) for tile in tiles]}{balanced}>")
+    unaligned = f"<#ukernel.mma<warps = [1, 1], stages = 2, access = 1{swapped}>, axis = 0, tiles = [[16, 16, 32]]>"
+    plan = f"<families = [{family}, {unaligned}], choices = [], general = 0, unaligned_general = 1>"
     name = f"given_{device}_{layout}_{number}_{swaps}"
     path, problems = kernel_families.form(tests, name, module(layout, n, k), plan)
     if problems:

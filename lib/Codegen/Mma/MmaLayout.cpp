@@ -41,8 +41,8 @@ MmaLayout ftuner::mmaLayout(bool lhsReduceContiguous, bool rhsReduceContiguous,
   };
   unsigned rows = schedule.rowAxis();
   unsigned columns = rows == Workload::kM ? Workload::kN : Workload::kM;
-  return {side(rows),      side(columns),   tile[Workload::kK],
-          schedule.stages, elementBytes};
+  return {side(rows), side(columns), tile[Workload::kK], schedule.stages,
+          elementBytes};
 }
 
 MmaLayout ftuner::mmaLayout(const Workload &workload, const BlockTile &tile,

@@ -51,7 +51,8 @@ public:
   llvm::StringRef name() const override { return "mma"; }
 
   llvm::ArrayRef<llvm::StringLiteral> scheduleFields() const override {
-    static constexpr llvm::StringLiteral names[] = {"warps_m", "warps_n", "stages", "access_bytes", "swap_operands"};
+    static constexpr llvm::StringLiteral names[] = {
+        "warps_m", "warps_n", "stages", "access_bytes", "swap_operands"};
     return names;
   }
 
@@ -269,7 +270,8 @@ llvm::Error MmaModel::check(const Workload &workload,
     return error;
   if (llvm::Error error = checkTiles(workload, family))
     return error;
-  if (llvm::Error error = checkContractionFamily(*this, family, kMmaCombineAxes))
+  if (llvm::Error error =
+          checkContractionFamily(*this, family, kMmaCombineAxes))
     return error;
   MmaSchedule mma = MmaSchedule::of(family.schedule);
   int64_t access = mma.accessBytes;
@@ -329,7 +331,8 @@ MmaSchedule MmaSchedule::of(const Schedule &schedule) {
 }
 
 Schedule MmaSchedule::pack() const {
-  return Schedule(mmaModel(), {warpsM, warpsN, stages, accessBytes, swapOperands});
+  return Schedule(mmaModel(),
+                  {warpsM, warpsN, stages, accessBytes, swapOperands});
 }
 
 KernelFamily ftuner::mmaFamily(const MmaSchedule &schedule,

@@ -178,8 +178,8 @@ TEST_F(MmaModelTest, SwapsTheRolesOfTheOperands) {
 TEST_F(MmaModelTest, WritesSlabsOfSwappedOperandsWithoutConflicts) {
   for (int64_t rows : {8, 16, 24, 40, 48})
     for (int64_t columns : {16, 32, 48, 64}) {
-      MmaLayout layout = mmaLayout(halfProduct(), {rows, columns, 32},
-                                   swapped({1, 1, 3, 16}));
+      MmaLayout layout =
+          mmaLayout(halfProduct(), {rows, columns, 32}, swapped({1, 1, 3, 16}));
       EXPECT_EQ(rows % layout.slabRows(), 0);
       EXPECT_EQ(layout.slabPitch() % 4, 0);
       EXPECT_GE(layout.slabPitch(), columns);
@@ -195,16 +195,16 @@ TEST_F(MmaModelTest, OffersHeightsOfEightsBySwappedOperands) {
   Workload workload = halfProduct();
   auto space = model.createSpace(workload, device);
   int64_t blocks = 0;
-  space->forEachBlock(16, [&](const KernelFamily &block, const UKernel &ukernel,
-                              bool) {
-    MmaSchedule mma = MmaSchedule::of(block.schedule);
-    if (!mma.swapOperands)
-      return;
-    ++blocks;
-    EXPECT_EQ(block.tiles[0][Workload::kM] % 16, 8) << block.str();
-    EXPECT_EQ(ukernel.blockTile, block.tiles[0]);
-    EXPECT_EQ(ukernel.registerTile, block.ukernel(0).registerTile);
-  });
+  space->forEachBlock(
+      16, [&](const KernelFamily &block, const UKernel &ukernel, bool) {
+        MmaSchedule mma = MmaSchedule::of(block.schedule);
+        if (!mma.swapOperands)
+          return;
+        ++blocks;
+        EXPECT_EQ(block.tiles[0][Workload::kM] % 16, 8) << block.str();
+        EXPECT_EQ(ukernel.blockTile, block.tiles[0]);
+        EXPECT_EQ(ukernel.registerTile, block.ukernel(0).registerTile);
+      });
   EXPECT_GT(blocks, 20);
 }
 

@@ -67,10 +67,9 @@ TEST(Alignment, LeavesOutEpiloguesOfKnownOddRows) {
   EXPECT_EQ(reachableAlignment(odd), 16);
   EXPECT_EQ(alignmentOf(odd, {53, 50257, 60}), 8);
   // Rows of words.
-  for (auto [n, type, alignment] :
-       {std::tuple(50257, ElementType::F32, 4),
-        std::tuple(50258, ElementType::F16, 4),
-        std::tuple(50256, ElementType::F16, 16)}) {
+  for (auto [n, type, alignment] : {std::tuple(50257, ElementType::F32, 4),
+                                    std::tuple(50258, ElementType::F16, 4),
+                                    std::tuple(50256, ElementType::F16, 16)}) {
     Workload words = alongK(SizeRange::fixed(n), type);
     EXPECT_TRUE(hasVectorEpilogue(words));
     EXPECT_EQ(alignmentOf(words, {53, n, 64}), alignment);

@@ -138,7 +138,7 @@ struct MatrixRow {
 /// is 0.
 template <typename Math>
 MatrixRow<Math> rowsMatrixRow(Math &math, bool reduceContiguous,
-                             typename Math::Index lane) {
+                              typename Math::Index lane) {
   if (reduceContiguous)
     return {math.rem(lane, 16), math.div(lane, 16)};
   // Rows are along k; the second and fourth matrix are 8 further along
@@ -151,7 +151,7 @@ MatrixRow<Math> rowsMatrixRow(Math &math, bool reduceContiguous,
 /// matrices along k each).
 template <typename Math>
 MatrixRow<Math> columnsMatrixRow(Math &math, bool reduceContiguous,
-                             typename Math::Index lane) {
+                                 typename Math::Index lane) {
   if (reduceContiguous)
     return {math.add(math.mul(math.div(lane, 16), 8), math.rem(lane, 8)),
             math.rem(math.div(lane, 8), 2)};

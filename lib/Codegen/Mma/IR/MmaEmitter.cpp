@@ -35,8 +35,8 @@ MmaTileEmitter::MmaTileEmitter(ImplicitLocOpBuilder &b,
 void MmaTileEmitter::emit() {
   warp = math.div(tile.threadId, 32);
   lane = math.rem(tile.threadId, 32);
-  rows.origin = math.mul(math.div(warp, layout.columns.warps),
-                         layout.rows.warpExtent());
+  rows.origin =
+      math.mul(math.div(warp, layout.columns.warps), layout.rows.warpExtent());
   columns.origin = math.mul(math.rem(warp, layout.columns.warps),
                             layout.columns.warpExtent());
   emitEpilogue(emitMainLoop());

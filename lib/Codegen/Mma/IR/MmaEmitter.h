@@ -72,7 +72,7 @@ private:
   /// Fills a slab with its rows number `step` of the warp tile.
   void storeToSlab(Value slab, ValueRange accumulators, int64_t step);
   void storePairs(Value slab, ValueRange accumulators, int64_t step);
-  void storeTransposed(Value slab, ValueRange accumulators, int64_t step);
+  void storeTransposed(ValueRange accumulators, int64_t step);
   /// Whether runs of columns are moved as vectors.
   bool isEpilogueInVectors() const;
   /// Columns that a lane finishes at once.

@@ -12,6 +12,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -22,6 +23,9 @@ using namespace ftuner;
 bool MmaTileEmitter::isEpilogueInVectors() const {
   return schedule.accessBytes > 1 && tile.hasVectorEpilogue();
 }
+
+/// Of an accumulator, f32 or i32.
+static constexpr int64_t kAccumulatorBytes = 4;
 
 int64_t MmaTileEmitter::runColumns() const {
   if (!isEpilogueInVectors())
@@ -51,7 +55,7 @@ int64_t MmaTileEmitter::runColumns() const {
 void MmaTileEmitter::storeToSlab(Value slab, ValueRange accumulators,
                                  int64_t step) {
   if (layout.isSwapped())
-    storeTransposed(slab, accumulators, step);
+    storeTransposed(accumulators, step);
   else
     storePairs(slab, accumulators, step);
 }
@@ -65,8 +69,8 @@ void MmaTileEmitter::storePairs(Value slab, ValueRange accumulators,
   for (int64_t fragment = 0; fragment < fragments; ++fragment)
     for (int64_t half = 0; half < 2; ++half) {
       int64_t first = 4 * (step * fragments + fragment) + 2 * half;
-      Value pair = vector::FromElementsOp::create(b, type,
-                                                  accumulators.slice(first, 2));
+      Value pair =
+          vector::FromElementsOp::create(b, type, accumulators.slice(first, 2));
       vector::StoreOp::create(
           b, pair, slab,
           ValueRange{math.add(row, 8 * half),
@@ -75,21 +79,27 @@ void MmaTileEmitter::storePairs(Value slab, ValueRange accumulators,
     }
 }
 
-/// The accumulators of 8 or 16 columns of instructions, as rows.
-void MmaTileEmitter::storeTransposed(Value slab, ValueRange accumulators,
-                                     int64_t step) {
+/// The accumulators of 8 or 16 columns of instructions, as rows: one by one, at
+/// constant distances of the lane's first.
+void MmaTileEmitter::storeTransposed(ValueRange accumulators, int64_t step) {
   Value row = math.mul(math.rem(lane, 4), 2), column = math.div(lane, 4);
+  Value element = math.add(math.mul(row, layout.slabPitch()), column);
+  Value first = offsetPointer(b, sharedPointer(b, tile.sharedMemory, 0),
+                              math.add(math.mul(warp, layout.slabBytes()),
+                                       math.mul(element, kAccumulatorBytes)));
   int64_t fragments = layout.slabRows() / kMmaColumns;
   for (int64_t fragment = 0; fragment < fragments; ++fragment)
     for (int64_t other = 0; other < layout.rows.fragments(); ++other)
       for (int64_t number = 0; number < 4; ++number) {
-        int64_t first = 4 * (other * layout.columns.fragments() +
-                             step * fragments + fragment);
-        memref::StoreOp::create(
-            b, accumulators[first + number], slab,
-            ValueRange{
-                math.add(row, fragment * kMmaColumns + number % 2),
-                math.add(column, other * kMmaRows + number / 2 * 8)});
+        int64_t held = 4 * (other * layout.columns.fragments() +
+                            step * fragments + fragment);
+        int64_t distance =
+            (fragment * kMmaColumns + number % 2) * layout.slabPitch() +
+            other * kMmaRows + number / 2 * 8;
+        LLVM::StoreOp::create(
+            b, accumulators[held + number],
+            offsetPointer(b, first, distance * kAccumulatorBytes),
+            kAccumulatorBytes);
       }
 }
 

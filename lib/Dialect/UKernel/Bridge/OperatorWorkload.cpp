@@ -263,8 +263,8 @@ Workload ftuner::toWorkload(ukernel::OperatorOpInterface op) {
 
 bool ftuner::hasVectorEpilogue(ukernel::OperatorOpInterface op) {
   Workload workload = toWorkload(op);
-  for (auto [axis, extent] : llvm::zip_equal(workload.axes,
-                                             op.getStaticExtents()))
+  for (auto [axis, extent] :
+       llvm::zip_equal(workload.axes, op.getStaticExtents()))
     if (ShapedType::isDynamic(extent))
       axis.range = {0, std::nullopt};
   return hasVectorEpilogue(workload);
