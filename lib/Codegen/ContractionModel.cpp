@@ -1,6 +1,8 @@
 //===- ContractionModel.cpp - What models of contractions share -----------===//
 #include "FTuner/Codegen/ContractionModel.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
 #include <algorithm>
 
@@ -37,10 +39,15 @@ llvm::Error ftuner::checkContractionLayout(const CodegenModel &path,
 }
 
 llvm::Error ftuner::checkContractionFamily(const CodegenModel &path,
-                                           const KernelFamily &family) {
-  if (family.combineAxis != Workload::kM)
-    return invalid(path, "expected parts along axis 0, but got " +
+                                           const KernelFamily &family,
+                                           llvm::ArrayRef<unsigned> axes) {
+  if (!llvm::is_contained(axes, family.combineAxis)) {
+    auto texts = llvm::map_range(
+        axes, [](unsigned axis) { return std::to_string(axis); });
+    return invalid(path, "expected parts along axis " +
+                             llvm::join(texts, " or ") + ", but got " +
                              llvm::Twine(family.combineAxis));
+  }
   if (family.reduceSplit != 1)
     return invalid(path, "expected no split-K, but got a split-K factor of " +
                              llvm::Twine(family.reduceSplit));

@@ -50,6 +50,7 @@ private:
                   const Position &position);
   OpFoldResult sizeOf(ImplicitLocOpBuilder &b, MemRefType type, int64_t dim,
                       const AffineForm &access);
+  bool isExact(ukernel::TileOp tile, unsigned axis, bool isSecond) const;
   LogicalResult emitBody(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func);
   LogicalResult emitTile(ImplicitLocOpBuilder &b, TileEmission &emission,
                          ukernel::TileOp tile, const Position &position,
@@ -326,10 +327,10 @@ LogicalResult KernelEmitter::emitBody(ImplicitLocOpBuilder &b,
   return emitTile(b, emission, tiles[1], position, firstBlocks);
 }
 
-/// Whether tiles never reach beyond the extent of an axis. `ukernel.pad` says
-/// so of dimensions that the axis indexes alone; without any of an input, the
-/// extent must be known.
-static bool isExact(ukernel::TileOp tile, unsigned axis) {
+/// Whether tiles that begin at a multiple of their size never reach beyond the
+/// extent of an axis. `ukernel.pad` says so of dimensions that the axis indexes
+/// alone; without any of an input, the extent must be known.
+static bool dividesExtent(ukernel::TileOp tile, unsigned axis) {
   ukernel::OperatorOpInterface op = tile.getOperator();
   bool isPadded = false, isAlone = false;
   for (OpOperand &operand : op->getOpOperands()) {
@@ -348,6 +349,17 @@ static bool isExact(ukernel::TileOp tile, unsigned axis) {
   return !ShapedType::isDynamic(extent) && extent % tile.getSizes()[axis] == 0;
 }
 
+/// Whether tiles of a part never reach beyond the extent of an axis.
+bool KernelEmitter::isExact(ukernel::TileOp tile, unsigned axis,
+                            bool isSecond) const {
+  if (!dividesExtent(tile, axis))
+    return false;
+  if (!isSecond || !grid.isPairAlong(axis))
+    return true;
+  return !ShapedType::isDynamic(extents[axis]) &&
+         isSecondNeverPadded(grid.partition(), extents[axis]);
+}
+
 LogicalResult KernelEmitter::emitTile(ImplicitLocOpBuilder &b,
                                       TileEmission &emission,
                                       ukernel::TileOp tile,
@@ -358,7 +370,7 @@ LogicalResult KernelEmitter::emitTile(ImplicitLocOpBuilder &b,
   emission.part = firstBlocks ? 1 : 0;
   emission.exact.clear();
   for (unsigned axis = 0; axis < op.getNumAxes(); ++axis)
-    emission.exact.push_back(isExact(tile, axis));
+    emission.exact.push_back(isExact(tile, axis, emission.part == 1));
   ukernel::IndexArithmetic math(b);
   auto [row, column] = offsetsOf(math, grid, position, firstBlocks);
   emission.rowOffset = row;

@@ -15,6 +15,7 @@
 #include "FTuner/Search/Filter.h"
 #include "FTuner/Search/SearchOptions.h"
 #include "RangePlanner.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
@@ -31,6 +32,11 @@ static constexpr size_t allPredictedShapes = 16;
 static constexpr size_t maxPredictedShapes = 48;
 /// uKernels of each of them that join those that the filter left.
 static constexpr size_t predictedPerShape = 12;
+/// Best families of a shape whose candidates are combined across.
+static constexpr size_t mostAcross = 16;
+/// What such a combination must gain over the best family of the shape, as a
+/// share of its score: two tiles are twice the code.
+static constexpr double leastAcrossGain = 0.01;
 
 namespace {
 class FTunerRanker final : public ProgramRanker {
@@ -75,6 +81,10 @@ private:
   /// holds its higher part's program of one uKernel, so that one family serves
   /// this extent and its neighbours.
   void addNeighbours(unsigned candidate, std::vector<unsigned> &families);
+  /// Families of two heights across the axis that candidates combine along,
+  /// where their path can: of the candidates of the best families. Where rows
+  /// fill the SMs badly, columns may not.
+  std::vector<unsigned> pairsAcross(std::vector<RankedFamily> ranking);
   /// Whether the partition pads less than one row of threads (the granule of
   /// heights), or in an exact pool nothing.
   bool isTight(const KernelFamily &family, const Partition &partition) const {
@@ -239,10 +249,25 @@ FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
   numPrograms += pool.size();
   demands.best = -std::numeric_limits<double>::infinity();
   std::vector<RankedFamily> ranking;
-  for (unsigned index : pool) {
-    double score = table.score(index, shape);
-    demands.best = std::max(demands.best, score);
-    ranking.push_back({index, score});
+  auto score = [&](llvm::ArrayRef<unsigned> families) {
+    for (unsigned index : families) {
+      double score = table.score(index, shape);
+      demands.best = std::max(demands.best, score);
+      ranking.push_back({index, score});
+    }
+  };
+  score(pool);
+  if (predicts) {
+    double least = demands.best + leastAcrossGain * std::abs(demands.best);
+    std::vector<unsigned> across = pairsAcross(ranking);
+    numPrograms += across.size();
+    size_t numAlong = ranking.size();
+    score(across);
+    ranking.erase(std::remove_if(ranking.begin() + numAlong, ranking.end(),
+                                 [&](const RankedFamily &ranked) {
+                                   return ranked.score < least;
+                                 }),
+                  ranking.end());
   }
   for (auto &[index, score] : ranking)
     score = rated(score, table.families[index], table.resources[index], shape,
@@ -250,6 +275,32 @@ FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
   samples.push_back(demands);
   sortByScore(ranking);
   return ranking;
+}
+
+std::vector<unsigned>
+FTunerRanker::pairsAcross(std::vector<RankedFamily> ranking) {
+  size_t count = std::min(ranking.size(), mostAcross);
+  std::partial_sort(ranking.begin(), ranking.begin() + count, ranking.end(),
+                    [](const RankedFamily &a, const RankedFamily &b) {
+                      return a.score > b.score;
+                    });
+  ranking.resize(count);
+  std::vector<unsigned> pairs;
+  llvm::SmallDenseSet<unsigned> seen;
+  for (const RankedFamily &ranked : ranking) {
+    unsigned candidate = table.candidateOf(ranked.family);
+    if (!seen.insert(candidate).second)
+      continue;
+    for (unsigned axis : table.otherAxes(candidate)) {
+      int64_t rows = table.rowsAlong(axis, candidate);
+      for (int64_t lower : {rows - 1, rows - 2, 3 * rows / 4, rows / 2})
+        if (std::optional<unsigned> pair =
+                table.pairAlong(axis, candidate, lower))
+          if (!llvm::is_contained(pairs, *pair))
+            pairs.push_back(*pair);
+    }
+  }
+  return pairs;
 }
 
 std::optional<RankedFamily>

@@ -10,6 +10,7 @@
 // same form and plan share their kernels.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Dialect/UKernel/Utils/IndexArithmetic.h"
@@ -91,7 +92,9 @@ WorkloadDispatcher::vectorOperands(ukernel::OperatorOpInterface op) {
     return axis ? std::optional(axis.getPosition()) : std::nullopt;
   };
   // What is read or written once, is so along the rows of the output.
-  std::optional<unsigned> written = contiguousAxis(op.getOutputOperand());
+  std::optional<unsigned> written;
+  if (hasVectorEpilogue(op))
+    written = contiguousAxis(op.getOutputOperand());
   SmallVector<VectorOperand> result;
   for (OpOperand &operand : op->getOpOperands())
     if (std::optional<unsigned> axis = contiguousAxis(operand))

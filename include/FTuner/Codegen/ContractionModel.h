@@ -15,9 +15,10 @@ namespace ftuner {
 /// contiguous along m or k, whose rhs along n or k, and whose output along n.
 llvm::Error checkContractionLayout(const CodegenModel &path,
                                    const Workload &workload);
-/// That the family's parts lie along m, without split-K.
+/// That the family's parts lie along one of the axes, without split-K.
 llvm::Error checkContractionFamily(const CodegenModel &path,
-                                   const KernelFamily &family);
+                                   const KernelFamily &family,
+                                   llvm::ArrayRef<unsigned> combineAxes);
 /// That a block has one element along every batch axis.
 llvm::Error checkBatchTiles(const CodegenModel &path, const BlockTile &tile);
 /// That one block of `needs` fits on the device, by shared memory and

@@ -51,15 +51,16 @@ public:
   llvm::StringRef name() const override { return "mma"; }
 
   llvm::ArrayRef<llvm::StringLiteral> scheduleFields() const override {
-    static constexpr llvm::StringLiteral names[] = {"warps_m", "warps_n",
-                                                    "stages", "access_bytes"};
+    static constexpr llvm::StringLiteral names[] = {
+        "warps_m", "warps_n", "stages", "access_bytes", "swap_operands"};
     return names;
   }
 
   std::string str(const Schedule &schedule) const override {
     MmaSchedule mma = MmaSchedule::of(schedule);
     return "stages " + std::to_string(mma.stages) + " access " +
-           std::to_string(mma.accessBytes);
+           std::to_string(mma.accessBytes) +
+           (mma.swapOperands ? " swapped" : "");
   }
 
   llvm::Error supports(const Workload &workload,
@@ -82,8 +83,8 @@ public:
 
   int64_t heightGranule(const KernelFamily &family) const override {
     MmaSchedule mma = MmaSchedule::of(family.schedule);
-    return family.combineAxis == Workload::kM ? mma.warpsM * kMmaRows
-                                              : mma.warpsN * kMmaColumns;
+    return mma.warpsAlong(family.combineAxis) *
+           mma.fragmentAlong(family.combineAxis);
   }
 
   /// Groups of blocks that run at once, some hundred on today's devices, are
@@ -198,8 +199,8 @@ private:
 
   /// Registers of accumulators and of the fragments that are multiplied.
   static int64_t partRegisters(const MmaLayout &layout) {
-    return layout.accumulators() + 4 * layout.rowFragments() +
-           2 * layout.columnFragments();
+    return layout.accumulators() + 4 * layout.rows.fragments() +
+           2 * layout.columns.fragments();
   }
 
   llvm::Error checkPart(const Workload &workload, const KernelFamily &family,
@@ -241,14 +242,16 @@ llvm::Error MmaModel::checkPart(const Workload &workload,
                                 unsigned part) const {
   MmaSchedule mma = MmaSchedule::of(family.schedule);
   const BlockTile &tile = family.tiles[part];
-  if (tile[Workload::kM] % (mma.warpsM * kMmaRows) != 0 ||
-      tile[Workload::kN] % (mma.warpsN * kMmaColumns) != 0)
-    return invalid("mma: expected block tiles of whole fragments of %d rows "
-                   "and %d columns for each of %lld and %lld warps along m "
-                   "and n, but got %s",
-                   int(kMmaRows), int(kMmaColumns),
-                   static_cast<long long>(mma.warpsM),
-                   static_cast<long long>(mma.warpsN), tileText(tile).c_str());
+  for (unsigned axis : {Workload::kM, Workload::kN})
+    if (tile[axis] % (mma.warpsAlong(axis) * mma.fragmentAlong(axis)) != 0)
+      return invalid("mma: expected block tiles of whole fragments of %d rows "
+                     "and %d columns for each of %lld and %lld warps along m "
+                     "and n, but got %s",
+                     int(mma.fragmentAlong(Workload::kM)),
+                     int(mma.fragmentAlong(Workload::kN)),
+                     static_cast<long long>(mma.warpsM),
+                     static_cast<long long>(mma.warpsN),
+                     tileText(tile).c_str());
   if (llvm::Error error = checkBatchTiles(*this, tile))
     return error;
   int64_t depth = kMmaFragmentBytes / elementBytesOf(workload);
@@ -267,7 +270,8 @@ llvm::Error MmaModel::check(const Workload &workload,
     return error;
   if (llvm::Error error = checkTiles(workload, family))
     return error;
-  if (llvm::Error error = checkContractionFamily(*this, family))
+  if (llvm::Error error =
+          checkContractionFamily(*this, family, kMmaCombineAxes))
     return error;
   MmaSchedule mma = MmaSchedule::of(family.schedule);
   int64_t access = mma.accessBytes;
@@ -323,11 +327,12 @@ ftuner::findMmaInstruction(ElementType factor, const DeviceSpec &device) {
 
 MmaSchedule MmaSchedule::of(const Schedule &schedule) {
   const auto &fields = schedule.fields();
-  return {fields[0], fields[1], fields[2], fields[3]};
+  return {fields[0], fields[1], fields[2], fields[3], fields[4] != 0};
 }
 
 Schedule MmaSchedule::pack() const {
-  return Schedule(mmaModel(), {warpsM, warpsN, stages, accessBytes});
+  return Schedule(mmaModel(),
+                  {warpsM, warpsN, stages, accessBytes, swapOperands});
 }
 
 KernelFamily ftuner::mmaFamily(const MmaSchedule &schedule,

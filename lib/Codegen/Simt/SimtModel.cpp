@@ -361,7 +361,7 @@ llvm::Error SimtModel::check(const Workload &workload,
     return error;
   if (llvm::Error error = checkTiles(workload, family))
     return error;
-  if (llvm::Error error = checkContractionFamily(*this, family))
+  if (llvm::Error error = checkContractionFamily(*this, family, Workload::kM))
     return error;
   SimtSchedule simt = SimtSchedule::of(family.schedule);
   if (simt.vectorWidth != 1 && simt.vectorWidth != 4)

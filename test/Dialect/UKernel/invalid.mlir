@@ -136,6 +136,12 @@ module attributes {test.attribute = #ukernel.family<#ukernel.mma<warps = [2, 2],
 
 // -----
 
+// mma_c4: swapped operands
+// expected-error @below {{expected the tile on axis 1 to be a multiple of 16 elements for each of 2 warps, but got 48}}
+module attributes {test.attribute = #ukernel.family<#ukernel.mma<warps = [1, 2], stages = 2, access = 16, swap_operands = true>, axis = 0, tiles = [[24, 48, 32]]>} {}
+
+// -----
+
 // mma_c4: axes
 // expected-error @below {{expected tiles along m, n and k, but got 2 sizes}}
 module attributes {test.attribute = #ukernel.family<#ukernel.mma<warps = [2, 2], stages = 2, access = 16>, axis = 0, tiles = [[64, 64]]>} {}

@@ -3,6 +3,7 @@
 
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
+#include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Schedule/CodegenModel.h"
 
 #include "mlir/Analysis/FlatLinearValueConstraints.h"
@@ -258,6 +259,15 @@ Workload ftuner::toWorkload(ukernel::OperatorOpInterface op) {
     workload.operations.front().operandType =
         toElementType(*product.getPrecision());
   return workload;
+}
+
+bool ftuner::hasVectorEpilogue(ukernel::OperatorOpInterface op) {
+  Workload workload = toWorkload(op);
+  for (auto [axis, extent] :
+       llvm::zip_equal(workload.axes, op.getStaticExtents()))
+    if (ShapedType::isDynamic(extent))
+      axis.range = {0, std::nullopt};
+  return hasVectorEpilogue(workload);
 }
 
 //===----------------------------------------------------------------------===//

@@ -20,6 +20,10 @@ namespace ftuner {
 /// and every plan serves them.
 Workload toWorkload(ukernel::OperatorOpInterface op);
 
+/// Whether kernels of the operator move what the epilogue reads and writes in
+/// vectors (Alignment.h): by static extents alone, for kernels know no ranges.
+bool hasVectorEpilogue(ukernel::OperatorOpInterface op);
+
 /// The name that an axis has in the workload.
 std::string axisNameOf(ukernel::OperatorOpInterface op, unsigned axis);
 
