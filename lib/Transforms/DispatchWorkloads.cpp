@@ -9,17 +9,24 @@
 // and each family that a case names becomes a ukernel.kernel. Workloads of the
 // same form and plan share their kernels.
 //
+// A family with split-K slices launches into a buffer of slices, which a
+// linalg.generic, a fallback kernel in the end, adds up (SplitReduction.h). The
+// buffer is as large as the families of the shape's sizes ask for: whether
+// operands are aligned is not known before the call, its workspace is.
+//
 //===----------------------------------------------------------------------===//
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Dialect/UKernel/Utils/IndexArithmetic.h"
 #include "FTuner/Kernel/KernelBuilder.h"
+#include "FTuner/Kernel/SplitReduction.h"
 #include "FTuner/Schedule/Grid.h"
 #include "FTuner/Transforms/FunctionWork.h"
 #include "FTuner/Transforms/HostAbi.h"
 #include "FTuner/Transforms/Passes.h"
 #include "FTuner/Transforms/Stages.h"
 #include "FTuner/Workload/Workload.h"
+#include "FallbackKernels.h"
 #include "FamilyDispatch.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -56,10 +63,18 @@ private:
   SmallVector<VectorOperand> vectorOperands(ukernel::OperatorOpInterface op);
   Value buildAligned(ImplicitLocOpBuilder &b, ukernel::OperatorOpInterface op,
                      ArrayRef<Value> extents, int64_t alignment);
-  void buildLaunch(ImplicitLocOpBuilder &b, ukernel::OperatorOpInterface op,
-                   ukernel::KernelOp kernel, const Grid &grid,
-                   ArrayRef<Value> extents);
+  LogicalResult buildLaunch(ImplicitLocOpBuilder &b,
+                            ukernel::OperatorOpInterface op,
+                            const std::string &prefix,
+                            ukernel::FamilyAttr family, int64_t number,
+                            ArrayRef<Value> extents);
+  Value buildSlices(ImplicitLocOpBuilder &b, ukernel::WorkloadOp op,
+                    const Plan &plan, ArrayRef<Value> extents);
+  LogicalResult buildSplit(ImplicitLocOpBuilder &b, ukernel::WorkloadOp op,
+                           ukernel::FamilyAttr family, int64_t number,
+                           ArrayRef<Value> extents, Value slices);
   FailureOr<ukernel::KernelOp> kernelFor(ukernel::OperatorOpInterface op,
+                                         const std::string &prefix,
                                          ukernel::FamilyAttr family,
                                          int64_t number);
   std::string nameOf(ukernel::OperatorOpInterface op);
@@ -142,19 +157,99 @@ Value WorkloadDispatcher::buildAligned(ImplicitLocOpBuilder &b,
   return math.compare(arith::CmpIPredicate::eq, remainders, math.constant(0));
 }
 
-void WorkloadDispatcher::buildLaunch(ImplicitLocOpBuilder &b,
-                                     ukernel::OperatorOpInterface op,
-                                     ukernel::KernelOp kernel, const Grid &grid,
-                                     ArrayRef<Value> extents) {
+/// `ukernel.site` of a launch for a workload, with so many slices.
+static DictionaryAttr siteOf(Builder &b, StringRef name, StringAttr workload,
+                             int64_t slices) {
+  NamedAttrList fields;
+  fields.set("name", b.getStringAttr(name));
+  fields.set("workload", workload);
+  if (slices != 1)
+    fields.set("slices", b.getStringAttr(Twine(slices)));
+  return fields.getDictionary(b.getContext());
+}
+
+LogicalResult WorkloadDispatcher::buildLaunch(ImplicitLocOpBuilder &b,
+                                              ukernel::OperatorOpInterface op,
+                                              const std::string &prefix,
+                                              ukernel::FamilyAttr family,
+                                              int64_t number,
+                                              ArrayRef<Value> extents) {
+  FailureOr<ukernel::KernelOp> kernel = kernelFor(op, prefix, family, number);
+  if (failed(kernel))
+    return failure();
   ukernel::IndexArithmetic math(b);
-  auto [firstBlocks, blocks] = launchOf(math, grid, extents);
+  auto [firstBlocks, blocks] =
+      launchOf(math, gridOf(toKernelFamily(family)), extents);
   auto launch = ukernel::LaunchOp::create(
-      b, FlatSymbolRefAttr::get(kernel.getSymNameAttr()), blocks,
+      b, FlatSymbolRefAttr::get(kernel->getSymNameAttr()), blocks,
       op->getOperands(), extents, /*strides=*/ValueRange(), firstBlocks);
-  launch->setAttr(kSiteAttrName,
-                  b.getDictionaryAttr(
-                      {b.getNamedAttr("name", b.getStringAttr(current)),
-                       b.getNamedAttr("workload", kernel.getWorkloadAttr())}));
+  launch->setAttr(kSiteAttrName, siteOf(b, current, kernel->getWorkloadAttr(),
+                                        family.getSplit()));
+  return success();
+}
+
+/// The buffer of slices for the families that may serve the shape, of no slices
+/// where they do not split; null for a plan that never does.
+Value WorkloadDispatcher::buildSlices(ImplicitLocOpBuilder &b,
+                                      ukernel::WorkloadOp op, const Plan &plan,
+                                      ArrayRef<Value> extents) {
+  auto slicesOf = [&](unsigned family) -> unsigned {
+    int64_t split = plan.families[family].reduceSplit;
+    return split == 1 ? 0 : split;
+  };
+  if (llvm::none_of(plan.usedFamilies(), slicesOf))
+    return {};
+  ukernel::IndexArithmetic math(b);
+  auto countFor = [&](std::vector<DispatchEntry> entries, unsigned otherwise) {
+    for (DispatchEntry &entry : entries)
+      entry.family = slicesOf(entry.family);
+    return buildFamilyOfShape(b, entries, slicesOf(otherwise), extents);
+  };
+  Value count = countFor(plan.entries, plan.generalFamily);
+  if (plan.needsAlignment()) {
+    Value other = countFor(plan.unalignedEntries, plan.unalignedGeneralFamily);
+    count = math.select(math.less(count, other), other, count);
+  }
+  MemRefType type = slicesType(op);
+  SmallVector<Value> sizes = {count};
+  for (auto [dim, position] : llvm::enumerate(op.getOutputMap().getResults()))
+    if (type.isDynamicDim(dim + 1))
+      sizes.push_back(extents[cast<AffineDimExpr>(position).getPosition()]);
+  return memref::AllocOp::create(b, type, sizes);
+}
+
+LogicalResult WorkloadDispatcher::buildSplit(ImplicitLocOpBuilder &b,
+                                             ukernel::WorkloadOp op,
+                                             ukernel::FamilyAttr family,
+                                             int64_t number,
+                                             ArrayRef<Value> extents,
+                                             Value slices) {
+  auto rank = cast<MemRefType>(slices.getType()).getRank();
+  // One output behind the other, as the kernel takes them.
+  SmallVector<ReassociationIndices> groups = {{0, 1}};
+  for (int64_t dim = 2; dim < rank; ++dim)
+    groups.push_back({dim});
+  Value outputs = memref::CollapseShapeOp::create(b, slices, groups);
+  const std::string &prefix = prefixOf(op);
+  ukernel::WorkloadOp slice = buildSliceOperator(b, op, outputs);
+  LogicalResult launched =
+      buildLaunch(b, slice, prefix, family, number, extents);
+  slice->erase();
+  if (failed(launched))
+    return failure();
+  linalg::GenericOp sum =
+      buildSumOfSlices(b, op, family.getSplit(), slices);
+  StringAttr workload = b.getStringAttr(prefix);
+  sum->setAttr(
+      kKernelAttrName,
+      b.getDictionaryAttr(
+          {b.getNamedAttr("name", b.getStringAttr(prefix + "_k" +
+                                                  Twine(number) + "_sum")),
+           b.getNamedAttr("site",
+                          siteOf(b, current, workload, family.getSplit())),
+           b.getNamedAttr("use", ukernel::UseAttr::get(b.getContext(), family,
+                                                       workload))}));
+  return success();
 }
 
 /// The function's name and the workload's number in it. Equal workloads count
@@ -177,8 +272,8 @@ WorkloadDispatcher::prefixOf(ukernel::OperatorOpInterface op) {
 
 FailureOr<ukernel::KernelOp>
 WorkloadDispatcher::kernelFor(ukernel::OperatorOpInterface op,
+                              const std::string &prefix,
                               ukernel::FamilyAttr family, int64_t number) {
-  const std::string &prefix = prefixOf(op);
   std::string name = prefix + "_k" + std::to_string(number);
   ukernel::KernelOp &kernel = kernels[name];
   if (kernel)
@@ -227,6 +322,9 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::OperatorOpInterface op) {
     auto [source, dim] = op.getExtentSource(axis);
     extents.push_back(b.createOrFold<memref::DimOp>(source, dim));
   }
+  auto contraction = dyn_cast<ukernel::WorkloadOp>(op.getOperation());
+  Value slices =
+      contraction ? buildSlices(b, contraction, decoded, extents) : Value();
   Value family =
       buildFamilyOfShape(b, decoded.entries, decoded.generalFamily, extents);
   if (decoded.needsAlignment()) {
@@ -245,13 +343,13 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::OperatorOpInterface op) {
   OpBuilder::InsertionGuard guard(b);
   auto buildCase = [&](Region &region, int64_t index) -> LogicalResult {
     b.createBlock(&region);
-    FailureOr<ukernel::KernelOp> kernel =
-        kernelFor(op, plan.getFamilies()[index], index);
-    if (failed(kernel))
-      return failure();
-    buildLaunch(b, op, *kernel, gridOf(decoded.families[index]), extents);
+    ukernel::FamilyAttr chosen = plan.getFamilies()[index];
+    LogicalResult built =
+        contraction && chosen.getSplit() != 1
+            ? buildSplit(b, contraction, chosen, index, extents, slices)
+            : buildLaunch(b, op, prefixOf(op), chosen, index, extents);
     scf::YieldOp::create(b);
-    return success();
+    return built;
   };
   for (auto [region, index] : llvm::zip_equal(switchOp.getCaseRegions(), cases))
     if (failed(buildCase(region, index)))

@@ -30,11 +30,11 @@ def family(parts, stages=2, vector=1, batch_axes=0, balanced=0):
             + (f", balanced = {balanced}" if balanced else "") + ">")
 
 
-def form(h, name, text, plan):
+def form(h, name, text, plan, precision="f32"):
     """The module with its one workload formed and planned; (path, problems)."""
     source = h.write(name + ".mlir", text)
     passes = ["--canonicalize", "--cse", "--ukernel-normalize-linalg", "--canonicalize", "--cse",
-              "--ukernel-form-workloads"]
+              f"--ukernel-form-workloads=precision={precision}"]
     result = h.tool("ftuner-opt", source, *passes)
     if result.returncode != 0:
         return None, [result.stderr]

@@ -71,3 +71,47 @@ TEST_F(CostModelTest, SiaProgramSeesTheExactPartition) {
   EXPECT_DOUBLE_EQ(evaluate("sia-program").terms[1].value, 1);
   EXPECT_GT(evaluate("sia-program").score, evaluate("sia").score);
 }
+
+TEST_F(CostModelTest, SlicesCostASecondKernelAndTheTrafficOfTheirSums) {
+  auto figure = [](const CostBreakdown &breakdown, llvm::StringRef name) {
+    for (llvm::ArrayRef<CostTerm> terms :
+         {llvm::ArrayRef(breakdown.terms), llvm::ArrayRef(breakdown.figures)})
+      for (const CostTerm &term : terms)
+        if (term.name == name)
+          return term.value;
+    return 0.0;
+  };
+  // f16 results are summed in f32.
+  for (Operand &operand : workload.operands)
+    if (operand.role == OperandRole::Output)
+      operand.elementBytes = 2;
+  CostBreakdown whole = evaluate("latency");
+  EXPECT_EQ(figure(whole, "second_kernel"), 0);
+  double bytes[4] = {};
+  for (int64_t split : {2, 3, 6}) {
+    family.reduceSplit = split;
+    CostBreakdown sliced = evaluate("latency");
+    EXPECT_EQ(figure(sliced, "second_kernel"),
+              options.calibration.constants.secondKernel);
+    bytes[split / 2] = figure(sliced, "dram_bytes");
+  }
+  // Each slice is written and read once, in four bytes.
+  double ofSlice = 2.0 * 4 * shape[0] * shape[1];
+  EXPECT_NEAR((bytes[3] - bytes[1]) / 4, ofSlice, 0.1 * ofSlice);
+}
+
+TEST_F(CostModelTest, SlicesPayForFewBlocksAndALongReduceAxis) {
+  auto gain = [&] {
+    family.reduceSplit = 1;
+    double whole = evaluate("latency").score;
+    family.reduceSplit = 8;
+    return evaluate("latency").score - whole;
+  };
+  shape = {60, 64, 65536};
+  EXPECT_GT(gain(), 0);
+  // No idle SMs, and a reduce axis that is done before a second kernel starts.
+  shape = {4096, 4096, 768};
+  EXPECT_LT(gain(), 0);
+  shape = {60, 64, 256};
+  EXPECT_LT(gain(), 0);
+}

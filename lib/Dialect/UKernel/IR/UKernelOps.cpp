@@ -208,6 +208,17 @@ LogicalResult CombineOp::verifyRegions() {
     if (tile[axis] != height)
       return emitOpError("expected height ")
              << tile[axis] << " of the tile, but got " << height;
+  if (getSplit().value_or(1) == 1)
+    return success();
+  // Slices are sums: what comes once for all of them is another kernel's.
+  for (auto tile : getBody().front().getOps<TileOp>()) {
+    OperatorOpInterface op = tile.getOperator();
+    if (op && (op.hasEpilogue() ||
+               isa<ShapedType>(op.getStartOperand().get().getType())))
+      return emitOpError("expected operators without epilogue that start from "
+                         "a scalar, as each of ")
+             << *getSplit() << " slices is a sum by itself";
+  }
   return success();
 }
 
