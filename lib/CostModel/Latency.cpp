@@ -324,9 +324,7 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
   grid.lhsBytes = facts.lhsBytes / split;
   grid.rhsBytes = facts.rhsBytes / split;
   grid.outputBytes = facts.onceBytes + facts.storedBytes;
-  // Slices are written, read again and summed.
-  if (split > 1)
-    grid.outputBytes += 2 * split * facts.sumBytes;
+  grid.sumBytes = split > 1 ? split * facts.sumBytes : 0;
   grid.isOutputAligned = facts.isOutputAligned;
   grid.isSwizzled = family.path().groupRows(family) > 1;
   grid.lhsRunBytes = runBytes(OperandRole::Lhs, family.tiles.back());

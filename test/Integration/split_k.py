@@ -58,8 +58,9 @@ class Split(tensor_cores.Product):
 
     def simt(self, rng, parts, is_aligned):
         threads = rng.choice([[1, 32], [2, 16], [4, 16], [8, 8]])
-        heights = sorted(rng.sample([1, 2, 5, 7, 8], parts))
-        columns, depth = rng.choice([1, 2, 4]), rng.choice([8, 16, 32])
+        # Vectors do not reach across the ends of tiles.
+        heights = sorted(rng.sample([4, 8, 12] if is_aligned else [1, 2, 5, 7, 8], parts))
+        columns, depth = 4 if is_aligned else rng.choice([1, 2, 4]), rng.choice([8, 16, 32])
         tiles = [[threads[0] * height, threads[1] * columns, depth] for height in heights]
         return self.family(f"#ukernel.simt<threads = {threads}, stages = 2, vector = {4 if is_aligned else 1}>", tiles)
 
@@ -138,7 +139,7 @@ def main():
             for label, model, sizes in batches.group():
                 h.add(f"{label} in {split}", run_given, h, f"{label} in {split}", model, given(model.batch_axes()),
                       "h200", sizes[:2])
-            for epilogue in ("chain", "bias_gelu", "scale"):
+            for epilogue in ("residual", "bias_gelu", "scale"):
                 for init in ("fill", "tensor"):
                     model = models.Matmul(n=37, k="K", epilogue=epilogue, init=init, fill_value="0.5")
                     label = f"{epilogue} from a {init} in {split}"

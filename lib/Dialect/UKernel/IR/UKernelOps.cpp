@@ -184,6 +184,10 @@ LogicalResult CombineOp::verify() {
     return emitOpError("expected a count for two heights only, but got ")
            << numHeights << (numHeights == 1 ? " height" : " heights")
            << (getCount() ? " with" : " without") << " a count";
+  if (std::optional<uint64_t> split = getSplit();
+      split && static_cast<int64_t>(*split) < 1)
+    return emitOpError("expected a split-K factor of at least 1, but got ")
+           << static_cast<int64_t>(*split);
   return success();
 }
 
