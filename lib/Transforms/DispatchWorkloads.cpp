@@ -34,6 +34,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/MapVector.h"
 #include <list>
 
@@ -65,18 +66,17 @@ private:
                      ArrayRef<Value> extents, int64_t alignment);
   LogicalResult buildLaunch(ImplicitLocOpBuilder &b,
                             ukernel::OperatorOpInterface op,
-                            const std::string &prefix,
-                            ukernel::FamilyAttr family, int64_t number,
-                            ArrayRef<Value> extents);
+                            ukernel::FamilyAttr family, const Twine &name,
+                            StringAttr prefix, ArrayRef<Value> extents);
   Value buildSlices(ImplicitLocOpBuilder &b, ukernel::WorkloadOp op,
                     const Plan &plan, ArrayRef<Value> extents);
   LogicalResult buildSplit(ImplicitLocOpBuilder &b, ukernel::WorkloadOp op,
-                           ukernel::FamilyAttr family, int64_t number,
-                           ArrayRef<Value> extents, Value slices);
+                           ukernel::FamilyAttr family, const Twine &name,
+                           StringAttr prefix, ArrayRef<Value> extents,
+                           Value slices);
   FailureOr<ukernel::KernelOp> kernelFor(ukernel::OperatorOpInterface op,
-                                         const std::string &prefix,
                                          ukernel::FamilyAttr family,
-                                         int64_t number);
+                                         const Twine &name, StringAttr prefix);
   std::string nameOf(ukernel::OperatorOpInterface op);
   const std::string &prefixOf(ukernel::OperatorOpInterface op);
 
@@ -170,11 +170,11 @@ static DictionaryAttr siteOf(Builder &b, StringRef name, StringAttr workload,
 
 LogicalResult WorkloadDispatcher::buildLaunch(ImplicitLocOpBuilder &b,
                                               ukernel::OperatorOpInterface op,
-                                              const std::string &prefix,
                                               ukernel::FamilyAttr family,
-                                              int64_t number,
+                                              const Twine &name,
+                                              StringAttr prefix,
                                               ArrayRef<Value> extents) {
-  FailureOr<ukernel::KernelOp> kernel = kernelFor(op, prefix, family, number);
+  FailureOr<ukernel::KernelOp> kernel = kernelFor(op, family, name, prefix);
   if (failed(kernel))
     return failure();
   ukernel::IndexArithmetic math(b);
@@ -183,8 +183,8 @@ LogicalResult WorkloadDispatcher::buildLaunch(ImplicitLocOpBuilder &b,
   auto launch = ukernel::LaunchOp::create(
       b, FlatSymbolRefAttr::get(kernel->getSymNameAttr()), blocks,
       op->getOperands(), extents, /*strides=*/ValueRange(), firstBlocks);
-  launch->setAttr(kSiteAttrName, siteOf(b, current, kernel->getWorkloadAttr(),
-                                        family.getSplit()));
+  launch->setAttr(kSiteAttrName,
+                  siteOf(b, current, prefix, family.getSplit()));
   return success();
 }
 
@@ -221,7 +221,8 @@ Value WorkloadDispatcher::buildSlices(ImplicitLocOpBuilder &b,
 LogicalResult WorkloadDispatcher::buildSplit(ImplicitLocOpBuilder &b,
                                              ukernel::WorkloadOp op,
                                              ukernel::FamilyAttr family,
-                                             int64_t number,
+                                             const Twine &name,
+                                             StringAttr prefix,
                                              ArrayRef<Value> extents,
                                              Value slices) {
   auto rank = cast<MemRefType>(slices.getType()).getRank();
@@ -230,25 +231,20 @@ LogicalResult WorkloadDispatcher::buildSplit(ImplicitLocOpBuilder &b,
   for (int64_t dim = 2; dim < rank; ++dim)
     groups.push_back({dim});
   Value outputs = memref::CollapseShapeOp::create(b, slices, groups);
-  const std::string &prefix = prefixOf(op);
   ukernel::WorkloadOp slice = buildSliceOperator(b, op, outputs);
-  LogicalResult launched =
-      buildLaunch(b, slice, prefix, family, number, extents);
+  LogicalResult launched = buildLaunch(b, slice, family, name, prefix, extents);
   slice->erase();
   if (failed(launched))
     return failure();
-  linalg::GenericOp sum =
-      buildSumOfSlices(b, op, family.getSplit(), slices);
-  StringAttr workload = b.getStringAttr(prefix);
+  linalg::GenericOp sum = buildSumOfSlices(b, op, family.getSplit(), slices);
   sum->setAttr(
       kKernelAttrName,
       b.getDictionaryAttr(
-          {b.getNamedAttr("name", b.getStringAttr(prefix + "_k" +
-                                                  Twine(number) + "_sum")),
+          {b.getNamedAttr("name", b.getStringAttr(name + "_sum")),
            b.getNamedAttr("site",
-                          siteOf(b, current, workload, family.getSplit())),
+                          siteOf(b, current, prefix, family.getSplit())),
            b.getNamedAttr("use", ukernel::UseAttr::get(b.getContext(), family,
-                                                       workload))}));
+                                                       prefix))}));
   return success();
 }
 
@@ -272,21 +268,40 @@ WorkloadDispatcher::prefixOf(ukernel::OperatorOpInterface op) {
 
 FailureOr<ukernel::KernelOp>
 WorkloadDispatcher::kernelFor(ukernel::OperatorOpInterface op,
-                              const std::string &prefix,
-                              ukernel::FamilyAttr family, int64_t number) {
-  std::string name = prefix + "_k" + std::to_string(number);
-  ukernel::KernelOp &kernel = kernels[name];
+                              ukernel::FamilyAttr family, const Twine &name,
+                              StringAttr prefix) {
+  ukernel::KernelOp &kernel = kernels[name.str()];
   if (kernel)
     return kernel;
 
   auto b = OpBuilder::atBlockEnd(module.getBody());
   FailureOr<ukernel::KernelOp> built =
-      buildKernel(b, op, family, name, b.getStringAttr(prefix));
+      buildKernel(b, op, family, name.str(), prefix);
   if (succeeded(built)) {
     kernel = *built;
     symbols.insert(kernel);
   }
   return built;
+}
+
+/// Whether a buffer of slices may be part of the workspace: its size must not
+/// depend on the position in a loop.
+static bool mayHaveSlices(ukernel::OperatorOpInterface op) {
+  if (!isa<ukernel::WorkloadOp>(op.getOperation()))
+    return false;
+  if (llvm::none_of(op.getStaticExtents(), ShapedType::isDynamic))
+    return true;
+  auto function = op->getParentOfType<FunctionOpInterface>();
+  Block &entry = function.getFunctionBody().front();
+  return entry.findAncestorOpInBlock(*op) &&
+         !op->getParentOfType<LoopLikeOpInterface>();
+}
+
+/// The same kernel for the whole reduce axis.
+static ukernel::FamilyAttr withoutSlices(ukernel::FamilyAttr family) {
+  return ukernel::FamilyAttr::get(
+      family.getContext(), family.getSchedule(), family.getAxis(),
+      family.getTiles(), family.getReduce(), /*split=*/1, family.getBalanced());
 }
 
 /// Notes on the plan that it describes the kernels of a workload.
@@ -313,18 +328,20 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::OperatorOpInterface op) {
   // Only the search asks for symbols; kernels do not differ by them.
   op->removeAttr(ukernel::UKernelDialect::kExtentsAttrName);
   current = nameOf(op);
-  recordWorkload(planOp, prefixOf(op));
-
   ImplicitLocOpBuilder b(op.getLoc(), op);
+  StringAttr prefix = b.getStringAttr(prefixOf(op));
+  recordWorkload(planOp, prefix);
+
   ukernel::IndexArithmetic math(b);
   SmallVector<Value> extents;
   for (unsigned axis = 0; axis < op.getNumAxes(); ++axis) {
     auto [source, dim] = op.getExtentSource(axis);
     extents.push_back(b.createOrFold<memref::DimOp>(source, dim));
   }
-  auto contraction = dyn_cast<ukernel::WorkloadOp>(op.getOperation());
-  Value slices =
-      contraction ? buildSlices(b, contraction, decoded, extents) : Value();
+  Value slices;
+  if (mayHaveSlices(op))
+    slices = buildSlices(b, cast<ukernel::WorkloadOp>(op.getOperation()),
+                         decoded, extents);
   Value family =
       buildFamilyOfShape(b, decoded.entries, decoded.generalFamily, extents);
   if (decoded.needsAlignment()) {
@@ -344,10 +361,16 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::OperatorOpInterface op) {
   auto buildCase = [&](Region &region, int64_t index) -> LogicalResult {
     b.createBlock(&region);
     ukernel::FamilyAttr chosen = plan.getFamilies()[index];
-    LogicalResult built =
-        contraction && chosen.getSplit() != 1
-            ? buildSplit(b, contraction, chosen, index, extents, slices)
-            : buildLaunch(b, op, prefixOf(op), chosen, index, extents);
+    std::string name = prefix.str() + "_k" + std::to_string(index);
+    LogicalResult built = success();
+    if (chosen.getSplit() == 1)
+      built = buildLaunch(b, op, chosen, name, prefix, extents);
+    else if (slices)
+      built = buildSplit(b, cast<ukernel::WorkloadOp>(op.getOperation()),
+                         chosen, name, prefix, extents, slices);
+    else
+      built = buildLaunch(b, op, withoutSlices(chosen), name + "_whole", prefix,
+                          extents);
     scf::YieldOp::create(b);
     return built;
   };

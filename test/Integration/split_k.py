@@ -57,7 +57,7 @@ class Split(tensor_cores.Product):
         return self.family(f"#ukernel.mma<warps = {warps}, stages = {stages}, access = {16 if is_aligned else 1}>", tiles)
 
     def simt(self, rng, parts, is_aligned):
-        threads = rng.choice([[1, 32], [2, 16], [4, 16], [8, 8]])
+        threads = rng.choice([[4, 16], [8, 8], [2, 32]] if is_aligned else [[1, 32], [2, 16], [4, 16], [8, 8]])
         # Vectors do not reach across the ends of tiles.
         heights = sorted(rng.sample([4, 8, 12] if is_aligned else [1, 2, 5, 7, 8], parts))
         columns, depth = 4 if is_aligned else rng.choice([1, 2, 4]), rng.choice([8, 16, 32])
