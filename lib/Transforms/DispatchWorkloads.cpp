@@ -208,7 +208,8 @@ Value WorkloadDispatcher::buildSlices(ImplicitLocOpBuilder &b,
   Value count = countFor(plan.entries, plan.generalFamily);
   if (plan.needsAlignment()) {
     Value other = countFor(plan.unalignedEntries, plan.unalignedGeneralFamily);
-    count = math.select(math.less(count, other), other, count);
+    if (math.known(other) != 0)
+      count = math.select(math.less(count, other), other, count);
   }
   MemRefType type = slicesType(op);
   SmallVector<Value> sizes = {count};
