@@ -255,9 +255,8 @@ const ShapeFacts &Evaluator::facts(llvm::ArrayRef<int64_t> shape) {
       break;
     case OperandRole::Output:
       facts.storedBytes += bytes;
-      facts.sumBytes +=
-          bytes / static_cast<double>(operand.elementBytes) *
-          static_cast<double>(bytesOf(workload.accumulatorType));
+      facts.sumBytes += bytes / static_cast<double>(operand.elementBytes) *
+                        static_cast<double>(bytesOf(workload.accumulatorType));
       if (std::optional<unsigned> axis = operand.contiguousAxis())
         facts.isOutputAligned =
             shape[*axis] * operand.elementBytes % sectorBytes == 0;

@@ -283,16 +283,17 @@ static double dramBytesPerMicrosecond(const LatencyDevice &device,
 }
 
 /// Microseconds of the kernels that sum slices. They start when all slices are
-/// written, so nothing hides their reads, from L2 where it still holds the sums.
+/// written, so nothing hides their reads, from L2 where it still holds the
+/// sums.
 static double secondKernelTime(const LatencyDevice &device,
                                const LatencyGrid &grid, bool isTensor,
                                const LatencyConstants &constants) {
   double missed = knee(grid.sumBytes / heldBytes(device, constants));
   double dram = missed * grid.sumBytes /
                 dramBytesPerMicrosecond(device, isTensor, constants);
-  double l2 = (1 - missed) * grid.sumBytes /
-              (device.smCount * device.clockMhz *
-               l2BytesPerCycle(isTensor, constants));
+  double l2 =
+      (1 - missed) * grid.sumBytes /
+      (device.smCount * device.clockMhz * l2BytesPerCycle(isTensor, constants));
   return grid.secondKernels * constants.secondKernel + dram + l2;
 }
 
@@ -314,9 +315,8 @@ static double dramTraffic(const LatencyDevice &device, const LatencyGrid &grid,
   double operands = grid.lhsBytes + grid.rhsBytes;
   double held = heldBytes(device, constants);
   double missesAgain = knee(operands / held);
-  double missesFirst =
-      knee((grid.problems * operands + grid.outputBytes + grid.sumBytes) /
-           held);
+  double missesFirst = knee(
+      (grid.problems * operands + grid.outputBytes + grid.sumBytes) / held);
 
   // Blocks drift apart along the reduce axis until L2 no longer serves
   // neighbours.

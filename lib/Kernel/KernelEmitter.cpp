@@ -186,9 +186,9 @@ OpFoldResult KernelEmitter::sizeOf(ImplicitLocOpBuilder &b, MemRefType type,
 }
 
 /// Views the elements of a pointer parameter that belong to the block's batch
-/// and slice. A dimension that a batch axis indexes alone is left out, and along
-/// others the view starts where the batch axes and the split axis in their
-/// positions are. Slices have outputs of their own, one behind the other.
+/// and slice. A dimension that a batch axis indexes alone is left out, and
+/// along others the view starts where the batch axes and the split axis in
+/// their positions are. Slices have outputs of their own, one behind the other.
 Value KernelEmitter::buildView(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
                                unsigned index, const Position &position) {
   auto type = cast<MemRefType>(kernel.getOperandArguments()[index].getType());

@@ -134,8 +134,8 @@ linalg::GenericOp ftuner::buildSumOfSlices(OpBuilder &builder,
           mapping.map(epilogue.getArguments().drop_front(), extras);
           for (Operation &nested : epilogue.without_terminator())
             body.clone(nested, mapping);
-          sum = mapping.lookupOrDefault(
-              epilogue.getTerminator()->getOperand(0));
+          sum =
+              mapping.lookupOrDefault(epilogue.getTerminator()->getOperand(0));
         }
         linalg::YieldOp::create(body, sum);
       });

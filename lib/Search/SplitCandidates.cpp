@@ -29,10 +29,12 @@ static constexpr int64_t kMostWaves = 2;
 static constexpr size_t kMaxShapes = 16;
 /// The best of each shape join.
 static constexpr size_t kPerShape = 4;
-/// How many times the cost of a second kernel a kernel must take.
-static constexpr double kLeastTime = 2;
-/// Share of the time that slices must save.
-static constexpr double kLeastGain = 0.01;
+/// How many times the cost of a second kernel a kernel must take: that cost has
+/// not been measured, so it should not decide.
+static constexpr double kLeastTime = 10;
+/// Share of the time that slices must save: about the error of predictions
+/// (docs/latency-tensor-cores.md).
+static constexpr double kLeastGain = 0.05;
 
 namespace {
 /// A candidate with slices, for one shape.

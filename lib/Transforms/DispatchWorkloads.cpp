@@ -183,8 +183,7 @@ LogicalResult WorkloadDispatcher::buildLaunch(ImplicitLocOpBuilder &b,
   auto launch = ukernel::LaunchOp::create(
       b, FlatSymbolRefAttr::get(kernel->getSymNameAttr()), blocks,
       op->getOperands(), extents, /*strides=*/ValueRange(), firstBlocks);
-  launch->setAttr(kSiteAttrName,
-                  siteOf(b, current, prefix, family.getSplit()));
+  launch->setAttr(kSiteAttrName, siteOf(b, current, prefix, family.getSplit()));
   return success();
 }
 
@@ -219,13 +218,11 @@ Value WorkloadDispatcher::buildSlices(ImplicitLocOpBuilder &b,
   return memref::AllocOp::create(b, type, sizes);
 }
 
-LogicalResult WorkloadDispatcher::buildSplit(ImplicitLocOpBuilder &b,
-                                             ukernel::WorkloadOp op,
-                                             ukernel::FamilyAttr family,
-                                             const Twine &name,
-                                             StringAttr prefix,
-                                             ArrayRef<Value> extents,
-                                             Value slices) {
+LogicalResult
+WorkloadDispatcher::buildSplit(ImplicitLocOpBuilder &b, ukernel::WorkloadOp op,
+                               ukernel::FamilyAttr family, const Twine &name,
+                               StringAttr prefix, ArrayRef<Value> extents,
+                               Value slices) {
   auto rank = cast<MemRefType>(slices.getType()).getRank();
   // One output behind the other, as the kernel takes them.
   SmallVector<ReassociationIndices> groups = {{0, 1}};
@@ -244,8 +241,8 @@ LogicalResult WorkloadDispatcher::buildSplit(ImplicitLocOpBuilder &b,
           {b.getNamedAttr("name", b.getStringAttr(name + "_sum")),
            b.getNamedAttr("site",
                           siteOf(b, current, prefix, family.getSplit())),
-           b.getNamedAttr("use", ukernel::UseAttr::get(b.getContext(), family,
-                                                       prefix))}));
+           b.getNamedAttr(
+               "use", ukernel::UseAttr::get(b.getContext(), family, prefix))}));
   return success();
 }
 

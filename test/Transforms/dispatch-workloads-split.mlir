@@ -1,5 +1,4 @@
 // RUN: ftuner-opt %s --ukernel-dispatch-workloads --canonicalize --cse | FileCheck %s
-// RUN: ftuner-opt %s --ukernel-dispatch-workloads --ukernel-lower-fallbacks --canonicalize --cse | FileCheck %s --check-prefix=LOWERED
 
 #lhs = affine_map<(m, n, k) -> (m, k)>
 #rhs = affine_map<(m, n, k) -> (n, k)>
@@ -51,12 +50,6 @@ ukernel.plan @plan_0 #ukernel.plan<families = [
 // CHECK-NOT: epilogue
 // CHECK: } {split = 3 : i64}
 
-// LOWERED-LABEL: func.func @projection
-// LOWERED: ukernel.launch @projection_0_k0 blocks
-// LOWERED: ukernel.launch @projection_0_k0_sum::@projection_0_k0_sum
-// LOWERED-SAME: slices = "3"
-// LOWERED: gpu.module @projection_0_k0_sum
-// LOWERED-SAME: uses = [<family = {{.*}}split = 3>, workload = "projection_0">]
 func.func @projection(%a: memref<?x8192xf16>, %b: memref<4096x8192xf16>, %x: memref<4096xf16>, %o: memref<?x4096xf16>) {
   %half = arith.constant 0.5 : f32
   ukernel.workload plan(@plan_0) ins(%a, %b : memref<?x8192xf16>, memref<4096x8192xf16>) init(%half : f32)
