@@ -24,9 +24,9 @@ LAYERS = {
     "up": ("nt", 22016, 4096),
     "down": ("nt", 4096, 11008),
 }
-PART = [("dense", "t4"), ("dense", "a100"), ("dense", "h200"), ("up", "a100"), ("down", "rtx3090")]
+PART = [("dense", "t4"), ("dense", "a100"), ("dense", "h200"), ("up", "a100"), ("down", "a100"), ("down", "rtx3090")]
 #: Few columns and a long k: slices of k serve few rows.
-SLICED = [("down", "rtx3090")]
+SLICED = [("down", "a100")]
 #: The emulator runs these sizes at most.
 LARGEST_RUN = 512
 #: What the main loop of an aligned kernel may have beside arithmetic on integers.
