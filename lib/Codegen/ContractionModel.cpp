@@ -48,8 +48,9 @@ llvm::Error ftuner::checkContractionFamily(const CodegenModel &path,
                              llvm::join(texts, " or ") + ", but got " +
                              llvm::Twine(family.combineAxis));
   }
-  if (family.reduceSplit != 1)
-    return invalid(path, "expected no split-K, but got a split-K factor of " +
+  if (family.reduceSplit > kMaxReduceSplit)
+    return invalid(path, "expected a split-K factor of up to " +
+                             llvm::Twine(kMaxReduceSplit) + ", but got " +
                              llvm::Twine(family.reduceSplit));
   return llvm::Error::success();
 }

@@ -23,12 +23,13 @@ using namespace ftuner;
 static constexpr int64_t sectorBytes = 32;
 
 namespace {
-/// What tells one family's code from another's: the tile of its last part, the
-/// height of the first (0 for one part) and its axis, the split, and the
-/// schedule. The numbers fill no more than 64 bytes, which are hashed at once.
+/// What tells the work of one family's blocks from another's: the tile of its
+/// last part, the height of the first (0 for one part) and its axis, and the
+/// schedule; slices run the same code. The numbers fill no more than 64 bytes,
+/// which are hashed at once.
 struct FamilyKey {
   static constexpr unsigned maxAxes = 7;
-  std::array<int32_t, maxAxes + 3 + Schedule::maxFields> numbers = {};
+  std::array<int32_t, maxAxes + 2 + Schedule::maxFields> numbers = {};
   const CodegenModel *path = nullptr;
 
   bool operator==(const FamilyKey &other) const {
@@ -54,8 +55,9 @@ struct KeyInfo {
 /// What a shape asks for, whoever serves it.
 struct ShapeFacts {
   double lhsBytes = 0, rhsBytes = 0;
-  /// Bytes of the output, and of what is read once beside it.
-  double storedBytes = 0, onceBytes = 0;
+  /// Bytes of the output, of what is read once beside it, and of the sums of
+  /// one slice.
+  double storedBytes = 0, onceBytes = 0, sumBytes = 0;
   double batch = 1;
   bool isOutputAligned = true;
 };
@@ -173,7 +175,6 @@ static FamilyKey keyOf(const KernelFamily &family,
   bool isPair = !part && family.tiles.size() == 2;
   *next++ = isPair ? narrow(family.lowHeight()) : 0;
   *next++ = narrow(family.combineAxis);
-  *next++ = narrow(family.reduceSplit);
   for (int64_t field : family.schedule.fields())
     *next++ = narrow(field);
   return key;
@@ -275,6 +276,8 @@ const ShapeFacts &Evaluator::facts(llvm::ArrayRef<int64_t> shape) {
       break;
     case OperandRole::Output:
       facts.storedBytes += bytes;
+      facts.sumBytes += bytes / static_cast<double>(operand.elementBytes) *
+                        static_cast<double>(bytesOf(workload.accumulatorType));
       if (std::optional<unsigned> axis = operand.contiguousAxis())
         facts.isOutputAligned =
             shape[*axis] * operand.elementBytes % sectorBytes == 0;
@@ -340,9 +343,8 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
   grid.problems = facts.batch * split;
   grid.lhsBytes = facts.lhsBytes / split;
   grid.rhsBytes = facts.rhsBytes / split;
-  // Slices are written, read again and summed.
-  grid.outputBytes =
-      facts.onceBytes + facts.storedBytes * (split > 1 ? 2 * split : 1);
+  grid.outputBytes = facts.onceBytes + facts.storedBytes;
+  grid.sumBytes = split > 1 ? split * facts.sumBytes : 0;
   grid.isOutputAligned = facts.isOutputAligned;
   grid.isSwizzled = prices.isSwizzled;
   grid.lhsRunBytes = prices.lhsRunBytes;

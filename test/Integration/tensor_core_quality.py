@@ -29,12 +29,14 @@ LAYERS = {
     "up": ("nt", 22016, 4096),
     "down": ("nt", 4096, 11008),
 }
-PART = [("dense", "t4"), ("dense", "a100"), ("dense", "h200"), ("up", "a100"), ("down", "rtx3090")]
+PART = [("dense", "t4"), ("dense", "a100"), ("dense", "h200"), ("up", "a100"), ("down", "a100"), ("down", "rtx3090")]
 #: Warps along m and n, and tiles of one or two parts: of swapped operands, and of operands that are not.
 SWAPPED = [((1, 1), [(8, 16, 64)]), ((1, 4), [(24, 256, 64)]), ((1, 2), [(40, 64, 32), (56, 64, 32)]),
            ((2, 2), [(80, 96, 64), (80, 128, 64)]), ((1, 8), [(56, 512, 32)])]
 ALONG_N = [((2, 2), [(128, 96, 32), (128, 128, 32)]), ((1, 3), [(16, 72, 64), (16, 96, 64)])]
 GIVEN_DEVICES = ("a100", "h200")
+#: Few columns and a long k: slices of k serve few rows.
+SLICED = [("down", "a100")]
 #: The emulator runs these sizes at most.
 LARGEST_RUN = 512
 #: What the main loop of an aligned kernel may have beside arithmetic on integers.
@@ -82,11 +84,16 @@ def check_loop(loop, is_tight):
     return problems
 
 
-def check_entry(entry, kernel, version):
+def check_resources(kernel):
     used = kernel["resources"]
-    problems = []
-    if used["spill_store_bytes"] or used["spill_load_bytes"] or used["stack_bytes"] or entry.count(r"\.local"):
-        problems.append(f"spills, stack or local memory: {used}")
+    is_tight = not (used["spill_store_bytes"] or used["spill_load_bytes"] or used["stack_bytes"])
+    return [] if is_tight else [f"spills or stack: {used}"]
+
+
+def check_entry(entry, kernel, version):
+    problems = check_resources(kernel)
+    if entry.count(r"\.local"):
+        problems.append("local memory")
     loops = [loop for loop in entry.loops() if loop.count(r"^mma\.sync")]
     if not loops:
         problems.append("no main loop on tensor cores")
@@ -101,7 +108,7 @@ def check_entry(entry, kernel, version):
 
 
 def run_counted(tests, path, device, size, layout, n, k):
-    """The counters of the one kernel that a size launches."""
+    """The counters of the kernel that computes a size; one that adds slices up comes behind it."""
     x = f"{k}x{size}" if layout[0] == "t" else f"{size}x{k}"
     weight = f"{n}x{k}" if layout[1] == "t" else f"{k}x{n}"
     result = tests.tool("ftuner-run", path, "--function=layer", f"--args={x}xf16,{weight}xf16",
@@ -109,8 +116,7 @@ def run_counted(tests, path, device, size, layout, n, k):
     if result.returncode != 0:
         raise RuntimeError(result.stderr)
     (report,) = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
-    (counters,) = report["counters"]
-    return counters
+    return report["counters"][0]
 
 
 def conflicts(counters, size):
@@ -182,10 +188,16 @@ def check(tests, layer, device, version, counts):
     registers = [kernels[entry.name]["resources"]["registers_per_thread"] for entry in entries]
     if not entries:
         return ["no kernel for tensor cores"]
-    tests.describe(label, f"{len(entries)} of {len(kernels)} kernels on tensor cores, "
-                          f"{min(registers)} to {max(registers)} registers")
+    (workload,) = manifest["workloads"]
+    sums = {family["sum_kernel"] for family in workload["families"] if family["reduce_split"] > 1}
+    slices = sum(family["reduce_split"] > 1 for family in workload["families"])
+    tests.describe(label, f"{len(entries)} of {len(kernels) - len(sums)} kernels on tensor cores, "
+                          f"{min(registers)} to {max(registers)} registers, {slices} with slices of k")
     problems = [f"{entry.name}: {problem}" for entry in entries
                 for problem in check_entry(entry, kernels[entry.name], version)]
+    problems += [f"{name}: {problem}" for name in sums for problem in check_resources(kernels[name])]
+    if (layer, device) in SLICED and slices == 0:
+        problems.append("expected kernels with slices of k")
     if counts:
         problems += check_conflicts(tests, path, device, manifest, layer)
     return problems

@@ -15,7 +15,12 @@ namespace ftuner {
 /// contiguous along m or k, whose rhs along n or k, and whose output along n.
 llvm::Error checkContractionLayout(const CodegenModel &path,
                                    const Workload &workload);
-/// That the family's parts lie along one of the axes, without split-K.
+/// Most slices of the reduce axis: a thread of the kernel that sums them loads
+/// all of its element's at once.
+inline constexpr int64_t kMaxReduceSplit = 32;
+
+/// That the family's parts lie along one of the axes, with no more slices than
+/// that.
 llvm::Error checkContractionFamily(const CodegenModel &path,
                                    const KernelFamily &family,
                                    llvm::ArrayRef<unsigned> combineAxes);

@@ -1321,6 +1321,60 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 
 // -----
 
+// combine_c5
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
+  // expected-error @below {{expected a split-K factor of at least 1, but got 0}}
+  ukernel.combine axis 0 [28] {
+    ukernel.tile [28, 32, 8] {
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        }
+    }
+  } {split = 0 : i64}
+}
+
+// -----
+
+// combine_c5: slices would each start from the output
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
+  // expected-error @below {{expected operators without epilogue that start from a scalar, as each of 4 slices is a sum by itself}}
+  ukernel.combine axis 0 [28] {
+    ukernel.tile [28, 32, 8] {
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        }
+    }
+  } {split = 4 : i64}
+}
+
+// -----
+
+// combine_c5: an epilogue of slices
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %zero: f32, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
+  // expected-error @below {{expected operators without epilogue that start from a scalar, as each of 4 slices is a sum by itself}}
+  ukernel.combine axis 0 [28] {
+    ukernel.tile [28, 32, 8] {
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) init(%zero : f32) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        } epilogue {
+        ^bb0(%acc: f32):
+          ukernel.yield %acc : f32
+        }
+    }
+  } {split = 4 : i64}
+}
+
+// -----
+
 // tile_c1
 ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
   ukernel.combine axis 0 [28] {

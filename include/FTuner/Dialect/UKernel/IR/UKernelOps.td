@@ -270,7 +270,8 @@ def UKernel_CombineOp : UKernel_Op<"combine", [SingleBlock, NoTerminator, HasPar
     The first `count` blocks along `axis` compute the first tile, the others the
     second. With one tile, all blocks compute it. `balanced` says how the host
     counts the blocks, and `split` is the split-K factor, as in
-    `#ukernel.family`.
+    `#ukernel.family`. Each slice has an output of its own: the output operand is
+    the first of so many, which lie one behind the other.
 
     * `combine_c1`: there are one or two heights, and a count with two.
     * `combine_c2`: the body holds one `ukernel.tile` for each height.
@@ -278,6 +279,8 @@ def UKernel_CombineOp : UKernel_Op<"combine", [SingleBlock, NoTerminator, HasPar
       size along it.
     * `combine_c4`: two tiles have ascending heights and equal sizes on the other
       axes.
+    * `combine_c5`: with slices, operators have no epilogue and start from a
+      scalar.
 
     ```mlir
     ukernel.combine axis 0 [%n1 x 112, 128] { ukernel.tile … ukernel.tile … }
