@@ -10,6 +10,8 @@ using namespace ftuner;
 
 /// Most batch axes behind m, n and k.
 static constexpr unsigned kMaxBatchAxes = 3;
+/// Instructions of a quotient, root or transcendental function.
+static constexpr double kSpecialInstructions = 8;
 
 static llvm::Error invalid(const CodegenModel &path, const llvm::Twine &text) {
   return llvm::createStringError(
@@ -36,6 +38,48 @@ llvm::Error ftuner::checkContractionLayout(const CodegenModel &path,
                          "rhs along n or k, and an output that is contiguous "
                          "along n");
   return llvm::Error::success();
+}
+
+llvm::Error ftuner::checkPrologues(const CodegenModel &path,
+                                   const Workload &workload) {
+  auto check = [&](ElementType type) -> llvm::Error {
+    bool isFloat = type == ElementType::F32 || type == ElementType::F16 ||
+                   type == ElementType::BF16;
+    if (isFloat || (isInteger(type) && type != ElementType::I64))
+      return llvm::Error::success();
+    return invalid(path, "expected prologues of f32, f16, bf16 and integers "
+                         "of up to 32 bits, but got " +
+                             nameOf(type));
+  };
+  for (unsigned factor : {0, 1})
+    for (const Operations &operations : workload.prologues[factor])
+      for (ElementType type : {operations.operandType, operations.resultType})
+        if (llvm::Error error = check(type))
+          return error;
+  for (const Operand &operand : workload.operands)
+    if (operand.role == OperandRole::Input)
+      if (llvm::Error error = check(operand.elementType))
+        return error;
+  return llvm::Error::success();
+}
+
+PrologueWork ftuner::prologueWork(const Workload &workload, unsigned factor,
+                                  int64_t vectorWidth) {
+  PrologueWork work;
+  for (const Operations &operations : workload.prologues[factor])
+    work.instructions +=
+        operations.count *
+        (operations.kind == OperationKind::Special ? kSpecialInstructions : 1);
+  unsigned other = factor == 0 ? Workload::kN : Workload::kM;
+  for (const Operand &operand : workload.operands) {
+    if (operand.role != OperandRole::Input || operand.axes.empty() ||
+        llvm::is_contained(operand.axes, other))
+      continue;
+    work.registers += ceilDiv(vectorWidth * operand.elementBytes, 4);
+    if (llvm::is_contained(operand.axes, Workload::kK))
+      work.globalBytes += operand.elementBytes;
+  }
+  return work;
 }
 
 llvm::Error ftuner::checkContractionFamily(const CodegenModel &path,

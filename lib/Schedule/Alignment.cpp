@@ -30,7 +30,7 @@ bool ftuner::isVectorAccess(const Workload &workload, const Operand &operand) {
   std::optional<unsigned> axis = operand.contiguousAxis();
   if (!axis)
     return false;
-  if (operand.role == OperandRole::Lhs || operand.role == OperandRole::Rhs)
+  if (isInput(operand.role))
     return true;
   const Operand *output = workload.find(OperandRole::Output);
   return output && output->contiguousAxis() == axis &&

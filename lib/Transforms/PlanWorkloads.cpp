@@ -59,10 +59,15 @@ std::string keyOf(const Workload &workload, const PathSupport &support) {
   }
   os << llvm::formatv(";{0}:{1}", static_cast<int>(workload.combiner),
                       nameOf(workload.accumulatorType));
-  for (const Operations &entry : workload.operations)
-    os << llvm::formatv(";{0}:{1}:{2}*{3:E17}", static_cast<int>(entry.kind),
-                        nameOf(entry.operandType), nameOf(entry.resultType),
-                        entry.count);
+  auto addOperations = [&](llvm::ArrayRef<Operations> operations) {
+    for (const Operations &entry : operations)
+      os << llvm::formatv(";{0}:{1}:{2}*{3:E17}", static_cast<int>(entry.kind),
+                          nameOf(entry.operandType), nameOf(entry.resultType),
+                          entry.count);
+  };
+  addOperations(workload.operations);
+  for (const std::vector<Operations> &prologue : workload.prologues)
+    addOperations((os << "|", prologue));
   llvm::interleaveComma(support.pathsFor(workload), os << ";");
   return key;
 }

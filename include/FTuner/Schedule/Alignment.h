@@ -1,7 +1,7 @@
 //===- Alignment.h - Alignment of operands ----------------------*- C++ -*-===//
 //
-// Kernels may move some operands in vectors: lhs and rhs along whichever axis
-// is contiguous, and what the epilogue reads and writes where it is contiguous
+// Kernels may move some operands in vectors: inputs along whichever axis is
+// contiguous, and what the epilogue reads and writes where it is contiguous
 // along the same axis as the output. Vectors ask that pointers, rows and the
 // contiguous extents of these operands are aligned. Pointers and strides are
 // known on the host alone; what extents allow, a shape tells.

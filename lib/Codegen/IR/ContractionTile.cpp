@@ -28,7 +28,8 @@ ContractionTile::ContractionTile(const TileEmission &tile)
       output = operand;
       break;
     case OperandRole::Input:
-      llvm_unreachable("a contraction has an lhs and an rhs");
+      inputs.push_back(operand);
+      break;
     }
 }
 

@@ -140,12 +140,18 @@ public:
       MmaLayout layout = mmaLayout(workload, tile, mma);
       // Addresses of slots, and what they hold where copies may pass through
       // registers, which two stages may mean.
-      int64_t vectorWidth = mma.vectorWidth(layout.elementBytes);
-      int64_t ofSlot = kSlotRegisters;
-      if (layout.stages == 2)
-        ofSlot += ceilDiv(vectorWidth * layout.elementBytes, 4);
-      most = std::max(most, partRegisters(layout) + kAddressRegisters +
-                                ofSlot * layout.copySlots(vectorWidth));
+      int64_t ofSlots = 0;
+      for (unsigned factor : {0, 1}) {
+        MmaCode::Copy copy = copyOf(workload, mma, factor);
+        int64_t ofSlot = kSlotRegisters + copy.prologue.registers;
+        if (layout.stages == 2)
+          ofSlot += ceilDiv(copy.vectorWidth *
+                                std::max(layout.elementBytes, copy.globalBytes),
+                            4);
+        ofSlots += ofSlot * layout.copySlots(factor, copy.vectorWidth);
+      }
+      most =
+          std::max(most, partRegisters(layout) + kAddressRegisters + ofSlots);
     }
     return most;
   }
@@ -157,7 +163,7 @@ public:
     MmaLayout layout = mmaLayout(workload, tile, mma);
     MmaCode code;
     code.instruction = *findMmaInstruction(multipliedType(workload), device);
-    code.vectorWidth = mma.vectorWidth(layout.elementBytes);
+    code.copies = {copyOf(workload, mma, 0), copyOf(workload, mma, 1)};
     code.isAsynchronous = isAsynchronous(workload, mma, device);
     const SizeRange &k = workload.axes[Workload::kK].range;
     code.isReduceExact = k.isFixed() && k.min % tile[Workload::kK] == 0;
@@ -184,7 +190,20 @@ private:
                              const DeviceSpec &device) {
     int64_t bytes = elementBytesOf(workload);
     return copiesAsynchronously(device, mma.vectorWidth(bytes) * bytes,
-                                castsFactors(workload));
+                                convertsFactors(workload));
+  }
+
+  /// How a factor, lhs (0) or rhs (1), is copied.
+  static MmaCode::Copy copyOf(const Workload &workload, const MmaSchedule &mma,
+                              unsigned factor) {
+    const Operand &operand =
+        *workload.find(factor == 0 ? OperandRole::Lhs : OperandRole::Rhs);
+    MmaCode::Copy copy;
+    copy.globalBytes = operand.elementBytes;
+    copy.vectorWidth =
+        mma.copyWidth(operand.elementBytes, elementBytesOf(workload));
+    copy.prologue = prologueWork(workload, factor, copy.vectorWidth);
+    return copy;
   }
 
   static KernelFamily withAccess(KernelFamily family, int64_t bytes) {
@@ -211,6 +230,8 @@ llvm::Error MmaModel::supports(const Workload &workload,
                                const DeviceSpec &device) const {
   if (llvm::Error error = checkContractionLayout(*this, workload))
     return error;
+  if (llvm::Error error = checkPrologues(*this, workload))
+    return error;
   ElementType type = multipliedType(workload);
   std::optional<MmaInstruction> instruction = findMmaInstruction(type, device);
   if (!instruction)
@@ -221,6 +242,9 @@ llvm::Error MmaModel::supports(const Workload &workload,
     const Operand &factor = *workload.find(role);
     if (type == ElementType::I8 && factor.contiguousAxis() != Workload::kK)
       return invalid("mma: expected factors of i8 that are contiguous along k");
+    // Prologues end in the multiplied type, wherever they begin.
+    if (hasPrologue(workload, /*factor=*/role == OperandRole::Rhs))
+      continue;
     bool isSame =
         factor.elementType == type ||
         (type == ElementType::TF32 && factor.elementType == ElementType::F32);

@@ -104,7 +104,7 @@ void MmaSpace::forEachStep(
   MmaSchedule schedule = MmaSchedule::of(block.schedule);
   bool isAsynchronous = copiesAsynchronously(
       device, schedule.vectorWidth(elementBytes) * elementBytes,
-      castsFactors(workload));
+      convertsFactors(workload));
   for (int64_t bytes : kStepBytes) {
     for (BlockTile &tile : family.tiles)
       tile[Workload::kK] = bytes / elementBytes;

@@ -99,23 +99,30 @@ BlockWork ftuner::mmaWork(const MmaLayout &layout, const MmaCode &code) {
     addElementLoads(work, tile, 2 * times * double(columns));
   }
 
-  double copies = 0;
-  for (const SharedTile *tile : {&layout.lhs(), &layout.rhs()})
-    copies += addTileCopies(work, *tile, layout.threads(), code.vectorWidth,
-                            layout.elementBytes);
-  double slots = double(layout.copySlots(code.vectorWidth));
-  if (!code.isAsynchronous)
-    work.loadedRegisters +=
-        copies *
-        double(ceilDiv(code.vectorWidth * layout.elementBytes, kWordBytes));
+  double copies = 0, slots = 0, computed = 0;
+  for (unsigned factor : {0, 1}) {
+    const MmaCode::Copy &copy = code.copies[factor];
+    const SharedTile &tile = layout.tileOf(factor);
+    double ofFactor =
+        addTileCopies(work, tile, layout.threads(), copy.vectorWidth,
+                      {copy.globalBytes, layout.elementBytes});
+    copies += ofFactor;
+    slots += double(layout.copySlots(factor, copy.vectorWidth));
+    computed +=
+        ofFactor * double(copy.vectorWidth) * copy.prologue.instructions;
+    work.globalBytes += double((copy.globalBytes + copy.prologue.globalBytes) *
+                               tile.outer * tile.inner);
+    if (!code.isAsynchronous)
+      work.loadedRegisters +=
+          ofFactor *
+          double(ceilDiv(copy.vectorWidth * copy.globalBytes, kWordBytes));
+  }
   // Loop and stages, addresses of fragments and slots, whether each slot takes
   // part.
   double ofLoop = 24 + 2 * double(layout.fragmentsOfStep());
   double ofSlot = code.isReduceExact ? 2 : 4;
-  work.otherInstructions += copies * (code.isAsynchronous ? 1 : 2) +
+  work.otherInstructions += copies * (code.isAsynchronous ? 1 : 2) + computed +
                             warps * (ofLoop + ofSlot * slots);
-  work.globalBytes = double(layout.elementBytes * layout.bk *
-                            (layout.rows.extent + layout.columns.extent));
   work.stepsAhead = double(code.isAsynchronous ? layout.stages - 1 : 1);
   return work;
 }

@@ -734,6 +734,20 @@ func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>, %z: 
 
 // -----
 
+// workload_c5: an input of both factors
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>, %z: tensor<4x6xf32>) {
+  // expected-error @below {{expected inputs not indexed by both m and n}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) inputs(%z : tensor<4x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %i: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
 // workload_c4: too many axes
 func.func @f(%A: tensor<2x2x2x2x4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<2x2x2x2x4x6xf32>) {
   // expected-error @below {{expected maps of m, n, k and up to 3 batch axes}}
@@ -839,6 +853,20 @@ func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
     maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     contract {
     ^bb0(%a: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c7: inputs
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>, %z: tensor<8xf16>) {
+  // expected-error @below {{expected contract to take ('f32', 'f32', 'f16', 'f32'), but got ('f32', 'f32', 'f32')}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) inputs(%z : tensor<8xf16>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (k)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
       ukernel.yield %c : f32
     } -> tensor<4x6xf32>
   return

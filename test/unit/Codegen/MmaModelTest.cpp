@@ -49,6 +49,49 @@ protected:
   DeviceSpec device = load("a100");
 };
 
+TEST_F(MmaModelTest, PrologueTakesCopiesThroughRegisters) {
+  // Weights of 8 bits by a scale for each column.
+  Workload scaled = halfProduct(false, /*transposeRhs=*/false);
+  Operand &rhs = scaled.operands[1];
+  rhs.elementType = ElementType::I8;
+  rhs.elementBytes = 1;
+  scaled.operands.emplace_back(OperandRole::Input,
+                               llvm::SmallVector<unsigned>{Workload::kN},
+                               ElementType::F16);
+  scaled.prologues[1] = {
+      {OperationKind::Other, ElementType::I8, ElementType::F16, 1},
+      {OperationKind::Arithmetic, ElementType::F16, ElementType::F16, 1}};
+  EXPECT_EQ(refusal(scaled, "a100"), "");
+  auto family = [](int64_t stages) {
+    return mmaFamily({2, 2, stages, 16}, {32}, 32, 32);
+  };
+  EXPECT_EQ(llvm::toString(model.check(halfProduct(), family(3), device)), "");
+  EXPECT_EQ(llvm::toString(model.check(scaled, family(2), device)), "");
+  EXPECT_NE(llvm::toString(model.check(scaled, family(3), device)), "");
+  // More instructions and registers, fewer bytes.
+  Workload plain = halfProduct(false, false);
+  BlockWork more = model.work(scaled, family(2), 0, device),
+            less = model.work(plain, family(2), 0, device);
+  EXPECT_GT(more.otherInstructions, less.otherInstructions);
+  EXPECT_LT(more.globalBytes, less.globalBytes);
+  EXPECT_GT(model.spillFreeRegisters(scaled, family(2)),
+            model.spillFreeRegisters(plain, family(2)));
+  // f32 that is rounded on the way has vectors half as wide.
+  Workload rounded = halfProduct();
+  rounded.operands[1].elementType = ElementType::F32;
+  rounded.operands[1].elementBytes = 4;
+  EXPECT_NE(refusal(rounded, "a100"), "");
+  rounded.prologues[1] = {
+      {OperationKind::Other, ElementType::F32, ElementType::F16, 1}};
+  EXPECT_EQ(refusal(rounded, "a100"), "");
+  EXPECT_EQ((MmaSchedule{2, 2, 2, 16}.copyWidth(4, 2)), 4);
+  EXPECT_EQ((MmaSchedule{2, 2, 2, 16}.copyWidth(1, 2)), 8);
+  rounded.prologues[1].front().operandType = ElementType::F64;
+  EXPECT_EQ(refusal(rounded, "a100"),
+            "mma: expected prologues of f32, f16, bf16 and integers of up to "
+            "32 bits, but got f64");
+}
+
 TEST_F(MmaModelTest, TakesWhatTheTensorCoresOfADeviceMultiply) {
   Workload half = halfProduct();
   Workload bf16 = productOf(ElementType::BF16, ElementType::F32);

@@ -160,6 +160,11 @@ TEST(Alignment, OfWhatVectorsAccess) {
   EXPECT_TRUE(withExtra({Workload::kM, Workload::kN}));
   EXPECT_FALSE(withExtra({Workload::kM}));
   EXPECT_FALSE(withExtra({}));
+  // What a prologue reads, along whichever axis.
+  Workload scaled = workload;
+  scaled.operands.emplace_back(OperandRole::Input,
+                               llvm::SmallVector<unsigned>{Workload::kM});
+  EXPECT_TRUE(isVectorAccess(scaled, scaled.operands.back()));
   // Rows of the bias in f16 are half as long.
   workload.operands.emplace_back(OperandRole::Extra,
                                  llvm::SmallVector<unsigned>{Workload::kN},

@@ -50,7 +50,7 @@ struct ContractionTile : TileEmission {
   ukernel::WorkloadOp workload;
   /// Init is null where there is none.
   mlir::Value lhs, rhs, init, output;
-  llvm::SmallVector<mlir::Value> extras;
+  llvm::SmallVector<mlir::Value> inputs, extras;
 
   /// Whether a factor is contiguous along k.
   bool isLhsReduceContiguous() const;

@@ -88,10 +88,13 @@ struct MmaLayout {
   bool loadsMatrices(const SharedTile &tile) const {
     return tile.reduceContiguous || elementBytes == 2;
   }
-  /// Vectors that a thread copies in a step.
-  int64_t copySlots(int64_t vectorWidth) const {
-    return lhs().copySlots(threads(), vectorWidth) +
-           rhs().copySlots(threads(), vectorWidth);
+  /// The tile of lhs (0) or rhs (1).
+  const SharedTile &tileOf(unsigned factor) const {
+    return factor == 0 ? lhs() : rhs();
+  }
+  /// Vectors of a factor that a thread copies in a step.
+  int64_t copySlots(unsigned factor, int64_t vectorWidth) const {
+    return tileOf(factor).copySlots(threads(), vectorWidth);
   }
   /// Accumulators of a lane.
   int64_t accumulators() const {

@@ -3,6 +3,7 @@
 #define FTUNER_CODEGEN_MMA_MMASCHEDULE_H
 
 #include "FTuner/Schedule/KernelFamily.h"
+#include <algorithm>
 
 namespace ftuner {
 
@@ -35,6 +36,10 @@ struct MmaSchedule {
   /// Elements of a copy, of `elementBytes` bytes in shared memory.
   int64_t vectorWidth(int64_t elementBytes) const {
     return accessBytes > elementBytes ? accessBytes / elementBytes : 1;
+  }
+  /// The same of elements that have `globalBytes` bytes where they come from.
+  int64_t copyWidth(int64_t globalBytes, int64_t sharedBytes) const {
+    return vectorWidth(std::max(globalBytes, sharedBytes));
   }
   int64_t warps() const { return warpsM * warpsN; }
   int64_t threads() const { return 32 * warps(); }

@@ -7,7 +7,8 @@
 // chunks of a row are permuted by an exclusive or, too.
 //
 //===----------------------------------------------------------------------===//
-#include "FTuner/Codegen/IR/FactorCasts.h"
+#include "FTuner/Codegen/IR/Prologue.h"
+#include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 #include "MmaEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -178,8 +179,9 @@ MmaTileEmitter::Fragments MmaTileEmitter::loadFragments(Value rowsStage,
 
 /// Whether the contraction extends a factor, lhs (0) or rhs (1), by zeros.
 static bool isUnsignedFactor(ukernel::WorkloadOp workload, unsigned factor) {
+  auto parts = matchSumOfProducts(workload.getContract().front());
   return llvm::any_of(
-      workload.getContract().getArgument(factor).getUsers(),
+      parts->narrowFactor(factor).getUsers(),
       [](Operation *user) { return isa<arith::ExtUIOp>(user); });
 }
 
@@ -289,20 +291,14 @@ Values MmaTileEmitter::initialAccumulators() {
 
 TileCopy MmaTileEmitter::createCopy(unsigned factor, Value shared) {
   Value global = factor == 0 ? tile.lhs : tile.rhs;
-  TileCopy copy(b, factor == 0 ? layout.lhs() : layout.rhs(), global, shared,
-                layout.threads(), schedule.vectorWidth(layout.elementBytes));
-  if (cast<MemRefType>(global.getType()).getElementType() == elementType)
-    return copy;
-  copy.convertBy(
-      [this, factor](Value vector) {
-        Value product = castFactor(b, tile.workload, factor, vector);
-        auto type = cast<VectorType>(product.getType()).clone(elementType);
-        // Exact: it undoes what the product's wider type added.
-        return product.getType() == type
-                   ? product
-                   : arith::TruncFOp::create(b, type, product).getResult();
-      },
-      layout.elementBytes);
+  int64_t bytes =
+      cast<MemRefType>(global.getType()).getElementTypeBitWidth() / 8;
+  int64_t width = schedule.copyWidth(bytes, layout.elementBytes);
+  TileCopy copy(b, layout.tileOf(factor), global, shared,
+                layout.threads(), width);
+  if (std::optional<CopyConversion> conversion =
+          prologueOf(b, tile, factor, elementType, width, schedule.accessBytes))
+    copy.convertBy(std::move(*conversion));
   return copy;
 }
 

@@ -43,6 +43,9 @@ Operand toOperand(OperandRole role, mlir::Type type, mlir::AffineMap map);
 /// and has no type of its own: constants, indices, terminators.
 std::optional<Operations> operationsOf(mlir::Operation &op);
 
+/// The operations of a body of scalars, equal ones counted.
+std::vector<Operations> collectOperations(mlir::Block &body);
+
 /// Fills in what the scalar body of a combiner computes of one point, with
 /// inputs and then the accumulator as arguments, and that of an epilogue, null
 /// for none. The accumulator is of type `accumulator`, null for the combiner's.
