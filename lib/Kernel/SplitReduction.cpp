@@ -23,11 +23,13 @@ ukernel::WorkloadOp ftuner::buildSliceOperator(OpBuilder &builder,
   ImplicitLocOpBuilder b(op.getLoc(), builder);
   Type type = op.getAccumulatorType();
   Value zero = arith::ConstantOp::create(b, type, b.getZeroAttr(type));
-  ArrayAttr maps = b.getAffineMapArrayAttr(
-      {op.getLhsMap(), op.getRhsMap(), op.getOutputMap()});
+  SmallVector<AffineMap> maps = {op.getLhsMap(), op.getRhsMap()};
+  for (unsigned index = 0; index < op.getInputs().size(); ++index)
+    maps.push_back(op.getInputMap(index));
+  maps.push_back(op.getOutputMap());
   auto slice = ukernel::WorkloadOp::create(
-      b, TypeRange(), op.getLhs(), op.getRhs(), zero, /*extras=*/ValueRange(),
-      sums, maps, /*ranges=*/ArrayAttr(), /*plan=*/FlatSymbolRefAttr(),
+      b, TypeRange(), op.getLhs(), op.getRhs(), op.getInputs(), zero,
+      /*extras=*/ValueRange(), sums, b.getAffineMapArrayAttr(maps), /*ranges=*/ArrayAttr(), /*plan=*/FlatSymbolRefAttr(),
       op.getPrecisionAttr(), /*epiloguesCount=*/0);
   IRMapping mapping;
   op.getContract().cloneInto(&slice.getContract(), mapping);
