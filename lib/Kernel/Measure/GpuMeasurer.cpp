@@ -268,6 +268,10 @@ static std::string objectionTo(const OperatorRegistry::Entry &entry,
   if (std::string text = entry.objectionTo(request.shape); !text.empty())
     return text;
   const KernelFamily &family = request.family;
+  // A second launch adds the slices, by a kernel that is no family's.
+  if (family.reduceSplit != 1)
+    return "expected a family without split-K, but got a split-K factor of " +
+           std::to_string(family.reduceSplit);
   if (!family.takesAnyAlignment() &&
       alignmentOf(entry.workload, request.shape) < family.alignment())
     return "expected operands aligned to " +
