@@ -8,6 +8,7 @@
 #include "FTuner/PTX/PTX.h"
 #include "FTuner/Pipelines/Pipelines.h"
 #include "FTuner/Target/Explain.h"
+#include "FTuner/Target/Iree.h"
 #include "FTuner/Target/Manifest.h"
 #include "LibraryOutput.h"
 #include "MeasureOutput.h"
@@ -30,7 +31,8 @@ enum class Translation {
   Manifest,
   Library,
   Explanation,
-  Measurements
+  Measurements,
+  Iree
 };
 
 /// Programs of a shape that are listed unless `--top-k` says otherwise.
@@ -61,7 +63,10 @@ struct Options {
                      "(docs/explain.md)"),
           clEnumValN(Translation::Measurements, "ftuner-measure",
                      "What each kernel family of the plans takes, a line of "
-                     "JSON each (docs/measurements.md)")),
+                     "JSON each (docs/measurements.md)"),
+          clEnumValN(Translation::Iree, "ftuner-to-iree",
+                     "A module for iree-compile that dispatches to the kernels "
+                     "(docs/iree.md)")),
       llvm::cl::init(Translation::None), llvm::cl::cat(category)};
   llvm::cl::opt<bool> timing{
       "timing", llvm::cl::desc("Add the seconds of each stage to the manifest"),
@@ -107,8 +112,8 @@ static llvm::Error makeError(const llvm::Twine &text) {
 static llvm::Error checkOptions(const Options &options) {
   if (options.translation.getNumOccurrences() != 1)
     return makeError("expected one of --ftuner-to-ptx, --ftuner-to-manifest, "
-                     "--ftuner-to-library, --ftuner-explain and "
-                     "--ftuner-measure");
+                     "--ftuner-to-library, --ftuner-to-iree, --ftuner-explain "
+                     "and --ftuner-measure");
   if (options.timing && options.translation != Translation::Manifest)
     return makeError("option --timing has no effect without "
                      "--ftuner-to-manifest");
@@ -219,6 +224,24 @@ static llvm::Error measure(const Options &options,
   return tool::writeOutput(options.output, *text);
 }
 
+static llvm::Error toIree(const Options &options,
+                          const tool::PipelineCommandLine &pipeline) {
+  FTunerOptions given;
+  if (llvm::Error error = pipeline.apply(given))
+    return error;
+  tool::ModuleTool moduleTool(options.remarks);
+  moduleTool.allowUnregisteredDialects();
+  auto module = readPlanned(options, given, moduleTool);
+  if (!module)
+    return module.takeError();
+  moduleTool.beginStage("iree");
+  if (failed(convertToIree(**module)))
+    return makeError("translation for IREE failed");
+  std::string text;
+  llvm::raw_string_ostream(text) << **module << '\n';
+  return tool::writeOutput(options.output, text);
+}
+
 static llvm::Error translate(const Options &options,
                              const tool::PipelineCommandLine &pipeline) {
   if (llvm::Error error = checkOptions(options))
@@ -227,6 +250,8 @@ static llvm::Error translate(const Options &options,
     return explain(options, pipeline);
   if (options.translation == Translation::Measurements)
     return measure(options, pipeline);
+  if (options.translation == Translation::Iree)
+    return toIree(options, pipeline);
   tool::LibraryPlan libraryPlan;
   if (options.translation == Translation::Library) {
     llvm::Expected<tool::LibraryPlan> plan =

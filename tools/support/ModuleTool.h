@@ -41,6 +41,9 @@ public:
   /// Prints the numbers of remarks.
   ~ModuleTool();
 
+  /// Reads operations of dialects that nobody knows here.
+  void allowUnregisteredDialects() { context.allowUnregisteredDialects(); }
+
   /// From now on, prints a line `progress: STAGE` on standard error as each
   /// stage begins, and `progress: STAGE, N of M` as its kernels are through.
   void showProgress() { hasProgress = true; }
