@@ -18,6 +18,9 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
 #include "llvm/ADT/MapVector.h"
 #include <list>
 
@@ -64,20 +67,19 @@ struct Chain {
 class IreeConverter {
 public:
   explicit IreeConverter(ModuleOp module) : module(module), symbols(module) {}
-  LogicalResult convert();
+  FailureOr<IreeKernels> convert();
 
 private:
   Chain *chainOf(OperatorOpInterface op);
   LogicalResult addKernels(Chain &chain, const DeviceSpec &device,
                            StringRef prefix);
-  LogicalResult dispatch(OperatorOpInterface op, const Chain &chain);
-  FailureOr<std::string> translateKernels();
+  LogicalResult translateKernels();
   void removeOwnAttributes();
 
   ModuleOp module;
   SymbolTable symbols;
   std::list<Chain> chains;
-  OwningOpRef<ModuleOp> kernels;
+  IreeKernels kernels;
 };
 
 } // namespace
@@ -127,7 +129,7 @@ LogicalResult IreeConverter::addKernels(Chain &chain, const DeviceSpec &device,
     return chain.op->emitOpError("expected a ukernel.plan named ")
            << chain.planName;
   chain.plan = toPlan(plan.getPlan());
-  auto b = OpBuilder::atBlockEnd(kernels->getBody());
+  auto b = OpBuilder::atBlockEnd(kernels.module->getBody());
   for (unsigned family : chain.plan.usedFamilies()) {
     std::string name = (prefix + "_k" + Twine(family)).str();
     FailureOr<EmittedKernel> emitted = buildGpuModule(
@@ -164,15 +166,16 @@ Chain *IreeConverter::chainOf(OperatorOpInterface op) {
   return &chain;
 }
 
-FailureOr<std::string> IreeConverter::translateKernels() {
+LogicalResult IreeConverter::translateKernels() {
   PassManager pm(module.getContext());
   buildKernelLoweringPipeline(pm);
-  if (failed(pm.run(*kernels)))
+  if (failed(pm.run(*kernels.module)))
     return failure();
-  FailureOr<PtxModule> ptx = translateToPtx(*kernels);
+  FailureOr<PtxModule> ptx = translateToPtx(*kernels.module);
   if (failed(ptx))
     return failure();
-  return std::move(ptx->text);
+  kernels.ptx = std::move(*ptx);
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -344,12 +347,10 @@ Operation *DispatchBuilder::build() {
   return iree::buildDispatch(b, dispatch);
 }
 
-LogicalResult IreeConverter::dispatch(OperatorOpInterface op,
-                                      const Chain &chain) {
+static void dispatch(OperatorOpInterface op, const Chain &chain) {
   Operation *dispatch = DispatchBuilder(op, chain).build();
   op->getResult(0).replaceAllUsesWith(dispatch->getResult(0));
   op->erase();
-  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -397,14 +398,13 @@ void IreeConverter::removeOwnAttributes() {
   });
 }
 
-LogicalResult IreeConverter::convert() {
+FailureOr<IreeKernels> IreeConverter::convert() {
   FailureOr<DeviceSpec> device = deviceOf(module);
   if (failed(device) ||
       failed(expectStages(module, "ftuner-to-iree", {Stage::Planned})))
     return failure();
-  loadKernelDialects(module.getContext());
-  kernels = ModuleOp::create(module.getLoc());
-  (*kernels)->setAttr(ukernel::UKernelDialect::kDeviceAttrName,
+  kernels.module = ModuleOp::create(module.getLoc());
+  (*kernels.module)->setAttr(ukernel::UKernelDialect::kDeviceAttrName,
                       toAttribute(module.getContext(), *device));
 
   SmallVector<std::pair<OperatorOpInterface, Chain *>> workloads;
@@ -429,21 +429,52 @@ LogicalResult IreeConverter::convert() {
   if (walk.wasInterrupted())
     return failure();
   if (!workloads.empty()) {
-    FailureOr<std::string> ptx = translateKernels();
-    if (failed(ptx))
+    if (failed(translateKernels()))
       return failure();
     for (auto [op, chain] : workloads)
-      if (failed(dispatch(op, *chain)))
-        return failure();
-    iree::ExecutableBuilder executable(module, kExecutableName, *ptx);
+      dispatch(op, *chain);
+    iree::ExecutableBuilder executable(module, kExecutableName, kernels.ptx.text);
     for (const Chain &chain : chains)
       for (size_t number = 0; number < chain.exports.size(); ++number)
         executable.add(describe(chain, number));
   }
   removeOwnAttributes();
-  return success();
+  return std::move(kernels);
 }
 
-LogicalResult ftuner::convertToIree(ModuleOp module) {
+namespace {
+struct ConvertToIreePass
+    : public PassWrapper<ConvertToIreePass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ConvertToIreePass)
+  StringRef getArgument() const override { return "ukernel-to-iree"; }
+  StringRef getDescription() const override {
+    return "Turn planned workloads on tensors into dispatches of IREE";
+  }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registerKernelDialects(registry);
+  }
+  void runOnOperation() override {
+    if (!getContext().allowsUnregisteredDialects()) {
+      getOperation().emitError("expected --allow-unregistered-dialect, since "
+                               "operations of IREE are unknown here");
+      return signalPassFailure();
+    }
+    if (failed(convertToIree(getOperation())))
+      signalPassFailure();
+  }
+};
+} // namespace
+
+void ftuner::registerIreePipeline() {
+  PassPipelineRegistration<FTunerOptions>(
+      kIreePipelineName,
+      "Form and plan the workloads, and turn them into dispatches of IREE",
+      [](OpPassManager &pm, const FTunerOptions &options) {
+        buildFrontEndPipeline(pm, options);
+        pm.addPass(std::make_unique<ConvertToIreePass>());
+      });
+}
+
+FailureOr<IreeKernels> ftuner::convertToIree(ModuleOp module) {
   return IreeConverter(module).convert();
 }

@@ -5,6 +5,7 @@
 // `--ftuner-front-end`. Nothing is written on failure.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/Kernel/KernelBuilder.h"
 #include "FTuner/PTX/PTX.h"
 #include "FTuner/Pipelines/Pipelines.h"
 #include "FTuner/Target/Explain.h"
@@ -68,6 +69,11 @@ struct Options {
                      "A module for iree-compile that dispatches to the kernels "
                      "(docs/iree.md)")),
       llvm::cl::init(Translation::None), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> emulatedKernels{
+      "emulated-kernels",
+      llvm::cl::desc("With --ftuner-to-iree: also a shared library of the "
+                     "kernels for the emulator"),
+      llvm::cl::value_desc("file"), llvm::cl::cat(category)};
   llvm::cl::opt<bool> timing{
       "timing", llvm::cl::desc("Add the seconds of each stage to the manifest"),
       llvm::cl::cat(category)};
@@ -123,6 +129,14 @@ static llvm::Error checkOptions(const Options &options) {
   if (options.translation != Translation::Measurements)
     if (llvm::Error error = options.measure.expectNone())
       return error;
+  if (options.translation != Translation::Iree &&
+      options.emulatedKernels.getNumOccurrences() > 0)
+    return makeError("option --emulated-kernels has no effect without "
+                     "--ftuner-to-iree");
+  if (options.emulatedKernels.getNumOccurrences() > 0 &&
+      options.output == "-")
+    return makeError("option -o: expected the name of a file beside "
+                     "--emulated-kernels");
   if (options.translation == Translation::Explanation)
     return llvm::Error::success();
   if (options.json)
@@ -235,11 +249,23 @@ static llvm::Error toIree(const Options &options,
   if (!module)
     return module.takeError();
   moduleTool.beginStage("iree");
-  if (failed(convertToIree(**module)))
+  loadKernelDialects((*module)->getContext());
+  FailureOr<IreeKernels> kernels = convertToIree(**module);
+  if (failed(kernels))
     return makeError("translation for IREE failed");
   std::string text;
   llvm::raw_string_ostream(text) << **module << '\n';
-  return tool::writeOutput(options.output, text);
+  if (options.emulatedKernels.empty())
+    return tool::writeOutput(options.output, text);
+  if (kernels->ptx.kernels.empty())
+    return makeError("option --emulated-kernels: the module needs no kernels");
+  llvm::Expected<std::string> library =
+      tool::emulatedKernels(*kernels->module, kernels->ptx,
+                            options.emulatedKernels, options.programPath);
+  if (!library)
+    return library.takeError();
+  return tool::writeOutputs({{options.output, std::move(text)},
+                             {options.emulatedKernels, std::move(*library)}});
 }
 
 static llvm::Error translate(const Options &options,

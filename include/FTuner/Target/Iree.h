@@ -16,17 +16,32 @@
 #ifndef FTUNER_TARGET_IREE_H
 #define FTUNER_TARGET_IREE_H
 
-#include "mlir/IR/BuiltinOps.h"
+#include "FTuner/PTX/PTX.h"
+
+#include "mlir/IR/OwningOpRef.h"
 
 namespace ftuner {
 
+/// What the executable of a module holds.
+struct IreeKernels {
+  /// Lowered gpu.modules, and the device.
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  PtxModule ptx;
+};
+
 /// Turns the planned workloads of a module on tensors into dispatches of one
 /// executable, `@ftuner_kernels`, that holds the PTX of their kernels, and
-/// removes what is FTuner's from the module. The context must allow
-/// unregistered dialects. Reports a module without a device, workloads without
+/// removes what is FTuner's from the module. Returns the kernels, none where
+/// there is no workload. The context must allow
+/// unregistered dialects, and hold those of kernels (`loadKernelDialects`). Reports a module without a device, workloads without
 /// a plan or on buffers, and what IREE cannot pass: more than 16 tensors or 64
 /// values of 32 bits.
-mlir::LogicalResult convertToIree(mlir::ModuleOp module);
+mlir::FailureOr<IreeKernels> convertToIree(mlir::ModuleOp module);
+
+inline constexpr llvm::StringLiteral kIreePipelineName = "ftuner-to-iree";
+/// Registers `--ftuner-to-iree`: the front end of ftuner-compile, with its
+/// options, and `convertToIree`.
+void registerIreePipeline();
 
 } // namespace ftuner
 
