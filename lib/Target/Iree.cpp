@@ -446,6 +446,10 @@ namespace {
 struct ConvertToIreePass
     : public PassWrapper<ConvertToIreePass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ConvertToIreePass)
+  explicit ConvertToIreePass(IreeKernels *kernels = nullptr)
+      : kernels(kernels) {}
+  ConvertToIreePass(const ConvertToIreePass &other)
+      : PassWrapper(other), kernels(other.kernels) {}
   StringRef getArgument() const override { return "ukernel-to-iree"; }
   StringRef getDescription() const override {
     return "Turn planned workloads on tensors into dispatches of IREE";
@@ -454,24 +458,52 @@ struct ConvertToIreePass
     registerKernelDialects(registry);
   }
   void runOnOperation() override {
+    FailureOr<IreeKernels> result = convertToIree(getOperation());
+    if (failed(result))
+      return signalPassFailure();
+    restoreIreeFunctions(getOperation());
+    if (kernels)
+      *kernels = std::move(*result);
+  }
+
+private:
+  IreeKernels *kernels;
+};
+
+struct AdoptIreePass
+    : public PassWrapper<AdoptIreePass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(AdoptIreePass)
+  StringRef getArgument() const override { return "ukernel-adopt-iree"; }
+  StringRef getDescription() const override {
+    return "Make functions of IREE's, until ukernel-to-iree";
+  }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<func::FuncDialect, ukernel::UKernelDialect>();
+  }
+  void runOnOperation() override {
     if (!getContext().allowsUnregisteredDialects()) {
       getOperation().emitError("expected --allow-unregistered-dialect, since "
                                "operations of IREE are unknown here");
       return signalPassFailure();
     }
-    if (failed(convertToIree(getOperation())))
-      signalPassFailure();
+    adoptIreeFunctions(getOperation());
   }
 };
 } // namespace
+
+void ftuner::buildIreePipeline(OpPassManager &pm, const FTunerOptions &options,
+                               IreeKernels *kernels) {
+  pm.addPass(std::make_unique<AdoptIreePass>());
+  buildPartialFrontEndPipeline(pm, options);
+  pm.addPass(std::make_unique<ConvertToIreePass>(kernels));
+}
 
 void ftuner::registerIreePipeline() {
   PassPipelineRegistration<FTunerOptions>(
       kIreePipelineName,
       "Form and plan the workloads, and turn them into dispatches of IREE",
       [](OpPassManager &pm, const FTunerOptions &options) {
-        buildFrontEndPipeline(pm, options);
-        pm.addPass(std::make_unique<ConvertToIreePass>());
+        buildIreePipeline(pm, options);
       });
 }
 

@@ -5,7 +5,6 @@
 // `--ftuner-front-end`. Nothing is written on failure.
 //
 //===----------------------------------------------------------------------===//
-#include "FTuner/Kernel/KernelBuilder.h"
 #include "FTuner/PTX/PTX.h"
 #include "FTuner/Pipelines/Pipelines.h"
 #include "FTuner/Target/Explain.h"
@@ -245,22 +244,24 @@ static llvm::Error toIree(const Options &options,
     return error;
   tool::ModuleTool moduleTool(options.remarks);
   moduleTool.allowUnregisteredDialects();
-  auto module = readPlanned(options, given, moduleTool);
+  if (options.progress)
+    moduleTool.showProgress();
+  auto module = moduleTool.readModule(options.input);
   if (!module)
     return module.takeError();
-  moduleTool.beginStage("iree");
-  loadKernelDialects((*module)->getContext());
-  FailureOr<IreeKernels> kernels = convertToIree(**module);
-  if (failed(kernels))
+  IreeKernels kernels;
+  PassManager pm((*module)->getContext());
+  buildIreePipeline(pm, given, &kernels);
+  if (failed(moduleTool.run(pm, **module)))
     return makeError("translation for IREE failed");
   std::string text;
   llvm::raw_string_ostream(text) << **module << '\n';
   if (options.emulatedKernels.empty())
     return tool::writeOutput(options.output, text);
-  if (kernels->ptx.kernels.empty())
+  if (kernels.ptx.kernels.empty())
     return makeError("option --emulated-kernels: the module needs no kernels");
   llvm::Expected<std::string> library =
-      tool::emulatedKernels(*kernels->module, kernels->ptx,
+      tool::emulatedKernels(*kernels.module, kernels.ptx,
                             options.emulatedKernels, options.programPath);
   if (!library)
     return library.takeError();

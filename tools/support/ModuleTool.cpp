@@ -167,15 +167,19 @@ static llvm::Error checkCompiled(ModuleOp module, llvm::StringRef option,
   return llvm::Error::success();
 }
 
+LogicalResult ModuleTool::run(PassManager &pm, ModuleOp module) {
+  if (hasProgress)
+    pm.addInstrumentation(std::make_unique<ProgressPrinter>());
+  return pm.run(module);
+}
+
 llvm::Error ModuleTool::plan(ModuleOp module, const FTunerOptions &options) {
   if (isCompiled(module))
     return toolError("expected linalg or planned workloads, but the module is "
                      "compiled already");
   PassManager pm(&context);
-  if (hasProgress)
-    pm.addInstrumentation(std::make_unique<ProgressPrinter>());
   buildFrontEndPipeline(pm, options);
-  if (failed(pm.run(module)))
+  if (failed(run(pm, module)))
     return toolError("planning failed");
   return llvm::Error::success();
 }
@@ -213,12 +217,9 @@ llvm::Error ModuleTool::compile(ModuleOp module,
 #ifdef NDEBUG
   lowering.enableVerifier(false);
 #endif
-  for (PassManager *pm : {&emission, &lowering}) {
-    if (hasProgress)
-      pm->addInstrumentation(std::make_unique<ProgressPrinter>());
-    if (failed(pm->run(module)))
+  for (PassManager *pm : {&emission, &lowering})
+    if (failed(run(*pm, module)))
       return toolError("compilation failed");
-  }
   return llvm::Error::success();
 }
 

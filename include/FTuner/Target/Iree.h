@@ -17,10 +17,18 @@
 #define FTUNER_TARGET_IREE_H
 
 #include "FTuner/PTX/PTX.h"
+#include "FTuner/Pipelines/Pipelines.h"
 
 #include "mlir/IR/OwningOpRef.h"
 
 namespace ftuner {
+
+/// IREE's own phases (`--compile-to=input`, `preprocessing`) hold `util.func`.
+/// Makes functions of them, which `restoreIreeFunctions` turns back, and tells
+/// by attributes which sizes `util.assume.int`, `hal.tensor.import` and
+/// `flow.tensor.tie_shape` are about.
+void adoptIreeFunctions(mlir::ModuleOp module);
+void restoreIreeFunctions(mlir::ModuleOp module);
 
 /// What the executable of a module holds.
 struct IreeKernels {
@@ -32,15 +40,19 @@ struct IreeKernels {
 /// Turns the planned workloads of a module on tensors into dispatches of one
 /// executable, `@ftuner_kernels`, that holds the PTX of their kernels, and
 /// removes what is FTuner's from the module. Returns the kernels, none where
-/// there is no workload. The context must allow
-/// unregistered dialects, and hold those of kernels (`loadKernelDialects`). Reports a module without a device, workloads without
-/// a plan or on buffers, and what IREE cannot pass: more than 16 tensors or 64
-/// values of 32 bits.
+/// there is no workload. The context must allow unregistered dialects, and hold
+/// those of kernels (`loadKernelDialects`). Reports a module without a device,
+/// workloads without a plan or on buffers, and what IREE cannot pass: more than
+/// 16 tensors or 64 values of 32 bits.
 mlir::FailureOr<IreeKernels> convertToIree(mlir::ModuleOp module);
 
+/// From linalg on tensors, in functions or in those of IREE's phases, to a
+/// module for IREE. `kernels`, if given, gets what its executable holds.
+void buildIreePipeline(mlir::OpPassManager &pm, const FTunerOptions &options,
+                       IreeKernels *kernels = nullptr);
+
 inline constexpr llvm::StringLiteral kIreePipelineName = "ftuner-to-iree";
-/// Registers `--ftuner-to-iree`: the front end of ftuner-compile, with its
-/// options, and `convertToIree`.
+/// Registers `--ftuner-to-iree`, with the options of ftuner-compile.
 void registerIreePipeline();
 
 } // namespace ftuner
