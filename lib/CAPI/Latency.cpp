@@ -114,6 +114,7 @@ static constexpr Field<LatencyGrid> gridFields[] = {
     {"reduce_length", &LatencyGrid::reduceLength},
     {"element_bytes", &LatencyGrid::elementBytes},
     {"second_kernels", &LatencyGrid::secondKernels},
+    {"sum_bytes", &LatencyGrid::sumBytes},
 };
 
 static constexpr Field<LatencyConstants> constantFields[] = {

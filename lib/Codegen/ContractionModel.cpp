@@ -1,6 +1,8 @@
 //===- ContractionModel.cpp - What models of contractions share -----------===//
 #include "FTuner/Codegen/ContractionModel.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
 #include <algorithm>
 
@@ -8,6 +10,8 @@ using namespace ftuner;
 
 /// Most batch axes behind m, n and k.
 static constexpr unsigned kMaxBatchAxes = 3;
+/// Instructions of a quotient, root or transcendental function.
+static constexpr double kSpecialInstructions = 8;
 
 static llvm::Error invalid(const CodegenModel &path, const llvm::Twine &text) {
   return llvm::createStringError(
@@ -36,13 +40,61 @@ llvm::Error ftuner::checkContractionLayout(const CodegenModel &path,
   return llvm::Error::success();
 }
 
+llvm::Error ftuner::checkPrologues(const CodegenModel &path,
+                                   const Workload &workload) {
+  auto check = [&](ElementType type) -> llvm::Error {
+    bool isFloat = type == ElementType::F32 || type == ElementType::F16 ||
+                   type == ElementType::BF16;
+    if (isFloat || (isInteger(type) && type != ElementType::I64))
+      return llvm::Error::success();
+    return invalid(path, "expected prologues of f32, f16, bf16 and integers "
+                         "of up to 32 bits, but got " +
+                             nameOf(type));
+  };
+  for (unsigned factor : {0, 1})
+    for (const Operations &operations : workload.prologues[factor])
+      for (ElementType type : {operations.operandType, operations.resultType})
+        if (llvm::Error error = check(type))
+          return error;
+  for (const Operand &operand : workload.operands)
+    if (operand.role == OperandRole::Input)
+      if (llvm::Error error = check(operand.elementType))
+        return error;
+  return llvm::Error::success();
+}
+
+PrologueWork ftuner::prologueWork(const Workload &workload, unsigned factor,
+                                  int64_t vectorWidth) {
+  PrologueWork work;
+  for (const Operations &operations : workload.prologues[factor])
+    work.instructions +=
+        operations.count *
+        (operations.kind == OperationKind::Special ? kSpecialInstructions : 1);
+  unsigned other = factor == 0 ? Workload::kN : Workload::kM;
+  for (const Operand &operand : workload.operands) {
+    if (operand.role != OperandRole::Input || operand.axes.empty() ||
+        llvm::is_contained(operand.axes, other))
+      continue;
+    work.registers += ceilDiv(vectorWidth * operand.elementBytes, 4);
+    if (llvm::is_contained(operand.axes, Workload::kK))
+      work.globalBytes += operand.elementBytes;
+  }
+  return work;
+}
+
 llvm::Error ftuner::checkContractionFamily(const CodegenModel &path,
-                                           const KernelFamily &family) {
-  if (family.combineAxis != Workload::kM)
-    return invalid(path, "expected parts along axis 0, but got " +
+                                           const KernelFamily &family,
+                                           llvm::ArrayRef<unsigned> axes) {
+  if (!llvm::is_contained(axes, family.combineAxis)) {
+    auto texts = llvm::map_range(
+        axes, [](unsigned axis) { return std::to_string(axis); });
+    return invalid(path, "expected parts along axis " +
+                             llvm::join(texts, " or ") + ", but got " +
                              llvm::Twine(family.combineAxis));
-  if (family.reduceSplit != 1)
-    return invalid(path, "expected no split-K, but got a split-K factor of " +
+  }
+  if (family.reduceSplit > kMaxReduceSplit)
+    return invalid(path, "expected a split-K factor of up to " +
+                             llvm::Twine(kMaxReduceSplit) + ", but got " +
                              llvm::Twine(family.reduceSplit));
   return llvm::Error::success();
 }

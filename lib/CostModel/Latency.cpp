@@ -23,12 +23,13 @@ using namespace ftuner;
 static constexpr int64_t sectorBytes = 32;
 
 namespace {
-/// What tells one family's code from another's: the tile of its last part, the
-/// height of the first (0 for one part) and its axis, the split, and the
-/// schedule. The numbers fill no more than 64 bytes, which are hashed at once.
+/// What tells the work of one family's blocks from another's: the tile of its
+/// last part, the height of the first (0 for one part) and its axis, and the
+/// schedule; slices run the same code. The numbers fill no more than 64 bytes,
+/// which are hashed at once.
 struct FamilyKey {
   static constexpr unsigned maxAxes = 7;
-  std::array<int32_t, maxAxes + 3 + Schedule::maxFields> numbers = {};
+  std::array<int32_t, maxAxes + 2 + Schedule::maxFields> numbers = {};
   const CodegenModel *path = nullptr;
 
   bool operator==(const FamilyKey &other) const {
@@ -54,8 +55,9 @@ struct KeyInfo {
 /// What a shape asks for, whoever serves it.
 struct ShapeFacts {
   double lhsBytes = 0, rhsBytes = 0;
-  /// Bytes of the output, and of what is read once beside it.
-  double storedBytes = 0, onceBytes = 0;
+  /// Bytes of the output, of what is read once beside it, and of the sums of
+  /// one slice.
+  double storedBytes = 0, onceBytes = 0, sumBytes = 0;
   double batch = 1;
   bool isOutputAligned = true;
 };
@@ -69,10 +71,23 @@ public:
     for (unsigned axis = 0; axis < workload.axes.size(); ++axis)
       if (workload.axes[axis].kind == AxisKind::Reduce)
         reduceAxes.push_back(axis);
+    const Operand *lhs = workload.find(OperandRole::Lhs);
+    const Operand *rhs = workload.find(OperandRole::Rhs);
+    if (lhs && rhs)
+      elementBytes =
+          static_cast<double>(lhs->elementBytes + rhs->elementBytes) / 2;
   }
 
   double score(llvm::ArrayRef<int64_t> shape, const Program &program) override {
-    Launch launch = describe(shape, program);
+    return scoreWith(&prices(*program.family), shape, program);
+  }
+  const FamilyCosts *costsOf(const KernelFamily &family) override {
+    return &prices(family);
+  }
+  double scoreWith(const FamilyCosts *costs, llvm::ArrayRef<int64_t> shape,
+                   const Program &program) override {
+    Launch launch =
+        describe(shape, program, static_cast<const Prices &>(*costs));
     return -predictLatency(figures, launch.parts, launch.numParts, launch.grid,
                            constants);
   }
@@ -88,7 +103,7 @@ public:
   /// The same launch by value, for those who price it themselves.
   LatencyLaunch plainLaunch(llvm::ArrayRef<int64_t> shape,
                             const Program &program) {
-    Launch launch = describe(shape, program);
+    Launch launch = describe(shape, program, prices(*program.family));
     LatencyLaunch plain;
     plain.numParts = launch.numParts;
     plain.grid = launch.grid;
@@ -106,12 +121,15 @@ private:
     unsigned numParts = 0;
     LatencyGrid grid;
   };
-  /// Of both parts of a family.
-  struct Prices {
-    LatencyTable parts[2];
+  /// Of the parts of a family.
+  struct Prices final : FamilyCosts {
+    llvm::SmallVector<LatencyTable, 1> parts;
+    double lhsRunBytes = 0, rhsRunBytes = 0;
+    bool isSwizzled = false;
   };
 
-  Launch describe(llvm::ArrayRef<int64_t> shape, const Program &program);
+  Launch describe(llvm::ArrayRef<int64_t> shape, const Program &program,
+                  const Prices &prices);
   const Prices &prices(const KernelFamily &family);
   /// With registers of its own, and without shared memory, which belongs to the
   /// family.
@@ -129,6 +147,8 @@ private:
   /// batch axes.
   std::vector<unsigned> spaceAxes;
   llvm::SmallVector<unsigned, 2> reduceAxes;
+  /// Of an element of both factors on average; none without two.
+  std::optional<double> elementBytes;
   llvm::DenseMap<FamilyKey, LatencyBlock, KeyInfo> blocks;
   /// Behind pointers: prices are large, and many hold on to them.
   llvm::DenseMap<FamilyKey, std::unique_ptr<Prices>, KeyInfo> families;
@@ -155,7 +175,6 @@ static FamilyKey keyOf(const KernelFamily &family,
   bool isPair = !part && family.tiles.size() == 2;
   *next++ = isPair ? narrow(family.lowHeight()) : 0;
   *next++ = narrow(family.combineAxis);
-  *next++ = narrow(family.reduceSplit);
   for (int64_t field : family.schedule.fields())
     *next++ = narrow(field);
   return key;
@@ -224,8 +243,11 @@ const Evaluator::Prices &Evaluator::prices(const KernelFamily &family) {
     priced.registersPerThread = registers;
     priced.sharedMemoryBytes =
         needs.sharedMemoryBytes + device.reservedSharedMemoryBytes();
-    prices->parts[part] = tabulate(figures, priced, constants);
+    prices->parts.push_back(tabulate(figures, priced, constants));
   }
+  prices->lhsRunBytes = runBytes(OperandRole::Lhs, family.tiles.back());
+  prices->rhsRunBytes = runBytes(OperandRole::Rhs, family.tiles.back());
+  prices->isSwizzled = family.path().groupRows(family) > 1;
   return *prices;
 }
 
@@ -254,6 +276,8 @@ const ShapeFacts &Evaluator::facts(llvm::ArrayRef<int64_t> shape) {
       break;
     case OperandRole::Output:
       facts.storedBytes += bytes;
+      facts.sumBytes += bytes / static_cast<double>(operand.elementBytes) *
+                        static_cast<double>(bytesOf(workload.accumulatorType));
       if (std::optional<unsigned> axis = operand.contiguousAxis())
         facts.isOutputAligned =
             shape[*axis] * operand.elementBytes % sectorBytes == 0;
@@ -274,11 +298,11 @@ double Evaluator::runBytes(OperandRole role, const BlockTile &tile) const {
 }
 
 Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
-                                      const Program &program) {
+                                      const Program &program,
+                                      const Prices &prices) {
   const KernelFamily &family = *program.family;
   const BlockTile &any = family.tiles.front();
   const ShapeFacts &facts = this->facts(shape);
-  const Prices &prices = this->prices(family);
   double split = static_cast<double>(family.reduceSplit);
   // Slices divide the first reduce axis.
   int64_t steps = 1, reduceLength = 1, slices = family.reduceSplit;
@@ -319,26 +343,22 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
   grid.problems = facts.batch * split;
   grid.lhsBytes = facts.lhsBytes / split;
   grid.rhsBytes = facts.rhsBytes / split;
-  // Slices are written, read again and summed.
-  grid.outputBytes =
-      facts.onceBytes + facts.storedBytes * (split > 1 ? 2 * split : 1);
+  grid.outputBytes = facts.onceBytes + facts.storedBytes;
+  grid.sumBytes = split > 1 ? split * facts.sumBytes : 0;
   grid.isOutputAligned = facts.isOutputAligned;
-  grid.isSwizzled = family.path().groupRows(family) > 1;
-  grid.lhsRunBytes = runBytes(OperandRole::Lhs, family.tiles.back());
-  grid.rhsRunBytes = runBytes(OperandRole::Rhs, family.tiles.back());
+  grid.isSwizzled = prices.isSwizzled;
+  grid.lhsRunBytes = prices.lhsRunBytes;
+  grid.rhsRunBytes = prices.rhsRunBytes;
   grid.reduceLength = static_cast<double>(reduceLength);
-  const Operand *lhs = workload.find(OperandRole::Lhs);
-  const Operand *rhs = workload.find(OperandRole::Rhs);
-  if (lhs && rhs)
-    grid.elementBytes =
-        static_cast<double>(lhs->elementBytes + rhs->elementBytes) / 2;
+  if (elementBytes)
+    grid.elementBytes = *elementBytes;
   grid.secondKernels = split > 1;
   return launch;
 }
 
 CostBreakdown Evaluator::evaluate(llvm::ArrayRef<int64_t> shape,
                                   const Program &program) {
-  Launch launch = describe(shape, program);
+  Launch launch = describe(shape, program, prices(*program.family));
   LatencyPrediction time = explainLatency(
       figures, launch.parts, launch.numParts, launch.grid, constants);
   CostBreakdown breakdown;

@@ -119,6 +119,11 @@ static double tensorCycles(const LatencyDevice &device,
   return cycles;
 }
 
+static double l2BytesPerCycle(bool isTensor,
+                              const LatencyConstants &constants) {
+  return isTensor ? constants.tensorL2BytesPerCycle : constants.l2BytesPerCycle;
+}
+
 LatencyTable ftuner::tabulate(const LatencyDevice &device,
                               const LatencyBlock &block,
                               const LatencyConstants &constants) {
@@ -134,8 +139,7 @@ LatencyTable ftuner::tabulate(const LatencyDevice &device,
   table.sharedMemory =
       block.sharedCycles + constants.line * block.globalLines +
       constants.spill * block.spilledRegisters * block.warps * block.stepDepth;
-  table.l2 = block.l2Bytes / (block.isTensor() ? constants.tensorL2BytesPerCycle
-                                               : constants.l2BytesPerCycle);
+  table.l2 = block.l2Bytes / l2BytesPerCycle(block.isTensor(), constants);
   table.latency = constants.globalLatency * block.exposedLoads +
                   constants.directLatency * block.directRegisters;
   for (unsigned r = 1; r <= table.resident; ++r)
@@ -265,6 +269,34 @@ static double smCycles(const LatencyDevice &device, const Waves &waves,
          hidden;
 }
 
+/// Bytes that L2 holds for reuse.
+static double heldBytes(const LatencyDevice &device,
+                        const LatencyConstants &constants) {
+  return constants.l2Share * device.l2Bytes;
+}
+
+static double dramBytesPerMicrosecond(const LatencyDevice &device,
+                                      bool isTensor,
+                                      const LatencyConstants &constants) {
+  return device.dramGbps * 1e3 *
+         (isTensor ? constants.tensorDramShare : constants.dramShare);
+}
+
+/// Microseconds of the kernels that sum slices. They start when all slices are
+/// written, so nothing hides their reads, from L2 where it still holds the
+/// sums.
+static double secondKernelTime(const LatencyDevice &device,
+                               const LatencyGrid &grid, bool isTensor,
+                               const LatencyConstants &constants) {
+  double missed = knee(grid.sumBytes / heldBytes(device, constants));
+  double dram = missed * grid.sumBytes /
+                dramBytesPerMicrosecond(device, isTensor, constants);
+  double l2 =
+      (1 - missed) * grid.sumBytes /
+      (device.smCount * device.clockMhz * l2BytesPerCycle(isTensor, constants));
+  return grid.secondKernels * constants.secondKernel + dram + l2;
+}
+
 /// Bytes of DRAM that a launch moves: first reads and the output, operands that
 /// blocks read again after L2 has lost them, and what narrow accesses waste.
 static double dramTraffic(const LatencyDevice &device, const LatencyGrid &grid,
@@ -281,10 +313,10 @@ static double dramTraffic(const LatencyDevice &device, const LatencyGrid &grid,
   double high = std::clamp(together / wide, 1.0, std::max(grid.blocksY, 1.0));
 
   double operands = grid.lhsBytes + grid.rhsBytes;
-  double held = constants.l2Share * device.l2Bytes;
+  double held = heldBytes(device, constants);
   double missesAgain = knee(operands / held);
-  double missesFirst =
-      knee((grid.problems * operands + grid.outputBytes) / held);
+  double missesFirst = knee(
+      (grid.problems * operands + grid.outputBytes + grid.sumBytes) / held);
 
   // Blocks drift apart along the reduce axis until L2 no longer serves
   // neighbours.
@@ -306,7 +338,7 @@ static double dramTraffic(const LatencyDevice &device, const LatencyGrid &grid,
                               (1 + narrow / grid.lhsRunBytes) +
                           grid.rhsBytes * reads(grid.blocksY, high) *
                               (1 + narrow / grid.rhsRunBytes)) +
-         grid.outputBytes *
+         (grid.outputBytes + grid.sumBytes) *
              (grid.isOutputAligned ? 1 : 1 + constants.unalignedStore);
 }
 
@@ -341,6 +373,8 @@ struct Times {
   double overlap = 1;
   /// SMs and DRAM together, and that under the power limit.
   double unlimited = 0, kernel = 0;
+  /// What comes behind.
+  double second = 0;
 };
 } // namespace
 
@@ -353,8 +387,9 @@ static Times predictTimes(const LatencyDevice &device, const LatencyPart *parts,
              device.clockMhz;
   bool isTensor = parts[0].table->block.isTensor();
   times.dramBytes = dramTraffic(device, grid, times.waves, isTensor, constants);
-  double dramShare = isTensor ? constants.tensorDramShare : constants.dramShare;
-  times.dram = times.dramBytes / (device.dramGbps * 1e3 * dramShare);
+  times.dram =
+      times.dramBytes / dramBytesPerMicrosecond(device, isTensor, constants);
+  times.second = secondKernelTime(device, grid, isTensor, constants);
   times.overlap = overlap(parts[0].table->block, constants,
                           std::min(times.waves.resident, times.waves.perSm));
   times.unlimited =
@@ -371,9 +406,8 @@ double ftuner::predictLatency(const LatencyDevice &device,
                               const LatencyPart *parts, unsigned numParts,
                               const LatencyGrid &grid,
                               const LatencyConstants &constants) {
-  return constants.launch +
-         predictTimes(device, parts, numParts, grid, constants).kernel +
-         grid.secondKernels * constants.secondKernel;
+  Times times = predictTimes(device, parts, numParts, grid, constants);
+  return constants.launch + times.kernel + times.second;
 }
 
 //===----------------------------------------------------------------------===//
@@ -412,7 +446,7 @@ LatencyPrediction ftuner::explainLatency(const LatencyDevice &device,
   const Waves &waves = times.waves;
   LatencyPrediction terms;
   terms.launch = constants.launch;
-  terms.secondKernel = grid.secondKernels * constants.secondKernel;
+  terms.secondKernel = times.second;
   terms.total = terms.launch + times.kernel + terms.secondKernel;
   terms.residentBlocks = waves.resident;
   terms.schedulerImbalance = imbalance(device, parts[numParts - 1].table->block,

@@ -1,5 +1,6 @@
 //===- KernelBuilder.cpp - Operator and family to a kernel ------*- C++ -*-===//
 #include "FTuner/Kernel/KernelBuilder.h"
+#include "FTuner/Kernel/SplitReduction.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -143,8 +144,26 @@ FailureOr<EmittedKernel>
 ftuner::buildGpuModule(OpBuilder &b, ukernel::OperatorOpInterface op,
                        ukernel::FamilyAttr family, StringRef name,
                        const DeviceSpec &device, StringAttr workload) {
+  Operation *sums = nullptr;
+  ukernel::OperatorOpInterface computed = op;
+  if (auto contraction = dyn_cast<ukernel::WorkloadOp>(op.getOperation());
+      contraction && family.getSplit() != 1 && !op.hasTensors()) {
+    // The first slice of a buffer that nothing here needs.
+    auto type = cast<MemRefType>(contraction.getOutput().getType());
+    sums = UnrealizedConversionCastOp::create(
+        b, op.getLoc(),
+        MemRefType::get(type.getShape(), contraction.getAccumulatorType()),
+        ValueRange());
+    computed = buildSliceOperator(b, contraction, sums->getResult(0));
+  }
   FailureOr<ukernel::KernelOp> kernel =
-      buildKernel(b, op, family, name, workload);
+      buildKernel(b, computed, family, name, workload);
+  if (sums) {
+    Operation *zero = computed.getStartOperand().get().getDefiningOp();
+    computed->erase();
+    zero->erase();
+    sums->erase();
+  }
   if (failed(kernel))
     return failure();
   FailureOr<EmittedKernel> emitted = failure();

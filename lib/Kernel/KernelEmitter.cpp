@@ -50,6 +50,8 @@ private:
                   const Position &position);
   OpFoldResult sizeOf(ImplicitLocOpBuilder &b, MemRefType type, int64_t dim,
                       const AffineForm &access);
+  bool isExact(ukernel::TileOp tile, unsigned axis, bool isSecond) const;
+  void enterSlice(ImplicitLocOpBuilder &b, const Position &position);
   LogicalResult emitBody(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func);
   LogicalResult emitTile(ImplicitLocOpBuilder &b, TileEmission &emission,
                          ukernel::TileOp tile, const Position &position,
@@ -67,7 +69,10 @@ private:
   Grid grid;
   KernelSignature signature;
   SmallVector<Value> operands;
+  /// Of all axes; of the split one the length of the block's slice.
   SmallVector<Value, 4> sizes;
+  /// The first element of the slice along that axis; null without split-K.
+  Value sliceStart;
   KernelResources resources;
 };
 
@@ -166,7 +171,7 @@ void KernelEmitter::buildSignature() {
 OpFoldResult KernelEmitter::sizeOf(ImplicitLocOpBuilder &b, MemRefType type,
                                    int64_t dim, const AffineForm &access) {
   if (std::optional<unsigned> axis = access.asAxis())
-    return type.isDynamicDim(dim)
+    return type.isDynamicDim(dim) || (sliceStart && *axis == grid.reduceAxis())
                ? OpFoldResult(sizes[*axis])
                : OpFoldResult(b.getIndexAttr(type.getDimSize(dim)));
   ukernel::IndexArithmetic math(b);
@@ -180,9 +185,10 @@ OpFoldResult KernelEmitter::sizeOf(ImplicitLocOpBuilder &b, MemRefType type,
   return getAsOpFoldResult(size);
 }
 
-/// Views the elements of a pointer parameter that belong to the block's batch.
-/// A dimension that a batch axis indexes alone is left out, and along others
-/// the view starts where the batch axes in their positions are.
+/// Views the elements of a pointer parameter that belong to the block's batch
+/// and slice. A dimension that a batch axis indexes alone is left out, and
+/// along others the view starts where the batch axes and the split axis in
+/// their positions are. Slices have outputs of their own, one behind the other.
 Value KernelEmitter::buildView(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
                                unsigned index, const Position &position) {
   auto type = cast<MemRefType>(kernel.getOperandArguments()[index].getType());
@@ -190,30 +196,41 @@ Value KernelEmitter::buildView(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
   SmallVector<int64_t> shape, viewStrides;
   SmallVector<OpFoldResult> sizeValues, strideValues;
   OpFoldResult offset = b.getIndexAttr(0);
+  auto advance = [&](Value elements, OpFoldResult stride) {
+    Value distance = b.createOrFold<arith::MulIOp>(
+        elements, getValueOrCreateConstantIndexOp(b, b.getLoc(), stride));
+    offset = isa<Attribute>(offset)
+                 ? distance
+                 : b.createOrFold<arith::AddIOp>(cast<Value>(offset), distance);
+  };
+  bool isOutput = workload.getOperandRole(index) == OperandRole::Output;
   for (int64_t dim = 0; dim < type.getRank(); ++dim) {
     AffineForm access = described.operands[index].position(dim);
     OpFoldResult stride = b.getIndexAttr(strides[dim]);
     if (Value passed = signature.stride(b, func, index, dim))
       stride = passed;
     for (const AffineForm::Term &term : access.terms) {
-      std::optional<unsigned> number = grid.batchNumber(term.axis);
-      if (!number || !position.batch[*number])
+      Value element;
+      if (std::optional<unsigned> number = grid.batchNumber(term.axis))
+        element = position.batch[*number].value_or(Value());
+      else if (term.axis == grid.reduceAxis())
+        element = sliceStart;
+      if (!element)
         continue;
-      Value element = *position.batch[*number];
       if (term.coefficient != 1)
         element = b.createOrFold<arith::MulIOp>(
             element, arith::ConstantIndexOp::create(b, term.coefficient));
-      Value distance = b.createOrFold<arith::MulIOp>(
-          element, getValueOrCreateConstantIndexOp(b, b.getLoc(), stride));
-      offset =
-          isa<Attribute>(offset)
-              ? distance
-              : b.createOrFold<arith::AddIOp>(cast<Value>(offset), distance);
+      advance(element, stride);
     }
+    OpFoldResult size = sizeOf(b, type, dim, access);
+    if (sliceStart && isOutput && dim == 0)
+      advance(b.createOrFold<arith::MulIOp>(
+                  *position.slice,
+                  getValueOrCreateConstantIndexOp(b, b.getLoc(), size)),
+              stride);
     std::optional<unsigned> axis = access.asAxis();
     if (axis && grid.batchNumber(*axis))
       continue;
-    OpFoldResult size = sizeOf(b, type, dim, access);
     shape.push_back(isa<Attribute>(size) ? *getConstantIntValue(size)
                                          : ShapedType::kDynamic);
     viewStrides.push_back(strides[dim]);
@@ -286,6 +303,18 @@ Position KernelEmitter::buildPosition(ImplicitLocOpBuilder &b) {
   });
 }
 
+/// From here on the split axis is the block's slice.
+void KernelEmitter::enterSlice(ImplicitLocOpBuilder &b,
+                               const Position &position) {
+  if (!position.slice)
+    return;
+  ukernel::IndexArithmetic math(b);
+  Value &extent = sizes[grid.reduceAxis()];
+  auto [first, length] = reduceRangeOf(math, grid, *position.slice, extent);
+  sliceStart = first;
+  extent = length;
+}
+
 LogicalResult KernelEmitter::emitBody(ImplicitLocOpBuilder &b,
                                       gpu::GPUFuncOp func) {
   for (unsigned axis = 0; axis < extents.size(); ++axis) {
@@ -295,6 +324,7 @@ LogicalResult KernelEmitter::emitBody(ImplicitLocOpBuilder &b,
     sizes.push_back(size);
   }
   Position position = buildPosition(b);
+  enterSlice(b, position);
   for (unsigned index = 0; index < kernel.getOperandArguments().size(); ++index)
     operands.push_back(buildOperand(b, func, index, position));
 
@@ -326,10 +356,10 @@ LogicalResult KernelEmitter::emitBody(ImplicitLocOpBuilder &b,
   return emitTile(b, emission, tiles[1], position, firstBlocks);
 }
 
-/// Whether tiles never reach beyond the extent of an axis. `ukernel.pad` says
-/// so of dimensions that the axis indexes alone; without any of an input, the
-/// extent must be known.
-static bool isExact(ukernel::TileOp tile, unsigned axis) {
+/// Whether tiles that begin at a multiple of their size never reach beyond the
+/// extent of an axis. `ukernel.pad` says so of dimensions that the axis indexes
+/// alone; without any of an input, the extent must be known.
+static bool dividesExtent(ukernel::TileOp tile, unsigned axis) {
   ukernel::OperatorOpInterface op = tile.getOperator();
   bool isPadded = false, isAlone = false;
   for (OpOperand &operand : op->getOpOperands()) {
@@ -348,6 +378,17 @@ static bool isExact(ukernel::TileOp tile, unsigned axis) {
   return !ShapedType::isDynamic(extent) && extent % tile.getSizes()[axis] == 0;
 }
 
+/// Whether tiles of a part never reach beyond the extent of an axis.
+bool KernelEmitter::isExact(ukernel::TileOp tile, unsigned axis,
+                            bool isSecond) const {
+  if (!dividesExtent(tile, axis))
+    return false;
+  if (!isSecond || !grid.isPairAlong(axis))
+    return true;
+  return !ShapedType::isDynamic(extents[axis]) &&
+         isSecondNeverPadded(grid.partition(), extents[axis]);
+}
+
 LogicalResult KernelEmitter::emitTile(ImplicitLocOpBuilder &b,
                                       TileEmission &emission,
                                       ukernel::TileOp tile,
@@ -358,7 +399,7 @@ LogicalResult KernelEmitter::emitTile(ImplicitLocOpBuilder &b,
   emission.part = firstBlocks ? 1 : 0;
   emission.exact.clear();
   for (unsigned axis = 0; axis < op.getNumAxes(); ++axis)
-    emission.exact.push_back(isExact(tile, axis));
+    emission.exact.push_back(isExact(tile, axis, emission.part == 1));
   ukernel::IndexArithmetic math(b);
   auto [row, column] = offsetsOf(math, grid, position, firstBlocks);
   emission.rowOffset = row;

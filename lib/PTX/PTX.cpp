@@ -21,6 +21,7 @@
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/OptBisect.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
@@ -195,6 +196,24 @@ struct DiagnosticForwarder : llvm::DiagnosticHandler {
 };
 } // namespace
 
+namespace {
+/// Passes of code generation that change nothing in kernels: n-ary
+/// reassociation, and the removal of common subexpressions behind it.
+struct CodeGenGate : llvm::OptPassGate {
+  bool isEnabled() const override { return true; }
+  bool shouldRunPass(StringRef pass, StringRef) const override {
+    bool isReassociation = pass == "nary-reassociate";
+    bool isBehindIt = wasReassociation && pass == "early-cse";
+    wasReassociation = isReassociation;
+    return !isReassociation && !isBehindIt;
+  }
+
+private:
+  /// Whether the last pass that was asked for is n-ary reassociation.
+  mutable bool wasReassociation = false;
+};
+} // namespace
+
 /// Generates PTX for an optimized or unoptimized LLVM module.
 static std::string emitAssembly(llvm::Module &module,
                                 llvm::TargetMachine &machine) {
@@ -237,6 +256,8 @@ static FailureOr<std::string> translateKernel(gpu::GPUModuleOp kernel,
            << entry << "' needs the function '" << name
            << "', which only a device library provides";
   optimizeKernel(*module, *machine);
+  CodeGenGate gate;
+  context.setOptPassGate(gate);
   std::string text = emitAssembly(*module, *machine);
   if (forwarder.failed)
     return failure();
@@ -322,23 +343,25 @@ FailureOr<PtxModule> translateToPtx(ModuleOp module) {
 FailureOr<PtxModule> translateToPtx(ModuleOp module, const PtxTarget &target) {
   // The kernels are changed on the way: work on a copy of them.
   MLIRContext *context = module.getContext();
+  auto originals = llvm::to_vector(module.getOps<gpu::GPUModuleOp>());
+  if (originals.empty())
+    return module.emitError("nothing to compile: the module holds no kernels");
+  std::vector<gpu::GPUModuleOp> kernels(originals.size());
+  parallelFor(context, 0, originals.size(),
+              [&](size_t index) { kernels[index] = originals[index].clone(); });
   OwningOpRef<ModuleOp> scratch = ModuleOp::create(module.getLoc());
-  std::vector<gpu::GPUModuleOp> kernels;
+  for (gpu::GPUModuleOp kernel : kernels)
+    scratch->push_back(kernel);
   std::vector<StringRef> entries;
   llvm::StringSet<> names;
-  for (auto original : module.getOps<gpu::GPUModuleOp>()) {
-    auto kernel = cast<gpu::GPUModuleOp>(original->clone());
-    scratch->push_back(kernel);
+  for (gpu::GPUModuleOp kernel : kernels) {
     FailureOr<StringRef> entry = prepareEntry(kernel, names);
     if (failed(entry))
       return failure();
     if (failed(checkInstructions(kernel, *entry, target)))
       return failure();
-    kernels.push_back(kernel);
     entries.push_back(*entry);
   }
-  if (kernels.empty())
-    return module.emitError("nothing to compile: the module holds no kernels");
 
   PassManager pm(context);
   OpPassManager &kernelPm = pm.nest<gpu::GPUModuleOp>();
@@ -354,6 +377,12 @@ FailureOr<PtxModule> translateToPtx(ModuleOp module, const PtxTarget &target) {
   PtxModule result;
   result.target = target;
   result.kernels.resize(kernels.size());
+  // The copies are freed in parallel too.
+  std::vector<OwningOpRef<gpu::GPUModuleOp>> copies;
+  for (gpu::GPUModuleOp kernel : kernels) {
+    kernel->remove();
+    copies.emplace_back(kernel);
+  }
   ParallelDiagnosticHandler diagnostics(context);
   auto translate = [&](size_t index) -> LogicalResult {
     diagnostics.setOrderIDForThread(index);
@@ -363,6 +392,7 @@ FailureOr<PtxModule> translateToPtx(ModuleOp module, const PtxTarget &target) {
     if (failed(text))
       return failure();
     result.kernels[index] = {entries[index].str(), std::move(*text)};
+    copies[index] = {};
     return success();
   };
   if (failed(failableParallelForEachN(context, 0, kernels.size(), translate)))

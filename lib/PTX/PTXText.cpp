@@ -26,13 +26,17 @@ StringRef findExternalFunction(StringRef ptx) {
 static bool parseDynamicShared(StringRef line, unsigned &alignment) {
   line = line.trim();
   return line.consume_front(".extern .shared .align ") &&
-         !line.consumeInteger(10, alignment) &&
-         line.starts_with((" .b8 " + kDynamicSharedName + "[").str());
+         !line.consumeInteger(10, alignment) && line.consume_front(" .b8 ") &&
+         line.consume_front(kDynamicSharedName) && line.starts_with("[");
 }
 
 std::string joinPtx(ArrayRef<StringRef> modules) {
   constexpr StringLiteral lastOfHeader = ".address_size 64\n";
   std::string header, body;
+  size_t size = 0;
+  for (StringRef text : modules)
+    size += text.size();
+  body.reserve(size);
   unsigned largest = 0;
   for (StringRef text : modules) {
     size_t end = text.find(lastOfHeader);
@@ -42,10 +46,12 @@ std::string joinPtx(ArrayRef<StringRef> modules) {
     while (!rest.empty()) {
       auto [line, next] = rest.split('\n');
       unsigned alignment = 0;
-      if (parseDynamicShared(line, alignment))
+      if (parseDynamicShared(line, alignment)) {
         largest = std::max(largest, alignment);
-      else
-        body += (line.rtrim() + "\n").str();
+      } else {
+        body += line.rtrim();
+        body += '\n';
+      }
       rest = next;
     }
   }

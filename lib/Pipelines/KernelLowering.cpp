@@ -11,28 +11,32 @@
 #include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
 #include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
-#include "mlir/Conversion/VectorToSCF/VectorToSCF.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 
 void ftuner::buildKernelLoweringPipeline(OpPassManager &pm) {
   OpPassManager &gpuPm = pm.nest<gpu::GPUModuleOp>();
+  // What the first pass over a kernel leaves, and its blocks, LLVM simplifies.
+  auto once =
+      GreedyRewriteConfig()
+          .setUseTopDownTraversal(true)
+          .setMaxIterations(1)
+          .setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
   gpuPm.addPass(createUKernelExpandMathPass());
-  gpuPm.addPass(createConvertVectorToSCFPass());
+  gpuPm.addPass(createUKernelExpandAccessesPass());
   gpuPm.addPass(createSCFToControlFlowPass());
-  gpuPm.addPass(memref::createExpandStridedMetadataPass());
   gpuPm.addPass(createLowerAffinePass());
-  gpuPm.addPass(createCanonicalizerPass());
+  gpuPm.addPass(createCanonicalizerPass(once));
   gpuPm.addPass(createCSEPass());
   ConvertGpuOpsToNVVMOpsOptions options;
   options.indexBitwidth = 64;
   options.useBarePtrCallConv = true;
   gpuPm.addPass(createConvertGpuOpsToNVVMOps(options));
-  gpuPm.addPass(createCanonicalizerPass());
+  gpuPm.addPass(createCanonicalizerPass(once));
   gpuPm.addPass(createCSEPass());
   gpuPm.addPass(createReconcileUnrealizedCastsPass());
 }

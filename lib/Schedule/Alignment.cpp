@@ -1,19 +1,40 @@
 //===- Alignment.cpp - Alignment of operands ------------------------------===//
 #include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Workload/Sampling.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include <algorithm>
 
 using namespace ftuner;
 
+/// Bytes of a word, which the narrowest vectors are.
+static constexpr int64_t wordBytes = 4;
+
+bool ftuner::hasVectorEpilogue(const Workload &workload) {
+  const Operand *output = workload.find(OperandRole::Output);
+  std::optional<unsigned> axis =
+      output ? output->contiguousAxis() : std::nullopt;
+  if (!axis || !workload.isContraction())
+    return true;
+  const SizeRange &range = workload.axes[*axis].range;
+  return !range.isFixed() ||
+         llvm::none_of(workload.operands, [&](const Operand &operand) {
+           bool isFactor = operand.role == OperandRole::Lhs ||
+                           operand.role == OperandRole::Rhs;
+           return !isFactor && operand.contiguousAxis() == axis &&
+                  range.min * operand.elementBytes % wordBytes != 0;
+         });
+}
+
 bool ftuner::isVectorAccess(const Workload &workload, const Operand &operand) {
   std::optional<unsigned> axis = operand.contiguousAxis();
   if (!axis)
     return false;
-  if (operand.role == OperandRole::Lhs || operand.role == OperandRole::Rhs)
+  if (isInput(operand.role))
     return true;
   const Operand *output = workload.find(OperandRole::Output);
-  return output && output->contiguousAxis() == axis;
+  return output && output->contiguousAxis() == axis &&
+         hasVectorEpilogue(workload);
 }
 
 /// The largest power of two that divides `bytes` (any for 0), at most

@@ -34,6 +34,16 @@ Partition ftuner::partitionExtent(const PartitionRule &rule, int64_t extent,
                    rule.second, extent);
 }
 
+bool ftuner::isSecondNeverPadded(const PartitionRule &rule, int64_t extent) {
+  if (rule.balancedSms == 0) {
+    Partition partition = partitionExtent(rule, extent, /*blocksBeside=*/1);
+    return partition.padded == 0 || partition.second == 0;
+  }
+  // Less than the difference of heights is padded behind second blocks.
+  int64_t difference = rule.second - rule.first;
+  return extent % difference == 0 && rule.first % difference == 0;
+}
+
 Partition ftuner::partitionWithPair(const PartitionConstants &constants,
                                     int64_t extent) {
   NumberArithmetic math;

@@ -3,6 +3,7 @@
 #include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Search/TileRules.h"
 #include "FTuner/Workload/Sampling.h"
+#include "SplitCandidates.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include <algorithm>
@@ -246,5 +247,9 @@ ftuner::enumerateCandidates(const SearchProblem &problem, int64_t alignment) {
 
 llvm::Expected<CandidateSet>
 ftuner::enumerateCandidates(const SearchProblem &problem) {
-  return enumerateCandidates(problem, reachableAlignment(problem.workload));
+  llvm::Expected<CandidateSet> set =
+      enumerateCandidates(problem, reachableAlignment(problem.workload));
+  if (set)
+    addSplitCandidates(problem, *set);
+  return set;
 }

@@ -63,6 +63,11 @@ ExhaustiveRanker::ExhaustiveRanker(const SearchProblem &problem,
         programs.push_back({*family, low && table.single(*low),
                             table.single(high).has_value()});
       }
+  for (unsigned wide = 0; wide < set.candidates.size(); ++wide)
+    for (unsigned axis : table.otherAxes(wide))
+      for (int64_t rows = 1; rows < table.rowsAlong(axis, wide); ++rows)
+        if (std::optional<unsigned> family = table.pairAlong(axis, wide, rows))
+          programs.push_back({*family, false, table.single(wide).has_value()});
 }
 
 llvm::Error ExhaustiveRanker::check(int64_t numShapes) const {

@@ -15,13 +15,14 @@
 #include "FTuner/Search/Filter.h"
 #include "FTuner/Search/SearchOptions.h"
 #include "RangePlanner.h"
-#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <utility>
 
 using namespace ftuner;
 
@@ -31,6 +32,11 @@ static constexpr size_t allPredictedShapes = 16;
 static constexpr size_t maxPredictedShapes = 48;
 /// uKernels of each of them that join those that the filter left.
 static constexpr size_t predictedPerShape = 12;
+/// Best families of a shape whose candidates are combined across.
+static constexpr size_t mostAcross = 16;
+/// What such a combination must gain over the best family of the shape, as a
+/// share of its score: two tiles are twice the code.
+static constexpr double leastAcrossGain = 0.01;
 
 namespace {
 class FTunerRanker final : public ProgramRanker {
@@ -70,6 +76,15 @@ private:
   /// Families of the pool of a shape, each once.
   std::vector<unsigned> poolOf(llvm::ArrayRef<Survivor> survivors,
                                llvm::ArrayRef<int64_t> shape);
+  /// Adds the families of a candidate and its neighbours in height. Heights h
+  /// and h + 1 cover almost every extent. One of them is in K.Filter; a pair
+  /// holds its higher part's program of one uKernel, so that one family serves
+  /// this extent and its neighbours.
+  void addNeighbours(unsigned candidate, std::vector<unsigned> &families);
+  /// Families of two heights across the axis that candidates combine along,
+  /// where their path can: of the candidates of the best families. Where rows
+  /// fill the SMs badly, columns may not.
+  std::vector<unsigned> pairsAcross(std::vector<RankedFamily> ranking);
   /// Whether the partition pads less than one row of threads (the granule of
   /// heights), or in an exact pool nothing.
   bool isTight(const KernelFamily &family, const Partition &partition) const {
@@ -78,7 +93,7 @@ private:
   }
 
   /// Marks the candidates with the best scores of a shape.
-  void keepPredicted(const Shape &shape, llvm::BitVector &isKept);
+  void keepPredicted(const Shape &shape);
 
   const CandidateSet &set;
   bool isExact;
@@ -86,9 +101,14 @@ private:
   bool predicts;
   CandidateFilter filter;
   std::map<Shape, FilterResult> prepared;
-  /// K.Filter: candidates that the filter left for some shape of the range,
-  /// ascending, and the same for CombinSearch.
-  std::vector<unsigned> kept;
+  /// K.Filter: candidates that the filter left for some shape of the range.
+  llvm::BitVector isKept;
+  /// Families of these and their neighbours, once some shape asks for them.
+  std::optional<std::vector<unsigned>> keptNeighbours;
+  /// By family, the number of the last pool that has it.
+  std::vector<unsigned> lastPool;
+  unsigned numPools = 0;
+  /// K.Filter for CombinSearch.
   struct Combinables {
     std::vector<unsigned> candidates;
     std::vector<CombinableUKernel> ukernels;
@@ -103,7 +123,7 @@ private:
 } // namespace
 
 void FTunerRanker::prepare(llvm::ArrayRef<Shape> shapes) {
-  llvm::BitVector isKept(set.candidates.size());
+  isKept.resize(set.candidates.size());
   for (const Shape &shape : shapes) {
     FilterResult result = filter.run(shape);
     for (const Survivor &survivor : result.survivors)
@@ -115,11 +135,10 @@ void FTunerRanker::prepare(llvm::ArrayRef<Shape> shapes) {
     size_t stride = ceilDiv(shapes.size(), maxPredictedShapes);
     for (size_t i = 0; i < shapes.size();
          i += i < allPredictedShapes ? 1 : stride)
-      keepPredicted(shapes[i], isKept);
-    keepPredicted(shapes.back(), isKept);
+      keepPredicted(shapes[i]);
+    keepPredicted(shapes.back());
   }
   for (unsigned candidate : isKept.set_bits()) {
-    kept.push_back(candidate);
     unsigned axis = set.candidates[candidate].family.combineAxis;
     Combinables &group = combinables[{axis, table.granule(candidate)}];
     group.candidates.push_back(candidate);
@@ -128,11 +147,11 @@ void FTunerRanker::prepare(llvm::ArrayRef<Shape> shapes) {
   }
 }
 
-void FTunerRanker::keepPredicted(const Shape &shape, llvm::BitVector &isKept) {
+void FTunerRanker::keepPredicted(const Shape &shape) {
   std::vector<std::pair<double, unsigned>> scored;
   for (unsigned i = 0; i < set.candidates.size(); ++i)
     if (std::optional<unsigned> family = table.single(i))
-      scored.emplace_back(-problem.score(table.families[*family], shape), i);
+      scored.emplace_back(-table.score(*family, shape), i);
   size_t count = std::min(scored.size(), predictedPerShape);
   std::partial_sort(scored.begin(), scored.begin() + count, scored.end());
   for (size_t i = 0; i < count; ++i)
@@ -144,14 +163,32 @@ FilterResult FTunerRanker::filterShape(llvm::ArrayRef<int64_t> shape) {
   return it == prepared.end() ? filter.run(shape) : it->second;
 }
 
+void FTunerRanker::addNeighbours(unsigned candidate,
+                                 std::vector<unsigned> &families) {
+  auto add = [&](std::optional<unsigned> family) {
+    if (family)
+      families.push_back(*family);
+    return family.has_value();
+  };
+  int64_t rows = table.rows(candidate);
+  if (!add(table.pair(candidate, rows - 1)))
+    add(table.single(candidate));
+  // Balanced partitions make use of any two heights.
+  if (predicts)
+    for (int64_t lower : {rows - 2, rows - 3, 3 * rows / 4, rows / 2, rows / 4})
+      add(table.pair(candidate, lower));
+  if (std::optional<unsigned> higher = table.withRows(candidate, rows + 1))
+    add(table.pair(*higher, rows));
+}
+
 std::vector<unsigned> FTunerRanker::poolOf(llvm::ArrayRef<Survivor> survivors,
                                            llvm::ArrayRef<int64_t> shape) {
   std::vector<unsigned> pool;
-  llvm::DenseSet<unsigned> seen;
-  auto add = [&](std::optional<unsigned> family) {
-    if (family && seen.insert(*family).second)
-      pool.push_back(*family);
-    return family.has_value();
+  ++numPools;
+  auto add = [&](unsigned family) {
+    lastPool.resize(table.families.size());
+    if (std::exchange(lastPool[family], numPools) != numPools)
+      pool.push_back(family);
   };
   // uProg of algorithm 2. What pads less than a row of threads covers the next
   // multiple of these threads exactly.
@@ -160,33 +197,31 @@ std::vector<unsigned> FTunerRanker::poolOf(llvm::ArrayRef<Survivor> survivors,
     int64_t covered = isExact ? shape[axis] : ceilBy(shape[axis], granule);
     for (const PooledProgram &program : combinSearch(group.ukernels, covered)) {
       unsigned first = group.candidates[program.first];
+      std::optional<unsigned> family;
       if (program.second)
-        add(table.pair(group.candidates[*program.second], table.rows(first)));
+        family =
+            table.pair(group.candidates[*program.second], table.rows(first));
       else if (isExact)
-        add(table.single(first));
+        family = table.single(first);
+      if (family)
+        add(*family);
     }
   }
   if (isExact && !pool.empty())
     return pool;
 
-  // Heights h and h + 1 cover almost every extent. One of them is in K.Filter;
-  // a pair holds its higher part's program of one uKernel, so that one family
-  // serves this extent and its neighbours.
-  auto addNeighbours = [&](unsigned candidate) {
-    int64_t rows = table.rows(candidate);
-    if (!add(table.pair(candidate, rows - 1)))
-      add(table.single(candidate));
-    // Balanced partitions make use of any two heights.
-    if (predicts)
-      for (int64_t lower :
-           {rows - 2, rows - 3, 3 * rows / 4, rows / 2, rows / 4})
-        add(table.pair(candidate, lower));
-    if (std::optional<unsigned> higher = table.withRows(candidate, rows + 1))
-      add(table.pair(*higher, rows));
-  };
-  llvm::for_each(kept, addNeighbours);
+  if (!keptNeighbours) {
+    keptNeighbours.emplace();
+    for (unsigned candidate : isKept.set_bits())
+      addNeighbours(candidate, *keptNeighbours);
+  }
+  llvm::for_each(*keptNeighbours, add);
+  // Of a sample, all are kept.
+  std::vector<unsigned> others;
   for (const Survivor &survivor : survivors)
-    addNeighbours(survivor.candidate);
+    if (!isKept.test(survivor.candidate))
+      addNeighbours(survivor.candidate, others);
+  llvm::for_each(others, add);
   return pool;
 }
 
@@ -214,10 +249,25 @@ FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
   numPrograms += pool.size();
   demands.best = -std::numeric_limits<double>::infinity();
   std::vector<RankedFamily> ranking;
-  for (unsigned index : pool) {
-    double score = problem.score(table.families[index], shape);
-    demands.best = std::max(demands.best, score);
-    ranking.push_back({index, score});
+  auto score = [&](llvm::ArrayRef<unsigned> families) {
+    for (unsigned index : families) {
+      double score = table.score(index, shape);
+      demands.best = std::max(demands.best, score);
+      ranking.push_back({index, score});
+    }
+  };
+  score(pool);
+  if (predicts) {
+    double least = demands.best + leastAcrossGain * std::abs(demands.best);
+    std::vector<unsigned> across = pairsAcross(ranking);
+    numPrograms += across.size();
+    size_t numAlong = ranking.size();
+    score(across);
+    ranking.erase(std::remove_if(ranking.begin() + numAlong, ranking.end(),
+                                 [&](const RankedFamily &ranked) {
+                                   return ranked.score < least;
+                                 }),
+                  ranking.end());
   }
   for (auto &[index, score] : ranking)
     score = rated(score, table.families[index], table.resources[index], shape,
@@ -225,6 +275,32 @@ FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
   samples.push_back(demands);
   sortByScore(ranking);
   return ranking;
+}
+
+std::vector<unsigned>
+FTunerRanker::pairsAcross(std::vector<RankedFamily> ranking) {
+  size_t count = std::min(ranking.size(), mostAcross);
+  std::partial_sort(ranking.begin(), ranking.begin() + count, ranking.end(),
+                    [](const RankedFamily &a, const RankedFamily &b) {
+                      return a.score > b.score;
+                    });
+  ranking.resize(count);
+  std::vector<unsigned> pairs;
+  llvm::SmallDenseSet<unsigned> seen;
+  for (const RankedFamily &ranked : ranking) {
+    unsigned candidate = table.candidateOf(ranked.family);
+    if (!seen.insert(candidate).second)
+      continue;
+    for (unsigned axis : table.otherAxes(candidate)) {
+      int64_t rows = table.rowsAlong(axis, candidate);
+      for (int64_t lower : {rows - 1, rows - 2, 3 * rows / 4, rows / 2})
+        if (std::optional<unsigned> pair =
+                table.pairAlong(axis, candidate, lower))
+          if (!llvm::is_contained(pairs, *pair))
+            pairs.push_back(*pair);
+    }
+  }
+  return pairs;
 }
 
 std::optional<RankedFamily>
@@ -237,14 +313,14 @@ FTunerRanker::bestSingle(llvm::ArrayRef<int64_t> shape) {
     if (!family)
       return;
     const KernelFamily &single = table.families[*family];
-    double rating = rated(problem.score(single, shape), single,
+    double rating = rated(table.score(*family, shape), single,
                           table.resources[*family], shape, demands);
     if (!best || rating > best->score)
       best = {*family, rating};
   };
   for (const Survivor &survivor : filterShape(shape).survivors)
     visit(survivor.candidate);
-  llvm::for_each(kept, visit);
+  llvm::for_each(isKept.set_bits(), visit);
   return best;
 }
 
@@ -308,7 +384,7 @@ void FTunerRanker::report(Plan &plan, size_t numSamples) const {
                             " shapes: no candidate would be left")
                                .str());
   }
-  add("ukernels", kept.size());
+  add("ukernels", isKept.count());
   add("programs", numPrograms);
 }
 

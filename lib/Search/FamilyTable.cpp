@@ -25,10 +25,13 @@ FamilyTable::FamilyTable(const SearchProblem &problem, const CandidateSet &set)
     const KernelFamily &family = candidate.family;
     if (&family.path() != path) {
       path = &family.path();
-      if (llvm::is_contained(
-              path->createSpace(problem.workload, problem.device)->combineAxes,
-              problem.workload.mainAxis()))
+      auto axes =
+          path->createSpace(problem.workload, problem.device)->combineAxes;
+      if (llvm::is_contained(axes, problem.workload.mainAxis()))
         combining.insert(path);
+      for (unsigned axis : axes)
+        if (axis != family.combineAxis)
+          otherAxesOf[path].push_back(axis);
     }
     unsigned layout =
         numbers.try_emplace(layoutKey(family), numbers.size()).first->second;
@@ -46,18 +49,29 @@ std::optional<unsigned> FamilyTable::withRows(unsigned candidate,
   return it->second;
 }
 
-std::optional<unsigned> FamilyTable::add(KernelFamily family) {
+double FamilyTable::score(unsigned family,
+                          llvm::ArrayRef<int64_t> shape) const {
+  Program program{&families[family], partitionShape(families[family], shape)};
+  return problem.evaluator().scoreWith(costs[family], shape, program);
+}
+
+std::optional<unsigned> FamilyTable::add(KernelFamily family,
+                                         unsigned candidate) {
   if (problem.isRejected(family))
     return std::nullopt;
   resources.push_back(family.path().resources(problem.workload, family));
+  costs.push_back(problem.evaluator().costsOf(family));
   families.push_back(std::move(family));
+  owners.push_back(candidate);
   return families.size() - 1;
 }
 
 std::optional<unsigned> FamilyTable::single(unsigned candidate) {
   auto it = singles.find(candidate);
   if (it == singles.end())
-    it = singles.insert({candidate, add(set.candidates[candidate].family)})
+    it = singles
+             .insert(
+                 {candidate, add(set.candidates[candidate].family, candidate)})
              .first;
   return it->second;
 }
@@ -65,19 +79,47 @@ std::optional<unsigned> FamilyTable::single(unsigned candidate) {
 std::optional<unsigned> FamilyTable::pair(unsigned candidate,
                                           int64_t lowerRows) {
   const KernelFamily &higher = set.candidates[candidate].family;
-  if (!combining.contains(&higher.path()) || lowerRows < 1 ||
-      lowerRows >= rows(candidate))
+  if (!combining.contains(&higher.path()))
     return std::nullopt;
-  auto [it, isNew] = pairs.try_emplace({candidate, lowerRows}, std::nullopt);
+  return pairAlong(higher.combineAxis, candidate, lowerRows);
+}
+
+std::optional<unsigned>
+FamilyTable::pairAlong(unsigned axis, unsigned candidate, int64_t lowerRows) {
+  if (lowerRows < 1 || lowerRows >= rowsAlong(axis, candidate))
+    return std::nullopt;
+  auto [it, isNew] =
+      pairs.try_emplace({axis, candidate, lowerRows}, std::nullopt);
   if (!isNew)
     return it->second;
-  KernelFamily family = higher;
+  KernelFamily family = set.candidates[candidate].family;
+  family.combineAxis = axis;
   BlockTile lower = family.tiles.front();
-  lower[family.combineAxis] = granules[candidate] * lowerRows;
+  lower[axis] = granuleAlong(axis, candidate) * lowerRows;
   family.tiles.insert(family.tiles.begin(), lower);
   if (balances)
     family.balancedSms = problem.device.smCount;
   if (!isFeasible(problem, family))
     return std::nullopt;
-  return it->second = add(std::move(family));
+  return it->second = add(std::move(family), candidate);
+}
+
+int64_t FamilyTable::granuleAlong(unsigned axis, unsigned candidate) const {
+  const KernelFamily &family = set.candidates[candidate].family;
+  if (axis == family.combineAxis)
+    return granules[candidate];
+  KernelFamily along = family;
+  along.combineAxis = axis;
+  return family.path().heightGranule(along);
+}
+
+int64_t FamilyTable::rowsAlong(unsigned axis, unsigned candidate) const {
+  return set.candidates[candidate].family.tiles.front()[axis] /
+         granuleAlong(axis, candidate);
+}
+
+llvm::ArrayRef<unsigned> FamilyTable::otherAxes(unsigned candidate) const {
+  auto it = otherAxesOf.find(&set.candidates[candidate].family.path());
+  return it == otherAxesOf.end() ? llvm::ArrayRef<unsigned>()
+                                 : llvm::ArrayRef<unsigned>(it->second);
 }

@@ -150,6 +150,8 @@ llvm::Expected<KernelFamily> RangePlanner::chooseUnalignedGeneral() const {
       KernelFamily single = family(ranked.family);
       single.tiles.erase(single.tiles.begin(), single.tiles.end() - 1);
       single.balancedSms = 0;
+      // It serves any size: one buffer, and no more memory than that.
+      single.reduceSplit = 1;
       llvm::for_each(single.path().unalignedVariants(single), visit);
     }
   if (best)
@@ -264,9 +266,15 @@ llvm::Error RangePlanner::chooseForRange(const KernelFamily &unaligned) {
     });
   }
   if (isClosed && !chosen.empty()) {
+    // Without slices if possible: their buffer grows with the size.
+    auto isSuited = [&](unsigned row) {
+      return row < numAligned && proposed[row].reduceSplit == 1;
+    };
     unsigned row = bestRow(shapes.size() - 1);
-    if (row >= numAligned)
-      row = chosen.front();
+    if (!isSuited(row)) {
+      auto other = llvm::find_if(chosen, isSuited);
+      row = other == chosen.end() ? chosen.front() : *other;
+    }
     plan.generalFamily = llvm::find(chosen, row) - chosen.begin();
   }
   for (unsigned row : chosen)
@@ -283,6 +291,8 @@ void RangePlanner::reportSamples() {
   add("candidates_whole_warps", set.numWholeWarps);
   add("candidates_emittable", set.numEmittable);
   add("candidates_added", set.numAdded);
+  if (set.numSplit > 0)
+    add("candidates_split", set.numSplit);
   add("candidates", set.candidates.size());
   add("shapes", rankings.size());
   ranker.report(plan, rankings.size());

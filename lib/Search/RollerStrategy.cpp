@@ -83,7 +83,7 @@ unsigned RollerRanker::variantFor(const RollerTree &tree, unsigned constructed,
     std::optional<unsigned> family = table.single(variant);
     if (!family)
       continue;
-    double score = problem.score(table.families[*family], shape);
+    double score = table.score(*family, shape);
     if (score <= best)
       continue;
     best = score;

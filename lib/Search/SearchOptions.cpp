@@ -60,6 +60,10 @@ const OptionTable<SearchOptions> &ftuner::candidateOptions() {
           "Programs of a shape: 'exact' partitions ranked by score alone, or "
           "'tight', with partitions that pad less than a row of threads",
           {{"exact", ProgramPool::Exact}, {"tight", ProgramPool::Tight}}),
+      option("split-k", &Options::splitK,
+             "Whether kernels of products with few blocks may split k into "
+             "slices, which a second kernel adds up, where the cost model "
+             "predicts that to be faster"),
   };
   return table;
 }

@@ -168,8 +168,9 @@ void ShapeAssignment::dropIdleParts() {
     }
   }
   for (auto [index, family] : llvm::enumerate(plan.families)) {
+    unsigned axis = family.combineAxis;
     if (blocks[index].blocks() == 0 || index == plan.generalFamily ||
-        family.combineAxis != mainAxis)
+        (axis != mainAxis && !workload.axes[axis].range.isFixed()))
       continue;
     KernelFamily running = runningParts(family, blocks[index]);
     if (!problem.isRejected(running))

@@ -129,6 +129,11 @@ LogicalResult IreeConverter::addKernels(Chain &chain, const DeviceSpec &device,
     return chain.op->emitOpError("expected a ukernel.plan named ")
            << chain.planName;
   chain.plan = toPlan(plan.getPlan());
+  for (unsigned family : chain.plan.usedFamilies())
+    if (chain.plan.families[family].reduceSplit != 1)
+      return chain.op->emitOpError("expected families without split-K, which "
+                                   "are two launches, but got ")
+             << plan.getPlan().getFamilies()[family];
   auto b = OpBuilder::atBlockEnd(kernels.module->getBody());
   for (unsigned family : chain.plan.usedFamilies()) {
     std::string name = (prefix + "_k" + Twine(family)).str();
@@ -494,7 +499,11 @@ struct AdoptIreePass
 void ftuner::buildIreePipeline(OpPassManager &pm, const FTunerOptions &options,
                                IreeKernels *kernels) {
   pm.addPass(std::make_unique<AdoptIreePass>());
-  buildPartialFrontEndPipeline(pm, options);
+  FTunerOptions own;
+  own.copyOptionValuesFrom(options);
+  // A dispatch is one launch.
+  own.set("split-k", false);
+  buildPartialFrontEndPipeline(pm, own);
   pm.addPass(std::make_unique<ConvertToIreePass>(kernels));
 }
 

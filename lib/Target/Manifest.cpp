@@ -66,7 +66,7 @@ private:
   void writePredictions(const Plan &plan);
   void writeRankings(const Plan &plan);
   void writeSearch(const Plan &plan);
-  std::string kernelOf(StringRef workload, int64_t family);
+  std::string kernelOf(StringRef workload, int64_t family, bool addsSlices);
 
   ModuleOp module;
   const PtxModule &ptx;
@@ -154,9 +154,11 @@ void ManifestWriter::measure() {
         << " kernels: " << reasons.front();
 }
 
-std::string ManifestWriter::kernelOf(StringRef workload, int64_t family) {
+std::string ManifestWriter::kernelOf(StringRef workload, int64_t family,
+                                     bool addsSlices) {
   for (auto [kernel, translated] : llvm::zip_equal(kernels, ptx.kernels))
-    if (llvm::is_contained(kernel.uses, std::pair(workload, family)))
+    if (kernel.op->hasAttr(kAddsSlicesAttrName) == addsSlices &&
+        llvm::is_contained(kernel.uses, std::pair(workload, family)))
       return translated.entry;
   return {};
 }
@@ -433,11 +435,16 @@ void ManifestWriter::writeWorkload(StringRef name,
     json.attributeArray("families", [&] {
       for (auto [index, family] : llvm::enumerate(plan.families))
         json.object([&, index = index, &family = family] {
-          std::string kernel = kernelOf(name, index);
-          if (kernel.empty())
-            json.attribute("kernel", nullptr);
-          else
-            json.attribute("kernel", kernel);
+          auto writeKernelOf = [&](StringRef key, bool addsSlices) {
+            std::string kernel = kernelOf(name, index, addsSlices);
+            if (kernel.empty())
+              json.attribute(key, nullptr);
+            else
+              json.attribute(key, kernel);
+          };
+          writeKernelOf("kernel", /*addsSlices=*/false);
+          if (family.reduceSplit > 1)
+            writeKernelOf("sum_kernel", /*addsSlices=*/true);
           writeFamily(json, family);
           if (workload.measured && index < workload.measured.size())
             writeMeasured(workload.measured[index]);

@@ -11,6 +11,10 @@ using namespace ftuner;
 std::optional<Contraction> ftuner::matchContraction(linalg::LinalgOp op) {
   if (!op.hasPureTensorSemantics() || !isSumOfProducts(op))
     return std::nullopt;
+  return matchLoops(op);
+}
+
+std::optional<Contraction> ftuner::matchLoops(linalg::LinalgOp op) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   if (!llvm::all_of(maps,
                     [](AffineMap map) { return map.isProjectedPermutation(); }))

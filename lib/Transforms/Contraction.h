@@ -8,6 +8,7 @@
 #define FTUNER_LIB_TRANSFORMS_CONTRACTION_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/PatternMatch.h"
 #include <optional>
 
 namespace ftuner {
@@ -24,6 +25,19 @@ struct Contraction {
 /// its two inputs, in any order of loops and of factors and of any type. lhs is
 /// the first input. A role may be empty (matvec, dot).
 std::optional<Contraction> matchContraction(mlir::linalg::LinalgOp op);
+
+/// The roles of the loops by the maps of two inputs and an output alone.
+std::optional<Contraction> matchLoops(mlir::linalg::LinalgOp op);
+
+/// Products of integers with zero points as plain ones and sums over factors
+/// (ZeroPoints.cpp): from named operators to generic ones, and from these.
+void populateGeneralizeQuantizedPatterns(mlir::RewritePatternSet &patterns);
+void populateZeroPointPatterns(mlir::RewritePatternSet &patterns);
+
+/// Replaces a sum of numbers of 8 bits in i32 over some dimensions of a tensor
+/// by a product with ones; fails for other operators.
+llvm::LogicalResult sumToProduct(mlir::linalg::GenericOp op,
+                                 mlir::RewriterBase &rewriter);
 
 /// What an operator that only moves elements reads.
 struct ProjectedCopy {

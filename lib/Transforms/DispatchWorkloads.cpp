@@ -9,11 +9,18 @@
 // and each family that a case names becomes a ukernel.kernel. Workloads of the
 // same form and plan share their kernels.
 //
+// A family with split-K slices launches into a buffer of slices, which a
+// linalg.generic, a fallback kernel in the end, adds up (SplitReduction.h). The
+// buffer is as large as the families of the shape's sizes ask for: whether
+// operands are aligned is not known before the call, its workspace is.
+//
 //===----------------------------------------------------------------------===//
+#include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Dialect/UKernel/Utils/IndexArithmetic.h"
 #include "FTuner/Kernel/KernelBuilder.h"
+#include "FTuner/Kernel/SplitReduction.h"
 #include "FTuner/Schedule/Grid.h"
 #include "FTuner/Transforms/FamilyDispatch.h"
 #include "FTuner/Transforms/FunctionWork.h"
@@ -21,12 +28,14 @@
 #include "FTuner/Transforms/Passes.h"
 #include "FTuner/Transforms/Stages.h"
 #include "FTuner/Workload/Workload.h"
+#include "FallbackKernels.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/MapVector.h"
 #include <list>
 
@@ -49,12 +58,19 @@ public:
 private:
   Value buildAligned(ImplicitLocOpBuilder &b, ukernel::OperatorOpInterface op,
                      ArrayRef<Value> extents, int64_t alignment);
-  void buildLaunch(ImplicitLocOpBuilder &b, ukernel::OperatorOpInterface op,
-                   ukernel::KernelOp kernel, const Grid &grid,
-                   ArrayRef<Value> extents);
+  LogicalResult buildLaunch(ImplicitLocOpBuilder &b,
+                            ukernel::OperatorOpInterface op,
+                            ukernel::FamilyAttr family, const Twine &name,
+                            StringAttr prefix, ArrayRef<Value> extents);
+  Value buildSlices(ImplicitLocOpBuilder &b, ukernel::WorkloadOp op,
+                    const Plan &plan, ArrayRef<Value> extents);
+  LogicalResult buildSplit(ImplicitLocOpBuilder &b, ukernel::WorkloadOp op,
+                           ukernel::FamilyAttr family, const Twine &name,
+                           StringAttr prefix, ArrayRef<Value> extents,
+                           Value slices);
   FailureOr<ukernel::KernelOp> kernelFor(ukernel::OperatorOpInterface op,
                                          ukernel::FamilyAttr family,
-                                         int64_t number);
+                                         const Twine &name, StringAttr prefix);
   std::string nameOf(ukernel::OperatorOpInterface op);
   const std::string &prefixOf(ukernel::OperatorOpInterface op);
 
@@ -115,19 +131,93 @@ Value WorkloadDispatcher::buildAligned(ImplicitLocOpBuilder &b,
   return math.compare(arith::CmpIPredicate::eq, remainders, math.constant(0));
 }
 
-void WorkloadDispatcher::buildLaunch(ImplicitLocOpBuilder &b,
-                                     ukernel::OperatorOpInterface op,
-                                     ukernel::KernelOp kernel, const Grid &grid,
-                                     ArrayRef<Value> extents) {
+/// `ukernel.site` of a launch for a workload, with so many slices.
+static DictionaryAttr siteOf(Builder &b, StringRef name, StringAttr workload,
+                             int64_t slices) {
+  NamedAttrList fields;
+  fields.set("name", b.getStringAttr(name));
+  fields.set("workload", workload);
+  if (slices != 1)
+    fields.set("slices", b.getStringAttr(Twine(slices)));
+  return fields.getDictionary(b.getContext());
+}
+
+LogicalResult WorkloadDispatcher::buildLaunch(ImplicitLocOpBuilder &b,
+                                              ukernel::OperatorOpInterface op,
+                                              ukernel::FamilyAttr family,
+                                              const Twine &name,
+                                              StringAttr prefix,
+                                              ArrayRef<Value> extents) {
+  FailureOr<ukernel::KernelOp> kernel = kernelFor(op, family, name, prefix);
+  if (failed(kernel))
+    return failure();
   ukernel::IndexArithmetic math(b);
-  auto [firstBlocks, blocks] = launchOf(math, grid, extents);
+  auto [firstBlocks, blocks] =
+      launchOf(math, gridOf(toKernelFamily(family)), extents);
   auto launch = ukernel::LaunchOp::create(
-      b, FlatSymbolRefAttr::get(kernel.getSymNameAttr()), blocks,
+      b, FlatSymbolRefAttr::get(kernel->getSymNameAttr()), blocks,
       op->getOperands(), extents, /*strides=*/ValueRange(), firstBlocks);
-  launch->setAttr(kSiteAttrName,
-                  b.getDictionaryAttr(
-                      {b.getNamedAttr("name", b.getStringAttr(current)),
-                       b.getNamedAttr("workload", kernel.getWorkloadAttr())}));
+  launch->setAttr(kSiteAttrName, siteOf(b, current, prefix, family.getSplit()));
+  return success();
+}
+
+/// The buffer of slices for the families that may serve the shape, of no slices
+/// where they do not split; null for a plan that never does.
+Value WorkloadDispatcher::buildSlices(ImplicitLocOpBuilder &b,
+                                      ukernel::WorkloadOp op, const Plan &plan,
+                                      ArrayRef<Value> extents) {
+  auto slicesOf = [&](unsigned family) -> unsigned {
+    int64_t split = plan.families[family].reduceSplit;
+    return split == 1 ? 0 : split;
+  };
+  if (llvm::none_of(plan.usedFamilies(), slicesOf))
+    return {};
+  ukernel::IndexArithmetic math(b);
+  auto countFor = [&](std::vector<DispatchEntry> entries, unsigned otherwise) {
+    for (DispatchEntry &entry : entries)
+      entry.family = slicesOf(entry.family);
+    return buildFamilyOfShape(b, entries, slicesOf(otherwise), extents);
+  };
+  Value count = countFor(plan.entries, plan.generalFamily);
+  if (plan.needsAlignment()) {
+    Value other = countFor(plan.unalignedEntries, plan.unalignedGeneralFamily);
+    if (math.known(other) != 0)
+      count = math.select(math.less(count, other), other, count);
+  }
+  MemRefType type = slicesType(op);
+  SmallVector<Value> sizes = {count};
+  for (auto [dim, position] : llvm::enumerate(op.getOutputMap().getResults()))
+    if (type.isDynamicDim(dim + 1))
+      sizes.push_back(extents[cast<AffineDimExpr>(position).getPosition()]);
+  return memref::AllocOp::create(b, type, sizes);
+}
+
+LogicalResult
+WorkloadDispatcher::buildSplit(ImplicitLocOpBuilder &b, ukernel::WorkloadOp op,
+                               ukernel::FamilyAttr family, const Twine &name,
+                               StringAttr prefix, ArrayRef<Value> extents,
+                               Value slices) {
+  auto rank = cast<MemRefType>(slices.getType()).getRank();
+  // One output behind the other, as the kernel takes them.
+  SmallVector<ReassociationIndices> groups = {{0, 1}};
+  for (int64_t dim = 2; dim < rank; ++dim)
+    groups.push_back({dim});
+  Value outputs = memref::CollapseShapeOp::create(b, slices, groups);
+  ukernel::WorkloadOp slice = buildSliceOperator(b, op, outputs);
+  LogicalResult launched = buildLaunch(b, slice, family, name, prefix, extents);
+  slice->erase();
+  if (failed(launched))
+    return failure();
+  linalg::GenericOp sum = buildSumOfSlices(b, op, family.getSplit(), slices);
+  sum->setAttr(
+      kKernelAttrName,
+      b.getDictionaryAttr(
+          {b.getNamedAttr("name", b.getStringAttr(name + "_sum")),
+           b.getNamedAttr("site",
+                          siteOf(b, current, prefix, family.getSplit())),
+           b.getNamedAttr(
+               "use", ukernel::UseAttr::get(b.getContext(), family, prefix))}));
+  return success();
 }
 
 /// The function's name and the workload's number in it. Equal workloads count
@@ -150,21 +240,40 @@ WorkloadDispatcher::prefixOf(ukernel::OperatorOpInterface op) {
 
 FailureOr<ukernel::KernelOp>
 WorkloadDispatcher::kernelFor(ukernel::OperatorOpInterface op,
-                              ukernel::FamilyAttr family, int64_t number) {
-  const std::string &prefix = prefixOf(op);
-  std::string name = prefix + "_k" + std::to_string(number);
-  ukernel::KernelOp &kernel = kernels[name];
+                              ukernel::FamilyAttr family, const Twine &name,
+                              StringAttr prefix) {
+  ukernel::KernelOp &kernel = kernels[name.str()];
   if (kernel)
     return kernel;
 
   auto b = OpBuilder::atBlockEnd(module.getBody());
   FailureOr<ukernel::KernelOp> built =
-      buildKernel(b, op, family, name, b.getStringAttr(prefix));
+      buildKernel(b, op, family, name.str(), prefix);
   if (succeeded(built)) {
     kernel = *built;
     symbols.insert(kernel);
   }
   return built;
+}
+
+/// Whether a buffer of slices may be part of the workspace: its size must not
+/// depend on the position in a loop.
+static bool mayHaveSlices(ukernel::OperatorOpInterface op) {
+  if (!isa<ukernel::WorkloadOp>(op.getOperation()))
+    return false;
+  if (llvm::none_of(op.getStaticExtents(), ShapedType::isDynamic))
+    return true;
+  auto function = op->getParentOfType<FunctionOpInterface>();
+  Block &entry = function.getFunctionBody().front();
+  return entry.findAncestorOpInBlock(*op) &&
+         !op->getParentOfType<LoopLikeOpInterface>();
+}
+
+/// The same kernel for the whole reduce axis.
+static ukernel::FamilyAttr withoutSlices(ukernel::FamilyAttr family) {
+  return ukernel::FamilyAttr::get(
+      family.getContext(), family.getSchedule(), family.getAxis(),
+      family.getTiles(), family.getReduce(), /*split=*/1, family.getBalanced());
 }
 
 /// Notes on the plan that it describes the kernels of a workload.
@@ -191,15 +300,20 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::OperatorOpInterface op) {
   // Only the search asks for symbols; kernels do not differ by them.
   op->removeAttr(ukernel::UKernelDialect::kExtentsAttrName);
   current = nameOf(op);
-  recordWorkload(planOp, prefixOf(op));
-
   ImplicitLocOpBuilder b(op.getLoc(), op);
+  StringAttr prefix = b.getStringAttr(prefixOf(op));
+  recordWorkload(planOp, prefix);
+
   ukernel::IndexArithmetic math(b);
   SmallVector<Value> extents;
   for (unsigned axis = 0; axis < op.getNumAxes(); ++axis) {
     auto [source, dim] = op.getExtentSource(axis);
     extents.push_back(b.createOrFold<memref::DimOp>(source, dim));
   }
+  Value slices;
+  if (mayHaveSlices(op))
+    slices = buildSlices(b, cast<ukernel::WorkloadOp>(op.getOperation()),
+                         decoded, extents);
   Value family =
       buildFamilyOfShape(b, decoded.entries, decoded.generalFamily, extents);
   if (decoded.needsAlignment()) {
@@ -218,13 +332,19 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::OperatorOpInterface op) {
   OpBuilder::InsertionGuard guard(b);
   auto buildCase = [&](Region &region, int64_t index) -> LogicalResult {
     b.createBlock(&region);
-    FailureOr<ukernel::KernelOp> kernel =
-        kernelFor(op, plan.getFamilies()[index], index);
-    if (failed(kernel))
-      return failure();
-    buildLaunch(b, op, *kernel, gridOf(decoded.families[index]), extents);
+    ukernel::FamilyAttr chosen = plan.getFamilies()[index];
+    std::string name = prefix.str() + "_k" + std::to_string(index);
+    LogicalResult built = success();
+    if (chosen.getSplit() == 1)
+      built = buildLaunch(b, op, chosen, name, prefix, extents);
+    else if (slices)
+      built = buildSplit(b, cast<ukernel::WorkloadOp>(op.getOperation()),
+                         chosen, name, prefix, extents, slices);
+    else
+      built = buildLaunch(b, op, withoutSlices(chosen), name + "_whole", prefix,
+                          extents);
     scf::YieldOp::create(b);
-    return success();
+    return built;
   };
   for (auto [region, index] : llvm::zip_equal(switchOp.getCaseRegions(), cases))
     if (failed(buildCase(region, index)))

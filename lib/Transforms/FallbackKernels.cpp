@@ -74,6 +74,11 @@ private:
 };
 } // namespace
 
+/// `ukernel.kernel` of the op, if it has one.
+static DictionaryAttr knownOf(linalg::LinalgOp op) {
+  return op->getAttrOfType<DictionaryAttr>(kKernelAttrName);
+}
+
 LogicalResult FallbackOutliner::addValue(Value value, const Twine &valueName,
                                          bool isRead, bool isWritten) {
   Operation *def = value.getDefiningOp();
@@ -246,12 +251,17 @@ void FallbackOutliner::buildKernel() {
     int64_t bits = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
     alignment = std::max<int64_t>(alignment, llvm::divideCeil(bits, 8));
   }
+  SmallVector<ukernel::UseAttr> uses;
+  if (DictionaryAttr known = knownOf(op))
+    uses.push_back(known.getAs<ukernel::UseAttr>("use"));
   gpuModule->setAttr(ukernel::UKernelDialect::kEntryAttrName,
                      ukernel::EntryAttr::get(context, kFallbackThreads,
                                              /*sharedMemoryBytes=*/0, alignment,
                                              signature.toAttribute(context),
-                                             /*uses=*/{}));
+                                             uses));
   gpuModule->setAttr(kWorkAttrName, buildWork());
+  if (!uses.empty())
+    gpuModule->setAttr(kAddsSlicesAttrName, b.getUnitAttr());
   b.setInsertionPointToStart(gpuModule.getBody());
   auto func =
       gpu::GPUFuncOp::create(b, name, signature.getFunctionType(context));
@@ -354,7 +364,8 @@ void FallbackOutliner::buildLaunch() {
   auto launch = ukernel::LaunchOp::create(b, kernel, blocks, passed.args,
                                           passed.sizes, passed.strides,
                                           /*parts=*/ValueRange());
-  launch->setAttr(kSiteAttrName, siteOf(op));
+  DictionaryAttr known = knownOf(op);
+  launch->setAttr(kSiteAttrName, known ? known.get("site") : siteOf(op));
 }
 
 LogicalResult FallbackOutliner::outline() {

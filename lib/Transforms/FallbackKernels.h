@@ -7,6 +7,13 @@
 
 namespace ftuner {
 
+/// linalg op: how its fallback kernel is called and what it is for, where
+/// another pass knows. A dictionary with
+///   name   of the kernel, made unique
+///   site   `ukernel.site` of the launch
+///   use    #ukernel.use: the workload and family whose slices it adds up
+inline constexpr llvm::StringLiteral kKernelAttrName = "ukernel.kernel";
+
 /// Replaces `op`, on memrefs, by a `ukernel.launch @name::@name`, and appends
 /// `gpu.module @name` with that kernel to `module`. Operands that are
 /// `memref.get_global` become constants of the kernel's own module; other

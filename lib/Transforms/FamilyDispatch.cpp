@@ -1,5 +1,6 @@
 //===- FamilyDispatch.cpp - The choice of a family as IR ------------------===//
 #include "FTuner/Transforms/FamilyDispatch.h"
+#include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 #include "FTuner/Dialect/UKernel/Utils/IndexArithmetic.h"
 #include "FTuner/Dispatch/Intervals.h"
 #include "FTuner/Workload/Workload.h"
@@ -28,7 +29,9 @@ ftuner::vectorOperands(ukernel::OperatorOpInterface op) {
     return axis ? std::optional(axis.getPosition()) : std::nullopt;
   };
   // What is read or written once, is so along the rows of the output.
-  std::optional<unsigned> written = contiguousAxis(op.getOutputOperand());
+  std::optional<unsigned> written;
+  if (hasVectorEpilogue(op))
+    written = contiguousAxis(op.getOutputOperand());
   SmallVector<VectorOperand> result;
   for (OpOperand &operand : op->getOpOperands())
     if (std::optional<unsigned> axis = contiguousAxis(operand))

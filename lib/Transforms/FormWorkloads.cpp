@@ -1,4 +1,5 @@
 //===- FormWorkloads.cpp - Contractions to ukernel.workload ---------------===//
+#include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 #include "FTuner/Transforms/Passes.h"
 #include "WorkloadFormation.h"
 
@@ -145,7 +146,8 @@ private:
     });
     bool isAnyFormed = false;
     for (linalg::LinalgOp op : candidates)
-      if (std::optional<WorkloadSource> source = matchWorkload(op, support)) {
+      if (std::optional<WorkloadSource> source =
+              matchWorkload(op, support, &extents)) {
         allowPrecision(formWorkload(*source, extents, rewriter));
         ++numWorkloads;
         isAnyFormed = true;
@@ -154,8 +156,13 @@ private:
   }
 
   void allowPrecision(ukernel::WorkloadOp op) {
-    bool isF32 = llvm::all_of(op.getContract().front().getArgumentTypes(),
-                              [](Type type) { return type.isF32(); });
+    Block &contract = op.getContract().front();
+    std::optional<SumOfProducts> parts = matchSumOfProducts(contract);
+    bool isF32 = llvm::all_of(contract.getArgumentTypes(),
+                              [](Type type) { return type.isF32(); }) &&
+                 parts && llvm::all_of(llvm::seq(2u), [&](unsigned factor) {
+                   return parts->narrowFactor(factor).getType().isF32();
+                 });
     if (precision == "tf32" && isF32)
       op.setPrecision(FloatTF32Type::get(op.getContext()));
   }
@@ -165,6 +172,10 @@ private:
     eraseDeadOps(function, rewriter);
     function->walk([](linalg::LinalgOp op) { remarkOnUninitialized(op); });
     assertSymbols(function, rewriter);
+    SmallVector<linalg::GenericOp> generics;
+    function->walk([&](linalg::GenericOp op) { generics.push_back(op); });
+    for (linalg::GenericOp op : generics)
+      (void)sumToProduct(op, rewriter);
     // A contraction may fit only once another one has taken its operators.
     while (formWorkloads(function, support, rewriter))
       eraseDeadOps(function, rewriter);

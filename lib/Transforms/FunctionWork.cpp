@@ -305,6 +305,14 @@ FunctionWork ftuner::collectWork(func::FuncOp func) {
   work.name = func.getName().str();
   SizeTracer tracer(func, work);
   llvm::StringSet<> sites;
+  // Workloads with an alternative that has no slices.
+  llvm::StringSet<> whole;
+  func.walk([&](ukernel::LaunchOp launch) {
+    auto site = launch->getAttrOfType<DictionaryAttr>(kSiteAttrName);
+    if (site && !site.contains("slices"))
+      if (auto name = site.getAs<StringAttr>("name"))
+        whole.insert(name.getValue());
+  });
   func.walk([&](ukernel::LaunchOp launch) {
     auto site = launch->getAttrOfType<DictionaryAttr>(kSiteAttrName);
     auto textAt = [&](StringRef key) {
@@ -313,6 +321,11 @@ FunctionWork ftuner::collectWork(func::FuncOp func) {
     };
     DictionaryAttr fields = findWork(launch);
     auto amounts = fields ? fields.getAs<AffineMapAttr>("amounts") : nullptr;
+    // What adds slices up is part of the workload's time, and the alternatives
+    // without slices tell its work.
+    if (amounts && !textAt("slices").empty() &&
+        (!fields.contains("axes") || whole.contains(textAt("name"))))
+      return;
     if (!amounts || amounts.getValue().getNumResults() != 4 ||
         amounts.getValue().getNumDims() != 0 ||
         (!textAt("name").empty() && !sites.insert(textAt("name")).second))

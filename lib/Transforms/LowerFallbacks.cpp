@@ -155,9 +155,18 @@ private:
       if (op.hasPureBufferSemantics())
         ops.push_back(op);
     });
-    for (auto [number, op] : llvm::enumerate(ops)) {
+    unsigned number = 0;
+    for (linalg::LinalgOp op : ops) {
+      if (auto known = op->getAttrOfType<DictionaryAttr>(kKernelAttrName)) {
+        // Part of a workload, and no fallback.
+        StringRef base = known.getAs<StringAttr>("name").getValue();
+        if (failed(
+                outlineFallback(op, uniqueName(base, symbols), getOperation())))
+          return failure();
+        continue;
+      }
       std::string name = uniqueName(
-          (func.getName() + "_fallback_" + Twine(number)).str(), symbols);
+          (func.getName() + "_fallback_" + Twine(number++)).str(), symbols);
       emitRemark(op->getLoc(), "fallback: ")
           << op->getName() << " runs as kernel '" << name
           << "', a thread for each point of its parallel loops";

@@ -5,10 +5,10 @@
 // 1. One form for each thing: elementwise operators and data movements become
 //    linalg.generic, what fills a tensor becomes linalg.fill, broadcast inputs
 //    have no dimensions of extent 1, scalars are computed outside.
-// 2. Contractions read transposed, broadcast and widened operands where these
-//    come from, and have few loops: neighbouring loops of one role (m, n, k)
-//    are collapsed through tensor.collapse_shape, batch loops where there are
-//    too many.
+// 2. Contractions have no zero points, read transposed, broadcast and widened
+//    operands where these come from, and have few loops: neighbouring loops of
+//    one role (m, n, k) are collapsed through tensor.collapse_shape, batch
+//    loops where there are too many.
 // 3. Reshapes sink below elementwise operators and rise above data movements,
 //    and these fuse into one.
 //
@@ -524,11 +524,13 @@ struct UKernelNormalizeLinalgPass
           linalg::populateElementwiseToLinalgConversionPatterns(patterns);
           // What is read is an input, so that producers fuse without a rest.
           linalg::populateMoveInitOperandsToInputPattern(patterns);
+          populateGeneralizeQuantizedPatterns(patterns);
           patterns.add<GeneralizeElementwise, GenericToFill, GuardByAssertion,
                        SplatToFill, SingleElementToFill, HoistScalars,
                        DropUnitDims>(context);
         })) ||
         failed(apply([&](RewritePatternSet &patterns) {
+          populateZeroPointPatterns(patterns);
           patterns
               .add<FoldCopyIntoContraction, DropUnitBatch, CollapseContraction>(
                   context);

@@ -7,6 +7,7 @@
 #include "FTuner/Transforms/Passes.h"
 #include "FTuner/Transforms/SearchSetup.h"
 #include "FTuner/Transforms/Stages.h"
+#include "FTuner/Workload/Sampling.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Remarks.h"
@@ -58,10 +59,15 @@ std::string keyOf(const Workload &workload, const PathSupport &support) {
   }
   os << llvm::formatv(";{0}:{1}", static_cast<int>(workload.combiner),
                       nameOf(workload.accumulatorType));
-  for (const Operations &entry : workload.operations)
-    os << llvm::formatv(";{0}:{1}:{2}*{3:E17}", static_cast<int>(entry.kind),
-                        nameOf(entry.operandType), nameOf(entry.resultType),
-                        entry.count);
+  auto addOperations = [&](llvm::ArrayRef<Operations> operations) {
+    for (const Operations &entry : operations)
+      os << llvm::formatv(";{0}:{1}:{2}*{3:E17}", static_cast<int>(entry.kind),
+                          nameOf(entry.operandType), nameOf(entry.resultType),
+                          entry.count);
+  };
+  addOperations(workload.operations);
+  for (const std::vector<Operations> &prologue : workload.prologues)
+    addOperations((os << "|", prologue));
   llvm::interleaveComma(support.pathsFor(workload), os << ";");
   return key;
 }
@@ -145,6 +151,16 @@ void emitRemarks(ukernel::OperatorOpInterface op, StringRef symbol,
   for (const std::string &text : plan.remarks)
     remark::missed(op.getLoc(), options("search"))
         << llvm::formatv("@{0}: {1}", symbol, text).str();
+}
+
+/// Elements of the largest result that blocks of the workload tile: those along
+/// its rows and columns.
+double largestResult(const Workload &workload) {
+  double elements = 1;
+  auto axes = workload.spaceAxes();
+  for (unsigned axis : llvm::ArrayRef(axes).take_front(2))
+    elements *= static_cast<double>(largestSize(workload.axes[axis]));
+  return elements;
 }
 
 struct UKernelPlanWorkloadsPass
@@ -309,8 +325,16 @@ private:
         questions.push_back({std::move(workload), {}, std::nullopt});
       questions[it->second].ops.push_back(op);
     }
-    parallelForEach(&getContext(), questions, [&](Question &question) {
-      question.answer.emplace(search(question.workload, device));
+    // Large workloads have many candidates: threads take those first, and what
+    // is left at the end is short.
+    std::vector<Question *> largestFirst;
+    for (Question &question : questions)
+      largestFirst.push_back(&question);
+    llvm::stable_sort(largestFirst, [](const Question *a, const Question *b) {
+      return largestResult(a->workload) > largestResult(b->workload);
+    });
+    parallelForEach(&getContext(), largestFirst, [&](Question *question) {
+      question->answer.emplace(search(question->workload, device));
     });
     LogicalResult result = success();
     SymbolTable symbols(getOperation());

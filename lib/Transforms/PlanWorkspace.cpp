@@ -195,7 +195,15 @@ LogicalResult WorkspacePlanner::collect() {
   memref::populateResolveShapedTypeResultDimsPatterns(patterns);
   memref::DimOp::getCanonicalizationPatterns(patterns, func.getContext());
   patterns.add<DimOfCollapsedShape>(func.getContext());
-  if (failed(applyPatternsGreedily(func, std::move(patterns))))
+  // Nothing else of the function can change: what dispatches calls is large.
+  SmallVector<Operation *> buffers;
+  func.walk([&](Operation *op) {
+    if (isa<memref::MemRefDialect>(op->getDialect()))
+      buffers.push_back(op);
+  });
+  auto config = GreedyRewriteConfig().setStrictness(
+      GreedyRewriteStrictness::ExistingAndNewOps);
+  if (failed(applyOpPatternsGreedily(buffers, std::move(patterns), config)))
     return func.emitError("could not resolve the sizes of buffers");
   WalkResult result = func.walk([&](memref::AllocOp alloc) {
     if (!alloc.getType().getLayout().isIdentity()) {

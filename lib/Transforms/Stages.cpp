@@ -63,7 +63,7 @@ static bool isLeftBefore(Stage stage, Operation *op,
   switch (stage) {
   case Stage::Formed: {
     auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
-    return linalgOp && matchWorkload(linalgOp, support);
+    return linalgOp && matchWorkload(linalgOp, support, /*extents=*/nullptr);
   }
   case Stage::Planned:
     return workload && !workload.getPlanAttr();

@@ -19,7 +19,7 @@ namespace {
 /// Operands of the workload under construction, with their maps.
 struct Operands {
   Value lhs, rhs, init, output;
-  SmallVector<Value> extras;
+  SmallVector<Value> inputs, extras;
   SmallVector<AffineMap> maps;
   /// The block argument or captured value of the epilogue for each extra.
   SmallVector<Value> extraSources;
@@ -44,6 +44,7 @@ private:
   Value emptyLike(Value tensor);
   WorkloadOp createOp();
   bool needsEpilogue() { return epilogue || source.roundsAccumulator(); }
+  Value buildPrologue(unsigned input, Value factor, ValueRange &inputs);
   void buildContract(WorkloadOp op);
   Value widen(Value value);
   void buildEpilogue(WorkloadOp op);
@@ -89,12 +90,16 @@ Value WorkloadBuilder::emptyLike(Value tensor) {
 }
 
 void WorkloadBuilder::collectInputs() {
-  auto [lhs, rhs] = source.getFactors();
-  operands.lhs = lhs->get();
-  operands.rhs = rhs->get();
-  for (OpOperand *operand : {lhs, rhs})
-    operands.maps.push_back(source.toAxes(
-        contraction.getMatchingIndexingMap(operand), source.contractionAxes));
+  auto addMap = [&](const SourceOperand &operand) {
+    operands.maps.push_back(source.toAxes(operand.map, source.contractionAxes));
+    return operand.value;
+  };
+  auto [lhs, rhs] = source.getInputNumbers();
+  operands.lhs = addMap(source.getFactor(lhs));
+  operands.rhs = addMap(source.getFactor(rhs));
+  for (unsigned input : {lhs, rhs})
+    for (auto &[operand, value] : source.getInputs(input))
+      operands.inputs.push_back(addMap(operand));
 }
 
 /// The constant as one of `type`, a float type that is as wide, or its own.
@@ -205,7 +210,7 @@ WorkloadOp WorkloadBuilder::createOp() {
                     epilogue ? source.epilogueAxes : source.contractionAxes));
   return WorkloadOp::create(
       rewriter, loc, operands.output.getType(), operands.lhs, operands.rhs,
-      operands.init, operands.extras, operands.output,
+      operands.inputs, operands.init, operands.extras, operands.output,
       rewriter.getAffineMapArrayAttr(operands.maps), /*ranges=*/ArrayAttr(),
       /*plan=*/FlatSymbolRefAttr(), /*precision=*/TypeAttr(),
       /*epiloguesCount=*/needsEpilogue() ? 1u : 0u);
@@ -218,18 +223,52 @@ Value WorkloadBuilder::widen(Value value) {
   return arith::ExtFOp::create(rewriter, loc, accumulator, value);
 }
 
+/// Clones constants that a body reads from outside.
+static void cloneConstants(Region &region, IRMapping &mapping,
+                           RewriterBase &rewriter) {
+  SetVector<Value> captured;
+  getUsedValuesDefinedAbove(region, captured);
+  for (Value value : captured)
+    if (matchPattern(value, m_Constant()))
+      mapping.map(value, rewriter.clone(*value.getDefiningOp())->getResult(0));
+}
+
+/// Clones the prologue of an input of the contraction, of which `factor` is an
+/// element, and returns what becomes of it. Takes the arguments of its inputs.
+Value WorkloadBuilder::buildPrologue(unsigned input, Value factor,
+                                     ValueRange &inputs) {
+  const Prologue &prologue = source.prologues[input];
+  linalg::GenericOp op = prologue.op;
+  if (!op)
+    return factor;
+  IRMapping mapping;
+  mapping.map(op.getMatchingBlockArgument(prologue.factor), factor);
+  for (auto &[operand, value] : source.getInputs(input)) {
+    mapping.map(value, inputs.front());
+    inputs = inputs.drop_front();
+  }
+  cloneConstants(op.getRegion(), mapping, rewriter);
+  for (Operation &inner : op.getBody()->without_terminator())
+    rewriter.clone(inner, mapping);
+  return mapping.lookup(op.getBody()->getTerminator()->getOperand(0));
+}
+
 void WorkloadBuilder::buildContract(WorkloadOp op) {
   OpBuilder::InsertionGuard guard(rewriter);
-  Block *block =
-      rewriter.createBlock(&op.getContract(), {},
-                           {getElementTypeOrSelf(op.getLhs()),
-                            getElementTypeOrSelf(op.getRhs()), accumulator},
-                           {loc, loc, loc});
+  SmallVector<Type> types = {getElementTypeOrSelf(op.getLhs()),
+                             getElementTypeOrSelf(op.getRhs())};
+  for (Value input : operands.inputs)
+    types.push_back(getElementTypeOrSelf(input.getType()));
+  types.push_back(accumulator);
+  Block *block = rewriter.createBlock(&op.getContract(), {}, types,
+                                      SmallVector<Location>(types.size(), loc));
   Block &body = *contraction.getBlock();
   IRMapping mapping;
-  mapping.map(body.getArgument(0), block->getArgument(source.isSwapped));
-  mapping.map(body.getArgument(1), block->getArgument(!source.isSwapped));
-  mapping.map(body.getArgument(2), block->getArgument(2));
+  ValueRange inputs = block->getArguments().drop_front(2).drop_back();
+  for (auto [factor, input] : llvm::enumerate(source.getInputNumbers()))
+    mapping.map(body.getArgument(input),
+                buildPrologue(input, block->getArgument(factor), inputs));
+  mapping.map(body.getArgument(2), block->getArguments().back());
   for (Operation &inner : body.without_terminator()) {
     // Casts of factors are the program's, products and sums are wide.
     bool isWide = !isExactCast(&inner);
@@ -269,11 +308,7 @@ void WorkloadBuilder::buildEpilogue(WorkloadOp op) {
       mapping.map(epilogue.getMatchingBlockArgument(&operand), product);
   for (auto [index, value] : llvm::enumerate(operands.extraSources))
     mapping.map(value, block->getArgument(1 + index));
-  SetVector<Value> captured;
-  getUsedValuesDefinedAbove(epilogue.getRegion(), captured);
-  for (Value value : captured)
-    if (matchPattern(value, m_Constant()))
-      mapping.map(value, rewriter.clone(*value.getDefiningOp())->getResult(0));
+  cloneConstants(epilogue.getRegion(), mapping, rewriter);
   Block &body = *epilogue.getBody();
   for (Operation &inner : body.without_terminator())
     rewriter.clone(inner, mapping);
@@ -287,13 +322,25 @@ void WorkloadBuilder::buildEpilogue(WorkloadOp op) {
 //===----------------------------------------------------------------------===//
 
 static std::string operandName(WorkloadOp op, unsigned number) {
-  if (number < 2)
-    return number == 0 ? "lhs" : "rhs";
-  if (number + 1 == op->getNumOperands())
-    return "output";
-  if (number == 2 && op.getInit())
+  OperandRole role = op.getOperandRole(number);
+  unsigned first = number;
+  while (first > 0 && op.getOperandRole(first - 1) == role)
+    --first;
+  switch (role) {
+  case OperandRole::Lhs:
+    return "lhs";
+  case OperandRole::Rhs:
+    return "rhs";
+  case OperandRole::Input:
+    return "input " + std::to_string(number - first);
+  case OperandRole::Init:
     return "init";
-  return "extra " + std::to_string(number - 2 - (op.getInit() ? 1 : 0));
+  case OperandRole::Extra:
+    return "extra " + std::to_string(number - first);
+  case OperandRole::Output:
+    return "output";
+  }
+  llvm_unreachable("every role has a name");
 }
 
 /// Asserts that operands agree in the extent of each axis.

@@ -7,7 +7,10 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/CastInterfaces.h"
 #include "mlir/Transforms/RegionUtils.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace ftuner;
@@ -81,6 +84,123 @@ static linalg::GenericOp matchEpilogue(Value accumulator) {
 }
 
 //===----------------------------------------------------------------------===//
+// Prologues
+//===----------------------------------------------------------------------===//
+//
+// A prologue is computed again for each block tile along the axis that its
+// factor does not have, in registers, where copies could else bypass them. What
+// it saves is a kernel that reads and writes the factor once. So it pays if it
+// is short and tiles are few.
+
+/// Rows or columns of a block tile, and the size that an axis without a bound
+/// is taken to have.
+static constexpr int64_t kTypicalTile = 128, kOpenSize = 512;
+/// Operations for each element, over all tiles, up to which a prologue pays.
+static constexpr int64_t kMostRecomputed = 16;
+
+AffineMap Prologue::mapOf(OpOperand &operand, AffineMap map) const {
+  linalg::GenericOp generic = op;
+  AffineMap resultMap =
+      generic.getMatchingIndexingMap(generic.getDpsInitOperand(0));
+  return generic.getMatchingIndexingMap(&operand)
+      .compose(inversePermutation(resultMap))
+      .compose(map);
+}
+
+/// Whether every user reads a prologue's result as a contraction.
+static bool isForContractions(linalg::GenericOp op) {
+  if (op->hasOneUse())
+    return true;
+  // Casts are so cheap that each contraction does them for itself.
+  bool isCast = llvm::all_of(op.getBody()->without_terminator(),
+                             llvm::IsaPred<CastOpInterface>);
+  return isCast && llvm::all_of(op->getUsers(), [](Operation *user) {
+           auto contraction = dyn_cast<linalg::LinalgOp>(user);
+           return contraction && matchContraction(contraction);
+         });
+}
+
+/// The elementwise operator before an input of a contraction that can be fused.
+static Prologue matchPrologue(Value input, Block *block) {
+  auto op = input.getDefiningOp<linalg::GenericOp>();
+  if (!op || op->getBlock() != block || !op.hasPureTensorSemantics() ||
+      op.getNumParallelLoops() != op.getNumLoops() ||
+      op->getNumResults() != 1 || op.hasIndexSemantics() ||
+      !isForContractions(op) || !hasEpilogueOperands(op) ||
+      !isEpilogueBody(*op.getBody()))
+    return {};
+  OpOperand *init = op.getDpsInitOperand(0);
+  if (!op.getMatchingIndexingMap(init).isPermutation() ||
+      !op.getMatchingBlockArgument(init).use_empty() ||
+      llvm::any_of(op.getBody()->without_terminator(),
+                   [](Operation &inner) { return isOpTriviallyDead(&inner); }))
+    return {};
+  // Casts alone that keep every value are the contraction's own.
+  if (llvm::all_of(op.getBody()->without_terminator(),
+                   [](Operation &inner) { return isExactCast(&inner); }))
+    return {};
+  Prologue result{op};
+  for (OpOperand *operand : op.getDpsInputOperands()) {
+    BlockArgument argument = op.getMatchingBlockArgument(operand);
+    bool isWhole = isa<RankedTensorType>(operand->get().getType()) &&
+                   op.getMatchingIndexingMap(operand).isPermutation();
+    if (!isWhole || argument.use_empty())
+      continue;
+    // The narrowest is what most is saved of.
+    if (!result.factor ||
+        getElementTypeOrSelf(operand->get()).getIntOrFloatBitWidth() <
+            getElementTypeOrSelf(result.factor->get()).getIntOrFloatBitWidth())
+      result.factor = operand;
+  }
+  return result.factor ? result : Prologue();
+}
+
+/// Times that each element of an input is read: tiles of the other factor's
+/// own loops.
+static int64_t tilesOf(linalg::LinalgOp op, ArrayRef<unsigned> loops,
+                       ExtentAnalysis &extents) {
+  OpOperand *result = op.getDpsInitOperand(0);
+  AffineMap map = op.getMatchingIndexingMap(result);
+  double size = 1;
+  for (auto [dim, position] : llvm::enumerate(map.getResults())) {
+    unsigned loop = cast<AffineDimExpr>(position).getPosition();
+    if (!llvm::is_contained(loops, loop))
+      continue;
+    ukernel::RangeAttr range =
+        extents.rangeOf(extents.dimOf(op->getResult(0), dim));
+    size *= static_cast<double>(range.isOpen() ? kOpenSize : range.getMax());
+  }
+  return static_cast<int64_t>(
+      std::min(std::ceil(size / kTypicalTile), double(kMostRecomputed + 1)));
+}
+
+static bool paysToFuse(linalg::GenericOp op, int64_t tiles) {
+  double count = 0;
+  for (const Operations &operations : collectOperations(*op.getBody())) {
+    if (operations.kind == OperationKind::Special)
+      return false;
+    count += operations.count;
+  }
+  return double(tiles) * count <= kMostRecomputed;
+}
+
+/// The prologues of a contraction's inputs that pay.
+static std::array<Prologue, 2> matchPrologues(linalg::LinalgOp op,
+                                              const Contraction &loops,
+                                              ExtentAnalysis &extents) {
+  std::array<Prologue, 2> result;
+  for (unsigned input : {0, 1}) {
+    Prologue prologue =
+        matchPrologue(op.getDpsInputOperand(input)->get(), op->getBlock());
+    if (prologue.op &&
+        paysToFuse(prologue.op,
+                   tilesOf(op, input == 0 ? loops.n : loops.m, extents)))
+      result[input] = prologue;
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
 // Contractions
 //===----------------------------------------------------------------------===//
 
@@ -136,6 +256,8 @@ std::optional<StringRef> AxisAssignment::assign(ArrayRef<unsigned> resultLoops,
     return llvm::is_contained(m, loop) || llvm::is_contained(n, loop);
   };
   unsigned column = *llvm::find_if(llvm::reverse(resultLoops), isOfOneFactor);
+  for (unsigned input : {0, 1})
+    maps[input] = source.getFactor(input).map;
   source.isSwapped = llvm::is_contained(m, column);
   if (source.isSwapped) {
     std::swap(m, n);
@@ -216,12 +338,46 @@ AffineMap WorkloadSource::toAxes(AffineMap map, ArrayRef<unsigned> axes) const {
   return AffineMap::get(getNumAxes(), 0, results, map.getContext());
 }
 
-std::pair<OpOperand *, OpOperand *> WorkloadSource::getFactors() const {
+SourceOperand WorkloadSource::getFactor(unsigned input) const {
   linalg::LinalgOp op = contraction;
-  OpOperand *first = op.getDpsInputOperand(0);
-  OpOperand *second = op.getDpsInputOperand(1);
-  return isSwapped ? std::make_pair(second, first)
-                   : std::make_pair(first, second);
+  OpOperand *operand = op.getDpsInputOperand(input);
+  AffineMap map = op.getMatchingIndexingMap(operand);
+  const Prologue &prologue = prologues[input];
+  if (!prologue.op)
+    return {operand->get(), map};
+  return {prologue.factor->get(), prologue.mapOf(*prologue.factor, map)};
+}
+
+/// Values that a body reads from outside, but for constants.
+static SmallVector<Value> getCaptured(linalg::GenericOp op) {
+  SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op.getRegion(), captured);
+  return llvm::to_vector(llvm::make_filter_range(captured, [](Value value) {
+    return !matchPattern(value, m_Constant());
+  }));
+}
+
+SmallVector<std::pair<SourceOperand, Value>>
+WorkloadSource::getInputs(unsigned input) const {
+  SmallVector<std::pair<SourceOperand, Value>> result;
+  const Prologue &prologue = prologues[input];
+  linalg::GenericOp op = prologue.op;
+  if (!op)
+    return result;
+  linalg::LinalgOp product = contraction;
+  AffineMap map =
+      product.getMatchingIndexingMap(product.getDpsInputOperand(input));
+  for (OpOperand *operand : op.getDpsInputOperands()) {
+    BlockArgument argument = op.getMatchingBlockArgument(operand);
+    if (operand != prologue.factor && !argument.use_empty())
+      result.push_back(
+          {{operand->get(), prologue.mapOf(*operand, map)}, argument});
+  }
+  for (Value value : getCaptured(op))
+    result.push_back(
+        {{value, AffineMap::get(map.getNumDims(), 0, map.getContext())},
+         value});
+  return result;
 }
 
 SmallVector<OpOperand *> WorkloadSource::getExtraOperands() const {
@@ -237,14 +393,7 @@ SmallVector<OpOperand *> WorkloadSource::getExtraOperands() const {
 }
 
 SmallVector<Value> WorkloadSource::getCapturedExtras() const {
-  linalg::GenericOp op = epilogue;
-  if (!op)
-    return {};
-  SetVector<Value> captured;
-  getUsedValuesDefinedAbove(op.getRegion(), captured);
-  return llvm::to_vector(llvm::make_filter_range(captured, [](Value value) {
-    return !matchPattern(value, m_Constant());
-  }));
+  return epilogue ? getCaptured(epilogue) : SmallVector<Value>();
 }
 
 /// The workload that would be formed, with axes of static extents or open
@@ -270,9 +419,16 @@ static Workload describe(const WorkloadSource &source) {
                                                     : source.epilogueAxes);
     workload.operands.push_back(toOperand(role, operand->get().getType(), map));
   };
-  auto [lhs, rhs] = source.getFactors();
-  add(OperandRole::Lhs, contraction, lhs);
-  add(OperandRole::Rhs, contraction, rhs);
+  auto addRead = [&](OperandRole role, const SourceOperand &operand) {
+    AffineMap map = source.toAxes(operand.map, source.contractionAxes);
+    workload.operands.push_back(toOperand(role, operand.value.getType(), map));
+  };
+  auto [lhs, rhs] = source.getInputNumbers();
+  addRead(OperandRole::Lhs, source.getFactor(lhs));
+  addRead(OperandRole::Rhs, source.getFactor(rhs));
+  for (unsigned input : {lhs, rhs})
+    for (auto &[operand, value] : source.getInputs(input))
+      addRead(OperandRole::Input, operand);
   add(OperandRole::Init, contraction, contraction.getDpsInitOperand(0));
   for (OpOperand *operand : source.getExtraOperands())
     add(OperandRole::Extra, epilogue, operand);
@@ -284,6 +440,9 @@ static Workload describe(const WorkloadSource &source) {
   setComputation(workload, *contraction.getBlock(),
                  epilogue ? epilogue.getBody() : nullptr,
                  source.getAccumulatorType());
+  for (auto [factor, input] : llvm::enumerate(source.getInputNumbers()))
+    if (linalg::GenericOp prologue = source.prologues[input].op)
+      workload.prologues[factor] = collectOperations(*prologue.getBody());
   if (source.roundsAccumulator())
     workload.epilogue.insert(workload.epilogue.begin(),
                              {OperationKind::Other, workload.accumulatorType,
@@ -292,33 +451,44 @@ static Workload describe(const WorkloadSource &source) {
   return workload;
 }
 
-/// The contraction alone.
+/// The contraction without epilogue.
 static std::optional<StringRef> matchAlone(linalg::LinalgOp op,
                                            const Contraction &loops,
                                            WorkloadSource &source) {
-  source = {};
   source.contraction = op;
+  source.epilogue = {};
   return AxisAssignment(op, loops).assign(resultLoops(op), source);
 }
 
-std::optional<WorkloadSource>
-ftuner::matchWorkload(linalg::LinalgOp op, const PathSupport &support) {
+std::optional<WorkloadSource> ftuner::matchWorkload(linalg::LinalgOp op,
+                                                    const PathSupport &support,
+                                                    ExtentAnalysis *extents) {
   std::optional<Contraction> loops = matchContraction(op);
   if (!loops)
     return std::nullopt;
   auto isSupported = [&](const WorkloadSource &source) {
     return !support.pathsFor(describe(source)).empty();
   };
-  WorkloadSource source;
-  source.contraction = op;
-  source.epilogue = matchEpilogue(op->getResult(0));
-  if (source.epilogue)
-    if (auto whole = matchWithEpilogue(op, *loops, source);
-        whole && isSupported(*whole))
-      return whole;
-  if (matchAlone(op, *loops, source) || !isSupported(source))
-    return std::nullopt;
-  return source;
+  WorkloadSource start;
+  start.contraction = op;
+  auto match = [&]() -> std::optional<WorkloadSource> {
+    WorkloadSource source = start;
+    source.epilogue = matchEpilogue(op->getResult(0));
+    if (source.epilogue)
+      if (auto whole = matchWithEpilogue(op, *loops, source);
+          whole && isSupported(*whole))
+        return whole;
+    if (matchAlone(op, *loops, source) || !isSupported(source))
+      return std::nullopt;
+    return source;
+  };
+  if (extents)
+    start.prologues = matchPrologues(op, *loops, *extents);
+  bool hasPrologues = start.prologues[0].op || start.prologues[1].op;
+  if (std::optional<WorkloadSource> source = match(); source || !hasPrologues)
+    return source;
+  start.prologues = {};
+  return match();
 }
 
 std::string ftuner::explainFallback(linalg::LinalgOp op,

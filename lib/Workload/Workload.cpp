@@ -301,10 +301,16 @@ llvm::Error Workload::checkContraction() const {
         operands, [&](const Operand &operand) { return operand.role == role; });
   };
   if (count(OperandRole::Lhs) != 1 || count(OperandRole::Rhs) != 1 ||
-      count(OperandRole::Output) != 1 || count(OperandRole::Input) != 0)
+      count(OperandRole::Output) != 1)
     return makeError("expected one left, one right and one output operand");
   if (combiner != Combiner::SumOfProducts)
     return makeError("expected a sum of products");
+  for (auto [index, operand] : llvm::enumerate(operands))
+    if (operand.role == OperandRole::Input &&
+        llvm::is_contained(operand.axes, kM) &&
+        llvm::is_contained(operand.axes, kN))
+      return makeError("operand " + Twine(index) +
+                       ": expected an input of one factor");
   for (auto [index, operand] : llvm::enumerate(operands))
     if (!operand.windows.empty())
       return makeError("operand " + Twine(index) +

@@ -32,7 +32,7 @@
 // CHECK: scf.yield
 // Rows beyond m are not stored; columns are exact.
 // CHECK: arith.cmpi slt
-// CHECK: vector.store %{{.*}} {alignment = 16 : i64, tile_rows = 7 : i64} : memref<?x2304xf32, strided<[2304, 1]>>, vector<4xf32>
+// CHECK: vector.store %{{.*}} {alignment = 16 : i64, tile_height = 7 : i64} : memref<?x2304xf32, strided<[2304, 1]>>, vector<4xf32>
 // CHECK: } else {
 // CHECK: scf.for
 // CHECK: gpu.return

@@ -4,7 +4,7 @@
 Pairs of heights that follow each other and that do not, one or several threads
 along m, sizes that they cover exactly and sizes that they pad, one product and
 batches of them; balanced partitions for every size of a range, beside another
-dynamic axis, size 0 included. The plan is written into the module after its workload is
+dynamic axis, size 0 included; fixed extents that the higher height divides. The plan is written into the module after its workload is
 formed. Results are compared with the reference's on the module itself, with
 bounds and race checks and shuffled threads.
 """
@@ -30,11 +30,11 @@ def family(parts, stages=2, vector=1, batch_axes=0, balanced=0):
             + (f", balanced = {balanced}" if balanced else "") + ">")
 
 
-def form(h, name, text, plan):
+def form(h, name, text, plan, precision="f32"):
     """The module with its one workload formed and planned; (path, problems)."""
     source = h.write(name + ".mlir", text)
     passes = ["--canonicalize", "--cse", "--ukernel-normalize-linalg", "--canonicalize", "--cse",
-              "--ukernel-form-workloads"]
+              f"--ukernel-form-workloads=precision={precision}"]
     result = h.tool("ftuner-opt", source, *passes)
     if result.returncode != 0:
         return None, [result.stderr]
@@ -153,6 +153,11 @@ def main():
         h.add(f"balanced over {sms} beside N", run_balanced, h, f"balanced over {sms} beside N",
               models.Matmul(n="N", k=17), PAIRS["7 and 8 of one thread" if sms == 3 else "4 and 6 of two threads"],
               sms, "t4", sizes)
+    # The higher height divides a fixed extent, but higher blocks do not begin at its multiples: 2 · 5 + 8 covers 16.
+    for sms in (0, 1, 3):
+        parts = PAIRS["5 and 8 of one thread"]
+        h.add(f"fixed rows over {sms}", run, h, f"fixed rows over {sms}", models.Matmul(m=16, n=61, k=17),
+              [family(parts, balanced=sms), family(parts[-1:])], "h200", [{}], ())
     check("unaligned pointers", models.Matmul(n=64, k=48), pairs[0][1], [{"T": 53}], vector=4, flags=("--misalign=4",))
     h.finish()
 

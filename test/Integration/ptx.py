@@ -18,7 +18,7 @@ def find_ptxas():
 
 @dataclass
 class Loop:
-    """Instructions between a label and the last branch back to it."""
+    """Instructions that lie on a way from a label back to it."""
     instructions: list = field(default_factory=list)
 
     def count(self, pattern):
@@ -43,13 +43,41 @@ class Entry:
 
     def loops(self):
         labels = {line[:-1]: n for n, line in enumerate(self.lines) if line.endswith(":")}
-        last = {}
+        after, before = [[] for _ in self.lines], [[] for _ in self.lines]
+        backwards = {}
         for n, line in enumerate(self.lines):
-            target = re.search(r"\bbra(?:\.uni)?\s+(\S+);", line)
-            if target and labels.get(target.group(1), n) < n:
-                last[target.group(1)] = n
-        return [Loop([i for i in self.lines[labels[t]:end + 1] if not i.endswith(":")])
-                for t, end in last.items()]
+            branch = re.search(r"\bbra(\.uni)?\s+(\S+);", line)
+            if branch and branch.group(2) in labels:
+                target = labels[branch.group(2)]
+                after[n].append(target)
+                if target < n:
+                    backwards.setdefault(target, []).append(n)
+            # A branch that is not uniform may have been guarded.
+            if not (branch and branch.group(1)) and not line.startswith("ret") and n + 1 < len(self.lines):
+                after[n].append(n + 1)
+            for target in after[n]:
+                before[target].append(n)
+
+        def reached(start, edges, end=None):
+            seen, left = set(), list(start)
+            while left:
+                line = left.pop()
+                if line in seen:
+                    continue
+                seen.add(line)
+                if line != end:
+                    left += edges[line]
+            return seen
+
+        result = []
+        for head, branches in backwards.items():
+            # Blocks behind a loop may stand before it, and are no loop for that.
+            inside = reached([head], after)
+            branches = [n for n in branches if n in inside]
+            inside &= reached(branches, before, end=head)
+            if branches:
+                result.append(Loop([self.lines[n] for n in sorted(inside) if not self.lines[n].endswith(":")]))
+        return result
 
     def main_loops(self):
         """The loops with multiplications: one for each part of the family."""

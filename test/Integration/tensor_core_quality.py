@@ -7,6 +7,9 @@ for aligned operands on sm_80 and newer, nothing but instructions of tensor core
 16 bytes and integer arithmetic. By the emulator's counters, for a size that each aligned kernel of Dense serves: no
 bank conflicts of ldmatrix and of copies.
 
+The same of families with swapped operands that are given, in all layouts, and of pairs along n: few of them are
+selected.
+
 The suite looks at a part; `--all` at every built-in device of sm_75 and newer.
 """
 
@@ -16,6 +19,7 @@ import re
 import sys
 
 import harness
+import kernel_families
 import ptx
 
 LAYERS = {
@@ -25,7 +29,14 @@ LAYERS = {
     "up": ("nt", 22016, 4096),
     "down": ("nt", 4096, 11008),
 }
-PART = [("dense", "t4"), ("dense", "a100"), ("dense", "h200"), ("up", "a100"), ("down", "rtx3090")]
+PART = [("dense", "t4"), ("dense", "a100"), ("dense", "h200"), ("up", "a100"), ("down", "a100"), ("down", "rtx3090")]
+#: Warps along m and n, and tiles of one or two parts: of swapped operands, and of operands that are not.
+SWAPPED = [((1, 1), [(8, 16, 64)]), ((1, 4), [(24, 256, 64)]), ((1, 2), [(40, 64, 32), (56, 64, 32)]),
+           ((2, 2), [(80, 96, 64), (80, 128, 64)]), ((1, 8), [(56, 512, 32)])]
+ALONG_N = [((2, 2), [(128, 96, 32), (128, 128, 32)]), ((1, 3), [(16, 72, 64), (16, 96, 64)])]
+GIVEN_DEVICES = ("a100", "h200")
+#: Few columns and a long k: slices of k serve few rows.
+SLICED = [("down", "a100")]
 #: The emulator runs these sizes at most.
 LARGEST_RUN = 512
 #: What the main loop of an aligned kernel may have beside arithmetic on integers.
@@ -34,18 +45,19 @@ ALLOWED = (r"^(mma\.sync|ldmatrix|cp\.async|bar\.|barrier\.|bra|mov|setp|selp|ad
 
 
 def module(layout, n, k):
-    weight, maps = (f"{n}x{k}", "n, k") if layout == "nt" else (f"{k}x{n}", "k, n")
+    weight, maps = (f"{n}x{k}", "n, k") if layout[1] == "t" else (f"{k}x{n}", "k, n")
+    x, shape, rows, lhs = (f"{k}x?", f'{k}, "T"', 1, "k, m") if layout[0] == "t" else (f"?x{k}", f'"T", {k}', 0, "m, k")
     return f"""
 module attributes {{ukernel.symbols = {{T = #ukernel.range<1 to 4096>}}}} {{
-  func.func @layer(%x: tensor<?x{k}xf16> {{ukernel.shape = ["T", {k}]}}, %w: tensor<{weight}xf16>) -> tensor<?x{n}xf16> {{
-    %c0 = arith.constant 0 : index
+  func.func @layer(%x: tensor<{x}xf16> {{ukernel.shape = [{shape}]}}, %w: tensor<{weight}xf16>) -> tensor<?x{n}xf16> {{
+    %rows = arith.constant {rows} : index
     %zero = arith.constant 0.0 : f32
-    %t = tensor.dim %x, %c0 : tensor<?x{k}xf16>
+    %t = tensor.dim %x, %rows : tensor<{x}xf16>
     %e = tensor.empty(%t) : tensor<?x{n}xf32>
     %init = linalg.fill ins(%zero : f32) outs(%e : tensor<?x{n}xf32>) -> tensor<?x{n}xf32>
-    %p = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> ({maps})>,
+    %p = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> ({lhs})>, affine_map<(m, n, k) -> ({maps})>,
                                         affine_map<(m, n, k) -> (m, n)>]
-        ins(%x, %w : tensor<?x{k}xf16>, tensor<{weight}xf16>) outs(%init : tensor<?x{n}xf32>) -> tensor<?x{n}xf32>
+        ins(%x, %w : tensor<{x}xf16>, tensor<{weight}xf16>) outs(%init : tensor<?x{n}xf32>) -> tensor<?x{n}xf32>
     %o = tensor.empty(%t) : tensor<?x{n}xf16>
     %r = linalg.generic {{indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>],
                          iterator_types = ["parallel", "parallel"]}}
@@ -72,11 +84,16 @@ def check_loop(loop, is_tight):
     return problems
 
 
-def check_entry(entry, kernel, version):
+def check_resources(kernel):
     used = kernel["resources"]
-    problems = []
-    if used["spill_store_bytes"] or used["spill_load_bytes"] or used["stack_bytes"] or entry.count(r"\.local"):
-        problems.append(f"spills, stack or local memory: {used}")
+    is_tight = not (used["spill_store_bytes"] or used["spill_load_bytes"] or used["stack_bytes"])
+    return [] if is_tight else [f"spills or stack: {used}"]
+
+
+def check_entry(entry, kernel, version):
+    problems = check_resources(kernel)
+    if entry.count(r"\.local"):
+        problems.append("local memory")
     loops = [loop for loop in entry.loops() if loop.count(r"^mma\.sync")]
     if not loops:
         problems.append("no main loop on tensor cores")
@@ -90,15 +107,25 @@ def check_entry(entry, kernel, version):
     return problems
 
 
-def run_counted(tests, path, device, size, n, k, weight):
-    """The counters of the one kernel that a size launches."""
-    result = tests.tool("ftuner-run", path, "--function=layer", f"--args={size}x{k}xf16,{weight}xf16",
+def run_counted(tests, path, device, size, layout, n, k):
+    """The counters of the kernel that computes a size; one that adds slices up comes behind it."""
+    x = f"{k}x{size}" if layout[0] == "t" else f"{size}x{k}"
+    weight = f"{n}x{k}" if layout[1] == "t" else f"{k}x{n}"
+    result = tests.tool("ftuner-run", path, "--function=layer", f"--args={x}xf16,{weight}xf16",
                         f"--device={device}", "--executor=emulator", "--counters", "--json")
     if result.returncode != 0:
         raise RuntimeError(result.stderr)
     (report,) = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
-    (counters,) = report["counters"]
-    return counters
+    return report["counters"][0]
+
+
+def conflicts(counters, size):
+    problems = []
+    for what in ("matrix_load", "copy_target"):
+        requests = counters["requests"].get(what)
+        if requests and requests["wavefronts"] != requests["ideal_wavefronts"]:
+            problems.append(f"{counters['kernel']} at M = {size}: bank conflicts of {what}: {requests}")
+    return problems
 
 
 def check_conflicts(tests, path, device, manifest, layer):
@@ -108,34 +135,69 @@ def check_conflicts(tests, path, device, manifest, layer):
         size = choice["box"][0]["max"]
         if size > LARGEST_RUN:
             continue
-        counters = run_counted(tests, path, device, size, n, k, f"{n}x{k}" if layout == "nt" else f"{k}x{n}")
-        for what in ("matrix_load", "copy_target"):
-            requests = counters["requests"].get(what)
-            if requests and requests["wavefronts"] != requests["ideal_wavefronts"]:
-                problems.append(f"{counters['kernel']} at M = {size}: bank conflicts of {what}: {requests}")
+        problems += conflicts(run_counted(tests, path, device, size, layout, n, k), size)
     return problems
+
+
+def compile_layer(tests, path, device):
+    """The manifest, its kernels by name, and those on tensor cores in the PTX; or an error."""
+    outputs = []
+    for flag in ("--ftuner-to-ptx", "--ftuner-to-manifest"):
+        result = tests.tool("ftuner-translate", path, flag, f"--device={device}")
+        if result.returncode != 0:
+            raise RuntimeError(result.stderr)
+        outputs.append(result.stdout)
+    manifest = json.loads(outputs[1])
+    kernels = {kernel["entry"]: kernel for kernel in manifest["kernels"]}
+    return manifest, kernels, [entry for entry in ptx.entries(outputs[0]) if entry.count(r"^mma\.sync")]
+
+
+def check_given(tests, device, version, layout, number, swaps):
+    """A family that is given, with accesses of 16 bytes."""
+    warps, tiles = (SWAPPED if swaps else ALONG_N)[number]
+    n, k = 768, 512
+    axis = 0 if len(tiles) == 1 or tiles[0][0] != tiles[1][0] else 1
+
+    swapped = ", swap_operands = true" if swaps else ""
+    balanced = ", balanced = 108" if len(tiles) == 2 else ""
+    family = (f"<#ukernel.mma<warps = {list(warps)}, stages = 3, access = 16{swapped}>, axis = {axis}, "
+              f"tiles = {[list(tile) for tile in tiles]}{balanced}>")
+    unaligned = f"<#ukernel.mma<warps = [1, 1], stages = 2, access = 1{swapped}>, axis = 0, tiles = [[16, 16, 32]]>"
+    plan = f"<families = [{family}, {unaligned}], choices = [], general = 0, unaligned_general = 1>"
+    name = f"given_{device}_{layout}_{number}_{swaps}"
+    path, problems = kernel_families.form(tests, name, module(layout, n, k), plan)
+    if problems:
+        return problems
+    _, kernels, entries = compile_layer(tests, path, device)
+    if len(entries) != 2:
+        return [f"expected two kernels on tensor cores, but got {len(entries)}"]
+    for entry in entries:
+        problems += [f"{entry.name}: {problem}" for problem in check_entry(entry, kernels[entry.name], version)]
+    size = 2 * sum(tile[0] for tile in tiles)
+    counters = run_counted(tests, path, device, size, layout, n, k)
+    if not counters["requests"].get("matrix_load"):
+        problems.append("expected fragments by ldmatrix")
+    return problems + conflicts(counters, size)
 
 
 def check(tests, layer, device, version, counts):
     layout, n, k = LAYERS[layer]
     label = f"{layer} on {device}"
     path = tests.write(f"{layer}_{device}.mlir", module(layout, n, k))
-    outputs = []
-    for flag in ("--ftuner-to-ptx", "--ftuner-to-manifest"):
-        result = tests.tool("ftuner-translate", path, flag, f"--device={device}")
-        if result.returncode != 0:
-            return [result.stderr]
-        outputs.append(result.stdout)
-    manifest = json.loads(outputs[1])
-    kernels = {kernel["entry"]: kernel for kernel in manifest["kernels"]}
-    entries = [entry for entry in ptx.entries(outputs[0]) if entry.count(r"^mma\.sync")]
+    manifest, kernels, entries = compile_layer(tests, path, device)
     registers = [kernels[entry.name]["resources"]["registers_per_thread"] for entry in entries]
     if not entries:
         return ["no kernel for tensor cores"]
-    tests.describe(label, f"{len(entries)} of {len(kernels)} kernels on tensor cores, "
-                          f"{min(registers)} to {max(registers)} registers")
+    (workload,) = manifest["workloads"]
+    sums = {family["sum_kernel"] for family in workload["families"] if family["reduce_split"] > 1}
+    slices = sum(family["reduce_split"] > 1 for family in workload["families"])
+    tests.describe(label, f"{len(entries)} of {len(kernels) - len(sums)} kernels on tensor cores, "
+                          f"{min(registers)} to {max(registers)} registers, {slices} with slices of k")
     problems = [f"{entry.name}: {problem}" for entry in entries
                 for problem in check_entry(entry, kernels[entry.name], version)]
+    problems += [f"{name}: {problem}" for name in sums for problem in check_resources(kernels[name])]
+    if (layer, device) in SLICED and slices == 0:
+        problems.append("expected kernels with slices of k")
     if counts:
         problems += check_conflicts(tests, path, device, manifest, layer)
     return problems
@@ -159,6 +221,14 @@ def main():
     for layer, device in cases:
         counts = layer == "dense" and versions[device] >= 80
         tests.add(f"{layer} on {device}", check, tests, layer, device, versions[device], counts)
+    given = [(layout, number, swaps) for swaps, families in ((True, SWAPPED), (False, ALONG_N))
+             for layout in ("nn", "nt", "tn", "tt") for number in range(len(families))]
+    for case, (layout, number, swaps) in enumerate(given):
+        # Each is run on one device but by --all.
+        for index, device in enumerate(GIVEN_DEVICES):
+            if options.all or case % len(GIVEN_DEVICES) == index:
+                tests.add(f"{'swapped' if swaps else 'along n'} {number} {layout} on {device}", check_given, tests,
+                          device, versions[device], layout, number, swaps)
     tests.finish()
 
 

@@ -7,13 +7,20 @@ declared range) and device. It must run in one kernel, with bounds and race chec
 give the reference's numbers; on aligned sizes that one must be of a path for tensor cores, unless the plan says
 that another is faster.
 
+Every other case is not planned but runs by random families: of any warps, fragments, roles of the operands and width
+of accesses that the sizes allow, of one height or two along m or n, covered exactly or balanced.
+
 `--count=N` is the number of cases; `--seed=S --count=1` runs one again.
 """
 
 import json
+import os
 import random
 
+import numpy
+
 import harness
+import kernel_families
 
 #: Devices by what their tensor cores multiply.
 OLD = ("t4", "a100", "rtx3090", "l4", "h200", "b200")
@@ -22,6 +29,10 @@ DEVICES = {"f16": OLD, "bf16": NEW, "i8": OLD, "tf32": NEW, "f16i8": NEW, "bf16i
 #: Of lhs, rhs and the sum.
 TYPES = {"f16": ("f16", "f16", "f32"), "bf16": ("bf16", "bf16", "f32"), "i8": ("i8", "i8", "i32"),
          "tf32": ("f32", "f32", "f32"), "f16i8": ("f16", "i8", "f32"), "bf16i8": ("i8", "bf16", "f32")}
+#: Bytes of an element.
+BYTES = {"f16": 2, "bf16": 2, "i8": 1, "f32": 4, "i32": 4}
+#: Of results by given families: what sums in another order and their roundings may differ by.
+TOLERANCES = {"f32": 1e-4, "f16": 1e-3, "bf16": 8e-3, "i32": 0, "tf32": 2e-3}
 LAYOUTS = ("nn", "nt", "tn", "tt")
 IDENTITY = "affine_map<(m, n) -> (m, n)>"
 
@@ -150,6 +161,21 @@ module attributes {{ukernel.symbols = {{T = #ukernel.range<{self.range[0]} to {s
 }}
 """
 
+    def alignment(self):
+        """Bytes to which all rows that vectors access are aligned, 16 at most."""
+        lhs, rhs = self.factors()
+        rows = [("n", self.output)]
+        if self.epilogue != "none":
+            rows.append(("n", self.wide))
+        # Epilogues whose rows are known not to be words go by single elements.
+        if self.is_static and any(self.n * BYTES[kind] % 4 for _, kind in rows):
+            rows = []
+        rows += [(lhs, self.lhs), (rhs, self.rhs)]
+        bits = 16
+        for axes, kind in rows:
+            bits |= self.shape(axes)[-1] * BYTES[kind]
+        return bits & -bits
+
     def __str__(self):
         extents = "static" if self.is_static else "dynamic"
         return (f"{self.device}, {self.kind} to {self.output}, {self.layout}, {self.epilogue}, "
@@ -157,37 +183,117 @@ module attributes {{ukernel.symbols = {{T = #ukernel.range<{self.range[0]} to {s
                 f"{', misaligned' if self.is_misaligned else ''}")
 
 
-def run(tests, seed):
-    product = Product(random.Random(seed))
+def random_families(rng, product):
+    """A family of one height or two, and the same for operands of any alignment."""
+    element = max(BYTES[product.lhs], BYTES[product.rhs])
+    is_old, is_cast = product.device == "t4", BYTES[product.lhs] != BYTES[product.rhs]
+    swaps = rng.random() < 0.6
+    warps = rng.choice([(1, 1), (1, 2), (2, 1), (2, 2), (1, 4), (4, 1), (3, 1), (1, 3), (2, 3)])
+    granules = [of_axis * (8 if (axis == 0) == swaps else 16) for axis, of_axis in enumerate(warps)]
+    axis = rng.randrange(2)
+    low = [rng.randint(1, 3) for _ in range(2)]
+    heights = [low]
+    if rng.random() < 0.6:
+        high = list(low)
+        high[axis] += rng.randint(1, 2)
+        heights.append(high)
+    depth = rng.choice([1, 2, 4]) * 32 // element
+    tiles = [[granule * height for granule, height in zip(granules, of_part)] + [depth] for of_part in heights]
+    balanced = rng.choice([0, 1, 7, 108]) if len(tiles) == 2 else 0
+
+    def family(access, tiles, balanced):
+        stages = 2 if is_old or is_cast or access == 1 else rng.choice([2, 3, 4])
+        return (f"<#ukernel.mma<warps = {list(warps)}, stages = {stages}, access = {access}"
+                + (", swap_operands = true" if swaps else "") + f">, axis = {axis}, tiles = {tiles}"
+                + (f", balanced = {balanced}" if balanced else "") + ">")
+
+    access = rng.choice([width for width in (1, 4, 8, 16) if width <= product.alignment()] + [16])
+    return [family(access, tiles, balanced), family(1, tiles[-1:], 0)]
+
+
+def checks(product, seed):
+    """Flags of a run in the emulator: bounds, races, threads in random order, operands."""
+    flags = ["--executor=emulator", "--check-bounds", "--check-races", "--thread-order=shuffled",
+             f"--seed={seed % 2**31}", "--json"]
+    if product.is_misaligned:
+        flags.append(f"--misalign={BYTES[product.lhs]}")
+    return flags
+
+
+def report_of(result, product):
+    """What a run printed, or None; and its problems."""
+    problems = [line for line in result.stderr.splitlines() if "error:" in line][:3]
+    reports = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
+    if result.returncode != 0 or len(reports) != 1:
+        return None, problems + [f"exit {result.returncode}", result.stdout[-400:]]
+    launches = [launch["kernel"] for launch in reports[0]["launches"]]
+    if product.m > 0 and len(launches) != 1:
+        problems.append(f"expected one kernel, but got {launches}")
+    return reports[0], problems
+
+
+def run_given(tests, seed, rng, product):
+    """Runs random families in place of a plan, beside the reference on the module itself."""
+    families = random_families(rng, product)
+    label = f"seed {seed}"
+    tests.describe(label, f"{product}, by {families[0]}")
+    plan = f"<families = [{', '.join(families)}], choices = [], general = 0, unaligned_general = 1>"
+    precision = "tf32" if product.kind == "tf32" else "f32"
+    planned, problems = kernel_families.form(tests, f"{seed}", product.module(), plan, precision)
+    if problems:
+        return problems
+    results = []
+    for path, flags in ((planned, checks(product, seed)),
+                        (tests.path(f"{seed}.mlir"), ["--executor=reference", f"--seed={seed % 2**31}", "--json"])):
+        folder = tests.path(f"{seed}_{len(results)}")
+        os.makedirs(folder)
+        result = tests.tool("ftuner-run", path, "--function=f", f"--args={product.arguments()}",
+                            f"--device={product.device}", f"--save-dir={folder}", *flags)
+        if result.returncode != 0:
+            return report_of(result, product)[1]
+        if path == planned:
+            problems = report_of(result, product)[1]
+        results.append(numpy.load(os.path.join(folder, "result0.npy")))
+    actual, expected = (as_numbers(result, product.output) for result in results)
+    if actual.shape != expected.shape:
+        return problems + [f"expected a result of {expected.shape}, but got {actual.shape}"]
+    error = numpy.linalg.norm(actual - expected) / max(numpy.linalg.norm(expected), 1e-30)
+    if not error <= TOLERANCES["tf32" if product.kind == "tf32" else product.output]:
+        problems.append(f"relative error {error}")
+    return problems
+
+
+def as_numbers(array, kind):
+    """Of an array as saved: bf16 as the bits of its numbers."""
+    if kind == "bf16":
+        array = (array.view(numpy.uint16).astype(numpy.uint32) << 16).view(numpy.float32)
+    return array.astype(numpy.float64)
+
+
+def run_planned(tests, seed, product):
+    """Runs what the compiler plans."""
     label = f"seed {seed}"
     path = tests.write(f"{seed}.mlir", product.module())
     flags = ["--precision=tf32"] if product.kind == "tf32" else []
     compile_flags = [*flags, f"--device={product.device}"]
-    if product.is_misaligned:
-        flags.append(f"--misalign={ {'f16': 2, 'bf16': 2, 'i8': 1, 'f32': 4}[product.lhs] }")
     if product.kind == "tf32":
         # Each factor is off by up to 2^-11, and sums of few products cancel.
         flags.append("--tolerance=2e-3")
     result = tests.tool("ftuner-run", path, "--function=f", f"--args={product.arguments()}",
-                        f"--device={product.device}", "--executor=emulator", "--check", "--check-bounds",
-                        "--check-races", "--thread-order=shuffled", f"--seed={seed % 2**31}", "--json", *flags)
+                        f"--device={product.device}", "--check", *checks(product, seed), *flags)
     tests.describe(label, str(product))
-    problems = [line for line in result.stderr.splitlines() if "error:" in line][:3]
-    reports = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
-    if result.returncode != 0 or len(reports) != 1:
-        return problems + [f"exit {result.returncode}", result.stdout[-400:]]
-    (report,) = reports
+    report, problems = report_of(result, product)
+    if not report:
+        return problems
     if not all(checked["ok"] for checked in report["results"]):
         problems.append(f"relative errors {[checked['relative_error'] for checked in report['results']]}")
-    if product.m == 0:
+    if product.m == 0 or problems:
         return problems
-    launches = [launch["kernel"] for launch in report["launches"]]
-    if len(launches) != 1:
-        return problems + [f"expected one kernel, but got {launches}"]
     listing = tests.tool("ftuner-translate", path, "--ftuner-to-ptx", *compile_flags)
     if listing.returncode != 0:
-        return problems + [listing.stderr[:400]]
-    entry = listing.stdout[listing.stdout.index(f".entry {launches[0]}("):]
+        return [listing.stderr[:400]]
+    kernel = report["launches"][0]["kernel"]
+    entry = listing.stdout[listing.stdout.index(f".entry {kernel}("):]
     body = entry[:entry.find(".entry", 1)] if ".entry" in entry[1:] else entry
     if "mma.sync" not in body:
         # The path on the CUDA cores may be faster for a size.
@@ -195,6 +301,14 @@ def run(tests, seed):
             problems.append("expected kernels for tensor cores")
         tests.describe(label, f"{product}, on CUDA cores")
     return problems
+
+
+def run(tests, seed):
+    rng = random.Random(seed)
+    product = Product(rng)
+    if seed % 2:
+        return run_given(tests, seed, rng, product)
+    return run_planned(tests, seed, product)
 
 
 def main():

@@ -147,12 +147,13 @@ func.func @cast_weight(%a: tensor<4x16xf16>, %b: tensor<8x16xi8>) -> tensor<4x8x
 
 // -----
 
-// Casts that round are operators of their own: f32 to f16, i16 to f16, which
-// does not hold all of them. So are casts of what codegen paths do not read.
+// Casts that round are part of the product, too, and stay: f32 to f16, i16 to
+// f16, which does not hold all of them. Casts to what codegen paths do not
+// multiply are operators of their own.
 // CHECK-LABEL: func.func @rounding_casts
-// CHECK: arith.truncf
-// CHECK: arith.sitofp
-// CHECK: ukernel.workload ins(%{{.*}}, %{{.*}} : tensor<4x16xf16>, tensor<16x8xf16>)
+// CHECK: ukernel.workload ins(%{{.*}}, %{{.*}} : tensor<4x16xf32>, tensor<16x8xi16>)
+// CHECK: arith.truncf {{.*}} : f32 to f16
+// CHECK: arith.sitofp {{.*}} : i16 to f16
 // CHECK: arith.extf {{.*}} f32 to f64
 // CHECK: linalg.matmul {{.*}}xf64
 func.func @rounding_casts(%a: tensor<4x16xf32>, %b: tensor<16x8xi16>, %c: tensor<4x8xf16>, %d: tensor<16x8xf64>, %g: tensor<4x8xf64>) -> (tensor<4x8xf16>, tensor<4x8xf64>) {

@@ -229,3 +229,27 @@ func.func @wide(%y: memref<?xf64>, %i: i64, %f: f64, %x: index, %s: f32)
   }
   return
 }
+
+// -----
+
+// What adds up the slices of a workload's family has the name, the site and the
+// use that came with it, one pointer for all slices, and is no fallback.
+// CHECK-LABEL: func.func @slices(
+// CHECK: ukernel.launch @f_0_k0_sum::@f_0_k0_sum
+// CHECK-SAME: ukernel.site = {name = "f_0", slices = "2", workload = "f_0"}
+// CHECK: gpu.module @f_0_k0_sum attributes {ukernel.adds_slices
+// CHECK-SAME: name = "in0"
+// CHECK-NOT: name = "in1"
+// CHECK-SAME: uses = [<family = {{.*}}split = 2>, workload = "f_0">]
+func.func @slices(%s: memref<2x8x16xf32>, %o: memref<8x16xf32>) attributes {ukernel.abi_type = (tensor<2x8x16xf32>, tensor<8x16xf32>) -> ()} {
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (0, i, j)>, affine_map<(i, j) -> (1, i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%s, %s : memref<2x8x16xf32>, memref<2x8x16xf32>) outs(%o : memref<8x16xf32>)
+      attrs = {ukernel.kernel = {name = "f_0_k0_sum", site = {name = "f_0", slices = "2", workload = "f_0"},
+        use = #ukernel.use<family = <#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]], split = 2>, workload = "f_0">}} {
+  ^bb0(%a: f32, %b: f32, %old: f32):
+    %c = arith.addf %a, %b : f32
+    linalg.yield %c : f32
+  }
+  return
+}

@@ -147,6 +147,14 @@ static llvm::Error checkOptions(const Options &options) {
   return llvm::Error::success();
 }
 
+/// Writes the output and ends the process; returns if that fails.
+static llvm::Error finish(const Options &options, llvm::StringRef content,
+                          tool::ModuleTool &moduleTool) {
+  if (llvm::Error error = tool::writeOutput(options.output, content))
+    return error;
+  moduleTool.endProcess();
+}
+
 /// Reads `--size`.
 static llvm::Expected<NamedSizes> parseSizes(const Options &options) {
   NamedSizes sizes;
@@ -311,7 +319,7 @@ static llvm::Error translate(const Options &options,
     return makeError("translation to PTX failed");
   stopwatch.lap("ptx");
   if (options.translation == Translation::Ptx)
-    return tool::writeOutput(options.output, ptx->text);
+    return finish(options, ptx->text, moduleTool);
 
   ManifestOptions manifestOptions;
   if (options.timing)
@@ -320,7 +328,7 @@ static llvm::Error translate(const Options &options,
   llvm::raw_string_ostream stream(manifest);
   if (failed(writeManifest(**module, *ptx, manifestOptions, stream)))
     return makeError("writing the manifest failed");
-  return tool::writeOutput(options.output, manifest);
+  return finish(options, manifest, moduleTool);
 }
 
 int main(int argc, char **argv) {

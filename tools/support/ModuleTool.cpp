@@ -9,11 +9,14 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/Support/ManagedStatic.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include <cstdlib>
 
 using namespace mlir;
 
@@ -97,7 +100,17 @@ ModuleTool::ModuleTool(Remarks remarks)
       std::make_unique<remark::RemarkEmittingPolicyAll>(), categories);
 }
 
-ModuleTool::~ModuleTool() {
+ModuleTool::~ModuleTool() { printNumRemarks(); }
+
+void ModuleTool::endProcess() {
+  printNumRemarks();
+  llvm::outs().flush();
+  // Prints what was asked for of LLVM's statistics.
+  llvm::llvm_shutdown();
+  std::_Exit(EXIT_SUCCESS);
+}
+
+void ModuleTool::printNumRemarks() const {
   if (remarks == Remarks::None)
     return;
   llvm::errs() << "remarks: ";
@@ -209,16 +222,19 @@ llvm::Error ModuleTool::compile(ModuleOp module,
   }
   // The passes of buildFTunerPipeline in two runs: kernels are large, and to
   // verify them after each pass that lowers them costs as much as those passes.
-  // What comes in was verified; ftuner-opt and debug builds verify it all.
+  // What comes in was verified, and what is emitted is; ftuner-opt and debug
+  // builds verify it all.
   PassManager emission(&context), lowering(&context);
   buildFrontEndPipeline(emission, options);
   buildEmissionPipeline(emission, options.settings());
   buildKernelLoweringPipeline(lowering);
 #ifdef NDEBUG
+  emission.enableVerifier(false);
   lowering.enableVerifier(false);
 #endif
   for (PassManager *pm : {&emission, &lowering})
-    if (failed(run(*pm, module)))
+    if (failed(run(*pm, module)) ||
+        (pm == &emission && failed(verify(module))))
       return toolError("compilation failed");
   return llvm::Error::success();
 }

@@ -45,6 +45,10 @@ public:
   /// Reads operations of dialects that nobody knows here.
   void allowUnregisteredDialects() { context.allowUnregisteredDialects(); }
 
+  /// Ends the process as a success, once everything is written. Modules and the
+  /// context are not freed, which takes time for nothing.
+  [[noreturn]] void endProcess();
+
   /// From now on, prints a line `progress: STAGE` on standard error as each
   /// stage begins, and `progress: STAGE, N of M` as its kernels are through.
   void showProgress() { hasProgress = true; }
@@ -73,6 +77,7 @@ public:
                       const PipelineCommandLine &commandLine);
 
 private:
+  void printNumRemarks() const;
   /// Prints, counts or drops a diagnostic. Fails for those that are to be
   /// printed with their place.
   llvm::LogicalResult handle(mlir::Diagnostic &diagnostic);

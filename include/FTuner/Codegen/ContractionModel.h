@@ -15,9 +15,18 @@ namespace ftuner {
 /// contiguous along m or k, whose rhs along n or k, and whose output along n.
 llvm::Error checkContractionLayout(const CodegenModel &path,
                                    const Workload &workload);
-/// That the family's parts lie along m, without split-K.
+/// That what becomes of factors before they are multiplied is of numbers of up
+/// to 32 bits, and so is what it reads.
+llvm::Error checkPrologues(const CodegenModel &path, const Workload &workload);
+/// Most slices of the reduce axis: a thread of the kernel that sums them loads
+/// all of its element's at once.
+inline constexpr int64_t kMaxReduceSplit = 32;
+
+/// That the family's parts lie along one of the axes, with no more slices than
+/// that.
 llvm::Error checkContractionFamily(const CodegenModel &path,
-                                   const KernelFamily &family);
+                                   const KernelFamily &family,
+                                   llvm::ArrayRef<unsigned> combineAxes);
 /// That a block has one element along every batch axis.
 llvm::Error checkBatchTiles(const CodegenModel &path, const BlockTile &tile);
 /// That one block of `needs` fits on the device, by shared memory and
@@ -25,6 +34,22 @@ llvm::Error checkBatchTiles(const CodegenModel &path, const BlockTile &tile);
 llvm::Error checkBlockFits(const CodegenModel &path,
                            const KernelResources &needs,
                            const DeviceSpec &device);
+
+/// Whether more becomes of a factor, lhs (0) or rhs (1), than casts that keep
+/// every value.
+inline bool hasPrologue(const Workload &workload, unsigned factor) {
+  return !workload.prologues[factor].empty();
+}
+/// What the prologue of a factor adds to copies of vectors of its tile.
+struct PrologueWork {
+  /// Instructions for each element, registers for each vector.
+  double instructions = 0;
+  int64_t registers = 0;
+  /// Bytes that are read beside each element in a step.
+  int64_t globalBytes = 0;
+};
+PrologueWork prologueWork(const Workload &workload, unsigned factor,
+                          int64_t vectorWidth);
 
 /// The uKernel of a part whose tile `workersM` × `workersN` workers share
 /// equally. Numbers below 1, of families that cannot be emitted, count as 1.

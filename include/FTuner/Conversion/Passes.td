@@ -53,6 +53,25 @@ def UKernelExpandMathPass : Pass<"ukernel-expand-math", "::mlir::gpu::GPUModuleO
     "::mlir::vector::VectorDialect"];
 }
 
+def UKernelExpandAccessesPass : Pass<"ukernel-expand-accesses", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Expand transfers of vectors, and views into offsets and strides";
+  let description = [{
+    What `convert-vector-to-scf` and `expand-strided-metadata` do, without a look
+    at the other operations of a kernel, which are most of it.
+
+    ```mlir
+    %0 = memref.subview %view[%row, 0] [8, 4] [1, 1] : memref<?x64xf32> to memref<8x4xf32, …>
+    // becomes
+    %offset = affine.apply affine_map<()[s0] -> (s0 * 64)>()[%row]
+    %0 = memref.reinterpret_cast %base to offset: [%offset], sizes: [8, 4], strides: [64, 1] : …
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"];
+}
+
 def ConvertUKernelToLLVMPass : Pass<"convert-ukernel-to-llvm", "::mlir::ModuleOp"> {
   let summary = "Give host functions the host ABI and turn launches into calls of the runtime";
   let description = [{

@@ -61,6 +61,12 @@ struct ChoiceConfidence {
   double measurementGain = 0;
 };
 
+/// What an evaluator keeps of a family for all shapes.
+class FamilyCosts {
+public:
+  virtual ~FamilyCosts() = default;
+};
+
 /// Scores the programs of one workload on one device. What depends on uKernels
 /// alone is computed once for each, so the second program of a family costs
 /// little. Not for several threads at once.
@@ -71,6 +77,17 @@ public:
   /// feasible program.
   virtual double score(llvm::ArrayRef<int64_t> shape,
                        const Program &program) = 0;
+  /// What the evaluator keeps of a family, and owns; null if that is nothing.
+  /// Who scores one family again and again saves looking it up.
+  virtual const FamilyCosts *costsOf(const KernelFamily &family) {
+    return nullptr;
+  }
+  /// The score of a program whose family has these costs.
+  virtual double scoreWith(const FamilyCosts *costs,
+                           llvm::ArrayRef<int64_t> shape,
+                           const Program &program) {
+    return score(shape, program);
+  }
   /// The same with its parts.
   virtual CostBreakdown evaluate(llvm::ArrayRef<int64_t> shape,
                                  const Program &program) = 0;

@@ -119,8 +119,9 @@ struct LatencyGrid {
   /// Reduce elements of a block, and the bytes of one in a row of an operand
   /// (the mean of both).
   double reduceLength = 1, elementBytes = 4;
-  /// Kernels that run after this one to sum split-K slices.
-  double secondKernels = 0;
+  /// Kernels that run after this one to sum split-K slices, and the bytes of
+  /// all slices' sums: written by this one, read by them.
+  double secondKernels = 0, sumBytes = 0;
 };
 
 /// What depends on a uKernel, the device and the constants alone.

@@ -55,8 +55,9 @@ struct EmittedKernel {
 mlir::FailureOr<EmittedKernel> emitKernel(ukernel::KernelOp kernel,
                                           const DeviceSpec &device);
 
-/// Both at once, at the insertion point. Emits an error also for a kernel that
-/// does not verify.
+/// Both at once, at the insertion point; of a family with split-K slices, the
+/// kernel that sums slices (SplitReduction.h). Emits an error also for a kernel
+/// that does not verify.
 mlir::FailureOr<EmittedKernel>
 buildGpuModule(mlir::OpBuilder &b, ukernel::OperatorOpInterface op,
                ukernel::FamilyAttr family, llvm::StringRef name,

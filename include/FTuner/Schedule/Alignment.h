@@ -1,10 +1,14 @@
 //===- Alignment.h - Alignment of operands ----------------------*- C++ -*-===//
 //
-// Kernels may move some operands in vectors: lhs and rhs along whichever axis
-// is contiguous, and what the epilogue reads and writes where it is contiguous
+// Kernels may move some operands in vectors: inputs along whichever axis is
+// contiguous, and what the epilogue reads and writes where it is contiguous
 // along the same axis as the output. Vectors ask that pointers, rows and the
 // contiguous extents of these operands are aligned. Pointers and strides are
 // known on the host alone; what extents allow, a shape tells.
+//
+// Where rows of a fixed extent begin inside words, the epilogue goes by single
+// elements, whatever factors do: an output of 50257 columns in f16 does not
+// keep factors from being copied in vectors.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SCHEDULE_ALIGNMENT_H
@@ -17,6 +21,10 @@ namespace ftuner {
 /// Bytes of the widest access of one thread.
 constexpr int64_t widestAccessBytes = 16;
 
+/// Whether kernels of a contraction move what the epilogue reads and writes in
+/// vectors: unless the extent that such operands are contiguous along is fixed
+/// and their rows are not whole words of 4 bytes.
+bool hasVectorEpilogue(const Workload &workload);
 /// Whether kernels may move the operand in vectors.
 bool isVectorAccess(const Workload &workload, const Operand &operand);
 

@@ -156,6 +156,12 @@ PartitionOf<Math> partitionOf(Math &math, const PartitionRule &rule,
                         extent);
 }
 
+/// Whether, whatever the blocks beside are, no block of the second of two parts
+/// reaches beyond the extent, which is positive. One of the first part can only
+/// where its height does not divide the extent; of the second that says
+/// nothing, since it does not begin at a multiple of its height.
+bool isSecondNeverPadded(const PartitionRule &rule, int64_t extent);
+
 /// `partitionOf` in numbers; no blocks for an extent below 1.
 Partition partitionExtent(const PartitionRule &rule, int64_t extent,
                           int64_t blocksBeside);

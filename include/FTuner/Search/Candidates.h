@@ -11,6 +11,9 @@
 // instead, for a small, a middle and a large shape of the range: up to three
 // candidates.
 //
+// Of candidates for which that pays there are copies with split-K slices
+// (SplitCandidates.h).
+//
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SEARCH_CANDIDATES_H
 #define FTUNER_SEARCH_CANDIDATES_H
@@ -42,13 +45,16 @@ struct CandidateSet {
   int64_t numEmittable = 0;
   /// Candidates beyond the paper's rules.
   int64_t numAdded = 0;
+  /// Those with slices of the reduce axis, at the end.
+  int64_t numSplit = 0;
 };
 
 /// An error if not a single uKernel is feasible.
 llvm::Expected<CandidateSet> enumerateCandidates(const SearchProblem &problem,
                                                  int64_t alignment);
 
-/// Candidates for the alignment that sizes can reach.
+/// Candidates for the alignment that sizes can reach, with slices of the reduce
+/// axis where these pay.
 llvm::Expected<CandidateSet> enumerateCandidates(const SearchProblem &problem);
 
 /// What a kernel's correctness asks for, whoever wrote it: an error that says

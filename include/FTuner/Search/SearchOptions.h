@@ -25,7 +25,7 @@ const OptionTable<SearchChoice> &searchChoiceOptions();
 /// Those of every search: top-k, max-kernels.
 const OptionTable<SearchOptions> &commonOptions();
 /// What makes HardwareAlign's candidates and the programs of them: tile-rule,
-/// pool.
+/// pool, split-k.
 const OptionTable<SearchOptions> &candidateOptions();
 /// Blocks of an SM, which SetBound and the rule for pipeline stages ask for:
 /// zeta.

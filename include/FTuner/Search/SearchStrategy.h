@@ -56,6 +56,8 @@ struct SearchOptions {
   int64_t activeBlocksPerSm = 2;
   CostModelOptions cost;
   ProgramPool pool = ProgramPool::Tight;
+  /// Whether families may split the reduce axis into slices.
+  bool splitK = true;
   /// Best programs of each shape that the plan keeps.
   int64_t topK = 1;
   /// Most kernel families of one workload, those for unaligned operands

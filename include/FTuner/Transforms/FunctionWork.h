@@ -32,11 +32,16 @@ namespace ftuner {
 ///   extents    of a workload's kernel: the sizes of its axes, a map likewise
 ///   axes       of a workload's kernel: the names of its axes
 inline constexpr llvm::StringLiteral kWorkAttrName = "ukernel.work";
+/// gpu.module of a kernel that adds up the split-K slices of another one.
+inline constexpr llvm::StringLiteral kAddsSlicesAttrName =
+    "ukernel.adds_slices";
 /// ukernel.launch: what is launched here, a dictionary of strings. Of a
 /// workload's kernel
 ///   name       the workload by its function and its number there; launches of
 ///              one are alternatives
 ///   workload   the equal workload that names the kernels
+///   slices     the split-K factor of the alternative, if it has slices; of
+///              both kernels
 /// and of a fallback kernel
 ///   operator   the operator that it computes
 ///   location   where in the source

@@ -12,6 +12,7 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -97,8 +98,8 @@ struct Axis {
 };
 
 /// What an operator does with an operand: inputs are read at every point of the
-/// iteration space (those of a contraction are `Lhs` and `Rhs`), the others
-/// once for every point of the space axes.
+/// iteration space (those of a contraction are `Lhs` and `Rhs`, and what their
+/// prologues read), the others once for every point of the space axes.
 enum class OperandRole { Lhs, Rhs, Input, Init, Extra, Output };
 
 constexpr bool isInput(OperandRole role) {
@@ -217,6 +218,10 @@ struct Workload {
   ElementType accumulatorType = ElementType::F32;
   /// Of each point of the iteration space.
   std::vector<Operations> operations = {Operations()};
+  /// Of a contraction: what becomes of each element of lhs and of rhs before it
+  /// is multiplied; empty where that is nothing but casts that keep every
+  /// value.
+  std::array<std::vector<Operations>, 2> prologues = {};
   /// Of each point of the space axes.
   std::vector<Operations> epilogue = {};
   /// Floating-point operations for each point of the iteration space: the sum

@@ -151,12 +151,12 @@ void ContractionEpilogue::storeOutput(Value row, Value column, Value vector) {
   int64_t width = type.getDimSize(0);
   // Tells the parts of a family apart. Else upstream's patterns merge equal
   // blocks of both, and the arguments of merged ones may double each time.
-  Attribute tileRows = b.getI64IntegerAttr(tile.blockTile()[Workload::kM]);
+  Attribute height = b.getI64IntegerAttr(tile.family.height(tile.part));
   if (width == wholeWidth) {
     auto store =
         vector::StoreOp::create(b, vector, tile.output, ValueRange{row, column},
                                 /*nontemporal=*/false, alignmentOf(type));
-    store->setDiscardableAttr("tile_rows", tileRows);
+    store->setDiscardableAttr("tile_height", height);
     return;
   }
   for (int64_t element = 0; element < width; ++element) {
@@ -166,7 +166,7 @@ void ContractionEpilogue::storeOutput(Value row, Value column, Value vector) {
     ifInside(index, Workload::kN, inside, [&] {
       auto store = memref::StoreOp::create(b, scalar, tile.output,
                                            ValueRange{row, index});
-      store->setDiscardableAttr("tile_rows", tileRows);
+      store->setDiscardableAttr("tile_height", height);
     });
   }
 }

@@ -1,5 +1,6 @@
 //===- ContractionTile.cpp - The tile of a contraction --------------------===//
 #include "FTuner/Codegen/IR/CodegenPath.h"
+#include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -27,7 +28,8 @@ ContractionTile::ContractionTile(const TileEmission &tile)
       output = operand;
       break;
     case OperandRole::Input:
-      llvm_unreachable("a contraction has an lhs and an rhs");
+      inputs.push_back(operand);
+      break;
     }
 }
 
@@ -42,6 +44,10 @@ bool ContractionTile::isLhsReduceContiguous() const {
 
 bool ContractionTile::isRhsReduceContiguous() const {
   return isReduceContiguous(ukernel::WorkloadOp(workload).getRhsMap());
+}
+
+bool ContractionTile::hasVectorEpilogue() const {
+  return ftuner::hasVectorEpilogue(op);
 }
 
 Value ContractionTile::scalarStart(ImplicitLocOpBuilder &b,

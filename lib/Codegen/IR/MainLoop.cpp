@@ -109,8 +109,8 @@ Values MainLoop::emitStaged(ImplicitLocOpBuilder &b, const Values &accumulators,
   };
   Value zero = math.constant(0);
   ifInRange(zero, [&] {
-    lhs.store(zero, lhs.load(zero));
-    rhs.store(zero, rhs.load(zero));
+    lhs.store(zero, lhs.load(zero), zero);
+    rhs.store(zero, rhs.load(zero), zero);
   });
 
   Values initial = accumulators;
@@ -127,11 +127,10 @@ Values MainLoop::emitStaged(ImplicitLocOpBuilder &b, const Values &accumulators,
   // The loads come before the multiplication and the stores after it, so the
   // vectors pass from one conditional to the other.
   Values vectors;
-  size_t lhsVectors = lhs.slotCount();
+  SmallVector<Type> types = lhs.loadedTypes();
+  size_t lhsVectors = types.size();
+  llvm::append_range(types, rhs.loadedTypes());
   {
-    SmallVector<Type> types;
-    types.append(lhsVectors, lhs.vectorType());
-    types.append(rhs.slotCount(), rhs.vectorType());
     auto ifOp = scf::IfOp::create(b, types, hasNext, /*withElseRegion=*/true);
     OpBuilder::InsertionGuard ifGuard(b);
     b.setInsertionPointToStart(ifOp.thenBlock());
@@ -152,8 +151,8 @@ Values MainLoop::emitStaged(ImplicitLocOpBuilder &b, const Values &accumulators,
     OpBuilder::InsertionGuard ifGuard(b);
     b.setInsertionPointToStart(ifOp.thenBlock());
     ArrayRef<Value> loaded(vectors);
-    lhs.store(nextStageValue, loaded.take_front(lhsVectors));
-    rhs.store(nextStageValue, loaded.drop_front(lhsVectors));
+    lhs.store(nextStageValue, loaded.take_front(lhsVectors), reduceOffset);
+    rhs.store(nextStageValue, loaded.drop_front(lhsVectors), reduceOffset);
   }
   next.push_back(nextStageValue);
   scf::YieldOp::create(b, next);

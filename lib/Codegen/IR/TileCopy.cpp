@@ -120,6 +120,11 @@ void TileCopy::prepare(Value threadId, Value spaceOffset, Value spaceExtent,
                            tile.reduceContiguous ? copied.outer : copied.inner);
     if (!spaceExact)
       space = math.minimum(space, lastSpace);
+    slot.space = space;
+    if (conversion)
+      for (const CopyConversion::Input &input : conversion->inputs)
+        if (!input.dependsOnReduce)
+          slot.inputs.push_back(input.load(space, /*reduce=*/Value()));
     Value row = tile.reduceContiguous ? space : slot.reduce;
     Value inner = tile.reduceContiguous ? slot.reduce : space;
     slot.global = offsetPointer(
@@ -180,8 +185,37 @@ void TileCopy::issueAsync(Value stage, Value reduceOffset) {
     });
 }
 
+SmallVector<Type> TileCopy::slotTypes() const {
+  SmallVector<Type> types = {vector};
+  if (conversion)
+    for (const CopyConversion::Input &input : conversion->inputs)
+      if (input.dependsOnReduce)
+        types.push_back(input.type);
+  return types;
+}
+
+SmallVector<Type> TileCopy::loadedTypes() const {
+  SmallVector<Type> types, ofSlot = slotTypes();
+  for (size_t slot = 0; slot < slots.size(); ++slot)
+    llvm::append_range(types, ofSlot);
+  return types;
+}
+
+Values TileCopy::loadSlot(const Slot &slot, Value reduceOffset,
+                          Value stepBytes) {
+  Values loaded = {LLVM::LoadOp::create(
+      b, vector, offsetPointer(b, slot.global, stepBytes), vectorBytes())};
+  if (conversion)
+    for (const CopyConversion::Input &input : conversion->inputs)
+      if (input.dependsOnReduce)
+        loaded.push_back(
+            input.load(slot.space, math.add(reduceOffset, slot.reduce)));
+  return loaded;
+}
+
 Values TileCopy::load(Value reduceOffset) {
   Value stepBytes = bytesOfStep(reduceOffset);
+  SmallVector<Type> types = slotTypes();
   Values vectors;
   for (const Slot &slot : slots) {
     Value condition = slot.active;
@@ -191,35 +225,56 @@ Values TileCopy::load(Value reduceOffset) {
                       ? arith::AndIOp::create(b, condition, inRange).getResult()
                       : inRange;
     }
-    auto loadVector = [&]() -> Value {
-      return LLVM::LoadOp::create(
-          b, vector, offsetPointer(b, slot.global, stepBytes), vectorBytes());
-    };
     if (!condition) {
-      vectors.push_back(loadVector());
+      llvm::append_range(vectors, loadSlot(slot, reduceOffset, stepBytes));
       continue;
     }
-    auto ifOp = scf::IfOp::create(b, TypeRange{vector}, condition,
+    auto ifOp = scf::IfOp::create(b, types, condition,
                                   /*withElseRegion=*/true);
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(ifOp.thenBlock());
-      scf::YieldOp::create(b, loadVector());
+      scf::YieldOp::create(b, loadSlot(slot, reduceOffset, stepBytes));
       b.setInsertionPointToStart(ifOp.elseBlock());
-      Value zero = arith::ConstantOp::create(b, vector, b.getZeroAttr(vector));
-      scf::YieldOp::create(b, zero);
+      Values zeros;
+      for (Type type : types)
+        zeros.push_back(
+            arith::ConstantOp::create(b, type, b.getZeroAttr(type)));
+      scf::YieldOp::create(b, zeros);
     }
-    vectors.push_back(ifOp.getResult(0));
+    llvm::append_range(vectors, ifOp.getResults());
   }
   return vectors;
 }
 
-void TileCopy::store(Value stage, ValueRange vectors) {
+Value TileCopy::convert(const Slot &slot, ValueRange loaded,
+                        Value reduceOffset) {
+  if (!conversion)
+    return loaded.front();
+  Values inputs;
+  ValueRange ofStep = loaded.drop_front(), invariant = slot.inputs;
+  for (const CopyConversion::Input &input : conversion->inputs) {
+    ValueRange &values = input.dependsOnReduce ? ofStep : invariant;
+    inputs.push_back(values.front());
+    values = values.drop_front();
+  }
+  Value result = conversion->compute(loaded.front(), inputs);
+  if (conversion->keepsZeros || reduceExact)
+    return result;
+  // What lies beyond the reduce extent must add nothing.
+  Value zero = arith::ConstantOp::create(b, result.getType(),
+                                         b.getZeroAttr(result.getType()));
+  return arith::SelectOp::create(b, inReduceRange(slot, reduceOffset), result,
+                                 zero);
+}
+
+void TileCopy::store(Value stage, ValueRange loaded, Value reduceOffset) {
   Value stageBytes = bytesOfStage(stage);
-  for (auto [slot, values] : llvm::zip_equal(slots, vectors))
-    ifActive(slot, [&, slot = slot, values = values] {
-      LLVM::StoreOp::create(b, convert ? convert(values) : values,
-                            offsetPointer(b, slot.shared, stageBytes),
-                            vectorWidth * sharedBytes);
+  size_t ofSlot = slotTypes().size();
+  for (auto [number, slot] : llvm::enumerate(slots))
+    ifActive(slot, [&, number = number, &slot = slot] {
+      LLVM::StoreOp::create(
+          b, convert(slot, loaded.slice(number * ofSlot, ofSlot), reduceOffset),
+          offsetPointer(b, slot.shared, stageBytes), vectorWidth * sharedBytes);
     });
 }

@@ -30,19 +30,19 @@ static SharedTile sharedTile(bool reduceContiguous, int64_t space,
 MmaLayout ftuner::mmaLayout(bool lhsReduceContiguous, bool rhsReduceContiguous,
                             int64_t elementBytes, const BlockTile &tile,
                             const MmaSchedule &schedule) {
-  MmaLayout layout;
-  layout.warpsM = schedule.warpsM;
-  layout.warpsN = schedule.warpsN;
-  layout.bm = tile[Workload::kM];
-  layout.bn = tile[Workload::kN];
-  layout.bk = tile[Workload::kK];
-  layout.stages = schedule.stages;
-  layout.elementBytes = elementBytes;
-  layout.lhs =
-      sharedTile(lhsReduceContiguous, layout.bm, layout.bk, elementBytes);
-  layout.rhs =
-      sharedTile(rhsReduceContiguous, layout.bn, layout.bk, elementBytes);
-  return layout;
+  auto side = [&](unsigned axis) {
+    bool reduceContiguous =
+        axis == Workload::kM ? lhsReduceContiguous : rhsReduceContiguous;
+    return MmaSide{axis,
+                   sharedTile(reduceContiguous, tile[axis], tile[Workload::kK],
+                              elementBytes),
+                   tile[axis], schedule.warpsAlong(axis),
+                   schedule.fragmentAlong(axis)};
+  };
+  unsigned rows = schedule.rowAxis();
+  unsigned columns = rows == Workload::kM ? Workload::kN : Workload::kM;
+  return {side(rows), side(columns), tile[Workload::kK], schedule.stages,
+          elementBytes};
 }
 
 MmaLayout ftuner::mmaLayout(const Workload &workload, const BlockTile &tile,

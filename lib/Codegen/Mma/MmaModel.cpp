@@ -51,15 +51,16 @@ public:
   llvm::StringRef name() const override { return "mma"; }
 
   llvm::ArrayRef<llvm::StringLiteral> scheduleFields() const override {
-    static constexpr llvm::StringLiteral names[] = {"warps_m", "warps_n",
-                                                    "stages", "access_bytes"};
+    static constexpr llvm::StringLiteral names[] = {
+        "warps_m", "warps_n", "stages", "access_bytes", "swap_operands"};
     return names;
   }
 
   std::string str(const Schedule &schedule) const override {
     MmaSchedule mma = MmaSchedule::of(schedule);
     return "stages " + std::to_string(mma.stages) + " access " +
-           std::to_string(mma.accessBytes);
+           std::to_string(mma.accessBytes) +
+           (mma.swapOperands ? " swapped" : "");
   }
 
   llvm::Error supports(const Workload &workload,
@@ -82,8 +83,8 @@ public:
 
   int64_t heightGranule(const KernelFamily &family) const override {
     MmaSchedule mma = MmaSchedule::of(family.schedule);
-    return family.combineAxis == Workload::kM ? mma.warpsM * kMmaRows
-                                              : mma.warpsN * kMmaColumns;
+    return mma.warpsAlong(family.combineAxis) *
+           mma.fragmentAlong(family.combineAxis);
   }
 
   /// Groups of blocks that run at once, some hundred on today's devices, are
@@ -139,12 +140,18 @@ public:
       MmaLayout layout = mmaLayout(workload, tile, mma);
       // Addresses of slots, and what they hold where copies may pass through
       // registers, which two stages may mean.
-      int64_t vectorWidth = mma.vectorWidth(layout.elementBytes);
-      int64_t ofSlot = kSlotRegisters;
-      if (layout.stages == 2)
-        ofSlot += ceilDiv(vectorWidth * layout.elementBytes, 4);
-      most = std::max(most, partRegisters(layout) + kAddressRegisters +
-                                ofSlot * layout.copySlots(vectorWidth));
+      int64_t ofSlots = 0;
+      for (unsigned factor : {0, 1}) {
+        MmaCode::Copy copy = copyOf(workload, mma, factor);
+        int64_t ofSlot = kSlotRegisters + copy.prologue.registers;
+        if (layout.stages == 2)
+          ofSlot += ceilDiv(copy.vectorWidth *
+                                std::max(layout.elementBytes, copy.globalBytes),
+                            4);
+        ofSlots += ofSlot * layout.copySlots(factor, copy.vectorWidth);
+      }
+      most =
+          std::max(most, partRegisters(layout) + kAddressRegisters + ofSlots);
     }
     return most;
   }
@@ -156,7 +163,7 @@ public:
     MmaLayout layout = mmaLayout(workload, tile, mma);
     MmaCode code;
     code.instruction = *findMmaInstruction(multipliedType(workload), device);
-    code.vectorWidth = mma.vectorWidth(layout.elementBytes);
+    code.copies = {copyOf(workload, mma, 0), copyOf(workload, mma, 1)};
     code.isAsynchronous = isAsynchronous(workload, mma, device);
     const SizeRange &k = workload.axes[Workload::kK].range;
     code.isReduceExact = k.isFixed() && k.min % tile[Workload::kK] == 0;
@@ -183,7 +190,20 @@ private:
                              const DeviceSpec &device) {
     int64_t bytes = elementBytesOf(workload);
     return copiesAsynchronously(device, mma.vectorWidth(bytes) * bytes,
-                                castsFactors(workload));
+                                convertsFactors(workload));
+  }
+
+  /// How a factor, lhs (0) or rhs (1), is copied.
+  static MmaCode::Copy copyOf(const Workload &workload, const MmaSchedule &mma,
+                              unsigned factor) {
+    const Operand &operand =
+        *workload.find(factor == 0 ? OperandRole::Lhs : OperandRole::Rhs);
+    MmaCode::Copy copy;
+    copy.globalBytes = operand.elementBytes;
+    copy.vectorWidth =
+        mma.copyWidth(operand.elementBytes, elementBytesOf(workload));
+    copy.prologue = prologueWork(workload, factor, copy.vectorWidth);
+    return copy;
   }
 
   static KernelFamily withAccess(KernelFamily family, int64_t bytes) {
@@ -198,8 +218,8 @@ private:
 
   /// Registers of accumulators and of the fragments that are multiplied.
   static int64_t partRegisters(const MmaLayout &layout) {
-    return layout.accumulators() + 4 * layout.rowFragments() +
-           2 * layout.columnFragments();
+    return layout.accumulators() + 4 * layout.rows.fragments() +
+           2 * layout.columns.fragments();
   }
 
   llvm::Error checkPart(const Workload &workload, const KernelFamily &family,
@@ -209,6 +229,8 @@ private:
 llvm::Error MmaModel::supports(const Workload &workload,
                                const DeviceSpec &device) const {
   if (llvm::Error error = checkContractionLayout(*this, workload))
+    return error;
+  if (llvm::Error error = checkPrologues(*this, workload))
     return error;
   ElementType type = multipliedType(workload);
   std::optional<MmaInstruction> instruction = findMmaInstruction(type, device);
@@ -220,6 +242,9 @@ llvm::Error MmaModel::supports(const Workload &workload,
     const Operand &factor = *workload.find(role);
     if (type == ElementType::I8 && factor.contiguousAxis() != Workload::kK)
       return invalid("mma: expected factors of i8 that are contiguous along k");
+    // Prologues end in the multiplied type, wherever they begin.
+    if (hasPrologue(workload, /*factor=*/role == OperandRole::Rhs))
+      continue;
     bool isSame =
         factor.elementType == type ||
         (type == ElementType::TF32 && factor.elementType == ElementType::F32);
@@ -241,14 +266,16 @@ llvm::Error MmaModel::checkPart(const Workload &workload,
                                 unsigned part) const {
   MmaSchedule mma = MmaSchedule::of(family.schedule);
   const BlockTile &tile = family.tiles[part];
-  if (tile[Workload::kM] % (mma.warpsM * kMmaRows) != 0 ||
-      tile[Workload::kN] % (mma.warpsN * kMmaColumns) != 0)
-    return invalid("mma: expected block tiles of whole fragments of %d rows "
-                   "and %d columns for each of %lld and %lld warps along m "
-                   "and n, but got %s",
-                   int(kMmaRows), int(kMmaColumns),
-                   static_cast<long long>(mma.warpsM),
-                   static_cast<long long>(mma.warpsN), tileText(tile).c_str());
+  for (unsigned axis : {Workload::kM, Workload::kN})
+    if (tile[axis] % (mma.warpsAlong(axis) * mma.fragmentAlong(axis)) != 0)
+      return invalid("mma: expected block tiles of whole fragments of %d rows "
+                     "and %d columns for each of %lld and %lld warps along m "
+                     "and n, but got %s",
+                     int(mma.fragmentAlong(Workload::kM)),
+                     int(mma.fragmentAlong(Workload::kN)),
+                     static_cast<long long>(mma.warpsM),
+                     static_cast<long long>(mma.warpsN),
+                     tileText(tile).c_str());
   if (llvm::Error error = checkBatchTiles(*this, tile))
     return error;
   int64_t depth = kMmaFragmentBytes / elementBytesOf(workload);
@@ -267,7 +294,8 @@ llvm::Error MmaModel::check(const Workload &workload,
     return error;
   if (llvm::Error error = checkTiles(workload, family))
     return error;
-  if (llvm::Error error = checkContractionFamily(*this, family))
+  if (llvm::Error error =
+          checkContractionFamily(*this, family, kMmaCombineAxes))
     return error;
   MmaSchedule mma = MmaSchedule::of(family.schedule);
   int64_t access = mma.accessBytes;
@@ -323,11 +351,12 @@ ftuner::findMmaInstruction(ElementType factor, const DeviceSpec &device) {
 
 MmaSchedule MmaSchedule::of(const Schedule &schedule) {
   const auto &fields = schedule.fields();
-  return {fields[0], fields[1], fields[2], fields[3]};
+  return {fields[0], fields[1], fields[2], fields[3], fields[4] != 0};
 }
 
 Schedule MmaSchedule::pack() const {
-  return Schedule(mmaModel(), {warpsM, warpsN, stages, accessBytes});
+  return Schedule(mmaModel(),
+                  {warpsM, warpsN, stages, accessBytes, swapOperands});
 }
 
 KernelFamily ftuner::mmaFamily(const MmaSchedule &schedule,

@@ -10,10 +10,15 @@ using namespace ftuner;
 static constexpr int64_t kMaxWarps = 8;
 /// Accumulators of a lane that leave room for fragments and addresses.
 static constexpr int64_t kMaxAccumulators = 128;
-/// Fragments of a warp tile along m and n.
+/// Fragments of a warp tile along the rows and columns of instructions.
 static constexpr int64_t kRowFragments[] = {1, 2, 3, 4, 5, 6, 7, 8};
 static constexpr int64_t kColumnFragments[] = {1, 2, 3,  4,  5,  6,
                                                7, 8, 10, 12, 14, 16};
+/// The same with swapped operands: along columns, heights that rows of 16
+/// cannot have. Few others, for such blocks compete where there are few rows.
+static constexpr int64_t kSwappedRowFragments[] = {1, 2, 4};
+static constexpr int64_t kSwappedColumnFragments[] = {1, 3, 5, 7};
+static constexpr int64_t kMaxSwappedWarps = 4;
 /// Bytes of a step along the reduce axis, preferred ones first, and stages.
 static constexpr int64_t kStepBytes[] = {64, 128, 32};
 static constexpr int64_t kStages[] = {3, 4, 2, 5, 6};
@@ -23,7 +28,7 @@ MmaSpace::MmaSpace(const Workload &workload, const DeviceSpec &device)
       elementBytes(bytesOf(multipliedType(workload))),
       extents{largestSize(workload.axes[Workload::kM]),
               largestSize(workload.axes[Workload::kN])} {
-  combineAxes = {Workload::kM};
+  combineAxes.assign(std::begin(kMmaCombineAxes), std::end(kMmaCombineAxes));
   reduceGranule = kMmaFragmentBytes / elementBytes;
   workerGranule = 1;
   maxWorkers = kMaxWarps;
@@ -41,19 +46,28 @@ void MmaSpace::visitWarpTiles(const MmaSchedule &schedule, KernelFamily &family,
     return (warps > 1 && (warps - 1) * fragments * fragment >= extent) ||
            (fragments > 1 && warps * (fragments - 1) * fragment >= extent);
   };
-  for (int64_t rows : kRowFragments) {
-    if (isOversized(Workload::kM, schedule.warpsM, rows, kMmaRows))
+  unsigned rowAxis = schedule.rowAxis();
+  unsigned columnAxis = rowAxis == Workload::kM ? Workload::kN : Workload::kM;
+  auto place = [&](unsigned axis, int64_t extent) {
+    ukernel.registerTile[axis] = extent;
+    family.tiles.front()[axis] = schedule.warpsAlong(axis) * extent;
+  };
+  llvm::ArrayRef<int64_t> ofRows = kRowFragments, ofColumns = kColumnFragments;
+  if (schedule.swapOperands) {
+    ofRows = kSwappedRowFragments;
+    ofColumns = kSwappedColumnFragments;
+  }
+  for (int64_t rows : ofRows) {
+    if (isOversized(rowAxis, schedule.warpsAlong(rowAxis), rows, kMmaRows))
       continue;
-    for (int64_t columns : kColumnFragments) {
+    for (int64_t columns : ofColumns) {
       if (4 * rows * columns > kMaxAccumulators ||
-          isOversized(Workload::kN, schedule.warpsN, columns, kMmaColumns))
+          isOversized(columnAxis, schedule.warpsAlong(columnAxis), columns,
+                      kMmaColumns))
         continue;
-      BlockTile &tile = family.tiles.front();
-      ukernel.registerTile[Workload::kM] = rows * kMmaRows;
-      ukernel.registerTile[Workload::kN] = columns * kMmaColumns;
-      tile[Workload::kM] = schedule.warpsM * rows * kMmaRows;
-      tile[Workload::kN] = schedule.warpsN * columns * kMmaColumns;
-      ukernel.blockTile = tile;
+      place(rowAxis, rows * kMmaRows);
+      place(columnAxis, columns * kMmaColumns);
+      ukernel.blockTile = family.tiles.front();
       visit(family, ukernel, /*isSuited=*/true);
     }
   }
@@ -74,6 +88,13 @@ void MmaSpace::forEachBlock(int64_t alignment, BlockVisitor visit) const {
       schedule.warpsN = n;
       visitWarpTiles(schedule, family, ukernel, visit);
     }
+  // Few rows, which one warp along m has all of.
+  schedule.swapOperands = true;
+  schedule.warpsM = 1;
+  for (int64_t n = 1; n <= kMaxSwappedWarps; ++n) {
+    schedule.warpsN = n;
+    visitWarpTiles(schedule, family, ukernel, visit);
+  }
 }
 
 void MmaSpace::forEachStep(
@@ -83,7 +104,7 @@ void MmaSpace::forEachStep(
   MmaSchedule schedule = MmaSchedule::of(block.schedule);
   bool isAsynchronous = copiesAsynchronously(
       device, schedule.vectorWidth(elementBytes) * elementBytes,
-      castsFactors(workload));
+      convertsFactors(workload));
   for (int64_t bytes : kStepBytes) {
     for (BlockTile &tile : family.tiles)
       tile[Workload::kK] = bytes / elementBytes;
@@ -103,10 +124,13 @@ MmaSpace::preference(const KernelFamily &family) const {
   MmaSchedule schedule = MmaSchedule::of(family.schedule);
   const BlockTile &tile = family.tiles.back();
   int64_t bm = tile[Workload::kM], bn = tile[Workload::kN];
-  int64_t rows = schedule.rowsOf(tile), columns = schedule.columnsOf(tile);
+  int64_t rows = schedule.warpExtent(tile, Workload::kM);
+  int64_t columns = schedule.warpExtent(tile, Workload::kN);
   // One warp for each scheduler, or two.
   int64_t distance = schedule.warps() < 4 ? 4 / schedule.warps() : 0;
-  // ldmatrix loads two fragments along n at once.
-  int64_t isOdd = columns / kMmaColumns % 2;
-  return {distance, isOdd, -rows * columns, bm + bn, bm, bn, rows};
+  // ldmatrix loads two fragments of instructions' columns at once.
+  int64_t alongColumns = schedule.swapOperands ? rows : columns;
+  int64_t isOdd = alongColumns / kMmaColumns % 2;
+  return {distance, isOdd, -rows * columns,      bm + bn, bm,
+          bn,       rows,  schedule.swapOperands};
 }

@@ -2,7 +2,9 @@
 //
 // Blocks of 1 to 8 warps, up to 4 (8 in one line) along m and n; warp tiles of
 // 16 to 128 rows and 8 to 128 columns with up to 128 accumulators in a lane;
-// steps of 32, 64 or 128 bytes along the reduce axis in 2 to 6 stages.
+// steps of 32, 64 or 128 bytes along the reduce axis in 2 to 6 stages. With
+// swapped operands, blocks of 8, 24, 40 or 56 rows: of others there are equal
+// ones without.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_LIB_CODEGEN_MMA_MMASPACE_H

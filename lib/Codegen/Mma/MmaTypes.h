@@ -2,6 +2,7 @@
 #ifndef FTUNER_LIB_CODEGEN_MMA_MMATYPES_H
 #define FTUNER_LIB_CODEGEN_MMA_MMATYPES_H
 
+#include "FTuner/Codegen/ContractionModel.h"
 #include "FTuner/Device/DeviceSpec.h"
 #include "FTuner/Workload/Workload.h"
 
@@ -39,11 +40,13 @@ inline bool copiesAsynchronously(const DeviceSpec &device, int64_t bytes,
   return device.hasAsyncCopy() && bytes >= 4 && !isCast;
 }
 
-/// Whether a factor is cast on the way to shared memory.
-inline bool castsFactors(const Workload &workload) {
+/// Whether a factor is cast, or something computed of it, on the way to shared
+/// memory.
+inline bool convertsFactors(const Workload &workload) {
   ElementType type = multipliedType(workload);
   for (OperandRole role : {OperandRole::Lhs, OperandRole::Rhs})
-    if (workload.find(role)->elementBytes != bytesOf(type))
+    if (workload.find(role)->elementBytes != bytesOf(type) ||
+        hasPrologue(workload, /*factor=*/role == OperandRole::Rhs))
       return true;
   return false;
 }

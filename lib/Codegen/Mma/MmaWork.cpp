@@ -69,55 +69,60 @@ BlockWork ftuner::mmaWork(const MmaLayout &layout, const MmaCode &code) {
 
   TensorWork tensor;
   tensor.pipe = code.instruction.pipe;
-  tensor.operations =
-      2.0 * double(layout.bm) * double(layout.bn) * double(layout.bk);
+  tensor.operations = 2.0 * double(layout.rows.extent) *
+                      double(layout.columns.extent) * double(layout.bk);
   tensor.instructions =
       tensor.operations /
       double(2 * code.instruction.rows * kMmaColumns * code.instruction.depth);
   work.tensor.push_back(tensor);
 
   double times = warps * double(layout.fragmentsOfStep());
-  int64_t columns = layout.columnFragments();
-  if (layout.loadsMatrices(layout.lhs)) {
+  int64_t rows = layout.rows.fragments(), columns = layout.columns.fragments();
+  if (const SharedTile &tile = layout.rows.tile; layout.loadsMatrices(tile))
     addFragmentLoads(
-        work, {layout.lhs, 4, times * double(layout.rowFragments())},
-        layout.elementBytes,
+        work, {tile, 4, times * double(rows)}, layout.elementBytes,
         [](NumberMath &math, bool reduceContiguous, uint32_t lane) {
-          return lhsMatrixRow(math, reduceContiguous, lane);
+          return rowsMatrixRow(math, reduceContiguous, lane);
         });
-  } else {
-    addElementLoads(work, layout.lhs,
-                    4 * times * double(layout.rowFragments()));
-  }
-  if (layout.loadsMatrices(layout.rhs)) {
+  else
+    addElementLoads(work, tile, 4 * times * double(rows));
+  if (const SharedTile &tile = layout.columns.tile;
+      layout.loadsMatrices(tile)) {
     auto row = [](NumberMath &math, bool reduceContiguous, uint32_t lane) {
-      return rhsMatrixRow(math, reduceContiguous, lane);
+      return columnsMatrixRow(math, reduceContiguous, lane);
     };
-    addFragmentLoads(work, {layout.rhs, 4, times * double(columns / 2)},
+    addFragmentLoads(work, {tile, 4, times * double(columns / 2)},
                      layout.elementBytes, row);
-    addFragmentLoads(work, {layout.rhs, 2, times * double(columns % 2)},
+    addFragmentLoads(work, {tile, 2, times * double(columns % 2)},
                      layout.elementBytes, row);
   } else {
-    addElementLoads(work, layout.rhs, 2 * times * double(columns));
+    addElementLoads(work, tile, 2 * times * double(columns));
   }
 
-  double copies = 0;
-  for (const SharedTile *tile : {&layout.lhs, &layout.rhs})
-    copies += addTileCopies(work, *tile, layout.threads(), code.vectorWidth,
-                            layout.elementBytes);
-  double slots = double(layout.copySlots(code.vectorWidth));
-  if (!code.isAsynchronous)
-    work.loadedRegisters +=
-        copies *
-        double(ceilDiv(code.vectorWidth * layout.elementBytes, kWordBytes));
+  double copies = 0, slots = 0, computed = 0;
+  for (unsigned factor : {0, 1}) {
+    const MmaCode::Copy &copy = code.copies[factor];
+    const SharedTile &tile = layout.tileOf(factor);
+    double ofFactor =
+        addTileCopies(work, tile, layout.threads(), copy.vectorWidth,
+                      {copy.globalBytes, layout.elementBytes});
+    copies += ofFactor;
+    slots += double(layout.copySlots(factor, copy.vectorWidth));
+    computed +=
+        ofFactor * double(copy.vectorWidth) * copy.prologue.instructions;
+    work.globalBytes += double((copy.globalBytes + copy.prologue.globalBytes) *
+                               tile.outer * tile.inner);
+    if (!code.isAsynchronous)
+      work.loadedRegisters +=
+          ofFactor *
+          double(ceilDiv(copy.vectorWidth * copy.globalBytes, kWordBytes));
+  }
   // Loop and stages, addresses of fragments and slots, whether each slot takes
   // part.
   double ofLoop = 24 + 2 * double(layout.fragmentsOfStep());
   double ofSlot = code.isReduceExact ? 2 : 4;
-  work.otherInstructions += copies * (code.isAsynchronous ? 1 : 2) +
+  work.otherInstructions += copies * (code.isAsynchronous ? 1 : 2) + computed +
                             warps * (ofLoop + ofSlot * slots);
-  work.globalBytes =
-      double(layout.elementBytes * layout.bk * (layout.bm + layout.bn));
   work.stepsAhead = double(code.isAsynchronous ? layout.stages - 1 : 1);
   return work;
 }

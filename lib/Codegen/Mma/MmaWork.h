@@ -11,8 +11,13 @@ namespace ftuner {
 /// What decides the instructions of a block beside its layout.
 struct MmaCode {
   MmaInstruction instruction;
-  /// Elements of a copy.
-  int64_t vectorWidth = 8;
+  /// Of the copies of lhs and rhs.
+  struct Copy {
+    /// Elements of a copy, and bytes of each in global memory.
+    int64_t vectorWidth = 8, globalBytes = 2;
+    PrologueWork prologue = {};
+  };
+  std::array<Copy, 2> copies = {};
   /// Copies do not pass through registers.
   bool isAsynchronous = true;
   /// The extent of the reduce axis is known to be a multiple of its tile.

@@ -1,5 +1,6 @@
 //===- SimtLayout.cpp - Thread and shared memory layout of SIMT -*- C++ -*-===//
 #include "FTuner/Codegen/Simt/SimtLayout.h"
+#include "FTuner/Codegen/ContractionModel.h"
 
 #include <algorithm>
 #include <tuple>
@@ -92,7 +93,8 @@ SimtLayout ftuner::simtLayout(const Workload &workload, const BlockTile &tile,
 bool ftuner::simtCopiesAsynchronously(const Workload &workload,
                                       const DeviceSpec &device) {
   auto isConverted = [&](OperandRole role) {
-    return workload.find(role)->elementType != workload.accumulatorType;
+    return workload.find(role)->elementType != workload.accumulatorType ||
+           hasPrologue(workload, /*factor=*/role == OperandRole::Rhs);
   };
   return device.hasAsyncCopy() && !isConverted(OperandRole::Lhs) &&
          !isConverted(OperandRole::Rhs);

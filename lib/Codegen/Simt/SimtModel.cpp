@@ -86,6 +86,10 @@ llvm::Error checkTypes(const Workload &workload) {
     ElementType type = operand.elementType;
     bool isScalar = operand.axes.empty();
     if (operand.role == OperandRole::Lhs || operand.role == OperandRole::Rhs) {
+      // Prologues end in what is multiplied, wherever they begin.
+      if (hasPrologue(workload, operand.role == OperandRole::Rhs) &&
+          isTensorType(type))
+        continue;
       if (!isFactorType(type, accumulator))
         return unexpected(accumulator == ElementType::F32
                               ? "factors of f32, f16, bf16, i16 or i8"
@@ -123,6 +127,8 @@ public:
   llvm::Error supports(const Workload &workload,
                        const DeviceSpec &device) const override {
     if (llvm::Error error = checkContractionLayout(*this, workload))
+      return error;
+    if (llvm::Error error = checkPrologues(*this, workload))
       return error;
     return checkTypes(workload);
   }
@@ -220,6 +226,7 @@ public:
       unsigned number = role == OperandRole::Rhs;
       code.elementBytes[number] = factor.elementBytes;
       code.isConverted[number] = factor.elementType != workload.accumulatorType;
+      code.prologues[number] = prologueWork(workload, number, simt.vectorWidth);
     }
     BlockWork work = simtWork(layout, code);
     // Where nothing asks for few, ptxas takes more than the kernel needs: it
@@ -317,6 +324,10 @@ int64_t SimtModel::spillMargin(const Workload &workload, const BlockTile &tile,
   };
   addCopies(layout.lhs, Workload::kM);
   addCopies(layout.rhs, Workload::kN);
+  for (unsigned factor : {0, 1})
+    margin += prologueWork(workload, factor, vectorWidth).registers *
+              (factor == 0 ? layout.lhs : layout.rhs)
+                  .copySlots(layout.threads(), vectorWidth);
   return margin;
 }
 
@@ -361,7 +372,7 @@ llvm::Error SimtModel::check(const Workload &workload,
     return error;
   if (llvm::Error error = checkTiles(workload, family))
     return error;
-  if (llvm::Error error = checkContractionFamily(*this, family))
+  if (llvm::Error error = checkContractionFamily(*this, family, Workload::kM))
     return error;
   SimtSchedule simt = SimtSchedule::of(family.schedule);
   if (simt.vectorWidth != 1 && simt.vectorWidth != 4)

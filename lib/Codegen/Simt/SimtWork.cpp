@@ -114,6 +114,8 @@ void WorkCounter::countCopies(const SharedTile &tile, unsigned factor) {
   copies += count;
   if (code.isConverted[factor])
     casts += count * double(code.vectorWidth);
+  casts +=
+      count * double(code.vectorWidth) * code.prologues[factor].instructions;
   if (!code.isAsynchronous)
     work.loadedRegisters +=
         count * double(ceilDiv(code.vectorWidth * bytes, kSharedElementBytes));
@@ -159,8 +161,11 @@ BlockWork WorkCounter::count() {
   work.otherInstructions = fragmentLoads + casts +
                            copies * (code.isAsynchronous ? 1 : 2) +
                            double(warps) * overheadInstructions();
-  work.globalBytes = double(layout.bk * (code.elementBytes[0] * layout.bm +
-                                         code.elementBytes[1] * layout.bn));
+  auto bytesOf = [&](unsigned factor) {
+    return code.elementBytes[factor] + code.prologues[factor].globalBytes;
+  };
+  work.globalBytes =
+      double(layout.bk * (bytesOf(0) * layout.bm + bytesOf(1) * layout.bn));
   work.stepsAhead = double(code.isAsynchronous ? layout.stages - 1 : 1);
   return std::move(work);
 }

@@ -2,6 +2,7 @@
 #ifndef FTUNER_LIB_CODEGEN_SIMT_SIMTWORK_H
 #define FTUNER_LIB_CODEGEN_SIMT_SIMTWORK_H
 
+#include "FTuner/Codegen/ContractionModel.h"
 #include "FTuner/Codegen/Simt/SimtLayout.h"
 #include "FTuner/Schedule/BlockWork.h"
 
@@ -18,6 +19,8 @@ struct SimtCode {
   /// to shared memory: of lhs and rhs.
   int64_t elementBytes[2] = {4, 4};
   bool isConverted[2] = {false, false};
+  /// What else becomes of its elements there.
+  PrologueWork prologues[2] = {};
 };
 
 /// A step of the main loop of a block with this layout.

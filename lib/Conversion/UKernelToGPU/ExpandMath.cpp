@@ -249,7 +249,17 @@ struct UKernelExpandMathPass
                    "powf", "fpowi", "round", "roundeven", "rsqrt"});
     populateMathPolynomialApproximationPatterns(
         patterns, [&](StringRef name) { return !isErf(name); });
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    // Kernels have few of these among many others.
+    SmallVector<Operation *> functions;
+    getOperation()->walk([&](Operation *op) {
+      if (isa_and_nonnull<math::MathDialect>(op->getDialect()) ||
+          isa<arith::RemFOp>(op))
+        functions.push_back(op);
+    });
+    auto config = GreedyRewriteConfig().setStrictness(
+        GreedyRewriteStrictness::ExistingAndNewOps);
+    if (!functions.empty() &&
+        failed(applyOpPatternsGreedily(functions, std::move(patterns), config)))
       return signalPassFailure();
     // The conversion to NVVM would call the device library for what is left.
     WalkResult result = getOperation()->walk([&](Operation *op) {

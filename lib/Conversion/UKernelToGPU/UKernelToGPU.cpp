@@ -13,6 +13,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Threading.h"
 
 namespace ftuner {
 #define GEN_PASS_DEF_CONVERTUKERNELTOGPUPASS
@@ -58,20 +59,26 @@ struct ConvertUKernelToGPUPass
     FailureOr<DeviceSpec> device = deviceOf(module);
     if (failed(device))
       return signalPassFailure();
-    SymbolTable symbols(module);
-    llvm::StringMap<KernelSignature> signatures;
+    // In a module of its own each, so that threads do not meet.
+    std::vector<ModuleOp> places;
     for (ukernel::KernelOp kernel : kernels) {
-      FailureOr<EmittedKernel> emitted = emitKernel(kernel, *device);
-      if (failed(emitted))
-        return signalPassFailure();
-      auto isPassed = llvm::map_to_vector(
-          llvm::seq<unsigned>(0, kernel.getNumAxes()),
-          [&](unsigned axis) { return emitted->signature.hasAxisSize(axis); });
-      emitted->module->setAttr(kWorkAttrName,
-                               dropFixedSizes(workOf(kernel), isPassed));
-      symbols.erase(kernel);
-      symbols.insert(emitted->module);
-      signatures[emitted->module.getName()] = std::move(emitted->signature);
+      OpBuilder b(kernel);
+      places.push_back(ModuleOp::create(b, kernel.getLoc()));
+      kernel->moveBefore(places.back().getBody(),
+                         places.back().getBody()->end());
+    }
+    std::vector<FailureOr<EmittedKernel>> emitted(kernels.size(), failure());
+    parallelFor(&getContext(), 0, kernels.size(), [&](size_t index) {
+      emitted[index] = emit(kernels[index], *device);
+    });
+    auto hasFailed = [](const auto &kernel) { return failed(kernel); };
+    if (llvm::any_of(emitted, hasFailed))
+      return signalPassFailure();
+    llvm::StringMap<KernelSignature> signatures;
+    for (auto [place, kernel] : llvm::zip_equal(places, emitted)) {
+      kernel->module->moveBefore(place);
+      place.erase();
+      signatures[kernel->module.getName()] = std::move(kernel->signature);
     }
     module.walk([&](ukernel::LaunchOp launch) {
       auto it = signatures.find(launch.getKernel().getRootReference());
@@ -79,6 +86,20 @@ struct ConvertUKernelToGPUPass
           launch.getKernel().getNestedReferences().empty())
         updateLaunch(launch, it->second);
     });
+  }
+
+private:
+  static FailureOr<EmittedKernel> emit(ukernel::KernelOp kernel,
+                                       const DeviceSpec &device) {
+    FailureOr<EmittedKernel> emitted = emitKernel(kernel, device);
+    if (failed(emitted))
+      return failure();
+    auto isPassed = llvm::map_to_vector(
+        llvm::seq<unsigned>(0, kernel.getNumAxes()),
+        [&](unsigned axis) { return emitted->signature.hasAxisSize(axis); });
+    emitted->module->setAttr(kWorkAttrName,
+                             dropFixedSizes(workOf(kernel), isPassed));
+    return emitted;
   }
 };
 

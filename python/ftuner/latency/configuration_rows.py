@@ -188,6 +188,7 @@ def _launch(
         reduce_length=c["K"],
         element_bytes=4,
         second_kernels=0,
+        sum_bytes=0,
     )
     return part, grid
 

@@ -176,8 +176,6 @@ def launches_of(
     )
     if not tile.is_warpgroup:
         part["global_lines"] = part["l2_bytes"] / tile.step_bytes
-    # Slices are written, read and summed.
-    written = output if split == 1 else output + 8 * split
     grid = dict(
         blocks_x=blocks_x,
         blocks_y=blocks_y,
@@ -187,13 +185,15 @@ def launches_of(
         problems=split,
         lhs_bytes=size * m * k / split,
         rhs_bytes=size * n * k / split,
-        output_bytes=m * n * written,
+        output_bytes=m * n * output,
         is_output_aligned=n * output % 32 == 0,
         lhs_run_bytes=tile.step_bytes,
         rhs_run_bytes=tile.step_bytes,
         reduce_length=k / split,
         element_bytes=size,
         second_kernels=split > 1,
+        # In f32 or i32.
+        sum_bytes=m * n * (4 * split if split > 1 else 0),
     )
     return model().launches(figures, device, [part], grid)
 

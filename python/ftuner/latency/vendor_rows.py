@@ -193,13 +193,14 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
         problems=batch,
         lhs_bytes=4 * extent_y * k,
         rhs_bytes=4 * extent_x * k,
-        output_bytes=4 * batch * m * n * np.where(is_split, 2 * split, 1),
+        output_bytes=4 * batch * m * n,
         is_output_aligned=n % 8 == 0,
         lhs_run_bytes=np.where(is_row_major, rhs_run, lhs_run),
         rhs_run_bytes=np.where(is_row_major, lhs_run, rhs_run),
         reduce_length=length,
         element_bytes=4,
         second_kernels=is_split,
+        sum_bytes=4 * batch * m * n * np.where(is_split, split, 0),
     )
     launches = loaded.launches(devices.figures, device, [part], launch)
     check_prices(table, launches)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -66,6 +66,24 @@ class Options:
         if attention not in ("sdpa", "math"):
             raise ValueError(f"expected option attention 'sdpa' or 'math', but got {attention!r}")
         return Options(compile=remaining, **given)
+
+    def with_precision(self) -> Options:
+        """With PyTorch's own setting for products of float32, unless the option is given."""
+        if "precision" in self.compile or not _allows_tf32():
+            return self
+        return replace(self, compile={**self.compile, "precision": "tf32"})
+
+
+def _allows_tf32() -> bool:
+    """Whether PyTorch may round factors of float32 products to tf32 on a GPU.
+
+    That is what torch.set_float32_matmul_precision, allow_tf32 and fp32_precision set. PyTorch's
+    compiler guards it: with another setting it compiles again.
+    """
+    setting = torch.backends.cuda.matmul
+    # Newer versions of PyTorch refuse to read allow_tf32 where fp32_precision was set.
+    precision = getattr(setting, "fp32_precision", None)
+    return setting.allow_tf32 if precision is None else precision == "tf32"
 
 
 def _pipeline_options() -> set[str]:
@@ -213,7 +231,8 @@ def backend(
     """
     if mode not in (None, "default"):
         raise ValueError(f"expected no mode, but got {mode!r}")
-    parsed = Options.parse(options)
+    # Read here: the graph of gradients may be compiled when the setting is another one.
+    parsed = Options.parse(options).with_precision()
 
     def compiler(graph: fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
         return make_boxed_func(compile_graph(graph, parsed).forward)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -141,7 +141,7 @@ def hint(reason: str) -> str:
     """How a product that is left for this reason comes to FTuner; empty if not known."""
     if reason.startswith("operands of "):
         return f"operands of {_TAKEN_TYPES} are taken: uKernels are for these types"
-    if reason in ("m is 1", "n is 1", "k is 1") or "vector" in reason:
+    if "vector" in reason:
         return (
             "join several of them into one product; ftuner.torch.export compiles it as it is, as a"
             " fallback kernel"
@@ -268,7 +268,7 @@ class RegionFinder:
         layout = Layout()
         (*batch, rows, depth), columns = lay.shape_of(left), lay.shape_of(right)[-1]
         for name, extent in (("m", rows), ("n", columns), ("k", depth)):
-            if isinstance(extent, int) and extent < 2:
+            if isinstance(extent, int) and extent < 1:
                 raise NotTaken(f"{name} is {extent}")
         if any(isinstance(extent, int) and extent == 0 for extent in batch):
             raise NotTaken("no elements")
@@ -286,6 +286,10 @@ class RegionFinder:
                 if not _is_readable(rhs, final.leaves((n,)), k):
                     continue
                 if _count_loops(final, [lhs, rhs], dims) <= MAX_LOOPS:
+                    lhs, rhs = (
+                        replace(access, dims=_with_unit_loops(final, access.dims, loops))
+                        for access, loops in ((lhs, (m, k)), (rhs, (k, n)))
+                    )
                     return final, k, lhs, rhs, dims
         raise NotTaken("operands that no map of loops describes")
 
@@ -306,7 +310,8 @@ class RegionFinder:
             if grown is None:
                 continue
             trial = nodes + [node]
-            if not _is_fused(grown, lhs, rhs, grown.dims[node]):
+            written = _with_unit_loops(grown.layout, grown.dims[node], _space_loops(dims))
+            if not _is_fused(grown, lhs, rhs, written):
                 continue
             nodes, state = trial, grown
             region = self._region(product, nodes, state, reduce, lhs, rhs)
@@ -447,9 +452,12 @@ class RegionFinder:
         while exit.target in lay.VIEWS and exit.target not in lay.COPIES:
             inside.discard(exit)
             exit = exit.args[0]
-        dims = state.layout.resolve(state.dims[exit])
+        space = _space_loops(self.sources[product][4])
+        dims = _with_unit_loops(
+            state.layout, state.layout.resolve(state.dims[exit]), space
+        )
         columns = dims[-1]
-        m, n = (state.layout.leaves(d) for d in self.sources[product][4][-2:])
+        m, n = (state.layout.leaves((loop,)) for loop in space)
         if not lay.is_contiguous(exit) or not columns or columns[-1] not in (m[-1], n[-1]):
             return None
         return Region(
@@ -466,6 +474,22 @@ class RegionFinder:
             emitter=state.emitter,
             result=state.values[exit],
         )
+
+
+def _space_loops(dims: Dims) -> tuple[Loop, Loop]:
+    """The loops m and n of a product whose result is walked by ``dims``."""
+    (m,), (n,) = dims[-2:]
+    return m, n
+
+
+def _with_unit_loops(layout: Layout, dims: Dims, loops: Iterable[Loop]) -> Dims:
+    """The dimensions, and one in front for each of the loops that has extent 1 and is missing.
+
+    Views drop and add dimensions of extent 1 at will, but a product has all of its loops.
+    """
+    walked = {loop for walk in dims for loop in walk}
+    units = [loop for loop in loops if layout.extents[loop] == 1 and loop not in walked]
+    return tuple((loop,) for loop in units) + dims
 
 
 def _between(start: fx.Node, end: fx.Node) -> set[fx.Node]:

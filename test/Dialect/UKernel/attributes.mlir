@@ -42,6 +42,10 @@ module attributes {
 // CHECK-SAME: #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 3, vector = 4>, axis = 0, tiles = {{\[\[}}112, 64, 16]], split = 4>
 // An exact partition of no slices is the default and is not printed.
 // CHECK-SAME: #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 2, vector = 4>, axis = 0, tiles = {{\[\[}}112, 64, 16], [128, 64, 16]]>
+// Operands that are not swapped are the default, too.
+// CHECK-SAME: #ukernel.mma<warps = [1, 4], stages = 4, access = 16, swap_operands = true>
+// CHECK-SAME: #ukernel.mma<warps = [2, 2], stages = 3, access = 8>
+// CHECK-SAME: #ukernel.mma<warps = [2, 2], stages = 3, access = 4>
 // CHECK-SAME: #ukernel.choice<[<1 to 64>, <1 to ?>, <0 to 0>] to 3>
 module attributes {test.attributes = [
   #ukernel.simt<threads = [16, 16], stages = 3, vector = 4>,
@@ -57,6 +61,9 @@ module attributes {test.attributes = [
     tiles = [[112, 64, 16]], split = 4>,
   #ukernel.family<#ukernel.simt<threads = [16, 16], stages = 2, vector = 4>, axis = 0,
     tiles = [[112, 64, 16], [128, 64, 16]], split = 1, balanced = 0>,
+  #ukernel.mma<warps = [1, 4], stages = 4, access = 16, swap_operands = true>,
+  #ukernel.mma<warps = [2, 2], stages = 3, access = 8, swap_operands = false>,
+  #ukernel.mma<warps = [2, 2], stages = 3, access = 4>,
   #ukernel.choice<[#ukernel.range<1 to 64>, #ukernel.range<1 to ?>, #ukernel.range<0 to 0>] to 3>
 ]} {}
 

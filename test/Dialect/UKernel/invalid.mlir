@@ -136,6 +136,12 @@ module attributes {test.attribute = #ukernel.family<#ukernel.mma<warps = [2, 2],
 
 // -----
 
+// mma_c4: swapped operands
+// expected-error @below {{expected the tile on axis 1 to be a multiple of 16 elements for each of 2 warps, but got 48}}
+module attributes {test.attribute = #ukernel.family<#ukernel.mma<warps = [1, 2], stages = 2, access = 16, swap_operands = true>, axis = 0, tiles = [[24, 48, 32]]>} {}
+
+// -----
+
 // mma_c4: axes
 // expected-error @below {{expected tiles along m, n and k, but got 2 sizes}}
 module attributes {test.attribute = #ukernel.family<#ukernel.mma<warps = [2, 2], stages = 2, access = 16>, axis = 0, tiles = [[64, 64]]>} {}
@@ -728,6 +734,20 @@ func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>, %z: 
 
 // -----
 
+// workload_c5: an input of both factors
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>, %z: tensor<4x6xf32>) {
+  // expected-error @below {{expected inputs not indexed by both m and n}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) inputs(%z : tensor<4x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %i: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
 // workload_c4: too many axes
 func.func @f(%A: tensor<2x2x2x2x4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<2x2x2x2x4x6xf32>) {
   // expected-error @below {{expected maps of m, n, k and up to 3 batch axes}}
@@ -833,6 +853,20 @@ func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
     maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     contract {
     ^bb0(%a: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c7: inputs
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>, %z: tensor<8xf16>) {
+  // expected-error @below {{expected contract to take ('f32', 'f32', 'f16', 'f32'), but got ('f32', 'f32', 'f32')}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) inputs(%z : tensor<8xf16>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (k)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
       ukernel.yield %c : f32
     } -> tensor<4x6xf32>
   return
@@ -1311,6 +1345,60 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
         }
     }
   }
+}
+
+// -----
+
+// combine_c5
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
+  // expected-error @below {{expected a split-K factor of at least 1, but got 0}}
+  ukernel.combine axis 0 [28] {
+    ukernel.tile [28, 32, 8] {
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        }
+    }
+  } {split = 0 : i64}
+}
+
+// -----
+
+// combine_c5: slices would each start from the output
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
+  // expected-error @below {{expected operators without epilogue that start from a scalar, as each of 4 slices is a sum by itself}}
+  ukernel.combine axis 0 [28] {
+    ukernel.tile [28, 32, 8] {
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        }
+    }
+  } {split = 4 : i64}
+}
+
+// -----
+
+// combine_c5: an epilogue of slices
+ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %zero: f32, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 1>} {
+  // expected-error @below {{expected operators without epilogue that start from a scalar, as each of 4 slices is a sum by itself}}
+  ukernel.combine axis 0 [28] {
+    ukernel.tile [28, 32, 8] {
+      ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) init(%zero : f32) outs(%O : memref<?x?xf32>)
+        maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        contract {
+        ^bb0(%a: f32, %b: f32, %c: f32):
+          ukernel.yield %c : f32
+        } epilogue {
+        ^bb0(%acc: f32):
+          ukernel.yield %acc : f32
+        }
+    }
+  } {split = 4 : i64}
 }
 
 // -----

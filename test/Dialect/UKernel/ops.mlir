@@ -56,6 +56,28 @@ func.func @with_epilogue(%A: tensor<?x768xf32>, %B: tensor<768x2304xf32>,
   return %r : tensor<?x2304xf32>
 }
 
+// What becomes of a factor before it is multiplied reads inputs: a tensor and a
+// scalar.
+// CHECK-LABEL: func.func @inputs
+func.func @inputs(%A: tensor<4x16xf16>, %B: tensor<16x8xi8>, %S: tensor<8xf16>, %s: f16, %O: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // CHECK: ukernel.workload ins(%{{.*}}, %{{.*}} : tensor<4x16xf16>, tensor<16x8xi8>) inputs(%{{.*}}, %{{.*}} : tensor<8xf16>, f16) outs(%{{.*}} : tensor<4x8xf32>)
+  %r = ukernel.workload ins(%A, %B : tensor<4x16xf16>, tensor<16x8xi8>) inputs(%S, %s : tensor<8xf16>, f16) outs(%O : tensor<4x8xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n)>, affine_map<(m, n, k) -> ()>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    // CHECK: ^bb0(%{{.*}}: f16, %{{.*}}: i8, %{{.*}}: f16, %{{.*}}: f16, %{{.*}}: f32):
+    ^bb0(%a: f16, %b: i8, %x: f16, %y: f16, %c: f32):
+      %f = arith.sitofp %b : i8 to f16
+      %g = arith.mulf %f, %x : f16
+      %h = arith.mulf %g, %y : f16
+      %u = arith.extf %a : f16 to f32
+      %v = arith.extf %h : f16 to f32
+      %p = arith.mulf %u, %v : f32
+      %t = arith.addf %c, %p : f32
+      ukernel.yield %t : f32
+    } -> tensor<4x8xf32>
+  return %r : tensor<4x8xf32>
+}
+
 // Accumulates from the output; transposed operands.
 // CHECK-LABEL: func.func @on_memrefs
 func.func @on_memrefs(%A: memref<8x?xf32>, %B: memref<16x8xf32>, %O: memref<16x?xf32>) {

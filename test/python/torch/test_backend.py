@@ -256,6 +256,93 @@ def test_static_sizes_stay_static() -> None:
     assert ft.report().taken == 1
 
 
+def test_tf32_by_pytorchs_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every way to allow tf32 does, and each change of it compiles again."""
+    asked: list[object] = []
+    original = ftuner.compile
+
+    def record(text: str, **options: object) -> object:
+        asked.append(options.get("precision"))
+        return original(text, **options)
+
+    monkeypatch.setattr(ftuner, "compile", record)
+    setting = torch.backends.cuda.matmul
+    x, layer = torch.randn(19, 64), nn.Linear(64, 24, bias=False)
+    exact = x.double() @ layer.weight.double().t()
+    torch._dynamo.mark_dynamic(x, 0, min=2, max=32)
+    compiled = compile_model(layer)
+
+    def error() -> float:
+        with torch.no_grad():
+            return relative_error(compiled(x), exact)
+
+    try:
+        assert error() < 1e-6
+        torch.set_float32_matmul_precision("high")
+        assert 1e-5 < error() < 1e-3
+        torch.set_float32_matmul_precision("highest")
+        assert error() < 1e-6
+        torch.set_float32_matmul_precision("medium")
+        assert 1e-5 < error() < 1e-3
+        setting.allow_tf32 = False
+        assert error() < 1e-6
+        setting.allow_tf32 = True
+        assert 1e-5 < error() < 1e-3
+        if hasattr(setting, "fp32_precision"):
+            setting.fp32_precision = "ieee"
+            assert error() < 1e-6
+            setting.fp32_precision = "tf32"
+            assert 1e-5 < error() < 1e-3
+        # The option is asked before PyTorch.
+        given = compile_model(layer, precision="f32")
+        with torch.no_grad():
+            assert relative_error(given(x), exact) < 1e-6
+    finally:
+        # Settings of the newer kind first: PyTorch refuses to read a mixture.
+        if hasattr(setting, "fp32_precision"):
+            setting.fp32_precision = "none"
+        torch.set_float32_matmul_precision("highest")
+    # What is known to the process is not compiled again.
+    assert asked == [None, "tf32", "f32"]
+
+
+def test_products_of_single_rows() -> None:
+    """One row, one column, one element to sum up, with views that drop and add such dimensions."""
+
+    class Pooled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.up, self.down = nn.Linear(12, 20), nn.Linear(20, 1)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return F.silu(self.down(F.gelu(self.up(x)))[..., 0])
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        weights = torch.softmax(q @ k.transpose(2, 3), -1) @ v
+        return weights.transpose(1, 2).reshape(q.shape[0], 1, -1)
+
+    def outer(x: Tensor, y: Tensor) -> Tensor:
+        return torch.relu(x @ y)
+
+    cases: list[tuple[object, list[tuple[Tensor, ...]]]] = [
+        (Pooled(), [(torch.randn(1, 1, 12),)]),
+        (Pooled(), [(torch.randn(1, 12),)]),
+        (outer, [(torch.randn(m, 1), torch.randn(1, 16)) for m in (3, 9)]),
+        (
+            attend,
+            [
+                (torch.randn(2, 4, 1, 8), torch.randn(2, 4, s, 8), torch.randn(2, 4, s, 8))
+                for s in (5, 8)
+            ],
+        ),
+    ]
+    for model, inputs in cases:
+        ft.reset_report()
+        torch._dynamo.reset()
+        report = check_model(model, inputs)
+        assert not report.left and report.products in (1, 2)
+
+
 def test_sizes_of_0_and_1() -> None:
     """PyTorch compiles them apart; a product without rows is not for FTuner."""
     layer = nn.Linear(12, 20)
@@ -265,8 +352,8 @@ def test_sizes_of_0_and_1() -> None:
             x = torch.randn(size, 12)
             torch.testing.assert_close(compiled(x), layer(x))
     report = ft.report()
-    assert report.taken == 1
-    assert sorted(left.reason for left in report.left) == ["m is 0", "m is 1"]
+    assert report.taken == 2
+    assert [left.reason for left in report.left] == ["m is 0"]
 
 
 def test_other_types_stay_with_pytorch() -> None:

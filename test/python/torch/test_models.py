@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -110,6 +112,91 @@ def test_gpt2_block() -> None:
     assert report.copies == 0
     # The tanh form of GELU, written out by the model, is in the function of "up".
     assert any("tanh" in name for name in report.functions)
+
+
+def bert() -> torch.nn.Module:
+    config = transformers.BertConfig(
+        hidden_size=64,
+        num_attention_heads=4,
+        intermediate_size=128,
+        num_hidden_layers=1,
+        vocab_size=100,
+        attn_implementation="eager",
+    )
+    return transformers.BertModel(config)
+
+
+def llama() -> torch.nn.Module:
+    config = transformers.LlamaConfig(
+        hidden_size=64,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        intermediate_size=128,
+        num_hidden_layers=1,
+        vocab_size=100,
+        use_cache=False,
+        attn_implementation="eager",
+    )
+    return transformers.LlamaModel(config)
+
+
+def gpt2() -> torch.nn.Module:
+    config = transformers.GPT2Config(
+        n_embd=64,
+        n_head=4,
+        n_layer=1,
+        vocab_size=100,
+        bos_token_id=0,
+        eos_token_id=0,
+        use_cache=False,
+        attn_implementation="eager",
+    )
+    return transformers.GPT2Model(config)
+
+
+class Hidden(torch.nn.Module):
+    """A model's last hidden states, and what BERT makes of the first token."""
+
+    def __init__(self, model: torch.nn.Module, autocast: bool) -> None:
+        super().__init__()
+        self.model, self.autocast = model, autocast
+
+    def forward(self, tokens: torch.Tensor) -> list[torch.Tensor]:
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.autocast):
+            result = self.model(tokens)
+        pooled = getattr(result, "pooler_output", None)
+        return [result.last_hidden_state] + ([] if pooled is None else [pooled])
+
+
+@pytest.mark.parametrize("autocast", [False, True], ids=["bf16", "autocast"])
+@pytest.mark.parametrize(
+    # Of BERT the pooler is a product, too: of one row.
+    ("build", "products"),
+    [(bert, 9), (llama, 9), (gpt2, 6)],
+    ids=["bert", "llama", "gpt2"],
+)
+def test_half_precision(
+    build: Callable[[], torch.nn.Module], products: int, autocast: bool
+) -> None:
+    """Every product is taken, one compilation serves 20 lengths, and results are as eager's."""
+    counters.clear()
+    model = build().eval()
+    exact = Hidden(copy.deepcopy(model).double(), False)
+    if not autocast:
+        model = model.to(torch.bfloat16)
+        # Both start from the weights that bf16 has.
+        exact = Hidden(copy.deepcopy(model).double(), False)
+    report = check_model(
+        Hidden(model, autocast),
+        [(torch.randint(0, 100, (1, length)),) for length in LENGTHS],
+        exact=exact,
+        factor=1.5,
+        floor=0,
+    )
+    assert [left.reason for left in report.left] == []
+    assert report.taken == report.products == products
+    assert counters["stats"]["unique_graphs"] == report.graphs == 1
+    assert report.calls == products * len(LENGTHS)
 
 
 def test_attention_of_pytorch_modules() -> None:

@@ -49,6 +49,49 @@ protected:
   DeviceSpec device = load("a100");
 };
 
+TEST_F(MmaModelTest, PrologueTakesCopiesThroughRegisters) {
+  // Weights of 8 bits by a scale for each column.
+  Workload scaled = halfProduct(false, /*transposeRhs=*/false);
+  Operand &rhs = scaled.operands[1];
+  rhs.elementType = ElementType::I8;
+  rhs.elementBytes = 1;
+  scaled.operands.emplace_back(OperandRole::Input,
+                               llvm::SmallVector<unsigned>{Workload::kN},
+                               ElementType::F16);
+  scaled.prologues[1] = {
+      {OperationKind::Other, ElementType::I8, ElementType::F16, 1},
+      {OperationKind::Arithmetic, ElementType::F16, ElementType::F16, 1}};
+  EXPECT_EQ(refusal(scaled, "a100"), "");
+  auto family = [](int64_t stages) {
+    return mmaFamily({2, 2, stages, 16}, {32}, 32, 32);
+  };
+  EXPECT_EQ(llvm::toString(model.check(halfProduct(), family(3), device)), "");
+  EXPECT_EQ(llvm::toString(model.check(scaled, family(2), device)), "");
+  EXPECT_NE(llvm::toString(model.check(scaled, family(3), device)), "");
+  // More instructions and registers, fewer bytes.
+  Workload plain = halfProduct(false, false);
+  BlockWork more = model.work(scaled, family(2), 0, device),
+            less = model.work(plain, family(2), 0, device);
+  EXPECT_GT(more.otherInstructions, less.otherInstructions);
+  EXPECT_LT(more.globalBytes, less.globalBytes);
+  EXPECT_GT(model.spillFreeRegisters(scaled, family(2)),
+            model.spillFreeRegisters(plain, family(2)));
+  // f32 that is rounded on the way has vectors half as wide.
+  Workload rounded = halfProduct();
+  rounded.operands[1].elementType = ElementType::F32;
+  rounded.operands[1].elementBytes = 4;
+  EXPECT_NE(refusal(rounded, "a100"), "");
+  rounded.prologues[1] = {
+      {OperationKind::Other, ElementType::F32, ElementType::F16, 1}};
+  EXPECT_EQ(refusal(rounded, "a100"), "");
+  EXPECT_EQ((MmaSchedule{2, 2, 2, 16}.copyWidth(4, 2)), 4);
+  EXPECT_EQ((MmaSchedule{2, 2, 2, 16}.copyWidth(1, 2)), 8);
+  rounded.prologues[1].front().operandType = ElementType::F64;
+  EXPECT_EQ(refusal(rounded, "a100"),
+            "mma: expected prologues of f32, f16, bf16 and integers of up to "
+            "32 bits, but got f64");
+}
+
 TEST_F(MmaModelTest, TakesWhatTheTensorCoresOfADeviceMultiply) {
   Workload half = halfProduct();
   Workload bf16 = productOf(ElementType::BF16, ElementType::F32);
@@ -107,6 +150,105 @@ TEST_F(MmaModelTest, ChecksFamilies) {
   EXPECT_NE(error(mmaFamily({1, 1, 2, 16}, {128}, 128, 32)), "");
   EXPECT_NE(error(mmaFamily({2, 2, 4096, 16}, {64}, 64, 32)), "");
   EXPECT_NE(error(mmaFamily({0, 2, 4, 16}, {64}, 64, 32)), "");
+}
+
+/// A schedule with swapped operands.
+MmaSchedule swapped(MmaSchedule schedule) {
+  schedule.swapOperands = true;
+  return schedule;
+}
+
+TEST_F(MmaModelTest, ChecksFamiliesOfSwappedOperands) {
+  EXPECT_EQ(error(mmaFamily(swapped({1, 4, 4, 16}), {8}, 32, 32)), "");
+  EXPECT_EQ(error(mmaFamily(swapped({2, 2, 4, 16}), {24, 40}, 48, 32)), "");
+  // Half a fragment of rows, of columns.
+  EXPECT_NE(error(mmaFamily(swapped({2, 2, 4, 16}), {12}, 64, 32)), "");
+  EXPECT_NE(error(mmaFamily(swapped({2, 2, 4, 16}), {24}, 40, 32)), "");
+  KernelFamily family = mmaFamily(swapped({2, 3, 4, 16}), {24}, 48, 32);
+  EXPECT_EQ(model.heightGranule(family), 2 * 8);
+  family.combineAxis = Workload::kN;
+  EXPECT_EQ(model.heightGranule(family), 3 * 16);
+  EXPECT_NE(family.str().find("swapped"), std::string::npos);
+}
+
+TEST_F(MmaModelTest, CombinesAlongBothSpaceAxes) {
+  KernelFamily family = mmaFamily({2, 2, 4, 16}, {64}, 64, 32);
+  family.combineAxis = Workload::kN;
+  EXPECT_EQ(model.heightGranule(family), 2 * 8);
+  family.tiles.insert(family.tiles.begin(), family.tiles.front());
+  family.tiles.front()[Workload::kN] -= 16;
+  EXPECT_EQ(error(family), "");
+  auto space = model.createSpace(halfProduct(), device);
+  for (unsigned axis : {Workload::kM, Workload::kN})
+    EXPECT_TRUE(llvm::is_contained(space->combineAxes, axis));
+}
+
+/// With swapped operands a block is that of the transposed product.
+TEST_F(MmaModelTest, SwapsTheRolesOfTheOperands) {
+  for (bool transposeLhs : {false, true})
+    for (bool transposeRhs : {false, true})
+      for (ElementType type : {ElementType::F16, ElementType::TF32}) {
+        Workload workload =
+            productOf(type, ElementType::F32, transposeLhs, transposeRhs);
+        Workload transposed =
+            productOf(type, ElementType::F32, !transposeRhs, !transposeLhs);
+        MmaSchedule schedule = {1, 4, 3, 16};
+        BlockTile tile = {24, 128, 32}, mirrored = {128, 24, 32};
+        MmaLayout layout = mmaLayout(workload, tile, swapped(schedule));
+        MmaLayout other = mmaLayout(transposed, mirrored, {4, 1, 3, 16});
+        EXPECT_TRUE(layout.isSwapped());
+        EXPECT_EQ(layout.rows.fragments(), other.rows.fragments());
+        EXPECT_EQ(layout.columns.fragments(), other.columns.fragments());
+        EXPECT_EQ(layout.accumulators(), other.accumulators());
+        EXPECT_EQ(layout.rhs().pitch, other.lhs().pitch);
+        EXPECT_EQ(layout.lhs().swizzle, other.rhs().swizzle);
+        KernelFamily family = mmaFamily(swapped(schedule), {24}, 32, 32);
+        KernelFamily twin = mmaFamily({4, 1, 3, 16}, {32}, 24, 32);
+        BlockWork work = model.work(workload, family, 0, device);
+        BlockWork expected = model.work(transposed, twin, 0, device);
+        EXPECT_EQ(work.tensor[0].instructions, expected.tensor[0].instructions);
+        EXPECT_EQ(work.otherInstructions, expected.otherInstructions);
+        EXPECT_EQ(work.loadedRegisters, expected.loadedRegisters);
+        EXPECT_EQ(work.globalBytes, expected.globalBytes);
+        EXPECT_EQ(work.registersPerThread, expected.registersPerThread);
+        EXPECT_EQ(model.resources(workload, family).registersPerThread,
+                  model.resources(transposed, twin).registersPerThread);
+      }
+}
+
+/// Accumulators of a lane lie in pairs of rows of the slab, and are written one
+/// by one.
+TEST_F(MmaModelTest, WritesSlabsOfSwappedOperandsWithoutConflicts) {
+  for (int64_t rows : {8, 16, 24, 40, 48})
+    for (int64_t columns : {16, 32, 48, 64}) {
+      MmaLayout layout =
+          mmaLayout(halfProduct(), {rows, columns, 32}, swapped({1, 1, 3, 16}));
+      EXPECT_EQ(rows % layout.slabRows(), 0);
+      EXPECT_EQ(layout.slabPitch() % 4, 0);
+      EXPECT_GE(layout.slabPitch(), columns);
+      EXPECT_GE(layout.sharedMemoryBytes(), layout.slabBytes());
+      std::array<int64_t, 32> address;
+      for (int64_t lane = 0; lane < 32; ++lane)
+        address[lane] = lane % 4 * 2 * layout.slabPitch() + lane / 4;
+      EXPECT_EQ(wavefronts(address, 1), 1);
+    }
+}
+
+TEST_F(MmaModelTest, OffersHeightsOfEightsBySwappedOperands) {
+  Workload workload = halfProduct();
+  auto space = model.createSpace(workload, device);
+  int64_t blocks = 0;
+  space->forEachBlock(
+      16, [&](const KernelFamily &block, const UKernel &ukernel, bool) {
+        MmaSchedule mma = MmaSchedule::of(block.schedule);
+        if (!mma.swapOperands)
+          return;
+        ++blocks;
+        EXPECT_EQ(block.tiles[0][Workload::kM] % 16, 8) << block.str();
+        EXPECT_EQ(ukernel.blockTile, block.tiles[0]);
+        EXPECT_EQ(ukernel.registerTile, block.ukernel(0).registerTile);
+      });
+  EXPECT_GT(blocks, 20);
 }
 
 TEST_F(MmaModelTest, RelaxesAccesses) {

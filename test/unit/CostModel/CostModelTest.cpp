@@ -1,6 +1,7 @@
 //===- CostModelTest.cpp - Scores of programs -----------------------------===//
 #include "FTuner/CostModel/CostModel.h"
 #include "FTuner/Codegen/Simt/SimtSchedule.h"
+#include "FTuner/CostModel/LatencyLaunch.h"
 #include "FTuner/CostModel/Metrics.h"
 #include <cmath>
 #include <gtest/gtest.h>
@@ -70,4 +71,49 @@ TEST_F(CostModelTest, SiaScoresOnlyThePartThatRuns) {
 TEST_F(CostModelTest, SiaProgramSeesTheExactPartition) {
   EXPECT_DOUBLE_EQ(evaluate("sia-program").terms[1].value, 1);
   EXPECT_GT(evaluate("sia-program").score, evaluate("sia").score);
+}
+
+TEST_F(CostModelTest, SlicesCostASecondKernelAndTheTrafficOfTheirSums) {
+  auto figure = [](const CostBreakdown &breakdown, llvm::StringRef name) {
+    for (llvm::ArrayRef<CostTerm> terms :
+         {llvm::ArrayRef(breakdown.terms), llvm::ArrayRef(breakdown.figures)})
+      for (const CostTerm &term : terms)
+        if (term.name == name)
+          return term.value;
+    return 0.0;
+  };
+  // f16 results are summed in f32.
+  for (Operand &operand : workload.operands)
+    if (operand.role == OperandRole::Output)
+      operand.elementBytes = 2;
+  CostBreakdown whole = evaluate("latency");
+  EXPECT_EQ(figure(whole, "second_kernel"), 0);
+  double before = options.calibration.constants.secondKernel;
+  for (int64_t split : {2, 3, 6}) {
+    family.reduceSplit = split;
+    CostBreakdown sliced = evaluate("latency");
+    // Each slice is written, in four bytes, and read by the second kernel.
+    EXPECT_GT(figure(sliced, "second_kernel"), before);
+    before = figure(sliced, "second_kernel");
+    EXPECT_EQ(describeLaunch(workload, shape,
+                             {&family, partitionShape(family, shape)}, device)
+                  .grid.sumBytes,
+              4.0 * split * shape[0] * shape[1]);
+  }
+}
+
+TEST_F(CostModelTest, SlicesPayForFewBlocksAndALongReduceAxis) {
+  auto gain = [&] {
+    family.reduceSplit = 1;
+    double whole = evaluate("latency").score;
+    family.reduceSplit = 8;
+    return evaluate("latency").score - whole;
+  };
+  shape = {60, 64, 65536};
+  EXPECT_GT(gain(), 0);
+  // No idle SMs, and a reduce axis that is done before a second kernel starts.
+  shape = {4096, 4096, 768};
+  EXPECT_LT(gain(), 0);
+  shape = {60, 64, 32};
+  EXPECT_LT(gain(), 0);
 }

@@ -390,6 +390,28 @@ TEST(LatencyFormulas, Slices) {
   EXPECT_EQ(launch.terms().secondKernel, 3);
 }
 
+TEST(LatencyFormulas, SumsOfSlicesAreReadBehindTheKernel) {
+  Launch launch;
+  launch.device.smCount = 100;
+  launch.device.clockMhz = 1000;
+  launch.device.dramGbps = 1000;
+  launch.device.l2Bytes = 1e6;
+  launch.constants.l2Share = 0.5;
+  launch.constants.dramShare = 0.5;
+  launch.constants.l2BytesPerCycle = 20;
+  launch.grid.secondKernels = 1;
+  launch.add(tallBlock(), 288, 96);
+  double before = launch.terms().dramBytes;
+  // As many bytes as L2 holds: half of them are there. 500 bytes of DRAM and
+  // 2000 of L2 in a microsecond.
+  launch.grid.sumBytes = 5e5;
+  EXPECT_NEAR(launch.terms().secondKernel,
+              launch.constants.secondKernel + 250e3 / 500e3 + 250e3 / 2000e3,
+              1e-9);
+  EXPECT_GE(launch.terms().dramBytes, before + 5e5);
+  EXPECT_NEAR(launch.terms().total, launch.time(), 1e-9 * launch.time());
+}
+
 // The roots without a logarithm are the same function as those with one.
 TEST(LatencyFormulas, OverlapIsContinuous) {
   Launch exact, near;
@@ -421,6 +443,7 @@ TEST(LatencyFormulas, TermsAddUp) {
     launch.grid.blocksY = std::floor(real(1, 200));
     launch.grid.reduceLength = real(1, 1e5);
     launch.grid.secondKernels = random() % 2;
+    launch.grid.sumBytes = launch.grid.secondKernels * real(1, 1e8);
     double steps = std::ceil(launch.grid.reduceLength / 16);
     double blocks = launch.grid.blocksX * launch.grid.blocksY;
     double low = std::floor(blocks / 3);

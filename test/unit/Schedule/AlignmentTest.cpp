@@ -49,6 +49,37 @@ TEST(Alignment, OfTwoByteElements) {
   EXPECT_EQ(alignmentOf(mixed, {53, 2300, 60}), 8);
 }
 
+TEST(Alignment, LeavesOutEpiloguesOfKnownOddRows) {
+  auto alongK = [](SizeRange n, ElementType output) {
+    Workload workload =
+        Workload::matmul({1, 128}, n, SizeRange::fixed(64),
+                         /*transposeLhs=*/false, /*transposeRhs=*/true);
+    for (Operand &operand : workload.operands)
+      operand = Operand(operand.role, operand.axes,
+                        operand.role == OperandRole::Output ? output
+                                                            : ElementType::F16);
+    return workload;
+  };
+  // The factors' rows are along K.
+  Workload odd = alongK(SizeRange::fixed(50257), ElementType::F16);
+  EXPECT_FALSE(hasVectorEpilogue(odd));
+  EXPECT_EQ(alignmentOf(odd, {53, 50257, 64}), 16);
+  EXPECT_EQ(reachableAlignment(odd), 16);
+  EXPECT_EQ(alignmentOf(odd, {53, 50257, 60}), 8);
+  // Rows of words.
+  for (auto [n, type, alignment] : {std::tuple(50257, ElementType::F32, 4),
+                                    std::tuple(50258, ElementType::F16, 4),
+                                    std::tuple(50256, ElementType::F16, 16)}) {
+    Workload words = alongK(SizeRange::fixed(n), type);
+    EXPECT_TRUE(hasVectorEpilogue(words));
+    EXPECT_EQ(alignmentOf(words, {53, n, 64}), alignment);
+  }
+  // Known at run time alone.
+  Workload dynamic = alongK({1, 60000}, ElementType::F16);
+  EXPECT_TRUE(hasVectorEpilogue(dynamic));
+  EXPECT_EQ(alignmentOf(dynamic, {53, 50257, 64}), 2);
+}
+
 TEST(Alignment, GuaranteedOfEverySize) {
   auto guaranteed = [](SizeRange n, ElementType type) {
     return guaranteedAlignment(alongN(n, type));
@@ -129,6 +160,11 @@ TEST(Alignment, OfWhatVectorsAccess) {
   EXPECT_TRUE(withExtra({Workload::kM, Workload::kN}));
   EXPECT_FALSE(withExtra({Workload::kM}));
   EXPECT_FALSE(withExtra({}));
+  // What a prologue reads, along whichever axis.
+  Workload scaled = workload;
+  scaled.operands.emplace_back(OperandRole::Input,
+                               llvm::SmallVector<unsigned>{Workload::kM});
+  EXPECT_TRUE(isVectorAccess(scaled, scaled.operands.back()));
   // Rows of the bias in f16 are half as long.
   workload.operands.emplace_back(OperandRole::Extra,
                                  llvm::SmallVector<unsigned>{Workload::kN},

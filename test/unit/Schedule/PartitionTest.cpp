@@ -120,6 +120,29 @@ TEST(BalancedPartition, WritesEachRowOnceWithAnyNumberOfBlocks) {
         }
 }
 
+/// What is said to be never padded is not, by any number of blocks beside.
+TEST(Partition, KnowsWhichExtentsSecondBlocksNeverPad) {
+  int64_t numNever = 0, numPadded = 0;
+  for (int64_t low = 1; low <= 12; ++low)
+    for (int64_t high = low + 1; high <= 20; ++high)
+      for (int64_t extent = 1; extent <= 96; ++extent)
+        for (int64_t sms : {0, 5, 24}) {
+          PartitionRule rule{low, high, sms};
+          bool isPadded = false;
+          for (int64_t beside = 1; beside <= 24; ++beside) {
+            Partition partition = partitionExtent(rule, extent, beside);
+            isPadded |= partition.second > 0 && partition.padded > 0;
+          }
+          bool isNever = isSecondNeverPadded(rule, extent);
+          EXPECT_FALSE(isNever && isPadded)
+              << low << " " << high << " " << extent << " " << sms;
+          numNever += isNever;
+          numPadded += isPadded;
+        }
+  EXPECT_GT(numNever, 1000);
+  EXPECT_GT(numPadded, 1000);
+}
+
 TEST(BalancedPartition, HoldsForRandomPairs) {
   RandomSeed seed;
   std::mt19937_64 random(seed);

@@ -57,6 +57,43 @@ protected:
 };
 } // namespace
 
+/// Columns fill waves that rows leave ragged: for some sizes a pair along n is
+/// the best program, and plans of the range are legal with such families.
+TEST(PairsAcross, ServeSizesWhoseRowsLeaveSmsIdle) {
+  llvm::Expected<DeviceSpec> device = loadDeviceSpec("a100");
+  ASSERT_TRUE(static_cast<bool>(device));
+  Workload workload = Workload::matmul(
+      {1, 1024, 8}, SizeRange::fixed(4096), SizeRange::fixed(4096),
+      /*transposeLhs=*/false, /*transposeRhs=*/true);
+  for (Operand &operand : workload.operands)
+    operand = Operand(operand.role, operand.axes, ElementType::F16);
+  workload.operations.front().operandType = ElementType::F16;
+  const CodegenModel *path = findCodegenModel("mma");
+  SearchProblem problem{workload, *device, path, *findCostModel("latency"),
+                        SearchOptions()};
+  const SearchStrategy &strategy = *findSearchStrategy("ftuner");
+  std::vector<Shape> shapes;
+  for (int64_t m = 129; m <= 1024; m += 64)
+    shapes.push_back({m, 4096, 4096});
+  auto reports = strategy.explain(problem, shapes);
+  ASSERT_TRUE(static_cast<bool>(reports));
+  size_t numAcross = 0;
+  for (const ShapeReport &report : *reports) {
+    const KernelFamily &best = report.programs.front().family;
+    if (best.combineAxis != Workload::kN)
+      continue;
+    ++numAcross;
+    EXPECT_EQ(best.tiles.size(), 2u);
+    EXPECT_GT(best.balancedSms, 0);
+    EXPECT_LT(best.tiles[0][Workload::kN], best.tiles[1][Workload::kN]);
+    EXPECT_EQ(best.tiles[0][Workload::kM], best.tiles[1][Workload::kM]);
+  }
+  EXPECT_GT(numAcross, 0u);
+  llvm::Expected<Plan> plan = strategy.search(problem);
+  ASSERT_TRUE(static_cast<bool>(plan)) << llvm::toString(plan.takeError());
+  EXPECT_EQ(llvm::toString(problem.verify(*plan)), "");
+}
+
 /// What runs, as text: block and register tiles with numbers of blocks.
 static std::string textOf(const UKernel &ukernel, int64_t count) {
   return std::to_string(count) + " x " + ukernel.str();

@@ -56,6 +56,7 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
                               {"max-kernels", int64_t(3)},
                               {"tile-rule", std::string("divisors")},
                               {"pool", std::string("exact")},
+                              {"split-k", false},
                               {"zeta", int64_t(4)},
                               {"epsilon-min", 0.11},
                               {"epsilon-max", 0.12},
@@ -82,6 +83,7 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
   EXPECT_EQ(options.maxKernels, 3);
   EXPECT_EQ(options.tileRule, TileRule::Divisors);
   EXPECT_EQ(options.pool, ProgramPool::Exact);
+  EXPECT_FALSE(options.splitK);
   EXPECT_EQ(options.zeta, 4);
   EXPECT_EQ(options.epsilonMin, 0.11);
   EXPECT_EQ(options.epsilonMax, 0.12);

@@ -86,6 +86,14 @@ TEST(Workload, RefusesBadWeightsAndOperands) {
             "expected one left, one right and one output operand");
   EXPECT_FALSE(operands.isContraction());
   EXPECT_TRUE(dense({1, 128}).isContraction());
+  // What a prologue reads belongs to one factor.
+  Workload scaled = dense({1, 128});
+  scaled.operands.emplace_back(OperandRole::Input,
+                               llvm::SmallVector<unsigned>{Workload::kN});
+  EXPECT_TRUE(scaled.isContraction());
+  scaled.operands.back().axes = {Workload::kM, Workload::kN};
+  EXPECT_EQ(llvm::toString(scaled.checkContraction()),
+            "operand 3: expected an input of one factor");
   operands.operands.pop_back();
   EXPECT_EQ(errorOf(operands), "expected one output operand");
 }

@@ -50,11 +50,14 @@ struct ContractionTile : TileEmission {
   ukernel::WorkloadOp workload;
   /// Init is null where there is none.
   mlir::Value lhs, rhs, init, output;
-  llvm::SmallVector<mlir::Value> extras;
+  llvm::SmallVector<mlir::Value> inputs, extras;
 
   /// Whether a factor is contiguous along k.
   bool isLhsReduceContiguous() const;
   bool isRhsReduceContiguous() const;
+  /// Whether what the epilogue reads and writes is moved in vectors, if factors
+  /// are.
+  bool hasVectorEpilogue() const;
   /// The scalar that sums start from, in their type; null where they start from
   /// a tensor's elements, which the epilogue adds.
   mlir::Value scalarStart(mlir::ImplicitLocOpBuilder &b,

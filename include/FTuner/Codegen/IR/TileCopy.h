@@ -7,6 +7,7 @@
 #include "mlir/IR/BuiltinTypes.h"
 
 #include <functional>
+#include <optional>
 
 namespace ftuner {
 
@@ -25,6 +26,26 @@ Value viewStages(mlir::ImplicitLocOpBuilder &b, Value sharedMemory,
                  const SharedTile &tile, int64_t stages, mlir::Type elementType,
                  int64_t firstByte);
 
+/// What becomes of vectors on the way through registers, where elements in
+/// shared memory are others than in global memory.
+struct CopyConversion {
+  /// A tensor that is read beside the copied one.
+  struct Input {
+    /// What is read of it for a vector.
+    mlir::VectorType type;
+    bool dependsOnReduce;
+    /// Reads at the vector's first element.
+    std::function<Value(Value space, Value reduce)> load;
+  };
+  /// Bytes of an element in shared memory.
+  int64_t sharedBytes;
+  /// Whether zeros become zeros.
+  bool keepsZeros = true;
+  llvm::SmallVector<Input> inputs;
+  /// The vector that is stored, of what was read, inputs in order.
+  std::function<Value(Value vector, ValueRange inputs)> compute;
+};
+
 /// Copies one operand's tile from global to shared memory: one slot for each
 /// vector that a thread moves in one step of the reduce axis.
 class TileCopy {
@@ -34,27 +55,25 @@ public:
   TileCopy(mlir::ImplicitLocOpBuilder &b, const SharedTile &tile, Value global,
            Value shared, int64_t threads, int64_t vectorWidth);
 
-  /// What becomes of vectors on the way through registers, where elements in
-  /// shared memory are of another type, of so many bytes; zeros must stay
-  /// zeros. Comes before `prepare`. Such copies are not asynchronous.
-  void convertBy(std::function<Value(Value vector)> conversion,
-                 int64_t sharedElementBytes) {
-    convert = std::move(conversion);
-    sharedBytes = sharedElementBytes;
+  /// Converts vectors. Comes before `prepare`. Such copies are not
+  /// asynchronous.
+  void convertBy(CopyConversion conversion) {
+    sharedBytes = conversion.sharedBytes;
+    this->conversion = std::move(conversion);
   }
-  bool isConverted() const { return convert != nullptr; }
+  bool isConverted() const { return conversion.has_value(); }
   /// Computes the addresses that do not depend on the step.
   void prepare(Value threadId, Value spaceOffset, Value spaceExtent,
                bool spaceExact, Value reduceExtent, bool reduceExact);
   /// Issues asynchronous copies of the step at `reduceOffset` into `stage`.
   void issueAsync(Value stage, Value reduceOffset);
-  /// Loads the step's vectors into registers.
+  /// Loads into registers what the step's slots store, the values of one slot
+  /// after those of another.
   Values load(Value reduceOffset);
-  /// Stores loaded vectors into a stage.
-  void store(Value stage, ValueRange vectors);
-  size_t slotCount() const { return slots.size(); }
-  /// Of what a slot reads.
-  mlir::VectorType vectorType() const { return vector; }
+  /// The types of what is loaded.
+  llvm::SmallVector<mlir::Type> loadedTypes() const;
+  /// Stores what was loaded of a step into a stage.
+  void store(Value stage, ValueRange loaded, Value reduceOffset);
 
 private:
   /// Bytes of a vector in global memory, to which addresses are aligned.
@@ -65,9 +84,17 @@ private:
     Value global, shared;
     /// Element along the reduce axis relative to the step.
     Value reduce;
+    /// First element along the space axis, clamped.
+    Value space;
     /// Whether the thread takes part; null if all do.
     Value active;
+    /// Of inputs that do not depend on the step.
+    Values inputs;
   };
+  /// The types of what one slot loads in a step.
+  llvm::SmallVector<mlir::Type> slotTypes() const;
+  Values loadSlot(const Slot &slot, Value reduceOffset, Value stepBytes);
+  Value convert(const Slot &slot, ValueRange loaded, Value reduceOffset);
   Value inReduceRange(const Slot &slot, Value reduceOffset);
   /// What a step and a stage add to pointers.
   Value bytesOfStep(Value reduceOffset);
@@ -82,8 +109,8 @@ private:
   int64_t threads, vectorWidth;
   /// Of an element in global and in shared memory.
   int64_t elementBytes, sharedBytes;
-  /// Null where elements stay as they are.
-  std::function<Value(Value)> convert;
+  /// None where elements stay as they are.
+  std::optional<CopyConversion> conversion;
   mlir::VectorType vector;
   /// Elements from one to the next row of the operand.
   Value rowStride;

@@ -3,13 +3,16 @@
 // How one block of the mma path computes a tile of out[m, n] += lhs · rhs with
 // the tensor cores, free of IR; the model and the emitter both read it here.
 //
-// Warps. A block has warpsM × warpsN warps, numbered row by row; each owns a
-// warp tile of 16·i rows and 8·j columns, which instructions of 16 rows, 8
-// columns and 32 bytes along k cover (or two or four smaller ones each, where
-// the device has no others).
+// Warps. A block has warpsM × warpsN warps; each owns a warp tile of 16·i × 8·j
+// elements, which instructions of 16 rows, 8 columns and 32 bytes along k cover
+// (or two or four smaller ones each, where the device has no others). Rows of
+// instructions are rows of the output, or, with swapped operands, its columns:
+// then instructions compute the transposed product, rhsᵀ · lhsᵀ. Warps are
+// numbered row by row of the instructions.
 //
 // Fragments. An instruction's operands are 8 × 8 matrices of 16 bits, or rows
-// of 16 bytes: two along k and two along m of the lhs, two along k of the rhs.
+// of 16 bytes: two along k and two along the space axis of what feeds its rows,
+// two along k of what feeds its columns.
 // `ldmatrix` loads four of them, the rows of matrix i from the addresses that
 // lanes 8i … 8i + 7 give. An operand of 16 bits that is contiguous along its
 // space axis is loaded transposed; one of 32 bits is loaded element by element
@@ -25,10 +28,12 @@
 // padded instead: 4 rows of 8 elements lie in different banks since rows are 8
 // or 24 banks apart modulo 32.
 //
-// Epilogue. Each warp writes 16 rows of its tile at a time to a slab of shared
-// memory and reads them back as runs of columns, so that stores fill sectors.
-// Rows of a slab are 8 or 24 banks apart modulo 32: the pairs of accumulators
-// of four rows touch all banks once.
+// Epilogue. Each warp writes 8 or 16 rows of its tile of the output at a time
+// to a slab of shared memory and reads them back as runs of columns, so that
+// stores fill sectors. Rows of a slab are 8 or 24 banks apart modulo 32: the
+// pairs of accumulators of four rows touch all banks once. With swapped
+// operands the pairs lie in neighbouring rows and are written one by one, every
+// second row by one instruction: rows 4 or 20 banks apart do the same.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_CODEGEN_MMA_MMALAYOUT_H
@@ -41,26 +46,41 @@
 
 namespace ftuner {
 
-/// Rows and columns of an instruction's result.
-constexpr int64_t kMmaRows = 16, kMmaColumns = 8;
 /// Bytes that swizzles keep together: a row of a matrix that ldmatrix loads.
 constexpr int64_t kMmaChunkBytes = 16;
 /// Bytes along k of a fragment: two matrices.
 constexpr int64_t kMmaFragmentBytes = 2 * kMmaChunkBytes;
 
+/// What feeds the rows, or the columns, of instructions.
+struct MmaSide {
+  /// The axis along which they lie, m for the lhs and n for the rhs.
+  unsigned axis;
+  /// The factor in shared memory.
+  SharedTile tile;
+  /// Elements of a block along the axis, its warps, and elements of a fragment.
+  int64_t extent, warps, fragment;
+
+  /// Elements of a warp, and its fragments.
+  int64_t warpExtent() const { return extent / warps; }
+  int64_t fragments() const { return warpExtent() / fragment; }
+};
+
 struct MmaLayout {
-  int64_t warpsM, warpsN, bm, bn, bk, stages;
+  /// m and n, or, with swapped operands, n and m. All that differs between
+  /// these lies here, but for the order of elements in the epilogue.
+  MmaSide rows, columns;
+  int64_t bk, stages;
   /// Of the factors in shared memory.
   int64_t elementBytes;
-  SharedTile lhs, rhs;
 
-  int64_t warps() const { return warpsM * warpsN; }
+  const MmaSide &along(unsigned axis) const {
+    return rows.axis == axis ? rows : columns;
+  }
+  const SharedTile &lhs() const { return along(Workload::kM).tile; }
+  const SharedTile &rhs() const { return along(Workload::kN).tile; }
+  bool isSwapped() const { return rows.axis == Workload::kN; }
+  int64_t warps() const { return rows.warps * columns.warps; }
   int64_t threads() const { return 32 * warps(); }
-  int64_t warpRows() const { return bm / warpsM; }
-  int64_t warpColumns() const { return bn / warpsN; }
-  /// Fragments of a warp along m and n.
-  int64_t rowFragments() const { return warpRows() / kMmaRows; }
-  int64_t columnFragments() const { return warpColumns() / kMmaColumns; }
   /// Reduce elements of a fragment, and fragments of a step.
   int64_t fragmentDepth() const { return kMmaFragmentBytes / elementBytes; }
   int64_t fragmentsOfStep() const { return bk / fragmentDepth(); }
@@ -68,27 +88,37 @@ struct MmaLayout {
   bool loadsMatrices(const SharedTile &tile) const {
     return tile.reduceContiguous || elementBytes == 2;
   }
-  /// Vectors that a thread copies in a step.
-  int64_t copySlots(int64_t vectorWidth) const {
-    return lhs.copySlots(threads(), vectorWidth) +
-           rhs.copySlots(threads(), vectorWidth);
+  /// The tile of lhs (0) or rhs (1).
+  const SharedTile &tileOf(unsigned factor) const {
+    return factor == 0 ? lhs() : rhs();
+  }
+  /// Vectors of a factor that a thread copies in a step.
+  int64_t copySlots(unsigned factor, int64_t vectorWidth) const {
+    return tileOf(factor).copySlots(threads(), vectorWidth);
   }
   /// Accumulators of a lane.
   int64_t accumulators() const {
-    return 4 * rowFragments() * columnFragments();
+    return 4 * rows.fragments() * columns.fragments();
   }
   /// Bytes of all stages of a tile.
   int64_t bytesOf(const SharedTile &tile) const {
     return stages * tile.elements() * elementBytes;
   }
-  /// Distance of rows of a warp's slab for the epilogue, in accumulators.
-  int64_t slabPitch() const {
-    return ceilBy(warpColumns() - kMmaColumns, 16) + kMmaColumns;
+  /// Rows of the output in a warp's slab for the epilogue: of one fragment, or
+  /// of two of eight where a warp has pairs of them.
+  int64_t slabRows() const {
+    return isSwapped() && columns.fragments() % 2 != 0 ? kMmaColumns : kMmaRows;
   }
-  int64_t slabBytes() const { return 4 * kMmaRows * slabPitch(); }
+  /// Distance of a slab's rows, in accumulators.
+  int64_t slabPitch() const {
+    int64_t width = along(Workload::kN).warpExtent();
+    return isSwapped() ? width + 4
+                       : ceilBy(width - kMmaColumns, 16) + kMmaColumns;
+  }
+  int64_t slabBytes() const { return 4 * slabRows() * slabPitch(); }
   /// Slabs take the place of the stages.
   int64_t sharedMemoryBytes() const {
-    return std::max(bytesOf(lhs) + bytesOf(rhs), warps() * slabBytes());
+    return std::max(bytesOf(lhs()) + bytesOf(rhs()), warps() * slabBytes());
   }
 };
 
@@ -106,23 +136,25 @@ struct MatrixRow {
   typename Math::Index row, chunk;
 };
 
-/// The row that a lane gives to ldmatrix for the fragment of the lhs (two
-/// matrices along m and two along k) whose first row or chunk is 0.
+/// The row that a lane gives to ldmatrix for a fragment of instructions' rows
+/// (two matrices along the space axis and two along k) whose first row or chunk
+/// is 0.
 template <typename Math>
-MatrixRow<Math> lhsMatrixRow(Math &math, bool reduceContiguous,
-                             typename Math::Index lane) {
+MatrixRow<Math> rowsMatrixRow(Math &math, bool reduceContiguous,
+                              typename Math::Index lane) {
   if (reduceContiguous)
     return {math.rem(lane, 16), math.div(lane, 16)};
-  // Rows are along k; the second and fourth matrix are 8 further along m.
+  // Rows are along k; the second and fourth matrix are 8 further along
+  // the space axis.
   return {math.add(math.mul(math.div(lane, 16), 8), math.rem(lane, 8)),
           math.rem(math.div(lane, 8), 2)};
 }
 
-/// The same for two fragments of the rhs beside each other along n (two
+/// The same for two neighbouring fragments of instructions' columns (two
 /// matrices along k each).
 template <typename Math>
-MatrixRow<Math> rhsMatrixRow(Math &math, bool reduceContiguous,
-                             typename Math::Index lane) {
+MatrixRow<Math> columnsMatrixRow(Math &math, bool reduceContiguous,
+                                 typename Math::Index lane) {
   if (reduceContiguous)
     return {math.add(math.mul(math.div(lane, 16), 8), math.rem(lane, 8)),
             math.rem(math.div(lane, 8), 2)};
@@ -130,9 +162,9 @@ MatrixRow<Math> rhsMatrixRow(Math &math, bool reduceContiguous,
 }
 
 /// The element of a fragment of four-byte elements that a lane holds in its
-/// first register: along k and along the space axis. Of the lhs every second
-/// register is 8 rows further; the second half of the registers is four
-/// elements further along k.
+/// first register: along k and along the space axis. Of instructions' rows
+/// every second register is 8 elements further; the second half of the
+/// registers is four elements further along k.
 template <typename Math>
 struct LaneElement {
   typename Math::Index reduce, space;

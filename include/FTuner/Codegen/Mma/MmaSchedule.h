@@ -3,11 +3,17 @@
 #define FTUNER_CODEGEN_MMA_MMASCHEDULE_H
 
 #include "FTuner/Schedule/KernelFamily.h"
+#include <algorithm>
 
 namespace ftuner {
 
 /// The model of the path.
 const CodegenModel &mmaModel();
+
+/// Rows and columns of an instruction's result.
+constexpr int64_t kMmaRows = 16, kMmaColumns = 8;
+/// Axes along which a family may have two heights.
+constexpr unsigned kMmaCombineAxes[] = {Workload::kM, Workload::kN};
 
 /// What the fields of a schedule mean to the mma path. A warp computes bm /
 /// warpsM rows and bn / warpsN columns of a block tile.
@@ -19,6 +25,9 @@ struct MmaSchedule {
   /// Bytes of shared memory that a copy along a contiguous axis fills at once:
   /// 4, 8 or 16, of aligned operands; 1: a single element.
   int64_t accessBytes = 16;
+  /// Instructions compute the transposed product: the rhs feeds their 16 rows
+  /// and the lhs their 8 columns, so that m goes in eights and n in sixteens.
+  bool swapOperands = false;
 
   /// Reads a schedule of the path.
   static MmaSchedule of(const Schedule &schedule);
@@ -28,20 +37,32 @@ struct MmaSchedule {
   int64_t vectorWidth(int64_t elementBytes) const {
     return accessBytes > elementBytes ? accessBytes / elementBytes : 1;
   }
+  /// The same of elements that have `globalBytes` bytes where they come from.
+  int64_t copyWidth(int64_t globalBytes, int64_t sharedBytes) const {
+    return vectorWidth(std::max(globalBytes, sharedBytes));
+  }
   int64_t warps() const { return warpsM * warpsN; }
   int64_t threads() const { return 32 * warps(); }
-  /// Elements of a warp's tile along m and n.
-  int64_t rowsOf(const BlockTile &tile) const {
-    return tile[Workload::kM] / warpsM;
+  /// The axis, m or n, that rows of instructions lie along.
+  unsigned rowAxis() const {
+    return swapOperands ? Workload::kN : Workload::kM;
   }
-  int64_t columnsOf(const BlockTile &tile) const {
-    return tile[Workload::kN] / warpsN;
+  /// Of m or n: warps along it, and elements of an instruction and of a warp's
+  /// tile.
+  int64_t warpsAlong(unsigned axis) const {
+    return axis == Workload::kM ? warpsM : warpsN;
+  }
+  int64_t fragmentAlong(unsigned axis) const {
+    return axis == rowAxis() ? kMmaRows : kMmaColumns;
+  }
+  int64_t warpExtent(const BlockTile &tile, unsigned axis) const {
+    return tile[axis] / warpsAlong(axis);
   }
 };
 
 /// A family of the mma path with one or two tiles: `rows` and `columns` are the
-/// elements of a warp, one number of rows for each part, ascending. Axes beyond
-/// m, n and k have tile 1.
+/// elements of a warp along m and n, one number of rows for each part,
+/// ascending. Axes beyond m, n and k have tile 1.
 KernelFamily mmaFamily(const MmaSchedule &schedule,
                        llvm::ArrayRef<int64_t> rows, int64_t columns,
                        int64_t depth, unsigned numAxes = 3);

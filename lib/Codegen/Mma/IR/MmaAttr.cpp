@@ -23,7 +23,8 @@ generatedAttributePrinter(Attribute def, AsmPrinter &printer);
 
 MmaAttr MmaAttr::get(MLIRContext *context, const Schedule &schedule) {
   MmaSchedule mma = MmaSchedule::of(schedule);
-  return get(context, {mma.warpsM, mma.warpsN}, mma.stages, mma.accessBytes);
+  return get(context, {mma.warpsM, mma.warpsN}, mma.stages, mma.accessBytes,
+             mma.swapOperands);
 }
 
 Schedule MmaAttr::toSchedule() const {
@@ -32,12 +33,13 @@ Schedule MmaAttr::toSchedule() const {
   mma.warpsN = getWarps()[1];
   mma.stages = getStages();
   mma.accessBytes = getAccess();
+  mma.swapOperands = getSwapOperands();
   return mma.pack();
 }
 
 LogicalResult MmaAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                               ArrayRef<int64_t> warps, int64_t stages,
-                              int64_t access) {
+                              int64_t access, bool swapOperands) {
   if (warps.size() != 2)
     return emitError() << "expected warps along m and n, but got "
                        << warps.size()
@@ -60,15 +62,16 @@ LogicalResult MmaAttr::verifyTile(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "expected tiles along m, n and k, but got "
                        << tile.size()
                        << (tile.size() == 1 ? " size" : " sizes");
-  const int64_t fragment[] = {kMmaRows, kMmaColumns};
-  for (auto [axis, warps] : llvm::enumerate(getWarps()))
+  MmaSchedule mma = MmaSchedule::of(toSchedule());
+  for (unsigned axis : {Workload::kM, Workload::kN}) {
+    int64_t fragment = mma.fragmentAlong(axis), warps = mma.warpsAlong(axis);
     // Divided twice: the product may not fit.
-    if (tile[axis] % fragment[axis] != 0 ||
-        tile[axis] / fragment[axis] % warps != 0)
+    if (tile[axis] % fragment != 0 || tile[axis] / fragment % warps != 0)
       return emitError() << "expected the tile on axis " << axis
-                         << " to be a multiple of " << fragment[axis]
+                         << " to be a multiple of " << fragment
                          << " elements for each of " << warps
                          << " warps, but got " << tile[axis];
+  }
   return success();
 }
 

@@ -35,8 +35,10 @@ MmaTileEmitter::MmaTileEmitter(ImplicitLocOpBuilder &b,
 void MmaTileEmitter::emit() {
   warp = math.div(tile.threadId, 32);
   lane = math.rem(tile.threadId, 32);
-  warpRow = math.mul(math.div(warp, layout.warpsN), layout.warpRows());
-  warpColumn = math.mul(math.rem(warp, layout.warpsN), layout.warpColumns());
+  rows.origin =
+      math.mul(math.div(warp, layout.columns.warps), layout.rows.warpExtent());
+  columns.origin = math.mul(math.rem(warp, layout.columns.warps),
+                            layout.columns.warpExtent());
   emitEpilogue(emitMainLoop());
 }
 

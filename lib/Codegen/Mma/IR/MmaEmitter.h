@@ -20,7 +20,7 @@ public:
 
 private:
   /// Main loop (MmaMainLoop.cpp). Returns the lane's accumulators: four for
-  /// each fragment of the warp tile, row by row.
+  /// each fragment of the warp tile, row by row of the instructions.
   Values emitMainLoop();
   Values initialAccumulators();
   /// Copies of a factor, lhs (0) or rhs (1), into the tile at `shared`.
@@ -29,15 +29,16 @@ private:
   Values multiply(Value stage, Values accumulators);
   /// Registers of all fragments of a warp at one depth of a step.
   struct Fragments {
-    /// Four registers for each 16 rows; two for each 8 columns.
-    Values lhs, rhs;
+    /// Of what feeds the instructions' rows and columns: four registers for
+    /// each 16 rows, two for each 8 columns.
+    Values rows, columns;
   };
-  Values loadLhs(Value stage, int64_t row, int64_t depth);
-  Values loadRhs(Value stage, int64_t column, int64_t depth);
-  Fragments loadFragments(Value lhsStage, Value rhsStage, int64_t depth);
+  Values loadRow(Value stage, int64_t row, int64_t depth);
+  Values loadColumns(Value stage, int64_t column, int64_t depth);
+  Fragments loadFragments(Value rowsStage, Value columnsStage, int64_t depth);
   void multiplyFragments(const Fragments &fragments, Values &accumulators);
-  Values multiplyFragment(ValueRange lhs, ValueRange rhs, Values sum);
-  Value multiplyOnce(ValueRange lhs, ValueRange rhs, ValueRange sum);
+  Values multiplyFragment(ValueRange row, ValueRange column, Values sum);
+  Value multiplyOnce(ValueRange row, ValueRange column, ValueRange sum);
 
   /// Where a lane's rows of an operand's fragments lie in a stage.
   struct FragmentAddresses {
@@ -46,6 +47,12 @@ private:
     Values bases;
     /// Bytes from one to the next fragment, or depth.
     int64_t stride;
+  };
+  /// Where a warp reads what feeds the instructions' rows, or columns.
+  struct Side {
+    /// Its first element along the axis in the block tile.
+    Value origin;
+    FragmentAddresses addresses;
   };
   FragmentAddresses prepareFragments(const SharedTile &shared, Value memory,
                                      MatrixRow<IndexMath> lane, Value origin,
@@ -56,13 +63,18 @@ private:
   Values loadMatrices(Value pointer, int64_t matrices, bool isTransposed);
   Values loadElements(const SharedTile &shared,
                       const FragmentAddresses &addresses, Value stageBytes,
-                      int64_t firstSpace, int64_t depth, bool isLhs);
+                      int64_t firstSpace, int64_t depth, bool areRows);
   /// Registers as instructions take them: f32 rounded to tf32.
   Values toFactors(Values registers);
 
   /// Epilogue (MmaEpilogue.cpp).
   void emitEpilogue(ValueRange accumulators);
-  void storeToSlab(Value slab, ValueRange accumulators);
+  /// Fills a slab with its rows number `step` of the warp tile.
+  void storeToSlab(Value slab, ValueRange accumulators, int64_t step);
+  void storePairs(Value slab, ValueRange accumulators, int64_t step);
+  void storeTransposed(ValueRange accumulators, int64_t step);
+  /// Whether runs of columns are moved as vectors.
+  bool isEpilogueInVectors() const;
   /// Columns that a lane finishes at once.
   int64_t runColumns() const;
 
@@ -75,10 +87,9 @@ private:
   MmaSchedule schedule;
   /// Of the factors in shared memory, and of the sums.
   mlir::Type elementType, accumulatorType;
-  /// Number of the lane in its warp, of the warp in the block; first row and
-  /// column of the warp in the block tile.
-  Value lane, warp, warpRow, warpColumn;
-  FragmentAddresses lhsAddresses, rhsAddresses;
+  /// Number of the lane in its warp, and of the warp in the block.
+  Value lane, warp;
+  Side rows, columns;
   /// No factor is cast on the way, and copies are wide enough.
   bool isAsynchronous = false;
 };

@@ -1,15 +1,18 @@
 //===- MmaEpilogue.cpp - From accumulators to the output ------------------===//
 //
-// Accumulators of a fragment lie in pairs of columns: lane l has columns
-// 2 · (l mod 4) and the next of rows l / 4 and l / 4 + 8. Stored from there,
-// they would fill half a sector or less. So each warp takes 16 rows of its tile
-// at a time through a slab of shared memory, which no other warp touches.
+// Accumulators of a fragment lie in pairs of an instruction's columns: lane l
+// has columns 2 · (l mod 4) and the next of rows l / 4 and l / 4 + 8. Stored
+// from there, they would fill half a sector or less. So each warp takes 8 or 16
+// rows of its tile at a time through a slab of shared memory, which no other
+// warp touches. Slabs hold rows of the output: with swapped operands,
+// instructions' columns.
 //
 //===----------------------------------------------------------------------===//
 #include "MmaEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -17,7 +20,16 @@
 using namespace mlir;
 using namespace ftuner;
 
+bool MmaTileEmitter::isEpilogueInVectors() const {
+  return schedule.accessBytes > 1 && tile.hasVectorEpilogue();
+}
+
+/// Of an accumulator, f32 or i32.
+static constexpr int64_t kAccumulatorBytes = 4;
+
 int64_t MmaTileEmitter::runColumns() const {
+  if (!isEpilogueInVectors())
+    return 1;
   // Vectors of all operands that are contiguous along n: the widest of the
   // narrowest elements.
   int64_t leastBytes = 4;
@@ -40,13 +52,25 @@ int64_t MmaTileEmitter::runColumns() const {
       schedule.accessBytes / std::max<int64_t>(leastBytes, 1), 1, kMmaColumns);
 }
 
-void MmaTileEmitter::storeToSlab(Value slab, ValueRange accumulators) {
+void MmaTileEmitter::storeToSlab(Value slab, ValueRange accumulators,
+                                 int64_t step) {
+  if (layout.isSwapped())
+    storeTransposed(accumulators, step);
+  else
+    storePairs(slab, accumulators, step);
+}
+
+/// The accumulators of 16 rows of instructions.
+void MmaTileEmitter::storePairs(Value slab, ValueRange accumulators,
+                                int64_t step) {
   Value row = math.div(lane, 4), column = math.mul(math.rem(lane, 4), 2);
   auto type = VectorType::get({2}, accumulatorType);
-  for (int64_t fragment = 0; fragment < layout.columnFragments(); ++fragment)
+  int64_t fragments = layout.columns.fragments();
+  for (int64_t fragment = 0; fragment < fragments; ++fragment)
     for (int64_t half = 0; half < 2; ++half) {
-      Value pair = vector::FromElementsOp::create(
-          b, type, accumulators.slice(4 * fragment + 2 * half, 2));
+      int64_t first = 4 * (step * fragments + fragment) + 2 * half;
+      Value pair =
+          vector::FromElementsOp::create(b, type, accumulators.slice(first, 2));
       vector::StoreOp::create(
           b, pair, slab,
           ValueRange{math.add(row, 8 * half),
@@ -55,13 +79,37 @@ void MmaTileEmitter::storeToSlab(Value slab, ValueRange accumulators) {
     }
 }
 
+/// The accumulators of 8 or 16 columns of instructions, as rows: one by one, at
+/// constant distances of the lane's first.
+void MmaTileEmitter::storeTransposed(ValueRange accumulators, int64_t step) {
+  Value row = math.mul(math.rem(lane, 4), 2), column = math.div(lane, 4);
+  Value element = math.add(math.mul(row, layout.slabPitch()), column);
+  Value first = offsetPointer(b, sharedPointer(b, tile.sharedMemory, 0),
+                              math.add(math.mul(warp, layout.slabBytes()),
+                                       math.mul(element, kAccumulatorBytes)));
+  int64_t fragments = layout.slabRows() / kMmaColumns;
+  for (int64_t fragment = 0; fragment < fragments; ++fragment)
+    for (int64_t other = 0; other < layout.rows.fragments(); ++other)
+      for (int64_t number = 0; number < 4; ++number) {
+        int64_t held = 4 * (other * layout.columns.fragments() +
+                            step * fragments + fragment);
+        int64_t distance =
+            (fragment * kMmaColumns + number % 2) * layout.slabPitch() +
+            other * kMmaRows + number / 2 * 8;
+        LLVM::StoreOp::create(
+            b, accumulators[held + number],
+            offsetPointer(b, first, distance * kAccumulatorBytes),
+            kAccumulatorBytes);
+      }
+}
+
 void MmaTileEmitter::emitEpilogue(ValueRange accumulators) {
   // The slabs take the place of stages, which other warps may still read.
   if (isAsynchronous)
     NVVM::CpAsyncWaitGroupOp::create(b, 0);
   gpu::BarrierOp::create(b);
   auto slabType = MemRefType::get(
-      {kMmaRows, layout.slabPitch()}, accumulatorType,
+      {layout.slabRows(), layout.slabPitch()}, accumulatorType,
       MemRefLayoutAttrInterface(),
       cast<MemRefType>(tile.sharedMemory.getType()).getMemorySpace());
   Value slab =
@@ -70,17 +118,21 @@ void MmaTileEmitter::emitEpilogue(ValueRange accumulators) {
   Value allLanes = arith::ConstantOp::create(b, b.getI32IntegerAttr(-1));
 
   int64_t width = runColumns();
-  ContractionEpilogue epilogue(b, tile, schedule.accessBytes > 1 ? width : 0);
-  int64_t runsPerRow = layout.warpColumns() / width;
-  int64_t runs = kMmaRows * runsPerRow;
+  ContractionEpilogue epilogue(b, tile, isEpilogueInVectors() ? width : 0);
+  int64_t slabRows = layout.slabRows();
+  int64_t runsPerRow = layout.along(Workload::kN).warpExtent() / width;
+  int64_t runs = slabRows * runsPerRow;
   auto runType = VectorType::get({width}, accumulatorType);
+  Value warpRow = rows.origin, warpColumn = columns.origin;
+  if (layout.isSwapped())
+    std::swap(warpRow, warpColumn);
   Value firstRow = math.add(tile.rowOffset, warpRow);
   Value firstColumn = math.add(tile.columnOffset, warpColumn);
-  int64_t perRow = 4 * layout.columnFragments();
-  for (int64_t fragment = 0; fragment < layout.rowFragments(); ++fragment) {
-    if (fragment > 0)
+  int64_t steps = layout.along(Workload::kM).warpExtent() / slabRows;
+  for (int64_t step = 0; step < steps; ++step) {
+    if (step > 0)
       NVVM::SyncWarpOp::create(b, allLanes);
-    storeToSlab(slab, accumulators.slice(fragment * perRow, perRow));
+    storeToSlab(slab, accumulators, step);
     NVVM::SyncWarpOp::create(b, allLanes);
     scf::ForOp loop =
         createLoop(b, Unrolling::Never, math.constant(runs), 32, ValueRange());
@@ -93,7 +145,7 @@ void MmaTileEmitter::emitEpilogue(ValueRange accumulators) {
       Value values = vector::LoadOp::create(
           b, runType, slab, ValueRange{row, column}, /*nontemporal=*/false,
           llvm::MaybeAlign(4 * std::min<int64_t>(width, 4)));
-      Value index = math.add(firstRow, math.add(row, fragment * kMmaRows));
+      Value index = math.add(firstRow, math.add(row, step * slabRows));
       epilogue.emitRun(
           math.add(firstColumn, column), width, 1,
           [&](int64_t) -> ContractionEpilogue::Row { return {index, values}; });

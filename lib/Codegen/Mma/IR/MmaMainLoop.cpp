@@ -7,7 +7,8 @@
 // chunks of a row are permuted by an exclusive or, too.
 //
 //===----------------------------------------------------------------------===//
-#include "FTuner/Codegen/IR/FactorCasts.h"
+#include "FTuner/Codegen/IR/Prologue.h"
+#include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 #include "MmaEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -104,9 +105,9 @@ Values MmaTileEmitter::loadMatrices(Value pointer, int64_t matrices,
 Values MmaTileEmitter::loadElements(const SharedTile &shared,
                                     const FragmentAddresses &addresses,
                                     Value stageBytes, int64_t firstSpace,
-                                    int64_t depth, bool isLhs) {
+                                    int64_t depth, bool areRows) {
   Value stage = offsetPointer(b, addresses.bases[0], stageBytes);
-  int64_t halves = isLhs ? 2 : 1;
+  int64_t halves = areRows ? 2 : 1;
   Values registers;
   for (int64_t number = 0; number < 2 * halves; ++number) {
     int64_t reduce =
@@ -131,39 +132,44 @@ Values MmaTileEmitter::toFactors(Values registers) {
   return registers;
 }
 
-/// Registers of 16 rows of the lhs.
-Values MmaTileEmitter::loadLhs(Value stage, int64_t row, int64_t depth) {
-  if (!layout.loadsMatrices(layout.lhs))
-    return loadElements(layout.lhs, lhsAddresses, stage, row * kMmaRows, depth,
-                        /*isLhs=*/true);
+/// Registers of the fragment for 16 rows of instructions.
+Values MmaTileEmitter::loadRow(Value stage, int64_t row, int64_t depth) {
+  const SharedTile &shared = layout.rows.tile;
+  if (!layout.loadsMatrices(shared))
+    return loadElements(shared, rows.addresses, stage, row * kMmaRows, depth,
+                        /*areRows=*/true);
   return loadMatrices(
-      fragmentPointer(layout.lhs, lhsAddresses, stage, row, depth), 4,
-      !layout.lhs.reduceContiguous);
+      fragmentPointer(shared, rows.addresses, stage, row, depth), 4,
+      !shared.reduceContiguous);
 }
 
-/// Registers of two fragments of the rhs from `column` on, or of the last one.
-Values MmaTileEmitter::loadRhs(Value stage, int64_t column, int64_t depth) {
-  int64_t end = std::min(column + 2, layout.columnFragments());
-  if (layout.loadsMatrices(layout.rhs))
+/// Registers of two fragments for 8 columns each from `column` on, or of the
+/// last one.
+Values MmaTileEmitter::loadColumns(Value stage, int64_t column, int64_t depth) {
+  const SharedTile &shared = layout.columns.tile;
+  int64_t end = std::min(column + 2, layout.columns.fragments());
+  if (layout.loadsMatrices(shared))
     return loadMatrices(
-        fragmentPointer(layout.rhs, rhsAddresses, stage, column / 2, depth),
-        2 * (end - column), !layout.rhs.reduceContiguous);
+        fragmentPointer(shared, columns.addresses, stage, column / 2, depth),
+        2 * (end - column), !shared.reduceContiguous);
   Values registers;
   for (; column < end; ++column)
-    llvm::append_range(registers, loadElements(layout.rhs, rhsAddresses, stage,
+    llvm::append_range(registers, loadElements(shared, columns.addresses, stage,
                                                column * kMmaColumns, depth,
-                                               /*isLhs=*/false));
+                                               /*areRows=*/false));
   return registers;
 }
 
-MmaTileEmitter::Fragments
-MmaTileEmitter::loadFragments(Value lhsStage, Value rhsStage, int64_t depth) {
+MmaTileEmitter::Fragments MmaTileEmitter::loadFragments(Value rowsStage,
+                                                        Value columnsStage,
+                                                        int64_t depth) {
   Fragments fragments;
-  for (int64_t row = 0; row < layout.rowFragments(); ++row)
-    llvm::append_range(fragments.lhs, toFactors(loadLhs(lhsStage, row, depth)));
-  for (int64_t column = 0; column < layout.columnFragments(); column += 2)
-    llvm::append_range(fragments.rhs,
-                       toFactors(loadRhs(rhsStage, column, depth)));
+  for (int64_t row = 0; row < layout.rows.fragments(); ++row)
+    llvm::append_range(fragments.rows,
+                       toFactors(loadRow(rowsStage, row, depth)));
+  for (int64_t column = 0; column < layout.columns.fragments(); column += 2)
+    llvm::append_range(fragments.columns,
+                       toFactors(loadColumns(columnsStage, column, depth)));
   return fragments;
 }
 
@@ -173,13 +179,14 @@ MmaTileEmitter::loadFragments(Value lhsStage, Value rhsStage, int64_t depth) {
 
 /// Whether the contraction extends a factor, lhs (0) or rhs (1), by zeros.
 static bool isUnsignedFactor(ukernel::WorkloadOp workload, unsigned factor) {
+  auto parts = matchSumOfProducts(workload.getContract().front());
   return llvm::any_of(
-      workload.getContract().getArgument(factor).getUsers(),
+      parts->narrowFactor(factor).getUsers(),
       [](Operation *user) { return isa<arith::ExtUIOp>(user); });
 }
 
 /// One instruction: adds a product to its accumulators, four or two.
-Value MmaTileEmitter::multiplyOnce(ValueRange lhs, ValueRange rhs,
+Value MmaTileEmitter::multiplyOnce(ValueRange row, ValueRange column,
                                    ValueRange sum) {
   auto resultType = LLVM::LLVMStructType::getLiteral(
       b.getContext(), SmallVector<Type>(sum.size(), accumulatorType));
@@ -200,14 +207,15 @@ Value MmaTileEmitter::multiplyOnce(ValueRange lhs, ValueRange rhs,
   } else if (multiplied == ElementType::TF32) {
     types = {NVVM::MMATypes::tf32, NVVM::MMATypes::tf32};
   } else if (multiplied == ElementType::I8) {
-    auto typeOf = [&](unsigned factor) {
+    auto typeOf = [&](const MmaSide &side) {
+      unsigned factor = side.axis == Workload::kM ? 0 : 1;
       return isUnsignedFactor(tile.workload, factor) ? NVVM::MMATypes::u8
                                                      : NVVM::MMATypes::s8;
     };
-    types = {typeOf(0), typeOf(1)};
+    types = {typeOf(layout.rows), typeOf(layout.columns)};
     overflow = NVVM::MMAIntOverflow::wrapped;
   }
-  return NVVM::MmaOp::create(b, resultType, toOperands(lhs), toOperands(rhs),
+  return NVVM::MmaOp::create(b, resultType, toOperands(row), toOperands(column),
                              sum,
                              {instruction.rows, kMmaColumns, instruction.depth},
                              std::nullopt, overflow, types,
@@ -215,21 +223,21 @@ Value MmaTileEmitter::multiplyOnce(ValueRange lhs, ValueRange rhs,
                                  NVVM::MMALayout::row, NVVM::MMALayout::col});
 }
 
-/// Adds the product of a fragment of the lhs (4 registers) and one of the rhs
-/// (2) to four accumulators. Registers of the lhs hold 8 rows each, of the
-/// first half along k and then of the second; an instruction may take 8 rows
-/// or half of the depth.
-Values MmaTileEmitter::multiplyFragment(ValueRange lhs, ValueRange rhs,
+/// Adds the product of a fragment of rows (4 registers) and one of columns (2)
+/// to four accumulators. Registers of the former hold 8 rows each, of the first
+/// half along k and then of the second; an instruction may take 8 rows or half
+/// of the depth.
+Values MmaTileEmitter::multiplyFragment(ValueRange row, ValueRange column,
                                         Values sum) {
   int64_t times = layout.fragmentDepth() / instruction.depth;
   int64_t halves = kMmaRows / instruction.rows;
-  size_t numSums = sum.size() / halves, numRhs = rhs.size() / times,
-         numLhs = lhs.size() / times / halves;
+  size_t numSums = sum.size() / halves, ofColumn = column.size() / times,
+         ofRow = row.size() / times / halves;
   for (int64_t part = 0; part < times; ++part)
     for (int64_t half = 0; half < halves; ++half) {
       Value product =
-          multiplyOnce(lhs.slice((part * halves + half) * numLhs, numLhs),
-                       rhs.slice(part * numRhs, numRhs),
+          multiplyOnce(row.slice((part * halves + half) * ofRow, ofRow),
+                       column.slice(part * ofColumn, ofColumn),
                        ValueRange(sum).slice(half * numSums, numSums));
       for (size_t i = 0; i < numSums; ++i)
         sum[half * numSums + i] =
@@ -240,13 +248,13 @@ Values MmaTileEmitter::multiplyFragment(ValueRange lhs, ValueRange rhs,
 
 void MmaTileEmitter::multiplyFragments(const Fragments &fragments,
                                        Values &accumulators) {
-  int64_t columns = layout.columnFragments();
-  for (int64_t row = 0; row < layout.rowFragments(); ++row)
+  int64_t columns = layout.columns.fragments();
+  for (int64_t row = 0; row < layout.rows.fragments(); ++row)
     for (int64_t column = 0; column < columns; ++column) {
       int64_t first = 4 * (row * columns + column);
       Values sum =
-          multiplyFragment(ValueRange(fragments.lhs).slice(4 * row, 4),
-                           ValueRange(fragments.rhs).slice(2 * column, 2),
+          multiplyFragment(ValueRange(fragments.rows).slice(4 * row, 4),
+                           ValueRange(fragments.columns).slice(2 * column, 2),
                            Values(ValueRange(accumulators).slice(first, 4)));
       llvm::copy(sum, accumulators.begin() + first);
     }
@@ -256,12 +264,13 @@ Values MmaTileEmitter::multiply(Value stage, Values accumulators) {
   auto stageBytes = [&](const SharedTile &shared) {
     return math.mul(stage, shared.elements() * layout.elementBytes);
   };
-  Value lhsStage = stageBytes(layout.lhs), rhsStage = stageBytes(layout.rhs);
-  Fragments fragments = loadFragments(lhsStage, rhsStage, 0);
+  Value rowsStage = stageBytes(layout.rows.tile);
+  Value columnsStage = stageBytes(layout.columns.tile);
+  Fragments fragments = loadFragments(rowsStage, columnsStage, 0);
   for (int64_t depth = 0; depth < layout.fragmentsOfStep(); ++depth) {
     Fragments next;
     if (depth + 1 < layout.fragmentsOfStep())
-      next = loadFragments(lhsStage, rhsStage, depth + 1);
+      next = loadFragments(rowsStage, columnsStage, depth + 1);
     multiplyFragments(fragments, accumulators);
     fragments = std::move(next);
   }
@@ -282,27 +291,21 @@ Values MmaTileEmitter::initialAccumulators() {
 
 TileCopy MmaTileEmitter::createCopy(unsigned factor, Value shared) {
   Value global = factor == 0 ? tile.lhs : tile.rhs;
-  TileCopy copy(b, factor == 0 ? layout.lhs : layout.rhs, global, shared,
-                layout.threads(), schedule.vectorWidth(layout.elementBytes));
-  if (cast<MemRefType>(global.getType()).getElementType() == elementType)
-    return copy;
-  copy.convertBy(
-      [this, factor](Value vector) {
-        Value product = castFactor(b, tile.workload, factor, vector);
-        auto type = cast<VectorType>(product.getType()).clone(elementType);
-        // Exact: it undoes what the product's wider type added.
-        return product.getType() == type
-                   ? product
-                   : arith::TruncFOp::create(b, type, product).getResult();
-      },
-      layout.elementBytes);
+  int64_t bytes =
+      cast<MemRefType>(global.getType()).getElementTypeBitWidth() / 8;
+  int64_t width = schedule.copyWidth(bytes, layout.elementBytes);
+  TileCopy copy(b, layout.tileOf(factor), global, shared,
+                layout.threads(), width);
+  if (std::optional<CopyConversion> conversion =
+          prologueOf(b, tile, factor, elementType, width, schedule.accessBytes))
+    copy.convertBy(std::move(*conversion));
   return copy;
 }
 
 Values MmaTileEmitter::emitMainLoop() {
   Value lhsShared = sharedPointer(b, tile.sharedMemory, 0);
   Value rhsShared =
-      sharedPointer(b, tile.sharedMemory, layout.bytesOf(layout.lhs));
+      sharedPointer(b, tile.sharedMemory, layout.bytesOf(layout.lhs()));
   TileCopy lhsCopy = createCopy(0, lhsShared),
            rhsCopy = createCopy(1, rhsShared);
   prepareCopies(tile, lhsCopy, rhsCopy);
@@ -311,14 +314,17 @@ Values MmaTileEmitter::emitMainLoop() {
       schedule.vectorWidth(layout.elementBytes) * layout.elementBytes,
       lhsCopy.isConverted() || rhsCopy.isConverted());
 
-  lhsAddresses =
-      prepareFragments(layout.lhs, lhsShared,
-                       lhsMatrixRow(math, layout.lhs.reduceContiguous, lane),
-                       warpRow, layout.rowFragments(), kMmaRows);
-  rhsAddresses = prepareFragments(
-      layout.rhs, rhsShared,
-      rhsMatrixRow(math, layout.rhs.reduceContiguous, lane), warpColumn,
-      ceilDiv(layout.columnFragments(), 2), 2 * kMmaColumns);
+  Value rowsShared = lhsShared, columnsShared = rhsShared;
+  if (layout.isSwapped())
+    std::swap(rowsShared, columnsShared);
+  rows.addresses = prepareFragments(
+      layout.rows.tile, rowsShared,
+      rowsMatrixRow(math, layout.rows.tile.reduceContiguous, lane), rows.origin,
+      layout.rows.fragments(), kMmaRows);
+  columns.addresses = prepareFragments(
+      layout.columns.tile, columnsShared,
+      columnsMatrixRow(math, layout.columns.tile.reduceContiguous, lane),
+      columns.origin, ceilDiv(layout.columns.fragments(), 2), 2 * kMmaColumns);
 
   MainLoop loop{lhsCopy,
                 rhsCopy,

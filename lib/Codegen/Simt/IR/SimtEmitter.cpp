@@ -22,7 +22,8 @@ LogicalResult SimtTileEmitter::emit() {
 }
 
 void SimtTileEmitter::emitEpilogue(ValueRange accumulators) {
-  ContractionEpilogue epilogue(b, tile, vectorWidth == 4 ? 4 : 0);
+  bool areWhole = vectorWidth == 4 && tile.hasVectorEpilogue();
+  ContractionEpilogue epilogue(b, tile, areWhole ? 4 : 0);
   // Rows of a thread: chunk and element of it.
   llvm::SmallVector<std::pair<const LaneChunk *, int64_t>> rows;
   for (const LaneChunk &chunk : rowChunks)

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../SimtAddresses.h"
-#include "FTuner/Codegen/IR/FactorCasts.h"
+#include "FTuner/Codegen/IR/Prologue.h"
 #include "SimtEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -50,16 +50,11 @@ Values SimtTileEmitter::emitMainLoop() {
                    sharedPointer(b, tile.sharedMemory, lhsBytes),
                    layout.threads(), vectorWidth);
   // What is not of the accumulator's type is cast on the way.
-  for (TileCopy *copy : {&lhsCopy, &rhsCopy}) {
-    if (copy->vectorType().getElementType() == elementType)
-      continue;
-    unsigned factor = copy == &rhsCopy;
-    copy->convertBy(
-        [this, factor](Value vector) {
-          return castFactor(b, tile.workload, factor, vector);
-        },
-        kSharedElementBytes);
-  }
+  for (TileCopy *copy : {&lhsCopy, &rhsCopy})
+    if (std::optional<CopyConversion> conversion =
+            prologueOf(b, tile, /*factor=*/copy == &rhsCopy, elementType,
+                       vectorWidth, kSharedElementBytes * vectorWidth))
+      copy->convertBy(std::move(*conversion));
   prepareCopies(tile, lhsCopy, rhsCopy);
   bool isAsynchronous = tile.device.hasAsyncCopy() && !lhsCopy.isConverted() &&
                         !rhsCopy.isConverted();

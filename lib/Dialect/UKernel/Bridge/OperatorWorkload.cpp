@@ -3,6 +3,7 @@
 
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
+#include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Schedule/CodegenModel.h"
 
 #include "mlir/Analysis/FlatLinearValueConstraints.h"
@@ -156,23 +157,35 @@ std::optional<Operations> ftuner::operationsOf(Operation &op) {
   return result;
 }
 
-/// The operations of a body, equal ones counted.
-static std::vector<Operations> collectOperations(Block &body) {
-  std::vector<Operations> result;
-  body.walk([&](Operation *op) {
-    std::optional<Operations> found = operationsOf(*op);
-    if (!found)
+/// Adds an operation to those it equals, if it counts at all.
+static void addOperation(std::vector<Operations> &operations, Operation *op) {
+  std::optional<Operations> found = operationsOf(*op);
+  if (!found)
+    return;
+  for (Operations &known : operations) {
+    Operations one = known;
+    one.count = found->count;
+    if (one == *found) {
+      known.count += found->count;
       return;
-    for (Operations &known : result) {
-      Operations one = known;
-      one.count = found->count;
-      if (one == *found) {
-        known.count += found->count;
-        return;
-      }
     }
-    result.push_back(*found);
-  });
+  }
+  operations.push_back(*found);
+}
+
+std::vector<Operations> ftuner::collectOperations(Block &body) {
+  std::vector<Operations> result;
+  body.walk([&](Operation *op) { addOperation(result, op); });
+  return result;
+}
+
+/// What becomes of a factor, but for exact casts alone.
+static std::vector<Operations> prologueOf(const SumOfProducts &parts,
+                                          unsigned factor) {
+  std::vector<Operations> result;
+  if (parts.isComputed(factor))
+    for (Operation *op : parts.prologues[factor])
+      addOperation(result, op);
   return result;
 }
 
@@ -208,17 +221,20 @@ void ftuner::setComputation(Workload &workload, Block &combiner,
   if (!accumulator)
     accumulator = combiner.getArguments().back().getType();
   workload.accumulatorType = toElementType(accumulator);
-  if (isSumOfProducts(combiner)) {
+  workload.prologues = {};
+  if (std::optional<SumOfProducts> parts = matchSumOfProducts(combiner)) {
     // Units multiply what they are given and add to what they hold; factors
     // need no cast of their own.
     workload.combiner = Combiner::SumOfProducts;
     Operations operations;
     operations.operandType =
-        multipliedType(toElementType(combiner.getArgument(0).getType()),
-                       toElementType(combiner.getArgument(1).getType()),
+        multipliedType(toElementType(parts->narrowFactor(0).getType()),
+                       toElementType(parts->narrowFactor(1).getType()),
                        workload.accumulatorType);
     operations.resultType = workload.accumulatorType;
     workload.operations = {operations};
+    for (unsigned factor : {0, 1})
+      workload.prologues[factor] = prologueOf(*parts, factor);
   } else {
     workload.combiner = isSum(combiner) ? Combiner::Sum : Combiner::Other;
     workload.operations = collectOperations(combiner);
@@ -254,10 +270,20 @@ Workload ftuner::toWorkload(ukernel::OperatorOpInterface op) {
   setComputation(workload, op.getCombiner().front(),
                  op.hasEpilogue() ? &op.getEpilogue().front() : nullptr);
   if (auto product = dyn_cast<ukernel::WorkloadOp>(op.getOperation());
-      product && product.getPrecision())
+      product && product.getPrecision() &&
+      workload.operations.front().operandType == ElementType::F32)
     workload.operations.front().operandType =
         toElementType(*product.getPrecision());
   return workload;
+}
+
+bool ftuner::hasVectorEpilogue(ukernel::OperatorOpInterface op) {
+  Workload workload = toWorkload(op);
+  for (auto [axis, extent] :
+       llvm::zip_equal(workload.axes, op.getStaticExtents()))
+    if (ShapedType::isDynamic(extent))
+      axis.range = {0, std::nullopt};
+  return hasVectorEpilogue(workload);
 }
 
 //===----------------------------------------------------------------------===//

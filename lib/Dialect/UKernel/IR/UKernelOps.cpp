@@ -184,6 +184,10 @@ LogicalResult CombineOp::verify() {
     return emitOpError("expected a count for two heights only, but got ")
            << numHeights << (numHeights == 1 ? " height" : " heights")
            << (getCount() ? " with" : " without") << " a count";
+  if (std::optional<uint64_t> split = getSplit();
+      split && static_cast<int64_t>(*split) < 1)
+    return emitOpError("expected a split-K factor of at least 1, but got ")
+           << static_cast<int64_t>(*split);
   return success();
 }
 
@@ -208,6 +212,17 @@ LogicalResult CombineOp::verifyRegions() {
     if (tile[axis] != height)
       return emitOpError("expected height ")
              << tile[axis] << " of the tile, but got " << height;
+  if (getSplit().value_or(1) == 1)
+    return success();
+  // Slices are sums: what comes once for all of them is another kernel's.
+  for (auto tile : getBody().front().getOps<TileOp>()) {
+    OperatorOpInterface op = tile.getOperator();
+    if (op && (op.hasEpilogue() ||
+               isa<ShapedType>(op.getStartOperand().get().getType())))
+      return emitOpError("expected operators without epilogue that start from "
+                         "a scalar, as each of ")
+             << *getSplit() << " slices is a sum by itself";
+  }
   return success();
 }
 

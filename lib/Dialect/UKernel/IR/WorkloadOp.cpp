@@ -7,17 +7,21 @@
 
 using namespace mlir;
 using namespace ftuner::ukernel;
+using ftuner::OperandRole;
 
 //===----------------------------------------------------------------------===//
 // Accessors
 //===----------------------------------------------------------------------===//
 
+/// The number of init, which is that of the operand behind it if there is none.
+static unsigned initNumber(WorkloadOp op) { return 2 + op.getInputs().size(); }
+
 AffineMap WorkloadOp::getMapOf(unsigned operandNumber) {
   unsigned index = operandNumber;
   if (Value init = getInit(); init && !isShaped(init.getType())) {
-    if (operandNumber == 2)
+    if (operandNumber == initNumber(*this))
       return {};
-    if (operandNumber > 2)
+    if (operandNumber > initNumber(*this))
       --index;
   }
   return cast<AffineMapAttr>(getIndexingMaps()[index]).getValue();
@@ -25,11 +29,14 @@ AffineMap WorkloadOp::getMapOf(unsigned operandNumber) {
 
 AffineMap WorkloadOp::getLhsMap() { return getMapOf(0); }
 AffineMap WorkloadOp::getRhsMap() { return getMapOf(1); }
+AffineMap WorkloadOp::getInputMap(unsigned index) {
+  return getMapOf(2 + index);
+}
 AffineMap WorkloadOp::getInitMap() {
-  return getInit() ? getMapOf(2) : AffineMap();
+  return getInit() ? getMapOf(initNumber(*this)) : AffineMap();
 }
 AffineMap WorkloadOp::getExtraMap(unsigned index) {
-  return getMapOf(2 + (getInit() ? 1 : 0) + index);
+  return getMapOf(initNumber(*this) + (getInit() ? 1 : 0) + index);
 }
 AffineMap WorkloadOp::getOutputMap() {
   return getMapOf((*this)->getNumOperands() - 1);
@@ -65,7 +72,10 @@ ftuner::OperandRole WorkloadOp::getOperandRole(unsigned number) {
     return number == 0 ? OperandRole::Lhs : OperandRole::Rhs;
   if (number + 1 == (*this)->getNumOperands())
     return OperandRole::Output;
-  return number == 2 && getInit() ? OperandRole::Init : OperandRole::Extra;
+  if (number < initNumber(*this))
+    return OperandRole::Input;
+  return number == initNumber(*this) && getInit() ? OperandRole::Init
+                                                  : OperandRole::Extra;
 }
 
 //===----------------------------------------------------------------------===//
@@ -127,6 +137,9 @@ static LogicalResult verifyProductAxes(WorkloadOp op, unsigned number,
   if (number + 1 == op->getNumOperands())
     return expect(has(W::kM) && has(W::kN) && !has(W::kK),
                   "out indexed by m and n");
+  if (op.getOperandRole(number) == OperandRole::Input)
+    return expect(!has(W::kM) || !has(W::kN),
+                  "inputs not indexed by both m and n");
   return expect(!has(W::kK), "init and extras not indexed by k");
 }
 
@@ -199,10 +212,12 @@ LogicalResult WorkloadOp::verify() {
 LogicalResult WorkloadOp::verifyRegions() {
   Type accumulator = getAccumulatorType();
   Type element = getElementTypeOrSelf(getOutput().getType());
-  if (failed(verifyScalarRegion(*this, getContract(), "contract",
-                                {getElementTypeOrSelf(getLhs().getType()),
-                                 getElementTypeOrSelf(getRhs().getType()),
-                                 accumulator},
+  SmallVector<Type> factors = {getElementTypeOrSelf(getLhs().getType()),
+                               getElementTypeOrSelf(getRhs().getType())};
+  for (Value input : getInputs())
+    factors.push_back(getElementTypeOrSelf(input.getType()));
+  factors.push_back(accumulator);
+  if (failed(verifyScalarRegion(*this, getContract(), "contract", factors,
                                 accumulator)))
     return failure();
   if (std::optional<Type> precision = getPrecision()) {

@@ -26,44 +26,92 @@ Type ftuner::getAccumulatorTypeFor(Type type) {
   return type;
 }
 
-/// Counts the exact casts of the body between a factor and its argument.
-static Value stripCasts(Value value, unsigned &numCasts) {
+/// The value before exact casts of the body.
+static Value stripCasts(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (!isExactCast(op))
       break;
     value = op->getOperand(0);
-    ++numCasts;
   }
   return value;
 }
 
-/// yield(acc + a · b), operands of both in any order, factors possibly widened.
-bool ftuner::isSumOfProducts(Block &body) {
-  if (body.getNumArguments() != 3 || body.back().getNumOperands() != 1)
-    return false;
-  Value accumulator = body.getArgument(2);
+Value SumOfProducts::narrowFactor(unsigned factor) const {
+  return stripCasts(factors[factor]);
+}
+
+bool SumOfProducts::isComputed(unsigned factor) const {
+  return !isa<BlockArgument>(narrowFactor(factor));
+}
+
+/// What computes `value` from the factor number `factor` and inputs, in order;
+/// none if it reads the other factor or the accumulator, too, or not this one.
+static std::optional<SmallVector<Operation *>>
+prologueOf(Value value, unsigned factor, Block &body) {
+  bool isRead = false;
+  SetVector<Operation *> slice;
+  SmallVector<Value> pending = {value};
+  while (!pending.empty()) {
+    Value next = pending.pop_back_val();
+    if (next == body.getArgument(1 - factor) ||
+        next == body.getArguments().back())
+      return std::nullopt;
+    isRead |= next == body.getArgument(factor);
+    Operation *op = next.getDefiningOp();
+    if (!op || op->getBlock() != &body || !slice.insert(op))
+      continue;
+    llvm::append_range(pending, op->getOperands());
+  }
+  if (!isRead)
+    return std::nullopt;
+  SmallVector<Operation *> result;
+  for (Operation &op : body.without_terminator())
+    if (slice.contains(&op))
+      result.push_back(&op);
+  return result;
+}
+
+std::optional<SumOfProducts> ftuner::matchSumOfProducts(Block &body) {
+  if (body.getNumArguments() < 3 || body.back().getNumOperands() != 1)
+    return std::nullopt;
+  Value accumulator = body.getArguments().back();
   Operation *sum = body.back().getOperand(0).getDefiningOp();
   if (!isa_and_nonnull<arith::AddFOp, arith::AddIOp>(sum))
-    return false;
+    return std::nullopt;
   unsigned side = sum->getOperand(0) == accumulator ? 1 : 0;
   Operation *product = sum->getOperand(side).getDefiningOp();
   if (sum->getOperand(1 - side) != accumulator ||
       !isa_and_nonnull<arith::MulFOp, arith::MulIOp>(product))
-    return false;
-  unsigned numCasts = 0;
-  Value a = stripCasts(product->getOperand(0), numCasts);
-  Value b = stripCasts(product->getOperand(1), numCasts);
-  if (a != body.getArgument(0))
-    std::swap(a, b);
-  return a == body.getArgument(0) && b == body.getArgument(1) &&
-         body.getOperations().size() == 3 + numCasts;
+    return std::nullopt;
+  for (unsigned first : {0, 1}) {
+    SumOfProducts result;
+    SmallPtrSet<Operation *, 8> used = {sum, product};
+    bool isMatch = true;
+    for (unsigned factor : {0, 1}) {
+      result.factors[factor] = product->getOperand(factor ^ first);
+      auto prologue = prologueOf(result.factors[factor], factor, body);
+      if (!prologue) {
+        isMatch = false;
+        break;
+      }
+      used.insert_range(*prologue);
+      result.prologues[factor] = std::move(*prologue);
+    }
+    // Nothing is computed for nobody.
+    if (isMatch && used.size() + 1 == body.getOperations().size())
+      return result;
+  }
+  return std::nullopt;
 }
 
 bool ftuner::isSumOfProducts(linalg::LinalgOp op) {
-  return op.getNumDpsInputs() == 2 && op.getNumDpsInits() == 1 &&
-         op.getNumReductionLoops() > 0 &&
-         llvm::all_of(op->getOperandTypes(), llvm::IsaPred<ShapedType>) &&
-         isSumOfProducts(*op.getBlock());
+  if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 ||
+      op.getNumReductionLoops() == 0 ||
+      !llvm::all_of(op->getOperandTypes(), llvm::IsaPred<ShapedType>))
+    return false;
+  std::optional<SumOfProducts> parts = matchSumOfProducts(*op.getBlock());
+  return parts && parts->narrowFactor(0) == op.getBlock()->getArgument(0) &&
+         parts->narrowFactor(1) == op.getBlock()->getArgument(1);
 }
 
 /// What computes the next value of an accumulator; null where the output is

@@ -20,6 +20,10 @@ namespace ftuner {
 /// and every plan serves them.
 Workload toWorkload(ukernel::OperatorOpInterface op);
 
+/// Whether kernels of the operator move what the epilogue reads and writes in
+/// vectors (Alignment.h): by static extents alone, for kernels know no ranges.
+bool hasVectorEpilogue(ukernel::OperatorOpInterface op);
+
 /// The name that an axis has in the workload.
 std::string axisNameOf(ukernel::OperatorOpInterface op, unsigned axis);
 
@@ -38,6 +42,9 @@ Operand toOperand(OperandRole role, mlir::Type type, mlir::AffineMap map);
 /// What an operation computes of elements; none for what counts for nothing
 /// and has no type of its own: constants, indices, terminators.
 std::optional<Operations> operationsOf(mlir::Operation &op);
+
+/// The operations of a body of scalars, equal ones counted.
+std::vector<Operations> collectOperations(mlir::Block &body);
 
 /// Fills in what the scalar body of a combiner computes of one point, with
 /// inputs and then the accumulator as arguments, and that of an epilogue, null

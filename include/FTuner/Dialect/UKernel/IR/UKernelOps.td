@@ -45,17 +45,19 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
   let description = [{
     Computes, for every point of the space axes,
     `out = epilogue(init + sum over the reduce axes of lhs · rhs, extras…)`.
+    What becomes of an element of lhs or of rhs before it is multiplied, its
+    prologue, is part of the contraction, and may read `inputs`.
     The iteration space is (m, n, k) and up to three batch axes (b0, b1, b2)
     behind them, one matrix product for each of their points. The indexing maps
-    have these dimensions and are listed for lhs, rhs, init (if it is a shaped
-    value), every extra, and out. An operand may lack a batch axis: all products
-    along it share the operand. A scalar extra has no dimension: its map is
-    `(m, n, k) -> ()`; a scalar init has no map. Without `init` the accumulator
+    have these dimensions and are listed for lhs, rhs, every input, init (if it
+    is a shaped value), every extra, and out. An operand may lack a batch axis:
+    all products along it share the operand. A scalar input or extra has no
+    dimension: its map is `(m, n, k) -> ()`; a scalar init has no map. Without `init` the accumulator
     starts from the value of the output operand. What it starts from may be of a
     narrower float type, and is extended.
 
-    The first region holds the scalar contraction (lhs, rhs, accumulator); the
-    second, if present, the scalar epilogue (accumulator, extras…). On tensors
+    The first region holds the scalar contraction (lhs, rhs, inputs…,
+    accumulator); the second, if present, the scalar epilogue (accumulator, extras…). On tensors
     the op returns the output; on memrefs it returns nothing. Where several
     operands have the same axis, its extent is the same at run time. `ranges`
     declares the sizes of the axes that are expected; others are right too.
@@ -68,11 +70,11 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
       and up to three batch axes, with one result for each dimension of their
       operand.
     * `workload_c5`: of m, n and k, lhs has m and k, rhs has k and n, out has m
-      and n; init and extras have no k. Out has every batch axis, and so has lhs
+      and n; inputs do not have both m and n, init and extras have no k. Out has every batch axis, and so has lhs
       or rhs.
     * `workload_c6`: static sizes of one axis are equal.
-    * `workload_c7`: the contraction takes an element of lhs and of rhs and the
-      accumulator, and yields the accumulator's type.
+    * `workload_c7`: the contraction takes an element of lhs, of rhs and of each
+      input, and the accumulator, and yields the accumulator's type.
     * `workload_c8`: the epilogue takes the accumulator and an element of each
       extra, and yields an element of the output. Without epilogue there are no
       extras, and the accumulator is an element of the output.
@@ -119,6 +121,24 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
         ukernel.yield %y : f16
       } -> tensor<?x2304xf16>
 
+    // Weights of 8 bits with a scale for each column, which f16 rounds.
+    %r = ukernel.workload
+      ins(%A, %B : tensor<?x768xf16>, tensor<768x2304xi8>)
+      inputs(%scale : tensor<2304xf16>) init(%zero : f32)
+      outs(%O : tensor<?x2304xf32>)
+      maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+              affine_map<(m, n, k) -> (n)>, affine_map<(m, n, k) -> (m, n)>]
+      contract {
+      ^bb0(%a: f16, %b: i8, %s: f16, %c: f32):
+        %w = arith.sitofp %b : i8 to f16
+        %v = arith.mulf %w, %s : f16
+        %x = arith.extf %a : f16 to f32
+        %y = arith.extf %v : f16 to f32
+        %p = arith.mulf %x, %y : f32
+        %t = arith.addf %c, %p : f32
+        ukernel.yield %t : f32
+      } -> tensor<?x2304xf32>
+
     // Queries times keys of attention, heads inside: [B, S, H, D] · [B, T, H, D].
     %r = ukernel.workload
       ins(%Q, %K : tensor<?x?x12x64xf32>, tensor<?x?x12x64xf32>) init(%zero : f32)
@@ -131,6 +151,8 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
   }];
   let arguments = (ins
     AnyShaped:$lhs, AnyShaped:$rhs,
+    /// What prologues read.
+    Variadic<AnyType>:$inputs,
     Optional<AnyType>:$init,
     Variadic<AnyType>:$extras,
     AnyShaped:$output,
@@ -146,6 +168,7 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
   let assemblyFormat = [{
     (`plan` `(` $plan^ `)`)?
     `ins` `(` $lhs `,` $rhs `:` type($lhs) `,` type($rhs) `)`
+    (`inputs` `(` $inputs^ `:` type($inputs) `)`)?
     (`init` `(` $init^ `:` type($init) `)`)?
     (`extras` `(` $extras^ `:` type($extras) `)`)?
     `outs` `(` $output `:` type($output) `)`
@@ -175,6 +198,7 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutputMutable(); }
     ::mlir::AffineMap getLhsMap();
     ::mlir::AffineMap getRhsMap();
+    ::mlir::AffineMap getInputMap(unsigned index);
     /// The map of a shaped init; null for a scalar one or none.
     ::mlir::AffineMap getInitMap();
     ::mlir::AffineMap getExtraMap(unsigned index);
@@ -270,7 +294,8 @@ def UKernel_CombineOp : UKernel_Op<"combine", [SingleBlock, NoTerminator, HasPar
     The first `count` blocks along `axis` compute the first tile, the others the
     second. With one tile, all blocks compute it. `balanced` says how the host
     counts the blocks, and `split` is the split-K factor, as in
-    `#ukernel.family`.
+    `#ukernel.family`. Each slice has an output of its own: the output operand is
+    the first of so many, which lie one behind the other.
 
     * `combine_c1`: there are one or two heights, and a count with two.
     * `combine_c2`: the body holds one `ukernel.tile` for each height.
@@ -278,6 +303,8 @@ def UKernel_CombineOp : UKernel_Op<"combine", [SingleBlock, NoTerminator, HasPar
       size along it.
     * `combine_c4`: two tiles have ascending heights and equal sizes on the other
       axes.
+    * `combine_c5`: with slices, operators have no epilogue and start from a
+      scalar.
 
     ```mlir
     ukernel.combine axis 0 [%n1 x 112, 128] { ukernel.tile … ukernel.tile … }

@@ -13,6 +13,9 @@
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
+#include <array>
+#include <optional>
+
 namespace ftuner {
 
 /// Whether `op`, of arith or math, computes floats and rounds them to the types
@@ -36,9 +39,23 @@ mlir::Type getAccumulatorTypeFor(mlir::Type type);
 /// Whether the operator, on tensors or buffers, sums up products of its two
 /// inputs, both tensors: out += a · b, factors possibly cast, exactly.
 bool isSumOfProducts(mlir::linalg::LinalgOp op);
-/// Whether the body of scalars, of such an operator or of a workload, does so:
-/// takes two factors and the accumulator and yields the next accumulator.
-bool isSumOfProducts(mlir::Block &body);
+
+/// The parts of a body of scalars that takes two factors, any number of inputs
+/// and an accumulator, and yields the accumulator plus the product of what
+/// becomes of each factor.
+struct SumOfProducts {
+  /// The operands of the product.
+  std::array<mlir::Value, 2> factors;
+  /// What computes them from the arguments, in order.
+  std::array<llvm::SmallVector<mlir::Operation *>, 2> prologues;
+
+  /// The value of a factor before exact casts: units that multiply narrow types
+  /// take it.
+  mlir::Value narrowFactor(unsigned factor) const;
+  /// Whether more becomes of a factor than exact casts.
+  bool isComputed(unsigned factor) const;
+};
+std::optional<SumOfProducts> matchSumOfProducts(mlir::Block &body);
 
 } // namespace ftuner
 

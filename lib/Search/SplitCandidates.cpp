@@ -1,0 +1,147 @@
+//===- SplitCandidates.cpp - Candidates with split-K slices ---------------===//
+//
+// Slices give idle SMs work where a product has few blocks and a long reduce
+// axis. They cost a second kernel, and the traffic of their sums, both of which
+// the cost model prices. So they are looked for where blocks without slices
+// fill less than about one wave, and where a kernel takes clearly longer than
+// the second one would.
+//
+//===----------------------------------------------------------------------===//
+#include "SplitCandidates.h"
+#include "FTuner/Schedule/Grid.h"
+#include "ProgramRanker.h"
+#include "llvm/ADT/STLExtras.h"
+#include <algorithm>
+#include <map>
+#include <set>
+
+using namespace ftuner;
+
+/// Split-K factors: from one to the next the slices get shorter by a quarter to
+/// a half.
+static constexpr int64_t kFactors[] = {2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32};
+/// k iterations that a slice has at least: enough to fill the pipeline once.
+static constexpr int64_t kLeastSteps = 4;
+/// With slices, and for shapes where slices are tried without, blocks fill the
+/// SMs at most so many times.
+static constexpr int64_t kMostWaves = 2;
+/// Shapes that are looked at, for one cell of the other axes.
+static constexpr size_t kMaxShapes = 16;
+/// The best of each shape join.
+static constexpr size_t kPerShape = 4;
+/// How many times the cost of a second kernel a kernel must take: that cost has
+/// not been measured, so it should not decide.
+static constexpr double kLeastTime = 10;
+/// Share of the time that slices must save: about the error of predictions
+/// (docs/latency-tensor-cores.md).
+static constexpr double kLeastGain = 0.05;
+
+namespace {
+/// A candidate with slices, for one shape.
+struct SplitChoice {
+  double score;
+  unsigned candidate;
+  int64_t split;
+};
+
+class SplitFinder {
+public:
+  SplitFinder(const SearchProblem &problem, const CandidateSet &set)
+      : problem(problem), set(set),
+        constants(problem.options.cost.calibration.constants) {}
+
+  /// Notes the best choices for a shape, if slices pay.
+  void visit(const Shape &shape);
+  /// By candidate and split-K factor.
+  std::set<std::pair<unsigned, int64_t>> chosen;
+
+private:
+  bool isWorthLooking(const KernelFamily &best, double score,
+                      const Shape &shape) const;
+  int64_t blocksOf(const KernelFamily &family, const Shape &shape) const {
+    NumberArithmetic math;
+    return launchOf(math, gridOf(family), llvm::ArrayRef<int64_t>(shape))
+        .blocks;
+  }
+
+  const SearchProblem &problem;
+  const CandidateSet &set;
+  const LatencyConstants &constants;
+};
+} // namespace
+
+bool SplitFinder::isWorthLooking(const KernelFamily &best, double score,
+                                 const Shape &shape) const {
+  double microseconds = -score - constants.launch;
+  return microseconds > kLeastTime * constants.secondKernel &&
+         blocksOf(best, shape) < kMostWaves * problem.device.smCount;
+}
+
+void SplitFinder::visit(const Shape &shape) {
+  // Scores are negated times.
+  double best = 0;
+  const KernelFamily *fastest = nullptr;
+  for (const Candidate &candidate : set.candidates) {
+    if (problem.isRejected(candidate.family))
+      continue;
+    double score = problem.score(candidate.family, shape);
+    if (fastest && score <= best)
+      continue;
+    best = score;
+    fastest = &candidate.family;
+  }
+  if (!fastest || !isWorthLooking(*fastest, best, shape))
+    return;
+
+  std::vector<SplitChoice> choices;
+  for (auto [index, candidate] : llvm::enumerate(set.candidates)) {
+    KernelFamily family = candidate.family;
+    unsigned axis = gridOf(family).reduceAxis();
+    int64_t steps = ceilDiv(shape[axis], family.tiles.front()[axis]);
+    int64_t blocks = blocksOf(family, shape);
+    for (int64_t split : kFactors) {
+      if (steps < kLeastSteps * split ||
+          blocks * split > kMostWaves * problem.device.smCount)
+        break;
+      family.reduceSplit = split;
+      double score = problem.score(family, shape);
+      if (score > best * (1 - kLeastGain))
+        choices.push_back({score, static_cast<unsigned>(index), split});
+    }
+  }
+  llvm::stable_sort(choices, [](const SplitChoice &a, const SplitChoice &b) {
+    return a.score > b.score;
+  });
+  size_t taken = 0;
+  for (const SplitChoice &choice : choices) {
+    KernelFamily family = set.candidates[choice.candidate].family;
+    family.reduceSplit = choice.split;
+    if (problem.isRejected(family) || !isFeasible(problem, family))
+      continue;
+    chosen.insert({choice.candidate, choice.split});
+    if (++taken == kPerShape)
+      break;
+  }
+}
+
+void ftuner::addSplitCandidates(const SearchProblem &problem,
+                                CandidateSet &set) {
+  const SearchOptions &options = problem.options;
+  if (!options.splitK || !problem.costModel.predictsTime() ||
+      options.pool == ProgramPool::Exact || !problem.workload.isContraction())
+    return;
+  SplitFinder finder(problem, set);
+  unsigned mainAxis = problem.workload.mainAxis();
+  for (const ShapeCell &cell : shapeCells(problem.workload, mainAxis))
+    // At a constant ratio: what counts is an extent in units of a tile.
+    for (const SizeSample &sample :
+         sampleSizes(problem.workload.axes[mainAxis], kMaxShapes))
+      finder.visit(shapeAt(problem.workload, cell, mainAxis, sample.size));
+  for (auto [index, split] : finder.chosen) {
+    Candidate candidate = set.candidates[index];
+    candidate.family.reduceSplit = split;
+    candidate.ukernel = candidate.family.ukernel(0);
+    set.candidates.push_back(std::move(candidate));
+    ++set.numSplit;
+  }
+}

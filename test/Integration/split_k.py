@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Runs families with split-K slices that are given, not searched, in the emulator.
+
+Random products of every element type by both codegen paths: slices that divide k and that do not, empty ones, k of
+0 and 1, one and two heights, all layouts, epilogues, aligned operands and not. Each size must take two kernels, the
+one that sums slices and the one that adds them up, and give the numbers of the reference on the module itself, with
+bounds and race checks and threads in random order. Batches and sums that start from a tensor come beside them.
+
+`--count=N` is the number of random products; `--seed=S --count=1` runs one again.
+"""
+
+import json
+import os
+import random
+
+import numpy
+
+import batches
+import harness
+import kernel_families
+import models
+import tensor_cores
+
+#: Relative errors (Frobenius) by the type of the result; integers are exact.
+TOLERANCES = {"f32": 1e-5, "f16": 1e-3, "bf16": 8e-3, "i32": 0}
+#: Bytes of the elements that the tensor cores multiply.
+BYTES = {"f16": 2, "bf16": 2, "i8": 1, "tf32": 4, "f16i8": 2, "bf16i8": 2}
+
+
+class Split(tensor_cores.Product):
+    """A product and the families that it runs by."""
+
+    def __init__(self, rng):
+        super().__init__(rng)
+        self.path = rng.choice(["mma", "simt"])
+        if self.path == "simt" and self.kind == "tf32":
+            self.kind = "f32"
+        if rng.random() < 0.6:
+            self.k = rng.choice([0, 1, 2, 7, 16, 33, 64, 96, 100, 128, 257, 300])
+        self.is_misaligned = False
+        self.split = rng.choice([2, 3, 4, 5, 7, 16, 32])
+        parts = rng.choice([1, 2])
+        make = self.mma if self.path == "mma" else self.simt
+        # For aligned operands, and for any.
+        self.families = [make(rng, parts, True), make(rng, rng.choice([1, parts]), False)]
+
+    def family(self, schedule, tiles):
+        return f"<{schedule}, axis = 0, tiles = {tiles}, split = {self.split}>"
+
+    def mma(self, rng, parts, is_aligned):
+        warps = [rng.choice([1, 2]), rng.choice([1, 2])]
+        heights = sorted(rng.sample([1, 2, 3, 4], parts))
+        columns, depth = rng.choice([1, 2, 4, 8]), rng.choice([32, 64]) // BYTES[self.kind]
+        is_staged = not is_aligned or self.device == "t4" or self.kind.endswith("16i8")
+        stages = 2 if is_staged else rng.choice([2, 3, 4])
+        tiles = [[16 * warps[0] * height, 8 * warps[1] * columns, depth] for height in heights]
+        return self.family(f"#ukernel.mma<warps = {warps}, stages = {stages}, access = {16 if is_aligned else 1}>", tiles)
+
+    def simt(self, rng, parts, is_aligned):
+        threads = rng.choice([[4, 16], [8, 8], [2, 32]] if is_aligned else [[1, 32], [2, 16], [4, 16], [8, 8]])
+        # Vectors do not reach across the ends of tiles.
+        heights = sorted(rng.sample([4, 8, 12] if is_aligned else [1, 2, 5, 7, 8], parts))
+        columns, depth = 4 if is_aligned else rng.choice([1, 2, 4]), rng.choice([8, 16, 32])
+        tiles = [[threads[0] * height, threads[1] * columns, depth] for height in heights]
+        return self.family(f"#ukernel.simt<threads = {threads}, stages = 2, vector = {4 if is_aligned else 1}>", tiles)
+
+    def __str__(self):
+        return f"{super().__str__()}, {self.path}, {self.split} slices: {'; '.join(self.families)}"
+
+
+def compare(h, label, planned, source, function, args, device, tolerance, seed, flags=()):
+    """Runs a planned module in the emulator and its source by the reference."""
+    results = []
+    for path, executor in ((planned, "emulator"), (source, "reference")):
+        folder = h.path(f"{label}_{executor}".replace(" ", "_"))
+        os.makedirs(folder)
+        checks = ["--check-bounds", "--check-races", "--thread-order=shuffled", *flags]
+        result = h.tool("ftuner-run", path, f"--function={function}", f"--device={device}", f"--executor={executor}",
+                        f"--save-dir={folder}", f"--args={args}", f"--seed={seed % 2**31}", "--json",
+                        *(checks if executor == "emulator" else []))
+        if result.returncode != 0:
+            return [f"{args} by the {executor}: {result.stderr[-800:]}"]
+        results.append(numpy.load(os.path.join(folder, "result0.npy")).astype(numpy.float64))
+        if executor == "emulator":
+            (report,) = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
+    actual, expected = results
+    problems = []
+    error = numpy.linalg.norm(actual - expected) / max(numpy.linalg.norm(expected), 1e-30)
+    if actual.shape != expected.shape or not error <= tolerance:
+        problems.append(f"{args}: shape {actual.shape} of {expected.shape}, relative error {error}")
+    kernels = [launch["kernel"] for launch in report["launches"]]
+    if actual.size and (len(kernels) != 2 or not kernels[1].endswith("_sum")):
+        problems.append(f"{args}: expected a kernel and the sum of its slices, but got {kernels}")
+    return problems
+
+
+def plan_of(families):
+    return (f"#ukernel.plan<families = [{', '.join(families)}], choices = [], general = 0, "
+            f"unaligned_general = {len(families) - 1}>")
+
+
+def run(h, seed):
+    product = Split(random.Random(seed))
+    label = f"seed {seed}"
+    h.describe(label, str(product))
+    flags = ["tf32"] if product.kind == "tf32" else []
+    name = f"s{seed}"
+    planned, problems = kernel_families.form(h, name, product.module(), plan_of(product.families), *flags)
+    if not planned:
+        return problems
+    # Factors of tf32 are off by up to 2^-11.
+    tolerance = 2e-3 if product.kind == "tf32" else TOLERANCES[product.output]
+    return compare(h, label, planned, h.path(name + ".mlir"), "f", product.arguments(), product.device, tolerance, seed)
+
+
+def run_given(h, label, model, families, device, sizes):
+    name = label.replace(" ", "_")
+    planned, problems = kernel_families.form(h, name, model.text(), plan_of(families))
+    for number, size in enumerate(sizes if planned else []):
+        problems += compare(h, f"{label} {number}", planned, h.path(name + ".mlir"), model.name, model.args(**size),
+                            device, TOLERANCES["f32"], harness.SEED)
+    return problems
+
+
+def main():
+    h, options = harness.start(__doc__, {
+        "--count": {"type": int, "default": 40},
+        "--seed": {"type": int, "help": "of the first random product; others follow"},
+    })
+    first = options.seed if options.seed is not None else harness.SEED
+    for index in range(options.count):
+        h.add(f"seed {first + index}", run, h, first + index)
+    if options.seed is None:
+        pair = kernel_families.PAIRS["2 and 9 of four threads"]
+        for split in (2, 5):
+            def given(axes=0):
+                family = kernel_families.family(pair, batch_axes=axes)
+                return [family[:-1] + f", split = {split}>"]
+            for label, model, sizes in batches.group():
+                h.add(f"{label} in {split}", run_given, h, f"{label} in {split}", model, given(model.batch_axes()),
+                      "h200", sizes[:2])
+            for epilogue in ("residual", "bias_gelu", "scale"):
+                for init in ("fill", "tensor"):
+                    model = models.Matmul(n=37, k="K", epilogue=epilogue, init=init, fill_value="0.5")
+                    label = f"{epilogue} from a {init} in {split}"
+                    h.add(label, run_given, h, label, model, given(), "t4",
+                          [{"T": 41, "K": k} for k in (0, 1, 16, 67, 160)])
+    h.finish()
+
+
+if __name__ == "__main__":
+    main()
