@@ -23,6 +23,8 @@ install(TARGETS ftrt EXPORT FTunerTargets
 install(TARGETS ftuner-opt ftuner-translate ftuner-run EXPORT FTunerTargets
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 # Opened at run time, never linked.
+install(TARGETS ftuner_cuda_emulator
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/cuda-emulator)
 install(TARGETS ftrt_emulator FTunerPlugin ftuner_latency
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP)
 install(FILES ${ftuner_runtime_headers}

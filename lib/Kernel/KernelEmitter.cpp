@@ -407,10 +407,18 @@ LogicalResult KernelEmitter::emitTile(ImplicitLocOpBuilder &b,
   return path->emitTile(b, emission);
 }
 
+void ftuner::registerKernelDialects(DialectRegistry &registry) {
+  registry.insert<arith::ArithDialect, gpu::GPUDialect, math::MathDialect,
+                  memref::MemRefDialect, NVVM::NVVMDialect, scf::SCFDialect,
+                  vector::VectorDialect>();
+}
+
 void ftuner::loadKernelDialects(MLIRContext *context) {
-  context->loadDialect<arith::ArithDialect, gpu::GPUDialect, math::MathDialect,
-                       memref::MemRefDialect, NVVM::NVVMDialect,
-                       scf::SCFDialect, vector::VectorDialect>();
+  DialectRegistry registry;
+  registerKernelDialects(registry);
+  context->appendDialectRegistry(registry);
+  for (StringRef name : registry.getDialectNames())
+    context->getOrLoadDialect(name);
 }
 
 FailureOr<EmittedKernel> ftuner::emitKernel(ukernel::KernelOp kernel,

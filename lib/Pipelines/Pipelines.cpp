@@ -56,13 +56,14 @@ OptionValues FTunerOptions::search() const {
   return values;
 }
 
-void buildFrontEndPipeline(OpPassManager &pm, const FTunerOptions &options) {
-  PipelineSettings settings = options.settings();
+static void attachDevice(OpPassManager &pm, const PipelineSettings &settings) {
   UKernelAttachDevicePassOptions device;
   device.device = settings.device;
   pm.addPass(createUKernelAttachDevicePass(device));
-  pm.addPass(createInlinerPass());
-  pm.addPass(createSymbolDCEPass());
+}
+
+static void formAndPlan(OpPassManager &pm, const FTunerOptions &options) {
+  PipelineSettings settings = options.settings();
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addPass(createUKernelNormalizeLinalgPass());
@@ -79,6 +80,19 @@ void buildFrontEndPipeline(OpPassManager &pm, const FTunerOptions &options) {
   UKernelPtxasFeedbackPassOptions feedback;
   feedback.search = {search};
   pm.addPass(createUKernelPtxasFeedbackPass(feedback));
+}
+
+void buildFrontEndPipeline(OpPassManager &pm, const FTunerOptions &options) {
+  attachDevice(pm, options.settings());
+  pm.addPass(createInlinerPass());
+  pm.addPass(createSymbolDCEPass());
+  formAndPlan(pm, options);
+}
+
+void buildPartialFrontEndPipeline(OpPassManager &pm,
+                                  const FTunerOptions &options) {
+  attachDevice(pm, options.settings());
+  formAndPlan(pm, options);
 }
 
 void buildLaunchPipeline(OpPassManager &pm, const PipelineSettings &settings) {

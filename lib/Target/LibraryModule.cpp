@@ -61,7 +61,7 @@ private:
   std::vector<Constant *> makeImages(const PtxModule &ptx,
                                      const LibraryContents &contents,
                                      const LibraryOptions &options);
-  std::vector<Constant *> findKernels(const PtxModule &ptx);
+  std::vector<Constant *> makeKernels(const PtxModule &ptx, GlobalVariable *module);
 
   Module &code;
   PointerType *pointer;
@@ -113,13 +113,24 @@ ModuleObjectWriter::makeImages(const PtxModule &ptx,
   return images;
 }
 
-/// The objects of the kernels that host code launches, in their order in PTX.
-std::vector<Constant *> ModuleObjectWriter::findKernels(const PtxModule &ptx) {
+/// The objects of the kernels, in their order in PTX. Host code has those that
+/// it launches.
+std::vector<Constant *>
+ModuleObjectWriter::makeKernels(const PtxModule &ptx, GlobalVariable *module) {
   std::vector<Constant *> kernels;
-  for (const PtxKernel &kernel : ptx.kernels)
-    if (GlobalVariable *object =
-            code.getNamedGlobal((kKernelPrefix + kernel.entry).str()))
-      kernels.push_back(object);
+  for (const PtxKernel &kernel : ptx.kernels) {
+    std::string name = (kKernelPrefix + kernel.entry).str();
+    GlobalVariable *object = code.getNamedGlobal(name);
+    if (!object) {
+      Constant *fields = ConstantStruct::getAnon(
+          {addBytes(kernel.entry, name + "_name"), module,
+           ConstantPointerNull::get(pointer)});
+      object = new GlobalVariable(code, fields->getType(),
+                                  /*isConstant=*/false,
+                                  GlobalValue::InternalLinkage, fields, name);
+    }
+    kernels.push_back(object);
+  }
   return kernels;
 }
 
@@ -127,7 +138,12 @@ void ModuleObjectWriter::write(const PtxModule &ptx,
                                const LibraryContents &contents,
                                const LibraryOptions &options) {
   std::vector<Constant *> images = makeImages(ptx, contents, options);
-  std::vector<Constant *> kernels = findKernels(ptx);
+  GlobalVariable *declared = code.getNamedGlobal(contents.moduleSymbol);
+  if (!declared)
+    declared = new GlobalVariable(code, pointer, /*isConstant=*/false,
+                                  GlobalValue::ExternalLinkage, nullptr,
+                                  contents.moduleSymbol);
+  std::vector<Constant *> kernels = makeKernels(ptx, declared);
   Constant *object = ConstantStruct::getAnon(
       {int32(FTRT_ABI_VERSION), int32(images.size()),
        addBytes(options.name, "ftrt_module_name"),
@@ -136,15 +152,12 @@ void ModuleObjectWriter::write(const PtxModule &ptx,
        addBytes(contents.manifest, "ftrt_manifest"),
        ConstantPointerNull::get(pointer)});
 
-  GlobalVariable *declared = code.getNamedGlobal(contents.moduleSymbol);
   auto *defined = new GlobalVariable(
       code, object->getType(), /*isConstant=*/false,
       GlobalValue::ExternalLinkage, object, contents.moduleSymbol);
-  if (declared) {
-    declared->replaceAllUsesWith(defined);
-    defined->takeName(declared);
-    declared->eraseFromParent();
-  }
+  declared->replaceAllUsesWith(defined);
+  defined->takeName(declared);
+  declared->eraseFromParent();
   if (options.isShared && contents.moduleSymbol != kSharedModuleSymbol)
     GlobalAlias::create(kSharedModuleSymbol, defined);
 }

@@ -22,13 +22,13 @@
 #include "FTuner/Kernel/KernelBuilder.h"
 #include "FTuner/Kernel/SplitReduction.h"
 #include "FTuner/Schedule/Grid.h"
+#include "FTuner/Transforms/FamilyDispatch.h"
 #include "FTuner/Transforms/FunctionWork.h"
 #include "FTuner/Transforms/HostAbi.h"
 #include "FTuner/Transforms/Passes.h"
 #include "FTuner/Transforms/Stages.h"
 #include "FTuner/Workload/Workload.h"
 #include "FallbackKernels.h"
-#include "FamilyDispatch.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -49,12 +49,6 @@ using namespace ftuner;
 
 namespace {
 
-/// Operands that kernels move in vectors, and the axis each is contiguous on.
-struct VectorOperand {
-  Value memory;
-  unsigned contiguousAxis;
-};
-
 class WorkloadDispatcher {
 public:
   WorkloadDispatcher(ModuleOp module, bool assumeAligned)
@@ -62,7 +56,6 @@ public:
   LogicalResult dispatch(ukernel::OperatorOpInterface op);
 
 private:
-  SmallVector<VectorOperand> vectorOperands(ukernel::OperatorOpInterface op);
   Value buildAligned(ImplicitLocOpBuilder &b, ukernel::OperatorOpInterface op,
                      ArrayRef<Value> extents, int64_t alignment);
   LogicalResult buildLaunch(ImplicitLocOpBuilder &b,
@@ -97,27 +90,6 @@ private:
   llvm::StringMap<int64_t> workloadsOfFunction;
 };
 
-SmallVector<VectorOperand>
-WorkloadDispatcher::vectorOperands(ukernel::OperatorOpInterface op) {
-  auto contiguousAxis = [&](OpOperand &operand) -> std::optional<unsigned> {
-    AffineMap map = op.getMatchingIndexingMap(&operand);
-    if (!isa<MemRefType>(operand.get().getType()) || map.getNumResults() == 0)
-      return std::nullopt;
-    auto axis = dyn_cast<AffineDimExpr>(map.getResults().back());
-    return axis ? std::optional(axis.getPosition()) : std::nullopt;
-  };
-  // What is read or written once, is so along the rows of the output.
-  std::optional<unsigned> written;
-  if (hasVectorEpilogue(op))
-    written = contiguousAxis(op.getOutputOperand());
-  SmallVector<VectorOperand> result;
-  for (OpOperand &operand : op->getOpOperands())
-    if (std::optional<unsigned> axis = contiguousAxis(operand))
-      if (op.isInput(operand.getOperandNumber()) || axis == written)
-        result.push_back({operand.get(), *axis});
-  return result;
-}
-
 /// Whether every address that a vector access forms is a multiple of
 /// `alignment` bytes: bases unless they are taken to be so, offsets, row
 /// strides and the contiguous extents.
@@ -134,12 +106,11 @@ Value WorkloadDispatcher::buildAligned(ImplicitLocOpBuilder &b,
   // Axes that are contiguous, and of how many elements multiples.
   llvm::MapVector<unsigned, int64_t> elementsAlong;
   for (const VectorOperand &operand : vectorOperands(op)) {
-    auto type = cast<MemRefType>(operand.memory.getType());
-    int64_t bytes = type.getElementTypeBitWidth() / 8;
-    int64_t elements = std::max<int64_t>(alignment / bytes, 1);
+    auto type = cast<MemRefType>(operand.value.getType());
+    int64_t elements = operand.elementsOf(alignment);
     elementsAlong[operand.contiguousAxis] =
         std::max(elementsAlong[operand.contiguousAxis], elements);
-    auto metadata = memref::ExtractStridedMetadataOp::create(b, operand.memory);
+    auto metadata = memref::ExtractStridedMetadataOp::create(b, operand.value);
     auto [strides, offset] = type.getStridesAndOffset();
     for (int64_t dim = 0; dim + 1 < type.getRank(); ++dim)
       require(ShapedType::isDynamic(strides[dim]) ? metadata.getStrides()[dim]
@@ -148,10 +119,10 @@ Value WorkloadDispatcher::buildAligned(ImplicitLocOpBuilder &b,
     Value offsetValue = ShapedType::isDynamic(offset)
                             ? Value(metadata.getOffset())
                             : math.constant(offset);
-    Value address = math.mul(offsetValue, math.constant(bytes));
+    Value address = math.mul(offsetValue, math.constant(operand.elementBytes()));
     if (!assumeAligned)
       address = math.add(
-          memref::ExtractAlignedPointerAsIndexOp::create(b, operand.memory),
+          memref::ExtractAlignedPointerAsIndexOp::create(b, operand.value),
           address);
     require(address, alignment);
   }

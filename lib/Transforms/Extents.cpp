@@ -1,5 +1,6 @@
 //===- Extents.cpp - Where sizes of tensors come from ---------------------===//
 #include "Extents.h"
+#include "FTuner/Transforms/SizeSources.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -157,6 +158,31 @@ Extent ExtentAnalysis::mixed(OpFoldResult size) {
   return valueOf(cast<Value>(size));
 }
 
+/// The operand that is a size of what an operation of another dialect gives;
+/// null if nobody says.
+static Value sizeOperandOf(Operation *op, RankedTensorType type, int64_t dim) {
+  auto numbers = op->getAttrOfType<ArrayAttr>(kDimsAttrName);
+  unsigned place = type.getDynamicDimIndex(dim);
+  if (!numbers || place >= numbers.size())
+    return {};
+  auto number = dyn_cast<IntegerAttr>(numbers[place]);
+  return number && number.getInt() >= 0 &&
+                 number.getInt() < op->getNumOperands()
+             ? op->getOperand(number.getInt())
+             : Value();
+}
+
+/// The symbol that a value stands for, if an attribute says so.
+static StringAttr symbolOf(Value value) {
+  auto result = dyn_cast<OpResult>(value);
+  auto symbols = result ? result.getOwner()->getAttrOfType<ArrayAttr>(
+                              kSizesAttrName)
+                        : nullptr;
+  if (!symbols || result.getResultNumber() >= symbols.size())
+    return {};
+  return dyn_cast<StringAttr>(symbols[result.getResultNumber()]);
+}
+
 Extent ExtentAnalysis::dimOf(Value tensor, int64_t dim) {
   while (true) {
     auto type = cast<RankedTensorType>(tensor.getType());
@@ -188,6 +214,8 @@ Extent ExtentAnalysis::dimOf(Value tensor, int64_t dim) {
       tensor = destination.getTiedOpOperand(cast<OpResult>(tensor))->get();
       continue;
     }
+    if (Value size = sizeOperandOf(op, type, dim))
+      return valueOf(size);
     return unknown({}, tensor, dim);
   }
 }
@@ -214,6 +242,8 @@ Extent ExtentAnalysis::valueOf(Value value) {
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant)))
     return number(constant.getSExtValue());
+  if (StringAttr symbol = symbolOf(value))
+    return unknown(symbol, {}, -2);
   Operation *op = value.getDefiningOp();
   if (auto dim = dyn_cast_or_null<tensor::DimOp>(op)) {
     std::optional<int64_t> index = dim.getConstantIndex();

@@ -1,5 +1,6 @@
 //===- FamilyDispatch.cpp - The choice of a family as IR ------------------===//
-#include "FamilyDispatch.h"
+#include "FTuner/Transforms/FamilyDispatch.h"
+#include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 #include "FTuner/Dialect/UKernel/Utils/IndexArithmetic.h"
 #include "FTuner/Dispatch/Intervals.h"
 #include "FTuner/Workload/Workload.h"
@@ -9,6 +10,35 @@
 
 using namespace mlir;
 using namespace ftuner;
+
+int64_t VectorOperand::elementBytes() const {
+  return cast<ShapedType>(value.getType()).getElementTypeBitWidth() / 8;
+}
+
+int64_t VectorOperand::elementsOf(int64_t alignment) const {
+  return std::max<int64_t>(alignment / elementBytes(), 1);
+}
+
+SmallVector<VectorOperand>
+ftuner::vectorOperands(ukernel::OperatorOpInterface op) {
+  auto contiguousAxis = [&](OpOperand &operand) -> std::optional<unsigned> {
+    AffineMap map = op.getMatchingIndexingMap(&operand);
+    if (!isa<ShapedType>(operand.get().getType()) || map.getNumResults() == 0)
+      return std::nullopt;
+    auto axis = dyn_cast<AffineDimExpr>(map.getResults().back());
+    return axis ? std::optional(axis.getPosition()) : std::nullopt;
+  };
+  // What is read or written once, is so along the rows of the output.
+  std::optional<unsigned> written;
+  if (hasVectorEpilogue(op))
+    written = contiguousAxis(op.getOutputOperand());
+  SmallVector<VectorOperand> result;
+  for (OpOperand &operand : op->getOpOperands())
+    if (std::optional<unsigned> axis = contiguousAxis(operand))
+      if (op.isInput(operand.getOperandNumber()) || axis == written)
+        result.push_back({operand.get(), *axis});
+  return result;
+}
 
 namespace {
 
@@ -134,11 +164,12 @@ fewestCells(ArrayRef<DispatchEntry> entries, unsigned numAxes) {
 
 Value ftuner::buildFamilyOfShape(ImplicitLocOpBuilder &b,
                                  ArrayRef<DispatchEntry> entries,
-                                 unsigned otherwise, ArrayRef<Value> extents) {
+                                 unsigned otherwise, ArrayRef<Value> extents,
+                                 bool hasSwitches) {
   SizeMath math{b};
   Value none = math.constant(otherwise);
   auto found = fewestCells(entries, extents.size());
-  if (!found) {
+  if (!found || (!hasSwitches && found->second.size() > 1)) {
     Value family = none;
     for (const DispatchEntry &entry : llvm::reverse(entries))
       family = math.select(buildInside(math, entry.box, extents),
@@ -151,8 +182,12 @@ Value ftuner::buildFamilyOfShape(ImplicitLocOpBuilder &b,
   if (cells.empty())
     return none;
   if (cells.size() == 1) {
-    Value family = buildFamilyOfSize(b, cells.front().intervals, otherwise,
-                                     size, leastSize(axis));
+    ArrayRef<Interval> intervals = cells.front().intervals;
+    Value family =
+        hasSwitches
+            ? buildFamilyOfSize(b, intervals, otherwise, size, leastSize(axis))
+            : buildComparisons(math, intervals, otherwise, size,
+                               leastSize(axis));
     return math.select(buildInside(math, cells.front().box, extents, axis),
                        family, none);
   }

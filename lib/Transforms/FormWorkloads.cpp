@@ -73,7 +73,7 @@ void eraseDeadOps(FunctionOpInterface function, RewriterBase &rewriter) {
   SmallVector<Operation *> ops;
   function.getFunctionBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (isa<linalg::LinalgOp>(op) ||
-        isa<tensor::TensorDialect>(op->getDialect()) ||
+        isa_and_nonnull<tensor::TensorDialect>(op->getDialect()) ||
         isa<affine::AffineApplyOp, arith::ConstantOp>(op))
       ops.push_back(op);
     return isa<linalg::LinalgOp, ukernel::OperatorOpInterface>(op)

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "FTuner/InitAll.h"
 #include "FTuner/Pipelines/Pipelines.h"
+#include "FTuner/Target/Iree.h"
 #include "ToolSupport.h"
 
 #include "mlir/IR/AsmState.h"
@@ -30,7 +31,9 @@ static void printPipelines() {
   constexpr size_t indent = 2;
   std::vector<const PassPipelineInfo *> pipelines;
   size_t width = 0;
-  for (StringRef name : ftuner::getFTunerPipelineNames())
+  SmallVector<StringRef> names(ftuner::getFTunerPipelineNames());
+  names.push_back(ftuner::kIreePipelineName);
+  for (StringRef name : names)
     if (const PassPipelineInfo *pipeline = PassPipelineInfo::lookup(name)) {
       pipelines.push_back(pipeline);
       width = std::max(width, pipeline->getOptionWidth() + indent);
@@ -76,6 +79,7 @@ int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   tool::installErrorHandler();
   ftuner::registerAllPasses();
+  ftuner::registerIreePipeline();
   if (printHelp({argv + 1, argv + argc}))
     return EXIT_SUCCESS;
   DialectRegistry registry;

@@ -136,6 +136,21 @@ static llvm::Error planCubins(const LibraryCommandLine &commandLine,
   return llvm::Error::success();
 }
 
+/// What a shared library is linked with.
+static llvm::Expected<LinkOptions> planLink(llvm::StringRef output,
+                                            llvm::StringRef programPath) {
+  llvm::SmallString<128> runtime(programPath);
+  llvm::sys::path::remove_filename(runtime);
+  llvm::sys::path::append(runtime, "..", "lib", kRuntimeName);
+  if (!llvm::sys::fs::exists(runtime))
+    return makeError("expected the runtime library at '" + runtime +
+                     "', but found none");
+  LinkOptions link;
+  link.runtime = runtime.str().str();
+  link.soname = llvm::sys::path::filename(output).str();
+  return link;
+}
+
 llvm::Expected<LibraryPlan> planLibrary(const LibraryCommandLine &commandLine,
                                         llvm::StringRef output,
                                         llvm::StringRef programPath) {
@@ -154,14 +169,10 @@ llvm::Expected<LibraryPlan> planLibrary(const LibraryCommandLine &commandLine,
   plan.linker = std::move(*linker);
   if (!plan.options.isShared)
     return plan;
-  llvm::SmallString<128> runtime(programPath);
-  llvm::sys::path::remove_filename(runtime);
-  llvm::sys::path::append(runtime, "..", "lib", kRuntimeName);
-  if (!llvm::sys::fs::exists(runtime))
-    return makeError("expected the runtime library at '" + runtime +
-                     "', but found none");
-  plan.link.runtime = runtime.str().str();
-  plan.link.soname = llvm::sys::path::filename(plan.libraryPath).str();
+  llvm::Expected<LinkOptions> link = planLink(output, programPath);
+  if (!link)
+    return link.takeError();
+  plan.link = std::move(*link);
   plan.link.rpath = commandLine.rpath;
   return plan;
 }
@@ -212,6 +223,26 @@ llvm::Error writeLibrary(ModuleOp module, const LibraryPlan &plan) {
                      options.name, headerStream);
   return writeOutputs({{plan.libraryPath, std::move(*library)},
                        {plan.headerPath, std::move(header)}});
+}
+
+llvm::Expected<std::string> emulatedKernels(ModuleOp module,
+                                            const PtxModule &ptx,
+                                            llvm::StringRef path,
+                                            llvm::StringRef programPath) {
+  llvm::Expected<std::string> linker = findLinker();
+  if (!linker)
+    return linker.takeError();
+  llvm::Expected<LinkOptions> link = planLink(path, programPath);
+  if (!link)
+    return link.takeError();
+  LibraryOptions options;
+  options.name = toWord(llvm::sys::path::stem(path));
+  options.hasEmulatorImage = true;
+  FailureOr<std::vector<std::string>> objects =
+      compileLibrary(module, ptx, /*manifest=*/"{}", options);
+  if (failed(objects))
+    return makeError("compiling the kernels for the emulator failed");
+  return linkSharedLibrary(*linker, *objects, *link);
 }
 
 } // namespace ftuner::tool

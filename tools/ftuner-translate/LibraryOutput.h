@@ -43,6 +43,12 @@ llvm::Expected<LibraryPlan> planLibrary(const LibraryCommandLine &commandLine,
 
 /// Translates a compiled module and writes library and header, both or none.
 llvm::Error writeLibrary(mlir::ModuleOp module, const LibraryPlan &plan);
+/// A shared library of the kernels of a compiled module for the emulator, as
+/// bytes.
+llvm::Expected<std::string> emulatedKernels(mlir::ModuleOp module,
+                                            const PtxModule &ptx,
+                                            llvm::StringRef path,
+                                            llvm::StringRef programPath);
 
 } // namespace ftuner::tool
 

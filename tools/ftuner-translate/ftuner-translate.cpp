@@ -8,6 +8,7 @@
 #include "FTuner/PTX/PTX.h"
 #include "FTuner/Pipelines/Pipelines.h"
 #include "FTuner/Target/Explain.h"
+#include "FTuner/Target/Iree.h"
 #include "FTuner/Target/Manifest.h"
 #include "LibraryOutput.h"
 #include "MeasureOutput.h"
@@ -30,7 +31,8 @@ enum class Translation {
   Manifest,
   Library,
   Explanation,
-  Measurements
+  Measurements,
+  Iree
 };
 
 /// Programs of a shape that are listed unless `--top-k` says otherwise.
@@ -61,8 +63,16 @@ struct Options {
                      "(docs/explain.md)"),
           clEnumValN(Translation::Measurements, "ftuner-measure",
                      "What each kernel family of the plans takes, a line of "
-                     "JSON each (docs/measurements.md)")),
+                     "JSON each (docs/measurements.md)"),
+          clEnumValN(Translation::Iree, "ftuner-to-iree",
+                     "A module for iree-compile that dispatches to the kernels "
+                     "(docs/iree.md)")),
       llvm::cl::init(Translation::None), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> emulatedKernels{
+      "emulated-kernels",
+      llvm::cl::desc("With --ftuner-to-iree: also a shared library of the "
+                     "kernels for the emulator"),
+      llvm::cl::value_desc("file"), llvm::cl::cat(category)};
   llvm::cl::opt<bool> timing{
       "timing", llvm::cl::desc("Add the seconds of each stage to the manifest"),
       llvm::cl::cat(category)};
@@ -107,8 +117,8 @@ static llvm::Error makeError(const llvm::Twine &text) {
 static llvm::Error checkOptions(const Options &options) {
   if (options.translation.getNumOccurrences() != 1)
     return makeError("expected one of --ftuner-to-ptx, --ftuner-to-manifest, "
-                     "--ftuner-to-library, --ftuner-explain and "
-                     "--ftuner-measure");
+                     "--ftuner-to-library, --ftuner-to-iree, --ftuner-explain "
+                     "and --ftuner-measure");
   if (options.timing && options.translation != Translation::Manifest)
     return makeError("option --timing has no effect without "
                      "--ftuner-to-manifest");
@@ -118,6 +128,14 @@ static llvm::Error checkOptions(const Options &options) {
   if (options.translation != Translation::Measurements)
     if (llvm::Error error = options.measure.expectNone())
       return error;
+  if (options.translation != Translation::Iree &&
+      options.emulatedKernels.getNumOccurrences() > 0)
+    return makeError("option --emulated-kernels has no effect without "
+                     "--ftuner-to-iree");
+  if (options.emulatedKernels.getNumOccurrences() > 0 &&
+      options.output == "-")
+    return makeError("option -o: expected the name of a file beside "
+                     "--emulated-kernels");
   if (options.translation == Translation::Explanation)
     return llvm::Error::success();
   if (options.json)
@@ -227,6 +245,38 @@ static llvm::Error measure(const Options &options,
   return tool::writeOutput(options.output, *text);
 }
 
+static llvm::Error toIree(const Options &options,
+                          const tool::PipelineCommandLine &pipeline) {
+  FTunerOptions given;
+  if (llvm::Error error = pipeline.apply(given))
+    return error;
+  tool::ModuleTool moduleTool(options.remarks);
+  moduleTool.allowUnregisteredDialects();
+  if (options.progress)
+    moduleTool.showProgress();
+  auto module = moduleTool.readModule(options.input);
+  if (!module)
+    return module.takeError();
+  IreeKernels kernels;
+  PassManager pm((*module)->getContext());
+  buildIreePipeline(pm, given, &kernels);
+  if (failed(moduleTool.run(pm, **module)))
+    return makeError("translation for IREE failed");
+  std::string text;
+  llvm::raw_string_ostream(text) << **module << '\n';
+  if (options.emulatedKernels.empty())
+    return tool::writeOutput(options.output, text);
+  if (kernels.ptx.kernels.empty())
+    return makeError("option --emulated-kernels: the module needs no kernels");
+  llvm::Expected<std::string> library =
+      tool::emulatedKernels(*kernels.module, kernels.ptx,
+                            options.emulatedKernels, options.programPath);
+  if (!library)
+    return library.takeError();
+  return tool::writeOutputs({{options.output, std::move(text)},
+                             {options.emulatedKernels, std::move(*library)}});
+}
+
 static llvm::Error translate(const Options &options,
                              const tool::PipelineCommandLine &pipeline) {
   if (llvm::Error error = checkOptions(options))
@@ -235,6 +285,8 @@ static llvm::Error translate(const Options &options,
     return explain(options, pipeline);
   if (options.translation == Translation::Measurements)
     return measure(options, pipeline);
+  if (options.translation == Translation::Iree)
+    return toIree(options, pipeline);
   tool::LibraryPlan libraryPlan;
   if (options.translation == Translation::Library) {
     llvm::Expected<tool::LibraryPlan> plan =

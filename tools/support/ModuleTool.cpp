@@ -180,15 +180,19 @@ static llvm::Error checkCompiled(ModuleOp module, llvm::StringRef option,
   return llvm::Error::success();
 }
 
+LogicalResult ModuleTool::run(PassManager &pm, ModuleOp module) {
+  if (hasProgress)
+    pm.addInstrumentation(std::make_unique<ProgressPrinter>());
+  return pm.run(module);
+}
+
 llvm::Error ModuleTool::plan(ModuleOp module, const FTunerOptions &options) {
   if (isCompiled(module))
     return toolError("expected linalg or planned workloads, but the module is "
                      "compiled already");
   PassManager pm(&context);
-  if (hasProgress)
-    pm.addInstrumentation(std::make_unique<ProgressPrinter>());
   buildFrontEndPipeline(pm, options);
-  if (failed(pm.run(module)))
+  if (failed(run(pm, module)))
     return toolError("planning failed");
   return llvm::Error::success();
 }
@@ -228,12 +232,10 @@ llvm::Error ModuleTool::compile(ModuleOp module,
   emission.enableVerifier(false);
   lowering.enableVerifier(false);
 #endif
-  for (PassManager *pm : {&emission, &lowering}) {
-    if (hasProgress)
-      pm->addInstrumentation(std::make_unique<ProgressPrinter>());
-    if (failed(pm->run(module)) || (pm == &emission && failed(verify(module))))
+  for (PassManager *pm : {&emission, &lowering})
+    if (failed(run(*pm, module)) ||
+        (pm == &emission && failed(verify(module))))
       return toolError("compilation failed");
-  }
   return llvm::Error::success();
 }
 

@@ -13,6 +13,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/SourceMgr.h"
@@ -41,6 +42,9 @@ public:
   /// Prints the numbers of remarks.
   ~ModuleTool();
 
+  /// Reads operations of dialects that nobody knows here.
+  void allowUnregisteredDialects() { context.allowUnregisteredDialects(); }
+
   /// Ends the process as a success, once everything is written. Modules and the
   /// context are not freed, which takes time for nothing.
   [[noreturn]] void endProcess();
@@ -54,6 +58,9 @@ public:
   /// Reads a module from a file, or from standard input for `-`.
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
   readModule(llvm::StringRef path);
+
+  /// Runs passes, and shows progress if asked for.
+  llvm::LogicalResult run(mlir::PassManager &pm, mlir::ModuleOp module);
 
   /// Runs `ftuner-front-end`: forms and plans the workloads that have no plan
   /// yet. A compiled module, which has none left, is an error.

@@ -39,6 +39,7 @@ mlir::FailureOr<ukernel::KernelOp> buildKernel(mlir::OpBuilder &b,
 /// Loads the dialects that emitted kernels consist of. A pass that emits
 /// kernels declares them instead.
 void loadKernelDialects(mlir::MLIRContext *context);
+void registerKernelDialects(mlir::DialectRegistry &registry);
 
 /// A kernel as a gpu.module with one gpu.func of its name, and
 /// `ukernel.entry`.

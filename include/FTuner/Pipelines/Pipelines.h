@@ -58,6 +58,10 @@ void buildFTunerPipeline(mlir::OpPassManager &pm, const FTunerOptions &options);
 /// The parts of the pipeline, for tools that stop or start in between.
 void buildFrontEndPipeline(mlir::OpPassManager &pm,
                            const FTunerOptions &options);
+/// The front end for modules with operations that are unknown here: functions
+/// are neither inlined nor removed.
+void buildPartialFrontEndPipeline(mlir::OpPassManager &pm,
+                                  const FTunerOptions &options);
 /// From planned workloads on tensors to host functions that launch kernels,
 /// none of which is emitted yet.
 void buildLaunchPipeline(mlir::OpPassManager &pm,

@@ -4,16 +4,31 @@
 // host that becomes operations on the sizes: where the boxes are cells along
 // one axis (FTuner/Dispatch/Intervals.h), a switch over the cells and, in each,
 // a switch over sizes or comparisons with the ends of intervals; else one
-// comparison for each box.
+// comparison for each box. Without switches there are comparisons alone.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FTUNER_LIB_TRANSFORMS_FAMILYDISPATCH_H
-#define FTUNER_LIB_TRANSFORMS_FAMILYDISPATCH_H
+#ifndef FTUNER_TRANSFORMS_FAMILYDISPATCH_H
+#define FTUNER_TRANSFORMS_FAMILYDISPATCH_H
 
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Search/Plan.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace ftuner {
+
+/// A tensor or buffer that kernels move in vectors, and the axis that it is
+/// contiguous on.
+struct VectorOperand {
+  mlir::Value value;
+  unsigned contiguousAxis;
+
+  int64_t elementBytes() const;
+  /// Elements in `alignment` bytes, at least 1.
+  int64_t elementsOf(int64_t alignment) const;
+};
+/// Those of an operator.
+llvm::SmallVector<VectorOperand>
+vectorOperands(ukernel::OperatorOpInterface op);
 
 /// The number of the family of the first entry that holds the shape, else
 /// `otherwise`, of type index. `extents` are those of the workload's axes, also
@@ -21,8 +36,9 @@ namespace ftuner {
 mlir::Value buildFamilyOfShape(mlir::ImplicitLocOpBuilder &b,
                                llvm::ArrayRef<DispatchEntry> entries,
                                unsigned otherwise,
-                               llvm::ArrayRef<mlir::Value> extents);
+                               llvm::ArrayRef<mlir::Value> extents,
+                               bool hasSwitches = true);
 
 } // namespace ftuner
 
-#endif // FTUNER_LIB_TRANSFORMS_FAMILYDISPATCH_H
+#endif // FTUNER_TRANSFORMS_FAMILYDISPATCH_H

@@ -1,0 +1,60 @@
+//===- Iree.h - Planned modules for IREE ------------------------*- C++ -*-===//
+//
+// IREE runs kernels of others: an executable holds their PTX, each kernel is an
+// export of it, and a dispatch names the first of a chain of exports, of which
+// the host takes the first whose condition holds (docs/iree.md). So a workload
+// becomes one dispatch, and the families of its plan one chain:
+//
+//   class  = the family of the sizes, by comparisons
+//   blocks = scf.index_switch class
+//   flow.dispatch @kernels::@first[class, blocks](tensors, i32…)
+//
+// All other operators stay as they are, for IREE to compile. Operations of IREE
+// are in their generic form, so that nothing of it is needed.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_TARGET_IREE_H
+#define FTUNER_TARGET_IREE_H
+
+#include "FTuner/PTX/PTX.h"
+#include "FTuner/Pipelines/Pipelines.h"
+
+#include "mlir/IR/OwningOpRef.h"
+
+namespace ftuner {
+
+/// IREE's own phases (`--compile-to=input`, `preprocessing`) hold `util.func`.
+/// Makes functions of them, which `restoreIreeFunctions` turns back, and tells
+/// by attributes which sizes `util.assume.int`, `hal.tensor.import` and
+/// `flow.tensor.tie_shape` are about.
+void adoptIreeFunctions(mlir::ModuleOp module);
+void restoreIreeFunctions(mlir::ModuleOp module);
+
+/// What the executable of a module holds.
+struct IreeKernels {
+  /// Lowered gpu.modules, and the device.
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  PtxModule ptx;
+};
+
+/// Turns the planned workloads of a module on tensors into dispatches of one
+/// executable, `@ftuner_kernels`, that holds the PTX of their kernels, and
+/// removes what is FTuner's from the module. Returns the kernels, none where
+/// there is no workload. The context must allow unregistered dialects, and hold
+/// those of kernels (`loadKernelDialects`). Reports a module without a device,
+/// workloads without a plan or on buffers, and what IREE cannot pass: more than
+/// 16 tensors or 64 values of 32 bits.
+mlir::FailureOr<IreeKernels> convertToIree(mlir::ModuleOp module);
+
+/// From linalg on tensors, in functions or in those of IREE's phases, to a
+/// module for IREE. `kernels`, if given, gets what its executable holds.
+void buildIreePipeline(mlir::OpPassManager &pm, const FTunerOptions &options,
+                       IreeKernels *kernels = nullptr);
+
+inline constexpr llvm::StringLiteral kIreePipelineName = "ftuner-to-iree";
+/// Registers `--ftuner-to-iree`, with the options of ftuner-compile.
+void registerIreePipeline();
+
+} // namespace ftuner
+
+#endif // FTUNER_TARGET_IREE_H

@@ -1,0 +1,467 @@
+//===- Driver.cpp - The CUDA driver over the emulator ---------------------===//
+//
+// A libcuda.so.1 for machines without a GPU: programs that use the CUDA driver,
+// such as IREE's runtime, run FTuner's kernels in the emulator. What a kernel
+// computes is in libraries with kernels for the emulator
+// (`ftuner-translate --ftuner-to-library --emulator`, or `--emulated-kernels`),
+// which FTRT_EMULATED_LIBRARIES names, with colons between: a kernel of an image
+// is the one of that name in them. Other kernels load, and fail when they are
+// launched.
+//
+// There is one device, whose memory is the host's. Everything is done when a
+// function returns, whatever the stream; there are no graphs. Functions that
+// are not here return CUDA_ERROR_NOT_SUPPORTED (`cuGetProcAddress`).
+//
+// Source of names and parameters: cuda.h of CUDA 12.
+//
+//===----------------------------------------------------------------------===//
+#include "FTuner/Runtime/ftrt.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <dlfcn.h>
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace {
+
+using CUresult = int;
+using Pointer = void *; // CUdeviceptr has its size.
+
+enum : CUresult {
+  kSuccess = 0,
+  kInvalidValue = 1,
+  kOutOfMemory = 2,
+  kInvalidDevice = 101,
+  kInvalidImage = 200,
+  kNotFound = 500,
+  kLaunchFailed = 719,
+  kNotSupported = 801
+};
+
+/// Limits of the device that is shown: those that kernels for sm_90 ask for.
+constexpr int kSharedBytes = 232448, kStaticSharedBytes = 49152;
+constexpr size_t kMemoryBytes = size_t(16) << 30, kMemoryAlignment = 256;
+constexpr int kDriverVersion = 12040;
+
+/// CUdevice_attribute; 0 for all others.
+const std::map<int, int> attributes = {
+    {1, 1024},                      // threads of a block
+    {2, 1024},       {3, 1024},     // block
+    {4, 64},         {5, INT32_MAX}, // block, grid
+    {6, 65535},      {7, 65535},    // grid
+    {8, kStaticSharedBytes},        // shared memory of a block
+    {10, 32},                       // threads of a warp
+    {12, 65536},                    // registers of a block
+    {16, 132},                      // SMs
+    {39, 2048},                     // threads of an SM
+    {41, 1},                        // unified addresses
+    {75, 9},         {76, 0},       // compute capability
+    {81, 233472},                   // shared memory of an SM
+    {83, 1},                        // managed memory
+    {89, 1},                        // the same, from both sides at once
+    {97, kSharedBytes},             // shared memory of a block, asked for
+};
+
+struct Module {
+  /// PTX up to its zero, or a cubin.
+  const char *image;
+};
+
+struct Function {
+  std::string name;
+  /// Null where no library has it.
+  ftrt_kernel *kernel;
+  std::atomic<int> sharedLimit{kStaticSharedBytes};
+};
+
+class Driver {
+public:
+  static Driver &get() {
+    static Driver driver;
+    return driver;
+  }
+  CUresult loadLibraries();
+  Function *addFunction(const char *name);
+  /// Keeps words about an error, for its description, and prints them.
+  CUresult fail(CUresult error, const std::string &words);
+  const char *words() const { return lastWords.c_str(); }
+
+private:
+  CUresult loadLibrary(const std::string &path);
+
+  std::mutex mutex;
+  bool isLoaded = false;
+  std::map<std::string, ftrt_kernel *> kernels;
+  std::deque<Function> functions;
+  std::string lastWords = "no error";
+};
+
+CUresult Driver::fail(CUresult error, const std::string &words) {
+  std::lock_guard lock(mutex);
+  lastWords = words;
+  std::fprintf(stderr, "emulated CUDA driver: %s\n", words.c_str());
+  return error;
+}
+
+CUresult Driver::loadLibrary(const std::string &path) {
+  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    return fail(kNotFound,
+                std::string("FTRT_EMULATED_LIBRARIES: ") + dlerror());
+  auto *module = static_cast<ftrt_module *>(dlsym(library, "ftuner_module"));
+  if (!module)
+    return fail(kNotFound, "FTRT_EMULATED_LIBRARIES: expected a library of "
+                           "FTuner's, but got '" +
+                               path + "'");
+  std::lock_guard lock(mutex);
+  for (uint64_t index = 0; index < module->kernel_count; ++index)
+    kernels[module->kernels[index]->name] = module->kernels[index];
+  return kSuccess;
+}
+
+CUresult Driver::loadLibraries() {
+  {
+    std::lock_guard lock(mutex);
+    if (isLoaded)
+      return kSuccess;
+    isLoaded = true;
+  }
+  const char *given = std::getenv("FTRT_EMULATED_LIBRARIES");
+  std::string paths = given ? given : "";
+  for (size_t begin = 0; begin < paths.size();) {
+    size_t end = std::min(paths.find(':', begin), paths.size());
+    if (end > begin)
+      if (CUresult error = loadLibrary(paths.substr(begin, end - begin)))
+        return error;
+    begin = end + 1;
+  }
+  return kSuccess;
+}
+
+Function *Driver::addFunction(const char *name) {
+  std::lock_guard lock(mutex);
+  Function &function = functions.emplace_back();
+  function.name = name;
+  auto found = kernels.find(name);
+  function.kernel = found == kernels.end() ? nullptr : found->second;
+  return &function;
+}
+
+CUresult allocate(Pointer *memory, size_t bytes) {
+  if (!memory || bytes == 0)
+    return kInvalidValue;
+  size_t whole = (bytes + kMemoryAlignment - 1) / kMemoryAlignment;
+  *memory = std::aligned_alloc(kMemoryAlignment, whole * kMemoryAlignment);
+  return *memory ? kSuccess : kOutOfMemory;
+}
+
+CUresult copy(Pointer target, const void *source, size_t bytes) {
+  std::memcpy(target, source, bytes);
+  return kSuccess;
+}
+
+template <typename T>
+CUresult fill(Pointer target, T value, size_t count) {
+  auto *elements = static_cast<T *>(target);
+  std::fill(elements, elements + count, value);
+  return kSuccess;
+}
+
+/// Handles of what has no state.
+int context, stream, event;
+
+bool holdsEntry(const char *ptx, const char *name) {
+  std::string entry = std::string(".entry ") + name;
+  for (const char *at = ptx; (at = std::strstr(at, entry.c_str())); ++at) {
+    char next = at[entry.size()];
+    if (!std::isalnum(static_cast<unsigned char>(next)) && next != '_' &&
+        next != '$')
+      return true;
+  }
+  return false;
+}
+
+CUresult notSupported() { return kNotSupported; }
+
+} // namespace
+
+extern "C" {
+
+//===----------------------------------------------------------------------===//
+// Driver, device, contexts
+//===----------------------------------------------------------------------===//
+
+CUresult cuInit(unsigned) { return Driver::get().loadLibraries(); }
+CUresult cuDriverGetVersion(int *version) {
+  *version = kDriverVersion;
+  return kSuccess;
+}
+CUresult cuGetErrorName(CUresult error, const char **name) {
+  switch (error) {
+  case kSuccess:
+    *name = "CUDA_SUCCESS";
+    return kSuccess;
+  case kInvalidValue:
+    *name = "CUDA_ERROR_INVALID_VALUE";
+    return kSuccess;
+  case kOutOfMemory:
+    *name = "CUDA_ERROR_OUT_OF_MEMORY";
+    return kSuccess;
+  case kNotFound:
+    *name = "CUDA_ERROR_NOT_FOUND";
+    return kSuccess;
+  case kLaunchFailed:
+    *name = "CUDA_ERROR_LAUNCH_FAILED";
+    return kSuccess;
+  case kNotSupported:
+    *name = "CUDA_ERROR_NOT_SUPPORTED";
+    return kSuccess;
+  default:
+    *name = "CUDA_ERROR_UNKNOWN";
+    return kSuccess;
+  }
+}
+CUresult cuGetErrorString(CUresult error, const char **text) {
+  *text = error == kSuccess ? "no error" : Driver::get().words();
+  return kSuccess;
+}
+CUresult cuDeviceGetCount(int *count) {
+  *count = 1;
+  return kSuccess;
+}
+CUresult cuDeviceGet(int *device, int ordinal) {
+  *device = 0;
+  return ordinal == 0 ? kSuccess : kInvalidDevice;
+}
+CUresult cuDeviceGetName(char *name, int capacity, int) {
+  std::snprintf(name, capacity, "FTuner emulator");
+  return kSuccess;
+}
+CUresult cuDeviceGetUuid(void *uuid, int) {
+  constexpr char bytes[17] = "FTuner emulator.";
+  return copy(uuid, bytes, 16);
+}
+CUresult cuDeviceGetPCIBusId(char *text, int capacity, int) {
+  std::snprintf(text, capacity, "0000:00:00.0");
+  return kSuccess;
+}
+CUresult cuDeviceTotalMem(size_t *bytes, int) {
+  *bytes = kMemoryBytes;
+  return kSuccess;
+}
+CUresult cuDeviceTotalMem_v2(size_t *bytes, int device) {
+  return cuDeviceTotalMem(bytes, device);
+}
+CUresult cuDeviceGetAttribute(int *value, int attribute, int) {
+  auto found = attributes.find(attribute);
+  *value = found == attributes.end() ? 0 : found->second;
+  return kSuccess;
+}
+CUresult cuDevicePrimaryCtxRetain(void **result, int) {
+  *result = &context;
+  return kSuccess;
+}
+CUresult cuDevicePrimaryCtxRelease(int) { return kSuccess; }
+CUresult cuDevicePrimaryCtxSetFlags(int, unsigned) { return kSuccess; }
+CUresult cuDevicePrimaryCtxGetState(int, unsigned *flags, int *isActive) {
+  *flags = 0;
+  *isActive = 1;
+  return kSuccess;
+}
+CUresult cuCtxSetCurrent(void *) { return kSuccess; }
+CUresult cuCtxGetCurrent(void **result) {
+  *result = &context;
+  return kSuccess;
+}
+CUresult cuCtxPushCurrent(void *) { return kSuccess; }
+CUresult cuCtxPopCurrent(void **result) { return cuCtxGetCurrent(result); }
+CUresult cuCtxGetDevice(int *device) {
+  *device = 0;
+  return kSuccess;
+}
+CUresult cuCtxSynchronize() { return kSuccess; }
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+CUresult cuMemAlloc(Pointer *memory, size_t bytes) {
+  return allocate(memory, bytes);
+}
+CUresult cuMemAlloc_v2(Pointer *memory, size_t bytes) {
+  return allocate(memory, bytes);
+}
+CUresult cuMemAllocAsync(Pointer *memory, size_t bytes, void *) {
+  return allocate(memory, bytes);
+}
+CUresult cuMemAllocManaged(Pointer *memory, size_t bytes, unsigned) {
+  return allocate(memory, bytes);
+}
+CUresult cuMemHostAlloc(Pointer *memory, size_t bytes, unsigned) {
+  return allocate(memory, bytes);
+}
+CUresult cuMemFree(Pointer memory) {
+  std::free(memory);
+  return kSuccess;
+}
+CUresult cuMemFree_v2(Pointer memory) { return cuMemFree(memory); }
+CUresult cuMemFreeHost(Pointer memory) { return cuMemFree(memory); }
+CUresult cuMemFreeAsync(Pointer memory, void *) { return cuMemFree(memory); }
+CUresult cuMemHostRegister(void *, size_t, unsigned) { return kSuccess; }
+CUresult cuMemHostUnregister(void *) { return kSuccess; }
+CUresult cuMemHostGetDevicePointer(Pointer *device, void *host, unsigned) {
+  *device = host;
+  return kSuccess;
+}
+CUresult cuMemPrefetchAsync(Pointer, size_t, int, void *) { return kSuccess; }
+CUresult cuMemcpyAsync(Pointer target, Pointer source, size_t bytes, void *) {
+  return copy(target, source, bytes);
+}
+CUresult cuMemcpyHtoDAsync(Pointer target, const void *source, size_t bytes,
+                           void *) {
+  return copy(target, source, bytes);
+}
+CUresult cuMemcpyDtoHAsync(void *target, Pointer source, size_t bytes, void *) {
+  return copy(target, source, bytes);
+}
+CUresult cuMemsetD8Async(Pointer target, unsigned char value, size_t count,
+                         void *) {
+  return fill<uint8_t>(target, value, count);
+}
+CUresult cuMemsetD16Async(Pointer target, unsigned short value, size_t count,
+                          void *) {
+  return fill<uint16_t>(target, value, count);
+}
+CUresult cuMemsetD32Async(Pointer target, unsigned value, size_t count,
+                          void *) {
+  return fill<uint32_t>(target, value, count);
+}
+
+//===----------------------------------------------------------------------===//
+// Streams and events
+//===----------------------------------------------------------------------===//
+
+CUresult cuStreamCreate(void **result, unsigned) {
+  *result = &stream;
+  return kSuccess;
+}
+CUresult cuStreamDestroy(void *) { return kSuccess; }
+CUresult cuStreamDestroy_v2(void *) { return kSuccess; }
+CUresult cuStreamSynchronize(void *) { return kSuccess; }
+CUresult cuStreamQuery(void *) { return kSuccess; }
+CUresult cuStreamWaitEvent(void *, void *, unsigned) { return kSuccess; }
+CUresult cuThreadExchangeStreamCaptureMode(int *) { return kSuccess; }
+CUresult cuEventCreate(void **result, unsigned) {
+  *result = &event;
+  return kSuccess;
+}
+CUresult cuEventDestroy(void *) { return kSuccess; }
+CUresult cuEventDestroy_v2(void *) { return kSuccess; }
+CUresult cuEventRecord(void *, void *) { return kSuccess; }
+CUresult cuEventQuery(void *) { return kSuccess; }
+CUresult cuEventSynchronize(void *) { return kSuccess; }
+CUresult cuEventElapsedTime(float *milliseconds, void *, void *) {
+  *milliseconds = 0;
+  return kSuccess;
+}
+CUresult cuLaunchHostFunc(void *, void (*function)(void *), void *data) {
+  function(data);
+  return kSuccess;
+}
+
+//===----------------------------------------------------------------------===//
+// Modules and launches
+//===----------------------------------------------------------------------===//
+
+CUresult cuModuleLoadData(void **module, const void *image) {
+  if (!image)
+    return kInvalidImage;
+  *module = new Module{static_cast<const char *>(image)};
+  return kSuccess;
+}
+CUresult cuModuleLoadDataEx(void **module, const void *image, unsigned, int *,
+                            void **) {
+  return cuModuleLoadData(module, image);
+}
+CUresult cuModuleUnload(void *module) {
+  delete static_cast<Module *>(module);
+  return kSuccess;
+}
+CUresult cuModuleGetFunction(void **function, void *module, const char *name) {
+  const char *image = static_cast<Module *>(module)->image;
+  bool isCubin = std::memcmp(image, "\177ELF", 4) == 0;
+  if (!isCubin && !holdsEntry(image, name))
+    return Driver::get().fail(kNotFound, std::string("the image has no kernel ") + name);
+  *function = Driver::get().addFunction(name);
+  return kSuccess;
+}
+CUresult cuFuncSetAttribute(void *function, int attribute, int value) {
+  constexpr int kMaxDynamicSharedBytes = 8;
+  if (attribute != kMaxDynamicSharedBytes)
+    return kSuccess;
+  if (value > kSharedBytes)
+    return kInvalidValue;
+  static_cast<Function *>(function)->sharedLimit = value;
+  return kSuccess;
+}
+CUresult cuFuncGetAttribute(int *value, int, void *) {
+  *value = 0;
+  return kSuccess;
+}
+CUresult cuLaunchKernel(void *handle, unsigned gridX, unsigned gridY,
+                        unsigned gridZ, unsigned blockX, unsigned blockY,
+                        unsigned blockZ, unsigned sharedBytes, void *,
+                        void **parameters, void **) {
+  auto *function = static_cast<Function *>(handle);
+  Driver &driver = Driver::get();
+  if (!function->kernel)
+    return driver.fail(kLaunchFailed, "no library of FTRT_EMULATED_LIBRARIES "
+                                      "has the kernel " +
+                                          function->name);
+  if (gridX == 0 || gridY != 1 || gridZ != 1 || blockY != 1 || blockZ != 1)
+    return driver.fail(kInvalidValue,
+                       "expected a grid and blocks of one dimension for " +
+                           function->name);
+  if (static_cast<int64_t>(sharedBytes) > function->sharedLimit)
+    return driver.fail(kInvalidValue,
+                       function->name + " asks for more shared memory than "
+                                        "its attribute allows");
+  if (std::getenv("FTRT_TRACE"))
+    std::fprintf(stderr, "launch %s: %u x %u, %u bytes\n",
+                 function->name.c_str(), gridX, blockX, sharedBytes);
+  if (ftrt_launch(function->kernel, gridX, blockX, sharedBytes,
+                  ftrt_emulator_stream(), parameters) != FTRT_SUCCESS)
+    return driver.fail(kLaunchFailed, ftrt_last_error());
+  return kSuccess;
+}
+
+//===----------------------------------------------------------------------===//
+// Functions by name
+//===----------------------------------------------------------------------===//
+
+CUresult cuGetProcAddress(const char *name, void **function, int, uint64_t) {
+  static void *self = [] {
+    Dl_info info;
+    return dladdr(reinterpret_cast<void *>(&cuInit), &info)
+               ? dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD)
+               : nullptr;
+  }();
+  *function = self ? dlsym(self, name) : nullptr;
+  if (!*function)
+    *function = reinterpret_cast<void *>(&notSupported);
+  return kSuccess;
+}
+CUresult cuGetProcAddress_v2(const char *name, void **function, int version,
+                             uint64_t flags, int *status) {
+  if (status)
+    *status = 0;
+  return cuGetProcAddress(name, function, version, flags);
+}
+}

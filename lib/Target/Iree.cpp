@@ -1,0 +1,521 @@
+//===- Iree.cpp - Planned modules for IREE --------------------------------===//
+#include "FTuner/Target/Iree.h"
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Dialect/UKernel/Utils/IndexArithmetic.h"
+#include "FTuner/Kernel/KernelBuilder.h"
+#include "FTuner/PTX/PTX.h"
+#include "FTuner/Pipelines/Pipelines.h"
+#include "FTuner/Schedule/Grid.h"
+#include "FTuner/Transforms/FamilyDispatch.h"
+#include "FTuner/Transforms/HostAbi.h"
+#include "FTuner/Transforms/Stages.h"
+#include "IreeOps.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "llvm/ADT/MapVector.h"
+#include <list>
+
+using namespace mlir;
+using namespace ftuner;
+using ukernel::OperatorOpInterface;
+using ukernel::ParameterKind;
+
+/// What IREE's CUDA runtime passes at most.
+static constexpr size_t kMaxBindings = 16, kMaxConstants = 64;
+
+static constexpr llvm::StringLiteral kExecutableName = "ftuner_kernels";
+
+namespace {
+
+/// A kernel of a workload, and the family of the plan that it is of.
+struct Export {
+  unsigned family;
+  std::string name;
+  ukernel::EntryAttr entry;
+};
+
+/// The kernels of equal workloads with one plan: exports of one layout, chained
+/// in this order.
+struct Chain {
+  OwningOpRef<func::FuncOp> function;
+  /// On buffers, in the function.
+  OperatorOpInterface op;
+  FlatSymbolRefAttr planName;
+  Plan plan;
+  SmallVector<Export> exports;
+  /// That with most parameters: others lack the part.
+  KernelSignature signature;
+
+  StringRef first() const { return exports.front().name; }
+  size_t count(bool pointers) const {
+    return llvm::count_if(
+        signature.getParameters(), [&](const KernelParameter &parameter) {
+          return (parameter.kind == ParameterKind::Pointer) == pointers;
+        });
+  }
+};
+
+class IreeConverter {
+public:
+  explicit IreeConverter(ModuleOp module) : module(module), symbols(module) {}
+  FailureOr<IreeKernels> convert();
+
+private:
+  Chain *chainOf(OperatorOpInterface op);
+  LogicalResult addKernels(Chain &chain, const DeviceSpec &device,
+                           StringRef prefix);
+  LogicalResult translateKernels();
+  void removeOwnAttributes();
+
+  ModuleOp module;
+  SymbolTable symbols;
+  std::list<Chain> chains;
+  IreeKernels kernels;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+/// The operator on dense buffers, alone in a function whose arguments are its
+/// operands but for what is constant.
+static std::pair<OwningOpRef<func::FuncOp>, OperatorOpInterface>
+toBuffers(OperatorOpInterface op) {
+  OpBuilder b(op.getContext());
+  auto types = llvm::map_to_vector(op->getOperandTypes(), [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor ? MemRefType::get(tensor.getShape(), tensor.getElementType())
+                  : type;
+  });
+  OwningOpRef<func::FuncOp> function = func::FuncOp::create(
+      op.getLoc(), "workload", b.getFunctionType(types, {}));
+  Block *body = function->addEntryBlock();
+  b.setInsertionPointToStart(body);
+  SmallVector<Value> operands(body->getArguments());
+  for (auto [operand, original] : llvm::zip_equal(operands, op->getOperands()))
+    if (Operation *constant = constantOf(original))
+      operand = b.clone(*constant)->getResult(0);
+  OperationState state(op.getLoc(), op->getName().getIdentifier(), operands, {},
+                       op->getAttrs());
+  state.propertiesAttr = op->getPropertiesAsAttribute();
+  for (Region &region : op->getRegions()) {
+    IRMapping mapping;
+    region.cloneInto(state.addRegion(), mapping);
+  }
+  auto clone = cast<OperatorOpInterface>(b.create(state));
+  // Kernels differ by none of these.
+  clone.setPlanAttr({});
+  clone.setRangesAttr({});
+  clone->removeAttr(ukernel::UKernelDialect::kExtentsAttrName);
+  func::ReturnOp::create(b, op.getLoc());
+  return {std::move(function), clone};
+}
+
+LogicalResult IreeConverter::addKernels(Chain &chain, const DeviceSpec &device,
+                                        StringRef prefix) {
+  auto plan = symbols.lookup<ukernel::PlanOp>(chain.planName.getValue());
+  if (!plan)
+    return chain.op->emitOpError("expected a ukernel.plan named ")
+           << chain.planName;
+  chain.plan = toPlan(plan.getPlan());
+  for (unsigned family : chain.plan.usedFamilies())
+    if (chain.plan.families[family].reduceSplit != 1)
+      return chain.op->emitOpError("expected families without split-K, which "
+                                   "are two launches, but got ")
+             << plan.getPlan().getFamilies()[family];
+  auto b = OpBuilder::atBlockEnd(kernels.module->getBody());
+  for (unsigned family : chain.plan.usedFamilies()) {
+    std::string name = (prefix + "_k" + Twine(family)).str();
+    FailureOr<EmittedKernel> emitted = buildGpuModule(
+        b, chain.op, plan.getPlan().getFamilies()[family], name, device);
+    if (failed(emitted))
+      return failure();
+    if (chain.exports.empty() || emitted->signature.hasPart())
+      chain.signature = emitted->signature;
+    chain.exports.push_back(
+        {family, name,
+         emitted->module->getAttrOfType<ukernel::EntryAttr>(
+             ukernel::UKernelDialect::kEntryAttrName)});
+  }
+  size_t bindings = chain.count(/*pointers=*/true);
+  size_t constants = chain.count(/*pointers=*/false);
+  if (bindings > kMaxBindings || constants > kMaxConstants)
+    return chain.op->emitOpError("expected at most ")
+           << kMaxBindings << " tensors and " << kMaxConstants
+           << " values of 32 bits, which IREE can pass, but got " << bindings
+           << " and " << constants;
+  return success();
+}
+
+Chain *IreeConverter::chainOf(OperatorOpInterface op) {
+  auto [function, onBuffers] = toBuffers(op);
+  for (Chain &chain : chains)
+    if (chain.planName == op.getPlanAttr() &&
+        computeTheSame(chain.op, onBuffers))
+      return &chain;
+  Chain &chain = chains.emplace_back();
+  chain.function = std::move(function);
+  chain.op = onBuffers;
+  chain.planName = op.getPlanAttr();
+  return &chain;
+}
+
+LogicalResult IreeConverter::translateKernels() {
+  PassManager pm(module.getContext());
+  buildKernelLoweringPipeline(pm);
+  if (failed(pm.run(*kernels.module)))
+    return failure();
+  FailureOr<PtxModule> ptx = translateToPtx(*kernels.module);
+  if (failed(ptx))
+    return failure();
+  kernels.ptx = std::move(*ptx);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The host
+//===----------------------------------------------------------------------===//
+
+/// A value in 32 bits, or one half of one in 64.
+static Value toI32(ImplicitLocOpBuilder &b, Value value, ParameterKind kind) {
+  Type type = value.getType();
+  if (type.isIndex()) {
+    value = arith::IndexCastOp::create(
+        b, kind == ParameterKind::Size || kind == ParameterKind::Stride ||
+                   kind == ParameterKind::Part
+               ? b.getI32Type()
+               : b.getI64Type(),
+        value);
+  } else if (isa<FloatType>(type)) {
+    value = arith::BitcastOp::create(
+        b, b.getIntegerType(type.getIntOrFloatBitWidth()), value);
+  }
+  if (kind == ParameterKind::ScalarHigh) {
+    Value half = arith::ConstantOp::create(b, b.getI64IntegerAttr(32));
+    value = arith::ShRUIOp::create(b, value, half);
+  }
+  unsigned width = value.getType().getIntOrFloatBitWidth();
+  if (width > 32)
+    return arith::TruncIOp::create(b, b.getI32Type(), value);
+  if (width < 32)
+    return arith::ExtUIOp::create(b, b.getI32Type(), value);
+  return value;
+}
+
+namespace {
+/// The host's side of one workload.
+class DispatchBuilder {
+public:
+  DispatchBuilder(OperatorOpInterface op, const Chain &chain)
+      : b(op.getLoc(), op), math(b), op(op), chain(chain) {
+    for (unsigned axis = 0; axis < op.getNumAxes(); ++axis) {
+      auto [source, dim] = op.getExtentSource(axis);
+      extents.push_back(size(source, dim));
+    }
+  }
+  Operation *build();
+
+private:
+  Value size(Value tensor, int64_t dim) {
+    return b.createOrFold<tensor::DimOp>(tensor, dim);
+  }
+  /// Elements from one index of a dense tensor's dimension to the next.
+  Value stride(Value tensor, int64_t dim);
+  /// Whether rows are whole vectors; tensors begin at aligned addresses.
+  Value buildAligned(int64_t alignment);
+  Value buildFamily();
+  /// Blocks of the launch, and of its first part.
+  std::pair<Value, Value> buildBlocks(Value family);
+  Value constantFor(const KernelParameter &parameter, Value firstBlocks);
+
+  ImplicitLocOpBuilder b;
+  ukernel::IndexArithmetic math;
+  OperatorOpInterface op;
+  const Chain &chain;
+  SmallVector<Value> extents;
+};
+} // namespace
+
+Value DispatchBuilder::stride(Value tensor, int64_t dim) {
+  Value result = math.constant(1);
+  int64_t rank = cast<RankedTensorType>(tensor.getType()).getRank();
+  for (int64_t inner = dim + 1; inner < rank; ++inner)
+    result = math.mul(result, size(tensor, inner));
+  return result;
+}
+
+Value DispatchBuilder::buildAligned(int64_t alignment) {
+  // Rows that are whole vectors are so far apart, too.
+  llvm::MapVector<unsigned, int64_t> elementsAlong;
+  for (const VectorOperand &operand : vectorOperands(op)) {
+    int64_t &elements = elementsAlong[operand.contiguousAxis];
+    elements = std::max(elements, operand.elementsOf(alignment));
+  }
+  Value remainders = math.constant(0);
+  for (auto [axis, elements] : elementsAlong)
+    remainders = b.createOrFold<arith::OrIOp>(
+        remainders, math.rem(extents[axis], elements));
+  return math.compare(arith::CmpIPredicate::eq, remainders, math.constant(0));
+}
+
+Value DispatchBuilder::buildFamily() {
+  const Plan &plan = chain.plan;
+  Value family = buildFamilyOfShape(b, plan.entries, plan.generalFamily,
+                                    extents, /*hasSwitches=*/false);
+  if (!plan.needsAlignment())
+    return family;
+  Value unaligned = buildFamilyOfShape(b, plan.unalignedEntries,
+                                       plan.unalignedGeneralFamily, extents,
+                                       /*hasSwitches=*/false);
+  return math.select(buildAligned(plan.alignment()), family, unaligned);
+}
+
+std::pair<Value, Value> DispatchBuilder::buildBlocks(Value family) {
+  auto count = [&](const Export &kernel) {
+    auto [first, blocks] =
+        launchOf(math, gridOf(chain.plan.families[kernel.family]), extents);
+    return SmallVector<Value, 2>{blocks, first};
+  };
+  ArrayRef<Export> others = ArrayRef(chain.exports).drop_back();
+  if (others.empty()) {
+    SmallVector<Value, 2> counts = count(chain.exports.back());
+    return {counts[0], counts[1]};
+  }
+  auto cases = llvm::map_to_vector(
+      others, [](const Export &kernel) -> int64_t { return kernel.family; });
+  SmallVector<Type> types(2, b.getIndexType());
+  auto choice =
+      scf::IndexSwitchOp::create(b, types, family, cases, cases.size());
+  OpBuilder::InsertionGuard guard(b);
+  for (auto [number, kernel] : llvm::enumerate(chain.exports)) {
+    b.createBlock(number < others.size() ? &choice.getCaseRegions()[number]
+                                         : &choice.getDefaultRegion());
+    scf::YieldOp::create(b, count(kernel));
+  }
+  return {choice.getResult(0), choice.getResult(1)};
+}
+
+Value DispatchBuilder::constantFor(const KernelParameter &parameter,
+                                   Value firstBlocks) {
+  switch (parameter.kind) {
+  case ParameterKind::Size:
+    return parameter.operand
+               ? size(op->getOperand(*parameter.operand), parameter.index)
+               : extents[parameter.index];
+  case ParameterKind::Stride:
+    return stride(op->getOperand(*parameter.operand), parameter.index);
+  case ParameterKind::Scalar:
+  case ParameterKind::ScalarLow:
+  case ParameterKind::ScalarHigh:
+    return op->getOperand(*parameter.operand);
+  case ParameterKind::Part:
+    return firstBlocks;
+  case ParameterKind::Pointer:
+    break;
+  }
+  llvm_unreachable("a pointer is a binding");
+}
+
+Operation *DispatchBuilder::build() {
+  Value family = buildFamily();
+  auto [blocks, firstBlocks] = buildBlocks(family);
+  iree::Dispatch dispatch;
+  dispatch.executable = kExecutableName;
+  dispatch.entry = chain.first().str();
+  dispatch.workload = {family, blocks};
+  unsigned output = op.getOutputOperand().getOperandNumber();
+  for (const KernelParameter &parameter : chain.signature.getParameters()) {
+    if (parameter.kind != ParameterKind::Pointer) {
+      dispatch.arguments.push_back(
+          toI32(b, constantFor(parameter, firstBlocks), parameter.kind));
+      continue;
+    }
+    if (parameter.operand == output && !op.readsOutput())
+      continue;
+    if (parameter.operand == output)
+      dispatch.tied = dispatch.arguments.size();
+    dispatch.arguments.push_back(op->getOperand(*parameter.operand));
+  }
+  dispatch.result = op->getResult(0).getType();
+  dispatch.resultLike = op->getOperand(output);
+  return iree::buildDispatch(b, dispatch);
+}
+
+static void dispatch(OperatorOpInterface op, const Chain &chain) {
+  Operation *dispatch = DispatchBuilder(op, chain).build();
+  op->getResult(0).replaceAllUsesWith(dispatch->getResult(0));
+  op->erase();
+}
+
+//===----------------------------------------------------------------------===//
+// The module
+//===----------------------------------------------------------------------===//
+
+static iree::Export describe(const Chain &chain, size_t number) {
+  const Export &kernel = chain.exports[number];
+  iree::Export result;
+  result.name = kernel.name;
+  result.condition = kernel.family;
+  if (number + 1 < chain.exports.size())
+    result.fallback = chain.exports[number + 1].name;
+  result.constants = chain.count(/*pointers=*/false);
+  for (const KernelParameter &parameter : chain.signature.getParameters())
+    if (parameter.kind == ParameterKind::Pointer)
+      result.isReadOnly.push_back(*parameter.access ==
+                                  ukernel::ParameterAccess::Read);
+  result.threads = kernel.entry.getThreads();
+  result.sharedMemoryBytes = kernel.entry.getSharedMemoryBytes();
+  return result;
+}
+
+/// The module is nobody's but IREE's from here on.
+void IreeConverter::removeOwnAttributes() {
+  auto isOwn = [](NamedAttribute attribute) {
+    return attribute.getNameDialect() &&
+           isa<ukernel::UKernelDialect>(attribute.getNameDialect());
+  };
+  for (auto plan : llvm::make_early_inc_range(module.getOps<ukernel::PlanOp>()))
+    plan.erase();
+  module->walk([&](Operation *op) {
+    for (NamedAttribute attribute :
+         llvm::to_vector(op->getDiscardableAttrs()))
+      if (isOwn(attribute))
+        op->removeDiscardableAttr(attribute.getName());
+    auto function = dyn_cast<FunctionOpInterface>(op);
+    if (!function)
+      return;
+    for (unsigned index = 0; index < function.getNumArguments(); ++index)
+      for (NamedAttribute attribute :
+           llvm::to_vector(function.getArgAttrs(index)))
+        if (isOwn(attribute))
+          function.removeArgAttr(index, attribute.getName());
+  });
+}
+
+FailureOr<IreeKernels> IreeConverter::convert() {
+  FailureOr<DeviceSpec> device = deviceOf(module);
+  if (failed(device) ||
+      failed(expectStages(module, "ftuner-to-iree", {Stage::Planned})))
+    return failure();
+  kernels.module = ModuleOp::create(module.getLoc());
+  (*kernels.module)->setAttr(ukernel::UKernelDialect::kDeviceAttrName,
+                      toAttribute(module.getContext(), *device));
+
+  SmallVector<std::pair<OperatorOpInterface, Chain *>> workloads;
+  llvm::StringMap<int64_t> workloadsOfFunction;
+  WalkResult walk = module.walk([&](OperatorOpInterface op) {
+    if (!op.hasTensors()) {
+      op->emitOpError("expected an operator on tensors");
+      return WalkResult::interrupt();
+    }
+    Operation *function = op->getParentWithTrait<OpTrait::IsIsolatedFromAbove>();
+    auto name = function->getAttrOfType<StringAttr>(
+        SymbolTable::getSymbolAttrName());
+    std::string prefix =
+        toIdentifier(name ? name.getValue() : StringRef("workload"));
+    prefix += "_" + std::to_string(workloadsOfFunction[prefix]++);
+    Chain *chain = chainOf(op);
+    if (chain->exports.empty() && failed(addKernels(*chain, *device, prefix)))
+      return WalkResult::interrupt();
+    workloads.push_back({op, chain});
+    return WalkResult::advance();
+  });
+  if (walk.wasInterrupted())
+    return failure();
+  if (!workloads.empty()) {
+    if (failed(translateKernels()))
+      return failure();
+    for (auto [op, chain] : workloads)
+      dispatch(op, *chain);
+    iree::ExecutableBuilder executable(module, kExecutableName, kernels.ptx.text);
+    for (const Chain &chain : chains)
+      for (size_t number = 0; number < chain.exports.size(); ++number)
+        executable.add(describe(chain, number));
+  }
+  removeOwnAttributes();
+  return std::move(kernels);
+}
+
+namespace {
+struct ConvertToIreePass
+    : public PassWrapper<ConvertToIreePass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ConvertToIreePass)
+  explicit ConvertToIreePass(IreeKernels *kernels = nullptr)
+      : kernels(kernels) {}
+  ConvertToIreePass(const ConvertToIreePass &other)
+      : PassWrapper(other), kernels(other.kernels) {}
+  StringRef getArgument() const override { return "ukernel-to-iree"; }
+  StringRef getDescription() const override {
+    return "Turn planned workloads on tensors into dispatches of IREE";
+  }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registerKernelDialects(registry);
+  }
+  void runOnOperation() override {
+    FailureOr<IreeKernels> result = convertToIree(getOperation());
+    if (failed(result))
+      return signalPassFailure();
+    restoreIreeFunctions(getOperation());
+    if (kernels)
+      *kernels = std::move(*result);
+  }
+
+private:
+  IreeKernels *kernels;
+};
+
+struct AdoptIreePass
+    : public PassWrapper<AdoptIreePass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(AdoptIreePass)
+  StringRef getArgument() const override { return "ukernel-adopt-iree"; }
+  StringRef getDescription() const override {
+    return "Make functions of IREE's, until ukernel-to-iree";
+  }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<func::FuncDialect, ukernel::UKernelDialect>();
+  }
+  void runOnOperation() override {
+    if (!getContext().allowsUnregisteredDialects()) {
+      getOperation().emitError("expected --allow-unregistered-dialect, since "
+                               "operations of IREE are unknown here");
+      return signalPassFailure();
+    }
+    adoptIreeFunctions(getOperation());
+  }
+};
+} // namespace
+
+void ftuner::buildIreePipeline(OpPassManager &pm, const FTunerOptions &options,
+                               IreeKernels *kernels) {
+  pm.addPass(std::make_unique<AdoptIreePass>());
+  FTunerOptions own;
+  own.copyOptionValuesFrom(options);
+  // A dispatch is one launch.
+  own.set("split-k", false);
+  buildPartialFrontEndPipeline(pm, own);
+  pm.addPass(std::make_unique<ConvertToIreePass>(kernels));
+}
+
+void ftuner::registerIreePipeline() {
+  PassPipelineRegistration<FTunerOptions>(
+      kIreePipelineName,
+      "Form and plan the workloads, and turn them into dispatches of IREE",
+      [](OpPassManager &pm, const FTunerOptions &options) {
+        buildIreePipeline(pm, options);
+      });
+}
+
+FailureOr<IreeKernels> ftuner::convertToIree(ModuleOp module) {
+  return IreeConverter(module).convert();
+}

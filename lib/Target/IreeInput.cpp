@@ -1,0 +1,196 @@
+//===- IreeInput.cpp - Functions of IREE as functions ---------------------===//
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Target/Iree.h"
+#include "FTuner/Transforms/SizeSources.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/Regex.h"
+
+using namespace mlir;
+using namespace ftuner;
+
+/// What a util.func was, on the func.func that stands for it.
+static constexpr llvm::StringLiteral kFunctionName = "util.func",
+                                     kReturnName = "util.return",
+                                     kPropertiesName = "iree.properties";
+
+static DictionaryAttr propertiesOf(Operation *op) {
+  return dyn_cast_or_null<DictionaryAttr>(op->getPropertiesAsAttribute());
+}
+
+/// Replaces the terminators of a function's blocks.
+template <typename Create>
+static void replaceReturns(Region &body, StringRef name, Create create) {
+  for (Block &block : body) {
+    if (block.empty() || block.back().getName().getStringRef() != name)
+      continue;
+    Operation *old = &block.back();
+    OpBuilder b(old);
+    create(b, old);
+    old->erase();
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Sizes
+//===----------------------------------------------------------------------===//
+
+/// The number behind "NAME = " in an assumption.
+static std::optional<int64_t> fieldOf(StringRef text, StringRef name) {
+  SmallVector<StringRef> matches;
+  int64_t value;
+  if (!llvm::Regex((name + " = ([0-9]+)").str()).match(text, &matches) ||
+      matches[1].getAsInteger(10, value))
+    return std::nullopt;
+  return value;
+}
+
+/// The sizes that one of several assumptions holds for: all between the least
+/// and the largest. Null if there is nothing to say.
+static ukernel::RangeAttr rangeOf(ArrayAttr assumptions) {
+  std::optional<int64_t> least, largest = 0;
+  int64_t step = 0;
+  for (Attribute assumption : assumptions) {
+    std::string text;
+    llvm::raw_string_ostream(text) << assumption;
+    int64_t min = fieldOf(text, "umin").value_or(0);
+    std::optional<int64_t> max = fieldOf(text, "umax");
+    least = std::min(least.value_or(min), min);
+    largest = largest && max ? std::optional(std::max(*largest, *max))
+                             : std::nullopt;
+    step = std::gcd(step, fieldOf(text, "udiv").value_or(1));
+  }
+  if (!least || (*least == 0 && !largest))
+    return {};
+  step = std::max<int64_t>(step, 1);
+  int64_t min = llvm::alignTo(*least, step);
+  if (largest)
+    largest = *largest / step * step;
+  if (largest && *largest < min)
+    return {};
+  if (largest && *largest == min)
+    step = 1;
+  return ukernel::RangeAttr::get(assumptions.getContext(), min,
+                                 largest.value_or(ShapedType::kDynamic), step);
+}
+
+/// Says of a value that a symbol stands for it.
+static void setSymbol(Value value, StringAttr symbol) {
+  auto result = dyn_cast<OpResult>(value);
+  if (!result)
+    return;
+  Operation *op = result.getOwner();
+  SmallVector<Attribute> symbols(op->getNumResults(),
+                                 UnitAttr::get(op->getContext()));
+  if (auto known = op->getAttrOfType<ArrayAttr>(kSizesAttrName))
+    llvm::copy(known, symbols.begin());
+  symbols[result.getResultNumber()] = symbol;
+  op->setAttr(kSizesAttrName, ArrayAttr::get(op->getContext(), symbols));
+}
+
+static void adoptAssumptions(Operation *op,
+                             SmallVectorImpl<NamedAttribute> &ranges) {
+  DictionaryAttr properties = propertiesOf(op);
+  auto assumptions =
+      properties ? properties.getAs<ArrayAttr>("assumptions") : nullptr;
+  if (!assumptions || assumptions.size() != op->getNumResults() ||
+      op->getNumOperands() != op->getNumResults())
+    return;
+  for (auto [operand, result, alternatives] :
+       llvm::zip_equal(op->getOperands(), op->getResults(), assumptions)) {
+    auto list = dyn_cast<ArrayAttr>(alternatives);
+    ukernel::RangeAttr range = list ? rangeOf(list) : nullptr;
+    if (!range || !result.getType().isIndex())
+      continue;
+    auto symbol = StringAttr::get(op->getContext(),
+                                  "iree" + Twine(ranges.size()));
+    ranges.emplace_back(symbol, range);
+    setSymbol(operand, symbol);
+    setSymbol(result, symbol);
+  }
+}
+
+/// Tensors whose last operands are their dynamic sizes.
+static void adoptTensor(Operation *op) {
+  auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  if (!type || type.hasStaticShape())
+    return;
+  SmallVector<int64_t> numbers;
+  for (unsigned number = 1; number < op->getNumOperands(); ++number)
+    if (op->getOperand(number).getType().isIndex())
+      numbers.push_back(number);
+  if (static_cast<int64_t>(numbers.size()) == type.getNumDynamicDims())
+    op->setAttr(kDimsAttrName, Builder(op).getI64ArrayAttr(numbers));
+}
+
+//===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+static void adoptFunction(Operation *op) {
+  DictionaryAttr properties = propertiesOf(op);
+  if (!properties || op->getNumRegions() != 1)
+    return;
+  auto name = properties.getAs<StringAttr>("sym_name");
+  auto type = properties.getAs<TypeAttr>("function_type");
+  auto signature = type ? dyn_cast<FunctionType>(type.getValue()) : nullptr;
+  if (!name || !signature)
+    return;
+  OpBuilder b(op);
+  auto function = func::FuncOp::create(b, op->getLoc(), name, signature);
+  function->setDiscardableAttrs(op->getAttrDictionary());
+  function->setAttr(kPropertiesName, properties);
+  if (op->getRegion(0).empty())
+    function.setPrivate();
+  function.getBody().takeBody(op->getRegion(0));
+  replaceReturns(function.getBody(), kReturnName,
+                 [](OpBuilder &b, Operation *old) {
+                   func::ReturnOp::create(b, old->getLoc(), old->getOperands());
+                 });
+  op->erase();
+}
+
+void ftuner::adoptIreeFunctions(ModuleOp module) {
+  for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
+    if (op.getName().getStringRef() == kFunctionName)
+      adoptFunction(&op);
+  SmallVector<NamedAttribute> ranges;
+  module.walk([&](Operation *op) {
+    StringRef name = op->getName().getStringRef();
+    if (name == "util.assume.int")
+      adoptAssumptions(op, ranges);
+    else if (name == "hal.tensor.import" || name == "flow.tensor.tie_shape")
+      adoptTensor(op);
+  });
+  if (ranges.empty())
+    return;
+  if (auto known = module->getAttrOfType<DictionaryAttr>(
+          ukernel::UKernelDialect::kSymbolsAttrName))
+    llvm::append_range(ranges, known);
+  module->setAttr(ukernel::UKernelDialect::kSymbolsAttrName,
+                  DictionaryAttr::get(module.getContext(), ranges));
+}
+
+void ftuner::restoreIreeFunctions(ModuleOp module) {
+  for (auto function :
+       llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
+    auto properties = function->getAttrOfType<DictionaryAttr>(kPropertiesName);
+    if (!properties)
+      continue;
+    function->removeAttr(kPropertiesName);
+    OpBuilder b(function);
+    OperationState state(function.getLoc(), kFunctionName);
+    state.propertiesAttr = properties;
+    state.addAttributes(llvm::to_vector(function->getDiscardableAttrs()));
+    state.addRegion()->takeBody(function.getBody());
+    Operation *restored = b.create(state);
+    replaceReturns(restored->getRegion(0), func::ReturnOp::getOperationName(),
+                   [](OpBuilder &b, Operation *old) {
+                     OperationState state(old->getLoc(), kReturnName,
+                                          old->getOperands(), {}, {});
+                     b.create(state);
+                   });
+    function.erase();
+  }
+}
