@@ -4,9 +4,9 @@
 // such as IREE's runtime, run FTuner's kernels in the emulator. What a kernel
 // computes is in libraries with kernels for the emulator
 // (`ftuner-translate --ftuner-to-library --emulator`, or `--emulated-kernels`),
-// which FTRT_EMULATED_LIBRARIES names, with colons between: a kernel of an image
-// is the one of that name in them. Other kernels load, and fail when they are
-// launched.
+// which FTRT_EMULATED_LIBRARIES names, with colons between: a kernel of an
+// image is the one of that name in them. Other kernels load, and fail when they
+// are launched.
 //
 // There is one device, whose memory is the host's. Everything is done when a
 // function returns, whatever the stream; there are no graphs. Functions that
@@ -52,21 +52,25 @@ constexpr int kDriverVersion = 12040;
 
 /// CUdevice_attribute; 0 for all others.
 const std::map<int, int> attributes = {
-    {1, 1024},                      // threads of a block
-    {2, 1024},       {3, 1024},     // block
-    {4, 64},         {5, INT32_MAX}, // block, grid
-    {6, 65535},      {7, 65535},    // grid
-    {8, kStaticSharedBytes},        // shared memory of a block
-    {10, 32},                       // threads of a warp
-    {12, 65536},                    // registers of a block
-    {16, 132},                      // SMs
-    {39, 2048},                     // threads of an SM
-    {41, 1},                        // unified addresses
-    {75, 9},         {76, 0},       // compute capability
-    {81, 233472},                   // shared memory of an SM
-    {83, 1},                        // managed memory
-    {89, 1},                        // the same, from both sides at once
-    {97, kSharedBytes},             // shared memory of a block, asked for
+    {1, 1024}, // threads of a block
+    {2, 1024},
+    {3, 1024}, // block
+    {4, 64},
+    {5, INT32_MAX}, // block, grid
+    {6, 65535},
+    {7, 65535},              // grid
+    {8, kStaticSharedBytes}, // shared memory of a block
+    {10, 32},                // threads of a warp
+    {12, 65536},             // registers of a block
+    {16, 132},               // SMs
+    {39, 2048},              // threads of an SM
+    {41, 1},                 // unified addresses
+    {75, 9},
+    {76, 0},            // compute capability
+    {81, 233472},       // shared memory of an SM
+    {83, 1},            // managed memory
+    {89, 1},            // the same, from both sides at once
+    {97, kSharedBytes}, // shared memory of a block, asked for
 };
 
 struct Module {
@@ -398,7 +402,8 @@ CUresult cuModuleGetFunction(void **function, void *module, const char *name) {
   const char *image = static_cast<Module *>(module)->image;
   bool isCubin = std::memcmp(image, "\177ELF", 4) == 0;
   if (!isCubin && !holdsEntry(image, name))
-    return Driver::get().fail(kNotFound, std::string("the image has no kernel ") + name);
+    return Driver::get().fail(kNotFound,
+                              std::string("the image has no kernel ") + name);
   *function = Driver::get().addFunction(name);
   return kSuccess;
 }
@@ -430,9 +435,9 @@ CUresult cuLaunchKernel(void *handle, unsigned gridX, unsigned gridY,
                        "expected a grid and blocks of one dimension for " +
                            function->name);
   if (static_cast<int64_t>(sharedBytes) > function->sharedLimit)
-    return driver.fail(kInvalidValue,
-                       function->name + " asks for more shared memory than "
-                                        "its attribute allows");
+    return driver.fail(kInvalidValue, function->name +
+                                          " asks for more shared memory than "
+                                          "its attribute allows");
   if (std::getenv("FTRT_TRACE"))
     std::fprintf(stderr, "launch %s: %u x %u, %u bytes\n",
                  function->name.c_str(), gridX, blockX, sharedBytes);

@@ -29,7 +29,8 @@ ukernel::WorkloadOp ftuner::buildSliceOperator(OpBuilder &builder,
   maps.push_back(op.getOutputMap());
   auto slice = ukernel::WorkloadOp::create(
       b, TypeRange(), op.getLhs(), op.getRhs(), op.getInputs(), zero,
-      /*extras=*/ValueRange(), sums, b.getAffineMapArrayAttr(maps), /*ranges=*/ArrayAttr(), /*plan=*/FlatSymbolRefAttr(),
+      /*extras=*/ValueRange(), sums, b.getAffineMapArrayAttr(maps),
+      /*ranges=*/ArrayAttr(), /*plan=*/FlatSymbolRefAttr(),
       op.getPrecisionAttr(), /*epiloguesCount=*/0);
   IRMapping mapping;
   op.getContract().cloneInto(&slice.getContract(), mapping);

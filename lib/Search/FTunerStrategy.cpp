@@ -15,8 +15,8 @@
 #include "FTuner/Search/Filter.h"
 #include "FTuner/Search/SearchOptions.h"
 #include "RangePlanner.h"
-#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include <algorithm>

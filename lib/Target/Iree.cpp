@@ -143,10 +143,9 @@ LogicalResult IreeConverter::addKernels(Chain &chain, const DeviceSpec &device,
       return failure();
     if (chain.exports.empty() || emitted->signature.hasPart())
       chain.signature = emitted->signature;
-    chain.exports.push_back(
-        {family, name,
-         emitted->module->getAttrOfType<ukernel::EntryAttr>(
-             ukernel::UKernelDialect::kEntryAttrName)});
+    chain.exports.push_back({family, name,
+                             emitted->module->getAttrOfType<ukernel::EntryAttr>(
+                                 ukernel::UKernelDialect::kEntryAttrName)});
   }
   size_t bindings = chain.count(/*pointers=*/true);
   size_t constants = chain.count(/*pointers=*/false);
@@ -191,12 +190,13 @@ LogicalResult IreeConverter::translateKernels() {
 static Value toI32(ImplicitLocOpBuilder &b, Value value, ParameterKind kind) {
   Type type = value.getType();
   if (type.isIndex()) {
-    value = arith::IndexCastOp::create(
-        b, kind == ParameterKind::Size || kind == ParameterKind::Stride ||
-                   kind == ParameterKind::Part
-               ? b.getI32Type()
-               : b.getI64Type(),
-        value);
+    value = arith::IndexCastOp::create(b,
+                                       kind == ParameterKind::Size ||
+                                               kind == ParameterKind::Stride ||
+                                               kind == ParameterKind::Part
+                                           ? b.getI32Type()
+                                           : b.getI64Type(),
+                                       value);
   } else if (isa<FloatType>(type)) {
     value = arith::BitcastOp::create(
         b, b.getIntegerType(type.getIntOrFloatBitWidth()), value);
@@ -388,8 +388,7 @@ void IreeConverter::removeOwnAttributes() {
   for (auto plan : llvm::make_early_inc_range(module.getOps<ukernel::PlanOp>()))
     plan.erase();
   module->walk([&](Operation *op) {
-    for (NamedAttribute attribute :
-         llvm::to_vector(op->getDiscardableAttrs()))
+    for (NamedAttribute attribute : llvm::to_vector(op->getDiscardableAttrs()))
       if (isOwn(attribute))
         op->removeDiscardableAttr(attribute.getName());
     auto function = dyn_cast<FunctionOpInterface>(op);
@@ -409,8 +408,9 @@ FailureOr<IreeKernels> IreeConverter::convert() {
       failed(expectStages(module, "ftuner-to-iree", {Stage::Planned})))
     return failure();
   kernels.module = ModuleOp::create(module.getLoc());
-  (*kernels.module)->setAttr(ukernel::UKernelDialect::kDeviceAttrName,
-                      toAttribute(module.getContext(), *device));
+  (*kernels.module)
+      ->setAttr(ukernel::UKernelDialect::kDeviceAttrName,
+                toAttribute(module.getContext(), *device));
 
   SmallVector<std::pair<OperatorOpInterface, Chain *>> workloads;
   llvm::StringMap<int64_t> workloadsOfFunction;
@@ -419,9 +419,10 @@ FailureOr<IreeKernels> IreeConverter::convert() {
       op->emitOpError("expected an operator on tensors");
       return WalkResult::interrupt();
     }
-    Operation *function = op->getParentWithTrait<OpTrait::IsIsolatedFromAbove>();
-    auto name = function->getAttrOfType<StringAttr>(
-        SymbolTable::getSymbolAttrName());
+    Operation *function =
+        op->getParentWithTrait<OpTrait::IsIsolatedFromAbove>();
+    auto name =
+        function->getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName());
     std::string prefix =
         toIdentifier(name ? name.getValue() : StringRef("workload"));
     prefix += "_" + std::to_string(workloadsOfFunction[prefix]++);
@@ -438,7 +439,8 @@ FailureOr<IreeKernels> IreeConverter::convert() {
       return failure();
     for (auto [op, chain] : workloads)
       dispatch(op, *chain);
-    iree::ExecutableBuilder executable(module, kExecutableName, kernels.ptx.text);
+    iree::ExecutableBuilder executable(module, kExecutableName,
+                                       kernels.ptx.text);
     for (const Chain &chain : chains)
       for (size_t number = 0; number < chain.exports.size(); ++number)
         executable.add(describe(chain, number));

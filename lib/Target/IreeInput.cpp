@@ -57,8 +57,8 @@ static ukernel::RangeAttr rangeOf(ArrayAttr assumptions) {
     int64_t min = fieldOf(text, "umin").value_or(0);
     std::optional<int64_t> max = fieldOf(text, "umax");
     least = std::min(least.value_or(min), min);
-    largest = largest && max ? std::optional(std::max(*largest, *max))
-                             : std::nullopt;
+    largest =
+        largest && max ? std::optional(std::max(*largest, *max)) : std::nullopt;
     step = std::gcd(step, fieldOf(text, "udiv").value_or(1));
   }
   if (!least || (*least == 0 && !largest))
@@ -103,8 +103,8 @@ static void adoptAssumptions(Operation *op,
     ukernel::RangeAttr range = list ? rangeOf(list) : nullptr;
     if (!range || !result.getType().isIndex())
       continue;
-    auto symbol = StringAttr::get(op->getContext(),
-                                  "iree" + Twine(ranges.size()));
+    auto symbol =
+        StringAttr::get(op->getContext(), "iree" + Twine(ranges.size()));
     ranges.emplace_back(symbol, range);
     setSymbol(operand, symbol);
     setSymbol(result, symbol);

@@ -56,8 +56,8 @@ Operation *iree::buildDispatch(ImplicitLocOpBuilder &b,
       b, "flow.dispatch",
       {b.getNamedAttr("entry_points", b.getArrayAttr({entry})),
        b.getNamedAttr("operandSegmentSizes", b.getDenseI32ArrayAttr(segments)),
-       b.getNamedAttr("tied_operands", b.getIndexArrayAttr(
-                                           {dispatch.tied.value_or(-1)}))},
+       b.getNamedAttr("tied_operands",
+                      b.getIndexArrayAttr({dispatch.tied.value_or(-1)}))},
       operands, dispatch.result);
 }
 
@@ -97,12 +97,11 @@ void iree::ExecutableBuilder::add(const Export &kernel) {
            (isReadOnly ? ", ReadOnly>" : ">");
   });
   auto properties = llvm::to_vector<8>(ArrayRef<NamedAttribute>{
-      b.getNamedAttr("layout",
-                     halAttribute(context, "pipeline.layout<constants = " +
-                                               Twine(kernel.constants) +
-                                               ", bindings = [" +
-                                               llvm::join(bindings, ", ") +
-                                               "]>")),
+      b.getNamedAttr(
+          "layout",
+          halAttribute(context, "pipeline.layout<constants = " +
+                                    Twine(kernel.constants) + ", bindings = [" +
+                                    llvm::join(bindings, ", ") + "]>")),
       b.getNamedAttr("ordinal", b.getIndexAttr(count++)),
       b.getNamedAttr("sym_name", b.getStringAttr(kernel.name)),
       b.getNamedAttr("sym_visibility", b.getStringAttr("public")),
@@ -111,8 +110,9 @@ void iree::ExecutableBuilder::add(const Export &kernel) {
       b.getNamedAttr("workgroup_size",
                      b.getIndexArrayAttr({kernel.threads, 1, 1}))});
   if (kernel.fallback)
-    properties.push_back(b.getNamedAttr(
-        "condition_fallback", FlatSymbolRefAttr::get(context, *kernel.fallback)));
+    properties.push_back(
+        b.getNamedAttr("condition_fallback",
+                       FlatSymbolRefAttr::get(context, *kernel.fallback)));
   Operation *op = create(b, "hal.executable.export", properties, {}, {},
                          /*regions=*/2);
   OpBuilder::InsertionGuard guard(b);
@@ -126,8 +126,7 @@ void iree::ExecutableBuilder::add(const Export &kernel) {
     return;
   Block *condition = createBlock(b, op->getRegion(1));
   Value number = arith::ConstantIndexOp::create(b, kernel.condition);
-  Value isMeant =
-      arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
-                            condition->getArgument(1), number);
+  Value isMeant = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                                        condition->getArgument(1), number);
   create(b, "hal.return", {}, isMeant);
 }

@@ -61,7 +61,8 @@ private:
   std::vector<Constant *> makeImages(const PtxModule &ptx,
                                      const LibraryContents &contents,
                                      const LibraryOptions &options);
-  std::vector<Constant *> makeKernels(const PtxModule &ptx, GlobalVariable *module);
+  std::vector<Constant *> makeKernels(const PtxModule &ptx,
+                                      GlobalVariable *module);
 
   Module &code;
   PointerType *pointer;
@@ -122,9 +123,9 @@ ModuleObjectWriter::makeKernels(const PtxModule &ptx, GlobalVariable *module) {
     std::string name = (kKernelPrefix + kernel.entry).str();
     GlobalVariable *object = code.getNamedGlobal(name);
     if (!object) {
-      Constant *fields = ConstantStruct::getAnon(
-          {addBytes(kernel.entry, name + "_name"), module,
-           ConstantPointerNull::get(pointer)});
+      Constant *fields =
+          ConstantStruct::getAnon({addBytes(kernel.entry, name + "_name"),
+                                   module, ConstantPointerNull::get(pointer)});
       object = new GlobalVariable(code, fields->getType(),
                                   /*isConstant=*/false,
                                   GlobalValue::InternalLinkage, fields, name);

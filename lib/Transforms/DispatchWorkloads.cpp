@@ -119,7 +119,8 @@ Value WorkloadDispatcher::buildAligned(ImplicitLocOpBuilder &b,
     Value offsetValue = ShapedType::isDynamic(offset)
                             ? Value(metadata.getOffset())
                             : math.constant(offset);
-    Value address = math.mul(offsetValue, math.constant(operand.elementBytes()));
+    Value address =
+        math.mul(offsetValue, math.constant(operand.elementBytes()));
     if (!assumeAligned)
       address = math.add(
           memref::ExtractAlignedPointerAsIndexOp::create(b, operand.value),

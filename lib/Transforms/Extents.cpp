@@ -175,9 +175,9 @@ static Value sizeOperandOf(Operation *op, RankedTensorType type, int64_t dim) {
 /// The symbol that a value stands for, if an attribute says so.
 static StringAttr symbolOf(Value value) {
   auto result = dyn_cast<OpResult>(value);
-  auto symbols = result ? result.getOwner()->getAttrOfType<ArrayAttr>(
-                              kSizesAttrName)
-                        : nullptr;
+  auto symbols =
+      result ? result.getOwner()->getAttrOfType<ArrayAttr>(kSizesAttrName)
+             : nullptr;
   if (!symbols || result.getResultNumber() >= symbols.size())
     return {};
   return dyn_cast<StringAttr>(symbols[result.getResultNumber()]);

@@ -183,11 +183,10 @@ Value ftuner::buildFamilyOfShape(ImplicitLocOpBuilder &b,
     return none;
   if (cells.size() == 1) {
     ArrayRef<Interval> intervals = cells.front().intervals;
-    Value family =
-        hasSwitches
-            ? buildFamilyOfSize(b, intervals, otherwise, size, leastSize(axis))
-            : buildComparisons(math, intervals, otherwise, size,
-                               leastSize(axis));
+    Value family = hasSwitches ? buildFamilyOfSize(b, intervals, otherwise,
+                                                   size, leastSize(axis))
+                               : buildComparisons(math, intervals, otherwise,
+                                                  size, leastSize(axis));
     return math.select(buildInside(math, cells.front().box, extents, axis),
                        family, none);
   }

@@ -132,8 +132,7 @@ static llvm::Error checkOptions(const Options &options) {
       options.emulatedKernels.getNumOccurrences() > 0)
     return makeError("option --emulated-kernels has no effect without "
                      "--ftuner-to-iree");
-  if (options.emulatedKernels.getNumOccurrences() > 0 &&
-      options.output == "-")
+  if (options.emulatedKernels.getNumOccurrences() > 0 && options.output == "-")
     return makeError("option -o: expected the name of a file beside "
                      "--emulated-kernels");
   if (options.translation == Translation::Explanation)

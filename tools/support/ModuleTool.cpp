@@ -233,8 +233,7 @@ llvm::Error ModuleTool::compile(ModuleOp module,
   lowering.enableVerifier(false);
 #endif
   for (PassManager *pm : {&emission, &lowering})
-    if (failed(run(*pm, module)) ||
-        (pm == &emission && failed(verify(module))))
+    if (failed(run(*pm, module)) || (pm == &emission && failed(verify(module))))
       return toolError("compilation failed");
   return llvm::Error::success();
 }

@@ -294,8 +294,8 @@ TileCopy MmaTileEmitter::createCopy(unsigned factor, Value shared) {
   int64_t bytes =
       cast<MemRefType>(global.getType()).getElementTypeBitWidth() / 8;
   int64_t width = schedule.copyWidth(bytes, layout.elementBytes);
-  TileCopy copy(b, layout.tileOf(factor), global, shared,
-                layout.threads(), width);
+  TileCopy copy(b, layout.tileOf(factor), global, shared, layout.threads(),
+                width);
   if (std::optional<CopyConversion> conversion =
           prologueOf(b, tile, factor, elementType, width, schedule.accessBytes))
     copy.convertBy(std::move(*conversion));
