@@ -56,10 +56,19 @@ llvm::Error ftuner::checkPrologues(const CodegenModel &path,
       for (ElementType type : {operations.operandType, operations.resultType})
         if (llvm::Error error = check(type))
           return error;
-  for (const Operand &operand : workload.operands)
-    if (operand.role == OperandRole::Input)
-      if (llvm::Error error = check(operand.elementType))
-        return error;
+  for (const Operand &operand : workload.operands) {
+    bool isInput = operand.role == OperandRole::Input;
+    bool isComputed =
+        (operand.role == OperandRole::Lhs && hasPrologue(workload, 0)) ||
+        (operand.role == OperandRole::Rhs && hasPrologue(workload, 1));
+    if (!isInput && !isComputed)
+      continue;
+    if (llvm::Error error = check(operand.elementType))
+      return error;
+    // Vectors of booleans are no bytes.
+    if (operand.elementType == ElementType::I1 && operand.rank() != 0)
+      return invalid(path, "expected no tensor of booleans before a product");
+  }
   return llvm::Error::success();
 }
 

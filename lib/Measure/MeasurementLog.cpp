@@ -64,6 +64,19 @@ std::string ftuner::measurementKey(const Workload &workload) {
     os << ")";
   }
   os << "|" << workload.flopsPerPoint;
+  // What else kernels differ by; products of plain factors keep their keys.
+  auto addOperations = [&](llvm::ArrayRef<Operations> operations) {
+    for (const Operations &entry : operations)
+      os << ";" << static_cast<int>(entry.kind) << ":"
+         << nameOf(entry.operandType) << ":" << nameOf(entry.resultType) << "*"
+         << entry.count;
+  };
+  if (!workload.operations.empty() &&
+      workload.operations.front().operandType == ElementType::TF32)
+    os << "|" << nameOf(ElementType::TF32);
+  for (const std::vector<Operations> &prologue : workload.prologues)
+    if (!prologue.empty())
+      addOperations((os << "|", prologue));
   return key;
 }
 

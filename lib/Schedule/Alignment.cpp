@@ -19,9 +19,7 @@ bool ftuner::hasVectorEpilogue(const Workload &workload) {
   const SizeRange &range = workload.axes[*axis].range;
   return !range.isFixed() ||
          llvm::none_of(workload.operands, [&](const Operand &operand) {
-           bool isFactor = operand.role == OperandRole::Lhs ||
-                           operand.role == OperandRole::Rhs;
-           return !isFactor && operand.contiguousAxis() == axis &&
+           return !isInput(operand.role) && operand.contiguousAxis() == axis &&
                   range.min * operand.elementBytes % wordBytes != 0;
          });
 }

@@ -141,6 +141,10 @@ static Prologue matchPrologue(Value input, Block *block) {
     return {};
   Prologue result{op};
   for (OpOperand *operand : op.getDpsInputOperands()) {
+    // Paths do not read masks: vectors of booleans are no bytes.
+    if (isa<RankedTensorType>(operand->get().getType()) &&
+        getElementTypeOrSelf(operand->get()).isInteger(1))
+      return {};
     BlockArgument argument = op.getMatchingBlockArgument(operand);
     bool isWhole = isa<RankedTensorType>(operand->get().getType()) &&
                    op.getMatchingIndexingMap(operand).isPermutation();

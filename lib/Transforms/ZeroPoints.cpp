@@ -268,6 +268,7 @@ static Operation *matchNarrowSum(linalg::GenericOp op) {
   Operation *cast = &body.front(), *sum = cast->getNextNode();
   bool isSum = isa<arith::ExtSIOp, arith::ExtUIOp>(cast) &&
                isa<arith::AddIOp>(sum) &&
+               cast->getOperand(0) == body.getArgument(0) &&
                body.getArgument(0).getType().isInteger(8) &&
                sum->getResult(0).getType().isInteger(32) &&
                llvm::is_contained(sum->getOperands(), cast->getResult(0)) &&

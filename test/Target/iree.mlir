@@ -23,11 +23,11 @@
 // CHECK: "hal.executable.source"() <{objects = #hal.executable.objects<{#hal.executable.target<"cuda", "cuda-nvptx-fb"> = [#hal.executable.object<{path = "ftuner_kernels.ptx", data = dense<"0x{{[0-9A-F]+}}"> : vector<{{[0-9]+}}xi8>}>]}>, sym_name = "ftuner_kernels", sym_visibility = "private"}>
 // CHECK: "hal.executable.export"() <{condition_fallback = @[[NEXT:product_0_k[0-9]+]], layout = #hal.pipeline.layout<constants = [[CONSTANTS:[0-9]+]], bindings = [#hal.pipeline.binding<storage_buffer, ReadOnly>, #hal.pipeline.binding<storage_buffer, ReadOnly>, #hal.pipeline.binding<storage_buffer, ReadOnly>, #hal.pipeline.binding<storage_buffer>]>, ordinal = 0 : index, sym_name = "[[FIRST:product_0_k[0-9]+]]"
 // CHECK-SAME: workgroup_size = [{{[0-9]+}} : index, 1 : index, 1 : index]
-// CHECK-NEXT: ^bb0(%{{.*}}: !hal.device, %{{.*}}: index, %[[BLOCKS:.*]]: index):
+// CHECK-NEXT: ^bb0(%{{[a-z0-9]+}}: !hal.device, %{{[a-z0-9]+}}: index, %[[BLOCKS:[a-z0-9]+]]: index):
 // CHECK: %[[LEAST:.*]] = arith.minui %[[BLOCKS]], %{{.*}} : index
 // CHECK-NEXT: "hal.return"(%[[BLOCKS]], %[[LEAST]], %[[LEAST]]) : (index, index, index) -> ()
-// CHECK: %[[NUMBER:.*]]: index, %{{.*}}: index):
-// CHECK: %[[MEANT:.*]] = arith.cmpi eq, %[[NUMBER]]
+// CHECK: ^bb0(%{{[a-z0-9]+}}: !hal.device, %[[NUMBER:[a-z0-9]+]]: index, %{{[a-z0-9]+}}: index):
+// CHECK: %[[MEANT:[0-9]+]] = arith.cmpi eq, %[[NUMBER]]
 // CHECK-NEXT: "hal.return"(%[[MEANT]]) : (i1) -> ()
 // CHECK: ordinal = 1 : index, sym_name = "[[NEXT]]"
 // CHECK: "hal.executable.source_end"() : () -> ()

@@ -117,6 +117,9 @@ def _bare(session: Session, library: Library, loop: ctypes.CDLL, workload, size:
     planned = manifest["workloads"][0]
     program = next(p for p in planned["programs"] if p["size"] == workload.symbol_size(size))
     family = planned["families"][program["family"]]
+    if family["reduce_split"] != 1:
+        session.write("note", text="no bare launch: the function makes two")
+        return None
     kernel = next(k for k in manifest["kernels"] if k["entry"] == family["kernel"])
     ready: Launch = launch(
         session, 0, kernel, {**family, "blocks": program["blocks"]}, workload, size, buffers

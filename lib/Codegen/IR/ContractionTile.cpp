@@ -1,8 +1,11 @@
 //===- ContractionTile.cpp - The tile of a contraction --------------------===//
 #include "FTuner/Codegen/IR/CodegenPath.h"
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
+#include "FTuner/Schedule/Alignment.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace ftuner;
@@ -47,7 +50,16 @@ bool ContractionTile::isRhsReduceContiguous() const {
 }
 
 bool ContractionTile::hasVectorEpilogue() const {
-  return ftuner::hasVectorEpilogue(op);
+  if (!ftuner::hasVectorEpilogue(op))
+    return false;
+  // The alignment of factors says what that of the program's output is, not of
+  // the sums of slices, which may be wider.
+  int64_t columns =
+      ukernel::OperatorOpInterface(op).getStaticExtents()[Workload::kN];
+  int64_t sumBytes = llvm::divideCeil(
+      getElementTypeOrSelf(output.getType()).getIntOrFloatBitWidth(), 8);
+  return family.reduceSplit == 1 || ShapedType::isDynamic(columns) ||
+         columns * sumBytes % widestAccessBytes == 0;
 }
 
 Value ContractionTile::scalarStart(ImplicitLocOpBuilder &b,

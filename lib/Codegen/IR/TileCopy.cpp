@@ -104,8 +104,9 @@ void TileCopy::prepare(Value threadId, Value spaceOffset, Value spaceExtent,
   int64_t vectors = tile.outer * tile.vectorsPerRow(vectorWidth);
   // Elements beyond the extent only reach rows or columns that are never
   // stored, so reading any valid element does.
+  bool readsInputs = conversion && !conversion->inputs.empty();
   Value lastSpace;
-  if (!spaceExact)
+  if (!spaceExact || readsInputs)
     lastSpace = math.sub(spaceExtent, tile.reduceContiguous ? 1 : vectorWidth);
 
   for (int64_t first = 0; first < vectors; first += threads) {
@@ -118,7 +119,8 @@ void TileCopy::prepare(Value threadId, Value spaceOffset, Value spaceExtent,
     slot.reduce = tile.reduceContiguous ? copied.inner : copied.outer;
     Value space = math.add(spaceOffset,
                            tile.reduceContiguous ? copied.outer : copied.inner);
-    if (!spaceExact)
+    // Threads without a vector read inputs like all others.
+    if (!spaceExact || (readsInputs && slot.active))
       space = math.minimum(space, lastSpace);
     slot.space = space;
     if (conversion)

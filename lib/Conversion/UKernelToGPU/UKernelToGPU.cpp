@@ -68,9 +68,15 @@ struct ConvertUKernelToGPUPass
                          places.back().getBody()->end());
     }
     std::vector<FailureOr<EmittedKernel>> emitted(kernels.size(), failure());
-    parallelFor(&getContext(), 0, kernels.size(), [&](size_t index) {
-      emitted[index] = emit(kernels[index], *device);
-    });
+    {
+      // Errors in the order of the kernels.
+      ParallelDiagnosticHandler diagnostics(&getContext());
+      parallelFor(&getContext(), 0, kernels.size(), [&](size_t index) {
+        diagnostics.setOrderIDForThread(index);
+        emitted[index] = emit(kernels[index], *device);
+        diagnostics.eraseOrderIDForThread();
+      });
+    }
     auto hasFailed = [](const auto &kernel) { return failed(kernel); };
     if (llvm::any_of(emitted, hasFailed))
       return signalPassFailure();
