@@ -2,7 +2,7 @@
 """Runs families with split-K slices that are given, not searched, in the emulator.
 
 Random products of every element type by both codegen paths: slices that divide k and that do not, empty ones, k of
-0 and 1, one and two heights, all layouts, epilogues, aligned operands and not. Each size must take two kernels, the
+0 and 1, one and two heights, all layouts, epilogues, roles of the operands, aligned operands and not. Each size must take two kernels, the
 one that sums slices and the one that adds them up, and give the numbers of the reference on the module itself, with
 bounds and race checks and threads in random order. Batches and sums that start from a tensor come beside them.
 
@@ -37,6 +37,9 @@ class Split(tensor_cores.Product):
             self.kind = "f32"
         if rng.random() < 0.6:
             self.k = rng.choice([0, 1, 2, 7, 16, 33, 64, 96, 100, 128, 257, 300])
+        if rng.random() < 0.25:
+            # Factors are aligned, rows of the output and of the sums are not.
+            self.n, self.k, self.is_static, self.layout = rng.choice([37, 101, 202]), rng.choice([64, 128, 256]), True, "nt"
         self.is_misaligned = False
         self.split = rng.choice([2, 3, 4, 5, 7, 16, 32])
         parts = rng.choice([1, 2])
@@ -51,10 +54,14 @@ class Split(tensor_cores.Product):
         warps = [rng.choice([1, 2]), rng.choice([1, 2])]
         heights = sorted(rng.sample([1, 2, 3, 4], parts))
         columns, depth = rng.choice([1, 2, 4, 8]), rng.choice([32, 64]) // BYTES[self.kind]
+        granules, swapped = (16, 8), ""
+        if rng.random() < 0.3:
+            granules, swapped = (8, 16), ", swap_operands = true"
         is_staged = not is_aligned or self.device == "t4" or self.kind.endswith("16i8")
         stages = 2 if is_staged else rng.choice([2, 3, 4])
-        tiles = [[16 * warps[0] * height, 8 * warps[1] * columns, depth] for height in heights]
-        return self.family(f"#ukernel.mma<warps = {warps}, stages = {stages}, access = {16 if is_aligned else 1}>", tiles)
+        tiles = [[granules[0] * warps[0] * height, granules[1] * warps[1] * columns, depth] for height in heights]
+        return self.family(f"#ukernel.mma<warps = {warps}, stages = {stages}, access = {16 if is_aligned else 1}{swapped}>",
+                           tiles)
 
     def simt(self, rng, parts, is_aligned):
         threads = rng.choice([[4, 16], [8, 8], [2, 32]] if is_aligned else [[1, 32], [2, 16], [4, 16], [8, 8]])

@@ -130,3 +130,28 @@ func.func @not_recomputed(%a: tensor<4x16xf32>, %b: tensor<16x8xf32>) -> (tensor
   %r = linalg.matmul ins(%ah, %bh : tensor<4x16xf32>, tensor<16x8xf32>) outs(%f : tensor<4x8xf32>) -> tensor<4x8xf32>
   return %r, %bh : tensor<4x8xf32>, tensor<16x8xf32>
 }
+
+// -----
+
+// Masks stay: paths do not read vectors of booleans.
+// CHECK-LABEL: func.func @masked
+// CHECK: linalg.generic
+// CHECK: ukernel.workload
+// CHECK-NOT: i1
+// CHECK: return
+#ij = affine_map<(i, j) -> (i, j)>
+func.func @masked(%a: tensor<4x16xf16>, %mask: tensor<4x16xi1>, %b: tensor<16x8xf16>) -> tensor<4x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %none = arith.constant 0.0 : f16
+  %ea = tensor.empty() : tensor<4x16xf16>
+  %ah = linalg.generic {indexing_maps = [#ij, #ij, #ij], iterator_types = ["parallel", "parallel"]}
+      ins(%a, %mask : tensor<4x16xf16>, tensor<4x16xi1>) outs(%ea : tensor<4x16xf16>) {
+    ^bb0(%x: f16, %m: i1, %o: f16):
+      %h = arith.select %m, %x, %none : f16
+      linalg.yield %h : f16
+  } -> tensor<4x16xf16>
+  %e = tensor.empty() : tensor<4x8xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<4x8xf32>) -> tensor<4x8xf32>
+  %r = linalg.matmul ins(%ah, %b : tensor<4x16xf16>, tensor<16x8xf16>) outs(%f : tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %r : tensor<4x8xf32>
+}
