@@ -89,7 +89,7 @@ import json, sys
 import numpy as np
 import iree.runtime as runtime
 
-path, name, seed, sizes = sys.argv[1], sys.argv[2], int(sys.argv[3]), json.loads(sys.argv[4])
+path, name, seed, sizes = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), json.loads(sys.argv[4])
 rng = np.random.default_rng(seed)
 module = runtime.load_vm_flatbuffer_file(path, driver="cuda")
 
@@ -101,7 +101,7 @@ def normal(*shape):
 for T in sizes:
     if name == "dense":
         x, w, b = (a.astype(np.float32) for a in (normal(T, 96), normal(96, 160), normal(160)))
-        arguments, expected = (x, w, b, np.float32(0.75)), np.maximum(0.75 * (x.astype(np.float64) @ w) + b, 0)
+        arguments, expected = (x, w, b, 0.75), np.maximum(0.75 * (x.astype(np.float64) @ w) + b, 0)
     elif name == "scores":
         q, k = normal(3, T, 24).astype(np.float32), normal(3, 24, T).astype(np.float32)
         arguments, expected = (q, k), q.astype(np.float64) @ k
@@ -172,7 +172,7 @@ def check(tests, options, name, source, phase=None):
         problems.append(f"expected a launch for each size, but got {launched}")
     if phase is None:
         problems += check_choice(tests, name, source, launched)
-    tests.describe(name, f"{len(SIZES)} sizes by {len(set(launched))} kernels, error up to {max(row['error'] for row in rows):.1e}")
+    tests.describe(f"{name}, {phase}" if phase else name, f"{len(SIZES)} sizes by {len(set(launched))} kernels, error up to {max(row['error'] for row in rows):.1e}")
     return problems
 
 

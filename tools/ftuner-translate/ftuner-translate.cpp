@@ -261,8 +261,11 @@ static llvm::Error toIree(const Options &options,
   buildIreePipeline(pm, given, &kernels);
   if (failed(moduleTool.run(pm, **module)))
     return makeError("translation for IREE failed");
+  // As ftuner-opt writes it.
   std::string text;
-  llvm::raw_string_ostream(text) << **module << '\n';
+  llvm::raw_string_ostream stream(text);
+  (**module)->print(stream);
+  stream << '\n';
   if (options.emulatedKernels.empty())
     return tool::writeOutput(options.output, text);
   if (kernels.ptx.kernels.empty())
