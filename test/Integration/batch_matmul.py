@@ -24,7 +24,7 @@ def run(h, label, model, device, sizes, flags):
     if result.returncode != 0 or len(runs) != len(sizes):
         problems.append(f"exit {result.returncode}, {len(runs)} of {len(sizes)} runs")
     for one, size in zip(runs, sizes):
-        kernels = [launch["kernel"] for launch in one["launches"]]
+        kernels = harness.launched(one)
         # Nothing is launched for a result without elements.
         expected = 0 if any(model.extents[axis] in size and size[model.extents[axis]] == 0 for axis in model.out) else 1
         if len(kernels) != expected or any("fallback" in kernel for kernel in kernels):

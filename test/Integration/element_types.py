@@ -262,7 +262,7 @@ def run(tests, seed):
             problems.append(f"relative error {checked['relative_error']}")
         if product.accumulator == EXACT_SUMS and checked["relative_error"] != 0:
             problems.append(f"expected the reference's integers, but got an error of {checked['relative_error']}")
-    launches = [launch["kernel"] for launch in report["launches"]]
+    launches = harness.launched(report)
     if product.m and (len(launches) != 1 or "_fallback_" in launches[0]):
         problems.append(f"expected one kernel that is no fallback, but got {launches}")
     return problems

@@ -35,6 +35,11 @@ def next_seed():
     return [SEED, next(_numbers)]
 
 
+def launched(report):
+    """Names of the kernels of a run, without those that add slices of k up behind their own."""
+    return [launch["kernel"] for launch in report["launches"] if not launch["kernel"].endswith("_sum")]
+
+
 class Harness:
     """Runs jobs on all cores; each returns a list of problems."""
 

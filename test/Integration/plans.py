@@ -6,6 +6,8 @@ box that holds the shape decides, aligned operands and others by lists of their 
 
 import re
 
+import harness
+
 
 class Plan:
     """The plan of a module's one workload."""
@@ -49,7 +51,7 @@ class Plan:
 def problems_of_launches(plan, run, shape, contiguous, misalign=0):
     """What is wrong with the launches that ftuner-run reports as JSON: there must be one, of a
     kernel of the family that the plan chooses; none where the result has no elements."""
-    kernels = [launch["kernel"] for launch in run["launches"]]
+    kernels = harness.launched(run)
     if 0 in (shape[0], shape[1]):
         return [f"{run['args']}: expected no launch, but got {kernels}"] if kernels else []
     family = plan.family(shape, contiguous, misalign)

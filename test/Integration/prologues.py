@@ -240,7 +240,7 @@ def run(tests, seed):
     (report,) = reports
     if not all(checked["ok"] for checked in report["results"]):
         problems.append(f"relative errors {[checked['relative_error'] for checked in report['results']]}")
-    launches = [launch["kernel"] for launch in report["launches"]]
+    launches = harness.launched(report)
     if len(launches) != 1 or "fallback" in launches[0]:
         problems.append(f"expected one kernel, but got {launches}")
     return problems

@@ -310,7 +310,7 @@ def problems_of(module, result):
     if len(runs) != len(module.runs):
         problems.append(f"expected {len(module.runs)} runs, but got {len(runs)}")
     for run in runs:
-        if len(run["launches"]) != module.launches:
+        if len(harness.launched(run)) != module.launches:
             problems.append(f"{run['args']}: expected {module.launches} launches, but got "
                             f"{[launch['kernel'] for launch in run['launches']]}")
         if len(run["results"]) != module.results:

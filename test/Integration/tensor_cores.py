@@ -226,7 +226,7 @@ def report_of(result, product):
     reports = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
     if result.returncode != 0 or len(reports) != 1:
         return None, problems + [f"exit {result.returncode}", result.stdout[-400:]]
-    launches = [launch["kernel"] for launch in reports[0]["launches"]]
+    launches = harness.launched(reports[0])
     if product.m > 0 and len(launches) != 1:
         problems.append(f"expected one kernel, but got {launches}")
     return reports[0], problems
