@@ -12,7 +12,6 @@ their chain.
 `--count=N` is the number of cases; `--seed=S --count=1` runs one again.
 """
 
-import json
 import random
 
 import harness
@@ -250,13 +249,10 @@ def run(tests, seed):
     path = tests.write(f"{seed}.mlir", product.module())
     flags = [f"--misalign={product.misalign}"] if product.misalign else []
     result = tests.tool("ftuner-run", path, "--function=f", f"--args={product.arguments()}",
-                        f"--device={product.device}", "--executor=emulator", "--check", "--check-bounds",
-                        "--check-races", "--thread-order=shuffled", f"--seed={seed % 2**31}", "--json", *flags)
-    problems = [line for line in result.stderr.splitlines() if "error:" in line][:3]
-    reports = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
-    if result.returncode != 0 or len(reports) != 1:
-        return problems + [f"exit {result.returncode}", result.stdout[-400:]]
-    (report,) = reports
+                        f"--device={product.device}", "--check", *harness.CHECKED, f"--seed={seed % 2**31}", *flags)
+    report, problems = harness.report_of(result)
+    if not report:
+        return problems
     for checked in report["results"]:
         if not checked["ok"]:
             problems.append(f"relative error {checked['relative_error']}")
@@ -269,13 +265,8 @@ def run(tests, seed):
 
 
 def main():
-    tests, options = harness.start(__doc__, {
-        "--count": {"type": int, "default": 100},
-        "--seed": {"type": int, "help": "of the first case; others follow"},
-    })
-    first = options.seed if options.seed is not None else harness.SEED
-    for index in range(options.count):
-        tests.add(f"seed {first + index}", run, tests, first + index)
+    tests, options = harness.start(__doc__, harness.random_cases(100))
+    harness.add_random_cases(tests, options, run)
     tests.finish()
 
 

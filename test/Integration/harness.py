@@ -3,6 +3,7 @@
 import argparse
 import concurrent.futures
 import itertools
+import json
 import os
 import random
 import subprocess
@@ -33,6 +34,34 @@ _numbers = itertools.count()
 def next_seed():
     """A seed for NumPy's generators, another one in each call."""
     return [SEED, next(_numbers)]
+
+
+def add_random_cases(tests, options, run):
+    """A job for each case: run(tests, seed). `options` are of the flags of random_cases."""
+    first = options.seed if options.seed is not None else SEED
+    for index in range(options.count):
+        tests.add(f"seed {first + index}", run, tests, first + index)
+
+
+def random_cases(count):
+    """Flags of a test of so many random cases."""
+    return {
+        "--count": {"type": int, "default": count},
+        "--seed": {"type": int, "help": "of the first case; others follow"},
+    }
+
+
+#: Flags of ftuner-run for a run in the emulator that checks everything but results.
+CHECKED = ["--executor=emulator", "--check-bounds", "--check-races", "--thread-order=shuffled", "--json"]
+
+
+def report_of(result):
+    """What one checked run printed, or None; and its problems."""
+    problems = [line for line in result.stderr.splitlines() if "error:" in line][:3]
+    reports = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
+    if result.returncode != 0 or len(reports) != 1:
+        return None, problems + [f"exit {result.returncode}", result.stdout[-400:]]
+    return reports[0], problems
 
 
 def launched(report):

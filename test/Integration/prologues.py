@@ -10,7 +10,6 @@ race checks, threads in random order, and give the reference's numbers, which ar
 `--count=N` is the number of cases; `--seed=S --count=1` runs one again.
 """
 
-import json
 import random
 
 import harness
@@ -231,13 +230,10 @@ def run(tests, seed):
     flags = ["--misalign=4"] if product.is_misaligned else []
     tests.describe(label, str(product))
     result = tests.tool("ftuner-run", path, "--function=f", f"--args={product.arguments()}",
-                        f"--device={product.device}", "--executor=emulator", "--check", "--check-bounds",
-                        "--check-races", "--thread-order=shuffled", f"--seed={seed % 2**31}", "--json", *flags)
-    problems = [line for line in result.stderr.splitlines() if "error:" in line][:3]
-    reports = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
-    if result.returncode != 0 or len(reports) != 1:
-        return problems + [f"exit {result.returncode}", result.stdout[-400:]]
-    (report,) = reports
+                        f"--device={product.device}", "--check", *harness.CHECKED, f"--seed={seed % 2**31}", *flags)
+    report, problems = harness.report_of(result)
+    if not report:
+        return problems
     if not all(checked["ok"] for checked in report["results"]):
         problems.append(f"relative errors {[checked['relative_error'] for checked in report['results']]}")
     launches = harness.launched(report)
@@ -247,13 +243,8 @@ def run(tests, seed):
 
 
 def main():
-    tests, options = harness.start(__doc__, {
-        "--count": {"type": int, "default": 48},
-        "--seed": {"type": int, "help": "of the first case; others follow"},
-    })
-    first = options.seed if options.seed is not None else harness.SEED
-    for index in range(options.count):
-        tests.add(f"seed {first + index}", run, tests, first + index)
+    tests, options = harness.start(__doc__, harness.random_cases(48))
+    harness.add_random_cases(tests, options, run)
     tests.finish()
 
 

@@ -81,10 +81,9 @@ def compare(h, label, planned, source, function, args, device, tolerance, seed, 
     for path, executor in ((planned, "emulator"), (source, "reference")):
         folder = h.path(f"{label}_{executor}".replace(" ", "_"))
         os.makedirs(folder)
-        checks = ["--check-bounds", "--check-races", "--thread-order=shuffled", *flags]
-        result = h.tool("ftuner-run", path, f"--function={function}", f"--device={device}", f"--executor={executor}",
-                        f"--save-dir={folder}", f"--args={args}", f"--seed={seed % 2**31}", "--json",
-                        *(checks if executor == "emulator" else []))
+        checks = [*harness.CHECKED, *flags] if executor == "emulator" else [f"--executor={executor}"]
+        result = h.tool("ftuner-run", path, f"--function={function}", f"--device={device}", f"--save-dir={folder}",
+                        f"--args={args}", f"--seed={seed % 2**31}", *checks)
         if result.returncode != 0:
             return [f"{args} by the {executor}: {result.stderr[-800:]}"]
         results.append(numpy.load(os.path.join(folder, "result0.npy")).astype(numpy.float64))
@@ -130,13 +129,8 @@ def run_given(h, label, model, families, device, sizes):
 
 
 def main():
-    h, options = harness.start(__doc__, {
-        "--count": {"type": int, "default": 40},
-        "--seed": {"type": int, "help": "of the first random product; others follow"},
-    })
-    first = options.seed if options.seed is not None else harness.SEED
-    for index in range(options.count):
-        h.add(f"seed {first + index}", run, h, first + index)
+    h, options = harness.start(__doc__, harness.random_cases(40))
+    harness.add_random_cases(h, options, run)
     if options.seed is None:
         pair = kernel_families.PAIRS["2 and 9 of four threads"]
         for split in (2, 5):

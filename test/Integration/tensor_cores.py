@@ -13,7 +13,6 @@ of accesses that the sizes allow, of one height or two along m or n, covered exa
 `--count=N` is the number of cases; `--seed=S --count=1` runs one again.
 """
 
-import json
 import os
 import random
 
@@ -213,8 +212,7 @@ def random_families(rng, product):
 
 def checks(product, seed):
     """Flags of a run in the emulator: bounds, races, threads in random order, operands."""
-    flags = ["--executor=emulator", "--check-bounds", "--check-races", "--thread-order=shuffled",
-             f"--seed={seed % 2**31}", "--json"]
+    flags = [*harness.CHECKED, f"--seed={seed % 2**31}"]
     if product.is_misaligned:
         flags.append(f"--misalign={BYTES[product.lhs]}")
     return flags
@@ -222,14 +220,11 @@ def checks(product, seed):
 
 def report_of(result, product):
     """What a run printed, or None; and its problems."""
-    problems = [line for line in result.stderr.splitlines() if "error:" in line][:3]
-    reports = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
-    if result.returncode != 0 or len(reports) != 1:
-        return None, problems + [f"exit {result.returncode}", result.stdout[-400:]]
-    launches = harness.launched(reports[0])
-    if product.m > 0 and len(launches) != 1:
+    report, problems = harness.report_of(result)
+    launches = harness.launched(report) if report else []
+    if report and product.m > 0 and len(launches) != 1:
         problems.append(f"expected one kernel, but got {launches}")
-    return reports[0], problems
+    return report, problems
 
 
 def run_given(tests, seed, rng, product):
@@ -312,13 +307,8 @@ def run(tests, seed):
 
 
 def main():
-    tests, options = harness.start(__doc__, {
-        "--count": {"type": int, "default": 48},
-        "--seed": {"type": int, "help": "of the first case; others follow"},
-    })
-    first = options.seed if options.seed is not None else harness.SEED
-    for index in range(options.count):
-        tests.add(f"seed {first + index}", run, tests, first + index)
+    tests, options = harness.start(__doc__, harness.random_cases(48))
+    harness.add_random_cases(tests, options, run)
     tests.finish()
 
 

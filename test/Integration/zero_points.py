@@ -8,7 +8,6 @@ order. The product must be a uKernel.
 `--count=N` is the number of cases; `--seed=S --count=1` runs one again.
 """
 
-import json
 import random
 
 import harness
@@ -125,14 +124,10 @@ def run(tests, seed):
     tests.describe(label, str(product))
     path = tests.write(f"{seed}.mlir", product.module())
     result = tests.tool("ftuner-run", path, "--function=f", f"--args={product.arguments()}",
-                        f"--device={product.device}", "--executor=emulator", "--check", "--check-bounds",
-                        "--check-races", "--thread-order=shuffled", f"--seed={seed % 2**31}", "--json",
-                        "--max-kernels=2")
-    problems = [line for line in result.stderr.splitlines() if "error:" in line][:3]
-    reports = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
-    if result.returncode != 0 or len(reports) != 1:
-        return problems + [f"exit {result.returncode}", result.stdout[-400:]]
-    (report,) = reports
+                        f"--device={product.device}", "--check", *harness.CHECKED, f"--seed={seed % 2**31}", "--max-kernels=2")
+    report, problems = harness.report_of(result)
+    if not report:
+        return problems
     if not all(checked["ok"] for checked in report["results"]):
         problems.append(f"relative errors {[checked['relative_error'] for checked in report['results']]}")
     if "fallback" in report["launches"][-1]["kernel"]:
@@ -141,13 +136,8 @@ def run(tests, seed):
 
 
 def main():
-    tests, options = harness.start(__doc__, {
-        "--count": {"type": int, "default": 24},
-        "--seed": {"type": int, "help": "of the first case; others follow"},
-    })
-    first = options.seed if options.seed is not None else harness.SEED
-    for index in range(options.count):
-        tests.add(f"seed {first + index}", run, tests, first + index)
+    tests, options = harness.start(__doc__, harness.random_cases(24))
+    harness.add_random_cases(tests, options, run)
     tests.finish()
 
 
