@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Verifier.h"
 
@@ -53,6 +54,36 @@ Operation *ftuner::constantOf(Value operand) {
                     definition->hasTrait<OpTrait::ConstantLike>() &&
                     !isa<MemRefType>(operand.getType());
   return isConstant ? definition : nullptr;
+}
+
+IsolatedOperator ftuner::isolate(ukernel::OperatorOpInterface op) {
+  OpBuilder b(op.getContext());
+  auto types = llvm::map_to_vector(op->getOperandTypes(), [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor ? MemRefType::get(tensor.getShape(), tensor.getElementType())
+                  : type;
+  });
+  OwningOpRef<func::FuncOp> function = func::FuncOp::create(
+      op.getLoc(), "operator", b.getFunctionType(types, {}));
+  Block *body = function->addEntryBlock();
+  b.setInsertionPointToStart(body);
+  SmallVector<Value> operands(body->getArguments());
+  for (auto [operand, original] : llvm::zip_equal(operands, op->getOperands()))
+    if (Operation *constant = constantOf(original))
+      operand = b.clone(*constant)->getResult(0);
+  OperationState state(op.getLoc(), op->getName().getIdentifier(), operands, {},
+                       op->getAttrs());
+  state.propertiesAttr = op->getPropertiesAsAttribute();
+  for (Region &region : op->getRegions()) {
+    IRMapping mapping;
+    region.cloneInto(state.addRegion(), mapping);
+  }
+  auto clone = cast<ukernel::OperatorOpInterface>(b.create(state));
+  clone.setPlanAttr({});
+  clone.setRangesAttr({});
+  clone->removeAttr(ukernel::UKernelDialect::kExtentsAttrName);
+  func::ReturnOp::create(b, op.getLoc());
+  return {std::move(function), clone};
 }
 
 /// Whether both operands are parameters, or equal constants.

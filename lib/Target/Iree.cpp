@@ -12,11 +12,8 @@
 #include "FTuner/Transforms/Stages.h"
 #include "IreeOps.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
@@ -46,9 +43,8 @@ struct Export {
 /// The kernels of equal workloads with one plan: exports of one layout, chained
 /// in this order.
 struct Chain {
-  OwningOpRef<func::FuncOp> function;
-  /// On buffers, in the function.
-  OperatorOpInterface op;
+  /// On buffers.
+  IsolatedOperator isolated;
   FlatSymbolRefAttr planName;
   Plan plan;
   SmallVector<Export> exports;
@@ -88,57 +84,25 @@ private:
 // Kernels
 //===----------------------------------------------------------------------===//
 
-/// The operator on dense buffers, alone in a function whose arguments are its
-/// operands but for what is constant.
-static std::pair<OwningOpRef<func::FuncOp>, OperatorOpInterface>
-toBuffers(OperatorOpInterface op) {
-  OpBuilder b(op.getContext());
-  auto types = llvm::map_to_vector(op->getOperandTypes(), [](Type type) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    return tensor ? MemRefType::get(tensor.getShape(), tensor.getElementType())
-                  : type;
-  });
-  OwningOpRef<func::FuncOp> function = func::FuncOp::create(
-      op.getLoc(), "workload", b.getFunctionType(types, {}));
-  Block *body = function->addEntryBlock();
-  b.setInsertionPointToStart(body);
-  SmallVector<Value> operands(body->getArguments());
-  for (auto [operand, original] : llvm::zip_equal(operands, op->getOperands()))
-    if (Operation *constant = constantOf(original))
-      operand = b.clone(*constant)->getResult(0);
-  OperationState state(op.getLoc(), op->getName().getIdentifier(), operands, {},
-                       op->getAttrs());
-  state.propertiesAttr = op->getPropertiesAsAttribute();
-  for (Region &region : op->getRegions()) {
-    IRMapping mapping;
-    region.cloneInto(state.addRegion(), mapping);
-  }
-  auto clone = cast<OperatorOpInterface>(b.create(state));
-  // Kernels differ by none of these.
-  clone.setPlanAttr({});
-  clone.setRangesAttr({});
-  clone->removeAttr(ukernel::UKernelDialect::kExtentsAttrName);
-  func::ReturnOp::create(b, op.getLoc());
-  return {std::move(function), clone};
-}
-
 LogicalResult IreeConverter::addKernels(Chain &chain, const DeviceSpec &device,
                                         StringRef prefix) {
   auto plan = symbols.lookup<ukernel::PlanOp>(chain.planName.getValue());
   if (!plan)
-    return chain.op->emitOpError("expected a ukernel.plan named ")
+    return chain.isolated.op->emitOpError("expected a ukernel.plan named ")
            << chain.planName;
   chain.plan = toPlan(plan.getPlan());
   for (unsigned family : chain.plan.usedFamilies())
     if (chain.plan.families[family].reduceSplit != 1)
-      return chain.op->emitOpError("expected families without split-K, which "
-                                   "are two launches, but got ")
+      return chain.isolated.op->emitOpError(
+                 "expected families without split-K, which "
+                 "are two launches, but got ")
              << plan.getPlan().getFamilies()[family];
   auto b = OpBuilder::atBlockEnd(kernels.module->getBody());
   for (unsigned family : chain.plan.usedFamilies()) {
     std::string name = (prefix + "_k" + Twine(family)).str();
-    FailureOr<EmittedKernel> emitted = buildGpuModule(
-        b, chain.op, plan.getPlan().getFamilies()[family], name, device);
+    FailureOr<EmittedKernel> emitted =
+        buildGpuModule(b, chain.isolated.op,
+                       plan.getPlan().getFamilies()[family], name, device);
     if (failed(emitted))
       return failure();
     if (chain.exports.empty() || emitted->signature.hasPart())
@@ -150,7 +114,7 @@ LogicalResult IreeConverter::addKernels(Chain &chain, const DeviceSpec &device,
   size_t bindings = chain.count(/*pointers=*/true);
   size_t constants = chain.count(/*pointers=*/false);
   if (bindings > kMaxBindings || constants > kMaxConstants)
-    return chain.op->emitOpError("expected at most ")
+    return chain.isolated.op->emitOpError("expected at most ")
            << kMaxBindings << " tensors and " << kMaxConstants
            << " values of 32 bits, which IREE can pass, but got " << bindings
            << " and " << constants;
@@ -158,14 +122,13 @@ LogicalResult IreeConverter::addKernels(Chain &chain, const DeviceSpec &device,
 }
 
 Chain *IreeConverter::chainOf(OperatorOpInterface op) {
-  auto [function, onBuffers] = toBuffers(op);
+  IsolatedOperator isolated = isolate(op);
   for (Chain &chain : chains)
     if (chain.planName == op.getPlanAttr() &&
-        computeTheSame(chain.op, onBuffers))
+        computeTheSame(chain.isolated.op, isolated.op))
       return &chain;
   Chain &chain = chains.emplace_back();
-  chain.function = std::move(function);
-  chain.op = onBuffers;
+  chain.isolated = std::move(isolated);
   chain.planName = op.getPlanAttr();
   return &chain;
 }

@@ -11,6 +11,9 @@
 #include "FTuner/Device/DeviceSpec.h"
 #include "FTuner/Kernel/KernelSignature.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
 namespace ftuner {
 
 /// Copies operands that are not contiguous along their last dimension, as
@@ -20,6 +23,17 @@ void makeInnermostContiguous(ukernel::OperatorOpInterface op);
 /// The constant scalar that kernels have in the place of an operator's operand;
 /// null for what is a parameter.
 mlir::Operation *constantOf(mlir::Value operand);
+
+/// An operator alone, in a function.
+struct IsolatedOperator {
+  mlir::OwningOpRef<mlir::func::FuncOp> function;
+  ukernel::OperatorOpInterface op;
+};
+
+/// Copies an operator into a function whose arguments are its operands but for
+/// what is constant, dense buffers in place of tensors. The copy has nothing
+/// that kernels do not differ by: neither plan nor ranges.
+IsolatedOperator isolate(ukernel::OperatorOpInterface op);
 
 /// Whether two operators compute the same function of their operands but for
 /// constant scalars, which must be equal, so that they have equal kernels.

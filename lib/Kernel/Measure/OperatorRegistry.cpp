@@ -4,37 +4,16 @@
 #include "FTuner/Kernel/KernelBuilder.h"
 #include "FTuner/Measure/MeasurementLog.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/IRMapping.h"
-
 using namespace mlir;
 using namespace ftuner;
 
-/// A function of the operator alone, with its operands as arguments but for
-/// what is constant.
 static std::unique_ptr<OperatorRegistry::Entry>
 makeEntry(ukernel::OperatorOpInterface op) {
   auto entry = std::make_unique<OperatorRegistry::Entry>();
   entry->module = ModuleOp::create(op.getLoc());
-  auto b = OpBuilder::atBlockEnd(entry->module->getBody());
-  auto type = FunctionType::get(b.getContext(),
-                                SmallVector<Type>(op->getOperandTypes()), {});
-  auto func = func::FuncOp::create(b, op.getLoc(), "operator", type);
-  Block *body = func.addEntryBlock();
-  b.setInsertionPointToStart(body);
-  IRMapping mapping;
-  for (auto [operand, argument] :
-       llvm::zip_equal(op->getOperands(), body->getArguments())) {
-    Operation *constant = constantOf(operand);
-    mapping.map(operand,
-                constant ? b.clone(*constant)->getResult(0) : Value(argument));
-  }
-  entry->op = cast<ukernel::OperatorOpInterface>(b.clone(*op, mapping));
-  // Kernels differ by none of these.
-  entry->op.setPlanAttr({});
-  entry->op.setRangesAttr({});
-  entry->op->removeAttr(ukernel::UKernelDialect::kExtentsAttrName);
-  func::ReturnOp::create(b, op.getLoc());
+  IsolatedOperator isolated = isolate(op);
+  entry->op = isolated.op;
+  entry->module->push_back(isolated.function.release());
   return entry;
 }
 

@@ -181,11 +181,10 @@ def test_half_precision(
     """Every product is taken, one compilation serves 20 lengths, and results are as eager's."""
     counters.clear()
     model = build().eval()
-    exact = Hidden(copy.deepcopy(model).double(), False)
     if not autocast:
         model = model.to(torch.bfloat16)
-        # Both start from the weights that bf16 has.
-        exact = Hidden(copy.deepcopy(model).double(), False)
+    # From the weights that the model has, in bf16 or in f32.
+    exact = Hidden(copy.deepcopy(model).double(), False)
     report = check_model(
         Hidden(model, autocast),
         [(torch.randint(0, 100, (1, length)),) for length in LENGTHS],
