@@ -375,6 +375,13 @@ FailureOr<IreeKernels> IreeConverter::convert() {
       ->setAttr(ukernel::UKernelDialect::kDeviceAttrName,
                 toAttribute(module.getContext(), *device));
 
+  for (auto function : module.getOps<FunctionOpInterface>()) {
+    if (function.isExternal())
+      continue;
+    FunctionOperators work = collectOperatorWork(function);
+    if (!work.operators.empty() || !work.unknown.empty())
+      kernels.work.push_back(std::move(work));
+  }
   SmallVector<std::pair<OperatorOpInterface, Chain *>> workloads;
   llvm::StringMap<int64_t> workloadsOfFunction;
   WalkResult walk = module.walk([&](OperatorOpInterface op) {

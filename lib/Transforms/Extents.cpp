@@ -118,6 +118,16 @@ ExtentAnalysis::symbolsOf(const Extent &extent) const {
   return symbols;
 }
 
+std::string ExtentAnalysis::nameOf(unsigned unknown) const {
+  auto [symbol, value, dim, origin, equal] = unknowns[unknown];
+  if (symbol)
+    return symbol.str();
+  if (origin)
+    return "arg" + std::to_string(origin->first) + "_dim" +
+           std::to_string(origin->second);
+  return "size" + std::to_string(unknown);
+}
+
 std::optional<std::string>
 ExtentAnalysis::describe(const Extent &extent) const {
   if (extent.factor != 1 || extent.unknowns.size() != 1)
@@ -203,6 +213,10 @@ Extent ExtentAnalysis::dimOf(Value tensor, int64_t dim) {
       tensor = castOp.getSource();
       continue;
     }
+    if (auto reshape = dyn_cast<tensor::ReshapeOp>(op))
+      if (auto shape =
+              reshape.getShape().getDefiningOp<tensor::FromElementsOp>())
+        return valueOf(shape.getElements()[dim]);
     if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op);
         slice && slice.getDroppedDims().none())
       return mixed(slice.getMixedSizes()[dim]);

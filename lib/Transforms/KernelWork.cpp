@@ -10,8 +10,7 @@
 using namespace mlir;
 using namespace ftuner;
 
-/// Floating-point and integer operations on elements: indices are none.
-static int64_t flopsOf(Block &body) {
+int64_t ftuner::flopsOf(Block &body) {
   double count = 0;
   body.walk([&](Operation *op) {
     if (std::optional<Operations> operations = operationsOf(*op))
@@ -26,8 +25,7 @@ static int64_t elementBytesOf(Type type) {
                              : 8;
 }
 
-/// "linalg.generic (math.exp, arith.subf)": a generic's name alone says little.
-static std::string operatorNameOf(linalg::LinalgOp op) {
+std::string ftuner::operatorNameOf(linalg::LinalgOp op) {
   std::string name = op->getName().getStringRef().str();
   if (!isa<linalg::GenericOp, linalg::MapOp, linalg::ReduceOp>(op))
     return name;
@@ -123,6 +121,20 @@ DictionaryAttr ftuner::siteOf(linalg::LinalgOp op) {
                       b.getStringAttr(llvm::sys::path::filename(position)))});
 }
 
+AffineExpr ftuner::flopsOf(ukernel::OperatorOpInterface op,
+                           ArrayRef<AffineExpr> extents) {
+  MLIRContext *context = op.getContext();
+  AffineExpr result =
+      productOf(context, extents, flopsOf(op.getCombiner().front()));
+  if (!op.hasEpilogue())
+    return result;
+  SmallVector<AffineExpr> space;
+  for (auto [axis, extent] : llvm::enumerate(extents))
+    if (!op.isReduceAxis(axis))
+      space.push_back(extent);
+  return result + productOf(context, space, flopsOf(op.getEpilogue().front()));
+}
+
 DictionaryAttr ftuner::workOf(ukernel::KernelOp kernel) {
   MLIRContext *context = kernel.getContext();
   ukernel::OperatorOpInterface op;
@@ -133,16 +145,7 @@ DictionaryAttr ftuner::workOf(ukernel::KernelOp kernel) {
     extents.push_back(ShapedType::isDynamic(extent)
                           ? getAffineSymbolExpr(axis, context)
                           : getAffineConstantExpr(extent, context));
-  AffineExpr iterations = productOf(context, extents);
-  AffineExpr operations = iterations * flopsOf(op.getCombiner().front());
-  if (op.hasEpilogue()) {
-    SmallVector<AffineExpr> space;
-    for (auto [axis, extent] : llvm::enumerate(extents))
-      if (!op.isReduceAxis(axis))
-        space.push_back(extent);
-    operations = operations +
-                 productOf(context, space, flopsOf(op.getEpilogue().front()));
-  }
+  AffineExpr operations = flopsOf(op, extents);
   AffineExpr zero = getAffineConstantExpr(0, context), bytes = zero;
   for (OpOperand &operand : op->getOpOperands()) {
     Type type = operand.get().getType();

@@ -7,6 +7,15 @@
 
 namespace ftuner {
 
+/// Floating-point and integer operations on elements: indices are none.
+int64_t flopsOf(mlir::Block &body);
+/// Those of an operator whose axes have these extents.
+mlir::AffineExpr flopsOf(ukernel::OperatorOpInterface op,
+                         llvm::ArrayRef<mlir::AffineExpr> extents);
+
+/// "linalg.generic (math.exp, arith.subf)": a generic's name alone says little.
+std::string operatorNameOf(mlir::linalg::LinalgOp op);
+
 /// The work of a simple kernel for `op`, on memrefs. `dimOf` gives the size of
 /// a dimension of an operand in the symbols of the launch's sizes, of which
 /// there are `numSizes`.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Mapping
+from typing import Any, Iterator, Mapping, Sequence
 
 from .errors import Error
 
@@ -34,30 +35,41 @@ def cannot_write(path: str, reason: Any) -> Error:
     return Error(f"cannot write '{path}': {reason}")
 
 
-def write(contents: Mapping[str, bytes]) -> None:
-    """Writes the files: all of them, or none if one cannot be."""
-    temporary: dict[str, str] = {}
+@contextlib.contextmanager
+def replacing(paths: Sequence[str]) -> Iterator[list[str]]:
+    """Names of new files beside the paths, which take their places if nothing is raised."""
+    temporary: list[tuple[str, str]] = []
     try:
-        for path, content in contents.items():
+        for path in paths:
             target, mode = target_of(path)
             if os.path.exists(target) and not os.access(target, os.W_OK):
                 raise cannot_write(path, "Permission denied")
             try:
                 handle, name = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".ftuner-")
-                temporary[target] = name
-                with os.fdopen(handle, "wb") as file:
-                    file.write(content)
+                temporary.append((target, name))
+                os.close(handle)
                 os.chmod(name, mode)
             except OSError as failure:
                 raise cannot_write(path, failure.strerror) from failure
-        for target, name in temporary.items():
+        yield [name for _, name in temporary]
+        for target, name in temporary:
             try:
                 os.replace(name, target)
             except OSError as failure:
                 raise cannot_write(target, failure.strerror) from failure
     finally:
-        for name in temporary.values():
+        for _, name in temporary:
             Path(name).unlink(missing_ok=True)
+
+
+def write(contents: Mapping[str, bytes]) -> None:
+    """Writes the files: all of them, or none if one cannot be."""
+    with replacing([*contents]) as names:
+        for (path, content), name in zip(contents.items(), names):
+            try:
+                Path(name).write_bytes(content)
+            except OSError as failure:
+                raise cannot_write(path, failure.strerror) from failure
 
 
 def write_one(path: str, content: bytes) -> None:

@@ -9,6 +9,7 @@
 #include "FTuner/Pipelines/Pipelines.h"
 #include "FTuner/Target/Explain.h"
 #include "FTuner/Target/Iree.h"
+#include "FTuner/Target/IreeReport.h"
 #include "FTuner/Target/Manifest.h"
 #include "LibraryOutput.h"
 #include "MeasureOutput.h"
@@ -73,6 +74,11 @@ struct Options {
       llvm::cl::desc("With --ftuner-to-iree: also a shared library of the "
                      "kernels for the emulator"),
       llvm::cl::value_desc("file"), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> report{
+      "report",
+      llvm::cl::desc("With --ftuner-to-iree: also what the dispatches carry, "
+                     "as JSON (docs/iree.md)"),
+      llvm::cl::value_desc("file"), llvm::cl::cat(category)};
   llvm::cl::opt<bool> timing{
       "timing", llvm::cl::desc("Add the seconds of each stage to the manifest"),
       llvm::cl::cat(category)};
@@ -128,13 +134,17 @@ static llvm::Error checkOptions(const Options &options) {
   if (options.translation != Translation::Measurements)
     if (llvm::Error error = options.measure.expectNone())
       return error;
-  if (options.translation != Translation::Iree &&
-      options.emulatedKernels.getNumOccurrences() > 0)
-    return makeError("option --emulated-kernels has no effect without "
-                     "--ftuner-to-iree");
-  if (options.emulatedKernels.getNumOccurrences() > 0 && options.output == "-")
-    return makeError("option -o: expected the name of a file beside "
-                     "--emulated-kernels");
+  for (const llvm::cl::opt<std::string> *file :
+       {&options.emulatedKernels, &options.report}) {
+    if (file->getNumOccurrences() == 0)
+      continue;
+    if (options.translation != Translation::Iree)
+      return makeError("option --" + file->ArgStr +
+                       " has no effect without --ftuner-to-iree");
+    if (options.output == "-")
+      return makeError("option -o: expected the name of a file beside --" +
+                       file->ArgStr);
+  }
   if (options.translation == Translation::Explanation)
     return llvm::Error::success();
   if (options.json)
@@ -266,17 +276,28 @@ static llvm::Error toIree(const Options &options,
   llvm::raw_string_ostream stream(text);
   (**module)->print(stream);
   stream << '\n';
-  if (options.emulatedKernels.empty())
+  if (options.emulatedKernels.empty() && options.report.empty())
     return tool::writeOutput(options.output, text);
-  if (kernels.ptx.kernels.empty())
-    return makeError("option --emulated-kernels: the module needs no kernels");
-  llvm::Expected<std::string> library =
-      tool::emulatedKernels(*kernels.module, kernels.ptx,
-                            options.emulatedKernels, options.programPath);
-  if (!library)
-    return library.takeError();
-  return tool::writeOutputs({{options.output, std::move(text)},
-                             {options.emulatedKernels, std::move(*library)}});
+  std::vector<tool::OutputFile> outputs{
+      {options.output, std::move(text)}};
+  if (!options.report.empty()) {
+    std::string report;
+    llvm::raw_string_ostream reportStream(report);
+    writeIreeReport(kernels, reportStream);
+    outputs.push_back({options.report, std::move(report)});
+  }
+  if (!options.emulatedKernels.empty()) {
+    if (kernels.ptx.kernels.empty())
+      return makeError(
+          "option --emulated-kernels: the module needs no kernels");
+    llvm::Expected<std::string> library =
+        tool::emulatedKernels(*kernels.module, kernels.ptx,
+                              options.emulatedKernels, options.programPath);
+    if (!library)
+      return library.takeError();
+    outputs.push_back({options.emulatedKernels, std::move(*library)});
+  }
+  return tool::writeOutputs(outputs);
 }
 
 static llvm::Error translate(const Options &options,

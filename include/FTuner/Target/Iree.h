@@ -18,6 +18,7 @@
 
 #include "FTuner/PTX/PTX.h"
 #include "FTuner/Pipelines/Pipelines.h"
+#include "FTuner/Transforms/OperatorWork.h"
 
 #include "mlir/IR/OwningOpRef.h"
 
@@ -35,6 +36,9 @@ struct IreeKernels {
   /// Lowered gpu.modules, and the device.
   mlir::OwningOpRef<mlir::ModuleOp> module;
   PtxModule ptx;
+  /// Of every function that computes something, before its workloads became
+  /// dispatches.
+  std::vector<FunctionOperators> work;
 };
 
 /// Turns the planned workloads of a module on tensors into dispatches of one

@@ -14,10 +14,28 @@ from typing import Sequence
 
 from .. import __version__, compiler, locations
 from ..errors import CompileWarning, Error
-from . import bench, caching, calibrating, compiling, device_table, explaining, running
+from . import (
+    bench,
+    caching,
+    calibrating,
+    compiling,
+    device_table,
+    explaining,
+    iree_module,
+    running,
+)
 from .common import UsageError, read_source
 
-_COMMANDS = (compiling, running, explaining, bench, device_table, calibrating, caching)
+_COMMANDS = (
+    compiling,
+    running,
+    explaining,
+    bench,
+    iree_module,
+    device_table,
+    calibrating,
+    caching,
+)
 
 _DESCRIPTION = """\
 Compiles MLIR (linalg on tensors with dynamic sizes) to GPU kernels, runs and explains them."""
@@ -116,11 +134,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
     """The options; those of the compiler, which the parser does not know, are in `pipeline`."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    arguments, more = arguments[:end], arguments[end + 1 :]
     options, rest = parser.parse_known_args(arguments)
+    if more and not getattr(options, "takes_more", False):
+        parser.error(f"unrecognized arguments: {more[0]}")
+    options.more = more
     takes_pipeline_options = getattr(options, "takes_pipeline_options", False)
     if takes_pipeline_options and any(text.startswith("--") and "=" not in text for text in rest):
         # The parser took the next argument for something else than a value.
         options, rest = parser.parse_known_args(_join_values(parser, arguments))
+        options.more = more
     options.pipeline = {}
     for text in rest:
         name, equals, value = text.removeprefix("--").partition("=")

@@ -32,13 +32,17 @@ class UsageError(Exception):
 def add_source(parser: argparse.ArgumentParser) -> None:
     """Options of commands that compile."""
     parser.add_argument("source", help="MLIR file; - for standard input")
+    add_device(parser)
+    parser.set_defaults(takes_pipeline_options=True)
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--device",
         default="h200",
         help="name of a built-in device, path of a description, or cuda for the live GPU "
         "(default: %(default)s)",
     )
-    parser.set_defaults(takes_pipeline_options=True)
 
 
 def add_function(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,228 @@
+"""Exported programs of PyTorch as IREE's input; their weights beside it.
+
+Weights are parameters of IREE: the module names them, and they lie in a file of the safetensors format, so
+that no text ever holds them. Ranges of sizes are those of `torch.export.Dim`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+
+from ..errors import CompileError, Error
+
+#: The scope of the parameters, `--parameters=model=FILE` of IREE's tools.
+SCOPE = "model"
+
+# Smaller constants are part of the module's text.
+_LEAST_BYTES = 1024
+
+# Types of elements: of safetensors, and of MLIR. Others are part of the text.
+_TYPES = {
+    torch.float64: ("F64", "f64"),
+    torch.float32: ("F32", "f32"),
+    torch.float16: ("F16", "f16"),
+    torch.bfloat16: ("BF16", "bf16"),
+    torch.int64: ("I64", "i64"),
+    torch.int32: ("I32", "i32"),
+    torch.int16: ("I16", "i16"),
+    torch.int8: ("I8", "i8"),
+    torch.uint8: ("U8", "i8"),
+}
+
+
+def export(
+    model: torch.nn.Module | ExportedProgram,
+    args: tuple[Any, ...] | None,
+    kwargs: dict[str, Any] | None,
+    dynamic_shapes: Any,
+) -> ExportedProgram:
+    """The program of a model, exported with these arguments if it is a module."""
+    if isinstance(model, ExportedProgram):
+        if args is not None or kwargs is not None or dynamic_shapes is not None:
+            raise TypeError("args, kwargs and dynamic_shapes: expected none for an exported program")
+        return model
+    if args is None:
+        raise TypeError("args: expected example arguments to export the module with")
+    with torch.no_grad():
+        return torch.export.export(model, tuple(args), kwargs, dynamic_shapes=dynamic_shapes)
+
+
+def load(path: str) -> ExportedProgram:
+    """Reads what `torch.export.save` wrote."""
+    try:
+        return torch.export.load(path)
+    except OSError as error:
+        raise Error(f"cannot read '{path}': {error.strerror or error}") from error
+    except Exception as error:  # noqa: BLE001: zip files, JSON and pickles fail in many ways
+        words = str(error).strip().splitlines()
+        raise Error(
+            f"cannot read '{path}': expected a program of torch.export.save"
+            + (f" ({words[0][:200]})" if words else "")
+        ) from error
+
+
+def write(
+    program: ExportedProgram, folder: Path, parameters: Path, *, attention: str, name: str
+) -> tuple[Path, bool]:
+    """Writes the program as bytecode, in the torch dialect, and its weights.
+
+    Returns the path of the bytecode, and whether there are weights. Raises `CompileError` where the
+    importer does not know an operator.
+    """
+    from iree.compiler import ir
+    from iree.compiler.extras import fx_importer
+
+    table = {}
+    if attention == "products":
+        table[torch.ops.aten.scaled_dot_product_attention.default] = _attention
+    with torch.no_grad():
+        program = program.run_decompositions(table)
+    weights = _Weights(ir)
+    # The hooks of the importer are looked up by name.
+    hooks = type("Hooks", (_Hooks, fx_importer.FxImporterHooks), {})(weights)
+    with ir.Context() as context:
+        importer = fx_importer.FxImporter(context=context, hooks=hooks)
+        try:
+            importer.import_program(
+                program, func_name=name, import_symbolic_shape_expressions=True
+            )
+        except (ir.MLIRError, NotImplementedError, ValueError, KeyError, TypeError) as error:
+            raise CompileError(
+                f"torch-mlir cannot import the model: {error}", str(error)
+            ) from error
+        path = folder / "model.mlirbc"
+        with path.open("wb") as file:
+            importer.module.operation.write_bytecode(file)
+    if weights.tensors:
+        write_safetensors(parameters, weights.tensors)
+    return path, bool(weights.tensors)
+
+
+def _attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> torch.Tensor:
+    """Scaled dot product attention as two products and a softmax."""
+    if enable_gqa:
+        groups = query.shape[-3] // key.shape[-3]
+        key = key.repeat_interleave(groups, -3)
+        value = value.repeat_interleave(groups, -3)
+    scores = query @ key.mT * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    if is_causal:
+        rows = torch.arange(query.shape[-2], device=query.device)
+        columns = torch.arange(key.shape[-2], device=query.device)
+        scores = torch.where(rows[:, None] >= columns, scores, -math.inf)
+    elif attn_mask is not None and attn_mask.dtype == torch.bool:
+        scores = torch.where(attn_mask, scores, -math.inf)
+    elif attn_mask is not None:
+        scores = scores + attn_mask
+    return torch.softmax(scores, -1) @ value
+
+
+class _Weights:
+    """Tensors that become parameters, by their names; equal storage is one of them."""
+
+    def __init__(self, ir: Any) -> None:
+        self.ir = ir
+        self.module: Any = None
+        self.tensors: dict[str, torch.Tensor] = {}
+        self._names: dict[tuple[Any, ...], str] = {}
+
+    def load(self, importer: Any, tensor: torch.Tensor, target: str | None) -> Any:
+        """The value of a tensor in the function; None for one that the text holds."""
+        types = _TYPES.get(tensor.dtype)
+        if types is None or tensor.numel() * tensor.element_size() < _LEAST_BYTES:
+            return None
+        ir = self.ir
+        shape = [*tensor.shape]
+        builtin = ir.RankedTensorType.get(shape, ir.Type.parse(types[1]))
+        key = (tensor.data_ptr(), tensor.dtype, tuple(shape), tensor.stride())
+        if key not in self._names:
+            self._names[key] = self._declare(target, builtin)
+            self.tensors[self._names[key]] = tensor
+        with ir.Location.unknown():
+            loaded = ir.Operation.create(
+                "util.global.load",
+                results=[builtin],
+                attributes={
+                    "global": ir.FlatSymbolRefAttr.get(self._names[key]),
+                    "is_immutable": ir.UnitAttr.get(),
+                },
+            ).result
+            return ir.Operation.create(
+                "torch_c.from_builtin_tensor",
+                results=[importer._cc.tensor_to_vtensor_type(tensor)],
+                operands=[loaded],
+            ).result
+
+    def _declare(self, target: str | None, type: Any) -> str:
+        ir = self.ir
+        name = target or f"constant{len(self.tensors)}"
+        text = json.dumps(name)
+        parameter = f'#flow.parameter.named<"{SCOPE}"::{text}> : {type}'
+        attributes = {
+            "sym_name": ir.StringAttr.get(name),
+            "sym_visibility": ir.StringAttr.get("private"),
+            "type": ir.TypeAttr.get(type),
+            "initial_value": ir.Attribute.parse(parameter),
+        }
+        with ir.InsertionPoint.at_block_begin(self.module.regions[0].blocks[0]):
+            with ir.Location.unknown():
+                ir.Operation.create("util.global", attributes=attributes)
+        return name
+
+
+class _Hooks:
+    """What torch-mlir's importer asks."""
+
+    def __init__(self, weights: _Weights) -> None:
+        self._weights = weights
+
+    def prepare_module(self, module: Any) -> None:
+        self._weights.module = module
+
+    def resolve_literal(self, importer: Any, literal: Any, info: Any) -> Any:
+        if not isinstance(literal, torch.Tensor):
+            return None
+        return self._weights.load(importer, literal, info.input_spec.target if info else None)
+
+
+# Tensors begin at multiples of this.
+_ALIGNMENT = 64
+
+
+def write_safetensors(path: Path, tensors: dict[str, torch.Tensor]) -> None:
+    """Writes tensors in the safetensors format."""
+    header: dict[str, Any] = {}
+    end = 0
+    for name, tensor in tensors.items():
+        begin = -(-end // _ALIGNMENT) * _ALIGNMENT
+        end = begin + tensor.numel() * tensor.element_size()
+        header[name] = {
+            "dtype": _TYPES[tensor.dtype][0],
+            "shape": [*tensor.shape],
+            "data_offsets": [begin, end],
+        }
+    text = json.dumps(header).encode()
+    text += b" " * (-(len(text) + 8) % _ALIGNMENT)
+    with path.open("wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        start = file.tell()
+        for name, tensor in tensors.items():
+            file.seek(start + header[name]["data_offsets"][0])
+            data = tensor.detach().cpu().contiguous().reshape(-1)
+            file.write(memoryview(data.view(torch.uint8).numpy()))

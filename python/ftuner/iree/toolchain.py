@@ -1,0 +1,140 @@
+"""IREE's compiler: where it is, which versions are known to work, and what it says."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+import sysconfig
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import CompileError, CompileWarning, Error
+
+#: Versions that the tests run with. IREE's textual forms change from one to the next.
+TESTED = ((3, 13),)
+
+_INSTALL = "pip install 'iree-base-compiler==3.13.*'"
+_PROGRAM = "iree-compile"
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """An `iree-compile`, and the flags of all its runs."""
+
+    path: str
+    version: str
+    flags: tuple[str, ...] = ()
+
+    def run(
+        self,
+        source: Path,
+        output: Path,
+        arguments: Sequence[str],
+        *,
+        what: str,
+        names: Mapping[str, str],
+    ) -> None:
+        """Compiles a file to another; `names` are what messages call files.
+
+        What IREE warns of is a `CompileWarning`. Raises `CompileError` with its first error if it
+        fails: it prints the whole module behind each.
+        """
+        command = [self.path, str(source), *self.flags, *arguments, "-o", str(output)]
+        try:
+            run = subprocess.run(
+                command, capture_output=True, check=False, stdin=subprocess.DEVNULL
+            )
+        except OSError as error:
+            raise Error(f"cannot run '{self.path}': {error.strerror}") from error
+        words = run.stderr.decode(errors="replace")
+        for given, name in names.items():
+            words = words.replace(given, name)
+        if run.returncode != 0:
+            message = _first_error(words) or "it prints no error"
+            if run.returncode < 0:
+                message += f"\n{_PROGRAM} was ended by signal {-run.returncode}"
+            raise CompileError(f"IREE {self.version} cannot compile {what}:\n{message}", words)
+        warned = _lines(words, "warning")
+        if warned:
+            warnings.warn("\n".join(warned), CompileWarning, stacklevel=2)
+
+
+#: Longer lines are modules.
+_LONGEST_LINE = 400
+
+
+def _lines(words: str, kind: str) -> list[str]:
+    """The lines of diagnostics of a kind."""
+    pattern = re.compile(rf"(^|: |^.*\S ){kind}: ")
+    return [line[:_LONGEST_LINE] for line in words.splitlines() if pattern.search(line)]
+
+
+def _first_error(words: str) -> str:
+    """The first error with its location and the notes that follow at once."""
+    errors = _lines(words, "error")
+    if not errors:
+        last = [line for line in words.splitlines() if line.strip()][:3]
+        return "\n".join(line[:_LONGEST_LINE] for line in last)
+    others = len(set(errors)) - 1
+    return errors[0] + (f"\n(and {others} more)" if others else "")
+
+
+def find(path: str | os.PathLike[str] | None = None) -> str:
+    """The `iree-compile` to use: that at `path`, that of this Python, or that on the search path."""
+    if path is not None:
+        name = os.fspath(path)
+        if not os.access(name, os.X_OK) or os.path.isdir(name):
+            raise Error(f"cannot run '{name}': expected the program {_PROGRAM}")
+        return name
+    own = os.path.join(sysconfig.get_path("scripts"), _PROGRAM)
+    found = own if os.access(own, os.X_OK) else shutil.which(_PROGRAM)
+    if found is None:
+        raise Error(f"no {_PROGRAM} found: {_INSTALL}, or name it by --iree-compile")
+    return found
+
+
+def open_toolchain(
+    path: str | os.PathLike[str] | None = None, flags: Sequence[str] = ()
+) -> Toolchain:
+    """The compiler, whose version is one that works. Warns of one that is not tested."""
+    name = find(path)
+    version = _version(name)
+    numbers = _numbers(version)
+    tested = ", ".join(_text(known) for known in TESTED)
+    if numbers < TESTED[0]:
+        raise Error(
+            f"{name} is IREE {version}, which is too old: expected {tested} ({_INSTALL})"
+        )
+    if numbers not in TESTED:
+        warnings.warn(
+            f"{name} is IREE {version}; FTuner is tested with {tested}",
+            CompileWarning,
+            stacklevel=2,
+        )
+    return Toolchain(name, version, tuple(flags))
+
+
+def _text(numbers: tuple[int, int]) -> str:
+    return ".".join(map(str, numbers))
+
+
+def _numbers(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
+
+
+@functools.cache
+def _version(name: str) -> str:
+    try:
+        run = subprocess.run([name, "--version"], capture_output=True, check=False)
+    except OSError as error:
+        raise Error(f"cannot run '{name}': {error.strerror}") from error
+    found = re.search(rb"IREE compiler version (\d+\.\d+\S*)", run.stdout)
+    if run.returncode != 0 or not found:
+        raise Error(f"'{name}' does not tell its version: expected the program {_PROGRAM}")
+    return found[1].decode()
