@@ -89,8 +89,34 @@ static void setSymbol(Value value, StringAttr symbol) {
   op->setAttr(kSizesAttrName, ArrayAttr::get(op->getContext(), symbols));
 }
 
-static void adoptAssumptions(Operation *op,
-                             SmallVectorImpl<NamedAttribute> &ranges) {
+/// "arg0_dim1" of a size that a function asks one of its arguments for; empty
+/// for any other value.
+static std::string argumentSizeName(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getName().getStringRef() != "hal.buffer_view.dim" ||
+      op->getNumOperands() != 1)
+    return "";
+  auto argument = dyn_cast<BlockArgument>(op->getOperand(0));
+  DictionaryAttr properties = propertiesOf(op);
+  auto dim = properties ? properties.getAs<IntegerAttr>("index") : nullptr;
+  if (!argument || !argument.getOwner()->isEntryBlock() || !dim)
+    return "";
+  return "arg" + std::to_string(argument.getArgNumber()) + "_dim" +
+         std::to_string(dim.getInt());
+}
+
+/// The symbol of a size with a range: one name has one range in a module.
+static StringAttr symbolFor(Value value, ukernel::RangeAttr range,
+                            NamedAttrList &ranges) {
+  std::string name = argumentSizeName(value);
+  Attribute known = name.empty() ? Attribute() : ranges.get(name);
+  if (name.empty() || (known && known != range))
+    name = "iree" + std::to_string(ranges.getAttrs().size());
+  ranges.set(name, range);
+  return StringAttr::get(value.getContext(), name);
+}
+
+static void adoptAssumptions(Operation *op, NamedAttrList &ranges) {
   DictionaryAttr properties = propertiesOf(op);
   auto assumptions =
       properties ? properties.getAs<ArrayAttr>("assumptions") : nullptr;
@@ -103,9 +129,7 @@ static void adoptAssumptions(Operation *op,
     ukernel::RangeAttr range = list ? rangeOf(list) : nullptr;
     if (!range || !result.getType().isIndex())
       continue;
-    auto symbol =
-        StringAttr::get(op->getContext(), "iree" + Twine(ranges.size()));
-    ranges.emplace_back(symbol, range);
+    StringAttr symbol = symbolFor(operand, range, ranges);
     setSymbol(operand, symbol);
     setSymbol(result, symbol);
   }
@@ -120,7 +144,8 @@ static void adoptTensor(Operation *op) {
   for (unsigned number = 1; number < op->getNumOperands(); ++number)
     if (op->getOperand(number).getType().isIndex())
       numbers.push_back(number);
-  if (static_cast<int64_t>(numbers.size()) == type.getNumDynamicDims())
+  if (static_cast<int64_t>(numbers.size()) ==
+      static_cast<int64_t>(type.getNumDynamicDims()))
     op->setAttr(kDimsAttrName, Builder(op).getI64ArrayAttr(numbers));
 }
 
@@ -155,7 +180,7 @@ void ftuner::adoptIreeFunctions(ModuleOp module) {
   for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
     if (op.getName().getStringRef() == kFunctionName)
       adoptFunction(&op);
-  SmallVector<NamedAttribute> ranges;
+  NamedAttrList ranges;
   module.walk([&](Operation *op) {
     StringRef name = op->getName().getStringRef();
     if (name == "util.assume.int")
@@ -167,9 +192,10 @@ void ftuner::adoptIreeFunctions(ModuleOp module) {
     return;
   if (auto known = module->getAttrOfType<DictionaryAttr>(
           ukernel::UKernelDialect::kSymbolsAttrName))
-    llvm::append_range(ranges, known);
+    for (NamedAttribute range : known)
+      ranges.set(range.getName(), range.getValue());
   module->setAttr(ukernel::UKernelDialect::kSymbolsAttrName,
-                  DictionaryAttr::get(module.getContext(), ranges));
+                  ranges.getDictionary(module.getContext()));
 }
 
 void ftuner::restoreIreeFunctions(ModuleOp module) {

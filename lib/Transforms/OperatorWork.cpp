@@ -34,6 +34,8 @@ private:
   AffineExpr flopsOfAttention(Operation *op);
   void add(Operation *op, AffineExpr flops, bool isContraction);
   void visit(Operation *op);
+  /// Leaves out the sizes that no formula has.
+  void dropUnusedSizes();
 
   FunctionOpInterface function;
   ExtentAnalysis extents;
@@ -169,6 +171,29 @@ void WorkCollector::visit(Operation *op) {
   }
 }
 
+void WorkCollector::dropUnusedSizes() {
+  llvm::SmallDenseSet<unsigned> used;
+  for (const OperatorWork &op : work.operators)
+    op.flops.walk([&](AffineExpr inner) {
+      if (auto symbol = dyn_cast<AffineSymbolExpr>(inner))
+        used.insert(symbol.getPosition());
+    });
+  SmallVector<AffineExpr> renumbered;
+  FunctionOperators kept;
+  for (unsigned position : llvm::seq<unsigned>(work.sizes.size())) {
+    renumbered.push_back(
+        getAffineSymbolExpr(kept.sizes.size(), function->getContext()));
+    if (!used.contains(position))
+      continue;
+    kept.sizeNames.push_back(work.sizeNames[position]);
+    kept.sizes.push_back(work.sizes[position]);
+  }
+  for (OperatorWork &op : work.operators)
+    op.flops = op.flops.replaceSymbols(renumbered);
+  work.sizeNames = std::move(kept.sizeNames);
+  work.sizes = std::move(kept.sizes);
+}
+
 FunctionOperators WorkCollector::collect() {
   work.name = function.getName().str();
   function.getFunctionBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
@@ -177,6 +202,7 @@ FunctionOperators WorkCollector::collect() {
                ? WalkResult::skip()
                : WalkResult::advance();
   });
+  dropUnusedSizes();
   return std::move(work);
 }
 

@@ -186,7 +186,7 @@ def _intermediates(folder: str | os.PathLike[str] | None) -> Iterator[Path]:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Error(f"cannot make the folder '{os.fspath(folder)}': {error.strerror}") from error
-    yield Path(folder)
+    yield Path(folder).absolute()
 
 
 def _build(
