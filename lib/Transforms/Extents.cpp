@@ -213,6 +213,11 @@ Extent ExtentAnalysis::dimOf(Value tensor, int64_t dim) {
       tensor = castOp.getSource();
       continue;
     }
+    if (auto concat = dyn_cast<tensor::ConcatOp>(op);
+        concat && dim != static_cast<int64_t>(concat.getDim())) {
+      tensor = concat.getInputs().front();
+      continue;
+    }
     if (auto reshape = dyn_cast<tensor::ReshapeOp>(op))
       if (auto shape =
               reshape.getShape().getDefiningOp<tensor::FromElementsOp>())

@@ -40,3 +40,18 @@ func.func @unnamed(%a: tensor<?x32xf32>, %b: tensor<32x48xf32>, %o: tensor<?x48x
   %r = linalg.matmul ins(%a, %b : tensor<?x32xf32>, tensor<32x48xf32>) outs(%o : tensor<?x48xf32>) -> tensor<?x48xf32>
   return %r : tensor<?x48xf32>
 }
+
+// Reshapes by values, and tensors side by side.
+// CHECK-LABEL: func.func @reshaped
+// CHECK: {ukernel.extents = [{{\[}}1, "T"], unit, unit]}
+func.func @reshaped(%x: tensor<?x4x16xf32> {ukernel.shape = ["T", 4, 16]}, %b: tensor<128x48xf32>, %o: tensor<?x48xf32>) -> tensor<?x48xf32> {
+  %c0 = arith.constant 0 : index
+  %columns = arith.constant 64 : i64
+  %t = tensor.dim %x, %c0 : tensor<?x4x16xf32>
+  %rows = arith.index_cast %t : index to i64
+  %shape = tensor.from_elements %rows, %columns : tensor<2xi64>
+  %half = tensor.reshape %x(%shape) : (tensor<?x4x16xf32>, tensor<2xi64>) -> tensor<?x64xf32>
+  %a = tensor.concat dim(1) %half, %half : (tensor<?x64xf32>, tensor<?x64xf32>) -> tensor<?x128xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<?x128xf32>, tensor<128x48xf32>) outs(%o : tensor<?x48xf32>) -> tensor<?x48xf32>
+  return %r : tensor<?x48xf32>
+}

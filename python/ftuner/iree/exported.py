@@ -6,9 +6,12 @@ that no text ever holds them. Ranges of sizes are those of `torch.export.Dim`.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import struct
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +40,15 @@ _TYPES = {
 }
 
 
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """PyTorch warns of itself."""
+    with warnings.catch_warnings():
+        for kind in (FutureWarning, DeprecationWarning, UserWarning):
+            warnings.simplefilter("ignore", kind)
+        yield
+
+
 def export(
     model: torch.nn.Module | ExportedProgram,
     args: tuple[Any, ...] | None,
@@ -50,14 +62,15 @@ def export(
         return model
     if args is None:
         raise TypeError("args: expected example arguments to export the module with")
-    with torch.no_grad():
+    with torch.no_grad(), quiet():
         return torch.export.export(model, tuple(args), kwargs, dynamic_shapes=dynamic_shapes)
 
 
 def load(path: str) -> ExportedProgram:
     """Reads what `torch.export.save` wrote."""
     try:
-        return torch.export.load(path)
+        with quiet():
+            return torch.export.load(path)
     except OSError as error:
         raise Error(f"cannot read '{path}': {error.strerror or error}") from error
     except Exception as error:  # noqa: BLE001: zip files, JSON and pickles fail in many ways
@@ -82,7 +95,7 @@ def write(
     table = {}
     if attention == "products":
         table[torch.ops.aten.scaled_dot_product_attention.default] = _attention
-    with torch.no_grad():
+    with torch.no_grad(), quiet():
         program = program.run_decompositions(table)
     weights = _Weights(ir)
     # The hooks of the importer are looked up by name.

@@ -141,5 +141,11 @@ def _import_onnx(name: str, folder: Path, parameters: Path) -> Model:
         words = run.stderr.decode(errors="replace")
         lines = words.strip().splitlines() or ["it prints no error"]
         raise CompileError(f"IREE cannot import {name}:\n{lines[-1][:400]}", words)
-    return Model(name, path, parameters if parameters.exists() else None)
+    # The form that IREE can put into the module.
+    text = path.read_text(encoding="utf-8")
+    path.write_text(
+        text.replace("#stream.parameter.named<", "#flow.parameter.named<"), encoding="utf-8"
+    )
+    has_weights = parameters.exists() and parameters.stat().st_size > 0
+    return Model(name, path, parameters if has_weights else None)
 

@@ -61,7 +61,9 @@ def _function_text(function: dict[str, Any]) -> str:
         if share[key] is not None
     ]
     sizes = ", ".join(f"{name} = {size}" for name, size in share["sizes"].items())
-    text = f"{function['name']}: FTuner carries {' and '.join(parts) or 'nothing that is counted'}"
+    # IREE adds to the names of functions that do not wait.
+    name = function["name"].removesuffix("$async")
+    text = f"{name}: FTuner carries {' and '.join(parts) or 'nothing that is counted'}"
     text += f" at {sizes}" if sizes else ""
     lines = [text]
     for name, number in _counted(
