@@ -162,7 +162,7 @@ def _target_flags(
 
 
 # Architectures of which IREE 3.13 has details, without which it makes no kernels.
-_CUDA_TARGETS = ((8, 9), (8, 0), (7, 5), (7, 0))
+_CUDA_TARGETS = ((8, 9), (8, 6), (8, 0), (7, 5), (7, 0))
 
 
 def _cuda_target(device: descriptions.Description) -> str:
@@ -200,7 +200,7 @@ def _build(
     """Writes the module, and the kernels for the emulator if asked."""
     phase = settings.phase or ("start" if model.has_own_attributes() else "preprocessing")
     before, after = folder / "before.mlir", folder / "after.mlir"
-    names = {str(model.path): model.name, str(before): model.name, str(after): model.name}
+    names = {str(model.path): model.name, str(after): f"{model.name} (after FTuner)"}
     if phase == "start":
         before = model.path
     else:
@@ -209,7 +209,8 @@ def _build(
         settings.toolchain.run(
             model.path, before, arguments, what=model.name, names=names
         )
-    reported = _translate(model.name, before, after, folder, settings, kernels)
+    name = model.name if phase == "start" else f"{model.name} ({phase})"
+    reported = _translate(name, before, after, folder, settings, kernels)
     statistics = folder / "statistics.json"
     arguments = [
         "--iree-scheduling-dump-statistics-format=json",

@@ -1,0 +1,520 @@
+"""`ftuner iree`: models through IREE with FTuner's kernels.
+
+Whole models are compiled, and what they consist of is checked. Modules of products alone are run by IREE's own
+runtime, over the driver of the emulator: kernels of IREE's own cannot run there.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Callable
+
+import numpy as np
+import pytest
+
+import ftuner
+import ftuner.iree
+from ftuner import locations
+from ftuner.iree import models, toolchain
+
+pytest.importorskip("iree.compiler")
+torch = pytest.importorskip("torch")
+
+import iree_nets as nets  # noqa: E402
+from handmade import ROOT  # noqa: E402
+from models import MATMUL  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+
+WIDTH = 64
+
+
+def weight_bytes(program: Any) -> int:
+    return sum(t.numel() * t.element_size() for t in program.state_dict.values())
+
+
+# Model, its elements, attention; dispatches of FTuner's and the least share of all FLOPs that they carry.
+MODELS: dict[str, tuple[Callable[[], Any], Any, str, int, float]] = {
+    "mlp": (lambda: nets.mlp(WIDTH), torch.float32, "iree", 2, 1.0),
+    "bert": (lambda: nets.Bert(WIDTH, 4), torch.float32, "iree", 8, 0.95),
+    "gpt2": (lambda: nets.Gpt2(WIDTH, 4), torch.float32, "iree", 6, 0.95),
+    "llama": (lambda: nets.Llama(WIDTH, 4), torch.float32, "products", 9, 0.9),
+    "llama f16": (lambda: nets.Llama(WIDTH, 4), torch.float16, "products", 9, 0.9),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models(name: str) -> None:
+    """All products are FTuner's; weights are there once; nothing else is a dispatch of its own."""
+    make, dtype, attention, products, least = MODELS[name]
+    program = nets.export(make(), WIDTH, dtype)
+    built = ftuner.iree.compile(program, attention=attention, require=True, max_kernels=2)
+    report = built.report
+    assert built.path is None and built.content.startswith(b"PK")
+    assert report.ftuner_dispatches == products <= report.dispatches
+    assert report.dispatches == products or name != "mlp"
+    # Small constants lie beside the weights, at aligned places.
+    assert 0.9 * weight_bytes(program) < report.constant_bytes < weight_bytes(program) + 8192
+    (function,) = report.functions
+    assert function["not_counted"] == []
+    assert not any(op["contraction"] for op in function["left"])
+    sizes = [share["sizes"] for share in function["shares"]]
+    # Ranges of IREE begin at 1.
+    assert sizes[0] == {"arg0_dim0": 1, "arg0_dim1": 1}
+    assert sizes[-1] == {"arg0_dim0": 16, "arg0_dim1": 128}
+    share = function["shares"][-1]
+    assert share["contraction_share"] == 1 and least <= share["share"] <= 1
+    assert share["contraction_flops"] <= share["flops"]
+    assert len(report.as_dict()) == 6 and f"{products} of them FTuner's" in str(report)
+
+
+def test_flops_of_a_layer() -> None:
+    """FLOPs of the report against the formula: two of each multiplication with its sum."""
+    program = nets.export(nets.Bert(WIDTH, 4), WIDTH)
+    report = ftuner.iree.compile(program, max_kernels=1).report
+    for share in report.functions[0]["shares"]:
+        b, t = share["sizes"]["arg0_dim0"], share["sizes"]["arg0_dim1"]
+        products = 2 * b * t * (4 * WIDTH**2 + 8 * WIDTH**2 + 2 * t * WIDTH)
+        # Bias, scale, residual and GELU are of the kernels, too.
+        assert products <= share["contraction_flops"] <= 1.1 * products
+
+
+def test_attention_is_left_to_iree_unless_asked() -> None:
+    program = nets.export(nets.Llama(WIDTH, 4), WIDTH)
+    report = ftuner.iree.compile(program, max_kernels=1).report
+    (function,) = report.functions
+    left = [op for op in function["left"] if op["contraction"]]
+    assert [op["operator"] for op in left] == ["iree_linalg_ext.attention"]
+    assert report.ftuner_dispatches == 7
+    share = function["shares"][-1]
+    b, t = share["sizes"]["arg0_dim0"], share["sizes"]["arg0_dim1"]
+    attention = share["contraction_flops"] * (1 - share["contraction_share"])
+    assert 4 * b * t * t * WIDTH <= attention <= 1.2 * 4 * b * t * t * WIDTH
+    assert "left to IREE: 1 × iree_linalg_ext.attention" in str(report)
+
+
+def test_a_layer_of_real_width() -> None:
+    program = nets.export(nets.Bert(768, 12), 768)
+    report = ftuner.iree.compile(program, max_kernels=2).report
+    assert report.ftuner_dispatches == 8
+    # Norms are fresh, so their weights are one number.
+    assert 0.99 * weight_bytes(program) < report.constant_bytes < weight_bytes(program) + 8192
+    assert report.functions[0]["shares"][-1]["share"] > 0.99
+
+
+RUN = r"""
+import json, sys
+import numpy as np
+import iree.runtime as runtime
+
+path, cases = sys.argv[1], np.load(sys.argv[2])
+module = runtime.load_vm_flatbuffer_file(path, driver="cuda")
+results = {name: module.main(cases[name]).to_host() for name in cases.files}
+np.savez(sys.argv[3], **results)
+"""
+
+
+class Gated(torch.nn.Module):
+    """Products with a product of both behind, a residual and a bias."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.up = torch.nn.Linear(width, 2 * width)
+        self.down = torch.nn.Linear(2 * width, width)
+
+    def forward(self, x: Any) -> Any:
+        return x + self.down(torch.nn.functional.silu(self.up(x)))
+
+
+@pytest.mark.parametrize(
+    ("make", "dtype", "tolerance"),
+    [(lambda: nets.mlp(48), torch.float32, 5e-6), (lambda: Gated(48), torch.float16, 2e-3)],
+    ids=["f32", "f16"],
+)
+def test_runs_without_a_gpu(
+    make: Callable[[], Any], dtype: Any, tolerance: float, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    """Twenty sizes of batch and length, by IREE's runtime, against PyTorch in float64."""
+    pytest.importorskip("iree.runtime")
+    torch.manual_seed(int(rng.integers(2**31)))
+    model = make()
+    program = nets.export(model, 48, dtype)
+    torch.export.save(program, tmp_path / "model.pt2")
+    module, kernels = tmp_path / "model.vmfb", tmp_path / "libkernels.so"
+    built = ftuner.iree.compile(
+        tmp_path / "model.pt2", module, emulated_kernels=kernels, max_kernels=4
+    )
+    assert built.report.dispatches == built.report.ftuner_dispatches == 2
+    sizes = {(1, 2), (16, 128)}
+    while len(sizes) < 20:
+        sizes.add((int(rng.integers(1, 17)), int(rng.integers(2, 129))))
+    numpy_type = np.float16 if dtype == torch.float16 else np.float32
+    cases = {f"{b}x{t}": rng.standard_normal((b, t, 48)).astype(numpy_type) for b, t in sizes}
+    np.savez(tmp_path / "cases.npz", **cases)
+    environment = {
+        **os.environ,
+        "LD_LIBRARY_PATH": str(locations.find("lib/cuda-emulator")),
+        "FTRT_EMULATED_LIBRARIES": str(kernels),
+        "FTRT_TRACE": "1",
+    }
+    command = [sys.executable, "-c", RUN, module, tmp_path / "cases.npz", tmp_path / "results.npz"]
+    run = subprocess.run([*map(str, command)], env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr[-2000:]
+    launched = [line.split()[1] for line in run.stderr.splitlines() if line.startswith("launch ")]
+    assert len(launched) == 2 * len(sizes)
+    results = np.load(tmp_path / "results.npz")
+    exact = model.to(torch.float64)
+    for name, x in cases.items():
+        with torch.no_grad():
+            wanted = exact(torch.from_numpy(x.astype(np.float64))).numpy()
+        error = np.linalg.norm(results[name] - wanted) / np.linalg.norm(wanted)
+        assert results[name].shape == wanted.shape and error < tolerance, (name, error)
+
+
+def exports_of(module: Path) -> list[tuple[str, str]]:
+    """Threads and shared memory of the kernels of a module for IREE."""
+    fields = []
+    for line in module.read_text().splitlines():
+        if '"hal.executable.export"' in line:
+            memory, threads = line.split("workgroup_local_memory = ")[1].split(", workgroup_size = ")
+            fields.append((memory, threads.split("}>")[0]))
+    return fields
+
+
+LINEAR = """
+module attributes {{ukernel.symbols = {{T = #ukernel.range<{least} to {most}>}}}} {{
+  func.func @main(%x: tensor<?x256xf32> {{ukernel.shape = ["T", 256]}}, %w: tensor<512x256xf32>) -> tensor<?x512xf32> {{
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : f32
+    %t = tensor.dim %x, %c0 : tensor<?x256xf32>
+    %e = tensor.empty(%t) : tensor<?x512xf32>
+    %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x512xf32>) -> tensor<?x512xf32>
+    %r = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]
+        ins(%x, %w : tensor<?x256xf32>, tensor<512x256xf32>) outs(%f : tensor<?x512xf32>) -> tensor<?x512xf32>
+    return %r : tensor<?x512xf32>
+  }}
+}}
+"""
+
+
+def test_ranges_of_exported_programs(tmp_path: Path) -> None:
+    """Families are those of linalg with the range that the exported program declares."""
+    found = {}
+    for most in (8, 512):
+        length = torch.export.Dim("T", min=2, max=most)
+        program = torch.export.export(
+            torch.nn.Linear(256, 512, bias=False).eval(),
+            (torch.randn(4, 256),),
+            dynamic_shapes=({0: length},),
+        )
+        source = tmp_path / "linear.mlir"
+        source.write_text(LINEAR.format(least=1, most=most))
+        for name, model in (("torch", program), ("linalg", source)):
+            folder = tmp_path / f"{name}{most}"
+            ftuner.iree.compile(model, max_kernels=4, keep_intermediates=folder)
+            found[name, most] = exports_of(folder / "after.mlir")
+        assert found["torch", most] == found["linalg", most]
+    assert found["torch", 8] != found["torch", 512]
+
+
+STABLEHLO = """
+func.func @main(%x: tensor<?x32xf32>, %w: tensor<32x64xf32>) -> tensor<?x64xf32> {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<?x32xf32>, tensor<32x64xf32>) -> tensor<?x64xf32>
+  return %0 : tensor<?x64xf32>
+}
+"""
+TOSA = """
+func.func @main(%x: tensor<1x?x32xf32>, %w: tensor<1x32x64xf32>) -> tensor<1x?x64xf32> {
+  %z = "tosa.const"() <{values = dense<0.0> : tensor<1xf32>}> : () -> tensor<1xf32>
+  %0 = tosa.matmul %x, %w, %z, %z : (tensor<1x?x32xf32>, tensor<1x32x64xf32>, tensor<1xf32>, tensor<1xf32>) -> tensor<1x?x64xf32>
+  return %0 : tensor<1x?x64xf32>
+}
+"""
+TORCH = """
+func.func @main(%x: !torch.vtensor<[?,32],f32>, %w: !torch.vtensor<[32,64],f32>) -> !torch.vtensor<[?,64],f32> {
+  %0 = torch.aten.mm %x, %w : !torch.vtensor<[?,32],f32>, !torch.vtensor<[32,64],f32> -> !torch.vtensor<[?,64],f32>
+  return %0 : !torch.vtensor<[?,64],f32>
+}
+"""
+LINALG = MATMUL.replace(" attributes {ukernel.symbols = {T = #ukernel.range<1 to 16>}}", "").replace(
+    ' {ukernel.shape = ["T", 32]}', ""
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [STABLEHLO, TOSA, TORCH, LINALG, MATMUL],
+    ids=["stablehlo", "tosa", "torch", "linalg", "own"],
+)
+def test_dialects(text: str, tmp_path: Path) -> None:
+    (tmp_path / "model.mlir").write_text(text)
+    report = ftuner.iree.compile(tmp_path / "model.mlir", max_kernels=1, require=True).report
+    assert (report.dispatches, report.ftuner_dispatches, report.kernels) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("name", ["attention", "dense", "projection"])
+def test_examples(name: str) -> None:
+    report = ftuner.iree.compile(
+        Path(ROOT, "examples", f"{name}.mlir"), max_kernels=2, require=True
+    ).report
+    assert report.ftuner_dispatches == {"attention": 2}.get(name, 1)
+    assert all(f["shares"][-1]["contraction_share"] == 1 for f in report.functions)
+
+
+def test_constants_of_mlir(tmp_path: Path) -> None:
+    """Weights in the text go past FTuner, and are in the module once."""
+    from iree.compiler import ir
+    from iree.compiler.extras import fx_importer
+
+    program = nets.export(nets.mlp(WIDTH), WIDTH)
+    importer = fx_importer.FxImporter(context=ir.Context())
+    importer.import_program(program.run_decompositions({}), func_name="main")
+    (tmp_path / "model.mlir").write_text(str(importer.module))
+    report = ftuner.iree.compile(tmp_path / "model.mlir", max_kernels=1).report
+    assert report.ftuner_dispatches == 2
+    assert report.constant_bytes <= weight_bytes(program) + 1024
+
+
+def test_weights_beside_the_module(tmp_path: Path) -> None:
+    program = nets.export(nets.mlp(WIDTH), WIDTH)
+    weights = tmp_path / "weights.safetensors"
+    built = ftuner.iree.compile(program, parameters=weights, max_kernels=1)
+    assert built.report.ftuner_dispatches == 2
+    assert weights.stat().st_size >= 0.99 * weight_bytes(program)
+    assert len(built.content) < ftuner.iree.compile(program, max_kernels=1).report.constant_bytes * 2
+    for wrong in ("weights.irpa", "weights"):
+        with pytest.raises(ftuner.Error, match="ends in .safetensors"):
+            ftuner.iree.compile(program, parameters=tmp_path / wrong)
+
+
+@pytest.fixture
+def onnx_model(tmp_path: Path, rng: np.random.Generator) -> Path:
+    onnx = pytest.importorskip("onnx")
+    helper, f32 = onnx.helper, onnx.TensorProto.FLOAT
+    weight, bias = (
+        onnx.numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32), name)
+        for name, shape in (("w", (32, 64)), ("b", (64,)))
+    )
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["p"]),
+        helper.make_node("Add", ["p", "b"], ["s"]),
+        helper.make_node("Relu", ["s"], ["y"]),
+    ]
+    values = [helper.make_tensor_value_info(n, f32, ["T", s]) for n, s in (("x", 32), ("y", 64))]
+    graph = helper.make_graph(nodes, "main", values[:1], values[1:], [weight, bias])
+    path = tmp_path / "layer.onnx"
+    opset = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=9), path)
+    return path
+
+
+def test_onnx(onnx_model: Path, tmp_path: Path) -> None:
+    report = ftuner.iree.compile(onnx_model, max_kernels=1).report
+    assert (report.dispatches, report.ftuner_dispatches) == (1, 1)
+    assert 32 * 64 * 4 <= report.constant_bytes <= 32 * 64 * 4 + 1024
+    weights = tmp_path / "weights.irpa"
+    ftuner.iree.compile(onnx_model, parameters=weights, max_kernels=1)
+    assert weights.stat().st_size >= 32 * 64 * 4
+
+
+@pytest.mark.parametrize("package", ["onnx", "iree.runtime"])
+def test_a_missing_package(package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *_: None if name == package else real(name)
+    )
+    path = tmp_path / "model.onnx"
+    path.write_bytes(b"")
+    pip = {"iree.runtime": "iree-base-runtime"}.get(package, package)
+    with pytest.raises(ftuner.Error, match=f"need the package {pip}: pip install {pip}"):
+        ftuner.iree.compile(path)
+
+
+def test_modules_of_pytorch() -> None:
+    """A module is exported with the given arguments; equal storage is one parameter."""
+    model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 64))
+    model[2].weight = model[0].weight
+    length = torch.export.Dim("T", min=2, max=64)
+    args, shapes = (torch.randn(4, 64),), ({0: length},)
+    report = ftuner.iree.compile(model, args=args, dynamic_shapes=shapes, max_kernels=1).report
+    assert report.ftuner_dispatches == 2
+    assert report.constant_bytes < 1.5 * 64 * 64 * 4
+    with pytest.raises(TypeError, match="args: expected example arguments"):
+        ftuner.iree.compile(model)
+    with pytest.raises(TypeError, match="expected none for a file"):
+        ftuner.iree.compile("model.pt2", args=args)
+    with pytest.raises(TypeError, match="model: expected a path"):
+        ftuner.iree.compile(3)
+    with pytest.raises(TypeError, match="phase: expected start or input"):
+        ftuner.iree.compile(model, phase="flow")
+
+    class Counter(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("count", torch.zeros(3))
+
+        def forward(self, x: Any) -> Any:
+            self.count += 1
+            return x + self.count
+
+    with pytest.raises(ftuner.CompileError, match="torch-mlir cannot import the model"):
+        ftuner.iree.compile(Counter(), args=(torch.randn(3),))
+
+
+def run(*arguments: Any, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ftuner", "iree", *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, **environment}
+    )
+
+
+def script(path: Path, text: str) -> Path:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+@pytest.fixture
+def matmul(tmp_path: Path) -> Path:
+    path = tmp_path / "matmul.mlir"
+    path.write_text(MATMUL)
+    return path
+
+
+def test_the_command(matmul: Path, tmp_path: Path) -> None:
+    module, folder = tmp_path / "model.vmfb", tmp_path / "steps"
+    kernels = tmp_path / "libkernels.so"
+    result = run(
+        matmul, "-o", module, "--max-kernels", 2, "--keep-intermediates", folder,
+        f"--emulated-kernels={kernels}", "--json", "--", "--iree-opt-level=O1",
+    )  # fmt: skip
+    assert result.returncode == 0 and result.stderr == ""
+    report = json.loads(result.stdout)
+    assert report["module"] == str(module) and report["bytes"] == module.stat().st_size
+    assert report["dispatches"] == report["ftuner_dispatches"] == 1 and report["kernels"] == 2
+    assert kernels.stat().st_size > 0
+    assert {path.name for path in folder.iterdir()} == {
+        "after.mlir", "report.json", "statistics.json",
+    }  # fmt: skip
+    text = run("-", "-o", module, "--max-kernels=1", "--target=cuda", "--iree-cuda-target=sm_80")
+    assert text.returncode == 1  # Nothing is on standard input.
+    lines = run(matmul, "-o", module, "--max-kernels=1").stdout.splitlines()
+    assert lines[0] == str(module) and lines[1].startswith("  1 dispatch, 1 of them FTuner's")
+    assert "100.0% of the FLOPs" in lines[2] and lines[2].endswith("at T = 16")
+
+
+POINTWISE = """
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %y = math.tanh %x : tensor<8xf32>
+  return %y : tensor<8xf32>
+}
+"""
+
+
+def test_no_product(tmp_path: Path) -> None:
+    """A warning, or an error if asked, which leaves what is there."""
+    path, module = tmp_path / "pointwise.mlir", tmp_path / "model.vmfb"
+    path.write_text(POINTWISE)
+    text = f"FTuner found no product in {path}: all of it is IREE's"
+    result = run(path, "-o", module)
+    assert result.returncode == 0 and result.stderr == f"warning: {text}\n"
+    assert "1 dispatch, 0 of them FTuner's" in result.stdout
+    module.write_text("before")
+    result = run(path, "-o", module, "--require")
+    assert result.returncode == 1 and result.stderr == f"error: {text}\n"
+    assert module.read_text() == "before"
+    assert {entry.name for entry in tmp_path.iterdir()} == {path.name, module.name}
+
+
+FAKE = 'echo "IREE compiler version {version} @ 0"'
+BAD = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  return %y : tensor<4xf32>\n}\n"
+# IREE prints this whole module behind its error.
+REFUSED = """
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.custom_call @nothing(%x) : (tensor<4xf32>) -> tensor<4xf32>
+""" + "".join(
+    f"  %{n + 1} = stablehlo.sine %{n} : tensor<4xf32>\n" for n in range(300)
+) + "  return %300 : tensor<4xf32>\n}\n"
+
+
+def test_bad_inputs(matmul: Path, tmp_path: Path) -> None:
+    module = tmp_path / "model.vmfb"
+
+    def fails(code: int, words: str, *arguments: Any, **environment: str) -> str:
+        result = run(*arguments, "-o", module, **environment)
+        assert result.returncode == code, result.stdout + result.stderr
+        assert words in result.stderr and "Traceback" not in result.stderr, result.stderr
+        assert "error: " in result.stderr and not module.exists()
+        assert len(result.stderr.splitlines()) < 8
+        return result.stderr
+
+    for name, text in (("bad.mlir", BAD), ("refused.mlir", REFUSED)):
+        (tmp_path / name).write_text(text)
+    fails(1, f"{tmp_path}/bad.mlir:2:10: error: use of undeclared SSA value", tmp_path / "bad.mlir")
+    fails(1, f"{tmp_path}/refused.mlir:3:8: error: ", tmp_path / "refused.mlir")
+    wrong = tmp_path / "wrong.mlir"
+    wrong.write_text(MATMUL.replace("32x64xf32>)\n", "33x64xf32>)\n", 1))
+    fails(1, "wrong.mlir:", wrong)
+    fails(1, "unknown device 'h900'", matmul, "--device=h900")
+    fails(1, "cannot read 'nothing.mlir'", "nothing.mlir")
+    fails(1, "expected a model that ends in .mlir, .mlirbc, .onnx, .pt2", "model.txt")
+    fails(2, "unrecognized arguments: --wrong", matmul, "--wrong=1")
+    fails(1, "parameters: expected none for MLIR", matmul, "--parameters=w.irpa")
+    fails(1, "nknown command line argument '--wrong'", matmul, "--", "--wrong")
+    for name in ("model.pt2", "model.onnx"):
+        (tmp_path / name).write_bytes(b"no model")
+    fails(1, "expected a program of torch.export.save", tmp_path / "model.pt2")
+    fails(1, f"IREE cannot import {tmp_path}/model.onnx", tmp_path / "model.onnx")
+    # Another folder that cannot be written.
+    result = run(matmul, "-o", tmp_path / "nowhere" / "model.vmfb")
+    assert result.returncode == 1 and "cannot write" in result.stderr
+
+
+def test_versions_of_iree(matmul: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = tmp_path / "model.vmfb"
+    fake = tmp_path / "iree-compile"
+
+    def refused(words: str, **arguments: Any) -> None:
+        with pytest.raises(ftuner.Error, match=words):
+            ftuner.iree.compile(matmul, module, **arguments)
+        assert not module.exists()
+
+    refused("cannot run .*nothing'", iree_compile=tmp_path / "nothing")
+    script(fake, FAKE.format(version="3.9.0rc1"))
+    refused("is IREE 3.9.0rc1, which is too old: expected 3.13", iree_compile=fake)
+    script(tmp_path / "other", "echo something")
+    refused("does not tell its version", iree_compile=tmp_path / "other")
+    real = toolchain.find()
+    newer = script(
+        tmp_path / "newer",
+        f'if [ "$1" = --version ]; then {FAKE.format(version="9.1.0")}; else exec {real} "$@"; fi',
+    )
+    with pytest.warns(ftuner.CompileWarning, match="is IREE 9.1.0; FTuner is tested with 3.13"):
+        ftuner.iree.compile(matmul, module, iree_compile=newer, max_kernels=1)
+    module.unlink()
+    crashing = script(
+        tmp_path / "crashing",
+        f'if [ "$1" = --version ]; then {FAKE.format(version="3.13.0")}; else kill -SEGV $$; fi',
+    )
+    refused("was ended by signal 11", iree_compile=crashing)
+    # Neither beside this Python nor on the path.
+    monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path / "nowhere"))
+    monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
+    refused("no iree-compile found: pip install")
+
+
+def test_names_of_targets() -> None:
+    """The newest architecture of IREE's that the device runs."""
+    from ftuner import descriptions
+    from ftuner.iree.build import _target_flags
+
+    for device, target in (("h200", "sm_89"), ("a100", "sm_80"), ("v100", "sm_70")):
+        flags = _target_flags("cuda", None, descriptions.resolve(device))
+        assert flags[1] == f"--iree-cuda-target={target}"
+    assert models.parameters_suffix("x.mlir") == ""
