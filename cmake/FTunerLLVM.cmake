@@ -3,7 +3,7 @@
 # A project that embeds FTuner and has found MLIR already keeps what it found
 # (MLIR_DIR). Otherwise MLIR_DIR or CMAKE_PREFIX_PATH name a tree, and Debian's
 # packages and LLVM's own are found by themselves.
-find_package(MLIR REQUIRED CONFIG PATHS /usr/lib/llvm-22)
+find_package(MLIR REQUIRED CONFIG HINTS /usr/lib/llvm-22)
 if(NOT LLVM_VERSION_MAJOR EQUAL 22)
   message(FATAL_ERROR "FTuner needs LLVM and MLIR 22, but found ${LLVM_PACKAGE_VERSION} in ${LLVM_DIR}")
 endif()
