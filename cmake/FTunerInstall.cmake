@@ -15,7 +15,7 @@ set(ftuner_runtime_headers
 set(ftuner_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/FTuner)
 
 # Opened at run time, never linked.
-set(ftuner_modules ftrt_emulator ftuner_latency)
+set(ftuner_modules ftrt_emulator ftuner_latency ftuner_iree_plugin)
 if(TARGET FTunerPlugin)
   list(APPEND ftuner_modules FTunerPlugin)
 endif()
