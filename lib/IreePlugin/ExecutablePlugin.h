@@ -1,8 +1,8 @@
 //===- ExecutablePlugin.h - What IREE asks of plugins -----------*- C++ -*-===//
 //
 // IREE's local devices find functions that an executable imports in plugins:
-// shared libraries with a function `iree_hal_executable_plugin_query`. These are
-// the structures of version 0.1 of that interface, as far as a plugin sees
+// shared libraries with a function `iree_hal_executable_plugin_query`. These
+// are the structures of version 0.1 of that interface, as far as a plugin sees
 // them. IREE's wheels have no header.
 //
 // Source of their layout: iree/hal/local/executable_plugin.h of IREE 3.13.

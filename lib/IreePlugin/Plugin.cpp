@@ -95,12 +95,11 @@ static Status resolve(void *, const ResolveParameters *parameters,
 /// Null for a runtime that knows older versions only.
 extern "C" __attribute__((visibility("default"))) const PluginHeader **
 iree_hal_executable_plugin_query(uint32_t maxVersion, void *) {
-  static const PluginHeader header = {kPluginVersion,
-                                      "ftuner",
-                                      "FTuner's kernels in the emulator",
-                                      /*features=*/0,
-                                      /*sanitizer=*/0,
-                                      /*reserved=*/{}};
+  static const PluginHeader header = {
+      kPluginVersion,  "ftuner", "FTuner's kernels in the emulator",
+      /*features=*/0,
+      /*sanitizer=*/0,
+      /*reserved=*/{}};
   static Plugin plugin = {&header, load, unload, resolve};
   return maxVersion >= kPluginVersion ? &plugin.header : nullptr;
 }

@@ -52,7 +52,7 @@ Operation *ftuner::constantOf(Value operand) {
   Operation *definition = operand.getDefiningOp();
   bool isConstant = definition &&
                     definition->hasTrait<OpTrait::ConstantLike>() &&
-                    !isa<MemRefType>(operand.getType());
+                    !isa<ShapedType>(operand.getType());
   return isConstant ? definition : nullptr;
 }
 
