@@ -1,4 +1,19 @@
-# Declares one of FTuner's static libraries.
+set(FTUNER_LIBRARY_DIR ${PROJECT_SOURCE_DIR}/lib)
+
+# Links libraries. MLIR and LLVM stand for what this build links of them: shared
+# libraries or static ones (FTunerLLVM).
+#   ftuner_link(TARGET VISIBILITY library...)
+function(ftuner_link target visibility)
+  foreach(library IN LISTS ARGN)
+    if(library MATCHES "^(MLIR|LLVM)$")
+      set(library ${FTUNER_${library}_LIBS})
+    endif()
+    target_link_libraries(${target} ${visibility} ${library})
+  endforeach()
+endfunction()
+
+# Declares one of FTuner's static libraries. Those in lib/ are what FTuner::Compiler
+# is made of (FTunerInstall).
 #   ftuner_library(NAME source... [DEPENDS target...] [LINK library...])
 function(ftuner_library name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LINK" ${ARGN})
@@ -6,15 +21,19 @@ function(ftuner_library name)
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
   endif()
-  target_link_libraries(${name} PUBLIC ${ARG_LINK})
+  ftuner_link(${name} PUBLIC ${ARG_LINK})
+  cmake_path(IS_PREFIX FTUNER_LIBRARY_DIR ${CMAKE_CURRENT_SOURCE_DIR} is_compiler)
+  if(is_compiler)
+    set_property(GLOBAL APPEND PROPERTY FTUNER_COMPILER_LIBRARIES ${name})
+  endif()
 endfunction()
 
-# Declares one of FTuner's programs; all share MLIR and LLVM as shared libraries.
+# Declares one of FTuner's programs; all share MLIR and LLVM.
 #   ftuner_tool(NAME source... [LINK library...])
 function(ftuner_tool name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
-  target_link_libraries(${name} PRIVATE ${ARG_LINK} MLIR LLVM)
+  ftuner_link(${name} PRIVATE ${ARG_LINK} MLIR LLVM)
 endfunction()
 
 # Declares a GoogleTest program and registers every test of it with ctest.
@@ -22,7 +41,7 @@ endfunction()
 function(ftuner_unit_test name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
-  target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest GTest::gtest_main)
+  ftuner_link(${name} PRIVATE ${ARG_LINK} GTest::gtest GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name})
 endfunction()
 
@@ -43,9 +62,11 @@ function(ftuner_embed source_variable folder function)
     DEPENDS ${files} ${script}
     COMMENT "Embedding ${folder}"
     VERBATIM)
-  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/share/ftuner)
-  file(CREATE_LINK ${directory} ${CMAKE_BINARY_DIR}/share/ftuner/${folder} SYMBOLIC)
-  install(DIRECTORY ${folder}/ DESTINATION share/ftuner/${folder} FILES_MATCHING PATTERN "*.json")
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/ftuner)
+  file(CREATE_LINK ${directory} ${PROJECT_BINARY_DIR}/share/ftuner/${folder} SYMBOLIC)
+  if(FTUNER_INSTALL)
+    install(DIRECTORY ${folder}/ DESTINATION share/ftuner/${folder} FILES_MATCHING PATTERN "*.json")
+  endif()
   set(${source_variable} ${source} PARENT_SCOPE)
 endfunction()
 

@@ -20,7 +20,7 @@ SOURCES = (".h", ".cpp", ".c", ".def", ".td")
 #: Folders with sources, and what stands before the names of their folders in the table.
 TREES = {"include/FTuner": "", "lib": "", "tools": "tools/"}
 INCLUDE = re.compile(r'^\s*(?:#\s*)?include\s*[<"]([^">]+)[">]')
-COMMAND = re.compile(r"\b(ftuner_library|ftuner_tool|add_library|add_executable|target_link_libraries)\s*\(([^()]*)\)")
+COMMAND = re.compile(r"\b(ftuner_library|ftuner_tool|add_library|add_executable|ftuner_link|target_link_libraries)\s*\(([^()]*)\)")
 LINK_WORDS = ("LINK", "PUBLIC", "PRIVATE", "INTERFACE")
 
 
@@ -218,11 +218,11 @@ class Checker:
                 if not words:
                     continue
                 (target, _), *rest = words
-                if command.group(1) != "target_link_libraries":
+                if command.group(1) not in ("target_link_libraries", "ftuner_link"):
                     first = next((word for word, _ in rest if word.endswith((".cpp", ".c"))), "CMakeLists.txt")
                     file = os.path.normpath(os.path.join(os.path.dirname(path), first))
                     places[target] = self.table.place(self.tree.name(file))
-                follows = command.group(1) == "target_link_libraries"
+                follows = command.group(1) in ("target_link_libraries", "ftuner_link")
                 for word, line in rest:
                     if word in LINK_WORDS:
                         follows = True

@@ -1,12 +1,9 @@
 //===- Driver.cpp - The CUDA driver over the emulator ---------------------===//
 //
 // A libcuda.so.1 for machines without a GPU: programs that use the CUDA driver,
-// such as IREE's runtime, run FTuner's kernels in the emulator. What a kernel
-// computes is in libraries with kernels for the emulator
-// (`ftuner-translate --ftuner-to-library --emulator`, or `--emulated-kernels`),
-// which FTRT_EMULATED_LIBRARIES names, with colons between: a kernel of an
-// image is the one of that name in them. Other kernels load, and fail when they
-// are launched.
+// such as IREE's runtime, run FTuner's kernels in the emulator. A kernel of an
+// image is the one of that name in the libraries of EmulatedLibraries.h. Other
+// kernels load, and fail when they are launched.
 //
 // There is one device, whose memory is the host's. Everything is done when a
 // function returns, whatever the stream; there are no graphs. Functions that
@@ -15,9 +12,11 @@
 // Source of names and parameters: cuda.h of CUDA 12.
 //
 //===----------------------------------------------------------------------===//
-#include "FTuner/Runtime/ftrt.h"
+#include "FTuner/Runtime/EmulatedLibraries.h"
 
+#include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -28,6 +27,8 @@
 #include <map>
 #include <mutex>
 #include <string>
+
+using namespace ftuner;
 
 namespace {
 
@@ -91,18 +92,13 @@ public:
     static Driver driver;
     return driver;
   }
-  CUresult loadLibraries();
   Function *addFunction(const char *name);
   /// Keeps words about an error, for its description, and prints them.
   CUresult fail(CUresult error, const std::string &words);
   const char *words() const { return lastWords.c_str(); }
 
 private:
-  CUresult loadLibrary(const std::string &path);
-
   std::mutex mutex;
-  bool isLoaded = false;
-  std::map<std::string, ftrt_kernel *> kernels;
   std::deque<Function> functions;
   std::string lastWords = "no error";
 };
@@ -114,47 +110,11 @@ CUresult Driver::fail(CUresult error, const std::string &words) {
   return error;
 }
 
-CUresult Driver::loadLibrary(const std::string &path) {
-  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library)
-    return fail(kNotFound,
-                std::string("FTRT_EMULATED_LIBRARIES: ") + dlerror());
-  auto *module = static_cast<ftrt_module *>(dlsym(library, "ftuner_module"));
-  if (!module)
-    return fail(kNotFound, "FTRT_EMULATED_LIBRARIES: expected a library of "
-                           "FTuner's, but got '" +
-                               path + "'");
-  std::lock_guard lock(mutex);
-  for (uint64_t index = 0; index < module->kernel_count; ++index)
-    kernels[module->kernels[index]->name] = module->kernels[index];
-  return kSuccess;
-}
-
-CUresult Driver::loadLibraries() {
-  {
-    std::lock_guard lock(mutex);
-    if (isLoaded)
-      return kSuccess;
-    isLoaded = true;
-  }
-  const char *given = std::getenv("FTRT_EMULATED_LIBRARIES");
-  std::string paths = given ? given : "";
-  for (size_t begin = 0; begin < paths.size();) {
-    size_t end = std::min(paths.find(':', begin), paths.size());
-    if (end > begin)
-      if (CUresult error = loadLibrary(paths.substr(begin, end - begin)))
-        return error;
-    begin = end + 1;
-  }
-  return kSuccess;
-}
-
 Function *Driver::addFunction(const char *name) {
   std::lock_guard lock(mutex);
   Function &function = functions.emplace_back();
   function.name = name;
-  auto found = kernels.find(name);
-  function.kernel = found == kernels.end() ? nullptr : found->second;
+  function.kernel = findEmulatedKernel(name);
   return &function;
 }
 
@@ -202,7 +162,10 @@ extern "C" {
 // Driver, device, contexts
 //===----------------------------------------------------------------------===//
 
-CUresult cuInit(unsigned) { return Driver::get().loadLibraries(); }
+CUresult cuInit(unsigned) {
+  const std::string &error = loadEmulatedLibraries();
+  return error.empty() ? kSuccess : Driver::get().fail(kNotFound, error);
+}
 CUresult cuDriverGetVersion(int *version) {
   *version = kDriverVersion;
   return kSuccess;
@@ -427,9 +390,7 @@ CUresult cuLaunchKernel(void *handle, unsigned gridX, unsigned gridY,
   auto *function = static_cast<Function *>(handle);
   Driver &driver = Driver::get();
   if (!function->kernel)
-    return driver.fail(kLaunchFailed, "no library of FTRT_EMULATED_LIBRARIES "
-                                      "has the kernel " +
-                                          function->name);
+    return driver.fail(kLaunchFailed, missingEmulatedKernel(function->name));
   if (gridX == 0 || gridY != 1 || gridZ != 1 || blockY != 1 || blockZ != 1)
     return driver.fail(kInvalidValue,
                        "expected a grid and blocks of one dimension for " +
@@ -438,11 +399,8 @@ CUresult cuLaunchKernel(void *handle, unsigned gridX, unsigned gridY,
     return driver.fail(kInvalidValue, function->name +
                                           " asks for more shared memory than "
                                           "its attribute allows");
-  if (std::getenv("FTRT_TRACE"))
-    std::fprintf(stderr, "launch %s: %u x %u, %u bytes\n",
-                 function->name.c_str(), gridX, blockX, sharedBytes);
-  if (ftrt_launch(function->kernel, gridX, blockX, sharedBytes,
-                  ftrt_emulator_stream(), parameters) != FTRT_SUCCESS)
+  if (launchEmulatedKernel(function->kernel, gridX, blockX, sharedBytes,
+                           parameters) != FTRT_SUCCESS)
     return driver.fail(kLaunchFailed, ftrt_last_error());
   return kSuccess;
 }

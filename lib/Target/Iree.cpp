@@ -33,48 +33,35 @@ static constexpr llvm::StringLiteral kExecutableName = "ftuner_kernels";
 
 namespace {
 
-/// A kernel of a workload, and the family of the plan that it is of.
-struct Export {
-  unsigned family;
-  std::string name;
-  ukernel::EntryAttr entry;
-};
-
-/// The kernels of equal workloads with one plan: exports of one layout, chained
-/// in this order.
-struct Chain {
+/// Equal workloads with one plan, and their kernels, whose numbers are those of
+/// the families.
+struct WorkloadKernels {
   /// On buffers.
   IsolatedOperator isolated;
   FlatSymbolRefAttr planName;
   Plan plan;
-  SmallVector<Export> exports;
+  iree::Choice choice;
   /// That with most parameters: others lack the part.
   KernelSignature signature;
-
-  StringRef first() const { return exports.front().name; }
-  size_t count(bool pointers) const {
-    return llvm::count_if(
-        signature.getParameters(), [&](const KernelParameter &parameter) {
-          return (parameter.kind == ParameterKind::Pointer) == pointers;
-        });
-  }
 };
 
 class IreeConverter {
 public:
-  explicit IreeConverter(ModuleOp module) : module(module), symbols(module) {}
+  IreeConverter(ModuleOp module, IreeTarget target)
+      : module(module), target(target), symbols(module) {}
   FailureOr<IreeKernels> convert();
 
 private:
-  Chain *chainOf(OperatorOpInterface op);
-  LogicalResult addKernels(Chain &chain, const DeviceSpec &device,
+  WorkloadKernels *kernelsOf(OperatorOpInterface op);
+  LogicalResult addKernels(WorkloadKernels &workload, const DeviceSpec &device,
                            StringRef prefix);
   LogicalResult translateKernels();
   void removeOwnAttributes();
 
   ModuleOp module;
+  IreeTarget target;
   SymbolTable symbols;
-  std::list<Chain> chains;
+  std::list<WorkloadKernels> workloads;
   IreeKernels kernels;
 };
 
@@ -84,53 +71,62 @@ private:
 // Kernels
 //===----------------------------------------------------------------------===//
 
-LogicalResult IreeConverter::addKernels(Chain &chain, const DeviceSpec &device,
+LogicalResult IreeConverter::addKernels(WorkloadKernels &workload,
+                                        const DeviceSpec &device,
                                         StringRef prefix) {
-  auto plan = symbols.lookup<ukernel::PlanOp>(chain.planName.getValue());
+  OperatorOpInterface op = workload.isolated.op;
+  auto plan = symbols.lookup<ukernel::PlanOp>(workload.planName.getValue());
   if (!plan)
-    return chain.isolated.op->emitOpError("expected a ukernel.plan named ")
-           << chain.planName;
-  chain.plan = toPlan(plan.getPlan());
-  for (unsigned family : chain.plan.usedFamilies())
-    if (chain.plan.families[family].reduceSplit != 1)
-      return chain.isolated.op->emitOpError(
-                 "expected families without split-K, which "
-                 "are two launches, but got ")
+    return op->emitOpError("expected a ukernel.plan named ")
+           << workload.planName;
+  workload.plan = toPlan(plan.getPlan());
+  for (unsigned family : workload.plan.usedFamilies())
+    if (workload.plan.families[family].reduceSplit != 1)
+      return op->emitOpError("expected families without split-K, which are two "
+                             "launches, but got ")
              << plan.getPlan().getFamilies()[family];
+  workload.choice.name = prefix;
   auto b = OpBuilder::atBlockEnd(kernels.module->getBody());
-  for (unsigned family : chain.plan.usedFamilies()) {
+  for (unsigned family : workload.plan.usedFamilies()) {
     std::string name = (prefix + "_k" + Twine(family)).str();
-    FailureOr<EmittedKernel> emitted =
-        buildGpuModule(b, chain.isolated.op,
-                       plan.getPlan().getFamilies()[family], name, device);
+    FailureOr<EmittedKernel> emitted = buildGpuModule(
+        b, op, plan.getPlan().getFamilies()[family], name, device);
     if (failed(emitted))
       return failure();
-    if (chain.exports.empty() || emitted->signature.hasPart())
-      chain.signature = emitted->signature;
-    chain.exports.push_back({family, name,
-                             emitted->module->getAttrOfType<ukernel::EntryAttr>(
-                                 ukernel::UKernelDialect::kEntryAttrName)});
+    if (workload.choice.kernels.empty() || emitted->signature.hasPart())
+      workload.signature = emitted->signature;
+    auto entry = emitted->module->getAttrOfType<ukernel::EntryAttr>(
+        ukernel::UKernelDialect::kEntryAttrName);
+    workload.choice.kernels.push_back(
+        {name, family, entry.getThreads(), entry.getSharedMemoryBytes(),
+         workload.plan.families[family].alignment()});
   }
-  size_t bindings = chain.count(/*pointers=*/true);
-  size_t constants = chain.count(/*pointers=*/false);
+  for (const KernelParameter &parameter : workload.signature.getParameters())
+    if (parameter.kind == ParameterKind::Pointer)
+      workload.choice.isReadOnly.push_back(*parameter.access ==
+                                           ukernel::ParameterAccess::Read);
+    else
+      ++workload.choice.constants;
+  size_t bindings = workload.choice.isReadOnly.size();
+  size_t constants = workload.choice.constants;
   if (bindings > kMaxBindings || constants > kMaxConstants)
-    return chain.isolated.op->emitOpError("expected at most ")
+    return op->emitOpError("expected at most ")
            << kMaxBindings << " tensors and " << kMaxConstants
            << " values of 32 bits, which IREE can pass, but got " << bindings
            << " and " << constants;
   return success();
 }
 
-Chain *IreeConverter::chainOf(OperatorOpInterface op) {
+WorkloadKernels *IreeConverter::kernelsOf(OperatorOpInterface op) {
   IsolatedOperator isolated = isolate(op);
-  for (Chain &chain : chains)
-    if (chain.planName == op.getPlanAttr() &&
-        computeTheSame(chain.isolated.op, isolated.op))
-      return &chain;
-  Chain &chain = chains.emplace_back();
-  chain.isolated = std::move(isolated);
-  chain.planName = op.getPlanAttr();
-  return &chain;
+  for (WorkloadKernels &workload : workloads)
+    if (workload.planName == op.getPlanAttr() &&
+        computeTheSame(workload.isolated.op, isolated.op))
+      return &workload;
+  WorkloadKernels &workload = workloads.emplace_back();
+  workload.isolated = std::move(isolated);
+  workload.planName = op.getPlanAttr();
+  return &workload;
 }
 
 LogicalResult IreeConverter::translateKernels() {
@@ -180,14 +176,14 @@ namespace {
 /// The host's side of one workload.
 class DispatchBuilder {
 public:
-  DispatchBuilder(OperatorOpInterface op, const Chain &chain)
-      : b(op.getLoc(), op), math(b), op(op), chain(chain) {
+  DispatchBuilder(OperatorOpInterface op, const WorkloadKernels &workload)
+      : b(op.getLoc(), op), math(b), op(op), workload(workload) {
     for (unsigned axis = 0; axis < op.getNumAxes(); ++axis) {
       auto [source, dim] = op.getExtentSource(axis);
       extents.push_back(size(source, dim));
     }
   }
-  Operation *build();
+  Operation *build(IreeTarget target);
 
 private:
   Value size(Value tensor, int64_t dim) {
@@ -205,7 +201,7 @@ private:
   ImplicitLocOpBuilder b;
   ukernel::IndexArithmetic math;
   OperatorOpInterface op;
-  const Chain &chain;
+  const WorkloadKernels &workload;
   SmallVector<Value> extents;
 };
 } // namespace
@@ -233,7 +229,7 @@ Value DispatchBuilder::buildAligned(int64_t alignment) {
 }
 
 Value DispatchBuilder::buildFamily() {
-  const Plan &plan = chain.plan;
+  const Plan &plan = workload.plan;
   Value family = buildFamilyOfShape(b, plan.entries, plan.generalFamily,
                                     extents, /*hasSwitches=*/false);
   if (!plan.needsAlignment())
@@ -245,23 +241,24 @@ Value DispatchBuilder::buildFamily() {
 }
 
 std::pair<Value, Value> DispatchBuilder::buildBlocks(Value family) {
-  auto count = [&](const Export &kernel) {
+  ArrayRef<iree::Kernel> kernels = workload.choice.kernels;
+  auto count = [&](const iree::Kernel &kernel) {
     auto [first, blocks] =
-        launchOf(math, gridOf(chain.plan.families[kernel.family]), extents);
+        launchOf(math, gridOf(workload.plan.families[kernel.number]), extents);
     return SmallVector<Value, 2>{blocks, first};
   };
-  ArrayRef<Export> others = ArrayRef(chain.exports).drop_back();
+  ArrayRef<iree::Kernel> others = kernels.drop_back();
   if (others.empty()) {
-    SmallVector<Value, 2> counts = count(chain.exports.back());
+    SmallVector<Value, 2> counts = count(kernels.back());
     return {counts[0], counts[1]};
   }
   auto cases = llvm::map_to_vector(
-      others, [](const Export &kernel) -> int64_t { return kernel.family; });
+      others, [](const iree::Kernel &kernel) { return kernel.number; });
   SmallVector<Type> types(2, b.getIndexType());
   auto choice =
       scf::IndexSwitchOp::create(b, types, family, cases, cases.size());
   OpBuilder::InsertionGuard guard(b);
-  for (auto [number, kernel] : llvm::enumerate(chain.exports)) {
+  for (auto [number, kernel] : llvm::enumerate(kernels)) {
     b.createBlock(number < others.size() ? &choice.getCaseRegions()[number]
                                          : &choice.getDefaultRegion());
     scf::YieldOp::create(b, count(kernel));
@@ -290,15 +287,20 @@ Value DispatchBuilder::constantFor(const KernelParameter &parameter,
   llvm_unreachable("a pointer is a binding");
 }
 
-Operation *DispatchBuilder::build() {
+Operation *DispatchBuilder::build(IreeTarget target) {
   Value family = buildFamily();
   auto [blocks, firstBlocks] = buildBlocks(family);
-  iree::Dispatch dispatch;
-  dispatch.executable = kExecutableName;
-  dispatch.entry = chain.first().str();
-  dispatch.workload = {family, blocks};
   unsigned output = op.getOutputOperand().getOperandNumber();
-  for (const KernelParameter &parameter : chain.signature.getParameters()) {
+  iree::Dispatch dispatch{target,
+                          kExecutableName.str(),
+                          workload.choice,
+                          family,
+                          blocks,
+                          /*arguments=*/{},
+                          op->getResult(0).getType(),
+                          op->getOperand(output),
+                          /*tied=*/std::nullopt};
+  for (const KernelParameter &parameter : workload.signature.getParameters()) {
     if (parameter.kind != ParameterKind::Pointer) {
       dispatch.arguments.push_back(
           toI32(b, constantFor(parameter, firstBlocks), parameter.kind));
@@ -310,37 +312,12 @@ Operation *DispatchBuilder::build() {
       dispatch.tied = dispatch.arguments.size();
     dispatch.arguments.push_back(op->getOperand(*parameter.operand));
   }
-  dispatch.result = op->getResult(0).getType();
-  dispatch.resultLike = op->getOperand(output);
   return iree::buildDispatch(b, dispatch);
-}
-
-static void dispatch(OperatorOpInterface op, const Chain &chain) {
-  Operation *dispatch = DispatchBuilder(op, chain).build();
-  op->getResult(0).replaceAllUsesWith(dispatch->getResult(0));
-  op->erase();
 }
 
 //===----------------------------------------------------------------------===//
 // The module
 //===----------------------------------------------------------------------===//
-
-static iree::Export describe(const Chain &chain, size_t number) {
-  const Export &kernel = chain.exports[number];
-  iree::Export result;
-  result.name = kernel.name;
-  result.condition = kernel.family;
-  if (number + 1 < chain.exports.size())
-    result.fallback = chain.exports[number + 1].name;
-  result.constants = chain.count(/*pointers=*/false);
-  for (const KernelParameter &parameter : chain.signature.getParameters())
-    if (parameter.kind == ParameterKind::Pointer)
-      result.isReadOnly.push_back(*parameter.access ==
-                                  ukernel::ParameterAccess::Read);
-  result.threads = kernel.entry.getThreads();
-  result.sharedMemoryBytes = kernel.entry.getSharedMemoryBytes();
-  return result;
-}
 
 /// The module is nobody's but IREE's from here on.
 void IreeConverter::removeOwnAttributes() {
@@ -382,7 +359,7 @@ FailureOr<IreeKernels> IreeConverter::convert() {
     if (!work.operators.empty() || !work.unknown.empty())
       kernels.work.push_back(std::move(work));
   }
-  SmallVector<std::pair<OperatorOpInterface, Chain *>> workloads;
+  SmallVector<std::pair<OperatorOpInterface, WorkloadKernels *>> dispatches;
   llvm::StringMap<int64_t> workloadsOfFunction;
   WalkResult walk = module.walk([&](OperatorOpInterface op) {
     if (!op.hasTensors()) {
@@ -396,24 +373,29 @@ FailureOr<IreeKernels> IreeConverter::convert() {
     std::string prefix =
         toIdentifier(name ? name.getValue() : StringRef("workload"));
     prefix += "_" + std::to_string(workloadsOfFunction[prefix]++);
-    Chain *chain = chainOf(op);
-    if (chain->exports.empty() && failed(addKernels(*chain, *device, prefix)))
+    WorkloadKernels *workload = kernelsOf(op);
+    if (workload->choice.kernels.empty() &&
+        failed(addKernels(*workload, *device, prefix)))
       return WalkResult::interrupt();
-    workloads.push_back({op, chain});
+    dispatches.push_back({op, workload});
     return WalkResult::advance();
   });
   if (walk.wasInterrupted())
     return failure();
-  if (!workloads.empty()) {
+  if (!dispatches.empty()) {
     if (failed(translateKernels()))
       return failure();
-    for (auto [op, chain] : workloads)
-      dispatch(op, *chain);
-    iree::ExecutableBuilder executable(module, kExecutableName,
-                                       kernels.ptx.text);
-    for (const Chain &chain : chains)
-      for (size_t number = 0; number < chain.exports.size(); ++number)
-        executable.add(describe(chain, number));
+    for (auto [op, workload] : dispatches) {
+      Operation *dispatch = DispatchBuilder(op, *workload).build(target);
+      op->getResult(0).replaceAllUsesWith(dispatch->getResult(0));
+      op->erase();
+    }
+    auto choices =
+        llvm::map_to_vector(workloads, [](const WorkloadKernels &workload) {
+          return workload.choice;
+        });
+    iree::buildExecutable(module, target, kExecutableName, choices,
+                          kernels.ptx.text);
   }
   removeOwnAttributes();
   return std::move(kernels);
@@ -423,10 +405,10 @@ namespace {
 struct ConvertToIreePass
     : public PassWrapper<ConvertToIreePass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ConvertToIreePass)
-  explicit ConvertToIreePass(IreeKernels *kernels = nullptr)
-      : kernels(kernels) {}
+  explicit ConvertToIreePass(IreeTarget target, IreeKernels *kernels = nullptr)
+      : target(target), kernels(kernels) {}
   ConvertToIreePass(const ConvertToIreePass &other)
-      : PassWrapper(other), kernels(other.kernels) {}
+      : PassWrapper(other), target(other.target), kernels(other.kernels) {}
   StringRef getArgument() const override { return "ukernel-to-iree"; }
   StringRef getDescription() const override {
     return "Turn planned workloads on tensors into dispatches of IREE";
@@ -435,7 +417,7 @@ struct ConvertToIreePass
     registerKernelDialects(registry);
   }
   void runOnOperation() override {
-    FailureOr<IreeKernels> result = convertToIree(getOperation());
+    FailureOr<IreeKernels> result = convertToIree(getOperation(), target);
     if (failed(result))
       return signalPassFailure();
     restoreIreeFunctions(getOperation());
@@ -444,6 +426,7 @@ struct ConvertToIreePass
   }
 
 private:
+  IreeTarget target;
   IreeKernels *kernels;
 };
 
@@ -469,25 +452,32 @@ struct AdoptIreePass
 } // namespace
 
 void ftuner::buildIreePipeline(OpPassManager &pm, const FTunerOptions &options,
-                               IreeKernels *kernels) {
+                               IreeTarget target, IreeKernels *kernels) {
   pm.addPass(std::make_unique<AdoptIreePass>());
   FTunerOptions own;
   own.copyOptionValuesFrom(options);
   // A dispatch is one launch.
   own.set("split-k", false);
   buildPartialFrontEndPipeline(pm, own);
-  pm.addPass(std::make_unique<ConvertToIreePass>(kernels));
+  pm.addPass(std::make_unique<ConvertToIreePass>(target, kernels));
 }
 
-void ftuner::registerIreePipeline() {
+void ftuner::registerIreePipelines() {
   PassPipelineRegistration<FTunerOptions>(
       kIreePipelineName,
       "Form and plan the workloads, and turn them into dispatches of IREE",
       [](OpPassManager &pm, const FTunerOptions &options) {
-        buildIreePipeline(pm, options);
+        buildIreePipeline(pm, options, IreeTarget::Cuda);
+      });
+  PassPipelineRegistration<FTunerOptions>(
+      kIreeCpuPipelineName,
+      "The same for IREE's CPU, where kernels run in the emulator",
+      [](OpPassManager &pm, const FTunerOptions &options) {
+        buildIreePipeline(pm, options, IreeTarget::Cpu);
       });
 }
 
-FailureOr<IreeKernels> ftuner::convertToIree(ModuleOp module) {
-  return IreeConverter(module).convert();
+FailureOr<IreeKernels> ftuner::convertToIree(ModuleOp module,
+                                             IreeTarget target) {
+  return IreeConverter(module, target).convert();
 }

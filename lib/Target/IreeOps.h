@@ -1,12 +1,14 @@
 //===- IreeOps.h - Operations of IREE in generic form -----------*- C++ -*-===//
 //
-// Builds what IREE's dialects `flow` and `hal` hold, as unregistered operations
-// and opaque attributes. Written from what iree-opt 3.13 prints by
+// Builds what IREE's dialects `flow`, `hal` and `stream` hold, as unregistered
+// operations and opaque attributes. Written from what iree-opt 3.13 prints by
 // --mlir-print-op-generic.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_LIB_TARGET_IREEOPS_H
 #define FTUNER_LIB_TARGET_IREEOPS_H
+
+#include "FTuner/Target/Iree.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -14,11 +16,41 @@
 
 namespace ftuner::iree {
 
-/// flow.dispatch of one result.
+/// A kernel with one-dimensional blocks and grid.
+struct Kernel {
+  std::string name;
+  /// The number by which a dispatch means it, one for each of its choice.
+  int64_t number = 0;
+  int64_t threads = 1, sharedMemoryBytes = 0;
+  /// Bytes that it expects tensors to begin at multiples of.
+  int64_t alignment = 1;
+};
+
+/// The kernels of which a dispatch runs one. Their parameters are the same.
+struct Choice {
+  std::string name;
+  llvm::SmallVector<Kernel> kernels;
+  /// Values of type i32.
+  size_t constants = 0;
+  /// For each tensor.
+  llvm::SmallVector<bool> isReadOnly;
+};
+
+/// An executable at the begin of a module. For CUDA, a hal.executable.source
+/// that holds the PTX, with an export for each kernel; for the CPU a
+/// stream.executable, with an export for each choice that calls functions of
+/// the plugin.
+void buildExecutable(mlir::ModuleOp module, IreeTarget target,
+                     llvm::StringRef name, llvm::ArrayRef<Choice> choices,
+                     llvm::StringRef ptx);
+
+/// A dispatch of one result.
 struct Dispatch {
-  std::string executable, entry;
-  /// What the regions of the exports take, of type index.
-  llvm::SmallVector<mlir::Value> workload;
+  IreeTarget target;
+  std::string executable;
+  const Choice &choice;
+  /// The number of the kernel, and the blocks of the grid; of type index.
+  mlir::Value number, blocks;
   /// Tensors, and values of type i32.
   llvm::SmallVector<mlir::Value> arguments;
   mlir::Type result;
@@ -27,35 +59,10 @@ struct Dispatch {
   /// The argument that the result is written to.
   std::optional<int64_t> tied;
 };
+
+/// flow.dispatch.
 mlir::Operation *buildDispatch(mlir::ImplicitLocOpBuilder &b,
                                const Dispatch &dispatch);
-
-/// hal.executable.export of a kernel with one-dimensional blocks and grid. Its
-/// workload is a number and the blocks of the grid.
-struct Export {
-  std::string name;
-  /// The number that the workload has where this export is meant.
-  int64_t condition = 0;
-  /// The export that is tried where it is not; none: it is meant anyway.
-  std::optional<std::string> fallback;
-  /// Values of type i32.
-  size_t constants = 0;
-  /// For each binding.
-  llvm::SmallVector<bool> isReadOnly;
-  int64_t threads = 1, sharedMemoryBytes = 0;
-};
-
-/// hal.executable.source at the begin of a module, for IREE's target `cuda`.
-class ExecutableBuilder {
-public:
-  ExecutableBuilder(mlir::ModuleOp module, llvm::StringRef name,
-                    llvm::StringRef ptx);
-  void add(const Export &kernel);
-
-private:
-  mlir::ImplicitLocOpBuilder b;
-  int64_t count = 0;
-};
 
 } // namespace ftuner::iree
 

@@ -69,6 +69,15 @@ struct Options {
                      "A module for iree-compile that dispatches to the kernels "
                      "(docs/iree.md)")),
       llvm::cl::init(Translation::None), llvm::cl::cat(category)};
+  llvm::cl::opt<IreeTarget> ireeTarget{
+      "iree-target",
+      llvm::cl::desc("With --ftuner-to-iree: where IREE runs the module"),
+      llvm::cl::values(
+          clEnumValN(IreeTarget::Cuda, "cuda", "On a GPU, from PTX"),
+          clEnumValN(IreeTarget::Cpu, "llvm-cpu",
+                     "On the CPU, where FTuner's plugin for IREE runs the "
+                     "kernels in the emulator")),
+      llvm::cl::init(IreeTarget::Cuda), llvm::cl::cat(category)};
   llvm::cl::opt<std::string> emulatedKernels{
       "emulated-kernels",
       llvm::cl::desc("With --ftuner-to-iree: also a shared library of the "
@@ -145,6 +154,10 @@ static llvm::Error checkOptions(const Options &options) {
       return makeError("option -o: expected the name of a file beside --" +
                        file->ArgStr);
   }
+  if (options.translation != Translation::Iree &&
+      options.ireeTarget.getNumOccurrences() > 0)
+    return makeError("option --iree-target has no effect without "
+                     "--ftuner-to-iree");
   if (options.translation == Translation::Explanation)
     return llvm::Error::success();
   if (options.json)
@@ -268,7 +281,7 @@ static llvm::Error toIree(const Options &options,
     return module.takeError();
   IreeKernels kernels;
   PassManager pm((*module)->getContext());
-  buildIreePipeline(pm, given, &kernels);
+  buildIreePipeline(pm, given, options.ireeTarget, &kernels);
   if (failed(moduleTool.run(pm, **module)))
     return makeError("translation for IREE failed");
   // As ftuner-opt writes it.

@@ -9,6 +9,9 @@
 //   blocks = scf.index_switch class
 //   flow.dispatch @kernels::@first[class, blocks](tensors, i32…)
 //
+// For IREE's CPU the executable is code that calls a function for each kernel,
+// which FTuner's plugin for IREE runs in the emulator (lib/IreePlugin).
+//
 // All other operators stay as they are, for IREE to compile. Operations of IREE
 // are in their generic form, so that nothing of it is needed.
 //
@@ -31,6 +34,10 @@ namespace ftuner {
 void adoptIreeFunctions(mlir::ModuleOp module);
 void restoreIreeFunctions(mlir::ModuleOp module);
 
+/// Where IREE runs a module, by the names of its targets: `cuda` and
+/// `llvm-cpu`.
+enum class IreeTarget { Cuda, Cpu };
+
 /// What the executable of a module holds.
 struct IreeKernels {
   /// Lowered gpu.modules, and the device.
@@ -42,22 +49,26 @@ struct IreeKernels {
 };
 
 /// Turns the planned workloads of a module on tensors into dispatches of one
-/// executable, `@ftuner_kernels`, that holds the PTX of their kernels, and
-/// removes what is FTuner's from the module. Returns the kernels, none where
-/// there is no workload. The context must allow unregistered dialects, and hold
-/// those of kernels (`loadKernelDialects`). Reports a module without a device,
-/// workloads without a plan or on buffers, and what IREE cannot pass: more than
-/// 16 tensors or 64 values of 32 bits.
-mlir::FailureOr<IreeKernels> convertToIree(mlir::ModuleOp module);
+/// executable, `@ftuner_kernels`, that holds the PTX of their kernels or calls
+/// the plugin, and removes what is FTuner's from the module. Returns the
+/// kernels, none where there is no workload. The context must allow
+/// unregistered dialects, and hold those of kernels (`loadKernelDialects`).
+/// Reports a module without a device, workloads without a plan or on buffers,
+/// and what IREE cannot pass: more than 16 tensors or 64 values of 32 bits.
+mlir::FailureOr<IreeKernels> convertToIree(mlir::ModuleOp module,
+                                           IreeTarget target);
 
 /// From linalg on tensors, in functions or in those of IREE's phases, to a
 /// module for IREE. `kernels`, if given, gets what its executable holds.
 void buildIreePipeline(mlir::OpPassManager &pm, const FTunerOptions &options,
-                       IreeKernels *kernels = nullptr);
+                       IreeTarget target, IreeKernels *kernels = nullptr);
 
-inline constexpr llvm::StringLiteral kIreePipelineName = "ftuner-to-iree";
-/// Registers `--ftuner-to-iree`, with the options of ftuner-compile.
-void registerIreePipeline();
+inline constexpr llvm::StringLiteral kIreePipelineName = "ftuner-to-iree",
+                                     kIreeCpuPipelineName =
+                                         "ftuner-to-iree-cpu";
+/// Registers `--ftuner-to-iree` and `--ftuner-to-iree-cpu`, with the options of
+/// ftuner-compile.
+void registerIreePipelines();
 
 } // namespace ftuner
 

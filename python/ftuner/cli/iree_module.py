@@ -38,7 +38,8 @@ def add_parser(commands: Any) -> None:
         "--target",
         choices=build.TARGETS,
         default="cuda",
-        help="what IREE compiles for (default: %(default)s)",
+        help="what IREE compiles for: a GPU, or this CPU, where FTuner's plugin for IREE runs the "
+        "kernels of --emulated-kernels (default: %(default)s)",
     )
     parser.add_argument(
         "--iree-cuda-target",

@@ -19,8 +19,8 @@ from . import models
 from .report import Report, read_report
 from .toolchain import Toolchain, open_toolchain
 
-#: What IREE may compile for.
-TARGETS = ("cuda",)
+#: What IREE may compile for: a GPU, or this CPU, where FTuner's plugin runs kernels in the emulator.
+TARGETS = ("cuda", "llvm-cpu")
 #: IREE's phases that FTuner can follow; "start" for linalg with FTuner's attributes.
 PHASES = ("start", "input", "preprocessing")
 #: Whether PyTorch's attention is IREE's, or two products and a softmax.
@@ -107,6 +107,7 @@ def compile(  # noqa: A001
         ),
         device=description,
         options=compiler.read_options(options),
+        target=target,
         phase=phase,
         require=require,
     )
@@ -143,6 +144,7 @@ class _Settings:
     toolchain: Toolchain
     device: descriptions.Description
     options: compiler.Options
+    target: str
     phase: str | None
     require: bool
 
@@ -155,9 +157,17 @@ def _check(name: str, value: str, known: Sequence[str]) -> None:
 def _target_flags(
     target: str, cuda_target: str | None, device: descriptions.Description
 ) -> list[str]:
+    if target == "cuda":
+        return [
+            "--iree-hal-target-device=cuda",
+            f"--iree-cuda-target={cuda_target or _cuda_target(device)}",
+        ]
+    if cuda_target is not None:
+        raise TypeError(f"cuda_target: expected none with the target {target}")
     return [
-        f"--iree-hal-target-device={target}",
-        f"--iree-cuda-target={cuda_target or _cuda_target(device)}",
+        "--iree-hal-target-device=local",
+        f"--iree-hal-local-target-device-backends={target}",
+        "--iree-llvmcpu-target-cpu=host",
     ]
 
 
@@ -248,6 +258,7 @@ def _translate(
     content, constants = _without_resources(before.read_bytes())
     reported = folder / "report.json"
     arguments = ["--ftuner-to-iree", "-o", str(after), f"--report={reported}"]
+    arguments.append(f"--iree-target={settings.target}")
     if kernels is not None:
         arguments.append(f"--emulated-kernels={kernels}")
     compiler.translate(

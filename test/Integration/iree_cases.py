@@ -1,0 +1,336 @@
+"""Modules for the tests of IREE: their text, their arguments and what they compute; and their compilation.
+
+As a program it runs a compiled module by IREE's runtime, in a process of its own, whose environment says where kernels
+for the emulator are.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+from dataclasses import dataclass
+from typing import Any, Callable
+
+import numpy as np
+
+HEAD = "module attributes {ukernel.symbols = {T = #ukernel.range<1 to 128>}}"
+
+DENSE = HEAD + """ {
+  func.func @dense(%x: tensor<?x96xf32> {ukernel.shape = ["T", 96]}, %w: tensor<96x160xf32>, %b: tensor<160xf32>, %s: f32) -> tensor<?x160xf32> {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : f32
+    %t = tensor.dim %x, %c0 : tensor<?x96xf32>
+    %e = tensor.empty(%t) : tensor<?x160xf32>
+    %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x160xf32>) -> tensor<?x160xf32>
+    %p = linalg.matmul ins(%x, %w : tensor<?x96xf32>, tensor<96x160xf32>) outs(%f : tensor<?x160xf32>) -> tensor<?x160xf32>
+    %r = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (n)>, affine_map<(m, n) -> (m, n)>],
+                         iterator_types = ["parallel", "parallel"]}
+        ins(%p, %b : tensor<?x160xf32>, tensor<160xf32>) outs(%e : tensor<?x160xf32>) {
+    ^bb0(%a: f32, %bias: f32, %old: f32):
+      %scaled = arith.mulf %a, %s : f32
+      %sum = arith.addf %scaled, %bias : f32
+      %y = arith.maximumf %sum, %zero : f32
+      linalg.yield %y : f32
+    } -> tensor<?x160xf32>
+    return %r : tensor<?x160xf32>
+  }
+}
+"""
+
+SCORES = HEAD.replace("T = ", "B = #ukernel.range<1 to 8>, T = ") + """ {
+  func.func @scores(%q: tensor<?x?x24xf32> {ukernel.shape = ["B", "T", 24]}, %k: tensor<?x24x?xf32> {ukernel.shape = ["B", 24, "T"]}) -> tensor<?x?x?xf32> {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : f32
+    %b = tensor.dim %q, %c0 : tensor<?x?x24xf32>
+    %t = tensor.dim %q, %c1 : tensor<?x?x24xf32>
+    %e = tensor.empty(%b, %t, %t) : tensor<?x?x?xf32>
+    %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x?x?xf32>) -> tensor<?x?x?xf32>
+    %r = linalg.batch_matmul ins(%q, %k : tensor<?x?x24xf32>, tensor<?x24x?xf32>) outs(%f : tensor<?x?x?xf32>) -> tensor<?x?x?xf32>
+    return %r : tensor<?x?x?xf32>
+  }
+}
+"""
+
+PROJECTION = HEAD + """ {
+  func.func @projection(%x: tensor<?x256xf16> {ukernel.shape = ["T", 256]}, %w: tensor<192x256xf16>) -> tensor<?x192xf16> {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : f16
+    %t = tensor.dim %x, %c0 : tensor<?x256xf16>
+    %e = tensor.empty(%t) : tensor<?x192xf16>
+    %f = linalg.fill ins(%zero : f16) outs(%e : tensor<?x192xf16>) -> tensor<?x192xf16>
+    %r = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]
+        ins(%x, %w : tensor<?x256xf16>, tensor<192x256xf16>) outs(%f : tensor<?x192xf16>) -> tensor<?x192xf16>
+    return %r : tensor<?x192xf16>
+  }
+}
+"""
+
+# Adds to what the caller has.
+UPDATE = HEAD + """ {
+  func.func @update(%x: tensor<?x40xf32> {ukernel.shape = ["T", 40]}, %w: tensor<40x72xf32>, %y: tensor<?x72xf32> {ukernel.shape = ["T", 72]}) -> tensor<?x72xf32> {
+    %r = linalg.matmul ins(%x, %w : tensor<?x40xf32>, tensor<40x72xf32>) outs(%y : tensor<?x72xf32>) -> tensor<?x72xf32>
+    return %r : tensor<?x72xf32>
+  }
+}
+"""
+
+# The second product takes what IREE's own kernel computes.
+MIXED = HEAD + """ {
+  func.func @mixed(%x: tensor<?x96xf32> {ukernel.shape = ["T", 96]}, %w: tensor<96x160xf32>, %v: tensor<160x24xf32>) -> (tensor<?x160xf32>, tensor<?x24xf32>) {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : f32
+    %t = tensor.dim %x, %c0 : tensor<?x96xf32>
+    %e = tensor.empty(%t) : tensor<?x160xf32>
+    %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x160xf32>) -> tensor<?x160xf32>
+    %p = linalg.matmul ins(%x, %w : tensor<?x96xf32>, tensor<96x160xf32>) outs(%f : tensor<?x160xf32>) -> tensor<?x160xf32>
+    %s = linalg.softmax dimension(1) ins(%p : tensor<?x160xf32>) outs(%e : tensor<?x160xf32>) -> tensor<?x160xf32>
+    %e2 = tensor.empty(%t) : tensor<?x24xf32>
+    %f2 = linalg.fill ins(%zero : f32) outs(%e2 : tensor<?x24xf32>) -> tensor<?x24xf32>
+    %r = linalg.matmul ins(%s, %v : tensor<?x160xf32>, tensor<160x24xf32>) outs(%f2 : tensor<?x24xf32>) -> tensor<?x24xf32>
+    return %s, %r : tensor<?x160xf32>, tensor<?x24xf32>
+  }
+}
+"""
+
+# IREE's own phase; `util.assume.int` says the range.
+PHASES = """
+func.func @phases(%x: tensor<?x64xf32>, %w: tensor<64x96xf32>) -> tensor<?x96xf32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %d = tensor.dim %x, %c0 : tensor<?x64xf32>
+  %t = util.assume.int %d<umin = 1, umax = 128> : index
+  %e = tensor.empty(%t) : tensor<?x96xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x96xf32>) -> tensor<?x96xf32>
+  %r = linalg.matmul ins(%x, %w : tensor<?x64xf32>, tensor<64x96xf32>) outs(%f : tensor<?x96xf32>) -> tensor<?x96xf32>
+  return %r : tensor<?x96xf32>
+}
+"""
+
+
+#: Those of aligned rows and others, beyond the range, and none.
+SIZES = [[size] for size in (0, 1, 2, 7, 16, 53, 64, 100, 127, 128, 129, 200)]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A function of that name.
+
+    text: the module, from a seed. arguments: (random generator, seed, *size) to the arguments and the expected results.
+    tolerance: of results, relative to their norm. dispatches: products of a run.
+    """
+    text: Callable[[int], str]
+    arguments: Callable[..., Any]
+    tolerance: float
+    dispatches: int = 1
+    sizes: Any = tuple(SIZES)
+
+
+def _floats(rng, *shapes, type=np.float32):
+    return [rng.standard_normal(shape).astype(type) for shape in shapes]
+
+
+def _wide(array):
+    return array.astype(np.float64)
+
+
+def _softmax(logits):
+    powers = np.exp(logits - logits.max(-1, keepdims=True, initial=-np.inf))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def _dense(rng, seed, t):
+    x, w, b = _floats(rng, (t, 96), (96, 160), (160,))
+    return (x, w, b, 0.75), [np.maximum(0.75 * (_wide(x) @ w) + b, 0)]
+
+
+def _scores(rng, seed, t):
+    q, k = _floats(rng, (3, t, 24), (3, 24, t))
+    return (q, k), [_wide(q) @ k]
+
+
+def _projection(rng, seed, t):
+    x, w = _floats(rng, (t, 256), (192, 256), type=np.float16)
+    return (x, w), [_wide(x) @ _wide(w).T]
+
+
+def _update(rng, seed, t):
+    x, w, y = _floats(rng, (t, 40), (40, 72), (t, 72))
+    return (x, w, y), [_wide(x) @ w + y]
+
+
+def _mixed(rng, seed, t):
+    x, w, v = _floats(rng, (t, 96), (96, 160), (160, 24))
+    w /= 10
+    probabilities = _softmax(_wide(x) @ w)
+    return (x, w, v), [probabilities, probabilities @ v]
+
+
+def _phases(rng, seed, t):
+    x, w = _floats(rng, (t, 64), (64, 96))
+    return (x, w), [_wide(x) @ w]
+
+
+def bert_layer(seed):
+    """A layer of a transformer, in float64, with random weights."""
+    import torch
+    from torch import nn
+
+    class Layer(nn.Module):
+        def __init__(self, width=64, heads=4):
+            super().__init__()
+            self.heads = heads
+            self.q, self.k, self.v, self.o = (nn.Linear(width, width) for _ in range(4))
+            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+            self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
+
+        def forward(self, x):
+            b, t, width = x.shape
+            q, k, v = (f(x).view(b, t, self.heads, -1).transpose(1, 2) for f in (self.q, self.k, self.v))
+            weights = torch.softmax(q @ k.transpose(-1, -2) / (width // self.heads) ** 0.5, -1)
+            x = self.first(x + self.o((weights @ v).transpose(1, 2).reshape(b, t, width)))
+            return self.second(x + self.down(nn.functional.gelu(self.up(x))))
+
+    torch.manual_seed(seed)
+    return Layer().eval()
+
+
+def _bert_text(seed):
+    """As PyTorch's importer gives it."""
+    import torch
+    from iree.compiler import ir
+    from iree.compiler.extras import fx_importer
+    from torch.export import Dim
+
+    shapes = ({0: Dim("B", min=1, max=8), 1: Dim("T", min=2, max=128)},)
+    program = torch.export.export(bert_layer(seed), (torch.randn(3, 7, 64),), dynamic_shapes=shapes)
+    with ir.Context() as context:
+        importer = fx_importer.FxImporter(context=context)
+        importer.import_program(program, func_name="bert", import_symbolic_shape_expressions=True)
+        return str(importer.module)
+
+
+def _bert(rng, seed, batch, length):
+    import torch
+
+    (x,) = _floats(rng, (batch, length, 64))
+    with torch.no_grad():
+        return (x,), [bert_layer(seed).double()(torch.from_numpy(x).double()).numpy()]
+
+
+CASES = {
+    "dense": Case(lambda seed: DENSE, _dense, 2e-6),
+    "scores": Case(lambda seed: SCORES, _scores, 2e-6),
+    "projection": Case(lambda seed: PROJECTION, _projection, 5e-4),
+    "update": Case(lambda seed: UPDATE, _update, 2e-6),
+    "mixed": Case(lambda seed: MIXED, _mixed, 5e-6, dispatches=2),
+    "phases": Case(lambda seed: PHASES, _phases, 2e-6),
+    "bert": Case(_bert_text, _bert, 2e-6, dispatches=8, sizes=([1, 2], [3, 7], [8, 53], [5, 64], [2, 128])),
+}
+
+
+def program(name):
+    return os.path.join(sysconfig.get_path("scripts"), name)
+
+
+def run(command, **arguments):
+    return subprocess.run(command, capture_output=True, text=True, **arguments)
+
+
+#: What iree-compile is told of a target.
+TARGETS = {
+    "cuda": ["--iree-hal-target-device=cuda", "--iree-cuda-target=sm_89"],
+    "llvm-cpu": ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu",
+                 "--iree-llvmcpu-target-cpu=host"],
+}
+
+
+@dataclass
+class Compiled:
+    """module: for IREE's runtime. kernels: the library for the emulator. output: FTuner's, in MLIR."""
+    name: str
+    target: str
+    seed: int
+    module: str = ""
+    kernels: str = ""
+    output: str = ""
+
+
+def compile_case(tests, name, seed, target="cuda", phase=None, flags=()):
+    """A case for a target, by one of IREE's phases where it is given. Returns (Compiled, problems)."""
+    text = CASES[name].text(seed)
+    stem = f"{name}.{target}.{phase}"
+    path, options = tests.write(f"{stem}.mlir", text), TARGETS[target]
+    if phase:
+        source = ["--iree-input-type=torch"] if "torch." in text else []
+        before = tests.path(f"{stem}.before.mlir")
+        answer = run([program("iree-compile"), path, *options, *source, f"--compile-to={phase}", "--mlir-print-op-generic", "-o", before])
+        if answer.returncode != 0:
+            return None, [f"iree-compile --compile-to={phase}: {answer.stderr}"]
+        path, options = before, [*options, f"--compile-from={phase}"]
+    compiled = Compiled(name, target, seed, tests.path(f"{stem}.vmfb"), tests.path(f"lib{stem}.so"), tests.path(f"{stem}.iree.mlir"))
+    answer = tests.tool("ftuner-translate", path, "--ftuner-to-iree", f"--iree-target={target}", "--device=h200", "-o", compiled.output,
+                        f"--emulated-kernels={compiled.kernels}", *flags)
+    if answer.returncode != 0:
+        return None, [answer.stderr]
+    answer = run([program("iree-compile"), compiled.output, *options, "-o", compiled.module])
+    if answer.returncode != 0:
+        return None, [f"iree-compile: {answer.stderr[:2000]}"]
+    return compiled, []
+
+
+def run_compiled(tests, compiled, driver, seed, sizes=None, kernels=None):
+    """Runs a module at sizes in a process of its own, with the kernels of the module unless others are given."""
+    libraries = os.path.join(tests.bin_dir, "..", "lib")
+    environment = {**os.environ, "FTRT_TRACE": "1", "FTRT_EMULATED_LIBRARIES": compiled.kernels if kernels is None else kernels}
+    plugin = ""
+    if compiled.target == "cuda":
+        environment["LD_LIBRARY_PATH"] = os.path.join(libraries, "cuda-emulator")
+    else:
+        plugin = os.path.join(libraries, "libftuner_iree_plugin.so")
+    sizes = list(CASES[compiled.name].sizes) if sizes is None else sizes
+    return run([sys.executable, __file__, compiled.name, compiled.module, driver, plugin, json.dumps([compiled.seed, seed, sizes])],
+               env=environment)
+
+
+def check_run(tests, compiled, driver, seed):
+    """Runs a module at its sizes. Returns (largest error, launched kernels of each size, problems)."""
+    case = CASES[compiled.name]
+    sizes = list(case.sizes)
+    answer = run_compiled(tests, compiled, driver, seed)
+    if answer.returncode != 0:
+        return 0, [], [f"seed {seed}: {answer.stderr[-2000:]}"]
+    rows, problems = [json.loads(line) for line in answer.stdout.splitlines()], []
+    if [row["size"] for row in rows] != sizes:
+        problems.append(f"expected sizes {sizes}, but got {rows}")
+    for row in rows:
+        if row["shapes"] != row["wanted"] or not all(error <= case.tolerance for error in row["errors"]):
+            problems.append(f"seed {seed}: {row}")
+    # Nothing is launched for no rows.
+    launched = [line.split()[1].rstrip(":") for line in answer.stderr.splitlines() if line.startswith("launch ")]
+    wanted = case.dispatches * sum(0 not in size for size in sizes)
+    if len(launched) != wanted:
+        problems.append(f"expected {wanted} launches, but got {launched}")
+    return max((max(row["errors"]) for row in rows), default=0), launched, problems
+
+
+def main():
+    import iree.runtime as runtime
+
+    name, path, driver, plugin, rest = sys.argv[1:]
+    module_seed, seed, sizes = json.loads(rest)
+    if plugin:
+        runtime.flags.parse_flags(f"--executable_plugin={plugin}")
+    module, rng = runtime.load_vm_flatbuffer_file(path, driver=driver), np.random.default_rng(seed)
+    for size in sizes:
+        arguments, expected = CASES[name].arguments(rng, module_seed, *size)
+        results = getattr(module, name)(*arguments)
+        results = [result.to_host() for result in (results if isinstance(results, tuple) else (results,))]
+        errors = [float(np.linalg.norm(result - wanted) / max(np.linalg.norm(wanted), 1e-30)) for result, wanted in zip(results, expected)]
+        print(json.dumps({"size": size, "shapes": [list(result.shape) for result in results],
+                          "wanted": [list(wanted.shape) for wanted in expected], "errors": errors}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Modules for IREE: compiled by iree-compile, and run by IREE's own CUDA runtime without a GPU.
+
+The driver is the one over the emulator (lib/CudaEmulator). Results at random sizes of the range and beyond, with fresh
+random data, against NumPy in float64; which kernels are launched, against what the plan chooses. A module with a
+softmax, which IREE compiles for itself, is compiled alone: nothing here runs IREE's own kernels (iree_cpu.py does).
+"""
+
+import json
+import os
+import sys
+
+import harness
+import iree_cases
+from iree_cases import SIZES
+
+
+def check(tests, name, phase=None):
+    compiled, problems = iree_cases.compile_case(tests, name, harness.next_seed()[0], phase=phase)
+    if problems:
+        return problems
+    error, launched, problems = iree_cases.check_run(tests, compiled, "cuda", harness.next_seed())
+    if phase is None:
+        problems += check_choice(tests, name, launched)
+    tests.describe(f"{name}, {phase}" if phase else name, f"{len(SIZES)} sizes by {len(set(launched))} kernels, error up to {error:.1e}")
+    return problems
+
+
+def check_choice(tests, name, launched):
+    """Each size runs by the family that the plan has for it; rows that are not aligned by one for those."""
+    answer = tests.tool("ftuner-translate", tests.write(f"{name}.mlir", iree_cases.CASES[name].text(0)), "--ftuner-to-manifest",
+                        "--device=h200", "--split-k=false")
+    if answer.returncode != 0:
+        return [answer.stderr]
+    (plan,) = json.loads(answer.stdout)["workloads"]
+    problems = []
+    for size, kernel in zip((size for (size,) in SIZES if size), launched):
+        if name == "scores" and size % 4 != 0:
+            continue
+        axis = 0
+        family = next((entry["family"] for entry in plan["dispatch"]
+                       if entry["box"][axis]["min"] <= size and size <= (entry["box"][axis]["max"] or size)),
+                      plan["general_family"])
+        if kernel.rsplit("_k", 1)[1] != str(family):
+            problems.append(f"T = {size}: expected family {family}, but got {kernel}")
+    return problems
+
+
+def check_mixed(tests):
+    compiled, problems = iree_cases.compile_case(tests, "mixed", 0)
+    return problems or ([] if os.path.getsize(compiled.module) else ["an empty module"])
+
+
+def check_driver(tests):
+    """What is missing is told in words."""
+    compiled, problems = iree_cases.compile_case(tests, "phases", 0, phase="preprocessing")
+    if problems:
+        return problems
+    for given, words in (("", "no library of FTRT_EMULATED_LIBRARIES has the kernel"),
+                         ("/nonexistent/libx.so", "FTRT_EMULATED_LIBRARIES: /nonexistent/libx.so"),
+                         (os.path.join(tests.bin_dir, "..", "lib", "libftrt.so.1"), "expected a library of FTuner's")):
+        answer = iree_cases.run_compiled(tests, compiled, "cuda", 1, [[5]], given)
+        if answer.returncode == 0 or words not in answer.stderr:
+            problems.append(f"'{given}': expected '{words}', but got {answer.returncode}: {answer.stderr[-500:]}")
+    return problems
+
+
+def main():
+    tests, _ = harness.start(__doc__)
+    if not os.path.exists(iree_cases.program("iree-compile")):
+        sys.exit("error: no iree-compile found: run tools/setup.sh")
+    for name in ("dense", "scores", "projection", "update"):
+        tests.add(name, check, tests, name)
+    for phase in ("input", "preprocessing"):
+        tests.add(f"phases, {phase}", check, tests, "phases", phase)
+    tests.add("mixed", check_mixed, tests)
+    tests.add("driver", check_driver, tests)
+    tests.finish()
+
+
+if __name__ == "__main__":
+    main()
