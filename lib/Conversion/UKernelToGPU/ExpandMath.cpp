@@ -210,6 +210,69 @@ struct ExpandRemF : public OpRewritePattern<arith::RemFOp> {
   }
 };
 
+/// An integer exponent that is no small constant, as a float.
+struct ExpandFPowI : public OpRewritePattern<math::FPowIOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(math::FPowIOp op,
+                                PatternRewriter &rewriter) const override {
+    Value exponent =
+        arith::SIToFPOp::create(rewriter, op.getLoc(), op.getType(), op.getRhs());
+    rewriter.replaceOpWithNewOp<math::PowFOp>(op, op.getLhs(), exponent);
+    return success();
+  }
+};
+
+/// |x|^y = exp(y · log |x|), with the sign of x where y is odd, and NaN for a
+/// negative x and a y that is no whole number.
+struct ExpandPowF : public OpRewritePattern<math::PowFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(math::PowFOp op,
+                                PatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    Type type = op.getType();
+    const llvm::fltSemantics &semantics =
+        cast<FloatType>(getElementTypeOrSelf(type)).getFloatSemantics();
+    auto number = [&](double value) {
+      llvm::APFloat constant(value);
+      bool losesInfo;
+      constant.convert(semantics, llvm::APFloat::rmNearestTiesToEven,
+                       &losesInfo);
+      return createFloat(b, b.getLoc(), type, constant);
+    };
+    auto compare = [&](arith::CmpFPredicate predicate, Value lhs, Value rhs) {
+      return arith::CmpFOp::create(b, predicate, lhs, rhs);
+    };
+    Value base = op.getLhs(), exponent = op.getRhs();
+    Value zero = number(0), one = number(1), half = number(0.5);
+    Value magnitude = math::AbsFOp::create(b, base);
+    Value power = math::ExpOp::create(
+        b, arith::MulFOp::create(b, exponent,
+                                 math::LogOp::create(b, magnitude)));
+    // Also for an exponent of 0 or infinity, where the product is NaN.
+    Value isOne = arith::OrIOp::create(
+        b, compare(arith::CmpFPredicate::OEQ, exponent, zero),
+        compare(arith::CmpFPredicate::OEQ, magnitude, one));
+    power = arith::SelectOp::create(b, isOne, one, power);
+    Value floor = math::FloorOp::create(b, exponent);
+    Value isWhole = compare(arith::CmpFPredicate::OEQ, exponent, floor);
+    Value halved = arith::MulFOp::create(b, exponent, half);
+    Value isOdd = arith::AndIOp::create(
+        b, isWhole,
+        compare(arith::CmpFPredicate::ONE, halved,
+                math::FloorOp::create(b, halved)));
+    Value isUndefined = arith::AndIOp::create(
+        b, compare(arith::CmpFPredicate::OLT, base, zero),
+        compare(arith::CmpFPredicate::ONE, exponent, floor));
+    power = arith::SelectOp::create(
+        b, isOdd, math::CopySignOp::create(b, power, base), power);
+    Value nan = createFloat(b, b.getLoc(), type,
+                            llvm::APFloat::getQNaN(semantics));
+    rewriter.replaceOp(
+        op, arith::SelectOp::create(b, isUndefined, nan, power));
+    return success();
+  }
+};
+
 /// The LLVM intrinsic that the GPU's backend turns into instructions; empty
 /// where there is none. `needsFlag`: it takes a second operand, a boolean.
 StringRef intrinsicFor(Operation *op, bool &needsFlag) {
@@ -240,13 +303,16 @@ struct UKernelExpandMathPass
     RewritePatternSet patterns(&getContext());
     patterns.add<ExpandClassTest, ExpandErf, ExpandLog10, ExpandRemF>(
         &getContext());
+    // Powers with small constant exponents are products.
+    populateMathAlgebraicSimplificationPatterns(patterns);
+    patterns.add<ExpandFPowI, ExpandPowF>(&getContext(), /*benefit=*/0);
     auto isErf = [](StringRef name) {
       return name == math::ErfOp::getOperationName();
     };
     populateMathF32ExpansionPatterns(patterns, isErf);
     math::populateExpansionPatterns(
         patterns, {"sinh", "cosh", "tan", "asinh", "acosh", "atanh", "exp2",
-                   "powf", "fpowi", "round", "roundeven", "rsqrt"});
+                   "round", "roundeven", "rsqrt"});
     populateMathPolynomialApproximationPatterns(
         patterns, [&](StringRef name) { return !isErf(name); });
     // Kernels have few of these among many others.
