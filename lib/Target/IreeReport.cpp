@@ -50,7 +50,8 @@ static void writeShare(llvm::json::OStream &json, const FunctionOperators &work,
   });
 }
 
-static void writeFunction(llvm::json::OStream &json, const FunctionOperators &work) {
+static void writeFunction(llvm::json::OStream &json,
+                          const FunctionOperators &work) {
   auto writeOperators = [&](bool areWorkloads) {
     for (const OperatorWork &op : work.operators) {
       if (op.isWorkload != areWorkloads)

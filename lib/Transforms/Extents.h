@@ -53,7 +53,8 @@ public:
   std::optional<llvm::SmallVector<mlir::StringAttr>>
   symbolsOf(const Extent &extent) const;
 
-  /// What an unknown is called in formulas: its symbol, "arg0_dim1", or "size2".
+  /// What an unknown is called in formulas: its symbol, "arg0_dim1", or
+  /// "size2".
   std::string nameOf(unsigned unknown) const;
 
   /// "dimension 1 of argument 0", if the extent is one.

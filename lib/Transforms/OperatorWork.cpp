@@ -1,7 +1,8 @@
-//===- OperatorWork.cpp - What the operators of a function do ---------------===//
+//===- OperatorWork.cpp - What the operators of a function do
+//---------------===//
 #include "FTuner/Transforms/OperatorWork.h"
-#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "Extents.h"
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "KernelWork.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -97,8 +98,8 @@ AffineExpr WorkCollector::flopsOf(linalg::LinalgOp op) {
 AffineExpr WorkCollector::flopsOfAttention(Operation *op) {
   auto properties =
       dyn_cast_or_null<DictionaryAttr>(op->getPropertiesAsAttribute());
-  auto maps = properties ? properties.getAs<ArrayAttr>("indexing_maps")
-                         : ArrayAttr();
+  auto maps =
+      properties ? properties.getAs<ArrayAttr>("indexing_maps") : ArrayAttr();
   if (!maps || maps.size() < 3 || op->getNumOperands() < 3)
     return {};
   // Loops of the query, of the key and of the value.
@@ -106,8 +107,7 @@ AffineExpr WorkCollector::flopsOfAttention(Operation *op) {
   llvm::SmallDenseSet<unsigned> loops[3];
   for (unsigned number : llvm::seq(3)) {
     auto map = dyn_cast<AffineMapAttr>(maps[number]);
-    auto type =
-        dyn_cast<RankedTensorType>(op->getOperand(number).getType());
+    auto type = dyn_cast<RankedTensorType>(op->getOperand(number).getType());
     if (!map || !type || type.getRank() != map.getValue().getNumResults())
       return {};
     for (auto [dim, result] : llvm::enumerate(map.getValue().getResults())) {
@@ -157,7 +157,8 @@ void WorkCollector::visit(Operation *op) {
   } else if (isa<linalg::SoftmaxOp>(op) &&
              isa<RankedTensorType>(op->getOperand(0).getType())) {
     add(op, elementsOf(op->getOperand(0)) * kSoftmaxFlops, false);
-  } else if (!op->getDialect() || isa<linalg::LinalgDialect>(op->getDialect())) {
+  } else if (!op->getDialect() ||
+             isa<linalg::LinalgDialect>(op->getDialect())) {
     // What holds or moves tensors has no numbers of its own.
     StringRef name = op->getName().getStringRef();
     StringRef dialect = op->getName().getDialectNamespace();

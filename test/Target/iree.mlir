@@ -4,6 +4,10 @@
 // RUN: FileCheck %s --input-file=%t.mlir --implicit-check-not=ukernel
 // RUN: ftuner-opt %s --ftuner-to-iree=device=h200 --allow-unregistered-dialect -o %t.opt.mlir
 // RUN: cmp %t.mlir %t.opt.mlir
+// Who computes what.
+// RUN: ftuner-translate %s --ftuner-to-iree --device=h200 -o %t.reported.mlir --report=%t.json
+// RUN: cmp %t.mlir %t.reported.mlir
+// RUN: FileCheck %s --input-file=%t.json --check-prefix=REPORT
 // What IREE prints is what it reads.
 // RUN: ftuner-opt %t.mlir --allow-unregistered-dialect -o %t.again.mlir
 // RUN: cmp %t.mlir %t.again.mlir
@@ -15,6 +19,11 @@
 // RUN: not ftuner-translate %s --ftuner-to-ptx --device=h200 --emulated-kernels=%t.so 2>&1 | FileCheck %s --check-prefix=ALONE
 // RUN: not ftuner-translate %s --ftuner-to-iree --device=h200 --emulated-kernels=%t.so 2>&1 | FileCheck %s --check-prefix=FILE
 
+// RUN: not ftuner-translate %s --ftuner-to-ptx --device=h200 --report=%t.json 2>&1 | FileCheck %s --check-prefix=REPORT-ALONE
+// RUN: not ftuner-translate %s --ftuner-to-iree --device=h200 --report=%t.json 2>&1 | FileCheck %s --check-prefix=REPORT-FILE
+
+// REPORT-ALONE: error: option --report has no effect without --ftuner-to-iree
+// REPORT-FILE: error: option -o: expected the name of a file beside --report
 // REGISTERED: error: expected --allow-unregistered-dialect
 // DEVICE: error: {{.*}}device
 // ALONE: error: option --emulated-kernels has no effect without --ftuner-to-iree
@@ -49,6 +58,27 @@
 // CHECK-LABEL: func.func @twice(
 // CHECK: "flow.dispatch"{{.*}}@ftuner_kernels::@[[TWICE:.*]]]
 // CHECK: "flow.dispatch"{{.*}}@ftuner_kernels::@[[TWICE]]]
+
+// 2 * 64 * 96 of the product, 2 * 96 of what follows it.
+// REPORT: "kernels": {{[1-9]}}
+// REPORT: "name": "product"
+// REPORT: "operator": "ukernel.workload",
+// REPORT-NEXT: "location": "iree.mlir:{{[0-9:]+}}",
+// REPORT-NEXT: "flops": "T * 12480"
+// REPORT: "left":
+// REPORT: "operator": "linalg.softmax",
+// REPORT: "contraction": false,
+// REPORT-NEXT: "flops": "T * 480"
+// REPORT: "not_counted": []
+// REPORT: "T": 1
+// REPORT: "T": 128
+// REPORT-NEXT: }
+// REPORT-NEXT: "flops": 1658880,
+// REPORT-NEXT: "share": 0.96296{{[0-9]*}},
+// REPORT-NEXT: "contraction_flops": 1597440,
+// REPORT-NEXT: "contraction_share": 1
+// REPORT: "name": "twice"
+// REPORT-COUNT-2: "flops": "65536"
 
 // PTX: .visible .entry product_0_k
 // PTX: .visible .entry twice_0_k

@@ -199,7 +199,8 @@ def test_products_over_the_driver(
     ("make", "dtype", "launches", "tolerance"),
     [
         (lambda: nets.Bert(64, 4), torch.float32, 8, 1e-5),
-        (lambda: nets.Gpt2(64, 4), torch.float32, 6, 1e-5),
+        # torch-mlir rounds the constants of GELU.
+        (lambda: nets.Gpt2(64, 4), torch.float32, 6, 5e-5),
         (lambda: nets.Llama(64, 4), torch.float16, 9, 5e-3),
     ],
     ids=["bert", "gpt2", "llama f16"],

@@ -291,8 +291,7 @@ static llvm::Error toIree(const Options &options,
   stream << '\n';
   if (options.emulatedKernels.empty() && options.report.empty())
     return tool::writeOutput(options.output, text);
-  std::vector<tool::OutputFile> outputs{
-      {options.output, std::move(text)}};
+  std::vector<tool::OutputFile> outputs{{options.output, std::move(text)}};
   if (!options.report.empty()) {
     std::string report;
     llvm::raw_string_ostream reportStream(report);

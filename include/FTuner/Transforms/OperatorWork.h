@@ -1,4 +1,5 @@
-//===- OperatorWork.h - What the operators of a function do -------*- C++ -*-===//
+//===- OperatorWork.h - What the operators of a function do -------*- C++
+//-*-===//
 //
 // The operations of every operator of a function on tensors, as formulas of the
 // function's sizes: how much of it the planned workloads carry, where others
@@ -26,8 +27,8 @@ struct OperatorWork {
   bool isWorkload = false;
   /// A product of tensors that is summed over an axis: a workload may be one.
   bool isContraction = false;
-  /// Over the symbols of `FunctionOperators::sizeNames`; counted as `kWorkAttrName`
-  /// says.
+  /// Over the symbols of `FunctionOperators::sizeNames`; counted as
+  /// `kWorkAttrName` says.
   mlir::AffineExpr flops;
 };
 

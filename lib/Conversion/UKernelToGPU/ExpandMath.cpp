@@ -215,8 +215,8 @@ struct ExpandFPowI : public OpRewritePattern<math::FPowIOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(math::FPowIOp op,
                                 PatternRewriter &rewriter) const override {
-    Value exponent =
-        arith::SIToFPOp::create(rewriter, op.getLoc(), op.getType(), op.getRhs());
+    Value exponent = arith::SIToFPOp::create(rewriter, op.getLoc(),
+                                             op.getType(), op.getRhs());
     rewriter.replaceOpWithNewOp<math::PowFOp>(op, op.getLhs(), exponent);
     return success();
   }
@@ -246,8 +246,8 @@ struct ExpandPowF : public OpRewritePattern<math::PowFOp> {
     Value zero = number(0), one = number(1), half = number(0.5);
     Value magnitude = math::AbsFOp::create(b, base);
     Value power = math::ExpOp::create(
-        b, arith::MulFOp::create(b, exponent,
-                                 math::LogOp::create(b, magnitude)));
+        b,
+        arith::MulFOp::create(b, exponent, math::LogOp::create(b, magnitude)));
     // Also for an exponent of 0 or infinity, where the product is NaN.
     Value isOne = arith::OrIOp::create(
         b, compare(arith::CmpFPredicate::OEQ, exponent, zero),
@@ -256,19 +256,18 @@ struct ExpandPowF : public OpRewritePattern<math::PowFOp> {
     Value floor = math::FloorOp::create(b, exponent);
     Value isWhole = compare(arith::CmpFPredicate::OEQ, exponent, floor);
     Value halved = arith::MulFOp::create(b, exponent, half);
-    Value isOdd = arith::AndIOp::create(
-        b, isWhole,
-        compare(arith::CmpFPredicate::ONE, halved,
-                math::FloorOp::create(b, halved)));
+    Value isOdd =
+        arith::AndIOp::create(b, isWhole,
+                              compare(arith::CmpFPredicate::ONE, halved,
+                                      math::FloorOp::create(b, halved)));
     Value isUndefined = arith::AndIOp::create(
         b, compare(arith::CmpFPredicate::OLT, base, zero),
         compare(arith::CmpFPredicate::ONE, exponent, floor));
     power = arith::SelectOp::create(
         b, isOdd, math::CopySignOp::create(b, power, base), power);
-    Value nan = createFloat(b, b.getLoc(), type,
-                            llvm::APFloat::getQNaN(semantics));
-    rewriter.replaceOp(
-        op, arith::SelectOp::create(b, isUndefined, nan, power));
+    Value nan =
+        createFloat(b, b.getLoc(), type, llvm::APFloat::getQNaN(semantics));
+    rewriter.replaceOp(op, arith::SelectOp::create(b, isUndefined, nan, power));
     return success();
   }
 };
@@ -310,9 +309,9 @@ struct UKernelExpandMathPass
       return name == math::ErfOp::getOperationName();
     };
     populateMathF32ExpansionPatterns(patterns, isErf);
-    math::populateExpansionPatterns(
-        patterns, {"sinh", "cosh", "tan", "asinh", "acosh", "atanh", "exp2",
-                   "round", "roundeven", "rsqrt"});
+    math::populateExpansionPatterns(patterns, {"sinh", "cosh", "tan", "asinh",
+                                               "acosh", "atanh", "exp2",
+                                               "round", "roundeven", "rsqrt"});
     populateMathPolynomialApproximationPatterns(
         patterns, [&](StringRef name) { return !isErf(name); });
     // Kernels have few of these among many others.

@@ -11,6 +11,7 @@ import json
 import math
 import struct
 import warnings
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -69,8 +70,13 @@ def export(
 def load(path: str) -> ExportedProgram:
     """Reads what `torch.export.save` wrote."""
     try:
+        # PyTorch logs what it then raises.
+        if not zipfile.is_zipfile(path):
+            raise Error(f"cannot read '{path}': expected a program of torch.export.save")
         with quiet():
             return torch.export.load(path)
+    except Error:
+        raise
     except OSError as error:
         raise Error(f"cannot read '{path}': {error.strerror or error}") from error
     except Exception as error:  # noqa: BLE001: zip files, JSON and pickles fail in many ways
