@@ -17,6 +17,8 @@ from ..errors import CompileError, CompileWarning, Error
 
 #: Versions that the tests run with. IREE's textual forms change from one to the next.
 TESTED = ((3, 13),)
+#: The first version that compiled everything when it was tried.
+OLDEST = (3, 12)
 
 _INSTALL = "pip install 'iree-base-compiler==3.13.*'"
 _PROGRAM = "iree-compile"
@@ -106,9 +108,10 @@ def open_toolchain(
     version = _version(name)
     numbers = _numbers(version)
     tested = ", ".join(_text(known) for known in TESTED)
-    if numbers < TESTED[0]:
+    if numbers < OLDEST:
         raise Error(
-            f"{name} is IREE {version}, which is too old: expected {tested} ({_INSTALL})"
+            f"{name} is IREE {version}, which is too old: expected {_text(OLDEST)} or later, "
+            f"best {tested} ({_INSTALL})"
         )
     if numbers not in TESTED:
         warnings.warn(
