@@ -29,8 +29,6 @@ using ukernel::ParameterKind;
 /// What IREE's CUDA runtime passes at most.
 static constexpr size_t kMaxBindings = 16, kMaxConstants = 64;
 
-static constexpr llvm::StringLiteral kExecutableName = "ftuner_kernels";
-
 namespace {
 
 /// Equal workloads with one plan, and their kernels, whose numbers are those of
@@ -292,7 +290,7 @@ Operation *DispatchBuilder::build(IreeTarget target) {
   auto [blocks, firstBlocks] = buildBlocks(family);
   unsigned output = op.getOutputOperand().getOperandNumber();
   iree::Dispatch dispatch{target,
-                          kExecutableName.str(),
+                          kIreeExecutableName.str(),
                           workload.choice,
                           family,
                           blocks,
@@ -387,7 +385,7 @@ FailureOr<IreeKernels> IreeConverter::convert() {
         llvm::map_to_vector(workloads, [](const WorkloadKernels &workload) {
           return workload.choice;
         });
-    iree::buildExecutable(module, target, kExecutableName, choices,
+    iree::buildExecutable(module, target, kIreeExecutableName, choices,
                           kernels.ptx.text);
   }
   removeOwnAttributes();
@@ -434,11 +432,8 @@ struct AdoptIreePass
     registry.insert<func::FuncDialect, ukernel::UKernelDialect>();
   }
   void runOnOperation() override {
-    if (!getContext().allowsUnregisteredDialects()) {
-      getOperation().emitError("expected --allow-unregistered-dialect, since "
-                               "operations of IREE are unknown here");
+    if (failed(expectUnregisteredDialects(getOperation())))
       return signalPassFailure();
-    }
     adoptIreeFunctions(getOperation());
   }
 };

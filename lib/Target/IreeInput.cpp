@@ -151,6 +151,23 @@ static void adoptFunction(Operation *op) {
   op->erase();
 }
 
+LogicalResult ftuner::expectUnregisteredDialects(ModuleOp module) {
+  if (module->getContext()->allowsUnregisteredDialects())
+    return success();
+  return module.emitError("expected --allow-unregistered-dialect, since "
+                          "operations of IREE are unknown here");
+}
+
+void ftuner::makePrivateIreeFunction(func::FuncOp function) {
+  Builder b(function.getContext());
+  function->setAttr(
+      kPropertiesName,
+      b.getDictionaryAttr(
+          {b.getNamedAttr("function_type", function.getFunctionTypeAttr()),
+           b.getNamedAttr("sym_name", function.getSymNameAttr()),
+           b.getNamedAttr("sym_visibility", b.getStringAttr("private"))}));
+}
+
 void ftuner::adoptIreeFunctions(ModuleOp module) {
   for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
     if (op.getName().getStringRef() == kFunctionName)

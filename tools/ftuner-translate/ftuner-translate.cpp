@@ -32,7 +32,8 @@ enum class Translation {
   Library,
   Explanation,
   Measurements,
-  Iree
+  Iree,
+  IreeSpec
 };
 
 /// Programs of a shape that are listed unless `--top-k` says otherwise.
@@ -66,7 +67,11 @@ struct Options {
                      "JSON each (docs/measurements.md)"),
           clEnumValN(Translation::Iree, "ftuner-to-iree",
                      "A module for iree-compile that dispatches to the kernels "
-                     "(docs/iree.md)")),
+                     "(docs/iree.md)"),
+          clEnumValN(
+              Translation::IreeSpec, "ftuner-to-iree-spec",
+              "A transform spec for iree-compile that finds the products "
+              "in any module (docs/iree.md)")),
       llvm::cl::init(Translation::None), llvm::cl::cat(category)};
   llvm::cl::opt<IreeTarget> ireeTarget{
       "iree-target",
@@ -126,8 +131,9 @@ static llvm::Error makeError(const llvm::Twine &text) {
 static llvm::Error checkOptions(const Options &options) {
   if (options.translation.getNumOccurrences() != 1)
     return makeError("expected one of --ftuner-to-ptx, --ftuner-to-manifest, "
-                     "--ftuner-to-library, --ftuner-to-iree, --ftuner-explain "
-                     "and --ftuner-measure");
+                     "--ftuner-to-library, --ftuner-to-iree, "
+                     "--ftuner-to-iree-spec, --ftuner-explain and "
+                     "--ftuner-measure");
   if (options.timing && options.translation != Translation::Manifest)
     return makeError("option --timing has no effect without "
                      "--ftuner-to-manifest");
@@ -137,12 +143,12 @@ static llvm::Error checkOptions(const Options &options) {
   if (options.translation != Translation::Measurements)
     if (llvm::Error error = options.measure.expectNone())
       return error;
-  if (options.translation != Translation::Iree &&
-      options.emulatedKernels.getNumOccurrences() > 0)
+  bool isForIree = options.translation == Translation::Iree ||
+                   options.translation == Translation::IreeSpec;
+  if (!isForIree && options.emulatedKernels.getNumOccurrences() > 0)
     return makeError("option --emulated-kernels has no effect without "
                      "--ftuner-to-iree");
-  if (options.translation != Translation::Iree &&
-      options.ireeTarget.getNumOccurrences() > 0)
+  if (!isForIree && options.ireeTarget.getNumOccurrences() > 0)
     return makeError("option --iree-target has no effect without "
                      "--ftuner-to-iree");
   if (options.emulatedKernels.getNumOccurrences() > 0 && options.output == "-")
@@ -257,6 +263,25 @@ static llvm::Error measure(const Options &options,
   return tool::writeOutput(options.output, *text);
 }
 
+/// The module for IREE, or the spec; and what its executable holds.
+static FailureOr<std::string> ireeText(const Options &options,
+                                       const FTunerOptions &given,
+                                       tool::ModuleTool &moduleTool,
+                                       ModuleOp module, IreeKernels &kernels) {
+  if (options.translation == Translation::IreeSpec)
+    return buildIreeSpec(module, given, options.ireeTarget, &kernels);
+  PassManager pm(module.getContext());
+  buildIreePipeline(pm, given, options.ireeTarget, &kernels);
+  if (failed(moduleTool.run(pm, module)))
+    return failure();
+  // As ftuner-opt writes it.
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module->print(stream);
+  stream << '\n';
+  return text;
+}
+
 static llvm::Error toIree(const Options &options,
                           const tool::PipelineCommandLine &pipeline) {
   FTunerOptions given;
@@ -270,17 +295,12 @@ static llvm::Error toIree(const Options &options,
   if (!module)
     return module.takeError();
   IreeKernels kernels;
-  PassManager pm((*module)->getContext());
-  buildIreePipeline(pm, given, options.ireeTarget, &kernels);
-  if (failed(moduleTool.run(pm, **module)))
+  FailureOr<std::string> text =
+      ireeText(options, given, moduleTool, **module, kernels);
+  if (failed(text))
     return makeError("translation for IREE failed");
-  // As ftuner-opt writes it.
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  (**module)->print(stream);
-  stream << '\n';
   if (options.emulatedKernels.empty())
-    return tool::writeOutput(options.output, text);
+    return tool::writeOutput(options.output, *text);
   if (kernels.ptx.kernels.empty())
     return makeError("option --emulated-kernels: the module needs no kernels");
   llvm::Expected<std::string> library =
@@ -288,7 +308,7 @@ static llvm::Error toIree(const Options &options,
                             options.emulatedKernels, options.programPath);
   if (!library)
     return library.takeError();
-  return tool::writeOutputs({{options.output, std::move(text)},
+  return tool::writeOutputs({{options.output, std::move(*text)},
                              {options.emulatedKernels, std::move(*library)}});
 }
 
@@ -300,7 +320,8 @@ static llvm::Error translate(const Options &options,
     return explain(options, pipeline);
   if (options.translation == Translation::Measurements)
     return measure(options, pipeline);
-  if (options.translation == Translation::Iree)
+  if (options.translation == Translation::Iree ||
+      options.translation == Translation::IreeSpec)
     return toIree(options, pipeline);
   tool::LibraryPlan libraryPlan;
   if (options.translation == Translation::Library) {

@@ -22,6 +22,7 @@
 #include "FTuner/PTX/PTX.h"
 #include "FTuner/Pipelines/Pipelines.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
 namespace ftuner {
@@ -32,12 +33,19 @@ namespace ftuner {
 /// `flow.tensor.tie_shape` are about.
 void adoptIreeFunctions(mlir::ModuleOp module);
 void restoreIreeFunctions(mlir::ModuleOp module);
+/// Has `restoreIreeFunctions` make a private `util.func` of a function.
+void makePrivateIreeFunction(mlir::func::FuncOp function);
+/// Reports a context that knows no operations but registered ones.
+mlir::LogicalResult expectUnregisteredDialects(mlir::ModuleOp module);
 
 /// Where IREE runs a module, by the names of its targets: `cuda` and
 /// `llvm-cpu`.
 enum class IreeTarget { Cuda, Cpu };
 
-/// What the executable of a module holds.
+/// The name of the executable of a module.
+inline constexpr llvm::StringLiteral kIreeExecutableName = "ftuner_kernels";
+
+/// What it holds.
 struct IreeKernels {
   /// Lowered gpu.modules, and the device.
   mlir::OwningOpRef<mlir::ModuleOp> module;
@@ -58,6 +66,16 @@ mlir::FailureOr<IreeKernels> convertToIree(mlir::ModuleOp module,
 /// module for IREE. `kernels`, if given, gets what its executable holds.
 void buildIreePipeline(mlir::OpPassManager &pm, const FTunerOptions &options,
                        IreeTarget target, IreeKernels *kernels = nullptr);
+
+/// A transform spec for `iree-compile
+/// --iree-preprocessing-transform-spec-filename`, as text: finds the products
+/// of the module wherever they occur, and replaces each by a dispatch as above.
+/// Warns of those that cannot be found, and of epilogues that are left out;
+/// reports a module in which nothing is left. The module is changed.
+mlir::FailureOr<std::string> buildIreeSpec(mlir::ModuleOp module,
+                                           const FTunerOptions &options,
+                                           IreeTarget target,
+                                           IreeKernels *kernels = nullptr);
 
 inline constexpr llvm::StringLiteral kIreePipelineName = "ftuner-to-iree",
                                      kIreeCpuPipelineName =
