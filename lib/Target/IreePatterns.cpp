@@ -136,8 +136,8 @@ static Slice sliceOf(const Product &product, size_t after, bool hasMoves) {
 // Functions
 //===----------------------------------------------------------------------===//
 
-/// Copies a slice into a function. `symbols` gets a symbol for each dynamic size
-/// of the arguments that has a range.
+/// Copies a slice into a function. `symbols` gets a symbol for each dynamic
+/// size of the arguments that has a range.
 static func::FuncOp copyToFunction(const Slice &slice, StringRef name,
                                    SizeRanges &ranges, OpBuilder &b,
                                    SmallVectorImpl<NamedAttribute> &symbols) {
@@ -167,8 +167,8 @@ static func::FuncOp copyToFunction(const Slice &slice, StringRef name,
         continue;
       }
       // One of its own: equal sizes here may differ where else this is found.
-      auto symbol = b.getStringAttr(name + "_" + Twine(number) + "_" +
-                                    Twine(dim));
+      auto symbol =
+          b.getStringAttr(name + "_" + Twine(number) + "_" + Twine(dim));
       symbols.emplace_back(symbol, ranges.rangeOf(input, dim));
       shape.push_back(symbol);
     }
@@ -195,8 +195,7 @@ static bool isOneWorkload(const Slice &slice, SizeRanges &ranges,
   OwningOpRef<ModuleOp> module = ModuleOp::create(root->getLoc());
   auto b = OpBuilder::atBlockEnd(module->getBody());
   SmallVector<NamedAttribute> symbols;
-  func::FuncOp function =
-      copyToFunction(slice, "product", ranges, b, symbols);
+  func::FuncOp function = copyToFunction(slice, "product", ranges, b, symbols);
   setSymbols(*module, symbols);
   // What is wrong with it, its own run tells.
   ScopedDiagnosticHandler silence(root->getContext(),
@@ -239,10 +238,10 @@ static bool areAlike(func::FuncOp lhs, func::FuncOp rhs) {
 
 /// The least range that holds both.
 static ukernel::RangeAttr hullOf(ukernel::RangeAttr a, ukernel::RangeAttr b) {
-  int64_t max = a.getMax() == ShapedType::kDynamic ||
-                        b.getMax() == ShapedType::kDynamic
-                    ? ShapedType::kDynamic
-                    : std::max(a.getMax(), b.getMax());
+  int64_t max =
+      a.getMax() == ShapedType::kDynamic || b.getMax() == ShapedType::kDynamic
+          ? ShapedType::kDynamic
+          : std::max(a.getMax(), b.getMax());
   int64_t step = std::gcd(std::gcd(a.getStep(), b.getStep()),
                           std::abs(a.getMin() - b.getMin()));
   return ukernel::RangeAttr::get(a.getContext(),
@@ -298,7 +297,8 @@ iree::findProductPatterns(ModuleOp module, const FTunerOptions &options,
       }
       FoundProduct product;
       std::string name = (prefix + Twine(products.size())).str();
-      product.function = copyToFunction(slice, name, ranges, b, product.symbols);
+      product.function =
+          copyToFunction(slice, name, ranges, b, product.symbols);
       product.operators = slice.size();
       addProduct(std::move(product), products);
     });

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+import threading
 from dataclasses import dataclass
 from typing import Any, Callable
 
@@ -109,6 +110,36 @@ func.func @phases(%x: tensor<?x64xf32>, %w: tensor<64x96xf32>) -> tensor<?x96xf3
 """
 
 
+# Without constants in bodies: a transform spec finds all of it.
+RESIDUAL = """
+func.func @residual(%x: tensor<?x80xf32>, %w: tensor<112x80xf32>, %b: tensor<112xf32>, %y: tensor<?x112xf32>) -> tensor<?x112xf32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %d = tensor.dim %x, %c0 : tensor<?x80xf32>
+  %t = util.assume.int %d<umin = 1, umax = 128> : index
+  %we = tensor.empty() : tensor<80x112xf32>
+  %wt = linalg.transpose ins(%w : tensor<112x80xf32>) outs(%we : tensor<80x112xf32>) permutation = [1, 0]
+  %e = tensor.empty(%t) : tensor<?x112xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x112xf32>) -> tensor<?x112xf32>
+  %p = linalg.matmul ins(%x, %wt : tensor<?x80xf32>, tensor<80x112xf32>) outs(%f : tensor<?x112xf32>) -> tensor<?x112xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (n)>, affine_map<(m, n) -> (m, n)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%p, %b : tensor<?x112xf32>, tensor<112xf32>) outs(%e : tensor<?x112xf32>) {
+  ^bb0(%a: f32, %bias: f32, %old: f32):
+    %sum = arith.addf %a, %bias : f32
+    linalg.yield %sum : f32
+  } -> tensor<?x112xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%s, %y : tensor<?x112xf32>, tensor<?x112xf32>) outs(%e : tensor<?x112xf32>) {
+  ^bb0(%a: f32, %rest: f32, %old: f32):
+    %sum = arith.addf %a, %rest : f32
+    linalg.yield %sum : f32
+  } -> tensor<?x112xf32>
+  return %r : tensor<?x112xf32>
+}
+"""
+
 #: Those of aligned rows and others, beyond the range, and none.
 SIZES = [[size] for size in (0, 1, 2, 7, 16, 53, 64, 100, 127, 128, 129, 200)]
 
@@ -172,8 +203,30 @@ def _phases(rng, seed, t):
     return (x, w), [_wide(x) @ w]
 
 
+def _residual(rng, seed, t):
+    x, w, b, y = _floats(rng, (t, 80), (112, 80), (112,), (t, 112))
+    return (x, w, b, y), [_wide(x) @ w.T + b + y]
+
+
+def linear_layers(seed):
+    """Two products of PyTorch's with biases, and a residual, in float32 with random weights."""
+    import torch
+    from torch import nn
+
+    class Layers(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.down = nn.Linear(48, 144), nn.Linear(144, 48)
+
+        def forward(self, x):
+            return x + self.down(self.up(x))
+
+    torch.manual_seed(seed)
+    return Layers().eval()
+
+
 def bert_layer(seed):
-    """A layer of a transformer, in float64, with random weights."""
+    """A layer of a transformer, in float32 with random weights."""
     import torch
     from torch import nn
 
@@ -196,27 +249,42 @@ def bert_layer(seed):
     return Layer().eval()
 
 
-def _bert_text(seed):
-    """As PyTorch's importer gives it."""
+def _imported(name, model, example, shapes):
+    """A model as PyTorch's importer gives it."""
     import torch
     from iree.compiler import ir
     from iree.compiler.extras import fx_importer
-    from torch.export import Dim
 
-    shapes = ({0: Dim("B", min=1, max=8), 1: Dim("T", min=2, max=128)},)
-    program = torch.export.export(bert_layer(seed), (torch.randn(3, 7, 64),), dynamic_shapes=shapes)
+    program = torch.export.export(model, (torch.from_numpy(example),), dynamic_shapes=(shapes,))
     with ir.Context() as context:
         importer = fx_importer.FxImporter(context=context)
-        importer.import_program(program, func_name="bert", import_symbolic_shape_expressions=True)
+        importer.import_program(program, func_name=name, import_symbolic_shape_expressions=True)
         return str(importer.module)
 
 
-def _bert(rng, seed, batch, length):
+def _evaluated(model, x):
     import torch
 
-    (x,) = _floats(rng, (batch, length, 64))
     with torch.no_grad():
-        return (x,), [bert_layer(seed).double()(torch.from_numpy(x).double()).numpy()]
+        return (x,), [model.double()(torch.from_numpy(_wide(x))).numpy()]
+
+
+def _linear_text(seed):
+    from torch.export import Dim
+    return _imported("linear", linear_layers(seed), np.ones((7, 48), np.float32), {0: Dim("T", min=2, max=128)})
+
+
+def _linear(rng, seed, t):
+    return _evaluated(linear_layers(seed), *_floats(rng, (t, 48)))
+
+
+def _bert_text(seed):
+    from torch.export import Dim
+    return _imported("bert", bert_layer(seed), np.ones((3, 7, 64), np.float32), {0: Dim("B", min=1, max=8), 1: Dim("T", min=2, max=128)})
+
+
+def _bert(rng, seed, batch, length):
+    return _evaluated(bert_layer(seed), *_floats(rng, (batch, length, 64)))
 
 
 CASES = {
@@ -226,6 +294,8 @@ CASES = {
     "update": Case(lambda seed: UPDATE, _update, 2e-6),
     "mixed": Case(lambda seed: MIXED, _mixed, 5e-6, dispatches=2),
     "phases": Case(lambda seed: PHASES, _phases, 2e-6),
+    "residual": Case(lambda seed: RESIDUAL, _residual, 2e-6),
+    "linear": Case(_linear_text, _linear, 2e-6, dispatches=2, sizes=SIZES[2:-1]),
     "bert": Case(_bert_text, _bert, 2e-6, dispatches=8, sizes=([1, 2], [3, 7], [8, 53], [5, 64], [2, 128])),
 }
 
@@ -257,27 +327,69 @@ class Compiled:
     output: str = ""
 
 
-def compile_case(tests, name, seed, target="cuda", phase=None, flags=()):
+def _iree_compile(path, options, output):
+    """Problems of iree-compile."""
+    answer = run([program("iree-compile"), path, *options, "-o", output])
+    return [f"iree-compile {' '.join(options)}: {answer.stderr[:2000]}"] if answer.returncode else []
+
+
+#: torch.export, and PyTorch's random numbers, are for one thread.
+_PYTORCH = threading.Lock()
+
+
+class _Build:
+    """Files and options of one compilation."""
+
+    def __init__(self, tests, name, seed, target, label):
+        self.tests, self.stem = tests, f"{name}.{target}.{label}"
+        with _PYTORCH:
+            text = CASES[name].text(seed)
+        self.source = tests.write(f"{self.stem}.mlir", text)
+        self.options = TARGETS[target]
+        self.importer = ["--iree-input-type=torch"] if "torch." in text else []
+        self.compiled = Compiled(name, target, seed, tests.path(f"{self.stem}.vmfb"), tests.path(f"lib{self.stem}.so"),
+                                 tests.path(f"{self.stem}.ftuner.mlir"))
+
+    def phase(self, phase):
+        """IREE's module of a phase, in generic form; problems."""
+        output = self.tests.path(f"{self.stem}.{phase}.mlir")
+        options = [*self.options, *self.importer, f"--compile-to={phase}", "--mlir-print-op-generic"]
+        return output, _iree_compile(self.source, options, output)
+
+    def translate(self, path, *options):
+        """Problems of ftuner-translate."""
+        answer = self.tests.tool("ftuner-translate", path, f"--iree-target={self.compiled.target}", "--device=h200", "-o",
+                                 self.compiled.output, f"--emulated-kernels={self.compiled.kernels}", *options)
+        return [answer.stderr] if answer.returncode else []
+
+
+def compile_case(tests, name, seed, target="cuda", phase=None):
     """A case for a target, by one of IREE's phases where it is given. Returns (Compiled, problems)."""
-    text = CASES[name].text(seed)
-    stem = f"{name}.{target}.{phase}"
-    path, options = tests.write(f"{stem}.mlir", text), TARGETS[target]
+    build = _Build(tests, name, seed, target, phase)
+    path, options, problems = build.source, build.options, []
     if phase:
-        source = ["--iree-input-type=torch"] if "torch." in text else []
-        before = tests.path(f"{stem}.before.mlir")
-        answer = run([program("iree-compile"), path, *options, *source, f"--compile-to={phase}", "--mlir-print-op-generic", "-o", before])
-        if answer.returncode != 0:
-            return None, [f"iree-compile --compile-to={phase}: {answer.stderr}"]
-        path, options = before, [*options, f"--compile-from={phase}"]
-    compiled = Compiled(name, target, seed, tests.path(f"{stem}.vmfb"), tests.path(f"lib{stem}.so"), tests.path(f"{stem}.iree.mlir"))
-    answer = tests.tool("ftuner-translate", path, "--ftuner-to-iree", f"--iree-target={target}", "--device=h200", "-o", compiled.output,
-                        f"--emulated-kernels={compiled.kernels}", *flags)
-    if answer.returncode != 0:
-        return None, [answer.stderr]
-    answer = run([program("iree-compile"), compiled.output, *options, "-o", compiled.module])
-    if answer.returncode != 0:
-        return None, [f"iree-compile: {answer.stderr[:2000]}"]
-    return compiled, []
+        path, problems = build.phase(phase)
+        options = [*options, f"--compile-from={phase}"]
+    problems = problems or build.translate(path, "--ftuner-to-iree")
+    problems = problems or _iree_compile(build.compiled.output, options, build.compiled.module)
+    return build.compiled, problems
+
+
+def compile_by_spec(tests, name, seed, target="cuda"):
+    """A case for a target, by iree-compile from the case itself, with a transform spec. Returns (Compiled, problems)."""
+    build = _Build(tests, name, seed, target, "spec")
+    path, problems = build.phase("preprocessing")
+    problems = problems or build.translate(path, "--ftuner-to-iree-spec")
+    options = [*build.options, *build.importer, f"--iree-preprocessing-transform-spec-filename={build.compiled.output}"]
+    after = tests.path(f"{build.stem}.after.mlir")
+    problems = problems or _iree_compile(build.source, [*options, "--compile-to=preprocessing"], after)
+    if problems:
+        return build.compiled, problems
+    with open(after) as file:
+        found = file.read().count("flow.dispatch @ftuner_kernels")
+    if found != CASES[name].dispatches:
+        problems.append(f"expected {CASES[name].dispatches} dispatches, but got {found}")
+    return build.compiled, problems or _iree_compile(build.source, options, build.compiled.module)
 
 
 def run_compiled(tests, compiled, driver, seed, sizes=None, kernels=None):
