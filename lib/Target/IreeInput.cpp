@@ -120,7 +120,7 @@ static void adoptTensor(Operation *op) {
   for (unsigned number = 1; number < op->getNumOperands(); ++number)
     if (op->getOperand(number).getType().isIndex())
       numbers.push_back(number);
-  if (static_cast<int64_t>(numbers.size()) == type.getNumDynamicDims())
+  if (numbers.size() == static_cast<size_t>(type.getNumDynamicDims()))
     op->setAttr(kDimsAttrName, Builder(op).getI64ArrayAttr(numbers));
 }
 

@@ -99,7 +99,7 @@ static void printMain(ArrayRef<func::FuncOp> functions, raw_ostream &os) {
 
 FailureOr<std::string> ftuner::buildIreeSpec(ModuleOp module,
                                              const FTunerOptions &options,
-                                             IreeTarget target,
+                                             const IreeOptions &iree,
                                              IreeKernels *kernels) {
   if (failed(expectUnregisteredDialects(module)))
     return failure();
@@ -116,7 +116,7 @@ FailureOr<std::string> ftuner::buildIreeSpec(ModuleOp module,
   for (auto function : compiled->getOps<func::FuncOp>())
     makePrivateIreeFunction(function);
   PassManager pm(module.getContext());
-  buildIreePipeline(pm, options, target, kernels);
+  buildIreePipeline(pm, options, iree, kernels);
   if (failed(pm.run(*compiled)))
     return failure();
   // They hold where linalg's operators do.

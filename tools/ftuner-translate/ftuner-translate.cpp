@@ -137,14 +137,14 @@ static llvm::Error checkOptions(const Options &options) {
   if (options.timing && options.translation != Translation::Manifest)
     return makeError("option --timing has no effect without "
                      "--ftuner-to-manifest");
+  bool isForIree = options.translation == Translation::Iree ||
+                   options.translation == Translation::IreeSpec;
   if (options.translation != Translation::Library)
-    if (llvm::Error error = options.library.expectNone())
+    if (llvm::Error error = options.library.expectNone(isForIree))
       return error;
   if (options.translation != Translation::Measurements)
     if (llvm::Error error = options.measure.expectNone())
       return error;
-  bool isForIree = options.translation == Translation::Iree ||
-                   options.translation == Translation::IreeSpec;
   if (!isForIree && options.emulatedKernels.getNumOccurrences() > 0)
     return makeError("option --emulated-kernels has no effect without "
                      "--ftuner-to-iree");
@@ -263,15 +263,37 @@ static llvm::Error measure(const Options &options,
   return tool::writeOutput(options.output, *text);
 }
 
+/// Judges what is for IREE's executable.
+static llvm::Expected<IreeOptions> ireeOptions(const Options &options) {
+  tool::LibraryPlan plan;
+  if (llvm::Error error = tool::planCubins(options.library, plan))
+    return error;
+  IreeOptions iree;
+  iree.target = options.ireeTarget;
+  if (!plan.hasOwnCubin && plan.architectures.empty())
+    return iree;
+  if (iree.target != IreeTarget::Cuda)
+    return makeError("option --cubins has no effect without "
+                     "--iree-target=cuda");
+  if (plan.architectures.size() > 1)
+    return makeError("option --cubins: expected one architecture, since IREE "
+                     "takes the first image of its target");
+  iree.ptxas = plan.ptxas;
+  if (!plan.architectures.empty())
+    iree.architecture = plan.architectures.front();
+  return iree;
+}
+
 /// The module for IREE, or the spec; and what its executable holds.
 static FailureOr<std::string> ireeText(const Options &options,
                                        const FTunerOptions &given,
+                                       const IreeOptions &iree,
                                        tool::ModuleTool &moduleTool,
                                        ModuleOp module, IreeKernels &kernels) {
   if (options.translation == Translation::IreeSpec)
-    return buildIreeSpec(module, given, options.ireeTarget, &kernels);
+    return buildIreeSpec(module, given, iree, &kernels);
   PassManager pm(module.getContext());
-  buildIreePipeline(pm, given, options.ireeTarget, &kernels);
+  buildIreePipeline(pm, given, iree, &kernels);
   if (failed(moduleTool.run(pm, module)))
     return failure();
   // As ftuner-opt writes it.
@@ -287,6 +309,9 @@ static llvm::Error toIree(const Options &options,
   FTunerOptions given;
   if (llvm::Error error = pipeline.apply(given))
     return error;
+  llvm::Expected<IreeOptions> iree = ireeOptions(options);
+  if (!iree)
+    return iree.takeError();
   tool::ModuleTool moduleTool(options.remarks);
   moduleTool.allowUnregisteredDialects();
   if (options.progress)
@@ -296,7 +321,7 @@ static llvm::Error toIree(const Options &options,
     return module.takeError();
   IreeKernels kernels;
   FailureOr<std::string> text =
-      ireeText(options, given, moduleTool, **module, kernels);
+      ireeText(options, given, *iree, moduleTool, **module, kernels);
   if (failed(text))
     return makeError("translation for IREE failed");
   if (options.emulatedKernels.empty())

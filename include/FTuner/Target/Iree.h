@@ -24,6 +24,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include <optional>
 
 namespace ftuner {
 
@@ -42,6 +43,15 @@ mlir::LogicalResult expectUnregisteredDialects(mlir::ModuleOp module);
 /// `llvm-cpu`.
 enum class IreeTarget { Cuda, Cpu };
 
+struct IreeOptions {
+  IreeTarget target = IreeTarget::Cuda;
+  /// The path of ptxas where the executable is to hold a cubin instead of PTX,
+  /// for CUDA; and the number of its architecture, such as 90 for sm_90, unless
+  /// it is the device's own.
+  std::string ptxas;
+  std::optional<int> architecture;
+};
+
 /// The name of the executable of a module.
 inline constexpr llvm::StringLiteral kIreeExecutableName = "ftuner_kernels";
 
@@ -58,14 +68,16 @@ struct IreeKernels {
 /// kernels, none where there is no workload. The context must allow
 /// unregistered dialects, and hold those of kernels (`loadKernelDialects`).
 /// Reports a module without a device, workloads without a plan or on buffers,
-/// and what IREE cannot pass: more than 16 tensors or 64 values of 32 bits.
+/// what IREE cannot pass: more than 16 tensors or 64 values of 32 bits; and what
+/// ptxas refuses.
 mlir::FailureOr<IreeKernels> convertToIree(mlir::ModuleOp module,
-                                           IreeTarget target);
+                                           const IreeOptions &iree = {});
 
 /// From linalg on tensors, in functions or in those of IREE's phases, to a
 /// module for IREE. `kernels`, if given, gets what its executable holds.
 void buildIreePipeline(mlir::OpPassManager &pm, const FTunerOptions &options,
-                       IreeTarget target, IreeKernels *kernels = nullptr);
+                       const IreeOptions &iree = {},
+                       IreeKernels *kernels = nullptr);
 
 /// A transform spec for `iree-compile
 /// --iree-preprocessing-transform-spec-filename`, as text: finds the products
@@ -74,7 +86,7 @@ void buildIreePipeline(mlir::OpPassManager &pm, const FTunerOptions &options,
 /// reports a module in which nothing is left. The module is changed.
 mlir::FailureOr<std::string> buildIreeSpec(mlir::ModuleOp module,
                                            const FTunerOptions &options,
-                                           IreeTarget target,
+                                           const IreeOptions &iree = {},
                                            IreeKernels *kernels = nullptr);
 
 inline constexpr llvm::StringLiteral kIreePipelineName = "ftuner-to-iree",
