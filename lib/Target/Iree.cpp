@@ -27,8 +27,16 @@ using namespace ftuner;
 using ukernel::OperatorOpInterface;
 using ukernel::ParameterKind;
 
-/// What IREE's CUDA runtime passes at most.
+/// What IREE's runtimes pass at most.
 static constexpr size_t kMaxBindings = 16, kMaxConstants = 64;
+
+/// Constants that are left for the parameters of kernels. On the CPU, the
+/// number of the kernel and the blocks are constants, too, and IREE may pass
+/// where each tensor begins, in 64 bits.
+static size_t maxConstants(IreeTarget target, size_t bindings) {
+  return target == IreeTarget::Cpu ? kMaxConstants - 2 - 2 * bindings
+                                   : kMaxConstants;
+}
 
 namespace {
 
@@ -109,11 +117,15 @@ LogicalResult IreeConverter::addKernels(WorkloadKernels &workload,
       ++workload.choice.constants;
   size_t bindings = workload.choice.isReadOnly.size();
   size_t constants = workload.choice.constants;
-  if (bindings > kMaxBindings || constants > kMaxConstants)
+  if (bindings > kMaxBindings)
     return op->emitOpError("expected at most ")
-           << kMaxBindings << " tensors and " << kMaxConstants
-           << " values of 32 bits, which IREE can pass, but got " << bindings
-           << " and " << constants;
+           << kMaxBindings << " tensors, which IREE can pass, but got "
+           << bindings;
+  size_t limit = maxConstants(options.target, bindings);
+  if (constants > limit)
+    return op->emitOpError("expected at most ")
+           << limit << " values of 32 bits beside " << bindings
+           << " tensors, which IREE can pass, but got " << constants;
   return success();
 }
 
@@ -145,8 +157,8 @@ LogicalResult IreeConverter::translateKernels() {
 FailureOr<std::string> IreeConverter::assembleKernels() {
   int architecture =
       options.architecture.value_or(kernels.ptx.target.smVersion());
-  FailureOr<std::vector<LibraryCubin>> cubins = assembleCubins(
-      *kernels.module, kernels.ptx, options.ptxas, architecture);
+  FailureOr<std::vector<LibraryCubin>> cubins =
+      assembleCubins(*kernels.module, kernels.ptx, options.ptxas, architecture);
   if (failed(cubins))
     return failure();
   return std::move(cubins->front().bytes);
@@ -390,7 +402,8 @@ FailureOr<IreeKernels> IreeConverter::convert() {
     if (failed(translateKernels()))
       return failure();
     for (auto [op, workload] : dispatches) {
-      Operation *dispatch = DispatchBuilder(op, *workload).build(options.target);
+      Operation *dispatch =
+          DispatchBuilder(op, *workload).build(options.target);
       op->getResult(0).replaceAllUsesWith(dispatch->getResult(0));
       op->erase();
     }

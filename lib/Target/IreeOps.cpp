@@ -108,13 +108,14 @@ static void buildCudaExport(ImplicitLocOpBuilder &b, const iree::Choice &choice,
 }
 
 static void buildCudaExecutable(ImplicitLocOpBuilder &b, StringRef name,
-                                ArrayRef<iree::Choice> choices, StringRef image) {
+                                ArrayRef<iree::Choice> choices,
+                                StringRef image) {
   StringRef extension = image.starts_with("\177ELF") ? ".cubin" : ".ptx";
   std::string objects =
       ("executable.objects<{#hal.executable.target<\"cuda\", "
        "\"cuda-nvptx-fb\"> = [#hal.executable.object<{path = \"" +
-       name + extension + "\", data = dense<\"0x" + llvm::toHex(image) + "\"> : vector<" +
-       Twine(image.size()) + "xi8>}>]}>")
+       name + extension + "\", data = dense<\"0x" + llvm::toHex(image) +
+       "\"> : vector<" + Twine(image.size()) + "xi8>}>]}>")
           .str();
   Operation *source = create(
       b, "hal.executable.source",

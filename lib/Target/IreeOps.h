@@ -37,9 +37,9 @@ struct Choice {
 };
 
 /// An executable at the begin of a module. For CUDA, a hal.executable.source
-/// that holds the image, PTX or a cubin, with an export for each kernel; for the CPU a
-/// stream.executable, with an export for each choice that calls functions of
-/// the plugin.
+/// that holds the image, PTX or a cubin, with an export for each kernel; for
+/// the CPU a stream.executable, with an export for each choice that calls
+/// functions of the plugin.
 void buildExecutable(mlir::ModuleOp module, IreeTarget target,
                      llvm::StringRef name, llvm::ArrayRef<Choice> choices,
                      llvm::StringRef image);

@@ -13,6 +13,7 @@ import threading
 from dataclasses import dataclass
 from typing import Any, Callable
 
+import iree_many
 import numpy as np
 
 HEAD = "module attributes {ukernel.symbols = {T = #ukernel.range<1 to 128>}}"
@@ -91,6 +92,23 @@ MIXED = HEAD + """ {
     %f2 = linalg.fill ins(%zero : f32) outs(%e2 : tensor<?x24xf32>) -> tensor<?x24xf32>
     %r = linalg.matmul ins(%s, %v : tensor<?x160xf32>, tensor<160x24xf32>) outs(%f2 : tensor<?x24xf32>) -> tensor<?x24xf32>
     return %s, %r : tensor<?x160xf32>, tensor<?x24xf32>
+  }
+}
+"""
+
+# Products whose kernels are chosen by one number.
+PAIR = HEAD + """ {
+  func.func @pair(%x: tensor<?x64xf32> {ukernel.shape = ["T", 64]}, %v: tensor<64x96xf32>, %w: tensor<64x160xf32>) -> (tensor<?x96xf32>, tensor<?x160xf32>) {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : f32
+    %t = tensor.dim %x, %c0 : tensor<?x64xf32>
+    %e = tensor.empty(%t) : tensor<?x96xf32>
+    %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x96xf32>) -> tensor<?x96xf32>
+    %p = linalg.matmul ins(%x, %v : tensor<?x64xf32>, tensor<64x96xf32>) outs(%f : tensor<?x96xf32>) -> tensor<?x96xf32>
+    %e2 = tensor.empty(%t) : tensor<?x160xf32>
+    %f2 = linalg.fill ins(%zero : f32) outs(%e2 : tensor<?x160xf32>) -> tensor<?x160xf32>
+    %q = linalg.matmul ins(%x, %w : tensor<?x64xf32>, tensor<64x160xf32>) outs(%f2 : tensor<?x160xf32>) -> tensor<?x160xf32>
+    return %p, %q : tensor<?x96xf32>, tensor<?x160xf32>
   }
 }
 """
@@ -198,6 +216,18 @@ def _mixed(rng, seed, t):
     return (x, w, v), [probabilities, probabilities @ v]
 
 
+def _pair(rng, seed, t):
+    x, v, w = _floats(rng, (t, 64), (64, 96), (64, 160))
+    return (x, v, w), [_wide(x) @ v, _wide(x) @ w]
+
+
+def _many_arguments(rng, seed, t):
+    # As many tensors as IREE passes, and as many constants as it passes beside them on the CPU.
+    x, w, *tensors = _floats(rng, (t, 64), (64, 96), *[(t, 96)] * 13)
+    scalars = [float(value) for value in _floats(rng, (28,))[0]]
+    return (x, w, *tensors, *scalars), [_wide(x) @ w + sum(map(_wide, tensors)) + sum(scalars)]
+
+
 def _phases(rng, seed, t):
     x, w = _floats(rng, (t, 64), (64, 96))
     return (x, w), [_wide(x) @ w]
@@ -293,6 +323,8 @@ CASES = {
     "projection": Case(lambda seed: PROJECTION, _projection, 5e-4),
     "update": Case(lambda seed: UPDATE, _update, 2e-6),
     "mixed": Case(lambda seed: MIXED, _mixed, 5e-6, dispatches=2),
+    "pair": Case(lambda seed: PAIR, _pair, 2e-6, dispatches=2),
+    "many": Case(lambda seed: iree_many.text(13, 28), _many_arguments, 2e-6, sizes=([0], [1], [53], [128], [130])),
     "phases": Case(lambda seed: PHASES, _phases, 2e-6),
     "residual": Case(lambda seed: RESIDUAL, _residual, 2e-6),
     "linear": Case(_linear_text, _linear, 2e-6, dispatches=2, sizes=SIZES[2:-1]),
@@ -363,14 +395,14 @@ class _Build:
         return [answer.stderr] if answer.returncode else []
 
 
-def compile_case(tests, name, seed, target="cuda", phase=None):
+def compile_case(tests, name, seed, target="cuda", phase=None, flags=()):
     """A case for a target, by one of IREE's phases where it is given. Returns (Compiled, problems)."""
-    build = _Build(tests, name, seed, target, phase)
+    build = _Build(tests, name, seed, target, "".join([str(phase), *flags]))
     path, options, problems = build.source, build.options, []
     if phase:
         path, problems = build.phase(phase)
         options = [*options, f"--compile-from={phase}"]
-    problems = problems or build.translate(path, "--ftuner-to-iree")
+    problems = problems or build.translate(path, "--ftuner-to-iree", *flags)
     problems = problems or _iree_compile(build.compiled.output, options, build.compiled.module)
     return build.compiled, problems
 
@@ -427,11 +459,30 @@ def check_run(tests, compiled, driver, seed):
     return max((max(row["errors"]) for row in rows), default=0), launched, problems
 
 
+def run_with_odd_address(path, driver, plugin):
+    """Runs `update` on a tensor that begins 4 bytes behind an aligned address."""
+    import iree.runtime as runtime
+
+    runtime.flags.parse_flags(f"--executable_plugin={plugin}")
+    config = runtime.Config(driver)
+    module = runtime.load_vm_module(runtime.VmModule.mmap(config.vm_instance, path), config)
+    memory = np.zeros(8 * 40 + 64, np.float32)
+    start = -memory.ctypes.data % 64 // 4 + 1
+    x = memory[start:start + 8 * 40].reshape(8, 40)
+    buffer = config.device.allocator.import_host_allocation(
+        x, int(runtime.MemoryType.DEVICE_LOCAL | runtime.MemoryType.HOST_VISIBLE),
+        int(runtime.BufferUsage.DEFAULT | runtime.BufferUsage.MAPPING))
+    view = runtime.HalBufferView(buffer, x.shape, int(runtime.HalElementType.FLOAT_32))
+    module.update(runtime.DeviceArray(config.device, view), np.zeros((40, 72), np.float32), np.zeros((8, 72), np.float32)).to_host()
+
+
 def main():
     import iree.runtime as runtime
 
     name, path, driver, plugin, rest = sys.argv[1:]
     module_seed, seed, sizes = json.loads(rest)
+    if sizes == "odd address":
+        return run_with_odd_address(path, driver, plugin)
     if plugin:
         runtime.flags.parse_flags(f"--executable_plugin={plugin}")
     module, rng = runtime.load_vm_flatbuffer_file(path, driver=driver), np.random.default_rng(seed)

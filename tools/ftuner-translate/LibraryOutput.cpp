@@ -115,7 +115,7 @@ static llvm::Error planNames(const LibraryCommandLine &commandLine,
 }
 
 llvm::Error planCubins(const LibraryCommandLine &commandLine,
-                             LibraryPlan &plan) {
+                       LibraryPlan &plan) {
   std::vector<std::string> names(commandLine.cubins.begin(),
                                  commandLine.cubins.end());
   if (names.empty())

@@ -68,8 +68,8 @@ struct IreeKernels {
 /// kernels, none where there is no workload. The context must allow
 /// unregistered dialects, and hold those of kernels (`loadKernelDialects`).
 /// Reports a module without a device, workloads without a plan or on buffers,
-/// what IREE cannot pass: more than 16 tensors or 64 values of 32 bits; and what
-/// ptxas refuses.
+/// what IREE cannot pass: more than 16 tensors or 64 values of 32 bits; and
+/// what ptxas refuses.
 mlir::FailureOr<IreeKernels> convertToIree(mlir::ModuleOp module,
                                            const IreeOptions &iree = {});
 
