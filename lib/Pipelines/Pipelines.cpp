@@ -62,18 +62,21 @@ static void attachDevice(OpPassManager &pm, const PipelineSettings &settings) {
   pm.addPass(createUKernelAttachDevicePass(device));
 }
 
-static void formAndPlan(OpPassManager &pm, const FTunerOptions &options) {
-  PipelineSettings settings = options.settings();
+void buildFormationPipeline(OpPassManager &pm, const FTunerOptions &options) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addPass(createUKernelNormalizeLinalgPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   UKernelFormWorkloadsPassOptions formation;
-  formation.precision = settings.precision;
+  formation.precision = options.settings().precision;
   pm.addPass(createUKernelFormWorkloadsPass(formation));
+}
+
+static void formAndPlan(OpPassManager &pm, const FTunerOptions &options) {
+  buildFormationPipeline(pm, options);
   pm.addPass(createUKernelPlanWorkloadsPass(options.search()));
-  if (!settings.ptxasFeedback)
+  if (!options.settings().ptxasFeedback)
     return;
   OpPassManager search(ModuleOp::getOperationName());
   search.addPass(createUKernelPlanWorkloadsPass(options.search()));

@@ -7,6 +7,7 @@
 #include "FTuner/PTX/PTX.h"
 #include "FTuner/Pipelines/Pipelines.h"
 #include "FTuner/Schedule/Grid.h"
+#include "FTuner/Target/Library.h"
 #include "FTuner/Transforms/FamilyDispatch.h"
 #include "FTuner/Transforms/HostAbi.h"
 #include "FTuner/Transforms/Stages.h"
@@ -26,10 +27,16 @@ using namespace ftuner;
 using ukernel::OperatorOpInterface;
 using ukernel::ParameterKind;
 
-/// What IREE's CUDA runtime passes at most.
+/// What IREE's runtimes pass at most.
 static constexpr size_t kMaxBindings = 16, kMaxConstants = 64;
 
-static constexpr llvm::StringLiteral kExecutableName = "ftuner_kernels";
+/// Constants that are left for the parameters of kernels. On the CPU, the
+/// number of the kernel and the blocks are constants, too, and IREE may pass
+/// where each tensor begins, in 64 bits.
+static size_t maxConstants(IreeTarget target, size_t bindings) {
+  return target == IreeTarget::Cpu ? kMaxConstants - 2 - 2 * bindings
+                                   : kMaxConstants;
+}
 
 namespace {
 
@@ -47,8 +54,8 @@ struct WorkloadKernels {
 
 class IreeConverter {
 public:
-  IreeConverter(ModuleOp module, IreeTarget target)
-      : module(module), target(target), symbols(module) {}
+  IreeConverter(ModuleOp module, const IreeOptions &options)
+      : module(module), options(options), symbols(module) {}
   FailureOr<IreeKernels> convert();
 
 private:
@@ -56,10 +63,11 @@ private:
   LogicalResult addKernels(WorkloadKernels &workload, const DeviceSpec &device,
                            StringRef prefix);
   LogicalResult translateKernels();
+  FailureOr<std::string> assembleKernels();
   void removeOwnAttributes();
 
   ModuleOp module;
-  IreeTarget target;
+  const IreeOptions &options;
   SymbolTable symbols;
   std::list<WorkloadKernels> workloads;
   IreeKernels kernels;
@@ -109,11 +117,15 @@ LogicalResult IreeConverter::addKernels(WorkloadKernels &workload,
       ++workload.choice.constants;
   size_t bindings = workload.choice.isReadOnly.size();
   size_t constants = workload.choice.constants;
-  if (bindings > kMaxBindings || constants > kMaxConstants)
+  if (bindings > kMaxBindings)
     return op->emitOpError("expected at most ")
-           << kMaxBindings << " tensors and " << kMaxConstants
-           << " values of 32 bits, which IREE can pass, but got " << bindings
-           << " and " << constants;
+           << kMaxBindings << " tensors, which IREE can pass, but got "
+           << bindings;
+  size_t limit = maxConstants(options.target, bindings);
+  if (constants > limit)
+    return op->emitOpError("expected at most ")
+           << limit << " values of 32 bits beside " << bindings
+           << " tensors, which IREE can pass, but got " << constants;
   return success();
 }
 
@@ -139,6 +151,17 @@ LogicalResult IreeConverter::translateKernels() {
     return failure();
   kernels.ptx = std::move(*ptx);
   return success();
+}
+
+/// The cubin for the executable.
+FailureOr<std::string> IreeConverter::assembleKernels() {
+  int architecture =
+      options.architecture.value_or(kernels.ptx.target.smVersion());
+  FailureOr<std::vector<LibraryCubin>> cubins =
+      assembleCubins(*kernels.module, kernels.ptx, options.ptxas, architecture);
+  if (failed(cubins))
+    return failure();
+  return std::move(cubins->front().bytes);
 }
 
 //===----------------------------------------------------------------------===//
@@ -292,7 +315,7 @@ Operation *DispatchBuilder::build(IreeTarget target) {
   auto [blocks, firstBlocks] = buildBlocks(family);
   unsigned output = op.getOutputOperand().getOperandNumber();
   iree::Dispatch dispatch{target,
-                          kExecutableName.str(),
+                          kIreeExecutableName.str(),
                           workload.choice,
                           family,
                           blocks,
@@ -386,7 +409,8 @@ FailureOr<IreeKernels> IreeConverter::convert() {
     if (failed(translateKernels()))
       return failure();
     for (auto [op, workload] : dispatches) {
-      Operation *dispatch = DispatchBuilder(op, *workload).build(target);
+      Operation *dispatch =
+          DispatchBuilder(op, *workload).build(options.target);
       op->getResult(0).replaceAllUsesWith(dispatch->getResult(0));
       op->erase();
     }
@@ -394,8 +418,13 @@ FailureOr<IreeKernels> IreeConverter::convert() {
         llvm::map_to_vector(workloads, [](const WorkloadKernels &workload) {
           return workload.choice;
         });
-    iree::buildExecutable(module, target, kExecutableName, choices,
-                          kernels.ptx.text);
+    FailureOr<std::string> image = kernels.ptx.text;
+    if (!options.ptxas.empty())
+      image = assembleKernels();
+    if (failed(image))
+      return failure();
+    iree::buildExecutable(module, options.target, kIreeExecutableName, choices,
+                          *image);
   }
   removeOwnAttributes();
   return std::move(kernels);
@@ -405,10 +434,11 @@ namespace {
 struct ConvertToIreePass
     : public PassWrapper<ConvertToIreePass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ConvertToIreePass)
-  explicit ConvertToIreePass(IreeTarget target, IreeKernels *kernels = nullptr)
-      : target(target), kernels(kernels) {}
+  explicit ConvertToIreePass(IreeOptions options,
+                             IreeKernels *kernels = nullptr)
+      : options(std::move(options)), kernels(kernels) {}
   ConvertToIreePass(const ConvertToIreePass &other)
-      : PassWrapper(other), target(other.target), kernels(other.kernels) {}
+      : PassWrapper(other), options(other.options), kernels(other.kernels) {}
   StringRef getArgument() const override { return "ukernel-to-iree"; }
   StringRef getDescription() const override {
     return "Turn planned workloads on tensors into dispatches of IREE";
@@ -417,7 +447,7 @@ struct ConvertToIreePass
     registerKernelDialects(registry);
   }
   void runOnOperation() override {
-    FailureOr<IreeKernels> result = convertToIree(getOperation(), target);
+    FailureOr<IreeKernels> result = convertToIree(getOperation(), options);
     if (failed(result))
       return signalPassFailure();
     restoreIreeFunctions(getOperation());
@@ -426,7 +456,7 @@ struct ConvertToIreePass
   }
 
 private:
-  IreeTarget target;
+  IreeOptions options;
   IreeKernels *kernels;
 };
 
@@ -441,25 +471,22 @@ struct AdoptIreePass
     registry.insert<func::FuncDialect, ukernel::UKernelDialect>();
   }
   void runOnOperation() override {
-    if (!getContext().allowsUnregisteredDialects()) {
-      getOperation().emitError("expected --allow-unregistered-dialect, since "
-                               "operations of IREE are unknown here");
+    if (failed(expectUnregisteredDialects(getOperation())))
       return signalPassFailure();
-    }
     adoptIreeFunctions(getOperation());
   }
 };
 } // namespace
 
 void ftuner::buildIreePipeline(OpPassManager &pm, const FTunerOptions &options,
-                               IreeTarget target, IreeKernels *kernels) {
+                               const IreeOptions &iree, IreeKernels *kernels) {
   pm.addPass(std::make_unique<AdoptIreePass>());
   FTunerOptions own;
   own.copyOptionValuesFrom(options);
   // A dispatch is one launch.
   own.set("split-k", false);
   buildPartialFrontEndPipeline(pm, own);
-  pm.addPass(std::make_unique<ConvertToIreePass>(target, kernels));
+  pm.addPass(std::make_unique<ConvertToIreePass>(iree, kernels));
 }
 
 void ftuner::registerIreePipelines() {
@@ -467,17 +494,17 @@ void ftuner::registerIreePipelines() {
       kIreePipelineName,
       "Form and plan the workloads, and turn them into dispatches of IREE",
       [](OpPassManager &pm, const FTunerOptions &options) {
-        buildIreePipeline(pm, options, IreeTarget::Cuda);
+        buildIreePipeline(pm, options);
       });
   PassPipelineRegistration<FTunerOptions>(
       kIreeCpuPipelineName,
       "The same for IREE's CPU, where kernels run in the emulator",
       [](OpPassManager &pm, const FTunerOptions &options) {
-        buildIreePipeline(pm, options, IreeTarget::Cpu);
+        buildIreePipeline(pm, options, {IreeTarget::Cpu, {}, {}});
       });
 }
 
 FailureOr<IreeKernels> ftuner::convertToIree(ModuleOp module,
-                                             IreeTarget target) {
-  return IreeConverter(module, target).convert();
+                                             const IreeOptions &iree) {
+  return IreeConverter(module, iree).convert();
 }

@@ -144,8 +144,7 @@ static void adoptTensor(Operation *op) {
   for (unsigned number = 1; number < op->getNumOperands(); ++number)
     if (op->getOperand(number).getType().isIndex())
       numbers.push_back(number);
-  if (static_cast<int64_t>(numbers.size()) ==
-      static_cast<int64_t>(type.getNumDynamicDims()))
+  if (numbers.size() == static_cast<size_t>(type.getNumDynamicDims()))
     op->setAttr(kDimsAttrName, Builder(op).getI64ArrayAttr(numbers));
 }
 
@@ -174,6 +173,23 @@ static void adoptFunction(Operation *op) {
                    func::ReturnOp::create(b, old->getLoc(), old->getOperands());
                  });
   op->erase();
+}
+
+LogicalResult ftuner::expectUnregisteredDialects(ModuleOp module) {
+  if (module->getContext()->allowsUnregisteredDialects())
+    return success();
+  return module.emitError("expected --allow-unregistered-dialect, since "
+                          "operations of IREE are unknown here");
+}
+
+void ftuner::makePrivateIreeFunction(func::FuncOp function) {
+  Builder b(function.getContext());
+  function->setAttr(
+      kPropertiesName,
+      b.getDictionaryAttr(
+          {b.getNamedAttr("function_type", function.getFunctionTypeAttr()),
+           b.getNamedAttr("sym_name", function.getSymNameAttr()),
+           b.getNamedAttr("sym_visibility", b.getStringAttr("private"))}));
 }
 
 void ftuner::adoptIreeFunctions(ModuleOp module) {

@@ -108,12 +108,14 @@ static void buildCudaExport(ImplicitLocOpBuilder &b, const iree::Choice &choice,
 }
 
 static void buildCudaExecutable(ImplicitLocOpBuilder &b, StringRef name,
-                                ArrayRef<iree::Choice> choices, StringRef ptx) {
+                                ArrayRef<iree::Choice> choices,
+                                StringRef image) {
+  StringRef extension = image.starts_with("\177ELF") ? ".cubin" : ".ptx";
   std::string objects =
       ("executable.objects<{#hal.executable.target<\"cuda\", "
        "\"cuda-nvptx-fb\"> = [#hal.executable.object<{path = \"" +
-       name + ".ptx\", data = dense<\"0x" + llvm::toHex(ptx) + "\"> : vector<" +
-       Twine(ptx.size()) + "xi8>}>]}>")
+       name + extension + "\", data = dense<\"0x" + llvm::toHex(image) +
+       "\"> : vector<" + Twine(image.size()) + "xi8>}>]}>")
           .str();
   Operation *source = create(
       b, "hal.executable.source",
@@ -252,11 +254,11 @@ static void buildCpuExecutable(ImplicitLocOpBuilder &b, StringRef name,
 //===----------------------------------------------------------------------===//
 
 void iree::buildExecutable(ModuleOp module, IreeTarget target, StringRef name,
-                           ArrayRef<Choice> choices, StringRef ptx) {
+                           ArrayRef<Choice> choices, StringRef image) {
   ImplicitLocOpBuilder b(module.getLoc(),
                          OpBuilder::atBlockBegin(module.getBody()));
   if (target == IreeTarget::Cuda)
-    return buildCudaExecutable(b, name, choices, ptx);
+    return buildCudaExecutable(b, name, choices, image);
   buildCpuExecutable(b, name, choices);
 }
 

@@ -37,12 +37,12 @@ struct Choice {
 };
 
 /// An executable at the begin of a module. For CUDA, a hal.executable.source
-/// that holds the PTX, with an export for each kernel; for the CPU a
-/// stream.executable, with an export for each choice that calls functions of
-/// the plugin.
+/// that holds the image, PTX or a cubin, with an export for each kernel; for
+/// the CPU a stream.executable, with an export for each choice that calls
+/// functions of the plugin.
 void buildExecutable(mlir::ModuleOp module, IreeTarget target,
                      llvm::StringRef name, llvm::ArrayRef<Choice> choices,
-                     llvm::StringRef ptx);
+                     llvm::StringRef image);
 
 /// A dispatch of one result.
 struct Dispatch {

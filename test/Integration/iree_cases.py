@@ -9,9 +9,11 @@ import os
 import subprocess
 import sys
 import sysconfig
+import threading
 from dataclasses import dataclass
 from typing import Any, Callable
 
+import iree_many
 import numpy as np
 
 HEAD = "module attributes {ukernel.symbols = {T = #ukernel.range<1 to 128>}}"
@@ -94,6 +96,23 @@ MIXED = HEAD + """ {
 }
 """
 
+# Products whose kernels are chosen by one number.
+PAIR = HEAD + """ {
+  func.func @pair(%x: tensor<?x64xf32> {ukernel.shape = ["T", 64]}, %v: tensor<64x96xf32>, %w: tensor<64x160xf32>) -> (tensor<?x96xf32>, tensor<?x160xf32>) {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : f32
+    %t = tensor.dim %x, %c0 : tensor<?x64xf32>
+    %e = tensor.empty(%t) : tensor<?x96xf32>
+    %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x96xf32>) -> tensor<?x96xf32>
+    %p = linalg.matmul ins(%x, %v : tensor<?x64xf32>, tensor<64x96xf32>) outs(%f : tensor<?x96xf32>) -> tensor<?x96xf32>
+    %e2 = tensor.empty(%t) : tensor<?x160xf32>
+    %f2 = linalg.fill ins(%zero : f32) outs(%e2 : tensor<?x160xf32>) -> tensor<?x160xf32>
+    %q = linalg.matmul ins(%x, %w : tensor<?x64xf32>, tensor<64x160xf32>) outs(%f2 : tensor<?x160xf32>) -> tensor<?x160xf32>
+    return %p, %q : tensor<?x96xf32>, tensor<?x160xf32>
+  }
+}
+"""
+
 # IREE's own phase; `util.assume.int` says the range.
 PHASES = """
 func.func @phases(%x: tensor<?x64xf32>, %w: tensor<64x96xf32>) -> tensor<?x96xf32> {
@@ -108,6 +127,36 @@ func.func @phases(%x: tensor<?x64xf32>, %w: tensor<64x96xf32>) -> tensor<?x96xf3
 }
 """
 
+
+# Without constants in bodies: a transform spec finds all of it.
+RESIDUAL = """
+func.func @residual(%x: tensor<?x80xf32>, %w: tensor<112x80xf32>, %b: tensor<112xf32>, %y: tensor<?x112xf32>) -> tensor<?x112xf32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %d = tensor.dim %x, %c0 : tensor<?x80xf32>
+  %t = util.assume.int %d<umin = 1, umax = 128> : index
+  %we = tensor.empty() : tensor<80x112xf32>
+  %wt = linalg.transpose ins(%w : tensor<112x80xf32>) outs(%we : tensor<80x112xf32>) permutation = [1, 0]
+  %e = tensor.empty(%t) : tensor<?x112xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x112xf32>) -> tensor<?x112xf32>
+  %p = linalg.matmul ins(%x, %wt : tensor<?x80xf32>, tensor<80x112xf32>) outs(%f : tensor<?x112xf32>) -> tensor<?x112xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (n)>, affine_map<(m, n) -> (m, n)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%p, %b : tensor<?x112xf32>, tensor<112xf32>) outs(%e : tensor<?x112xf32>) {
+  ^bb0(%a: f32, %bias: f32, %old: f32):
+    %sum = arith.addf %a, %bias : f32
+    linalg.yield %sum : f32
+  } -> tensor<?x112xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%s, %y : tensor<?x112xf32>, tensor<?x112xf32>) outs(%e : tensor<?x112xf32>) {
+  ^bb0(%a: f32, %rest: f32, %old: f32):
+    %sum = arith.addf %a, %rest : f32
+    linalg.yield %sum : f32
+  } -> tensor<?x112xf32>
+  return %r : tensor<?x112xf32>
+}
+"""
 
 #: Those of aligned rows and others, beyond the range, and none.
 SIZES = [[size] for size in (0, 1, 2, 7, 16, 53, 64, 100, 127, 128, 129, 200)]
@@ -167,13 +216,47 @@ def _mixed(rng, seed, t):
     return (x, w, v), [probabilities, probabilities @ v]
 
 
+def _pair(rng, seed, t):
+    x, v, w = _floats(rng, (t, 64), (64, 96), (64, 160))
+    return (x, v, w), [_wide(x) @ v, _wide(x) @ w]
+
+
+def _many_arguments(rng, seed, t):
+    # As many tensors as IREE passes, and as many constants as it passes beside them on the CPU.
+    x, w, *tensors = _floats(rng, (t, 64), (64, 96), *[(t, 96)] * 13)
+    scalars = [float(value) for value in _floats(rng, (28,))[0]]
+    return (x, w, *tensors, *scalars), [_wide(x) @ w + sum(map(_wide, tensors)) + sum(scalars)]
+
+
 def _phases(rng, seed, t):
     x, w = _floats(rng, (t, 64), (64, 96))
     return (x, w), [_wide(x) @ w]
 
 
+def _residual(rng, seed, t):
+    x, w, b, y = _floats(rng, (t, 80), (112, 80), (112,), (t, 112))
+    return (x, w, b, y), [_wide(x) @ w.T + b + y]
+
+
+def linear_layers(seed):
+    """Two products of PyTorch's with biases, and a residual, in float32 with random weights."""
+    import torch
+    from torch import nn
+
+    class Layers(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.down = nn.Linear(48, 144), nn.Linear(144, 48)
+
+        def forward(self, x):
+            return x + self.down(self.up(x))
+
+    torch.manual_seed(seed)
+    return Layers().eval()
+
+
 def bert_layer(seed):
-    """A layer of a transformer, in float64, with random weights."""
+    """A layer of a transformer, in float32 with random weights."""
     import torch
     from torch import nn
 
@@ -196,27 +279,42 @@ def bert_layer(seed):
     return Layer().eval()
 
 
-def _bert_text(seed):
-    """As PyTorch's importer gives it."""
+def _imported(name, model, example, shapes):
+    """A model as PyTorch's importer gives it."""
     import torch
     from iree.compiler import ir
     from iree.compiler.extras import fx_importer
-    from torch.export import Dim
 
-    shapes = ({0: Dim("B", min=1, max=8), 1: Dim("T", min=2, max=128)},)
-    program = torch.export.export(bert_layer(seed), (torch.randn(3, 7, 64),), dynamic_shapes=shapes)
+    program = torch.export.export(model, (torch.from_numpy(example),), dynamic_shapes=(shapes,))
     with ir.Context() as context:
         importer = fx_importer.FxImporter(context=context)
-        importer.import_program(program, func_name="bert", import_symbolic_shape_expressions=True)
+        importer.import_program(program, func_name=name, import_symbolic_shape_expressions=True)
         return str(importer.module)
 
 
-def _bert(rng, seed, batch, length):
+def _evaluated(model, x):
     import torch
 
-    (x,) = _floats(rng, (batch, length, 64))
     with torch.no_grad():
-        return (x,), [bert_layer(seed).double()(torch.from_numpy(x).double()).numpy()]
+        return (x,), [model.double()(torch.from_numpy(_wide(x))).numpy()]
+
+
+def _linear_text(seed):
+    from torch.export import Dim
+    return _imported("linear", linear_layers(seed), np.ones((7, 48), np.float32), {0: Dim("T", min=2, max=128)})
+
+
+def _linear(rng, seed, t):
+    return _evaluated(linear_layers(seed), *_floats(rng, (t, 48)))
+
+
+def _bert_text(seed):
+    from torch.export import Dim
+    return _imported("bert", bert_layer(seed), np.ones((3, 7, 64), np.float32), {0: Dim("B", min=1, max=8), 1: Dim("T", min=2, max=128)})
+
+
+def _bert(rng, seed, batch, length):
+    return _evaluated(bert_layer(seed), *_floats(rng, (batch, length, 64)))
 
 
 CASES = {
@@ -225,7 +323,11 @@ CASES = {
     "projection": Case(lambda seed: PROJECTION, _projection, 5e-4),
     "update": Case(lambda seed: UPDATE, _update, 2e-6),
     "mixed": Case(lambda seed: MIXED, _mixed, 5e-6, dispatches=2),
+    "pair": Case(lambda seed: PAIR, _pair, 2e-6, dispatches=2),
+    "many": Case(lambda seed: iree_many.text(13, 28), _many_arguments, 2e-6, sizes=([0], [1], [53], [128], [130])),
     "phases": Case(lambda seed: PHASES, _phases, 2e-6),
+    "residual": Case(lambda seed: RESIDUAL, _residual, 2e-6),
+    "linear": Case(_linear_text, _linear, 2e-6, dispatches=2, sizes=SIZES[2:-1]),
     "bert": Case(_bert_text, _bert, 2e-6, dispatches=8, sizes=([1, 2], [3, 7], [8, 53], [5, 64], [2, 128])),
 }
 
@@ -257,27 +359,69 @@ class Compiled:
     output: str = ""
 
 
+def _iree_compile(path, options, output):
+    """Problems of iree-compile."""
+    answer = run([program("iree-compile"), path, *options, "-o", output])
+    return [f"iree-compile {' '.join(options)}: {answer.stderr[:2000]}"] if answer.returncode else []
+
+
+#: torch.export, and PyTorch's random numbers, are for one thread.
+_PYTORCH = threading.Lock()
+
+
+class _Build:
+    """Files and options of one compilation."""
+
+    def __init__(self, tests, name, seed, target, label):
+        self.tests, self.stem = tests, f"{name}.{target}.{label}"
+        with _PYTORCH:
+            text = CASES[name].text(seed)
+        self.source = tests.write(f"{self.stem}.mlir", text)
+        self.options = TARGETS[target]
+        self.importer = ["--iree-input-type=torch"] if "torch." in text else []
+        self.compiled = Compiled(name, target, seed, tests.path(f"{self.stem}.vmfb"), tests.path(f"lib{self.stem}.so"),
+                                 tests.path(f"{self.stem}.ftuner.mlir"))
+
+    def phase(self, phase):
+        """IREE's module of a phase, in generic form; problems."""
+        output = self.tests.path(f"{self.stem}.{phase}.mlir")
+        options = [*self.options, *self.importer, f"--compile-to={phase}", "--mlir-print-op-generic"]
+        return output, _iree_compile(self.source, options, output)
+
+    def translate(self, path, *options):
+        """Problems of ftuner-translate."""
+        answer = self.tests.tool("ftuner-translate", path, f"--iree-target={self.compiled.target}", "--device=h200", "-o",
+                                 self.compiled.output, f"--emulated-kernels={self.compiled.kernels}", *options)
+        return [answer.stderr] if answer.returncode else []
+
+
 def compile_case(tests, name, seed, target="cuda", phase=None, flags=()):
     """A case for a target, by one of IREE's phases where it is given. Returns (Compiled, problems)."""
-    text = CASES[name].text(seed)
-    stem = f"{name}.{target}.{phase}"
-    path, options = tests.write(f"{stem}.mlir", text), TARGETS[target]
+    build = _Build(tests, name, seed, target, "".join([str(phase), *flags]))
+    path, options, problems = build.source, build.options, []
     if phase:
-        source = ["--iree-input-type=torch"] if "torch." in text else []
-        before = tests.path(f"{stem}.before.mlir")
-        answer = run([program("iree-compile"), path, *options, *source, f"--compile-to={phase}", "--mlir-print-op-generic", "-o", before])
-        if answer.returncode != 0:
-            return None, [f"iree-compile --compile-to={phase}: {answer.stderr}"]
-        path, options = before, [*options, f"--compile-from={phase}"]
-    compiled = Compiled(name, target, seed, tests.path(f"{stem}.vmfb"), tests.path(f"lib{stem}.so"), tests.path(f"{stem}.iree.mlir"))
-    answer = tests.tool("ftuner-translate", path, "--ftuner-to-iree", f"--iree-target={target}", "--device=h200", "-o", compiled.output,
-                        f"--emulated-kernels={compiled.kernels}", *flags)
-    if answer.returncode != 0:
-        return None, [answer.stderr]
-    answer = run([program("iree-compile"), compiled.output, *options, "-o", compiled.module])
-    if answer.returncode != 0:
-        return None, [f"iree-compile: {answer.stderr[:2000]}"]
-    return compiled, []
+        path, problems = build.phase(phase)
+        options = [*options, f"--compile-from={phase}"]
+    problems = problems or build.translate(path, "--ftuner-to-iree", *flags)
+    problems = problems or _iree_compile(build.compiled.output, options, build.compiled.module)
+    return build.compiled, problems
+
+
+def compile_by_spec(tests, name, seed, target="cuda"):
+    """A case for a target, by iree-compile from the case itself, with a transform spec. Returns (Compiled, problems)."""
+    build = _Build(tests, name, seed, target, "spec")
+    path, problems = build.phase("preprocessing")
+    problems = problems or build.translate(path, "--ftuner-to-iree-spec")
+    options = [*build.options, *build.importer, f"--iree-preprocessing-transform-spec-filename={build.compiled.output}"]
+    after = tests.path(f"{build.stem}.after.mlir")
+    problems = problems or _iree_compile(build.source, [*options, "--compile-to=preprocessing"], after)
+    if problems:
+        return build.compiled, problems
+    with open(after) as file:
+        found = file.read().count("flow.dispatch @ftuner_kernels")
+    if found != CASES[name].dispatches:
+        problems.append(f"expected {CASES[name].dispatches} dispatches, but got {found}")
+    return build.compiled, problems or _iree_compile(build.source, options, build.compiled.module)
 
 
 def run_compiled(tests, compiled, driver, seed, sizes=None, kernels=None):
@@ -315,11 +459,30 @@ def check_run(tests, compiled, driver, seed):
     return max((max(row["errors"]) for row in rows), default=0), launched, problems
 
 
+def run_with_odd_address(path, driver, plugin):
+    """Runs `update` on a tensor that begins 4 bytes behind an aligned address."""
+    import iree.runtime as runtime
+
+    runtime.flags.parse_flags(f"--executable_plugin={plugin}")
+    config = runtime.Config(driver)
+    module = runtime.load_vm_module(runtime.VmModule.mmap(config.vm_instance, path), config)
+    memory = np.zeros(8 * 40 + 64, np.float32)
+    start = -memory.ctypes.data % 64 // 4 + 1
+    x = memory[start:start + 8 * 40].reshape(8, 40)
+    buffer = config.device.allocator.import_host_allocation(
+        x, int(runtime.MemoryType.DEVICE_LOCAL | runtime.MemoryType.HOST_VISIBLE),
+        int(runtime.BufferUsage.DEFAULT | runtime.BufferUsage.MAPPING))
+    view = runtime.HalBufferView(buffer, x.shape, int(runtime.HalElementType.FLOAT_32))
+    module.update(runtime.DeviceArray(config.device, view), np.zeros((40, 72), np.float32), np.zeros((8, 72), np.float32)).to_host()
+
+
 def main():
     import iree.runtime as runtime
 
     name, path, driver, plugin, rest = sys.argv[1:]
     module_seed, seed, sizes = json.loads(rest)
+    if sizes == "odd address":
+        return run_with_odd_address(path, driver, plugin)
     if plugin:
         runtime.flags.parse_flags(f"--executable_plugin={plugin}")
     module, rng = runtime.load_vm_flatbuffer_file(path, driver=driver), np.random.default_rng(seed)

@@ -56,6 +56,9 @@ def check_words(tests):
         answer = iree_cases.run_compiled(tests, compiled, "local-sync", 1, [[5]], given)
         if answer.returncode == 0 or words not in answer.stderr:
             problems.append(f"'{given}': expected '{words}', but got {answer.returncode}: {answer.stderr[-500:]}")
+    answer, words = iree_cases.run_compiled(tests, compiled, "local-sync", 1, "odd address"), "expected tensors at multiples of 16 bytes"
+    if answer.returncode == 0 or words not in answer.stderr:
+        problems.append(f"odd address: expected '{words}', but got {answer.returncode}: {answer.stderr[-500:]}")
     return problems
 
 
@@ -63,7 +66,7 @@ def main():
     tests, _ = harness.start(__doc__)
     if not os.path.exists(iree_cases.program("iree-compile")):
         sys.exit("error: no iree-compile found: run tools/setup.sh")
-    for name in ("dense", "scores", "projection", "update", "mixed"):
+    for name in ("dense", "scores", "projection", "update", "mixed", "pair", "many"):
         tests.add(name, check, tests, name)
     tests.add("bert, preprocessing", check, tests, "bert", "preprocessing")
     tests.add("program", check_program, tests)

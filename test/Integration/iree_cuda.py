@@ -12,17 +12,18 @@ import sys
 
 import harness
 import iree_cases
+import ptx
 from iree_cases import SIZES
 
 
-def check(tests, name, phase=None):
-    compiled, problems = iree_cases.compile_case(tests, name, harness.next_seed()[0], phase=phase)
+def check(tests, name, phase=None, has_plan=True, flags=()):
+    compiled, problems = iree_cases.compile_case(tests, name, harness.next_seed()[0], phase=phase, flags=flags)
     if problems:
         return problems
     error, launched, problems = iree_cases.check_run(tests, compiled, "cuda", harness.next_seed())
-    if phase is None:
+    if phase is None and has_plan:
         problems += check_choice(tests, name, launched)
-    tests.describe(f"{name}, {phase}" if phase else name, f"{len(SIZES)} sizes by {len(set(launched))} kernels, error up to {error:.1e}")
+    tests.describe(", ".join([name, *filter(None, [phase]), *flags]), f"{len(iree_cases.CASES[name].sizes)} sizes by {len(set(launched))} kernels, error up to {error:.1e}")
     return problems
 
 
@@ -71,8 +72,12 @@ def main():
         sys.exit("error: no iree-compile found: run tools/setup.sh")
     for name in ("dense", "scores", "projection", "update"):
         tests.add(name, check, tests, name)
+    for name in ("pair", "many"):
+        tests.add(name, check, tests, name, None, False)
     for phase in ("input", "preprocessing"):
         tests.add(f"phases, {phase}", check, tests, "phases", phase)
+    if ptx.find_ptxas():
+        tests.add("dense, --cubins=sm_90", check, tests, "dense", None, True, ("--cubins=sm_90",))
     tests.add("mixed", check_mixed, tests)
     tests.add("driver", check_driver, tests)
     tests.finish()

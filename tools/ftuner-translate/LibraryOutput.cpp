@@ -46,13 +46,14 @@ static llvm::Error makeError(const llvm::Twine &text) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
 }
 
-llvm::Error LibraryCommandLine::expectNone() const {
+llvm::Error LibraryCommandLine::expectNone(bool hasCubins) const {
   // cl::list has an operator & of its own.
   const llvm::cl::Option *options[] = {&emulator, std::addressof(cubins),
                                        &header,   &libraryName,
                                        &hostCpu,  &rpath};
   for (const llvm::cl::Option *option : options)
-    if (option->getNumOccurrences() > 0)
+    if (option->getNumOccurrences() > 0 &&
+        !(hasCubins && option == std::addressof(cubins)))
       return makeError("option --" + option->ArgStr +
                        " has no effect without --ftuner-to-library");
   return llvm::Error::success();
@@ -113,8 +114,8 @@ static llvm::Error planNames(const LibraryCommandLine &commandLine,
   return llvm::Error::success();
 }
 
-static llvm::Error planCubins(const LibraryCommandLine &commandLine,
-                              LibraryPlan &plan) {
+llvm::Error planCubins(const LibraryCommandLine &commandLine,
+                       LibraryPlan &plan) {
   std::vector<std::string> names(commandLine.cubins.begin(),
                                  commandLine.cubins.end());
   if (names.empty())

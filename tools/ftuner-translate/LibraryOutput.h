@@ -19,8 +19,9 @@ struct LibraryCommandLine {
   llvm::cl::list<std::string> cubins;
   llvm::cl::opt<std::string> header, libraryName, hostCpu, rpath;
 
-  /// Reports options that were given although no library is written.
-  llvm::Error expectNone() const;
+  /// Reports options that were given although no library is written; that of
+  /// cubins unless these are for another output.
+  llvm::Error expectNone(bool hasCubins = false) const;
 };
 
 /// What the output and the options ask for, and the programs that it takes.
@@ -34,6 +35,10 @@ struct LibraryPlan {
   /// Whether cubins are for the device's own architecture, whatever it is.
   bool hasOwnCubin = false;
 };
+
+/// Judges the option of cubins alone.
+llvm::Error planCubins(const LibraryCommandLine &commandLine,
+                       LibraryPlan &plan);
 
 /// Judges options and output. Whatever can be missing is found here, before the
 /// slow part. `programPath` is the path of this program's file.

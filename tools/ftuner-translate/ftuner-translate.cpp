@@ -33,7 +33,8 @@ enum class Translation {
   Library,
   Explanation,
   Measurements,
-  Iree
+  Iree,
+  IreeSpec
 };
 
 /// Programs of a shape that are listed unless `--top-k` says otherwise.
@@ -67,7 +68,11 @@ struct Options {
                      "JSON each (docs/measurements.md)"),
           clEnumValN(Translation::Iree, "ftuner-to-iree",
                      "A module for iree-compile that dispatches to the kernels "
-                     "(docs/iree.md)")),
+                     "(docs/iree.md)"),
+          clEnumValN(
+              Translation::IreeSpec, "ftuner-to-iree-spec",
+              "A transform spec for iree-compile that finds the products "
+              "in any module (docs/iree.md)")),
       llvm::cl::init(Translation::None), llvm::cl::cat(category)};
   llvm::cl::opt<IreeTarget> ireeTarget{
       "iree-target",
@@ -132,13 +137,16 @@ static llvm::Error makeError(const llvm::Twine &text) {
 static llvm::Error checkOptions(const Options &options) {
   if (options.translation.getNumOccurrences() != 1)
     return makeError("expected one of --ftuner-to-ptx, --ftuner-to-manifest, "
-                     "--ftuner-to-library, --ftuner-to-iree, --ftuner-explain "
-                     "and --ftuner-measure");
+                     "--ftuner-to-library, --ftuner-to-iree, "
+                     "--ftuner-to-iree-spec, --ftuner-explain and "
+                     "--ftuner-measure");
   if (options.timing && options.translation != Translation::Manifest)
     return makeError("option --timing has no effect without "
                      "--ftuner-to-manifest");
+  bool isForIree = options.translation == Translation::Iree ||
+                   options.translation == Translation::IreeSpec;
   if (options.translation != Translation::Library)
-    if (llvm::Error error = options.library.expectNone())
+    if (llvm::Error error = options.library.expectNone(isForIree))
       return error;
   if (options.translation != Translation::Measurements)
     if (llvm::Error error = options.measure.expectNone())
@@ -147,15 +155,17 @@ static llvm::Error checkOptions(const Options &options) {
        {&options.emulatedKernels, &options.report}) {
     if (file->getNumOccurrences() == 0)
       continue;
-    if (options.translation != Translation::Iree)
+    bool isKnown = file == &options.emulatedKernels
+                       ? isForIree
+                       : options.translation == Translation::Iree;
+    if (!isKnown)
       return makeError("option --" + file->ArgStr +
                        " has no effect without --ftuner-to-iree");
     if (options.output == "-")
       return makeError("option -o: expected the name of a file beside --" +
                        file->ArgStr);
   }
-  if (options.translation != Translation::Iree &&
-      options.ireeTarget.getNumOccurrences() > 0)
+  if (!isForIree && options.ireeTarget.getNumOccurrences() > 0)
     return makeError("option --iree-target has no effect without "
                      "--ftuner-to-iree");
   if (options.translation == Translation::Explanation)
@@ -267,11 +277,55 @@ static llvm::Error measure(const Options &options,
   return tool::writeOutput(options.output, *text);
 }
 
+/// Judges what is for IREE's executable.
+static llvm::Expected<IreeOptions> ireeOptions(const Options &options) {
+  tool::LibraryPlan plan;
+  if (llvm::Error error = tool::planCubins(options.library, plan))
+    return error;
+  IreeOptions iree;
+  iree.target = options.ireeTarget;
+  if (!plan.hasOwnCubin && plan.architectures.empty())
+    return iree;
+  if (iree.target != IreeTarget::Cuda)
+    return makeError("option --cubins has no effect without "
+                     "--iree-target=cuda");
+  if (plan.architectures.size() > 1)
+    return makeError("option --cubins: expected one architecture, since IREE "
+                     "takes the first image of its target");
+  iree.ptxas = plan.ptxas;
+  if (!plan.architectures.empty())
+    iree.architecture = plan.architectures.front();
+  return iree;
+}
+
+/// The module for IREE, or the spec; and what its executable holds.
+static FailureOr<std::string> ireeText(const Options &options,
+                                       const FTunerOptions &given,
+                                       const IreeOptions &iree,
+                                       tool::ModuleTool &moduleTool,
+                                       ModuleOp module, IreeKernels &kernels) {
+  if (options.translation == Translation::IreeSpec)
+    return buildIreeSpec(module, given, iree, &kernels);
+  PassManager pm(module.getContext());
+  buildIreePipeline(pm, given, iree, &kernels);
+  if (failed(moduleTool.run(pm, module)))
+    return failure();
+  // As ftuner-opt writes it.
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module->print(stream);
+  stream << '\n';
+  return text;
+}
+
 static llvm::Error toIree(const Options &options,
                           const tool::PipelineCommandLine &pipeline) {
   FTunerOptions given;
   if (llvm::Error error = pipeline.apply(given))
     return error;
+  llvm::Expected<IreeOptions> iree = ireeOptions(options);
+  if (!iree)
+    return iree.takeError();
   tool::ModuleTool moduleTool(options.remarks);
   moduleTool.allowUnregisteredDialects();
   if (options.progress)
@@ -280,18 +334,13 @@ static llvm::Error toIree(const Options &options,
   if (!module)
     return module.takeError();
   IreeKernels kernels;
-  PassManager pm((*module)->getContext());
-  buildIreePipeline(pm, given, options.ireeTarget, &kernels);
-  if (failed(moduleTool.run(pm, **module)))
+  FailureOr<std::string> text =
+      ireeText(options, given, *iree, moduleTool, **module, kernels);
+  if (failed(text))
     return makeError("translation for IREE failed");
-  // As ftuner-opt writes it.
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  (**module)->print(stream);
-  stream << '\n';
   if (options.emulatedKernels.empty() && options.report.empty())
-    return tool::writeOutput(options.output, text);
-  std::vector<tool::OutputFile> outputs{{options.output, std::move(text)}};
+    return tool::writeOutput(options.output, *text);
+  std::vector<tool::OutputFile> outputs{{options.output, std::move(*text)}};
   if (!options.report.empty()) {
     std::string report;
     llvm::raw_string_ostream reportStream(report);
@@ -320,7 +369,8 @@ static llvm::Error translate(const Options &options,
     return explain(options, pipeline);
   if (options.translation == Translation::Measurements)
     return measure(options, pipeline);
-  if (options.translation == Translation::Iree)
+  if (options.translation == Translation::Iree ||
+      options.translation == Translation::IreeSpec)
     return toIree(options, pipeline);
   tool::LibraryPlan libraryPlan;
   if (options.translation == Translation::Library) {

@@ -62,6 +62,10 @@ void buildFrontEndPipeline(mlir::OpPassManager &pm,
 /// are neither inlined nor removed.
 void buildPartialFrontEndPipeline(mlir::OpPassManager &pm,
                                   const FTunerOptions &options);
+/// The first part of the front end alone: from linalg to workloads that have no
+/// plan yet. Needs no device.
+void buildFormationPipeline(mlir::OpPassManager &pm,
+                            const FTunerOptions &options);
 /// From planned workloads on tensors to host functions that launch kernels,
 /// none of which is emitted yet.
 void buildLaunchPipeline(mlir::OpPassManager &pm,

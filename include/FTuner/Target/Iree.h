@@ -23,7 +23,9 @@
 #include "FTuner/Pipelines/Pipelines.h"
 #include "FTuner/Transforms/OperatorWork.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include <optional>
 
 namespace ftuner {
 
@@ -33,12 +35,28 @@ namespace ftuner {
 /// `flow.tensor.tie_shape` are about.
 void adoptIreeFunctions(mlir::ModuleOp module);
 void restoreIreeFunctions(mlir::ModuleOp module);
+/// Has `restoreIreeFunctions` make a private `util.func` of a function.
+void makePrivateIreeFunction(mlir::func::FuncOp function);
+/// Reports a context that knows no operations but registered ones.
+mlir::LogicalResult expectUnregisteredDialects(mlir::ModuleOp module);
 
 /// Where IREE runs a module, by the names of its targets: `cuda` and
 /// `llvm-cpu`.
 enum class IreeTarget { Cuda, Cpu };
 
-/// What the executable of a module holds.
+struct IreeOptions {
+  IreeTarget target = IreeTarget::Cuda;
+  /// The path of ptxas where the executable is to hold a cubin instead of PTX,
+  /// for CUDA; and the number of its architecture, such as 90 for sm_90, unless
+  /// it is the device's own.
+  std::string ptxas;
+  std::optional<int> architecture;
+};
+
+/// The name of the executable of a module.
+inline constexpr llvm::StringLiteral kIreeExecutableName = "ftuner_kernels";
+
+/// What it holds.
 struct IreeKernels {
   /// Lowered gpu.modules, and the device.
   mlir::OwningOpRef<mlir::ModuleOp> module;
@@ -54,14 +72,26 @@ struct IreeKernels {
 /// kernels, none where there is no workload. The context must allow
 /// unregistered dialects, and hold those of kernels (`loadKernelDialects`).
 /// Reports a module without a device, workloads without a plan or on buffers,
-/// and what IREE cannot pass: more than 16 tensors or 64 values of 32 bits.
+/// what IREE cannot pass: more than 16 tensors or 64 values of 32 bits; and
+/// what ptxas refuses.
 mlir::FailureOr<IreeKernels> convertToIree(mlir::ModuleOp module,
-                                           IreeTarget target);
+                                           const IreeOptions &iree = {});
 
 /// From linalg on tensors, in functions or in those of IREE's phases, to a
 /// module for IREE. `kernels`, if given, gets what its executable holds.
 void buildIreePipeline(mlir::OpPassManager &pm, const FTunerOptions &options,
-                       IreeTarget target, IreeKernels *kernels = nullptr);
+                       const IreeOptions &iree = {},
+                       IreeKernels *kernels = nullptr);
+
+/// A transform spec for `iree-compile
+/// --iree-preprocessing-transform-spec-filename`, as text: finds the products
+/// of the module wherever they occur, and replaces each by a dispatch as above.
+/// Warns of those that cannot be found, and of epilogues that are left out;
+/// reports a module in which nothing is left. The module is changed.
+mlir::FailureOr<std::string> buildIreeSpec(mlir::ModuleOp module,
+                                           const FTunerOptions &options,
+                                           const IreeOptions &iree = {},
+                                           IreeKernels *kernels = nullptr);
 
 inline constexpr llvm::StringLiteral kIreePipelineName = "ftuner-to-iree",
                                      kIreeCpuPipelineName =

@@ -68,6 +68,9 @@ def add_parser(commands: Any) -> None:
         ".irpa for .onnx",
     )
     parser.add_argument(
+        "--cubins", help="a processor to assemble FTuner's kernels for, such as sm_90"
+    )
+    parser.add_argument(
         "--emulated-kernels", metavar="FILE", help="also a library, for runs without a GPU"
     )
     parser.add_argument(
@@ -98,6 +101,7 @@ def run(options: argparse.Namespace) -> None:
             phase=options.phase,
             attention=options.attention,
             parameters=options.parameters,
+            cubins=options.cubins,
             emulated_kernels=options.emulated_kernels,
             require=options.require,
             iree_compile=options.iree_compile,

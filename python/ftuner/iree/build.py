@@ -55,6 +55,7 @@ def compile(  # noqa: A001
     phase: str | None = None,
     attention: str = "iree",
     parameters: str | os.PathLike[str] | None = None,
+    cubins: Sequence[str | int] | str | None = None,
     emulated_kernels: str | os.PathLike[str] | None = None,
     require: bool = False,
     iree_compile: str | os.PathLike[str] | None = None,
@@ -80,6 +81,8 @@ def compile(  # noqa: A001
         parameters: a file for the weights, which are part of the module without it. It ends in
             .safetensors for models of PyTorch, and in .irpa for ONNX; `iree-run-module` takes it as
             --parameters=model=FILE.
+        cubins: a processor to assemble FTuner's kernels for, such as "sm_90"; needs ptxas. Without
+            it they are PTX.
         emulated_kernels: a library to write, for runs without a GPU.
         require: whether it is an error if FTuner finds no product, instead of a warning.
         iree_compile: the program; None finds it.
@@ -107,6 +110,7 @@ def compile(  # noqa: A001
         ),
         device=description,
         options=compiler.read_options(options),
+        cubins=compiler.cubin_names(cubins),
         target=target,
         phase=phase,
         require=require,
@@ -144,6 +148,7 @@ class _Settings:
     toolchain: Toolchain
     device: descriptions.Description
     options: compiler.Options
+    cubins: list[str]
     target: str
     phase: str | None
     require: bool
@@ -259,6 +264,8 @@ def _translate(
     reported = folder / "report.json"
     arguments = ["--ftuner-to-iree", "-o", str(after), f"--report={reported}"]
     arguments.append(f"--iree-target={settings.target}")
+    if settings.cubins:
+        arguments.append("--cubins=" + ",".join(settings.cubins))
     if kernels is not None:
         arguments.append(f"--emulated-kernels={kernels}")
     compiler.translate(
