@@ -20,6 +20,7 @@ TESTED = ((3, 13),)
 #: The first version that compiled everything when it was tried.
 OLDEST = (3, 12)
 
+# Also in pyproject.toml, as the extra `iree`.
 _INSTALL = "pip install 'iree-base-compiler==3.13.*'"
 _PROGRAM = "iree-compile"
 
