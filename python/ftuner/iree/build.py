@@ -19,7 +19,7 @@ from . import models
 from .report import Report, read_report
 from .toolchain import Toolchain, open_toolchain
 
-#: What IREE may compile for: a GPU, or this CPU, where FTuner's plugin runs kernels in the emulator.
+#: What IREE may compile for: a GPU, or this CPU, where FTuner's plugin for IREE runs the kernels.
 TARGETS = ("cuda", "llvm-cpu")
 #: IREE's phases that FTuner can follow; "start" for linalg with FTuner's attributes.
 PHASES = ("start", "input", "preprocessing")
@@ -32,14 +32,21 @@ class Compiled:
     """A module of IREE's runtime.
 
     Attributes:
-        content: the module.
-        path: of its file; None if it was not asked for.
         report: what it holds.
+        path: of its file; None if it was not asked for.
     """
 
-    content: bytes
-    path: Path | None
     report: Report
+    path: Path | None
+    _content: bytes | None = None
+
+    @property
+    def content(self) -> bytes:
+        """The module."""
+        if self._content is not None:
+            return self._content
+        assert self.path is not None
+        return self.path.read_bytes()
 
 
 def compile(  # noqa: A001
@@ -137,10 +144,8 @@ def compile(  # noqa: A001
         report = _build(
             prepared, module, folder, settings, "parameters" in files, files.get("kernels")
         )
-        content = b"" if output is not None else module.read_bytes()
-    if output is None:
-        return Compiled(content, None, report)
-    return Compiled(Path(output).read_bytes(), Path(output), report)
+        content = module.read_bytes() if output is None else None
+    return Compiled(report, None if output is None else Path(output), content)
 
 
 @dataclass(frozen=True)

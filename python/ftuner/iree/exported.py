@@ -1,7 +1,7 @@
 """Exported programs of PyTorch as IREE's input; their weights beside it.
 
-Weights are parameters of IREE: the module names them, and they lie in a file of the safetensors format, so
-that no text ever holds them. Ranges of sizes are those of `torch.export.Dim`.
+Weights are parameters of IREE: the module names them, and they lie in a file of the safetensors
+format, so that no text ever holds them. Ranges of sizes are those of `torch.export.Dim`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def export(
     """The program of a model, exported with these arguments if it is a module."""
     if isinstance(model, ExportedProgram):
         if args is not None or kwargs is not None or dynamic_shapes is not None:
-            raise TypeError("args, kwargs and dynamic_shapes: expected none for an exported program")
+            raise TypeError(
+                "args, kwargs and dynamic_shapes: expected none for an exported program"
+            )
         return model
     if args is None:
         raise TypeError("args: expected example arguments to export the module with")

@@ -73,7 +73,7 @@ _LONGEST_LINE = 400
 
 def _lines(words: str, kind: str) -> list[str]:
     """The lines of diagnostics of a kind."""
-    pattern = re.compile(rf"(^|: |^.*\S ){kind}: ")
+    pattern = re.compile(rf"(^|: ){kind}: ")
     return [line[:_LONGEST_LINE] for line in words.splitlines() if pattern.search(line)]
 
 
@@ -88,7 +88,7 @@ def _first_error(words: str) -> str:
 
 
 def find(path: str | os.PathLike[str] | None = None) -> str:
-    """The `iree-compile` to use: that at `path`, that of this Python, or that on the search path."""
+    """The `iree-compile` at `path`, else that of this Python, else that on the search path."""
     if path is not None:
         name = os.fspath(path)
         if not os.access(name, os.X_OK) or os.path.isdir(name):
