@@ -88,6 +88,10 @@ LogicalResult IreeConverter::addKernels(WorkloadKernels &workload,
     return op->emitOpError("expected a ukernel.plan named ")
            << workload.planName;
   workload.plan = toPlan(plan.getPlan());
+  if (options.hasAnyAddress) {
+    workload.plan.entries = workload.plan.unalignedEntries;
+    workload.plan.generalFamily = workload.plan.unalignedGeneralFamily;
+  }
   for (unsigned family : workload.plan.usedFamilies())
     if (workload.plan.families[family].reduceSplit != 1)
       return op->emitOpError("expected families without split-K, which are two "
@@ -500,7 +504,7 @@ void ftuner::registerIreePipelines() {
       kIreeCpuPipelineName,
       "The same for IREE's CPU, where kernels run in the emulator",
       [](OpPassManager &pm, const FTunerOptions &options) {
-        buildIreePipeline(pm, options, {IreeTarget::Cpu, {}, {}});
+        buildIreePipeline(pm, options, {IreeTarget::Cpu, {}, {}, false});
       });
 }
 

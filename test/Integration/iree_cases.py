@@ -460,7 +460,7 @@ def check_run(tests, compiled, driver, seed):
 
 
 def run_with_odd_address(path, driver, plugin):
-    """Runs `update` on a tensor that begins 4 bytes behind an aligned address."""
+    """Runs `update` on a tensor that begins 4 bytes behind an aligned address; fails where results are wrong."""
     import iree.runtime as runtime
 
     runtime.flags.parse_flags(f"--executable_plugin={plugin}")
@@ -469,11 +469,13 @@ def run_with_odd_address(path, driver, plugin):
     memory = np.zeros(8 * 40 + 64, np.float32)
     start = -memory.ctypes.data % 64 // 4 + 1
     x = memory[start:start + 8 * 40].reshape(8, 40)
+    x[...] = np.arange(8 * 40).reshape(8, 40) % 7
     buffer = config.device.allocator.import_host_allocation(
         x, int(runtime.MemoryType.DEVICE_LOCAL | runtime.MemoryType.HOST_VISIBLE),
         int(runtime.BufferUsage.DEFAULT | runtime.BufferUsage.MAPPING))
     view = runtime.HalBufferView(buffer, x.shape, int(runtime.HalElementType.FLOAT_32))
-    module.update(runtime.DeviceArray(config.device, view), np.zeros((40, 72), np.float32), np.zeros((8, 72), np.float32)).to_host()
+    result = module.update(runtime.DeviceArray(config.device, view), np.ones((40, 72), np.float32), np.ones((8, 72), np.float32))
+    np.testing.assert_array_equal(result.to_host(), np.tile(x.sum(1, keepdims=True) + 1, 72))
 
 
 def main():

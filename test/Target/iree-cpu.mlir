@@ -9,6 +9,15 @@
 // RUN: not ftuner-translate %s --ftuner-to-ptx --device=h200 --iree-target=llvm-cpu 2>&1 | FileCheck %s --check-prefix=ALONE
 // ALONE: error: option --iree-target has no effect without --ftuner-to-iree
 
+// RUN: not ftuner-translate %s --ftuner-to-ptx --device=h200 --iree-any-address 2>&1 | FileCheck %s --check-prefix=ADDRESS
+// ADDRESS: error: option --iree-any-address has no effect without --ftuner-to-iree
+
+// Kernels for tensors at any address: one for each workload here.
+// RUN: ftuner-translate %s --ftuner-to-iree --device=h200 --iree-any-address | FileCheck %s --check-prefix=ANYWHERE
+// ANYWHERE: "hal.executable.export"(){{.*}}sym_name = "product_0_k
+// ANYWHERE: "hal.executable.export"(){{.*}}sym_name = "weights_0_k
+// ANYWHERE-NOT: "hal.executable.export"
+
 // CHECK: "stream.executable"() <{sym_name = "ftuner_kernels", sym_visibility = "private"}> ({
 // CHECK-NEXT: "stream.executable.export"() <{function_ref = @product_0, sym_name = "product_0", sym_visibility = "public"}> ({
 // CHECK-NEXT: ^bb0(%{{.*}}: index, %[[BLOCKS:.*]]: index):

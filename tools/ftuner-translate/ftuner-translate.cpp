@@ -83,6 +83,11 @@ struct Options {
                      "On the CPU, where FTuner's plugin for IREE runs the "
                      "kernels in the emulator")),
       llvm::cl::init(IreeTarget::Cuda), llvm::cl::cat(category)};
+  llvm::cl::opt<bool> ireeAnyAddress{
+      "iree-any-address",
+      llvm::cl::desc("With --ftuner-to-iree: tensors may begin at any address "
+                     "of their elements, which rules faster kernels out"),
+      llvm::cl::cat(category)};
   llvm::cl::opt<std::string> emulatedKernels{
       "emulated-kernels",
       llvm::cl::desc("With --ftuner-to-iree: also a shared library of the "
@@ -167,6 +172,9 @@ static llvm::Error checkOptions(const Options &options) {
   }
   if (!isForIree && options.ireeTarget.getNumOccurrences() > 0)
     return makeError("option --iree-target has no effect without "
+                     "--ftuner-to-iree");
+  if (!isForIree && options.ireeAnyAddress.getNumOccurrences() > 0)
+    return makeError("option --iree-any-address has no effect without "
                      "--ftuner-to-iree");
   if (options.translation == Translation::Explanation)
     return llvm::Error::success();
@@ -284,6 +292,7 @@ static llvm::Expected<IreeOptions> ireeOptions(const Options &options) {
     return error;
   IreeOptions iree;
   iree.target = options.ireeTarget;
+  iree.hasAnyAddress = options.ireeAnyAddress;
   if (!plan.hasOwnCubin && plan.architectures.empty())
     return iree;
   if (iree.target != IreeTarget::Cuda)

@@ -51,6 +51,9 @@ struct IreeOptions {
   /// it is the device's own.
   std::string ptxas;
   std::optional<int> architecture;
+  /// Whether tensors may begin at any address that their elements may have.
+  /// Otherwise each begins at a multiple of what kernels ask for.
+  bool hasAnyAddress = false;
 };
 
 /// The name of the executable of a module.
