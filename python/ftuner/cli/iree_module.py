@@ -71,6 +71,9 @@ def add_parser(commands: Any) -> None:
         "--cubins", help="a processor to assemble FTuner's kernels for, such as sm_90"
     )
     parser.add_argument(
+        "--any-address", action="store_true", help="callers' buffers may begin at any address"
+    )
+    parser.add_argument(
         "--emulated-kernels", metavar="FILE", help="also a library, for runs without a GPU"
     )
     parser.add_argument(
@@ -102,6 +105,7 @@ def run(options: argparse.Namespace) -> None:
             attention=options.attention,
             parameters=options.parameters,
             cubins=options.cubins,
+            any_address=options.any_address,
             emulated_kernels=options.emulated_kernels,
             require=options.require,
             iree_compile=options.iree_compile,

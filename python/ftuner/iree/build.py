@@ -63,6 +63,7 @@ def compile(  # noqa: A001
     attention: str = "iree",
     parameters: str | os.PathLike[str] | None = None,
     cubins: Sequence[str | int] | str | None = None,
+    any_address: bool = False,
     emulated_kernels: str | os.PathLike[str] | None = None,
     require: bool = False,
     iree_compile: str | os.PathLike[str] | None = None,
@@ -90,6 +91,8 @@ def compile(  # noqa: A001
             --parameters=model=FILE.
         cubins: a processor to assemble FTuner's kernels for, such as "sm_90"; needs ptxas. Without
             it they are PTX.
+        any_address: whether callers' buffers may begin anywhere; otherwise they are taken to be
+            aligned as IREE's own.
         emulated_kernels: a library to write, for runs without a GPU.
         require: whether it is an error if FTuner finds no product, instead of a warning.
         iree_compile: the program; None finds it.
@@ -118,6 +121,7 @@ def compile(  # noqa: A001
         device=description,
         options=compiler.read_options(options),
         cubins=compiler.cubin_names(cubins),
+        any_address=any_address,
         target=target,
         phase=phase,
         require=require,
@@ -154,6 +158,7 @@ class _Settings:
     device: descriptions.Description
     options: compiler.Options
     cubins: list[str]
+    any_address: bool
     target: str
     phase: str | None
     require: bool
@@ -271,6 +276,8 @@ def _translate(
     arguments.append(f"--iree-target={settings.target}")
     if settings.cubins:
         arguments.append("--cubins=" + ",".join(settings.cubins))
+    if settings.any_address:
+        arguments.append("--iree-any-address")
     if kernels is not None:
         arguments.append(f"--emulated-kernels={kernels}")
     compiler.translate(
