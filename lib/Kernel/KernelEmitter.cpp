@@ -369,7 +369,7 @@ static bool dividesExtent(ukernel::TileOp tile, unsigned axis) {
       if (position != getAffineDimExpr(axis, op->getContext()))
         continue;
       isAlone |= op.isInput(operand.getOperandNumber());
-      isPadded |= pad && pad.getTile()[dim] != 1;
+      isPadded |= pad && !pad.isExact(dim);
     }
   }
   if (isAlone || isPadded)

@@ -165,8 +165,8 @@ Operation *ftuner::ukernel::detail::cloneIntoTile(OperatorOpInterface op,
           return axis ? tile[axis.getPosition()] : 1;
         });
     padded[number] =
-        PadOp::create(builder, op.getLoc(), padded[number].getType(),
-                      padded[number], builder.getDenseI64ArrayAttr(sizes));
+        builder.createOrFold<PadOp>(op.getLoc(), padded[number].getType(),
+                                    padded[number], builder.getDenseI64ArrayAttr(sizes));
   }
   auto clone = cast<OperatorOpInterface>(builder.clone(*op));
   clone->setOperands(padded);
