@@ -27,10 +27,12 @@ Workload EmittedCase::workload() const {
 }
 
 std::string EmittedCase::str() const {
-  return llvm::formatv("{0} {1} {2}{3} {4} n = {5}, k = {6}{7}", device,
-                       nameOf(multiplied), transposeLhs ? "T" : "N",
-                       transposeRhs ? "T" : "N", family.str(), n, k,
-                       isDynamic ? " dynamic" : "");
+  std::string type;
+  if (multiplied != ElementType::F32)
+    type = nameOf(multiplied).str() + " ";
+  return llvm::formatv("{0} {1}{2}{3} {4} n = {5}, k = {6}{7}", device, type,
+                       transposeLhs ? "T" : "N", transposeRhs ? "T" : "N",
+                       family.str(), n, k, isDynamic ? " dynamic" : "");
 }
 
 /// The product on buffers, in a function.

@@ -195,6 +195,7 @@ void StepCounter::add(const PtxEvent &event) {
   }
   ++step.other;
   step.commits += opcode.starts_with("cp.async.commit");
+  step.sizedCopies += event.isSized;
   step.waits += opcode.starts_with("cp.async.wait");
   if (opcode.starts_with("ld.shared") || opcode.starts_with("ldmatrix")) {
     addShared(Kind::SharedLoad, event.bytes, event.address);

@@ -42,6 +42,8 @@ struct Step {
   double fma = 0, mma = 0, other = 0;
   /// Of `other`: groups of asynchronous copies that are closed and waited for.
   double commits = 0, waits = 0;
+  /// Of `other`: asynchronous copies that read nothing if a condition holds.
+  double sizedCopies = 0;
   Patterns patterns;
 
   /// Instructions of `patterns`. An asynchronous copy is one of two accesses.

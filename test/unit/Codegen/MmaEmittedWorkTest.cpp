@@ -42,6 +42,14 @@ Patterns copiesOf(Patterns patterns) {
   return patterns;
 }
 
+/// Predicted over observed instructions beside products of a step, where
+/// kernels are the same in every run. The model takes a few constants for all:
+/// too little of slots that are no whole rows (each computes its addresses) and
+/// of single elements, too much where several slots are a constant apart.
+constexpr Band givenBand = {0.75, 1.45};
+/// The same for any kernel: 500 random ones had 0.59 to 1.63.
+constexpr Band anyBand = {0.5, 1.9};
+
 class MmaEmittedWork : public EmittedWork {
 protected:
   void compare(const EmittedCase &emitted);
@@ -53,6 +61,8 @@ protected:
 
   /// Predicted over observed instructions beside products, of all comparisons.
   std::vector<double> ratios;
+  /// Kernels are others in every run.
+  bool isFresh = false;
 };
 
 void MmaEmittedWork::compare(const EmittedCase &emitted) {
@@ -68,6 +78,9 @@ void MmaEmittedWork::comparePart(const EmittedCase &emitted, unsigned part) {
     return;
   EXPECT_EQ(predicted.mma, observed->mma);
   EXPECT_EQ(observed->fma, 0);
+  // All k iterations are whole.
+  if (!emitted.isDynamic)
+    EXPECT_EQ(observed->sizedCopies, 0);
   Patterns copies = copiesOf(predicted.patterns),
            emittedCopies = copiesOf(observed->patterns);
   EXPECT_TRUE(copies == emittedCopies) << "predicted\n"
@@ -87,7 +100,9 @@ void MmaEmittedWork::comparePart(const EmittedCase &emitted, unsigned part) {
 
   double ratio = predicted.other / observed->other;
   ratios.push_back(ratio);
-  std::printf("%.2f %.0f %.0f mem %.0f warps %lld %s\n", ratio, predicted.other, observed->other, predicted.memoryInstructions(isAsync), (long long)schedule.warps(), emitted.str().c_str());
+  Band band = isFresh ? anyBand : givenBand;
+  EXPECT_GT(ratio, band.least) << predicted.other << " for " << observed->other;
+  EXPECT_LT(ratio, band.most) << predicted.other << " for " << observed->other;
 }
 
 TEST_F(MmaEmittedWork, OfGivenTiles) {
@@ -100,21 +115,22 @@ TEST_F(MmaEmittedWork, OfGivenTiles) {
           emitted.multiplied = ElementType::F16;
           emitted.transposeLhs = transposeLhs;
           emitted.transposeRhs = transposeRhs;
-          emitted.n = 512;
-          emitted.k = 1024;
+          emitted.n = 576;
+          emitted.k = 1152;
           int64_t stages = device == std::string("t4") ? 2 : 3;
           emitted.family = mmaFamily({2, 2, stages, 16, swaps}, {32}, 32, 64);
           ASSERT_TRUE(isLegal(emitted)) << emitted.str();
           compare(emitted);
         }
+  EXPECT_NEAR(median(ratios), 1.14, 0.1);
 }
 
 EmittedCase MmaEmittedWork::draw() {
   EmittedCase emitted;
   emitted.device = pick({"h200", "a100", "rtx3090", "l4", "t4"});
-  emitted.multiplied = pick({ElementType::F16, ElementType::F16,
-                             ElementType::BF16, ElementType::I8,
-                             ElementType::TF32});
+  emitted.multiplied =
+      pick({ElementType::F16, ElementType::F16, ElementType::BF16,
+            ElementType::I8, ElementType::TF32});
   emitted.isDynamic = random() % 3 == 0;
   // Bytes must be contiguous along k.
   bool areBytes = emitted.multiplied == ElementType::I8;
@@ -144,7 +160,9 @@ EmittedCase MmaEmittedWork::draw() {
   }
   const BlockTile &last = family.tiles.back();
   emitted.n = ceilBy(4 * last[Workload::kN], 64);
-  emitted.k = 32 * last[Workload::kK];
+  // A multiple of lines, and of no large power of two: LLVM knows what divides
+  // those.
+  emitted.k = 36 * last[Workload::kK];
   return emitted;
 }
 
@@ -160,11 +178,15 @@ void MmaEmittedWork::compareRandom(unsigned wanted) {
   EXPECT_EQ(count, wanted);
 }
 
-TEST_F(MmaEmittedWork, OfFamiliesOfEveryKind) { compareRandom(24); }
+TEST_F(MmaEmittedWork, OfFamiliesOfEveryKind) {
+  compareRandom(24);
+  EXPECT_NEAR(median(ratios), 1.0, 0.1);
+}
 
 TEST_F(MmaEmittedWork, OfRandomFamilies) {
   RandomSeed seed;
   random.seed(seed);
+  isFresh = true;
   compareRandom(24);
 }
 

@@ -492,6 +492,8 @@ PtxInterpreter::run(const PtxBlockOfLaunch &block, unsigned warp,
         event.address[lane] = state.address(operands[0], lane);
         event.source[lane] = state.address(operands[1], lane);
         event.bytes = operands[2].value;
+        event.isSized =
+            operands.size() > 3 && operands[3].kind == PtxOperand::Register;
       } else if (name == "ldmatrix") {
         // Of each 8 × 8 matrix eight lanes give the rows.
         event.bytes = kMatrixRowBytes;

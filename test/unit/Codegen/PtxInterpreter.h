@@ -34,6 +34,8 @@ struct PtxEvent {
   std::array<int64_t, 32> address;
   /// Of asynchronous copies.
   std::array<int64_t, 32> source;
+  /// Of asynchronous copies: how many bytes they read is computed.
+  bool isSized = false;
 };
 
 /// What a warp executes between two barriers.

@@ -100,6 +100,9 @@ void SimtEmittedWork::compare(const EmittedCase &emitted) {
     if (!observed)
       return;
     EXPECT_EQ(predicted.fma, observed->fma);
+    // All k iterations are whole.
+    if (!emitted.isDynamic)
+      EXPECT_EQ(observed->sizedCopies, 0);
     pairs.join(predicted, *observed);
     EXPECT_TRUE(predicted.patterns == observed->patterns)
         << "predicted\n"
