@@ -41,6 +41,14 @@ double ftuner::median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+void EmittedWork::TearDown() {
+  if (ratios.empty())
+    return;
+  auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
+  RecordProperty("least", std::to_string(*least));
+  RecordProperty("most", std::to_string(*most));
+}
+
 bool EmittedWork::isLegal(const EmittedCase &emitted) {
   llvm::Error error = emitted.family.path().check(
       emitted.workload(), emitted.family, deviceOf(emitted));

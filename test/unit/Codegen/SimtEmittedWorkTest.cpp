@@ -66,13 +66,17 @@ Band otherBand(const EmittedCase &emitted, bool isAsync) {
   return areWhole ? Band{0.5, 1.5} : Band{0.33, 1.4};
 }
 
-/// The same for any kernel: 700 random ones had 0.39 to 3.0.
-constexpr Band anyBand = {0.33, 3.6};
+/// The same for any kernel: 700 random ones had 0.39 to 3.0, and one of 700
+/// others 3.73.
+constexpr Band anyBand = {0.33, 4.2};
 
 class SimtEmittedWork : public EmittedWork {
 protected:
   /// Of all families of a test: of one there may be too few loads to say.
-  void TearDown() override { EXPECT_LE(pairs.pairs, 0.1 * pairs.loads); }
+  void TearDown() override {
+    EmittedWork::TearDown();
+    EXPECT_LE(pairs.pairs, 0.1 * pairs.loads);
+  }
 
   void compare(const EmittedCase &emitted);
   /// Of comparisons that are the same in every run. The model counts SASS,
@@ -85,9 +89,8 @@ protected:
   void compareRandom(unsigned count);
 
   PairCount pairs;
-  /// Predicted over observed instructions beside FMAs, of all comparisons, and
-  /// the same without memory instructions.
-  std::vector<double> ratios, overheads;
+  /// `ratios` without memory instructions.
+  std::vector<double> overheads;
   /// Kernels are others in every run.
   bool isFresh = false;
 };
