@@ -68,3 +68,34 @@ func.func @projection(%a: memref<?x8192xf16>, %b: memref<4096x8192xf16>, %x: mem
   }
   return
 }
+
+// A buffer of slices in a loop would be no part of the workspace: there the
+// family runs whole, and its kernel stands for it nevertheless.
+// CHECK-LABEL: func.func @repeated
+// CHECK-NOT: memref.alloc
+// CHECK: scf.for
+// CHECK: ukernel.launch @repeated_0_k0_whole
+// CHECK-NOT: slices
+// CHECK: ukernel.launch @repeated_0_k1
+// CHECK-LABEL: ukernel.kernel @repeated_0_k0_whole
+// CHECK-SAME: ukernel.planned_family = #ukernel.family<{{.*}}split = 3>
+// CHECK-NOT: split
+// CHECK-LABEL: ukernel.kernel @repeated_0_k1
+// CHECK-NOT: planned_family
+func.func @repeated(%a: memref<?x8192xf16>, %b: memref<4096x8192xf16>, %o: memref<?x4096xf32>, %times: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  scf.for %i = %c0 to %times step %c1 {
+    ukernel.workload plan(@plan_0) ins(%a, %b : memref<?x8192xf16>, memref<4096x8192xf16>) init(%zero : f32)
+      outs(%o : memref<?x4096xf32>) maps = [#lhs, #rhs, #out] contract {
+    ^bb0(%p: f16, %q: f16, %c: f32):
+      %pe = arith.extf %p : f16 to f32
+      %qe = arith.extf %q : f16 to f32
+      %product = arith.mulf %pe, %qe : f32
+      %sum = arith.addf %c, %product : f32
+      ukernel.yield %sum : f32
+    }
+  }
+  return
+}
