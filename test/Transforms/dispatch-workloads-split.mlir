@@ -1,4 +1,4 @@
-// RUN: ftuner-opt %s --ukernel-dispatch-workloads --canonicalize --cse | FileCheck %s
+// RUN: ftuner-opt %s --ukernel-dispatch-workloads --canonicalize --cse --split-input-file | FileCheck %s
 
 #lhs = affine_map<(m, n, k) -> (m, k)>
 #rhs = affine_map<(m, n, k) -> (n, k)>
@@ -68,6 +68,19 @@ func.func @projection(%a: memref<?x8192xf16>, %b: memref<4096x8192xf16>, %x: mem
   }
   return
 }
+
+// -----
+
+#lhs = affine_map<(m, n, k) -> (m, k)>
+#rhs = affine_map<(m, n, k) -> (n, k)>
+#out = affine_map<(m, n, k) -> (m, n)>
+
+ukernel.plan @plan_0 #ukernel.plan<families = [
+    #ukernel.family<#ukernel.mma<warps = [2, 2], stages = 3, access = 16>, axis = 0, tiles = [[64, 64, 32]], split = 3>,
+    #ukernel.family<#ukernel.mma<warps = [2, 2], stages = 3, access = 16>, axis = 0, tiles = [[128, 64, 32]]>,
+    #ukernel.family<#ukernel.mma<warps = [2, 2], stages = 2, access = 1>, axis = 0, tiles = [[64, 64, 32]]>],
+  choices = [#ukernel.choice<[#ukernel.range<1 to 64>, #ukernel.range<1 to ?>, #ukernel.range<1 to ?>] to 0>],
+  general = 1, unaligned_general = 2>
 
 // A buffer of slices in a loop would be no part of the workspace: there the
 // family runs whole, and its kernel stands for it nevertheless.
