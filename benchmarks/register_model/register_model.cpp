@@ -1,10 +1,11 @@
 //===- register_model.cpp - Random kernels and what the model says of them ===//
 //
-// Built and run by register_model.py. Draws random kernels of the SIMT path,
-// writes the PTX of each to FOLDER/NUMBER.ptx, unless FOLDER is empty, and
-// prints a line of JSON with what the path's model expects of it. Usage:
+// Built and run by register_model.py. Draws random kernels of a codegen path,
+// `simt` or `mma`, writes the PTX of each to FOLDER/NUMBER.ptx, unless FOLDER
+// is empty, and prints a line of JSON with what the path's model expects of it.
+// Usage:
 //
-//   register_model SEED COUNT FOLDER DEVICE...
+//   register_model PATH SEED COUNT FOLDER DEVICE...
 //
 // One in four kernels is any that the path can emit; the others are near the
 // limit of registers, where the estimate has to tell those that spill. Which
@@ -12,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "EmittedKernel.h"
+#include "FTuner/Codegen/Mma/MmaLayout.h"
 #include "FTuner/Codegen/Simt/SimtLayout.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
@@ -30,8 +32,8 @@ constexpr double leastNear = 0.5, mostNear = 1.1;
 
 class Sampler {
 public:
-  Sampler(unsigned seed, llvm::ArrayRef<DeviceSpec> devices)
-      : random(seed), devices(devices) {}
+  Sampler(bool isMma, unsigned seed, llvm::ArrayRef<DeviceSpec> devices)
+      : isMma(isMma), random(seed), devices(devices) {}
 
   /// A kernel that the path can emit; near the limit if told.
   EmittedCase draw(bool isNear);
@@ -41,64 +43,114 @@ public:
     });
   }
 
-  const CodegenModel &model = *findCodegenModel("simt");
-
 private:
-  int64_t pick(std::initializer_list<int64_t> values) {
+  template <typename T>
+  T pick(std::initializer_list<T> values) {
     return values.begin()[random() % values.size()];
   }
-  EmittedCase drawAny();
+  EmittedCase drawSimt();
+  EmittedCase drawMma();
+  /// Vectors that a thread copies in a step of the last part.
+  int64_t copySlots(const EmittedCase &emitted) const;
 
+  bool isMma;
   std::mt19937 random;
   llvm::ArrayRef<DeviceSpec> devices;
 };
 
-EmittedCase Sampler::drawAny() {
+EmittedCase Sampler::drawSimt() {
   const DeviceSpec &device = devices[random() % devices.size()];
   EmittedCase emitted;
   emitted.device = device.name;
   emitted.transposeLhs = random() % 2;
   emitted.transposeRhs = random() % 2;
   emitted.isDynamic = random() % 4 == 0;
-  int64_t gm = pick({1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32});
-  int64_t gn = pick({2, 4, 6, 7, 8, 10, 12, 16, 24, 32});
-  int64_t rm = 1 + random() % 14, rn = pick({1, 2, 4, 8, 8});
-  int64_t bk = pick({8, 16, 24, 32});
-  auto tile = [&](int64_t rows) {
-    return UKernel{{gm * rows, gn * rn, bk}, {rows, rn, 1}};
-  };
-  emitted.family.parts = {tile(rm)};
+  int64_t gm = pick<int64_t>({1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32});
+  int64_t gn = pick<int64_t>({2, 4, 6, 7, 8, 10, 12, 16, 24, 32});
+  int64_t rm = 1 + random() % 14, rn = pick<int64_t>({1, 2, 4, 8, 8});
+  int64_t bk = pick<int64_t>({8, 16, 24, 32});
+  llvm::SmallVector<int64_t, 2> rows = {rm};
   if (rm > 1 && random() % 2 == 0)
-    emitted.family.parts.insert(emitted.family.parts.begin(),
-                                tile(1 + random() % (rm - 1)));
-  emitted.family.vectorWidth = pick({1, 4});
-  emitted.family.stages = device.hasAsyncCopy() ? pick({2, 3, 4}) : 2;
+    rows.insert(rows.begin(), 1 + random() % (rm - 1));
+  int64_t vectorWidth = pick<int64_t>({1, 4});
+  int64_t stages = device.hasAsyncCopy() ? pick<int64_t>({2, 3, 4}) : 2;
+  emitted.family = simtFamily({gm, gn, stages, vectorWidth}, rows, rn, bk);
   // Few steps or many, all whole or with a rest.
-  emitted.k = bk * pick({2, 3, 4, 6, 48, 48, 48}) + pick({0, 0, 4});
-  emitted.n = pick({2304, 4 * gn * rn, 2308});
-  if (emitted.family.vectorWidth == 1 && random() % 2 == 0) {
+  emitted.k =
+      bk * pick<int64_t>({2, 3, 4, 6, 48, 48, 48}) + pick<int64_t>({0, 0, 4});
+  emitted.n = pick<int64_t>({2304, 4 * gn * rn, 2308});
+  if (vectorWidth == 1 && random() % 2 == 0) {
     emitted.n += 1;
     emitted.k += 2;
   }
   return emitted;
 }
 
+EmittedCase Sampler::drawMma() {
+  const DeviceSpec &device = devices[random() % devices.size()];
+  EmittedCase emitted;
+  emitted.device = device.name;
+  emitted.multiplied =
+      pick({ElementType::F16, ElementType::F16, ElementType::BF16,
+            ElementType::I8, ElementType::TF32});
+  emitted.isDynamic = random() % 4 == 0;
+  // Bytes must be contiguous along k.
+  bool areBytes = emitted.multiplied == ElementType::I8;
+  emitted.transposeLhs = !areBytes && random() % 2;
+  emitted.transposeRhs = areBytes || random() % 2;
+  int64_t bytes = bytesOf(emitted.multiplied);
+  MmaSchedule schedule;
+  schedule.warpsM = pick<int64_t>({1, 1, 2, 2, 3, 4});
+  schedule.warpsN = pick<int64_t>({1, 1, 2, 2, 3, 4});
+  schedule.accessBytes = pick<int64_t>({16, 16, 16, 8, 4, 1});
+  schedule.swapOperands = random() % 3 == 0;
+  schedule.stages = device.hasAsyncCopy() ? pick<int64_t>({2, 3, 4, 5}) : 2;
+  int64_t ofRow = schedule.fragmentAlong(Workload::kM),
+          ofColumn = schedule.fragmentAlong(Workload::kN);
+  int64_t rows = ofRow * int64_t(1 + random() % 8);
+  int64_t columns = ofColumn * int64_t(1 + random() % 12);
+  int64_t depth = pick<int64_t>({32, 64, 128}) / bytes;
+  emitted.family = mmaFamily(schedule, {rows}, columns, depth);
+  if (random() % 2 == 0) {
+    unsigned axis = pick<unsigned>({Workload::kM, Workload::kN});
+    emitted.family.combineAxis = axis;
+    emitted.family.tiles.push_back(emitted.family.tiles.front());
+    emitted.family.tiles.front()[axis] =
+        schedule.warpsAlong(axis) * schedule.fragmentAlong(axis);
+  }
+  // Few steps or many, all whole or with a rest.
+  emitted.k = depth * pick<int64_t>({2, 3, 4, 6, 48, 48, 48}) +
+              pick<int64_t>({0, 0, 16});
+  emitted.n = pick<int64_t>({2304, 4096, 2320});
+  return emitted;
+}
+
+int64_t Sampler::copySlots(const EmittedCase &emitted) const {
+  const BlockTile &tile = emitted.family.tiles.back();
+  if (!isMma) {
+    SimtSchedule schedule = SimtSchedule::of(emitted.family.schedule);
+    return simtLayout(emitted.workload(), tile, schedule)
+        .copySlots(schedule.vectorWidth);
+  }
+  MmaSchedule schedule = MmaSchedule::of(emitted.family.schedule);
+  MmaLayout layout = mmaLayout(emitted.workload(), tile, schedule);
+  int64_t width = schedule.vectorWidth(layout.elementBytes);
+  return layout.copySlots(0, width) + layout.copySlots(1, width);
+}
+
 EmittedCase Sampler::draw(bool isNear) {
   while (true) {
-    EmittedCase emitted = drawAny();
+    EmittedCase emitted = isMma ? drawMma() : drawSimt();
     const DeviceSpec &device = deviceOf(emitted);
-    if (llvm::Error error =
-            model.check(emitted.workload(), emitted.family, device)) {
+    const CodegenModel &path = emitted.family.path();
+    Workload workload = emitted.workload();
+    if (llvm::Error error = path.check(workload, emitted.family, device)) {
       llvm::consumeError(std::move(error));
       continue;
     }
-    double limit = device.registersPerThreadOf(emitted.family.threads());
-    SimtLayout layout = simtLayout(
-        emitted.workload(), emitted.family.parts.back(), emitted.family.stages);
-    double share = (model.resources(emitted.workload(), emitted.family)
-                        .registersPerThread +
-                    2 * layout.copySlots(emitted.family.vectorWidth)) /
-                   limit;
+    KernelResources needs = path.resources(workload, emitted.family);
+    double share = double(needs.registersPerThread + 2 * copySlots(emitted)) /
+                   double(device.registersPerThreadOf(needs.threads));
     if (!isNear || (share > leastNear && share < mostNear))
       return emitted;
   }
@@ -107,27 +159,27 @@ EmittedCase Sampler::draw(bool isNear) {
 llvm::json::Object describe(const Sampler &sampler,
                             const EmittedCase &emitted) {
   const DeviceSpec &device = sampler.deviceOf(emitted);
-  const UKernel &last = emitted.family.parts.back();
+  const CodegenModel &path = emitted.family.path();
   Workload workload = emitted.workload();
-  BlockWork work = sampler.model.work(workload, last, emitted.family, device);
-  double accesses = 0;
-  for (const WarpAccess &access : work.accesses)
-    accesses += access.count;
+  unsigned last = emitted.family.tiles.size() - 1;
+  BlockWork work = path.work(workload, emitted.family, last, device);
+  double multiplications = work.fma;
+  for (const TensorWork &tensor : work.tensor)
+    multiplications += tensor.instructions;
+  int64_t threads = path.threads(emitted.family);
   return llvm::json::Object{
       {"kernel", emitted.str()},
       {"arch", "sm_" + std::to_string(device.smVersion())},
-      {"threads", emitted.family.threads()},
-      {"parts", int64_t(emitted.family.parts.size())},
-      {"limit", device.registersPerThreadOf(emitted.family.threads())},
-      {"spill_free",
-       sampler.model.spillFreeRegisters(workload, emitted.family)},
+      {"threads", threads},
+      {"parts", int64_t(emitted.family.tiles.size())},
+      {"limit", device.registersPerThreadOf(threads)},
+      {"spill_free", path.spillFreeRegisters(workload, emitted.family)},
       {"taken", work.registersPerThread},
       {"registers_per_sm", device.registersPerSm},
       {"max_warps", device.maxThreadsPerSm / 32},
       // Of the last part's step, for each warp.
-      {"fma", work.fma / work.warps},
-      {"other", work.otherInstructions / work.warps},
-      {"steps", emitted.isDynamic ? 0 : ceilDiv(emitted.k, last.smemTile[2])}};
+      {"multiplications", multiplications / double(work.warps)},
+      {"other", work.otherInstructions / double(work.warps)}};
 }
 
 int fail(const llvm::Twine &message) {
@@ -139,25 +191,27 @@ int fail(const llvm::Twine &message) {
 
 int main(int argc, char **argv) {
   unsigned seed = 0, count = 0;
-  if (argc < 5 || llvm::StringRef(argv[1]).getAsInteger(10, seed) ||
-      llvm::StringRef(argv[2]).getAsInteger(10, count))
-    return fail("expected SEED COUNT FOLDER DEVICE...");
+  llvm::StringRef path = argc > 1 ? argv[1] : "";
+  if (argc < 6 || (path != "simt" && path != "mma") ||
+      llvm::StringRef(argv[2]).getAsInteger(10, seed) ||
+      llvm::StringRef(argv[3]).getAsInteger(10, count))
+    return fail("expected simt or mma, SEED COUNT FOLDER DEVICE...");
   std::vector<DeviceSpec> devices;
-  for (const char *name : llvm::ArrayRef(argv + 4, argc - 4)) {
+  for (const char *name : llvm::ArrayRef(argv + 5, argc - 5)) {
     llvm::Expected<DeviceSpec> device = loadDeviceSpec(name);
     if (!device)
       return fail(llvm::toString(device.takeError()));
     devices.push_back(std::move(*device));
   }
-  llvm::StringRef folder = argv[3];
-  Sampler sampler(seed, devices);
+  llvm::StringRef folder = argv[4];
+  Sampler sampler(path == "mma", seed, devices);
   std::unique_ptr<mlir::MLIRContext> context = makeContext();
   for (unsigned number = 0; number < count; ++number) {
     EmittedCase emitted = sampler.draw(number % 4 != 0);
     llvm::outs() << llvm::json::Value(describe(sampler, emitted)) << "\n";
     if (folder.empty())
       continue;
-    llvm::Expected<EmittedKernel> kernel = emit(*context, emitted);
+    llvm::Expected<EmittedPtx> kernel = emit(*context, emitted);
     if (!kernel)
       return fail(llvm::toString(kernel.takeError()));
     llvm::SmallString<128> path(folder);

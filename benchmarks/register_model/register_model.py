@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Judges what the SIMT path's model says of registers and instructions by ptxas.
+"""Judges what a codegen path's model says of registers and instructions by ptxas.
 
-Draws random kernels of the path (register_model.cpp beside this file), most of them near
-the limit of registers, assembles them for sm_75 to sm_100, and prints
+Draws random kernels of the path, `simt` or `mma` (register_model.cpp beside this file), most of them near
+the limit of registers, assembles them, and prints
 
   spills        how many kernels spill, how many of these the estimate of
                 `CodegenModel::spillFreeRegisters` refuses, and how many others it refuses
@@ -12,7 +12,7 @@ the limit of registers, assembles them for sm_75 to sm_100, and prints
                 in the main loops of the kernels with one part
 
 Comments in lib/Codegen cite results.md beside this file, what one run printed;
-measured.json holds what ptxas made of its kernels. Needs ptxas (tools/setup.sh), and
+measured.json and measured_mma.json hold what ptxas made of the kernels. Needs ptxas (tools/setup.sh), and
 
   ninja -C build/release register_model
   python3 benchmarks/register_model/register_model.py --count 480
@@ -33,8 +33,8 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # One device of each processor that ptxas 13 knows.
 DEVICES = "t4,a100,rtx3090,l4,h200,b200"
-# The instruction of SASS that multiplies.
-MULTIPLY = "FFMA"
+# The instructions of SASS that multiply.
+MULTIPLY = {"simt": ("FFMA",), "mma": ("HMMA", "IMMA")}
 # What ptxas and nvdisasm say of a kernel.
 MEASURED = ("registers", "spilled", "observed_other")
 
@@ -44,7 +44,7 @@ def draw(options, folder):
     program = os.path.join(options.bin_dir, "register_model")
     if not os.path.exists(program):
         sys.exit(f"{program} is missing: ninja -C build/release register_model")
-    run = subprocess.run([program, str(options.seed), str(options.count), folder,
+    run = subprocess.run([program, options.path, str(options.seed), str(options.count), folder,
                           *options.devices.split(",")], capture_output=True, text=True)
     if run.returncode != 0:
         sys.exit(run.stderr)
@@ -54,7 +54,11 @@ def draw(options, folder):
     return kernels
 
 
-def main_loop(text):
+def multiplications(opcodes, path):
+    return sum(opcode.split(".")[0] in MULTIPLY[path] for opcode in opcodes)
+
+
+def main_loop(text, path):
     """Opcodes of the loop with the most multiplications, or None.
 
     text: SASS as nvdisasm prints it, branches with the names of their targets.
@@ -68,13 +72,13 @@ def main_loop(text):
             target = re.search(r"`\(([^)]+)\)", found.group(2))
             if opcodes[-1].startswith("BRA") and target and target.group(1) in labels:
                 body = opcodes[labels[target.group(1)]:]
-                if best is None or body.count(MULTIPLY) > best.count(MULTIPLY):
+                if best is None or multiplications(body, path) > multiplications(best, path):
                     best = body
     return best
 
 
-def assemble(kernel, nvdisasm):
-    """Adds registers, spilled bytes and, with nvdisasm, instructions beside FFMAs."""
+def assemble(kernel, path, nvdisasm):
+    """Adds registers, spilled bytes and, with nvdisasm, instructions that do not multiply."""
     cubin = kernel["ptx"] + ".cubin"
     run = subprocess.run(["ptxas", "-v", f"-arch={kernel['arch']}", kernel["ptx"], "-o", cubin],
                          capture_output=True, text=True)
@@ -84,10 +88,10 @@ def assemble(kernel, nvdisasm):
     kernel["spilled"] = int(re.search(r"(\d+) bytes spill stores", run.stderr).group(1))
     if nvdisasm and kernel["parts"] == 1:
         sass = subprocess.run([nvdisasm, "-c", cubin], capture_output=True, text=True).stdout
-        loop = main_loop(sass)
+        loop = main_loop(sass, path)
         # Loops of one step are none; others are whole where they multiply as often.
-        if loop and loop.count(MULTIPLY) == kernel["fma"]:
-            kernel["observed_other"] = len(loop) - loop.count(MULTIPLY)
+        if loop and multiplications(loop, path) == kernel["multiplications"]:
+            kernel["observed_other"] = len(loop) - multiplications(loop, path)
     os.remove(cubin)
     del kernel["ptx"]
 
@@ -136,7 +140,7 @@ def report_instructions(kernels):
     errors = [abs(k["other"] - k["observed_other"]) for k in seen]
     ratios = sorted(k["other"] / k["observed_other"] for k in seen)
     typical = statistics.median(k["observed_other"] for k in seen)
-    print(f"\nOf {len(seen)} main loops, instructions beside FFMAs that the model expects differ by "
+    print(f"\nOf {len(seen)} main loops, instructions beside multiplications that the model expects differ by "
           f"{statistics.median(errors):.0f} of {typical:.0f} for a warp in the median; expected over "
           f"observed is {ratios[len(ratios) // 2]:.2f} in the median, "
           f"{ratios[len(ratios) // 10]:.2f} to {ratios[-1 - len(ratios) // 10]:.2f} "
@@ -147,6 +151,7 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin-dir", default=os.path.join(ROOT, "build", "release", "bin"))
+    parser.add_argument("--path", choices=sorted(MULTIPLY), default="simt")
     parser.add_argument("--devices", default=DEVICES)
     parser.add_argument("--count", type=int, default=600)
     parser.add_argument("--seed", type=int, default=1)
@@ -159,7 +164,7 @@ def main():
     if options.measured:
         with open(options.measured, encoding="utf-8") as file:
             measured = json.load(file)
-        options.seed, options.devices = measured["seed"], measured["devices"]
+        options.path, options.seed, options.devices = (measured[name] for name in ("path", "seed", "devices"))
         options.count = len(measured["kernels"])
         kernels = draw(options, "")
         for kernel, known in zip(kernels, measured["kernels"]):
@@ -170,7 +175,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             kernels = draw(options, folder)
             with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-                list(pool.map(lambda kernel: assemble(kernel, options.nvdisasm), kernels))
+                list(pool.map(lambda kernel: assemble(kernel, options.path, options.nvdisasm), kernels))
     report_spills(kernels)
     report_registers(kernels)
     report_instructions(kernels)
@@ -179,7 +184,7 @@ def main():
         measured = [{name: kernel[name] for name in ("kernel", *MEASURED) if name in kernel}
                     for kernel in kernels]
         with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"ptxas": version.split("release ")[1].split(",")[0], "seed": options.seed,
+            json.dump({"ptxas": version.split("release ")[1].split(",")[0], "path": options.path, "seed": options.seed,
                        "devices": options.devices, "kernels": measured}, file, indent=0)
             file.write("\n")
 

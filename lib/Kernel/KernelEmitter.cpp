@@ -268,6 +268,8 @@ FailureOr<EmittedKernel> KernelEmitter::emit() {
 
   ImplicitLocOpBuilder b(kernel.getLoc(), kernel);
   auto module = gpu::GPUModuleOp::create(b, kernel.getSymName());
+  auto planned =
+      kernel->getAttrOfType<ukernel::FamilyAttr>(kPlannedFamilyAttrName);
   b.setInsertionPointToStart(module.getBody());
   auto func = gpu::GPUFuncOp::create(b, kernel.getSymName(),
                                      signature.getFunctionType(b.getContext()));
@@ -277,14 +279,14 @@ FailureOr<EmittedKernel> KernelEmitter::emit() {
   // Without it, ptxas aims at an occupancy of its own and may spill for it.
   func->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                 b.getI32IntegerAttr(1));
-  module->setAttr(ukernel::UKernelDialect::kEntryAttrName,
-                  ukernel::EntryAttr::get(
-                      b.getContext(), resources.threads,
-                      resources.sharedMemoryBytes,
-                      std::max(family.alignment(), naturalAlignment(described)),
-                      signature.toAttribute(b.getContext()),
-                      ukernel::UseAttr::get(b.getContext(), familyAttr,
-                                            kernel.getWorkloadAttr())));
+  module->setAttr(
+      ukernel::UKernelDialect::kEntryAttrName,
+      ukernel::EntryAttr::get(
+          b.getContext(), resources.threads, resources.sharedMemoryBytes,
+          std::max(family.alignment(), naturalAlignment(described)),
+          signature.toAttribute(b.getContext()),
+          ukernel::UseAttr::get(b.getContext(), planned ? planned : familyAttr,
+                                kernel.getWorkloadAttr())));
   b.setInsertionPointToStart(&func.getBody().front());
   if (failed(emitBody(b, func))) {
     module.erase();
@@ -369,7 +371,7 @@ static bool dividesExtent(ukernel::TileOp tile, unsigned axis) {
       if (position != getAffineDimExpr(axis, op->getContext()))
         continue;
       isAlone |= op.isInput(operand.getOperandNumber());
-      isPadded |= pad && pad.getTile()[dim] != 1;
+      isPadded |= pad && !pad.isExact(dim);
     }
   }
   if (isAlone || isPadded)

@@ -68,6 +68,10 @@ private:
                            ukernel::FamilyAttr family, const Twine &name,
                            StringAttr prefix, ArrayRef<Value> extents,
                            Value slices);
+  LogicalResult buildWhole(ImplicitLocOpBuilder &b,
+                           ukernel::OperatorOpInterface op,
+                           ukernel::FamilyAttr family, const Twine &name,
+                           StringAttr prefix, ArrayRef<Value> extents);
   FailureOr<ukernel::KernelOp> kernelFor(ukernel::OperatorOpInterface op,
                                          ukernel::FamilyAttr family,
                                          const Twine &name, StringAttr prefix);
@@ -270,11 +274,20 @@ static bool mayHaveSlices(ukernel::OperatorOpInterface op) {
          !op->getParentOfType<LoopLikeOpInterface>();
 }
 
-/// The same kernel for the whole reduce axis.
-static ukernel::FamilyAttr withoutSlices(ukernel::FamilyAttr family) {
-  return ukernel::FamilyAttr::get(
+/// The same kernel for the whole reduce axis; it stands for the plan's family.
+LogicalResult WorkloadDispatcher::buildWhole(ImplicitLocOpBuilder &b,
+                                             ukernel::OperatorOpInterface op,
+                                             ukernel::FamilyAttr family,
+                                             const Twine &name,
+                                             StringAttr prefix,
+                                             ArrayRef<Value> extents) {
+  auto whole = ukernel::FamilyAttr::get(
       family.getContext(), family.getSchedule(), family.getAxis(),
       family.getTiles(), family.getReduce(), /*split=*/1, family.getBalanced());
+  if (failed(buildLaunch(b, op, whole, name, prefix, extents)))
+    return failure();
+  kernels[name.str()]->setAttr(kPlannedFamilyAttrName, family);
+  return success();
 }
 
 /// Notes on the plan that it describes the kernels of a workload.
@@ -342,8 +355,7 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::OperatorOpInterface op) {
       built = buildSplit(b, cast<ukernel::WorkloadOp>(op.getOperation()),
                          chosen, name, prefix, extents, slices);
     else
-      built = buildLaunch(b, op, withoutSlices(chosen), name + "_whole", prefix,
-                          extents);
+      built = buildWhole(b, op, chosen, name + "_whole", prefix, extents);
     scf::YieldOp::create(b);
     return built;
   };

@@ -148,3 +148,44 @@ func.func @scale(%a: memref<?x768xf32>, %b: memref<768x2304xf32>, %s: f32, %o: m
   ukernel.launch @scaled blocks(%blocks) args(%a, %b, %s, %o : memref<?x768xf32>, memref<768x2304xf32>, f32, memref<?x2304xf32>) sizes(%m, %n, %k) parts(%n1)
   return
 }
+
+// Tiles that divide every extent neither clamp rows and columns nor skip copies
+// beyond k, whether or not the pads were folded.
+// CHECK-LABEL: gpu.func @exact
+// CHECK-NOT: arith.minsi
+// ASYNC: nvvm.cp.async.shared.global
+// ASYNC-NOT: cache = {{ *}}cg, %
+// CHECK-NOT: arith.minsi
+// CHECK-LABEL: gpu.func @inexact
+// CHECK: arith.minsi
+// ASYNC: nvvm.cp.async.shared.global {{.*}}, 16, cache = {{ *}}cg, %
+ukernel.kernel @exact(%a: memref<64x96xf32>, %b: memref<96x256xf32>, %o: memref<64x256xf32>, %m: index, %n: index, %k: index, %n1: index)
+    attributes {schedule = #ukernel.simt<threads = [1, 32], stages = 3, vector = 4>, workload = "w"} {
+  ukernel.combine axis 0 [8] {
+    ukernel.tile [8, 128, 16] {
+      %p = ukernel.pad %a to [8, 16] : memref<64x96xf32>
+      %q = ukernel.pad %b to [16, 128] : memref<96x256xf32>
+      ukernel.workload ins(%p, %q : memref<64x96xf32>, memref<96x256xf32>) outs(%o : memref<64x256xf32>) maps = [#lhs, #rhs, #out] contract {
+      ^bb0(%x: f32, %y: f32, %c: f32):
+        %product = arith.mulf %x, %y : f32
+        %sum = arith.addf %c, %product : f32
+        ukernel.yield %sum : f32
+      }
+    }
+  }
+}
+ukernel.kernel @inexact(%a: memref<64x100xf32>, %b: memref<100x260xf32>, %o: memref<64x260xf32>, %m: index, %n: index, %k: index, %n1: index)
+    attributes {schedule = #ukernel.simt<threads = [1, 32], stages = 3, vector = 4>, workload = "w"} {
+  ukernel.combine axis 0 [8] {
+    ukernel.tile [8, 128, 16] {
+      %p = ukernel.pad %a to [8, 16] : memref<64x100xf32>
+      %q = ukernel.pad %b to [16, 128] : memref<100x260xf32>
+      ukernel.workload ins(%p, %q : memref<64x100xf32>, memref<100x260xf32>) outs(%o : memref<64x260xf32>) maps = [#lhs, #rhs, #out] contract {
+      ^bb0(%x: f32, %y: f32, %c: f32):
+        %product = arith.mulf %x, %y : f32
+        %sum = arith.addf %c, %product : f32
+        ukernel.yield %sum : f32
+      }
+    }
+  }
+}

@@ -1,4 +1,4 @@
-// RUN: ftuner-opt %s --ukernel-dispatch-workloads --canonicalize --cse | FileCheck %s
+// RUN: ftuner-opt %s --ukernel-dispatch-workloads --canonicalize --cse --split-input-file | FileCheck %s
 
 #lhs = affine_map<(m, n, k) -> (m, k)>
 #rhs = affine_map<(m, n, k) -> (n, k)>
@@ -65,6 +65,50 @@ func.func @projection(%a: memref<?x8192xf16>, %b: memref<4096x8192xf16>, %x: mem
     %r = arith.truncf %acc : f32 to f16
     %s = arith.addf %r, %e : f16
     ukernel.yield %s : f16
+  }
+  return
+}
+
+// -----
+
+#lhs = affine_map<(m, n, k) -> (m, k)>
+#rhs = affine_map<(m, n, k) -> (n, k)>
+#out = affine_map<(m, n, k) -> (m, n)>
+
+ukernel.plan @plan_0 #ukernel.plan<families = [
+    #ukernel.family<#ukernel.mma<warps = [2, 2], stages = 3, access = 16>, axis = 0, tiles = [[64, 64, 32]], split = 3>,
+    #ukernel.family<#ukernel.mma<warps = [2, 2], stages = 3, access = 16>, axis = 0, tiles = [[128, 64, 32]]>,
+    #ukernel.family<#ukernel.mma<warps = [2, 2], stages = 2, access = 1>, axis = 0, tiles = [[64, 64, 32]]>],
+  choices = [#ukernel.choice<[#ukernel.range<1 to 64>, #ukernel.range<1 to ?>, #ukernel.range<1 to ?>] to 0>],
+  general = 1, unaligned_general = 2>
+
+// A buffer of slices in a loop would be no part of the workspace: there the
+// family runs whole, and its kernel stands for it nevertheless.
+// CHECK-LABEL: func.func @repeated
+// CHECK-NOT: memref.alloc
+// CHECK: scf.for
+// CHECK: ukernel.launch @repeated_0_k0_whole
+// CHECK-NOT: slices
+// CHECK: ukernel.launch @repeated_0_k1
+// CHECK-LABEL: ukernel.kernel @repeated_0_k0_whole
+// CHECK-SAME: ukernel.planned_family = #ukernel.family<{{.*}}split = 3>
+// CHECK-NOT: split
+// CHECK-LABEL: ukernel.kernel @repeated_0_k1
+// CHECK-NOT: planned_family
+func.func @repeated(%a: memref<?x8192xf16>, %b: memref<4096x8192xf16>, %o: memref<?x4096xf32>, %times: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  scf.for %i = %c0 to %times step %c1 {
+    ukernel.workload plan(@plan_0) ins(%a, %b : memref<?x8192xf16>, memref<4096x8192xf16>) init(%zero : f32)
+      outs(%o : memref<?x4096xf32>) maps = [#lhs, #rhs, #out] contract {
+    ^bb0(%p: f16, %q: f16, %c: f32):
+      %pe = arith.extf %p : f16 to f32
+      %qe = arith.extf %q : f16 to f32
+      %product = arith.mulf %pe, %qe : f32
+      %sum = arith.addf %c, %product : f32
+      ukernel.yield %sum : f32
+    }
   }
   return
 }

@@ -40,6 +40,11 @@ IsolatedOperator isolate(ukernel::OperatorOpInterface op);
 bool computeTheSame(ukernel::OperatorOpInterface lhs,
                     ukernel::OperatorOpInterface rhs);
 
+/// ukernel.kernel: the family of a plan that it stands for, where that is not
+/// the one of its tiles.
+inline constexpr llvm::StringLiteral kPlannedFamilyAttrName =
+    "ukernel.planned_family";
+
 /// Builds the kernel of an operator by a family's tiles, at the insertion
 /// point. Its operands are those of the operator; constant scalars among them
 /// are part of it. `workload` may be null. Emits an error for an operator on

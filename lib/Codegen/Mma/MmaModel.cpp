@@ -24,7 +24,7 @@ namespace {
 constexpr int64_t kAddressRegisters = 32;
 /// Registers for each vector that a thread copies in a step: of 200 random
 /// kernels for sm_80 to sm_90, ptxas 13.0 spilled none that has room for as
-/// many.
+/// many (benchmarks/register_model/results.md).
 constexpr int64_t kSlotRegisters = 3;
 /// Registers that ptxas takes beyond what a kernel needs: it loads fragments of
 /// the next instructions ahead.

@@ -99,6 +99,10 @@ BlockWork ftuner::mmaWork(const MmaLayout &layout, const MmaCode &code) {
     addElementLoads(work, tile, 2 * times * double(columns));
   }
 
+  // Registers of fragments of f32 are rounded one by one.
+  if (code.instruction.pipe == TensorPipe::TF32)
+    work.otherInstructions += times * double(4 * rows + 2 * columns);
+
   double copies = 0, slots = 0, computed = 0;
   for (unsigned factor : {0, 1}) {
     const MmaCode::Copy &copy = code.copies[factor];

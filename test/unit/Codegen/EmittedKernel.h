@@ -1,37 +1,39 @@
-//===- EmittedKernel.h - Kernels of given uKernels as PTX -------*- C++ -*-===//
+//===- EmittedKernel.h - Kernels of given families as PTX -------*- C++ -*-===//
 #ifndef FTUNER_TEST_UNIT_CODEGEN_EMITTEDKERNEL_H
 #define FTUNER_TEST_UNIT_CODEGEN_EMITTEDKERNEL_H
 
-#include "FTuner/Codegen/Simt/SimtSchedule.h"
 #include "FTuner/Schedule/CodegenModel.h"
 #include "mlir/IR/MLIRContext.h"
 #include <string>
 
 namespace ftuner {
 
-/// A family of the SIMT path, and the product that it computes: dynamic in m, n
-/// and k fixed unless `isDynamic`.
+/// A family, and the product that it computes: dynamic in m, n and k fixed
+/// unless `isDynamic`.
 struct EmittedCase {
   std::string device = "h200";
   bool transposeLhs = false, transposeRhs = false;
   KernelFamily family;
   int64_t n = 0, k = 0;
   bool isDynamic = false;
+  /// The type in which factors are multiplied; sums are in i32 of i8, else in
+  /// f32.
+  ElementType multiplied = ElementType::F32;
 
   Workload workload() const;
   std::string str() const;
 };
 
-struct EmittedKernel {
+struct EmittedPtx {
   std::string ptx;
   /// Names of the parameters in order: "lhs", "rhs", "output", "m", …
   std::vector<std::string> parameters;
   int64_t threads = 0;
 };
 
-/// Lowers the family by the passes of `ftuner-compile`.
-llvm::Expected<EmittedKernel> emit(mlir::MLIRContext &context,
-                                   const EmittedCase &emitted);
+/// Compiles the kernel as the pipeline does.
+llvm::Expected<EmittedPtx> emit(mlir::MLIRContext &context,
+                                const EmittedCase &emitted);
 
 /// A context with everything that lowering needs.
 std::unique_ptr<mlir::MLIRContext> makeContext();

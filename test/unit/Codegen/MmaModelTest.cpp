@@ -3,6 +3,7 @@
 #include "FTuner/CostModel/LatencyFormulas.h"
 #include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Schedule/Grid.h"
+#include "Products.h"
 
 #include "gtest/gtest.h"
 #include <algorithm>
@@ -18,13 +19,7 @@ Workload productOf(ElementType type, ElementType sum, bool transposeLhs = false,
   Workload workload =
       Workload::matmul({1, 512, 1}, SizeRange::fixed(2304),
                        SizeRange::fixed(768), transposeLhs, transposeRhs);
-  for (Operand &operand : workload.operands)
-    if (isInput(operand.role)) {
-      operand.elementType = type == ElementType::TF32 ? ElementType::F32 : type;
-      operand.elementBytes = bytesOf(type);
-    }
-  workload.accumulatorType = sum;
-  workload.operations.front().operandType = type;
+  setTypes(workload, type, sum);
   return workload;
 }
 

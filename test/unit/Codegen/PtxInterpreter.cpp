@@ -15,10 +15,20 @@ namespace {
 
 constexpr unsigned kLanes = 32;
 constexpr unsigned kNone = ~0u;
+constexpr int64_t kMatrixRowBytes = 16;
 using Lanes = std::array<uint64_t, kLanes>;
 
 struct PtxOperand {
-  enum Kind { Register, Immediate, Memory, Vector, Thread, Block, Label };
+  enum Kind {
+    Register,
+    Immediate,
+    Memory,
+    Vector,
+    Thread,
+    Block,
+    NumBlocks,
+    Label
+  };
   Kind kind = Immediate;
   /// Of registers, and of addresses that start at one.
   unsigned reg = kNone;
@@ -115,6 +125,8 @@ PtxInterpreter::Kernel::parseOperand(llvm::StringRef text) {
     operand.kind = PtxOperand::Thread;
   } else if (text == "%ctaid.x") {
     operand.kind = PtxOperand::Block;
+  } else if (text == "%nctaid.x") {
+    operand.kind = PtxOperand::NumBlocks;
   } else if (text.starts_with("%")) {
     operand.kind = PtxOperand::Register;
     operand.reg = registerOf(text);
@@ -181,13 +193,15 @@ llvm::Error PtxInterpreter::Kernel::parse(llvm::StringRef text) {
   blocks.emplace_back();
   llvm::SmallVector<llvm::StringRef> lines;
   text.split(lines, '\n');
+  // Of an instruction that goes on in the next line.
+  std::string begun;
   for (llvm::StringRef line : lines) {
     line = line.split("//").first.trim();
     if (!isInside) {
       isInside = line == "{";
       continue;
     }
-    if (line == "}")
+    if (line == "}" && begun.empty())
       break;
     if (line.empty() || line.starts_with("."))
       continue;
@@ -196,14 +210,19 @@ llvm::Error PtxInterpreter::Kernel::parse(llvm::StringRef text) {
       labels[line.drop_back()] = blocks.size() - 1;
       continue;
     }
-    if (!line.consume_back(";"))
-      return invalid("ptx: expected ';' after '%s'", line.str().c_str());
-    if (llvm::Error error = parseInstruction(line))
+    begun += (begun.empty() ? "" : " ") + line.str();
+    if (!line.ends_with(";"))
+      continue;
+    begun.pop_back();
+    if (llvm::Error error = parseInstruction(begun))
       return error;
+    begun.clear();
     llvm::StringRef opcode = blocks.back().instructions.back().opcode;
     if (opcode.starts_with("bra") || opcode == "ret")
       blocks.emplace_back();
   }
+  if (!begun.empty())
+    return invalid("ptx: expected ';' after '%s'", begun.c_str());
   link();
   return llvm::Error::success();
 }
@@ -254,8 +273,8 @@ namespace {
 
 /// A warp that runs.
 struct PtxWarp {
-  unsigned block, warp;
-  llvm::ArrayRef<uint64_t> parameters;
+  const PtxBlockOfLaunch &block;
+  unsigned warp;
   std::vector<Lanes> registers;
 
   uint64_t read(const PtxOperand &operand, unsigned lane) const {
@@ -265,7 +284,9 @@ struct PtxWarp {
     case PtxOperand::Thread:
       return warp * kLanes + lane;
     case PtxOperand::Block:
-      return block;
+      return block.number;
+    case PtxOperand::NumBlocks:
+      return block.numBlocks;
     default:
       return operand.value;
     }
@@ -410,10 +431,9 @@ llvm::Expected<PtxInterpreter> PtxInterpreter::parse(llvm::StringRef text) {
 }
 
 llvm::Expected<std::vector<PtxPhase>>
-PtxInterpreter::run(unsigned block, unsigned warp,
-                    llvm::ArrayRef<uint64_t> parameters,
+PtxInterpreter::run(const PtxBlockOfLaunch &block, unsigned warp,
                     unsigned barriers) const {
-  PtxWarp state{block, warp, parameters, {}};
+  PtxWarp state{block, warp, {}};
   state.registers.resize(kernel->registers.size());
   // Position of each lane: block and instruction.
   std::array<std::pair<unsigned, size_t>, kLanes> at = {};
@@ -472,19 +492,26 @@ PtxInterpreter::run(unsigned block, unsigned warp,
         event.address[lane] = state.address(operands[0], lane);
         event.source[lane] = state.address(operands[1], lane);
         event.bytes = operands[2].value;
+        event.isSized =
+            operands.size() > 3 && operands[3].kind == PtxOperand::Register;
+      } else if (name == "ldmatrix") {
+        // Of each 8 × 8 matrix eight lanes give the rows.
+        event.bytes = kMatrixRowBytes;
+        if (lane < 8 * std::max(1u, operands[0].numElements))
+          event.address[lane] = state.address(operands[1], lane);
       } else if (isAccess) {
         const PtxOperand &memory = operands[name == "ld" ? 1 : 0];
         const PtxOperand &data = operands[name == "ld" ? 0 : 1];
         event.address[lane] = state.address(memory, lane);
         event.bytes = instruction.bits / 8 * std::max(1u, data.numElements);
       } else if (name == "ld") {
-        uint64_t value = parameters[operands[1].value];
+        uint64_t value = block.parameters[operands[1].value];
         state.registers[operands[0].reg][lane] =
             instruction.isSigned
                 ? static_cast<uint64_t>(signExtended(value, instruction.bits))
                 : truncated(value, instruction.bits);
       } else if (name == "bar" || name == "barrier" || name == "cp" ||
-                 instruction.isFloat ||
+                 name == "mma" || instruction.isFloat ||
                  (name == "mov" && (operands[0].kind == PtxOperand::Vector ||
                                     operands[1].kind == PtxOperand::Vector))) {
         continue;

@@ -30,14 +30,23 @@ struct PtxEvent {
   /// Bytes that a lane moves; 0 of what does not access memory.
   int64_t bytes = 0;
   /// Byte address of each lane, −1 for those that do not take part; of
-  /// asynchronous copies the target.
+  /// asynchronous copies the target, of ldmatrix the row that the lane gives.
   std::array<int64_t, 32> address;
   /// Of asynchronous copies.
   std::array<int64_t, 32> source;
+  /// Of asynchronous copies: how many bytes they read is computed.
+  bool isSized = false;
 };
 
 /// What a warp executes between two barriers.
 using PtxPhase = std::vector<PtxEvent>;
+
+/// A block of a launch.
+struct PtxBlockOfLaunch {
+  unsigned number, numBlocks;
+  /// The kernel's, in order.
+  llvm::ArrayRef<uint64_t> parameters;
+};
 
 class PtxInterpreter {
 public:
@@ -50,10 +59,9 @@ public:
   static constexpr int64_t sharedBase = int64_t(1) << 32;
 
   /// Runs a warp from the start until it has met `barriers` barriers, or to its
-  /// end, and returns the phases. `parameters` are the kernel's, in order.
-  llvm::Expected<std::vector<PtxPhase>> run(unsigned block, unsigned warp,
-                                            llvm::ArrayRef<uint64_t> parameters,
-                                            unsigned barriers) const;
+  /// end, and returns the phases.
+  llvm::Expected<std::vector<PtxPhase>>
+  run(const PtxBlockOfLaunch &block, unsigned warp, unsigned barriers) const;
 
 private:
   struct Kernel;

@@ -1,5 +1,6 @@
 //===- MmaAttr.cpp - The schedule of the mma path in IR -------------------===//
 #include "MmaAttr.h"
+#include "FTuner/Codegen/IR/ContractionSchedule.h"
 #include "FTuner/Codegen/Mma/MmaLayout.h"
 
 #include "mlir/IR/DialectImplementation.h"
@@ -40,16 +41,8 @@ Schedule MmaAttr::toSchedule() const {
 LogicalResult MmaAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                               ArrayRef<int64_t> warps, int64_t stages,
                               int64_t access, bool swapOperands) {
-  if (warps.size() != 2)
-    return emitError() << "expected warps along m and n, but got "
-                       << warps.size()
-                       << (warps.size() == 1 ? " number" : " numbers");
-  for (int64_t along : warps)
-    if (along < 1)
-      return emitError() << "expected at least 1 warp along m and n, but got "
-                         << along;
-  if (stages < 1)
-    return emitError() << "expected at least 1 stage, but got " << stages;
+  if (failed(verifyContractionSchedule(emitError, "warp", warps, stages)))
+    return failure();
   if (access != 1 && access != 4 && access != 8 && access != kMmaChunkBytes)
     return emitError() << "expected access of 1, 4, 8 or 16 bytes, but got "
                        << access;
@@ -58,10 +51,8 @@ LogicalResult MmaAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 
 LogicalResult MmaAttr::verifyTile(function_ref<InFlightDiagnostic()> emitError,
                                   ArrayRef<int64_t> tile) const {
-  if (tile.size() < Workload::kFirstBatch)
-    return emitError() << "expected tiles along m, n and k, but got "
-                       << tile.size()
-                       << (tile.size() == 1 ? " size" : " sizes");
+  if (failed(verifyContractionTile(emitError, tile)))
+    return failure();
   MmaSchedule mma = MmaSchedule::of(toSchedule());
   for (unsigned axis : {Workload::kM, Workload::kN}) {
     int64_t fragment = mma.fragmentAlong(axis), warps = mma.warpsAlong(axis);
@@ -75,19 +66,10 @@ LogicalResult MmaAttr::verifyTile(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-namespace {
-class MmaExtension : public DialectExtension<MmaExtension, UKernelDialect> {
-public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MmaExtension)
-
-  void apply(MLIRContext *context, UKernelDialect *dialect) const override {
-    dialect->addSchedule<MmaAttr>();
-  }
-};
-} // namespace
-
 namespace ftuner {
 void mmaRegister(DialectRegistry &registry) {
-  registry.addExtensions<MmaExtension>();
+  registry.addExtension(+[](MLIRContext *, UKernelDialect *dialect) {
+    dialect->addSchedule<MmaAttr>();
+  });
 }
 } // namespace ftuner

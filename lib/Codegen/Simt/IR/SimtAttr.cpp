@@ -1,5 +1,6 @@
 //===- SimtAttr.cpp - The schedule of the SIMT path in IR -----------------===//
 #include "SimtAttr.h"
+#include "FTuner/Codegen/IR/ContractionSchedule.h"
 #include "FTuner/Codegen/Simt/SimtSchedule.h"
 
 #include "mlir/IR/DialectImplementation.h"
@@ -39,16 +40,8 @@ Schedule SimtAttr::toSchedule() const {
 LogicalResult SimtAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                ArrayRef<int64_t> threads, int64_t stages,
                                int64_t vector) {
-  if (threads.size() != 2)
-    return emitError() << "expected threads along m and n, but got "
-                       << threads.size()
-                       << (threads.size() == 1 ? " number" : " numbers");
-  for (int64_t along : threads)
-    if (along < 1)
-      return emitError() << "expected at least 1 thread along m and n, but got "
-                         << along;
-  if (stages < 1)
-    return emitError() << "expected at least 1 stage, but got " << stages;
+  if (failed(verifyContractionSchedule(emitError, "thread", threads, stages)))
+    return failure();
   if (vector != 1 && vector != 2 && vector != 4)
     return emitError() << "expected vector of 1, 2 or 4, but got " << vector;
   return success();
@@ -56,10 +49,8 @@ LogicalResult SimtAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 
 LogicalResult SimtAttr::verifyTile(function_ref<InFlightDiagnostic()> emitError,
                                    ArrayRef<int64_t> tile) const {
-  if (tile.size() < Workload::kFirstBatch)
-    return emitError() << "expected tiles along m, n and k, but got "
-                       << tile.size()
-                       << (tile.size() == 1 ? " size" : " sizes");
+  if (failed(verifyContractionTile(emitError, tile)))
+    return failure();
   for (auto [axis, threads] : llvm::enumerate(getThreads()))
     if (tile[axis] % threads != 0)
       return emitError() << "expected the tile on axis " << axis
@@ -68,19 +59,10 @@ LogicalResult SimtAttr::verifyTile(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-namespace {
-class SimtExtension : public DialectExtension<SimtExtension, UKernelDialect> {
-public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SimtExtension)
-
-  void apply(MLIRContext *context, UKernelDialect *dialect) const override {
-    dialect->addSchedule<SimtAttr>();
-  }
-};
-} // namespace
-
 namespace ftuner {
 void simtRegister(DialectRegistry &registry) {
-  registry.addExtensions<SimtExtension>();
+  registry.addExtension(+[](MLIRContext *, UKernelDialect *dialect) {
+    dialect->addSchedule<SimtAttr>();
+  });
 }
 } // namespace ftuner

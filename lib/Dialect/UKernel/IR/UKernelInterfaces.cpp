@@ -164,9 +164,9 @@ Operation *ftuner::ukernel::detail::cloneIntoTile(OperatorOpInterface op,
           auto axis = dyn_cast<AffineDimExpr>(position);
           return axis ? tile[axis.getPosition()] : 1;
         });
-    padded[number] =
-        PadOp::create(builder, op.getLoc(), padded[number].getType(),
-                      padded[number], builder.getDenseI64ArrayAttr(sizes));
+    padded[number] = builder.createOrFold<PadOp>(
+        op.getLoc(), padded[number].getType(), padded[number],
+        builder.getDenseI64ArrayAttr(sizes));
   }
   auto clone = cast<OperatorOpInterface>(builder.clone(*op));
   clone->setOperands(padded);

@@ -266,29 +266,23 @@ LogicalResult PadOp::verify() {
   return success();
 }
 
-/// Tile sizes with those of exact dimensions replaced by 1.
-static SmallVector<int64_t> normalizedTile(PadOp op) {
-  auto type = cast<MemRefType>(op.getSource().getType());
-  SmallVector<int64_t> tile(op.getTile());
-  for (auto [size, extent] : llvm::zip_equal(tile, type.getShape()))
-    if (ShapedType::isStatic(extent) && extent % size == 0)
-      size = 1;
-  return tile;
+bool PadOp::isExact(unsigned dim) {
+  int64_t size = getTile()[dim];
+  int64_t extent = cast<MemRefType>(getSource().getType()).getDimSize(dim);
+  return size == 1 || (ShapedType::isStatic(extent) && extent % size == 0);
 }
 
 OpFoldResult PadOp::fold(FoldAdaptor) {
-  if (llvm::all_of(normalizedTile(*this),
-                   [](int64_t size) { return size == 1; }))
+  SmallVector<int64_t> tile(getTile());
+  for (auto [dim, size] : llvm::enumerate(tile))
+    if (isExact(dim))
+      size = 1;
+  if (llvm::all_of(tile, [](int64_t size) { return size == 1; }))
     return getSource();
-  return {};
-}
-
-LogicalResult PadOp::canonicalize(PadOp op, PatternRewriter &rewriter) {
-  SmallVector<int64_t> tile = normalizedTile(op);
-  if (ArrayRef<int64_t>(tile) == op.getTile())
-    return failure();
-  rewriter.modifyOpInPlace(op, [&] { op.setTile(tile); });
-  return success();
+  if (ArrayRef<int64_t>(tile) == getTile())
+    return {};
+  setTile(tile);
+  return getResult();
 }
 
 //===----------------------------------------------------------------------===//

@@ -140,8 +140,9 @@ def UKernel_OperatorOpInterface : OpInterface<"OperatorOpInterface", [
     InterfaceMethod<[{
         Clones the operator, on memrefs, into a `ukernel.tile` that has `tile`
         elements along each axis. The clone has `operands` in place of its own,
-        one for each, inputs behind `ukernel.pad`, and neither plan nor ranges.
-        Pads are of dimensions that one axis indexes alone.
+        one for each, inputs behind `ukernel.pad` unless they are exact, and
+        neither plan nor ranges. Pads are of dimensions that one axis indexes
+        alone.
       }], "::mlir::Operation *", "cloneIntoTile",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands,
            "::llvm::ArrayRef<int64_t>":$tile), "", [{

@@ -370,7 +370,10 @@ def UKernel_PadOp : UKernel_Op<"pad", [Pure, SameOperandsAndResultType]> {
   let assemblyFormat = "$source `to` $tile attr-dict `:` type($source)";
   let hasVerifier = 1;
   let hasFolder = 1;
-  let hasCanonicalizeMethod = 1;
+  let extraClassDeclaration = [{
+    /// Whether tiles never reach beyond the dimension.
+    bool isExact(unsigned dim);
+  }];
 }
 
 def UKernel_LaunchOp : UKernel_Op<"launch", [

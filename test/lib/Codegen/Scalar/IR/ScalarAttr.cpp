@@ -45,22 +45,12 @@ LogicalResult ScalarAttr::verifyTile(function_ref<InFlightDiagnostic()>,
   return success();
 }
 
-namespace {
-class ScalarExtension
-    : public DialectExtension<ScalarExtension, UKernelDialect> {
-public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ScalarExtension)
-
-  void apply(MLIRContext *context, UKernelDialect *dialect) const override {
-    dialect->addSchedule<ScalarAttr>();
-  }
-};
-} // namespace
-
 namespace ftuner {
 /// Programs with the path have the operators that it computes, too.
 void scalarRegister(DialectRegistry &registry) {
-  registry.addExtensions<ScalarExtension>();
+  registry.addExtension(+[](MLIRContext *, UKernelDialect *dialect) {
+    dialect->addSchedule<ScalarAttr>();
+  });
   test::registerTestDialect(registry);
 }
 } // namespace ftuner

@@ -1,0 +1,277 @@
+//===- EmittedWork.cpp - What `work` says, beside the PTX -----------------===//
+#include "EmittedWork.h"
+#include "FTuner/Schedule/Arithmetic.h"
+#include "FTuner/Schedule/Grid.h"
+#include "PtxInterpreter.h"
+
+#include <algorithm>
+
+using namespace ftuner;
+
+using Kind = WarpAccess::Kind;
+
+static constexpr uint64_t kLhs = uint64_t(1) << 40, kRhs = uint64_t(2) << 40,
+                          kOutput = uint64_t(3) << 40;
+/// A multiple of a line, and far beyond all tiles.
+static constexpr int64_t kRows = 8192;
+static constexpr int64_t kLineBytes = 128, kWordBytes = 4;
+
+std::string ftuner::describe(const Patterns &patterns) {
+  std::string text;
+  for (const auto &[pattern, count] : patterns) {
+    text += std::to_string(static_cast<int>(pattern.kind)) + " of " +
+            std::to_string(pattern.width) + " x" + std::to_string(count) + ":";
+    for (int64_t word : pattern.address)
+      text += " " + std::to_string(word);
+    text += "\n";
+  }
+  return text;
+}
+
+double Step::memoryInstructions(bool isAsync) const {
+  double sum = 0;
+  for (const auto &[pattern, count] : patterns)
+    if (!isAsync || pattern.kind != Kind::SharedStore)
+      sum += count;
+  return sum;
+}
+
+double ftuner::median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+void EmittedWork::TearDown() {
+  if (ratios.empty())
+    return;
+  auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
+  RecordProperty("least", std::to_string(*least));
+  RecordProperty("most", std::to_string(*most));
+}
+
+bool EmittedWork::isLegal(const EmittedCase &emitted) {
+  llvm::Error error = emitted.family.path().check(
+      emitted.workload(), emitted.family, deviceOf(emitted));
+  bool isLegal = !error;
+  llvm::consumeError(std::move(error));
+  return isLegal;
+}
+
+/// Shifts the least address to 0; idle lanes stay negative.
+static void shiftToZero(std::array<int64_t, 32> &address) {
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int64_t word : address)
+    if (word >= 0)
+      least = std::min(least, word);
+  for (int64_t &word : address)
+    if (word >= 0)
+      word -= least;
+}
+
+Step EmittedWork::predict(const EmittedCase &emitted, unsigned part) {
+  BlockWork work = emitted.family.path().work(
+      emitted.workload(), emitted.family, part, deviceOf(emitted));
+  Step step;
+  step.fma = work.fma;
+  for (const TensorWork &tensor : work.tensor)
+    step.mma += tensor.instructions;
+  step.other = work.otherInstructions;
+  for (const WarpAccess &access : work.accesses) {
+    Pattern pattern{access.kind, access.width, access.address};
+    if (access.kind != Kind::GlobalLoad)
+      shiftToZero(pattern.address);
+    step.patterns[pattern] += access.count;
+  }
+  return step;
+}
+
+namespace {
+
+/// A block that computes a tile of a part, the first one along the other axis.
+struct PlacedBlock {
+  PlacedBlock(const EmittedCase &emitted, unsigned part);
+
+  int64_t number = 0, numBlocks = 0;
+  TileOffsets<NumberArithmetic> offsets;
+};
+
+/// Adds the events of a warp to a step.
+class StepCounter {
+public:
+  StepCounter(const EmittedCase &emitted, const BlockTile &tile,
+              const TileOffsets<NumberArithmetic> &offsets)
+      : emitted(emitted), tile(tile), offsets(offsets),
+        bytes(bytesOf(emitted.multiplied)) {}
+
+  void add(const PtxEvent &event);
+
+  Step step;
+
+private:
+  using Addresses = std::array<int64_t, 32>;
+  void addShared(Kind kind, int64_t bytes, const Addresses &addresses);
+  void addGlobal(int64_t bytes, const Addresses &addresses);
+  void addAccess(Kind kind, int64_t bytes, const Addresses &words) {
+    ++step.patterns[{kind, std::max<int64_t>(bytes / kWordBytes, 1), words}];
+  }
+
+  const EmittedCase &emitted;
+  const BlockTile &tile;
+  const TileOffsets<NumberArithmetic> &offsets;
+  /// Of an element.
+  int64_t bytes;
+};
+
+} // namespace
+
+PlacedBlock::PlacedBlock(const EmittedCase &emitted, unsigned part) {
+  NumberArithmetic math;
+  Grid grid = gridOf(emitted.family);
+  int64_t extents[] = {kRows, emitted.n, emitted.k};
+  // One tile of the first part.
+  bool isPair = grid.secondHeight != 0;
+  int64_t first = grid.tile[grid.combineAxis];
+  int64_t tiles =
+      isPair ? 1 + ceilDiv(extents[grid.combineAxis] - first, grid.secondHeight)
+             : ceilDiv(extents[grid.combineAxis], first);
+  numBlocks = tiles * blocksBeside<NumberArithmetic>(math, grid, extents);
+  unsigned other =
+      grid.combineAxis == Workload::kM ? Workload::kN : Workload::kM;
+  for (; number < numBlocks; ++number) {
+    auto position = positionOf<NumberArithmetic>(math, grid, extents, number,
+                                                 [&] { return numBlocks; });
+    if (position.along(grid, grid.combineAxis) != part ||
+        position.along(grid, other) != 0)
+      continue;
+    offsets = offsetsOf(math, grid, position,
+                        part == 0 ? std::nullopt : std::optional<int64_t>(1));
+    return;
+  }
+}
+
+void StepCounter::addShared(Kind kind, int64_t bytes,
+                            const Addresses &addresses) {
+  Addresses words;
+  for (auto [word, address] : llvm::zip_equal(words, addresses))
+    word =
+        address < 0 ? -1 : (address - PtxInterpreter::sharedBase) / kWordBytes;
+  shiftToZero(words);
+  addAccess(kind, bytes, words);
+}
+
+/// Rows and elements of rows of the tile, rows starting at lines.
+void StepCounter::addGlobal(int64_t accessBytes, const Addresses &addresses) {
+  bool isLhs = addresses[0] < static_cast<int64_t>(kRhs);
+  bool isReduceContiguous =
+      isLhs ? !emitted.transposeLhs : emitted.transposeRhs;
+  int64_t space = isLhs ? kRows : emitted.n;
+  int64_t pitch = isReduceContiguous ? emitted.k : space;
+  int64_t lineElements = kLineBytes / bytes;
+  int64_t tilePitch = ceilBy(tile[isReduceContiguous ? Workload::kK
+                                  : isLhs            ? Workload::kM
+                                                     : Workload::kN],
+                             lineElements);
+  int64_t origin = -1;
+  Addresses words;
+  for (auto [word, address] : llvm::zip_equal(words, addresses)) {
+    word = -1;
+    if (address < 0)
+      continue;
+    int64_t element =
+        (address - static_cast<int64_t>(isLhs ? kLhs : kRhs)) / bytes;
+    int64_t row = element / pitch, column = element % pitch;
+    if (isReduceContiguous)
+      column %= tile[Workload::kK];
+    else
+      column -= isLhs ? offsets.row : offsets.column;
+    if (origin < 0)
+      origin = row * tilePitch + column / lineElements * lineElements;
+    word = (row * tilePitch + column - origin) * bytes / kWordBytes;
+  }
+  addAccess(Kind::GlobalLoad, accessBytes, words);
+}
+
+void StepCounter::add(const PtxEvent &event) {
+  llvm::StringRef opcode = event.opcode;
+  if (opcode.starts_with("fma.")) {
+    ++step.fma;
+    return;
+  }
+  if (opcode.starts_with("mma.")) {
+    ++step.mma;
+    return;
+  }
+  ++step.other;
+  step.commits += opcode.starts_with("cp.async.commit");
+  step.sizedCopies += event.isSized;
+  step.waits += opcode.starts_with("cp.async.wait");
+  if (opcode.starts_with("ld.shared") || opcode.starts_with("ldmatrix")) {
+    addShared(Kind::SharedLoad, event.bytes, event.address);
+  } else if (opcode.starts_with("st.shared")) {
+    addShared(Kind::SharedStore, event.bytes, event.address);
+  } else if (opcode.starts_with("ld.global")) {
+    addGlobal(event.bytes, event.address);
+  } else if (event.bytes > 0) {
+    addShared(Kind::SharedStore, event.bytes, event.address);
+    addGlobal(event.bytes, event.source);
+  }
+}
+
+std::optional<Step> EmittedWork::observe(const EmittedCase &emitted,
+                                         unsigned part) {
+  llvm::Expected<EmittedPtx> kernel = emit(*context, emitted);
+  if (!kernel) {
+    ADD_FAILURE() << llvm::toString(kernel.takeError());
+    return std::nullopt;
+  }
+  llvm::Expected<PtxInterpreter> ptx = PtxInterpreter::parse(kernel->ptx);
+  if (!ptx) {
+    ADD_FAILURE() << llvm::toString(ptx.takeError());
+    return std::nullopt;
+  }
+  int64_t n = emitted.n, k = emitted.k;
+  std::map<std::string, uint64_t> values = {
+      {"lhs", kLhs},
+      {"rhs", kRhs},
+      {"output", kOutput},
+      {"m", kRows},
+      {"n", n},
+      {"k", k},
+      {"lhs_stride0", emitted.transposeLhs ? kRows : k},
+      {"rhs_stride0", emitted.transposeRhs ? k : n},
+      {"output_stride0", n},
+      {"first_part_blocks", 1}};
+  std::vector<uint64_t> parameters;
+  for (const std::string &name : kernel->parameters) {
+    if (!values.count(name)) {
+      ADD_FAILURE() << "unknown parameter " << name;
+      return std::nullopt;
+    }
+    parameters.push_back(values[name]);
+  }
+  PlacedBlock placed(emitted, part);
+  if (placed.number == placed.numBlocks) {
+    ADD_FAILURE() << "no block computes part " << part;
+    return std::nullopt;
+  }
+  PtxBlockOfLaunch block{static_cast<unsigned>(placed.number),
+                         static_cast<unsigned>(placed.numBlocks), parameters};
+
+  StepCounter counter(emitted, emitted.family.tiles[part], placed.offsets);
+  for (unsigned warp = 0; warp < kernel->threads / 32; ++warp) {
+    llvm::Expected<std::vector<PtxPhase>> phases =
+        ptx->run(block, warp, /*barriers=*/3);
+    if (!phases) {
+      ADD_FAILURE() << llvm::toString(phases.takeError());
+      return std::nullopt;
+    }
+    if (phases->size() != 4) {
+      ADD_FAILURE() << "expected 3 barriers";
+      return std::nullopt;
+    }
+    // From a barrier to the next: the second step.
+    for (const PtxEvent &event : (*phases)[2])
+      counter.add(event);
+  }
+  return counter.step;
+}
