@@ -9,11 +9,18 @@
 // at c xor ((r / patternRows) mod patterns); patterns is a power of two that
 // divides the chunks of a row, so chunks stay within their row.
 //
+// Alternating pairs. Row 4q + 2h + i of sixteen rows, h and i below 2, lies at
+// row 2q + i of their half h: what shuffles pairs of bytes of two rows finds the
+// next two of four rows at the same place of the other half. In the second half
+// this number is xored with 6, so that eight neighbouring rows lie at different
+// rows modulo 8, four pairs in different pairs modulo 4.
+//
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_CODEGEN_SHAREDTILE_H
 #define FTUNER_CODEGEN_SHAREDTILE_H
 
 #include "FTuner/Workload/Workload.h"
+#include <algorithm>
 
 namespace ftuner {
 
@@ -30,6 +37,9 @@ struct SharedTile {
   int64_t swizzle = 1;
   /// Neighbouring rows with one pattern.
   int64_t patternRows = 8;
+  /// Pairs of rows go by turns to the two halves of sixteen rows, which divide
+  /// `outer`.
+  bool alternatesPairs = false;
 
   int64_t elements() const { return outer * pitch; }
   int64_t vectorsPerRow(int64_t vectorWidth) const {
@@ -39,10 +49,15 @@ struct SharedTile {
   int64_t copySlots(int64_t threads, int64_t vectorWidth) const {
     return ceilDiv(outer * vectorsPerRow(vectorWidth), threads);
   }
-  /// Rows after which the patterns repeat themselves.
+  /// Rows after which the patterns, and the order of rows, repeat themselves.
   int64_t patternPeriod() const {
-    return swizzle == 1 ? 1 : patternRows * swizzle;
+    int64_t ofSwizzle = swizzle == 1 ? 1 : patternRows * swizzle;
+    return alternatesPairs ? std::max(ofSwizzle, kPairRows) : ofSwizzle;
   }
+
+  /// Rows among which pairs alternate, and what numbers of rows are xored with
+  /// in their second half: it adds half of them, and 6 as above.
+  static constexpr int64_t kPairRows = 16, kSecondHalf = 8 + 6;
 };
 
 /// IndexMath on numbers. All of a block's fit 32 bits, where division is fast.
@@ -56,7 +71,22 @@ struct NumberMath {
   static Index bitXor(Index lhs, Index rhs) { return lhs ^ rhs; }
 };
 
-/// Swizzle pattern of a row of a tile with more than one.
+/// Where a row of the tile lies in shared memory.
+template <typename Math>
+typename Math::Index sharedRow(Math &math, const SharedTile &tile,
+                               typename Math::Index row) {
+  if (!tile.alternatesPairs)
+    return row;
+  constexpr int64_t period = SharedTile::kPairRows;
+  auto quad = math.rem(math.div(row, 4), period / 4);
+  auto half = math.rem(math.div(row, 2), 2);
+  auto inHalf = math.add(math.mul(quad, 2), math.rem(row, 2));
+  return math.add(
+      math.mul(math.div(row, period), period),
+      math.bitXor(inHalf, math.mul(half, SharedTile::kSecondHalf)));
+}
+
+/// Swizzle pattern of a row in shared memory, of a tile with more than one.
 template <typename Math>
 typename Math::Index swizzlePattern(Math &math, const SharedTile &tile,
                                     typename Math::Index row) {
@@ -66,8 +96,8 @@ typename Math::Index swizzlePattern(Math &math, const SharedTile &tile,
 /// A vector of the tile that one thread copies.
 template <typename Math>
 struct CopiedVector {
-  /// Row of the tile, and element of the row in global and in shared memory.
-  typename Math::Index outer, inner, sharedInner;
+  /// Row of the tile and element of the row, in global and in shared memory.
+  typename Math::Index outer, inner, sharedOuter, sharedInner;
 };
 
 /// Whether each slot copies whole rows, so that the addresses of a thread's
@@ -95,10 +125,11 @@ CopiedVector<Math> copiedVector(Math &math, const SharedTile &tile,
     result.inner = math.rem(linear, vectorsPerRow);
   }
   result.inner = math.mul(result.inner, vectorWidth);
+  result.sharedOuter = sharedRow(math, tile, result.outer);
   result.sharedInner = result.inner;
   if (tile.swizzle > 1) {
     auto chunk = math.bitXor(math.div(result.inner, tile.chunk),
-                             swizzlePattern(math, tile, result.outer));
+                             swizzlePattern(math, tile, result.sharedOuter));
     result.sharedInner = math.add(math.mul(chunk, tile.chunk),
                                   math.rem(result.inner, tile.chunk));
   }

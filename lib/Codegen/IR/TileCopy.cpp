@@ -134,7 +134,7 @@ void TileCopy::prepare(Value threadId, Value spaceOffset, Value spaceExtent,
         math.mul(math.add(math.mul(row, rowStride), inner), elementBytes));
     slot.shared =
         offsetPointer(b, shared,
-                      math.mul(math.add(math.mul(copied.outer, tile.pitch),
+                      math.mul(math.add(math.mul(copied.sharedOuter, tile.pitch),
                                         copied.sharedInner),
                                sharedBytes));
     slots.push_back(slot);

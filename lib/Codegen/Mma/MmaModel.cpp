@@ -240,8 +240,6 @@ llvm::Error MmaModel::supports(const Workload &workload,
                    device.name.c_str(), nameOf(type).data());
   for (OperandRole role : {OperandRole::Lhs, OperandRole::Rhs}) {
     const Operand &factor = *workload.find(role);
-    if (type == ElementType::I8 && factor.contiguousAxis() != Workload::kK)
-      return invalid("mma: expected factors of i8 that are contiguous along k");
     // Prologues end in the multiplied type, wherever they begin.
     if (hasPrologue(workload, /*factor=*/role == OperandRole::Rhs))
       continue;
@@ -276,6 +274,13 @@ llvm::Error MmaModel::checkPart(const Workload &workload,
                      static_cast<long long>(mma.warpsM),
                      static_cast<long long>(mma.warpsN),
                      tileText(tile).c_str());
+  if (mma.warpExtent(tile, mma.columnAxis()) / kMmaColumns %
+          mmaColumnStep(workload, mma) !=
+      0)
+    return invalid("mma: expected an even number of fragments of 8 elements "
+                   "along axis %u, whose bytes are transposed, for each warp, "
+                   "but got %s",
+                   mma.columnAxis(), tileText(tile).c_str());
   if (llvm::Error error = checkBatchTiles(*this, tile))
     return error;
   int64_t depth = kMmaFragmentBytes / elementBytesOf(workload);

@@ -61,6 +61,7 @@ private:
                         const FragmentAddresses &addresses, Value stageBytes,
                         int64_t fragment, int64_t depth);
   Values loadMatrices(Value pointer, int64_t matrices, bool isTransposed);
+  std::array<Values, 2> separateBytes(ValueRange matrices);
   Values loadElements(const SharedTile &shared,
                       const FragmentAddresses &addresses, Value stageBytes,
                       int64_t firstSpace, int64_t depth, bool areRows);
@@ -71,7 +72,7 @@ private:
   void emitEpilogue(ValueRange accumulators);
   /// Fills a slab with its rows number `step` of the warp tile.
   void storeToSlab(Value slab, ValueRange accumulators, int64_t step);
-  void storePairs(Value slab, ValueRange accumulators, int64_t step);
+  void storeRows(Value slab, ValueRange accumulators, int64_t step);
   void storeTransposed(ValueRange accumulators, int64_t step);
   /// Whether runs of columns are moved as vectors.
   bool isEpilogueInVectors() const;

@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace ftuner;
@@ -100,6 +101,27 @@ Values MmaTileEmitter::loadMatrices(Value pointer, int64_t matrices,
   return registers;
 }
 
+/// Of the registers of four matrices along k whose pairs of bytes are transposed:
+/// the even elements along the space axis in order of k, and the odd ones.
+std::array<Values, 2> MmaTileEmitter::separateBytes(ValueRange matrices) {
+  constexpr int64_t kBytes = 4;
+  auto bytesOf = [&](Value matrix) -> Value {
+    return LLVM::BitcastOp::create(
+        b, VectorType::get({kBytes}, b.getI8Type()), matrix);
+  };
+  std::array<Values, 2> registers;
+  for (size_t matrix = 0; matrix < matrices.size(); matrix += 2)
+    for (int64_t odd : {0, 1}) {
+      // One prmt.
+      Value bytes = vector::ShuffleOp::create(
+          b, bytesOf(matrices[matrix]), bytesOf(matrices[matrix + 1]),
+          ArrayRef<int64_t>{odd, odd + 2, odd + kBytes, odd + kBytes + 2});
+      registers[odd].push_back(
+          LLVM::BitcastOp::create(b, b.getI32Type(), bytes));
+    }
+  return registers;
+}
+
 /// Registers of a fragment whose elements of four bytes lie in rows along k.
 /// `firstSpace`: its first element along the space axis in the warp tile.
 Values MmaTileEmitter::loadElements(const SharedTile &shared,
@@ -138,9 +160,13 @@ Values MmaTileEmitter::loadRow(Value stage, int64_t row, int64_t depth) {
   if (!layout.loadsMatrices(shared))
     return loadElements(shared, rows.addresses, stage, row * kMmaRows, depth,
                         /*areRows=*/true);
-  return loadMatrices(
-      fragmentPointer(shared, rows.addresses, stage, row, depth), 4,
-      !shared.reduceContiguous);
+  Values matrices =
+      loadMatrices(fragmentPointer(shared, rows.addresses, stage, row, depth),
+                   4, !shared.reduceContiguous);
+  if (!layout.transposesBytes(shared))
+    return matrices;
+  auto [even, odd] = separateBytes(matrices);
+  return {even[0], odd[0], even[1], odd[1]};
 }
 
 /// Registers of two fragments for 8 columns each from `column` on, or of the
@@ -148,10 +174,15 @@ Values MmaTileEmitter::loadRow(Value stage, int64_t row, int64_t depth) {
 Values MmaTileEmitter::loadColumns(Value stage, int64_t column, int64_t depth) {
   const SharedTile &shared = layout.columns.tile;
   int64_t end = std::min(column + 2, layout.columns.fragments());
-  if (layout.loadsMatrices(shared))
-    return loadMatrices(
+  if (layout.loadsMatrices(shared)) {
+    Values matrices = loadMatrices(
         fragmentPointer(shared, columns.addresses, stage, column / 2, depth),
         2 * (end - column), !shared.reduceContiguous);
+    if (!layout.transposesBytes(shared))
+      return matrices;
+    auto [even, odd] = separateBytes(matrices);
+    return {even[0], even[1], odd[0], odd[1]};
+  }
   Values registers;
   for (; column < end; ++column)
     llvm::append_range(registers, loadElements(shared, columns.addresses, stage,
@@ -319,11 +350,11 @@ Values MmaTileEmitter::emitMainLoop() {
     std::swap(rowsShared, columnsShared);
   rows.addresses = prepareFragments(
       layout.rows.tile, rowsShared,
-      rowsMatrixRow(math, layout.rows.tile.reduceContiguous, lane), rows.origin,
+      rowsMatrixRow(math, layout, lane), rows.origin,
       layout.rows.fragments(), kMmaRows);
   columns.addresses = prepareFragments(
       layout.columns.tile, columnsShared,
-      columnsMatrixRow(math, layout.columns.tile.reduceContiguous, lane),
+      columnsMatrixRow(math, layout, lane),
       columns.origin, ceilDiv(layout.columns.fragments(), 2), 2 * kMmaColumns);
 
   MainLoop loop{lhsCopy,
