@@ -55,17 +55,16 @@ static void addCopy(BlockWork &work, const Copies &copies, int64_t firstVector,
         copiedVector(math, tile, firstVector - slot + lane, slot,
                      copies.threads, copies.vectorWidth);
     if (lane == 0) {
-      // Patterns are relative to the first lane's line, and to its row (the
-      // first of those among which it alternates) or, in order of addresses,
-      // itself.
-      globalOrigin = vector.outer * globalPitch +
-                     vector.inner / lineElements * lineElements;
-      int64_t row = vector.sharedOuter;
+      // Patterns are relative to the first lane's line (of the first row of
+      // those among which pairs alternate), and to its row or, in order of
+      // addresses, itself.
+      int64_t row = vector.outer;
       if (tile.alternatesPairs)
         row -= row % SharedTile::kPairRows;
-      sharedOrigin =
-          row * tile.pitch +
-          (tile.swizzle == 1 && !tile.alternatesPairs ? vector.sharedInner : 0);
+      globalOrigin = row * globalPitch +
+                     vector.inner / lineElements * lineElements;
+      sharedOrigin = vector.sharedOuter * tile.pitch +
+                     (tile.swizzle == 1 ? vector.sharedInner : 0);
     }
     global[lane] = (vector.outer * globalPitch + vector.inner - globalOrigin) *
                    copies.bytes.global / kWordBytes;

@@ -54,9 +54,10 @@ class Split(tensor_cores.Product):
         warps = [rng.choice([1, 2]), rng.choice([1, 2])]
         heights = sorted(rng.sample([1, 2, 3, 4], parts))
         columns, depth = rng.choice([1, 2, 4, 8]), rng.choice([32, 64]) // BYTES[self.kind]
-        granules, swapped = (16, 8), ""
-        if rng.random() < 0.3:
-            granules, swapped = (8, 16), ", swap_operands = true"
+        swaps = rng.random() < 0.3
+        granules, swapped = tensor_cores.granules_of(self, swaps), ", swap_operands = true" if swaps else ""
+        if granules[0] == granules[1]:
+            columns = max(1, columns // 2)
         is_staged = not is_aligned or self.device == "t4" or self.kind.endswith("16i8")
         stages = 2 if is_staged else rng.choice([2, 3, 4])
         tiles = [[granules[0] * warps[0] * height, granules[1] * warps[1] * columns, depth] for height in heights]

@@ -43,7 +43,7 @@ class Product:
         self.kind = rng.choice(list(DEVICES))
         self.lhs, self.rhs, self.sum = TYPES[self.kind]
         self.device = rng.choice(DEVICES[self.kind])
-        self.layout = "nt" if self.kind == "i8" else rng.choice(LAYOUTS)
+        self.layout = rng.choice(LAYOUTS)
         self.wide = self.lhs if self.lhs != "i8" else self.rhs
         self.output = self.sum if self.kind == "i8" else rng.choice(["f32", self.wide])
         self.epilogue = "none" if self.kind == "i8" else rng.choice(["none", "bias", "residual"])
@@ -182,13 +182,21 @@ module attributes {{ukernel.symbols = {{T = #ukernel.range<{self.range[0]} to {s
                 f"{', misaligned' if self.is_misaligned else ''}")
 
 
+def granules_of(product, swaps):
+    """Elements along m and n of a warp's least tile, with swapped operands or not."""
+    columns = 0 if swaps else 1
+    # Instructions have 16 rows and 8 columns; bytes that are transposed go by 16.
+    is_transposed = product.kind == "i8" and product.factors()[columns][1] != "k"
+    return [16 if axis != columns or is_transposed else 8 for axis in range(2)]
+
+
 def random_families(rng, product):
     """A family of one height or two, and the same for operands of any alignment."""
     element = max(BYTES[product.lhs], BYTES[product.rhs])
     is_old, is_cast = product.device == "t4", BYTES[product.lhs] != BYTES[product.rhs]
     swaps = rng.random() < 0.6
     warps = rng.choice([(1, 1), (1, 2), (2, 1), (2, 2), (1, 4), (4, 1), (3, 1), (1, 3), (2, 3)])
-    granules = [of_axis * (8 if (axis == 0) == swaps else 16) for axis, of_axis in enumerate(warps)]
+    granules = [granule * of_axis for granule, of_axis in zip(granules_of(product, swaps), warps)]
     axis = rng.randrange(2)
     low = [rng.randint(1, 3) for _ in range(2)]
     heights = [low]
@@ -196,7 +204,9 @@ def random_families(rng, product):
         high = list(low)
         high[axis] += rng.randint(1, 2)
         heights.append(high)
-    depth = rng.choice([1, 2, 4]) * 32 // element
+    # The deepest steps in four stages fit in shared memory for no more elements of m and n.
+    fits = sum(granule * height for granule, height in zip(granules, heights[-1])) <= 192
+    depth = rng.choice([1, 2, 4] if fits else [1, 2]) * 32 // element
     tiles = [[granule * height for granule, height in zip(granules, of_part)] + [depth] for of_part in heights]
     balanced = rng.choice([0, 1, 7, 108]) if len(tiles) == 2 else 0
 

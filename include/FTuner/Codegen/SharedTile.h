@@ -10,10 +10,8 @@
 // divides the chunks of a row, so chunks stay within their row.
 //
 // Alternating pairs. Row 4q + 2h + i of sixteen rows, h and i below 2, lies at
-// row 2q + i of their half h: what shuffles pairs of bytes of two rows finds the
-// next two of four rows at the same place of the other half. In the second half
-// this number is xored with 6, so that eight neighbouring rows lie at different
-// rows modulo 8, four pairs in different pairs modulo 4.
+// row 8h + 2q + i of them: of four neighbouring rows the second pair lies eight
+// rows behind the first. Vectors are copied in the order of shared memory.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_CODEGEN_SHAREDTILE_H
@@ -37,7 +35,7 @@ struct SharedTile {
   int64_t swizzle = 1;
   /// Neighbouring rows with one pattern.
   int64_t patternRows = 8;
-  /// Pairs of rows go by turns to the two halves of sixteen rows, which divide
+  /// Pairs of rows lie by turns in the two halves of sixteen, which divide
   /// `outer`.
   bool alternatesPairs = false;
 
@@ -55,9 +53,8 @@ struct SharedTile {
     return alternatesPairs ? std::max(ofSwizzle, kPairRows) : ofSwizzle;
   }
 
-  /// Rows among which pairs alternate, and what numbers of rows are xored with
-  /// in their second half: it adds half of them, and 6 as above.
-  static constexpr int64_t kPairRows = 16, kSecondHalf = 8 + 6;
+  /// Rows among which pairs alternate.
+  static constexpr int64_t kPairRows = 16;
 };
 
 /// IndexMath on numbers. All of a block's fit 32 bits, where division is fast.
@@ -71,19 +68,18 @@ struct NumberMath {
   static Index bitXor(Index lhs, Index rhs) { return lhs ^ rhs; }
 };
 
-/// Where a row of the tile lies in shared memory.
+/// The row of the tile that lies at a row of shared memory.
 template <typename Math>
-typename Math::Index sharedRow(Math &math, const SharedTile &tile,
-                               typename Math::Index row) {
+typename Math::Index rowAt(Math &math, const SharedTile &tile,
+                           typename Math::Index sharedRow) {
   if (!tile.alternatesPairs)
-    return row;
-  constexpr int64_t period = SharedTile::kPairRows;
-  auto quad = math.rem(math.div(row, 4), period / 4);
-  auto half = math.rem(math.div(row, 2), 2);
-  auto inHalf = math.add(math.mul(quad, 2), math.rem(row, 2));
-  return math.add(
-      math.mul(math.div(row, period), period),
-      math.bitXor(inHalf, math.mul(half, SharedTile::kSecondHalf)));
+    return sharedRow;
+  constexpr int64_t rows = SharedTile::kPairRows, half = rows / 2;
+  auto first = math.mul(math.div(sharedRow, rows), rows);
+  auto second = math.rem(math.div(sharedRow, half), 2);
+  auto pair = math.rem(math.div(sharedRow, 2), half / 2);
+  auto inFour = math.add(math.mul(second, 2), math.rem(sharedRow, 2));
+  return math.add(first, math.add(math.mul(pair, 4), inFour));
 }
 
 /// Swizzle pattern of a row in shared memory, of a tile with more than one.
@@ -108,7 +104,8 @@ inline bool copiesWholeRows(const SharedTile &tile, int64_t threads,
 }
 
 /// The vector that `thread` copies in the slot that starts with vector `first`
-/// of the tile, a multiple of `threads`; vectors are counted row by row.
+/// of the tile, a multiple of `threads`; vectors are counted row by row, as they
+/// lie in shared memory.
 template <typename Math>
 CopiedVector<Math> copiedVector(Math &math, const SharedTile &tile,
                                 typename Math::Index thread, int64_t first,
@@ -116,16 +113,16 @@ CopiedVector<Math> copiedVector(Math &math, const SharedTile &tile,
   int64_t vectorsPerRow = tile.vectorsPerRow(vectorWidth);
   CopiedVector<Math> result;
   if (copiesWholeRows(tile, threads, vectorWidth)) {
-    result.outer = math.add(math.div(thread, vectorsPerRow),
-                            math.constant(first / vectorsPerRow));
+    result.sharedOuter = math.add(math.div(thread, vectorsPerRow),
+                                  math.constant(first / vectorsPerRow));
     result.inner = math.rem(thread, vectorsPerRow);
   } else {
     auto linear = math.add(thread, math.constant(first));
-    result.outer = math.div(linear, vectorsPerRow);
+    result.sharedOuter = math.div(linear, vectorsPerRow);
     result.inner = math.rem(linear, vectorsPerRow);
   }
+  result.outer = rowAt(math, tile, result.sharedOuter);
   result.inner = math.mul(result.inner, vectorWidth);
-  result.sharedOuter = sharedRow(math, tile, result.outer);
   result.sharedInner = result.inner;
   if (tile.swizzle > 1) {
     auto chunk = math.bitXor(math.div(result.inner, tile.chunk),

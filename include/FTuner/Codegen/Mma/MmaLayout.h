@@ -22,9 +22,9 @@
 // steps. ldmatrix transposes pairs of them: of 8 rows along k with 16 bytes each
 // lane 4g + q gets the bytes 2g and 2g + 1 of rows 2q and 2q + 1. Two byte
 // permutations (prmt) of the registers of two matrices make of these the byte 2g
-// of four rows and the byte 2g + 1 of the same rows. Tiles alternate pairs of
-// rows between the two matrices (SharedTile.h), so that the four are neighbours
-// along k, as in the other factor. Of 16 elements along the space axis the even
+// of four rows and the byte 2g + 1 of the same rows. Pairs of rows alternate
+// between the two matrices (SharedTile.h), so that the four are neighbours along
+// k, as in the other factor. Of 16 elements along the space axis the even
 // ones are thus the first 8 rows, or columns, of instructions, and the odd ones
 // the next 8, until the epilogue puts them in order. To transpose on the way to
 // shared memory would take as many permutations where two warps read a tile, but
@@ -170,25 +170,14 @@ struct MatrixRow {
   typename Math::Index row, chunk;
 };
 
-/// The row that a lane gives to ldmatrix for 16 elements along the space axis of
-/// bytes that are transposed: four matrices along k, the second and fourth in
-/// the second halves of alternating pairs.
-template <typename Math>
-MatrixRow<Math> bytesMatrixRow(Math &math, typename Math::Index lane) {
-  auto inSecondHalf = math.rem(math.div(lane, 8), 2);
-  // Half of the rows is the lane's already.
-  auto pattern = math.mul(inSecondHalf, SharedTile::kSecondHalf - 8);
-  return {math.bitXor(lane, pattern), math.constant(0)};
-}
-
 /// The row that a lane gives to ldmatrix for a fragment of instructions' rows
-/// (two matrices along the space axis and two along k) whose first row or chunk
-/// is 0.
+/// (two matrices along the space axis and two along k, or, of bytes that are
+/// transposed, four along k) whose first row or chunk is 0.
 template <typename Math>
 MatrixRow<Math> rowsMatrixRow(Math &math, const MmaLayout &layout,
                               typename Math::Index lane) {
   if (layout.transposesBytes(layout.rows.tile))
-    return bytesMatrixRow(math, lane);
+    return {lane, math.constant(0)};
   if (layout.rows.tile.reduceContiguous)
     return {math.rem(lane, 16), math.div(lane, 16)};
   // Rows are along k; the second and fourth matrix are 8 further along
@@ -203,7 +192,7 @@ template <typename Math>
 MatrixRow<Math> columnsMatrixRow(Math &math, const MmaLayout &layout,
                                  typename Math::Index lane) {
   if (layout.transposesBytes(layout.columns.tile))
-    return bytesMatrixRow(math, lane);
+    return {lane, math.constant(0)};
   if (layout.columns.tile.reduceContiguous)
     return {math.add(math.mul(math.div(lane, 16), 8), math.rem(lane, 8)),
             math.rem(math.div(lane, 8), 2)};
