@@ -226,6 +226,17 @@ private:
                         unsigned part) const;
 };
 
+/// Whether a factor is of the multiplied type, or all its numbers are, to which
+/// it is cast on the way: integers of 8 bits to floats, and floats of 16 bits to
+/// tf32, which has the range of f32 and the digits of f16.
+bool isFactorOf(ElementType multiplied, ElementType factor) {
+  if (multiplied == ElementType::TF32)
+    return factor == ElementType::F32 || factor == ElementType::F16 ||
+           factor == ElementType::BF16 || factor == ElementType::I8;
+  return factor == multiplied ||
+         (factor == ElementType::I8 && bytesOf(multiplied) == 2);
+}
+
 llvm::Error MmaModel::supports(const Workload &workload,
                                const DeviceSpec &device) const {
   if (llvm::Error error = checkContractionLayout(*this, workload))
@@ -243,12 +254,7 @@ llvm::Error MmaModel::supports(const Workload &workload,
     // Prologues end in the multiplied type, wherever they begin.
     if (hasPrologue(workload, /*factor=*/role == OperandRole::Rhs))
       continue;
-    bool isSame =
-        factor.elementType == type ||
-        (type == ElementType::TF32 && factor.elementType == ElementType::F32);
-    // Every number of 8 bits is one of 16-bit floats.
-    if (!isSame &&
-        !(factor.elementType == ElementType::I8 && bytesOf(type) == 2))
+    if (!isFactorOf(type, factor.elementType))
       return invalid("mma: expected factors of %s, but got %s",
                      nameOf(type).data(), nameOf(factor.elementType).data());
   }

@@ -65,8 +65,11 @@ private:
   Values loadElements(const SharedTile &shared,
                       const FragmentAddresses &addresses, Value stageBytes,
                       int64_t firstSpace, int64_t depth, bool areRows);
-  /// Registers as instructions take them: f32 rounded to tf32.
-  Values toFactors(Values registers);
+  /// The type of lhs (0) or rhs (1) before exact casts.
+  mlir::Type narrowFactorType(unsigned factor) const;
+  /// Registers as instructions take them: f32 rounded to tf32, which what was
+  /// cast from narrower types is already.
+  Values toFactors(Values registers, const MmaSide &side);
 
   /// Epilogue (MmaEpilogue.cpp).
   void emitEpilogue(ValueRange accumulators);

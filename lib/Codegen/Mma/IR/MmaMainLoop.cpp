@@ -143,8 +143,15 @@ Values MmaTileEmitter::loadElements(const SharedTile &shared,
   return registers;
 }
 
-Values MmaTileEmitter::toFactors(Values registers) {
-  if (multiplied != ElementType::TF32)
+Type MmaTileEmitter::narrowFactorType(unsigned factor) const {
+  ukernel::WorkloadOp workload = tile.workload;
+  auto parts = matchSumOfProducts(workload.getContract().front());
+  return parts->narrowFactor(factor).getType();
+}
+
+Values MmaTileEmitter::toFactors(Values registers, const MmaSide &side) {
+  if (multiplied != ElementType::TF32 ||
+      !narrowFactorType(side.axis == Workload::kM ? 0 : 1).isF32())
     return registers;
   for (Value &value : registers) {
     Value number = arith::BitcastOp::create(b, b.getF32Type(), value);
@@ -197,10 +204,10 @@ MmaTileEmitter::Fragments MmaTileEmitter::loadFragments(Value rowsStage,
   Fragments fragments;
   for (int64_t row = 0; row < layout.rows.fragments(); ++row)
     llvm::append_range(fragments.rows,
-                       toFactors(loadRow(rowsStage, row, depth)));
+                       toFactors(loadRow(rowsStage, row, depth), layout.rows));
   for (int64_t column = 0; column < layout.columns.fragments(); column += 2)
     llvm::append_range(fragments.columns,
-                       toFactors(loadColumns(columnsStage, column, depth)));
+                       toFactors(loadColumns(columnsStage, column, depth), layout.columns));
   return fragments;
 }
 
