@@ -12,6 +12,8 @@
 #include "MmaTypes.h"
 #include "MmaWork.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
 #include <algorithm>
 #include <cmath>
 
@@ -26,6 +28,10 @@ constexpr int64_t kAddressRegisters = 32;
 /// kernels for sm_80 to sm_90, ptxas 13.0 spilled none that has room for as
 /// many.
 constexpr int64_t kSlotRegisters = 3;
+/// The same for each single element where some slot is not the whole block's, or
+/// no whole rows: of 100 kernels of 3 and 6 warps, which are these, ptxas spilled
+/// six that had room for kSlotRegisters.
+constexpr int64_t kRaggedSlotRegisters = 1;
 /// Registers that ptxas takes beyond what a kernel needs: it loads fragments of
 /// the next instructions ahead.
 constexpr int64_t kSpareRegisters = 24;
@@ -144,6 +150,8 @@ public:
       for (unsigned factor : {0, 1}) {
         MmaCode::Copy copy = copyOf(workload, mma, factor);
         int64_t ofSlot = kSlotRegisters + copy.prologue.registers;
+        if (mma.accessBytes == 1 && hasRaggedSlots(layout))
+          ofSlot += kRaggedSlotRegisters;
         if (layout.stages == 2)
           ofSlot += ceilDiv(copy.vectorWidth *
                                 std::max(layout.elementBytes, copy.globalBytes),
@@ -214,6 +222,16 @@ private:
       mma.stages = 2;
     family.schedule = mma.pack();
     return family;
+  }
+
+  /// Whether some slot of single elements is a part of the block's threads', or
+  /// of a row.
+  static bool hasRaggedSlots(const MmaLayout &layout) {
+    return llvm::any_of(llvm::seq(2u), [&](unsigned factor) {
+      const SharedTile &tile = layout.tileOf(factor);
+      return tile.outer * tile.inner % layout.threads() != 0 ||
+             !copiesWholeRows(tile, layout.threads(), /*vectorWidth=*/1);
+    });
   }
 
   /// Registers of accumulators and of the fragments that are multiplied.
