@@ -61,8 +61,8 @@ static void addCopy(BlockWork &work, const Copies &copies, int64_t firstVector,
       int64_t row = vector.outer;
       if (tile.alternatesPairs)
         row -= row % SharedTile::kPairRows;
-      globalOrigin = row * globalPitch +
-                     vector.inner / lineElements * lineElements;
+      globalOrigin =
+          row * globalPitch + vector.inner / lineElements * lineElements;
       sharedOrigin = vector.sharedOuter * tile.pitch +
                      (tile.swizzle == 1 ? vector.sharedInner : 0);
     }

@@ -104,8 +104,8 @@ inline bool copiesWholeRows(const SharedTile &tile, int64_t threads,
 }
 
 /// The vector that `thread` copies in the slot that starts with vector `first`
-/// of the tile, a multiple of `threads`; vectors are counted row by row, as they
-/// lie in shared memory.
+/// of the tile, a multiple of `threads`; vectors are counted row by row, as
+/// they lie in shared memory.
 template <typename Math>
 CopiedVector<Math> copiedVector(Math &math, const SharedTile &tile,
                                 typename Math::Index thread, int64_t first,

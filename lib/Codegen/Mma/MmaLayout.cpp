@@ -55,9 +55,9 @@ MmaLayout ftuner::mmaLayout(const Workload &workload, const BlockTile &tile,
 
 int64_t ftuner::mmaColumnStep(const Workload &workload,
                               const MmaSchedule &schedule) {
-  const Operand *factor = workload.find(schedule.columnAxis() == Workload::kM
-                                            ? OperandRole::Lhs
-                                            : OperandRole::Rhs);
+  const Operand *factor =
+      workload.find(schedule.columnAxis() == Workload::kM ? OperandRole::Lhs
+                                                          : OperandRole::Rhs);
   return bytesOf(multipliedType(workload)) == 1 &&
                  factor->contiguousAxis() != Workload::kK
              ? 2

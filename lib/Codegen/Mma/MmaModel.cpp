@@ -28,9 +28,9 @@ constexpr int64_t kAddressRegisters = 32;
 /// kernels for sm_80 to sm_90, ptxas 13.0 spilled none that has room for as
 /// many.
 constexpr int64_t kSlotRegisters = 3;
-/// The same for each single element where some slot is not the whole block's, or
-/// no whole rows: of 100 kernels of 3 and 6 warps, which are these, ptxas spilled
-/// six that had room for kSlotRegisters.
+/// The same for each single element where some slot is not the whole block's,
+/// or no whole rows: of 100 kernels of 3 and 6 warps, which are these, ptxas
+/// spilled six that had room for kSlotRegisters.
 constexpr int64_t kRaggedSlotRegisters = 1;
 /// Registers that ptxas takes beyond what a kernel needs: it loads fragments of
 /// the next instructions ahead.
@@ -245,8 +245,8 @@ private:
 };
 
 /// Whether a factor is of the multiplied type, or all its numbers are, to which
-/// it is cast on the way: integers of 8 bits to floats, and floats of 16 bits to
-/// tf32, which has the range of f32 and the digits of f16.
+/// it is cast on the way: integers of 8 bits to floats, and floats of 16 bits
+/// to tf32, which has the range of f32 and the digits of f16.
 bool isFactorOf(ElementType multiplied, ElementType factor) {
   if (multiplied == ElementType::TF32)
     return factor == ElementType::F32 || factor == ElementType::F16 ||

@@ -62,8 +62,7 @@ void MmaSpace::visitWarpTiles(const MmaSchedule &schedule, KernelFamily &family,
     if (isOversized(rowAxis, schedule.warpsAlong(rowAxis), rows, kMmaRows))
       continue;
     for (int64_t columns : ofColumns) {
-      if (columns % columnStep != 0 ||
-          4 * rows * columns > kMaxAccumulators ||
+      if (columns % columnStep != 0 || 4 * rows * columns > kMaxAccumulators ||
           isOversized(columnAxis, schedule.warpsAlong(columnAxis),
                       columns / columnStep, columnStep * kMmaColumns))
         continue;

@@ -129,8 +129,8 @@ TEST_F(MmaModelTest, TransposesBytesOfTwoFragmentsOfColumns) {
         // An odd number of fragments of columns, and an even one.
         for (int64_t extent : {24, 32}) {
           MmaSchedule schedule = {1, 1, 3, 16, swaps};
-          KernelFamily family =
-              mmaFamily(schedule, {swaps ? extent : 32}, swaps ? 32 : extent, 64);
+          KernelFamily family = mmaFamily(schedule, {swaps ? extent : 32},
+                                          swaps ? 32 : extent, 64);
           bool isTransposed = swaps ? transposeLhs : !transposeRhs;
           EXPECT_EQ(llvm::toString(model.check(workload, family, device)) == "",
                     extent == 32 || !isTransposed)
@@ -172,11 +172,10 @@ TEST_F(MmaModelTest, FindsFourRowsOfBytesInTwoMatrices) {
       for (uint32_t quad = 0; quad < 4; ++quad)
         for (uint32_t number = 0; number < 4; ++number) {
           uint32_t lane = 16 * half + 8 * (number / 2) + 2 * quad + number % 2;
-          MatrixRow<NumberMath> at =
-              tile == &layout.rows.tile ? rowsMatrixRow(math, layout, lane)
-                                        : columnsMatrixRow(math, layout, lane);
-          EXPECT_EQ(rowAt(math, *tile, at.row),
-                    16 * half + 4 * quad + number);
+          MatrixRow<NumberMath> at = tile == &layout.rows.tile
+                                         ? rowsMatrixRow(math, layout, lane)
+                                         : columnsMatrixRow(math, layout, lane);
+          EXPECT_EQ(rowAt(math, *tile, at.row), 16 * half + 4 * quad + number);
           EXPECT_EQ(at.chunk, 0u);
         }
   }

@@ -19,16 +19,16 @@
 // (ldmatrix transposes 16 bits alone).
 //
 // Bytes. Those that are contiguous along their space axis are transposed in two
-// steps. ldmatrix transposes pairs of them: of 8 rows along k with 16 bytes each
-// lane 4g + q gets the bytes 2g and 2g + 1 of rows 2q and 2q + 1. Two byte
-// permutations (prmt) of the registers of two matrices make of these the byte 2g
-// of four rows and the byte 2g + 1 of the same rows. Pairs of rows alternate
-// between the two matrices (SharedTile.h), so that the four are neighbours along
-// k, as in the other factor. Of 16 elements along the space axis the even
+// steps. ldmatrix transposes pairs of them: of 8 rows along k with 16 bytes
+// each lane 4g + q gets the bytes 2g and 2g + 1 of rows 2q and 2q + 1. Two byte
+// permutations (prmt) of the registers of two matrices make of these the byte
+// 2g of four rows and the byte 2g + 1 of the same rows. Pairs of rows alternate
+// between the two matrices (SharedTile.h), so that the four are neighbours
+// along k, as in the other factor. Of 16 elements along the space axis the even
 // ones are thus the first 8 rows, or columns, of instructions, and the odd ones
 // the next 8, until the epilogue puts them in order. To transpose on the way to
-// shared memory would take as many permutations where two warps read a tile, but
-// copies could not bypass registers.
+// shared memory would take as many permutations where two warps read a tile,
+// but copies could not bypass registers.
 //
 // Shared memory. Tiles are kept as they lie in global memory, [space][bk] or
 // [bk][space], in chunks of 16 bytes, without padding. Eight consecutive rows
@@ -47,9 +47,9 @@
 // operands the pairs lie in neighbouring rows and are written one by one, every
 // second row by one instruction: rows 4 or 20 banks apart do the same. Where
 // even and odd columns come from different fragments or halves of them, a lane
-// writes four neighbouring columns at once, to rows 16 banks apart modulo 32, or
-// with swapped operands two. Where even and odd rows do, rows keep the order of
-// the instructions in a slab.
+// writes four neighbouring columns at once, to rows 16 banks apart modulo 32,
+// or with swapped operands two. Where even and odd rows do, rows keep the order
+// of the instructions in a slab.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_CODEGEN_MMA_MMALAYOUT_H
@@ -159,8 +159,8 @@ MmaLayout mmaLayout(bool lhsReduceContiguous, bool rhsReduceContiguous,
 MmaLayout mmaLayout(const Workload &workload, const BlockTile &tile,
                     const MmaSchedule &schedule);
 
-/// Fragments of instructions' columns that a warp has a multiple of: bytes of two
-/// are transposed together.
+/// Fragments of instructions' columns that a warp has a multiple of: bytes of
+/// two are transposed together.
 int64_t mmaColumnStep(const Workload &workload, const MmaSchedule &schedule);
 
 /// Where a lane's row of a matrix lies in a tile: the row at lane's offset in

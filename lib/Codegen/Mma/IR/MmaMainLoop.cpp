@@ -101,13 +101,14 @@ Values MmaTileEmitter::loadMatrices(Value pointer, int64_t matrices,
   return registers;
 }
 
-/// Of the registers of four matrices along k whose pairs of bytes are transposed:
-/// the even elements along the space axis in order of k, and the odd ones.
+/// Of the registers of four matrices along k whose pairs of bytes are
+/// transposed: the even elements along the space axis in order of k, and the
+/// odd ones.
 std::array<Values, 2> MmaTileEmitter::separateBytes(ValueRange matrices) {
   constexpr int64_t kBytes = 4;
   auto bytesOf = [&](Value matrix) -> Value {
-    return LLVM::BitcastOp::create(
-        b, VectorType::get({kBytes}, b.getI8Type()), matrix);
+    return LLVM::BitcastOp::create(b, VectorType::get({kBytes}, b.getI8Type()),
+                                   matrix);
   };
   std::array<Values, 2> registers;
   for (size_t matrix = 0; matrix < matrices.size(); matrix += 2)
@@ -206,8 +207,9 @@ MmaTileEmitter::Fragments MmaTileEmitter::loadFragments(Value rowsStage,
     llvm::append_range(fragments.rows,
                        toFactors(loadRow(rowsStage, row, depth), layout.rows));
   for (int64_t column = 0; column < layout.columns.fragments(); column += 2)
-    llvm::append_range(fragments.columns,
-                       toFactors(loadColumns(columnsStage, column, depth), layout.columns));
+    llvm::append_range(
+        fragments.columns,
+        toFactors(loadColumns(columnsStage, column, depth), layout.columns));
   return fragments;
 }
 
@@ -356,12 +358,10 @@ Values MmaTileEmitter::emitMainLoop() {
   if (layout.isSwapped())
     std::swap(rowsShared, columnsShared);
   rows.addresses = prepareFragments(
-      layout.rows.tile, rowsShared,
-      rowsMatrixRow(math, layout, lane), rows.origin,
-      layout.rows.fragments(), kMmaRows);
+      layout.rows.tile, rowsShared, rowsMatrixRow(math, layout, lane),
+      rows.origin, layout.rows.fragments(), kMmaRows);
   columns.addresses = prepareFragments(
-      layout.columns.tile, columnsShared,
-      columnsMatrixRow(math, layout, lane),
+      layout.columns.tile, columnsShared, columnsMatrixRow(math, layout, lane),
       columns.origin, ceilDiv(layout.columns.fragments(), 2), 2 * kMmaColumns);
 
   MainLoop loop{lhsCopy,
