@@ -65,10 +65,9 @@ private:
   Values loadElements(const SharedTile &shared,
                       const FragmentAddresses &addresses, Value stageBytes,
                       int64_t firstSpace, int64_t depth, bool areRows);
-  /// The type of lhs (0) or rhs (1) before exact casts.
-  mlir::Type narrowFactorType(unsigned factor) const;
-  /// Registers as instructions take them: f32 rounded to tf32, which what was
-  /// cast from narrower types is already.
+  /// Whether not all numbers of a factor's type before exact casts are of tf32.
+  bool isRounded(const MmaSide &side) const;
+  /// Registers as instructions take them: f32 rounded to tf32, where needed.
   Values toFactors(Values registers, const MmaSide &side);
 
   /// Epilogue (MmaEpilogue.cpp).

@@ -144,15 +144,16 @@ Values MmaTileEmitter::loadElements(const SharedTile &shared,
   return registers;
 }
 
-Type MmaTileEmitter::narrowFactorType(unsigned factor) const {
+bool MmaTileEmitter::isRounded(const MmaSide &side) const {
   ukernel::WorkloadOp workload = tile.workload;
   auto parts = matchSumOfProducts(workload.getContract().front());
-  return parts->narrowFactor(factor).getType();
+  Type type = parts->narrowFactor(side.axis == Workload::kM ? 0 : 1).getType();
+  // Of integers, tf32 has those of 8 bits.
+  return type.getIntOrFloatBitWidth() > (isa<FloatType>(type) ? 16 : 8);
 }
 
 Values MmaTileEmitter::toFactors(Values registers, const MmaSide &side) {
-  if (multiplied != ElementType::TF32 ||
-      !narrowFactorType(side.axis == Workload::kM ? 0 : 1).isF32())
+  if (multiplied != ElementType::TF32 || !isRounded(side))
     return registers;
   for (Value &value : registers) {
     Value number = arith::BitcastOp::create(b, b.getF32Type(), value);
