@@ -55,17 +55,21 @@ static void addCopy(BlockWork &work, const Copies &copies, int64_t firstVector,
         copiedVector(math, tile, firstVector - slot + lane, slot,
                      copies.threads, copies.vectorWidth);
     if (lane == 0) {
-      // Patterns are relative to the first lane's line, and to its row or, in
-      // order of addresses, itself.
-      globalOrigin = vector.outer * globalPitch +
-                     vector.inner / lineElements * lineElements;
-      sharedOrigin = vector.outer * tile.pitch +
+      // Patterns are relative to the first lane's line (of the first row of
+      // those among which pairs alternate), and to its row or, in order of
+      // addresses, itself.
+      int64_t row = vector.outer;
+      if (tile.alternatesPairs)
+        row -= row % SharedTile::kPairRows;
+      globalOrigin =
+          row * globalPitch + vector.inner / lineElements * lineElements;
+      sharedOrigin = vector.sharedOuter * tile.pitch +
                      (tile.swizzle == 1 ? vector.sharedInner : 0);
     }
     global[lane] = (vector.outer * globalPitch + vector.inner - globalOrigin) *
                    copies.bytes.global / kWordBytes;
     shared[lane] =
-        (vector.outer * tile.pitch + vector.sharedInner - sharedOrigin) *
+        (vector.sharedOuter * tile.pitch + vector.sharedInner - sharedOrigin) *
         copies.bytes.shared / kWordBytes;
   }
   auto width = [&](int64_t bytes) {

@@ -135,11 +135,14 @@ static bool isCorrectlyRounded(Operation *op) {
              math::RoundEvenOp, math::SqrtOp, math::TruncOp>(op);
 }
 
-/// Whether an operator sums products of f32.
+/// Whether an operator sums products with a factor of f32, beside which others
+/// may be cast exactly.
 static bool multipliesF32(linalg::LinalgOp op) {
-  return linalg::isaContractionOpInterface(op) &&
-         llvm::all_of(op.getDpsInputs(), [](Value factor) {
-           return getElementTypeOrSelf(factor).isF32();
+  if (op.getNumReductionLoops() == 0)
+    return false;
+  std::optional<SumOfProducts> parts = matchSumOfProducts(*op.getBlock());
+  return parts && llvm::any_of(llvm::seq(2u), [&](unsigned factor) {
+           return parts->narrowFactor(factor).getType().isF32();
          });
 }
 

@@ -1,5 +1,4 @@
 //===- FormWorkloads.cpp - Contractions to ukernel.workload ---------------===//
-#include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 #include "FTuner/Transforms/Passes.h"
 #include "WorkloadFormation.h"
 
@@ -156,14 +155,13 @@ private:
   }
 
   void allowPrecision(ukernel::WorkloadOp op) {
-    Block &contract = op.getContract().front();
-    std::optional<SumOfProducts> parts = matchSumOfProducts(contract);
-    bool isF32 = llvm::all_of(contract.getArgumentTypes(),
-                              [](Type type) { return type.isF32(); }) &&
-                 parts && llvm::all_of(llvm::seq(2u), [&](unsigned factor) {
-                   return parts->narrowFactor(factor).getType().isF32();
-                 });
-    if (precision == "tf32" && isF32)
+    if (precision != "tf32")
+      return;
+    // Factors of narrower types than f32 may be cast on the way.
+    Workload workload = toWorkload(op);
+    if (workload.combiner == Combiner::SumOfProducts &&
+        workload.operations.front().operandType == ElementType::F32 &&
+        workload.accumulatorType == ElementType::F32)
       op.setPrecision(FloatTF32Type::get(op.getContext()));
   }
 

@@ -3,7 +3,7 @@
 
 Each factor comes from an elementwise operator or none: rounded to a narrower type, dequantized by scales (of
 each row or column, of each group along k, or one for all) with and without zero points, with a bias and ReLU, or
-gated by another tensor of any layout. Types, layouts, extents (static or not, aligned or not, now and then k = 0),
+gated by another tensor of any layout. Types (f32 rounded to tf32 or not), layouts, extents (static or not, aligned or not, now and then k = 0),
 batches, epilogues and devices are random. Every case must run in one kernel, which is no fallback, with bounds and
 race checks, threads in random order, and give the reference's numbers, which are rounded where the program rounds.
 
@@ -15,6 +15,8 @@ import random
 import harness
 
 DEVICES = ("v100", "t4", "a100", "a100", "rtx3090", "h200")
+#: Those with tf32.
+NEW = ("a100", "rtx3090", "h200")
 IDENTITY = "affine_map<(m, n) -> (m, n)>"
 
 
@@ -75,7 +77,11 @@ class Factor:
 class Product:
     def __init__(self, rng):
         self.device = rng.choice(DEVICES)
-        self.kind = rng.choice(["f16", "f16", "bf16", "f32"])
+        self.kind = rng.choice(["f16", "f16", "bf16", "f32", "f32"])
+        # Products of f32 may round what they multiply.
+        self.rounds = self.kind == "f32" and rng.random() < 0.6
+        if self.rounds:
+            self.device = rng.choice(NEW)
         self.batch = rng.choice(["", "", "", "b"])
         self.output = rng.choice(["f32", self.kind])
         while True:
@@ -219,7 +225,8 @@ module attributes {{ukernel.symbols = {{{", ".join(ranges)}}}}} {{
                             + (f" by {factor.beside or 'a scalar'}" if factor.beside is not None else "")
                             for factor in self.factors)
         sizes = "x".join(str(self.sizes[axis]) for axis in "mnk")
-        return (f"{self.device}, {self.kind} to {self.output}, {factors}, {sizes} "
+        kind = "tf32" if self.rounds else self.kind
+        return (f"{self.device}, {kind} to {self.output}, {factors}, {sizes} "
                 f"{'static' if self.is_static else 'dynamic'}{', misaligned' if self.is_misaligned else ''}")
 
 
@@ -228,6 +235,9 @@ def run(tests, seed):
     label = f"seed {seed}"
     path = tests.write(f"{seed}.mlir", product.module())
     flags = ["--misalign=4"] if product.is_misaligned else []
+    if product.rounds:
+        # Each factor is off by up to 2^-11, and sums of few products cancel.
+        flags += ["--precision=tf32", "--tolerance=2e-3"]
     tests.describe(label, str(product))
     result = tests.tool("ftuner-run", path, "--function=f", f"--args={product.arguments()}",
                         f"--device={product.device}", "--check", *harness.CHECKED, f"--seed={seed % 2**31}", *flags)

@@ -23,9 +23,6 @@ import tensor_cores
 
 #: Relative errors (Frobenius) by the type of the result; integers are exact.
 TOLERANCES = {"f32": 1e-5, "f16": 1e-3, "bf16": 8e-3, "i32": 0}
-#: Bytes of the elements that the tensor cores multiply.
-BYTES = {"f16": 2, "bf16": 2, "i8": 1, "tf32": 4, "f16i8": 2, "bf16i8": 2}
-
 
 class Split(tensor_cores.Product):
     """A product and the families that it runs by."""
@@ -33,8 +30,8 @@ class Split(tensor_cores.Product):
     def __init__(self, rng):
         super().__init__(rng)
         self.path = rng.choice(["mma", "simt"])
-        if self.path == "simt" and self.kind == "tf32":
-            self.kind = "f32"
+        # The CUDA cores round no factor.
+        self.rounds = self.rounds and self.path == "mma"
         if rng.random() < 0.6:
             self.k = rng.choice([0, 1, 2, 7, 16, 33, 64, 96, 100, 128, 257, 300])
         if rng.random() < 0.25:
@@ -53,11 +50,12 @@ class Split(tensor_cores.Product):
     def mma(self, rng, parts, is_aligned):
         warps = [rng.choice([1, 2]), rng.choice([1, 2])]
         heights = sorted(rng.sample([1, 2, 3, 4], parts))
-        columns, depth = rng.choice([1, 2, 4, 8]), rng.choice([32, 64]) // BYTES[self.kind]
-        granules, swapped = (16, 8), ""
-        if rng.random() < 0.3:
-            granules, swapped = (8, 16), ", swap_operands = true"
-        is_staged = not is_aligned or self.device == "t4" or self.kind.endswith("16i8")
+        columns, depth = rng.choice([1, 2, 4, 8]), rng.choice([32, 64]) // tensor_cores.BYTES[self.wide]
+        swaps = rng.random() < 0.3
+        granules, swapped = tensor_cores.granules_of(self, swaps), ", swap_operands = true" if swaps else ""
+        if granules[0] == granules[1]:
+            columns = max(1, columns // 2)
+        is_staged = not is_aligned or self.device == "t4" or self.lhs != self.rhs
         stages = 2 if is_staged else rng.choice([2, 3, 4])
         tiles = [[granules[0] * warps[0] * height, granules[1] * warps[1] * columns, depth] for height in heights]
         return self.family(f"#ukernel.mma<warps = {warps}, stages = {stages}, access = {16 if is_aligned else 1}{swapped}>",
@@ -109,13 +107,13 @@ def run(h, seed):
     product = Split(random.Random(seed))
     label = f"seed {seed}"
     h.describe(label, str(product))
-    flags = ["tf32"] if product.kind == "tf32" else []
+    flags = ["tf32"] if product.rounds else []
     name = f"s{seed}"
     planned, problems = kernel_families.form(h, name, product.module(), plan_of(product.families), *flags)
     if not planned:
         return problems
     # Factors of tf32 are off by up to 2^-11.
-    tolerance = 2e-3 if product.kind == "tf32" else TOLERANCES[product.output]
+    tolerance = 2e-3 if product.rounds else TOLERANCES[product.output]
     return compare(h, label, planned, h.path(name + ".mlir"), "f", product.arguments(), product.device, tolerance, seed)
 
 

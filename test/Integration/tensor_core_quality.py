@@ -2,13 +2,13 @@
 """Every tensor-core kernel selected for layers of language models is tight.
 
 Dense (768 to 2304, as examples/dense.mlir stores it) and the projections of Llama-2-7B (weights N × K), f16 with
-f32 sums, M = 1…4096. By ptxas and the PTX: no spill, no local memory; in each main loop one barrier, and, of kernels
+f32 sums, M = 1…4096, and Dense in i8, whose weights lie across k. By ptxas and the PTX: no spill, no local memory; in each main loop one barrier, and, of kernels
 for aligned operands on sm_80 and newer, nothing but instructions of tensor cores, ldmatrix, asynchronous copies of
 16 bytes and integer arithmetic. By the emulator's counters, for a size that each aligned kernel of Dense serves: no
 bank conflicts of ldmatrix and of copies.
 
-The same of families with swapped operands that are given, in all layouts, and of pairs along n: few of them are
-selected.
+The same of families with swapped operands that are given, in all layouts, of pairs along n, and of i8 with factors
+that lie across k: few of them are selected.
 
 The suite looks at a part; `--all` at every built-in device of sm_75 and newer.
 """
@@ -22,18 +22,24 @@ import harness
 import kernel_families
 import ptx
 
+#: Layout, N, K and type of the factors.
 LAYERS = {
-    "dense": ("nn", 2304, 768),
-    "qkv": ("nt", 12288, 4096),
-    "out": ("nt", 4096, 4096),
-    "up": ("nt", 22016, 4096),
-    "down": ("nt", 4096, 11008),
+    "dense": ("nn", 2304, 768, "f16"),
+    "qkv": ("nt", 12288, 4096, "f16"),
+    "out": ("nt", 4096, 4096, "f16"),
+    "up": ("nt", 22016, 4096, "f16"),
+    "down": ("nt", 4096, 11008, "f16"),
+    "dense_i8": ("nn", 2304, 768, "i8"),
 }
-PART = [("dense", "t4"), ("dense", "a100"), ("dense", "h200"), ("up", "a100"), ("down", "a100"), ("down", "rtx3090")]
+PART = [("dense_i8", "t4"), ("dense_i8", "a100"), ("dense", "t4"), ("dense", "a100"), ("dense", "h200"), ("up", "a100"), ("down", "a100"), ("down", "rtx3090")]
 #: Warps along m and n, and tiles of one or two parts: of swapped operands, and of operands that are not.
 SWAPPED = [((1, 1), [(8, 16, 64)]), ((1, 4), [(24, 256, 64)]), ((1, 2), [(40, 64, 32), (56, 64, 32)]),
            ((2, 2), [(80, 96, 64), (80, 128, 64)]), ((1, 8), [(56, 512, 32)])]
 ALONG_N = [((2, 2), [(128, 96, 32), (128, 128, 32)]), ((1, 3), [(16, 72, 64), (16, 96, 64)])]
+BYTES = [((2, 2), [(128, 128, 64)]), ((1, 4), [(48, 256, 128)]), ((4, 1), [(128, 80, 64), (192, 80, 64)])]
+SWAPPED_BYTES = [((1, 4), [(32, 256, 128)]), ((2, 2), [(96, 96, 64), (160, 96, 64)])]
+#: Swapped, families, and type of the factors.
+GIVEN = [(True, SWAPPED, "f16"), (False, ALONG_N, "f16"), (False, BYTES, "i8"), (True, SWAPPED_BYTES, "i8")]
 GIVEN_DEVICES = ("a100", "h200")
 #: Few columns and a long k: slices of k serve few rows.
 SLICED = [("down", "a100")]
@@ -41,32 +47,36 @@ SLICED = [("down", "a100")]
 LARGEST_RUN = 512
 #: What the main loop of an aligned kernel may have beside arithmetic on integers.
 ALLOWED = (r"^(mma\.sync|ldmatrix|cp\.async|bar\.|barrier\.|bra|mov|setp|selp|add|sub|mul|mad|shl|shr|and|or|xor|cvt\."
-           r"[su](32|64)\.[su](32|64)|min|max|not)")
+           r"[su](32|64)\.[su](32|64)|min|max|not|prmt)")
 
 
-def module(layout, n, k):
+def module(layout, n, k, kind):
     weight, maps = (f"{n}x{k}", "n, k") if layout[1] == "t" else (f"{k}x{n}", "k, n")
     x, shape, rows, lhs = (f"{k}x?", f'{k}, "T"', 1, "k, m") if layout[0] == "t" else (f"?x{k}", f'"T", {k}', 0, "m, k")
+    total, zero, narrows = ("i32", "0", "arith.trunci %a : i32 to i8") if kind == "i8" else (
+        "f32", "0.0", "arith.truncf %a : f32 to f16")
     return f"""
 module attributes {{ukernel.symbols = {{T = #ukernel.range<1 to 4096>}}}} {{
-  func.func @layer(%x: tensor<{x}xf16> {{ukernel.shape = [{shape}]}}, %w: tensor<{weight}xf16>) -> tensor<?x{n}xf16> {{
+  func.func @layer(%x: tensor<{x}x{kind}> {{ukernel.shape = [{shape}]}}, %w: tensor<{weight}x{kind}>)
+      -> tensor<?x{n}x{kind}> {{
     %rows = arith.constant {rows} : index
-    %zero = arith.constant 0.0 : f32
-    %t = tensor.dim %x, %rows : tensor<{x}xf16>
-    %e = tensor.empty(%t) : tensor<?x{n}xf32>
-    %init = linalg.fill ins(%zero : f32) outs(%e : tensor<?x{n}xf32>) -> tensor<?x{n}xf32>
+    %zero = arith.constant {zero} : {total}
+    %t = tensor.dim %x, %rows : tensor<{x}x{kind}>
+    %e = tensor.empty(%t) : tensor<?x{n}x{total}>
+    %init = linalg.fill ins(%zero : {total}) outs(%e : tensor<?x{n}x{total}>) -> tensor<?x{n}x{total}>
     %p = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> ({lhs})>, affine_map<(m, n, k) -> ({maps})>,
                                         affine_map<(m, n, k) -> (m, n)>]
-        ins(%x, %w : tensor<{x}xf16>, tensor<{weight}xf16>) outs(%init : tensor<?x{n}xf32>) -> tensor<?x{n}xf32>
-    %o = tensor.empty(%t) : tensor<?x{n}xf16>
+        ins(%x, %w : tensor<{x}x{kind}>, tensor<{weight}x{kind}>) outs(%init : tensor<?x{n}x{total}>)
+        -> tensor<?x{n}x{total}>
+    %o = tensor.empty(%t) : tensor<?x{n}x{kind}>
     %r = linalg.generic {{indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>],
                          iterator_types = ["parallel", "parallel"]}}
-        ins(%p : tensor<?x{n}xf32>) outs(%o : tensor<?x{n}xf16>) {{
-    ^bb0(%a: f32, %old: f16):
-      %h = arith.truncf %a : f32 to f16
-      linalg.yield %h : f16
-    }} -> tensor<?x{n}xf16>
-    return %r : tensor<?x{n}xf16>
+        ins(%p : tensor<?x{n}x{total}>) outs(%o : tensor<?x{n}x{kind}>) {{
+    ^bb0(%a: {total}, %old: {kind}):
+      %h = {narrows}
+      linalg.yield %h : {kind}
+    }} -> tensor<?x{n}x{kind}>
+    return %r : tensor<?x{n}x{kind}>
   }}
 }}
 """
@@ -107,11 +117,11 @@ def check_entry(entry, kernel, version):
     return problems
 
 
-def run_counted(tests, path, device, size, layout, n, k):
+def run_counted(tests, path, device, size, layout, n, k, kind):
     """The counters of the kernel that computes a size; one that adds slices up comes behind it."""
     x = f"{k}x{size}" if layout[0] == "t" else f"{size}x{k}"
     weight = f"{n}x{k}" if layout[1] == "t" else f"{k}x{n}"
-    result = tests.tool("ftuner-run", path, "--function=layer", f"--args={x}xf16,{weight}xf16",
+    result = tests.tool("ftuner-run", path, "--function=layer", f"--args={x}x{kind},{weight}x{kind}",
                         f"--device={device}", "--executor=emulator", "--counters", "--json")
     if result.returncode != 0:
         raise RuntimeError(result.stderr)
@@ -129,13 +139,12 @@ def conflicts(counters, size):
 
 
 def check_conflicts(tests, path, device, manifest, layer):
-    layout, n, k = LAYERS[layer]
     problems = []
     for choice in manifest["workloads"][0]["dispatch"]:
         size = choice["box"][0]["max"]
         if size > LARGEST_RUN:
             continue
-        problems += conflicts(run_counted(tests, path, device, size, layout, n, k), size)
+        problems += conflicts(run_counted(tests, path, device, size, *LAYERS[layer]), size)
     return problems
 
 
@@ -152,9 +161,8 @@ def compile_layer(tests, path, device):
     return manifest, kernels, [entry for entry in ptx.entries(outputs[0]) if entry.count(r"^mma\.sync")]
 
 
-def check_given(tests, device, version, layout, number, swaps):
+def check_given(tests, device, version, layout, kind, swaps, warps, tiles):
     """A family that is given, with accesses of 16 bytes."""
-    warps, tiles = (SWAPPED if swaps else ALONG_N)[number]
     n, k = 768, 512
     axis = 0 if len(tiles) == 1 or tiles[0][0] != tiles[1][0] else 1
 
@@ -164,8 +172,8 @@ def check_given(tests, device, version, layout, number, swaps):
               f"tiles = {[list(tile) for tile in tiles]}{balanced}>")
     unaligned = f"<#ukernel.mma<warps = [1, 1], stages = 2, access = 1{swapped}>, axis = 0, tiles = [[16, 16, 32]]>"
     plan = f"<families = [{family}, {unaligned}], choices = [], general = 0, unaligned_general = 1>"
-    name = f"given_{device}_{layout}_{number}_{swaps}"
-    path, problems = kernel_families.form(tests, name, module(layout, n, k), plan)
+    name = f"given_{device}_{layout}_{kind}_{swaps}_{'_'.join(map(str, sum(tiles, warps)))}"
+    path, problems = kernel_families.form(tests, name, module(layout, n, k, kind), plan)
     if problems:
         return problems
     _, kernels, entries = compile_layer(tests, path, device)
@@ -174,16 +182,15 @@ def check_given(tests, device, version, layout, number, swaps):
     for entry in entries:
         problems += [f"{entry.name}: {problem}" for problem in check_entry(entry, kernels[entry.name], version)]
     size = 2 * sum(tile[0] for tile in tiles)
-    counters = run_counted(tests, path, device, size, layout, n, k)
+    counters = run_counted(tests, path, device, size, layout, n, k, kind)
     if not counters["requests"].get("matrix_load"):
         problems.append("expected fragments by ldmatrix")
     return problems + conflicts(counters, size)
 
 
 def check(tests, layer, device, version, counts):
-    layout, n, k = LAYERS[layer]
     label = f"{layer} on {device}"
-    path = tests.write(f"{layer}_{device}.mlir", module(layout, n, k))
+    path = tests.write(f"{layer}_{device}.mlir", module(*LAYERS[layer]))
     manifest, kernels, entries = compile_layer(tests, path, device)
     registers = [kernels[entry.name]["resources"]["registers_per_thread"] for entry in entries]
     if not entries:
@@ -219,16 +226,18 @@ def main():
         sys.exit("error: no ptxas found: run tools/setup.sh")
     cases = [(layer, device) for layer in LAYERS for device in versions] if options.all else PART
     for layer, device in cases:
-        counts = layer == "dense" and versions[device] >= 80
+        counts = layer in ("dense", "dense_i8") and versions[device] >= 80
         tests.add(f"{layer} on {device}", check, tests, layer, device, versions[device], counts)
-    given = [(layout, number, swaps) for swaps, families in ((True, SWAPPED), (False, ALONG_N))
-             for layout in ("nn", "nt", "tn", "tt") for number in range(len(families))]
-    for case, (layout, number, swaps) in enumerate(given):
+    # Bytes that lie along k are as 16 bits do.
+    given = [(layout, number, kind, swaps, *family) for swaps, families, kind in GIVEN
+             for layout in ("nn", "nt", "tn", "tt") for number, family in enumerate(families)
+             if (layout, kind) != ("nt", "i8")]
+    for case, (layout, number, kind, swaps, warps, tiles) in enumerate(given):
         # Each is run on one device but by --all.
         for index, device in enumerate(GIVEN_DEVICES):
             if options.all or case % len(GIVEN_DEVICES) == index:
-                tests.add(f"{'swapped' if swaps else 'along n'} {number} {layout} on {device}", check_given, tests,
-                          device, versions[device], layout, number, swaps)
+                tests.add(f"{'swapped' if swaps else 'given'} {number} {kind} {layout} on {device}", check_given, tests,
+                          device, versions[device], layout, kind, swaps, warps, tiles)
     tests.finish()
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs random products on tensor cores in the emulator, against the reference.
 
-Every case has its own element types (f16, bf16, i8, f32 rounded to tf32, f16 or bf16 beside i8), layout of
+Every case has its own element types (f16, bf16, i8, f32 rounded to tf32, each float beside narrower types), layout of
 both factors, epilogue, extents (static or not, with alignments of 1 to 16 elements, now and then 0 or beyond the
 declared range) and device. It must run in one kernel, with bounds and race checks, threads in random order, and
 give the reference's numbers; on aligned sizes that one must be of a path for tensor cores, unless the plan says
@@ -24,10 +24,12 @@ import kernel_families
 #: Devices by what their tensor cores multiply.
 OLD = ("t4", "a100", "rtx3090", "l4", "h200", "b200")
 NEW = OLD[1:]
-DEVICES = {"f16": OLD, "bf16": NEW, "i8": OLD, "tf32": NEW, "f16i8": NEW, "bf16i8": NEW}
+DEVICES = {"f16": OLD, "bf16": NEW, "i8": OLD, "tf32": NEW, "f16i8": NEW, "bf16i8": NEW, "tf32f16": NEW,
+           "tf32bf16": NEW, "tf32i8": NEW}
 #: Of lhs, rhs and the sum.
 TYPES = {"f16": ("f16", "f16", "f32"), "bf16": ("bf16", "bf16", "f32"), "i8": ("i8", "i8", "i32"),
-         "tf32": ("f32", "f32", "f32"), "f16i8": ("f16", "i8", "f32"), "bf16i8": ("i8", "bf16", "f32")}
+         "tf32": ("f32", "f32", "f32"), "f16i8": ("f16", "i8", "f32"), "bf16i8": ("i8", "bf16", "f32"),
+         "tf32f16": ("f32", "f16", "f32"), "tf32bf16": ("bf16", "f32", "f32"), "tf32i8": ("f32", "i8", "f32")}
 #: Bytes of an element.
 BYTES = {"f16": 2, "bf16": 2, "i8": 1, "f32": 4, "i32": 4}
 #: Of results by given families: what sums in another order and their roundings may differ by.
@@ -43,8 +45,9 @@ class Product:
         self.kind = rng.choice(list(DEVICES))
         self.lhs, self.rhs, self.sum = TYPES[self.kind]
         self.device = rng.choice(DEVICES[self.kind])
-        self.layout = "nt" if self.kind == "i8" else rng.choice(LAYOUTS)
-        self.wide = self.lhs if self.lhs != "i8" else self.rhs
+        self.layout = rng.choice(LAYOUTS)
+        self.rounds = self.kind.startswith("tf32")
+        self.wide = max(self.lhs, self.rhs, key=BYTES.get)
         self.output = self.sum if self.kind == "i8" else rng.choice(["f32", self.wide])
         self.epilogue = "none" if self.kind == "i8" else rng.choice(["none", "bias", "residual"])
         self.casts = [rng.choice(["extsi", "extui"]) for _ in range(2)]
@@ -182,13 +185,21 @@ module attributes {{ukernel.symbols = {{T = #ukernel.range<{self.range[0]} to {s
                 f"{', misaligned' if self.is_misaligned else ''}")
 
 
+def granules_of(product, swaps):
+    """Elements along m and n of a warp's least tile, with swapped operands or not."""
+    columns = 0 if swaps else 1
+    # Instructions have 16 rows and 8 columns; bytes that are transposed go by 16.
+    is_transposed = product.kind == "i8" and product.factors()[columns][1] != "k"
+    return [16 if axis != columns or is_transposed else 8 for axis in range(2)]
+
+
 def random_families(rng, product):
     """A family of one height or two, and the same for operands of any alignment."""
     element = max(BYTES[product.lhs], BYTES[product.rhs])
     is_old, is_cast = product.device == "t4", BYTES[product.lhs] != BYTES[product.rhs]
     swaps = rng.random() < 0.6
     warps = rng.choice([(1, 1), (1, 2), (2, 1), (2, 2), (1, 4), (4, 1), (3, 1), (1, 3), (2, 3)])
-    granules = [of_axis * (8 if (axis == 0) == swaps else 16) for axis, of_axis in enumerate(warps)]
+    granules = [granule * of_axis for granule, of_axis in zip(granules_of(product, swaps), warps)]
     axis = rng.randrange(2)
     low = [rng.randint(1, 3) for _ in range(2)]
     heights = [low]
@@ -196,7 +207,9 @@ def random_families(rng, product):
         high = list(low)
         high[axis] += rng.randint(1, 2)
         heights.append(high)
-    depth = rng.choice([1, 2, 4]) * 32 // element
+    # The deepest steps in four stages fit in shared memory for no more elements of m and n.
+    fits = sum(granule * height for granule, height in zip(granules, heights[-1])) <= 192
+    depth = rng.choice([1, 2, 4] if fits else [1, 2]) * 32 // element
     tiles = [[granule * height for granule, height in zip(granules, of_part)] + [depth] for of_part in heights]
     balanced = rng.choice([0, 1, 7, 108]) if len(tiles) == 2 else 0
 
@@ -233,7 +246,7 @@ def run_given(tests, seed, rng, product):
     label = f"seed {seed}"
     tests.describe(label, f"{product}, by {families[0]}")
     plan = f"<families = [{', '.join(families)}], choices = [], general = 0, unaligned_general = 1>"
-    precision = "tf32" if product.kind == "tf32" else "f32"
+    precision = "tf32" if product.rounds else "f32"
     planned, problems = kernel_families.form(tests, f"{seed}", product.module(), plan, precision)
     if problems:
         return problems
@@ -253,7 +266,7 @@ def run_given(tests, seed, rng, product):
     if actual.shape != expected.shape:
         return problems + [f"expected a result of {expected.shape}, but got {actual.shape}"]
     error = numpy.linalg.norm(actual - expected) / max(numpy.linalg.norm(expected), 1e-30)
-    if not error <= TOLERANCES["tf32" if product.kind == "tf32" else product.output]:
+    if not error <= TOLERANCES["tf32" if product.rounds else product.output]:
         problems.append(f"relative error {error}")
     return problems
 
@@ -269,9 +282,9 @@ def run_planned(tests, seed, product):
     """Runs what the compiler plans."""
     label = f"seed {seed}"
     path = tests.write(f"{seed}.mlir", product.module())
-    flags = ["--precision=tf32"] if product.kind == "tf32" else []
+    flags = ["--precision=tf32"] if product.rounds else []
     compile_flags = [*flags, f"--device={product.device}"]
-    if product.kind == "tf32":
+    if product.rounds:
         # Each factor is off by up to 2^-11, and sums of few products cancel.
         flags.append("--tolerance=2e-3")
     result = tests.tool("ftuner-run", path, "--function=f", f"--args={product.arguments()}",

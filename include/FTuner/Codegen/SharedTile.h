@@ -9,11 +9,16 @@
 // at c xor ((r / patternRows) mod patterns); patterns is a power of two that
 // divides the chunks of a row, so chunks stay within their row.
 //
+// Alternating pairs. Row 4q + 2h + i of sixteen rows, h and i below 2, lies at
+// row 8h + 2q + i of them: of four neighbouring rows the second pair lies eight
+// rows behind the first. Vectors are copied in the order of shared memory.
+//
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_CODEGEN_SHAREDTILE_H
 #define FTUNER_CODEGEN_SHAREDTILE_H
 
 #include "FTuner/Workload/Workload.h"
+#include <algorithm>
 
 namespace ftuner {
 
@@ -30,6 +35,9 @@ struct SharedTile {
   int64_t swizzle = 1;
   /// Neighbouring rows with one pattern.
   int64_t patternRows = 8;
+  /// Pairs of rows lie by turns in the two halves of sixteen, which divide
+  /// `outer`.
+  bool alternatesPairs = false;
 
   int64_t elements() const { return outer * pitch; }
   int64_t vectorsPerRow(int64_t vectorWidth) const {
@@ -39,10 +47,14 @@ struct SharedTile {
   int64_t copySlots(int64_t threads, int64_t vectorWidth) const {
     return ceilDiv(outer * vectorsPerRow(vectorWidth), threads);
   }
-  /// Rows after which the patterns repeat themselves.
+  /// Rows after which the patterns, and the order of rows, repeat themselves.
   int64_t patternPeriod() const {
-    return swizzle == 1 ? 1 : patternRows * swizzle;
+    int64_t ofSwizzle = swizzle == 1 ? 1 : patternRows * swizzle;
+    return alternatesPairs ? std::max(ofSwizzle, kPairRows) : ofSwizzle;
   }
+
+  /// Rows among which pairs alternate.
+  static constexpr int64_t kPairRows = 16;
 };
 
 /// IndexMath on numbers. All of a block's fit 32 bits, where division is fast.
@@ -56,7 +68,21 @@ struct NumberMath {
   static Index bitXor(Index lhs, Index rhs) { return lhs ^ rhs; }
 };
 
-/// Swizzle pattern of a row of a tile with more than one.
+/// The row of the tile that lies at a row of shared memory.
+template <typename Math>
+typename Math::Index rowAt(Math &math, const SharedTile &tile,
+                           typename Math::Index sharedRow) {
+  if (!tile.alternatesPairs)
+    return sharedRow;
+  constexpr int64_t rows = SharedTile::kPairRows, half = rows / 2;
+  auto first = math.mul(math.div(sharedRow, rows), rows);
+  auto second = math.rem(math.div(sharedRow, half), 2);
+  auto pair = math.rem(math.div(sharedRow, 2), half / 2);
+  auto inFour = math.add(math.mul(second, 2), math.rem(sharedRow, 2));
+  return math.add(first, math.add(math.mul(pair, 4), inFour));
+}
+
+/// Swizzle pattern of a row in shared memory, of a tile with more than one.
 template <typename Math>
 typename Math::Index swizzlePattern(Math &math, const SharedTile &tile,
                                     typename Math::Index row) {
@@ -66,8 +92,8 @@ typename Math::Index swizzlePattern(Math &math, const SharedTile &tile,
 /// A vector of the tile that one thread copies.
 template <typename Math>
 struct CopiedVector {
-  /// Row of the tile, and element of the row in global and in shared memory.
-  typename Math::Index outer, inner, sharedInner;
+  /// Row of the tile and element of the row, in global and in shared memory.
+  typename Math::Index outer, inner, sharedOuter, sharedInner;
 };
 
 /// Whether each slot copies whole rows, so that the addresses of a thread's
@@ -78,7 +104,8 @@ inline bool copiesWholeRows(const SharedTile &tile, int64_t threads,
 }
 
 /// The vector that `thread` copies in the slot that starts with vector `first`
-/// of the tile, a multiple of `threads`; vectors are counted row by row.
+/// of the tile, a multiple of `threads`; vectors are counted row by row, as
+/// they lie in shared memory.
 template <typename Math>
 CopiedVector<Math> copiedVector(Math &math, const SharedTile &tile,
                                 typename Math::Index thread, int64_t first,
@@ -86,19 +113,20 @@ CopiedVector<Math> copiedVector(Math &math, const SharedTile &tile,
   int64_t vectorsPerRow = tile.vectorsPerRow(vectorWidth);
   CopiedVector<Math> result;
   if (copiesWholeRows(tile, threads, vectorWidth)) {
-    result.outer = math.add(math.div(thread, vectorsPerRow),
-                            math.constant(first / vectorsPerRow));
+    result.sharedOuter = math.add(math.div(thread, vectorsPerRow),
+                                  math.constant(first / vectorsPerRow));
     result.inner = math.rem(thread, vectorsPerRow);
   } else {
     auto linear = math.add(thread, math.constant(first));
-    result.outer = math.div(linear, vectorsPerRow);
+    result.sharedOuter = math.div(linear, vectorsPerRow);
     result.inner = math.rem(linear, vectorsPerRow);
   }
+  result.outer = rowAt(math, tile, result.sharedOuter);
   result.inner = math.mul(result.inner, vectorWidth);
   result.sharedInner = result.inner;
   if (tile.swizzle > 1) {
     auto chunk = math.bitXor(math.div(result.inner, tile.chunk),
-                             swizzlePattern(math, tile, result.outer));
+                             swizzlePattern(math, tile, result.sharedOuter));
     result.sharedInner = math.add(math.mul(chunk, tile.chunk),
                                   math.rem(result.inner, tile.chunk));
   }

@@ -71,7 +71,7 @@ def UKernelFormWorkloadsPass : Pass<"ukernel-form-workloads", "::mlir::ModuleOp"
     that are left to fallback kernels are reported by remarks, and so are those that read
     elements which nobody has set (`tensor.empty`). `ukernel.extents` keeps which
     symbols the extents are products of. With `precision=tf32` products of f32
-    may round their factors to tf32.
+    may round their factors to tf32, whatever these are cast from.
 
     ```mlir
     %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x64xf32>) -> tensor<?x64xf32>

@@ -132,11 +132,11 @@ void TileCopy::prepare(Value threadId, Value spaceOffset, Value spaceExtent,
     slot.global = offsetPointer(
         b, global,
         math.mul(math.add(math.mul(row, rowStride), inner), elementBytes));
-    slot.shared =
-        offsetPointer(b, shared,
-                      math.mul(math.add(math.mul(copied.outer, tile.pitch),
-                                        copied.sharedInner),
-                               sharedBytes));
+    slot.shared = offsetPointer(
+        b, shared,
+        math.mul(math.add(math.mul(copied.sharedOuter, tile.pitch),
+                          copied.sharedInner),
+                 sharedBytes));
     slots.push_back(slot);
   }
 }

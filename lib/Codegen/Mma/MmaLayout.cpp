@@ -21,7 +21,8 @@ static SharedTile sharedTile(bool reduceContiguous, int64_t space,
     tile.pitch = ceilBy(tile.inner - 8, 16) + 8;
     return tile;
   }
-  int64_t chunks = tile.inner / tile.chunk;
+  tile.alternatesPairs = !reduceContiguous && elementBytes == 1;
+  int64_t chunks = ceilDiv(tile.inner, tile.chunk);
   tile.swizzle = std::min(kPhaseRows, chunks & -chunks);
   tile.patternRows = kPhaseRows / tile.swizzle;
   return tile;
@@ -39,10 +40,8 @@ MmaLayout ftuner::mmaLayout(bool lhsReduceContiguous, bool rhsReduceContiguous,
                    tile[axis], schedule.warpsAlong(axis),
                    schedule.fragmentAlong(axis)};
   };
-  unsigned rows = schedule.rowAxis();
-  unsigned columns = rows == Workload::kM ? Workload::kN : Workload::kM;
-  return {side(rows), side(columns), tile[Workload::kK], schedule.stages,
-          elementBytes};
+  return {side(schedule.rowAxis()), side(schedule.columnAxis()),
+          tile[Workload::kK], schedule.stages, elementBytes};
 }
 
 MmaLayout ftuner::mmaLayout(const Workload &workload, const BlockTile &tile,
@@ -52,4 +51,15 @@ MmaLayout ftuner::mmaLayout(const Workload &workload, const BlockTile &tile,
   return mmaLayout(lhs->contiguousAxis() == Workload::kK,
                    rhs->contiguousAxis() == Workload::kK,
                    bytesOf(multipliedType(workload)), tile, schedule);
+}
+
+int64_t ftuner::mmaColumnStep(const Workload &workload,
+                              const MmaSchedule &schedule) {
+  const Operand *factor =
+      workload.find(schedule.columnAxis() == Workload::kM ? OperandRole::Lhs
+                                                          : OperandRole::Rhs);
+  return bytesOf(multipliedType(workload)) == 1 &&
+                 factor->contiguousAxis() != Workload::kK
+             ? 2
+             : 1;
 }

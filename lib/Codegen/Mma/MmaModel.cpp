@@ -12,6 +12,8 @@
 #include "MmaTypes.h"
 #include "MmaWork.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
 #include <algorithm>
 #include <cmath>
 
@@ -26,6 +28,10 @@ constexpr int64_t kAddressRegisters = 32;
 /// kernels for sm_80 to sm_90, ptxas 13.0 spilled none that has room for as
 /// many (benchmarks/register_model/results.md).
 constexpr int64_t kSlotRegisters = 3;
+/// The same for each single element where some slot is not the whole block's,
+/// or no whole rows: of 100 kernels of 3 and 6 warps, which are these, ptxas
+/// spilled six that had room for kSlotRegisters.
+constexpr int64_t kRaggedSlotRegisters = 1;
 /// Registers that ptxas takes beyond what a kernel needs: it loads fragments of
 /// the next instructions ahead.
 constexpr int64_t kSpareRegisters = 24;
@@ -144,6 +150,8 @@ public:
       for (unsigned factor : {0, 1}) {
         MmaCode::Copy copy = copyOf(workload, mma, factor);
         int64_t ofSlot = kSlotRegisters + copy.prologue.registers;
+        if (mma.accessBytes == 1 && hasRaggedSlots(layout))
+          ofSlot += kRaggedSlotRegisters;
         if (layout.stages == 2)
           ofSlot += ceilDiv(copy.vectorWidth *
                                 std::max(layout.elementBytes, copy.globalBytes),
@@ -216,6 +224,16 @@ private:
     return family;
   }
 
+  /// Whether some slot of single elements is a part of the block's threads', or
+  /// of a row.
+  static bool hasRaggedSlots(const MmaLayout &layout) {
+    return llvm::any_of(llvm::seq(2u), [&](unsigned factor) {
+      const SharedTile &tile = layout.tileOf(factor);
+      return tile.outer * tile.inner % layout.threads() != 0 ||
+             !copiesWholeRows(tile, layout.threads(), /*vectorWidth=*/1);
+    });
+  }
+
   /// Registers of accumulators and of the fragments that are multiplied.
   static int64_t partRegisters(const MmaLayout &layout) {
     return layout.accumulators() + 4 * layout.rows.fragments() +
@@ -225,6 +243,17 @@ private:
   llvm::Error checkPart(const Workload &workload, const KernelFamily &family,
                         unsigned part) const;
 };
+
+/// Whether a factor is of the multiplied type, or all its numbers are, to which
+/// it is cast on the way: integers of 8 bits to floats, and floats of 16 bits
+/// to tf32, which has the range of f32 and the digits of f16.
+bool isFactorOf(ElementType multiplied, ElementType factor) {
+  if (multiplied == ElementType::TF32)
+    return factor == ElementType::F32 || factor == ElementType::F16 ||
+           factor == ElementType::BF16 || factor == ElementType::I8;
+  return factor == multiplied ||
+         (factor == ElementType::I8 && bytesOf(multiplied) == 2);
+}
 
 llvm::Error MmaModel::supports(const Workload &workload,
                                const DeviceSpec &device) const {
@@ -240,17 +269,10 @@ llvm::Error MmaModel::supports(const Workload &workload,
                    device.name.c_str(), nameOf(type).data());
   for (OperandRole role : {OperandRole::Lhs, OperandRole::Rhs}) {
     const Operand &factor = *workload.find(role);
-    if (type == ElementType::I8 && factor.contiguousAxis() != Workload::kK)
-      return invalid("mma: expected factors of i8 that are contiguous along k");
     // Prologues end in the multiplied type, wherever they begin.
     if (hasPrologue(workload, /*factor=*/role == OperandRole::Rhs))
       continue;
-    bool isSame =
-        factor.elementType == type ||
-        (type == ElementType::TF32 && factor.elementType == ElementType::F32);
-    // Every number of 8 bits is one of 16-bit floats.
-    if (!isSame &&
-        !(factor.elementType == ElementType::I8 && bytesOf(type) == 2))
+    if (!isFactorOf(type, factor.elementType))
       return invalid("mma: expected factors of %s, but got %s",
                      nameOf(type).data(), nameOf(factor.elementType).data());
   }
@@ -276,6 +298,13 @@ llvm::Error MmaModel::checkPart(const Workload &workload,
                      static_cast<long long>(mma.warpsM),
                      static_cast<long long>(mma.warpsN),
                      tileText(tile).c_str());
+  if (mma.warpExtent(tile, mma.columnAxis()) / kMmaColumns %
+          mmaColumnStep(workload, mma) !=
+      0)
+    return invalid("mma: expected an even number of fragments of 8 elements "
+                   "along axis %u, whose bytes are transposed, for each warp, "
+                   "but got %s",
+                   mma.columnAxis(), tileText(tile).c_str());
   if (llvm::Error error = checkBatchTiles(*this, tile))
     return error;
   int64_t depth = kMmaFragmentBytes / elementBytesOf(workload);

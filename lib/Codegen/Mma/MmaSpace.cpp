@@ -47,7 +47,8 @@ void MmaSpace::visitWarpTiles(const MmaSchedule &schedule, KernelFamily &family,
            (fragments > 1 && warps * (fragments - 1) * fragment >= extent);
   };
   unsigned rowAxis = schedule.rowAxis();
-  unsigned columnAxis = rowAxis == Workload::kM ? Workload::kN : Workload::kM;
+  unsigned columnAxis = schedule.columnAxis();
+  int64_t columnStep = mmaColumnStep(workload, schedule);
   auto place = [&](unsigned axis, int64_t extent) {
     ukernel.registerTile[axis] = extent;
     family.tiles.front()[axis] = schedule.warpsAlong(axis) * extent;
@@ -61,9 +62,9 @@ void MmaSpace::visitWarpTiles(const MmaSchedule &schedule, KernelFamily &family,
     if (isOversized(rowAxis, schedule.warpsAlong(rowAxis), rows, kMmaRows))
       continue;
     for (int64_t columns : ofColumns) {
-      if (4 * rows * columns > kMaxAccumulators ||
-          isOversized(columnAxis, schedule.warpsAlong(columnAxis), columns,
-                      kMmaColumns))
+      if (columns % columnStep != 0 || 4 * rows * columns > kMaxAccumulators ||
+          isOversized(columnAxis, schedule.warpsAlong(columnAxis),
+                      columns / columnStep, columnStep * kMmaColumns))
         continue;
       place(rowAxis, rows * kMmaRows);
       place(columnAxis, columns * kMmaColumns);

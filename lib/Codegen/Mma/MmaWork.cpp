@@ -25,8 +25,8 @@ struct FragmentLoads {
 /// touched as by loads of four words; fragments differ by whole periods of the
 /// swizzle, or by chunks, which patterns permute within one line.
 template <typename RowOf>
-static void addFragmentLoads(BlockWork &work, const FragmentLoads &loads,
-                             int64_t elementBytes, RowOf rowOf) {
+static void addFragmentLoads(BlockWork &work, const MmaLayout &layout,
+                             const FragmentLoads &loads, RowOf rowOf) {
   if (loads.count == 0)
     return;
   NumberMath math;
@@ -34,17 +34,21 @@ static void addFragmentLoads(BlockWork &work, const FragmentLoads &loads,
   std::array<int64_t, kLanes> address;
   address.fill(-1);
   for (int64_t lane = 0; lane < 8 * loads.matrices; ++lane) {
-    MatrixRow<NumberMath> at = rowOf(math, tile.reduceContiguous, lane);
+    MatrixRow<NumberMath> at = rowOf(math, layout, lane);
     uint32_t chunk = at.chunk;
     if (tile.swizzle > 1)
       chunk ^= swizzlePattern(math, tile, at.row);
     address[lane] =
         (int64_t(at.row) * tile.pitch + int64_t(chunk) * tile.chunk) *
-        elementBytes / kWordBytes;
+        layout.elementBytes / kWordBytes;
   }
   addAccess(work, WarpAccess::Kind::SharedLoad, 4, address, loads.count);
+  double registers = loads.count * double(loads.matrices);
   work.otherInstructions += loads.count;
-  work.loadedRegisters += loads.count * double(loads.matrices);
+  work.loadedRegisters += registers;
+  // A permutation for each register.
+  if (layout.transposesBytes(tile))
+    work.otherInstructions += registers;
 }
 
 /// Adds loads of single elements of four bytes.
@@ -78,25 +82,20 @@ BlockWork ftuner::mmaWork(const MmaLayout &layout, const MmaCode &code) {
 
   double times = warps * double(layout.fragmentsOfStep());
   int64_t rows = layout.rows.fragments(), columns = layout.columns.fragments();
-  if (const SharedTile &tile = layout.rows.tile; layout.loadsMatrices(tile))
-    addFragmentLoads(
-        work, {tile, 4, times * double(rows)}, layout.elementBytes,
-        [](NumberMath &math, bool reduceContiguous, uint32_t lane) {
-          return rowsMatrixRow(math, reduceContiguous, lane);
-        });
+  if (layout.loadsMatrices(layout.rows.tile))
+    addFragmentLoads(work, layout, {layout.rows.tile, 4, times * double(rows)},
+                     rowsMatrixRow<NumberMath>);
   else
-    addElementLoads(work, tile, 4 * times * double(rows));
-  if (const SharedTile &tile = layout.columns.tile;
-      layout.loadsMatrices(tile)) {
-    auto row = [](NumberMath &math, bool reduceContiguous, uint32_t lane) {
-      return columnsMatrixRow(math, reduceContiguous, lane);
-    };
-    addFragmentLoads(work, {tile, 4, times * double(columns / 2)},
-                     layout.elementBytes, row);
-    addFragmentLoads(work, {tile, 2, times * double(columns % 2)},
-                     layout.elementBytes, row);
+    addElementLoads(work, layout.rows.tile, 4 * times * double(rows));
+  if (layout.loadsMatrices(layout.columns.tile)) {
+    addFragmentLoads(work, layout,
+                     {layout.columns.tile, 4, times * double(columns / 2)},
+                     columnsMatrixRow<NumberMath>);
+    addFragmentLoads(work, layout,
+                     {layout.columns.tile, 2, times * double(columns % 2)},
+                     columnsMatrixRow<NumberMath>);
   } else {
-    addElementLoads(work, tile, 2 * times * double(columns));
+    addElementLoads(work, layout.columns.tile, 2 * times * double(columns));
   }
 
   // Registers of fragments of f32 are rounded one by one.

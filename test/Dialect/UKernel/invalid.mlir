@@ -1846,3 +1846,54 @@ module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#u
 // plan_c5
 // expected-error @below {{expected strings in 'search', but got "strategy" = 3 : i64}}
 module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], choices = [], general = 0, unaligned_general = 0, search = {strategy = 3 : i64}>} {}
+
+// -----
+
+// workload_c10
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected a precision of tf32, but got 'f16'}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    precision = f16
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      %p = arith.mulf %a, %b : f32
+      %s = arith.addf %c, %p : f32
+      ukernel.yield %s : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c10: products of another type
+func.func @f(%A: tensor<4x8xi8>, %B: tensor<8x6xi8>, %O: tensor<4x6xi32>) {
+  // expected-error @below {{expected a sum of products of f32 with a precision of tf32}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xi8>, tensor<8x6xi8>) outs(%O : tensor<4x6xi32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    precision = tf32
+    contract {
+    ^bb0(%a: i8, %b: i8, %c: i32):
+      %x = arith.extsi %a : i8 to i32
+      %y = arith.extsi %b : i8 to i32
+      %p = arith.muli %x, %y : i32
+      %s = arith.addi %c, %p : i32
+      ukernel.yield %s : i32
+    } -> tensor<4x6xi32>
+  return
+}
+
+// -----
+
+// workload_c10: no product
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected a sum of products of f32 with a precision of tf32}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    precision = tf32
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      ukernel.yield %c : f32
+    } -> tensor<4x6xf32>
+  return
+}

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 using namespace ftuner;
 
@@ -110,10 +111,69 @@ TEST_F(MmaModelTest, RefusesOtherTypesSumsAndLayouts) {
             "");
   EXPECT_NE(refusal(productOf(ElementType::F16, ElementType::F16), "a100"), "");
   EXPECT_NE(refusal(productOf(ElementType::I8, ElementType::F32), "a100"), "");
-  // ldmatrix does not transpose bytes.
-  EXPECT_NE(refusal(productOf(ElementType::I8, ElementType::I32, false, false),
-                    "a100"),
-            "");
+}
+
+TEST_F(MmaModelTest, TransposesBytesOfTwoFragmentsOfColumns) {
+  for (bool transposeLhs : {false, true})
+    for (bool transposeRhs : {false, true}) {
+      Workload workload = productOf(ElementType::I8, ElementType::I32,
+                                    transposeLhs, transposeRhs);
+      EXPECT_EQ(refusal(workload, "a100"), "");
+      EXPECT_EQ(refusal(workload, "t4"), "");
+      for (bool swaps : {false, true}) {
+        // An odd number of fragments of columns, and an even one.
+        for (int64_t extent : {24, 32}) {
+          MmaSchedule schedule = {1, 1, 3, 16, swaps};
+          KernelFamily family = mmaFamily(schedule, {swaps ? extent : 32},
+                                          swaps ? 32 : extent, 64);
+          bool isTransposed = swaps ? transposeLhs : !transposeRhs;
+          EXPECT_EQ(llvm::toString(model.check(workload, family, device)) == "",
+                    extent == 32 || !isTransposed)
+              << family.str() << transposeLhs << transposeRhs;
+        }
+      }
+      auto space = model.createSpace(workload, device);
+      space->forEachBlock(
+          16, [&](const KernelFamily &block, const UKernel &, bool) {
+            space->forEachStep(block, [&](const KernelFamily &family) {
+              llvm::Error error = model.check(workload, family, device);
+              bool isLegal = !error;
+              std::string text = llvm::toString(std::move(error));
+              // Of blocks that do not fit there are some.
+              EXPECT_TRUE(isLegal || llvm::StringRef(text).contains("at most"))
+                  << text;
+              return false;
+            });
+          });
+    }
+}
+
+/// Pairs of rows alternate between halves of sixteen, and each row has its own.
+TEST_F(MmaModelTest, FindsFourRowsOfBytesInTwoMatrices) {
+  Workload workload = productOf(ElementType::I8, ElementType::I32,
+                                /*transposeLhs=*/true, /*transposeRhs=*/false);
+  MmaLayout layout = mmaLayout(workload, {64, 64, 64}, {1, 1, 3, 16});
+  NumberMath math;
+  for (const SharedTile *tile : {&layout.lhs(), &layout.rhs()}) {
+    std::set<uint32_t> taken;
+    for (uint32_t shared = 0; shared < tile->outer; ++shared) {
+      uint32_t row = rowAt(math, *tile, shared);
+      EXPECT_TRUE(taken.insert(row).second);
+      EXPECT_LT(row, tile->outer);
+    }
+    // Registers 2i and 2i + 1 of lane 4g + q hold rows 2q and 2q + 1 of their
+    // matrices: four neighbours.
+    for (uint32_t half = 0; half < 2; ++half)
+      for (uint32_t quad = 0; quad < 4; ++quad)
+        for (uint32_t number = 0; number < 4; ++number) {
+          uint32_t lane = 16 * half + 8 * (number / 2) + 2 * quad + number % 2;
+          MatrixRow<NumberMath> at = tile == &layout.rows.tile
+                                         ? rowsMatrixRow(math, layout, lane)
+                                         : columnsMatrixRow(math, layout, lane);
+          EXPECT_EQ(rowAt(math, *tile, at.row), 16 * half + 4 * quad + number);
+          EXPECT_EQ(at.chunk, 0u);
+        }
+  }
 }
 
 TEST_F(MmaModelTest, TakesWeightsOfEightBitsBesideSixteen) {
@@ -229,6 +289,32 @@ TEST_F(MmaModelTest, WritesSlabsOfSwappedOperandsWithoutConflicts) {
     }
 }
 
+/// Where even and odd columns of bytes come from two fragments, a lane writes
+/// four neighbours; with swapped operands from two halves of one, two.
+TEST_F(MmaModelTest, WritesSlabsOfTransposedBytesWithoutConflicts) {
+  Workload workload = productOf(ElementType::I8, ElementType::I32,
+                                /*transposeLhs=*/true, /*transposeRhs=*/false);
+  for (bool swaps : {false, true})
+    for (int64_t columns : {16, 32, 48, 64, 80, 128}) {
+      MmaLayout layout =
+          mmaLayout(workload, {32, columns, 32}, {1, 1, 3, 16, swaps});
+      EXPECT_EQ(layout.slabRows(), 16);
+      EXPECT_GE(layout.slabPitch(), columns);
+      EXPECT_GE(layout.sharedMemoryBytes(), layout.slabBytes());
+      std::array<int64_t, 32> address;
+      for (int64_t lane = 0; lane < 32; ++lane)
+        address[lane] = swaps ? lane % 4 * 2 * layout.slabPitch() + lane / 4 * 2
+                              : lane / 4 * layout.slabPitch() + lane % 4 * 4;
+      EXPECT_EQ(wavefronts(address, swaps ? 2 : 4), swaps ? 2 : 4);
+      NumberMath math;
+      std::set<uint32_t> rows;
+      for (uint32_t row = 0; row < 16; ++row)
+        rows.insert(layout.slabRow(math, row));
+      EXPECT_EQ(rows.size(), 16u);
+      EXPECT_EQ(*rows.rbegin(), 15u);
+    }
+}
+
 TEST_F(MmaModelTest, OffersHeightsOfEightsBySwappedOperands) {
   Workload workload = halfProduct();
   auto space = model.createSpace(workload, device);
@@ -281,9 +367,11 @@ TEST_F(MmaModelTest, CountsWhatABlockMultiplies) {
 TEST_F(MmaModelTest, HasNoBankConflicts) {
   for (bool transposeLhs : {false, true})
     for (bool transposeRhs : {false, true})
-      for (ElementType type : {ElementType::F16, ElementType::TF32}) {
-        Workload workload =
-            productOf(type, ElementType::F32, transposeLhs, transposeRhs);
+      for (ElementType type :
+           {ElementType::F16, ElementType::TF32, ElementType::I8}) {
+        ElementType sum =
+            type == ElementType::I8 ? ElementType::I32 : ElementType::F32;
+        Workload workload = productOf(type, sum, transposeLhs, transposeRhs);
         auto space = model.createSpace(workload, device);
         int64_t blocks = 0;
         space->forEachBlock(16, [&](const KernelFamily &block, const UKernel &,

@@ -18,6 +18,18 @@
 // space axis is loaded transposed; one of 32 bits is loaded element by element
 // (ldmatrix transposes 16 bits alone).
 //
+// Bytes. Those that are contiguous along their space axis are transposed in two
+// steps. ldmatrix transposes pairs of them: of 8 rows along k with 16 bytes
+// each lane 4g + q gets the bytes 2g and 2g + 1 of rows 2q and 2q + 1. Two byte
+// permutations (prmt) of the registers of two matrices make of these the byte
+// 2g of four rows and the byte 2g + 1 of the same rows. Pairs of rows alternate
+// between the two matrices (SharedTile.h), so that the four are neighbours
+// along k, as in the other factor. Of 16 elements along the space axis the even
+// ones are thus the first 8 rows, or columns, of instructions, and the odd ones
+// the next 8, until the epilogue puts them in order. To transpose on the way to
+// shared memory would take as many permutations where two warps read a tile,
+// but copies could not bypass registers.
+//
 // Shared memory. Tiles are kept as they lie in global memory, [space][bk] or
 // [bk][space], in chunks of 16 bytes, without padding. Eight consecutive rows
 // are read at once at one chunk; they lie in different banks since chunks are
@@ -33,7 +45,11 @@
 // stores fill sectors. Rows of a slab are 8 or 24 banks apart modulo 32: the
 // pairs of accumulators of four rows touch all banks once. With swapped
 // operands the pairs lie in neighbouring rows and are written one by one, every
-// second row by one instruction: rows 4 or 20 banks apart do the same.
+// second row by one instruction: rows 4 or 20 banks apart do the same. Where
+// even and odd columns come from different fragments or halves of them, a lane
+// writes four neighbouring columns at once, to rows 16 banks apart modulo 32,
+// or with swapped operands two. Where even and odd rows do, rows keep the order
+// of the instructions in a slab.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_CODEGEN_MMA_MMALAYOUT_H
@@ -86,7 +102,12 @@ struct MmaLayout {
   int64_t fragmentsOfStep() const { return bk / fragmentDepth(); }
   /// Whether fragments of a tile come by ldmatrix, or else element by element.
   bool loadsMatrices(const SharedTile &tile) const {
-    return tile.reduceContiguous || elementBytes == 2;
+    return tile.reduceContiguous || elementBytes <= 2;
+  }
+  /// Whether fragments of a tile are transposed byte by byte: of 16 elements
+  /// along the space axis the even ones come first.
+  bool transposesBytes(const SharedTile &tile) const {
+    return !tile.reduceContiguous && elementBytes == 1;
   }
   /// The tile of lhs (0) or rhs (1).
   const SharedTile &tileOf(unsigned factor) const {
@@ -112,8 +133,17 @@ struct MmaLayout {
   /// Distance of a slab's rows, in accumulators.
   int64_t slabPitch() const {
     int64_t width = along(Workload::kN).warpExtent();
-    return isSwapped() ? width + 4
-                       : ceilBy(width - kMmaColumns, 16) + kMmaColumns;
+    if (isSwapped())
+      return width + 4;
+    int64_t apart = transposesBytes(rhs()) ? 2 * kMmaColumns : kMmaColumns;
+    return ceilBy(width - apart, 2 * apart) + apart;
+  }
+  /// The row of the output, in the order of a slab's, that a row of it holds.
+  template <typename Math>
+  typename Math::Index slabRow(Math &math, typename Math::Index row) const {
+    if (!transposesBytes(lhs()))
+      return row;
+    return math.add(math.mul(math.rem(row, 8), 2), math.div(row, 8));
   }
   int64_t slabBytes() const { return 4 * slabRows() * slabPitch(); }
   /// Slabs take the place of the stages.
@@ -129,6 +159,10 @@ MmaLayout mmaLayout(bool lhsReduceContiguous, bool rhsReduceContiguous,
 MmaLayout mmaLayout(const Workload &workload, const BlockTile &tile,
                     const MmaSchedule &schedule);
 
+/// Fragments of instructions' columns that a warp has a multiple of: bytes of
+/// two are transposed together.
+int64_t mmaColumnStep(const Workload &workload, const MmaSchedule &schedule);
+
 /// Where a lane's row of a matrix lies in a tile: the row at lane's offset in
 /// matrices of 8 rows, and the chunk of 16 bytes within the row.
 template <typename Math>
@@ -137,12 +171,14 @@ struct MatrixRow {
 };
 
 /// The row that a lane gives to ldmatrix for a fragment of instructions' rows
-/// (two matrices along the space axis and two along k) whose first row or chunk
-/// is 0.
+/// (two matrices along the space axis and two along k, or, of bytes that are
+/// transposed, four along k) whose first row or chunk is 0.
 template <typename Math>
-MatrixRow<Math> rowsMatrixRow(Math &math, bool reduceContiguous,
+MatrixRow<Math> rowsMatrixRow(Math &math, const MmaLayout &layout,
                               typename Math::Index lane) {
-  if (reduceContiguous)
+  if (layout.transposesBytes(layout.rows.tile))
+    return {lane, math.constant(0)};
+  if (layout.rows.tile.reduceContiguous)
     return {math.rem(lane, 16), math.div(lane, 16)};
   // Rows are along k; the second and fourth matrix are 8 further along
   // the space axis.
@@ -153,9 +189,11 @@ MatrixRow<Math> rowsMatrixRow(Math &math, bool reduceContiguous,
 /// The same for two neighbouring fragments of instructions' columns (two
 /// matrices along k each).
 template <typename Math>
-MatrixRow<Math> columnsMatrixRow(Math &math, bool reduceContiguous,
+MatrixRow<Math> columnsMatrixRow(Math &math, const MmaLayout &layout,
                                  typename Math::Index lane) {
-  if (reduceContiguous)
+  if (layout.transposesBytes(layout.columns.tile))
+    return {lane, math.constant(0)};
+  if (layout.columns.tile.reduceContiguous)
     return {math.add(math.mul(math.div(lane, 16), 8), math.rem(lane, 8)),
             math.rem(math.div(lane, 8), 2)};
   return {math.rem(lane, 16), math.div(lane, 16)};

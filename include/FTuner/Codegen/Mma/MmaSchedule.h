@@ -47,6 +47,9 @@ struct MmaSchedule {
   unsigned rowAxis() const {
     return swapOperands ? Workload::kN : Workload::kM;
   }
+  unsigned columnAxis() const {
+    return swapOperands ? Workload::kM : Workload::kN;
+  }
   /// Of m or n: warps along it, and elements of an instruction and of a warp's
   /// tile.
   int64_t warpsAlong(unsigned axis) const {

@@ -61,17 +61,20 @@ private:
                         const FragmentAddresses &addresses, Value stageBytes,
                         int64_t fragment, int64_t depth);
   Values loadMatrices(Value pointer, int64_t matrices, bool isTransposed);
+  std::array<Values, 2> separateBytes(ValueRange matrices);
   Values loadElements(const SharedTile &shared,
                       const FragmentAddresses &addresses, Value stageBytes,
                       int64_t firstSpace, int64_t depth, bool areRows);
-  /// Registers as instructions take them: f32 rounded to tf32.
-  Values toFactors(Values registers);
+  /// Whether not all numbers of a factor's type before exact casts are of tf32.
+  bool isRounded(const MmaSide &side) const;
+  /// Registers as instructions take them: f32 rounded to tf32, where needed.
+  Values toFactors(Values registers, const MmaSide &side);
 
   /// Epilogue (MmaEpilogue.cpp).
   void emitEpilogue(ValueRange accumulators);
   /// Fills a slab with its rows number `step` of the warp tile.
   void storeToSlab(Value slab, ValueRange accumulators, int64_t step);
-  void storePairs(Value slab, ValueRange accumulators, int64_t step);
+  void storeRows(Value slab, ValueRange accumulators, int64_t step);
   void storeTransposed(ValueRange accumulators, int64_t step);
   /// Whether runs of columns are moved as vectors.
   bool isEpilogueInVectors() const;

@@ -57,32 +57,42 @@ void MmaTileEmitter::storeToSlab(Value slab, ValueRange accumulators,
   if (layout.isSwapped())
     storeTransposed(accumulators, step);
   else
-    storePairs(slab, accumulators, step);
+    storeRows(slab, accumulators, step);
 }
 
-/// The accumulators of 16 rows of instructions.
-void MmaTileEmitter::storePairs(Value slab, ValueRange accumulators,
-                                int64_t step) {
-  Value row = math.div(lane, 4), column = math.mul(math.rem(lane, 4), 2);
-  auto type = VectorType::get({2}, accumulatorType);
+/// The accumulators of 16 rows of instructions. A lane has two neighbouring
+/// columns of each fragment, or four of each two where even columns come first.
+void MmaTileEmitter::storeRows(Value slab, ValueRange accumulators,
+                               int64_t step) {
+  int64_t together = layout.transposesBytes(layout.rhs()) ? 2 : 1;
+  int64_t width = 2 * together;
+  Value row = math.div(lane, 4), column = math.mul(math.rem(lane, 4), width);
+  auto type = VectorType::get({width}, accumulatorType);
   int64_t fragments = layout.columns.fragments();
-  for (int64_t fragment = 0; fragment < fragments; ++fragment)
+  for (int64_t fragment = 0; fragment < fragments; fragment += together)
     for (int64_t half = 0; half < 2; ++half) {
-      int64_t first = 4 * (step * fragments + fragment) + 2 * half;
-      Value pair =
-          vector::FromElementsOp::create(b, type, accumulators.slice(first, 2));
+      Values held;
+      for (int64_t number = 0; number < width; ++number)
+        held.push_back(
+            accumulators[4 * (step * fragments + fragment + number % together) +
+                         2 * half + number / together]);
+      Value run = vector::FromElementsOp::create(b, type, held);
       vector::StoreOp::create(
-          b, pair, slab,
+          b, run, slab,
           ValueRange{math.add(row, 8 * half),
                      math.add(column, fragment * kMmaColumns)},
-          /*nontemporal=*/false, llvm::MaybeAlign(8));
+          /*nontemporal=*/false, llvm::MaybeAlign(width * kAccumulatorBytes));
     }
 }
 
-/// The accumulators of 8 or 16 columns of instructions, as rows: one by one, at
-/// constant distances of the lane's first.
+/// The accumulators of 8 or 16 columns of instructions, as rows: one by one, or
+/// two neighbours where even columns come first, at constant distances of the
+/// lane's first.
 void MmaTileEmitter::storeTransposed(ValueRange accumulators, int64_t step) {
-  Value row = math.mul(math.rem(lane, 4), 2), column = math.div(lane, 4);
+  bool hasPairs = layout.transposesBytes(layout.rhs());
+  Value row = math.mul(math.rem(lane, 4), 2);
+  Value column = math.mul(math.div(lane, 4), hasPairs ? 2 : 1);
+  auto pairType = VectorType::get({2}, accumulatorType);
   Value element = math.add(math.mul(row, layout.slabPitch()), column);
   Value first = offsetPointer(b, sharedPointer(b, tile.sharedMemory, 0),
                               math.add(math.mul(warp, layout.slabBytes()),
@@ -90,16 +100,20 @@ void MmaTileEmitter::storeTransposed(ValueRange accumulators, int64_t step) {
   int64_t fragments = layout.slabRows() / kMmaColumns;
   for (int64_t fragment = 0; fragment < fragments; ++fragment)
     for (int64_t other = 0; other < layout.rows.fragments(); ++other)
-      for (int64_t number = 0; number < 4; ++number) {
+      for (int64_t number = 0; number < (hasPairs ? 2 : 4); ++number) {
         int64_t held = 4 * (other * layout.columns.fragments() +
-                            step * fragments + fragment);
+                            step * fragments + fragment) +
+                       number;
         int64_t distance =
             (fragment * kMmaColumns + number % 2) * layout.slabPitch() +
             other * kMmaRows + number / 2 * 8;
+        Value run = accumulators[held];
+        if (hasPairs)
+          run = vector::FromElementsOp::create(
+              b, pairType, ValueRange{run, accumulators[held + 2]});
         LLVM::StoreOp::create(
-            b, accumulators[held + number],
-            offsetPointer(b, first, distance * kAccumulatorBytes),
-            kAccumulatorBytes);
+            b, run, offsetPointer(b, first, distance * kAccumulatorBytes),
+            kAccumulatorBytes * (hasPairs ? 2 : 1));
       }
 }
 
@@ -145,7 +159,8 @@ void MmaTileEmitter::emitEpilogue(ValueRange accumulators) {
       Value values = vector::LoadOp::create(
           b, runType, slab, ValueRange{row, column}, /*nontemporal=*/false,
           llvm::MaybeAlign(4 * std::min<int64_t>(width, 4)));
-      Value index = math.add(firstRow, math.add(row, step * slabRows));
+      Value index = math.add(
+          firstRow, math.add(layout.slabRow(math, row), step * slabRows));
       epilogue.emitRun(
           math.add(firstColumn, column), width, 1,
           [&](int64_t) -> ContractionEpilogue::Row { return {index, values}; });

@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace ftuner;
@@ -100,6 +101,28 @@ Values MmaTileEmitter::loadMatrices(Value pointer, int64_t matrices,
   return registers;
 }
 
+/// Of the registers of four matrices along k whose pairs of bytes are
+/// transposed: the even elements along the space axis in order of k, and the
+/// odd ones.
+std::array<Values, 2> MmaTileEmitter::separateBytes(ValueRange matrices) {
+  constexpr int64_t kBytes = 4;
+  auto bytesOf = [&](Value matrix) -> Value {
+    return LLVM::BitcastOp::create(b, VectorType::get({kBytes}, b.getI8Type()),
+                                   matrix);
+  };
+  std::array<Values, 2> registers;
+  for (size_t matrix = 0; matrix < matrices.size(); matrix += 2)
+    for (int64_t odd : {0, 1}) {
+      // One prmt.
+      Value bytes = vector::ShuffleOp::create(
+          b, bytesOf(matrices[matrix]), bytesOf(matrices[matrix + 1]),
+          ArrayRef<int64_t>{odd, odd + 2, odd + kBytes, odd + kBytes + 2});
+      registers[odd].push_back(
+          LLVM::BitcastOp::create(b, b.getI32Type(), bytes));
+    }
+  return registers;
+}
+
 /// Registers of a fragment whose elements of four bytes lie in rows along k.
 /// `firstSpace`: its first element along the space axis in the warp tile.
 Values MmaTileEmitter::loadElements(const SharedTile &shared,
@@ -121,8 +144,16 @@ Values MmaTileEmitter::loadElements(const SharedTile &shared,
   return registers;
 }
 
-Values MmaTileEmitter::toFactors(Values registers) {
-  if (multiplied != ElementType::TF32)
+bool MmaTileEmitter::isRounded(const MmaSide &side) const {
+  ukernel::WorkloadOp workload = tile.workload;
+  auto parts = matchSumOfProducts(workload.getContract().front());
+  Type type = parts->narrowFactor(side.axis == Workload::kM ? 0 : 1).getType();
+  // Of integers, tf32 has those of 8 bits.
+  return type.getIntOrFloatBitWidth() > (isa<FloatType>(type) ? 16 : 8);
+}
+
+Values MmaTileEmitter::toFactors(Values registers, const MmaSide &side) {
+  if (multiplied != ElementType::TF32 || !isRounded(side))
     return registers;
   for (Value &value : registers) {
     Value number = arith::BitcastOp::create(b, b.getF32Type(), value);
@@ -138,9 +169,13 @@ Values MmaTileEmitter::loadRow(Value stage, int64_t row, int64_t depth) {
   if (!layout.loadsMatrices(shared))
     return loadElements(shared, rows.addresses, stage, row * kMmaRows, depth,
                         /*areRows=*/true);
-  return loadMatrices(
-      fragmentPointer(shared, rows.addresses, stage, row, depth), 4,
-      !shared.reduceContiguous);
+  Values matrices =
+      loadMatrices(fragmentPointer(shared, rows.addresses, stage, row, depth),
+                   4, !shared.reduceContiguous);
+  if (!layout.transposesBytes(shared))
+    return matrices;
+  auto [even, odd] = separateBytes(matrices);
+  return {even[0], odd[0], even[1], odd[1]};
 }
 
 /// Registers of two fragments for 8 columns each from `column` on, or of the
@@ -148,10 +183,15 @@ Values MmaTileEmitter::loadRow(Value stage, int64_t row, int64_t depth) {
 Values MmaTileEmitter::loadColumns(Value stage, int64_t column, int64_t depth) {
   const SharedTile &shared = layout.columns.tile;
   int64_t end = std::min(column + 2, layout.columns.fragments());
-  if (layout.loadsMatrices(shared))
-    return loadMatrices(
+  if (layout.loadsMatrices(shared)) {
+    Values matrices = loadMatrices(
         fragmentPointer(shared, columns.addresses, stage, column / 2, depth),
         2 * (end - column), !shared.reduceContiguous);
+    if (!layout.transposesBytes(shared))
+      return matrices;
+    auto [even, odd] = separateBytes(matrices);
+    return {even[0], even[1], odd[0], odd[1]};
+  }
   Values registers;
   for (; column < end; ++column)
     llvm::append_range(registers, loadElements(shared, columns.addresses, stage,
@@ -166,10 +206,11 @@ MmaTileEmitter::Fragments MmaTileEmitter::loadFragments(Value rowsStage,
   Fragments fragments;
   for (int64_t row = 0; row < layout.rows.fragments(); ++row)
     llvm::append_range(fragments.rows,
-                       toFactors(loadRow(rowsStage, row, depth)));
+                       toFactors(loadRow(rowsStage, row, depth), layout.rows));
   for (int64_t column = 0; column < layout.columns.fragments(); column += 2)
-    llvm::append_range(fragments.columns,
-                       toFactors(loadColumns(columnsStage, column, depth)));
+    llvm::append_range(
+        fragments.columns,
+        toFactors(loadColumns(columnsStage, column, depth), layout.columns));
   return fragments;
 }
 
@@ -318,12 +359,10 @@ Values MmaTileEmitter::emitMainLoop() {
   if (layout.isSwapped())
     std::swap(rowsShared, columnsShared);
   rows.addresses = prepareFragments(
-      layout.rows.tile, rowsShared,
-      rowsMatrixRow(math, layout.rows.tile.reduceContiguous, lane), rows.origin,
-      layout.rows.fragments(), kMmaRows);
+      layout.rows.tile, rowsShared, rowsMatrixRow(math, layout, lane),
+      rows.origin, layout.rows.fragments(), kMmaRows);
   columns.addresses = prepareFragments(
-      layout.columns.tile, columnsShared,
-      columnsMatrixRow(math, layout.columns.tile.reduceContiguous, lane),
+      layout.columns.tile, columnsShared, columnsMatrixRow(math, layout, lane),
       columns.origin, ceilDiv(layout.columns.fragments(), 2), 2 * kMmaColumns);
 
   MainLoop loop{lhsCopy,

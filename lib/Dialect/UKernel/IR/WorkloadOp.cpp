@@ -1,5 +1,6 @@
 //===- WorkloadOp.cpp - A contraction with its fused epilogue -------------===//
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
@@ -224,11 +225,11 @@ LogicalResult WorkloadOp::verifyRegions() {
     if (!isa<FloatTF32Type>(*precision))
       return emitOpError("expected a precision of tf32, but got ")
              << *precision;
-    for (Type type : getContract().front().getArgumentTypes())
-      if (!type.isF32())
-        return emitOpError("expected factors and an accumulator of f32 with a "
-                           "precision of tf32, but got ")
-               << type;
+    std::optional<SumOfProducts> parts =
+        matchSumOfProducts(getContract().front());
+    if (!parts || !parts->factors[0].getType().isF32())
+      return emitOpError("expected a sum of products of f32 with a precision "
+                         "of tf32");
   }
   if (getEpilogues().size() > 1)
     return emitOpError("expected at most one epilogue, but got ")

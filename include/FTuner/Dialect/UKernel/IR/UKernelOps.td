@@ -80,8 +80,8 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
       extras, and the accumulator is an element of the output.
     * `workload_c9`: `plan` names a `ukernel.plan` of as many axes.
     * `workload_c10`: `precision`, which allows kernels to round factors to this
-      type before they multiply them, is tf32, and factors and accumulator are
-      f32.
+      type before they multiply them, is tf32, and the contraction sums products
+      of f32, whatever their factors are cast from.
 
     ```mlir
     %r = ukernel.workload plan(@plan_0)
