@@ -19,6 +19,7 @@ from torch.export.graph_signature import InputKind
 
 import ftuner
 
+from . import decompositions, views
 from . import layout as lay
 from .importer import range_of
 from .linalg import Range
@@ -116,8 +117,9 @@ def export(
     with torch.no_grad():
         program = torch.export.export(
             _Functional(model), (tuple(args), state), dynamic_shapes=shapes
-        ).run_decompositions({})
+        ).run_decompositions(decompositions.table())
     _check_signature(program)
+    views.rewrite_views(program.graph)
     symbols, types = _argument_shapes(program, args, dynamic_shapes)
     with ir.Context() as context:
         context.allow_unregistered_dialects = True

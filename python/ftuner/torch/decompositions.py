@@ -1,0 +1,139 @@
+"""What PyTorch's operators become before torch-mlir's importer sees them.
+
+torch-mlir lowers most operators of ATen itself, and some of them better than PyTorch
+decomposes them: `linear` keeps its batch, `layer_norm` and `softmax` have lowerings of
+their own. PyTorch's decompositions serve the rest, with a few of this module where
+neither gives operators that linalg on tensors has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+aten = torch.ops.aten
+
+#: Operators that torch-mlir lowers well as they are.
+_KEPT = (
+    aten.linear,
+    aten.matmul,
+    aten.baddbmm,
+    aten.einsum,
+    aten.conv1d,
+    aten.conv2d,
+    aten.conv3d,
+    aten.layer_norm,
+    aten.group_norm,
+    aten.softmax,
+    aten.log_softmax,
+    aten.silu,
+    aten.squeeze,
+    aten.pad,
+    aten.max_pool1d,
+    aten.max_pool2d,
+    aten.max_pool3d,
+    aten.avg_pool1d,
+)
+
+
+def table() -> dict[Any, Callable[..., Any]]:
+    """The decompositions for `ExportedProgram.run_decompositions`."""
+    kept = {getattr(packet, overload) for packet in _KEPT for overload in packet.overloads()}
+    result = {
+        operator: decomposition
+        for operator, decomposition in torch.export.default_decompositions().items()
+        if operator not in kept
+    }
+    result[aten._native_batch_norm_legit_no_training.default] = _batch_norm
+    result[aten.squeeze.dims] = _squeeze
+    result[aten.unbind.int] = _unbind
+    result[aten.scaled_dot_product_attention.default] = _attention
+    result[aten.cumsum.default] = _cumsum
+    return result
+
+
+def _squeeze(x: Tensor, dims: list[int]) -> Tensor:
+    """One dimension after the other, the last one first."""
+    for dim in sorted((dim % x.dim() for dim in dims), reverse=True):
+        x = x.squeeze(dim)
+    return x
+
+
+def _unbind(x: Tensor, dim: int = 0) -> list[Tensor]:
+    return [x.select(dim, place) for place in range(x.shape[dim])]
+
+
+def _batch_norm(
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor,
+    running_var: Tensor,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """A scale and an addend for each channel; the statistics of a batch stay empty."""
+    scale = torch.rsqrt(running_var + eps)
+    if weight is not None:
+        scale = scale * weight
+    addend = -running_mean * scale
+    if bias is not None:
+        addend = addend + bias
+    shape = [-1] + [1] * (x.dim() - 2)
+    empty = torch.zeros(0, dtype=scale.dtype, device=x.device)
+    y = x * scale.view(shape) + addend.view(shape)
+    return y.to(x.dtype), empty, empty
+
+
+def _attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """Two products and a softmax. A row without any key is 0, as PyTorch has it."""
+    if enable_gqa:
+        # Each head of keys serves a group of heads of queries.
+        groups = query.shape[-3] // key.shape[-3]
+        key = key.repeat_interleave(groups, -3)
+        value = value.repeat_interleave(groups, -3)
+    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scores = torch.matmul(query, key.transpose(-2, -1)) * factor
+    if is_causal:
+        rows = torch.arange(query.shape[-2], device=query.device).unsqueeze(-1)
+        attn_mask = torch.arange(key.shape[-2], device=query.device) <= rows
+    if attn_mask is None:
+        return torch.matmul(torch.softmax(scores, -1), value)
+    if attn_mask.dtype == torch.bool:
+        scores = torch.where(attn_mask, scores, -math.inf)
+    else:
+        scores = scores + attn_mask
+    highest = scores.amax(-1, keepdim=True)
+    # exp(-inf - -inf) would be NaN.
+    highest = torch.where(highest == -math.inf, 0.0, highest)
+    weights = torch.exp(scores - highest)
+    total = weights.sum(-1, keepdim=True)
+    return torch.matmul(weights / torch.where(total == 0, 1.0, total), value)
+
+
+def _cumsum(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
+    """A sum over the elements before each one: parallel, and quadratic in the length."""
+    if dtype is None:
+        dtype = x.dtype if x.dtype.is_floating_point else torch.int64
+    x = x.to(dtype)
+    if x.dim() == 0:
+        return x
+    moved = x.movedim(dim, -1)
+    places = torch.arange(moved.shape[-1], device=x.device)
+    is_before = places <= places.unsqueeze(-1)
+    zero = torch.zeros((), dtype=dtype, device=x.device)
+    return torch.where(is_before, moved.unsqueeze(-2), zero).sum(-1, dtype=dtype).movedim(-1, dim)
