@@ -25,7 +25,9 @@ from .importer import range_of
 from .linalg import Range
 
 _PIPELINE = (
-    "builtin.module(torchdynamo-export-to-torch-backend-pipeline,"
+    "builtin.module("
+    "torchdynamo-export-to-torch-backend-pipeline"
+    "{backend-legal-ops=aten.flatten.using_ints,aten.unflatten.int},"
     "torch-backend-to-linalg-on-tensors-backend-pipeline)"
 )
 

@@ -127,6 +127,6 @@ def _call(graph: fx.Graph, origin: fx.Node, target: object, *args: object) -> fx
     """A new node that stands where `origin` stood in the model's source."""
     node = graph.call_function(target, args)
     values = fx.map_arg(args, lambda argument: argument.meta["val"])
-    node.meta = dict(origin.meta)
+    node.meta = {key: kept for key, kept in origin.meta.items() if key != "tensor_meta"}
     node.meta["val"] = target(*values)
     return node
