@@ -183,7 +183,13 @@ AffineExpr SizeTracer::traceBinary(Operation *op) {
     return lhs.floorDiv(rhs);
   if (isa<arith::CeilDivUIOp, arith::CeilDivSIOp>(op))
     return lhs.ceilDiv(rhs);
-  return isa<arith::RemUIOp, arith::RemSIOp>(op) ? lhs % rhs : AffineExpr();
+  if (isa<arith::RemUIOp, arith::RemSIOp>(op))
+    return lhs % rhs;
+  return isa<arith::MaxSIOp, arith::MaxUIOp, arith::MinSIOp, arith::MinUIOp>(
+             op) &&
+                 lhs == rhs
+             ? lhs
+             : AffineExpr();
 }
 
 AffineExpr SizeTracer::compute(Value value) {

@@ -113,16 +113,17 @@ def _attention(
         attn_mask = torch.arange(key.shape[-2], device=query.device) <= rows
     if attn_mask is None:
         return torch.matmul(torch.softmax(scores, -1), value)
+    # Scores that count nothing are the least number instead of -inf, whose softmax would be NaN
+    # in a row of nothing else.
+    least = torch.finfo(scores.dtype).min
     if attn_mask.dtype == torch.bool:
-        scores = torch.where(attn_mask, scores, -math.inf)
+        counts = attn_mask
+        scores = torch.where(counts, scores, least)
     else:
-        scores = scores + attn_mask
-    highest = scores.amax(-1, keepdim=True)
-    # exp(-inf - -inf) would be NaN.
-    highest = torch.where(highest == -math.inf, 0.0, highest)
-    weights = torch.exp(scores - highest)
-    total = weights.sum(-1, keepdim=True)
-    return torch.matmul(weights / torch.where(total == 0, 1.0, total), value)
+        counts = attn_mask != -math.inf
+        scores = torch.clamp(scores + attn_mask, min=least)
+    weights = torch.where(counts, torch.softmax(scores, -1), 0.0)
+    return torch.matmul(weights, value)
 
 
 def _cumsum(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
