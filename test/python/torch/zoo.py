@@ -172,9 +172,9 @@ def attention() -> Case:
     return Case(FusedAttention(), lambda b, t: (torch.randn(b, t, 32),), (TEXT,))
 
 
-HEIGHT, WIDTH = Dim("H", min=64, max=256), Dim("W", min=64, max=256)
+HEIGHT, WIDTH = Dim("H", min=33, max=256), Dim("W", min=33, max=256)
 IMAGE = {0: BATCH, 2: HEIGHT, 3: WIDTH}
-IMAGE_SIZES = [(2, 64, 80), (1, 70, 65)]
+IMAGE_SIZES = [(2, 34, 40), (1, 33, 48)]
 
 
 def _images(batch: int, height: int, width: int) -> tuple[Tensor]:
