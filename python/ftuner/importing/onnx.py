@@ -143,6 +143,9 @@ def _take_weights(graph: Any) -> Weights:
             )
         else:
             constants.append(tensor)
+    for number, node in enumerate(kept_nodes):
+        # What messages and reports call it.
+        node.name = f"{node.op_type} {node.name or number}"
     nodes, inputs = [_copy(node) for node in kept_nodes], [_copy(value) for value in inputs]
     constants = [_copy(tensor) for tensor in constants]
     for field, items in (("node", nodes), ("input", inputs), ("initializer", constants)):

@@ -9,7 +9,7 @@ neither gives operators that linalg on tensors has.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -40,8 +40,11 @@ _KEPT = (
 )
 
 
-def table() -> dict[Any, Callable[..., Any]]:
-    """The decompositions for `ExportedProgram.run_decompositions`."""
+def table(convolutions: str) -> dict[Any, Callable[..., Any]]:
+    """The decompositions for `ExportedProgram.run_decompositions`.
+
+    `convolutions` is "products" or "direct", as in `export`.
+    """
     kept = {getattr(packet, overload) for packet in _KEPT for overload in packet.overloads()}
     result = {
         operator: decomposition
@@ -53,6 +56,8 @@ def table() -> dict[Any, Callable[..., Any]]:
     result[aten.unbind.int] = _unbind
     result[aten.scaled_dot_product_attention.default] = _attention
     result[aten.cumsum.default] = _cumsum
+    if convolutions == "products":
+        result[aten.conv2d.default] = _convolution
     return result
 
 
@@ -124,6 +129,37 @@ def _attention(
         scores = torch.clamp(scores + attn_mask, min=least)
     weights = torch.where(counts, torch.softmax(scores, -1), 0.0)
     return torch.matmul(weights, value)
+
+
+def _convolution(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sequence[int] = (1, 1),
+    padding: Sequence[int] = (0, 0),
+    dilation: Sequence[int] = (1, 1),
+    groups: int = 1,
+) -> Tensor:
+    """A product of the weights with the windows of x, which are copied (im2col) if they overlap.
+
+    Grouped convolutions stay: those of many groups are hardly products.
+    """
+    if groups != 1 or x.dim() != 4:
+        return NotImplemented
+    stride, padding, dilation = ([*p] * 2 if len(p) == 1 else p for p in (stride, padding, dilation))
+    kernel = weight.shape[2:]
+    height, width = (
+        (size + 2 * p - d * (k - 1) - 1) // s + 1
+        for size, k, s, p, d in zip(x.shape[2:], kernel, stride, padding, dilation)
+    )
+    if all(k == 1 for k in kernel) and not any(padding):
+        windows = x[:, :, :: stride[0], :: stride[1]].flatten(2)
+    else:
+        windows = torch.nn.functional.unfold(x, kernel, dilation, padding, stride)
+    y = torch.matmul(weight.flatten(1), windows)
+    if bias is not None:
+        y = y + bias.unsqueeze(-1)
+    return y.unflatten(2, (height, width))
 
 
 def _cumsum(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:

@@ -80,6 +80,7 @@ def export(
     *,
     dynamic_shapes: tuple[Any, ...] | list[Any] | None = None,
     name: str = "main",
+    convolutions: str = "products",
 ) -> ExportedModel:
     """Imports a model as `ftuner.compile` takes it, with ranges of its sizes.
 
@@ -89,12 +90,18 @@ def export(
         dynamic_shapes: as for torch.export.export, one entry for each argument.
             A `torch.export.Dim("T", min=1, max=128)` becomes the symbol T.
         name: of the function.
+        convolutions: "products" makes products of convolutions in two dimensions without groups,
+            with a copy of their windows where these overlap; "direct" makes fallback kernels.
 
     Raises:
         ImportError: iree-base-compiler is not installed.
-        ValueError: the model changes its parameters or arguments.
+        ValueError: the model changes its parameters or arguments, or an option is unknown.
         ftuner.CompileError: torch-mlir does not lower an operator of the model.
     """
+    if convolutions not in ("products", "direct"):
+        raise ValueError(
+            f"expected convolutions 'products' or 'direct', but got {convolutions!r}"
+        )
     importer_module = torch_mlir.load("extras.fx_importer", "ftuner.torch.export")
     state = {
         key: tensor.detach()
@@ -106,7 +113,7 @@ def export(
     with torch.no_grad():
         program = torch.export.export(
             _Functional(model), (tuple(args), state), dynamic_shapes=shapes
-        ).run_decompositions(decompositions.table())
+        ).run_decompositions(decompositions.table(convolutions))
     _check_signature(program)
     views.rewrite_views(program.graph)
     parameters = {**state, **_take_constants(program)}

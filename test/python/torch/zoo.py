@@ -203,7 +203,14 @@ def mobilenet() -> Case:
     from transformers import MobileNetV2Config, MobileNetV2ForImageClassification
 
     config = MobileNetV2Config(depth_multiplier=0.25, min_depth=4, tf_padding=False, num_labels=10)
-    return _convolutions(MobileNetV2ForImageClassification(config))
+    model = MobileNetV2ForImageClassification(config)
+    # The first layers of the 16, which are enough to have one of each kind.
+    body = model.mobilenet_v2
+    del body.layer[4:]
+    last = body.layer[-1].reduce_1x1.convolution.out_channels
+    body.conv_1x1 = type(body.conv_1x1)(config, last, 32, kernel_size=1)
+    model.classifier = nn.Linear(32, 10)
+    return _convolutions(model)
 
 
 class Recommender(nn.Module):
