@@ -57,6 +57,7 @@ def table(convolutions: str) -> dict[Any, Callable[..., Any]]:
     result[aten.scaled_dot_product_attention.default] = _attention
     result[aten.cumsum.default] = _cumsum
     if convolutions == "products":
+        result[aten.conv1d.default] = _convolution_1d
         result[aten.conv2d.default] = _convolution
     return result
 
@@ -147,19 +148,46 @@ def _convolution(
     if groups != 1 or x.dim() != 4:
         return NotImplemented
     stride, padding, dilation = ([*p] * 2 if len(p) == 1 else p for p in (stride, padding, dilation))
-    kernel = weight.shape[2:]
-    height, width = (
-        (size + 2 * p - d * (k - 1) - 1) // s + 1
-        for size, k, s, p, d in zip(x.shape[2:], kernel, stride, padding, dilation)
-    )
-    if all(k == 1 for k in kernel) and not any(padding):
-        windows = x[:, :, :: stride[0], :: stride[1]].flatten(2)
-    else:
-        windows = torch.nn.functional.unfold(x, kernel, dilation, padding, stride)
-    y = torch.matmul(weight.flatten(1), windows)
+    if any(padding):
+        x = aten.constant_pad_nd(x, [padding[1], padding[1], padding[0], padding[0]])
+    # Where the window of each result begins, and where its elements are from there.
+    starts, offsets = [], []
+    for size, k, s, d in zip(x.shape[2:], weight.shape[2:], stride, dilation):
+        starts.append(torch.arange((size - d * (k - 1) - 1) // s + 1, device=x.device) * s)
+        offsets.append(torch.arange(k, device=x.device) * d)
+    if list(weight.shape[2:]) != [1, 1]:
+        rows = offsets[0][:, None, None, None] + starts[0][None, None, :, None]
+        columns = offsets[1][None, :, None, None] + starts[1][None, None, None, :]
+        x = x[:, :, rows, columns].flatten(1, 3)
+    elif list(stride) != [1, 1]:
+        x = x[:, :, starts[0][:, None], starts[1][None, :]]
+    y = torch.matmul(weight.flatten(1), x.flatten(2))
     if bias is not None:
         y = y + bias.unsqueeze(-1)
-    return y.unflatten(2, (height, width))
+    return y.unflatten(2, (starts[0].shape[0], starts[1].shape[0]))
+
+
+def _convolution_1d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sequence[int] = (1,),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    groups: int = 1,
+) -> Tensor:
+    """As one in two dimensions with a height of 1."""
+    if groups != 1 or x.dim() != 3:
+        return NotImplemented
+    y = _convolution(
+        x.unsqueeze(2),
+        weight.unsqueeze(2),
+        bias,
+        (1, *stride),
+        (0, *padding),
+        (1, *dilation),
+    )
+    return y.squeeze(2)
 
 
 def _cumsum(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:

@@ -90,7 +90,7 @@ def export(
         dynamic_shapes: as for torch.export.export, one entry for each argument.
             A `torch.export.Dim("T", min=1, max=128)` becomes the symbol T.
         name: of the function.
-        convolutions: "products" makes products of convolutions in two dimensions without groups,
+        convolutions: "products" makes products of convolutions in one and two dimensions without groups,
             with a copy of their windows where these overlap; "direct" makes fallback kernels.
 
     Raises:

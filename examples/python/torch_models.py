@@ -1,18 +1,25 @@
-"""Twelve models that people have, with random weights and small enough to compile in seconds.
+#!/usr/bin/env python3
+"""Twelve models as a whole, by ftuner.torch.export: one compilation, several sizes.
 
-Each one is a builder in `MODELS` that returns a `Case`: the model, a maker of its
-arguments for given sizes, the ranges of these sizes, and sizes to check.
+Small configurations with random weights, so nothing is downloaded. For each model: its
+products, those that uKernels compute, its fallback kernels, and the error at each size against
+float64, that of eager PyTorch in brackets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import argparse
+import copy
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.export import Dim
+
+import ftuner.torch
 
 BATCH = Dim("B", min=1, max=16)
 
@@ -25,12 +32,14 @@ class Case:
         model: in evaluation mode.
         inputs: arguments for sizes.
         shapes: the `dynamic_shapes` of `ftuner.torch.export`.
+        products: of the model, for each of which there is a uKernel.
         sizes: to check; the model is exported with the first.
     """
 
     model: nn.Module
     inputs: Callable[..., tuple[Any, ...]]
     shapes: tuple[Any, ...]
+    products: int
     sizes: list[tuple[int, ...]] = field(default_factory=lambda: [(2, 7), (1, 5), (3, 31)])
 
 
@@ -72,12 +81,12 @@ def _bert() -> nn.Module:
 
 def bert() -> Case:
     model = Output(_bert(), ("input_ids",), "last_hidden_state")
-    return Case(model, lambda b, t: (_tokens(b, t),), (TEXT,))
+    return Case(model, lambda b, t: (_tokens(b, t),), (TEXT,), 8)
 
 
 def bert_with_mask() -> Case:
     model = Output(_bert(), ("input_ids", "attention_mask"), "last_hidden_state")
-    return Case(model, lambda b, t: (_tokens(b, t), _mask(b, t)), (TEXT, TEXT))
+    return Case(model, lambda b, t: (_tokens(b, t), _mask(b, t)), (TEXT, TEXT), 8)
 
 
 def gpt2() -> Case:
@@ -85,7 +94,7 @@ def gpt2() -> Case:
 
     config = GPT2Config(n_embd=32, n_layer=1, n_head=4, vocab_size=100, n_positions=64)
     model = Output(GPT2LMHeadModel(config), ("input_ids",), "logits", use_cache=False)
-    return Case(model, lambda b, t: (_tokens(b, t),), (TEXT,))
+    return Case(model, lambda b, t: (_tokens(b, t),), (TEXT,), 7)
 
 
 def llama() -> Case:
@@ -96,7 +105,7 @@ def llama() -> Case:
         intermediate_size=64, vocab_size=100, max_position_embeddings=64,
     )
     model = Output(LlamaForCausalLM(config), ("input_ids",), "logits", use_cache=False)
-    return Case(model, lambda b, t: (_tokens(b, t),), (TEXT,))
+    return Case(model, lambda b, t: (_tokens(b, t),), (TEXT,), 10)
 
 
 def t5() -> Case:
@@ -106,7 +115,7 @@ def t5() -> Case:
         d_model=32, d_kv=8, d_ff=64, num_layers=1, num_heads=4, vocab_size=100,
     )
     model = Output(T5EncoderModel(config), ("input_ids",), "last_hidden_state")
-    return Case(model, lambda b, t: (_tokens(b, t),), (TEXT,))
+    return Case(model, lambda b, t: (_tokens(b, t),), (TEXT,), 8)
 
 
 def whisper() -> Case:
@@ -120,7 +129,7 @@ def whisper() -> Case:
     model = Output(WhisperEncoder(config), ("input_features",), "last_hidden_state")
     # Whisper has one length.
     return Case(
-        model, lambda b: (torch.randn(b, 16, 40),), ({0: BATCH},), [(2,), (1,), (5,)]
+        model, lambda b: (torch.randn(b, 16, 40),), ({0: BATCH},), 10, [(2,), (1,), (5,)]
     )
 
 
@@ -133,7 +142,7 @@ def vit() -> Case:
     )
     model = Output(ViTModel(config, add_pooling_layer=False), ("pixel_values",), "last_hidden_state")
     return Case(
-        model, lambda b: (torch.randn(b, 3, 32, 32),), ({0: BATCH},), [(2,), (1,), (5,)]
+        model, lambda b: (torch.randn(b, 3, 32, 32),), ({0: BATCH},), 9, [(2,), (1,), (5,)]
     )
 
 
@@ -144,8 +153,8 @@ class Cells(nn.Module):
         super().__init__()
         self.first, self.second = nn.LSTMCell(16, 32), nn.LSTMCell(32, 32)
 
-    def forward(self, x: Tensor) -> Tensor:
-        a = b = (x.new_zeros(x.shape[0], 32), x.new_zeros(x.shape[0], 32))
+    def forward(self, x: Tensor, hidden: Tensor, cell: Tensor) -> Tensor:
+        a = b = (hidden, cell)
         for token in x.unbind(1):
             a = self.first(token, a)
             b = self.second(a[0], b)
@@ -153,7 +162,10 @@ class Cells(nn.Module):
 
 
 def lstm() -> Case:
-    return Case(Cells(), lambda b: (torch.randn(b, 4, 16),), ({0: BATCH},), [(2,), (1,), (5,)])
+    def inputs(batch: int) -> tuple[Tensor, Tensor, Tensor]:
+        return torch.randn(batch, 4, 16), torch.randn(batch, 32), torch.randn(batch, 32)
+
+    return Case(Cells(), inputs, ({0: BATCH}, {0: BATCH}, {0: BATCH}), 16, [(2,), (1,), (5,)])
 
 
 class FusedAttention(nn.Module):
@@ -169,7 +181,7 @@ class FusedAttention(nn.Module):
 
 
 def attention() -> Case:
-    return Case(FusedAttention(), lambda b, t: (torch.randn(b, t, 32),), (TEXT,))
+    return Case(FusedAttention(), lambda b, t: (torch.randn(b, t, 32),), (TEXT,), 4)
 
 
 HEIGHT, WIDTH = Dim("H", min=33, max=256), Dim("W", min=33, max=256)
@@ -181,13 +193,13 @@ def _images(batch: int, height: int, width: int) -> tuple[Tensor]:
     return (torch.randn(batch, 3, height, width),)
 
 
-def _convolutions(model: nn.Module) -> Case:
+def _convolutions(model: nn.Module, products: int) -> Case:
     # Batch norms of a new model have means of 0 and variances of 1.
     for module in model.modules():
         if isinstance(module, nn.BatchNorm2d):
             nn.init.normal_(module.running_mean, std=0.1)
             nn.init.uniform_(module.running_var, 0.5, 2.0)
-    return Case(Output(model, ("pixel_values",), "logits"), _images, (IMAGE,), IMAGE_SIZES)
+    return Case(Output(model, ("pixel_values",), "logits"), _images, (IMAGE,), products, IMAGE_SIZES)
 
 
 def resnet() -> Case:
@@ -196,7 +208,7 @@ def resnet() -> Case:
     config = ResNetConfig(
         embedding_size=8, hidden_sizes=[16, 32], depths=[1, 2], layer_type="basic", num_labels=10
     )
-    return _convolutions(ResNetForImageClassification(config))
+    return _convolutions(ResNetForImageClassification(config), 10)
 
 
 def mobilenet() -> Case:
@@ -210,7 +222,7 @@ def mobilenet() -> Case:
     last = body.layer[-1].reduce_1x1.convolution.out_channels
     body.conv_1x1 = type(body.conv_1x1)(config, last, 32, kernel_size=1)
     model.classifier = nn.Linear(32, 10)
-    return _convolutions(model)
+    return _convolutions(model, 12)
 
 
 class Recommender(nn.Module):
@@ -237,8 +249,26 @@ def recommender() -> Case:
         return torch.randn(batch, 13), torch.randint(0, 50, (batch, 3, 5))
 
     return Case(
-        Recommender(), inputs, ({0: BATCH}, {0: BATCH}), [(2,), (1,), (9,)]
+        Recommender(), inputs, ({0: BATCH}, {0: BATCH}), 5, [(2,), (1,), (9,)]
     )
+
+
+def export(case: Case) -> ftuner.torch.ExportedModel:
+    """The model as MLIR."""
+    return ftuner.torch.export(
+        case.model.eval(), case.inputs(*case.sizes[0]), dynamic_shapes=case.shapes
+    )
+
+
+def errors(case: Case, run: Callable[..., Tensor], size: tuple[int, ...]) -> tuple[float, float]:
+    """Relative errors of a compiled model and of eager PyTorch against float64."""
+    inputs = case.inputs(*size)
+    exact_model = copy.deepcopy(case.model).double()
+    with torch.no_grad():
+        exact = exact_model(*(x.double() if x.is_floating_point() else x for x in inputs))
+        results = run(*inputs), case.model(*inputs)
+    first, second = (float((result - exact).norm() / exact.norm()) for result in results)
+    return first, second
 
 
 MODELS: dict[str, Callable[[], Case]] = {
@@ -248,3 +278,33 @@ MODELS: dict[str, Callable[[], Case]] = {
         recommender,
     )
 }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("models", nargs="*", help=f"of {', '.join(MODELS)} (default: all)")
+    parser.add_argument("--report", action="store_true", help="name all fallback kernels")
+    arguments = parser.parse_args()
+    unknown = set(arguments.models) - set(MODELS)
+    if unknown:
+        parser.error(f"expected one of {', '.join(MODELS)}, but got {', '.join(sorted(unknown))}")
+    warnings.simplefilter("ignore")  # Of torch.export, about versions to come.
+    for name in arguments.models or MODELS:
+        case = MODELS[name]()
+        run = export(case).compile(emulate=True, max_kernels=2)
+        report = run.report
+        texts = []
+        for size in case.sizes:
+            error, eager = errors(case, run, size)
+            assert error < 4 * eager + 1e-7
+            texts.append(f"{error:.1e} ({eager:.1e})")
+        print(
+            f"{name}: {report.products} of {case.products} products, "
+            f"{report.fallback_kernels} fallback kernels, errors {', '.join(texts)}"
+        )
+        if arguments.report:
+            print(report)
+
+
+if __name__ == "__main__":
+    main()
