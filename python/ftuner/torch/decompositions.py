@@ -141,7 +141,7 @@ def _convolution(
     dilation: Sequence[int] = (1, 1),
     groups: int = 1,
 ) -> Tensor:
-    """A product of the weights with the windows of x, which are copied (im2col) if they overlap.
+    """A product of the weights with the windows of x, which are copied unless they are points.
 
     Grouped convolutions stay: those of many groups are hardly products.
     """

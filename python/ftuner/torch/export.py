@@ -90,8 +90,9 @@ def export(
         dynamic_shapes: as for torch.export.export, one entry for each argument.
             A `torch.export.Dim("T", min=1, max=128)` becomes the symbol T.
         name: of the function.
-        convolutions: "products" makes products of convolutions in one and two dimensions without groups,
-            with a copy of their windows where these overlap; "direct" makes fallback kernels.
+        convolutions: "products" makes products of convolutions in one and two dimensions that have
+            no groups, with a copy of their windows unless these are points; "direct" makes
+            fallback kernels.
 
     Raises:
         ImportError: iree-base-compiler is not installed.
@@ -115,7 +116,7 @@ def export(
             _Functional(model), (tuple(args), state), dynamic_shapes=shapes
         ).run_decompositions(decompositions.table(convolutions))
     _check_signature(program)
-    views.rewrite_views(program.graph)
+    views.rewrite_views(program)
     parameters = {**state, **_take_constants(program)}
     for node in program.graph.nodes:
         _keep_model_line(node)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import fx
+from torch.export import ExportedProgram
 
 from . import layout as lay
 
@@ -69,19 +70,23 @@ def _join(shape: Sequence[lay.Extent], result: Sequence[lay.Extent]) -> Group:
     return Group(len(shape), len(result))
 
 
-def rewrite_views(graph: fx.Graph) -> None:
-    """Replaces the views of a graph whose nodes have values (`meta["val"]`)."""
+def rewrite_views(program: ExportedProgram) -> None:
+    """Replaces the views of a program."""
+    graph = program.graph
     for node in list(graph.nodes):
-        if node.op == "call_function" and node.target in _VIEWS:
-            _rewrite(graph, node)
+        # Without elements, sizes do not tell what was joined.
+        if node.op == "call_function" and node.target in _VIEWS and 0 not in lay.shape_of(node):
+            value = _rewrite(graph, node)
+            node.replace_all_uses_with(value)
+            program.graph_signature.replace_all_uses(node.name, value.name)
+            graph.erase_node(node)
     graph.eliminate_dead_code()
 
 
-def _rewrite(graph: fx.Graph, node: fx.Node) -> None:
+def _rewrite(graph: fx.Graph, node: fx.Node) -> fx.Node:
+    """What a view becomes; nodes have their values as `meta["val"]`."""
     source, sizes = node.args[0], node.args[1]
     shape, result = lay.shape_of(source), lay.shape_of(node)
-    if 0 in shape or 0 in result:
-        return
     value = source
     # `dim` is a dimension of `value`, `place` one of the result.
     dim = place = 0
@@ -101,8 +106,7 @@ def _rewrite(graph: fx.Graph, node: fx.Node) -> None:
                     value = _split(graph, node, value, dim, known)
             dim += group.outputs
             place += group.outputs
-    node.replace_all_uses_with(value)
-    graph.erase_node(node)
+    return value
 
 
 def _known(size: fx.Node | int, extent: lay.Extent) -> fx.Node | int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,7 @@ def _load_models() -> Any:
     path = Path(__file__).parents[3] / "examples/python/torch_models.py"
     spec = importlib.util.spec_from_file_location("torch_models", path)
     module = importlib.util.module_from_spec(spec)
-    # Its dataclass asks for the module by name.
-    importlib.import_module("sys").modules["torch_models"] = module
+    sys.modules["torch_models"] = module  # Where its dataclass looks for it.
     spec.loader.exec_module(module)
     return module
 
