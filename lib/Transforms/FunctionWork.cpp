@@ -370,6 +370,9 @@ FunctionWork ftuner::collectWork(func::FuncOp func) {
 std::string ftuner::positionOf(Location location) {
   std::string text;
   location->walk([&](Location inner) {
+    // Importers of graphs name nodes; a position is more.
+    if (auto named = dyn_cast<NameLoc>(inner); named && text.empty())
+      text = named.getName().str();
     auto position = dyn_cast<FileLineColLoc>(inner);
     if (!position)
       return WalkResult::advance();
