@@ -54,7 +54,7 @@ def lower(module: Any, passes: Sequence[str]) -> None:
     try:
         manager.parse(pipeline, module.context).run(module.operation)
     except ir.MLIRError as error:
-        raise CompileError(_explain(error), str(error)) from None
+        raise CompileError(_explain(error, module), str(error)) from None
     for operation in _operations(module.operation):
         if operation.name.partition(".")[0] not in _DIALECTS:
             words = refusal(f"FTuner does not lower {operation.name}", operation.location)
@@ -85,8 +85,8 @@ def _operations(operation: Any) -> Iterator[Any]:
                 yield from _operations(inner.operation)
 
 
-def _explain(error: Any) -> str:
-    """The first error of a pipeline as one sentence."""
+def _explain(error: Any, module: Any) -> str:
+    """The first error of a pipeline as one sentence; `module` is what was left."""
     for diagnostic in error.error_diagnostics:
         message = str(diagnostic.message)
         # `torch.operator` stands for every operator that torch-mlir does not know.
@@ -94,10 +94,26 @@ def _explain(error: Any) -> str:
             r"operation '([\w.]+)'", message
         )
         if operator and "legalize" in message:
-            name = re.sub(r"^(torch\.)?(onnx\.)?", "", operator[1])
-            return refusal(f"torch-mlir does not lower the operator {name}", diagnostic.location)
+            name, location = operator[1], diagnostic.location
+            if _is_operand(name):
+                # It stayed because the operator that reads it did.
+                readers = (op for op in _operations(module.operation) if _is_reader(op.name))
+                reader = next(readers, None)
+                if reader is not None:
+                    name, location = reader.name, reader.location
+            name = re.sub(r"^(torch\.)?(onnx\.)?", "", name)
+            return refusal(f"torch-mlir does not lower the operator {name}", location)
         return refusal(message.partition("\n")[0][:300], diagnostic.location)
     return refusal(str(error).partition("\n")[0], "")
+
+
+def _is_operand(name: str) -> bool:
+    """Whether an operation of the torch dialect is a number or a list of them."""
+    return name.startswith(("torch.constant.", "torch.prim."))
+
+
+def _is_reader(name: str) -> bool:
+    return name.startswith("torch.aten.") or name == "torch.operator"
 
 
 def annotate(

@@ -32,6 +32,7 @@ _KEPT = (
     aten.log_softmax,
     aten.silu,
     aten.squeeze,
+    aten.roll,
     aten.pad,
     aten.max_pool1d,
     aten.max_pool2d,
@@ -52,6 +53,7 @@ def table(convolutions: str) -> dict[Any, Callable[..., Any]]:
         if operator not in kept
     }
     result[aten._native_batch_norm_legit_no_training.default] = _batch_norm
+    result |= torch._decomp.get_decompositions([aten.upsample_bilinear2d.vec])
     result[aten.squeeze.dims] = _squeeze
     result[aten.unbind.int] = _unbind
     result[aten.scaled_dot_product_attention.default] = _attention

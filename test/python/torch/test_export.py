@@ -123,8 +123,18 @@ class Unknown(nn.Module):
         return torch.special.airy_ai(x)
 
 
+class Remainder(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.fmod(x.int(), 3)
+
+
 @pytest.mark.parametrize(
-    ("model", "operator"), [(Sorted(), "tm_tensor.sort"), (Unknown(), "aten.special_airy_ai")]
+    ("model", "operator"),
+    [
+        (Sorted(), "tm_tensor.sort"),
+        (Unknown(), "aten.special_airy_ai"),
+        (Remainder(), "aten.fmod.Scalar"),
+    ],
 )
 def test_refused_operators(model: nn.Module, operator: str) -> None:
     """One sentence with the operator and the line of the model."""
