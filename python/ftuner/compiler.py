@@ -60,6 +60,7 @@ def read_source(source: Source, ranges: Mapping[str, Bounds] | None = None) -> S
     if isinstance(source, str):
         is_path = "\n" not in source and (source.endswith((".mlir", ".onnx")) or _is_file(source))
         if not is_path:
+            _refuse_ranges(ranges, "a text")
             return SourceText("<source>", source.encode())
     elif not isinstance(source, os.PathLike):
         raise TypeError(f"source: expected MLIR or a path, but got {type(source).__qualname__}")
@@ -67,14 +68,18 @@ def read_source(source: Source, ranges: Mapping[str, Bounds] | None = None) -> S
     if name.endswith(".onnx"):
         model = onnx.import_model(name, ranges)
         return SourceText(name, model.text.encode(), model.weights)
-    if ranges:
-        raise ValueError(
-            f"ranges: expected a model of ONNX, but got '{name}'; MLIR has ukernel.symbols"
-        )
+    _refuse_ranges(ranges, f"'{name}'")
     try:
         return SourceText(name, Path(name).read_bytes())
     except OSError as error:
         raise Error(f"cannot read '{name}': {error.strerror}") from error
+
+
+def _refuse_ranges(ranges: Mapping[str, Bounds] | None, source: str) -> None:
+    if ranges:
+        raise ValueError(
+            f"ranges: expected a model of ONNX, but got {source}; MLIR has ukernel.symbols"
+        )
 
 
 def _is_file(text: str) -> bool:

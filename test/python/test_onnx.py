@@ -245,8 +245,10 @@ def test_bad_ranges(path: str, ranges: Any, words: str) -> None:
 def test_ranges_of_mlir(tmp_path: Path) -> None:
     file = tmp_path / "model.mlir"
     file.write_text("module {}")
-    with pytest.raises(ValueError, match="expected a model of ONNX"):
-        ftuner.compile(file, ranges={"T": (1, 2)})
+    for source in (file, file.read_text()):
+        with pytest.raises(ValueError, match="expected a model of ONNX"):
+            ftuner.compile(source, ranges={"T": (1, 2)})
+    assert main(["compile", "-", "--range", "T=1:2"]) == 2
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,8 @@ def add_function(parser: argparse.ArgumentParser) -> None:
 def read_source(source: str, ranges: Sequence[str]) -> compiler.SourceText:
     """The file of that name, or standard input."""
     if source == outputs.STANDARD:
+        if ranges:
+            raise UsageError("--range: expected a model of ONNX, but got standard input")
         return compiler.SourceText("<stdin>", sys.stdin.buffer.read())
     return compiler.read_source(Path(source), _parse_ranges(ranges))
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import fx
@@ -85,7 +86,8 @@ def rewrite_views(program: ExportedProgram) -> None:
 
 def _rewrite(graph: fx.Graph, node: fx.Node) -> fx.Node:
     """What a view becomes; nodes have their values as `meta["val"]`."""
-    source, sizes = node.args[0], node.args[1]
+    source: Any = node.args[0]
+    sizes: Any = node.args[1]
     shape, result = lay.shape_of(source), lay.shape_of(node)
     value = source
     # `dim` is a dimension of `value`, `place` one of the result.
@@ -127,7 +129,7 @@ def _split(
     return _call(graph, node, aten.unflatten.int, value, dim, sizes)
 
 
-def _call(graph: fx.Graph, origin: fx.Node, target: object, *args: object) -> fx.Node:
+def _call(graph: fx.Graph, origin: fx.Node, target: Any, *args: Any) -> fx.Node:
     """A new node that stands where `origin` stood in the model's source."""
     node = graph.call_function(target, args)
     values = fx.map_arg(args, lambda argument: argument.meta["val"])
