@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -183,6 +184,12 @@ def test_convolutions(layer: nn.Module, convolutions: str) -> None:
         for size in ((3, 9, 11), (2, 8, 20)):
             x = image(*size)
             assert relative_error(run(x), layer(x)) < 1e-6
+
+
+def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "iree.compiler.extras.fx_importer", None)
+    with pytest.raises(ImportError, match="ftuner.torch.export needs the package iree-base"):
+        ft.export(mlp(), (torch.randn(3, 32),))
 
 
 def test_unknown_form_of_convolutions() -> None:
