@@ -6,6 +6,7 @@
 #include "FTuner/Search/SearchOptions.h"
 #include "FTuner/Transforms/Passes.h"
 
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -63,6 +64,8 @@ static void attachDevice(OpPassManager &pm, const PipelineSettings &settings) {
 }
 
 void buildFormationPipeline(OpPassManager &pm, const FTunerOptions &options) {
+  // Importers ask whether sizes are negative, where a program may say -1.
+  pm.addPass(arith::createIntRangeOptimizationsPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addPass(createUKernelNormalizeLinalgPass());

@@ -225,6 +225,10 @@ Extent ExtentAnalysis::dimOf(Value tensor, int64_t dim) {
     if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op);
         slice && slice.getDroppedDims().none())
       return mixed(slice.getMixedSizes()[dim]);
+    if (auto reshape = dyn_cast<tensor::ReshapeOp>(op))
+      if (auto shape =
+              reshape.getShape().getDefiningOp<tensor::FromElementsOp>())
+        return valueOf(shape.getElements()[dim]);
     if (auto insert = dyn_cast<tensor::InsertSliceOp>(op)) {
       tensor = insert.getDest();
       continue;
@@ -278,6 +282,11 @@ Extent ExtentAnalysis::valueOf(Value value) {
     if (divisor.isStatic() && divisor.factor > 0 &&
         dividend.factor % divisor.factor == 0)
       return {dividend.factor / divisor.factor, dividend.unknowns};
+  } else if (isa_and_nonnull<arith::MaxUIOp, arith::MaxSIOp, arith::MinUIOp,
+                             arith::MinSIOp>(op)) {
+    Extent lhs = valueOf(op->getOperand(0));
+    if (lhs == valueOf(op->getOperand(1)))
+      return lhs;
   } else if (auto indexCast = dyn_cast_or_null<arith::IndexCastOp>(op)) {
     auto isWide = [](Type type) {
       return type.isIndex() || type.isInteger(64);

@@ -183,7 +183,13 @@ AffineExpr SizeTracer::traceBinary(Operation *op) {
     return lhs.floorDiv(rhs);
   if (isa<arith::CeilDivUIOp, arith::CeilDivSIOp>(op))
     return lhs.ceilDiv(rhs);
-  return isa<arith::RemUIOp, arith::RemSIOp>(op) ? lhs % rhs : AffineExpr();
+  if (isa<arith::RemUIOp, arith::RemSIOp>(op))
+    return lhs % rhs;
+  return isa<arith::MaxSIOp, arith::MaxUIOp, arith::MinSIOp, arith::MinUIOp>(
+             op) &&
+                 lhs == rhs
+             ? lhs
+             : AffineExpr();
 }
 
 AffineExpr SizeTracer::compute(Value value) {
@@ -364,6 +370,9 @@ FunctionWork ftuner::collectWork(func::FuncOp func) {
 std::string ftuner::positionOf(Location location) {
   std::string text;
   location->walk([&](Location inner) {
+    // Importers of graphs name nodes; a position is more.
+    if (auto named = dyn_cast<NameLoc>(inner); named && text.empty())
+      text = named.getName().str();
     auto position = dyn_cast<FileLineColLoc>(inner);
     if (!position)
       return WalkResult::advance();

@@ -20,13 +20,14 @@ def compile(  # noqa: A001
     emulate: bool | None = None,
     cubins: Sequence[str | int] | str | None = None,
     cache: bool = True,
+    ranges: Mapping[str, tuple[int, int | None]] | None = None,
     **options: Any,
 ) -> Module:
-    """Compiles linalg on tensors to a `Module` of callable functions.
+    """Compiles linalg on tensors, or a model of ONNX, to a `Module` of callable functions.
 
     Args:
-        source: MLIR as a text, or a path: an `os.PathLike`, or a str that ends in .mlir or names a
-            file.
+        source: MLIR as a text, or a path: an `os.PathLike`, or a str that ends in .mlir or .onnx or
+            names a file. The function of a model of ONNX keeps its weights.
         device: name of a built-in device (`devices()`), path of a description, a description as a
             dict, or "cuda" ("cuda:1") for the live GPU (`query_device()`).
         emulate: whether the kernels are compiled for the CPU, too, for NumPy arrays and PyTorch
@@ -34,16 +35,19 @@ def compile(  # noqa: A001
         cubins: processors to assemble machine code for (`["sm_90", 100]`), beside the PTX; needs
             ptxas.
         cache: whether to use the compile cache (`ftuner.cache`).
+        ranges: the sizes that dynamic dimensions of a model of ONNX take, by their names:
+            `{"T": (1, 128)}`, or `(1, None)` without an end.
         options: those of the pipeline with underscores: `max_kernels=8`, `cost_model="sia"`, ….
             `calibration` is a built-in name or the path of a file.
 
     Raises:
         CompileError: the source, the device or an option is not valid; `diagnostics` says why.
         CacheError: the cache cannot be written.
+        ImportError: a model of ONNX needs the packages onnx and iree-base-compiler.
         Error: the source, the device or the calibration is a file that cannot be read.
         TypeError: an option does not exist.
     """
-    text = compiler.read_source(source)
+    text = compiler.read_source(source, ranges)
     description = descriptions.resolve(device)
     if emulate is None:
         emulate = not runtime.get().has_device()
@@ -60,7 +64,7 @@ def compile(  # noqa: A001
     if not cache:
         folder = tempfile.TemporaryDirectory(prefix="ftuner-")
         build(Path(folder.name))
-        module = Module(Path(folder.name, compile_cache.LIBRARY))
+        module = Module(Path(folder.name, compile_cache.LIBRARY), text.weights)
         module._owner = folder
         return module
 
@@ -79,7 +83,7 @@ def compile(  # noqa: A001
         entry = compile_cache.get(key, build)
         if attempt == 2 or entry.library.exists():
             break  # Else the entry was removed between the two.
-    return Module(entry.library)
+    return Module(entry.library, text.weights)
 
 
 def _describe(
@@ -89,7 +93,7 @@ def _describe(
     pipeline: compiler.Options,
 ) -> Mapping[str, Any]:
     """Writes the manifest and the PTX beside a new library; returns what to note of it."""
-    module = Module(library)
+    module = Module(library, text.weights)
     (library.parent / compile_cache.MANIFEST).write_bytes(module.manifest_text)
     (library.parent / compile_cache.PTX).write_text(module.ptx, encoding="utf-8")
     return {

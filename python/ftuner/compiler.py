@@ -16,15 +16,25 @@ from typing import Any, Iterable, Mapping, Sequence, Union
 
 from . import descriptions, locations
 from .errors import CompileError, CompileWarning, Error
+from .importing import onnx
+from .importing.onnx import Bounds
+from .importing.weights import Weights
 from .progress import Progress, is_told
 
 
 @dataclass(frozen=True)
 class SourceText:
-    """What the compiler reads. `name` is what diagnostics call it."""
+    """What the compiler reads.
+
+    Attributes:
+        name: what diagnostics call it.
+        content: MLIR.
+        weights: the last arguments of the function of an imported model.
+    """
 
     name: str
     content: bytes
+    weights: Weights | None = None
 
 
 Source = Union[str, "os.PathLike[str]", SourceText]
@@ -38,25 +48,38 @@ class Options:
     calibration: SourceText | None = None
 
 
-def read_source(source: Source) -> SourceText:
+def read_source(source: Source, ranges: Mapping[str, Bounds] | None = None) -> SourceText:
     """Reads a path, or takes a text, also one that was read already.
 
-    A str is a path if a file of that name exists or if it ends in .mlir; it is never one if it has
-    several lines. Raises `Error` if the file cannot be read.
+    A str is a path if a file of that name exists or if it ends in .mlir or .onnx; it is never one
+    if it has several lines. A file that ends in .onnx is imported, with the ranges of its sizes
+    (`importing.onnx`). Raises `Error` if the file cannot be read.
     """
     if isinstance(source, SourceText):
         return source
     if isinstance(source, str):
-        is_path = "\n" not in source and (source.endswith(".mlir") or _is_file(source))
+        is_path = "\n" not in source and (source.endswith((".mlir", ".onnx")) or _is_file(source))
         if not is_path:
+            _refuse_ranges(ranges, "a text")
             return SourceText("<source>", source.encode())
     elif not isinstance(source, os.PathLike):
         raise TypeError(f"source: expected MLIR or a path, but got {type(source).__qualname__}")
     name = os.fspath(source)
+    if name.endswith(".onnx"):
+        model = onnx.import_model(name, ranges)
+        return SourceText(name, model.text.encode(), model.weights)
+    _refuse_ranges(ranges, f"'{name}'")
     try:
         return SourceText(name, Path(name).read_bytes())
     except OSError as error:
         raise Error(f"cannot read '{name}': {error.strerror}") from error
+
+
+def _refuse_ranges(ranges: Mapping[str, Bounds] | None, source: str) -> None:
+    if ranges:
+        raise ValueError(
+            f"ranges: expected a model of ONNX, but got {source}; MLIR has ukernel.symbols"
+        )
 
 
 def _is_file(text: str) -> bool:

@@ -43,6 +43,7 @@ def explain(
     sizes: Mapping[str, int] | None = None,
     *,
     device: descriptions.Device = "h200",
+    ranges: Mapping[str, tuple[int, int | None]] | None = None,
     **options: Any,
 ) -> Explanation:
     """Explains the programs of every contraction of a source.
@@ -50,9 +51,9 @@ def explain(
     With `sizes` (by the names of symbols or axes, `{"T": 53}`) one shape is explained: the chosen
     program with its predicted time, the rejected ones, every term of their scores, and what the
     stages of the search threw out. Without, there is a line for each size, and a summary.
-    `options` are those of `compile`. Raises `CompileError` if the source or a size is not valid.
+    `ranges` and `options` are those of `compile`. Raises `CompileError` if the source or a size is not valid.
     """
-    text = compiler.read_source(source)
+    text = compiler.read_source(source, ranges)
     description = descriptions.resolve(device)
     pipeline = compiler.read_options(options)
     printed = _translate(text, sizes, description, pipeline)

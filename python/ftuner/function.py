@@ -7,13 +7,14 @@ import ctypes
 import inspect
 from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, Any, Hashable, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Hashable, Sequence
 
 from . import memory as memories
 from . import runtime
 from .errors import Error
 from .memory import Memory, memory_of
 from .signature import Signature, Value, format_shape
+from .work import WorkReport
 
 if TYPE_CHECKING:
     from .module import Module
@@ -42,11 +43,13 @@ class Function:
 
     Attributes:
         signature: names, types and shapes.
+        full_signature: also with the arguments that calls do not give.
         module: the module that it belongs to.
     """
 
     def __init__(self, module: Module, library: ctypes.CDLL, signature: Signature) -> None:
         self.module = module
+        self.full_signature = signature
         self._name(signature)
         self._runtime = runtime.get()
         self._has_emulator = module.has_emulator
@@ -61,6 +64,8 @@ class Function:
         self._equal_sizes = _equal_sizes(signature)
         self._accepted: dict[str, list[frozenset[Hashable]]] = {}
         self._plans: dict[tuple[int, ...], tuple[list[tuple[int, ...]], int]] = {}
+        # Gives the last arguments of a call, which the caller does not.
+        self._kept: Callable[[Memory], Sequence[Any]] | None = None
         self._bind(library)
 
     def renamed(self, name: str) -> Function:
@@ -68,6 +73,29 @@ class Function:
         other = copy.copy(self)
         other._name(replace(self.signature, name=name))
         return other
+
+    def keeping(self, count: int, kept: Callable[[Memory], Sequence[Any]]) -> Function:
+        """The function of all arguments but the last `count`, such as the weights of a model.
+
+        `kept` gives these for the memory of a call.
+        """
+        other = copy.copy(self)
+        arguments = self.signature.arguments
+        other._name(replace(self.signature, arguments=arguments[: len(arguments) - count]))
+        other._arity = len(other.signature.arguments)
+        other._kept = kept
+        return other
+
+    def all_arguments(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        """The arguments of a call and those that it does not give, as `full_signature` has them."""
+        if self._kept is None:
+            return (*args,)
+        return (*args, *self._kept(self._find_memory((*args,), None, None)))
+
+    @property
+    def report(self) -> WorkReport:
+        """What the function computes by which kernels."""
+        return WorkReport.of(self.module.manifest, self.signature.name)
 
     def _name(self, signature: Signature) -> None:
         self.signature = signature
@@ -109,6 +137,8 @@ class Function:
                 f"the signature is {self.signature}"
             )
         memory = self._find_memory(args, out, stream)
+        if self._kept is not None:
+            args = (*args, *self._kept(memory))
         if not memory.is_gpu:
             if not self._has_emulator:
                 raise Error(
@@ -121,7 +151,7 @@ class Function:
             return self._call(memory, args, out)
 
     def _find_memory(self, args: tuple[Any, ...], out: Any, stream: Any) -> Memory:
-        if self._tensors:
+        if self._tensors and self._tensors[0][0] < self._arity:
             index = self._tensors[0][0]
             value, what = args[index], f"argument {index}"
         elif out is not None:
@@ -189,7 +219,7 @@ class Function:
         """The dtypes of each argument and then of each result in a kind of memory."""
         if memory.name in self._accepted:
             return self._accepted[memory.name]
-        values = (*self.signature.arguments, *self.signature.results)
+        values = (*self.full_signature.arguments, *self.signature.results)
         accepted = [memory.accepts(value.type) for value in values]
         # What has no dtype now may have one later: bf16 in NumPy once ml_dtypes is imported.
         if all(accepted):

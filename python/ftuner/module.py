@@ -11,6 +11,8 @@ from typing import Any, Iterator
 from . import runtime
 from .elf import check_library
 from .errors import Error
+from .importing.weights import Weights
+from .importing.weights import read as read_weights
 from .function import Function
 from .signature import read_signatures
 
@@ -25,9 +27,13 @@ class Module:
         library_path: the shared library.
         manifest: docs/manifest.md, as a dict.
         functions: dict of `Function`s.
+        weights: the last arguments of each function, which calls do not give; None where calls
+            give all arguments.
     """
 
-    def __init__(self, library_path: str | os.PathLike[str]) -> None:
+    def __init__(
+        self, library_path: str | os.PathLike[str], weights: Weights | None = None
+    ) -> None:
         self.library_path = Path(library_path).absolute()
         # Removes the library of a module that is not cached.
         self._owner: Any = None
@@ -50,11 +56,17 @@ class Module:
             self.manifest: dict[str, Any] = json.loads(self.manifest_text)
         except ValueError as error:
             raise Error(f"the manifest of '{library_path}' is not valid: {error}") from error
+        self.weights = weights
         self._images = self._module.images[: self._module.image_count]
         self.functions: dict[str, Function] = {
             signature.name: Function(self, self._library, signature)
             for signature in read_signatures(self.manifest)
         }
+        if weights is not None:
+            self.functions = {
+                name: function.keeping(len(weights), weights.in_memory)
+                for name, function in self.functions.items()
+            }
 
     @property
     def manifest_text(self) -> bytes:
@@ -136,9 +148,13 @@ class Module:
         return f"<ftuner.Module for {self.manifest['device']['name']}: {functions}>"
 
 
-def load(path: str | os.PathLike[str]) -> Module:
+def load(
+    path: str | os.PathLike[str], weights: str | os.PathLike[str] | None = None
+) -> Module:
     """Loads a compiled library, such as `ftuner-translate --ftuner-to-library` writes.
 
-    Raises `Error` if it is none, or was compiled for another version of the runtime.
+    `weights` is the file that `ftuner compile` wrote beside the library of a model of ONNX; without
+    it, calls give the weights behind the other arguments. Raises `Error` if one of the files is not
+    what it should be, or the library was compiled for another version of the runtime.
     """
-    return Module(path)
+    return Module(path, None if weights is None else read_weights(weights))

@@ -93,8 +93,8 @@ struct FunctionWork {
 /// kernels emitted or not.
 FunctionWork collectWork(mlir::func::FuncOp func);
 
-/// "file:line:column" of the innermost position that is known; empty if none
-/// is.
+/// "file:line:column" of the innermost position that is known, else the name
+/// that a location has; empty if there is neither.
 std::string positionOf(mlir::Location location);
 
 /// A formula with the names of sizes, e.g. "T * 1536 + 3072"; "" for null.

@@ -113,12 +113,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         options = _parse(parser, sys.argv[1:] if argv is None else list(argv))
         if hasattr(options, "source"):
-            options.source = read_source(options.source)
+            options.source = read_source(options.source, options.ranges)
         return int(options.run(options) or 0)
     except UsageError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except (Error, TypeError, ValueError) as error:
+    except (Error, TypeError, ValueError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except OSError as error:

@@ -31,7 +31,15 @@ class UsageError(Exception):
 
 def add_source(parser: argparse.ArgumentParser) -> None:
     """Options of commands that compile."""
-    parser.add_argument("source", help="MLIR file; - for standard input")
+    parser.add_argument("source", help="MLIR file, or a model of ONNX; - for standard input")
+    parser.add_argument(
+        "--range",
+        dest="ranges",
+        action="append",
+        default=[],
+        metavar="NAME=MIN:MAX",
+        help="sizes of a dynamic dimension of a model of ONNX; without MAX, there is no limit",
+    )
     add_device(parser)
     parser.set_defaults(takes_pipeline_options=True)
 
@@ -69,11 +77,24 @@ def add_function(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-cache", action="store_true", help="compile anew, keep nothing")
 
 
-def read_source(source: str) -> compiler.SourceText:
+def read_source(source: str, ranges: Sequence[str]) -> compiler.SourceText:
     """The file of that name, or standard input."""
     if source == outputs.STANDARD:
+        if ranges:
+            raise UsageError("--range: expected a model of ONNX, but got standard input")
         return compiler.SourceText("<stdin>", sys.stdin.buffer.read())
-    return compiler.read_source(Path(source))
+    return compiler.read_source(Path(source), _parse_ranges(ranges))
+
+
+def _parse_ranges(texts: Sequence[str]) -> dict[str, tuple[int, int | None]]:
+    """`--range`: two numbers for each name."""
+    ranges = {}
+    for name, value in parse_pairs(texts, "--range").items():
+        bounds = re.fullmatch(r"(\d+):(\d*)", value)
+        if not bounds:
+            raise UsageError(f"--range: expected MIN:MAX for {name}, but got '{value}'")
+        ranges[name] = (int(bounds[1]), int(bounds[2]) if bounds[2] else None)
+    return ranges
 
 
 def compile_for(options: argparse.Namespace) -> Module:

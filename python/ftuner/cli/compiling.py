@@ -24,6 +24,7 @@ examples:
   ftuner compile model.mlir --device h200                    into the cache, prints the path
   ftuner compile model.mlir --emulate -o libmodel.so         a library and model.h
   ftuner compile model.mlir --cubins sm_90,sm_100 --max-kernels=8 -o libmodel.so
+  ftuner compile model.onnx --range batch=1:16 -o libmodel.so
   ftuner compile - --ptx - < model.mlir > model.ptx"""
 
 
@@ -36,7 +37,10 @@ def add_parser(commands: Any) -> None:
     )
     add_source(parser)
     parser.add_argument(
-        "-o", "--output", help="the library; its header lies beside it (default: in the cache)"
+        "-o",
+        "--output",
+        help="the library; its header, and the weights of a model of ONNX (.safetensors), lie "
+        "beside it (default: in the cache)",
     )
     parser.add_argument("--emulate", action="store_true", help="kernels for the CPU, too")
     parser.add_argument("--cubins", help="processors to assemble for, such as sm_90,sm_100")
@@ -70,7 +74,7 @@ def run(options: argparse.Namespace) -> None:
                 emulate=options.emulate,
                 cubins=compiler.cubin_names(options.cubins),
             )
-            module = load(options.output)
+            module = load(options.output, _save_weights(options))
     if options.ptx:
         write_text(options.ptx, module.ptx)
     if options.manifest:
@@ -91,30 +95,26 @@ def run(options: argparse.Namespace) -> None:
         )
         return
     print(module.library_path)
+    if module.weights is not None and options.output is not None:
+        print(_weights_path(options))
     for function in module.functions.values():
         print(f"  {function.signature}")
-    for function in module.manifest["functions"]:
-        _print_work(function)
+    for function in module.functions.values():
+        report = function.report
+        if report.data:
+            print(f"  {report.summary}")
+        if report.warning:
+            print(f"warning: {function.__name__}: {report.warning}", file=sys.stderr)
 
 
-def _print_work(function: dict[str, Any]) -> None:
-    """How much of a function uKernels carry; libraries of earlier versions do not tell."""
-    work = function.get("work")
-    if not work:
-        return
-    share = work["shares"][-1]
-    parts = [
-        f"{share[key]:.1%} of the {what}"
-        for key, what in (("flops_share", "FLOPs"), ("time_share", "predicted time"))
-        if share[key] is not None
-    ]
-    sizes = ", ".join(f"{name} = {size}" for name, size in share["sizes"].items())
-    count = len(work["fallback_kernels"])
-    print(
-        f"  {function['name']}: "
-        + (f"uKernels carry {' and '.join(parts)}" if parts else "no share of uKernels is known")
-        + (f" at {sizes}" if sizes else "")
-        + f", {count} fallback {'kernel' if count == 1 else 'kernels'}"
-    )
-    if work["warning"]:
-        print(f"warning: {function['name']}: {work['warning']}", file=sys.stderr)
+def _weights_path(options: argparse.Namespace) -> Path:
+    return Path(options.output).absolute().with_suffix(".safetensors")
+
+
+def _save_weights(options: argparse.Namespace) -> Path | None:
+    """Writes the weights of a model beside its library; None if the source has none."""
+    if options.source.weights is None:
+        return None
+    path = _weights_path(options)
+    outputs.write({str(path): options.source.weights.to_bytes()})
+    return path

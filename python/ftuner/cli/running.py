@@ -140,7 +140,8 @@ def _errors(
     """Relative Frobenius error of each result against ftuner-run's reference, and its tolerance."""
     with tempfile.TemporaryDirectory(prefix="ftuner-") as folder, Progress("checking"):
         items = []
-        for index, (value, arg) in enumerate(zip(function.signature.arguments, args)):
+        everything = zip(function.full_signature.arguments, function.all_arguments(args))
+        for index, (value, arg) in enumerate(everything):
             if not value.is_tensor:
                 items.append(str(arg).lower() if isinstance(arg, bool) else repr(arg))
                 continue

@@ -6,6 +6,8 @@ import abc
 from contextlib import AbstractContextManager
 from typing import Any, Hashable, Sequence
 
+import numpy as np
+
 from ..elements import ElementType
 
 ALIGNMENT = 256
@@ -48,6 +50,10 @@ class Memory(abc.ABC):
     @abc.abstractmethod
     def read_output(self, value: Any) -> Buffer:
         """Finds a result that the caller gives; it must also be writable."""
+
+    @abc.abstractmethod
+    def place(self, array: np.ndarray[Any, Any]) -> Any:
+        """A contiguous array of the host as an argument in this memory, copied if it must be."""
 
     @abc.abstractmethod
     def empty(self, type: ElementType, shape: tuple[int, ...]) -> tuple[Any, int]:

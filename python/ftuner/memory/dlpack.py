@@ -179,6 +179,11 @@ class DlpackMemory(Memory):
         names = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}
         return f"{names.get(code, f'code {code} of ')}{bits}"
 
+    def place(self, array: np.ndarray[Any, Any]) -> Any:
+        if self.is_gpu:
+            return DeviceArray.from_numpy(array, self.device[1], stream=self.owner)
+        return array
+
     def empty(self, type: ElementType, shape: tuple[int, ...]) -> tuple[Any, int]:
         array = DeviceArray(type.name, shape, self.device, stream=self.owner)
         # Arguments live as long as the results that depend on them.

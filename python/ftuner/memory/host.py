@@ -70,6 +70,9 @@ class NumpyMemory(Memory):
             raise ValueError("expected a writable array, but got a read-only one")
         return buffer
 
+    def place(self, array: np.ndarray[Any, Any]) -> Any:
+        return array
+
     def empty(self, type: ElementType, shape: tuple[int, ...]) -> tuple[Any, int]:
         if type.numpy is None:
             raise TypeError("results of type bf16 need the package ml_dtypes, or PyTorch tensors")

@@ -9,6 +9,7 @@ import functools
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any, Hashable
 
+import numpy as np
 import torch
 
 from .. import runtime
@@ -56,6 +57,11 @@ class TorchMemory(Memory):
 
     def read_output(self, value: Any) -> Buffer:
         return self.read(value)
+
+    def place(self, array: np.ndarray[Any, Any]) -> Any:
+        if array.dtype.name == "bfloat16":
+            return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16).to(self.device)
+        return torch.from_numpy(array).to(self.device)
 
     def empty(self, type: ElementType, shape: tuple[int, ...]) -> tuple[Any, int]:
         tensor = torch.empty(shape, dtype=getattr(torch, type.numpy_name), device=self.device)

@@ -1,32 +1,34 @@
 """Whole models through torch.export and the importer of torch-mlir.
 
 The importer and its lowering to linalg come with the package iree-base-compiler,
-which only this module needs. Parameters and buffers are arguments of the function
-behind those of the model, so that weights are neither copied into the text nor
-into kernels.
+which only this module and `ftuner.importing` need. Parameters, buffers and constant tensors are
+arguments of the function behind those of the model, so that weights are neither copied into the
+text nor into kernels.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
+from torch import fx
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind
+from torch.export.graph_signature import InputKind, InputSpec
 
 import ftuner
 
+from ..importing import torch_mlir
+from . import decompositions, views
 from . import layout as lay
 from .importer import range_of
 from .linalg import Range
 
-_PIPELINE = (
-    "builtin.module(torchdynamo-export-to-torch-backend-pipeline,"
-    "torch-backend-to-linalg-on-tensors-backend-pipeline)"
-)
+#: Constant tensors with more elements are arguments; others are part of kernels.
+_MAX_CONSTANT = 16
 
 
 @dataclass(frozen=True)
@@ -36,30 +38,25 @@ class ExportedModel:
     Attributes:
         text: MLIR with one function, for `ftuner.compile`.
         name: of the function.
-        parameters: parameters and buffers by their names in the model, in the
-            order of the function's last arguments.
+        parameters: parameters and buffers by their names in the model, and larger constants of it,
+            in the order of the function's last arguments.
     """
 
     text: str
     name: str
     parameters: dict[str, torch.Tensor]
 
-    def compile(self, **options: Any) -> Callable[..., Any]:
+    def compile(self, **options: Any) -> ftuner.Function:
         """The compiled model, which takes what the model takes: tensors, in order.
 
         Those in tuples, lists and dicts are arguments of their own, and results that are nested
-        are one tuple.
+        are one tuple. The function's `report` says which operators became fallback kernels.
 
         Options are those of `ftuner.compile`.
         """
         function = ftuner.compile(self.text, **options).functions[self.name]
         parameters = [tensor.detach().contiguous() for tensor in self.parameters.values()]
-
-        def call(*arguments: torch.Tensor) -> Any:
-            with torch.no_grad():
-                return function(*arguments, *parameters)
-
-        return call
+        return function.keeping(len(parameters), lambda memory: parameters)
 
     def __str__(self) -> str:
         return self.text
@@ -83,6 +80,7 @@ def export(
     *,
     dynamic_shapes: tuple[Any, ...] | list[Any] | None = None,
     name: str = "main",
+    convolutions: str = "products",
 ) -> ExportedModel:
     """Imports a model as `ftuner.compile` takes it, with ranges of its sizes.
 
@@ -92,20 +90,20 @@ def export(
         dynamic_shapes: as for torch.export.export, one entry for each argument.
             A `torch.export.Dim("T", min=1, max=128)` becomes the symbol T.
         name: of the function.
+        convolutions: "products" makes products of convolutions in one and two dimensions that have
+            no groups, with a copy of their windows unless these are points; "direct" makes
+            fallback kernels.
 
     Raises:
         ImportError: iree-base-compiler is not installed.
-        ValueError: the model changes its parameters or arguments.
+        ValueError: the model changes its parameters or arguments, or an option is unknown.
         ftuner.CompileError: torch-mlir does not lower an operator of the model.
     """
-    try:
-        from iree.compiler import ir, passmanager
-        from iree.compiler.extras import fx_importer
-    except ImportError as error:
-        raise ImportError(
-            f"ftuner.torch.export needs the package iree-base-compiler: {error}"
-        ) from error
-
+    if convolutions not in ("products", "direct"):
+        raise ValueError(
+            f"expected convolutions 'products' or 'direct', but got {convolutions!r}"
+        )
+    importer_module = torch_mlir.load("extras.fx_importer", "ftuner.torch.export")
     state = {
         key: tensor.detach()
         for key, tensor in [*model.named_parameters(), *model.named_buffers()]
@@ -116,22 +114,60 @@ def export(
     with torch.no_grad():
         program = torch.export.export(
             _Functional(model), (tuple(args), state), dynamic_shapes=shapes
-        ).run_decompositions({})
+        ).run_decompositions(decompositions.table(convolutions))
     _check_signature(program)
-    symbols, types = _argument_shapes(program, args, dynamic_shapes)
-    with ir.Context() as context:
-        context.allow_unregistered_dialects = True
-        importer = fx_importer.FxImporter(context=context)
+    views.rewrite_views(program)
+    parameters = {**state, **_take_constants(program)}
+    for node in program.graph.nodes:
+        _keep_model_line(node)
+    symbols, argument_shapes = _argument_shapes(program, args, dynamic_shapes)
+    with torch_mlir.new_context() as context:
+        importer = importer_module.FxImporter(context=context)
         try:
             importer.import_program(program, func_name=name)
-            module = importer.module
-            passmanager.PassManager.parse(_PIPELINE, context).run(module.operation)
-        except (ir.MLIRError, NotImplementedError, ValueError, KeyError) as error:
-            raise ftuner.CompileError(
-                f"torch-mlir cannot import the model: {error}", str(error)
-            ) from error
-        _annotate(ir, module, name, symbols, types)
-        return ExportedModel(str(module), name, state)
+        except (NotImplementedError, ValueError, KeyError) as error:
+            words = f"cannot import the model: {error}"
+            raise ftuner.CompileError(words, str(error)) from error
+        module = importer.module
+        torch_mlir.lower(module, (torch_mlir.FROM_PYTORCH, torch_mlir.TO_LINALG))
+        ranges = {symbol: str(range_) for symbol, range_ in symbols.items()}
+        torch_mlir.annotate(module, name, ranges, argument_shapes)
+        return ExportedModel(torch_mlir.text_of(module), name, parameters)
+
+
+def _take_constants(program: ExportedProgram) -> dict[str, torch.Tensor]:
+    """Makes the larger constant tensors of a program its last inputs, and returns them."""
+    constants = {}
+    specs = program.graph_signature.input_specs
+    nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    for spec in list(specs):
+        if spec.kind != InputKind.CONSTANT_TENSOR:
+            continue
+        value = program.constants[spec.target]
+        if value.numel() <= _MAX_CONSTANT:
+            continue
+        specs.remove(spec)
+        specs.append(InputSpec(InputKind.USER_INPUT, spec.arg, None))
+        last = [node for node in program.graph.nodes if node.op == "placeholder"][-1]
+        last.append(nodes[spec.arg.name])
+        constants[spec.target] = value.detach()
+    return constants
+
+
+def _keep_model_line(node: fx.Node) -> None:
+    """Leaves of a node's stack trace the innermost line that is not PyTorch's own.
+
+    It is what messages and reports name.
+    """
+    trace = node.meta.get("stack_trace")
+    if not trace:
+        return
+    frames = re.findall(r'File "([^"]+)", line (\d+), in (.*)', trace)
+    own = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
+    lines = [frame for frame in frames if not frame[0].startswith(own)] or frames
+    if lines:
+        file, line, function = lines[-1]
+        node.meta["stack_trace"] = f'File "{file}", line {line}, in {function}'
 
 
 def _check_signature(program: ExportedProgram) -> None:
@@ -201,28 +237,3 @@ def _specs(value: Any, spec: Any) -> Iterator[Any]:
             yield from _specs(item, spec[key] if spec is not None else None)
     else:
         yield spec
-
-
-def _annotate(
-    ir: Any,
-    module: Any,
-    name: str,
-    symbols: dict[str, Range],
-    shapes: list[list[int | str] | None],
-) -> None:
-    """Adds ukernel.symbols to the module, and ukernel.shape to its arguments."""
-    function = next(op for op in module.body.operations if op.attributes["sym_name"].value == name)
-    types = function.type.inputs
-    if len(types) != len(shapes):
-        raise AssertionError("one argument for each input of the program")
-    arguments = []
-    for shape in shapes:
-        if shape is None or all(isinstance(size, int) for size in shape):
-            arguments.append("{}")
-        else:
-            sizes = ", ".join(json.dumps(s) if isinstance(s, str) else f"{s} : i64" for s in shape)
-            arguments.append(f"{{ukernel.shape = [{sizes}]}}")
-    function.attributes["arg_attrs"] = ir.Attribute.parse(f"[{', '.join(arguments)}]")
-    if symbols:
-        text = ", ".join(f"{symbol} = {range_}" for symbol, range_ in symbols.items())
-        module.operation.attributes["ukernel.symbols"] = ir.Attribute.parse(f"{{{text}}}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -91,6 +92,109 @@ def test_models_that_write_are_refused() -> None:
 
     with pytest.raises(ValueError, match="changes nothing"):
         ft.export(Counter(), (torch.randn(3),))
+
+
+def test_constants_are_parameters() -> None:
+    """Larger tensors that the model holds without registering them are arguments, too."""
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = [torch.randn(40)]
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x * self.scale[0] + torch.tensor([1.0, 2.0])[0]
+
+    model = Model()
+    exported = ft.export(model, (torch.randn(5, 40),), dynamic_shapes=({0: LENGTH},))
+    assert [tensor.numel() for tensor in exported.parameters.values()] == [40]
+    run = exported.compile(emulate=True)
+    for length in (2, 9):
+        x = torch.randn(length, 40)
+        assert relative_error(run(x), model(x)) < 1e-6
+
+
+class Sorted(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.sort(x, -1).values
+
+
+class Unknown(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.special.airy_ai(x)
+
+
+class Remainder(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.fmod(x.int(), 3)
+
+
+@pytest.mark.parametrize(
+    ("model", "operator"),
+    [
+        (Sorted(), "tm_tensor.sort"),
+        (Unknown(), "aten.special_airy_ai"),
+        (Remainder(), "aten.fmod.Scalar"),
+    ],
+)
+def test_refused_operators(model: nn.Module, operator: str) -> None:
+    """One sentence with the operator and the line of the model."""
+    with pytest.raises(ftuner.CompileError) as refused:
+        ft.export(model, (torch.randn(3, 4),))
+    line = model.forward.__code__.co_firstlineno + 1
+    message = str(refused.value)
+    assert operator in message and f"test_export.py:{line})" in message
+    assert len(message.splitlines()) == 1
+
+
+def test_places_in_the_model() -> None:
+    """What FTuner reports about kernels names lines of the model."""
+    exported = ft.export(Attention().eval(), (torch.randn(3, 7, 32),))
+    run = exported.compile(max_kernels=1, emulate=True)
+    places = [kernel["location"] for kernel in run.report.data["fallback_kernels"]]
+    assert places and all("test_export.py:" in place for place in places)
+
+
+@pytest.mark.parametrize("convolutions", ["products", "direct"])
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nn.Conv2d(3, 8, 3, padding=1),
+        nn.Conv2d(3, 8, (3, 2), stride=(2, 1), padding=(0, 2), dilation=(1, 2), bias=False),
+        nn.Conv2d(3, 8, 1, stride=2),
+        nn.Conv2d(4, 8, 3, groups=2),
+        nn.Conv1d(3, 8, 5, stride=2, padding=1),
+    ],
+)
+def test_convolutions(layer: nn.Module, convolutions: str) -> None:
+    def image(batch: int, height: int, width: int) -> Tensor:
+        size = (height, width) if isinstance(layer, nn.Conv2d) else (width,)
+        return torch.randn(batch, layer.in_channels, *size)
+
+    shapes = {0: BATCH, 2: Dim("W", min=8, max=64)}
+    if isinstance(layer, nn.Conv2d):
+        shapes = {0: BATCH, 2: Dim("H", min=8, max=64), 3: Dim("W", min=8, max=64)}
+    exported = ft.export(
+        layer, (image(3, 9, 11),), dynamic_shapes=(shapes,), convolutions=convolutions
+    )
+    run = exported.compile(max_kernels=1, emulate=True)
+    is_product = convolutions == "products" and layer.groups == 1
+    assert run.report.products == int(is_product)
+    with torch.no_grad():
+        for size in ((3, 9, 11), (2, 8, 20)):
+            x = image(*size)
+            assert relative_error(run(x), layer(x)) < 1e-6
+
+
+def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "iree.compiler.extras.fx_importer", None)
+    with pytest.raises(ImportError, match="ftuner.torch.export needs the package iree-base"):
+        ft.export(mlp(), (torch.randn(3, 32),))
+
+
+def test_unknown_form_of_convolutions() -> None:
+    with pytest.raises(ValueError, match="'products' or 'direct', but got 'fft'"):
+        ft.export(mlp(), (torch.randn(3, 32),), convolutions="fft")
 
 
 def test_embedding() -> None:

@@ -1,0 +1,206 @@
+"""What PyTorch's operators become before torch-mlir's importer sees them.
+
+torch-mlir lowers most operators of ATen itself, and some of them better than PyTorch
+decomposes them: `linear` keeps its batch, `layer_norm` and `softmax` have lowerings of
+their own. PyTorch's decompositions serve the rest, with a few of this module where
+neither gives operators that linalg on tensors has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+aten = torch.ops.aten
+
+#: Operators that torch-mlir lowers well as they are.
+_KEPT = (
+    aten.linear,
+    aten.matmul,
+    aten.baddbmm,
+    aten.einsum,
+    aten.conv1d,
+    aten.conv2d,
+    aten.conv3d,
+    aten.layer_norm,
+    aten.group_norm,
+    aten.softmax,
+    aten.log_softmax,
+    aten.silu,
+    aten.squeeze,
+    aten.roll,
+    aten.pad,
+    aten.max_pool1d,
+    aten.max_pool2d,
+    aten.max_pool3d,
+    aten.avg_pool1d,
+)
+
+
+def table(convolutions: str) -> dict[Any, Callable[..., Any]]:
+    """The decompositions for `ExportedProgram.run_decompositions`.
+
+    `convolutions` is "products" or "direct", as in `export`.
+    """
+    kept = {getattr(packet, overload) for packet in _KEPT for overload in packet.overloads()}
+    result = {
+        operator: decomposition
+        for operator, decomposition in torch.export.default_decompositions().items()
+        if operator not in kept
+    }
+    result[aten._native_batch_norm_legit_no_training.default] = _batch_norm
+    result |= torch._decomp.get_decompositions([aten.upsample_bilinear2d.vec])
+    result[aten.squeeze.dims] = _squeeze
+    result[aten.unbind.int] = _unbind
+    result[aten.scaled_dot_product_attention.default] = _attention
+    result[aten.cumsum.default] = _cumsum
+    if convolutions == "products":
+        result[aten.conv1d.default] = _convolution_1d
+        result[aten.conv2d.default] = _convolution
+    return result
+
+
+def _squeeze(x: Tensor, dims: list[int]) -> Tensor:
+    """One dimension after the other, the last one first."""
+    for dim in sorted((dim % x.dim() for dim in dims), reverse=True):
+        x = x.squeeze(dim)
+    return x
+
+
+def _unbind(x: Tensor, dim: int = 0) -> list[Tensor]:
+    return [x.select(dim, place) for place in range(x.shape[dim])]
+
+
+def _batch_norm(
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor,
+    running_var: Tensor,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """A scale and an addend for each channel; the statistics of a batch stay empty."""
+    scale = torch.rsqrt(running_var + eps)
+    if weight is not None:
+        scale = scale * weight
+    addend = -running_mean * scale
+    if bias is not None:
+        addend = addend + bias
+    shape = [-1] + [1] * (x.dim() - 2)
+    empty = torch.zeros(0, dtype=scale.dtype, device=x.device)
+    y = x * scale.view(shape) + addend.view(shape)
+    return y.to(x.dtype), empty, empty
+
+
+def _attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """Two products and a softmax. A row without any key is 0, as PyTorch has it."""
+    if enable_gqa:
+        # Each head of keys serves a group of heads of queries.
+        groups = query.shape[-3] // key.shape[-3]
+        key = key.repeat_interleave(groups, -3)
+        value = value.repeat_interleave(groups, -3)
+    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scores = torch.matmul(query, key.transpose(-2, -1)) * factor
+    if is_causal:
+        rows = torch.arange(query.shape[-2], device=query.device).unsqueeze(-1)
+        attn_mask = torch.arange(key.shape[-2], device=query.device) <= rows
+    if attn_mask is None:
+        return torch.matmul(torch.softmax(scores, -1), value)
+    # Scores that count nothing are the least number instead of -inf, whose softmax would be NaN
+    # in a row of nothing else.
+    least = torch.finfo(scores.dtype).min
+    if attn_mask.dtype == torch.bool:
+        counts = attn_mask
+        scores = torch.where(counts, scores, least)
+    else:
+        counts = attn_mask != -math.inf
+        scores = torch.clamp(scores + attn_mask, min=least)
+    weights = torch.where(counts, torch.softmax(scores, -1), 0.0)
+    return torch.matmul(weights, value)
+
+
+def _convolution(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sequence[int] = (1, 1),
+    padding: Sequence[int] = (0, 0),
+    dilation: Sequence[int] = (1, 1),
+    groups: int = 1,
+) -> Tensor:
+    """A product of the weights with the windows of x, which are copied unless they are points.
+
+    Grouped convolutions stay: those of many groups are hardly products.
+    """
+    if groups != 1 or x.dim() != 4:
+        return NotImplemented
+    stride, padding, dilation = ([*p] * 2 if len(p) == 1 else p for p in (stride, padding, dilation))
+    if any(padding):
+        x = aten.constant_pad_nd(x, [padding[1], padding[1], padding[0], padding[0]])
+    # Where the window of each result begins, and where its elements are from there.
+    starts, offsets = [], []
+    for size, k, s, d in zip(x.shape[2:], weight.shape[2:], stride, dilation):
+        starts.append(torch.arange((size - d * (k - 1) - 1) // s + 1, device=x.device) * s)
+        offsets.append(torch.arange(k, device=x.device) * d)
+    if list(weight.shape[2:]) != [1, 1]:
+        rows = offsets[0][:, None, None, None] + starts[0][None, None, :, None]
+        columns = offsets[1][None, :, None, None] + starts[1][None, None, None, :]
+        x = x[:, :, rows, columns].flatten(1, 3)
+    elif list(stride) != [1, 1]:
+        x = x[:, :, starts[0][:, None], starts[1][None, :]]
+    y = torch.matmul(weight.flatten(1), x.flatten(2))
+    if bias is not None:
+        y = y + bias.unsqueeze(-1)
+    return y.unflatten(2, (starts[0].shape[0], starts[1].shape[0]))
+
+
+def _convolution_1d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sequence[int] = (1,),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    groups: int = 1,
+) -> Tensor:
+    """As one in two dimensions with a height of 1."""
+    if groups != 1 or x.dim() != 3:
+        return NotImplemented
+    y = _convolution(
+        x.unsqueeze(2),
+        weight.unsqueeze(2),
+        bias,
+        (1, *stride),
+        (0, *padding),
+        (1, *dilation),
+    )
+    return y.squeeze(2)
+
+
+def _cumsum(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
+    """A sum over the elements before each one: parallel, and quadratic in the length."""
+    if dtype is None:
+        dtype = x.dtype if x.dtype.is_floating_point else torch.int64
+    x = x.to(dtype)
+    if x.dim() == 0:
+        return x
+    moved = x.movedim(dim, -1)
+    places = torch.arange(moved.shape[-1], device=x.device)
+    is_before = places <= places.unsqueeze(-1)
+    zero = torch.zeros((), dtype=dtype, device=x.device)
+    return torch.where(is_before, moved.unsqueeze(-2), zero).sum(-1, dtype=dtype).movedim(-1, dim)

@@ -1,0 +1,286 @@
+"""Models of ONNX against the reference evaluator of the package onnx."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ftuner
+from ftuner.cli import main
+from ftuner.importing import weights
+
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("iree.compiler")
+
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from onnx.reference import ReferenceEvaluator  # noqa: E402
+
+OPTIONS: dict[str, Any] = {"emulate": True, "max_kernels": 1}
+node = helper.make_node
+
+
+def tensor(name: str, shape: list[int | str], dtype: int = TensorProto.FLOAT) -> Any:
+    return helper.make_tensor_value_info(name, dtype, shape)
+
+
+def integers(name: str, values: list[int]) -> Any:
+    return numpy_helper.from_array(np.array(values, np.int64), name)
+
+
+def model_of(nodes: list[Any], inputs: list[Any], outputs: list[Any], values: list[Any]) -> Any:
+    graph = helper.make_graph(nodes, "model", inputs, outputs, values)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.fixture
+def encoder(rng: np.random.Generator) -> Any:
+    """An embedding and attention with heads, whose sizes have names."""
+
+    def weight(name: str, *shape: int) -> Any:
+        values = rng.standard_normal(shape) / np.sqrt(shape[0])
+        return numpy_helper.from_array(values.astype(np.float32), name)
+
+    nodes = [
+        node("Gather", ["table", "tokens"], ["x"]),
+        node("LayerNormalization", ["x", "scale", "bias"], ["n"], axis=-1),
+    ]
+    for part, order in (("q", [0, 2, 1, 3]), ("k", [0, 2, 3, 1]), ("v", [0, 2, 1, 3])):
+        nodes += [
+            node("MatMul", ["n", f"w{part}"], [f"{part}0"]),
+            node("Reshape", [f"{part}0", "heads"], [f"{part}1"]),
+            node("Transpose", [f"{part}1"], [part], perm=order),
+        ]
+    nodes += [
+        node("MatMul", ["q", "k"], ["s0"]),
+        node("Div", ["s0", "root"], ["s1"]),
+        node("Softmax", ["s1"], ["s"], axis=-1),
+        node("MatMul", ["s", "v"], ["y0"]),
+        node("Transpose", ["y0"], ["y1"], perm=[0, 2, 1, 3]),
+        node("Reshape", ["y1", "flat"], ["y2"]),
+        node("MatMul", ["y2", "wo"], ["y3"], name="projection"),
+        node("Add", ["y3", "x"], ["y"]),
+    ]
+    values = [
+        weight("table", 50, 32),
+        weight("scale", 32),
+        weight("bias", 32),
+        *(weight(f"w{part}", 32, 32) for part in "qkvo"),
+        integers("heads", [0, 0, 4, 8]),
+        integers("flat", [0, 0, 32]),
+        numpy_helper.from_array(np.float32(8**0.5), "root"),
+    ]
+    return model_of(
+        nodes,
+        [tensor("tokens", ["batch size", "length"], TensorProto.INT64)],
+        [tensor("y", ["batch size", "length", 32])],
+        values,
+    )
+
+
+@pytest.fixture
+def path(encoder: Any, tmp_path: Path) -> str:
+    onnx.save(encoder, tmp_path / "encoder.onnx")
+    return str(tmp_path / "encoder.onnx")
+
+
+def check(model: Any, function: Any, inputs: dict[str, np.ndarray[Any, Any]]) -> None:
+    (wanted,) = ReferenceEvaluator(model).run(None, inputs)
+    result = np.asarray(function(*inputs.values()))
+    assert result.shape == wanted.shape
+    assert np.linalg.norm(result - wanted) < 1e-6 * np.linalg.norm(wanted)
+
+
+def test_encoder(encoder: Any, path: str, rng: np.random.Generator) -> None:
+    """The function keeps its weights, sizes keep their names, and kernels those of nodes."""
+    encoder_operators = {node.op_type for node in encoder.graph.node}
+    module = ftuner.compile(path, ranges={"length": (1, 64), "batch size": (1, None)}, **OPTIONS)
+    assert str(module.model.signature) == "model(arg0: i64[batch_size, length]) -> f32[?, ?, 32]"
+    assert list(module.weights.arrays) == ["table", "scale", "bias", "wq", "wk", "wv", "wo"]
+    assert module.model.report.products == 6
+    places = [kernel["location"] for kernel in module.model.report.data["fallback_kernels"]]
+    assert places and all(place.split()[0] in encoder_operators for place in places), places
+    for shape in ((2, 7), (1, 1), (3, 31)):
+        check(encoder, module, {"tokens": rng.integers(0, 50, shape)})
+    with pytest.raises(TypeError, match="expected 1 arguments, but got 2"):
+        module(np.zeros((2, 3), np.int64), np.zeros(3, np.float32))
+
+
+def test_kinds_of_memory(encoder: Any, path: str, rng: np.random.Generator) -> None:
+    """The weights go where the arguments are."""
+    torch = pytest.importorskip("torch")
+    module = ftuner.compile(path, **OPTIONS)
+    tokens = rng.integers(0, 50, (2, 5))
+    expected = module(tokens)
+    result = module(torch.from_numpy(tokens))
+    assert isinstance(result, torch.Tensor) and (result.numpy() == expected).all()
+
+    class Exchanged:
+        def __dlpack__(self, **options: Any) -> Any:
+            return tokens.__dlpack__(**options)
+
+        def __dlpack_device__(self) -> Any:
+            return tokens.__dlpack_device__()
+
+    assert (module(Exchanged()).numpy() == expected).all()
+
+
+def test_command_line(
+    encoder: Any, path: str, tmp_path: Path, rng: np.random.Generator, capsys: Any
+) -> None:
+    """A library with its weights beside it, a run against the reference, an explanation."""
+    output = str(tmp_path / "libencoder.so")
+    options = ["--max-kernels=1", "--range", "length=1:64"]
+    assert main(["compile", path, "--emulate", "-o", output, *options]) == 0
+    saved = str(tmp_path / "libencoder.safetensors")
+    assert saved in capsys.readouterr().out
+    tokens = rng.integers(0, 50, (2, 9))
+    check(encoder, ftuner.load(output, saved), {"tokens": tokens})
+    np.save(tmp_path / "tokens.npy", tokens)
+    given = ["--input", f"0={tmp_path}/tokens.npy"]
+    assert main(["run", path, *given, "--check", *options]) == 0
+    assert "relative error" in capsys.readouterr().out
+    sizes = ["--size", "batch_size=2", "--size", "length=9"]
+    assert main(["explain", path, *sizes, *options]) == 0
+    assert main(["compile", path, "--range", "depth=1:2"]) == 1
+    words = "range: expected one of the sizes batch size, length, but got 'depth'"
+    assert words in capsys.readouterr().err
+    assert main(["compile", path, "--range", "length=many"]) == 2
+
+
+def test_image_model(tmp_path: Path, rng: np.random.Generator) -> None:
+    """Constant nodes are weights, too; an old model also lists them as inputs."""
+
+    def values(name: str, *shape: int) -> Any:
+        array = rng.uniform(0.1, 1, shape).astype(np.float32)
+        return numpy_helper.from_array(array, name)
+
+    weight = values("wc", 8, 3, 3, 3)
+    names = ("scale", "shift", "mean", "variance")
+    nodes = [
+        node("Constant", [], ["w"], value=weight),
+        node("Conv", ["x", "w"], ["c"], strides=[2, 2], pads=[1, 1, 1, 1]),
+        node("BatchNormalization", ["c", *names], ["n"]),
+        node("Relu", ["n"], ["r"]),
+        node("MaxPool", ["r"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+        node("GlobalAveragePool", ["p"], ["g"]),
+        node("Flatten", ["g"], ["f"]),
+        node("Gemm", ["f", "wf"], ["y"], transB=1),
+    ]
+    inputs = [tensor("x", ["B", 3, "H", "W"]), tensor("wf", [10, 8])]
+    parameters = [*(values(name, 8) for name in names), values("wf", 10, 8)]
+    model = model_of(nodes, inputs, [tensor("y", ["B", 10])], parameters)
+    onnx.save(model, tmp_path / "image.onnx")
+    module = ftuner.compile(tmp_path / "image.onnx", **OPTIONS)
+    assert sorted(module.weights.arrays) == ["w", "wf"]
+    for shape in ((2, 3, 16, 18), (1, 3, 33, 20)):
+        check(model, module, {"x": rng.standard_normal(shape).astype(np.float32)})
+
+
+def test_external_data(encoder: Any, tmp_path: Path, rng: np.random.Generator) -> None:
+    path = tmp_path / "large.onnx"
+    options = {"save_as_external_data": True, "location": "large.bin", "size_threshold": 64}
+    onnx.save(onnx.ModelProto.FromString(encoder.SerializeToString()), path, **options)
+    module = ftuner.compile(path, **OPTIONS)
+    check(encoder, module, {"tokens": rng.integers(0, 50, (2, 3))})
+    (tmp_path / "large.bin").unlink()
+    with pytest.raises(ftuner.CompileError, match="external data cannot be read"):
+        ftuner.compile(path)
+
+
+def test_refused_operators(tmp_path: Path) -> None:
+    """One sentence with the operator and its node."""
+    model = model_of(
+        [node("Erf", ["x"], ["e"]), node("Unique", ["e"], ["y"], name="once")],
+        [tensor("x", ["N"])],
+        [tensor("y", ["K"])],
+        [],
+    )
+    onnx.save(model, tmp_path / "model.onnx")
+    with pytest.raises(ftuner.CompileError) as refused:
+        ftuner.compile(tmp_path / "model.onnx")
+    message = str(refused.value)
+    assert message.startswith("cannot import the model: torch-mlir does not lower the operator")
+    assert "(node Unique once)" in message and len(message.splitlines()) == 1
+
+
+def test_bad_files(path: str, tmp_path: Path) -> None:
+    content = Path(path).read_bytes()
+    for name, damaged, words in (
+        ("noise", b"not a model", "expected a model of ONNX"),
+        ("empty", b"", "it has no graph"),
+        ("cut", content[: len(content) // 2], "expected a model of ONNX"),
+    ):
+        file = tmp_path / f"{name}.onnx"
+        file.write_bytes(damaged)
+        with pytest.raises(ftuner.CompileError, match=words) as refused:
+            ftuner.compile(file)
+        assert str(file) in str(refused.value)
+    broken = model_of(
+        [node("Add", ["x", "missing"], ["y"])], [tensor("x", [3])], [tensor("y", [3])], []
+    )
+    (tmp_path / "broken.onnx").write_bytes(broken.SerializeToString())
+    with pytest.raises(ftuner.CompileError, match="missing"):
+        ftuner.compile(tmp_path / "broken.onnx")
+    with pytest.raises(ftuner.Error, match="No such file"):
+        ftuner.compile("nothing.onnx")
+
+
+@pytest.mark.parametrize(
+    ("ranges", "words"),
+    [
+        ({"T": (1, 2)}, "expected one of the sizes batch size, length, but got 'T'"),
+        ({"length": (5, 2)}, "expected sizes of length, but got 5 to 2"),
+        ({"length": (-1, 2)}, "expected sizes of length, but got -1 to 2"),
+    ],
+)
+def test_bad_ranges(path: str, ranges: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        ftuner.compile(path, ranges=ranges)
+
+
+def test_ranges_of_mlir(tmp_path: Path) -> None:
+    file = tmp_path / "model.mlir"
+    file.write_text("module {}")
+    for source in (file, file.read_text()):
+        with pytest.raises(ValueError, match="expected a model of ONNX"):
+            ftuner.compile(source, ranges={"T": (1, 2)})
+    assert main(["compile", "-", "--range", "T=1:2"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("package", "module"), [("onnx", "onnx"), ("iree-base-compiler", "iree.compiler.ir")]
+)
+def test_missing_package(
+    path: str, monkeypatch: pytest.MonkeyPatch, package: str, module: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=f"needs the package {package}"):
+        ftuner.compile(path)
+
+
+def test_files_of_weights(tmp_path: Path, rng: np.random.Generator) -> None:
+    arrays = {
+        "a": rng.integers(-5, 5, 3).astype(np.int8),
+        "b": rng.standard_normal((2, 3)),
+        "c": np.zeros((0, 4), np.float16),
+        "d": rng.standard_normal((5, 1)).astype(np.float32),
+    }
+    kept = weights.Weights(arrays)
+    assert all(array.ctypes.data % 256 == 0 for array in kept.arrays.values() if array.size)
+    file = tmp_path / "some.safetensors"
+    file.write_bytes(kept.to_bytes())
+    again = weights.read(file).arrays
+    assert list(again) == list(arrays)
+    for name, array in arrays.items():
+        assert again[name].dtype == array.dtype and (again[name] == array).all()
+    content = file.read_bytes()
+    for damaged in (b"", content[:20], content[:-4], b"\xff" * 8 + content[8:]):
+        file.write_bytes(damaged)
+        with pytest.raises(ftuner.Error, match="has no weights of a model"):
+            weights.read(file)
+    with pytest.raises(ftuner.Error, match="No such file"):
+        ftuner.load("libmodel.so", tmp_path / "nothing.safetensors")

@@ -1,0 +1,74 @@
+"""Decompositions for export against PyTorch's own operators, and views as joins and splits."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import sympy
+import torch
+
+from ftuner.torch import decompositions
+from ftuner.torch.views import Group, group_dimensions
+
+attention = torch.nn.functional.scaled_dot_product_attention
+B, T, H = (sympy.Symbol(name, integer=True, positive=True) for name in "BTH")
+
+
+def masks() -> dict[str, dict[str, Any]]:
+    """Arguments of attention, some of them with a row that has no key."""
+    some = torch.rand(2, 1, 5, 7) > 0.5
+    some[0, 0, 2] = False
+    return {
+        "none": {},
+        "boolean": {"attn_mask": some},
+        "infinite": {"attn_mask": torch.where(some, 0.3, -math.inf)},
+        "finite": {"attn_mask": torch.randn(5, 7)},
+        "causal": {"is_causal": True},
+        "scale": {"scale": 0.3},
+    }
+
+
+@pytest.mark.parametrize("mask", masks())
+@pytest.mark.parametrize("heads", [4, 2])
+def test_attention(mask: str, heads: int) -> None:
+    q, k, v = (torch.randn(2, n, t, 8) for n, t in ((4, 5), (heads, 7), (heads, 7)))
+    arguments = {**masks()[mask], "enable_gqa": heads != 4}
+    wanted = attention(q, k, v, **arguments)
+    torch.testing.assert_close(decompositions._attention(q, k, v, **arguments), wanted)
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int32, torch.bool])
+def test_cumsum(dtype: torch.dtype, dim: int) -> None:
+    x = (torch.randn(3, 4, 5) * 3).to(dtype)
+    result = decompositions._cumsum(x, dim)
+    torch.testing.assert_close(result, x.cumsum(dim))
+
+
+def test_batch_norm() -> None:
+    x, mean, bias = torch.randn(3, 4, 5, 6), torch.randn(4), torch.randn(4)
+    variance, weight = torch.rand(4) + 0.1, torch.randn(4)
+    for w, b in ((weight, bias), (None, None)):
+        wanted = torch.nn.functional.batch_norm(x, mean, variance, w, b, eps=1e-3)
+        result = decompositions._batch_norm(x, w, b, mean, variance, 0.1, 1e-3)[0]
+        torch.testing.assert_close(result, wanted)
+
+
+@pytest.mark.parametrize(
+    ("shape", "result", "groups"),
+    [
+        ((B, T, 32), (B * T, 32), [(2, 1), (1, 1)]),
+        ((B * T, 32), (B, T, 4, 8), [(1, 2), (1, 2)]),
+        ((B, T, 4, 8), (B, T, 32), [(1, 1), (1, 1), (2, 1)]),
+        ((B, 1, T), (B, T, 1), [(1, 1), (1, 0), (1, 1), (0, 1)]),
+        ((B, 6, T), (B, 2, 3 * T), [(1, 1), (2, 2)]),
+        ((1, 1), (), [(1, 0), (1, 0)]),
+        # Symbols do not tell: one group.
+        ((B, T), (T, B), [(2, 2)]),
+        ((sympy.floor(H / 2), B), (B * sympy.floor(H / 2),), [(2, 1)]),
+    ],
+)
+def test_groups_of_dimensions(shape: Any, result: Any, groups: list[tuple[int, int]]) -> None:
+    assert group_dimensions(shape, result) == [Group(*group) for group in groups]
