@@ -98,14 +98,14 @@ BlockWork ftuner::mmaWork(const MmaLayout &layout, const MmaCode &code) {
     addElementLoads(work, layout.columns.tile, 2 * times * double(columns));
   }
 
-  // Registers of fragments of f32 are rounded one by one.
-  if (code.instruction.pipe == TensorPipe::TF32)
-    work.otherInstructions += times * double(4 * rows + 2 * columns);
-
   double copies = 0, slots = 0, computed = 0;
   for (unsigned factor : {0, 1}) {
     const MmaCode::Copy &copy = code.copies[factor];
     const SharedTile &tile = layout.tileOf(factor);
+    bool areRows = (factor == 0) != layout.isSwapped();
+    if (copy.isRounded)
+      work.otherInstructions +=
+          times * double(areRows ? 4 * rows : 2 * columns);
     double ofFactor =
         addTileCopies(work, tile, layout.threads(), copy.vectorWidth,
                       {copy.globalBytes, layout.elementBytes});

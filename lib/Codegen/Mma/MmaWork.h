@@ -16,6 +16,8 @@ struct MmaCode {
     /// Elements of a copy, and bytes of each in global memory.
     int64_t vectorWidth = 8, globalBytes = 2;
     PrologueWork prologue = {};
+    /// Each register of a fragment is rounded to tf32.
+    bool isRounded = false;
   };
   std::array<Copy, 2> copies = {};
   /// Copies do not pass through registers.

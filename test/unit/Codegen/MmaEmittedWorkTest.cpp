@@ -130,10 +130,8 @@ EmittedCase MmaEmittedWork::draw() {
       pick({ElementType::F16, ElementType::F16, ElementType::BF16,
             ElementType::I8, ElementType::TF32});
   emitted.isDynamic = random() % 3 == 0;
-  // Bytes must be contiguous along k.
-  bool areBytes = emitted.multiplied == ElementType::I8;
-  emitted.transposeLhs = !areBytes && random() % 2;
-  emitted.transposeRhs = areBytes || random() % 2;
+  emitted.transposeLhs = random() % 2;
+  emitted.transposeRhs = random() % 2;
   int64_t bytes = bytesOf(emitted.multiplied);
   MmaSchedule schedule;
   schedule.warpsM = pick<int64_t>({1, 1, 2, 3, 4});

@@ -404,6 +404,14 @@ llvm::Error PtxWarp::compute(const PtxInstruction &instruction, unsigned lane) {
     result = first >= bits
                  ? 0
                  : truncated(get(1) >> first, static_cast<unsigned>(length));
+  } else if (name == "prmt") {
+    uint64_t bytes = get(1) | get(2) << 32;
+    for (unsigned byte = 0; byte < 4; ++byte) {
+      uint64_t selector = get(3) >> 4 * byte & 15;
+      if (selector > 7)
+        return invalid("ptx: prmt of signs");
+      result |= (bytes >> 8 * selector & 255) << 8 * byte;
+    }
   } else if (name == "setp") {
     if (operands.size() != 3)
       return invalid("ptx: unexpected form of setp");
