@@ -493,18 +493,12 @@ void ftuner::buildIreePipeline(OpPassManager &pm, const FTunerOptions &options,
   pm.addPass(std::make_unique<ConvertToIreePass>(iree, kernels));
 }
 
-void ftuner::registerIreePipelines() {
+void ftuner::registerIreePipeline() {
   PassPipelineRegistration<FTunerOptions>(
       kIreePipelineName,
       "Form and plan the workloads, and turn them into dispatches of IREE",
       [](OpPassManager &pm, const FTunerOptions &options) {
         buildIreePipeline(pm, options);
-      });
-  PassPipelineRegistration<FTunerOptions>(
-      kIreeCpuPipelineName,
-      "The same for IREE's CPU, where kernels run in the emulator",
-      [](OpPassManager &pm, const FTunerOptions &options) {
-        buildIreePipeline(pm, options, {IreeTarget::Cpu, {}, {}, false});
       });
 }
 

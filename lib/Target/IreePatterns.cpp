@@ -289,8 +289,10 @@ iree::findProductPatterns(ModuleOp module, const FTunerOptions &options,
       if (!linalg::isaContractionOpInterface(op) ||
           !op.hasPureTensorSemantics())
         return;
-      Slice slice = largestWorkload(productOf(op), ranges, options);
-      if (slice.empty() || !isComparable(op)) {
+      Slice slice;
+      if (isComparable(op))
+        slice = largestWorkload(productOf(op), ranges, options);
+      if (slice.empty()) {
         op->emitWarning("no transform spec finds this product: by itself it is "
                         "no workload");
         return;

@@ -33,7 +33,6 @@ static void printPipelines() {
   size_t width = 0;
   SmallVector<StringRef> names(ftuner::getFTunerPipelineNames());
   names.push_back(ftuner::kIreePipelineName);
-  names.push_back(ftuner::kIreeCpuPipelineName);
   for (StringRef name : names)
     if (const PassPipelineInfo *pipeline = PassPipelineInfo::lookup(name)) {
       pipelines.push_back(pipeline);
@@ -80,7 +79,7 @@ int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   tool::installErrorHandler();
   ftuner::registerAllPasses();
-  ftuner::registerIreePipelines();
+  ftuner::registerIreePipeline();
   if (printHelp({argv + 1, argv + argc}))
     return EXIT_SUCCESS;
   DialectRegistry registry;

@@ -96,12 +96,9 @@ mlir::FailureOr<std::string> buildIreeSpec(mlir::ModuleOp module,
                                            const IreeOptions &iree = {},
                                            IreeKernels *kernels = nullptr);
 
-inline constexpr llvm::StringLiteral kIreePipelineName = "ftuner-to-iree",
-                                     kIreeCpuPipelineName =
-                                         "ftuner-to-iree-cpu";
-/// Registers `--ftuner-to-iree` and `--ftuner-to-iree-cpu`, with the options of
-/// ftuner-compile.
-void registerIreePipelines();
+inline constexpr llvm::StringLiteral kIreePipelineName = "ftuner-to-iree";
+/// Registers `--ftuner-to-iree`, for CUDA, with the options of ftuner-compile.
+void registerIreePipeline();
 
 } // namespace ftuner
 
