@@ -17,8 +17,8 @@ namespace {
 using Kind = WarpAccess::Kind;
 
 /// LLVM joins neighbouring loads of a fragment to one of 4 words, but for few:
-/// two of 2 words, which the emitter reads where fragments have depth 2, and one
-/// of 2 words and one of 1, of three rows of a single thread.
+/// two of 2 words, which the emitter reads where fragments have depth 2, and
+/// one of 2 words and one of 1, of three rows of a single thread.
 struct JoinedLoads {
   /// Those that it left apart, and all loads.
   double apart = 0, loads = 0;
@@ -117,8 +117,9 @@ void SimtEmittedWork::compare(const EmittedCase &emitted) {
       return;
     EXPECT_EQ(predicted.fma, observed->fma);
     // All k iterations are whole.
-    if (!emitted.isDynamic)
+    if (!emitted.isDynamic) {
       EXPECT_EQ(observed->sizedCopies, 0);
+    }
     joined.join(predicted, *observed);
     EXPECT_TRUE(predicted.patterns == observed->patterns)
         << "predicted\n"
