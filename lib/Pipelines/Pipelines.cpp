@@ -64,11 +64,13 @@ static void attachDevice(OpPassManager &pm, const PipelineSettings &settings) {
 }
 
 void buildFormationPipeline(OpPassManager &pm, const FTunerOptions &options) {
-  // Importers ask whether sizes are negative, where a program may say -1.
-  pm.addPass(arith::createIntRangeOptimizationsPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addPass(createUKernelNormalizeLinalgPass());
+  // Importers ask whether sizes are negative, where a program may say -1. Not
+  // before elementwise operations on tensors are linalg: of those the pass
+  // makes constants, which dynamic tensors have not.
+  pm.addPass(arith::createIntRangeOptimizationsPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   UKernelFormWorkloadsPassOptions formation;

@@ -88,7 +88,8 @@ LogicalResult IreeConverter::addKernels(WorkloadKernels &workload,
     return op->emitOpError("expected a ukernel.plan named ")
            << workload.planName;
   workload.plan = toPlan(plan.getPlan());
-  if (options.hasAnyAddress) {
+  // Without, all families of the plan take any address.
+  if (options.hasAnyAddress && workload.plan.needsAlignment()) {
     workload.plan.entries = workload.plan.unalignedEntries;
     workload.plan.generalFamily = workload.plan.unalignedGeneralFamily;
   }

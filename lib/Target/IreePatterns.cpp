@@ -236,16 +236,23 @@ static bool areAlike(func::FuncOp lhs, func::FuncOp rhs) {
       &lhs.getBody(), &rhs.getBody(), OperationEquivalence::IgnoreLocations);
 }
 
-/// The least range that holds both.
+/// The least range that holds both. Weights are kept where both are equal.
 static ukernel::RangeAttr hullOf(ukernel::RangeAttr a, ukernel::RangeAttr b) {
+  if (a == b)
+    return a;
+  // A single size has no step.
+  auto stepOf = [](ukernel::RangeAttr range) {
+    return range.getMin() == range.getMax() ? 0 : range.getStep();
+  };
   int64_t max =
       a.getMax() == ShapedType::kDynamic || b.getMax() == ShapedType::kDynamic
           ? ShapedType::kDynamic
           : std::max(a.getMax(), b.getMax());
-  int64_t step = std::gcd(std::gcd(a.getStep(), b.getStep()),
+  int64_t step = std::gcd(std::gcd(stepOf(a), stepOf(b)),
                           std::abs(a.getMin() - b.getMin()));
   return ukernel::RangeAttr::get(a.getContext(),
-                                 std::min(a.getMin(), b.getMin()), max, step);
+                                 std::min(a.getMin(), b.getMin()), max,
+                                 std::max<int64_t>(step, 1));
 }
 
 namespace {

@@ -225,10 +225,6 @@ Extent ExtentAnalysis::dimOf(Value tensor, int64_t dim) {
     if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op);
         slice && slice.getDroppedDims().none())
       return mixed(slice.getMixedSizes()[dim]);
-    if (auto reshape = dyn_cast<tensor::ReshapeOp>(op))
-      if (auto shape =
-              reshape.getShape().getDefiningOp<tensor::FromElementsOp>())
-        return valueOf(shape.getElements()[dim]);
     if (auto insert = dyn_cast<tensor::InsertSliceOp>(op)) {
       tensor = insert.getDest();
       continue;

@@ -11,6 +11,7 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
 #include <cmath>
 
 using namespace mlir;
@@ -367,7 +368,7 @@ FunctionWork ftuner::collectWork(func::FuncOp func) {
 // Formulas
 //===----------------------------------------------------------------------===//
 
-std::string ftuner::positionOf(Location location) {
+std::string ftuner::positionOf(Location location, bool hasFolder) {
   std::string text;
   location->walk([&](Location inner) {
     // Importers of graphs name nodes; a position is more.
@@ -376,7 +377,9 @@ std::string ftuner::positionOf(Location location) {
     auto position = dyn_cast<FileLineColLoc>(inner);
     if (!position)
       return WalkResult::advance();
-    text = llvm::formatv("{0}:{1}:{2}", position.getFilename().getValue(),
+    StringRef file = position.getFilename().getValue();
+    text = llvm::formatv("{0}:{1}:{2}",
+                         hasFolder ? file : llvm::sys::path::filename(file),
                          position.getLine(), position.getColumn());
     return WalkResult::interrupt();
   });

@@ -5,7 +5,6 @@
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/Path.h"
 
 using namespace mlir;
 using namespace ftuner;
@@ -113,12 +112,10 @@ ftuner::workOf(linalg::LinalgOp op, const LoopSplit &split, unsigned numSizes,
 
 DictionaryAttr ftuner::siteOf(linalg::LinalgOp op) {
   Builder b(op.getContext());
-  // Folders would make the same source another one elsewhere.
-  std::string position = positionOf(op.getLoc());
+  std::string position = positionOf(op.getLoc(), /*hasFolder=*/false);
   return b.getDictionaryAttr(
       {b.getNamedAttr("operator", b.getStringAttr(operatorNameOf(op))),
-       b.getNamedAttr("location",
-                      b.getStringAttr(llvm::sys::path::filename(position)))});
+       b.getNamedAttr("location", b.getStringAttr(position))});
 }
 
 AffineExpr ftuner::flopsOf(ukernel::OperatorOpInterface op,

@@ -1,13 +1,12 @@
-//===- OperatorWork.cpp - What the operators of a function do
-//---------------===//
+//===- OperatorWork.cpp - What the operators of a function do -------------===//
 #include "FTuner/Transforms/OperatorWork.h"
 #include "Extents.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 #include "KernelWork.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/Support/Path.h"
 
 using namespace mlir;
 using namespace ftuner;
@@ -138,11 +137,9 @@ AffineExpr WorkCollector::flopsOfAttention(Operation *op) {
 void WorkCollector::add(Operation *op, AffineExpr flops, bool isContraction) {
   bool isWorkload = isa<ukernel::OperatorOpInterface>(op);
   auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
-  // Folders would make the same source another one elsewhere.
-  std::string position = positionOf(op->getLoc());
   work.operators.push_back(
       {linalgOp ? operatorNameOf(linalgOp) : op->getName().getStringRef().str(),
-       llvm::sys::path::filename(position).str(), isWorkload, isContraction,
+       positionOf(op->getLoc(), /*hasFolder=*/false), isWorkload, isContraction,
        flops});
 }
 
@@ -151,8 +148,13 @@ void WorkCollector::visit(Operation *op) {
   if (auto planned = dyn_cast<ukernel::OperatorOpInterface>(op)) {
     add(op, flopsOf(planned), /*isContraction=*/true);
   } else if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
+    // On buffers nothing is planned, which is reported elsewhere.
+    if (!linalgOp.hasPureTensorSemantics())
+      return;
+    // Poolings have the interface of convolutions.
     bool isContraction = linalg::isaContractionOpInterface(linalgOp) ||
-                         linalg::isaConvolutionOpInterface(linalgOp);
+                         (linalg::isaConvolutionOpInterface(linalgOp) &&
+                          matchSumOfProducts(*linalgOp.getBlock()));
     add(op, flopsOf(linalgOp), isContraction);
   } else if (isa<linalg::SoftmaxOp>(op) &&
              isa<RankedTensorType>(op->getOperand(0).getType())) {

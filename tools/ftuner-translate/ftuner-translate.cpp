@@ -287,17 +287,20 @@ static llvm::Error measure(const Options &options,
 
 /// Judges what is for IREE's executable.
 static llvm::Expected<IreeOptions> ireeOptions(const Options &options) {
-  tool::LibraryPlan plan;
-  if (llvm::Error error = tool::planCubins(options.library, plan))
-    return error;
   IreeOptions iree;
   iree.target = options.ireeTarget;
   iree.hasAnyAddress = options.ireeAnyAddress;
+  if (iree.target != IreeTarget::Cuda) {
+    if (options.library.cubins.getNumOccurrences() > 0)
+      return makeError("option --cubins has no effect without "
+                       "--iree-target=cuda");
+    return iree;
+  }
+  tool::LibraryPlan plan;
+  if (llvm::Error error = tool::planCubins(options.library, plan))
+    return error;
   if (!plan.hasOwnCubin && plan.architectures.empty())
     return iree;
-  if (iree.target != IreeTarget::Cuda)
-    return makeError("option --cubins has no effect without "
-                     "--iree-target=cuda");
   if (plan.architectures.size() > 1)
     return makeError("option --cubins: expected one architecture, since IREE "
                      "takes the first image of its target");

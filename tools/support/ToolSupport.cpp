@@ -94,6 +94,10 @@ Error writeOutputs(ArrayRef<OutputFile> files) {
     Expected<std::string> place = checkRegularFile(file.path);
     if (!place)
       return place.takeError();
+    if (is_contained(places, *place))
+      return createStringError(inconvertibleErrorCode(),
+                               "expected a file for each output, but got '" +
+                                   file.path + "' twice");
     places.push_back(std::move(*place));
   }
   std::vector<UniqueFile> written;

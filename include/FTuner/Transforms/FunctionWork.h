@@ -94,8 +94,9 @@ struct FunctionWork {
 FunctionWork collectWork(mlir::func::FuncOp func);
 
 /// "file:line:column" of the innermost position that is known, else the name
-/// that a location has; empty if there is neither.
-std::string positionOf(mlir::Location location);
+/// that a location has; empty if there is neither. Without its folder a file is
+/// the same wherever the source lies.
+std::string positionOf(mlir::Location location, bool hasFolder = true);
 
 /// A formula with the names of sizes, e.g. "T * 1536 + 3072"; "" for null.
 std::string textOf(mlir::AffineExpr formula,

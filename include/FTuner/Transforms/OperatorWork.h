@@ -1,5 +1,4 @@
-//===- OperatorWork.h - What the operators of a function do -------*- C++
-//-*-===//
+//===- OperatorWork.h - Work of a function's operators ----------*- C++ -*-===//
 //
 // The operations of every operator of a function on tensors, as formulas of the
 // function's sizes: how much of it the planned workloads carry, where others

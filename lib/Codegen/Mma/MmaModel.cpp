@@ -211,7 +211,7 @@ private:
     copy.vectorWidth =
         mma.copyWidth(operand.elementBytes, elementBytesOf(workload));
     copy.prologue = prologueWork(workload, factor, copy.vectorWidth);
-    // Narrower types are exact in tf32, unless a prologue computes in f32.
+    // Narrower types are exact in tf32. A prologue is taken to end in f32.
     copy.isRounded = multipliedType(workload) == ElementType::TF32 &&
                      (operand.elementType == ElementType::F32 ||
                       hasPrologue(workload, factor));

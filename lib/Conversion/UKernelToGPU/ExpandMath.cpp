@@ -248,10 +248,15 @@ struct ExpandPowF : public OpRewritePattern<math::PowFOp> {
     Value power = math::ExpOp::create(
         b,
         arith::MulFOp::create(b, exponent, math::LogOp::create(b, magnitude)));
-    // Also for an exponent of 0 or infinity, where the product is NaN.
+    // Also for an exponent of 0 or infinity, where the product is NaN; 1 has
+    // itself as a power of NaN, too, but -1 has not.
+    Value isOfOne = arith::AndIOp::create(
+        b, compare(arith::CmpFPredicate::OEQ, magnitude, one),
+        arith::OrIOp::create(
+            b, compare(arith::CmpFPredicate::ORD, exponent, exponent),
+            compare(arith::CmpFPredicate::OEQ, base, one)));
     Value isOne = arith::OrIOp::create(
-        b, compare(arith::CmpFPredicate::OEQ, exponent, zero),
-        compare(arith::CmpFPredicate::OEQ, magnitude, one));
+        b, compare(arith::CmpFPredicate::OEQ, exponent, zero), isOfOne);
     power = arith::SelectOp::create(b, isOne, one, power);
     Value floor = math::FloorOp::create(b, exponent);
     Value isWhole = compare(arith::CmpFPredicate::OEQ, exponent, floor);
