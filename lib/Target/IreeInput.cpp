@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Regex.h"
+#include <limits>
 
 using namespace mlir;
 using namespace ftuner;
@@ -56,6 +57,9 @@ static ukernel::RangeAttr rangeOf(ArrayAttr assumptions) {
     llvm::raw_string_ostream(text) << assumption;
     int64_t min = fieldOf(text, "umin").value_or(0);
     std::optional<int64_t> max = fieldOf(text, "umax");
+    // Importers write numbers that no size reaches where there is no bound.
+    if (max && *max > std::numeric_limits<int32_t>::max())
+      max = std::nullopt;
     least = std::min(least.value_or(min), min);
     largest =
         largest && max ? std::optional(std::max(*largest, *max)) : std::nullopt;

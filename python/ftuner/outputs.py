@@ -42,6 +42,8 @@ def replacing(paths: Sequence[str]) -> Iterator[list[str]]:
     try:
         for path in paths:
             target, mode = target_of(path)
+            if any(target == other for other, _ in temporary):
+                raise cannot_write(path, "expected a file for each output")
             if os.path.exists(target) and not os.access(target, os.W_OK):
                 raise cannot_write(path, "Permission denied")
             try:

@@ -450,7 +450,7 @@ def test_the_command(matmul: Path, tmp_path: Path) -> None:
         "after.mlir", "report.json", "statistics.json",
     }  # fmt: skip
     text = run("-", "-o", module, "--max-kernels=1", "--target=cuda", "--iree-cuda-target=sm_80")
-    assert text.returncode == 1  # Nothing is on standard input.
+    assert text.returncode == 1 and "read_source" not in text.stderr  # Nothing is on standard input.
     lines = run(matmul, "-o", module, "--max-kernels=1").stdout.splitlines()
     assert lines[0] == str(module) and lines[1].startswith("  1 dispatch, 1 of them FTuner's")
     assert "100.0% of the FLOPs" in lines[2] and lines[2].endswith("at T = 16")

@@ -265,8 +265,14 @@ struct ExpandPowF : public OpRewritePattern<math::PowFOp> {
         arith::AndIOp::create(b, isWhole,
                               compare(arith::CmpFPredicate::ONE, halved,
                                       math::FloorOp::create(b, halved)));
+    // Of finite negative numbers.
+    Value infinity =
+        createFloat(b, b.getLoc(), type, llvm::APFloat::getInf(semantics));
     Value isUndefined = arith::AndIOp::create(
-        b, compare(arith::CmpFPredicate::OLT, base, zero),
+        b,
+        arith::AndIOp::create(
+            b, compare(arith::CmpFPredicate::OLT, base, zero),
+            compare(arith::CmpFPredicate::ONE, magnitude, infinity)),
         compare(arith::CmpFPredicate::ONE, exponent, floor));
     power = arith::SelectOp::create(
         b, isOdd, math::CopySignOp::create(b, power, base), power);

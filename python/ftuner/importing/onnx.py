@@ -8,6 +8,7 @@ constants (the shape of a Reshape).
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 from collections.abc import Mapping
@@ -91,6 +92,8 @@ def read(path: str | os.PathLike[str]) -> Any:
         raise _refuse(name, f"its external data cannot be read: {_sentence(error)}") from None
     try:
         onnx.checker.check_model(model)
+        if model.functions:
+            model = importlib.import_module("onnx.inliner").inline_local_functions(model)
         return onnx.shape_inference.infer_shapes(
             model, check_type=True, strict_mode=True, data_prop=True
         )

@@ -130,7 +130,7 @@ def compile(  # noqa: A001
     written = {key: os.fspath(path) for key, path in asked.items() if path is not None}
     with (
         Progress(f"compiling {models.name_of(model)} for IREE"),
-        _intermediates(keep_intermediates) as folder,
+        _intermediates(keep_intermediates, model) as folder,
         outputs.replacing([*written.values()]) as names,
     ):
         files = {key: Path(name) for key, name in zip(written, names)}
@@ -201,8 +201,15 @@ def _cuda_target(device: descriptions.Description) -> str:
     return "sm_" + "".join(map(str, known[0]))
 
 
+#: What the steps write.
+_INTERMEDIATES = (
+    *("model.mlir", "model.mlirbc", "weights.safetensors", "weights.irpa"),
+    *("before.mlir", "after.mlir", "report.json", "statistics.json"),
+)
+
+
 @contextlib.contextmanager
-def _intermediates(folder: str | os.PathLike[str] | None) -> Iterator[Path]:
+def _intermediates(folder: str | os.PathLike[str] | None, model: Any) -> Iterator[Path]:
     if folder is None:
         with tempfile.TemporaryDirectory(prefix="ftuner-") as temporary:
             yield Path(temporary)
@@ -211,6 +218,11 @@ def _intermediates(folder: str | os.PathLike[str] | None) -> Iterator[Path]:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Error(f"cannot make the folder '{os.fspath(folder)}': {error.strerror}") from error
+    files = [Path(folder, name) for name in _INTERMEDIATES]
+    if isinstance(model, (str, os.PathLike)) and os.path.exists(model):
+        for file in files:
+            if file.exists() and file.samefile(model):
+                raise Error(f"keep_intermediates: '{file}' is the model itself")
     yield Path(folder).absolute()
 
 

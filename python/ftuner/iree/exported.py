@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import struct
 import warnings
 import zipfile
@@ -20,6 +19,7 @@ import torch
 from torch.export import ExportedProgram
 
 from ..errors import CompileError, Error
+from ..torch import decompositions
 
 #: The scope of the parameters, `--parameters=model=FILE` of IREE's tools.
 SCOPE = "model"
@@ -27,9 +27,9 @@ SCOPE = "model"
 # Smaller constants are part of the module's text.
 _LEAST_BYTES = 1024
 
-# Types of elements: of safetensors, and of MLIR. Others are part of the text.
+# Types of elements: of safetensors, and of MLIR. Others are part of the module before IREE: that
+# makes f32 of f64, but not in a file.
 _TYPES = {
-    torch.float64: ("F64", "f64"),
     torch.float32: ("F32", "f32"),
     torch.float16: ("F16", "f16"),
     torch.bfloat16: ("BF16", "bf16"),
@@ -102,9 +102,13 @@ def write(
 
     table = {}
     if attention == "products":
-        table[torch.ops.aten.scaled_dot_product_attention.default] = _attention
-    with torch.no_grad(), quiet():
-        program = program.run_decompositions(table)
+        attention_op = torch.ops.aten.scaled_dot_product_attention.default
+        table[attention_op] = decompositions.attention
+    try:
+        with torch.no_grad(), quiet():
+            program = program.run_decompositions(table)
+    except Exception as error:
+        raise CompileError(f"PyTorch cannot decompose the model: {error}", str(error)) from error
     weights = _Weights(ir)
     # The hooks of the importer are looked up by name.
     hooks = type("Hooks", (_Hooks, fx_importer.FxImporterHooks), {})(weights)
@@ -114,7 +118,7 @@ def write(
             importer.import_program(
                 program, func_name=name, import_symbolic_shape_expressions=True
             )
-        except (ir.MLIRError, NotImplementedError, ValueError, KeyError, TypeError) as error:
+        except Exception as error:
             raise CompileError(
                 f"torch-mlir cannot import the model: {error}", str(error)
             ) from error
@@ -124,34 +128,6 @@ def write(
     if weights.tensors:
         write_safetensors(parameters, weights.tensors)
     return path, bool(weights.tensors)
-
-
-def _attention(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attn_mask: torch.Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> torch.Tensor:
-    """Scaled dot product attention as two products and a softmax."""
-    if enable_gqa:
-        groups = query.shape[-3] // key.shape[-3]
-        key = key.repeat_interleave(groups, -3)
-        value = value.repeat_interleave(groups, -3)
-    scores = query @ key.mT * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
-    if is_causal:
-        rows = torch.arange(query.shape[-2], device=query.device)
-        columns = torch.arange(key.shape[-2], device=query.device)
-        scores = torch.where(rows[:, None] >= columns, scores, -math.inf)
-    elif attn_mask is not None and attn_mask.dtype == torch.bool:
-        scores = torch.where(attn_mask, scores, -math.inf)
-    elif attn_mask is not None:
-        scores = scores + attn_mask
-    return torch.softmax(scores, -1) @ value
 
 
 class _Weights:
@@ -180,7 +156,7 @@ class _Weights:
                 "util.global.load",
                 results=[builtin],
                 attributes={
-                    "global": ir.FlatSymbolRefAttr.get(self._names[key]),
+                    "global": ir.FlatSymbolRefAttr.get(f"{SCOPE}.{self._names[key]}"),
                     "is_immutable": ir.UnitAttr.get(),
                 },
             ).result
@@ -193,10 +169,12 @@ class _Weights:
     def _declare(self, target: str | None, type: Any) -> str:
         ir = self.ir
         name = target or f"constant{len(self.tensors)}"
+        # No function is called so.
+        symbol = f"{SCOPE}.{name}"
         text = json.dumps(name)
         parameter = f'#flow.parameter.named<"{SCOPE}"::{text}> : {type}'
         attributes = {
-            "sym_name": ir.StringAttr.get(name),
+            "sym_name": ir.StringAttr.get(symbol),
             "sym_visibility": ir.StringAttr.get("private"),
             "type": ir.TypeAttr.get(type),
             "initial_value": ir.Attribute.parse(parameter),

@@ -28,15 +28,17 @@ class Model:
         name: what messages call it.
         path: of the file.
         parameters: the archive of its weights, if they are not in the file.
+        is_imported: whether an importer wrote the file, and not the user.
     """
 
     name: str
     path: Path
     parameters: Path | None = None
+    is_imported: bool = True
 
     def has_own_attributes(self) -> bool:
         """Whether it is linalg with FTuner's attributes, which IREE does not know."""
-        return b"ukernel." in self.path.read_bytes()
+        return not self.is_imported and b"ukernel." in self.path.read_bytes()
 
 
 def name_of(model: Any) -> str:
@@ -72,7 +74,7 @@ def prepare(
         if not os.path.isfile(name):
             raise Error(f"cannot read '{name}': No such file")
         if name.endswith((".mlir", ".mlirbc")):
-            return Model(name, Path(name))
+            return Model(name, Path(name), is_imported=False)
         if name.endswith(".onnx"):
             return _import_onnx(name, folder, parameters)
     # Whoever has a model of PyTorch has imported it.

@@ -59,6 +59,8 @@ class Toolchain:
             words = words.replace(given, name)
         if run.returncode != 0:
             message = _first_error(words) or "it prints no error"
+            if "Stack dump:" in words:
+                message = f"{_PROGRAM} crashed; try it with {_WITHOUT_CONSTANTS}"
             if run.returncode < 0:
                 message += f"\n{_PROGRAM} was ended by signal {-run.returncode}"
             raise CompileError(f"IREE {self.version} cannot compile {what}:\n{message}", words)
@@ -66,6 +68,9 @@ class Toolchain:
         if warned:
             warnings.warn("\n".join(warned), CompileWarning, stacklevel=2)
 
+
+#: IREE runs what depends on constants alone while it compiles, which fails with kernels of others.
+_WITHOUT_CONSTANTS = "-- --iree-opt-const-eval=false"
 
 #: Longer lines are modules.
 _LONGEST_LINE = 400

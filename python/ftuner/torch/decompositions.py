@@ -56,7 +56,7 @@ def table(convolutions: str) -> dict[Any, Callable[..., Any]]:
     result |= torch._decomp.get_decompositions([aten.upsample_bilinear2d.vec])
     result[aten.squeeze.dims] = _squeeze
     result[aten.unbind.int] = _unbind
-    result[aten.scaled_dot_product_attention.default] = _attention
+    result[aten.scaled_dot_product_attention.default] = attention
     result[aten.cumsum.default] = _cumsum
     if convolutions == "products":
         result[aten.conv1d.default] = _convolution_1d
@@ -97,7 +97,7 @@ def _batch_norm(
     return y.to(x.dtype), empty, empty
 
 
-def _attention(
+def attention(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -147,8 +147,11 @@ def _convolution(
 
     Grouped convolutions stay: those of many groups are hardly products.
     """
-    if groups != 1 or x.dim() != 4:
+    if groups != 1 or x.dim() not in (3, 4):
         return NotImplemented
+    if x.dim() == 3:
+        y = _convolution(x.unsqueeze(0), weight, bias, stride, padding, dilation)
+        return y.squeeze(0)
     stride, padding, dilation = ([*p] * 2 if len(p) == 1 else p for p in (stride, padding, dilation))
     if any(padding):
         x = aten.constant_pad_nd(x, [padding[1], padding[1], padding[0], padding[0]])
@@ -179,17 +182,17 @@ def _convolution_1d(
     groups: int = 1,
 ) -> Tensor:
     """As one in two dimensions with a height of 1."""
-    if groups != 1 or x.dim() != 3:
+    if groups != 1 or x.dim() not in (2, 3):
         return NotImplemented
     y = _convolution(
-        x.unsqueeze(2),
+        x.unsqueeze(-2),
         weight.unsqueeze(2),
         bias,
         (1, *stride),
         (0, *padding),
         (1, *dilation),
     )
-    return y.squeeze(2)
+    return y.squeeze(-2)
 
 
 def _cumsum(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
