@@ -12,7 +12,9 @@ using namespace mlir;
 using namespace ftuner;
 
 int64_t VectorOperand::elementBytes() const {
-  return cast<ShapedType>(value.getType()).getElementTypeBitWidth() / 8;
+  // Booleans take a byte.
+  return llvm::divideCeil(
+      cast<ShapedType>(value.getType()).getElementTypeBitWidth(), 8);
 }
 
 int64_t VectorOperand::elementsOf(int64_t alignment) const {

@@ -29,6 +29,11 @@ Value ContractionEpilogue::broadcast(Value scalar, int64_t width) {
       b, VectorType::get({width}, scalar.getType()), scalar);
 }
 
+/// Vectors of booleans are no bytes, as booleans in memory are.
+static bool hasVectorsOf(VectorType type) {
+  return !type.getElementType().isInteger(1);
+}
+
 llvm::MaybeAlign ContractionEpilogue::alignmentOf(VectorType type) const {
   int64_t bytes = type.getNumElements() * type.getElementTypeBitWidth() / 8;
   return llvm::MaybeAlign(std::min(bytes, tile.family.alignment()));
@@ -111,7 +116,8 @@ Value ContractionEpilogue::loadElementwise(Value operand, AffineMap map,
                      width);
   auto innermost = cast<AffineDimExpr>(map.getResults().back());
   auto type = VectorType::get({width}, memrefType.getElementType());
-  if (width == wholeWidth && innermost.getPosition() == Workload::kN)
+  if (width == wholeWidth && innermost.getPosition() == Workload::kN &&
+      hasVectorsOf(type))
     return vector::LoadOp::create(b, type, operand, indices(column),
                                   /*nontemporal=*/false, alignmentOf(type));
 
@@ -152,7 +158,7 @@ void ContractionEpilogue::storeOutput(Value row, Value column, Value vector) {
   // Tells the parts of a family apart. Else upstream's patterns merge equal
   // blocks of both, and the arguments of merged ones may double each time.
   Attribute height = b.getI64IntegerAttr(tile.family.height(tile.part));
-  if (width == wholeWidth) {
+  if (width == wholeWidth && hasVectorsOf(type)) {
     auto store =
         vector::StoreOp::create(b, vector, tile.output, ValueRange{row, column},
                                 /*nontemporal=*/false, alignmentOf(type));

@@ -36,7 +36,7 @@ def test_attention(mask: str, heads: int) -> None:
     q, k, v = (torch.randn(2, n, t, 8) for n, t in ((4, 5), (heads, 7), (heads, 7)))
     arguments = {**masks()[mask], "enable_gqa": heads != 4}
     wanted = attention(q, k, v, **arguments)
-    torch.testing.assert_close(decompositions._attention(q, k, v, **arguments), wanted)
+    torch.testing.assert_close(decompositions.attention(q, k, v, **arguments), wanted)
 
 
 @pytest.mark.parametrize("dim", [0, 1, -1])
