@@ -68,6 +68,20 @@ static void shiftToZero(std::array<int64_t, 32> &address) {
       word -= least;
 }
 
+/// Shifts the line that the first lane reads from to 0; idle lanes stay
+/// negative.
+static void shiftToLine(std::array<int64_t, 32> &address) {
+  constexpr int64_t lineWords = kLineBytes / kWordBytes;
+  const int64_t *first =
+      llvm::find_if(address, [](int64_t word) { return word >= 0; });
+  if (first == address.end())
+    return;
+  int64_t origin = *first / lineWords * lineWords;
+  for (int64_t &word : address)
+    if (word >= 0)
+      word -= origin;
+}
+
 Step EmittedWork::predict(const EmittedCase &emitted, unsigned part) {
   BlockWork work = emitted.family.path().work(
       emitted.workload(), emitted.family, part, deviceOf(emitted));
@@ -78,7 +92,9 @@ Step EmittedWork::predict(const EmittedCase &emitted, unsigned part) {
   step.other = work.otherInstructions;
   for (const WarpAccess &access : work.accesses) {
     Pattern pattern{access.kind, access.width, access.address};
-    if (access.kind != Kind::GlobalLoad)
+    if (access.kind == Kind::GlobalLoad)
+      shiftToLine(pattern.address);
+    else
       shiftToZero(pattern.address);
     step.patterns[pattern] += access.count;
   }
