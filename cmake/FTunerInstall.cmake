@@ -9,9 +9,6 @@ set(CMAKE_INSTALL_LIBDIR lib CACHE STRING "Folder of libraries")
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set(ftuner_runtime_headers
-  ${PROJECT_SOURCE_DIR}/include/FTuner/Runtime/ftrt.h
-  ${PROJECT_SOURCE_DIR}/include/FTuner/Runtime/EmulatorInterface.h)
 set(ftuner_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/FTuner)
 
 # Opened at run time, never linked.

@@ -11,9 +11,12 @@ target_include_directories(FTunerCompiler SYSTEM INTERFACE
   "$<BUILD_INTERFACE:${MLIR_INCLUDE_DIRS}>" "$<BUILD_INTERFACE:${LLVM_INCLUDE_DIRS}>")
 
 # The build tree has the layout of an installation, so that it serves as a prefix.
-foreach(header ftrt.h EmulatorInterface.h)
-  configure_file(${PROJECT_SOURCE_DIR}/include/FTuner/Runtime/${header}
-    ${PROJECT_BINARY_DIR}/include/FTuner/Runtime/${header} COPYONLY)
+set(ftuner_runtime_headers
+  ${PROJECT_SOURCE_DIR}/include/FTuner/Runtime/ftrt.h
+  ${PROJECT_SOURCE_DIR}/include/FTuner/Runtime/EmulatorInterface.h)
+foreach(header ${ftuner_runtime_headers})
+  file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR} ${header})
+  configure_file(${header} ${PROJECT_BINARY_DIR}/${name} COPYONLY)
 endforeach()
 target_include_directories(ftrt INTERFACE
   $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>)

@@ -244,13 +244,8 @@ Value DispatchBuilder::stride(Value tensor, int64_t dim) {
 
 Value DispatchBuilder::buildAligned(int64_t alignment) {
   // Rows that are whole vectors are so far apart, too.
-  llvm::MapVector<unsigned, int64_t> elementsAlong;
-  for (const VectorOperand &operand : vectorOperands(op)) {
-    int64_t &elements = elementsAlong[operand.contiguousAxis];
-    elements = std::max(elements, operand.elementsOf(alignment));
-  }
   Value remainders = math.constant(0);
-  for (auto [axis, elements] : elementsAlong)
+  for (auto [axis, elements] : elementsAlongAxes(vectorOperands(op), alignment))
     remainders = b.createOrFold<arith::OrIOp>(
         remainders, math.rem(extents[axis], elements));
   return math.compare(arith::CmpIPredicate::eq, remainders, math.constant(0));

@@ -107,13 +107,10 @@ Value WorkloadDispatcher::buildAligned(ImplicitLocOpBuilder &b,
     remainders =
         b.createOrFold<arith::OrIOp>(remainders, math.rem(value, multiple));
   };
-  // Axes that are contiguous, and of how many elements multiples.
-  llvm::MapVector<unsigned, int64_t> elementsAlong;
-  for (const VectorOperand &operand : vectorOperands(op)) {
+  SmallVector<VectorOperand> operands = vectorOperands(op);
+  for (const VectorOperand &operand : operands) {
     auto type = cast<MemRefType>(operand.value.getType());
     int64_t elements = operand.elementsOf(alignment);
-    elementsAlong[operand.contiguousAxis] =
-        std::max(elementsAlong[operand.contiguousAxis], elements);
     auto metadata = memref::ExtractStridedMetadataOp::create(b, operand.value);
     auto [strides, offset] = type.getStridesAndOffset();
     for (int64_t dim = 0; dim + 1 < type.getRank(); ++dim)
@@ -131,7 +128,7 @@ Value WorkloadDispatcher::buildAligned(ImplicitLocOpBuilder &b,
           address);
     require(address, alignment);
   }
-  for (auto [axis, elements] : elementsAlong)
+  for (auto [axis, elements] : elementsAlongAxes(operands, alignment))
     require(extents[axis], elements);
   return math.compare(arith::CmpIPredicate::eq, remainders, math.constant(0));
 }

@@ -4,6 +4,7 @@
 #include "FTuner/Dialect/UKernel/Utils/IndexArithmetic.h"
 #include "FTuner/Dispatch/Intervals.h"
 #include "FTuner/Workload/Workload.h"
+#include "KernelWork.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -12,13 +13,21 @@ using namespace mlir;
 using namespace ftuner;
 
 int64_t VectorOperand::elementBytes() const {
-  // Booleans take a byte.
-  return llvm::divideCeil(
-      cast<ShapedType>(value.getType()).getElementTypeBitWidth(), 8);
+  return elementBytesOf(value.getType());
 }
 
 int64_t VectorOperand::elementsOf(int64_t alignment) const {
   return std::max<int64_t>(alignment / elementBytes(), 1);
+}
+
+llvm::MapVector<unsigned, int64_t>
+ftuner::elementsAlongAxes(ArrayRef<VectorOperand> operands, int64_t alignment) {
+  llvm::MapVector<unsigned, int64_t> result;
+  for (const VectorOperand &operand : operands) {
+    int64_t &elements = result[operand.contiguousAxis];
+    elements = std::max(elements, operand.elementsOf(alignment));
+  }
+  return result;
 }
 
 SmallVector<VectorOperand>

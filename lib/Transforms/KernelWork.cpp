@@ -18,7 +18,7 @@ int64_t ftuner::flopsOf(Block &body) {
   return static_cast<int64_t>(count);
 }
 
-static int64_t elementBytesOf(Type type) {
+int64_t ftuner::elementBytesOf(Type type) {
   type = getElementTypeOrSelf(type);
   return type.isIntOrFloat() ? llvm::divideCeil(type.getIntOrFloatBitWidth(), 8)
                              : 8;

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Iterable, Mapping, Sequence, Union
 
-from . import descriptions, locations
+from . import descriptions, inputs, locations
 from .errors import CompileError, CompileWarning, Error
 from .importing import onnx
 from .importing.onnx import Bounds
@@ -69,10 +69,7 @@ def read_source(source: Source, ranges: Mapping[str, Bounds] | None = None) -> S
         model = onnx.import_model(name, ranges)
         return SourceText(name, model.text.encode(), model.weights)
     _refuse_ranges(ranges, f"'{name}'")
-    try:
-        return SourceText(name, Path(name).read_bytes())
-    except OSError as error:
-        raise Error(f"cannot read '{name}': {error.strerror}") from error
+    return SourceText(name, inputs.read(name))
 
 
 def _refuse_ranges(ranges: Mapping[str, Bounds] | None, source: str) -> None:

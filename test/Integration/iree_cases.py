@@ -459,6 +459,17 @@ def check_run(tests, compiled, driver, seed):
     return max((max(row["errors"]) for row in rows), default=0), launched, problems
 
 
+def check_words(tests, compiled, driver, missing):
+    """What is wrong with FTRT_EMULATED_LIBRARIES is told in words; `missing` for a kernel that no library has."""
+    problems = []
+    for given, words in (("", missing), ("/nonexistent/libx.so", "FTRT_EMULATED_LIBRARIES: /nonexistent/libx.so"),
+                         (os.path.join(tests.bin_dir, "..", "lib", "libftrt.so.1"), "expected a library of FTuner's")):
+        answer = run_compiled(tests, compiled, driver, 1, [[5]], given)
+        if answer.returncode == 0 or words not in answer.stderr:
+            problems.append(f"'{given}': expected '{words}', but got {answer.returncode}: {answer.stderr[-500:]}")
+    return problems
+
+
 def run_with_odd_address(path, driver, plugin):
     """Runs `update` on a tensor that begins 4 bytes behind an aligned address; fails where results are wrong."""
     import iree.runtime as runtime

@@ -414,11 +414,15 @@ def test_modules_of_pytorch() -> None:
         ftuner.iree.compile(Counter(), args=(torch.randn(3),))
 
 
-def run(*arguments: Any, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(
+    *arguments: Any, given: str | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """The command, with `given` on standard input."""
     command = [sys.executable, "-m", "ftuner", "iree", *map(str, arguments)]
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**os.environ, **environment}
-    )
+        command, capture_output=True, text=True, check=False, input=given,
+        env={**os.environ, **environment},
+    )  # fmt: skip
 
 
 def script(path: Path, text: str) -> Path:
@@ -449,8 +453,11 @@ def test_the_command(matmul: Path, tmp_path: Path) -> None:
     assert {path.name for path in folder.iterdir()} == {
         "after.mlir", "report.json", "statistics.json",
     }  # fmt: skip
-    text = run("-", "-o", module, "--max-kernels=1", "--target=cuda", "--iree-cuda-target=sm_80")
-    assert text.returncode == 1 and "read_source" not in text.stderr  # Nothing is on standard input.
+    piped = ("-", "-o", module, "--max-kernels=1", "--target=cuda", "--iree-cuda-target=sm_80")
+    text = run(*piped, given=MATMUL)
+    assert text.returncode == 0 and text.stdout.splitlines()[0] == str(module)
+    empty = run(*piped, given="")
+    assert empty.returncode == 1 and empty.stderr.startswith("error: ")
     lines = run(matmul, "-o", module, "--max-kernels=1").stdout.splitlines()
     assert lines[0] == str(module) and lines[1].startswith("  1 dispatch, 1 of them FTuner's")
     assert "100.0% of the FLOPs" in lines[2] and lines[2].endswith("at T = 16")

@@ -13,6 +13,7 @@
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Search/Plan.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace ftuner {
 
@@ -29,6 +30,10 @@ struct VectorOperand {
 /// Those of an operator.
 llvm::SmallVector<VectorOperand>
 vectorOperands(ukernel::OperatorOpInterface op);
+/// Of how many elements the extents of axes must be multiples, so that rows of
+/// the operands are whole vectors: those that are contiguous on an axis.
+llvm::MapVector<unsigned, int64_t>
+elementsAlongAxes(llvm::ArrayRef<VectorOperand> operands, int64_t alignment);
 
 /// The number of the family of the first entry that holds the shape, else
 /// `otherwise`, of type index. `extents` are those of the workload's axes, also

@@ -77,7 +77,7 @@ def add_function(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-cache", action="store_true", help="compile anew, keep nothing")
 
 
-def read_source(source: str, ranges: Sequence[str]) -> compiler.SourceText:
+def read_source(source: str, ranges: Sequence[str] = ()) -> compiler.SourceText:
     """The file of that name, or standard input."""
     if source == outputs.STANDARD:
         if ranges:

@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> None:
         model = options.model
         if model == outputs.STANDARD:
             path = Path(folder, "stdin.mlir")
-            path.write_bytes(read_source(model, []).content)
+            path.write_bytes(read_source(model).content)
             model = str(path)
         built = iree.compile(
             model,

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import CompileError, Error
+from .. import inputs
+from ..errors import CompileError
 from . import torch_mlir
 from .weights import Weights
 
@@ -75,11 +76,7 @@ def read(path: str | os.PathLike[str]) -> Any:
     """The checked model of a file with the types of all its values, an `onnx.ModelProto`."""
     onnx = _onnx()
     name = os.fspath(path)
-    try:
-        with open(path, "rb") as file:
-            content = file.read()
-    except OSError as error:
-        raise Error(f"cannot read '{name}': {error.strerror}") from error
+    content = inputs.read(path)
     try:
         model = onnx.load_model_from_string(content)
     except Exception as error:  # The protocol buffers' own, of a package that may change.

@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from .. import inputs
 from ..errors import Error
 from ..memory import Memory
 from ..memory.base import ALIGNMENT
 from ..memory.host import address_of, aligned_bytes
 
-_NAMES = {
+#: Types of elements in the format, by NumPy's and PyTorch's names.
+NAMES = {
     "float16": "F16",
     "bfloat16": "BF16",
     "float32": "F32",
@@ -35,7 +37,7 @@ _NAMES = {
     "uint32": "U32",
     "uint64": "U64",
 }
-_TYPES = {name: dtype for dtype, name in _NAMES.items()}
+_TYPES = {name: dtype for dtype, name in NAMES.items()}
 
 
 class Weights:
@@ -76,25 +78,27 @@ class Weights:
         arrays = sorted(self.arrays.items(), key=lambda item: -item[1].itemsize)
         for name, array in arrays:
             header[name] = {
-                "dtype": _NAMES[array.dtype.name],
+                "dtype": NAMES[array.dtype.name],
                 "shape": array.shape,
                 "data_offsets": [place, place + array.nbytes],
             }
             place += array.nbytes
         # The order of the arguments.
-        text = json.dumps({"__metadata__": {"order": json.dumps([*self.arrays])}, **header})
-        padded = text.encode() + b" " * (-len(text.encode()) % ALIGNMENT)
-        parts = [len(padded).to_bytes(8, "little"), padded, *(a.tobytes() for _, a in arrays)]
-        return b"".join(parts)
+        order = {"__metadata__": {"order": json.dumps([*self.arrays])}}
+        begin = begin_of_file({**order, **header}, ALIGNMENT)
+        return b"".join([begin, *(array.tobytes() for _, array in arrays)])
+
+
+def begin_of_file(header: Mapping[str, Any], alignment: int) -> bytes:
+    """What is before the tensors: the header with its length, a multiple of the alignment."""
+    text = json.dumps(header).encode()
+    text += b" " * (-(len(text) + 8) % alignment)
+    return len(text).to_bytes(8, "little") + text
 
 
 def read(path: str | os.PathLike[str]) -> Weights:
     """Reads a file that `Weights.to_bytes` made. Raises `Error` if it is none."""
-    try:
-        with open(path, "rb") as file:
-            content = file.read()
-    except OSError as error:
-        raise Error(f"cannot read '{os.fspath(path)}': {error.strerror}") from error
+    content = inputs.read(path)
     try:
         begin = 8 + int.from_bytes(content[:8], "little")
         header = json.loads(content[8:begin])

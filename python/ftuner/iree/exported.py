@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import struct
 import warnings
 import zipfile
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ import torch
 from torch.export import ExportedProgram
 
 from ..errors import CompileError, Error
+from ..importing.weights import NAMES, begin_of_file
 from ..torch import decompositions
 
 #: The scope of the parameters, `--parameters=model=FILE` of IREE's tools.
@@ -27,17 +27,17 @@ SCOPE = "model"
 # Smaller constants are part of the module's text.
 _LEAST_BYTES = 1024
 
-# Types of elements: of safetensors, and of MLIR. Others are part of the module before IREE: that
+# MLIR's types of elements. Others are part of the module before IREE: that
 # makes f32 of f64, but not in a file.
 _TYPES = {
-    torch.float32: ("F32", "f32"),
-    torch.float16: ("F16", "f16"),
-    torch.bfloat16: ("BF16", "bf16"),
-    torch.int64: ("I64", "i64"),
-    torch.int32: ("I32", "i32"),
-    torch.int16: ("I16", "i16"),
-    torch.int8: ("I8", "i8"),
-    torch.uint8: ("U8", "i8"),
+    torch.float32: "f32",
+    torch.float16: "f16",
+    torch.bfloat16: "bf16",
+    torch.int64: "i64",
+    torch.int32: "i32",
+    torch.int16: "i16",
+    torch.int8: "i8",
+    torch.uint8: "i8",
 }
 
 
@@ -141,12 +141,12 @@ class _Weights:
 
     def load(self, importer: Any, tensor: torch.Tensor, target: str | None) -> Any:
         """The value of a tensor in the function; None for one that the text holds."""
-        types = _TYPES.get(tensor.dtype)
-        if types is None or tensor.numel() * tensor.element_size() < _LEAST_BYTES:
+        type_ = _TYPES.get(tensor.dtype)
+        if type_ is None or tensor.numel() * tensor.element_size() < _LEAST_BYTES:
             return None
         ir = self.ir
         shape = [*tensor.shape]
-        builtin = ir.RankedTensorType.get(shape, ir.Type.parse(types[1]))
+        builtin = ir.RankedTensorType.get(shape, ir.Type.parse(type_))
         key = (tensor.data_ptr(), tensor.dtype, tuple(shape), tensor.stride())
         if key not in self._names:
             self._names[key] = self._declare(target, builtin)
@@ -212,14 +212,12 @@ def write_safetensors(path: Path, tensors: dict[str, torch.Tensor]) -> None:
         begin = -(-end // _ALIGNMENT) * _ALIGNMENT
         end = begin + tensor.numel() * tensor.element_size()
         header[name] = {
-            "dtype": _TYPES[tensor.dtype][0],
+            "dtype": NAMES[str(tensor.dtype).removeprefix("torch.")],
             "shape": [*tensor.shape],
             "data_offsets": [begin, end],
         }
-    text = json.dumps(header).encode()
-    text += b" " * (-(len(text) + 8) % _ALIGNMENT)
     with path.open("wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
+        file.write(begin_of_file(header, _ALIGNMENT))
         start = file.tell()
         for name, tensor in tensors.items():
             file.seek(start + header[name]["data_offsets"][0])
