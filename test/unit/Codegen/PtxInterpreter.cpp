@@ -134,8 +134,8 @@ PtxInterpreter::Kernel::parseOperand(llvm::StringRef text) {
     operand.kind = PtxOperand::Label;
   } else if (text.starts_with("0f") || text.starts_with("0d")) {
     operand.value = 0;
-  } else if (llvm::StringRef number = text; number.consume_back("U"),
-             number.getAsInteger(0, operand.value)) {
+  } else if (llvm::StringRef number = text;
+             number.consume_back("U"), number.getAsInteger(0, operand.value)) {
     // The name of the shared memory.
     if (!text.contains("shared_memory"))
       return invalid("ptx: unknown operand '%s'", text.str().c_str());
