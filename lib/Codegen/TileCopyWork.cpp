@@ -86,7 +86,7 @@ double ftuner::addTileCopies(BlockWork &work, const SharedTile &tile,
                              ElementBytes bytes) {
   Copies copies{tile, threads, vectorWidth, bytes};
   int64_t vectorsPerRow = tile.vectorsPerRow(vectorWidth);
-  int64_t vectors = tile.outer * vectorsPerRow;
+  int64_t vectors = tile.vectors(vectorWidth);
   // Runs repeat themselves, shifted, after whole rows, or whole sequences of
   // swizzle patterns.
   int64_t sequence = vectorsPerRow * tile.patternPeriod();

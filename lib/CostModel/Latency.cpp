@@ -205,6 +205,7 @@ const LatencyBlock &Evaluator::block(const KernelFamily &family,
   block.fma = work.fma;
   for (const TensorWork &tensor : work.tensor) {
     block.tensorInstructions += tensor.instructions;
+    block.isWarpgroup |= tensor.isWarpgroup;
     operationsOf(block, tensor.pipe) += tensor.operations;
   }
   block.registersPerThread = work.registersPerThread;

@@ -12,11 +12,41 @@ const CodegenModel *ftuner::findCodegenModel(llvm::StringRef name) {
   return nullptr;
 }
 
-std::string ftuner::codegenModelNames() {
+std::string ftuner::namesOf(llvm::ArrayRef<const CodegenModel *> models,
+                            llvm::StringRef separator) {
   return llvm::join(
-      llvm::map_range(codegenModels(),
+      llvm::map_range(models,
                       [](const CodegenModel *model) { return model->name(); }),
-      ", ");
+      separator);
+}
+
+std::string ftuner::codegenModelNames() {
+  return namesOf(codegenModels(), ", ");
+}
+
+llvm::SmallVector<const CodegenModel *> ftuner::defaultCodegenModels() {
+  return llvm::to_vector(
+      llvm::make_filter_range(codegenModels(), [](const CodegenModel *model) {
+        return model->isDefault();
+      }));
+}
+
+llvm::Expected<llvm::SmallVector<const CodegenModel *>>
+ftuner::parseCodegenModels(llvm::StringRef names) {
+  llvm::SmallVector<const CodegenModel *> named;
+  for (llvm::StringRef name : llvm::split(names, ",")) {
+    const CodegenModel *model = findCodegenModel(name.trim());
+    if (!model)
+      return llvm::createStringError("expected names of codegen paths (" +
+                                     codegenModelNames() +
+                                     "), separated by commas, but got '" +
+                                     name.trim() + "'");
+    named.push_back(model);
+  }
+  return llvm::to_vector(
+      llvm::make_filter_range(codegenModels(), [&](const CodegenModel *model) {
+        return llvm::is_contained(named, model);
+      }));
 }
 
 llvm::Expected<llvm::SmallVector<const CodegenModel *>>

@@ -28,6 +28,11 @@ const OptionTable<SearchChoice> &ftuner::searchChoiceOptions() {
       option("cost-model", &SearchChoice::costModel,
              "Cost model that ranks programs")
           .oneOf(namesOf(costModels())),
+      option("paths", &SearchChoice::paths,
+             "Codegen paths whose families compete, separated by commas")
+          .checkedBy([](llvm::StringRef names) {
+            return parseCodegenModels(names).takeError();
+          }),
   };
   return table;
 }

@@ -240,7 +240,9 @@ private:
                           const DeviceSpec &device) {
     Plan given = toPlan(plan.getPlan());
     Workload workload = toWorkload(op);
+    // Whichever paths compete in searches, plans may name others.
     SearchProblem problem = setup.problem(workload, device, {});
+    problem.paths = codegenModels();
     llvm::Error error = problem.checkLegality(given);
     if (!error) {
       remarkSpills(op, plan, given, problem);

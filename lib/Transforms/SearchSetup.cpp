@@ -42,6 +42,10 @@ llvm::Expected<SearchSetup> ftuner::makeSearchSetup(const OptionValues &given) {
   SearchSetup setup;
   setup.strategy = findSearchStrategy(choice.strategy);
   setup.costModel = findCostModel(choice.costModel);
+  auto paths = parseCodegenModels(choice.paths);
+  if (!paths)
+    return paths.takeError();
+  setup.paths = std::move(*paths);
   setup.options = readSearchOptions(given);
   llvm::Expected<std::optional<Calibration>> calibration =
       givenCalibration(given);

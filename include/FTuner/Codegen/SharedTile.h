@@ -9,6 +9,11 @@
 // at c xor ((r / patternRows) mod patterns); patterns is a power of two that
 // divides the chunks of a row, so chunks stay within their row.
 //
+// Panels. Rows may be cut into panels of equal width, which lie one behind the
+// other: all rows of the first, then all of the second. What holds of rows in
+// shared memory, their distance, their chunks and their swizzle, then holds of
+// rows of panels.
+//
 // Alternating pairs. Row 4q + 2h + i of sixteen rows, h and i below 2, lies at
 // row 8h + 2q + i of them: of four neighbouring rows the second pair lies eight
 // rows behind the first. Vectors are copied in the order of shared memory.
@@ -29,6 +34,10 @@ struct SharedTile {
   int64_t outer = 0; ///< rows of the tile
   int64_t inner = 0; ///< contiguous elements of a row
   int64_t pitch = 0; ///< distance of two rows
+  /// Panels of a row, which divide `inner`.
+  int64_t panels = 1;
+  /// Rows reach beyond the block's tile: panels are whole.
+  bool isPadded = false;
   /// Elements of a chunk, which swizzles move as a whole.
   int64_t chunk = 4;
   /// Number of swizzle patterns; 1 means none.
@@ -39,13 +48,19 @@ struct SharedTile {
   /// `outer`.
   bool alternatesPairs = false;
 
-  int64_t elements() const { return outer * pitch; }
+  /// Rows in shared memory.
+  int64_t sharedRows() const { return outer * panels; }
+  int64_t elements() const { return sharedRows() * pitch; }
+  /// Vectors of `vectorWidth` elements in a row of shared memory, and in all.
   int64_t vectorsPerRow(int64_t vectorWidth) const {
-    return ceilDiv(inner, vectorWidth);
+    return ceilDiv(inner / panels, vectorWidth);
   }
-  /// Vectors of `vectorWidth` elements that each of `threads` threads copies.
+  int64_t vectors(int64_t vectorWidth) const {
+    return sharedRows() * vectorsPerRow(vectorWidth);
+  }
+  /// Those that each of `threads` threads copies.
   int64_t copySlots(int64_t threads, int64_t vectorWidth) const {
-    return ceilDiv(outer * vectorsPerRow(vectorWidth), threads);
+    return ceilDiv(vectors(vectorWidth), threads);
   }
   /// Rows after which the patterns, and the order of rows, repeat themselves.
   int64_t patternPeriod() const {
@@ -124,11 +139,17 @@ CopiedVector<Math> copiedVector(Math &math, const SharedTile &tile,
   result.outer = rowAt(math, tile, result.sharedOuter);
   result.inner = math.mul(result.inner, vectorWidth);
   result.sharedInner = result.inner;
+  if (tile.panels > 1) {
+    auto panel = math.div(result.outer, tile.outer);
+    result.outer = math.rem(result.outer, tile.outer);
+    result.inner =
+        math.add(result.inner, math.mul(panel, tile.inner / tile.panels));
+  }
   if (tile.swizzle > 1) {
-    auto chunk = math.bitXor(math.div(result.inner, tile.chunk),
+    auto chunk = math.bitXor(math.div(result.sharedInner, tile.chunk),
                              swizzlePattern(math, tile, result.sharedOuter));
     result.sharedInner = math.add(math.mul(chunk, tile.chunk),
-                                  math.rem(result.inner, tile.chunk));
+                                  math.rem(result.sharedInner, tile.chunk));
   }
   return result;
 }

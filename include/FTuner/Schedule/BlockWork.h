@@ -39,8 +39,10 @@ struct WarpAccess {
 /// Instructions of the tensor cores in a step, and what they compute.
 struct TensorWork {
   TensorPipe pipe = TensorPipe::F16;
-  /// Of single warps (mma.sync).
+  /// Of single warps (mma.sync), or those that each warp of a group issues.
   double instructions = 0;
+  /// Whether four warps execute them together (wgmma), at the peak rate.
+  bool isWarpgroup = false;
   /// Multiplications and additions.
   double operations = 0;
 };

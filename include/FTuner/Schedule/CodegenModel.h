@@ -70,6 +70,8 @@ public:
   virtual ~CodegenModel() = default;
   /// Name of the path, and of its attribute in IR.
   virtual llvm::StringRef name() const = 0;
+  /// Whether its families compete unless a user names other paths.
+  virtual bool isDefault() const { return true; }
   /// Names of the fields of its schedules, in their order, in lower case with
   /// underscores: how schedules are written outside IR.
   virtual llvm::ArrayRef<llvm::StringLiteral> scheduleFields() const = 0;
@@ -132,7 +134,17 @@ public:
 const CodegenModel *findCodegenModel(llvm::StringRef name);
 /// Every path's model, in the order of CodegenPaths.def.
 llvm::ArrayRef<const CodegenModel *> codegenModels();
-/// Their names, separated by commas, for messages.
+/// Those that compete unless a user names others.
+llvm::SmallVector<const CodegenModel *> defaultCodegenModels();
+/// Reads names separated by commas: the models, in the order of
+/// CodegenPaths.def. An error says which name is of no path, and which there
+/// are.
+llvm::Expected<llvm::SmallVector<const CodegenModel *>>
+parseCodegenModels(llvm::StringRef names);
+/// Names of models, joined by a separator.
+std::string namesOf(llvm::ArrayRef<const CodegenModel *> models,
+                    llvm::StringRef separator);
+/// Those of every path, separated by commas, for messages.
 std::string codegenModelNames();
 /// Those that support the workload on the device. An error gives every path's
 /// reason if there is none.

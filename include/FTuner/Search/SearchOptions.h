@@ -18,9 +18,11 @@ namespace ftuner {
 struct SearchChoice {
   std::string strategy = "ftuner";
   std::string costModel = "latency";
+  /// Names of codegen paths, separated by commas.
+  std::string paths = namesOf(defaultCodegenModels(), ",");
 };
 
-/// strategy and cost-model.
+/// strategy, cost-model and paths.
 const OptionTable<SearchChoice> &searchChoiceOptions();
 /// Those of every search: top-k, max-kernels.
 const OptionTable<SearchOptions> &commonOptions();

@@ -17,8 +17,8 @@ namespace ftuner {
 struct SearchSetup {
   const SearchStrategy *strategy = nullptr;
   const CostModel *costModel = nullptr;
-  /// Codegen paths whose families compete: all that are registered.
-  llvm::ArrayRef<const CodegenModel *> paths = codegenModels();
+  /// Codegen paths whose families compete. Problems refer to them.
+  llvm::SmallVector<const CodegenModel *> paths = defaultCodegenModels();
   /// Those of the cost model but for the calibration.
   SearchOptions options;
   /// Where none is given, each device has its own or the global one.

@@ -39,8 +39,27 @@ void ftuner::prepareCopies(const ContractionTile &tile, TileCopy &lhs,
 
 Values MainLoop::emit(ImplicitLocOpBuilder &b, const Values &accumulators,
                       Multiply multiply) const {
-  return isAsynchronous ? emitAsynchronous(b, accumulators, multiply)
-                        : emitStaged(b, accumulators, multiply);
+  Values sums = isAsynchronous ? emitAsynchronous(b, accumulators, multiply)
+                               : emitStaged(b, accumulators, multiply);
+  awaitProducts(b, 0);
+  return sums;
+}
+
+/// Makes what the thread has written to shared memory visible to deferred
+/// products, behind a barrier.
+void MainLoop::fenceProxy(ImplicitLocOpBuilder &b) const {
+  if (isDeferred)
+    NVVM::FenceProxyOp::create(
+        b,
+        NVVM::ProxyKindAttr::get(b.getContext(), NVVM::ProxyKind::async_shared),
+        NVVM::SharedSpaceAttr::get(b.getContext(),
+                                   NVVM::SharedSpace::shared_cta));
+}
+
+/// Waits for deferred products of all but the `newer` last steps.
+void MainLoop::awaitProducts(ImplicitLocOpBuilder &b, int64_t newer) const {
+  if (isDeferred)
+    NVVM::WgmmaWaitGroupSyncOp::create(b, newer);
 }
 
 Value MainLoop::nextStage(ImplicitLocOpBuilder &b, Value stage) const {
@@ -70,7 +89,7 @@ Values MainLoop::emitAsynchronous(ImplicitLocOpBuilder &b,
   };
   {
     scf::ForOp loop =
-        createLoop(b, Unrolling::Never, math.constant(stages - 1), 1, {});
+        createLoop(b, Unrolling::Never, math.constant(stepsAhead()), 1, {});
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     Value stage = loop.getInductionVar();
@@ -79,7 +98,7 @@ Values MainLoop::emitAsynchronous(ImplicitLocOpBuilder &b,
 
   Values initial = accumulators;
   initial.push_back(math.constant(0));
-  initial.push_back(math.constant(stages - 1));
+  initial.push_back(math.constant(stepsAhead()));
   scf::ForOp loop =
       createLoop(b, Unrolling::Never, reduceExtent, depth, initial);
   OpBuilder::InsertionGuard guard(b);
@@ -87,10 +106,18 @@ Values MainLoop::emitAsynchronous(ImplicitLocOpBuilder &b,
   ValueRange state = loop.getRegionIterArgs();
   Value readStage = state[accumulators.size()];
   Value writeStage = state[accumulators.size() + 1];
-  NVVM::CpAsyncWaitGroupOp::create(b, stages - 2);
+  NVVM::CpAsyncWaitGroupOp::create(b, stepsAhead() - 1);
+  fenceProxy(b);
   gpu::BarrierOp::create(b);
-  start(writeStage, math.add(loop.getInductionVar(), (stages - 1) * depth));
+  auto startNext = [&] {
+    start(writeStage, math.add(loop.getInductionVar(), stepsAhead() * depth));
+  };
+  if (!isDeferred)
+    startNext();
   Values next = multiply(readStage, Values(state.drop_back(2)));
+  if (isDeferred)
+    startNext();
+  awaitProducts(b, 1);
   next.push_back(nextStage(b, readStage));
   next.push_back(nextStage(b, writeStage));
   scf::YieldOp::create(b, next);
@@ -112,6 +139,7 @@ Values MainLoop::emitStaged(ImplicitLocOpBuilder &b, const Values &accumulators,
     lhs.store(zero, lhs.load(zero), zero);
     rhs.store(zero, rhs.load(zero), zero);
   });
+  fenceProxy(b);
 
   Values initial = accumulators;
   initial.push_back(zero);
@@ -145,6 +173,7 @@ Values MainLoop::emitStaged(ImplicitLocOpBuilder &b, const Values &accumulators,
     vectors = Values(ifOp.getResults());
   }
   Values next = multiply(stage, Values(state.drop_back()));
+  awaitProducts(b, 0);
   Value nextStageValue = nextStage(b, stage);
   auto ifOp = scf::IfOp::create(b, hasNext, /*withElseRegion=*/false);
   {
@@ -154,6 +183,7 @@ Values MainLoop::emitStaged(ImplicitLocOpBuilder &b, const Values &accumulators,
     lhs.store(nextStageValue, loaded.take_front(lhsVectors), reduceOffset);
     rhs.store(nextStageValue, loaded.drop_front(lhsVectors), reduceOffset);
   }
+  fenceProxy(b);
   next.push_back(nextStageValue);
   scf::YieldOp::create(b, next);
   return Values(loop.getResults().drop_back());

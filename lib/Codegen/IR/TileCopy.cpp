@@ -101,9 +101,10 @@ void TileCopy::prepare(Value threadId, Value spaceOffset, Value spaceExtent,
                        bool spaceExact, Value reduceExtent, bool reduceExact) {
   this->reduceExtent = reduceExtent;
   this->reduceExact = reduceExact;
-  int64_t vectors = tile.outer * tile.vectorsPerRow(vectorWidth);
+  int64_t vectors = tile.vectors(vectorWidth);
   // Elements beyond the extent only reach rows or columns that are never
   // stored, so reading any valid element does.
+  spaceExact = spaceExact && !tile.isPadded;
   bool readsInputs = conversion && !conversion->inputs.empty();
   Value lastSpace;
   if (!spaceExact || readsInputs)

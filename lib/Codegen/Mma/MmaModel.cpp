@@ -15,7 +15,6 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
 #include <algorithm>
-#include <cmath>
 
 using namespace ftuner;
 
@@ -35,9 +34,6 @@ constexpr int64_t kRaggedSlotRegisters = 1;
 /// Registers that ptxas takes beyond what a kernel needs: it loads fragments of
 /// the next instructions ahead.
 constexpr int64_t kSpareRegisters = 24;
-/// Blocks that a device runs at once, one for each of its SMs, or so.
-constexpr int64_t kBlocksAtOnce = 128;
-constexpr int64_t kMaxGroupRows = 16;
 /// Most pipeline stages: more than shared memory holds, so that sums of their
 /// bytes do not overflow.
 constexpr int64_t kMaxStages = 1024;
@@ -93,13 +89,8 @@ public:
            mma.fragmentAlong(family.combineAxis);
   }
 
-  /// Groups of blocks that run at once, some hundred on today's devices, are
-  /// about square: they read the fewest bytes for each of their elements.
   int64_t groupRows(const KernelFamily &family) const override {
-    const BlockTile &tile = family.tiles.back();
-    double rows = std::sqrt(double(kBlocksAtOnce) * double(tile[Workload::kN]) /
-                            double(std::max<int64_t>(tile[Workload::kM], 1)));
-    return std::clamp<int64_t>(std::llround(rows), 1, kMaxGroupRows);
+    return squareGroupRows(family);
   }
 
   int64_t alignment(const Schedule &schedule) const override {
@@ -206,11 +197,7 @@ private:
                               unsigned factor) {
     const Operand &operand =
         *workload.find(factor == 0 ? OperandRole::Lhs : OperandRole::Rhs);
-    MmaCode::Copy copy;
-    copy.globalBytes = operand.elementBytes;
-    copy.vectorWidth =
-        mma.copyWidth(operand.elementBytes, elementBytesOf(workload));
-    copy.prologue = prologueWork(workload, factor, copy.vectorWidth);
+    MmaCode::Copy copy{factorCopy(workload, mma.accessBytes, factor)};
     // Narrower types are exact in tf32. A prologue is taken to end in f32.
     copy.isRounded = multipliedType(workload) == ElementType::TF32 &&
                      (operand.elementType == ElementType::F32 ||
@@ -248,17 +235,6 @@ private:
                         unsigned part) const;
 };
 
-/// Whether a factor is of the multiplied type, or all its numbers are, to which
-/// it is cast on the way: integers of 8 bits to floats, and floats of 16 bits
-/// to tf32, which has the range of f32 and the digits of f16.
-bool isFactorOf(ElementType multiplied, ElementType factor) {
-  if (multiplied == ElementType::TF32)
-    return factor == ElementType::F32 || factor == ElementType::F16 ||
-           factor == ElementType::BF16 || factor == ElementType::I8;
-  return factor == multiplied ||
-         (factor == ElementType::I8 && bytesOf(multiplied) == 2);
-}
-
 llvm::Error MmaModel::supports(const Workload &workload,
                                const DeviceSpec &device) const {
   if (llvm::Error error = checkContractionLayout(*this, workload))
@@ -271,20 +247,9 @@ llvm::Error MmaModel::supports(const Workload &workload,
     return invalid("mma: expected a product of %s's tensor cores, but got one "
                    "of %s",
                    device.name.c_str(), nameOf(type).data());
-  for (OperandRole role : {OperandRole::Lhs, OperandRole::Rhs}) {
-    const Operand &factor = *workload.find(role);
-    // Prologues end in the multiplied type, wherever they begin.
-    if (hasPrologue(workload, /*factor=*/role == OperandRole::Rhs))
-      continue;
-    if (!isFactorOf(type, factor.elementType))
-      return invalid("mma: expected factors of %s, but got %s",
-                     nameOf(type).data(), nameOf(factor.elementType).data());
-  }
-  if (workload.accumulatorType != instruction->accumulator)
-    return invalid("mma: expected an accumulator of %s, but got %s",
-                   nameOf(instruction->accumulator).data(),
-                   nameOf(workload.accumulatorType).data());
-  return llvm::Error::success();
+  if (llvm::Error error = checkTensorFactors(*this, workload))
+    return error;
+  return checkTensorSum(*this, workload, instruction->accumulator);
 }
 
 llvm::Error MmaModel::checkPart(const Workload &workload,
@@ -331,17 +296,14 @@ llvm::Error MmaModel::check(const Workload &workload,
           checkContractionFamily(*this, family, kMmaCombineAxes))
     return error;
   MmaSchedule mma = MmaSchedule::of(family.schedule);
-  int64_t access = mma.accessBytes;
-  if (access < 1 || access != (access < 4 ? 1 : widestAccess(access)))
-    return invalid("mma: expected accesses of 1, 4, 8 or 16 bytes, but got "
-                   "%lld",
-                   static_cast<long long>(access));
+  if (llvm::Error error = checkAccess(*this, mma.accessBytes))
+    return error;
   bool isAsynchronous = this->isAsynchronous(workload, mma, device);
   if (mma.stages < 2 || (mma.stages > 2 && !isAsynchronous))
     return invalid("mma: expected %s pipeline stages for accesses of %lld "
                    "bytes on %s, but got %lld",
                    isAsynchronous ? "at least 2" : "exactly 2",
-                   static_cast<long long>(access), device.name.c_str(),
+                   static_cast<long long>(mma.accessBytes), device.name.c_str(),
                    static_cast<long long>(mma.stages));
   if (mma.stages > kMaxStages)
     return invalid("mma: expected at most %d pipeline stages, but got %lld",

@@ -98,34 +98,19 @@ BlockWork ftuner::mmaWork(const MmaLayout &layout, const MmaCode &code) {
     addElementLoads(work, layout.columns.tile, 2 * times * double(columns));
   }
 
-  double copies = 0, slots = 0, computed = 0;
+  // Loop and stages, addresses of fragments.
+  work.otherInstructions +=
+      warps * (24 + 2 * double(layout.fragmentsOfStep()));
+  FactorCopies copies{layout.threads(), layout.elementBytes,
+                      code.isAsynchronous, code.isReduceExact};
   for (unsigned factor : {0, 1}) {
     const MmaCode::Copy &copy = code.copies[factor];
-    const SharedTile &tile = layout.tileOf(factor);
     bool areRows = (factor == 0) != layout.isSwapped();
     if (copy.isRounded)
       work.otherInstructions +=
           times * double(areRows ? 4 * rows : 2 * columns);
-    double ofFactor =
-        addTileCopies(work, tile, layout.threads(), copy.vectorWidth,
-                      {copy.globalBytes, layout.elementBytes});
-    copies += ofFactor;
-    slots += double(layout.copySlots(factor, copy.vectorWidth));
-    computed +=
-        ofFactor * double(copy.vectorWidth) * copy.prologue.instructions;
-    work.globalBytes += double((copy.globalBytes + copy.prologue.globalBytes) *
-                               tile.outer * tile.inner);
-    if (!code.isAsynchronous)
-      work.loadedRegisters +=
-          ofFactor *
-          double(ceilDiv(copy.vectorWidth * copy.globalBytes, kWordBytes));
+    copies.addTo(work, layout.tileOf(factor), copy);
   }
-  // Loop and stages, addresses of fragments and slots, whether each slot takes
-  // part.
-  double ofLoop = 24 + 2 * double(layout.fragmentsOfStep());
-  double ofSlot = code.isReduceExact ? 2 : 4;
-  work.otherInstructions += copies * (code.isAsynchronous ? 1 : 2) + computed +
-                            warps * (ofLoop + ofSlot * slots);
   work.stepsAhead = double(code.isAsynchronous ? layout.stages - 1 : 1);
   return work;
 }

@@ -12,10 +12,7 @@ namespace ftuner {
 struct MmaCode {
   MmaInstruction instruction;
   /// Of the copies of lhs and rhs.
-  struct Copy {
-    /// Elements of a copy, and bytes of each in global memory.
-    int64_t vectorWidth = 8, globalBytes = 2;
-    PrologueWork prologue = {};
+  struct Copy : FactorCopy {
     /// Each register of a fragment is rounded to tf32.
     bool isRounded = false;
   };

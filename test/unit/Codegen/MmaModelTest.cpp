@@ -278,13 +278,13 @@ TEST_F(MmaModelTest, WritesSlabsOfSwappedOperandsWithoutConflicts) {
     for (int64_t columns : {16, 32, 48, 64}) {
       MmaLayout layout =
           mmaLayout(halfProduct(), {rows, columns, 32}, swapped({1, 1, 3, 16}));
-      EXPECT_EQ(rows % layout.slabRows(), 0);
-      EXPECT_EQ(layout.slabPitch() % 4, 0);
-      EXPECT_GE(layout.slabPitch(), columns);
-      EXPECT_GE(layout.sharedMemoryBytes(), layout.slabBytes());
+      EXPECT_EQ(rows % layout.warpTile().slabRows(), 0);
+      EXPECT_EQ(layout.warpTile().slabPitch() % 4, 0);
+      EXPECT_GE(layout.warpTile().slabPitch(), columns);
+      EXPECT_GE(layout.sharedMemoryBytes(), layout.warpTile().slabBytes());
       std::array<int64_t, 32> address;
       for (int64_t lane = 0; lane < 32; ++lane)
-        address[lane] = lane % 4 * 2 * layout.slabPitch() + lane / 4;
+        address[lane] = lane % 4 * 2 * layout.warpTile().slabPitch() + lane / 4;
       EXPECT_EQ(wavefronts(address, 1), 1);
     }
 }
@@ -298,18 +298,18 @@ TEST_F(MmaModelTest, WritesSlabsOfTransposedBytesWithoutConflicts) {
     for (int64_t columns : {16, 32, 48, 64, 80, 128}) {
       MmaLayout layout =
           mmaLayout(workload, {32, columns, 32}, {1, 1, 3, 16, swaps});
-      EXPECT_EQ(layout.slabRows(), 16);
-      EXPECT_GE(layout.slabPitch(), columns);
-      EXPECT_GE(layout.sharedMemoryBytes(), layout.slabBytes());
+      EXPECT_EQ(layout.warpTile().slabRows(), 16);
+      EXPECT_GE(layout.warpTile().slabPitch(), columns);
+      EXPECT_GE(layout.sharedMemoryBytes(), layout.warpTile().slabBytes());
       std::array<int64_t, 32> address;
       for (int64_t lane = 0; lane < 32; ++lane)
-        address[lane] = swaps ? lane % 4 * 2 * layout.slabPitch() + lane / 4 * 2
-                              : lane / 4 * layout.slabPitch() + lane % 4 * 4;
+        address[lane] = swaps ? lane % 4 * 2 * layout.warpTile().slabPitch() + lane / 4 * 2
+                              : lane / 4 * layout.warpTile().slabPitch() + lane % 4 * 4;
       EXPECT_EQ(wavefronts(address, swaps ? 2 : 4), swaps ? 2 : 4);
       NumberMath math;
       std::set<uint32_t> rows;
       for (uint32_t row = 0; row < 16; ++row)
-        rows.insert(layout.slabRow(math, row));
+        rows.insert(layout.warpTile().slabRow(math, row));
       EXPECT_EQ(rows.size(), 16u);
       EXPECT_EQ(*rows.rbegin(), 15u);
     }

@@ -13,6 +13,17 @@
 //   load step 0 and store it
 //   for each step: barrier; load step + 1; multiply; store step + 1
 //
+// Products may be deferred: instructions that run on by themselves behind
+// `multiply` and read shared memory through the async proxy (wgmma). Then a
+// stage is read for one step longer, whoever writes a stage tells that proxy,
+// and copies start behind the products, which should not wait for them:
+//
+//   start steps 0 … stages − 3
+//   for each step: wait for it; proxy fence; barrier; multiply;
+//                  start step + stages − 2; wait for the products of step − 1
+//
+// Where they pass through registers, each step waits for its own products.
+//
 // The loop over the steps is not unrolled, by LLVM or by ptxas: its body is a
 // whole step, so unrolling saves little. Where the trip count is a small
 // constant, ptxas would unroll the whole loop, move loads of later steps ahead
@@ -53,6 +64,8 @@ struct MainLoop {
   /// Of the reduce axis, of type index.
   Value reduceExtent;
   bool isAsynchronous;
+  /// Whether instructions of four warps multiply, which run on by themselves.
+  bool isDeferred = false;
 
   /// Multiplies the step that lies in a stage and returns the accumulators.
   using Multiply = llvm::function_ref<Values(Value stage, Values accumulators)>;
@@ -62,6 +75,10 @@ struct MainLoop {
               Multiply multiply) const;
 
 private:
+  /// Steps that copies are ahead of the one that is multiplied.
+  int64_t stepsAhead() const { return stages - (isDeferred ? 2 : 1); }
+  void fenceProxy(mlir::ImplicitLocOpBuilder &b) const;
+  void awaitProducts(mlir::ImplicitLocOpBuilder &b, int64_t newer) const;
   Values emitAsynchronous(mlir::ImplicitLocOpBuilder &b,
                           const Values &accumulators, Multiply multiply) const;
   Values emitStaged(mlir::ImplicitLocOpBuilder &b, const Values &accumulators,

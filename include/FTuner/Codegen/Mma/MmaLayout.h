@@ -40,21 +40,13 @@
 // padded instead: 4 rows of 8 elements lie in different banks since rows are 8
 // or 24 banks apart modulo 32.
 //
-// Epilogue. Each warp writes 8 or 16 rows of its tile of the output at a time
-// to a slab of shared memory and reads them back as runs of columns, so that
-// stores fill sectors. Rows of a slab are 8 or 24 banks apart modulo 32: the
-// pairs of accumulators of four rows touch all banks once. With swapped
-// operands the pairs lie in neighbouring rows and are written one by one, every
-// second row by one instruction: rows 4 or 20 banks apart do the same. Where
-// even and odd columns come from different fragments or halves of them, a lane
-// writes four neighbouring columns at once, to rows 16 banks apart modulo 32,
-// or with swapped operands two. Where even and odd rows do, rows keep the order
-// of the instructions in a slab.
+// Sums of a warp lie in fragments as FragmentTile.h has them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_CODEGEN_MMA_MMALAYOUT_H
 #define FTUNER_CODEGEN_MMA_MMALAYOUT_H
 
+#include "FTuner/Codegen/FragmentTile.h"
 #include "FTuner/Codegen/Mma/MmaSchedule.h"
 #include "FTuner/Codegen/SharedTile.h"
 #include "FTuner/Workload/Workload.h"
@@ -118,37 +110,24 @@ struct MmaLayout {
     return tileOf(factor).copySlots(threads(), vectorWidth);
   }
   /// Accumulators of a lane.
-  int64_t accumulators() const {
-    return 4 * rows.fragments() * columns.fragments();
-  }
+  int64_t accumulators() const { return warpTile().accumulators(); }
   /// Bytes of all stages of a tile.
   int64_t bytesOf(const SharedTile &tile) const {
     return stages * tile.elements() * elementBytes;
   }
-  /// Rows of the output in a warp's slab for the epilogue: of one fragment, or
-  /// of two of eight where a warp has pairs of them.
-  int64_t slabRows() const {
-    return isSwapped() && columns.fragments() % 2 != 0 ? kMmaColumns : kMmaRows;
+  /// A warp's tile of the output.
+  FragmentTile warpTile() const {
+    FragmentTile warp;
+    warp.rows = rows.fragments();
+    warp.columns = columns.fragments();
+    warp.isSwapped = isSwapped();
+    warp.hasEvenRowsFirst = transposesBytes(lhs());
+    warp.hasEvenColumnsFirst = transposesBytes(rhs());
+    return warp;
   }
-  /// Distance of a slab's rows, in accumulators.
-  int64_t slabPitch() const {
-    int64_t width = along(Workload::kN).warpExtent();
-    if (isSwapped())
-      return width + 4;
-    int64_t apart = transposesBytes(rhs()) ? 2 * kMmaColumns : kMmaColumns;
-    return ceilBy(width - apart, 2 * apart) + apart;
-  }
-  /// The row of the output, in the order of a slab's, that a row of it holds.
-  template <typename Math>
-  typename Math::Index slabRow(Math &math, typename Math::Index row) const {
-    if (!transposesBytes(lhs()))
-      return row;
-    return math.add(math.mul(math.rem(row, 8), 2), math.div(row, 8));
-  }
-  int64_t slabBytes() const { return 4 * slabRows() * slabPitch(); }
   /// Slabs take the place of the stages.
   int64_t sharedMemoryBytes() const {
-    return std::max(bytesOf(lhs()) + bytesOf(rhs()), warps() * slabBytes());
+    return std::max(bytesOf(lhs()) + bytesOf(rhs()), warps() * warpTile().slabBytes());
   }
 };
 

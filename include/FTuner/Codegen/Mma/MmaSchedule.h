@@ -2,8 +2,9 @@
 #ifndef FTUNER_CODEGEN_MMA_MMASCHEDULE_H
 #define FTUNER_CODEGEN_MMA_MMASCHEDULE_H
 
+#include "FTuner/Codegen/FragmentTile.h"
+#include "FTuner/Codegen/TensorFactors.h"
 #include "FTuner/Schedule/KernelFamily.h"
-#include <algorithm>
 
 namespace ftuner {
 
@@ -11,7 +12,8 @@ namespace ftuner {
 const CodegenModel &mmaModel();
 
 /// Rows and columns of an instruction's result.
-constexpr int64_t kMmaRows = 16, kMmaColumns = 8;
+constexpr int64_t kMmaRows = FragmentTile::kRows,
+                  kMmaColumns = FragmentTile::kColumns;
 /// Axes along which a family may have two heights.
 constexpr unsigned kMmaCombineAxes[] = {Workload::kM, Workload::kN};
 
@@ -35,11 +37,11 @@ struct MmaSchedule {
 
   /// Elements of a copy, of `elementBytes` bytes in shared memory.
   int64_t vectorWidth(int64_t elementBytes) const {
-    return accessBytes > elementBytes ? accessBytes / elementBytes : 1;
+    return elementsOfAccess(accessBytes, elementBytes);
   }
   /// The same of elements that have `globalBytes` bytes where they come from.
   int64_t copyWidth(int64_t globalBytes, int64_t sharedBytes) const {
-    return vectorWidth(std::max(globalBytes, sharedBytes));
+    return elementsOfCopy(accessBytes, globalBytes, sharedBytes);
   }
   int64_t warps() const { return warpsM * warpsN; }
   int64_t threads() const { return 32 * warps(); }

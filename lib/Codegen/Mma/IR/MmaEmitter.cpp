@@ -1,25 +1,12 @@
 //===- MmaEmitter.cpp - The mma codegen path ------------------------------===//
 #include "MmaEmitter.h"
+#include "FTuner/Codegen/IR/FragmentEpilogue.h"
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 
 using namespace mlir;
 using namespace ftuner;
-
-/// The type of a factor in shared memory.
-static Type factorType(Builder &b, ElementType type) {
-  switch (type) {
-  case ElementType::F16:
-    return b.getF16Type();
-  case ElementType::BF16:
-    return b.getBF16Type();
-  case ElementType::I8:
-    return b.getI8Type();
-  default:
-    return b.getF32Type();
-  }
-}
 
 MmaTileEmitter::MmaTileEmitter(ImplicitLocOpBuilder &b,
                                const ContractionTile &tile,
@@ -39,7 +26,14 @@ void MmaTileEmitter::emit() {
       math.mul(math.div(warp, layout.columns.warps), layout.rows.warpExtent());
   columns.origin = math.mul(math.rem(warp, layout.columns.warps),
                             layout.columns.warpExtent());
-  emitEpilogue(emitMainLoop());
+  Values accumulators = emitMainLoop();
+  Value row = rows.origin, column = columns.origin;
+  if (layout.isSwapped())
+    std::swap(row, column);
+  FragmentTile fragments = layout.warpTile();
+  FragmentEpilogue(b, tile, fragments, schedule.accessBytes,
+                   {warp, lane, row, column})
+      .emit(accumulators, isAsynchronous);
 }
 
 //===----------------------------------------------------------------------===//

@@ -3,7 +3,7 @@
 #define FTUNER_LIB_CODEGEN_MMA_IR_MMAEMITTER_H
 
 #include "../MmaTypes.h"
-#include "FTuner/Codegen/IR/ContractionEpilogue.h"
+#include "FTuner/Codegen/IR/FactorCopies.h"
 #include "FTuner/Codegen/IR/MainLoop.h"
 #include "FTuner/Codegen/Mma/MmaLayout.h"
 
@@ -23,8 +23,6 @@ private:
   /// each fragment of the warp tile, row by row of the instructions.
   Values emitMainLoop();
   Values initialAccumulators();
-  /// Copies of a factor, lhs (0) or rhs (1), into the tile at `shared`.
-  TileCopy createCopy(unsigned factor, Value shared);
   /// Multiplies a step that lies in a stage.
   Values multiply(Value stage, Values accumulators);
   /// Registers of all fragments of a warp at one depth of a step.
@@ -69,17 +67,6 @@ private:
   bool isRounded(const MmaSide &side) const;
   /// Registers as instructions take them: f32 rounded to tf32, where needed.
   Values toFactors(Values registers, const MmaSide &side);
-
-  /// Epilogue (MmaEpilogue.cpp).
-  void emitEpilogue(ValueRange accumulators);
-  /// Fills a slab with its rows number `step` of the warp tile.
-  void storeToSlab(Value slab, ValueRange accumulators, int64_t step);
-  void storeRows(Value slab, ValueRange accumulators, int64_t step);
-  void storeTransposed(ValueRange accumulators, int64_t step);
-  /// Whether runs of columns are moved as vectors.
-  bool isEpilogueInVectors() const;
-  /// Columns that a lane finishes at once.
-  int64_t runColumns() const;
 
   mlir::ImplicitLocOpBuilder &b;
   IndexMath math;

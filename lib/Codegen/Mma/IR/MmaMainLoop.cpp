@@ -7,7 +7,6 @@
 // chunks of a row are permuted by an exclusive or, too.
 //
 //===----------------------------------------------------------------------===//
-#include "FTuner/Codegen/IR/Prologue.h"
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 #include "MmaEmitter.h"
 
@@ -218,14 +217,6 @@ MmaTileEmitter::Fragments MmaTileEmitter::loadFragments(Value rowsStage,
 // Products
 //===----------------------------------------------------------------------===//
 
-/// Whether the contraction extends a factor, lhs (0) or rhs (1), by zeros.
-static bool isUnsignedFactor(ukernel::WorkloadOp workload, unsigned factor) {
-  auto parts = matchSumOfProducts(workload.getContract().front());
-  return llvm::any_of(
-      parts->narrowFactor(factor).getUsers(),
-      [](Operation *user) { return isa<arith::ExtUIOp>(user); });
-}
-
 /// One instruction: adds a product to its accumulators, four or two.
 Value MmaTileEmitter::multiplyOnce(ValueRange row, ValueRange column,
                                    ValueRange sum) {
@@ -330,25 +321,16 @@ Values MmaTileEmitter::initialAccumulators() {
   return Values(layout.accumulators(), start);
 }
 
-TileCopy MmaTileEmitter::createCopy(unsigned factor, Value shared) {
-  Value global = factor == 0 ? tile.lhs : tile.rhs;
-  int64_t bytes =
-      cast<MemRefType>(global.getType()).getElementTypeBitWidth() / 8;
-  int64_t width = schedule.copyWidth(bytes, layout.elementBytes);
-  TileCopy copy(b, layout.tileOf(factor), global, shared, layout.threads(),
-                width);
-  if (std::optional<CopyConversion> conversion =
-          prologueOf(b, tile, factor, elementType, width, schedule.accessBytes))
-    copy.convertBy(std::move(*conversion));
-  return copy;
-}
-
 Values MmaTileEmitter::emitMainLoop() {
   Value lhsShared = sharedPointer(b, tile.sharedMemory, 0);
   Value rhsShared =
       sharedPointer(b, tile.sharedMemory, layout.bytesOf(layout.lhs()));
-  TileCopy lhsCopy = createCopy(0, lhsShared),
-           rhsCopy = createCopy(1, rhsShared);
+  auto copyOf = [&](unsigned factor, Value shared) {
+    return createFactorCopy(b, tile, factor, layout.tileOf(factor), shared,
+                            elementType, layout.threads(),
+                            schedule.accessBytes);
+  };
+  TileCopy lhsCopy = copyOf(0, lhsShared), rhsCopy = copyOf(1, rhsShared);
   prepareCopies(tile, lhsCopy, rhsCopy);
   isAsynchronous = copiesAsynchronously(
       tile.device,

@@ -310,7 +310,7 @@ FailureOr<PathSupport> PathSupport::of(ModuleOp module) {
 
 std::vector<StringRef> PathSupport::pathsFor(const Workload &workload) const {
   std::vector<StringRef> paths;
-  for (const CodegenModel *path : codegenModels())
+  for (const CodegenModel *path : defaultCodegenModels())
     for (const DeviceSpec &device : devices) {
       llvm::Error error = path->supports(workload, device);
       bool isSupported = !error;
@@ -325,7 +325,7 @@ std::vector<StringRef> PathSupport::pathsFor(const Workload &workload) const {
 
 llvm::Error PathSupport::check(const Workload &workload) const {
   std::vector<std::string> reasons;
-  for (const CodegenModel *path : codegenModels()) {
+  for (const CodegenModel *path : defaultCodegenModels()) {
     std::string reason;
     for (const DeviceSpec &device : devices) {
       llvm::Error error = path->supports(workload, device);

@@ -1,4 +1,4 @@
-//===- MmaEpilogue.cpp - From accumulators to the output ------------------===//
+//===- FragmentEpilogue.cpp - From fragments to the output ----------------===//
 //
 // Accumulators of a fragment lie in pairs of an instruction's columns: lane l
 // has columns 2 · (l mod 4) and the next of rows l / 4 and l / 4 + 8. Stored
@@ -8,7 +8,9 @@
 // instructions' columns.
 //
 //===----------------------------------------------------------------------===//
-#include "MmaEmitter.h"
+#include "FTuner/Codegen/IR/FragmentEpilogue.h"
+#include "FTuner/Codegen/IR/ContractionEpilogue.h"
+#include "FTuner/Codegen/IR/MainLoop.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -20,15 +22,16 @@
 using namespace mlir;
 using namespace ftuner;
 
-bool MmaTileEmitter::isEpilogueInVectors() const {
-  return schedule.accessBytes > 1 && tile.hasVectorEpilogue();
+bool FragmentEpilogue::isInVectors() const {
+  return accessBytes > 1 && tile.hasVectorEpilogue();
 }
 
-/// Of an accumulator, f32 or i32.
-static constexpr int64_t kAccumulatorBytes = 4;
+static constexpr int64_t kAccumulatorBytes = FragmentTile::kAccumulatorBytes;
+static constexpr int64_t kRows = FragmentTile::kRows,
+                         kColumns = FragmentTile::kColumns;
 
-int64_t MmaTileEmitter::runColumns() const {
-  if (!isEpilogueInVectors())
+int64_t FragmentEpilogue::runColumns() const {
+  if (!isInVectors())
     return 1;
   // Vectors of all operands that are contiguous along n: the widest of the
   // narrowest elements.
@@ -49,12 +52,19 @@ int64_t MmaTileEmitter::runColumns() const {
   for (auto [index, extra] : llvm::enumerate(tile.extras))
     consider(extra, workload.getExtraMap(index));
   return std::clamp<int64_t>(
-      schedule.accessBytes / std::max<int64_t>(leastBytes, 1), 1, kMmaColumns);
+      accessBytes / std::max<int64_t>(leastBytes, 1), 1, kColumns);
 }
 
-void MmaTileEmitter::storeToSlab(Value slab, ValueRange accumulators,
+Value FragmentEpilogue::distanceAlongRows(Value row) {
+  if (fragments.rowDistance == kRows || fragments.rows == 1)
+    return row;
+  return math.add(math.mul(math.div(row, kRows), fragments.rowDistance),
+                  math.rem(row, kRows));
+}
+
+void FragmentEpilogue::storeToSlab(Value slab, ValueRange accumulators,
                                  int64_t step) {
-  if (layout.isSwapped())
+  if (fragments.isSwapped)
     storeTransposed(accumulators, step);
   else
     storeRows(slab, accumulators, step);
@@ -62,25 +72,25 @@ void MmaTileEmitter::storeToSlab(Value slab, ValueRange accumulators,
 
 /// The accumulators of 16 rows of instructions. A lane has two neighbouring
 /// columns of each fragment, or four of each two where even columns come first.
-void MmaTileEmitter::storeRows(Value slab, ValueRange accumulators,
+void FragmentEpilogue::storeRows(Value slab, ValueRange accumulators,
                                int64_t step) {
-  int64_t together = layout.transposesBytes(layout.rhs()) ? 2 : 1;
+  int64_t together = fragments.hasEvenColumnsFirst ? 2 : 1;
   int64_t width = 2 * together;
-  Value row = math.div(lane, 4), column = math.mul(math.rem(lane, 4), width);
-  auto type = VectorType::get({width}, accumulatorType);
-  int64_t fragments = layout.columns.fragments();
-  for (int64_t fragment = 0; fragment < fragments; fragment += together)
+  Value row = math.div(warp.lane, 4), column = math.mul(math.rem(warp.lane, 4), width);
+  auto type = VectorType::get({width}, accumulators.front().getType());
+  for (int64_t fragment = 0; fragment < fragments.columns;
+       fragment += together)
     for (int64_t half = 0; half < 2; ++half) {
       Values held;
       for (int64_t number = 0; number < width; ++number)
         held.push_back(
-            accumulators[4 * (step * fragments + fragment + number % together) +
+            accumulators[4 * (step * fragments.columns + fragment + number % together) +
                          2 * half + number / together]);
       Value run = vector::FromElementsOp::create(b, type, held);
       vector::StoreOp::create(
           b, run, slab,
           ValueRange{math.add(row, 8 * half),
-                     math.add(column, fragment * kMmaColumns)},
+                     math.add(column, fragment * kColumns)},
           /*nontemporal=*/false, llvm::MaybeAlign(width * kAccumulatorBytes));
     }
 }
@@ -88,25 +98,25 @@ void MmaTileEmitter::storeRows(Value slab, ValueRange accumulators,
 /// The accumulators of 8 or 16 columns of instructions, as rows: one by one, or
 /// two neighbours where even columns come first, at constant distances of the
 /// lane's first.
-void MmaTileEmitter::storeTransposed(ValueRange accumulators, int64_t step) {
-  bool hasPairs = layout.transposesBytes(layout.rhs());
-  Value row = math.mul(math.rem(lane, 4), 2);
-  Value column = math.mul(math.div(lane, 4), hasPairs ? 2 : 1);
-  auto pairType = VectorType::get({2}, accumulatorType);
-  Value element = math.add(math.mul(row, layout.slabPitch()), column);
+void FragmentEpilogue::storeTransposed(ValueRange accumulators, int64_t step) {
+  bool hasPairs = fragments.hasEvenColumnsFirst;
+  Value row = math.mul(math.rem(warp.lane, 4), 2);
+  Value column = math.mul(math.div(warp.lane, 4), hasPairs ? 2 : 1);
+  auto pairType = VectorType::get({2}, accumulators.front().getType());
+  Value element = math.add(math.mul(row, fragments.slabPitch()), column);
   Value first = offsetPointer(b, sharedPointer(b, tile.sharedMemory, 0),
-                              math.add(math.mul(warp, layout.slabBytes()),
+                              math.add(math.mul(warp.number, fragments.slabBytes()),
                                        math.mul(element, kAccumulatorBytes)));
-  int64_t fragments = layout.slabRows() / kMmaColumns;
-  for (int64_t fragment = 0; fragment < fragments; ++fragment)
-    for (int64_t other = 0; other < layout.rows.fragments(); ++other)
+  int64_t ofStep = fragments.slabRows() / kColumns;
+  for (int64_t fragment = 0; fragment < ofStep; ++fragment)
+    for (int64_t other = 0; other < fragments.rows; ++other)
       for (int64_t number = 0; number < (hasPairs ? 2 : 4); ++number) {
-        int64_t held = 4 * (other * layout.columns.fragments() +
-                            step * fragments + fragment) +
+        int64_t held = 4 * (other * fragments.columns +
+                            step * ofStep + fragment) +
                        number;
         int64_t distance =
-            (fragment * kMmaColumns + number % 2) * layout.slabPitch() +
-            other * kMmaRows + number / 2 * 8;
+            (fragment * kColumns + number % 2) * fragments.slabPitch() +
+            other * kRows + number / 2 * 8;
         Value run = accumulators[held];
         if (hasPairs)
           run = vector::FromElementsOp::create(
@@ -117,32 +127,31 @@ void MmaTileEmitter::storeTransposed(ValueRange accumulators, int64_t step) {
       }
 }
 
-void MmaTileEmitter::emitEpilogue(ValueRange accumulators) {
+void FragmentEpilogue::emit(ValueRange accumulators,
+                            bool hasAsynchronousCopies) {
   // The slabs take the place of stages, which other warps may still read.
-  if (isAsynchronous)
+  if (hasAsynchronousCopies)
     NVVM::CpAsyncWaitGroupOp::create(b, 0);
   gpu::BarrierOp::create(b);
+  Type accumulatorType = accumulators.front().getType();
   auto slabType = MemRefType::get(
-      {layout.slabRows(), layout.slabPitch()}, accumulatorType,
+      {fragments.slabRows(), fragments.slabPitch()}, accumulatorType,
       MemRefLayoutAttrInterface(),
       cast<MemRefType>(tile.sharedMemory.getType()).getMemorySpace());
   Value slab =
       memref::ViewOp::create(b, slabType, tile.sharedMemory,
-                             math.mul(warp, layout.slabBytes()), ValueRange());
+                             math.mul(warp.number, fragments.slabBytes()), ValueRange());
   Value allLanes = arith::ConstantOp::create(b, b.getI32IntegerAttr(-1));
 
   int64_t width = runColumns();
-  ContractionEpilogue epilogue(b, tile, isEpilogueInVectors() ? width : 0);
-  int64_t slabRows = layout.slabRows();
-  int64_t runsPerRow = layout.along(Workload::kN).warpExtent() / width;
+  ContractionEpilogue epilogue(b, tile, isInVectors() ? width : 0);
+  int64_t slabRows = fragments.slabRows();
+  int64_t runsPerRow = fragments.outputColumns() / width;
   int64_t runs = slabRows * runsPerRow;
   auto runType = VectorType::get({width}, accumulatorType);
-  Value warpRow = rows.origin, warpColumn = columns.origin;
-  if (layout.isSwapped())
-    std::swap(warpRow, warpColumn);
-  Value firstRow = math.add(tile.rowOffset, warpRow);
-  Value firstColumn = math.add(tile.columnOffset, warpColumn);
-  int64_t steps = layout.along(Workload::kM).warpExtent() / slabRows;
+  Value firstRow = math.add(tile.rowOffset, warp.row);
+  Value firstColumn = math.add(tile.columnOffset, warp.column);
+  int64_t steps = fragments.outputRows() / slabRows;
   for (int64_t step = 0; step < steps; ++step) {
     if (step > 0)
       NVVM::SyncWarpOp::create(b, allLanes);
@@ -152,15 +161,20 @@ void MmaTileEmitter::emitEpilogue(ValueRange accumulators) {
         createLoop(b, Unrolling::Never, math.constant(runs), 32, ValueRange());
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
-    Value run = math.add(loop.getInductionVar(), lane);
+    Value run = math.add(loop.getInductionVar(), warp.lane);
     auto emitRun = [&] {
       Value row = math.div(run, runsPerRow);
       Value column = math.mul(math.rem(run, runsPerRow), width);
       Value values = vector::LoadOp::create(
           b, runType, slab, ValueRange{row, column}, /*nontemporal=*/false,
           llvm::MaybeAlign(4 * std::min<int64_t>(width, 4)));
-      Value index = math.add(
-          firstRow, math.add(layout.slabRow(math, row), step * slabRows));
+      Value inSlab = fragments.slabRow(math, row);
+      int64_t distance = step * slabRows;
+      if (fragments.isSwapped)
+        column = distanceAlongRows(column);
+      else
+        distance = step * fragments.rowDistance;
+      Value index = math.add(firstRow, math.add(inSlab, distance));
       epilogue.emitRun(
           math.add(firstColumn, column), width, 1,
           [&](int64_t) -> ContractionEpilogue::Row { return {index, values}; });

@@ -1,0 +1,81 @@
+//===- FragmentTile.h - Sums of tensor cores in a warp's registers -*- C++ -*-===//
+//
+// Fragments. Instructions of the tensor cores leave their sums in fragments of
+// 16 rows and 8 columns: lane l has columns 2 · (l mod 4) and the next of rows
+// l / 4 and l / 4 + 8, four numbers in this order. Rows of instructions are
+// rows of the output, or, with swapped operands, its columns.
+//
+// Epilogue. Each warp writes 8 or 16 rows of its tile of the output at a time
+// to a slab of shared memory and reads them back as runs of columns, so that
+// stores fill sectors. Rows of a slab are 8 or 24 banks apart modulo 32: the
+// pairs of accumulators of four rows touch all banks once. With swapped
+// operands the pairs lie in neighbouring rows and are written one by one, every
+// second row by one instruction: rows 4 or 20 banks apart do the same. Where
+// even and odd columns come from different fragments or halves of them, a lane
+// writes four neighbouring columns at once, to rows 16 banks apart modulo 32,
+// or with swapped operands two. Where even and odd rows do, rows keep the order
+// of the instructions in a slab.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_CODEGEN_FRAGMENTTILE_H
+#define FTUNER_CODEGEN_FRAGMENTTILE_H
+
+#include "FTuner/Workload/Workload.h"
+
+namespace ftuner {
+
+/// A warp's tile of the output, in fragments, and its slab for the epilogue.
+struct FragmentTile {
+  /// Rows and columns of a fragment.
+  static constexpr int64_t kRows = 16, kColumns = 8;
+  /// Bytes of an accumulator, f32 or i32.
+  static constexpr int64_t kAccumulatorBytes = 4;
+
+  /// Fragments along the rows and along the columns of instructions.
+  int64_t rows = 1, columns = 1;
+  /// Elements from the first row of a fragment to that of the next.
+  int64_t rowDistance = kRows;
+  /// Rows of instructions are columns of the output.
+  bool isSwapped = false;
+  /// Of 16 rows, or columns, of the output that lie in the order of
+  /// instructions the even ones come first.
+  bool hasEvenRowsFirst = false, hasEvenColumnsFirst = false;
+
+  /// Accumulators of a lane.
+  int64_t accumulators() const { return 4 * rows * columns; }
+  /// Rows and columns of the output.
+  int64_t outputRows() const {
+    return isSwapped ? columns * kColumns : rows * kRows;
+  }
+  int64_t outputColumns() const {
+    return isSwapped ? rows * kRows : columns * kColumns;
+  }
+
+  /// Rows of the output in the slab: of one fragment, or of two of eight where
+  /// a warp has pairs of them.
+  int64_t slabRows() const {
+    return isSwapped && columns % 2 != 0 ? kColumns : kRows;
+  }
+  /// Distance of a slab's rows, in accumulators.
+  int64_t slabPitch() const {
+    int64_t width = outputColumns();
+    if (isSwapped)
+      return width + 4;
+    int64_t apart = hasEvenColumnsFirst ? 2 * kColumns : kColumns;
+    return ceilBy(width - apart, 2 * apart) + apart;
+  }
+  int64_t slabBytes() const {
+    return kAccumulatorBytes * slabRows() * slabPitch();
+  }
+  /// The row of the output, in the order of a slab's, that a row of it holds.
+  template <typename Math>
+  typename Math::Index slabRow(Math &math, typename Math::Index row) const {
+    if (!hasEvenRowsFirst)
+      return row;
+    return math.add(math.mul(math.rem(row, 8), 2), math.div(row, 8));
+  }
+};
+
+} // namespace ftuner
+
+#endif // FTUNER_CODEGEN_FRAGMENTTILE_H

@@ -1,0 +1,27 @@
+//===- FactorCopies.h - Copies of factors of the tensor cores ---*- C++ -*-===//
+#ifndef FTUNER_CODEGEN_IR_FACTORCOPIES_H
+#define FTUNER_CODEGEN_IR_FACTORCOPIES_H
+
+#include "FTuner/Codegen/IR/CodegenPath.h"
+#include "FTuner/Codegen/IR/TileCopy.h"
+
+namespace ftuner {
+
+/// The type that factors of a multiplied type have in shared memory.
+mlir::Type factorType(mlir::Builder &b, ElementType multiplied);
+
+/// The copy of a factor, lhs (0) or rhs (1), by `threads` threads into the
+/// stages at `memory`, where it is of `sharedType`, with its prologue.
+/// `accessBytes`: TensorFactors.h.
+TileCopy createFactorCopy(mlir::ImplicitLocOpBuilder &b,
+                          const ContractionTile &tile, unsigned factor,
+                          const SharedTile &shared, Value memory,
+                          mlir::Type sharedType, int64_t threads,
+                          int64_t accessBytes);
+
+/// Whether the contraction extends a factor, lhs (0) or rhs (1), by zeros.
+bool isUnsignedFactor(ukernel::WorkloadOp workload, unsigned factor);
+
+} // namespace ftuner
+
+#endif // FTUNER_CODEGEN_IR_FACTORCOPIES_H

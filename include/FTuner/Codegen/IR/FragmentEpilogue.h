@@ -1,0 +1,59 @@
+//===- FragmentEpilogue.h - From fragments to the output --------*- C++ -*-===//
+#ifndef FTUNER_CODEGEN_IR_FRAGMENTEPILOGUE_H
+#define FTUNER_CODEGEN_IR_FRAGMENTEPILOGUE_H
+
+#include "FTuner/Codegen/FragmentTile.h"
+#include "FTuner/Codegen/IR/CodegenPath.h"
+#include "FTuner/Codegen/IR/IndexMath.h"
+
+namespace ftuner {
+
+/// Takes sums of the tensor cores from the registers of a block's warps to the
+/// output, through slabs at the beginning of shared memory: one for each warp,
+/// in the order of their numbers.
+class FragmentEpilogue {
+public:
+  /// Where a warp's tile lies in the output, and who runs.
+  struct Warp {
+    /// Numbers of the warp in the block and of the lane in the warp.
+    Value number, lane;
+    /// Its first row and column in the block tile.
+    Value row, column;
+  };
+
+  /// `accessBytes`: of the factors' copies (TensorFactors.h).
+  FragmentEpilogue(mlir::ImplicitLocOpBuilder &b, const ContractionTile &tile,
+                   const FragmentTile &fragments, int64_t accessBytes,
+                   const Warp &warp)
+      : b(b), math(b), tile(tile), fragments(fragments),
+        accessBytes(accessBytes), warp(warp) {}
+
+  /// Emits it for the lane's accumulators: four for each fragment, row by row
+  /// of the instructions. Asynchronous copies into shared memory may be
+  /// pending, and other warps may still read its stages.
+  void emit(ValueRange accumulators, bool hasAsynchronousCopies);
+
+private:
+  /// Fills a slab with its rows number `step` of the warp tile.
+  void storeToSlab(Value slab, ValueRange accumulators, int64_t step);
+  void storeRows(Value slab, ValueRange accumulators, int64_t step);
+  void storeTransposed(ValueRange accumulators, int64_t step);
+  /// Whether runs of columns are moved as vectors.
+  bool isInVectors() const;
+  /// Columns that a lane finishes at once.
+  int64_t runColumns() const;
+  /// Rows or columns of instructions behind the warp's first, for an element of
+  /// its fragments.
+  Value distanceAlongRows(Value row);
+
+  mlir::ImplicitLocOpBuilder &b;
+  IndexMath math;
+  const ContractionTile &tile;
+  const FragmentTile &fragments;
+  int64_t accessBytes;
+  Warp warp;
+};
+
+} // namespace ftuner
+
+#endif // FTUNER_CODEGEN_IR_FRAGMENTEPILOGUE_H

@@ -1,0 +1,94 @@
+//===- TensorFactors.h - Factors of the tensor cores ------------*- C++ -*-===//
+//
+// What models share whose blocks multiply on the tensor cores: types of
+// factors, and how these come to shared memory.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_CODEGEN_TENSORFACTORS_H
+#define FTUNER_CODEGEN_TENSORFACTORS_H
+
+#include "FTuner/Codegen/ContractionModel.h"
+#include "FTuner/Codegen/SharedTile.h"
+#include "FTuner/Device/DeviceSpec.h"
+#include <algorithm>
+
+namespace ftuner {
+
+/// The type in which a sum of products multiplies: operands may be of narrower
+/// ones, and are cast on the way to shared memory.
+inline ElementType multipliedType(const Workload &workload) {
+  return workload.operations.front().operandType;
+}
+
+/// That the workload is a contraction of the layouts, factors and prologues
+/// that can come to shared memory as the multiplied type.
+llvm::Error checkTensorFactors(const CodegenModel &path,
+                               const Workload &workload);
+/// That sums are of the type in which the tensor cores add.
+llvm::Error checkTensorSum(const CodegenModel &path, const Workload &workload,
+                           ElementType sum);
+
+//===--- Copies. `accessBytes`: bytes of shared memory that a copy along a
+// contiguous axis fills at once: 4, 8 or 16, of aligned operands; 1: a single
+// element. ---------------------------------------------------------------===//
+
+/// The widest access of aligned operands, or 1.
+inline int64_t widestAccess(int64_t alignment) {
+  return alignment >= 16 ? 16 : alignment >= 8 ? 8 : alignment >= 4 ? 4 : 1;
+}
+/// That the number is one of them.
+llvm::Error checkAccess(const CodegenModel &path, int64_t accessBytes);
+
+/// Elements of a copy, of `elementBytes` bytes in shared memory.
+inline int64_t elementsOfAccess(int64_t accessBytes, int64_t elementBytes) {
+  return accessBytes > elementBytes ? accessBytes / elementBytes : 1;
+}
+/// The same of elements that have `globalBytes` bytes where they come from.
+inline int64_t elementsOfCopy(int64_t accessBytes, int64_t globalBytes,
+                              int64_t sharedBytes) {
+  return elementsOfAccess(accessBytes, std::max(globalBytes, sharedBytes));
+}
+
+/// Whether copies bypass registers, of so many bytes and factors that are (not)
+/// cast on the way.
+inline bool copiesAsynchronously(const DeviceSpec &device, int64_t bytes,
+                                 bool isCast) {
+  return device.hasAsyncCopy() && bytes >= 4 && !isCast;
+}
+/// Whether a factor is cast, or something computed of it, on the way to shared
+/// memory.
+bool convertsFactors(const Workload &workload);
+
+/// How a factor is copied.
+struct FactorCopy {
+  /// Elements of a copy, and bytes of each in global memory.
+  int64_t vectorWidth = 8, globalBytes = 2;
+  PrologueWork prologue = {};
+};
+/// Of a factor, lhs (0) or rhs (1).
+FactorCopy factorCopy(const Workload &workload, int64_t accessBytes,
+                      unsigned factor);
+
+/// What the copies of a block's factors have in common.
+struct FactorCopies {
+  int64_t threads = 32;
+  /// Of an element in shared memory.
+  int64_t elementBytes = 2;
+  /// Copies do not pass through registers.
+  bool isAsynchronous = true;
+  /// The extent of the reduce axis is known to be a multiple of its tile.
+  bool isReduceExact = true;
+
+  /// Adds what copies of a factor's tile execute in a step.
+  void addTo(BlockWork &work, const SharedTile &tile,
+             const FactorCopy &copy) const;
+};
+
+/// Rows of tiles whose blocks are neighbours: groups of blocks that run at
+/// once, some hundred on today's devices, are about square, so that they read
+/// the fewest bytes for each of their elements.
+int64_t squareGroupRows(const KernelFamily &family);
+
+} // namespace ftuner
+
+#endif // FTUNER_CODEGEN_TENSORFACTORS_H

@@ -1,0 +1,64 @@
+//===- WgmmaSchedule.h - The schedule of the wgmma path ---------*- C++ -*-===//
+#ifndef FTUNER_CODEGEN_WGMMA_WGMMASCHEDULE_H
+#define FTUNER_CODEGEN_WGMMA_WGMMASCHEDULE_H
+
+#include "FTuner/Codegen/TensorFactors.h"
+#include "FTuner/Schedule/KernelFamily.h"
+
+namespace ftuner {
+
+/// The model of the path.
+const CodegenModel &wgmmaModel();
+
+/// Rows of an instruction, and what its columns are a multiple of.
+constexpr int64_t kWgmmaRows = 64, kWgmmaColumns = 8;
+/// Warps of a group, which execute instructions together.
+constexpr int64_t kWgmmaWarps = 4;
+/// Axes along which a family may have two heights.
+constexpr unsigned kWgmmaCombineAxes[] = {Workload::kM, Workload::kN};
+
+/// What the fields of a schedule mean to the wgmma path. A group of four warps
+/// computes bm / groupsM rows and bn / groupsN columns of a block tile.
+struct WgmmaSchedule {
+  /// Groups of a block along m and n.
+  int64_t groupsM = 1, groupsN = 1;
+  /// Pipeline stages of the copies into shared memory.
+  int64_t stages = 4;
+  /// TensorFactors.h.
+  int64_t accessBytes = 16;
+  /// Instructions compute the transposed product: the rhs feeds their 64 rows
+  /// and the lhs their columns, so that m goes in eights and n in 64s.
+  bool swapOperands = false;
+
+  /// Reads a schedule of the path.
+  static WgmmaSchedule of(const Schedule &schedule);
+  Schedule pack() const;
+
+  int64_t groups() const { return groupsM * groupsN; }
+  int64_t threads() const { return 32 * kWgmmaWarps * groups(); }
+  /// The axis, m or n, that rows of instructions lie along.
+  unsigned rowAxis() const {
+    return swapOperands ? Workload::kN : Workload::kM;
+  }
+  unsigned columnAxis() const {
+    return swapOperands ? Workload::kM : Workload::kN;
+  }
+  /// Of m or n: groups along it, and the granule of a group's elements.
+  int64_t groupsAlong(unsigned axis) const {
+    return axis == Workload::kM ? groupsM : groupsN;
+  }
+  int64_t granuleAlong(unsigned axis) const {
+    return axis == rowAxis() ? kWgmmaRows : kWgmmaColumns;
+  }
+};
+
+/// A family of the wgmma path with one or two tiles: `rows` and `columns` are
+/// the elements of a group along m and n, one number of rows for each part,
+/// ascending. Axes beyond m, n and k have tile 1.
+KernelFamily wgmmaFamily(const WgmmaSchedule &schedule,
+                         llvm::ArrayRef<int64_t> rows, int64_t columns,
+                         int64_t depth, unsigned numAxes = 3);
+
+} // namespace ftuner
+
+#endif // FTUNER_CODEGEN_WGMMA_WGMMASCHEDULE_H

@@ -1,0 +1,46 @@
+//===- WgmmaAttr.td - The schedule of the wgmma path ---------*- tablegen -*-===//
+#ifndef FTUNER_LIB_CODEGEN_WGMMA_IR_WGMMAATTR
+#define FTUNER_LIB_CODEGEN_WGMMA_IR_WGMMAATTR
+
+include "FTuner/Dialect/UKernel/IR/ScheduleAttrInterface.td"
+include "FTuner/Dialect/UKernel/IR/UKernelDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+
+def UKernel_WgmmaAttr : AttrDef<UKernel_Dialect, "Wgmma",
+    [DeclareAttrInterfaceMethods<UKernel_ScheduleAttrInterface>]> {
+  let mnemonic = "wgmma";
+  let summary = "schedule on the tensor cores, by wgmma.mma_async";
+  let description = [{
+    `groups` of four warps of a block along m and n, each of which computes an
+    equal share of the block tile; `stages` pipeline stages in shared memory;
+    `access` bytes of shared memory filled by one copy along contiguous axes, to
+    which operands are aligned (1: a single element of any alignment). With
+    `swap_operands`, false unless given, instructions compute the transposed
+    product: the rhs feeds their 64 rows and the lhs their columns.
+
+    * `wgmma_c1`: there are two numbers of groups, at least 1 each.
+    * `wgmma_c2`: there is at least one stage.
+    * `wgmma_c3`: an access has 1, 4, 8 or 16 bytes.
+    * `wgmma_c4`: block tiles have sizes along m, n and k at least, those along
+      m and n multiples of the granules of all groups: 64 and 8 elements, or 8
+      and 64 with swapped operands.
+
+    ```mlir
+    #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16>
+    #ukernel.wgmma<groups = [1, 2], stages = 4, access = 16, swap_operands = true>
+    ```
+  }];
+  let parameters = (ins
+    ArrayRefParameter<"int64_t">:$groups,
+    "int64_t":$stages,
+    "int64_t":$access,
+    DefaultValuedParameter<"bool", "false">:$swap_operands);
+  let builders = [AttrBuilder<(ins "const ::ftuner::Schedule &":$schedule)>];
+  let assemblyFormat = [{
+    `<` `groups` `=` `[` $groups `]` `,` `stages` `=` $stages `,` `access` `=` $access
+    (`,` `swap_operands` `=` $swap_operands^)? `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
+#endif

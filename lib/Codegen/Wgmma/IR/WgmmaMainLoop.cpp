@@ -1,0 +1,213 @@
+//===- WgmmaMainLoop.cpp - The reduction of one tile ----------------------===//
+//
+// Instructions read both factors from shared memory, where descriptors of 64
+// bits say how they lie (PTX ISA, "Matrix Descriptor Format"): addresses and
+// strides in units of 16 bytes, and the swizzle. A stage, an instruction's rows
+// and a depth add to the address alone.
+//
+//===----------------------------------------------------------------------===//
+#include "WgmmaEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+using namespace ftuner;
+
+//===----------------------------------------------------------------------===//
+// Descriptors
+//===----------------------------------------------------------------------===//
+
+/// Bytes of a unit of addresses and strides, and bits of an address.
+static constexpr int64_t kUnitBytes = 16;
+static constexpr int64_t kAddressBits = 18;
+/// First bits of the strides from panel to panel and from eight rows to the
+/// next, and of the swizzle, whose number for 128 bytes is 1.
+static constexpr unsigned kPanelStrideBit = 16, kRowStrideBit = 32,
+                          kSwizzleBit = 62;
+
+Value WgmmaTileEmitter::advanced(Value descriptor, Value count, int64_t bytes) {
+  Value units = b.createOrFold<arith::IndexCastOp>(
+      b.getI64Type(), math.mul(count, bytes / kUnitBytes));
+  return arith::AddIOp::create(b, descriptor, units);
+}
+
+Value WgmmaTileEmitter::advanced(Value descriptor, int64_t bytes) {
+  if (bytes == 0)
+    return descriptor;
+  return arith::AddIOp::create(
+      b, descriptor,
+      arith::ConstantOp::create(b, b.getI64IntegerAttr(bytes / kUnitBytes)));
+}
+
+Value WgmmaTileEmitter::descriptorOf(const WgmmaSide &side, Value memory,
+                                     Value group) {
+  // The stride from panel to panel is not read where there is one; it is 1.
+  uint64_t panelStride = side.tile.reduceContiguous
+                             ? 1
+                             : layout.panelStride(side.tile) / kUnitBytes;
+  uint64_t format = panelStride << kPanelStrideBit |
+                    uint64_t(layout.rowStride() / kUnitBytes)
+                        << kRowStrideBit |
+                    uint64_t(1) << kSwizzleBit;
+  auto constant = [&](uint64_t value) -> Value {
+    return arith::ConstantOp::create(
+        b, b.getI64IntegerAttr(static_cast<int64_t>(value)));
+  };
+  Value address = LLVM::PtrToIntOp::create(b, b.getI64Type(), memory);
+  address = arith::AndIOp::create(
+      b, address, constant((uint64_t(1) << kAddressBits) - kUnitBytes));
+  address = arith::ShRUIOp::create(b, address, constant(4));
+  Value descriptor = arith::OrIOp::create(b, address, constant(format));
+  return advanced(
+      descriptor, group,
+      layout.offsetOf(side.tile, side.groupExtent(), /*depth=*/0));
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+static NVVM::WGMMATypes typeOf(ElementType multiplied, bool isUnsigned) {
+  switch (multiplied) {
+  case ElementType::F16:
+    return NVVM::WGMMATypes::f16;
+  case ElementType::BF16:
+    return NVVM::WGMMATypes::bf16;
+  default:
+    return isUnsigned ? NVVM::WGMMATypes::u8 : NVVM::WGMMATypes::s8;
+  }
+}
+
+/// One instruction: adds a product of matrices to its sums.
+Value WgmmaTileEmitter::multiplyOnce(Value rows, Value columns, Value sums) {
+  auto sideType = [&](const WgmmaSide &side) {
+    return typeOf(multiplied,
+                  multiplied == ElementType::I8 &&
+                      isUnsignedFactor(tile.workload,
+                                       side.axis == Workload::kM ? 0 : 1));
+  };
+  MLIRContext *context = b.getContext();
+  auto layoutOf = [&](bool isRow) {
+    return NVVM::MMALayoutAttr::get(context, isRow ? NVVM::MMALayout::row
+                                                   : NVVM::MMALayout::col);
+  };
+  auto type = [&](NVVM::WGMMATypes which) {
+    return NVVM::WGMMATypesAttr::get(context, which);
+  };
+  auto one = NVVM::WGMMAScaleInAttr::get(context, NVVM::WGMMAScaleIn::one);
+  return NVVM::WgmmaMmaAsyncOp::create(
+      b, sumsType, sums, rows, columns,
+      NVVM::MMAShapeAttr::get(context, kWgmmaRows, layout.columns.groupExtent(),
+                              kWgmmaDepthBytes / layout.elementBytes),
+      type(sideType(layout.rows)), type(sideType(layout.columns)),
+      type(accumulatorType.isInteger() ? NVVM::WGMMATypes::s32
+                                       : NVVM::WGMMATypes::f32),
+      NVVM::WGMMAScaleOutAttr::get(context, NVVM::WGMMAScaleOut::one), one, one,
+      layoutOf(layout.rows.tile.reduceContiguous),
+      layoutOf(!layout.columns.tile.reduceContiguous),
+      NVVM::MMAIntOverflowAttr());
+}
+
+Values WgmmaTileEmitter::multiply(Value stage, Values sums) {
+  auto inStage = [&](const WgmmaSide &side, Value descriptor) {
+    return advanced(descriptor, stage, layout.stageBytes(side.tile));
+  };
+  Value rows = inStage(layout.rows, rowsMatrix);
+  Value columns = inStage(layout.columns, columnsMatrix);
+  NVVM::WgmmaFenceAlignedOp::create(b);
+  for (int64_t depth = 0; depth < layout.depths(); ++depth) {
+    Value right =
+        advanced(columns, layout.offsetOf(layout.columns.tile, 0, depth));
+    for (auto [number, sum] : llvm::enumerate(sums)) {
+      Value left = advanced(rows, layout.offsetOf(layout.rows.tile,
+                                                  number * kWgmmaRows, depth));
+      sum = multiplyOnce(left, right, sum);
+    }
+  }
+  NVVM::WgmmaGroupSyncAlignedOp::create(b);
+  return sums;
+}
+
+//===----------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------===//
+
+Values WgmmaTileEmitter::initialSums() {
+  Value sums, start = tile.scalarStart(b, accumulatorType);
+  if (!start) {
+    sums = LLVM::ZeroOp::create(b, sumsType);
+  } else {
+    sums = LLVM::UndefOp::create(b, sumsType);
+    size_t count = cast<LLVM::LLVMStructType>(sumsType).getBody().size();
+    for (size_t number = 0; number < count; ++number)
+      sums = LLVM::InsertValueOp::create(b, sums, start, int64_t(number));
+  }
+  return Values(layout.instructions(), sums);
+}
+
+Values WgmmaTileEmitter::pinned(ValueRange sums) {
+  // Nothing else ties arithmetic on sums to the wait for them: an empty
+  // assembly takes and returns them all.
+  Values accumulators;
+  for (Value of : sums) {
+    size_t count = cast<LLVM::LLVMStructType>(sumsType).getBody().size();
+    std::string outputs, inputs;
+    Values operands;
+    for (size_t number = 0; number < count; ++number) {
+      outputs += accumulatorType.isInteger() ? "=r," : "=f,";
+      inputs += (number ? "," : "") + std::to_string(number);
+      operands.push_back(LLVM::ExtractValueOp::create(b, of, int64_t(number)));
+    }
+    Value result =
+        LLVM::InlineAsmOp::create(
+            b, sumsType, operands, /*asm_string=*/"", outputs + inputs,
+            /*has_side_effects=*/true, /*is_align_stack=*/false,
+            LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr())
+            ->getResult(0);
+    for (size_t number = 0; number < count; ++number)
+      accumulators.push_back(
+          LLVM::ExtractValueOp::create(b, result, int64_t(number)));
+  }
+  return accumulators;
+}
+
+//===----------------------------------------------------------------------===//
+// The loop
+//===----------------------------------------------------------------------===//
+
+Values WgmmaTileEmitter::emitMainLoop() {
+  Value lhsShared = sharedPointer(b, tile.sharedMemory, 0);
+  Value rhsShared =
+      sharedPointer(b, tile.sharedMemory, layout.bytesOf(layout.lhs()));
+  auto copyOf = [&](unsigned factor, Value shared) {
+    return createFactorCopy(b, tile, factor, layout.tileOf(factor), shared,
+                            elementType, layout.threads(),
+                            schedule.accessBytes);
+  };
+  TileCopy lhsCopy = copyOf(0, lhsShared), rhsCopy = copyOf(1, rhsShared);
+  prepareCopies(tile, lhsCopy, rhsCopy);
+  isAsynchronous = copiesAsynchronously(
+      tile.device,
+      elementsOfAccess(schedule.accessBytes, layout.elementBytes) *
+          layout.elementBytes,
+      lhsCopy.isConverted() || rhsCopy.isConverted());
+
+  Value rowsShared = lhsShared, columnsShared = rhsShared;
+  if (layout.isSwapped())
+    std::swap(rowsShared, columnsShared);
+  rowsMatrix = descriptorOf(layout.rows, rowsShared, rowGroup);
+  columnsMatrix = descriptorOf(layout.columns, columnsShared, columnGroup);
+
+  MainLoop loop{lhsCopy,
+                rhsCopy,
+                layout.stages,
+                layout.bk,
+                tile.extents[Workload::kK],
+                isAsynchronous,
+                /*isDeferred=*/true};
+  return pinned(loop.emit(b, initialSums(), [&](Value stage, Values sums) {
+    return multiply(stage, std::move(sums));
+  }));
+}

@@ -1,0 +1,47 @@
+//===- WgmmaLayout.cpp - Groups and shared memory of wgmma ----------------===//
+#include "FTuner/Codegen/Wgmma/WgmmaLayout.h"
+
+using namespace ftuner;
+
+/// Bytes that the swizzle keeps together, and patterns of it.
+static constexpr int64_t kChunkBytes = 16, kPatterns = 8;
+
+static SharedTile sharedTile(bool reduceContiguous, int64_t space,
+                             int64_t reduce, int64_t elementBytes) {
+  SharedTile tile;
+  tile.reduceContiguous = reduceContiguous;
+  tile.pitch = kWgmmaRowBytes / elementBytes;
+  tile.outer = reduceContiguous ? space : reduce;
+  tile.inner = reduceContiguous ? reduce : ceilBy(space, tile.pitch);
+  tile.panels = ceilDiv(tile.inner, tile.pitch);
+  tile.isPadded = !reduceContiguous && tile.inner != space;
+  tile.chunk = kChunkBytes / elementBytes;
+  tile.swizzle = kPatterns;
+  tile.patternRows = 1;
+  return tile;
+}
+
+WgmmaLayout ftuner::wgmmaLayout(bool lhsReduceContiguous,
+                                bool rhsReduceContiguous, int64_t elementBytes,
+                                const BlockTile &tile,
+                                const WgmmaSchedule &schedule) {
+  auto side = [&](unsigned axis) {
+    bool reduceContiguous =
+        axis == Workload::kM ? lhsReduceContiguous : rhsReduceContiguous;
+    return WgmmaSide{axis,
+                     sharedTile(reduceContiguous, tile[axis],
+                                tile[Workload::kK], elementBytes),
+                     tile[axis], schedule.groupsAlong(axis)};
+  };
+  return {side(schedule.rowAxis()), side(schedule.columnAxis()),
+          tile[Workload::kK], schedule.stages, elementBytes};
+}
+
+WgmmaLayout ftuner::wgmmaLayout(const Workload &workload, const BlockTile &tile,
+                                const WgmmaSchedule &schedule) {
+  const Operand *lhs = workload.find(OperandRole::Lhs);
+  const Operand *rhs = workload.find(OperandRole::Rhs);
+  return wgmmaLayout(lhs->contiguousAxis() == Workload::kK,
+                     rhs->contiguousAxis() == Workload::kK,
+                     bytesOf(multipliedType(workload)), tile, schedule);
+}

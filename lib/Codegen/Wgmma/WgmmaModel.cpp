@@ -1,0 +1,358 @@
+//===- WgmmaModel.cpp - What the wgmma path can emit ----------------------===//
+//
+// Matrix products on the tensor cores by instructions of four warps, whose
+// factors lie in shared memory, one or a batch of them.
+//
+//===----------------------------------------------------------------------===//
+#include "FTuner/Codegen/Wgmma/WgmmaLayout.h"
+#include "FTuner/Schedule/CodegenModel.h"
+#include "WgmmaSpace.h"
+#include "WgmmaTypes.h"
+#include "WgmmaWork.h"
+
+#include "llvm/ADT/Twine.h"
+
+using namespace ftuner;
+
+namespace {
+
+/// Registers for addresses, predicates and loop state beside accumulators, and
+/// for each vector that a thread copies in a step. ptxas 13.0 gives kernels of
+/// 128 x 128 and 128 x 256 elements 50 and 68 registers beside accumulators,
+/// with 8 and 12 vectors.
+constexpr int64_t kAddressRegisters = 32;
+constexpr int64_t kSlotRegisters = 3;
+/// Most pipeline stages: more than shared memory holds, so that sums of their
+/// bytes do not overflow.
+constexpr int64_t kMaxStages = 1024;
+
+class WgmmaModel final : public CodegenModel {
+public:
+  llvm::StringRef name() const override { return "wgmma"; }
+
+  bool isDefault() const override { return false; }
+
+  llvm::ArrayRef<llvm::StringLiteral> scheduleFields() const override {
+    static constexpr llvm::StringLiteral names[] = {
+        "groups_m", "groups_n", "stages", "access_bytes", "swap_operands"};
+    return names;
+  }
+
+  std::string str(const Schedule &schedule) const override {
+    WgmmaSchedule wgmma = WgmmaSchedule::of(schedule);
+    return "stages " + std::to_string(wgmma.stages) + " access " +
+           std::to_string(wgmma.accessBytes) +
+           (wgmma.swapOperands ? " swapped" : "");
+  }
+
+  llvm::Error supports(const Workload &workload,
+                       const DeviceSpec &device) const override;
+
+  std::unique_ptr<ScheduleSpace>
+  createSpace(const Workload &workload,
+              const DeviceSpec &device) const override {
+    return std::make_unique<WgmmaSpace>(workload, device);
+  }
+
+  UKernel ukernel(const KernelFamily &family, unsigned part) const override {
+    WgmmaSchedule wgmma = WgmmaSchedule::of(family.schedule);
+    return contractionUKernel(family, part, wgmma.groupsM, wgmma.groupsN);
+  }
+
+  int64_t threads(const KernelFamily &family) const override {
+    return WgmmaSchedule::of(family.schedule).threads();
+  }
+
+  int64_t heightGranule(const KernelFamily &family) const override {
+    WgmmaSchedule wgmma = WgmmaSchedule::of(family.schedule);
+    return wgmma.groupsAlong(family.combineAxis) *
+           wgmma.granuleAlong(family.combineAxis);
+  }
+
+  int64_t groupRows(const KernelFamily &family) const override {
+    return squareGroupRows(family);
+  }
+
+  int64_t alignment(const Schedule &schedule) const override {
+    return WgmmaSchedule::of(schedule).accessBytes;
+  }
+
+  bool takesAnyAlignment(const Schedule &schedule) const override {
+    return WgmmaSchedule::of(schedule).accessBytes == 1;
+  }
+
+  KernelFamily relaxed(const KernelFamily &family,
+                       int64_t alignment) const override {
+    if (this->alignment(family.schedule) <= alignment)
+      return family;
+    return withAccess(family, widestAccess(alignment));
+  }
+
+  llvm::SmallVector<KernelFamily>
+  unalignedVariants(const KernelFamily &family) const override {
+    return {withAccess(family, 1)};
+  }
+
+  KernelResources resources(const Workload &workload,
+                            const KernelFamily &family) const override {
+    WgmmaSchedule wgmma = WgmmaSchedule::of(family.schedule);
+    KernelResources resources;
+    resources.threads = wgmma.threads();
+    for (const BlockTile &tile : family.tiles) {
+      WgmmaLayout layout = wgmmaLayout(workload, tile, wgmma);
+      resources.registersPerThread =
+          std::max(resources.registersPerThread,
+                   layout.warpTile().accumulators() + kAddressRegisters);
+      resources.sharedMemoryBytes =
+          std::max(resources.sharedMemoryBytes, layout.sharedMemoryBytes());
+    }
+    return resources;
+  }
+
+  int64_t spillFreeRegisters(const Workload &workload,
+                             const KernelFamily &family) const override {
+    WgmmaSchedule wgmma = WgmmaSchedule::of(family.schedule);
+    int64_t most = 0;
+    for (const BlockTile &tile : family.tiles)
+      most = std::max(most, registersOf(workload, tile, wgmma));
+    return most;
+  }
+
+  BlockWork work(const Workload &workload, const KernelFamily &family,
+                 unsigned part, const DeviceSpec &device) const override {
+    WgmmaSchedule wgmma = WgmmaSchedule::of(family.schedule);
+    const BlockTile &tile = family.tiles[part];
+    WgmmaLayout layout = wgmmaLayout(workload, tile, wgmma);
+    WgmmaCode code;
+    code.instruction = *findWgmmaInstruction(multipliedType(workload), device);
+    for (unsigned factor : {0, 1})
+      code.copies[factor] = factorCopy(workload, wgmma.accessBytes, factor);
+    code.isAsynchronous = isAsynchronous(workload, wgmma, device);
+    const SizeRange &k = workload.axes[Workload::kK].range;
+    code.isReduceExact = k.isFixed() && k.min % tile[Workload::kK] == 0;
+    BlockWork work = wgmmaWork(layout, code);
+    work.registersPerThread = static_cast<double>(
+        std::min(registersOf(workload, tile, wgmma),
+                 device.registersPerThreadOf(layout.threads())));
+    return work;
+  }
+
+  double peakFlops(const Workload &workload,
+                   const DeviceSpec &device) const override {
+    TensorPipe pipe =
+        findWgmmaInstruction(multipliedType(workload), device)->pipe;
+    return device.tensorOperationsPerCycle(pipe) * device.smCount *
+           device.clockMhz * 1e6;
+  }
+
+  llvm::Error check(const Workload &workload, const KernelFamily &family,
+                    const DeviceSpec &device) const override;
+
+private:
+  llvm::Error invalid(const llvm::Twine &text) const {
+    return llvm::createStringError(
+        ("wgmma: " + text).str(),
+        std::make_error_code(std::errc::invalid_argument));
+  }
+
+  static bool isAsynchronous(const Workload &workload,
+                             const WgmmaSchedule &wgmma,
+                             const DeviceSpec &device) {
+    int64_t bytes = bytesOf(multipliedType(workload));
+    return copiesAsynchronously(
+        device, elementsOfAccess(wgmma.accessBytes, bytes) * bytes,
+        convertsFactors(workload));
+  }
+
+  static KernelFamily withAccess(KernelFamily family, int64_t bytes) {
+    WgmmaSchedule wgmma = WgmmaSchedule::of(family.schedule);
+    wgmma.accessBytes = bytes;
+    // Single elements may have to pass through registers, in two stages.
+    if (bytes == 1)
+      wgmma.stages = 2;
+    family.schedule = wgmma.pack();
+    return family;
+  }
+
+  /// Registers of a thread: accumulators, addresses, slots of copies, and what
+  /// these hold where copies pass through registers, which two stages mean.
+  static int64_t registersOf(const Workload &workload, const BlockTile &tile,
+                             const WgmmaSchedule &wgmma) {
+    WgmmaLayout layout = wgmmaLayout(workload, tile, wgmma);
+    int64_t registers = layout.warpTile().accumulators() + kAddressRegisters;
+    for (unsigned factor : {0, 1}) {
+      FactorCopy copy = factorCopy(workload, wgmma.accessBytes, factor);
+      int64_t ofSlot = kSlotRegisters + copy.prologue.registers;
+      if (layout.stages == 2)
+        ofSlot += ceilDiv(copy.vectorWidth *
+                              std::max(layout.elementBytes, copy.globalBytes),
+                          4);
+      registers += ofSlot * layout.tileOf(factor).copySlots(layout.threads(),
+                                                            copy.vectorWidth);
+    }
+    return registers;
+  }
+
+  llvm::Error checkSchedule(const Workload &workload,
+                            const WgmmaSchedule &wgmma,
+                            const DeviceSpec &device) const;
+  llvm::Error checkPart(const Workload &workload, const BlockTile &tile,
+                        const WgmmaSchedule &wgmma) const;
+};
+
+} // namespace
+
+llvm::Error WgmmaModel::supports(const Workload &workload,
+                                 const DeviceSpec &device) const {
+  if (llvm::Error error = checkContractionLayout(*this, workload))
+    return error;
+  if (llvm::Error error = checkPrologues(*this, workload))
+    return error;
+  ElementType type = multipliedType(workload);
+  std::optional<WgmmaInstruction> instruction =
+      findWgmmaInstruction(type, device);
+  if (!instruction)
+    return invalid("expected a product of f16, bf16 or i8 on a device of "
+                   "compute capability 9.0, but got one of " +
+                   nameOf(type) + " on " + device.name);
+  if (llvm::Error error = checkTensorFactors(*this, workload))
+    return error;
+  // Only factors of 16 bits can be transposed on the way from shared memory.
+  for (OperandRole role : {OperandRole::Lhs, OperandRole::Rhs})
+    if (bytesOf(type) != 2 &&
+        workload.find(role)->contiguousAxis() != Workload::kK)
+      return invalid("expected factors of " + nameOf(type) +
+                     " that are contiguous along k");
+  return checkTensorSum(*this, workload, instruction->accumulator);
+}
+
+llvm::Error WgmmaModel::checkSchedule(const Workload &workload,
+                                      const WgmmaSchedule &wgmma,
+                                      const DeviceSpec &device) const {
+  if (llvm::Error error = checkAccess(*this, wgmma.accessBytes))
+    return error;
+  bool isAsynchronous = this->isAsynchronous(workload, wgmma, device);
+  bool hasStages = isAsynchronous ? wgmma.stages >= 3 : wgmma.stages == 2;
+  if (!hasStages || wgmma.stages > kMaxStages)
+    return invalid(llvm::Twine("expected ") +
+                   (isAsynchronous ? "3 to " + llvm::Twine(kMaxStages)
+                                   : llvm::Twine("exactly 2")) +
+                   " pipeline stages for accesses of " +
+                   llvm::Twine(wgmma.accessBytes) + " bytes, but got " +
+                   llvm::Twine(wgmma.stages));
+  for (unsigned axis : {Workload::kM, Workload::kN})
+    if (wgmma.groupsAlong(axis) < 1 ||
+        wgmma.groupsAlong(axis) > kWgmmaMaxGroups ||
+        wgmma.groups() > kWgmmaMaxGroups)
+      return invalid("expected 1 to " + llvm::Twine(kWgmmaMaxGroups) +
+                     " groups, but got " + llvm::Twine(wgmma.groupsM) + " by " +
+                     llvm::Twine(wgmma.groupsN));
+  return llvm::Error::success();
+}
+
+llvm::Error WgmmaModel::checkPart(const Workload &workload,
+                                  const BlockTile &tile,
+                                  const WgmmaSchedule &wgmma) const {
+  for (unsigned axis : {Workload::kM, Workload::kN}) {
+    int64_t granule = wgmma.groupsAlong(axis) * wgmma.granuleAlong(axis);
+    if (tile[axis] % granule != 0)
+      return invalid("expected block tiles of multiples of " +
+                     llvm::Twine(granule) + " elements along axis " +
+                     llvm::Twine(axis) + ", but got " + tileText(tile));
+  }
+  if (llvm::Error error = checkBatchTiles(*this, tile))
+    return error;
+  int64_t elementBytes = bytesOf(multipliedType(workload));
+  int64_t depth = kWgmmaStepBytes / elementBytes;
+  if (tile[Workload::kK] != depth)
+    return invalid("expected a reduce tile of " + llvm::Twine(depth) +
+                   ", but got " + llvm::Twine(tile[Workload::kK]));
+  WgmmaLayout layout = wgmmaLayout(workload, tile, wgmma);
+  int64_t columns = layout.columns.groupExtent();
+  if (!hasWgmmaColumns(columns, elementBytes))
+    return invalid("expected instructions with columns of " +
+                   nameOf(multipliedType(workload)) + ", but got " +
+                   llvm::Twine(columns) + " in " + tileText(tile));
+  // Matrices begin with panels.
+  const SharedTile &shared = layout.columns.tile;
+  if (!shared.reduceContiguous && layout.columns.groups > 1 &&
+      columns % shared.pitch != 0)
+    return invalid("expected multiples of " + llvm::Twine(shared.pitch) +
+                   " elements along axis " + llvm::Twine(layout.columns.axis) +
+                   " for each of several groups, but got " + tileText(tile));
+  int64_t accumulators = layout.warpTile().accumulators();
+  if (accumulators > kWgmmaMaxAccumulators)
+    return invalid("expected at most " + llvm::Twine(kWgmmaMaxAccumulators) +
+                   " accumulators in a thread, but got " +
+                   llvm::Twine(accumulators) + " by " + tileText(tile));
+  return llvm::Error::success();
+}
+
+llvm::Error WgmmaModel::check(const Workload &workload,
+                              const KernelFamily &family,
+                              const DeviceSpec &device) const {
+  if (llvm::Error error = supports(workload, device))
+    return error;
+  if (llvm::Error error = checkTiles(workload, family))
+    return error;
+  if (llvm::Error error =
+          checkContractionFamily(*this, family, kWgmmaCombineAxes))
+    return error;
+  WgmmaSchedule wgmma = WgmmaSchedule::of(family.schedule);
+  if (llvm::Error error = checkSchedule(workload, wgmma, device))
+    return error;
+  for (const BlockTile &tile : family.tiles)
+    if (llvm::Error error = checkPart(workload, tile, wgmma))
+      return error;
+  return checkBlockFits(*this, resources(workload, family), device);
+}
+
+std::optional<WgmmaInstruction>
+ftuner::findWgmmaInstruction(ElementType factor, const DeviceSpec &device) {
+  if (device.smVersion() != 90)
+    return std::nullopt;
+  std::optional<WgmmaInstruction> instruction;
+  if (factor == ElementType::F16 || factor == ElementType::BF16)
+    instruction = {TensorPipe::F16, ElementType::F32};
+  else if (factor == ElementType::I8)
+    instruction = {TensorPipe::I8, ElementType::I32};
+  if (instruction && device.tensorOperationsPerCycle(instruction->pipe) == 0)
+    return std::nullopt;
+  return instruction;
+}
+
+bool ftuner::hasWgmmaColumns(int64_t columns, int64_t elementBytes) {
+  if (columns < kWgmmaColumns || columns > kWgmmaMaxColumns ||
+      columns % kWgmmaColumns != 0)
+    return false;
+  return elementBytes > 1 || columns <= 32 || columns % 16 == 0;
+}
+
+WgmmaSchedule WgmmaSchedule::of(const Schedule &schedule) {
+  const auto &fields = schedule.fields();
+  return {fields[0], fields[1], fields[2], fields[3], fields[4] != 0};
+}
+
+Schedule WgmmaSchedule::pack() const {
+  return Schedule(wgmmaModel(),
+                  {groupsM, groupsN, stages, accessBytes, swapOperands});
+}
+
+KernelFamily ftuner::wgmmaFamily(const WgmmaSchedule &schedule,
+                                 llvm::ArrayRef<int64_t> rows, int64_t columns,
+                                 int64_t depth, unsigned numAxes) {
+  KernelFamily family;
+  family.schedule = schedule.pack();
+  for (int64_t height : rows) {
+    BlockTile &tile = family.tiles.emplace_back(numAxes, 1);
+    tile[Workload::kM] = schedule.groupsM * height;
+    tile[Workload::kN] = schedule.groupsN * columns;
+    tile[Workload::kK] = depth;
+  }
+  return family;
+}
+
+const CodegenModel &ftuner::wgmmaModel() {
+  static const WgmmaModel model;
+  return model;
+}

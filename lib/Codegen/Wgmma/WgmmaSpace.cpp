@@ -1,0 +1,119 @@
+//===- WgmmaSpace.cpp - What the wgmma path has to choose from ------------===//
+#include "WgmmaSpace.h"
+#include "FTuner/Codegen/Wgmma/WgmmaLayout.h"
+#include "FTuner/Workload/Sampling.h"
+
+using namespace ftuner;
+
+/// Instructions of a group at one depth, and columns of one.
+static constexpr int64_t kInstructions[] = {1, 2};
+static constexpr int64_t kColumns[] = {8,   16,  24,  32,  48,  64,  80,  96,
+                                       112, 128, 144, 160, 176, 192, 224, 256};
+/// With swapped operands: few rows, of others there are blocks without.
+static constexpr int64_t kSwappedColumns[] = {8, 16, 24, 32, 40, 48, 56, 64};
+static constexpr int64_t kStages[] = {4, 3, 5, 6};
+/// Of copies through registers.
+static constexpr int64_t kStagedStages[] = {2};
+
+WgmmaSpace::WgmmaSpace(const Workload &workload, const DeviceSpec &device)
+    : workload(workload), device(device),
+      elementBytes(bytesOf(multipliedType(workload))),
+      extents{largestSize(workload.axes[Workload::kM]),
+              largestSize(workload.axes[Workload::kN])} {
+  combineAxes.assign(std::begin(kWgmmaCombineAxes),
+                     std::end(kWgmmaCombineAxes));
+  reduceGranule = kWgmmaStepBytes / elementBytes;
+  workerGranule = 1;
+  maxWorkers = kWgmmaMaxGroups;
+  leastRowBytes = 2 * kWgmmaStepBytes;
+}
+
+void WgmmaSpace::visitTiles(const WgmmaSchedule &schedule,
+                            BlockVisitor visit) const {
+  size_t numAxes = workload.axes.size();
+  KernelFamily family;
+  family.schedule = schedule.pack();
+  BlockTile &tile = family.tiles.emplace_back(numAxes, 1);
+  tile[Workload::kK] = reduceGranule;
+  UKernel ukernel;
+  ukernel.registerTile.assign(numAxes, 1);
+  ukernel.workers = schedule.groups();
+  // A group, or an instruction of each, that has nothing to do for any size.
+  auto isOversized = [&](unsigned axis, int64_t ofGroup, int64_t granule) {
+    int64_t groups = schedule.groupsAlong(axis), extent = extents[axis];
+    return (groups > 1 && (groups - 1) * ofGroup >= extent) ||
+           (ofGroup > granule && groups * (ofGroup - granule) >= extent);
+  };
+  auto place = [&](unsigned axis, int64_t extent) {
+    ukernel.registerTile[axis] = extent;
+    tile[axis] = schedule.groupsAlong(axis) * extent;
+  };
+  unsigned rowAxis = schedule.rowAxis(), columnAxis = schedule.columnAxis();
+  llvm::ArrayRef<int64_t> ofColumns = kColumns;
+  if (schedule.swapOperands)
+    ofColumns = kSwappedColumns;
+  for (int64_t instructions : kInstructions) {
+    int64_t rows = instructions * kWgmmaRows;
+    if (isOversized(rowAxis, rows, kWgmmaRows))
+      continue;
+    for (int64_t columns : ofColumns) {
+      if (instructions * columns / 2 > kWgmmaMaxAccumulators ||
+          isOversized(columnAxis, columns, kWgmmaColumns))
+        continue;
+      place(rowAxis, rows);
+      place(columnAxis, columns);
+      ukernel.blockTile = tile;
+      visit(family, ukernel, /*isSuited=*/true);
+    }
+  }
+}
+
+void WgmmaSpace::forEachBlock(int64_t alignment, BlockVisitor visit) const {
+  WgmmaSchedule schedule;
+  schedule.accessBytes = widestAccess(alignment);
+  for (int64_t groups = 1; groups <= kWgmmaMaxGroups; ++groups) {
+    schedule.swapOperands = false;
+    schedule.groupsM = groups;
+    schedule.groupsN = 1;
+    visitTiles(schedule, visit);
+    if (groups > 1) {
+      schedule.groupsM = 1;
+      schedule.groupsN = groups;
+      visitTiles(schedule, visit);
+    }
+    // Few rows, which every group has all of.
+    schedule.swapOperands = true;
+    schedule.groupsM = 1;
+    schedule.groupsN = groups;
+    visitTiles(schedule, visit);
+  }
+}
+
+void WgmmaSpace::forEachStep(
+    const KernelFamily &block,
+    llvm::function_ref<bool(const KernelFamily &)> visit) const {
+  KernelFamily family = block;
+  WgmmaSchedule schedule = WgmmaSchedule::of(block.schedule);
+  bool isAsynchronous = copiesAsynchronously(
+      device,
+      elementsOfAccess(schedule.accessBytes, elementBytes) * elementBytes,
+      convertsFactors(workload));
+  for (int64_t stages : isAsynchronous ? llvm::ArrayRef(kStages)
+                                       : llvm::ArrayRef(kStagedStages)) {
+    schedule.stages = stages;
+    family.schedule = schedule.pack();
+    if (!visit(family))
+      return;
+  }
+}
+
+ScheduleSpace::Preference
+WgmmaSpace::preference(const KernelFamily &family) const {
+  WgmmaSchedule schedule = WgmmaSchedule::of(family.schedule);
+  const BlockTile &tile = family.tiles.back();
+  int64_t bm = tile[Workload::kM], bn = tile[Workload::kN];
+  // Two groups: while one waits at the barrier, the other's products run.
+  int64_t distance = schedule.groups() > 2 ? schedule.groups() - 2
+                                           : 2 - schedule.groups();
+  return {distance, -bm * bn, bm + bn, bm, bn, schedule.swapOperands};
+}

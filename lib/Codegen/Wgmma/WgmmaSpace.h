@@ -1,0 +1,45 @@
+//===- WgmmaSpace.h - What the wgmma path has to choose from ----*- C++ -*-===//
+//
+// Blocks of one to four groups, along m or n, of 64 or 128 rows and 8 to 256
+// columns with up to 128 accumulators in a thread; steps of 128 bytes along the
+// reduce axis in 3 to 6 stages. With swapped operands, up to 64 rows.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_LIB_CODEGEN_WGMMA_WGMMASPACE_H
+#define FTUNER_LIB_CODEGEN_WGMMA_WGMMASPACE_H
+
+#include "FTuner/Codegen/Wgmma/WgmmaSchedule.h"
+#include "FTuner/Schedule/CodegenModel.h"
+
+namespace ftuner {
+
+/// Most accumulators of a thread that leave room for addresses: with more,
+/// ptxas serializes the instructions.
+constexpr int64_t kWgmmaMaxAccumulators = 128;
+/// Most groups of a block.
+constexpr int64_t kWgmmaMaxGroups = 4;
+
+class WgmmaSpace final : public ScheduleSpace {
+public:
+  WgmmaSpace(const Workload &workload, const DeviceSpec &device);
+
+  void forEachBlock(int64_t alignment, BlockVisitor visit) const override;
+  void forEachStep(
+      const KernelFamily &block,
+      llvm::function_ref<bool(const KernelFamily &)> visit) const override;
+  Preference preference(const KernelFamily &family) const override;
+
+private:
+  void visitTiles(const WgmmaSchedule &schedule, BlockVisitor visit) const;
+
+  const Workload &workload;
+  const DeviceSpec &device;
+  /// Of the factors in shared memory.
+  int64_t elementBytes;
+  /// Largest extents of m and n.
+  int64_t extents[2];
+};
+
+} // namespace ftuner
+
+#endif // FTUNER_LIB_CODEGEN_WGMMA_WGMMASPACE_H

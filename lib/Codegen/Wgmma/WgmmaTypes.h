@@ -1,0 +1,26 @@
+//===- WgmmaTypes.h - What instructions of four warps multiply --*- C++ -*-===//
+#ifndef FTUNER_LIB_CODEGEN_WGMMA_WGMMATYPES_H
+#define FTUNER_LIB_CODEGEN_WGMMA_WGMMATYPES_H
+
+#include "FTuner/Codegen/TensorFactors.h"
+
+namespace ftuner {
+
+/// The instruction for factors of one type.
+struct WgmmaInstruction {
+  TensorPipe pipe;
+  ElementType accumulator;
+};
+
+/// The instruction that the device has for a type, if any. They are those of
+/// compute capability 9.0, and of no other (PTX ISA, wgmma.mma_async).
+std::optional<WgmmaInstruction>
+findWgmmaInstruction(ElementType factor, const DeviceSpec &device);
+
+/// Whether there are instructions of so many columns: multiples of 8 up to 256,
+/// of bytes multiples of 16 from 32 on.
+bool hasWgmmaColumns(int64_t columns, int64_t elementBytes);
+
+} // namespace ftuner
+
+#endif // FTUNER_LIB_CODEGEN_WGMMA_WGMMATYPES_H
