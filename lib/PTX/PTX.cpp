@@ -83,10 +83,9 @@ static bool needsExactArchitecture(gpu::GPUModuleOp kernel) {
 }
 
 bool needsExactArchitecture(ModuleOp module) {
-  return llvm::any_of(module.getOps<gpu::GPUModuleOp>(),
-                      [](gpu::GPUModuleOp kernel) {
-                        return needsExactArchitecture(kernel);
-                      });
+  return llvm::any_of(
+      module.getOps<gpu::GPUModuleOp>(),
+      [](gpu::GPUModuleOp kernel) { return needsExactArchitecture(kernel); });
 }
 
 FailureOr<PtxTarget> getPtxTarget(ModuleOp module,
@@ -126,8 +125,8 @@ FailureOr<PtxTarget> getPtxTarget(ModuleOp module) {
   FailureOr<DeviceSpec> device = deviceOf(module);
   if (failed(device))
     return failure();
-  return getPtxTarget(
-      module, {device->smVersion(), needsExactArchitecture(module)});
+  return getPtxTarget(module,
+                      {device->smVersion(), needsExactArchitecture(module)});
 }
 
 /// Whether PTX has instructions for the intrinsic on its operand type; LLVM

@@ -21,7 +21,8 @@ parseArchitectures(ArrayRef<std::string> names) {
         architecture.number < 10)
       return llvm::createStringError(
           llvm::inconvertibleErrorCode(),
-          "expected architectures such as 'sm_90' or 'sm_90a', but got '" + name + "'");
+          "expected architectures such as 'sm_90' or 'sm_90a', but got '" +
+              name + "'");
     architectures.push_back(architecture);
   }
   llvm::sort(architectures);

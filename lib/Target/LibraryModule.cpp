@@ -95,10 +95,11 @@ ModuleObjectWriter::makeImages(const PtxModule &ptx,
                                const LibraryOptions &options) {
   std::vector<Constant *> images;
   for (const LibraryCubin &cubin : options.cubins)
-    images.push_back(makeImage(
-        FTRT_IMAGE_CUBIN, toImageArchitecture(cubin.architecture),
-        addBytes(cubin.bytes, "ftrt_cubin_" + cubin.architecture.name()),
-        cubin.bytes.size()));
+    images.push_back(
+        makeImage(FTRT_IMAGE_CUBIN, toImageArchitecture(cubin.architecture),
+                  addBytes(cubin.bytes,
+                           "ftrt_cubin_" + cubin.architecture.name().substr(3)),
+                  cubin.bytes.size()));
   images.push_back(makeImage(FTRT_IMAGE_PTX,
                              toImageArchitecture(ptx.target.architecture),
                              addBytes(ptx.text, "ftrt_ptx"),

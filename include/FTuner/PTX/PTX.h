@@ -54,8 +54,8 @@ struct PtxTarget {
 bool needsExactArchitecture(mlir::ModuleOp module);
 
 /// The target for the device that the module is compiled for (its attribute
-/// `ukernel.device`), exact where a kernel needs that. Reports a missing device,
-/// and processors unknown to LLVM.
+/// `ukernel.device`), exact where a kernel needs that. Reports a missing
+/// device, and processors unknown to LLVM.
 mlir::FailureOr<PtxTarget> getPtxTarget(mlir::ModuleOp module);
 
 /// The target for another processor. Reports processors unknown to LLVM, and

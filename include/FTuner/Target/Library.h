@@ -52,7 +52,8 @@ parseArchitectures(llvm::ArrayRef<std::string> names);
 /// for an architecture.
 mlir::FailureOr<std::vector<LibraryCubin>>
 assembleCubins(mlir::ModuleOp module, const PtxModule &ptx,
-               llvm::StringRef ptxas, llvm::ArrayRef<GpuArchitecture> architectures);
+               llvm::StringRef ptxas,
+               llvm::ArrayRef<GpuArchitecture> architectures);
 
 /// Assembles the kernels for the architecture of `ptx`. An error says why ptxas
 /// fails, e.g. for a processor that its version does not know.

@@ -75,9 +75,7 @@ class ScalarModel final : public CodegenModel {
 public:
   explicit ScalarModel(bool isExact) : isExact(isExact) {}
 
-  llvm::StringRef name() const override {
-    return isExact ? "exact" : "scalar";
-  }
+  llvm::StringRef name() const override { return isExact ? "exact" : "scalar"; }
   bool needsExactArchitecture() const override { return isExact; }
   llvm::ArrayRef<llvm::StringLiteral> scheduleFields() const override {
     static constexpr llvm::StringLiteral names[] = {"threads_m", "threads_n"};
