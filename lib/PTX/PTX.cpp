@@ -2,6 +2,7 @@
 #include "FTuner/PTX/PTX.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Schedule/CodegenModel.h"
 #include "KernelPasses.h"
 #include "PTXText.h"
 
@@ -55,34 +56,68 @@ static const llvm::Target *findNvptxTarget() {
 
 /// The version of the PTX ISA, as a feature: one that all drivers of the
 /// processor can read. The last drivers for Kepler read up to 7.4.
-static std::string ptxFeature(int smVersion) {
+/// Bulk copies into the shared memory of a block alone, which kernels for
+/// sm_90a may use, came with 8.6.
+static std::string ptxFeature(const GpuArchitecture &architecture) {
   constexpr int firstMaxwell = 50, lastWithOldPtx = 90, newAmpere = 88;
+  int smVersion = architecture.number;
   if (smVersion < firstMaxwell)
     return "+ptx65";
+  if (architecture.isExact)
+    return smVersion <= lastWithOldPtx ? "+ptx86" : "";
   return smVersion <= lastWithOldPtx && smVersion != newAmpere ? "+ptx80" : "";
 }
 
-int PtxTarget::smVersion() const {
-  int version = 0;
-  StringRef(chip)
-      .drop_while([](char c) { return !llvm::isDigit(c); })
-      .consumeInteger(10, version);
-  return version;
+std::string GpuArchitecture::name() const {
+  return "sm_" + std::to_string(number) + (isExact ? "a" : "");
 }
 
-FailureOr<PtxTarget> getPtxTarget(ModuleOp module, int smVersion) {
+/// Whether the kernel is of a path that needs an exact architecture.
+static bool needsExactArchitecture(gpu::GPUModuleOp kernel) {
+  auto entry = kernel->getAttrOfType<ukernel::EntryAttr>(
+      ukernel::UKernelDialect::kEntryAttrName);
+  return entry && llvm::any_of(entry.getUses(), [](ukernel::UseAttr use) {
+           Schedule schedule = use.getFamily().getSchedule().toSchedule();
+           return schedule.path().needsExactArchitecture();
+         });
+}
+
+bool needsExactArchitecture(ModuleOp module) {
+  return llvm::any_of(
+      module.getOps<gpu::GPUModuleOp>(),
+      [](gpu::GPUModuleOp kernel) { return needsExactArchitecture(kernel); });
+}
+
+FailureOr<PtxTarget> getPtxTarget(ModuleOp module,
+                                  const GpuArchitecture &architecture) {
   // No line of the module chose the architecture.
   Location nowhere = UnknownLoc::get(module.getContext());
   const llvm::Target *target = findNvptxTarget();
   if (!target)
     return emitError(nowhere, "LLVM was built without the NVPTX target");
-  PtxTarget result{"sm_" + std::to_string(smVersion), ptxFeature(smVersion)};
+  PtxTarget result{architecture, ptxFeature(architecture)};
   std::unique_ptr<llvm::MCSubtargetInfo> subtarget(
       target->createMCSubtargetInfo(llvm::Triple(kTriple), "", ""));
-  if (!subtarget->isCPUStringValid(result.chip))
+  if (!subtarget->isCPUStringValid(result.chip()))
     return emitError(nowhere, "expected an architecture that LLVM can generate "
                               "code for, but got '")
-           << result.chip << "'";
+           << result.chip() << "'";
+  if (needsExactArchitecture(module)) {
+    FailureOr<DeviceSpec> device = deviceOf(module);
+    if (failed(device))
+      return failure();
+    GpuArchitecture own{device->smVersion(), /*isExact=*/true};
+    if (!(architecture == own))
+      return emitError(nowhere, "expected the architecture '")
+             << own.name() << "', whose instructions kernels have, but got '"
+             << result.chip() << "'";
+  } else if (architecture.isExact) {
+    return emitError(nowhere, "expected the architecture '")
+           << GpuArchitecture{architecture.number}.name()
+           << "', since no kernel has instructions of one architecture alone, "
+              "but got '"
+           << result.chip() << "'";
+  }
   return result;
 }
 
@@ -90,7 +125,8 @@ FailureOr<PtxTarget> getPtxTarget(ModuleOp module) {
   FailureOr<DeviceSpec> device = deviceOf(module);
   if (failed(device))
     return failure();
-  return getPtxTarget(module, device->smVersion());
+  return getPtxTarget(module,
+                      {device->smVersion(), needsExactArchitecture(module)});
 }
 
 /// Whether PTX has instructions for the intrinsic on its operand type; LLVM
@@ -242,7 +278,7 @@ static FailureOr<std::string> translateKernel(gpu::GPUModuleOp kernel,
     return kernel.emitError("translation to LLVM IR failed");
   std::unique_ptr<llvm::TargetMachine> machine(
       findNvptxTarget()->createTargetMachine(
-          llvm::Triple(kTriple), target.chip, target.features,
+          llvm::Triple(kTriple), target.chip(), target.features,
           llvm::TargetOptions(), std::nullopt, std::nullopt,
           // Above that, GVN takes the place of EarlyCSE in code generation: a
           // fifth of its time, for the same instructions in the end.
@@ -263,7 +299,7 @@ static FailureOr<std::string> translateKernel(gpu::GPUModuleOp kernel,
     return failure();
   if (text.empty())
     return kernel.emitError("LLVM cannot generate PTX for '")
-           << target.chip << "'";
+           << target.chip() << "'";
   if (StringRef name = findExternalFunction(text); !name.empty())
     return kernel.emitError("kernel '")
            << entry << "' needs the function '" << name
@@ -276,21 +312,26 @@ static FailureOr<std::string> translateKernel(gpu::GPUModuleOp kernel,
 static LogicalResult checkInstructions(gpu::GPUModuleOp kernel, StringRef entry,
                                        const PtxTarget &target) {
   constexpr int smOfCpAsync = 80;
-  int smVersion = target.smVersion();
-  auto isMissing = [&](Operation *op) {
+  auto [smVersion, isExact] = target.architecture;
+  auto isMissing = [&, smVersion = smVersion,
+                    isExact = isExact](Operation *op) {
     if (isa<NVVM::CpAsyncOp, NVVM::CpAsyncCommitGroupOp,
             NVVM::CpAsyncWaitGroupOp>(op))
       return smVersion < smOfCpAsync;
     auto required = dyn_cast<NVVM::RequiresSMInterface>(op);
     return required && !required.getRequiredMinSMVersion().isCompatibleWith(
-                           {/*archAccelerated=*/false, smVersion});
+                           {isExact, smVersion});
   };
   WalkResult result = kernel.walk([&](Operation *op) {
     if (!isMissing(op))
       return WalkResult::advance();
+    auto required = dyn_cast<NVVM::RequiresSMInterface>(op);
+    bool isOfFew =
+        required && required.getRequiredMinSMVersion().archAccelerated;
     kernel.emitError("kernel '")
-        << entry << "' uses '" << op->getName()
-        << "', which needs a newer processor than '" << target.chip << "'";
+        << entry << "' uses '" << op->getName() << "', which needs "
+        << (isOfFew ? "another" : "a newer") << " processor than '"
+        << target.chip() << "'";
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());

@@ -50,7 +50,7 @@ static Error ptxasError(StringRef ptxas, const Twine &what,
                         const PtxTarget &target, const Twine &reason) {
   return createStringError(inconvertibleErrorCode(),
                            "'" + ptxas + "' cannot assemble " + what +
-                               " for '" + target.chip + "': " + reason);
+                               " for '" + target.chip() + "': " + reason);
 }
 
 /// Runs ptxas on `text` and returns what it prints. `what` names the text.
@@ -70,7 +70,7 @@ static Expected<std::string> runPtxas(StringRef ptxas, StringRef text,
   if (std::error_code code = input->write(text))
     return temporaryError(code);
 
-  std::string architecture = "-arch=" + target.chip, message;
+  std::string architecture = "-arch=" + target.chip(), message;
   StringRef logPath = printed->getPath();
   int status = sys::ExecuteAndWait(
       ptxas, {ptxas, architecture, "-v", input->getPath(), "-o", output},

@@ -62,6 +62,15 @@ static std::string checkHostImage(const ftrt_image &image) {
   return "";
 }
 
+static bool isExact(const ftrt_image &image) {
+  return image.architecture & FTRT_ARCHITECTURE_EXACT;
+}
+
+/// Compute capability times 10.
+static uint32_t capabilityOf(const ftrt_image &image) {
+  return image.architecture & ~FTRT_ARCHITECTURE_EXACT;
+}
+
 static std::string checkImage(const ftrt_image &image) {
   if (image.kind < FTRT_IMAGE_PTX || image.kind > FTRT_IMAGE_HOST)
     return format("expected a kind from %d to %d, but got %u", FTRT_IMAGE_PTX,
@@ -70,9 +79,9 @@ static std::string checkImage(const ftrt_image &image) {
     return "expected data, but got none";
   if (image.kind == FTRT_IMAGE_HOST)
     return checkHostImage(image);
-  if (image.architecture < 10)
+  if (capabilityOf(image) < 10)
     return format("expected an architecture of at least 10, but got %u",
-                  image.architecture);
+                  capabilityOf(image));
   if (image.kind == FTRT_IMAGE_CUBIN)
     return checkCubin(image);
   if (static_cast<const char *>(image.data)[image.bytes - 1] != '\0')
@@ -119,20 +128,30 @@ int32_t ftrt::checkModule(const ftrt_module *module) {
 const ftrt_image *ftrt::chooseImage(const ftrt_module &module, int major,
                                     int minor) {
   const uint32_t device = 10 * major + minor;
-  const ftrt_image *cubin = nullptr, *ptx = nullptr;
+  const ftrt_image *cubin = nullptr, *ptx = nullptr, *exactPtx = nullptr;
   for (uint32_t i = 0; i < module.image_count; ++i) {
     const ftrt_image &image = module.images[i];
-    if (image.architecture > device)
+    uint32_t capability = capabilityOf(image);
+    if (isExact(image)) {
+      if (capability != device)
+        continue;
+      if (image.kind == FTRT_IMAGE_CUBIN)
+        return &image;
+      if (image.kind == FTRT_IMAGE_PTX && !exactPtx)
+        exactPtx = &image;
       continue;
-    bool sameMajor = image.architecture / 10 == static_cast<uint32_t>(major);
+    }
+    if (capability > device)
+      continue;
+    bool sameMajor = capability / 10 == static_cast<uint32_t>(major);
     if (image.kind == FTRT_IMAGE_CUBIN && sameMajor &&
-        (!cubin || image.architecture > cubin->architecture))
+        (!cubin || capability > cubin->architecture))
       cubin = &image;
     if (image.kind == FTRT_IMAGE_PTX &&
-        (!ptx || image.architecture > ptx->architecture))
+        (!ptx || capability > ptx->architecture))
       ptx = &image;
   }
-  return cubin ? cubin : ptx;
+  return exactPtx ? exactPtx : cubin ? cubin : ptx;
 }
 
 const ftrt_host_image *ftrt::findHostImage(const ftrt_module &module) {
@@ -143,11 +162,12 @@ const ftrt_host_image *ftrt::findHostImage(const ftrt_module &module) {
 }
 
 std::string ftrt::describeImage(const ftrt_image &image) {
+  const char *suffix = isExact(image) ? "a" : "";
   switch (image.kind) {
   case FTRT_IMAGE_PTX:
-    return format("PTX for sm_%u", image.architecture);
+    return format("PTX for sm_%u%s", capabilityOf(image), suffix);
   case FTRT_IMAGE_CUBIN:
-    return format("a cubin for sm_%u", image.architecture);
+    return format("a cubin for sm_%u%s", capabilityOf(image), suffix);
   default:
     return "a host image";
   }

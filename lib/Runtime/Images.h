@@ -14,10 +14,10 @@ namespace ftrt {
 /// FTRT_ERROR_INVALID_ARGUMENT.
 int32_t checkModule(const ftrt_module *module);
 
-/// The image for a device of compute capability major.minor: the cubin of the
-/// same major and the highest minor version that is not above the device's,
-/// else the PTX of the highest version that is not above it. Null if there is
-/// none.
+/// The image for a device of compute capability major.minor: a cubin or else
+/// PTX for exactly this one; else the cubin of the same major and the highest
+/// minor version that is not above the device's, else the PTX of the highest
+/// version that is not above it. Null if there is none.
 const ftrt_image *chooseImage(const ftrt_module &module, int major, int minor);
 
 /// The host image; null if there is none.

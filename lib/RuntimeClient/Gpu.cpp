@@ -1,5 +1,6 @@
 //===- Gpu.cpp - A GPU through libftrt ------------------------------------===//
 #include "FTuner/RuntimeClient/Gpu.h"
+#include "FTuner/RuntimeClient/ImageArchitecture.h"
 
 #include <utility>
 
@@ -53,7 +54,7 @@ llvm::Expected<std::string> Gpu::describe() const {
 PtxKernels::PtxKernels(const RuntimeLibrary &library, PtxModule ptxModule,
                        llvm::StringRef moduleName)
     : library(library), ptx(std::move(ptxModule)), name(moduleName.str()) {
-  image = {FTRT_IMAGE_PTX, static_cast<uint32_t>(ptx.target.smVersion()),
+  image = {FTRT_IMAGE_PTX, toImageArchitecture(ptx.target.architecture),
            ptx.text.c_str(), ptx.text.size() + 1};
   kernels.reserve(ptx.kernels.size());
   for (const PtxKernel &kernel : ptx.kernels) {

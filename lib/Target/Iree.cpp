@@ -160,8 +160,8 @@ LogicalResult IreeConverter::translateKernels() {
 
 /// The cubin for the executable.
 FailureOr<std::string> IreeConverter::assembleKernels() {
-  int architecture =
-      options.architecture.value_or(kernels.ptx.target.smVersion());
+  GpuArchitecture architecture =
+      options.architecture.value_or(kernels.ptx.target.architecture);
   FailureOr<std::vector<LibraryCubin>> cubins =
       assembleCubins(*kernels.module, kernels.ptx, options.ptxas, architecture);
   if (failed(cubins))

@@ -9,19 +9,21 @@ using namespace mlir;
 
 namespace ftuner {
 
-llvm::Expected<std::vector<int>>
+llvm::Expected<std::vector<GpuArchitecture>>
 parseArchitectures(ArrayRef<std::string> names) {
-  std::vector<int> architectures;
+  std::vector<GpuArchitecture> architectures;
   for (StringRef name : names) {
     StringRef digits = name.trim();
-    int number = 0;
-    // Others, such as sm_90a, run on one architecture only and gain nothing.
-    if (!digits.consume_front("sm_") || digits.getAsInteger(10, number) ||
-        number < 10)
+    GpuArchitecture architecture;
+    bool isChip = digits.consume_front("sm_");
+    architecture.isExact = digits.consume_back("a");
+    if (!isChip || digits.getAsInteger(10, architecture.number) ||
+        architecture.number < 10)
       return llvm::createStringError(
           llvm::inconvertibleErrorCode(),
-          "expected architectures such as 'sm_90', but got '" + name + "'");
-    architectures.push_back(number);
+          "expected architectures such as 'sm_90' or 'sm_90a', but got '" +
+              name + "'");
+    architectures.push_back(architecture);
   }
   llvm::sort(architectures);
   architectures.erase(llvm::unique(architectures), architectures.end());
@@ -33,15 +35,15 @@ llvm::Expected<LibraryCubin> assembleOwnCubin(const PtxModule &ptx,
   llvm::Expected<std::string> bytes = assembleCubin(ptxas, ptx);
   if (!bytes)
     return bytes.takeError();
-  return LibraryCubin{ptx.target.smVersion(), std::move(*bytes)};
+  return LibraryCubin{ptx.target.architecture, std::move(*bytes)};
 }
 
 FailureOr<std::vector<LibraryCubin>>
 assembleCubins(ModuleOp module, const PtxModule &ptx, StringRef ptxas,
-               ArrayRef<int> architectures) {
+               ArrayRef<GpuArchitecture> architectures) {
   // Targets first: a bad one is known at once.
   std::vector<PtxTarget> targets;
-  for (int architecture : architectures) {
+  for (const GpuArchitecture &architecture : architectures) {
     FailureOr<PtxTarget> target = getPtxTarget(module, architecture);
     if (failed(target))
       return failure();
@@ -49,7 +51,7 @@ assembleCubins(ModuleOp module, const PtxModule &ptx, StringRef ptxas,
   }
   std::vector<PtxModule> sources;
   for (const PtxTarget &target : targets) {
-    if (target.chip == ptx.target.chip) {
+    if (target.architecture == ptx.target.architecture) {
       sources.push_back(ptx);
       continue;
     }

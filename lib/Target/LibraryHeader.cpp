@@ -214,7 +214,7 @@ void writeLibraryHeader(ModuleOp module, const PtxModule &ptx,
   std::string guard = "FTUNER_LIBRARY_" + libraryName.upper() + "_H";
   os << "/* " << toComment(fileName) << " - compiled by FTuner for "
      << (succeeded(device) ? toComment(device->name) + " (" : std::string("("))
-     << ptx.target.chip << R"().
+     << ptx.target.chip() << R"().
  *
  * Every function has three forms. NAME_result_sizes writes all sizes of all
  * results to result_sizes; NAME_workspace_size returns bytes of workspace; NAME

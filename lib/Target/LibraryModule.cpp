@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "LibraryModule.h"
-#include "FTuner/Runtime/ftrt.h"
+#include "FTuner/RuntimeClient/ImageArchitecture.h"
 
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/GlobalAlias.h"
@@ -53,10 +53,10 @@ private:
   Constant *addArray(Type *type, ArrayRef<Constant *> values, StringRef name);
   /// Zero-terminated text or bytes.
   Constant *addBytes(StringRef bytes, StringRef name);
-  Constant *makeImage(uint32_t kind, int smVersion, Constant *data,
+  Constant *makeImage(uint32_t kind, uint32_t architecture, Constant *data,
                       uint64_t bytes) {
     return ConstantStruct::getAnon(
-        {int32(kind), int32(smVersion), data, int64(bytes)});
+        {int32(kind), int32(architecture), data, int64(bytes)});
   }
   std::vector<Constant *> makeImages(const PtxModule &ptx,
                                      const LibraryContents &contents,
@@ -95,11 +95,13 @@ ModuleObjectWriter::makeImages(const PtxModule &ptx,
                                const LibraryOptions &options) {
   std::vector<Constant *> images;
   for (const LibraryCubin &cubin : options.cubins)
-    images.push_back(makeImage(
-        FTRT_IMAGE_CUBIN, cubin.smVersion,
-        addBytes(cubin.bytes, "ftrt_cubin_" + std::to_string(cubin.smVersion)),
-        cubin.bytes.size()));
-  images.push_back(makeImage(FTRT_IMAGE_PTX, ptx.target.smVersion(),
+    images.push_back(
+        makeImage(FTRT_IMAGE_CUBIN, toImageArchitecture(cubin.architecture),
+                  addBytes(cubin.bytes,
+                           "ftrt_cubin_" + cubin.architecture.name().substr(3)),
+                  cubin.bytes.size()));
+  images.push_back(makeImage(FTRT_IMAGE_PTX,
+                             toImageArchitecture(ptx.target.architecture),
                              addBytes(ptx.text, "ftrt_ptx"),
                              ptx.text.size() + 1)); // With its zero.
   if (contents.hostImageSymbol.empty())

@@ -174,7 +174,7 @@ void ManifestWriter::writeDevice(const DeviceSpec &device) {
     json.attribute("compute_capability",
                    std::to_string(device.computeCapabilityMajor) + "." +
                        std::to_string(device.computeCapabilityMinor));
-    json.attribute("chip", ptx.target.chip);
+    json.attribute("chip", ptx.target.chip());
   });
 }
 

@@ -90,7 +90,7 @@ class Module:
     def architectures(self) -> list[str]:
         """Processors that the library has machine code for, such as `sm_90`."""
         cubins = [image for image in self._images if image.kind == runtime.IMAGE_CUBIN]
-        return [f"sm_{image.architecture}" for image in cubins]
+        return [image.chip for image in cubins]
 
     @property
     def has_emulator(self) -> bool:

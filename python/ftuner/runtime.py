@@ -12,6 +12,7 @@ from .errors import Error
 ABI_VERSION = 1
 
 IMAGE_PTX, IMAGE_CUBIN, IMAGE_HOST = 1, 2, 3
+ARCHITECTURE_EXACT = 1 << 16
 ERROR_NO_DRIVER = 5
 ERROR_INTERRUPTED = 10
 
@@ -25,6 +26,12 @@ class Image(ctypes.Structure):
         ("data", ctypes.c_void_p),
         ("bytes", ctypes.c_uint64),
     ]
+
+    @property
+    def chip(self) -> str:
+        """The processor of PTX or a cubin, such as `sm_90` or, for it alone, `sm_90a`."""
+        suffix = "a" if self.architecture & ARCHITECTURE_EXACT else ""
+        return f"sm_{self.architecture & ~ARCHITECTURE_EXACT}{suffix}"
 
 
 class CompiledModule(ctypes.Structure):

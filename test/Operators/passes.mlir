@@ -6,7 +6,7 @@
 // says so, and why (row-sums-run.mlir and conv-run.mlir have operators that one
 // does compute).
 // RUN: not ftuner-test-opt %t/conv.mlir --ukernel-attach-device=device=h200 --ukernel-plan-workloads 2>&1 | FileCheck %s --check-prefix=CONV
-// CONV: error: 'test.conv' op expected an operator that a codegen path computes: scalar: expected elements of up to 32 bits, but got f64; simt:
+// CONV: error: 'test.conv' op expected an operator that a codegen path computes: scalar: expected elements of up to 32 bits, but got f64; exact: {{.*}}; simt:
 
 // It is not forgotten either.
 // RUN: not ftuner-test-opt %t/sum.mlir --test-form-row-sums --ukernel-prepare-host --ftuner-bufferize --ukernel-dispatch-workloads 2>&1 | FileCheck %s --check-prefix=STAGE

@@ -124,7 +124,8 @@ llvm::Error planCubins(const LibraryCommandLine &commandLine,
   if (names == std::vector<std::string>{"auto"}) {
     plan.hasOwnCubin = ptxas.has_value();
   } else {
-    llvm::Expected<std::vector<int>> architectures = parseArchitectures(names);
+    llvm::Expected<std::vector<GpuArchitecture>> architectures =
+        parseArchitectures(names);
     if (!architectures)
       return makeError("option --cubins: " +
                        llvm::toString(architectures.takeError()));

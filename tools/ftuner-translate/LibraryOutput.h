@@ -31,7 +31,7 @@ struct LibraryPlan {
   std::string libraryPath, headerPath;
   std::string linker, ptxas;
   LinkOptions link;
-  std::vector<int> architectures;
+  std::vector<GpuArchitecture> architectures;
   /// Whether cubins are for the device's own architecture, whatever it is.
   bool hasOwnCubin = false;
 };

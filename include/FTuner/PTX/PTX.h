@@ -14,30 +14,54 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Support/LLVM.h"
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace ftuner {
 
-/// What LLVM and ptxas need to know of a device.
-struct PtxTarget {
-  /// LLVM's processor name, which is ptxas's architecture too, e.g. "sm_90".
-  std::string chip;
-  /// LLVM's subtarget features. PTX ISA 6.5 below sm_50, 8.0 up to sm_90; empty
-  /// for newer processors, for which LLVM takes the oldest PTX ISA that knows
-  /// them.
-  std::string features;
+/// An architecture that kernels are compiled for.
+struct GpuArchitecture {
+  /// Compute capability times 10, e.g. 90.
+  int number = 0;
+  /// Whether code for it may use instructions of GPUs of this number alone, and
+  /// runs on no others ("sm_90a"). Other PTX runs on newer GPUs, too.
+  bool isExact = false;
 
-  /// The number in the chip's name, e.g. 90.
-  int smVersion() const;
+  /// LLVM's processor name, which is ptxas's architecture too, e.g. "sm_90".
+  std::string name() const;
+  /// By number, exact ones last.
+  bool operator<(const GpuArchitecture &other) const {
+    return std::tie(number, isExact) < std::tie(other.number, other.isExact);
+  }
+  bool operator==(const GpuArchitecture &other) const {
+    return number == other.number && isExact == other.isExact;
+  }
 };
 
+/// What LLVM and ptxas need to know of a device.
+struct PtxTarget {
+  GpuArchitecture architecture;
+  /// LLVM's subtarget features. PTX ISA 6.5 below sm_50, 8.0 up to sm_90, 8.6
+  /// for sm_90a; empty for newer processors, for which LLVM takes the oldest
+  /// PTX ISA that knows them.
+  std::string features;
+
+  std::string chip() const { return architecture.name(); }
+};
+
+/// Whether a kernel of the compiled module is of a codegen path that needs an
+/// exact architecture.
+bool needsExactArchitecture(mlir::ModuleOp module);
+
 /// The target for the device that the module is compiled for (its attribute
-/// `ukernel.device`). Reports a missing device, and processors unknown to LLVM.
+/// `ukernel.device`), exact where a kernel needs that. Reports a missing
+/// device, and processors unknown to LLVM.
 mlir::FailureOr<PtxTarget> getPtxTarget(mlir::ModuleOp module);
 
-/// The target for another processor by its number, such as 90 for sm_90.
-/// Reports processors unknown to LLVM.
-mlir::FailureOr<PtxTarget> getPtxTarget(mlir::ModuleOp module, int smVersion);
+/// The target for another processor. Reports processors unknown to LLVM, and
+/// those that are not exact where a kernel needs that.
+mlir::FailureOr<PtxTarget> getPtxTarget(mlir::ModuleOp module,
+                                        const GpuArchitecture &architecture);
 
 /// One kernel: a `gpu.module` with one entry.
 struct PtxKernel {

@@ -63,12 +63,20 @@ enum {
   FTRT_IMAGE_HOST = 3   /* an ftrt_host_image, for the emulator */
 };
 
+enum {
+  /* Added to the architecture of PTX and cubins that run on devices of that
+   * compute capability alone, neither older nor newer (90 for sm_90a). A
+   * runtime that does not know it takes them for those of a device to come. */
+  FTRT_ARCHITECTURE_EXACT = 1 << 16
+};
+
 /* The kernels in one form. */
 typedef struct {
   uint32_t kind;
   /* Compute capability times 10 (90 for sm_90): of a cubin, the one it is for
    * (it runs on devices of the same major and the same or a higher minor
-   * version); of PTX, the least one. 0 for a host image. */
+   * version); of PTX, the least one; or FTRT_ARCHITECTURE_EXACT with the only
+   * one. 0 for a host image. */
   uint32_t architecture;
   const void *data;
   uint64_t bytes; /* of a host image the size of ftrt_host_image */

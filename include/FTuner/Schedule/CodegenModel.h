@@ -80,6 +80,11 @@ public:
   /// Whether the path can compute the workload on the device, and if not, why.
   virtual llvm::Error supports(const Workload &workload,
                                const DeviceSpec &device) const = 0;
+  /// Whether the path's kernels have instructions of the device's own
+  /// architecture that no other one has, neither older nor newer: their PTX is
+  /// for "sm_90a" rather than "sm_90". Then `supports` refuses devices without
+  /// such an architecture.
+  virtual bool needsExactArchitecture() const { return false; }
   /// What there is to choose from for a workload that the path supports.
   virtual std::unique_ptr<ScheduleSpace>
   createSpace(const Workload &workload, const DeviceSpec &device) const = 0;

@@ -47,10 +47,9 @@ enum class IreeTarget { Cuda, Cpu };
 struct IreeOptions {
   IreeTarget target = IreeTarget::Cuda;
   /// The path of ptxas where the executable is to hold a cubin instead of PTX,
-  /// for CUDA; and the number of its architecture, such as 90 for sm_90, unless
-  /// it is the device's own.
+  /// for CUDA; and its architecture, unless it is that of the PTX.
   std::string ptxas;
-  std::optional<int> architecture;
+  std::optional<GpuArchitecture> architecture;
   /// Whether tensors may begin at any address that their elements may have.
   /// Otherwise each begins at a multiple of what kernels ask for.
   bool hasAnyAddress = false;

@@ -19,8 +19,7 @@ namespace ftuner {
 
 /// The kernels for one architecture, assembled.
 struct LibraryCubin {
-  /// Number of the architecture, such as 90 for sm_90.
-  int smVersion = 0;
+  GpuArchitecture architecture;
   std::string bytes;
 };
 
@@ -42,18 +41,19 @@ struct LibraryOptions {
 /// The name of a library's module object.
 std::string getModuleSymbol(llvm::StringRef libraryName);
 
-/// Reads names of architectures, such as "sm_90": the numbers, sorted, each
+/// Reads names of architectures, such as "sm_90" and "sm_90a": sorted, each
 /// once. An error says which name is none.
-llvm::Expected<std::vector<int>>
+llvm::Expected<std::vector<GpuArchitecture>>
 parseArchitectures(llvm::ArrayRef<std::string> names);
 
 /// Assembles the kernels for every architecture, in parallel. For architectures
-/// below that of `ptx`, which is the module's, the kernels are translated anew.
-/// Emits an error and fails where LLVM or ptxas cannot compile a kernel for an
-/// architecture.
+/// other than that of `ptx`, which is the module's, the kernels are translated
+/// anew. Emits an error and fails where LLVM or ptxas cannot compile a kernel
+/// for an architecture.
 mlir::FailureOr<std::vector<LibraryCubin>>
 assembleCubins(mlir::ModuleOp module, const PtxModule &ptx,
-               llvm::StringRef ptxas, llvm::ArrayRef<int> architectures);
+               llvm::StringRef ptxas,
+               llvm::ArrayRef<GpuArchitecture> architectures);
 
 /// Assembles the kernels for the architecture of `ptx`. An error says why ptxas
 /// fails, e.g. for a processor that its version does not know.

@@ -251,7 +251,7 @@ void GpuMeasurer::loadKernels(llvm::ArrayRef<MeasurementRequest> requests) {
     }
     place->compiled = std::move(*kernel);
     PtxModule ptx;
-    ptx.target = compiler.getTarget();
+    ptx.target = place->compiled.target;
     ptx.kernels = {place->compiled.ptx};
     ptx.text = place->compiled.ptx.text;
     place->loaded = std::make_unique<PtxKernels>(gpu.library, std::move(ptx),

@@ -37,12 +37,10 @@ llvm::Expected<KernelCompiler> KernelCompiler::create(MLIRContext *context,
                                                       const DeviceSpec &device,
                                                       Lowering lowering) {
   loadKernelDialects(context);
-  KernelCompiler compiler(context, device, {}, std::move(lowering));
+  KernelCompiler compiler(context, device, std::move(lowering));
   FirstError error(context);
-  FailureOr<PtxTarget> target = getPtxTarget(*compiler.createModule());
-  if (failed(target))
+  if (failed(getPtxTarget(*compiler.createModule())))
     return error.take();
-  compiler.target = *target;
   return compiler;
 }
 
@@ -60,7 +58,7 @@ llvm::Expected<PtxModule> KernelCompiler::translate(ModuleOp kernels) const {
   lowering(pm);
   if (failed(pm.run(kernels)))
     return error.take();
-  FailureOr<PtxModule> ptx = translateToPtx(kernels, target);
+  FailureOr<PtxModule> ptx = translateToPtx(kernels);
   if (failed(ptx))
     return error.take();
   return std::move(*ptx);
@@ -106,18 +104,22 @@ KernelCompiler::compile(ArrayRef<Job> jobs) {
       all->push_back(kernel->clone());
   llvm::Expected<PtxModule> ptx = translate(*all);
   if (ptx) {
-    for (auto [number, kernel] : llvm::zip_equal(emittedJobs, ptx->kernels))
+    for (auto [number, kernel] : llvm::zip_equal(emittedJobs, ptx->kernels)) {
       answers[number]->ptx = std::move(kernel);
+      answers[number]->target = ptx->target;
+    }
     return answers;
   }
   llvm::consumeError(ptx.takeError());
   // Something failed: find out what.
   for (auto [number, module] : llvm::zip_equal(emittedJobs, modules)) {
     llvm::Expected<PtxModule> alone = translate(*module);
-    if (alone)
-      answers[number]->ptx = std::move(alone->kernels.front());
-    else
+    if (!alone) {
       answers[number] = alone.takeError();
+      continue;
+    }
+    answers[number]->ptx = std::move(alone->kernels.front());
+    answers[number]->target = std::move(alone->target);
   }
   return answers;
 }

@@ -22,7 +22,7 @@ void PtxasMeasurer::measureKernels(
       return;
     }
     llvm::Expected<PtxResources> found =
-        measureResources(ptxas, kernels[index]->ptx, compiler.getTarget());
+        measureResources(ptxas, kernels[index]->ptx, kernels[index]->target);
     if (!found) {
       answer.failure = llvm::toString(found.takeError());
       return;

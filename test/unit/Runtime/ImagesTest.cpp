@@ -4,10 +4,13 @@
 using namespace fake;
 
 namespace {
-/// An image by its kind and architecture: "p80" is PTX, "c80" a cubin.
+/// An image by its kind and architecture: "p80" is PTX, "c80" a cubin, "c90a"
+/// one for this architecture alone.
 void addImages(TestModule &model, const std::vector<const char *> &images) {
   for (const char *image : images) {
     uint32_t architecture = std::atoi(image + 1);
+    if (std::strchr(image, 'a'))
+      architecture |= FTRT_ARCHITECTURE_EXACT;
     if (*image == 'p')
       model.addPTX(architecture);
     else
@@ -41,6 +44,15 @@ TEST_F(RuntimeTest, ChoosesTheImage) {
       {{"p75", "p90", "p80"}, 1, 2},
       {{"p75", "p90", "p80"}, 2, 1},
       {{"p75", "p90", "p80"}, 4, 0},
+      // An exact one before all others, a cubin before PTX.
+      {{"c90", "p90", "p90a", "c90a"}, 0, 3},
+      {{"c90", "p90", "p90a"}, 0, 2},
+      {{"c90a", "p90a"}, 0, 0},
+      // On no other device, older or newer, of its major version or not.
+      {{"p90a", "c90a", "p90"}, 2, 2},
+      {{"p80a", "c80a", "p75"}, 1, 2},
+      {{"p86a", "c86a", "c80"}, 3, 2},
+      {{"p75a", "p75"}, 0, 1},
   };
   for (const Choice &choice : choices) {
     TestModule model;
@@ -65,6 +77,14 @@ TEST_F(RuntimeTest, NoImageForTheDevice) {
   ASSERT_SUCCESS(ftrt_device_select(4));
   EXPECT_FAILURE(launch(model[0]), FTRT_ERROR_NO_IMAGE,
                  "a cubin for sm_70 to sm_75 or PTX for at most sm_75");
+  TestModule exact;
+  addImages(exact, {"c90a", "p90a"});
+  for (int device : {1, 2, 3, 4}) {
+    ASSERT_SUCCESS(ftrt_device_select(device));
+    EXPECT_FAILURE(
+        launch(exact[0]), FTRT_ERROR_NO_IMAGE,
+        "but the module holds a cubin for sm_90a and PTX for sm_90a");
+  }
   TestModule empty;
   EXPECT_FAILURE(launch(empty[0]), FTRT_ERROR_NO_IMAGE,
                  "the module holds no image");
@@ -126,6 +146,9 @@ const Corruption corruptions[] = {
      "image 1: expected data, but got none"},
     {[](TestModule &m) { m.images[0].architecture = 0; },
      FTRT_ERROR_INVALID_ARGUMENT, "image 0: expected an architecture"},
+    {[](TestModule &m) { m.images[0].architecture = FTRT_ARCHITECTURE_EXACT; },
+     FTRT_ERROR_INVALID_ARGUMENT,
+     "image 0: expected an architecture of at least 10, but got 0"},
     {[](TestModule &m) { --m.images[0].bytes; }, FTRT_ERROR_INVALID_ARGUMENT,
      "image 0: expected text that ends in a zero"},
     {[](TestModule &m) { m.images[1].bytes = 63; }, FTRT_ERROR_INVALID_ARGUMENT,

@@ -15,6 +15,9 @@ namespace ftuner {
 /// A kernel, compiled as the pipeline compiles it.
 struct CompiledKernel {
   PtxKernel ptx;
+  /// The device's architecture, exact if a kernel that was compiled with this
+  /// one needs that.
+  PtxTarget target;
   ukernel::EntryAttr entry;
   KernelSignature signature;
 };
@@ -42,20 +45,17 @@ public:
   /// is the first diagnostic of the job.
   std::vector<llvm::Expected<CompiledKernel>> compile(llvm::ArrayRef<Job> jobs);
 
-  const PtxTarget &getTarget() const { return target; }
   const DeviceSpec &getDevice() const { return device; }
 
 private:
   KernelCompiler(mlir::MLIRContext *context, const DeviceSpec &device,
-                 PtxTarget target, Lowering lowering)
-      : context(context), device(device), target(std::move(target)),
-        lowering(std::move(lowering)) {}
+                 Lowering lowering)
+      : context(context), device(device), lowering(std::move(lowering)) {}
   mlir::OwningOpRef<mlir::ModuleOp> createModule() const;
   llvm::Expected<PtxModule> translate(mlir::ModuleOp kernels) const;
 
   mlir::MLIRContext *context;
   DeviceSpec device;
-  PtxTarget target;
   Lowering lowering;
 };
 

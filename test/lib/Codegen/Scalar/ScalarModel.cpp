@@ -27,20 +27,23 @@ threadAxes(const Workload &workload) {
 
 class ScalarSpace final : public ScheduleSpace {
 public:
-  ScalarSpace(const Workload &workload, const DeviceSpec &device)
-      : workload(workload) {
+  ScalarSpace(const CodegenModel &path, const Workload &workload,
+              const DeviceSpec &device)
+      : path(path), workload(workload) {
     reduceGranule = kDepth;
     workerGranule = kWarpSize;
     maxWorkers = std::min<int64_t>(device.maxThreadsPerBlock, 256);
   }
 
   void forEachBlock(int64_t, BlockVisitor visit) const override {
+    if (path.needsExactArchitecture())
+      return;
     auto [rows, columns] = threadAxes(workload);
     for (int64_t threads = kWarpSize; threads <= maxWorkers; threads *= 2)
       for (int64_t n = columns ? kWarpSize : 1; n <= threads; n *= 2) {
         KernelFamily family;
         ScalarSchedule schedule{threads / n, n};
-        family.schedule = schedule.pack();
+        family.schedule = schedule.pack(path);
         family.tiles.emplace_back(workload.axes.size(), 1);
         BlockTile &tile = family.tiles.front();
         for (unsigned axis = 0; axis < tile.size(); ++axis)
@@ -64,12 +67,16 @@ public:
   }
 
 private:
+  const CodegenModel &path;
   const Workload &workload;
 };
 
 class ScalarModel final : public CodegenModel {
 public:
-  llvm::StringRef name() const override { return "scalar"; }
+  explicit ScalarModel(bool isExact) : isExact(isExact) {}
+
+  llvm::StringRef name() const override { return isExact ? "exact" : "scalar"; }
+  bool needsExactArchitecture() const override { return isExact; }
   llvm::ArrayRef<llvm::StringLiteral> scheduleFields() const override {
     static constexpr llvm::StringLiteral names[] = {"threads_m", "threads_n"};
     return names;
@@ -80,20 +87,24 @@ public:
            std::to_string(scalar.threadsN);
   }
   llvm::Error supports(const Workload &workload,
-                       const DeviceSpec &) const override {
+                       const DeviceSpec &device) const override {
+    if (isExact && device.smVersion() != 90)
+      return invalid("exact: expected compute capability 9.0, but got %d.%d",
+                     device.computeCapabilityMajor,
+                     device.computeCapabilityMinor);
     if (workload.spaceAxes().empty() || workload.reduceAxes() == 0)
-      return invalid("scalar: expected a space and a reduce axis");
+      return invalid("%s: expected a space and a reduce axis", name().data());
     for (const Operand &operand : workload.operands)
       if (operand.elementType == ElementType::F64 ||
           operand.elementType == ElementType::Other)
-        return invalid("scalar: expected elements of up to 32 bits, but got %s",
-                       nameOf(operand.elementType).data());
+        return invalid("%s: expected elements of up to 32 bits, but got %s",
+                       name().data(), nameOf(operand.elementType).data());
     return llvm::Error::success();
   }
   std::unique_ptr<ScheduleSpace>
   createSpace(const Workload &workload,
               const DeviceSpec &device) const override {
-    return std::make_unique<ScalarSpace>(workload, device);
+    return std::make_unique<ScalarSpace>(*this, workload, device);
   }
   UKernel ukernel(const KernelFamily &family, unsigned part) const override {
     UKernel ukernel;
@@ -182,11 +193,19 @@ public:
                      static_cast<long long>(threads));
     return llvm::Error::success();
   }
+
+private:
+  bool isExact;
 };
 
 } // namespace
 
 const CodegenModel &ftuner::scalarModel() {
-  static const ScalarModel model;
+  static const ScalarModel model(/*isExact=*/false);
+  return model;
+}
+
+const CodegenModel &ftuner::exactModel() {
+  static const ScalarModel model(/*isExact=*/true);
   return model;
 }

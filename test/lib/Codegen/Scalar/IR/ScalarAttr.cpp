@@ -23,25 +23,49 @@ generatedAttributePrinter(Attribute def, AsmPrinter &printer);
 #define GET_ATTRDEF_CLASSES
 #include "ScalarAttr.cpp.inc"
 
-ScalarAttr ScalarAttr::get(MLIRContext *context, const Schedule &schedule) {
-  ScalarSchedule scalar = ScalarSchedule::of(schedule);
-  return get(context, scalar.threadsM, scalar.threadsN);
-}
-
-Schedule ScalarAttr::toSchedule() const {
-  return ScalarSchedule{getThreadsM(), getThreadsN()}.pack();
-}
-
-LogicalResult ScalarAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                 int64_t threadsM, int64_t threadsN) {
+static LogicalResult verifyThreads(function_ref<InFlightDiagnostic()> emitError,
+                                   int64_t threadsM, int64_t threadsN) {
   if (threadsM < 1 || threadsN < 1)
     return emitError() << "expected at least 1 thread, but got " << threadsM
                        << " x " << threadsN;
   return success();
 }
 
+ScalarAttr ScalarAttr::get(MLIRContext *context, const Schedule &schedule) {
+  ScalarSchedule scalar = ScalarSchedule::of(schedule);
+  return get(context, scalar.threadsM, scalar.threadsN);
+}
+
+Schedule ScalarAttr::toSchedule() const {
+  return ScalarSchedule{getThreadsM(), getThreadsN()}.pack(scalarModel());
+}
+
+LogicalResult ScalarAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 int64_t threadsM, int64_t threadsN) {
+  return verifyThreads(emitError, threadsM, threadsN);
+}
+
 LogicalResult ScalarAttr::verifyTile(function_ref<InFlightDiagnostic()>,
                                      ArrayRef<int64_t>) const {
+  return success();
+}
+
+ExactAttr ExactAttr::get(MLIRContext *context, const Schedule &schedule) {
+  ScalarSchedule scalar = ScalarSchedule::of(schedule);
+  return get(context, scalar.threadsM, scalar.threadsN);
+}
+
+Schedule ExactAttr::toSchedule() const {
+  return ScalarSchedule{getThreadsM(), getThreadsN()}.pack(exactModel());
+}
+
+LogicalResult ExactAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                int64_t threadsM, int64_t threadsN) {
+  return verifyThreads(emitError, threadsM, threadsN);
+}
+
+LogicalResult ExactAttr::verifyTile(function_ref<InFlightDiagnostic()>,
+                                    ArrayRef<int64_t>) const {
   return success();
 }
 
@@ -52,5 +76,11 @@ void scalarRegister(DialectRegistry &registry) {
     dialect->addSchedule<ScalarAttr>();
   });
   test::registerTestDialect(registry);
+}
+
+void exactRegister(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *, UKernelDialect *dialect) {
+    dialect->addSchedule<ExactAttr>();
+  });
 }
 } // namespace ftuner

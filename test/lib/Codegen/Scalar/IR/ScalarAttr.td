@@ -6,14 +6,18 @@ include "FTuner/Dialect/UKernel/IR/ScheduleAttrInterface.td"
 include "FTuner/Dialect/UKernel/IR/UKernelDialect.td"
 include "mlir/IR/AttrTypeBase.td"
 
-def UKernel_ScalarAttr : AttrDef<UKernel_Dialect, "Scalar",
-    [DeclareAttrInterfaceMethods<UKernel_ScheduleAttrInterface>]> {
-  let mnemonic = "scalar";
+class UKernel_ScalarScheduleAttr<string name, string text>
+    : AttrDef<UKernel_Dialect, name,
+              [DeclareAttrInterfaceMethods<UKernel_ScheduleAttrInterface>]> {
+  let mnemonic = text;
   let summary = "one element for each thread";
   let parameters = (ins "int64_t":$threadsM, "int64_t":$threadsN);
   let builders = [AttrBuilder<(ins "const ::ftuner::Schedule &":$schedule)>];
   let assemblyFormat = "`<` $threadsM `x` $threadsN `>`";
   let genVerifyDecl = 1;
 }
+
+def UKernel_ScalarAttr : UKernel_ScalarScheduleAttr<"Scalar", "scalar">;
+def UKernel_ExactAttr : UKernel_ScalarScheduleAttr<"Exact", "exact">;
 
 #endif

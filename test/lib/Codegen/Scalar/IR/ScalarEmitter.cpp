@@ -141,19 +141,28 @@ void ScalarEmitter::emit() {
 
 class ScalarPath final : public CodegenPath {
 public:
-  const CodegenModel &model() const override { return scalarModel(); }
+  explicit ScalarPath(const CodegenModel &facts) : facts(facts) {}
+  const CodegenModel &model() const override { return facts; }
   LogicalResult emitTile(ImplicitLocOpBuilder &builder,
                          const TileEmission &tile) const override {
     ScalarEmitter(builder, tile).emit();
     return success();
   }
+
+private:
+  const CodegenModel &facts;
 };
 
 } // namespace
 
 namespace ftuner {
 const CodegenPath &scalarPath() {
-  static const ScalarPath path;
+  static const ScalarPath path(scalarModel());
+  return path;
+}
+
+const CodegenPath &exactPath() {
+  static const ScalarPath path(exactModel());
   return path;
 }
 } // namespace ftuner
