@@ -40,6 +40,9 @@ constexpr llvm::StringLiteral kTriple = "nvptx64-nvidia-cuda";
 constexpr unsigned kSharedAddressSpace = 3;
 /// Vector accesses of shared memory are 16 bytes wide.
 constexpr uint64_t kDynamicSharedAlignment = 16;
+/// Matrices that instructions of exact architectures read from shared memory
+/// are swizzled in patterns that begin at multiples of this.
+constexpr uint64_t kMatrixAlignment = 1024;
 } // namespace
 
 static const llvm::Target *findNvptxTarget() {
@@ -176,10 +179,21 @@ static std::string findMissingFunction(const llvm::Module &module) {
   return {};
 }
 
+/// Inline assembly may be for all threads of a warp together, which no operation
+/// of the LLVM dialect says: no pass may make its execution depend on more.
+static void markConvergent(llvm::Module &module) {
+  for (llvm::Function &function : module)
+    for (llvm::Instruction &instruction : llvm::instructions(function))
+      if (auto *call = llvm::dyn_cast<llvm::CallInst>(&instruction))
+        if (call->isInlineAsm())
+          call->setConvergent();
+}
+
 /// Prepares the symbols for a module that many kernels share: dynamic shared
 /// memory is one external array, everything else but the entry is internal to
 /// the kernel and carries its name.
-static void prepareSymbols(llvm::Module &module, StringRef entry) {
+static void prepareSymbols(llvm::Module &module, StringRef entry,
+                           llvm::Align sharedAlignment) {
   for (llvm::GlobalVariable &global :
        llvm::make_early_inc_range(module.globals())) {
     auto *array = llvm::dyn_cast<llvm::ArrayType>(global.getValueType());
@@ -187,8 +201,8 @@ static void prepareSymbols(llvm::Module &module, StringRef entry) {
         array->getNumElements() == 0) {
       global.setInitializer(nullptr);
       global.setLinkage(llvm::GlobalValue::ExternalLinkage);
-      global.setAlignment(std::max(llvm::Align(kDynamicSharedAlignment),
-                                   global.getAlign().valueOrOne()));
+      global.setAlignment(
+          std::max(sharedAlignment, global.getAlign().valueOrOne()));
       if (llvm::GlobalVariable *first =
               module.getNamedGlobal(kDynamicSharedName)) {
         first->setAlignment(std::max(*first->getAlign(), *global.getAlign()));
@@ -286,7 +300,11 @@ static FailureOr<std::string> translateKernel(gpu::GPUModuleOp kernel,
   module->setDataLayout(machine->createDataLayout());
   module->setTargetTriple(machine->getTargetTriple());
 
-  prepareSymbols(*module, entry);
+  prepareSymbols(*module, entry,
+                 llvm::Align(target.architecture.isExact
+                                 ? kMatrixAlignment
+                                 : kDynamicSharedAlignment));
+  markConvergent(*module);
   if (std::string name = findMissingFunction(*module); !name.empty())
     return kernel.emitError("kernel '")
            << entry << "' needs the function '" << name

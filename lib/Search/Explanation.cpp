@@ -32,7 +32,7 @@ static std::string nameOf(const Workload &workload, const Axis &axis) {
 }
 
 /// The names whose sizes make the extent of an axis; none for a fixed one.
-static std::vector<std::string> namesOf(const Workload &workload,
+static std::vector<std::string> axisNames(const Workload &workload,
                                         const Axis &axis) {
   if (!axis.isDynamic())
     return {};
@@ -44,7 +44,7 @@ static std::vector<std::string> namesOf(const Workload &workload,
 std::vector<std::string> ftuner::sizeNames(const Workload &workload) {
   std::vector<std::string> names;
   for (const Axis &axis : workload.axes)
-    for (std::string &name : namesOf(workload, axis))
+    for (std::string &name : axisNames(workload, axis))
       if (!llvm::is_contained(names, name))
         names.push_back(std::move(name));
   return names;
@@ -56,7 +56,7 @@ llvm::Expected<Shape> ftuner::bindSizes(const Workload &workload,
   int64_t points = 1;
   for (const Axis &axis : workload.axes) {
     int64_t extent = axis.isDynamic() ? axis.factor : axis.range.min;
-    for (const std::string &name : namesOf(workload, axis)) {
+    for (const std::string &name : axisNames(workload, axis)) {
       auto size = sizes.find(name);
       if (size == sizes.end())
         return llvm::createStringError(

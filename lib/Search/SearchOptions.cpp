@@ -14,7 +14,7 @@ static constexpr int64_t maxBlocksOfSm = 1024;
 static constexpr double minStep = 1e-6;
 
 template <typename T>
-static std::vector<std::string> namesOf(llvm::ArrayRef<const T *> items) {
+static std::vector<std::string> itemNames(llvm::ArrayRef<const T *> items) {
   std::vector<std::string> names;
   for (const T *item : items)
     names.push_back(item->name().str());
@@ -24,10 +24,10 @@ static std::vector<std::string> namesOf(llvm::ArrayRef<const T *> items) {
 const OptionTable<SearchChoice> &ftuner::searchChoiceOptions() {
   static const OptionTable<SearchChoice> table = {
       option("strategy", &SearchChoice::strategy, "Search strategy")
-          .oneOf(namesOf(searchStrategies())),
+          .oneOf(itemNames(searchStrategies())),
       option("cost-model", &SearchChoice::costModel,
              "Cost model that ranks programs")
-          .oneOf(namesOf(costModels())),
+          .oneOf(itemNames(costModels())),
       option("paths", &SearchChoice::paths,
              "Codegen paths whose families compete, separated by commas")
           .checkedBy([](llvm::StringRef names) {

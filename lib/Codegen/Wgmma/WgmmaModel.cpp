@@ -31,6 +31,7 @@ public:
   llvm::StringRef name() const override { return "wgmma"; }
 
   bool isDefault() const override { return false; }
+  bool needsExactArchitecture() const override { return true; }
 
   llvm::ArrayRef<llvm::StringLiteral> scheduleFields() const override {
     static constexpr llvm::StringLiteral names[] = {
