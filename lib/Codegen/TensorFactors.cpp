@@ -52,8 +52,7 @@ llvm::Error ftuner::checkTensorSum(const CodegenModel &path,
                            ", but got " + nameOf(workload.accumulatorType));
 }
 
-llvm::Error ftuner::checkAccess(const CodegenModel &path,
-                                int64_t accessBytes) {
+llvm::Error ftuner::checkAccess(const CodegenModel &path, int64_t accessBytes) {
   if (accessBytes >= 1 &&
       accessBytes == (accessBytes < kWordBytes ? 1 : widestAccess(accessBytes)))
     return llvm::Error::success();

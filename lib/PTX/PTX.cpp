@@ -179,8 +179,9 @@ static std::string findMissingFunction(const llvm::Module &module) {
   return {};
 }
 
-/// Inline assembly may be for all threads of a warp together, which no operation
-/// of the LLVM dialect says: no pass may make its execution depend on more.
+/// Inline assembly may be for all threads of a warp together, which no
+/// operation of the LLVM dialect says: no pass may make its execution depend on
+/// more.
 static void markConvergent(llvm::Module &module) {
   for (llvm::Function &function : module)
     for (llvm::Instruction &instruction : llvm::instructions(function))

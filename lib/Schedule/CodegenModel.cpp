@@ -37,10 +37,9 @@ ftuner::parseCodegenModels(llvm::StringRef names) {
   for (llvm::StringRef name : llvm::split(names, ",")) {
     const CodegenModel *model = findCodegenModel(name.trim());
     if (!model)
-      return llvm::createStringError("expected names of codegen paths (" +
-                                     codegenModelNames() +
-                                     "), separated by commas, but got '" +
-                                     name.trim() + "'");
+      return llvm::createStringError(
+          "expected names of codegen paths (" + codegenModelNames() +
+          "), separated by commas, but got '" + name.trim() + "'");
     named.push_back(model);
   }
   return llvm::to_vector(

@@ -33,7 +33,7 @@ static std::string nameOf(const Workload &workload, const Axis &axis) {
 
 /// The names whose sizes make the extent of an axis; none for a fixed one.
 static std::vector<std::string> axisNames(const Workload &workload,
-                                        const Axis &axis) {
+                                          const Axis &axis) {
   if (!axis.isDynamic())
     return {};
   if (axis.symbols.empty())

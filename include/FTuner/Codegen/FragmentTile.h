@@ -1,4 +1,5 @@
-//===- FragmentTile.h - Sums of tensor cores in a warp's registers -*- C++ -*-===//
+//===- FragmentTile.h - Sums of tensor cores in a warp's registers -*- C++
+//-*-===//
 //
 // Fragments. Instructions of the tensor cores leave their sums in fragments of
 // 16 rows and 8 columns: lane l has columns 2 · (l mod 4) and the next of rows

@@ -51,8 +51,8 @@ int64_t FragmentEpilogue::runColumns() const {
     consider(tile.init, workload.getInitMap());
   for (auto [index, extra] : llvm::enumerate(tile.extras))
     consider(extra, workload.getExtraMap(index));
-  return std::clamp<int64_t>(
-      accessBytes / std::max<int64_t>(leastBytes, 1), 1, kColumns);
+  return std::clamp<int64_t>(accessBytes / std::max<int64_t>(leastBytes, 1), 1,
+                             kColumns);
 }
 
 Value FragmentEpilogue::distanceAlongRows(Value row) {
@@ -63,7 +63,7 @@ Value FragmentEpilogue::distanceAlongRows(Value row) {
 }
 
 void FragmentEpilogue::storeToSlab(Value slab, ValueRange accumulators,
-                                 int64_t step) {
+                                   int64_t step) {
   if (fragments.isSwapped)
     storeTransposed(accumulators, step);
   else
@@ -73,25 +73,25 @@ void FragmentEpilogue::storeToSlab(Value slab, ValueRange accumulators,
 /// The accumulators of 16 rows of instructions. A lane has two neighbouring
 /// columns of each fragment, or four of each two where even columns come first.
 void FragmentEpilogue::storeRows(Value slab, ValueRange accumulators,
-                               int64_t step) {
+                                 int64_t step) {
   int64_t together = fragments.hasEvenColumnsFirst ? 2 : 1;
   int64_t width = 2 * together;
-  Value row = math.div(warp.lane, 4), column = math.mul(math.rem(warp.lane, 4), width);
+  Value row = math.div(warp.lane, 4),
+        column = math.mul(math.rem(warp.lane, 4), width);
   auto type = VectorType::get({width}, accumulators.front().getType());
-  for (int64_t fragment = 0; fragment < fragments.columns;
-       fragment += together)
+  for (int64_t fragment = 0; fragment < fragments.columns; fragment += together)
     for (int64_t half = 0; half < 2; ++half) {
       Values held;
       for (int64_t number = 0; number < width; ++number)
-        held.push_back(
-            accumulators[4 * (step * fragments.columns + fragment + number % together) +
-                         2 * half + number / together]);
+        held.push_back(accumulators[4 * (step * fragments.columns + fragment +
+                                         number % together) +
+                                    2 * half + number / together]);
       Value run = vector::FromElementsOp::create(b, type, held);
-      vector::StoreOp::create(
-          b, run, slab,
-          ValueRange{math.add(row, 8 * half),
-                     math.add(column, fragment * kColumns)},
-          /*nontemporal=*/false, llvm::MaybeAlign(width * kAccumulatorBytes));
+      vector::StoreOp::create(b, run, slab,
+                              ValueRange{math.add(row, 8 * half),
+                                         math.add(column, fragment * kColumns)},
+                              /*nontemporal=*/false,
+                              llvm::MaybeAlign(width * kAccumulatorBytes));
     }
 }
 
@@ -104,16 +104,16 @@ void FragmentEpilogue::storeTransposed(ValueRange accumulators, int64_t step) {
   Value column = math.mul(math.div(warp.lane, 4), hasPairs ? 2 : 1);
   auto pairType = VectorType::get({2}, accumulators.front().getType());
   Value element = math.add(math.mul(row, fragments.slabPitch()), column);
-  Value first = offsetPointer(b, sharedPointer(b, tile.sharedMemory, 0),
-                              math.add(math.mul(warp.number, fragments.slabBytes()),
-                                       math.mul(element, kAccumulatorBytes)));
+  Value first =
+      offsetPointer(b, sharedPointer(b, tile.sharedMemory, 0),
+                    math.add(math.mul(warp.number, fragments.slabBytes()),
+                             math.mul(element, kAccumulatorBytes)));
   int64_t ofStep = fragments.slabRows() / kColumns;
   for (int64_t fragment = 0; fragment < ofStep; ++fragment)
     for (int64_t other = 0; other < fragments.rows; ++other)
       for (int64_t number = 0; number < (hasPairs ? 2 : 4); ++number) {
-        int64_t held = 4 * (other * fragments.columns +
-                            step * ofStep + fragment) +
-                       number;
+        int64_t held =
+            4 * (other * fragments.columns + step * ofStep + fragment) + number;
         int64_t distance =
             (fragment * kColumns + number % 2) * fragments.slabPitch() +
             other * kRows + number / 2 * 8;
@@ -138,9 +138,9 @@ void FragmentEpilogue::emit(ValueRange accumulators,
       {fragments.slabRows(), fragments.slabPitch()}, accumulatorType,
       MemRefLayoutAttrInterface(),
       cast<MemRefType>(tile.sharedMemory.getType()).getMemorySpace());
-  Value slab =
-      memref::ViewOp::create(b, slabType, tile.sharedMemory,
-                             math.mul(warp.number, fragments.slabBytes()), ValueRange());
+  Value slab = memref::ViewOp::create(
+      b, slabType, tile.sharedMemory,
+      math.mul(warp.number, fragments.slabBytes()), ValueRange());
   Value allLanes = arith::ConstantOp::create(b, b.getI32IntegerAttr(-1));
 
   int64_t width = runColumns();

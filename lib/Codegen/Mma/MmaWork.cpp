@@ -99,8 +99,7 @@ BlockWork ftuner::mmaWork(const MmaLayout &layout, const MmaCode &code) {
   }
 
   // Loop and stages, addresses of fragments.
-  work.otherInstructions +=
-      warps * (24 + 2 * double(layout.fragmentsOfStep()));
+  work.otherInstructions += warps * (24 + 2 * double(layout.fragmentsOfStep()));
   FactorCopies copies{layout.threads(), layout.elementBytes,
                       code.isAsynchronous, code.isReduceExact};
   for (unsigned factor : {0, 1}) {

@@ -113,7 +113,7 @@ WgmmaSpace::preference(const KernelFamily &family) const {
   const BlockTile &tile = family.tiles.back();
   int64_t bm = tile[Workload::kM], bn = tile[Workload::kN];
   // Two groups: while one waits at the barrier, the other's products run.
-  int64_t distance = schedule.groups() > 2 ? schedule.groups() - 2
-                                           : 2 - schedule.groups();
+  int64_t distance =
+      schedule.groups() > 2 ? schedule.groups() - 2 : 2 - schedule.groups();
   return {distance, -bm * bn, bm + bn, bm, bn, schedule.swapOperands};
 }

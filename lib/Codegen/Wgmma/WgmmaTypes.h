@@ -14,8 +14,8 @@ struct WgmmaInstruction {
 
 /// The instruction that the device has for a type, if any. They are those of
 /// compute capability 9.0, and of no other (PTX ISA, wgmma.mma_async).
-std::optional<WgmmaInstruction>
-findWgmmaInstruction(ElementType factor, const DeviceSpec &device);
+std::optional<WgmmaInstruction> findWgmmaInstruction(ElementType factor,
+                                                     const DeviceSpec &device);
 
 /// Whether there are instructions of so many columns: multiples of 8 up to 256,
 /// of bytes multiples of 16 from 32 on.

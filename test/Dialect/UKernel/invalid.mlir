@@ -148,6 +148,48 @@ module attributes {test.attribute = #ukernel.family<#ukernel.mma<warps = [2, 2],
 
 // -----
 
+// wgmma_c1
+// expected-error @below {{expected groups along m and n, but got 1 number}}
+module attributes {test.attribute = #ukernel.wgmma<groups = [2], stages = 4, access = 16>} {}
+
+// -----
+
+// wgmma_c1: numbers
+// expected-error @below {{expected at least 1 group along m and n, but got 0}}
+module attributes {test.attribute = #ukernel.wgmma<groups = [2, 0], stages = 4, access = 16>} {}
+
+// -----
+
+// wgmma_c2
+// expected-error @below {{expected at least 1 stage, but got 0}}
+module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 0, access = 16>} {}
+
+// -----
+
+// wgmma_c3
+// expected-error @below {{expected access of 1, 4, 8 or 16 bytes, but got 2}}
+module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 2>} {}
+
+// -----
+
+// wgmma_c4
+// expected-error @below {{expected the tile on axis 0 to be a multiple of 64 elements for each of 2 groups, but got 192}}
+module attributes {test.attribute = #ukernel.family<#ukernel.wgmma<groups = [2, 1], stages = 4, access = 16>, axis = 0, tiles = [[192, 64, 64]]>} {}
+
+// -----
+
+// wgmma_c4: swapped operands
+// expected-error @below {{expected the tile on axis 1 to be a multiple of 64 elements for each of 2 groups, but got 64}}
+module attributes {test.attribute = #ukernel.family<#ukernel.wgmma<groups = [1, 2], stages = 4, access = 16, swap_operands = true>, axis = 0, tiles = [[24, 64, 64]]>} {}
+
+// -----
+
+// wgmma_c4: axes
+// expected-error @below {{expected tiles along m, n and k, but got 2 sizes}}
+module attributes {test.attribute = #ukernel.family<#ukernel.wgmma<groups = [1, 1], stages = 4, access = 16>, axis = 0, tiles = [[64, 64]]>} {}
+
+// -----
+
 // family_c1
 // expected-error @below {{expected one or two tiles, but got 3}}
 module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8], [32, 32, 8], [36, 32, 8]]>} {}

@@ -303,8 +303,9 @@ TEST_F(MmaModelTest, WritesSlabsOfTransposedBytesWithoutConflicts) {
       EXPECT_GE(layout.sharedMemoryBytes(), layout.warpTile().slabBytes());
       std::array<int64_t, 32> address;
       for (int64_t lane = 0; lane < 32; ++lane)
-        address[lane] = swaps ? lane % 4 * 2 * layout.warpTile().slabPitch() + lane / 4 * 2
-                              : lane / 4 * layout.warpTile().slabPitch() + lane % 4 * 4;
+        address[lane] =
+            swaps ? lane % 4 * 2 * layout.warpTile().slabPitch() + lane / 4 * 2
+                  : lane / 4 * layout.warpTile().slabPitch() + lane % 4 * 4;
       EXPECT_EQ(wavefronts(address, swaps ? 2 : 4), swaps ? 2 : 4);
       NumberMath math;
       std::set<uint32_t> rows;

@@ -93,8 +93,8 @@ int64_t readAddress(const WgmmaLayout &layout, const SharedTile &tile,
                     int64_t start, int64_t space, int64_t reduce) {
   int64_t bytes = layout.elementBytes, address = start;
   if (tile.reduceContiguous)
-    address += space % 8 * 128 + space / 8 * WgmmaLayout::rowStride() +
-               reduce * bytes;
+    address +=
+        space % 8 * 128 + space / 8 * WgmmaLayout::rowStride() + reduce * bytes;
   else
     address += reduce % 8 * 128 + reduce / 8 * WgmmaLayout::rowStride() +
                space * bytes / 128 * layout.panelStride(tile) +
@@ -134,15 +134,14 @@ TEST_F(WgmmaModelTest, ReadsWhatCopiesWrite) {
                                              first, threads, width);
                   for (int64_t i = 0; i < width; ++i) {
                     int64_t outer = vector.outer, inner = vector.inner + i;
-                    bool isNew =
-                        written
-                            .insert({(vector.sharedOuter * tile.pitch +
-                                      vector.sharedInner + i) *
-                                         2,
-                                     tile.reduceContiguous
-                                         ? std::pair(outer, inner)
-                                         : std::pair(inner, outer)})
-                            .second;
+                    bool isNew = written
+                                     .insert({(vector.sharedOuter * tile.pitch +
+                                               vector.sharedInner + i) *
+                                                  2,
+                                              tile.reduceContiguous
+                                                  ? std::pair(outer, inner)
+                                                  : std::pair(inner, outer)})
+                                     .second;
                     EXPECT_TRUE(isNew);
                   }
                 }
@@ -189,25 +188,25 @@ TEST_F(WgmmaModelTest, OffersLegalBlocksWithoutBankConflicts) {
       Workload workload = halfProduct(transposeLhs, transposeRhs);
       auto space = model.createSpace(workload, device);
       int64_t blocks = 0;
-      space->forEachBlock(16, [&](const KernelFamily &block,
-                                  const UKernel &ukernel, bool) {
-        EXPECT_EQ(ukernel.blockTile, block.tiles[0]);
-        EXPECT_EQ(ukernel.registerTile, block.ukernel(0).registerTile);
-        space->forEachStep(block, [&](const KernelFamily &family) {
-          if (llvm::Error error = model.check(workload, family, device)) {
-            llvm::consumeError(std::move(error));
-            return true;
-          }
-          ++blocks;
-          for (const WarpAccess &access :
-               model.work(workload, family, 0, device).accesses)
-            if (access.kind != WarpAccess::Kind::GlobalLoad) {
-              EXPECT_EQ(wavefronts(access.address, access.width), 4)
-                  << family.str();
-            }
-          return false;
-        });
-      });
+      space->forEachBlock(
+          16, [&](const KernelFamily &block, const UKernel &ukernel, bool) {
+            EXPECT_EQ(ukernel.blockTile, block.tiles[0]);
+            EXPECT_EQ(ukernel.registerTile, block.ukernel(0).registerTile);
+            space->forEachStep(block, [&](const KernelFamily &family) {
+              if (llvm::Error error = model.check(workload, family, device)) {
+                llvm::consumeError(std::move(error));
+                return true;
+              }
+              ++blocks;
+              for (const WarpAccess &access :
+                   model.work(workload, family, 0, device).accesses)
+                if (access.kind != WarpAccess::Kind::GlobalLoad) {
+                  EXPECT_EQ(wavefronts(access.address, access.width), 4)
+                      << family.str();
+                }
+              return false;
+            });
+          });
       EXPECT_GT(blocks, 50);
     }
 }

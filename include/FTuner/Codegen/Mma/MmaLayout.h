@@ -127,7 +127,8 @@ struct MmaLayout {
   }
   /// Slabs take the place of the stages.
   int64_t sharedMemoryBytes() const {
-    return std::max(bytesOf(lhs()) + bytesOf(rhs()), warps() * warpTile().slabBytes());
+    return std::max(bytesOf(lhs()) + bytesOf(rhs()),
+                    warps() * warpTile().slabBytes());
   }
 };
 

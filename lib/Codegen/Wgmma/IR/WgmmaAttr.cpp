@@ -1,4 +1,5 @@
-//===- WgmmaAttr.cpp - The schedule of the wgmma path in IR -------------------===//
+//===- WgmmaAttr.cpp - The schedule of the wgmma path in IR
+//-------------------===//
 #include "WgmmaAttr.h"
 #include "FTuner/Codegen/IR/ContractionSchedule.h"
 #include "FTuner/Codegen/Wgmma/WgmmaLayout.h"
@@ -24,8 +25,8 @@ generatedAttributePrinter(Attribute def, AsmPrinter &printer);
 
 WgmmaAttr WgmmaAttr::get(MLIRContext *context, const Schedule &schedule) {
   WgmmaSchedule wgmma = WgmmaSchedule::of(schedule);
-  return get(context, {wgmma.groupsM, wgmma.groupsN}, wgmma.stages, wgmma.accessBytes,
-             wgmma.swapOperands);
+  return get(context, {wgmma.groupsM, wgmma.groupsN}, wgmma.stages,
+             wgmma.accessBytes, wgmma.swapOperands);
 }
 
 Schedule WgmmaAttr::toSchedule() const {
@@ -39,8 +40,8 @@ Schedule WgmmaAttr::toSchedule() const {
 }
 
 LogicalResult WgmmaAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                              ArrayRef<int64_t> groups, int64_t stages,
-                              int64_t access, bool swapOperands) {
+                                ArrayRef<int64_t> groups, int64_t stages,
+                                int64_t access, bool swapOperands) {
   if (failed(verifyContractionSchedule(emitError, "group", groups, stages)))
     return failure();
   if (access != 1 && access != 4 && access != 8 && access != 16)
@@ -49,13 +50,15 @@ LogicalResult WgmmaAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-LogicalResult WgmmaAttr::verifyTile(function_ref<InFlightDiagnostic()> emitError,
-                                  ArrayRef<int64_t> tile) const {
+LogicalResult
+WgmmaAttr::verifyTile(function_ref<InFlightDiagnostic()> emitError,
+                      ArrayRef<int64_t> tile) const {
   if (failed(verifyContractionTile(emitError, tile)))
     return failure();
   WgmmaSchedule wgmma = WgmmaSchedule::of(toSchedule());
   for (unsigned axis : {Workload::kM, Workload::kN}) {
-    int64_t granule = wgmma.granuleAlong(axis), groups = wgmma.groupsAlong(axis);
+    int64_t granule = wgmma.granuleAlong(axis),
+            groups = wgmma.groupsAlong(axis);
     // Divided twice: the product may not fit.
     if (tile[axis] % granule != 0 || tile[axis] / granule % groups != 0)
       return emitError() << "expected the tile on axis " << axis

@@ -1,4 +1,5 @@
-//===- WgmmaAttr.h - The schedule of the wgmma path in IR ---------*- C++ -*-===//
+//===- WgmmaAttr.h - The schedule of the wgmma path in IR ---------*- C++
+//-*-===//
 #ifndef FTUNER_LIB_CODEGEN_WGMMA_IR_WGMMAATTR_H
 #define FTUNER_LIB_CODEGEN_WGMMA_IR_WGMMAATTR_H
 

@@ -35,9 +35,9 @@ void WgmmaTileEmitter::emit() {
       along(layout.columns.groups, math.rem(group, layout.columns.groups));
   Values accumulators = emitMainLoop();
 
-  Value row = math.add(math.mul(rowGroup, layout.rows.groupExtent()),
-                       math.mul(math.rem(warp, kWgmmaWarps),
-                                FragmentTile::kRows));
+  Value row =
+      math.add(math.mul(rowGroup, layout.rows.groupExtent()),
+               math.mul(math.rem(warp, kWgmmaWarps), FragmentTile::kRows));
   Value column = math.mul(columnGroup, layout.columns.groupExtent());
   if (layout.isSwapped())
     std::swap(row, column);

@@ -48,8 +48,7 @@ Value WgmmaTileEmitter::descriptorOf(const WgmmaSide &side, Value memory,
                              ? 1
                              : layout.panelStride(side.tile) / kUnitBytes;
   uint64_t format = panelStride << kPanelStrideBit |
-                    uint64_t(layout.rowStride() / kUnitBytes)
-                        << kRowStrideBit |
+                    uint64_t(layout.rowStride() / kUnitBytes) << kRowStrideBit |
                     uint64_t(1) << kSwizzleBit;
   auto constant = [&](uint64_t value) -> Value {
     return arith::ConstantOp::create(
@@ -60,9 +59,8 @@ Value WgmmaTileEmitter::descriptorOf(const WgmmaSide &side, Value memory,
       b, address, constant((uint64_t(1) << kAddressBits) - kUnitBytes));
   address = arith::ShRUIOp::create(b, address, constant(4));
   Value descriptor = arith::OrIOp::create(b, address, constant(format));
-  return advanced(
-      descriptor, group,
-      layout.offsetOf(side.tile, side.groupExtent(), /*depth=*/0));
+  return advanced(descriptor, group,
+                  layout.offsetOf(side.tile, side.groupExtent(), /*depth=*/0));
 }
 
 //===----------------------------------------------------------------------===//
@@ -83,10 +81,10 @@ static NVVM::WGMMATypes typeOf(ElementType multiplied, bool isUnsigned) {
 /// One instruction: adds a product of matrices to its sums.
 Value WgmmaTileEmitter::multiplyOnce(Value rows, Value columns, Value sums) {
   auto sideType = [&](const WgmmaSide &side) {
-    return typeOf(multiplied,
-                  multiplied == ElementType::I8 &&
-                      isUnsignedFactor(tile.workload,
-                                       side.axis == Workload::kM ? 0 : 1));
+    return typeOf(
+        multiplied,
+        multiplied == ElementType::I8 &&
+            isUnsignedFactor(tile.workload, side.axis == Workload::kM ? 0 : 1));
   };
   MLIRContext *context = b.getContext();
   auto layoutOf = [&](bool isRow) {
@@ -121,8 +119,8 @@ Values WgmmaTileEmitter::multiply(Value stage, Values sums) {
     Value right =
         advanced(columns, layout.offsetOf(layout.columns.tile, 0, depth));
     for (auto [number, sum] : llvm::enumerate(sums)) {
-      Value left = advanced(rows, layout.offsetOf(layout.rows.tile,
-                                                  number * kWgmmaRows, depth));
+      Value left = advanced(
+          rows, layout.offsetOf(layout.rows.tile, number * kWgmmaRows, depth));
       sum = multiplyOnce(left, right, sum);
     }
   }
