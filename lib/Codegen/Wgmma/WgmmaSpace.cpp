@@ -2,6 +2,7 @@
 #include "WgmmaSpace.h"
 #include "FTuner/Codegen/Wgmma/WgmmaLayout.h"
 #include "FTuner/Workload/Sampling.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace ftuner;
 
@@ -26,6 +27,15 @@ WgmmaSpace::WgmmaSpace(const Workload &workload, const DeviceSpec &device)
   workerGranule = 1;
   maxWorkers = kWgmmaMaxGroups;
   leastRowBytes = 2 * kWgmmaStepBytes;
+}
+
+llvm::ArrayRef<int64_t>
+WgmmaSpace::stagesOf(const WgmmaSchedule &schedule) const {
+  int64_t bytes =
+      elementsOfAccess(schedule.accessBytes, elementBytes) * elementBytes;
+  return copiesAsynchronously(device, bytes, convertsFactors(workload))
+             ? llvm::ArrayRef(kStages)
+             : llvm::ArrayRef(kStagedStages);
 }
 
 void WgmmaSpace::visitTiles(const WgmmaSchedule &schedule,
@@ -71,6 +81,8 @@ void WgmmaSpace::visitTiles(const WgmmaSchedule &schedule,
 void WgmmaSpace::forEachBlock(int64_t alignment, BlockVisitor visit) const {
   WgmmaSchedule schedule;
   schedule.accessBytes = widestAccess(alignment);
+  // The fewest, which fit if any do.
+  schedule.stages = *llvm::min_element(stagesOf(schedule));
   for (int64_t groups = 1; groups <= kWgmmaMaxGroups; ++groups) {
     schedule.swapOperands = false;
     schedule.groupsM = groups;
@@ -94,12 +106,7 @@ void WgmmaSpace::forEachStep(
     llvm::function_ref<bool(const KernelFamily &)> visit) const {
   KernelFamily family = block;
   WgmmaSchedule schedule = WgmmaSchedule::of(block.schedule);
-  bool isAsynchronous = copiesAsynchronously(
-      device,
-      elementsOfAccess(schedule.accessBytes, elementBytes) * elementBytes,
-      convertsFactors(workload));
-  for (int64_t stages : isAsynchronous ? llvm::ArrayRef(kStages)
-                                       : llvm::ArrayRef(kStagedStages)) {
+  for (int64_t stages : stagesOf(schedule)) {
     schedule.stages = stages;
     family.schedule = schedule.pack();
     if (!visit(family))

@@ -30,6 +30,8 @@ public:
   Preference preference(const KernelFamily &family) const override;
 
 private:
+  /// Numbers of stages that copies of the schedule may have.
+  llvm::ArrayRef<int64_t> stagesOf(const WgmmaSchedule &schedule) const;
   void visitTiles(const WgmmaSchedule &schedule, BlockVisitor visit) const;
 
   const Workload &workload;
