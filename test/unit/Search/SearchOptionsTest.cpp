@@ -73,7 +73,8 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
                               {"c2", 9.0},
                               {"calibration", std::string("global")},
                               {"strategy", std::string("roller")},
-                              {"cost-model", std::string("sia")}};
+                              {"cost-model", std::string("sia")},
+                              {"paths", std::string("simt")}};
   // None is left out here.
   for (const DeclaredOption &option : searchOptionList().options())
     EXPECT_TRUE(given.count(option.decl->name)) << option.decl->name;
