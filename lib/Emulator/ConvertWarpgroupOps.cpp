@@ -48,9 +48,8 @@ static std::optional<GroupVariant> getVariant(NVVM::WgmmaMmaAsyncOp op) {
   bool isInteger = MmaVariant::packing(*a) == 4;
   if (isInteger ? MmaVariant::packing(*b) != 4 : *a != *b)
     return std::nullopt;
-  bool saturates =
-      op.getSatfinite().value_or(NVVM::MMAIntOverflow::wrapped) ==
-      NVVM::MMAIntOverflow::satfinite;
+  bool saturates = op.getSatfinite().value_or(NVVM::MMAIntOverflow::wrapped) ==
+                   NVVM::MMAIntOverflow::satfinite;
   if (isInteger && op.getTypeD() == NVVM::WGMMATypes::s32)
     variant.accumulator =
         saturates ? MmaAccumulator::SaturatedI32 : MmaAccumulator::I32;
@@ -156,9 +155,8 @@ static void sinkExtractions(const ProductWebs &webs,
     }
 }
 
-LogicalResult
-KernelConverter::convertProducts(LLVM::LLVMFuncOp kernel,
-                                 SmallVector<Operation *> &ops) {
+LogicalResult KernelConverter::convertProducts(LLVM::LLVMFuncOp kernel,
+                                               SmallVector<Operation *> &ops) {
   SmallVector<NVVM::WgmmaMmaAsyncOp> products;
   for (Operation *op : ops)
     if (auto product = dyn_cast<NVVM::WgmmaMmaAsyncOp>(op)) {
@@ -209,17 +207,18 @@ KernelConverter::convertProducts(LLVM::LLVMFuncOp kernel,
     LLVM::StoreOp::create(entry, loc, zero, home);
   }
   auto homeOf = [&](Value value) { return homes[webs.leaderOf(value)]; };
-  auto registerAt = [&](OpBuilder &builder, Location at, size_t index) -> Value {
+  auto registerAt = [&](OpBuilder &builder, Location at,
+                        size_t index) -> Value {
     return LLVM::GEPOp::create(builder, at, pointerType, i32Type, room,
                                ArrayRef<LLVM::GEPArg>{int32_t(index)});
   };
   auto store = [&](OpBuilder &builder, Location at, Value value) {
     auto type = cast<LLVM::LLVMStructType>(value.getType());
     for (size_t i = 0; i < type.getBody().size(); ++i)
-      LLVM::StoreOp::create(builder, at,
-                            LLVM::ExtractValueOp::create(builder, at, value,
-                                                         int64_t(i)),
-                            registerAt(builder, at, i), /*alignment=*/1);
+      LLVM::StoreOp::create(
+          builder, at,
+          LLVM::ExtractValueOp::create(builder, at, value, int64_t(i)),
+          registerAt(builder, at, i), /*alignment=*/1);
   };
 
   // The versions; those of products are known once they are converted.
@@ -333,9 +332,9 @@ LogicalResult KernelConverter::convertTiedAssembly(LLVM::InlineAsmOp op) {
       return reject(op);
   }
   OpBuilder builder(op);
-  Value result = record ? LLVM::PoisonOp::create(builder, op.getLoc(), record)
-                              .getResult()
-                        : op.getOperand(0);
+  Value result =
+      record ? LLVM::PoisonOp::create(builder, op.getLoc(), record).getResult()
+             : op.getOperand(0);
   if (record)
     for (size_t i = 0; i < count; ++i)
       result = LLVM::InsertValueOp::create(builder, op.getLoc(), result,

@@ -162,6 +162,8 @@ void BlockRunner::initializeBlock(uint64_t linearBlock) {
     warps.back().lanes = (1u << rest) - 1;
   for (Warpgroup &group : warpgroups)
     group = {};
+  productsInFlight = 0;
+  updatePlainCopies();
   std::fill_n(counts, Fiber::kNumStates, 0);
   counts[static_cast<unsigned>(Fiber::State::Ready)] = fibers.size();
   isStopped = false;
@@ -441,6 +443,8 @@ void BlockRunner::issueAnyCopy(Fiber &fiber, const AsyncCopy &copy) {
     launch->counter->copy(fiber, copy);
   if (!launch->lazyAsyncCopies)
     performCopy(copy);
+  else if (productsInFlight != 0) // Which must not read what is copied here.
+    std::memset(copy.target, kPoison, copy.bytes);
   fiber.copies.push(copy);
 }
 

@@ -63,10 +63,9 @@ public:
     uintptr_t addresses =
         reinterpret_cast<uintptr_t>(copy.target) |
         (copy.sourceBytes ? reinterpret_cast<uintptr_t>(copy.source) : 0);
-    bool isPlain =
-        (addresses & (copy.bytes - 1)) == 0 && copy.sourceBytes <= copy.bytes &&
-        shared.contains(copy.target, copy.bytes) && !launch->checker &&
-        !launch->counter && launch->lazyAsyncCopies;
+    bool isPlain = (addresses & (copy.bytes - 1)) == 0 &&
+                   copy.sourceBytes <= copy.bytes &&
+                   shared.contains(copy.target, copy.bytes) && arePlainCopies;
     if (isPlain && fiber.copies.tryPush(copy))
       return;
     AsyncCopy other = copy; // So that `copy` can stay in registers.
@@ -146,6 +145,12 @@ private:
                       uint32_t site);
   void reportDivergence();
 
+  /// To be called when `productsInFlight` changes.
+  void updatePlainCopies() {
+    arePlainCopies = !launch->checker && !launch->counter &&
+                     launch->lazyAsyncCopies && productsInFlight == 0;
+  }
+
   struct Product {
     ProductRequest request;
     /// Of D of each thread; null for those that did not come yet.
@@ -187,6 +192,9 @@ private:
   std::vector<Fiber> fibers;
   std::vector<Warp> warps;
   std::vector<Warpgroup> warpgroups;
+  size_t productsInFlight = 0; ///< Of all warpgroups.
+  /// Whether issuing an asynchronous copy only puts it into a queue.
+  bool arePlainCopies = false;
   std::vector<uint32_t> order;
   std::mt19937 random;
   unsigned counts[Fiber::kNumStates] = {};

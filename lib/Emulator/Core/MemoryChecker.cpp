@@ -348,8 +348,14 @@ void MemoryChecker::readForProduct(const Fiber &fiber, const char *address,
                                    size_t bytes, bool isIssue, uint32_t site) {
   if (!options.races)
     return;
-  if (isIssue)
+  if (isIssue) {
+    // An error may have left the block before in its midst.
+    forEachCell(address, bytes, [&](Cell &cell, const char *) {
+      if (cell.read.block != block)
+        cell.productReads = 0;
+    });
     access(fiber, address, bytes, AccessKind::Read, /*alignment=*/1, site);
+  }
   forEachCell(address, bytes, [&](Cell &cell, const char *at) {
     if (!isIssue) {
       if (cell.productReads != 0)

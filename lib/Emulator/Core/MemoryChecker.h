@@ -106,8 +106,7 @@ private:
     bool severalThreads = false; ///< Several threads of one warp read.
     bool severalWarps = false;   ///< Several warps of the block read.
     bool severalBlocks = false;
-    /// Warps whose products in flight read it, of the block that wrote it last
-    /// or, if none did, read it last.
+    /// Warps of the block that read it last whose products in flight read it.
     uint8_t productReads = 0;
     /// The fences of the writing thread before the last write.
     uint16_t fenceCount = 0;

@@ -75,6 +75,8 @@ uint32_t BlockRunner::issueProduct(Fiber &fiber, uint32_t *accumulators,
   uint32_t place = number - group.performed;
   if (place == group.products.size()) {
     group.products.emplace_back().request = request;
+    ++productsInFlight;
+    updatePlainCopies();
     for (uint64_t descriptor : {request.a, request.b})
       if (!MatrixDescriptor(descriptor).isSupported())
         log.report(fiber, ErrorKind::Product, request.site,
@@ -174,6 +176,8 @@ void BlockRunner::performProducts(size_t groupIndex, uint32_t end) {
         return; // It is yet to come.
     perform(groupIndex, product);
     group.products.pop_front();
+    --productsInFlight;
+    updatePlainCopies();
     ++group.performed;
   }
 }
@@ -189,7 +193,8 @@ void BlockRunner::gather(const Fiber &fiber, const ProductRequest &request,
   unsigned inner = isTransposed ? extent / 8 : kBytes / kChunk;
   for (unsigned i = 0; i < outer; ++i)
     for (unsigned j = 0; j < inner; ++j) {
-      const char *address = sharedWindow() + descriptor.chunk(i, j, isTransposed);
+      const char *address =
+          sharedWindow() + descriptor.chunk(i, j, isTransposed);
       if (!shared.contains(address, kChunk)) {
         launch->log->report(
             fiber, ErrorKind::OutOfBounds, request.site,

@@ -14,11 +14,11 @@ namespace {
 constexpr unsigned kRows = 64, kSteps = 2, kThreads = 128, kDepthBytes = 32;
 
 struct Case {
-  std::string type;      ///< Of A and B.
-  std::string sum;       ///< "f32", "f16" or "s32".
-  unsigned bytes;        ///< Of an element.
+  std::string type; ///< Of A and B.
+  std::string sum;  ///< "f32", "f16" or "s32".
+  unsigned bytes;   ///< Of an element.
   unsigned columns;
-  unsigned swizzle;      ///< Bytes of the pattern; 16 for none.
+  unsigned swizzle; ///< Bytes of the pattern; 16 for none.
   bool aTransposed = false, bTransposed = false;
 };
 
@@ -28,6 +28,7 @@ enum class Bug {
   Barrier,      ///< No barrier between them.
   ProductFence, ///< No wgmma.fence.
   Wait,         ///< Accumulators are read too early.
+  EarlyCopy,    ///< The same by an asynchronous copy.
   EarlyWrite,   ///< An operand is written while a product reads it.
   Swizzle,      ///< The descriptor names another one.
   Stride,       ///< The descriptor has another stride.
@@ -68,10 +69,9 @@ struct Layout {
     unsigned at;
     if (!isTransposed) {
       unsigned b = k * bytes;
-      at = swizzle == 16
-               ? outer % 8 * 16 + outer / 8 * stride() + b / 16 * leading() +
-                     b % 16
-               : outer % 8 * width() + outer / 8 * stride() + b;
+      at = swizzle == 16 ? outer % 8 * 16 + outer / 8 * stride() +
+                               b / 16 * leading() + b % 16
+                         : outer % 8 * width() + outer / 8 * stride() + b;
     } else {
       unsigned b = outer * bytes;
       at = swizzle == 16
@@ -90,7 +90,10 @@ struct Layout {
     return at;
   }
   uint64_t descriptor() const {
-    uint64_t mode = swizzle == 128 ? 1 : swizzle == 64 ? 2 : swizzle == 32 ? 3 : 0;
+    uint64_t mode = swizzle == 128  ? 1
+                    : swizzle == 64 ? 2
+                    : swizzle == 32 ? 3
+                                    : 0;
     return uint64_t(leading() / 16) << 16 | uint64_t(stride() / 16) << 32 |
            mode << 62;
   }
@@ -122,7 +125,8 @@ protected:
 
 std::string WarpgroupProductTest::makeKernel(const Case &c, Bug bug) {
   unsigned registers = registersOf(c);
-  std::string member = c.sum == "f32" ? "f32" : "i32", record = "!llvm.struct<(";
+  std::string member = c.sum == "f32" ? "f32" : "i32",
+              record = "!llvm.struct<(";
   for (unsigned i = 0; i < registers; ++i)
     record += (i ? ", " : "") + member;
   record += ")>";
@@ -133,26 +137,24 @@ std::string WarpgroupProductTest::makeKernel(const Case &c, Bug bug) {
     b += uint64_t(1) << 32;
   auto constant = [&](const std::string &name, uint64_t value,
                       const std::string &type) {
-    return "%" + name + " = llvm.mlir.constant(" + number(value) + " : " + type +
-           ") : " + type + "\n";
+    return "%" + name + " = llvm.mlir.constant(" + number(value) + " : " +
+           type + ") : " + type + "\n";
   };
-  std::string text = R"(
+  std::string text =
+      R"(
     llvm.mlir.global external @smem() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<0 x i8>
     llvm.func @product(%in: !llvm.ptr<1>, %d: !llvm.ptr<1>) attributes {gpu.kernel} {
 )" + constant("zero", 0, "i32") +
-                     constant("one", 1, "i32") + constant("four", 4, "i32") +
-                     constant("steps", kSteps, "i32") +
-                     constant("threads", kThreads, "i32") +
-                     constant("words", sharedBytes(c) / 4, "i32") +
-                     constant("count", registers, "i32") +
-                     constant("mask", 0x3fff0, "i64") +
-                     constant("shift", 4, "i64") + constant("fa", a, "i64") +
-                     constant("fb", b, "i64") +
-                     constant("sa", layoutOfA(c).stepBytes() / 16, "i64") +
-                     constant("sb", layoutOfB(c).stepBytes() / 16, "i64") +
-                     constant("ob", kSteps * layoutOfA(c).stepBytes() / 16,
-                              "i64") +
-                     R"(
+      constant("one", 1, "i32") + constant("four", 4, "i32") +
+      constant("steps", kSteps, "i32") + constant("threads", kThreads, "i32") +
+      constant("words", sharedBytes(c) / 4, "i32") +
+      constant("count", registers, "i32") + constant("mask", 0x3fff0, "i64") +
+      constant("shift", 4, "i64") + constant("fa", a, "i64") +
+      constant("fb", b, "i64") +
+      constant("sa", layoutOfA(c).stepBytes() / 16, "i64") +
+      constant("sb", layoutOfB(c).stepBytes() / 16, "i64") +
+      constant("ob", kSteps * layoutOfA(c).stepBytes() / 16, "i64") +
+      R"(
       %smem = llvm.mlir.addressof @smem : !llvm.ptr<3>
       %tid = nvvm.read.ptx.sreg.tid.x : i32
       llvm.br ^copy(%tid : i32)
@@ -182,15 +184,16 @@ std::string WarpgroupProductTest::makeKernel(const Case &c, Bug bug) {
       %b0 = llvm.or %ub, %fb : i64
       %first = llvm.mul %tid, %count : i32
       %own = llvm.getelementptr %d[%first] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
-      %s = llvm.mlir.undef : )" + record + "\n";
+      %s = llvm.mlir.undef : )" +
+          record + "\n";
   std::string sums = "%s";
   for (unsigned i = 0; i < registers; ++i) {
     std::string n = number(i);
     text += "%p" + n + " = llvm.getelementptr %own[" + n +
             "] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32\n%l" + n +
-            " = llvm.load %p" + n + " : !llvm.ptr<1> -> " + member + "\n%s" + n +
-            " = llvm.insertvalue %l" + n + ", " + sums + "[" + n + "] : " +
-            record + "\n";
+            " = llvm.load %p" + n + " : !llvm.ptr<1> -> " + member + "\n%s" +
+            n + " = llvm.insertvalue %l" + n + ", " + sums + "[" + n +
+            "] : " + record + "\n";
     sums = "%s" + n;
   }
   if (bug == Bug::Divergence)
@@ -220,6 +223,12 @@ std::string WarpgroupProductTest::makeKernel(const Case &c, Bug bug) {
       %in1 = llvm.add %i, %one : i32
       llvm.br ^loop(%in1, %an, %bn, %r : i32, i64, i64, )" +
           record + ")\n^done:\n";
+  if (bug == Bug::EarlyCopy)
+    text += "%refill = llvm.getelementptr %smem[" +
+            number((kSteps - 1) * layoutOfA(c).stepBytes()) +
+            "] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8\n"
+            "nvvm.cp.async.shared.global %refill, %in, 16, cache = cg : "
+            "!llvm.ptr<3>, !llvm.ptr<1>\n";
   if (bug == Bug::EarlyWrite)
     text += "%last = llvm.getelementptr %smem[" +
             number((kSteps - 1) * layoutOfA(c).stepBytes()) +
@@ -230,7 +239,8 @@ std::string WarpgroupProductTest::makeKernel(const Case &c, Bug bug) {
   std::string operands, types, outputs, inputs;
   for (unsigned i = 0; i < registers; ++i) {
     std::string n = number(i), comma = i ? ", " : "";
-    text += "%e" + n + " = llvm.extractvalue %acc[" + n + "] : " + record + "\n";
+    text +=
+        "%e" + n + " = llvm.extractvalue %acc[" + n + "] : " + record + "\n";
     operands += comma + "%e" + n;
     types += comma + member;
     outputs += "=r,";
@@ -238,8 +248,10 @@ std::string WarpgroupProductTest::makeKernel(const Case &c, Bug bug) {
   }
   if (bug != Bug::Wait)
     text += "nvvm.wgmma.wait.group.sync.aligned 0\n";
-  text += "%pin = llvm.inline_asm has_side_effects \"\", \"" + outputs + inputs +
-          "\" " + operands + " : (" + types + ") -> " + record + "\n";
+  text += "%pin = llvm.inline_asm has_side_effects \"\", \"" + outputs +
+          inputs + "\" " + operands + " : (" + types + ") -> " + record + "\n";
+  if (bug == Bug::EarlyCopy)
+    text += "nvvm.cp.async.commit.group\nnvvm.cp.async.wait.group 0\n";
   for (unsigned i = 0; i < registers; ++i) {
     std::string n = number(i);
     text += "%o" + n + " = llvm.extractvalue %pin[" + n + "] : " + record +
@@ -327,16 +339,15 @@ void WarpgroupProductTest::check(const Case &c) {
       for (unsigned column = 0; column < c.columns; ++column) {
         double product = 0;
         for (unsigned k = 0; k < depth; ++k)
-          product += operands[0][row * depth + k] *
-                     operands[1][column * depth + k];
+          product +=
+              operands[0][row * depth + k] * operands[1][column * depth + k];
         unsigned thread = row / 16 * 32 + row % 8 * 4 + column % 8 / 2;
         unsigned pair = column / 8 * 2 + row % 16 / 8;
-        unsigned at = thread * registersOf(c) +
-                      (isHalf ? pair : 2 * pair + column % 2);
+        unsigned at =
+            thread * registersOf(c) + (isHalf ? pair : 2 * pair + column % 2);
         if (c.sum == "s32") {
-          ASSERT_EQ(d[at],
-                    start[at] + static_cast<uint32_t>(
-                                    static_cast<int64_t>(product)));
+          ASSERT_EQ(d[at], start[at] + static_cast<uint32_t>(
+                                           static_cast<int64_t>(product)));
           continue;
         }
         unsigned shift = isHalf ? column % 2 * 16 : 0;
@@ -398,6 +409,16 @@ TEST_F(WarpgroupProductTest, MistakesAreFound) {
       std::vector<uint32_t> d(kThreads * registersOf(c));
       EXPECT_CONTAINS(run(c, bug, options, image, d), text);
     }
+}
+
+TEST_F(WarpgroupProductTest, EarlyRefillYieldsNaN) {
+  Case c{"f16", "f32", 2, 16, 128};
+  std::vector<uint32_t> image(sharedBytes(c) / 4, 0x3c003c00);
+  std::vector<uint32_t> d(kThreads * registersOf(c));
+  EXPECT_EQ(run(c, Bug::EarlyCopy, {}, image, d), "");
+  float first;
+  std::memcpy(&first, d.data(), 4);
+  EXPECT_TRUE(std::isnan(first));
 }
 
 TEST_F(WarpgroupProductTest, WrongDescriptorsYieldOtherValues) {
