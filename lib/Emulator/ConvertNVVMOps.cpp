@@ -180,6 +180,18 @@ LogicalResult KernelConverter::convertNVVMOp(Operation *op) {
   } else if (auto wait = dyn_cast<NVVM::CpAsyncWaitGroupOp>(op)) {
     callRuntime(op, "ftuner_emulator_copy_wait", voidType,
                 {i32(builder, loc, wait.getN())});
+  } else if (isa<NVVM::WgmmaFenceAlignedOp>(op)) {
+    callRuntime(op, "ftuner_emulator_product_fence", voidType, {});
+  } else if (isa<NVVM::WgmmaGroupSyncAlignedOp>(op)) {
+    callRuntime(op, "ftuner_emulator_product_commit", voidType, {});
+  } else if (auto wait = dyn_cast<NVVM::WgmmaWaitGroupSyncOp>(op)) {
+    callRuntime(
+        op, "ftuner_emulator_product_wait", voidType,
+        {i32(builder, loc, static_cast<int64_t>(wait.getGroup())), site(op)});
+  } else if (auto fence = dyn_cast<NVVM::FenceProxyOp>(op)) {
+    if (fence.getKind() == NVVM::ProxyKind::async ||
+        fence.getKind() == NVVM::ProxyKind::async_shared)
+      callRuntime(op, "ftuner_emulator_proxy_fence", voidType, {});
   } else if (auto reciprocal = dyn_cast<NVVM::RcpApproxFtzF32Op>(op)) {
     Type type = reciprocal.getType();
     Value one = LLVM::ConstantOp::create(builder, loc, type,

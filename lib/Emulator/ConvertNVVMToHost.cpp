@@ -429,8 +429,9 @@ LogicalResult KernelConverter::convertLLVMOp(Operation *op) {
     if (!cast.getType().isInteger(64))
       return cast.emitError("no emulation rule for a pointer as ")
              << cast.getType();
-  if (isa<LLVM::InlineAsmOp, LLVM::LLVMFuncOp, LLVM::AliasOp, LLVM::InvokeOp,
-          LLVM::VaStartOp>(op))
+  if (auto assembly = dyn_cast<LLVM::InlineAsmOp>(op))
+    return convertTiedAssembly(assembly);
+  if (isa<LLVM::LLVMFuncOp, LLVM::AliasOp, LLVM::InvokeOp, LLVM::VaStartOp>(op))
     return reject(op);
   return success();
 }
@@ -518,6 +519,8 @@ LogicalResult KernelConverter::convert(const Instrumentation &instrumentation,
     for (Operation *op : ops)
       if (failed(instrumentOp(op)))
         return failure();
+  if (failed(convertProducts(kernel, ops)))
+    return failure();
   for (Operation *op : ops)
     if (failed(convertOp(op)))
       return failure();

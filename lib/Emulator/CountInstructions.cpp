@@ -61,6 +61,20 @@ static InstructionKind getTensorKind(NVVM::MmaOp op) {
   }
 }
 
+static InstructionKind getTensorKind(NVVM::WgmmaMmaAsyncOp op) {
+  switch (op.getTypeA()) {
+  case NVVM::WGMMATypes::bf16:
+    return InstructionKind::TensorBF16;
+  case NVVM::WGMMATypes::tf32:
+    return InstructionKind::TensorTF32;
+  case NVVM::WGMMATypes::s8:
+  case NVVM::WGMMATypes::u8:
+    return InstructionKind::TensorI8;
+  default:
+    return InstructionKind::TensorF16;
+  }
+}
+
 static bool isSpecial(Operation *op) {
   if (auto call = dyn_cast<LLVM::CallIntrinsicOp>(op))
     return call.getIntrin().contains(".approx") ||
@@ -78,6 +92,8 @@ static Instructions classify(Operation *op) {
   };
   if (auto mma = dyn_cast<NVVM::MmaOp>(op))
     return {getTensorKind(mma), 1};
+  if (auto product = dyn_cast<NVVM::WgmmaMmaAsyncOp>(op))
+    return {getTensorKind(product), 1};
   if (auto load = dyn_cast<LLVM::LoadOp>(op))
     return accesses(
         countAccesses(load.getAddr(), load.getType(), load.getAlignment()));

@@ -54,6 +54,14 @@ private:
   void replaceByRegisters(mlir::Operation *op, mlir::Value registers,
                           unsigned first);
 
+  /// Converts the asynchronous products of `kernel` and the uses of their
+  /// results, and takes what it erases out of `ops` (ConvertWarpgroupOps.cpp).
+  mlir::LogicalResult
+  convertProducts(mlir::LLVM::LLVMFuncOp kernel,
+                  llvm::SmallVector<mlir::Operation *> &ops);
+  /// An empty assembly that only ties its results to its operands.
+  mlir::LogicalResult convertTiedAssembly(mlir::LLVM::InlineAsmOp op);
+
   /// Counts the instructions of each basic block, and has it tell when it is
   /// entered (CountInstructions.cpp).
   void countInstructions(mlir::LLVM::LLVMFuncOp function,

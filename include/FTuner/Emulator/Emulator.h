@@ -19,7 +19,11 @@
 //  * a barrier that some threads of a block miss, barriers that diverge within
 //    a warp, and collectives whose lanes do not all arrive are errors, no
 //    hangs;
-//  * asynchronous copies still pending at the kernel's end are errors.
+//  * products of a warpgroup (wgmma) are performed when they are waited for,
+//  and
+//    use of their accumulators before is an error;
+//  * asynchronous copies and products still pending at the kernel's end are
+//    errors.
 // `checkBounds` and `checkRaces` watch every access at the cost of speed.
 //
 // Limits: threads that wait for each other without a barrier (spin loops) hang;

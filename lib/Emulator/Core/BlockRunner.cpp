@@ -27,6 +27,9 @@ constexpr size_t kSharedGuardBytes = 1024;
 /// Bytes before and after those, so that wild reads yield NaN and do not crash.
 constexpr size_t kSharedSlackBytes = 256 * 1024;
 constexpr size_t kSharedAlignment = 1024;
+/// Matrix descriptors hold the low bits of addresses in shared memory.
+constexpr size_t kSharedWindowBytes = size_t(1)
+                                      << MatrixDescriptor::kAddressBits;
 constexpr unsigned char kPoison = 0xff;
 
 thread_local Fiber *runningFiber = nullptr;
@@ -75,6 +78,7 @@ bool BlockRunner::prepare(const Launch &newLaunch, bool runsOnCaller) {
     return false;
   fibers.resize(threads);
   warps.resize((threads + kWarpSize - 1) / kWarpSize);
+  warpgroups.resize((threads + kGroupThreads - 1) / kGroupThreads);
   order.resize(threads);
   for (uint32_t i = 0; i < threads; ++i)
     order[i] = launch->order == RunOrder::Reverse ? threads - 1 - i : i;
@@ -84,11 +88,11 @@ bool BlockRunner::prepare(const Launch &newLaunch, bool runsOnCaller) {
   size_t dynamicBegin =
       alignTo(staticEnd + kSharedGuardBytes, kSharedAlignment);
   size_t end = dynamicBegin + launch->dynamicSharedBytes + kSharedGuardBytes;
-  arena.resize(end + kSharedAlignment + 2 * kSharedSlackBytes,
+  arena.resize(end + kSharedWindowBytes + 2 * kSharedSlackBytes,
                static_cast<char>(kPoison));
   char *base = reinterpret_cast<char *>(
       alignTo(reinterpret_cast<uintptr_t>(arena.data()) + kSharedSlackBytes,
-              kSharedAlignment));
+              kSharedWindowBytes));
   shared.staticBase = base + kSharedGuardBytes;
   shared.staticBytes = launch->staticSharedBytes;
   shared.dynamicBase = base + dynamicBegin;
@@ -123,6 +127,9 @@ void BlockRunner::initializeFiber(Fiber &fiber, uint32_t index) {
   fiber.copies.clear();
   fiber.groupSizes.clear();
   fiber.committed = 0;
+  fiber.productsIssued = fiber.productsDone = 0;
+  fiber.productGroups.clear();
+  fiber.hasProductFence = false;
   fiber.state = Fiber::State::Ready;
   fiber.stackBase = stacks + index * kStackStride + kGuardPageBytes;
   fiber.stackTop = stacks + (index + 1) * kStackStride -
@@ -153,7 +160,11 @@ void BlockRunner::initializeBlock(uint64_t linearBlock) {
     warp = {/*lanes=*/~0u};
   if (uint32_t rest = fibers.size() % kWarpSize)
     warps.back().lanes = (1u << rest) - 1;
-  std::fill_n(counts, 5, 0);
+  for (Warpgroup &group : warpgroups)
+    group = {};
+  productsInFlight = 0;
+  updatePlainCopies();
+  std::fill_n(counts, Fiber::kNumStates, 0);
   counts[static_cast<unsigned>(Fiber::State::Ready)] = fibers.size();
   isStopped = false;
   if (launch->checker)
@@ -165,6 +176,13 @@ void BlockRunner::initializeBlock(uint64_t linearBlock) {
 void BlockRunner::finishBlock() {
   if (launch->counter)
     launch->counter->endBlock();
+  for (Fiber &fiber : fibers)
+    if (fiber.state == Fiber::State::Exited &&
+        fiber.productsIssued != fiber.productsDone)
+      launch->log->report(
+          fiber, ErrorKind::PendingProduct, 0,
+          joinText(fiber.productsIssued - fiber.productsDone,
+                   " products of matrices still pending at the kernel's end"));
   for (Fiber &fiber : fibers) {
     if (fiber.state != Fiber::State::Exited || fiber.copies.size() == 0)
       continue;
@@ -257,7 +275,8 @@ void BlockRunner::runBlock(uint64_t linearBlock) {
   initializeBlock(linearBlock);
   while (!isStopped) {
     resumeReadyFibers();
-    if (!isStopped && (count(Fiber::State::Ready) != 0 || completeWarpOps()))
+    if (!isStopped && (count(Fiber::State::Ready) != 0 || completeWarpOps() ||
+                       completeProducts()))
       continue;
     if (isStopped ||
         count(Fiber::State::Exited) + count(Fiber::State::Killed) ==
@@ -316,6 +335,13 @@ bool BlockRunner::checkBarrier() {
     reportDivergence();
     return false;
   }
+  for (const Fiber &fiber : fibers)
+    if (fiber.state == Fiber::State::AtProducts) {
+      log.report(fiber, ErrorKind::Divergence, fiber.site,
+                 "divergence: a wait for products of matrices that not all "
+                 "threads of the warpgroup issue");
+      return false;
+    }
   const Fiber *first = nullptr;
   for (const Fiber &fiber : fibers)
     if (!first && fiber.state == Fiber::State::AtBarrier)
@@ -417,6 +443,8 @@ void BlockRunner::issueAnyCopy(Fiber &fiber, const AsyncCopy &copy) {
     launch->counter->copy(fiber, copy);
   if (!launch->lazyAsyncCopies)
     performCopy(copy);
+  else if (productsInFlight != 0) // Which must not read what is copied here.
+    std::memset(copy.target, kPoison, copy.bytes);
   fiber.copies.push(copy);
 }
 

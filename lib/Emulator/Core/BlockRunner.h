@@ -7,6 +7,8 @@
 #include "Fiber.h"
 #include "Interruption.h"
 #include "MemoryChecker.h"
+#include "WarpMatrix.h"
+#include <deque>
 #include <memory>
 #include <random>
 #include <vector>
@@ -61,15 +63,35 @@ public:
     uintptr_t addresses =
         reinterpret_cast<uintptr_t>(copy.target) |
         (copy.sourceBytes ? reinterpret_cast<uintptr_t>(copy.source) : 0);
-    bool isPlain =
-        (addresses & (copy.bytes - 1)) == 0 && copy.sourceBytes <= copy.bytes &&
-        shared.contains(copy.target, copy.bytes) && !launch->checker &&
-        !launch->counter && launch->lazyAsyncCopies;
+    bool isPlain = (addresses & (copy.bytes - 1)) == 0 &&
+                   copy.sourceBytes <= copy.bytes &&
+                   shared.contains(copy.target, copy.bytes) && arePlainCopies;
     if (isPlain && fiber.copies.tryPush(copy))
       return;
     AsyncCopy other = copy; // So that `copy` can stay in registers.
     issueAnyCopy(fiber, other);
   }
+  // Products of a warpgroup (WarpgroupProducts.cpp).
+  struct ProductRequest {
+    uint64_t a, b;    ///< Matrix descriptors.
+    uint32_t variant; ///< A GroupVariant.
+    uint32_t site;
+    bool operator==(const ProductRequest &other) const {
+      return a == other.a && b == other.b && variant == other.variant;
+    }
+  };
+  uint32_t issueProduct(Fiber &fiber, uint32_t *accumulators,
+                        const uint32_t *start, uint32_t version,
+                        const ProductRequest &request);
+  void readAccumulators(Fiber &fiber, const uint32_t *accumulators,
+                        uint32_t *registers, uint32_t version, uint32_t count,
+                        uint32_t site);
+  void waitForProducts(Fiber &fiber, uint32_t pendingGroups, uint32_t site);
+  void fenceProxy(Fiber &fiber) {
+    if (launch->checker)
+      launch->checker->fenceProxy(fiber);
+  }
+
   void commitCopies(Fiber &fiber);
   void waitForCopies(Fiber &fiber, uint32_t pendingGroups);
   /// Returns only if the access may happen.
@@ -123,6 +145,41 @@ private:
                       uint32_t site);
   void reportDivergence();
 
+  /// To be called when `productsInFlight` changes.
+  void updatePlainCopies() {
+    arePlainCopies = !launch->checker && !launch->counter &&
+                     launch->lazyAsyncCopies && productsInFlight == 0;
+  }
+
+  struct Product {
+    ProductRequest request;
+    /// Of D of each thread; null for those that did not come yet.
+    std::array<uint32_t *, kGroupThreads> registers = {};
+  };
+  /// Four warps from a multiple of four.
+  struct Warpgroup {
+    std::deque<Product> products; ///< Those not performed, oldest first.
+    uint32_t performed = 0;       ///< Number of the first of them.
+  };
+  /// Performs the products that threads wait for once nothing else can run, as
+  /// late as the rules allow. Returns whether a thread goes on.
+  bool completeProducts();
+  /// Performs the oldest products of the group below number `end` that all
+  /// threads have issued.
+  void performProducts(size_t group, uint32_t end);
+  void perform(size_t group, const Product &product);
+  void gather(const Fiber &fiber, const ProductRequest &request, bool isA,
+              GroupOperand &operand);
+  /// Tells the checker what the fiber's warp reads, on issue or after it.
+  void checkProductReads(Fiber &fiber, const ProductRequest &request,
+                         bool isIssue);
+  /// The window of shared memory that matrix descriptors address.
+  char *sharedWindow() const {
+    return reinterpret_cast<char *>(
+        reinterpret_cast<uintptr_t>(shared.dynamicBase) >>
+        MatrixDescriptor::kAddressBits << MatrixDescriptor::kAddressBits);
+  }
+
   /// Opens the barrier if every thread waits there, else reports why not.
   bool openBarrier();
   bool checkBarrier();
@@ -134,9 +191,13 @@ private:
   bool isCaller = false;
   std::vector<Fiber> fibers;
   std::vector<Warp> warps;
+  std::vector<Warpgroup> warpgroups;
+  size_t productsInFlight = 0; ///< Of all warpgroups.
+  /// Whether issuing an asynchronous copy only puts it into a queue.
+  bool arePlainCopies = false;
   std::vector<uint32_t> order;
   std::mt19937 random;
-  unsigned counts[5] = {};
+  unsigned counts[Fiber::kNumStates] = {};
   bool isStopped = false;
   boost::context::detail::fcontext_t scheduler = nullptr;
 

@@ -24,6 +24,9 @@ enum class ErrorKind : uint8_t {
   SharedMemoryGuard,
   Divergence,
   WarpCollective,
+  Product,
+  PendingProduct,
+  Proxy,
 };
 
 /// Counts the errors of a launch and keeps the text of the first few, each pair

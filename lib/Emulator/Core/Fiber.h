@@ -22,6 +22,9 @@ class BlockRunner;
 /// Lanes of a warp.
 constexpr unsigned kWarpSize = 32;
 
+/// Words of the emulator before accumulators of products of a warpgroup.
+constexpr unsigned kAccumulatorHeader = 2;
+
 /// What the kernel can read of its thread. The conversion refers to the members
 /// by offsetof, so the type must stay standard-layout.
 struct ThreadRegisters {
@@ -113,9 +116,11 @@ struct Fiber {
     Ready,
     AtBarrier,
     AtWarpOp,
+    AtProducts, ///< Waits for products of its warpgroup.
     Exited,
     Killed, ///< Stopped after an access that must not happen.
   };
+  static constexpr unsigned kNumStates = 6;
 
   ThreadRegisters registers;
   BlockRunner *runner;
@@ -132,6 +137,14 @@ struct Fiber {
   CopyQueue copies;
   std::vector<uint32_t> groupSizes; ///< Copies of each committed group.
   uint32_t committed;
+  /// Products of its warpgroup: those issued, those of the committed groups
+  /// not waited for, those that it waits or has waited for. Numbers count from
+  /// the block's start.
+  uint32_t productsIssued;
+  uint32_t productsDone;
+  std::vector<uint32_t> productGroups;
+  /// Whether its registers are fenced for products (wgmma.fence).
+  bool hasProductFence;
 };
 
 } // namespace ftuner::emulator

@@ -301,6 +301,14 @@ void MemoryChecker::trackAccess(const Fiber &fiber, const Place &place,
       noteRead(fiber, cell, isShared);
       return;
     }
+    if (clean && cell.productReads != 0 && cell.read.block == block) {
+      clean = false;
+      log.report(fiber, ErrorKind::Product, site,
+                 joinText(getName(kind), " ", describe(place, at),
+                          " while a product of matrices that reads it is in "
+                          "flight"));
+    }
+    cell.fenceCount = fenceCountOf(fiber.index);
     if (clean && readsAreUnordered(fiber, cell, isShared)) {
       clean = false;
       reportRace(fiber, place, at, kind, cell.read, "read", site);
@@ -332,5 +340,37 @@ void MemoryChecker::completeCopy(const Fiber &fiber, const AsyncCopy &copy) {
   forEachCell(copy.target, copy.bytes, [&](Cell &cell, const char *) {
     cell.isInFlight = false;
     cell.write = now;
+    cell.fenceCount = fenceCountOf(fiber.index);
+  });
+}
+
+void MemoryChecker::readForProduct(const Fiber &fiber, const char *address,
+                                   size_t bytes, bool isIssue, uint32_t site) {
+  if (!options.races)
+    return;
+  if (isIssue) {
+    // An error may have left the block before in its midst.
+    forEachCell(address, bytes, [&](Cell &cell, const char *) {
+      if (cell.read.block != block)
+        cell.productReads = 0;
+    });
+    access(fiber, address, bytes, AccessKind::Read, /*alignment=*/1, site);
+  }
+  forEachCell(address, bytes, [&](Cell &cell, const char *at) {
+    if (!isIssue) {
+      if (cell.productReads != 0)
+        --cell.productReads;
+      noteRead(fiber, cell, /*isShared=*/true);
+      return;
+    }
+    ++cell.productReads;
+    if (cell.write.block != block ||
+        cell.fenceCount != fenceCountOf(cell.write.thread))
+      return;
+    log.report(fiber, ErrorKind::Proxy, site,
+               joinText("a product of matrices reads ",
+                        describe(locate(fiber, at, 1), at), " that thread ",
+                        formatThread(fiber, cell.write.thread),
+                        " wrote without fence.proxy.async behind it"));
   });
 }

@@ -80,6 +80,12 @@ public:
               AccessKind kind, uint32_t alignment, uint32_t site);
   /// Checks a copy on its issue. Returns false if it must not happen.
   bool issueCopy(const Fiber &fiber, const AsyncCopy &copy);
+  /// A warp reads for a product of matrices (wgmma), from its issue, where
+  /// `isIssue`, to the wait. Such reads are of the asynchronous proxy: they see
+  /// what others wrote only behind a fence of the writing thread.
+  void readForProduct(const Fiber &fiber, const char *address, size_t bytes,
+                      bool isIssue, uint32_t site);
+  void fenceProxy(const Fiber &fiber) { ++fenceCountOf(fiber.index); }
   void completeCopy(const Fiber &fiber, const AsyncCopy &copy);
 
 private:
@@ -100,6 +106,10 @@ private:
     bool severalThreads = false; ///< Several threads of one warp read.
     bool severalWarps = false;   ///< Several warps of the block read.
     bool severalBlocks = false;
+    /// Warps of the block that read it last whose products in flight read it.
+    uint8_t productReads = 0;
+    /// The fences of the writing thread before the last write.
+    uint16_t fenceCount = 0;
   };
   struct Page {
     unsigned granule = 4; ///< Bytes per cell: 4 or 1.
@@ -129,6 +139,13 @@ private:
                   AccessKind kind, const Record &earlier,
                   const char *earlierKind, uint32_t site);
 
+  uint16_t &fenceCountOf(uint32_t thread) {
+    if (thread >= fenceCounts.size())
+      fenceCounts.resize(thread + 1);
+    return fenceCounts[thread];
+  }
+
+  std::vector<uint16_t> fenceCounts; ///< Of each thread.
   Options options;
   const std::vector<Buffer> &buffers;
   ErrorLog &log;

@@ -66,6 +66,39 @@ void ftuner_emulator_store_matrix(Fiber *thread, char *row, uint32_t *registers,
                                copy, site);
 }
 
+uint32_t ftuner_emulator_multiply_group(Fiber *thread, uint32_t *accumulators,
+                                        const uint32_t *start, uint32_t version,
+                                        uint64_t a, uint64_t b,
+                                        uint32_t variant, uint32_t site) {
+  return thread->runner->issueProduct(*thread, accumulators, start, version,
+                                      {a, b, variant, site});
+}
+
+void ftuner_emulator_read_accumulators(Fiber *thread,
+                                       const uint32_t *accumulators,
+                                       uint32_t *registers, uint32_t version,
+                                       uint32_t count, uint32_t site) {
+  thread->runner->readAccumulators(*thread, accumulators, registers, version,
+                                   count, site);
+}
+
+void ftuner_emulator_product_fence(Fiber *thread) {
+  thread->hasProductFence = true;
+}
+
+void ftuner_emulator_product_commit(Fiber *thread) {
+  thread->productGroups.push_back(thread->productsIssued);
+}
+
+void ftuner_emulator_product_wait(Fiber *thread, uint32_t pendingGroups,
+                                  uint32_t site) {
+  thread->runner->waitForProducts(*thread, pendingGroups, site);
+}
+
+void ftuner_emulator_proxy_fence(Fiber *thread) {
+  thread->runner->fenceProxy(*thread);
+}
+
 void ftuner_emulator_enter(Fiber *thread, uint32_t basicBlock) {
   thread->runner->enter(*thread, basicBlock);
 }

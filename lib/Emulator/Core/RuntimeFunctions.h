@@ -59,6 +59,28 @@ void ftuner_emulator_store_matrix(ftuner::emulator::Fiber *thread, char *row,
                                   uint32_t *registers, uint32_t copy,
                                   uint32_t site);
 
+/// Issues D = A B + D of the warpgroup; `variant` is an encoded GroupVariant,
+/// `a` and `b` are matrix descriptors. `accumulators` are kAccumulatorHeader
+/// words of the emulator and the registers of D. `version` is what the product
+/// before returned whose D is this one's, or 0: then `start` has the values.
+uint32_t ftuner_emulator_multiply_group(ftuner::emulator::Fiber *thread,
+                                        uint32_t *accumulators,
+                                        const uint32_t *start, uint32_t version,
+                                        uint64_t a, uint64_t b,
+                                        uint32_t variant, uint32_t site);
+/// Reads `count` registers of D unless `version` is 0: then they are there.
+void ftuner_emulator_read_accumulators(ftuner::emulator::Fiber *thread,
+                                       const uint32_t *accumulators,
+                                       uint32_t *registers, uint32_t version,
+                                       uint32_t count, uint32_t site);
+void ftuner_emulator_product_fence(ftuner::emulator::Fiber *thread);
+void ftuner_emulator_product_commit(ftuner::emulator::Fiber *thread);
+/// Waits until at most `pendingGroups` groups of products are pending.
+void ftuner_emulator_product_wait(ftuner::emulator::Fiber *thread,
+                                  uint32_t pendingGroups, uint32_t site);
+/// What the thread wrote to shared memory becomes visible to products.
+void ftuner_emulator_proxy_fence(ftuner::emulator::Fiber *thread);
+
 /// The thread enters the basic block of this number. Only where the launch
 /// counts.
 void ftuner_emulator_enter(ftuner::emulator::Fiber *thread,

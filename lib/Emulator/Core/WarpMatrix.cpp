@@ -193,6 +193,88 @@ void ftuner::emulator::multiplyMatrices(const MmaVariant &variant,
 }
 
 //===----------------------------------------------------------------------===//
+// Products of a warpgroup
+//===----------------------------------------------------------------------===//
+
+uint32_t MatrixDescriptor::chunk(unsigned outer, unsigned inner,
+                                 bool isTransposed) const {
+  uint32_t leading = field(16), stride = field(32);
+  auto mode = static_cast<unsigned>(bits >> 62);
+  unsigned width = mode == 0 ? 16 : 256 >> mode;
+  uint32_t offset = field(0) + outer % 8 * width;
+  if (!isTransposed)
+    offset += outer / 8 * stride + inner * (mode == 0 ? leading : 16);
+  else if (mode == 0)
+    offset += outer / 8 * leading + inner * stride;
+  else
+    offset +=
+        outer / 8 * stride + 16 * inner / width * leading + 16 * inner % width;
+  // Swizzles exchange bits 4 to 6 by the address as a whole.
+  unsigned mask = mode == 0 ? 0 : (8u >> (mode - 1)) - 1;
+  offset ^= (offset >> 7 & mask) << 4;
+  return offset & ((1u << kAddressBits) - 1);
+}
+
+void ftuner::emulator::multiplyGroup(
+    const GroupVariant &variant, const GroupOperand &operandA,
+    const GroupOperand &operandB,
+    const std::array<uint32_t *, kGroupThreads> &registers) {
+  constexpr unsigned kRows = GroupVariant::kRows;
+  unsigned depth = 8 * MmaVariant::packing(variant.a);
+  alignas(32) float a[kRows * kMaxDepth];
+  for (unsigned row = 0; row < kRows; row += kMaxRows)
+    widen(variant.a, operandA.bytes + row * kMaxDepthBytes,
+          kMaxRows * kMaxDepthBytes, a + row * depth);
+  if (variant.isNegative)
+    for (unsigned i = 0; i < kRows * depth; ++i)
+      a[i] = -a[i];
+  bool isHalf = variant.accumulator == MmaAccumulator::F16;
+  bool isInteger = variant.accumulator == MmaAccumulator::I32 ||
+                   variant.accumulator == MmaAccumulator::SaturatedI32;
+  unsigned perTile = isHalf ? 2 : 4;
+  for (unsigned tile = 0; tile < variant.columns / kColumns; ++tile) {
+    alignas(32) float columns[kColumns * kMaxDepth], b[kMaxDepth][kColumns];
+    widen(variant.b, operandB.bytes + tile * kColumns * kMaxDepthBytes,
+          kColumns * kMaxDepthBytes, columns);
+    for (unsigned k = 0; k < depth; ++k)
+      for (unsigned column = 0; column < kColumns; ++column)
+        b[k][column] = columns[column * depth + k];
+    alignas(32) float sums[kRows][kColumns] = {};
+    // `function` takes a register, and where its first element lies in `sums`.
+    auto forEachOfD = [&](auto function) {
+      for (unsigned thread = 0; thread < kGroupThreads; ++thread) {
+        if (!registers[thread])
+          continue;
+        unsigned row = thread / kWarpSize * 16 + thread % kWarpSize / 4;
+        for (unsigned i = 0; i < perTile; ++i)
+          function(registers[thread][tile * perTile + i],
+                   sums[row + 8 * (isHalf ? i : i / 2)] + thread % 4 * 2 +
+                       (isHalf ? 0 : i % 2));
+      }
+    };
+    if (!isInteger && !variant.startsAtZero)
+      forEachOfD([&](uint32_t value, float *sum) {
+        if (isHalf) {
+          sum[0] = fromF16(static_cast<uint16_t>(value));
+          sum[1] = fromF16(static_cast<uint16_t>(value >> 16));
+        } else {
+          sum[0] = bitCast<float>(value);
+        }
+      });
+    accumulate(a, b, kRows, depth, sums);
+    forEachOfD([&](uint32_t &value, const float *sum) {
+      if (isInteger)
+        value = addInteger(variant.startsAtZero ? 0 : value, sum[0],
+                           variant.accumulator == MmaAccumulator::SaturatedI32);
+      else if (isHalf)
+        value = toF16(sum[0]) | uint32_t(toF16(sum[1])) << 16;
+      else
+        value = bitCast<uint32_t>(sum[0]);
+    });
+  }
+}
+
+//===----------------------------------------------------------------------===//
 // Copies
 //===----------------------------------------------------------------------===//
 

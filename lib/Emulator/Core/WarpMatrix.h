@@ -21,6 +21,11 @@
 //  * tf32 ignores the lowest 13 bits of its operands.
 //  * s8 and u8: exact. D wraps around or, if it saturates, is clamped once.
 //
+// A product of a warpgroup (wgmma) is m64nN: A and B lie in shared memory where
+// their descriptors say. Warp w of the four has rows 16 w ... 16 w + 15 of D,
+// as above for each 8 columns: register 4 j + i belongs to columns 8 j ... 8 j
+// + 7; of 16 bits, register 2 j + i. Sums are as above.
+//
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_LIB_EMULATOR_CORE_WARPMATRIX_H
 #define FTUNER_LIB_EMULATOR_CORE_WARPMATRIX_H
@@ -107,6 +112,76 @@ using MatrixRows = std::array<char *, kWarpSize>;
 
 /// A lane's registers are A's, then B's, then C's, which D replaces.
 void multiplyMatrices(const MmaVariant &variant, const WarpValues &values);
+
+/// Threads of a warpgroup.
+constexpr unsigned kGroupThreads = 4 * kWarpSize;
+
+/// One variant of D = A B + D of a warpgroup: 64 rows, 32 bytes to sum over.
+struct GroupVariant {
+  MmaElement a, b;
+  MmaAccumulator accumulator;
+  unsigned columns;     ///< A multiple of 8, at most 256.
+  bool startsAtZero;    ///< D = A B.
+  bool isNegative;      ///< D = -A B + D.
+  bool hasRowsInner;    ///< Rows of A are contiguous, not its columns.
+  bool hasColumnsInner; ///< The same for columns of B.
+
+  static constexpr unsigned kRows = 64, kMaxColumns = 256, kDepthBytes = 32;
+
+  constexpr unsigned registersOfD() const {
+    return columns / (accumulator == MmaAccumulator::F16 ? 4 : 2);
+  }
+  constexpr uint32_t encode() const {
+    return static_cast<uint32_t>(a) | static_cast<uint32_t>(b) << 4 |
+           static_cast<uint32_t>(accumulator) << 8 | columns / 8 << 12 |
+           uint32_t(startsAtZero) << 20 | uint32_t(isNegative) << 21 |
+           uint32_t(hasRowsInner) << 22 | uint32_t(hasColumnsInner) << 23;
+  }
+  static constexpr GroupVariant decode(uint32_t code) {
+    return {static_cast<MmaElement>(code & 15),
+            static_cast<MmaElement>(code >> 4 & 15),
+            static_cast<MmaAccumulator>(code >> 8 & 15),
+            8 * (code >> 12 & 255),
+            (code >> 20 & 1) != 0,
+            (code >> 21 & 1) != 0,
+            (code >> 22 & 1) != 0,
+            (code >> 23 & 1) != 0};
+  }
+};
+
+/// Where an operand of a warpgroup's product lies in shared memory: the matrix
+/// descriptor of the PTX ISA.
+class MatrixDescriptor {
+public:
+  /// Addresses in shared memory have so many bits.
+  static constexpr unsigned kAddressBits = 18;
+
+  explicit constexpr MatrixDescriptor(uint64_t bits) : bits(bits) {}
+  /// Whether the emulator has it: without a base offset.
+  constexpr bool isSupported() const { return (bits >> 49 & 7) == 0; }
+  /// Offset in shared memory of 16 bytes of the operand. `outer` is a row of A
+  /// or column of B and `inner` which 16 bytes of its depth; if `isTransposed`,
+  /// `outer` is an element along the depth, and `inner` which 8 rows or
+  /// columns.
+  uint32_t chunk(unsigned outer, unsigned inner, bool isTransposed) const;
+
+private:
+  constexpr uint32_t field(unsigned bit) const {
+    return static_cast<uint32_t>(bits >> bit & 0x3fff) << 4;
+  }
+  uint64_t bits;
+};
+
+/// The bytes of an operand, 32 for each row of A or column of B.
+struct GroupOperand {
+  alignas(32) unsigned char bytes[GroupVariant::kMaxColumns *
+                                  GroupVariant::kDepthBytes];
+};
+
+/// `registers` are those of D of each thread, or null where it is lost.
+void multiplyGroup(const GroupVariant &variant, const GroupOperand &a,
+                   const GroupOperand &b,
+                   const std::array<uint32_t *, kGroupThreads> &registers);
 
 /// Reads ones in the place of rows that are null.
 void loadMatrices(const MatrixCopy &copy, const MatrixRows &rows,

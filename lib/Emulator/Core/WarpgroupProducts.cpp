@@ -1,0 +1,252 @@
+//===- WarpgroupProducts.cpp - Asynchronous products of a warpgroup -------===//
+//
+// wgmma: shared memory is read, and accumulators are written, as late as the
+// rules allow, when a thread waits for the product and no other can run. Until
+// then the accumulators of a thread are not its own.
+//
+//===----------------------------------------------------------------------===//
+#include "BlockRunner.h"
+#include "RuntimeFunctions.h"
+#include "Text.h"
+#include <algorithm>
+#include <cstring>
+
+using namespace ftuner::emulator;
+
+namespace {
+/// The words of the emulator before the registers of D.
+struct AccumulatorHeader {
+  uint32_t version;     ///< Of the last product that was issued.
+  uint32_t lastProduct; ///< Its number.
+};
+static_assert(sizeof(AccumulatorHeader) == 4 * kAccumulatorHeader);
+
+AccumulatorHeader loadHeader(const uint32_t *accumulators) {
+  AccumulatorHeader header;
+  std::memcpy(&header, accumulators, sizeof(header));
+  return header;
+}
+
+/// Whether `number` is `other` or a later one; numbers wrap around.
+bool isAtLeast(uint32_t number, uint32_t other) {
+  return static_cast<int32_t>(number - other) >= 0;
+}
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Issue
+//===----------------------------------------------------------------------===//
+
+uint32_t BlockRunner::issueProduct(Fiber &fiber, uint32_t *accumulators,
+                                   const uint32_t *start, uint32_t version,
+                                   const ProductRequest &request) {
+  ErrorLog &log = *launch->log;
+  GroupVariant variant = GroupVariant::decode(request.variant);
+  size_t groupIndex = fiber.index / kGroupThreads;
+  uint32_t thread = fiber.index % kGroupThreads;
+  if (fibers.size() < (groupIndex + 1) * kGroupThreads) {
+    log.report(fiber, ErrorKind::WarpCollective, request.site,
+               joinText("a product of a warpgroup needs all 128 threads, but "
+                        "got ",
+                        fibers.size() - groupIndex * kGroupThreads));
+    kill(fiber);
+  }
+  AccumulatorHeader header = loadHeader(accumulators);
+  if (version == 0) {
+    if (header.version != 0 &&
+        isAtLeast(header.lastProduct, fiber.productsDone))
+      log.report(fiber, ErrorKind::Product, request.site,
+                 "accumulators are written while a product of matrices is in "
+                 "flight");
+    if (!fiber.hasProductFence)
+      log.report(fiber, ErrorKind::Product, request.site,
+                 "accumulators enter a product of matrices without "
+                 "wgmma.fence before it");
+    if (!variant.startsAtZero)
+      std::copy_n(start, variant.registersOfD(),
+                  accumulators + kAccumulatorHeader);
+  } else if (version != header.version) {
+    log.report(fiber, ErrorKind::Product, request.site,
+               "accumulators enter a product of matrices that a later one has "
+               "overwritten");
+  }
+  Warpgroup &group = warpgroups[groupIndex];
+  uint32_t number = fiber.productsIssued++;
+  uint32_t place = number - group.performed;
+  if (place == group.products.size()) {
+    group.products.emplace_back().request = request;
+    ++productsInFlight;
+    updatePlainCopies();
+    for (uint64_t descriptor : {request.a, request.b})
+      if (!MatrixDescriptor(descriptor).isSupported())
+        log.report(fiber, ErrorKind::Product, request.site,
+                   "no emulation of a matrix descriptor with a base offset");
+  }
+  Product &product = group.products[place];
+  if (!(product.request == request)) {
+    log.report(fiber, ErrorKind::WarpCollective, request.site,
+               "a product of a warpgroup has other descriptors, or is another "
+               "one, than that of the warpgroup's first thread");
+    kill(fiber);
+  }
+  product.registers[thread] = accumulators + kAccumulatorHeader;
+  header.version = std::max(header.version + 1, 1u);
+  header.lastProduct = number;
+  std::memcpy(accumulators, &header, sizeof(header));
+  if (launch->checker && fiber.registers.laneId == 0)
+    checkProductReads(fiber, request, /*isIssue=*/true);
+  if (!launch->lazyAsyncCopies)
+    performProducts(groupIndex, number + 1);
+  return header.version;
+}
+
+//===----------------------------------------------------------------------===//
+// Use of the accumulators
+//===----------------------------------------------------------------------===//
+
+void BlockRunner::readAccumulators(Fiber &fiber, const uint32_t *accumulators,
+                                   uint32_t *registers, uint32_t version,
+                                   uint32_t count, uint32_t site) {
+  fiber.hasProductFence = false; // What was read may be changed.
+  if (version == 0)
+    return;
+  AccumulatorHeader header = loadHeader(accumulators);
+  if (version != header.version)
+    launch->log->report(fiber, ErrorKind::Product, site,
+                        "accumulators are read that a later product of "
+                        "matrices has overwritten");
+  if (isAtLeast(header.lastProduct, fiber.productsDone)) {
+    launch->log->report(fiber, ErrorKind::Product, site,
+                        "accumulators are read while a product of matrices is "
+                        "in flight");
+    std::fill_n(registers, count, ~0u);
+    return;
+  }
+  std::copy_n(accumulators + kAccumulatorHeader, count, registers);
+}
+
+void BlockRunner::waitForProducts(Fiber &fiber, uint32_t pendingGroups,
+                                  uint32_t site) {
+  std::vector<uint32_t> &groups = fiber.productGroups;
+  if (groups.size() <= pendingGroups)
+    return;
+  size_t done = groups.size() - pendingGroups;
+  uint32_t target = groups[done - 1];
+  groups.erase(groups.begin(), groups.begin() + done);
+  fiber.productsDone = target;
+  fiber.site = site;
+  if (!isAtLeast(warpgroups[fiber.index / kGroupThreads].performed, target))
+    yield(fiber, Fiber::State::AtProducts);
+  // The warp executes the wait together, so its lanes come after its reads.
+  ++fiber.warpPhase;
+}
+
+//===----------------------------------------------------------------------===//
+// Performing
+//===----------------------------------------------------------------------===//
+
+bool BlockRunner::completeProducts() {
+  if (count(Fiber::State::AtProducts) == 0)
+    return false;
+  bool any = false;
+  for (size_t group = 0; group < warpgroups.size() && !isStopped; ++group) {
+    size_t begin = group * kGroupThreads;
+    size_t end = std::min(begin + kGroupThreads, fibers.size());
+    for (size_t i = begin; i < end; ++i) {
+      Fiber &fiber = fibers[i];
+      if (fiber.state != Fiber::State::AtProducts)
+        continue;
+      performProducts(group, fiber.productsDone);
+      if (!isAtLeast(warpgroups[group].performed, fiber.productsDone))
+        continue;
+      setState(fiber, Fiber::State::Ready);
+      any = true;
+    }
+  }
+  return any;
+}
+
+void BlockRunner::performProducts(size_t groupIndex, uint32_t end) {
+  Warpgroup &group = warpgroups[groupIndex];
+  const Fiber *threads = &fibers[groupIndex * kGroupThreads];
+  while (!isAtLeast(group.performed, end)) {
+    const Product &product = group.products.front();
+    for (unsigned i = 0; i < kGroupThreads; ++i)
+      if (!product.registers[i] && threads[i].state != Fiber::State::Killed)
+        return; // It is yet to come.
+    perform(groupIndex, product);
+    group.products.pop_front();
+    --productsInFlight;
+    updatePlainCopies();
+    ++group.performed;
+  }
+}
+
+void BlockRunner::gather(const Fiber &fiber, const ProductRequest &request,
+                         bool isA, GroupOperand &operand) {
+  GroupVariant variant = GroupVariant::decode(request.variant);
+  MatrixDescriptor descriptor(isA ? request.a : request.b);
+  bool isTransposed = isA ? variant.hasRowsInner : variant.hasColumnsInner;
+  unsigned extent = isA ? GroupVariant::kRows : variant.columns;
+  constexpr unsigned kBytes = GroupVariant::kDepthBytes, kChunk = 16;
+  unsigned outer = isTransposed ? kBytes / 2 : extent;
+  unsigned inner = isTransposed ? extent / 8 : kBytes / kChunk;
+  for (unsigned i = 0; i < outer; ++i)
+    for (unsigned j = 0; j < inner; ++j) {
+      const char *address =
+          sharedWindow() + descriptor.chunk(i, j, isTransposed);
+      if (!shared.contains(address, kChunk)) {
+        launch->log->report(
+            fiber, ErrorKind::OutOfBounds, request.site,
+            joinText("out-of-bounds read of a product of matrices at offset ",
+                     address - shared.dynamicBase,
+                     " of dynamic shared memory (", shared.dynamicBytes,
+                     " bytes)"));
+        std::fill_n(operand.bytes, sizeof(operand.bytes), 0xff);
+        return;
+      }
+      if (!isTransposed) {
+        std::memcpy(operand.bytes + i * kBytes + j * kChunk, address, kChunk);
+        continue;
+      }
+      for (unsigned k = 0; k < 8; ++k)
+        std::memcpy(operand.bytes + (8 * j + k) * kBytes + 2 * i,
+                    address + 2 * k, 2);
+    }
+}
+
+void BlockRunner::perform(size_t groupIndex, const Product &product) {
+  Fiber *threads = &fibers[groupIndex * kGroupThreads];
+  if (launch->checker)
+    for (unsigned i = 0; i < kGroupThreads; i += kWarpSize)
+      if (product.registers[i])
+        checkProductReads(threads[i], product.request, /*isIssue=*/false);
+  GroupOperand a, b;
+  gather(threads[0], product.request, /*isA=*/true, a);
+  gather(threads[0], product.request, /*isA=*/false, b);
+  multiplyGroup(GroupVariant::decode(product.request.variant), a, b,
+                product.registers);
+}
+
+void BlockRunner::checkProductReads(Fiber &fiber, const ProductRequest &request,
+                                    bool isIssue) {
+  GroupVariant variant = GroupVariant::decode(request.variant);
+  unsigned warp = fiber.registers.warpId % 4;
+  auto read = [&](uint64_t bits, unsigned first, unsigned extent,
+                  bool isTransposed) {
+    unsigned begin = isTransposed ? 0 : first;
+    unsigned outer = isTransposed ? 16 : first + extent;
+    unsigned innerBegin = isTransposed ? first / 8 : 0;
+    unsigned inner = isTransposed ? (first + extent) / 8 : 2;
+    for (unsigned i = begin; i < outer; ++i)
+      for (unsigned j = innerBegin; j < inner; ++j) {
+        const char *address =
+            sharedWindow() + MatrixDescriptor(bits).chunk(i, j, isTransposed);
+        if (shared.contains(address, 16)) // Else perform() says so.
+          launch->checker->readForProduct(fiber, address, 16, isIssue,
+                                          request.site);
+      }
+  };
+  read(request.a, 16 * warp, 16, variant.hasRowsInner);
+  read(request.b, 0, variant.columns, variant.hasColumnsInner);
+}
