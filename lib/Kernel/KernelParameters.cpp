@@ -36,10 +36,10 @@ KernelSignature ftuner::signatureOf(ukernel::OperatorOpInterface op,
   return signature;
 }
 
-std::optional<unsigned>
-ftuner::findParameter(const KernelSignature &signature,
-                      ukernel::ParameterKind kind,
-                      std::optional<unsigned> operand, unsigned index) {
+std::optional<unsigned> ftuner::findParameter(const KernelSignature &signature,
+                                              ukernel::ParameterKind kind,
+                                              std::optional<unsigned> operand,
+                                              unsigned index) {
   for (auto [number, parameter] : llvm::enumerate(signature.getParameters()))
     if (parameter.kind == kind && parameter.operand == operand &&
         parameter.index == index)
@@ -67,11 +67,10 @@ void ftuner::replaceParameters(
 
   StringRef name = ukernel::UKernelDialect::kEntryAttrName;
   auto entry = kernel->getAttrOfType<ukernel::EntryAttr>(name);
-  kernel->setAttr(name,
-                  ukernel::EntryAttr::get(
-                      context, entry.getThreads(), entry.getSharedMemoryBytes(),
-                      entry.getAlignment(), wanted.toAttribute(context),
-                      entry.getUses()));
+  kernel->setAttr(name, ukernel::EntryAttr::get(
+                            context, entry.getThreads(),
+                            entry.getSharedMemoryBytes(), entry.getAlignment(),
+                            wanted.toAttribute(context), entry.getUses()));
 }
 
 void ftuner::replaceParameters(EmittedKernel &kernel,

@@ -119,9 +119,9 @@ LogicalResult IreeConverter::addKernels(WorkloadKernels &workload,
     return result;
   };
   // Where IREE cannot pass one more tensor, families run without slices.
-  bool hasSlices =
-      isa<ukernel::WorkloadOp>(*op) && llvm::any_of(used, isSplit) &&
-      canPass(signature(/*hasSlices=*/true), options.target);
+  bool hasSlices = isa<ukernel::WorkloadOp>(*op) &&
+                   llvm::any_of(used, isSplit) &&
+                   canPass(signature(/*hasSlices=*/true), options.target);
   workload.signature = signature(hasSlices);
   if (failed(expectPassable(op, workload.signature)))
     return failure();
@@ -188,8 +188,9 @@ IreeConverter::expectPassable(OperatorOpInterface op,
            << kMaxBindings << " tensors, which IREE can pass, but got "
            << bindings;
   return op->emitOpError("expected at most ")
-         << maxConstants(options.target, bindings) << " values of 32 bits beside "
-         << bindings << " tensors, which IREE can pass, but got "
+         << maxConstants(options.target, bindings)
+         << " values of 32 bits beside " << bindings
+         << " tensors, which IREE can pass, but got "
          << signature.getParameters().size() - bindings;
 }
 
@@ -301,6 +302,7 @@ FailureOr<IreeKernels> IreeConverter::convert() {
     for (auto [op, workload] : dispatches) {
       op->getResult(0).replaceAllUsesWith(
           iree::buildDispatches(op, *workload, options.target));
+      kernels.numDispatches += workload->hasSlices() ? 2 : 1;
       op->erase();
     }
     SmallVector<iree::Choice> choices;

@@ -127,8 +127,8 @@ SmallVector<Value> DispatchBuilder::countBlocks(unsigned family) {
   Value points = one;
   auto contraction = cast<ukernel::WorkloadOp>(op.getOperation());
   for (AffineExpr position : contraction.getOutputMap().getResults())
-    points = math.mul(points,
-                      extents[cast<AffineDimExpr>(position).getPosition()]);
+    points =
+        math.mul(points, extents[cast<AffineDimExpr>(position).getPosition()]);
   Value sumBlocks = b.createOrFold<arith::CeilDivUIOp>(
       points, math.constant(kFallbackThreads));
   Value elements = b.createOrFold<arith::MaxUIOp>(
@@ -186,17 +186,17 @@ Value DispatchBuilder::buildSlices(IreeTarget target, Value family,
                                    const Launches &launches) {
   auto contraction = cast<ukernel::WorkloadOp>(op.getOperation());
   unsigned numInputs = 2 + contraction.getInputs().size();
-  iree::Dispatch dispatch{target,
-                          kIreeExecutableName.str(),
-                          workload.slices,
-                          family,
-                          launches.sliceBlocks,
-                          /*arguments=*/{},
-                          RankedTensorType::get(
-                              ShapedType::kDynamic,
-                              contraction.getAccumulatorType()),
-                          /*resultSizes=*/{launches.sliceElements},
-                          /*tied=*/std::nullopt};
+  iree::Dispatch dispatch{
+      target,
+      kIreeExecutableName.str(),
+      workload.slices,
+      family,
+      launches.sliceBlocks,
+      /*arguments=*/{},
+      RankedTensorType::get(ShapedType::kDynamic,
+                            contraction.getAccumulatorType()),
+      /*resultSizes=*/{launches.sliceElements},
+      /*tied=*/std::nullopt};
   for (const KernelParameter &parameter :
        workload.sliceSignature.getParameters()) {
     bool isInput = parameter.operand && *parameter.operand < numInputs;
@@ -236,8 +236,7 @@ Value DispatchBuilder::build(IreeTarget target) {
     if (type.isDynamicDim(dim))
       dispatch.resultSizes.push_back(size(operands[output], dim));
   for (const KernelParameter &parameter : workload.signature.getParameters()) {
-    Value operand =
-        parameter.operand ? operands[*parameter.operand] : Value();
+    Value operand = parameter.operand ? operands[*parameter.operand] : Value();
     if (parameter.kind != ParameterKind::Pointer) {
       dispatch.arguments.push_back(
           toI32(b, constantFor(parameter, operand, launches.firstBlocks),

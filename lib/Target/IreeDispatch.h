@@ -30,7 +30,8 @@ struct WorkloadKernels {
   IsolatedOperator isolated;
   mlir::FlatSymbolRefAttr planName;
   Plan plan;
-  /// The kernels that compute the result, from slices where the family has some.
+  /// The kernels that compute the result, from slices where the family has
+  /// some.
   Choice choice;
   /// That with most parameters: others may lack the part.
   KernelSignature signature;

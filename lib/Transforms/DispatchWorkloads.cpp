@@ -278,8 +278,7 @@ LogicalResult WorkloadDispatcher::buildWhole(ImplicitLocOpBuilder &b,
                                              const Twine &name,
                                              StringAttr prefix,
                                              ArrayRef<Value> extents) {
-  if (failed(
-          buildLaunch(b, op, wholeFamily(family), name, prefix, extents)))
+  if (failed(buildLaunch(b, op, wholeFamily(family), name, prefix, extents)))
     return failure();
   kernels[name.str()]->setAttr(kPlannedFamilyAttrName, family);
   return success();

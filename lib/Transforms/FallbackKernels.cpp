@@ -392,8 +392,7 @@ FailureOr<OutlinedFallback> FallbackOutliner::outline() {
   return outlined;
 }
 
-FailureOr<OutlinedFallback> ftuner::outlineFallback(linalg::LinalgOp op,
-                                                    StringRef name,
-                                                    ModuleOp module) {
+FailureOr<OutlinedFallback>
+ftuner::outlineFallback(linalg::LinalgOp op, StringRef name, ModuleOp module) {
   return FallbackOutliner(op, name, module).outline();
 }

@@ -30,9 +30,9 @@ struct OutlinedFallback {
 /// parameters by value (i1 as i8), constants part of the kernel.
 ///
 /// Fails, with an error at `op`, where an operand is neither.
-mlir::FailureOr<OutlinedFallback>
-outlineFallback(mlir::linalg::LinalgOp op, llvm::StringRef name,
-                mlir::ModuleOp module);
+mlir::FailureOr<OutlinedFallback> outlineFallback(mlir::linalg::LinalgOp op,
+                                                  llvm::StringRef name,
+                                                  mlir::ModuleOp module);
 
 } // namespace ftuner
 

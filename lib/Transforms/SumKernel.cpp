@@ -45,8 +45,8 @@ ftuner::buildSumKernel(ModuleOp module, ukernel::WorkloadOp op,
     const KernelParameter &own = outlined->signature.getParameters()[number];
     Value host = outlined->operands[*own.operand];
     bool isSlices = host == slices;
-    unsigned operand = llvm::find(alone->getOperands(), host) -
-                       alone->getOperands().begin();
+    unsigned operand =
+        llvm::find(alone->getOperands(), host) - alone->getOperands().begin();
     if (own.kind != ParameterKind::Size)
       return arguments[*findParameter(signature, own.kind, operand, own.index)];
     auto constant = [&](int64_t value) -> Value {

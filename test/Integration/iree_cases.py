@@ -78,12 +78,11 @@ UPDATE = HEAD + """ {
 }
 """
 
-# Few rows and a long k: families with slices of k, but for rows that are not aligned.
+# Few rows and a long k: families with slices of k, but for more rows than declared, unless these are aligned.
 SLICES = HEAD + """ {
-  func.func @slices(%x: tensor<4096x?xf32> {ukernel.shape = [4096, "T"]}, %w: tensor<4096x24xf32>, %b: tensor<24xf32>, %s: f32) -> tensor<?x24xf32> {
+  func.func @slices(%x: tensor<4096x?xf32> {ukernel.shape = [4096, "T"]}, %w: tensor<4096x24xf32>, %b: tensor<24xf32>, %s: f32, %start: f32) -> tensor<?x24xf32> {
     %c1 = arith.constant 1 : index
     %zero = arith.constant 0.0 : f32
-    %start = arith.constant 0.5 : f32
     %t = tensor.dim %x, %c1 : tensor<4096x?xf32>
     %e = tensor.empty(%t) : tensor<?x24xf32>
     %f = linalg.fill ins(%start : f32) outs(%e : tensor<?x24xf32>) -> tensor<?x24xf32>
@@ -285,7 +284,7 @@ def _update(rng, seed, t):
 
 def _slices(rng, seed, t):
     x, w, b = _floats(rng, (4096, t), (4096, 24), (24,))
-    return (x, w, b, 0.75), [np.maximum(0.75 * (_wide(x).T @ w + 0.5) + b, 0)]
+    return (x, w, b, 0.75, 0.5), [np.maximum(0.75 * (_wide(x).T @ w + 0.5) + b, 0)]
 
 
 def _slices_batch(rng, seed, b, t):
@@ -416,7 +415,7 @@ CASES = {
     "scores": Case(lambda seed: SCORES, _scores, 2e-6),
     "projection": Case(lambda seed: PROJECTION, _projection, 5e-4),
     "update": Case(lambda seed: UPDATE, _update, 2e-6),
-    "slices": Case(lambda seed: SLICES, _slices, 5e-6, sizes=([0], [1], [4], [7], [16], [53], [64], [128], [132], [133]), has_slices=True),
+    "slices": Case(lambda seed: SLICES, _slices, 5e-6, sizes=([0], [1], [4], [7], [16], [53], [64], [128], [132], [133], [150]), has_slices=True),
     "slices_batch": Case(lambda seed: SLICES_BATCH, _slices_batch, 5e-6, sizes=([1, 5], [2, 0], [3, 17], [4, 64], [5, 3]), has_slices=True),
     "slices_half": Case(lambda seed: SLICES_HALF, _slices_half, 1e-3, sizes=([0], [1], [5], [16], [17]), has_slices=True),
     "slices_update": Case(lambda seed: SLICES_UPDATE, _slices_update, 5e-6, dispatches=2, sizes=([0], [1], [37], [128], [129]), has_slices=True),
