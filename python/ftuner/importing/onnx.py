@@ -151,7 +151,7 @@ def _take_weights(graph: Any) -> Weights:
     for field, items in (("node", nodes), ("input", inputs), ("initializer", constants)):
         graph.ClearField(field)
         getattr(graph, field).extend(items)
-    return Weights(arrays)
+    return Weights(arrays, len(inputs) - len(arrays))
 
 
 def _copy(message: Any) -> Any:
