@@ -9,7 +9,7 @@
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/Utils/IndexArithmetic.h"
-#include "FTuner/Kernel/KernelBuilder.h"
+#include "FTuner/Kernel/KernelParameters.h"
 #include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Schedule/Grid.h"
 
@@ -42,7 +42,6 @@ public:
 private:
   LogicalResult checkFamily();
   LogicalResult checkOperands();
-  void buildSignature();
   Position buildPosition(ImplicitLocOpBuilder &b);
   Value buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
                      unsigned index, const Position &position);
@@ -125,41 +124,6 @@ LogicalResult KernelEmitter::checkOperands() {
              << "' to be contiguous along its last dimension, but got " << type;
   }
   return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Parameters
-//===----------------------------------------------------------------------===//
-
-/// What is dynamic of the operator, whatever the family: kernels of one
-/// workload differ in the part alone.
-void KernelEmitter::buildSignature() {
-  MLIRContext *context = kernel.getContext();
-  for (unsigned axis = 0; axis < extents.size(); ++axis)
-    if (ShapedType::isDynamic(extents[axis]))
-      signature.addAxisSize(axis, workload.getAxisName(axis), context);
-  // The operands of the kernel are those of the operator in order.
-  for (auto [index, argument] : llvm::enumerate(kernel.getOperandArguments())) {
-    std::string name = workload.getOperandName(index);
-    auto type = dyn_cast<MemRefType>(argument.getType());
-    if (!type) {
-      if (!argument.use_empty())
-        signature.addScalar(index, name, argument.getType());
-      continue;
-    }
-    bool isOutput = workload.getOperandRole(index) == OperandRole::Output;
-    signature.addPointer(index, name, type.getElementType(),
-                         !isOutput ? ukernel::ParameterAccess::Read
-                         : workload.readsOutput()
-                             ? ukernel::ParameterAccess::ReadWrite
-                             : ukernel::ParameterAccess::Write);
-    auto [strides, offset] = type.getStridesAndOffset();
-    for (auto [dim, stride] : llvm::enumerate(strides))
-      if (ShapedType::isDynamic(stride))
-        signature.addStride(index, dim, name + "_stride" + Twine(dim), context);
-  }
-  if (tiles.size() == 2)
-    signature.addPart(context);
 }
 
 //===----------------------------------------------------------------------===//
@@ -264,7 +228,9 @@ Value KernelEmitter::buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
 FailureOr<EmittedKernel> KernelEmitter::emit() {
   if (failed(checkFamily()) || failed(checkOperands()))
     return failure();
-  buildSignature();
+  signature = signatureOf(workload);
+  if (tiles.size() == 2)
+    signature.addPart(kernel.getContext());
 
   ImplicitLocOpBuilder b(kernel.getLoc(), kernel);
   auto module = gpu::GPUModuleOp::create(b, kernel.getSymName());

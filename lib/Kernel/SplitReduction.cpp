@@ -10,6 +10,12 @@
 using namespace mlir;
 using namespace ftuner;
 
+ukernel::FamilyAttr ftuner::wholeFamily(ukernel::FamilyAttr family) {
+  return ukernel::FamilyAttr::get(
+      family.getContext(), family.getSchedule(), family.getAxis(),
+      family.getTiles(), family.getReduce(), /*split=*/1, family.getBalanced());
+}
+
 MemRefType ftuner::slicesType(ukernel::WorkloadOp op) {
   auto output = cast<MemRefType>(op.getOutput().getType());
   SmallVector<int64_t> shape = {ShapedType::kDynamic};

@@ -2,19 +2,19 @@
 #include "FTuner/Target/Iree.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
-#include "FTuner/Dialect/UKernel/Utils/IndexArithmetic.h"
-#include "FTuner/Kernel/KernelBuilder.h"
+#include "FTuner/Kernel/KernelParameters.h"
+#include "FTuner/Kernel/SplitReduction.h"
 #include "FTuner/PTX/PTX.h"
 #include "FTuner/Pipelines/Pipelines.h"
-#include "FTuner/Schedule/Grid.h"
 #include "FTuner/Target/Library.h"
-#include "FTuner/Transforms/FamilyDispatch.h"
 #include "FTuner/Transforms/HostAbi.h"
 #include "FTuner/Transforms/Stages.h"
-#include "IreeOps.h"
+#include "FTuner/Transforms/SumKernel.h"
+#include "IreeDispatch.h"
 
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
@@ -24,6 +24,7 @@
 
 using namespace mlir;
 using namespace ftuner;
+using iree::WorkloadKernels;
 using ukernel::OperatorOpInterface;
 using ukernel::ParameterKind;
 
@@ -38,19 +39,22 @@ static size_t maxConstants(IreeTarget target, size_t bindings) {
                                    : kMaxConstants;
 }
 
-namespace {
+static size_t countBindings(const KernelSignature &signature) {
+  return llvm::count_if(signature.getParameters(),
+                        [](const KernelParameter &parameter) {
+                          return parameter.kind == ParameterKind::Pointer;
+                        });
+}
 
-/// Equal workloads with one plan, and their kernels, whose numbers are those of
-/// the families.
-struct WorkloadKernels {
-  /// On buffers.
-  IsolatedOperator isolated;
-  FlatSymbolRefAttr planName;
-  Plan plan;
-  iree::Choice choice;
-  /// That with most parameters: others lack the part.
-  KernelSignature signature;
-};
+/// Whether a dispatch can pass so many parameters.
+static bool canPass(const KernelSignature &signature, IreeTarget target) {
+  size_t bindings = countBindings(signature);
+  return bindings <= kMaxBindings &&
+         signature.getParameters().size() - bindings <=
+             maxConstants(target, bindings);
+}
+
+namespace {
 
 class IreeConverter {
 public:
@@ -62,6 +66,10 @@ private:
   WorkloadKernels *kernelsOf(OperatorOpInterface op);
   LogicalResult addKernels(WorkloadKernels &workload, const DeviceSpec &device,
                            StringRef prefix);
+  LogicalResult addSlices(WorkloadKernels &workload, unsigned family,
+                          ukernel::FamilyAttr split, const DeviceSpec &device);
+  LogicalResult expectPassable(OperatorOpInterface op,
+                               const KernelSignature &signature) const;
   LogicalResult translateKernels();
   FailureOr<std::string> assembleKernels();
   void removeOwnAttributes();
@@ -93,45 +101,97 @@ LogicalResult IreeConverter::addKernels(WorkloadKernels &workload,
     workload.plan.entries = workload.plan.unalignedEntries;
     workload.plan.generalFamily = workload.plan.unalignedGeneralFamily;
   }
-  for (unsigned family : workload.plan.usedFamilies())
-    if (workload.plan.families[family].reduceSplit != 1)
-      return op->emitOpError("expected families without split-K, which are two "
-                             "launches, but got ")
-             << plan.getPlan().getFamilies()[family];
-  workload.choice.name = prefix;
+  auto families = plan.getPlan().getFamilies();
+  std::vector<unsigned> used = workload.plan.usedFamilies();
+  auto isSplit = [&](unsigned family) {
+    return families[family].getSplit() != 1;
+  };
+  auto signature = [&](bool hasSlices) {
+    Type slices;
+    if (hasSlices)
+      slices = cast<ukernel::WorkloadOp>(*op).getAccumulatorType();
+    KernelSignature result = signatureOf(op, slices);
+    if (llvm::any_of(used, [&](unsigned family) {
+          return families[family].getTiles().size() == 2 &&
+                 !(hasSlices && isSplit(family));
+        }))
+      result.addPart(module.getContext());
+    return result;
+  };
+  // Where IREE cannot pass one more tensor, families run without slices.
+  bool hasSlices = isa<ukernel::WorkloadOp>(*op) &&
+                   llvm::any_of(used, isSplit) &&
+                   canPass(signature(/*hasSlices=*/true), options.target);
+  workload.signature = signature(hasSlices);
+  if (failed(expectPassable(op, workload.signature)))
+    return failure();
+  iree::describe(workload.choice, prefix, workload.signature);
+
   auto b = OpBuilder::atBlockEnd(kernels.module->getBody());
-  for (unsigned family : workload.plan.usedFamilies()) {
-    std::string name = (prefix + "_k" + Twine(family)).str();
-    FailureOr<EmittedKernel> emitted = buildGpuModule(
-        b, op, plan.getPlan().getFamilies()[family], name, device);
+  for (unsigned family : used) {
+    if (hasSlices && isSplit(family)) {
+      if (failed(addSlices(workload, family, families[family], device)))
+        return failure();
+      continue;
+    }
+    workload.plan.families[family].reduceSplit = 1;
+    FailureOr<EmittedKernel> emitted =
+        buildGpuModule(b, op, wholeFamily(families[family]),
+                       (prefix + "_k" + Twine(family)).str(), device);
     if (failed(emitted))
       return failure();
-    if (workload.choice.kernels.empty() || emitted->signature.hasPart())
-      workload.signature = emitted->signature;
-    auto entry = emitted->module->getAttrOfType<ukernel::EntryAttr>(
-        ukernel::UKernelDialect::kEntryAttrName);
-    workload.choice.kernels.push_back(
-        {name, family, entry.getThreads(), entry.getSharedMemoryBytes(),
-         workload.plan.families[family].alignment()});
+    if (hasSlices)
+      replaceParameters(*emitted, workload.signature);
+    workload.choice.kernels.push_back(iree::toKernel(
+        emitted->module, family, workload.plan.families[family].alignment()));
   }
-  for (const KernelParameter &parameter : workload.signature.getParameters())
-    if (parameter.kind == ParameterKind::Pointer)
-      workload.choice.isReadOnly.push_back(*parameter.access ==
-                                           ukernel::ParameterAccess::Read);
-    else
-      ++workload.choice.constants;
-  size_t bindings = workload.choice.isReadOnly.size();
-  size_t constants = workload.choice.constants;
+  if (hasSlices)
+    iree::describe(workload.slices, (prefix + "_slices").str(),
+                   workload.sliceSignature);
+  return success();
+}
+
+/// The two kernels of a family with slices.
+LogicalResult IreeConverter::addSlices(WorkloadKernels &workload,
+                                       unsigned family,
+                                       ukernel::FamilyAttr split,
+                                       const DeviceSpec &device) {
+  OperatorOpInterface op = workload.isolated.op;
+  auto b = OpBuilder::atBlockEnd(kernels.module->getBody());
+  std::string name = (workload.choice.name + "_k" + Twine(family)).str();
+  FailureOr<EmittedKernel> emitted = buildGpuModule(b, op, split, name, device);
+  if (failed(emitted))
+    return failure();
+  if (workload.slices.kernels.empty() || emitted->signature.hasPart())
+    workload.sliceSignature = emitted->signature;
+  workload.slices.kernels.push_back(iree::toKernel(
+      emitted->module, family, workload.plan.families[family].alignment()));
+
+  FailureOr<gpu::GPUModuleOp> sum =
+      buildSumKernel(*kernels.module, cast<ukernel::WorkloadOp>(*op), split,
+                     name + "_sum", workload.signature);
+  if (failed(sum))
+    return failure();
+  workload.choice.kernels.push_back(
+      iree::toKernel(*sum, family, /*alignment=*/1));
+  return expectPassable(op, emitted->signature);
+}
+
+LogicalResult
+IreeConverter::expectPassable(OperatorOpInterface op,
+                              const KernelSignature &signature) const {
+  if (canPass(signature, options.target))
+    return success();
+  size_t bindings = countBindings(signature);
   if (bindings > kMaxBindings)
     return op->emitOpError("expected at most ")
            << kMaxBindings << " tensors, which IREE can pass, but got "
            << bindings;
-  size_t limit = maxConstants(options.target, bindings);
-  if (constants > limit)
-    return op->emitOpError("expected at most ")
-           << limit << " values of 32 bits beside " << bindings
-           << " tensors, which IREE can pass, but got " << constants;
-  return success();
+  return op->emitOpError("expected at most ")
+         << maxConstants(options.target, bindings)
+         << " values of 32 bits beside " << bindings
+         << " tensors, which IREE can pass, but got "
+         << signature.getParameters().size() - bindings;
 }
 
 WorkloadKernels *IreeConverter::kernelsOf(OperatorOpInterface op) {
@@ -167,175 +227,6 @@ FailureOr<std::string> IreeConverter::assembleKernels() {
   if (failed(cubins))
     return failure();
   return std::move(cubins->front().bytes);
-}
-
-//===----------------------------------------------------------------------===//
-// The host
-//===----------------------------------------------------------------------===//
-
-/// A value in 32 bits, or one half of one in 64.
-static Value toI32(ImplicitLocOpBuilder &b, Value value, ParameterKind kind) {
-  Type type = value.getType();
-  if (type.isIndex()) {
-    value = arith::IndexCastOp::create(b,
-                                       kind == ParameterKind::Size ||
-                                               kind == ParameterKind::Stride ||
-                                               kind == ParameterKind::Part
-                                           ? b.getI32Type()
-                                           : b.getI64Type(),
-                                       value);
-  } else if (isa<FloatType>(type)) {
-    value = arith::BitcastOp::create(
-        b, b.getIntegerType(type.getIntOrFloatBitWidth()), value);
-  }
-  if (kind == ParameterKind::ScalarHigh) {
-    Value half = arith::ConstantOp::create(b, b.getI64IntegerAttr(32));
-    value = arith::ShRUIOp::create(b, value, half);
-  }
-  unsigned width = value.getType().getIntOrFloatBitWidth();
-  if (width > 32)
-    return arith::TruncIOp::create(b, b.getI32Type(), value);
-  if (width < 32)
-    return arith::ExtUIOp::create(b, b.getI32Type(), value);
-  return value;
-}
-
-namespace {
-/// The host's side of one workload.
-class DispatchBuilder {
-public:
-  DispatchBuilder(OperatorOpInterface op, const WorkloadKernels &workload)
-      : b(op.getLoc(), op), math(b), op(op), workload(workload) {
-    for (unsigned axis = 0; axis < op.getNumAxes(); ++axis) {
-      auto [source, dim] = op.getExtentSource(axis);
-      extents.push_back(size(source, dim));
-    }
-  }
-  Operation *build(IreeTarget target);
-
-private:
-  Value size(Value tensor, int64_t dim) {
-    return b.createOrFold<tensor::DimOp>(tensor, dim);
-  }
-  /// Elements from one index of a dense tensor's dimension to the next.
-  Value stride(Value tensor, int64_t dim);
-  /// Whether rows are whole vectors; tensors begin at aligned addresses.
-  Value buildAligned(int64_t alignment);
-  Value buildFamily();
-  /// Blocks of the launch, and of its first part.
-  std::pair<Value, Value> buildBlocks(Value family);
-  Value constantFor(const KernelParameter &parameter, Value firstBlocks);
-
-  ImplicitLocOpBuilder b;
-  ukernel::IndexArithmetic math;
-  OperatorOpInterface op;
-  const WorkloadKernels &workload;
-  SmallVector<Value> extents;
-};
-} // namespace
-
-Value DispatchBuilder::stride(Value tensor, int64_t dim) {
-  Value result = math.constant(1);
-  int64_t rank = cast<RankedTensorType>(tensor.getType()).getRank();
-  for (int64_t inner = dim + 1; inner < rank; ++inner)
-    result = math.mul(result, size(tensor, inner));
-  return result;
-}
-
-Value DispatchBuilder::buildAligned(int64_t alignment) {
-  // Rows that are whole vectors are so far apart, too.
-  Value remainders = math.constant(0);
-  for (auto [axis, elements] : elementsAlongAxes(vectorOperands(op), alignment))
-    remainders = b.createOrFold<arith::OrIOp>(
-        remainders, math.rem(extents[axis], elements));
-  return math.compare(arith::CmpIPredicate::eq, remainders, math.constant(0));
-}
-
-Value DispatchBuilder::buildFamily() {
-  const Plan &plan = workload.plan;
-  Value family = buildFamilyOfShape(b, plan.entries, plan.generalFamily,
-                                    extents, /*hasSwitches=*/false);
-  if (!plan.needsAlignment())
-    return family;
-  Value unaligned = buildFamilyOfShape(b, plan.unalignedEntries,
-                                       plan.unalignedGeneralFamily, extents,
-                                       /*hasSwitches=*/false);
-  return math.select(buildAligned(plan.alignment()), family, unaligned);
-}
-
-std::pair<Value, Value> DispatchBuilder::buildBlocks(Value family) {
-  ArrayRef<iree::Kernel> kernels = workload.choice.kernels;
-  auto count = [&](const iree::Kernel &kernel) {
-    auto [first, blocks] =
-        launchOf(math, gridOf(workload.plan.families[kernel.number]), extents);
-    return SmallVector<Value, 2>{blocks, first};
-  };
-  ArrayRef<iree::Kernel> others = kernels.drop_back();
-  if (others.empty()) {
-    SmallVector<Value, 2> counts = count(kernels.back());
-    return {counts[0], counts[1]};
-  }
-  auto cases = llvm::map_to_vector(
-      others, [](const iree::Kernel &kernel) { return kernel.number; });
-  SmallVector<Type> types(2, b.getIndexType());
-  auto choice =
-      scf::IndexSwitchOp::create(b, types, family, cases, cases.size());
-  OpBuilder::InsertionGuard guard(b);
-  for (auto [number, kernel] : llvm::enumerate(kernels)) {
-    b.createBlock(number < others.size() ? &choice.getCaseRegions()[number]
-                                         : &choice.getDefaultRegion());
-    scf::YieldOp::create(b, count(kernel));
-  }
-  return {choice.getResult(0), choice.getResult(1)};
-}
-
-Value DispatchBuilder::constantFor(const KernelParameter &parameter,
-                                   Value firstBlocks) {
-  switch (parameter.kind) {
-  case ParameterKind::Size:
-    return parameter.operand
-               ? size(op->getOperand(*parameter.operand), parameter.index)
-               : extents[parameter.index];
-  case ParameterKind::Stride:
-    return stride(op->getOperand(*parameter.operand), parameter.index);
-  case ParameterKind::Scalar:
-  case ParameterKind::ScalarLow:
-  case ParameterKind::ScalarHigh:
-    return op->getOperand(*parameter.operand);
-  case ParameterKind::Part:
-    return firstBlocks;
-  case ParameterKind::Pointer:
-    break;
-  }
-  llvm_unreachable("a pointer is a binding");
-}
-
-Operation *DispatchBuilder::build(IreeTarget target) {
-  Value family = buildFamily();
-  auto [blocks, firstBlocks] = buildBlocks(family);
-  unsigned output = op.getOutputOperand().getOperandNumber();
-  iree::Dispatch dispatch{target,
-                          kIreeExecutableName.str(),
-                          workload.choice,
-                          family,
-                          blocks,
-                          /*arguments=*/{},
-                          op->getResult(0).getType(),
-                          op->getOperand(output),
-                          /*tied=*/std::nullopt};
-  for (const KernelParameter &parameter : workload.signature.getParameters()) {
-    if (parameter.kind != ParameterKind::Pointer) {
-      dispatch.arguments.push_back(
-          toI32(b, constantFor(parameter, firstBlocks), parameter.kind));
-      continue;
-    }
-    if (parameter.operand == output && !op.readsOutput())
-      continue;
-    if (parameter.operand == output)
-      dispatch.tied = dispatch.arguments.size();
-    dispatch.arguments.push_back(op->getOperand(*parameter.operand));
-  }
-  return iree::buildDispatch(b, dispatch);
 }
 
 //===----------------------------------------------------------------------===//
@@ -409,15 +300,17 @@ FailureOr<IreeKernels> IreeConverter::convert() {
     if (failed(translateKernels()))
       return failure();
     for (auto [op, workload] : dispatches) {
-      Operation *dispatch =
-          DispatchBuilder(op, *workload).build(options.target);
-      op->getResult(0).replaceAllUsesWith(dispatch->getResult(0));
+      op->getResult(0).replaceAllUsesWith(
+          iree::buildDispatches(op, *workload, options.target));
+      kernels.numDispatches += workload->hasSlices() ? 2 : 1;
       op->erase();
     }
-    auto choices =
-        llvm::map_to_vector(workloads, [](const WorkloadKernels &workload) {
-          return workload.choice;
-        });
+    SmallVector<iree::Choice> choices;
+    for (const WorkloadKernels &workload : workloads) {
+      if (workload.hasSlices())
+        choices.push_back(workload.slices);
+      choices.push_back(workload.choice);
+    }
     FailureOr<std::string> image = kernels.ptx.text;
     if (!options.ptxas.empty())
       image = assembleKernels();
@@ -445,6 +338,9 @@ struct ConvertToIreePass
   }
   void getDependentDialects(DialectRegistry &registry) const override {
     registerKernelDialects(registry);
+    // What sums of slices are outlined with.
+    registry.insert<affine::AffineDialect, cf::ControlFlowDialect,
+                    linalg::LinalgDialect>();
   }
   void runOnOperation() override {
     FailureOr<IreeKernels> result = convertToIree(getOperation(), options);
@@ -481,11 +377,7 @@ struct AdoptIreePass
 void ftuner::buildIreePipeline(OpPassManager &pm, const FTunerOptions &options,
                                const IreeOptions &iree, IreeKernels *kernels) {
   pm.addPass(std::make_unique<AdoptIreePass>());
-  FTunerOptions own;
-  own.copyOptionValuesFrom(options);
-  // A dispatch is one launch.
-  own.set("split-k", false);
-  buildPartialFrontEndPipeline(pm, own);
+  buildPartialFrontEndPipeline(pm, options);
   pm.addPass(std::make_unique<ConvertToIreePass>(iree, kernels));
 }
 

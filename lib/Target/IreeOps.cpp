@@ -273,13 +273,12 @@ Operation *iree::buildDispatch(ImplicitLocOpBuilder &b,
       arguments.push_back(
           b.createOrFold<arith::IndexCastUIOp>(b.getI32Type(), value));
   }
-  SmallVector<Value> argumentSizes, resultSizes;
+  SmallVector<Value> argumentSizes;
   for (Value argument : arguments)
     appendDynamicSizes(b, argument, argumentSizes);
-  appendDynamicSizes(b, dispatch.resultLike, resultSizes);
   auto segments = llvm::map_to_vector(
       ArrayRef<size_t>{workload.size(), arguments.size(), argumentSizes.size(),
-                       resultSizes.size()},
+                       dispatch.resultSizes.size()},
       [](size_t size) { return static_cast<int32_t>(size); });
   auto entryPoint =
       SymbolRefAttr::get(b.getStringAttr(dispatch.executable),
@@ -287,7 +286,7 @@ Operation *iree::buildDispatch(ImplicitLocOpBuilder &b,
   SmallVector<Value> operands;
   for (ArrayRef<Value> values :
        {ArrayRef(workload), ArrayRef(arguments), ArrayRef(argumentSizes),
-        ArrayRef(resultSizes)})
+        ArrayRef(dispatch.resultSizes)})
     llvm::append_range(operands, values);
   return create(
       b, "flow.dispatch",

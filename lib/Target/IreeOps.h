@@ -54,8 +54,8 @@ struct Dispatch {
   /// Tensors, and values of type i32.
   llvm::SmallVector<mlir::Value> arguments;
   mlir::Type result;
-  /// A tensor with the sizes of the result.
-  mlir::Value resultLike;
+  /// Those that its type does not tell.
+  llvm::SmallVector<mlir::Value> resultSizes;
   /// The argument that the result is written to.
   std::optional<int64_t> tied;
 };

@@ -85,6 +85,7 @@ void ftuner::writeIreeReport(const IreeKernels &kernels,
   llvm::json::OStream json(os, /*IndentSize=*/1);
   json.object([&] {
     json.attribute("version", kReportVersion);
+    json.attribute("dispatches", kernels.numDispatches);
     json.attribute("kernels", static_cast<int64_t>(kernels.ptx.kernels.size()));
     json.attribute("ptx_bytes", static_cast<int64_t>(kernels.ptx.text.size()));
     json.attributeArray("functions", [&] {

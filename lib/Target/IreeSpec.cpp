@@ -116,7 +116,11 @@ FailureOr<std::string> ftuner::buildIreeSpec(ModuleOp module,
   for (auto function : compiled->getOps<func::FuncOp>())
     makePrivateIreeFunction(function);
   PassManager pm(module.getContext());
-  buildIreePipeline(pm, options, iree, kernels);
+  FTunerOptions own;
+  own.copyOptionValuesFrom(options);
+  // Who counts dispatches of the executable counts products.
+  own.set("split-k", false);
+  buildIreePipeline(pm, own, iree, kernels);
   if (failed(pm.run(*compiled)))
     return failure();
   // They hold where linalg's operators do.

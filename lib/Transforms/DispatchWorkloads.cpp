@@ -278,10 +278,7 @@ LogicalResult WorkloadDispatcher::buildWhole(ImplicitLocOpBuilder &b,
                                              const Twine &name,
                                              StringAttr prefix,
                                              ArrayRef<Value> extents) {
-  auto whole = ukernel::FamilyAttr::get(
-      family.getContext(), family.getSchedule(), family.getAxis(),
-      family.getTiles(), family.getReduce(), /*split=*/1, family.getBalanced());
-  if (failed(buildLaunch(b, op, whole, name, prefix, extents)))
+  if (failed(buildLaunch(b, op, wholeFamily(family), name, prefix, extents)))
     return failure();
   kernels[name.str()]->setAttr(kPlannedFamilyAttrName, family);
   return success();

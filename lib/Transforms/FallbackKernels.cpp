@@ -41,7 +41,7 @@ public:
   FallbackOutliner(linalg::LinalgOp op, StringRef name, ModuleOp module)
       : op(op), name(name), module(module), split(splitLoops(op)) {}
 
-  LogicalResult outline();
+  FailureOr<OutlinedFallback> outline();
 
 private:
   LogicalResult collect();
@@ -49,10 +49,11 @@ private:
                          bool isWritten);
   void buildSignature();
   DictionaryAttr buildWork();
-  void buildKernel();
+  gpu::GPUModuleOp buildKernel();
   Value rebuildBuffer(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
                       unsigned number);
   void mapInputs(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func);
+  SmallVector<Value> hostOperands() const;
   void buildLaunch();
   void buildChecks(ImplicitLocOpBuilder &b, ArrayRef<Value> extents);
   Value hostSize(ImplicitLocOpBuilder &b, Value buffer, int64_t dim);
@@ -240,7 +241,7 @@ DictionaryAttr FallbackOutliner::buildWork() {
   });
 }
 
-void FallbackOutliner::buildKernel() {
+gpu::GPUModuleOp FallbackOutliner::buildKernel() {
   MLIRContext *context = op->getContext();
   ImplicitLocOpBuilder b(op.getLoc(), context);
   b.setInsertionPointToEnd(module.getBody());
@@ -288,6 +289,15 @@ void FallbackOutliner::buildKernel() {
   gpu::ReturnOp::create(b);
   b.setInsertionPointToStart(guarded.thenBlock());
   emitPoint(b, op, split, extents, point, mapping);
+  return gpuModule;
+}
+
+/// The operands of the signature.
+SmallVector<Value> FallbackOutliner::hostOperands() const {
+  auto operands = llvm::map_to_vector(
+      buffers, [](const Buffer &buffer) { return buffer.host; });
+  llvm::append_range(operands, scalars);
+  return operands;
 }
 
 Value FallbackOutliner::hostSize(ImplicitLocOpBuilder &b, Value buffer,
@@ -349,9 +359,7 @@ void FallbackOutliner::buildLaunch() {
         return hostSize(b, op->getOperand(operand), dim);
       });
   buildChecks(b, extents);
-  auto operands = llvm::map_to_vector(
-      buffers, [](const Buffer &buffer) { return buffer.host; });
-  llvm::append_range(operands, scalars);
+  SmallVector<Value> operands = hostOperands();
   KernelSignature::LaunchOperands passed = signature.launchOperands(
       b, operands, [&](const KernelParameter &parameter) {
         return hostSize(b, operands[*parameter.operand], parameter.index);
@@ -368,23 +376,23 @@ void FallbackOutliner::buildLaunch() {
   launch->setAttr(kSiteAttrName, known ? known.get("site") : siteOf(op));
 }
 
-LogicalResult FallbackOutliner::outline() {
+FailureOr<OutlinedFallback> FallbackOutliner::outline() {
   if (!op.getShapesToLoopsMap())
     return op->emitError("no lowering: the loops of ")
            << op->getName() << " do not follow from its operands' shapes";
   if (failed(collect()))
     return failure();
   buildSignature();
-  buildKernel();
+  OutlinedFallback outlined{buildKernel(), signature, hostOperands()};
   buildLaunch();
   op->erase();
   for (memref::GetGlobalOp global : globals)
     if (global->use_empty())
       global.erase();
-  return success();
+  return outlined;
 }
 
-LogicalResult ftuner::outlineFallback(linalg::LinalgOp op, StringRef name,
-                                      ModuleOp module) {
+FailureOr<OutlinedFallback>
+ftuner::outlineFallback(linalg::LinalgOp op, StringRef name, ModuleOp module) {
   return FallbackOutliner(op, name, module).outline();
 }

@@ -2,6 +2,8 @@
 #ifndef FTUNER_LIB_TRANSFORMS_FALLBACKKERNELS_H
 #define FTUNER_LIB_TRANSFORMS_FALLBACKKERNELS_H
 
+#include "FTuner/Kernel/KernelSignature.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -14,6 +16,13 @@ namespace ftuner {
 ///   use    #ukernel.use: the workload and family whose slices it adds up
 inline constexpr llvm::StringLiteral kKernelAttrName = "ukernel.kernel";
 
+/// A kernel, and the values of the host that the operands of its signature are.
+struct OutlinedFallback {
+  mlir::gpu::GPUModuleOp kernel;
+  KernelSignature signature;
+  llvm::SmallVector<mlir::Value> operands;
+};
+
 /// Replaces `op`, on memrefs, by a `ukernel.launch @name::@name`, and appends
 /// `gpu.module @name` with that kernel to `module`. Operands that are
 /// `memref.get_global` become constants of the kernel's own module; other
@@ -21,9 +30,9 @@ inline constexpr llvm::StringLiteral kKernelAttrName = "ukernel.kernel";
 /// parameters by value (i1 as i8), constants part of the kernel.
 ///
 /// Fails, with an error at `op`, where an operand is neither.
-mlir::LogicalResult outlineFallback(mlir::linalg::LinalgOp op,
-                                    llvm::StringRef name,
-                                    mlir::ModuleOp module);
+mlir::FailureOr<OutlinedFallback> outlineFallback(mlir::linalg::LinalgOp op,
+                                                  llvm::StringRef name,
+                                                  mlir::ModuleOp module);
 
 } // namespace ftuner
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -170,12 +171,14 @@ def translate(
     device: descriptions.Description,
     options: Options,
     arguments: Sequence[str],
+    called: Mapping[str, str] | None = None,
 ) -> str:
     """Runs ftuner-translate on a source; returns its standard output.
 
-    Paths of `arguments` must be absolute. What is compiled and printed names places by the
-    source's file without its folder, so it is the same wherever the file lies. What else the
-    compiler prints is a `CompileWarning`, or part of the `CompileError` that is raised if it fails.
+    Paths of `arguments` must be absolute; `called` is what messages call them. What is compiled and
+    printed names places by the source's file without its folder, so it is the same wherever the
+    file lies. What else the compiler prints is a `CompileWarning`, or part of the `CompileError`
+    that is raised if it fails.
     """
     tool = locations.tool("ftuner-translate")
     with tempfile.TemporaryDirectory(prefix="ftuner-") as temporary:
@@ -186,14 +189,14 @@ def translate(
         device_path.write_text(device.text, encoding="utf-8")
         command = [str(tool), f"./{path.name}", f"--device={device_path}", *options.arguments]
         command += arguments
-        names = {f"./{path.name}": source.name, str(device_path): device.origin}
+        names = {f"./{path.name}": source.name, str(device_path): device.origin, **(called or {})}
         if options.calibration is not None:
             calibration_path = Path(temporary, "calibration.json")
             calibration_path.write_bytes(options.calibration.content)
             command.append(f"--calibration={calibration_path}")
             names[str(calibration_path)] = options.calibration.name
         with Progress(f"compiling {source.name}"):
-            code, printed, words = _run(command, path.parent)
+            code, printed, words = _run(command, path.parent, Path(temporary))
         # Messages name what the caller named.
         text = words.decode(errors="replace")
         for given, name in names.items():
@@ -207,8 +210,16 @@ def translate(
     return printed.decode().replace(f"./{path.name}", path.name)
 
 
-def _run(command: Sequence[str], folder: Path) -> tuple[int, bytes, bytes]:
-    """Runs the compiler and tells its stages; returns its code and what it printed."""
+#: How long the compiler may take to end when it is told to.
+_SECONDS_TO_END = 5.0
+
+
+def _run(command: Sequence[str], folder: Path, temporary: Path) -> tuple[int, bytes, bytes]:
+    """Runs the compiler and tells its stages; returns its code and what it printed.
+
+    Its temporary files, and those of the programs that it runs, are in the folder `temporary`, so
+    that they go with it however this ends.
+    """
     words: list[bytes] = []
 
     def listen(lines: Iterable[bytes]) -> None:
@@ -222,6 +233,7 @@ def _run(command: Sequence[str], folder: Path) -> tuple[int, bytes, bytes]:
     with subprocess.Popen(
         [*command, *options],
         cwd=folder,
+        env={**os.environ, "TMPDIR": str(temporary)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -233,6 +245,9 @@ def _run(command: Sequence[str], folder: Path) -> tuple[int, bytes, bytes]:
             listener.join()
             process.wait()
         except BaseException:
+            process.terminate()  # So that it removes what it has begun to write.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_SECONDS_TO_END)
             process.kill()
             raise
     return process.returncode, printed, b"".join(words)
@@ -247,13 +262,16 @@ def build_library(
     emulate: bool,
     cubins: Sequence[str] = (),
 ) -> None:
-    """Compiles a source to the shared library `output`, with its header beside it."""
+    """Compiles a source to the shared library `output`, with its header beside it.
+
+    Messages name the library without its folder.
+    """
     arguments = ["--ftuner-to-library", "-o", str(output)]
     if emulate:
         arguments.append("--emulator")
     if cubins:
         arguments.append("--cubins=" + ",".join(cubins))
-    translate(source, device, options, arguments)
+    translate(source, device, options, arguments, {str(output): output.name})
 
 
 def cubin_names(cubins: Sequence[str | int] | str | None) -> list[str]:

@@ -63,6 +63,10 @@ class Module:
             for signature in read_signatures(self.manifest)
         }
         if weights is not None:
+            for function in self.functions.values():
+                mismatch = weights.mismatch(function.full_signature)
+                if mismatch is not None:
+                    raise Error(f"the weights do not belong to '{library_path}': {mismatch}")
             self.functions = {
                 name: function.keeping(len(weights), weights.in_memory)
                 for name, function in self.functions.items()
@@ -155,6 +159,7 @@ def load(
 
     `weights` is the file that `ftuner compile` wrote beside the library of a model of ONNX; without
     it, calls give the weights behind the other arguments. Raises `Error` if one of the files is not
-    what it should be, or the library was compiled for another version of the runtime.
+    what it should be, the library was compiled for another version of the runtime, or the weights
+    are not of the types and shapes of its last arguments.
     """
     return Module(path, None if weights is None else read_weights(weights))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import stat
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, Iterable, Iterator, Mapping, Sequence
 
 from .errors import Error
 
@@ -36,6 +37,16 @@ def cannot_write(path: str, reason: Any) -> Error:
 
 
 @contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Lets signals that end the program wait, so that it knows of each file that it makes."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
 def replacing(paths: Sequence[str]) -> Iterator[list[str]]:
     """Names of new files beside the paths, which take their places if nothing is raised."""
     temporary: list[tuple[str, str]] = []
@@ -47,42 +58,59 @@ def replacing(paths: Sequence[str]) -> Iterator[list[str]]:
             if os.path.exists(target) and not os.access(target, os.W_OK):
                 raise cannot_write(path, "Permission denied")
             try:
-                handle, name = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".ftuner-")
-                temporary.append((target, name))
+                with _undisturbed():
+                    folder = os.path.dirname(target)
+                    handle, name = tempfile.mkstemp(dir=folder, prefix=".ftuner-")
+                    temporary.append((target, name))
                 os.close(handle)
                 os.chmod(name, mode)
             except OSError as failure:
                 raise cannot_write(path, failure.strerror) from failure
         yield [name for _, name in temporary]
-        for target, name in temporary:
-            try:
-                os.replace(name, target)
-            except OSError as failure:
-                raise cannot_write(target, failure.strerror) from failure
+        with _undisturbed():
+            for target, name in temporary:
+                try:
+                    os.replace(name, target)
+                except OSError as failure:
+                    raise cannot_write(target, failure.strerror) from failure
     finally:
         for _, name in temporary:
             Path(name).unlink(missing_ok=True)
 
 
-def write(contents: Mapping[str, bytes]) -> None:
-    """Writes the files: all of them, or none if one cannot be."""
-    with replacing([*contents]) as names:
-        for (path, content), name in zip(contents.items(), names):
+def write(contents: Mapping[str, bytes] | Iterable[tuple[str, bytes]]) -> None:
+    """Writes files: all of them, or none if one cannot be.
+
+    Behind them comes what goes to standard output (`-`), or to devices or pipes that are there.
+    """
+    items = [*(contents.items() if isinstance(contents, Mapping) else contents)]
+    streams = [item for item in items if _is_stream(item[0])]
+    files = [item for item in items if not _is_stream(item[0])]
+    with replacing([path for path, _ in files]) as names:
+        for (path, content), name in zip(files, names):
             try:
                 Path(name).write_bytes(content)
             except OSError as failure:
                 raise cannot_write(path, failure.strerror) from failure
+    for path, content in streams:
+        _write_stream(path, content)
 
 
 def write_one(path: str, content: bytes) -> None:
-    """Writes a file, standard output for `-`, or a device or pipe that is there."""
+    """`write` of one file."""
+    write({path: content})
+
+
+def _is_stream(path: str) -> bool:
+    is_file = os.path.isfile(path) or os.path.isdir(path) or not os.path.exists(path)
+    return path == STANDARD or not is_file
+
+
+def _write_stream(path: str, content: bytes) -> None:
     if path == STANDARD:
         sys.stdout.flush()
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
-        return
-    if os.path.isfile(path) or os.path.isdir(path) or not os.path.exists(path):
-        write({path: content})
         return
     try:
         with open(path, "wb") as file:

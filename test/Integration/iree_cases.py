@@ -78,6 +78,78 @@ UPDATE = HEAD + """ {
 }
 """
 
+# Few rows and a long k: families with slices of k, but for more rows than declared, unless these are aligned.
+SLICES = HEAD + """ {
+  func.func @slices(%x: tensor<4096x?xf32> {ukernel.shape = [4096, "T"]}, %w: tensor<4096x24xf32>, %b: tensor<24xf32>, %s: f32, %start: f32) -> tensor<?x24xf32> {
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : f32
+    %t = tensor.dim %x, %c1 : tensor<4096x?xf32>
+    %e = tensor.empty(%t) : tensor<?x24xf32>
+    %f = linalg.fill ins(%start : f32) outs(%e : tensor<?x24xf32>) -> tensor<?x24xf32>
+    %p = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+        ins(%x, %w : tensor<4096x?xf32>, tensor<4096x24xf32>) outs(%f : tensor<?x24xf32>) -> tensor<?x24xf32>
+    %r = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (n)>, affine_map<(m, n) -> (m, n)>],
+                         iterator_types = ["parallel", "parallel"]}
+        ins(%p, %b : tensor<?x24xf32>, tensor<24xf32>) outs(%e : tensor<?x24xf32>) {
+    ^bb0(%a: f32, %bias: f32, %old: f32):
+      %scaled = arith.mulf %a, %s : f32
+      %sum = arith.addf %scaled, %bias : f32
+      %y = arith.maximumf %sum, %zero : f32
+      linalg.yield %y : f32
+    } -> tensor<?x24xf32>
+    return %r : tensor<?x24xf32>
+  }
+}
+"""
+
+SLICES_BATCH = HEAD.replace("T = ", "B = #ukernel.range<1 to 4>, T = ") + """ {
+  func.func @slices_batch(%q: tensor<?x?x4096xf32> {ukernel.shape = ["B", "T", 4096]}, %k: tensor<?x4096x24xf32> {ukernel.shape = ["B", 4096, 24]}) -> tensor<?x?x24xf32> {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : f32
+    %b = tensor.dim %q, %c0 : tensor<?x?x4096xf32>
+    %t = tensor.dim %q, %c1 : tensor<?x?x4096xf32>
+    %e = tensor.empty(%b, %t) : tensor<?x?x24xf32>
+    %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x?x24xf32>) -> tensor<?x?x24xf32>
+    %r = linalg.batch_matmul ins(%q, %k : tensor<?x?x4096xf32>, tensor<?x4096x24xf32>) outs(%f : tensor<?x?x24xf32>) -> tensor<?x?x24xf32>
+    return %r : tensor<?x?x24xf32>
+  }
+}
+"""
+
+# On tensor cores.
+SLICES_HALF = HEAD.replace("128", "16") + """ {
+  func.func @slices_half(%x: tensor<?x32768xf16> {ukernel.shape = ["T", 32768]}, %w: tensor<32768x24xf16>, %y: tensor<?x24xf16> {ukernel.shape = ["T", 24]}) -> tensor<?x24xf16> {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : f32
+    %t = tensor.dim %x, %c0 : tensor<?x32768xf16>
+    %wide = tensor.empty(%t) : tensor<?x24xf32>
+    %e = tensor.empty(%t) : tensor<?x24xf16>
+    %f = linalg.fill ins(%zero : f32) outs(%wide : tensor<?x24xf32>) -> tensor<?x24xf32>
+    %p = linalg.matmul ins(%x, %w : tensor<?x32768xf16>, tensor<32768x24xf16>) outs(%f : tensor<?x24xf32>) -> tensor<?x24xf32>
+    %r = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>],
+                         iterator_types = ["parallel", "parallel"]}
+        ins(%p, %y : tensor<?x24xf32>, tensor<?x24xf16>) outs(%e : tensor<?x24xf16>) {
+    ^bb0(%a: f32, %residual: f16, %old: f16):
+      %narrow = arith.truncf %a : f32 to f16
+      %sum = arith.addf %narrow, %residual : f16
+      linalg.yield %sum : f16
+    } -> tensor<?x24xf16>
+    return %r : tensor<?x24xf16>
+  }
+}
+"""
+
+# Products that add to what is there, by the same kernels, one after the other.
+SLICES_UPDATE = HEAD + """ {
+  func.func @slices_update(%x: tensor<?x4096xf32> {ukernel.shape = ["T", 4096]}, %v: tensor<4096x24xf32>, %w: tensor<4096x24xf32>, %y: tensor<?x24xf32> {ukernel.shape = ["T", 24]}) -> tensor<?x24xf32> {
+    %p = linalg.matmul ins(%x, %v : tensor<?x4096xf32>, tensor<4096x24xf32>) outs(%y : tensor<?x24xf32>) -> tensor<?x24xf32>
+    %r = linalg.matmul ins(%x, %w : tensor<?x4096xf32>, tensor<4096x24xf32>) outs(%p : tensor<?x24xf32>) -> tensor<?x24xf32>
+    return %r : tensor<?x24xf32>
+  }
+}
+"""
+
 # The second product takes what IREE's own kernel computes.
 MIXED = HEAD + """ {
   func.func @mixed(%x: tensor<?x96xf32> {ukernel.shape = ["T", 96]}, %w: tensor<96x160xf32>, %v: tensor<160x24xf32>) -> (tensor<?x160xf32>, tensor<?x24xf32>) {
@@ -167,13 +239,14 @@ class Case:
     """A function of that name.
 
     text: the module, from a seed. arguments: (random generator, seed, *size) to the arguments and the expected results.
-    tolerance: of results, relative to their norm. dispatches: products of a run.
+    tolerance: of results, relative to their norm. dispatches: products of a run. has_slices: whether some have slices of k.
     """
     text: Callable[[int], str]
     arguments: Callable[..., Any]
     tolerance: float
     dispatches: int = 1
     sizes: Any = tuple(SIZES)
+    has_slices: bool = False
 
 
 def _floats(rng, *shapes, type=np.float32):
@@ -207,6 +280,26 @@ def _projection(rng, seed, t):
 def _update(rng, seed, t):
     x, w, y = _floats(rng, (t, 40), (40, 72), (t, 72))
     return (x, w, y), [_wide(x) @ w + y]
+
+
+def _slices(rng, seed, t):
+    x, w, b = _floats(rng, (4096, t), (4096, 24), (24,))
+    return (x, w, b, 0.75, 0.5), [np.maximum(0.75 * (_wide(x).T @ w + 0.5) + b, 0)]
+
+
+def _slices_batch(rng, seed, b, t):
+    q, k = _floats(rng, (b, t, 4096), (b, 4096, 24))
+    return (q, k), [_wide(q) @ k]
+
+
+def _slices_half(rng, seed, t):
+    x, w, y = _floats(rng, (t, 32768), (32768, 24), (t, 24), type=np.float16)
+    return (x, w, y), [_wide(x) @ _wide(w) + y]
+
+
+def _slices_update(rng, seed, t):
+    x, v, w, y = _floats(rng, (t, 4096), (4096, 24), (4096, 24), (t, 24))
+    return (x, v, w, y), [_wide(x) @ v + _wide(x) @ w + y]
 
 
 def _mixed(rng, seed, t):
@@ -322,6 +415,10 @@ CASES = {
     "scores": Case(lambda seed: SCORES, _scores, 2e-6),
     "projection": Case(lambda seed: PROJECTION, _projection, 5e-4),
     "update": Case(lambda seed: UPDATE, _update, 2e-6),
+    "slices": Case(lambda seed: SLICES, _slices, 5e-6, sizes=([0], [1], [4], [7], [16], [53], [64], [128], [132], [133], [150]), has_slices=True),
+    "slices_batch": Case(lambda seed: SLICES_BATCH, _slices_batch, 5e-6, sizes=([1, 5], [2, 0], [3, 17], [4, 64], [5, 3]), has_slices=True),
+    "slices_half": Case(lambda seed: SLICES_HALF, _slices_half, 1e-3, sizes=([0], [1], [5], [16], [17]), has_slices=True),
+    "slices_update": Case(lambda seed: SLICES_UPDATE, _slices_update, 5e-6, dispatches=2, sizes=([0], [1], [37], [128], [129]), has_slices=True),
     "mixed": Case(lambda seed: MIXED, _mixed, 5e-6, dispatches=2),
     "pair": Case(lambda seed: PAIR, _pair, 2e-6, dispatches=2),
     "many": Case(lambda seed: iree_many.text(13, 28), _many_arguments, 2e-6, sizes=([0], [1], [53], [128], [130])),
@@ -439,7 +536,7 @@ def run_compiled(tests, compiled, driver, seed, sizes=None, kernels=None):
 
 
 def check_run(tests, compiled, driver, seed):
-    """Runs a module at its sizes. Returns (largest error, launched kernels of each size, problems)."""
+    """Runs a module at its sizes. Returns (largest error, the kernel that gives the result of each product, problems)."""
     case = CASES[compiled.name]
     sizes = list(case.sizes)
     answer = run_compiled(tests, compiled, driver, seed)
@@ -453,7 +550,14 @@ def check_run(tests, compiled, driver, seed):
             problems.append(f"seed {seed}: {row}")
     # Nothing is launched for no rows.
     launched = [line.split()[1].rstrip(":") for line in answer.stderr.splitlines() if line.startswith("launch ")]
+    # A sum of slices comes behind their kernel, for which it stands.
+    problems += [f"{after} is launched behind {kernel}" for kernel, after in zip(["", *launched], launched)
+                 if after.endswith("_sum") and after != f"{kernel}_sum"]
+    launched = [kernel for kernel, after in zip(launched, [*launched[1:], ""]) if after != f"{kernel}_sum"]
     wanted = case.dispatches * sum(0 not in size for size in sizes)
+    sums = [kernel for kernel in launched if kernel.endswith("_sum")]
+    if bool(sums) != case.has_slices:
+        problems.append(f"expected {'some' if case.has_slices else 'no'} sums of slices, but got {launched}")
     if len(launched) != wanted:
         problems.append(f"expected {wanted} launches, but got {launched}")
     return max((max(row["errors"]) for row in rows), default=0), launched, problems

@@ -13,7 +13,6 @@ import sys
 import harness
 import iree_cases
 import ptx
-from iree_cases import SIZES
 
 
 def check(tests, name, phase=None, has_plan=True, flags=()):
@@ -30,20 +29,23 @@ def check(tests, name, phase=None, has_plan=True, flags=()):
 def check_choice(tests, name, launched):
     """Each size runs by the family that the plan has for it; rows that are not aligned by one for those."""
     answer = tests.tool("ftuner-translate", tests.write(f"{name}.mlir", iree_cases.CASES[name].text(0)), "--ftuner-to-manifest",
-                        "--device=h200", "--split-k=false")
+                        "--device=h200")
     if answer.returncode != 0:
         return [answer.stderr]
     (plan,) = json.loads(answer.stdout)["workloads"]
     problems = []
-    for size, kernel in zip((size for (size,) in SIZES if size), launched):
-        if name == "scores" and size % 4 != 0:
+    for size, kernel in zip((size for (size,) in iree_cases.CASES[name].sizes if size), launched):
+        if name in ("scores", "slices") and size % 4 != 0:
             continue
         axis = 0
         family = next((entry["family"] for entry in plan["dispatch"]
                        if entry["box"][axis]["min"] <= size and size <= (entry["box"][axis]["max"] or size)),
                       plan["general_family"])
-        if kernel.rsplit("_k", 1)[1] != str(family):
-            problems.append(f"T = {size}: expected family {family}, but got {kernel}")
+        wanted = f"{family}_sum" if plan["families"][family].get("reduce_split", 1) > 1 else str(family)
+        if kernel.rsplit("_k", 1)[1] != wanted:
+            problems.append(f"T = {size}: expected family {wanted}, but got {kernel}")
+    if name == "slices" and all(kernel.endswith("_sum") for kernel in launched):
+        problems.append(f"expected a family without slices, too, but got {launched}")
     return problems
 
 
@@ -62,9 +64,9 @@ def main():
     tests, _ = harness.start(__doc__)
     if not os.path.exists(iree_cases.program("iree-compile")):
         sys.exit("error: no iree-compile found: run tools/setup.sh")
-    for name in ("dense", "scores", "projection", "update"):
+    for name in ("dense", "scores", "projection", "update", "slices"):
         tests.add(name, check, tests, name)
-    for name in ("pair", "many"):
+    for name in ("pair", "many", "slices_batch", "slices_half", "slices_update"):
         tests.add(name, check, tests, name, None, False)
     for phase in ("input", "preprocessing"):
         tests.add(f"phases, {phase}", check, tests, "phases", phase)

@@ -60,6 +60,7 @@
 // CHECK: "flow.dispatch"{{.*}}@ftuner_kernels::@[[TWICE]]]
 
 // 2 * 64 * 96 of the product, 2 * 96 of what follows it.
+// REPORT: "dispatches": 3
 // REPORT: "kernels": {{[1-9]}}
 // REPORT: "name": "product"
 // REPORT: "operator": "ukernel.workload",

@@ -139,18 +139,48 @@ def test_waiting_for_another_thread(product: Any, arrays: Any, handler: Any) -> 
     np.testing.assert_allclose(results[0][::97], a[::97].astype(np.float64) @ b, rtol=1e-2, atol=1e-2)
 
 
-def interrupt(command: list[str], cwd: Path) -> tuple[int, str, float]:
-    """Runs a program until its kernel runs, and sends what Ctrl-C does."""
+def interrupt(
+    command: list[str], cwd: Path, number: int = signal.SIGINT, **environment: str
+) -> tuple[int, str, float]:
+    """Runs a program until its kernel or its compiler runs, and sends it a signal."""
     process = subprocess.Popen(
         command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, **environment},
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
     time.sleep(4)
     assert process.poll() is None
     begin = time.monotonic()
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, words = process.communicate(timeout=60)
     return process.returncode, words, time.monotonic() - begin
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_nothing_is_left_of_a_compilation(tmp_path: Path, number: int) -> None:
+    """Neither files beside the output nor temporary ones; what was there stays."""
+    source, output, temporary = (tmp_path / name for name in ("a.mlir", "out", "tmp"))
+    output.mkdir()
+    temporary.mkdir()
+    (output / "liba.so").write_bytes(b"before")
+    # Plans of so many products take longer than the test waits.
+    body = SOURCE[SOURCE.index("{\n") + 2 : SOURCE.rindex("}")]
+    functions = (
+        body.replace("@product", f"@product{count}").replace(str(WIDTH), str(WIDTH + 8 * count))
+        for count in range(40)
+    )
+    header = "module attributes {ukernel.symbols = {T = #ukernel.range<1 to 100000>}} {\n"
+    source.write_text(header + "".join(functions) + "}\n")
+    options = ["--emulate", "--max-kernels=64", "-o", str(output / "liba.so")]
+    command = [sys.executable, "-m", "ftuner", "compile", str(source), *options]
+    words = {signal.SIGINT: "error: interrupted\n"}.get(
+        number, f"error: ended by {signal.Signals(number).name}\n"
+    )
+    code, printed, seconds = interrupt(command, tmp_path, number, TMPDIR=str(temporary))
+    assert code == 128 + number and printed == words and seconds < SECONDS
+    assert [path.name for path in output.iterdir()] == ["liba.so"]
+    assert (output / "liba.so").read_bytes() == b"before"
+    assert not [*temporary.iterdir()]
 
 
 def test_command_lines(product: Any, tmp_path: Path) -> None:

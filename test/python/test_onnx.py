@@ -151,6 +151,120 @@ def test_command_line(
     assert main(["compile", path, "--range", "length=many"]) == 2
 
 
+def perceptron(rng: np.random.Generator, *shapes: tuple[int, ...]) -> Any:
+    """A chain of products with weights of these shapes."""
+    names = [f"w{number}" for number in range(len(shapes))]
+    values = ["x", *(f"y{name}" for name in names)]
+    return model_of(
+        [
+            node("MatMul", [before, name], [after])
+            for before, name, after in zip(values, names, values[1:])
+        ],
+        [tensor("x", ["batch", shapes[0][0] if shapes else 8])],
+        [tensor(values[-1], ["batch", shapes[-1][1] if shapes else 8])],
+        [
+            numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32), name)
+            for name, shape in zip(names, shapes)
+        ],
+    )
+
+
+def contents_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture
+def write_library(tmp_path: Path) -> Any:
+    """Compiles a model by the command line; returns the library's path and the exit code."""
+    (tmp_path / "out").mkdir()
+
+    def write(model: Any, name: str = "libmodel.so") -> tuple[Path, int]:
+        onnx.save(model, tmp_path / "model.onnx")
+        output = tmp_path / "out" / name
+        source = str(tmp_path / "model.onnx")
+        options = ["-o", str(output), "--emulate", "--max-kernels=1"]
+        return output, main(["compile", source, *options])
+
+    return write
+
+
+def test_files_of_others_stay(write_library: Any, rng: np.random.Generator, capsys: Any) -> None:
+    """What FTuner wrote is replaced as one; another file of such a name is an error."""
+    output, code = write_library(perceptron(rng, (8, 16)))
+    folder = output.parent
+    assert code == 0
+    assert sorted(contents_of(folder)) == ["libmodel.safetensors", "libmodel.so", "model.h"]
+    model = perceptron(rng, (8, 32), (32, 4))
+    assert write_library(model)[1] == 0
+    loaded = ftuner.load(output, folder / "libmodel.safetensors")
+    check(model, loaded, {"x": rng.standard_normal((5, 8), np.float32)})
+    capsys.readouterr()
+    for name, foreign in (
+        ("libmodel.safetensors", b"mine"),
+        ("libmodel.safetensors", weights.begin_of_file({"__metadata__": {"format": "pt"}}, 8)),
+        ("libmodel.safetensors", b""),
+        ("model.h", b"/* mine */"),
+    ):
+        kept = (folder / name).read_bytes()
+        (folder / name).write_bytes(foreign)
+        before = contents_of(folder)
+        assert write_library(perceptron(rng, (8, 16)))[1] == 1
+        assert f"cannot write '{folder / name}': expected no file" in capsys.readouterr().err
+        assert contents_of(folder) == before
+        (folder / name).write_bytes(kept)
+    # A folder is in the way of the last file.
+    (folder / "libmodel.safetensors").unlink()
+    (folder / "libmodel.safetensors").mkdir()
+    before = {name: (folder / name).read_bytes() for name in ("libmodel.so", "model.h")}
+    assert write_library(perceptron(rng, (8, 16)))[1] == 1
+    assert before == {name: (folder / name).read_bytes() for name in before}
+    assert len([*folder.iterdir()]) == 3
+
+
+def test_no_file_without_weights(write_library: Any, capsys: Any) -> None:
+    model = model_of(
+        [node("MatMul", ["a", "b"], ["y"])],
+        [tensor("a", ["M", 8]), tensor("b", [8, "N"])],
+        [tensor("y", ["M", "N"])],
+        [],
+    )
+    output, code = write_library(model)
+    assert code == 0 and "safetensors" not in capsys.readouterr().out
+    assert sorted(contents_of(output.parent)) == ["libmodel.so", "model.h"]
+
+
+def test_weights_of_other_libraries(
+    write_library: Any, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    """Number, types and shapes are checked when a library is loaded."""
+    output, code = write_library(perceptron(rng, (8, 16), (16, 4)))
+    assert code == 0
+    file = tmp_path / "other.safetensors"
+    array = rng.standard_normal
+    right = {"a": array((8, 16), np.float32), "b": array((16, 4), np.float32)}
+    for arrays, inputs, words in (
+        ({"b": right["b"]}, 1, "expected 3 arguments, but got weights of a function of 2"),
+        ({"b": right["b"]}, 2, None),
+        (right, 2, "expected 3 arguments, but got weights of a function of 4"),
+        ({**right, "b": array((16, 5), np.float32)}, 1,
+         r"expected f32\[16, 4\] for weight b \(argument 2\), but got float32\[16, 5\]"),
+        ({**right, "a": array((8, 16))}, 1,
+         r"expected f32\[8, 16\] for weight a \(argument 1\), but got float64\[8, 16\]"),
+        (right, 1, None),
+    ):  # fmt: skip
+        file.write_bytes(weights.Weights(arrays, inputs).to_bytes())
+        if words is None:
+            assert len(ftuner.load(output, file).weights) == len(arrays)
+            continue
+        with pytest.raises(ftuner.Error, match=words) as refused:
+            ftuner.load(output, file)
+        assert f"the weights do not belong to '{output}'" in str(refused.value)
+    for damaged in (file.read_bytes()[:-4], b"noise", b""):
+        file.write_bytes(damaged)
+        with pytest.raises(ftuner.Error, match="has no weights of a model"):
+            ftuner.load(output, file)
+
+
 def test_image_model(tmp_path: Path, rng: np.random.Generator) -> None:
     """Constant nodes are weights, too; an old model also lists them as inputs."""
 
@@ -269,10 +383,11 @@ def test_files_of_weights(tmp_path: Path, rng: np.random.Generator) -> None:
         "c": np.zeros((0, 4), np.float16),
         "d": rng.standard_normal((5, 1)).astype(np.float32),
     }
-    kept = weights.Weights(arrays)
+    kept = weights.Weights(arrays, 2)
     assert all(array.ctypes.data % 256 == 0 for array in kept.arrays.values() if array.size)
     file = tmp_path / "some.safetensors"
     file.write_bytes(kept.to_bytes())
+    assert weights.read(file).inputs == 2
     again = weights.read(file).arrays
     assert list(again) == list(arrays)
     for name, array in arrays.items():

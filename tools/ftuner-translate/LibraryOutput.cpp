@@ -239,7 +239,8 @@ llvm::Expected<std::string> emulatedKernels(ModuleOp module,
     return link.takeError();
   LibraryOptions options;
   options.name = toWord(llvm::sys::path::stem(path));
-  options.hasEmulatorImage = true;
+  // A module without products needs none, and gets a library without any.
+  options.hasEmulatorImage = !ptx.kernels.empty();
   FailureOr<std::vector<std::string>> objects =
       compileLibrary(module, ptx, /*manifest=*/"{}", options);
   if (failed(objects))

@@ -360,9 +360,6 @@ static llvm::Error toIree(const Options &options,
     outputs.push_back({options.report, std::move(report)});
   }
   if (!options.emulatedKernels.empty()) {
-    if (kernels.ptx.kernels.empty())
-      return makeError(
-          "option --emulated-kernels: the module needs no kernels");
     llvm::Expected<std::string> library =
         tool::emulatedKernels(*kernels.module, kernels.ptx,
                               options.emulatedKernels, options.programPath);

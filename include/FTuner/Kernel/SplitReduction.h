@@ -21,6 +21,9 @@
 
 namespace ftuner {
 
+/// The same family for the whole reduce axis.
+ukernel::FamilyAttr wholeFamily(ukernel::FamilyAttr family);
+
 /// The type of the buffer of slices: a dimension of slices, which is dynamic,
 /// before those of the operator's output.
 mlir::MemRefType slicesType(ukernel::WorkloadOp op);

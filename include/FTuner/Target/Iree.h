@@ -9,6 +9,9 @@
 //   blocks = scf.index_switch class
 //   flow.dispatch @kernels::@first[class, blocks](tensors, i32…)
 //
+// A plan with split-K slices has another dispatch and chain in front, of the
+// kernels that sum slices.
+//
 // For IREE's CPU the executable is code that calls a function for each kernel,
 // which FTuner's plugin for IREE runs in the emulator (lib/IreePlugin).
 //
@@ -63,6 +66,8 @@ struct IreeKernels {
   /// Lowered gpu.modules, and the device.
   mlir::OwningOpRef<mlir::ModuleOp> module;
   PtxModule ptx;
+  /// Dispatches of its kernels in the module.
+  int64_t numDispatches = 0;
   /// Of every function that computes something, before its workloads became
   /// dispatches.
   std::vector<FunctionOperators> work;

@@ -7,10 +7,12 @@ import functools
 import io
 import os
 import shutil
+import signal
 import sys
 import textwrap
+import threading
 import warnings
-from typing import Sequence
+from typing import Any, Sequence
 
 from .. import __version__, compiler, locations
 from ..errors import CompileWarning, Error
@@ -107,6 +109,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # The compiler's words are complete; the place in the package where they came up says nothing.
     warnings.showwarning = lambda message, *_: print(message, file=sys.stderr)
     warnings.simplefilter("always", CompileWarning)
+    _heed_termination()
     if isinstance(sys.stdout, io.TextIOWrapper):  # Names of files may be anything.
         sys.stdout.reconfigure(errors="backslashreplace")
     parser = make_parser()
@@ -127,9 +130,35 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 1
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except _Terminated as ending:
+        print(f"error: ended by {ending.signal.name}", file=sys.stderr)
+        return 128 + ending.signal
     except KeyboardInterrupt:
         print("error: interrupted", file=sys.stderr)
-        return 130
+        return 128 + signal.SIGINT
+
+
+class _Terminated(KeyboardInterrupt):
+    """A signal that ends programs; like Ctrl-C, so that nothing half done stays."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.signal = signal.Signals(number)
+
+
+def _heed_termination() -> None:
+    """Makes an exception of signals that end programs at once, unless somebody handles them."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+
+    def end(number: int, _: Any) -> None:
+        # A second one would end the removal of files.
+        signal.signal(number, signal.SIG_IGN)
+        raise _Terminated(number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, end)
 
 
 def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:

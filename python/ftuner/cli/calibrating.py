@@ -235,9 +235,7 @@ def _write(options: argparse.Namespace, done: list[Any], report: str, origin: st
             Path(options.output).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise Error(f"cannot write '{options.output}': {error.strerror}") from error
-    standard = contents.pop(outputs.STANDARD, None)
     outputs.write(contents)
     for path in contents:
-        calibrate.progress(f"wrote {path}")
-    if standard is not None:
-        outputs.write_one(outputs.STANDARD, standard)
+        if path != outputs.STANDARD:
+            calibrate.progress(f"wrote {path}")

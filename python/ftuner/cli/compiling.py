@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Callable
 
 from .. import compiler, descriptions, outputs
 from ..api import compile
-from ..module import load
+from ..errors import Error
+from ..importing import weights
+from ..module import Module
 from ..progress import Progress
-from .common import (
-    UsageError,
-    add_source,
-    has_standard_output,
-    print_json,
-    write_text,
-)
+from .common import UsageError, add_source, has_standard_output, print_json
 
 _EPILOG = """\
 examples:
@@ -54,8 +51,12 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     is_quiet = has_standard_output(options, "ptx", "manifest")
-    if options.output == outputs.STANDARD:
-        raise UsageError("--output: expected the name of a library, such as libmodel.so")
+    if options.output is not None and not options.output.endswith(".so"):
+        raise UsageError(
+            "--output: expected the name of a library, such as libmodel.so, "
+            f"but got '{options.output}'"
+        )
+    files: dict[Path, bytes] = {}
     with Progress(f"compiling {options.source.name}"):
         if options.output is None:
             module = compile(
@@ -65,26 +66,22 @@ def run(options: argparse.Namespace) -> None:
                 cubins=options.cubins,
                 **options.pipeline,
             )
+            library = module.library_path
         else:
-            compiler.build_library(
-                options.source,
-                descriptions.resolve(options.device),
-                compiler.read_options(options.pipeline),
-                Path(options.output).absolute(),
-                emulate=options.emulate,
-                cubins=compiler.cubin_names(options.cubins),
-            )
-            module = load(options.output, _save_weights(options))
+            library = Path(options.output).absolute()
+            module, files = _build(options, library)
+    contents = [(str(path), content) for path, content in files.items()]
     if options.ptx:
-        write_text(options.ptx, module.ptx)
+        contents.append((options.ptx, module.ptx.encode()))
     if options.manifest:
-        write_text(options.manifest, module.manifest_text.decode())
+        contents.append((options.manifest, module.manifest_text))
+    outputs.write(contents)
     if is_quiet:
         return
     if options.json:
         print_json(
             {
-                "library": str(module.library_path),
+                "library": str(library),
                 "device": module.manifest["device"],
                 "functions": [str(function.signature) for function in module.functions.values()],
                 "kernels": len(module.manifest["kernels"]),
@@ -94,9 +91,9 @@ def run(options: argparse.Namespace) -> None:
             }
         )
         return
-    print(module.library_path)
-    if module.weights is not None and options.output is not None:
-        print(_weights_path(options))
+    print(library)
+    if _weights_path(library) in files:
+        print(_weights_path(library))
     for function in module.functions.values():
         print(f"  {function.signature}")
     for function in module.functions.values():
@@ -107,14 +104,56 @@ def run(options: argparse.Namespace) -> None:
             print(f"warning: {function.__name__}: {report.warning}", file=sys.stderr)
 
 
-def _weights_path(options: argparse.Namespace) -> Path:
-    return Path(options.output).absolute().with_suffix(".safetensors")
+def _weights_path(library: Path) -> Path:
+    return library.with_suffix(".safetensors")
 
 
-def _save_weights(options: argparse.Namespace) -> Path | None:
-    """Writes the weights of a model beside its library; None if the source has none."""
-    if options.source.weights is None:
-        return None
-    path = _weights_path(options)
-    outputs.write({str(path): options.source.weights.to_bytes()})
-    return path
+def _build(options: argparse.Namespace, library: Path) -> tuple[Module, dict[Path, bytes]]:
+    """The library, and the files to write: it, its header, and the weights if there are any.
+
+    Raises `Error` where a file that nobody named, beside the library, is not FTuner's.
+    """
+    outputs.target_of(str(library))
+    source_weights = options.source.weights
+    if source_weights:
+        _check_own(_weights_path(library), weights.is_own, "weights")
+    with tempfile.TemporaryDirectory(prefix="ftuner-") as folder:
+        compiler.build_library(
+            options.source,
+            descriptions.resolve(options.device),
+            compiler.read_options(options.pipeline),
+            Path(folder, library.name),
+            emulate=options.emulate,
+            cubins=compiler.cubin_names(options.cubins),
+        )
+        module = Module(Path(folder, library.name), source_weights)
+        built = {library.with_name(file.name): file.read_bytes() for file in Path(folder).iterdir()}
+    for path in built:
+        if path != library:
+            _check_own(path, _is_own_header, "a header")
+    if source_weights:
+        built[_weights_path(library)] = source_weights.to_bytes()
+    return module, built
+
+
+def _check_own(path: Path, is_own: Callable[[BinaryIO], bool], what: str) -> None:
+    """Raises `Error` if a file is there that FTuner did not write."""
+    if not path.is_file():
+        return  # `outputs.write` tells what cannot be written.
+    try:
+        with path.open("rb") as file:
+            if is_own(file):
+                return
+    except OSError as error:
+        raise outputs.cannot_write(str(path), error.strerror) from error
+    raise Error(
+        f"cannot write '{path}': expected no file, or {what} that FTuner wrote; move the one that "
+        "is there, or choose another name for the library"
+    )
+
+
+def _is_own_header(file: BinaryIO) -> bool:
+    return b" - compiled by FTuner for " in file.readline(_MAX_LINE)
+
+
+_MAX_LINE = 4096

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,7 +150,7 @@ def _take_weights(graph: Any) -> Weights:
     for field, items in (("node", nodes), ("input", inputs), ("initializer", constants)):
         graph.ClearField(field)
         getattr(graph, field).extend(items)
-    return Weights(arrays)
+    return Weights(arrays, len(inputs) - len(arrays))
 
 
 def _copy(message: Any) -> Any:
@@ -174,8 +173,7 @@ class _Symbols:
 
     def __init__(self, ranges: Mapping[str, Bounds]) -> None:
         self.ranges = ranges
-        # Names in the model by those in MLIR.
-        self.names: dict[str, str] = {}
+        self._symbols = torch_mlir.SymbolNames()
 
     def shape_of(self, value: Any) -> list[int | str] | None:
         """The shape of an input; None for one that is no tensor of a known rank."""
@@ -186,24 +184,18 @@ class _Symbols:
             if dim.HasField("dim_value"):
                 shape.append(dim.dim_value)
             else:
-                shape.append(self._symbol(dim.dim_param or f"{value.name}_{index}"))
+                shape.append(self._symbols.symbol_of(dim.dim_param or f"{value.name}_{index}"))
         return shape
-
-    def _symbol(self, name: str) -> str:
-        symbol = re.sub(r"\W", "_", name, flags=re.ASCII)
-        symbol = f"_{symbol}" if symbol[0].isdigit() else symbol
-        while self.names.setdefault(symbol, name) != name:
-            symbol += "_"
-        return symbol
 
     def attributes(self) -> dict[str, str]:
         """The range of each symbol."""
+        names = self._symbols.given
         for name in self.ranges:
-            if name not in self.names.values():
-                known = ", ".join(self.names.values()) or "none"
+            if name not in names.values():
+                known = ", ".join(names.values()) or "none"
                 raise ValueError(f"range: expected one of the sizes {known}, but got '{name}'")
         result = {}
-        for symbol, name in self.names.items():
+        for symbol, name in names.items():
             lower, upper = self.ranges.get(name, (1, None))
             if lower < 0 or (upper is not None and upper < lower):
                 raise ValueError(f"range: expected sizes of {name}, but got {lower} to {upper}")

@@ -116,6 +116,21 @@ def _is_reader(name: str) -> bool:
     return name.startswith("torch.aten.") or name == "torch.operator"
 
 
+class SymbolNames:
+    """Names of sizes as symbols of MLIR: letters of ASCII, digits and `_`, each for one name."""
+
+    def __init__(self) -> None:
+        #: Given names by symbols.
+        self.given: dict[str, str] = {}
+
+    def symbol_of(self, name: str) -> str:
+        symbol = re.sub(r"\W", "_", name, flags=re.ASCII)
+        symbol = f"_{symbol}" if symbol[0].isdigit() else symbol
+        while self.given.setdefault(symbol, name) != name:
+            symbol += "_"
+        return symbol
+
+
 def annotate(
     module: Any,
     name: str,

@@ -7,11 +7,13 @@ header, and the block. The header is JSON with type, shape and place of each ten
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
 import math
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from ..errors import Error
 from ..memory import Memory
 from ..memory.base import ALIGNMENT
 from ..memory.host import address_of, aligned_bytes
+from ..signature import Signature, format_shape
 
 #: Types of elements in the format, by NumPy's and PyTorch's names.
 NAMES = {
@@ -45,9 +48,11 @@ class Weights:
 
     Attributes:
         arrays: contiguous, each at a multiple of 256 bytes of one block.
+        inputs: how many arguments the function has before them.
     """
 
-    def __init__(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    def __init__(self, arrays: Mapping[str, np.ndarray[Any, Any]], inputs: int) -> None:
+        self.inputs = inputs
         places, size = {}, 0
         for name, array in arrays.items():
             places[name] = size
@@ -71,6 +76,24 @@ class Weights:
             self._placed[memory.kind] = [memory.place(array) for array in self.arrays.values()]
         return self._placed[memory.kind]
 
+    def mismatch(self, signature: Signature) -> str | None:
+        """Why they are not the last arguments of a function; None if they are."""
+        arguments = signature.arguments
+        if len(arguments) != self.inputs + len(self):
+            return (
+                f"{signature.name}: expected {len(arguments)} arguments, but got weights of a "
+                f"function of {self.inputs + len(self)}"
+            )
+        for index, (name, array) in enumerate(self.arrays.items(), self.inputs):
+            value = arguments[index]
+            is_same_type = array.dtype.name in value.type.accepted and value.is_tensor
+            if not is_same_type or value.shape != array.shape:
+                return (
+                    f"{signature.name}: expected {value} for weight {name} (argument {index}), "
+                    f"but got {array.dtype.name}{format_shape(array.shape)}"
+                )
+        return None
+
     def to_bytes(self) -> bytes:
         """What a file of them holds."""
         header, place = {}, 0
@@ -83,9 +106,9 @@ class Weights:
                 "data_offsets": [place, place + array.nbytes],
             }
             place += array.nbytes
-        # The order of the arguments.
-        order = {"__metadata__": {"order": json.dumps([*self.arrays])}}
-        begin = begin_of_file({**order, **header}, ALIGNMENT)
+        # The order of the arguments. The format has only texts here.
+        own = {"order": json.dumps([*self.arrays]), "inputs": str(self.inputs)}
+        begin = begin_of_file({"__metadata__": own, **header}, ALIGNMENT)
         return b"".join([begin, *(array.tobytes() for _, array in arrays)])
 
 
@@ -99,18 +122,45 @@ def begin_of_file(header: Mapping[str, Any], alignment: int) -> bytes:
 def read(path: str | os.PathLike[str]) -> Weights:
     """Reads a file that `Weights.to_bytes` made. Raises `Error` if it is none."""
     content = inputs.read(path)
+    with contextlib.suppress(ImportError):
+        importlib.import_module("ml_dtypes")  # NumPy's bfloat16.
     try:
         begin = 8 + int.from_bytes(content[:8], "little")
+        if not 8 < begin <= len(content):
+            raise ValueError("it is truncated, or not of the format safetensors")
         header = json.loads(content[8:begin])
+        own = header["__metadata__"]
         arrays = {}
-        for name in json.loads(header["__metadata__"]["order"]):
+        for name in json.loads(own["order"]):
             dtype = np.dtype(_TYPES[header[name]["dtype"]])
             first, last = header[name]["data_offsets"]
             shape = header[name]["shape"]
             if last - first != math.prod(shape) * dtype.itemsize:
                 raise ValueError(f"the size of {name} does not fit its shape")
+            if begin + last > len(content):
+                raise ValueError(f"it is truncated before the end of {name}")
             part = np.frombuffer(content, dtype, math.prod(shape), begin + first)
             arrays[name] = part.reshape(shape)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Error(f"'{os.fspath(path)}' has no weights of a model: {error}") from error
-    return Weights(arrays)
+        return Weights(arrays, int(own["inputs"]))
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise _no_weights(path, error) from error
+    except KeyError as error:
+        raise _no_weights(path, f"it does not tell {error}") from error
+
+
+def _no_weights(path: str | os.PathLike[str], reason: Any) -> Error:
+    return Error(f"'{os.fspath(path)}' has no weights of a model of ONNX: {reason}")
+
+
+def is_own(file: BinaryIO) -> bool:
+    """Whether a file was made by `Weights.to_bytes`."""
+    size = int.from_bytes(file.read(8), "little")
+    try:
+        own = json.loads(file.read(min(size, _MAX_HEADER)))["__metadata__"]
+        return own.keys() == {"order", "inputs"}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return False
+
+
+#: Of the format.
+_MAX_HEADER = 100_000_000

@@ -73,7 +73,7 @@ def load(path: str) -> ExportedProgram:
     """Reads what `torch.export.save` wrote."""
     try:
         # PyTorch logs what it then raises.
-        if not zipfile.is_zipfile(path):
+        if not zipfile.is_zipfile(path) or _is_saved_by_torch(path):
             raise Error(f"cannot read '{path}': expected a program of torch.export.save")
         with quiet():
             return torch.export.load(path)
@@ -87,6 +87,12 @@ def load(path: str) -> ExportedProgram:
             f"cannot read '{path}': expected a program of torch.export.save"
             + (f" ({words[0][:200]})" if words else "")
         ) from error
+
+
+def _is_saved_by_torch(path: str) -> bool:
+    """Whether `torch.save` wrote an archive: pickled tensors or modules."""
+    with zipfile.ZipFile(path) as archive:
+        return any(name.endswith("/data.pkl") for name in archive.namelist())
 
 
 def write(

@@ -8,6 +8,7 @@ text nor into kernels.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from typing import Any
 import torch
 from torch import fx
 from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind, InputSpec
+from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec
 
 import ftuner
 
@@ -78,7 +79,7 @@ def export(
     model: torch.nn.Module,
     args: tuple[Any, ...],
     *,
-    dynamic_shapes: tuple[Any, ...] | list[Any] | None = None,
+    dynamic_shapes: tuple[Any, ...] | list[Any] | dict[str, Any] | None = None,
     name: str = "main",
     convolutions: str = "products",
 ) -> ExportedModel:
@@ -86,9 +87,11 @@ def export(
 
     Args:
         model: a module that `torch.export.export` takes.
-        args: example arguments; tensors, also nested in tuples, lists and dicts.
-        dynamic_shapes: as for torch.export.export, one entry for each argument.
-            A `torch.export.Dim("T", min=1, max=128)` becomes the symbol T.
+        args: example arguments; tensors, also nested in tuples, lists and dicts. Numbers, texts and
+            None are part of the function, which does not take them.
+        dynamic_shapes: as for torch.export.export, one entry for each argument, in order or by the
+            names of the model's parameters. A `torch.export.Dim("T", min=1, max=128)` becomes the
+            symbol T, with `_` for characters that a symbol cannot have.
         name: of the function.
         convolutions: "products" makes products of convolutions in one and two dimensions that have
             no groups, with a copy of their windows unless these are points; "direct" makes
@@ -96,7 +99,8 @@ def export(
 
     Raises:
         ImportError: iree-base-compiler is not installed.
-        ValueError: the model changes its parameters or arguments, or an option is unknown.
+        ValueError: the model changes its parameters or arguments, an option is unknown, or the
+            dynamic shapes are of arguments that the model does not take.
         ftuner.CompileError: torch-mlir does not lower an operator of the model.
     """
     if convolutions not in ("products", "direct"):
@@ -109,6 +113,8 @@ def export(
         for key, tensor in [*model.named_parameters(), *model.named_buffers()]
     }
     shapes = None
+    if isinstance(dynamic_shapes, dict):
+        dynamic_shapes = _in_order(dynamic_shapes, model, args)
     if dynamic_shapes is not None:
         shapes = (tuple(dynamic_shapes), {key: None for key in state})
     with torch.no_grad():
@@ -133,6 +139,27 @@ def export(
         ranges = {symbol: str(range_) for symbol, range_ in symbols.items()}
         torch_mlir.annotate(module, name, ranges, argument_shapes)
         return ExportedModel(torch_mlir.text_of(module), name, parameters)
+
+
+def _in_order(
+    named: dict[str, Any], model: torch.nn.Module, args: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """Dynamic shapes by the names of parameters as one entry for each argument."""
+    parameters = inspect.signature(model.forward).parameters
+    given = inspect.signature(model.forward).bind(*args).arguments
+    for name in named:
+        if name not in given:
+            known = ", ".join(given) or "none"
+            raise ValueError(
+                f"dynamic_shapes: expected some of the arguments {known}, but got '{name}'"
+            )
+    shapes: list[Any] = []
+    for name, value in given.items():
+        if parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
+            shapes += named.get(name) or [None] * len(value)
+        else:
+            shapes.append(named.get(name))
+    return tuple(shapes)
 
 
 def _take_constants(program: ExportedProgram) -> dict[str, torch.Tensor]:
@@ -182,20 +209,23 @@ def _argument_shapes(
     program: ExportedProgram, args: tuple[Any, ...], dynamic_shapes: Any
 ) -> tuple[dict[str, Range], list[list[int | str] | None]]:
     """The symbols of the program with their ranges, and the shape of each argument."""
-    user_inputs = {
-        spec.arg.name
+    inputs = {
+        spec.arg.name: spec.arg
         for spec in program.graph_signature.input_specs
         if spec.kind == InputKind.USER_INPUT
     }
-    values = [
-        node.meta.get("val")
+    values = {
+        node.name: node.meta.get("val")
         for node in program.graph.nodes
-        if node.op == "placeholder" and node.name in user_inputs
-    ]
-    names = _symbol_names(values, args, dynamic_shapes)
+        if node.op == "placeholder" and node.name in inputs
+    }
+    names = _symbol_names([*values.values()], args, dynamic_shapes)
+    symbol_names = torch_mlir.SymbolNames()
     symbols: dict[str, Range] = {}
     shapes: list[list[int | str] | None] = []
-    for value in values:
+    for name, value in values.items():
+        if isinstance(inputs[name], ConstantArgument):
+            continue  # A part of the program.
         if not isinstance(value, torch.Tensor):
             shapes.append(None)
             continue
@@ -205,8 +235,7 @@ def _argument_shapes(
             if isinstance(extent, int):
                 shape.append(extent)
                 continue
-            symbol = names.get(extent, str(extent))
-            symbol = symbol if symbol.isidentifier() else f"e{len(symbols)}"
+            symbol = symbol_names.symbol_of(names.get(extent, str(extent)))
             symbols.setdefault(symbol, range_of(extent, size.node.shape_env))
             shape.append(symbol)
         shapes.append(shape)

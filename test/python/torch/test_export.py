@@ -80,6 +80,38 @@ def test_several_arguments_and_results() -> None:
         assert relative_error(result, expected) < 1e-6
 
 
+def test_names_beyond_ascii() -> None:
+    """Each name is a symbol of its own."""
+
+    class Model(nn.Module):
+        def forward(self, x: Tensor, y: Tensor) -> Tensor:
+            return x @ y
+
+    shapes = ({0: Dim("größe", min=2, max=64)}, {1: Dim("gräße", min=2, max=32)})
+    args = (torch.randn(4, 8), torch.randn(8, 3))
+    run = ft.export(Model(), args, dynamic_shapes=shapes).compile(emulate=True, max_kernels=1)
+    assert run.signature.symbols == ("gr__e", "gr__e_")
+    x, y = torch.randn(37, 8), torch.randn(8, 5)
+    assert relative_error(run(x, y), x.double() @ y.double()) < 1e-6
+
+
+def test_shapes_by_names_of_parameters() -> None:
+    class Model(nn.Module):
+        def forward(self, x: Tensor, scale: float, *others: Tensor) -> Tensor:
+            return x @ others[0] * scale + others[1]
+
+    args = (torch.randn(4, 8), 2.5, torch.randn(8, 3), torch.randn(3))
+    shapes = {"others": ({1: LENGTH}, {0: LENGTH}), "x": {0: BATCH}}
+    exported = ft.export(Model(), args, dynamic_shapes=shapes)
+    run = exported.compile(emulate=True, max_kernels=1)
+    assert run.signature.symbols == ("B", "T")
+    # Numbers are part of the function.
+    x, y, z = torch.randn(6, 8), torch.randn(8, 11), torch.randn(11)
+    assert relative_error(run(x, y, z), x.double() @ y.double() * 2.5 + z) < 1e-6
+    with pytest.raises(ValueError, match="some of the arguments x, scale, others, but got 'y'"):
+        ft.export(Model(), args, dynamic_shapes={"y": {0: BATCH}})
+
+
 def test_models_that_write_are_refused() -> None:
     class Counter(nn.Module):
         def __init__(self) -> None:

@@ -1,0 +1,88 @@
+//===- KernelParameters.cpp - Kernels with the same parameters ------------===//
+#include "FTuner/Kernel/KernelParameters.h"
+
+using namespace mlir;
+using namespace ftuner;
+using ukernel::ParameterAccess;
+
+KernelSignature ftuner::signatureOf(ukernel::OperatorOpInterface op,
+                                    Type slices) {
+  MLIRContext *context = op->getContext();
+  KernelSignature signature;
+  for (auto [axis, extent] : llvm::enumerate(op.getStaticExtents()))
+    if (ShapedType::isDynamic(extent))
+      signature.addAxisSize(axis, op.getAxisName(axis), context);
+  for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+    std::string name = op.getOperandName(index);
+    auto type = dyn_cast<MemRefType>(operand.getType());
+    if (!type) {
+      if (!constantOf(operand))
+        signature.addScalar(index, name, operand.getType());
+      continue;
+    }
+    bool isOutput = op.getOperandRole(index) == OperandRole::Output;
+    if (isOutput && slices)
+      signature.addPointer(op->getNumOperands(), "slices", slices,
+                           ParameterAccess::Read);
+    signature.addPointer(index, name, type.getElementType(),
+                         !isOutput          ? ParameterAccess::Read
+                         : op.readsOutput() ? ParameterAccess::ReadWrite
+                                            : ParameterAccess::Write);
+    auto [strides, offset] = type.getStridesAndOffset();
+    for (auto [dim, stride] : llvm::enumerate(strides))
+      if (ShapedType::isDynamic(stride))
+        signature.addStride(index, dim, name + "_stride" + Twine(dim), context);
+  }
+  return signature;
+}
+
+std::optional<unsigned> ftuner::findParameter(const KernelSignature &signature,
+                                              ukernel::ParameterKind kind,
+                                              std::optional<unsigned> operand,
+                                              unsigned index) {
+  for (auto [number, parameter] : llvm::enumerate(signature.getParameters()))
+    if (parameter.kind == kind && parameter.operand == operand &&
+        parameter.index == index)
+      return number;
+  return std::nullopt;
+}
+
+void ftuner::replaceParameters(
+    gpu::GPUModuleOp kernel, const KernelSignature &wanted,
+    function_ref<Value(ImplicitLocOpBuilder &, unsigned, ValueRange)> valueOf) {
+  MLIRContext *context = kernel.getContext();
+  gpu::GPUFuncOp func = *kernel.getOps<gpu::GPUFuncOp>().begin();
+  unsigned before = func.getNumArguments();
+  TypeRange types = wanted.getFunctionType(context).getInputs();
+  for (auto [number, type] : llvm::enumerate(types))
+    (void)func.insertArgument(before + number, type, {}, func.getLoc());
+  auto b = ImplicitLocOpBuilder::atBlockBegin(func.getLoc(),
+                                              &func.getBody().front());
+  ValueRange arguments = func.getArguments().slice(before, types.size());
+  for (unsigned number = 0; number < before; ++number)
+    func.getArgument(number).replaceAllUsesWith(valueOf(b, number, arguments));
+  BitVector replaced(before + types.size());
+  replaced.set(0, before);
+  (void)func.eraseArguments(replaced);
+
+  StringRef name = ukernel::UKernelDialect::kEntryAttrName;
+  auto entry = kernel->getAttrOfType<ukernel::EntryAttr>(name);
+  kernel->setAttr(name, ukernel::EntryAttr::get(
+                            context, entry.getThreads(),
+                            entry.getSharedMemoryBytes(), entry.getAlignment(),
+                            wanted.toAttribute(context), entry.getUses()));
+}
+
+void ftuner::replaceParameters(EmittedKernel &kernel,
+                               const KernelSignature &wanted) {
+  replaceParameters(
+      kernel.module, wanted,
+      [&](ImplicitLocOpBuilder &, unsigned number, ValueRange arguments) {
+        const KernelParameter &own = kernel.signature.getParameters()[number];
+        std::optional<unsigned> same =
+            findParameter(wanted, own.kind, own.operand, own.index);
+        assert(same && "expected a parameter of every kernel");
+        return arguments[*same];
+      });
+  kernel.signature = wanted;
+}

@@ -1,0 +1,70 @@
+//===- SumKernel.cpp - The kernel that adds slices up ---------------------===//
+#include "FTuner/Transforms/SumKernel.h"
+#include "FTuner/Kernel/KernelParameters.h"
+#include "FTuner/Kernel/SplitReduction.h"
+#include "FTuner/Transforms/FunctionWork.h"
+#include "FallbackKernels.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace ftuner;
+using ukernel::ParameterKind;
+
+FailureOr<gpu::GPUModuleOp>
+ftuner::buildSumKernel(ModuleOp module, ukernel::WorkloadOp op,
+                       ukernel::FamilyAttr family, StringRef name,
+                       const KernelSignature &signature) {
+  IsolatedOperator isolated =
+      isolate(cast<ukernel::OperatorOpInterface>(op.getOperation()));
+  ukernel::OperatorOpInterface alone = isolated.op;
+  auto workload = cast<ukernel::WorkloadOp>(alone.getOperation());
+  func::FuncOp function = *isolated.function;
+  unsigned numArguments = function.getNumArguments();
+  if (failed(function.insertArgument(numArguments, slicesType(workload), {},
+                                     op.getLoc())))
+    return failure();
+  Value slices = function.getArgument(numArguments);
+
+  OpBuilder b(alone);
+  linalg::GenericOp sum =
+      buildSumOfSlices(b, workload, family.getSplit(), slices);
+  sum->setAttr(
+      kKernelAttrName,
+      b.getDictionaryAttr(
+          {b.getNamedAttr("site", b.getDictionaryAttr({})),
+           b.getNamedAttr("use", ukernel::UseAttr::get(b.getContext(), family,
+                                                       StringAttr()))}));
+  FailureOr<OutlinedFallback> outlined = outlineFallback(sum, name, module);
+  if (failed(outlined))
+    return failure();
+
+  // Its own parameters are those of the buffers that it reads.
+  auto valueOf = [&](ImplicitLocOpBuilder &b, unsigned number,
+                     ValueRange arguments) -> Value {
+    const KernelParameter &own = outlined->signature.getParameters()[number];
+    Value host = outlined->operands[*own.operand];
+    bool isSlices = host == slices;
+    unsigned operand =
+        llvm::find(alone->getOperands(), host) - alone->getOperands().begin();
+    if (own.kind != ParameterKind::Size)
+      return arguments[*findParameter(signature, own.kind, operand, own.index)];
+    auto constant = [&](int64_t value) -> Value {
+      return arith::ConstantOp::create(b, b.getI32IntegerAttr(value));
+    };
+    if (isSlices && own.index == 0)
+      return constant(family.getSplit());
+    AffineExpr position =
+        isSlices ? workload.getOutputMap().getResult(own.index - 1)
+                 : alone.getMapOfOperand(operand).getResult(own.index);
+    unsigned axis = cast<AffineDimExpr>(position).getPosition();
+    if (std::optional<unsigned> size =
+            findParameter(signature, ParameterKind::Size, std::nullopt, axis))
+      return arguments[*size];
+    return constant(alone.getStaticExtents()[axis]);
+  };
+  replaceParameters(outlined->kernel, signature, valueOf);
+  // It was told in terms of the sizes that the kernel had.
+  outlined->kernel->removeAttr(kWorkAttrName);
+  return outlined->kernel;
+}
