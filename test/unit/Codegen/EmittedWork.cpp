@@ -187,7 +187,6 @@ void StepCounter::addGlobal(int64_t accessBytes, const Addresses &addresses) {
                                   : isLhs            ? Workload::kM
                                                      : Workload::kN],
                              lineElements);
-  int64_t origin = -1;
   Addresses words;
   for (auto [word, address] : llvm::zip_equal(words, addresses)) {
     word = -1;
@@ -200,10 +199,9 @@ void StepCounter::addGlobal(int64_t accessBytes, const Addresses &addresses) {
       column %= tile[Workload::kK];
     else
       column -= isLhs ? offsets.row : offsets.column;
-    if (origin < 0)
-      origin = row * tilePitch + column / lineElements * lineElements;
-    word = (row * tilePitch + column - origin) * bytes / kWordBytes;
+    word = (row * tilePitch + column) * bytes / kWordBytes;
   }
+  shiftToLine(words);
   addAccess(Kind::GlobalLoad, accessBytes, words);
 }
 
