@@ -1,10 +1,12 @@
 //===- token_predictions.cpp - Predicted times of f16 products ------------===//
 //
-// Built and run by benchmarks/latency_model/predict_tokens.py. Reads lines
-// "N K M…": products of M × K by the transpose of N × K in f16, accumulated in
-// f32. For each line makes the plan for 1 to the most rows, as the compiler
-// does, and prints for each M, tab separated: N, K, M, the predicted
-// microseconds of the program that the plan dispatches to, and its family.
+// Built and run by benchmarks/latency_model/predict_tokens.py, for a device and
+// the codegen paths that compete (the compiler's if none are named). Reads
+// lines "N K M…": products of M × K by the transpose of N × K in f16,
+// accumulated in f32. For each line makes the plan for 1 to the most rows, as
+// the compiler does, and prints for each M, tab separated: N, K, M, the
+// predicted microseconds of the program that the plan dispatches to, and its
+// family.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/CostModel/CostModel.h"
@@ -30,8 +32,9 @@ static Workload productOf(int64_t mostRows, int64_t columns, int64_t depth) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: token_predictions DEVICE < PRODUCTS\n");
+  if (argc != 2 && argc != 3) {
+    std::fprintf(stderr,
+                 "usage: token_predictions DEVICE [PATHS] < PRODUCTS\n");
     return 2;
   }
   auto fail = [](llvm::Error error) {
@@ -42,6 +45,12 @@ int main(int argc, char **argv) {
   llvm::Expected<DeviceSpec> device = loadDeviceSpec(argv[1]);
   if (!device)
     return fail(device.takeError());
+  llvm::Expected<llvm::SmallVector<const CodegenModel *>> paths =
+      defaultCodegenModels();
+  if (argc == 3)
+    paths = parseCodegenModels(argv[2]);
+  if (!paths)
+    return fail(paths.takeError());
   SearchOptions options;
   options.cost.calibration = defaultCalibration(*device);
   const SearchStrategy &strategy = *findSearchStrategy("ftuner");
@@ -58,8 +67,8 @@ int main(int argc, char **argv) {
       continue;
     Workload workload =
         productOf(*std::max_element(rows.begin(), rows.end()), columns, depth);
-    SearchProblem problem{workload, *device, codegenModels(),
-                          *findCostModel("latency"), options};
+    SearchProblem problem{workload, *device, *paths, *findCostModel("latency"),
+                          options};
     llvm::Expected<Plan> plan = solve(problem, strategy);
     if (!plan)
       return fail(plan.takeError());

@@ -51,6 +51,11 @@ class Judge:
         self.names = rows.devices.names
         self.begin = {i: begin_of(rows.devices.sources[i]) for i in range(len(self.names))}
 
+    @property
+    def present(self) -> list[tuple[int, str]]:
+        """Index and name of each device that has rows."""
+        return [(i, name) for i, name in enumerate(self.names) if (self.rows.device == i).any()]
+
     def unseen(self) -> np.ndarray:
         """Each fold of N and K by constants of the device's other folds."""
         out = np.full(len(self.rows), np.nan)
@@ -175,7 +180,7 @@ def best_shares(judge: Judge, microseconds: np.ndarray) -> dict[str, dict[str, f
     out = {}
     rows = judge.rows
     m, n, k = (rows.extra[axis] for axis in "MNK")
-    for index, name in enumerate(judge.names):
+    for index, name in judge.present:
         own = rows.device == index
         figures = dict(zip(model().device_fields, rows.launches.devices[index]))
         peak = figures["sm_count"] * figures["f16_rate"] * figures["clock_mhz"]

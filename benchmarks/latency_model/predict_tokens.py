@@ -3,14 +3,17 @@ measurements of FTuner.
 
     ninja -C build/release token_predictions
     python3 benchmarks/latency_model/predict_tokens.py --data FOLDER --out OUT [--docs FILE.md]
+        [--paths PATHS] [--devices DEVICES] [--name NAME]
 
 FOLDER has gemm_f16_tokens.csv.gz (README.md says how to make it). For each device, N and K of it
 the compiler plans 1 to the most rows, and the program that the plan dispatches to is priced for
 each M, by the built-in calibration of the device. The judge's error of the device
 (judge_tokens.py: tokens.json in OUT) says how far a lead must go beyond it.
 
-Writes OUT/predictions.csv, predictions.json, predictions.md and token_predictions.png. Exits with
-1 where a kernel of FTuner's is predicted above the best share of the rated peak, or of the DRAM
+--paths names the codegen paths that compete (those of the compiler otherwise), --devices some of
+the devices. Writes OUT/NAME.csv, NAME.json, NAME.md and token_NAME.png, where NAME is
+"predictions" unless given; --docs puts the tables between the marks of that name. Exits with 1
+where a kernel of FTuner's is predicted above the best share of the rated peak, or of the DRAM
 bandwidth, that any measured row of the device reaches: such a price would be wrong.
 """
 
@@ -40,7 +43,9 @@ WAVE_TILE = 128
 PROGRAM = ROOT / "build" / "release" / "bin" / "token_predictions"
 
 
-def predictions_of(rows: Rows, source: str, program: Path) -> dict[tuple[int, ...], Any]:
+def predictions_of(
+    rows: Rows, source: str, program: Path, paths: str | None
+) -> dict[tuple[int, ...], Any]:
     """(N, K, M) → microseconds and family, for the rows of one device."""
     sizes: dict[tuple[int, int], set[int]] = {}
     for m, n, k in zip(*(rows.extra[axis].astype(int) for axis in "MNK")):
@@ -48,9 +53,8 @@ def predictions_of(rows: Rows, source: str, program: Path) -> dict[tuple[int, ..
     text = "".join(
         f"{n} {k} {' '.join(map(str, sorted(of)))}\n" for (n, k), of in sorted(sizes.items())
     )
-    run = subprocess.run(
-        [str(program), source], input=text, capture_output=True, text=True, check=False
-    )
+    command = [str(program), source, *([paths] if paths else [])]
+    run = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     if run.returncode != 0:
         raise Error(f"{program.name} {source}: {run.stderr.strip()}")
     out = {}
@@ -75,7 +79,7 @@ def summaries(judge: Judge, ours: np.ndarray, errors: dict[str, float]) -> dict[
     rows = judge.rows
     m, n = rows.extra["M"], rows.extra["N"]
     out: dict[str, Any] = {}
-    for index, name in enumerate(judge.names):
+    for index, name in judge.present:
         own = rows.device == index
         ratio = rows.microseconds / ours
         sms = rows.launches.devices[index][0]
@@ -96,7 +100,7 @@ def too_fast(judge: Judge, ours: np.ndarray) -> dict[str, dict[str, Any]]:
             what: {"measured": measured[name][what], "predicted": predicted[name][what]}
             for what in measured[name]
         }
-        for name in judge.names
+        for _, name in judge.present
     }
 
 
@@ -127,10 +131,11 @@ def markdown(out: dict[str, Any]) -> str:
 
 
 def plot(judge: Judge, ours: np.ndarray, path: Path) -> None:
-    fig, axes = plt.subplots(1, len(judge.names), figsize=(4.4 * len(judge.names), 3.6))
+    size = len(judge.present)
+    fig, axes = plt.subplots(1, size, figsize=(4.4 * size, 3.6))
     rows = judge.rows
     m, ratio = rows.extra["M"], rows.microseconds / ours
-    for index, axis in enumerate(np.atleast_1d(axes)):
+    for (index, name), axis in zip(judge.present, np.atleast_1d(axes)):
         own = rows.device == index
         axis.semilogx(m[own], ratio[own], ".", ms=1.5, c=".6", rasterized=True)
         sizes = np.unique(m[own])
@@ -143,7 +148,7 @@ def plot(judge: Judge, ours: np.ndarray, path: Path) -> None:
         ]
         axis.semilogx(*zip(*middle), "C0", lw=2, label="geometric mean")
         axis.axhline(1, c="k", lw=0.7)
-        axis.set(title=judge.names[index], xlabel="M", ylim=(0.3, 2.5))
+        axis.set(title=name, xlabel="M", ylim=(0.3, 2.5))
     np.atleast_1d(axes)[0].set_ylabel("cuBLAS measured / FTuner predicted")
     np.atleast_1d(axes)[0].legend()
     fig.tight_layout()
@@ -154,7 +159,7 @@ def plot(judge: Judge, ours: np.ndarray, path: Path) -> None:
 def run(options: argparse.Namespace) -> int:
     docs = Path(options.docs) if options.docs else None
     if docs:
-        read_docs(docs, "predictions")
+        read_docs(docs, options.name)
     folder = Path(options.out)
     judged = folder / "tokens.json"
     if not judged.is_file():
@@ -162,36 +167,42 @@ def run(options: argparse.Namespace) -> int:
     errors = json.loads(judged.read_text(encoding="utf-8"))["unseen"]
     say("reading")
     judge = Judge(read_rows(Path(options.data) / FILE))
+    if options.devices:
+        names = options.devices.split(",")
+        if unknown := set(names) - set(judge.names):
+            raise Error(f"expected devices of {judge.names}, but got {sorted(unknown)}")
+        judge.rows = judge.rows[np.isin(judge.rows.device, [judge.names.index(n) for n in names])]
     rows = judge.rows
     ours, families = np.empty(len(rows)), np.empty(len(rows), dtype=object)
-    for index, name in enumerate(judge.names):
+    for index, name in judge.present:
         say(f"plans for {name}")
         own = np.flatnonzero(rows.device == index)
-        found = predictions_of(rows[own], rows.devices.sources[index], Path(options.program))
+        source, program = rows.devices.sources[index], Path(options.program)
+        found = predictions_of(rows[own], source, program, options.paths)
         for row in own:
             key = tuple(int(rows.extra[axis][row]) for axis in "NKM")
             ours[row], families[row] = found[key]
     out = {
         "date": str(datetime.datetime.now(datetime.timezone.utc).date()),
-        "errors": {name: errors[name] for name in judge.names},
+        "errors": {name: errors[name] for _, name in judge.present},
         "summaries": summaries(judge, ours, errors),
         "shares": too_fast(judge, ours),
     }
     text = markdown(out)
-    (folder / "predictions.json").write_text(json.dumps(out, indent=1) + "\n", encoding="utf-8")
-    (folder / "predictions.md").write_text(text, encoding="utf-8")
-    with open(folder / "predictions.csv", "w", encoding="utf-8", newline="") as file:
+    (folder / f"{options.name}.json").write_text(json.dumps(out, indent=1) + "\n", encoding="utf-8")
+    (folder / f"{options.name}.md").write_text(text, encoding="utf-8")
+    with open(folder / f"{options.name}.csv", "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["device", "M", "N", "K", "vendor_us", "predicted_us", "family"])
         for row in range(len(rows)):
             sizes = [int(rows.extra[axis][row]) for axis in "MNK"]
             name = judge.names[rows.device[row]]
             writer.writerow([name, *sizes, rows.microseconds[row], ours[row], families[row]])
-    figure = folder / "token_predictions.png"
+    figure = folder / f"token_{options.name}.png"
     plot(judge, ours, figure)
     print(text)
     if docs:
-        put_into_docs(docs, text, [figure], "predictions")
+        put_into_docs(docs, text, [figure], options.name)
     wrong = [
         f"{name}: {percent(s['predicted'])} of the {what} predicted, but at most "
         f"{percent(s['measured'])} measured"
@@ -211,6 +222,9 @@ def main() -> int:
     parser.add_argument("--data", required=True, help="folder of the published rows")
     parser.add_argument("--out", required=True, help="folder of the results")
     parser.add_argument("--docs", help="file to put the tables into")
+    parser.add_argument("--paths", help="codegen paths that compete, separated by commas")
+    parser.add_argument("--devices", help="some of the devices, separated by commas")
+    parser.add_argument("--name", default="predictions", help="of the results")
     parser.add_argument("--program", default=os.fspath(PROGRAM), help="token_predictions")
     try:
         return run(parser.parse_args())

@@ -81,6 +81,7 @@ static constexpr Field<LatencyBlock> blockFields[] = {
     {"f16_operations", &LatencyBlock::f16Operations},
     {"i8_operations", &LatencyBlock::i8Operations},
     {"is_warpgroup", &LatencyBlock::isWarpgroup},
+    {"is_persistent", &LatencyBlock::isPersistent},
     {"other_instructions", &LatencyBlock::otherInstructions},
     {"loaded_registers", &LatencyBlock::loadedRegisters},
     {"shared_cycles", &LatencyBlock::sharedCycles},

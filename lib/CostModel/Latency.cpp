@@ -208,6 +208,7 @@ const LatencyBlock &Evaluator::block(const KernelFamily &family,
     block.isWarpgroup |= tensor.isWarpgroup;
     operationsOf(block, tensor.pipe) += tensor.operations;
   }
+  block.isPersistent = work.isPersistent;
   block.registersPerThread = work.registersPerThread;
   block.otherInstructions = work.otherInstructions;
   block.loadedRegisters = work.loadedRegisters;

@@ -233,7 +233,7 @@ static double mixedRoundCycles(const LatencyDevice &device,
 
 /// Rounds that start behind the work of those before them.
 static double hiddenStarts(const Waves &waves, const LatencyPart &part) {
-  return part.table->block.isWarpgroup
+  return part.table->block.isPersistent
              ? std::ceil(waves.perSm / waves.resident) - 1
              : 0;
 }

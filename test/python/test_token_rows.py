@@ -269,15 +269,30 @@ def test_predictions_beyond_what_was_measured_fail(
         "for line in sys.stdin:\n"
         "    n, k, *rows = line.split()\n"
         "    for m in rows:\n"
-        "        print(n, k, m, times[f'{n} {k} {m}'], 'a family', sep='\\t')\n"
+        "        family = ' of '.join(['a family', *sys.argv[2:]])\n"
+        "        print(n, k, m, times[f'{n} {k} {m}'], family, sep='\\t')\n"
     )
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    run = subprocess.run(
-        [sys.executable, str(FOLDER / "predict_tokens.py"), "--data", str(data), "--out", str(out),
-         "--program", str(program)],
-        capture_output=True, text=True, check=False,
-        env={**os.environ, "MPLBACKEND": "agg"},
-    )  # fmt: skip
+    command = [sys.executable, str(FOLDER / "predict_tokens.py"), "--data", str(data), "--out", str(out),
+               "--program", str(program)]  # fmt: skip
+    env = {**os.environ, "MPLBACKEND": "agg"}
+    run = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
     assert run.returncode == status, run.stderr
     assert ("of the peak predicted, but at most" in run.stderr) == (status == 1)
     assert len((out / "predictions.csv").read_text().splitlines()) == len(sample) + 1
+    name = sample.devices.names[-1]
+    some = ["--devices", name, "--paths", "mma", "--name", "some"]
+    run = subprocess.run([*command, *some], capture_output=True, text=True, check=False, env=env)
+    assert run.returncode == status, run.stderr
+    lines = (out / "some.csv").read_text().splitlines()[1:]
+    assert len(lines) == (sample.device == len(sample.devices.names) - 1).sum()
+    assert all(line.startswith(f"{name},") and line.endswith("a family of mma") for line in lines)
+
+
+def test_prices_kernels_of_known_design() -> None:
+    script = str(FOLDER / "known_kernels.py")
+    run = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    ratios = [float(line.split("|")[-2]) for line in run.stdout.splitlines()[2:] if "|" in line]
+    assert len(ratios) == 7
+    assert all(0.75 < ratio < 1.35 for ratio in ratios), run.stdout

@@ -70,9 +70,11 @@ struct LatencyBlock {
   double tensorInstructions = 0;
   double tf32Operations = 0, f16Operations = 0, i8Operations = 0;
   /// Whether the instructions are those of four warps together (wgmma): they
-  /// reach the peak rates, and blocks start and end behind the work of the one
-  /// before, as warps of their own copy the operands.
+  /// reach the peak rates.
   bool isWarpgroup = false;
+  /// Whether blocks stay on their SM and take one tile after the other, the
+  /// first copies of one behind the work of the one before.
+  bool isPersistent = false;
   double otherInstructions = 0;
   /// Registers of a warp that loads of a step write.
   double loadedRegisters = 0;

@@ -69,6 +69,9 @@ struct BlockWork {
   double registersPerThread = 0;
   /// Steps between the start of a copy and its use: 1 with double buffering.
   double stepsAhead = 1;
+  /// Whether a block takes one tile after the other, and copies for the next
+  /// one while it computes.
+  bool isPersistent = false;
   /// Accesses of a step; equal patterns are one entry.
   std::vector<WarpAccess> accesses;
 };

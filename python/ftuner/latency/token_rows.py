@@ -132,6 +132,8 @@ class VendorTile:
             step_depth=depth,
             fma=0,
             is_warpgroup=self.is_warpgroup,
+            # Those of wgmma have a warp for copies, which goes on with the next tile.
+            is_persistent=self.is_warpgroup,
             loaded_registers=0,
             is_pipelined=1,
             exposed_loads=1 / (self.stages - 1),

@@ -175,14 +175,14 @@ TEST(LatencyTensor, EnergyIsThatOfTheType) {
   }
 }
 
-TEST(LatencyTensor, BlocksOfWarpgroupsStartBehindOthers) {
+TEST(LatencyTensor, PersistentBlocksStartBehindOthers) {
   LatencyDevice device = deviceOfRates(2048);
   LatencyConstants constants = freeMemory();
   constants.tensorStart = 5000;
   LatencyBlock block = blockOf(&LatencyBlock::f16Operations);
   double step = timeOf(device, block, constants) - 5;
   EXPECT_NEAR(timeOf(device, block, constants, 300), 3 * step + 15, 0.01);
-  block.isWarpgroup = true;
+  block.isPersistent = true;
   double fast = timeOf(device, block, constants) - 5;
   EXPECT_NEAR(timeOf(device, block, constants, 300), 3 * fast + 5, 0.01);
   EXPECT_NEAR(timeOf(device, block, constants, 250), 3 * fast + 5, 0.01);
@@ -199,6 +199,7 @@ TEST(LatencyTensor, TermsAddUp) {
     device.boardPowerWatts = real(30, 900);
     LatencyBlock tall = blockOf(&LatencyBlock::f16Operations);
     tall.isWarpgroup = random() % 2;
+    tall.isPersistent = random() % 2;
     tall.sharedMemoryBytes = real(1000, 160000);
     tall.warps = 1 + random() % 8;
     LatencyBlock low = tall;
