@@ -149,6 +149,21 @@ def test_command_line(
     words = "range: expected one of the sizes batch size, length, but got 'depth'"
     assert words in capsys.readouterr().err
     assert main(["compile", path, "--range", "length=many"]) == 2
+    assert main(["compile", path, "--range", "length=1:64,length=1:2"]) == 2
+    assert main(["compile", path, "--range", "length=1:64,"]) == 2
+
+
+def test_several_ranges_and_capitals(path: str, tmp_path: Path) -> None:
+    """One option for all sizes is that of each; the ending of a name may be in capitals."""
+    capitals = Path(path).rename(tmp_path / "ENCODER.ONNX")
+    texts = []
+    for name, ranges in (("one", ["batch size=1:4,length=2:64"]), ("two", ["batch size=1:4", "length=2:64"])):
+        output = tmp_path / f"{name}.ptx"
+        given = [part for text in ranges for part in ("--range", text)]
+        assert main(["compile", str(capitals), "--ptx", str(output), "--max-kernels=2", *given]) == 0
+        texts.append(output.read_text())
+    assert texts[0] == texts[1]
+    assert ftuner.compile(str(capitals), ranges={"length": (2, 64)}, **OPTIONS).functions
 
 
 def perceptron(rng: np.random.Generator, *shapes: tuple[int, ...]) -> Any:
