@@ -379,6 +379,13 @@ def test_onnx(onnx_model: Path, tmp_path: Path) -> None:
     assert weights.stat().st_size >= 32 * 64 * 4
 
 
+def test_endings_in_capitals(onnx_model: Path, matmul: Path, tmp_path: Path) -> None:
+    for path in (onnx_model, matmul):
+        capital = path.rename(tmp_path / path.name.upper())
+        report = ftuner.iree.compile(capital, tmp_path / "model.vmfb", max_kernels=1).report
+        assert report.ftuner_dispatches == 1
+
+
 @pytest.mark.parametrize("package", ["onnx", "iree.runtime"])
 def test_a_missing_package(package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = importlib.util.find_spec
@@ -407,6 +414,8 @@ def test_modules_of_pytorch() -> None:
         ftuner.iree.compile("model.pt2", args=args)
     with pytest.raises(TypeError, match="model: expected a path"):
         ftuner.iree.compile(3)
+    with pytest.raises(TypeError, match="args: expected a tuple of the arguments, but got Tensor"):
+        ftuner.iree.compile(model, args=args[0], dynamic_shapes=shapes)
     with pytest.raises(TypeError, match="phase: expected start or input"):
         ftuner.iree.compile(model, phase="flow")
     with pytest.raises(TypeError, match="cuda_target: expected none"):
@@ -472,6 +481,17 @@ def test_the_command(matmul: Path, tmp_path: Path) -> None:
     lines = run(matmul, "-o", module, "--max-kernels=1").stdout.splitlines()
     assert lines[0] == str(module) and lines[1].startswith("  1 dispatch, 1 of them FTuner's")
     assert "100.0% of the FLOPs" in lines[2] and lines[2].endswith("at T = 16")
+
+
+def test_flags_of_iree(matmul: Path, tmp_path: Path) -> None:
+    """A str is one flag; what is no list of flags is refused before anything runs."""
+    module = tmp_path / "model.vmfb"
+    ftuner.iree.compile(matmul, module, iree_flags="--iree-opt-level=O1", max_kernels=1)
+    with pytest.raises(ftuner.CompileError, match="nknown command line argument '--wrong'"):
+        ftuner.iree.compile(matmul, module, iree_flags="--wrong", max_kernels=1)
+    for wrong in (3, [1], {"--iree-opt-level=O1"}):
+        with pytest.raises(TypeError, match="iree_flags: expected a list of flags, but got"):
+            ftuner.iree.compile(matmul, module, iree_flags=wrong)
 
 
 POINTWISE = """
