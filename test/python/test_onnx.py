@@ -414,3 +414,17 @@ def test_files_of_weights(tmp_path: Path, rng: np.random.Generator) -> None:
             weights.read(file)
     with pytest.raises(ftuner.Error, match="No such file"):
         ftuner.load("libmodel.so", tmp_path / "nothing.safetensors")
+
+
+def test_conditions_are_refused(tmp_path: Path) -> None:
+    branches = {
+        f"{name}_branch": helper.make_graph([node(operator, ["x", "x"], [name])], name, [], [tensor(name, [4])])
+        for name, operator in (("then", "Add"), ("else", "Mul"))
+    }
+    condition = tensor("c", [], TensorProto.BOOL)
+    model = model_of(
+        [node("If", ["c"], ["y"], **branches)], [condition, tensor("x", [4])], [tensor("y", [4])], []
+    )
+    onnx.save(model, tmp_path / "if.onnx")
+    with pytest.raises(ftuner.CompileError, match='loc\\("If 0"\\): no lowering'):
+        ftuner.compile(tmp_path / "if.onnx", **OPTIONS)
