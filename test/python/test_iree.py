@@ -206,6 +206,35 @@ def test_products_over_the_driver(
     assert report.dispatches == report.ftuner_dispatches == 2
 
 
+class Adapter(torch.nn.Module):
+    """A weight with an addend of low rank."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        shapes = {"weight": (width, 96), "down": (width, 8), "up": (8, 96)}
+        for name, shape in shapes.items():
+            self.register_parameter(name, torch.nn.Parameter(torch.randn(shape) / 8))
+
+    def forward(self, x: Any) -> Any:
+        return x @ (self.weight + self.down @ self.up)
+
+
+@pytest.mark.parametrize(("target", "driver"), [("cuda", "cuda"), ("llvm-cpu", "local-sync")])
+def test_products_of_constants(
+    target: str, driver: str, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    """IREE computes them while it compiles, where kernels of others cannot run."""
+    torch.manual_seed(int(rng.integers(2**31)))
+    sizes = random_sizes(rng, 4, 4, 48)
+    report = check_run(
+        tmp_path, Adapter(64), 64, torch.float32, 5e-6, sizes, rng, driver, 1, target=target,
+        max_kernels=2,
+    )  # fmt: skip
+    assert report.dispatches == report.ftuner_dispatches == 1
+    (function,) = report.functions
+    assert [op["contraction"] for op in function["left"]].count(True) == 1
+
+
 @pytest.mark.parametrize(
     ("make", "dtype", "launches", "tolerance"),
     [
