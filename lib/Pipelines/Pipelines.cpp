@@ -63,7 +63,8 @@ static void attachDevice(OpPassManager &pm, const PipelineSettings &settings) {
   pm.addPass(createUKernelAttachDevicePass(device));
 }
 
-void buildFormationPipeline(OpPassManager &pm, const FTunerOptions &options) {
+void buildFormationPipeline(OpPassManager &pm, const FTunerOptions &options,
+                            bool leaveConstantProducts) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addPass(createUKernelNormalizeLinalgPass());
@@ -75,11 +76,13 @@ void buildFormationPipeline(OpPassManager &pm, const FTunerOptions &options) {
   pm.addPass(createCSEPass());
   UKernelFormWorkloadsPassOptions formation;
   formation.precision = options.settings().precision;
+  formation.leaveConstantProducts = leaveConstantProducts;
   pm.addPass(createUKernelFormWorkloadsPass(formation));
 }
 
-static void formAndPlan(OpPassManager &pm, const FTunerOptions &options) {
-  buildFormationPipeline(pm, options);
+static void formAndPlan(OpPassManager &pm, const FTunerOptions &options,
+                        bool leaveConstantProducts = false) {
+  buildFormationPipeline(pm, options, leaveConstantProducts);
   pm.addPass(createUKernelPlanWorkloadsPass(options.search()));
   if (!options.settings().ptxasFeedback)
     return;
@@ -100,7 +103,7 @@ void buildFrontEndPipeline(OpPassManager &pm, const FTunerOptions &options) {
 void buildPartialFrontEndPipeline(OpPassManager &pm,
                                   const FTunerOptions &options) {
   attachDevice(pm, options.settings());
-  formAndPlan(pm, options);
+  formAndPlan(pm, options, /*leaveConstantProducts=*/true);
 }
 
 void buildLaunchPipeline(OpPassManager &pm, const PipelineSettings &settings) {

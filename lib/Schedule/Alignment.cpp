@@ -10,6 +10,12 @@ using namespace ftuner;
 /// Bytes of a word, which the narrowest vectors are.
 static constexpr int64_t wordBytes = 4;
 
+/// Whether the epilogue moves an operand one element at a time: booleans are
+/// bytes in memory, which vectors of them are not.
+static bool isMovedByElements(const Operand &operand) {
+  return !isInput(operand.role) && operand.elementType == ElementType::I1;
+}
+
 bool ftuner::hasVectorEpilogue(const Workload &workload) {
   const Operand *output = workload.find(OperandRole::Output);
   std::optional<unsigned> axis =
@@ -19,14 +25,15 @@ bool ftuner::hasVectorEpilogue(const Workload &workload) {
   const SizeRange &range = workload.axes[*axis].range;
   return !range.isFixed() ||
          llvm::none_of(workload.operands, [&](const Operand &operand) {
-           return !isInput(operand.role) && operand.contiguousAxis() == axis &&
+           return !isInput(operand.role) && !isMovedByElements(operand) &&
+                  operand.contiguousAxis() == axis &&
                   range.min * operand.elementBytes % wordBytes != 0;
          });
 }
 
 bool ftuner::isVectorAccess(const Workload &workload, const Operand &operand) {
   std::optional<unsigned> axis = operand.contiguousAxis();
-  if (!axis)
+  if (!axis || isMovedByElements(operand))
     return false;
   if (isInput(operand.role))
     return true;

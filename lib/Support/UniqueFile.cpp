@@ -47,10 +47,6 @@ static std::string getTemporaryPrefix() {
   return folder.str().str();
 }
 
-//===----------------------------------------------------------------------===//
-// UniqueFile
-//===----------------------------------------------------------------------===//
-
 ErrorOr<UniqueFile> UniqueFile::create(const Twine &prefix, const Twine &suffix,
                                        unsigned mode) {
   int descriptor = -1;
@@ -117,29 +113,4 @@ std::error_code UniqueFile::keepAs(StringRef newPath) {
   llvm::sys::DontRemoveFileOnSignal(path);
   path.clear();
   return {};
-}
-
-//===----------------------------------------------------------------------===//
-// TemporaryFolder
-//===----------------------------------------------------------------------===//
-
-ErrorOr<TemporaryFolder> TemporaryFolder::create() {
-  ErrorOr<std::string> path =
-      makeUnique(getTemporaryPrefix(), "", [](const std::string &path) {
-        return fs::create_directory(path, /*IgnoreExisting=*/false,
-                                    fs::owner_all);
-      });
-  if (!path)
-    return path.getError();
-  return TemporaryFolder(std::move(*path));
-}
-
-TemporaryFolder::TemporaryFolder(TemporaryFolder &&other)
-    : path(std::move(other.path)) {
-  other.path.clear();
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  if (!path.empty())
-    fs::remove_directories(path);
 }

@@ -1,6 +1,8 @@
 //===- IreeInput.cpp - Functions of IREE as functions ---------------------===//
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Target/Iree.h"
+#include "FTuner/Transforms/ConstantValues.h"
+#include "FTuner/Transforms/HostAbi.h"
 #include "FTuner/Transforms/SizeSources.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -153,6 +155,30 @@ static void adoptTensor(Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
+// Globals
+//===----------------------------------------------------------------------===//
+
+/// Says of loads of globals that nobody changes that they are constant.
+static void adoptGlobals(ModuleOp module) {
+  DenseSet<StringAttr> immutable;
+  for (Operation &op : *module.getBody())
+    if (DictionaryAttr properties = propertiesOf(&op);
+        properties && op.getName().getStringRef() == "util.global" &&
+        !properties.contains("is_mutable"))
+      if (auto name = properties.getAs<StringAttr>("sym_name"))
+        immutable.insert(name);
+  module.walk([&](Operation *op) {
+    if (op->getName().getStringRef() != "util.global.load")
+      return;
+    DictionaryAttr properties = propertiesOf(op);
+    auto global = properties ? properties.getAs<FlatSymbolRefAttr>("global")
+                             : FlatSymbolRefAttr();
+    if (global && immutable.contains(global.getAttr()))
+      op->setAttr(kConstantAttrName, UnitAttr::get(op->getContext()));
+  });
+}
+
+//===----------------------------------------------------------------------===//
 // Functions
 //===----------------------------------------------------------------------===//
 
@@ -200,6 +226,7 @@ void ftuner::adoptIreeFunctions(ModuleOp module) {
   for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
     if (op.getName().getStringRef() == kFunctionName)
       adoptFunction(&op);
+  adoptGlobals(module);
   NamedAttrList ranges;
   module.walk([&](Operation *op) {
     StringRef name = op->getName().getStringRef();

@@ -1,6 +1,7 @@
 //===- IreePatterns.cpp - Products that IREE can find again ---------------===//
 #include "IreePatterns.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Transforms/ConstantValues.h"
 #include "FTuner/Transforms/SizeRanges.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -292,9 +293,11 @@ iree::findProductPatterns(ModuleOp module, const FTunerOptions &options,
     if (function.isExternal())
       return;
     SizeRanges ranges(function);
+    DenseSet<Value> constants = findConstantValues(function);
     function.walk([&](linalg::LinalgOp op) {
+      // IREE computes products of constants while it compiles.
       if (!linalg::isaContractionOpInterface(op) ||
-          !op.hasPureTensorSemantics())
+          !op.hasPureTensorSemantics() || hasConstantOperands(op, constants))
         return;
       Slice slice;
       if (isComparable(op))

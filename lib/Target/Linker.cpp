@@ -54,55 +54,56 @@ Expected<std::string> findLinker() {
                    "FTUNER_LINKER, but found none");
 }
 
-static Error writeFile(StringRef path, StringRef content) {
-  std::error_code code;
-  raw_fd_ostream stream(path, code);
-  if (!code) {
-    stream << content;
-    stream.flush();
-    code = stream.error();
-    stream.clear_error();
-  }
-  if (code)
-    return linkError("cannot write '" + path + "': " + code.message());
-  return Error::success();
+/// A new temporary file, which no signal leaves behind.
+static Expected<UniqueFile> makeTemporary(StringRef suffix) {
+  ErrorOr<UniqueFile> file = UniqueFile::createTemporary(suffix);
+  if (!file)
+    return linkError("cannot make a temporary file: " +
+                     file.getError().message());
+  return std::move(*file);
 }
 
-/// Runs the linker in a folder of its own and returns what it writes.
+/// Runs the linker and returns what it writes.
 static Expected<std::string> runLinker(StringRef linker,
                                        ArrayRef<std::string> objects,
                                        ArrayRef<StringRef> before,
                                        ArrayRef<StringRef> after) {
-  ErrorOr<TemporaryFolder> temporary = TemporaryFolder::create();
-  if (!temporary)
-    return linkError("cannot make a temporary folder: " +
-                     temporary.getError().message());
-  StringRef folder = temporary->getPath();
-  std::string output = (folder + "/output").str();
-  std::string log = (folder + "/log").str();
-  std::vector<std::string> inputs;
-  for (auto [index, object] : enumerate(objects)) {
-    inputs.push_back((folder + "/" + Twine(index) + ".o").str());
-    if (Error error = writeFile(inputs.back(), object))
-      return error;
+  Expected<UniqueFile> output = makeTemporary(".out");
+  if (!output)
+    return output.takeError();
+  Expected<UniqueFile> log = makeTemporary(".log");
+  if (!log)
+    return log.takeError();
+  std::vector<UniqueFile> files;
+  std::vector<StringRef> inputs;
+  for (const std::string &object : objects) {
+    Expected<UniqueFile> file = makeTemporary(".o");
+    if (!file)
+      return file.takeError();
+    if (std::error_code code = file->write(object))
+      return linkError("cannot write '" + file->getPath() +
+                       "': " + code.message());
+    files.push_back(std::move(*file));
   }
-  // LLD writes beside its output by a model that replaces every '%' of the
-  // folder; to standard output it writes as it is.
-  bool isPrinted =
-      folder.contains('%') && sys::path::filename(linker).contains("lld");
+  for (const UniqueFile &file : files)
+    inputs.push_back(file.getPath());
+  // Other outputs than standard output LLD writes under names of its own, by a
+  // model that replaces every '%', and renames them even if nobody waits.
+  bool isPrinted = sys::path::filename(linker).contains("lld");
   SmallVector<StringRef> arguments = {linker, "-o",
-                                      isPrinted ? StringRef("-") : output};
+                                      isPrinted ? "-" : output->getPath()};
   append_range(arguments, before);
   append_range(arguments, inputs);
   append_range(arguments, after);
   std::string message;
-  StringRef logPath = log, printedPath = isPrinted ? StringRef(output) : log;
+  StringRef logPath = log->getPath(),
+            printedPath = isPrinted ? output->getPath() : logPath;
   int status =
       sys::ExecuteAndWait(linker, arguments, /*Env=*/std::nullopt,
                           /*Redirects=*/{std::nullopt, printedPath, logPath},
                           /*SecondsToWait=*/0, /*MemoryLimit=*/0, &message);
   if (status != 0) {
-    auto printed = MemoryBuffer::getFile(log);
+    auto printed = MemoryBuffer::getFile(logPath);
     std::string words = message;
     if (words.empty() && printed)
       words = (*printed)->getBuffer().trim().str();
@@ -110,7 +111,7 @@ static Expected<std::string> runLinker(StringRef linker,
       words = "it ended with code " + std::to_string(status);
     return linkError("the linker '" + linker + "' failed: " + words);
   }
-  auto result = MemoryBuffer::getFile(output, /*IsText=*/false,
+  auto result = MemoryBuffer::getFile(output->getPath(), /*IsText=*/false,
                                       /*RequiresNullTerminator=*/false);
   if (!result)
     return linkError("cannot read the output of the linker '" + linker +

@@ -3,6 +3,7 @@
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 #include "FTuner/Dialect/UKernel/Utils/IndexArithmetic.h"
 #include "FTuner/Dispatch/Intervals.h"
+#include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Workload/Workload.h"
 #include "KernelWork.h"
 
@@ -32,22 +33,12 @@ ftuner::elementsAlongAxes(ArrayRef<VectorOperand> operands, int64_t alignment) {
 
 SmallVector<VectorOperand>
 ftuner::vectorOperands(ukernel::OperatorOpInterface op) {
-  auto contiguousAxis = [&](OpOperand &operand) -> std::optional<unsigned> {
-    AffineMap map = op.getMatchingIndexingMap(&operand);
-    if (!isa<ShapedType>(operand.get().getType()) || map.getNumResults() == 0)
-      return std::nullopt;
-    auto axis = dyn_cast<AffineDimExpr>(map.getResults().back());
-    return axis ? std::optional(axis.getPosition()) : std::nullopt;
-  };
-  // What is read or written once, is so along the rows of the output.
-  std::optional<unsigned> written;
-  if (hasVectorEpilogue(op))
-    written = contiguousAxis(op.getOutputOperand());
+  Workload workload = toUnrangedWorkload(op);
   SmallVector<VectorOperand> result;
-  for (OpOperand &operand : op->getOpOperands())
-    if (std::optional<unsigned> axis = contiguousAxis(operand))
-      if (op.isInput(operand.getOperandNumber()) || axis == written)
-        result.push_back({operand.get(), *axis});
+  for (auto [operand, described] :
+       llvm::zip_equal(op->getOpOperands(), workload.operands))
+    if (isVectorAccess(workload, described))
+      result.push_back({operand.get(), *described.contiguousAxis()});
   return result;
 }
 

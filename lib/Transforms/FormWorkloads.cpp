@@ -1,4 +1,5 @@
 //===- FormWorkloads.cpp - Contractions to ukernel.workload ---------------===//
+#include "FTuner/Transforms/ConstantValues.h"
 #include "FTuner/Transforms/Passes.h"
 #include "WorkloadFormation.h"
 
@@ -132,15 +133,22 @@ struct UKernelFormWorkloadsPass
   }
 
 private:
+  /// Values whose products are left; none unless that is asked for.
+  DenseSet<Value> constantsOf(FunctionOpInterface function) {
+    return leaveConstantProducts ? findConstantValues(function)
+                                 : DenseSet<Value>();
+  }
+
   /// Forms what matches now; returns whether there was any.
   bool formWorkloads(FunctionOpInterface function, const PathSupport &support,
                      RewriterBase &rewriter) {
     // Assumes assertions in the order of the program, and holds values that
     // are erased between rounds: each round has its own.
     ExtentAnalysis extents(function);
+    DenseSet<Value> constants = constantsOf(function);
     SmallVector<linalg::LinalgOp> candidates;
     function->walk([&](linalg::LinalgOp op) {
-      if (matchContraction(op))
+      if (matchContraction(op) && !hasConstantOperands(op, constants))
         candidates.push_back(op);
     });
     bool isAnyFormed = false;
@@ -171,17 +179,28 @@ private:
     function->walk([](linalg::LinalgOp op) { remarkOnUninitialized(op); });
     assertSymbols(function, rewriter);
     SmallVector<linalg::GenericOp> generics;
-    function->walk([&](linalg::GenericOp op) { generics.push_back(op); });
+    DenseSet<Value> constants = constantsOf(function);
+    function->walk([&](linalg::GenericOp op) {
+      if (!hasConstantOperands(op, constants))
+        generics.push_back(op);
+    });
     for (linalg::GenericOp op : generics)
       (void)sumToProduct(op, rewriter);
     // A contraction may fit only once another one has taken its operators.
     while (formWorkloads(function, support, rewriter))
       eraseDeadOps(function, rewriter);
+    constants = constantsOf(function);
     function->walk([&](linalg::LinalgOp op) {
       if (!op.hasPureTensorSemantics())
         return;
       ++numFallbacks;
-      emitRemark(op->getLoc(), "fallback: ") << explainFallback(op, support);
+      InFlightDiagnostic remark = emitRemark(op->getLoc(), "fallback: ");
+      if (!matchContraction(op) || !hasConstantOperands(op, constants)) {
+        remark << explainFallback(op, support);
+        return;
+      }
+      remark << "'" << op->getName() << "' is a contraction of constants";
+      op->setAttr(kConstantAttrName, UnitAttr::get(&getContext()));
     });
   }
 };

@@ -1,6 +1,7 @@
 //===- Stages.cpp - What a pass needs to have run before it ---------------===//
 #include "FTuner/Transforms/Stages.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Transforms/ConstantValues.h"
 #include "FTuner/Transforms/HostAbi.h"
 #include "WorkloadFormation.h"
 
@@ -63,7 +64,8 @@ static bool isLeftBefore(Stage stage, Operation *op,
   switch (stage) {
   case Stage::Formed: {
     auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
-    return linalgOp && matchWorkload(linalgOp, support, /*extents=*/nullptr);
+    return linalgOp && !op->hasAttr(kConstantAttrName) &&
+           matchWorkload(linalgOp, support, /*extents=*/nullptr);
   }
   case Stage::Planned:
     return workload && !workload.getPlanAttr();

@@ -54,19 +54,21 @@ def read_source(source: Source, ranges: Mapping[str, Bounds] | None = None) -> S
 
     A str is a path if a file of that name exists or if it ends in .mlir or .onnx; it is never one
     if it has several lines. A file that ends in .onnx is imported, with the ranges of its sizes
-    (`importing.onnx`). Raises `Error` if the file cannot be read.
+    (`importing.onnx`). Endings may be in capitals. Raises `Error` if the file cannot be read.
     """
     if isinstance(source, SourceText):
         return source
     if isinstance(source, str):
-        is_path = "\n" not in source and (source.endswith((".mlir", ".onnx")) or _is_file(source))
+        is_path = "\n" not in source and (
+            inputs.ends_in(source, ".mlir", ".onnx") or _is_file(source)
+        )
         if not is_path:
             _refuse_ranges(ranges, "a text")
             return SourceText("<source>", source.encode())
     elif not isinstance(source, os.PathLike):
         raise TypeError(f"source: expected MLIR or a path, but got {type(source).__qualname__}")
     name = os.fspath(source)
-    if name.endswith(".onnx"):
+    if inputs.ends_in(name, ".onnx"):
         model = onnx.import_model(name, ranges)
         return SourceText(name, model.text.encode(), model.weights)
     _refuse_ranges(ranges, f"'{name}'")

@@ -14,3 +14,8 @@ def read(path: str | os.PathLike[str]) -> bytes:
         return Path(path).read_bytes()
     except OSError as error:
         raise Error(f"cannot read '{os.fspath(path)}': {error.strerror}") from error
+
+
+def ends_in(path: str | os.PathLike[str], *suffixes: str) -> bool:
+    """Whether a path ends in one of the suffixes, small or capital letters."""
+    return os.fspath(path).lower().endswith(suffixes)

@@ -183,6 +183,46 @@ def test_nothing_is_left_of_a_compilation(tmp_path: Path, number: int) -> None:
     assert not [*temporary.iterdir()]
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("linker", ["ld.lld", "ld"])
+def test_nothing_is_left_of_a_linker(tmp_path: Path, linker: str, number: int) -> None:
+    """ftuner-translate alone is ended while its linker runs, which goes on to write."""
+    source, temporary, fake = (tmp_path / name for name in ("a.mlir", "tmp", linker))
+    temporary.mkdir()
+    source.write_text(SOURCE)
+    # It opens its output first, as linkers do.
+    fake.write_text(
+        """#!/bin/sh
+echo "$@" > "$0.started"
+while [ "$1" != -o ]; do shift; done
+if [ "$2" = - ]; then exec 3>&1; else exec 3>"$2"; fi
+sleep 1.5
+echo library >&3
+touch "$0.ended"
+"""
+    )
+    fake.chmod(0o755)
+    program = Path(os.environ["FTUNER_HOME"], "bin", "ftuner-translate")
+    command = [program, source, "--ftuner-to-library", "--device=h200", "--max-kernels=1"]
+    process = subprocess.Popen(
+        [*map(str, command), "-o", str(tmp_path / "liba.so")],
+        env={**os.environ, "TMPDIR": str(temporary), "FTUNER_LINKER": str(fake)},
+        stderr=subprocess.DEVNULL,
+    )
+    started, ended = Path(f"{fake}.started"), Path(f"{fake}.ended")
+    deadline = time.monotonic() + 60
+    while not started.exists():
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.02)
+    time.sleep(0.3)
+    process.send_signal(number)
+    assert process.wait(60) == -number and not ended.exists()
+    while not ended.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert not [*temporary.iterdir()] and not (tmp_path / "liba.so").exists()
+
+
 def test_command_lines(product: Any, tmp_path: Path) -> None:
     """`ftuner run` says so and ends; ftuner-run leaves it to the system."""
     source = tmp_path / "product.mlir"

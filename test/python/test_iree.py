@@ -206,6 +206,35 @@ def test_products_over_the_driver(
     assert report.dispatches == report.ftuner_dispatches == 2
 
 
+class Adapter(torch.nn.Module):
+    """A weight with an addend of low rank."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        shapes = {"weight": (width, 96), "down": (width, 8), "up": (8, 96)}
+        for name, shape in shapes.items():
+            self.register_parameter(name, torch.nn.Parameter(torch.randn(shape) / 8))
+
+    def forward(self, x: Any) -> Any:
+        return x @ (self.weight + self.down @ self.up)
+
+
+@pytest.mark.parametrize(("target", "driver"), [("cuda", "cuda"), ("llvm-cpu", "local-sync")])
+def test_products_of_constants(
+    target: str, driver: str, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    """IREE computes them while it compiles, where kernels of others cannot run."""
+    torch.manual_seed(int(rng.integers(2**31)))
+    sizes = random_sizes(rng, 4, 4, 48)
+    report = check_run(
+        tmp_path, Adapter(64), 64, torch.float32, 5e-6, sizes, rng, driver, 1, target=target,
+        max_kernels=2,
+    )  # fmt: skip
+    assert report.dispatches == report.ftuner_dispatches == 1
+    (function,) = report.functions
+    assert [op["contraction"] for op in function["left"]].count(True) == 1
+
+
 @pytest.mark.parametrize(
     ("make", "dtype", "launches", "tolerance"),
     [
@@ -379,6 +408,13 @@ def test_onnx(onnx_model: Path, tmp_path: Path) -> None:
     assert weights.stat().st_size >= 32 * 64 * 4
 
 
+def test_endings_in_capitals(onnx_model: Path, matmul: Path, tmp_path: Path) -> None:
+    for path in (onnx_model, matmul):
+        capital = path.rename(tmp_path / path.name.upper())
+        report = ftuner.iree.compile(capital, tmp_path / "model.vmfb", max_kernels=1).report
+        assert report.ftuner_dispatches == 1
+
+
 @pytest.mark.parametrize("package", ["onnx", "iree.runtime"])
 def test_a_missing_package(package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = importlib.util.find_spec
@@ -407,6 +443,8 @@ def test_modules_of_pytorch() -> None:
         ftuner.iree.compile("model.pt2", args=args)
     with pytest.raises(TypeError, match="model: expected a path"):
         ftuner.iree.compile(3)
+    with pytest.raises(TypeError, match="args: expected a tuple of the arguments, but got Tensor"):
+        ftuner.iree.compile(model, args=args[0], dynamic_shapes=shapes)
     with pytest.raises(TypeError, match="phase: expected start or input"):
         ftuner.iree.compile(model, phase="flow")
     with pytest.raises(TypeError, match="cuda_target: expected none"):
@@ -472,6 +510,17 @@ def test_the_command(matmul: Path, tmp_path: Path) -> None:
     lines = run(matmul, "-o", module, "--max-kernels=1").stdout.splitlines()
     assert lines[0] == str(module) and lines[1].startswith("  1 dispatch, 1 of them FTuner's")
     assert "100.0% of the FLOPs" in lines[2] and lines[2].endswith("at T = 16")
+
+
+def test_flags_of_iree(matmul: Path, tmp_path: Path) -> None:
+    """A str is one flag; what is no list of flags is refused before anything runs."""
+    module = tmp_path / "model.vmfb"
+    ftuner.iree.compile(matmul, module, iree_flags="--iree-opt-level=O1", max_kernels=1)
+    with pytest.raises(ftuner.CompileError, match="nknown command line argument '--wrong'"):
+        ftuner.iree.compile(matmul, module, iree_flags="--wrong", max_kernels=1)
+    for wrong in (3, [1], {"--iree-opt-level=O1"}):
+        with pytest.raises(TypeError, match="iree_flags: expected a list of flags, but got"):
+            ftuner.iree.compile(matmul, module, iree_flags=wrong)
 
 
 POINTWISE = """

@@ -149,6 +149,21 @@ def test_command_line(
     words = "range: expected one of the sizes batch size, length, but got 'depth'"
     assert words in capsys.readouterr().err
     assert main(["compile", path, "--range", "length=many"]) == 2
+    assert main(["compile", path, "--range", "length=1:64,length=1:2"]) == 2
+    assert main(["compile", path, "--range", "length=1:64,"]) == 2
+
+
+def test_several_ranges_and_capitals(path: str, tmp_path: Path) -> None:
+    """One option for all sizes is that of each; the ending of a name may be in capitals."""
+    capitals = Path(path).rename(tmp_path / "ENCODER.ONNX")
+    texts = []
+    for name, ranges in (("one", ["batch size=1:4,length=2:64"]), ("two", ["batch size=1:4", "length=2:64"])):
+        output = tmp_path / f"{name}.ptx"
+        given = [part for text in ranges for part in ("--range", text)]
+        assert main(["compile", str(capitals), "--ptx", str(output), "--max-kernels=2", *given]) == 0
+        texts.append(output.read_text())
+    assert texts[0] == texts[1]
+    assert ftuner.compile(str(capitals), ranges={"length": (2, 64)}, **OPTIONS).functions
 
 
 def perceptron(rng: np.random.Generator, *shapes: tuple[int, ...]) -> Any:
@@ -399,3 +414,17 @@ def test_files_of_weights(tmp_path: Path, rng: np.random.Generator) -> None:
             weights.read(file)
     with pytest.raises(ftuner.Error, match="No such file"):
         ftuner.load("libmodel.so", tmp_path / "nothing.safetensors")
+
+
+def test_conditions_are_refused(tmp_path: Path) -> None:
+    branches = {
+        f"{name}_branch": helper.make_graph([node(operator, ["x", "x"], [name])], name, [], [tensor(name, [4])])
+        for name, operator in (("then", "Add"), ("else", "Mul"))
+    }
+    condition = tensor("c", [], TensorProto.BOOL)
+    model = model_of(
+        [node("If", ["c"], ["y"], **branches)], [condition, tensor("x", [4])], [tensor("y", [4])], []
+    )
+    onnx.save(model, tmp_path / "if.onnx")
+    with pytest.raises(ftuner.CompileError, match='loc\\("If 0"\\): no lowering'):
+        ftuner.compile(tmp_path / "if.onnx", **OPTIONS)

@@ -59,13 +59,15 @@ void buildFTunerPipeline(mlir::OpPassManager &pm, const FTunerOptions &options);
 void buildFrontEndPipeline(mlir::OpPassManager &pm,
                            const FTunerOptions &options);
 /// The front end for modules with operations that are unknown here: functions
-/// are neither inlined nor removed.
+/// are neither inlined nor removed. Products of constants are left to whoever
+/// knows those operations, who may compute them before the program runs.
 void buildPartialFrontEndPipeline(mlir::OpPassManager &pm,
                                   const FTunerOptions &options);
 /// The first part of the front end alone: from linalg to workloads that have no
 /// plan yet. Needs no device.
 void buildFormationPipeline(mlir::OpPassManager &pm,
-                            const FTunerOptions &options);
+                            const FTunerOptions &options,
+                            bool leaveConstantProducts = false);
 /// From planned workloads on tensors to host functions that launch kernels,
 /// none of which is emitted yet.
 void buildLaunchPipeline(mlir::OpPassManager &pm,

@@ -8,7 +8,8 @@
 //
 // Where rows of a fixed extent begin inside words, the epilogue goes by single
 // elements, whatever factors do: an output of 50257 columns in f16 does not
-// keep factors from being copied in vectors.
+// keep factors from being copied in vectors. Booleans that it reads and writes
+// go by single elements at all sizes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SCHEDULE_ALIGNMENT_H

@@ -1,9 +1,9 @@
 //===- UniqueFile.h - New files under names of their own --------*- C++ -*-===//
 //
-// Files and folders that nobody else has: outputs before they are complete, and
-// what other programs read and write. LLVM's functions for them take a model of
-// the whole path, and replace every '%' in it, those of its folders too; here a
-// path is taken as it is.
+// Files that nobody else has: outputs before they are complete, and what other
+// programs read and write. LLVM's functions for them take a model of the whole
+// path, and replace every '%' in it, those of its folders too; here a path is
+// taken as it is.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SUPPORT_UNIQUEFILE_H
@@ -47,24 +47,6 @@ private:
   std::string path;
   /// -1 once it is closed.
   int descriptor;
-};
-
-/// A new folder in the system's one for temporary files, which is removed with
-/// all that is in it.
-class TemporaryFolder {
-public:
-  static llvm::ErrorOr<TemporaryFolder> create();
-
-  TemporaryFolder(TemporaryFolder &&other);
-  TemporaryFolder &operator=(TemporaryFolder &&) = delete;
-  ~TemporaryFolder();
-
-  llvm::StringRef getPath() const { return path; }
-
-private:
-  explicit TemporaryFolder(std::string path) : path(std::move(path)) {}
-
-  std::string path;
 };
 
 } // namespace ftuner

@@ -71,7 +71,10 @@ def UKernelFormWorkloadsPass : Pass<"ukernel-form-workloads", "::mlir::ModuleOp"
     that are left to fallback kernels are reported by remarks, and so are those that read
     elements which nobody has set (`tensor.empty`). `ukernel.extents` keeps which
     symbols the extents are products of. With `precision=tf32` products of f32
-    may round their factors to tf32, whatever these are cast from.
+    may round their factors to tf32, whatever these are cast from. With
+    `leave-constant-products` contractions of nothing but constants, results of
+    operations with the attribute `ukernel.constant`, and what is computed from
+    such values stay, with that attribute.
 
     ```mlir
     %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x64xf32>) -> tensor<?x64xf32>
@@ -88,7 +91,11 @@ def UKernelFormWorkloadsPass : Pass<"ukernel-form-workloads", "::mlir::ModuleOp"
   let options = [
     Option<"precision", "precision", "std::string", /*default=*/"\"f32\"",
            "What products of f32 may round their factors to: 'tf32', or 'f32' "
-           "for nothing">];
+           "for nothing">,
+    Option<"leaveConstantProducts", "leave-constant-products", "bool",
+           /*default=*/"false",
+           "Leave contractions whose operands constants alone determine to "
+           "whoever computes these before the program runs">];
   let statistics = [
     Statistic<"numWorkloads", "workloads", "Number of workloads formed">,
     Statistic<"numFallbacks", "fallbacks", "Number of structured operators left to fallback kernels">];

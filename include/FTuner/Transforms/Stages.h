@@ -16,7 +16,8 @@ namespace ftuner {
 /// What holds for a module after a pass, in the order of `ftuner-compile`. Each
 /// is about the functions of the module and about nothing that kernels hold.
 enum class Stage {
-  /// No contraction is left that becomes a workload (ukernel-form-workloads).
+  /// No contraction is left that becomes a workload, but for those that are
+  /// marked as ones of constants (ukernel-form-workloads).
   Formed,
   /// Every workload has a plan (ukernel-plan-workloads).
   Planned,

@@ -38,7 +38,9 @@ int64_t FragmentEpilogue::runColumns() const {
   int64_t leastBytes = 4;
   auto consider = [&](Value operand, AffineMap map) {
     auto type = dyn_cast<MemRefType>(operand.getType());
-    if (!type || map.getNumResults() == 0)
+    // Booleans are moved one by one.
+    if (!type || map.getNumResults() == 0 ||
+        type.getElementType().isInteger(1))
       return;
     auto innermost = cast<AffineDimExpr>(map.getResults().back());
     if (innermost.getPosition() == Workload::kN)

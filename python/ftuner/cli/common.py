@@ -38,7 +38,8 @@ def add_source(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=MIN:MAX",
-        help="sizes of a dynamic dimension of a model of ONNX; without MAX, there is no limit",
+        help="sizes of a dynamic dimension of a model of ONNX; without MAX, there is no limit; "
+        "several with commas between",
     )
     add_device(parser)
     parser.set_defaults(takes_pipeline_options=True)
@@ -89,7 +90,7 @@ def read_source(source: str, ranges: Sequence[str] = ()) -> compiler.SourceText:
 def _parse_ranges(texts: Sequence[str]) -> dict[str, tuple[int, int | None]]:
     """`--range`: two numbers for each name."""
     ranges = {}
-    for name, value in parse_pairs(texts, "--range").items():
+    for name, value in parse_pairs(_items(texts), "--range").items():
         bounds = re.fullmatch(r"(\d+):(\d*)", value)
         if not bounds:
             raise UsageError(f"--range: expected MIN:MAX for {name}, but got '{value}'")
@@ -124,8 +125,13 @@ def choose_function(module: Module, name: str | None) -> Function:
     return module.functions[name]
 
 
+def _items(texts: Sequence[str]) -> list[str]:
+    """What is repeated or has commas between, one by one."""
+    return [item for text in texts for item in text.split(",")]
+
+
 def parse_pairs(texts: Sequence[str], option: str) -> dict[str, str]:
-    """`NAME=VALUE`, repeated or with commas."""
+    """`NAME=VALUE`, each in a text of its own."""
     pairs: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -139,9 +145,8 @@ def parse_pairs(texts: Sequence[str], option: str) -> dict[str, str]:
 
 def parse_sizes(texts: Sequence[str]) -> dict[str, int]:
     """`--size`: one number for each name."""
-    items = [item for text in texts for item in text.split(",")]
     sizes = {}
-    for name, value in parse_pairs(items, "--size").items():
+    for name, value in parse_pairs(_items(texts), "--size").items():
         if not re.fullmatch(r"\d+", value):
             raise UsageError(f"--size: expected a whole number for {name}, but got '{value}'")
         sizes[name] = int(value)

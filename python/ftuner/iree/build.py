@@ -67,7 +67,7 @@ def compile(  # noqa: A001
     emulated_kernels: str | os.PathLike[str] | None = None,
     require: bool = False,
     iree_compile: str | os.PathLike[str] | None = None,
-    iree_flags: Sequence[str] = (),
+    iree_flags: Sequence[str] | str = (),
     keep_intermediates: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Compiled:
@@ -96,7 +96,7 @@ def compile(  # noqa: A001
         emulated_kernels: a library to write, for runs without a GPU.
         require: whether it is an error if FTuner finds no product, instead of a warning.
         iree_compile: the program; None finds it.
-        iree_flags: more of its flags.
+        iree_flags: more of its flags; a str is one flag.
         keep_intermediates: a folder for what the steps write, also when one fails.
         options: those of the pipeline, as of `ftuner.compile`.
 
@@ -116,7 +116,7 @@ def compile(  # noqa: A001
     description = descriptions.resolve(device)
     settings = _Settings(
         toolchain=open_toolchain(
-            iree_compile, [*_target_flags(target, cuda_target, description), *iree_flags]
+            iree_compile, [*_target_flags(target, cuda_target, description), *_flags(iree_flags)]
         ),
         device=description,
         options=compiler.read_options(options),
@@ -167,6 +167,13 @@ class _Settings:
 def _check(name: str, value: str, known: Sequence[str]) -> None:
     if value not in known:
         raise TypeError(f"{name}: expected {' or '.join(known)}, but got {value!r}")
+
+
+def _flags(flags: Sequence[str] | str) -> list[str]:
+    given = [flags] if isinstance(flags, str) else flags
+    if not isinstance(given, Sequence) or not all(isinstance(flag, str) for flag in given):
+        raise TypeError(f"iree_flags: expected a list of flags, but got {flags!r}")
+    return [*given]
 
 
 def _target_flags(

@@ -65,6 +65,10 @@ def export(
         return model
     if args is None:
         raise TypeError("args: expected example arguments to export the module with")
+    if not isinstance(args, (tuple, list)):
+        raise TypeError(
+            f"args: expected a tuple of the arguments, but got {type(args).__qualname__}"
+        )
     with torch.no_grad(), quiet():
         return torch.export.export(model, tuple(args), kwargs, dynamic_shapes=dynamic_shapes)
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .. import inputs
 from ..errors import CompileError, Error
 from ..progress import Progress
 
-#: What a path may end in.
+#: What a path may end in, also in capitals.
 SUFFIXES = (".mlir", ".mlirbc", ".onnx", ".pt2")
 
 # Of importers: models of PyTorch have no name of their own.
@@ -49,9 +50,9 @@ def name_of(model: Any) -> str:
 
 def parameters_suffix(model: Any) -> str:
     """What a file with the model's weights ends in; empty where they are part of the model."""
-    if not isinstance(model, (str, os.PathLike)) or os.fspath(model).endswith(".pt2"):
+    if not isinstance(model, (str, os.PathLike)) or inputs.ends_in(model, ".pt2"):
         return ".safetensors"
-    return ".irpa" if os.fspath(model).endswith(".onnx") else ""
+    return ".irpa" if inputs.ends_in(model, ".onnx") else ""
 
 
 def prepare(
@@ -69,13 +70,13 @@ def prepare(
         if args is not None or kwargs is not None or dynamic_shapes is not None:
             raise TypeError("args, kwargs and dynamic_shapes: expected none for a file")
         name = os.fspath(model)
-        if not name.endswith(SUFFIXES):
+        if not inputs.ends_in(name, *SUFFIXES):
             raise Error(f"expected a model that ends in {', '.join(SUFFIXES)}, but got '{name}'")
         if not os.path.isfile(name):
             raise Error(f"cannot read '{name}': No such file")
-        if name.endswith((".mlir", ".mlirbc")):
+        if inputs.ends_in(name, ".mlir", ".mlirbc"):
             return Model(name, Path(name), is_imported=False)
-        if name.endswith(".onnx"):
+        if inputs.ends_in(name, ".onnx"):
             return _import_onnx(name, folder, parameters)
     # Whoever has a model of PyTorch has imported it.
     torch = sys.modules.get("torch")

@@ -18,7 +18,13 @@ from typing import Any
 import torch
 from torch import fx
 from torch.export import ExportedProgram
-from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec
+from torch.export.graph_signature import (
+    ConstantArgument,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    TensorArgument,
+)
 
 import ftuner
 
@@ -101,7 +107,8 @@ def export(
         ImportError: iree-base-compiler is not installed.
         ValueError: the model changes its parameters or arguments, an option is unknown, or the
             dynamic shapes are of arguments that the model does not take.
-        ftuner.CompileError: torch-mlir does not lower an operator of the model.
+        ftuner.CompileError: torch-mlir does not lower an operator of the model, or the model
+            returns something that is no tensor.
     """
     if convolutions not in ("products", "direct"):
         raise ValueError(
@@ -198,11 +205,22 @@ def _keep_model_line(node: fx.Node) -> None:
 
 
 def _check_signature(program: ExportedProgram) -> None:
-    """Functions write to no argument."""
+    """Functions write to no argument, and return tensors."""
     signature = program.graph_signature
     changed = [*signature.buffers_to_mutate.values(), *signature.user_inputs_to_mutate.values()]
     if changed:
         raise ValueError(f"expected a model that changes nothing, but it writes {changed[0]}")
+    results = [
+        spec.arg for spec in signature.output_specs if spec.kind == OutputKind.USER_OUTPUT
+    ]
+    for number, result in enumerate(results):
+        if not isinstance(result, TensorArgument):
+            is_none = isinstance(result, ConstantArgument) and result.value is None
+            words = (
+                f"cannot import the model: expected tensors as results, but result {number} is "
+                f"{'None' if is_none else 'a number'}"
+            )
+            raise ftuner.CompileError(words, words)
 
 
 def _argument_shapes(

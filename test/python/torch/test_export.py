@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -177,6 +178,41 @@ def test_refused_operators(model: nn.Module, operator: str) -> None:
     message = str(refused.value)
     assert operator in message and f"test_export.py:{line})" in message
     assert len(message.splitlines()) == 1
+
+
+class Returning(nn.Module):
+    def __init__(self, result: Any) -> None:
+        super().__init__()
+        self.result = result
+
+    def forward(self, x: Tensor) -> Any:
+        return [x + 1, {"other": self.result(x)}]
+
+
+class Branching(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cond(x.sum() > 0, lambda y: y + 1, lambda y: y * 2, (x,))
+
+
+class Circular(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.pad(x, (1, 1), mode="circular")
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (Returning(lambda x: None), "expected tensors as results, but result 1 is None"),
+        (Returning(lambda x: 3), "expected tensors as results, but result 1 is a number"),
+        (Returning(lambda x: x.shape[0]), "expected tensors as results, but result 1 is a number"),
+        (Branching(), "operation 'cond' not implemented"),
+        (Circular(), "torch-mlir does not lower the operator aten.pad"),
+    ],
+)
+def test_refused_models(model: nn.Module, words: str) -> None:
+    with pytest.raises(ftuner.CompileError, match=words) as refused:
+        ft.export(model, (torch.randn(3, 4),), dynamic_shapes=({0: Dim("T", min=2, max=9)},))
+    assert len(str(refused.value).splitlines()) == 1
 
 
 def test_places_in_the_model() -> None:

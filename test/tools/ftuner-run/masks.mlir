@@ -4,6 +4,12 @@
 // RUN: ftuner-run %s --device=h200 --check --check-bounds --function=masked --args=2x37x64xf32,2x37x64xf32,37x37xi1
 // RUN: ftuner-run %s --device=h200 --check --check-bounds --function=half --args=48x64xf16,64x96xf16,48x96xi1
 // RUN: ftuner-run %s --device=v100 --check --check-bounds --function=compared --args=32x64xf32,64x64xf32
+// RUN: ftuner-run %s --device=v100 --check --check-bounds --function=all_columns --args=32x64xf32,37x64xf32
+// RUN: ftuner-run %s --device=h200 --check --check-bounds --function=all_columns --args=33x64xf32,68x64xf32
+// Vectors of everything but the mask, whose rows are no whole vectors.
+// RUN: ftuner-run %s --device=v100 --check --check-bounds --function=masked --args=2x36x64xf32,2x36x64xf32,36x36xi1
+// RUN: ftuner-run %s --device=h200 --check --check-bounds --function=masked --args=2x36x64xf32,2x36x64xf32,36x36xi1
+// RUN: ftuner-run %s --device=h200 --check --check-bounds --function=half --args=48x64xf16,64x72xf16,48x72xi1
 
 #lhs = affine_map<(b, m, n, k) -> (b, m, k)>
 #rhs = affine_map<(b, m, n, k) -> (b, n, k)>
@@ -11,6 +17,7 @@
 #id = affine_map<(b, m, n) -> (b, m, n)>
 #mask = affine_map<(b, m, n) -> (m, n)>
 #mn = affine_map<(m, n) -> (m, n)>
+#out2 = affine_map<(m, n, k) -> (m, n)>
 
 func.func @masked(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>, %mask: tensor<?x?xi1>) -> tensor<?x?x?xf32> {
   %c0 = arith.constant 0 : index
@@ -71,4 +78,24 @@ func.func @compared(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) -> tensor<?x64x
     linalg.yield %y : i1
   } -> tensor<?x64xi1>
   return %r : tensor<?x64xi1>
+}
+
+// No rows but those along k.
+func.func @all_columns(%x: tensor<?x64xf32>, %w: tensor<?x64xf32>) -> tensor<?x?xi1> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %m = tensor.dim %x, %c0 : tensor<?x64xf32>
+  %n = tensor.dim %w, %c0 : tensor<?x64xf32>
+  %e = tensor.empty(%m, %n) : tensor<?x?xf32>
+  %e1 = tensor.empty(%m, %n) : tensor<?x?xi1>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x?xf32>) -> tensor<?x?xf32>
+  %p = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, #out2]
+      ins(%x, %w : tensor<?x64xf32>, tensor<?x64xf32>) outs(%f : tensor<?x?xf32>) -> tensor<?x?xf32>
+  %r = linalg.generic {indexing_maps = [#mn, #mn], iterator_types = ["parallel", "parallel"]}
+      ins(%p : tensor<?x?xf32>) outs(%e1 : tensor<?x?xi1>) {
+  ^bb0(%a: f32, %o: i1):
+    %y = arith.cmpf ogt, %a, %zero : f32
+    linalg.yield %y : i1
+  } -> tensor<?x?xi1>
+  return %r : tensor<?x?xi1>
 }

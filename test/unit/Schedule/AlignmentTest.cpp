@@ -172,6 +172,29 @@ TEST(Alignment, OfWhatVectorsAccess) {
   EXPECT_EQ(alignmentOf(workload, {53, 2308, 64}), 8);
 }
 
+TEST(Alignment, BooleansOfTheEpilogueAreNoVectors) {
+  for (int64_t n : {2308, 36, 37}) {
+    SCOPED_TRACE(n);
+    Workload workload = alongN({1, std::nullopt}, ElementType::F32);
+    int64_t alone = alignmentOf(workload, {53, n, 64});
+    workload.operands.emplace_back(
+        OperandRole::Extra,
+        llvm::SmallVector<unsigned>{Workload::kM, Workload::kN},
+        ElementType::I1);
+    EXPECT_FALSE(isVectorAccess(workload, workload.operands.back()));
+    EXPECT_EQ(alignmentOf(workload, {53, n, 64}), alone);
+    // Bytes that a prologue reads are copied in vectors.
+    workload.operands.back().role = OperandRole::Input;
+    EXPECT_TRUE(isVectorAccess(workload, workload.operands.back()));
+  }
+  // A mask whose rows are no whole words does not part an epilogue.
+  Workload fixed = alongN(SizeRange::fixed(37), ElementType::F32);
+  fixed.operands.emplace_back(OperandRole::Extra,
+                              llvm::SmallVector<unsigned>{Workload::kN},
+                              ElementType::I1);
+  EXPECT_TRUE(hasVectorEpilogue(fixed));
+}
+
 TEST(Alignment, NaturalIsThatOfTheLargestElements) {
   EXPECT_EQ(naturalAlignment(alongN({1, 8}, ElementType::F32)), 4);
   EXPECT_EQ(naturalAlignment(alongN({1, 8}, ElementType::F16)), 2);

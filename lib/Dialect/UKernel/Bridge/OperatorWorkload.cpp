@@ -277,13 +277,17 @@ Workload ftuner::toWorkload(ukernel::OperatorOpInterface op) {
   return workload;
 }
 
-bool ftuner::hasVectorEpilogue(ukernel::OperatorOpInterface op) {
+Workload ftuner::toUnrangedWorkload(ukernel::OperatorOpInterface op) {
   Workload workload = toWorkload(op);
   for (auto [axis, extent] :
        llvm::zip_equal(workload.axes, op.getStaticExtents()))
     if (ShapedType::isDynamic(extent))
       axis.range = {0, std::nullopt};
-  return hasVectorEpilogue(workload);
+  return workload;
+}
+
+bool ftuner::hasVectorEpilogue(ukernel::OperatorOpInterface op) {
+  return hasVectorEpilogue(toUnrangedWorkload(op));
 }
 
 //===----------------------------------------------------------------------===//

@@ -20,8 +20,12 @@ namespace ftuner {
 /// and every plan serves them.
 Workload toWorkload(ukernel::OperatorOpInterface op);
 
+/// The same by static extents alone, other axes taking all sizes: kernels know
+/// no ranges.
+Workload toUnrangedWorkload(ukernel::OperatorOpInterface op);
+
 /// Whether kernels of the operator move what the epilogue reads and writes in
-/// vectors (Alignment.h): by static extents alone, for kernels know no ranges.
+/// vectors (Alignment.h).
 bool hasVectorEpilogue(ukernel::OperatorOpInterface op);
 
 /// The name that an axis has in the workload.
