@@ -12,6 +12,7 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Callable
 
@@ -126,9 +127,12 @@ np.savez(sys.argv[5], **results)
 
 def check_run(
     folder: Path, model: Any, width: int, dtype: Any, tolerance: float, sizes: set[tuple[int, int]],
-    rng: np.random.Generator, driver: str, launches: int, **options: Any
+    rng: np.random.Generator, driver: str, launches: int, others: Sequence[Path] = (), **options: Any
 ) -> ftuner.iree.Report:  # fmt: skip
-    """Compiles a model from a file and compares its results with PyTorch's in float64."""
+    """Compiles a model from a file and compares its results with PyTorch's in float64.
+
+    `others` are libraries of kernels of other models.
+    """
     pytest.importorskip("iree.runtime")
     torch.export.save(nets.export(model, width, dtype), folder / "model.pt2")
     module, kernels = folder / "model.vmfb", folder / "libkernels.so"
@@ -138,7 +142,8 @@ def check_run(
     numpy_type = np.float16 if dtype == torch.float16 else np.float32
     cases = {f"{b}x{t}": rng.standard_normal((b, t, width)).astype(numpy_type) for b, t in sizes}
     np.savez(folder / "cases.npz", **cases)
-    environment = {**os.environ, "FTRT_EMULATED_LIBRARIES": str(kernels), "FTRT_TRACE": "1"}
+    libraries = ":".join(map(str, [*others, kernels]))
+    environment = {**os.environ, "FTRT_EMULATED_LIBRARIES": libraries, "FTRT_TRACE": "1"}
     plugin = ""
     if driver == "cuda":
         environment["LD_LIBRARY_PATH"] = str(locations.find("lib/cuda-emulator"))
@@ -204,6 +209,20 @@ def test_products_over_the_driver(
         tmp_path, make(), 48, dtype, tolerance, sizes, rng, "cuda", 2, max_kernels=4
     )
     assert report.dispatches == report.ftuner_dispatches == 2
+
+
+def test_libraries_of_several_models(tmp_path: Path, rng: np.random.Generator) -> None:
+    """Kernels of models whose functions have one name are not taken for each other."""
+    torch.manual_seed(int(rng.integers(2**31)))
+    libraries: list[Path] = []
+    for number, make in enumerate((nets.mlp, Gated)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        check_run(
+            folder, make(48), 48, torch.float32, 1e-5, random_sizes(rng, 3, 4, 48), rng,
+            "local-sync", 2, libraries, target="llvm-cpu", max_kernels=1,
+        )  # fmt: skip
+        libraries.append(folder / "libkernels.so")
 
 
 class Adapter(torch.nn.Module):
