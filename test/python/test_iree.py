@@ -257,20 +257,22 @@ def test_products_of_constants(
 @pytest.mark.parametrize(
     ("make", "dtype", "launches", "tolerance"),
     [
+        (lambda: nets.mlp(64), torch.float32, 2, 1e-5),
         (lambda: nets.Bert(64, 4), torch.float32, 8, 1e-5),
         # torch-mlir rounds the constants of GELU.
         (lambda: nets.Gpt2(64, 4), torch.float32, 6, 5e-5),
+        (lambda: nets.Llama(64, 4), torch.float32, 9, 1e-5),
         (lambda: nets.Llama(64, 4), torch.float16, 9, 5e-3),
     ],
-    ids=["bert", "gpt2", "llama f16"],
+    ids=["mlp", "bert", "gpt2", "llama", "llama f16"],
 )
 def test_whole_models_on_the_cpu(
     make: Callable[[], Any], dtype: Any, launches: int, tolerance: float, tmp_path: Path,
     rng: np.random.Generator,
 ) -> None:  # fmt: skip
-    """What is IREE's and what is FTuner's in one run, at several sizes."""
+    """What is IREE's and what is FTuner's in one run, at twenty sizes of one module."""
     torch.manual_seed(int(rng.integers(2**31)))
-    sizes = random_sizes(rng, 6, 4, 48)
+    sizes = random_sizes(rng, 20, 4, 48)
     report = check_run(
         tmp_path, make(), 64, dtype, tolerance, sizes, rng, "local-sync", launches,
         target="llvm-cpu", attention="products", max_kernels=3,
