@@ -56,8 +56,8 @@ static bool canPass(const KernelSignature &signature, IreeTarget target) {
              maxConstants(target, bindings);
 }
 
-/// Digits that differ where kernels of a workload do: names of kernels are to be
-/// unique in all programs of a process.
+/// Digits that differ where kernels of a workload do: names of kernels are to
+/// be unique in all programs of a process.
 static std::string digestOf(const IsolatedOperator &isolated,
                             ArrayRef<ukernel::FamilyAttr> families,
                             ArrayRef<unsigned> used, bool hasSlices,
