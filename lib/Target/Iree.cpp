@@ -19,7 +19,9 @@
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
-#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/xxhash.h"
 #include <list>
 
 using namespace mlir;
@@ -52,6 +54,22 @@ static bool canPass(const KernelSignature &signature, IreeTarget target) {
   return bindings <= kMaxBindings &&
          signature.getParameters().size() - bindings <=
              maxConstants(target, bindings);
+}
+
+/// Digits that differ where kernels of a workload do: names of kernels are to
+/// be unique in all programs of a process.
+static std::string digestOf(const IsolatedOperator &isolated,
+                            ArrayRef<ukernel::FamilyAttr> families,
+                            ArrayRef<unsigned> used, bool hasSlices,
+                            Attribute device) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  isolated.function.get()->print(os, OpPrintingFlags().useLocalScope());
+  os << device << hasSlices;
+  for (unsigned family : used)
+    os << ' ' << family << families[family];
+  return llvm::utohexstr(static_cast<uint32_t>(llvm::xxh3_64bits(text)),
+                         /*LowerCase=*/true, /*Width=*/8);
 }
 
 namespace {
@@ -125,7 +143,13 @@ LogicalResult IreeConverter::addKernels(WorkloadKernels &workload,
   workload.signature = signature(hasSlices);
   if (failed(expectPassable(op, workload.signature)))
     return failure();
-  iree::describe(workload.choice, prefix, workload.signature);
+  std::string name =
+      (prefix + "_" +
+       digestOf(workload.isolated, families, used, hasSlices,
+                (*kernels.module)
+                    ->getAttr(ukernel::UKernelDialect::kDeviceAttrName)))
+          .str();
+  iree::describe(workload.choice, name, workload.signature);
 
   auto b = OpBuilder::atBlockEnd(kernels.module->getBody());
   for (unsigned family : used) {
@@ -137,7 +161,7 @@ LogicalResult IreeConverter::addKernels(WorkloadKernels &workload,
     workload.plan.families[family].reduceSplit = 1;
     FailureOr<EmittedKernel> emitted =
         buildGpuModule(b, op, wholeFamily(families[family]),
-                       (prefix + "_k" + Twine(family)).str(), device);
+                       name + "_k" + std::to_string(family), device);
     if (failed(emitted))
       return failure();
     if (hasSlices)
@@ -146,8 +170,7 @@ LogicalResult IreeConverter::addKernels(WorkloadKernels &workload,
         emitted->module, family, workload.plan.families[family].alignment()));
   }
   if (hasSlices)
-    iree::describe(workload.slices, (prefix + "_slices").str(),
-                   workload.sliceSignature);
+    iree::describe(workload.slices, name + "_slices", workload.sliceSignature);
   return success();
 }
 

@@ -111,13 +111,35 @@ static std::string argumentSizeName(Value value) {
          std::to_string(dim.getInt());
 }
 
-/// The symbol of a size with a range: one name has one range in a module.
+/// The name of the function that computes a value, without what IREE adds.
+static std::string functionNameOf(Value value) {
+  Operation *op = value.getParentBlock()->getParentOp();
+  auto function = dyn_cast<func::FuncOp>(op);
+  if (!function)
+    function = op->getParentOfType<func::FuncOp>();
+  StringRef name = function ? function.getSymName() : "unknown";
+  name.consume_back("$async");
+  return toIdentifier(name);
+}
+
+/// The symbol of a size with a range: one name has one range in a module. It is
+/// the argument's, behind the function's where another function has a range of
+/// its own; a number tells apart what would have one name for two sizes.
 static StringAttr symbolFor(Value value, ukernel::RangeAttr range,
                             NamedAttrList &ranges) {
-  std::string name = argumentSizeName(value);
-  Attribute known = name.empty() ? Attribute() : ranges.get(name);
-  if (name.empty() || (known && known != range))
-    name = "iree" + std::to_string(ranges.getAttrs().size());
+  std::string ofArgument = argumentSizeName(value);
+  auto isFree = [&](StringRef name) {
+    Attribute known = ranges.get(name);
+    return !known || (known == range && !ofArgument.empty());
+  };
+  std::string name = ofArgument;
+  if (name.empty() || !isFree(name)) {
+    std::string base =
+        functionNameOf(value) + "_" + (name.empty() ? "size" : name);
+    name = base;
+    for (unsigned number = 2; !isFree(name); ++number)
+      name = base + "_" + std::to_string(number);
+  }
   ranges.set(name, range);
   return StringAttr::get(value.getContext(), name);
 }

@@ -87,10 +87,11 @@ static Product productOf(linalg::LinalgOp contraction) {
   Product product{contraction, {}, {}};
   Value initial = contraction.getDpsInits().front();
   Block *block = contraction->getBlock();
+  // IREE goes from operators to what gives their operands, in whatever block:
+  // a fill may stand before a loop around the product.
   if (auto fill = initial.getDefiningOp<linalg::FillOp>())
     if (Operation *value = fill.getInputs().front().getDefiningOp();
-        value && value->hasTrait<OpTrait::ConstantLike>() &&
-        value->getBlock() == block && fill->getBlock() == block) {
+        value && value->hasTrait<OpTrait::ConstantLike>()) {
       product.before.insert(value);
       product.before.insert(fill);
     }

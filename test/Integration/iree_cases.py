@@ -230,6 +230,25 @@ func.func @residual(%x: tensor<?x80xf32>, %w: tensor<112x80xf32>, %b: tensor<112
 }
 """
 
+# One fill for the products of a loop; IREE's host counts.
+LOOP = """
+func.func @loop(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) -> tensor<?x64xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %zero = arith.constant 0.0 : f32
+  %d = tensor.dim %x, %c0 : tensor<?x64xf32>
+  %t = util.assume.int %d<umin = 1, umax = 128> : index
+  %e = tensor.empty(%t) : tensor<?x64xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x64xf32>) -> tensor<?x64xf32>
+  %r = scf.for %i = %c0 to %c3 step %c1 iter_args(%a = %x) -> tensor<?x64xf32> {
+    %p = linalg.matmul ins(%a, %w : tensor<?x64xf32>, tensor<64x64xf32>) outs(%f : tensor<?x64xf32>) -> tensor<?x64xf32>
+    scf.yield %p : tensor<?x64xf32>
+  }
+  return %r : tensor<?x64xf32>
+}
+"""
+
 #: Those of aligned rows and others, beyond the range, and none.
 SIZES = [[size] for size in (0, 1, 2, 7, 16, 53, 64, 100, 127, 128, 129, 200)]
 
@@ -240,6 +259,7 @@ class Case:
 
     text: the module, from a seed. arguments: (random generator, seed, *size) to the arguments and the expected results.
     tolerance: of results, relative to their norm. dispatches: products of a run. has_slices: whether some have slices of k.
+    in_text: dispatches in the module, where loops repeat them.
     """
     text: Callable[[int], str]
     arguments: Callable[..., Any]
@@ -247,6 +267,7 @@ class Case:
     dispatches: int = 1
     sizes: Any = tuple(SIZES)
     has_slices: bool = False
+    in_text: Any = None
 
 
 def _floats(rng, *shapes, type=np.float32):
@@ -329,6 +350,12 @@ def _phases(rng, seed, t):
 def _residual(rng, seed, t):
     x, w, b, y = _floats(rng, (t, 80), (112, 80), (112,), (t, 112))
     return (x, w, b, y), [_wide(x) @ w.T + b + y]
+
+
+def _loop(rng, seed, t):
+    x, w = _floats(rng, (t, 64), (64, 64))
+    w /= 8
+    return (x, w), [_wide(x) @ w @ w @ w]
 
 
 def linear_layers(seed):
@@ -424,6 +451,7 @@ CASES = {
     "many": Case(lambda seed: iree_many.text(13, 28), _many_arguments, 2e-6, sizes=([0], [1], [53], [128], [130])),
     "phases": Case(lambda seed: PHASES, _phases, 2e-6),
     "residual": Case(lambda seed: RESIDUAL, _residual, 2e-6),
+    "loop": Case(lambda seed: LOOP, _loop, 5e-6, dispatches=3, in_text=1, sizes=SIZES[1:]),
     "linear": Case(_linear_text, _linear, 2e-6, dispatches=2, sizes=SIZES[2:-1]),
     "bert": Case(_bert_text, _bert, 2e-6, dispatches=8, sizes=([1, 2], [3, 7], [8, 53], [5, 64], [2, 128])),
 }
@@ -516,8 +544,9 @@ def compile_by_spec(tests, name, seed, target="cuda"):
         return build.compiled, problems
     with open(after) as file:
         found = file.read().count("flow.dispatch @ftuner_kernels")
-    if found != CASES[name].dispatches:
-        problems.append(f"expected {CASES[name].dispatches} dispatches, but got {found}")
+    wanted = CASES[name].in_text or CASES[name].dispatches
+    if found != wanted:
+        problems.append(f"expected {wanted} dispatches, but got {found}")
     return build.compiled, problems or _iree_compile(build.source, options, build.compiled.module)
 
 

@@ -48,7 +48,7 @@ def check_program(tests):
 def check_words(tests):
     """What is missing is told in words."""
     compiled, problems = iree_cases.compile_case(tests, "update", 0, "llvm-cpu", "input")
-    return problems or iree_cases.check_words(tests, compiled, "local-sync", "no library of FTRT_EMULATED_LIBRARIES has the kernel update_0_k")
+    return problems or iree_cases.check_words(tests, compiled, "local-sync", "no library of FTRT_EMULATED_LIBRARIES has the kernel update_0_")
 
 
 def check_odd_address(tests):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Transform specs: iree-compile itself puts FTuner's kernels into the modules that it compiles.
 
-A product with transposed weights, bias and residual as linalg, and two layers and a transformer's layer of PyTorch's.
+A product with transposed weights, bias and residual as linalg, one in a loop whose fill stands before it, and two layers and a transformer's layer of PyTorch's.
 The specs come from IREE's own phase; iree-compile takes the modules as they are. Every product must be found. Runs as
 in iree_cuda.py and iree_cpu.py.
 """
@@ -29,7 +29,7 @@ def main():
     tests, _ = harness.start(__doc__)
     if not os.path.exists(iree_cases.program("iree-compile")):
         sys.exit("error: no iree-compile found: run tools/setup.sh")
-    for name, target in (("residual", "cuda"), ("residual", "llvm-cpu"), ("linear", "cuda"), ("bert", "llvm-cpu")):
+    for name, target in (("residual", "cuda"), ("residual", "llvm-cpu"), ("linear", "cuda"), ("loop", "llvm-cpu"), ("bert", "llvm-cpu")):
         tests.add(f"{name}, {target}", check, tests, name, target)
     tests.finish()
 

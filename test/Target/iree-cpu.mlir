@@ -12,33 +12,33 @@
 
 // Kernels for tensors at any address: one for each workload here.
 // RUN: ftuner-translate %s --ftuner-to-iree --device=h200 --iree-any-address | FileCheck %s --check-prefix=ANYWHERE
-// ANYWHERE: "hal.executable.export"(){{.*}}sym_name = "product_0_k
-// ANYWHERE: "hal.executable.export"(){{.*}}sym_name = "weights_0_k
+// ANYWHERE: "hal.executable.export"(){{.*}}sym_name = "product_0_{{[0-9a-f]+}}_k
+// ANYWHERE: "hal.executable.export"(){{.*}}sym_name = "weights_0_{{[0-9a-f]+}}_k
 // ANYWHERE-NOT: "hal.executable.export"
 
 // CHECK: "stream.executable"() <{sym_name = "ftuner_kernels", sym_visibility = "private"}> ({
-// CHECK-NEXT: "stream.executable.export"() <{function_ref = @product_0, sym_name = "product_0", sym_visibility = "public"}> ({
+// CHECK-NEXT: "stream.executable.export"() <{function_ref = @[[PNAME:product_0_[0-9a-f]+]], sym_name = "[[PNAME]]", sym_visibility = "public"}> ({
 // CHECK-NEXT: ^bb0(%{{.*}}: index, %[[BLOCKS:.*]]: index):
 // CHECK: %[[ANY:.*]] = arith.minui %[[BLOCKS]], %{{.*}} : index
 // CHECK-NEXT: "stream.return"(%[[ANY]], %[[ANY]], %[[ANY]]) : (index, index, index) -> ()
-// CHECK: "stream.executable.export"() <{function_ref = @weights_0
+// CHECK: "stream.executable.export"() <{function_ref = @[[WNAME:weights_0_[0-9a-f]+]]
 // CHECK-NOT: "stream.executable.export"
 
 // Blocks, threads, shared memory, alignment, tensors and constants; the tensors
 // with their offsets; the constants.
-// CHECK: func.func private @ftuner_launch_product_0_k[[K:[0-9]+]](i64, i64, i64, i64, i64, i64, memref<i8>, i64, memref<i8>, i64, memref<i8>, i64, memref<i8>, i64, i32, i32{{(, i32)?}}) attributes {llvm.bareptr = true}
-// CHECK: func.func @product_0(%[[A:.*]]: !stream.binding, %{{.*}}: !stream.binding, %{{.*}}: !stream.binding, %{{.*}}: !stream.binding, %{{.*}}: i32,
+// CHECK: func.func private @ftuner_launch_[[PNAME]]_k[[K:[0-9]+]](i64, i64, i64, i64, i64, i64, memref<i8>, i64, memref<i8>, i64, memref<i8>, i64, memref<i8>, i64, i32, i32{{(, i32)?}}) attributes {llvm.bareptr = true}
+// CHECK: func.func @[[PNAME]](%[[A:.*]]: !stream.binding, %{{.*}}: !stream.binding, %{{.*}}: !stream.binding, %{{.*}}: !stream.binding, %{{.*}}: i32,
 // CHECK: %[[MEMORY:.*]] = "stream.binding.subspan"(%[[A]], %{{.*}}) : (!stream.binding, index) -> memref<i8>
 // CHECK-NEXT: %[[BASE:.*]], %[[OFFSET:.*]] = memref.extract_strided_metadata %[[MEMORY]]
 // CHECK-NEXT: %[[BYTES:.*]] = arith.index_cast %[[OFFSET]] : index to i64
 // CHECK: %[[COUNT:.*]] = arith.extui %{{.*}} : i32 to i64
 // CHECK: scf.index_switch
 // CHECK-NEXT: case [[K]] {
-// CHECK: func.call @ftuner_launch_product_0_k[[K]](%[[COUNT]], %{{.*}}, %[[BASE]], %[[BYTES]],
+// CHECK: func.call @ftuner_launch_[[PNAME]]_k[[K]](%[[COUNT]], %{{.*}}, %[[BASE]], %[[BYTES]],
 // CHECK-NEXT: scf.yield
 // CHECK: default {
-// CHECK: func.func @weights_0(
-// CHECK: call @ftuner_launch_weights_0_k
+// CHECK: func.func @[[WNAME]](
+// CHECK: call @ftuner_launch_[[WNAME]]_k
 // CHECK: "stream.executable.end"
 
 // The number and the blocks are the workload, and the last arguments.
@@ -47,13 +47,13 @@
 // CHECK: %[[NUMBER32:.*]] = arith.index_castui %[[NUMBER]] : index to i32
 // CHECK-NEXT: %[[BLOCKS32:.*]] = arith.index_castui %[[COUNTS]]#0 : index to i32
 // CHECK: %[[PRODUCT:.*]] = "flow.dispatch"(%[[NUMBER]], %[[COUNTS]]#0, {{.*}}, %[[NUMBER32]], %[[BLOCKS32]]
-// CHECK-SAME: entry_points = [@ftuner_kernels::@product_0]
+// CHECK-SAME: entry_points = [@ftuner_kernels::@[[PNAME]]]
 // CHECK: linalg.softmax {{.*}} ins(%[[PRODUCT]]
 
 // Constant weights are no part of kernels: both products have the same.
 // CHECK-LABEL: func.func @weights(
-// CHECK: "flow.dispatch"{{.*}}@ftuner_kernels::@weights_0]
-// CHECK: "flow.dispatch"{{.*}}@ftuner_kernels::@weights_0]
+// CHECK: "flow.dispatch"{{.*}}@ftuner_kernels::@[[WNAME]]]
+// CHECK: "flow.dispatch"{{.*}}@ftuner_kernels::@[[WNAME]]]
 
 module attributes {ukernel.symbols = {T = #ukernel.range<1 to 128>}} {
   func.func @product(%a: tensor<?x64xf32> {ukernel.shape = ["T", 64]}, %b: tensor<64x96xf32>, %bias: tensor<96xf32>, %scale: f32) -> tensor<?x96xf32> {

@@ -13,7 +13,7 @@
 
 // The kernels that sum slices, then those that give the result: the latter
 // read the slices, too.
-// CHECK: "hal.executable.export"() <{condition_fallback = @product_0_k{{[0-9]+}}, layout = #hal.pipeline.layout<constants = {{[0-9]+}}, bindings = [#hal.pipeline.binding<storage_buffer, ReadOnly>, #hal.pipeline.binding<storage_buffer, ReadOnly>, #hal.pipeline.binding<storage_buffer>]>, ordinal = 0 : index, sym_name = "[[SLICES:product_0_k[0-9]+]]"
+// CHECK: "hal.executable.export"() <{condition_fallback = @product_0_{{[0-9a-f]+}}_k{{[0-9]+}}, layout = #hal.pipeline.layout<constants = {{[0-9]+}}, bindings = [#hal.pipeline.binding<storage_buffer, ReadOnly>, #hal.pipeline.binding<storage_buffer, ReadOnly>, #hal.pipeline.binding<storage_buffer>]>, ordinal = 0 : index, sym_name = "[[SLICES:product_0_[0-9a-f]+_k[0-9]+]]"
 // CHECK: "hal.executable.export"() <{condition_fallback = @{{.*}}, layout = #hal.pipeline.layout<constants = {{[0-9]+}}, bindings = [#hal.pipeline.binding<storage_buffer, ReadOnly>, #hal.pipeline.binding<storage_buffer, ReadOnly>, #hal.pipeline.binding<storage_buffer, ReadOnly>, #hal.pipeline.binding<storage_buffer, ReadOnly>, #hal.pipeline.binding<storage_buffer>]>, ordinal = {{[1-9]}} : index, sym_name = "[[SLICES]]_sum"
 
 // CHECK-LABEL: func.func @product(
@@ -43,8 +43,8 @@
 // REPORT-COUNT-1: "operator": "ukernel.workload"
 // REPORT-NOT: "operator": "ukernel.workload"
 
-// CPU: "stream.executable.export"() <{function_ref = @product_0_slices
-// CPU: "stream.executable.export"() <{function_ref = @product_0,
+// CPU: "stream.executable.export"() <{function_ref = @product_0_{{[0-9a-f]+}}_slices
+// CPU: "stream.executable.export"() <{function_ref = @product_0_{{[0-9a-f]+}},
 // CPU-COUNT-2: "flow.dispatch"
 
 module attributes {ukernel.symbols = {T = #ukernel.range<1 to 128>}} {

@@ -30,7 +30,7 @@
 // FILE: error: option -o: expected the name of a file beside --emulated-kernels
 
 // CHECK: "hal.executable.source"() <{objects = #hal.executable.objects<{#hal.executable.target<"cuda", "cuda-nvptx-fb"> = [#hal.executable.object<{path = "ftuner_kernels.ptx", data = dense<"0x{{[0-9A-F]+}}"> : vector<{{[0-9]+}}xi8>}>]}>, sym_name = "ftuner_kernels", sym_visibility = "private"}>
-// CHECK: "hal.executable.export"() <{condition_fallback = @[[NEXT:product_0_k[0-9]+]], layout = #hal.pipeline.layout<constants = [[CONSTANTS:[0-9]+]], bindings = [#hal.pipeline.binding<storage_buffer, ReadOnly>, #hal.pipeline.binding<storage_buffer, ReadOnly>, #hal.pipeline.binding<storage_buffer, ReadOnly>, #hal.pipeline.binding<storage_buffer>]>, ordinal = 0 : index, sym_name = "[[FIRST:product_0_k[0-9]+]]"
+// CHECK: "hal.executable.export"() <{condition_fallback = @[[NEXT:product_0_[0-9a-f]+_k[0-9]+]], layout = #hal.pipeline.layout<constants = [[CONSTANTS:[0-9]+]], bindings = [#hal.pipeline.binding<storage_buffer, ReadOnly>, #hal.pipeline.binding<storage_buffer, ReadOnly>, #hal.pipeline.binding<storage_buffer, ReadOnly>, #hal.pipeline.binding<storage_buffer>]>, ordinal = 0 : index, sym_name = "[[FIRST:product_0_[0-9a-f]+_k[0-9]+]]"
 // CHECK-SAME: workgroup_size = [{{[0-9]+}} : index, 1 : index, 1 : index]
 // CHECK-NEXT: ^bb0(%{{[a-z0-9]+}}: !hal.device, %{{[a-z0-9]+}}: index, %[[BLOCKS:[a-z0-9]+]]: index):
 // CHECK: %[[LEAST:.*]] = arith.minui %[[BLOCKS]], %{{.*}} : index
@@ -81,8 +81,8 @@
 // REPORT: "name": "twice"
 // REPORT-COUNT-2: "flops": "65536"
 
-// PTX: .visible .entry product_0_k
-// PTX: .visible .entry twice_0_k
+// PTX: .visible .entry product_0_{{[0-9a-f]+}}_k
+// PTX: .visible .entry twice_0_{{[0-9a-f]+}}_k
 // PTX-NOT: .visible .entry twice_1_k
 
 module attributes {ukernel.symbols = {T = #ukernel.range<1 to 128>}} {

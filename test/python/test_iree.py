@@ -12,6 +12,7 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Callable
 
@@ -126,9 +127,12 @@ np.savez(sys.argv[5], **results)
 
 def check_run(
     folder: Path, model: Any, width: int, dtype: Any, tolerance: float, sizes: set[tuple[int, int]],
-    rng: np.random.Generator, driver: str, launches: int, **options: Any
+    rng: np.random.Generator, driver: str, launches: int, others: Sequence[Path] = (), **options: Any
 ) -> ftuner.iree.Report:  # fmt: skip
-    """Compiles a model from a file and compares its results with PyTorch's in float64."""
+    """Compiles a model from a file and compares its results with PyTorch's in float64.
+
+    `others` are libraries of kernels of other models.
+    """
     pytest.importorskip("iree.runtime")
     torch.export.save(nets.export(model, width, dtype), folder / "model.pt2")
     module, kernels = folder / "model.vmfb", folder / "libkernels.so"
@@ -138,7 +142,8 @@ def check_run(
     numpy_type = np.float16 if dtype == torch.float16 else np.float32
     cases = {f"{b}x{t}": rng.standard_normal((b, t, width)).astype(numpy_type) for b, t in sizes}
     np.savez(folder / "cases.npz", **cases)
-    environment = {**os.environ, "FTRT_EMULATED_LIBRARIES": str(kernels), "FTRT_TRACE": "1"}
+    libraries = ":".join(map(str, [*others, kernels]))
+    environment = {**os.environ, "FTRT_EMULATED_LIBRARIES": libraries, "FTRT_TRACE": "1"}
     plugin = ""
     if driver == "cuda":
         environment["LD_LIBRARY_PATH"] = str(locations.find("lib/cuda-emulator"))
@@ -206,6 +211,20 @@ def test_products_over_the_driver(
     assert report.dispatches == report.ftuner_dispatches == 2
 
 
+def test_libraries_of_several_models(tmp_path: Path, rng: np.random.Generator) -> None:
+    """Kernels of models whose functions have one name are not taken for each other."""
+    torch.manual_seed(int(rng.integers(2**31)))
+    libraries: list[Path] = []
+    for number, make in enumerate((nets.mlp, Gated)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        check_run(
+            folder, make(48), 48, torch.float32, 1e-5, random_sizes(rng, 3, 4, 48), rng,
+            "local-sync", 2, libraries, target="llvm-cpu", max_kernels=1,
+        )  # fmt: skip
+        libraries.append(folder / "libkernels.so")
+
+
 class Adapter(torch.nn.Module):
     """A weight with an addend of low rank."""
 
@@ -238,20 +257,22 @@ def test_products_of_constants(
 @pytest.mark.parametrize(
     ("make", "dtype", "launches", "tolerance"),
     [
+        (lambda: nets.mlp(64), torch.float32, 2, 1e-5),
         (lambda: nets.Bert(64, 4), torch.float32, 8, 1e-5),
         # torch-mlir rounds the constants of GELU.
         (lambda: nets.Gpt2(64, 4), torch.float32, 6, 5e-5),
+        (lambda: nets.Llama(64, 4), torch.float32, 9, 1e-5),
         (lambda: nets.Llama(64, 4), torch.float16, 9, 5e-3),
     ],
-    ids=["bert", "gpt2", "llama f16"],
+    ids=["mlp", "bert", "gpt2", "llama", "llama f16"],
 )
 def test_whole_models_on_the_cpu(
     make: Callable[[], Any], dtype: Any, launches: int, tolerance: float, tmp_path: Path,
     rng: np.random.Generator,
 ) -> None:  # fmt: skip
-    """What is IREE's and what is FTuner's in one run, at several sizes."""
+    """What is IREE's and what is FTuner's in one run, at twenty sizes of one module."""
     torch.manual_seed(int(rng.integers(2**31)))
-    sizes = random_sizes(rng, 6, 4, 48)
+    sizes = random_sizes(rng, 20, 4, 48)
     report = check_run(
         tmp_path, make(), 64, dtype, tolerance, sizes, rng, "local-sync", launches,
         target="llvm-cpu", attention="products", max_kernels=3,

@@ -39,8 +39,7 @@ int64_t FragmentEpilogue::runColumns() const {
   auto consider = [&](Value operand, AffineMap map) {
     auto type = dyn_cast<MemRefType>(operand.getType());
     // Booleans are moved one by one.
-    if (!type || map.getNumResults() == 0 ||
-        type.getElementType().isInteger(1))
+    if (!type || map.getNumResults() == 0 || type.getElementType().isInteger(1))
       return;
     auto innermost = cast<AffineDimExpr>(map.getResults().back());
     if (innermost.getPosition() == Workload::kN)
