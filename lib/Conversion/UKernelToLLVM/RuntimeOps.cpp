@@ -135,6 +135,8 @@ Value LaunchLowering::passedAs(ImplicitLocOpBuilder &b,
     return arith::TruncIOp::create(b, i32, toI64(b, operand));
   case ukernel::ParameterKind::Scalar:
     return operand.getType().isIndex() ? bits() : operand;
+  case ukernel::ParameterKind::TensorMap:
+    break;
   case ukernel::ParameterKind::ScalarLow:
     return arith::TruncIOp::create(b, i32, bits());
   case ukernel::ParameterKind::ScalarHigh:
@@ -164,6 +166,8 @@ LogicalResult LaunchLowering::lower(ukernel::LaunchOp launch) {
   if (failed(check(launch, entry)))
     return failure();
   KernelSignature signature = KernelSignature::of(entry);
+  if (signature.hasTensorMaps())
+    return launch.emitOpError("expected a kernel without tensor maps");
   FailureOr<SmallVector<Value>> operands = signature.valuesOf(launch);
   if (failed(operands))
     return failure();

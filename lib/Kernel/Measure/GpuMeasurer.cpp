@@ -170,6 +170,8 @@ llvm::Error LaunchValues::build(const Gpu &gpu,
     case ukernel::ParameterKind::ScalarHigh:
       add(0);
       break;
+    case ukernel::ParameterKind::TensorMap:
+      return llvm::createStringError("expected a kernel without tensor maps");
     case ukernel::ParameterKind::Part:
       addI32(launch.firstBlocks);
       break;
