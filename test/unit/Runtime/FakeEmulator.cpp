@@ -35,12 +35,21 @@ static int32_t launch(const ftrt_host_kernel *kernel, uint32_t gridX,
   return FTRT_SUCCESS;
 }
 
+static int32_t encodeTensorMap(void *, uint32_t, uint32_t, void *,
+                               const uint64_t *, const uint64_t *,
+                               const uint32_t *, const uint32_t *, uint32_t,
+                               uint32_t, uint32_t, uint32_t, char *message,
+                               uint64_t capacity) {
+  std::snprintf(message, capacity, "no tensor maps");
+  return FTRT_ERROR_INVALID_ARGUMENT;
+}
+
 const ftrt_emulator_interface *ftrt_emulator_get_interface() {
   static void *const functions[] = {reinterpret_cast<void *>(&one),
                                     reinterpret_cast<void *>(&two),
                                     reinterpret_cast<void *>(&three)};
-  static const ftrt_emulator_interface interface = {FAKE_EMULATOR_VERSION, 3,
-                                                    functions, &launch};
+  static const ftrt_emulator_interface interface = {
+      FAKE_EMULATOR_VERSION, 3, functions, &launch, &encodeTensorMap};
   return &interface;
 }
 #endif
