@@ -38,6 +38,15 @@ private:
   mlir::LogicalResult convertBarrier(mlir::Operation *op);
   mlir::LogicalResult convertWarpOp(mlir::Operation *op);
   bool convertSpecialRegister(mlir::Operation *op);
+  /// Has `op` executed only where `predicate` holds. It must not have results.
+  void guard(mlir::Operation *op, mlir::Value predicate);
+
+  // Mbarriers and what comes with them (ConvertMbarrierOps.cpp).
+  /// Converts `op` if it is one of them, or fails; null where it is not.
+  std::optional<mlir::LogicalResult> convertMbarrierOp(mlir::Operation *op);
+  mlir::LogicalResult convertArrival(mlir::Operation *op);
+  mlir::LogicalResult convertMbarrierWait(mlir::Operation *op);
+  mlir::LogicalResult convertSetRegisters(mlir::NVVM::SetMaxRegisterOp op);
 
   // Matrix operations of a warp (ConvertMatrixOps.cpp).
   mlir::LogicalResult convertMma(mlir::NVVM::MmaOp op);
@@ -108,6 +117,9 @@ private:
   };
   llvm::DenseMap<mlir::StringAttr, SharedGlobal> sharedGlobals;
 };
+
+/// Whether anything in `module` orders some threads of a block but not all.
+bool hasPartialOrder(mlir::ModuleOp module);
 
 } // namespace ftuner::emulator
 

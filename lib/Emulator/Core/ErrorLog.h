@@ -27,6 +27,9 @@ enum class ErrorKind : uint8_t {
   Product,
   PendingProduct,
   Proxy,
+  Mbarrier,
+  Deadlock,
+  Registers,
 };
 
 /// Counts the errors of a launch and keeps the text of the first few, each pair
