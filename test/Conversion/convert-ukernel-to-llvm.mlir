@@ -112,6 +112,68 @@ gpu.module @k attributes {ukernel.entry = #ukernel.entry<
 
 // -----
 
+// The runtime encodes a tensor map from what goes to the kernel, and its error is
+// the function's.
+// CHECK-DAG:   llvm.func @ftrt_tensor_map_encode(!llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr) -> i32
+// CHECK-LABEL: llvm.mlir.global internal constant @ftrt_tensor_map_k_in0_map() {addr_space = 0 : i32} : !llvm.struct<(ptr, ptr, i32, i32, i32, i32, i32, i32, i32, i32, i32)>
+// bf16, three dimensions, a box of 64 x 8 x 1, 128 bytes, 256 bytes.
+// CHECK-DAG:     %[[TYPE:.*]] = llvm.mlir.constant(9 : i32)
+// CHECK-DAG:     %[[C3:.*]] = llvm.mlir.constant(3 : i32)
+// CHECK-DAG:     %[[C64:.*]] = llvm.mlir.constant(64 : i32)
+// CHECK-DAG:     %[[C8:.*]] = llvm.mlir.constant(8 : i32)
+// CHECK:         llvm.insertvalue %[[TYPE]], %{{.*}}[2]
+// CHECK:         llvm.insertvalue %[[C3]], %{{.*}}[3]
+// CHECK:         llvm.insertvalue %[[C64]], %{{.*}}[4]
+// CHECK:         llvm.insertvalue %[[C8]], %{{.*}}[5]
+// CHECK:         llvm.insertvalue %[[C3]], %{{.*}}[9]
+// CHECK:         llvm.insertvalue %[[C3]], %{{.*}}[10]
+// CHECK-LABEL: func.func @map(
+// CHECK-SAME:    %[[X:[^:]*]]: !llvm.ptr, %{{.*}}: i64, %[[M:[^:]*]]: i64, %{{.*}}: !llvm.ptr, %[[STREAM:[^:]*]]: !llvm.ptr) -> i32
+// CHECK:         %[[MAP:.*]] = llvm.alloca %{{.*}} x i8 {alignment = 64 : i64}
+// CHECK:         %[[KIND:.*]] = llvm.mlir.addressof @ftrt_tensor_map_k_in0_map
+// CHECK:         %[[BASE:.*]] = llvm.inttoptr
+// CHECK:         %[[CODE:.*]] = llvm.call @ftrt_tensor_map_encode(%[[KIND]], %[[BASE]], %[[SIZES:.*]], %[[STRIDES:.*]], %[[STREAM]], %[[MAP]])
+// CHECK:         %[[FAILED:.*]] = arith.cmpi ne, %[[CODE]], %c0_i32
+// CHECK:         cf.cond_br %[[FAILED]], ^[[FAIL:.*]], ^
+// CHECK:         llvm.store %[[MAP]], %{{.*}} : !llvm.ptr, !llvm.ptr
+// CHECK:         llvm.call @ftrt_launch
+// CHECK:       ^[[FAIL]]
+// CHECK-NEXT:    return %[[CODE]] : i32
+// LLVM-LABEL:  llvm.func @map(
+func.func @map(%x: memref<?x?x64xbf16>, %ws: memref<?xi8>)
+    attributes {ukernel.abi_type = (tensor<?x?x64xbf16>) -> (),
+                ukernel.result_sizes = @map_result_sizes,
+                ukernel.workspace_size = @map_workspace_size} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %b = memref.dim %x, %c0 : memref<?x?x64xbf16>
+  %m = memref.dim %x, %c1 : memref<?x?x64xbf16>
+  %stride = arith.muli %m, %c8 : index
+  ukernel.launch @k::@k blocks(%m) args(%x : memref<?x?x64xbf16>) sizes(%m) strides(%stride) parts(%b)
+  return
+}
+func.func private @map_result_sizes(%b: index, %m: index) {
+  return
+}
+func.func private @map_workspace_size(%b: index, %m: index) -> index {
+  return %m : index
+}
+gpu.module @k attributes {ukernel.entry = #ukernel.entry<
+    threads = 128, shared_memory_bytes = 0, alignment = 16,
+    parameters = [{kind = "pointer", name = "in0", type = bf16}, {kind = "size", name = "m"},
+                  {kind = "stride", name = "in0_stride0"},
+                  {kind = "tensor_map", name = "in0_map", type = bf16, map = #ukernel.tensor_map<
+                     pointer = "in0", sizes = [64, "m", 3], strides = [64, "in0_stride0"],
+                     box = [64, 8, 1], swizzle_bytes = 128, l2_promotion_bytes = 256>},
+                  {kind = "part"}]>} {
+  gpu.func @k() kernel {
+    gpu.return
+  }
+}
+
+// -----
+
 func.func @unknown(%n: index, %ws: memref<?xi8>)
     attributes {ukernel.abi_type = (index) -> (),
                 ukernel.result_sizes = @unknown_result_sizes,

@@ -139,6 +139,7 @@ private:
 /// The functions of FTuner/Runtime/ftrt.h that compiled host code calls.
 struct RuntimeAPI {
   decltype(&ftrt_launch) launch;
+  decltype(&ftrt_tensor_map_encode) encodeTensorMap;
   decltype(&ftrt_fail) fail;
   decltype(&ftrt_last_error) lastError;
 };
