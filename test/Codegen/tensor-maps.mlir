@@ -31,11 +31,13 @@
 // ENTRY-SAME:  sizes = [72, "m"], strides = [72], box = [32, 2], swizzle_bytes = 64, l2_promotion_bytes = 0>, name = "lhs_map", type = bf16},
 // ENTRY-SAME:  sizes = [72, 48], strides = [72], box = [32, 2]
 
-// 128 bytes by value, of which the kernel takes the address.
+// 128 bytes by value, which the kernel does not copy.
 // PTX: .entry batch_0_k{{[0-9]+}}(
 // PTX: .param .align 64 .b8 [[MAP:batch_0_k[0-9]+_param_[0-9]+]][128],
-// PTX: mov.b64 %[[AT:.*]], [[MAP]];
-// PTX: cvta.param.u64 %{{.*}}, %[[AT]];
+// PTX-NOT: .local
+// PTX: mov.b64 [[AT:%rd[0-9]+]], [[MAP]];
+// PTX: ld.param.b32 %{{.*}}, {{\[}}[[AT]]+8];
+// PTX-NOT: .local
 
 // MANIFEST:      "name": "rhs_map",
 // MANIFEST-NEXT: "kind": "tensor_map",

@@ -113,7 +113,7 @@ public:
     if (variant == Variant::Mapped)
       for (const Operand &operand : workload.operands)
         for (unsigned dim = 0; dim < operand.rank(); ++dim)
-          if (operand.role == OperandRole::Input &&
+          if (isInput(operand.role) &&
               !operand.position(dim).asAxis())
             return invalid("mapped: expected inputs that follow axes alone");
     return llvm::Error::success();
@@ -125,7 +125,7 @@ public:
     if (!ScalarSchedule::of(family.schedule).hasMaps)
       return maps;
     for (auto [number, operand] : llvm::enumerate(workload.operands)) {
-      if (operand.role != OperandRole::Input || operand.rank() == 0)
+      if (!isInput(operand.role) || operand.rank() == 0)
         continue;
       TensorMap &map = maps.emplace_back();
       map.operand = number;
