@@ -114,30 +114,36 @@ gpu.module @k attributes {ukernel.entry = #ukernel.entry<
 
 // The runtime encodes a tensor map from what goes to the kernel, and its error is
 // the function's.
-// CHECK-DAG:   llvm.func @ftrt_tensor_map_encode(!llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr) -> i32
-// CHECK-LABEL: llvm.mlir.global internal constant @ftrt_tensor_map_k_in0_map() {addr_space = 0 : i32} : !llvm.struct<(ptr, ptr, i32, i32, i32, i32, i32, i32, i32, i32, i32)>
 // bf16, three dimensions, a box of 64 x 8 x 1, 128 bytes, 256 bytes.
+// CHECK-LABEL: llvm.mlir.global internal constant @ftrt_tensor_map_k_in0_map() {addr_space = 0 : i32} : !llvm.struct<(ptr, ptr, i32, i32, i32, i32, i32, i32, i32, i32, i32)>
 // CHECK-DAG:     %[[TYPE:.*]] = llvm.mlir.constant(9 : i32)
 // CHECK-DAG:     %[[C3:.*]] = llvm.mlir.constant(3 : i32)
 // CHECK-DAG:     %[[C64:.*]] = llvm.mlir.constant(64 : i32)
 // CHECK-DAG:     %[[C8:.*]] = llvm.mlir.constant(8 : i32)
+// CHECK-DAG:     %[[C1:.*]] = llvm.mlir.constant(1 : i32)
 // CHECK:         llvm.insertvalue %[[TYPE]], %{{.*}}[2]
-// CHECK:         llvm.insertvalue %[[C3]], %{{.*}}[3]
-// CHECK:         llvm.insertvalue %[[C64]], %{{.*}}[4]
-// CHECK:         llvm.insertvalue %[[C8]], %{{.*}}[5]
+// CHECK-NEXT:    llvm.insertvalue %[[C3]], %{{.*}}[3]
+// CHECK-NEXT:    llvm.insertvalue %[[C64]], %{{.*}}[4]
+// CHECK-NEXT:    llvm.insertvalue %[[C8]], %{{.*}}[5]
+// CHECK-NEXT:    llvm.insertvalue %[[C1]], %{{.*}}[6]
 // CHECK:         llvm.insertvalue %[[C3]], %{{.*}}[9]
-// CHECK:         llvm.insertvalue %[[C3]], %{{.*}}[10]
+// CHECK-NEXT:    llvm.insertvalue %[[C3]], %{{.*}}[10]
 // CHECK-LABEL: func.func @map(
-// CHECK-SAME:    %[[X:[^:]*]]: !llvm.ptr, %{{.*}}: i64, %[[M:[^:]*]]: i64, %{{.*}}: !llvm.ptr, %[[STREAM:[^:]*]]: !llvm.ptr) -> i32
-// CHECK:         %[[MAP:.*]] = llvm.alloca %{{.*}} x i8 {alignment = 64 : i64}
+// CHECK-SAME:    %{{.*}}: !llvm.ptr, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: !llvm.ptr, %[[STREAM:[^:]*]]: !llvm.ptr) -> i32
 // CHECK:         %[[KIND:.*]] = llvm.mlir.addressof @ftrt_tensor_map_k_in0_map
+// CHECK:         %[[PARAMETERS:.*]] = llvm.alloca %c5_i64 x !llvm.ptr
+// CHECK:         %[[MAP:.*]] = llvm.alloca %c128_i64 x i8 {alignment = 64 : i64}
+// CHECK-NEXT:    %[[STRIDES:.*]] = llvm.alloca %c2_i64 x i64
+// CHECK-NEXT:    %[[SIZES:.*]] = llvm.alloca %c3_i64 x i64
 // CHECK:         %[[BASE:.*]] = llvm.inttoptr
-// CHECK:         %[[CODE:.*]] = llvm.call @ftrt_tensor_map_encode(%[[KIND]], %[[BASE]], %[[SIZES:.*]], %[[STRIDES:.*]], %[[STREAM]], %[[MAP]])
-// CHECK:         %[[FAILED:.*]] = arith.cmpi ne, %[[CODE]], %c0_i32
-// CHECK:         cf.cond_br %[[FAILED]], ^[[FAIL:.*]], ^
-// CHECK:         llvm.store %[[MAP]], %{{.*}} : !llvm.ptr, !llvm.ptr
-// CHECK:         llvm.call @ftrt_launch
-// CHECK:       ^[[FAIL]]
+// CHECK:         llvm.store %c64_i64, %[[SIZES]]
+// CHECK:         %[[CODE:.*]] = llvm.call @ftrt_tensor_map_encode(%[[KIND]], %[[BASE]], %[[SIZES]], %[[STRIDES]], %[[STREAM]], %[[MAP]])
+// CHECK-NEXT:    %[[FAILED:.*]] = arith.cmpi ne, %[[CODE]], %c0_i32
+// CHECK-NEXT:    cf.cond_br %[[FAILED]], ^[[FAIL:[a-z0-9]+]], ^
+// CHECK:         %[[FOURTH:.*]] = llvm.getelementptr %[[PARAMETERS]][3]
+// CHECK-NEXT:    llvm.store %[[MAP]], %[[FOURTH]]
+// CHECK:         llvm.call @ftrt_launch(
+// CHECK:       ^[[FAIL]]:
 // CHECK-NEXT:    return %[[CODE]] : i32
 // LLVM-LABEL:  llvm.func @map(
 func.func @map(%x: memref<?x?x64xbf16>, %ws: memref<?xi8>)
