@@ -24,17 +24,17 @@ WgmmaTileEmitter::WgmmaTileEmitter(ImplicitLocOpBuilder &b,
 }
 
 void WgmmaTileEmitter::emit() {
-  warp = math.div(tile.threadId, 32);
   lane = math.rem(tile.threadId, 32);
-  Value group = math.div(warp, kWgmmaWarps);
-  auto along = [&](int64_t groups, Value number) {
-    return groups == 1 ? math.constant(0) : number;
-  };
-  rowGroup = along(layout.rows.groups, math.div(group, layout.columns.groups));
-  columnGroup =
-      along(layout.columns.groups, math.rem(group, layout.columns.groups));
+  if (layout.hasBarriers())
+    return emitPipeline();
+  warp = math.div(tile.threadId, 32);
+  prepareMatrices();
   Values accumulators = emitMainLoop();
+  emitEpilogue(accumulators, isAsynchronous);
+}
 
+void WgmmaTileEmitter::emitEpilogue(const Values &accumulators,
+                                    bool hasAsynchronousCopies) {
   Value row =
       math.add(math.mul(rowGroup, layout.rows.groupExtent()),
                math.mul(math.rem(warp, kWgmmaWarps), FragmentTile::kRows));
@@ -42,9 +42,10 @@ void WgmmaTileEmitter::emit() {
   if (layout.isSwapped())
     std::swap(row, column);
   FragmentTile fragments = layout.warpTile();
+  int64_t threads = layout.producers ? layout.multiplyingThreads() : 0;
   FragmentEpilogue(b, tile, fragments, schedule.accessBytes,
-                   {warp, lane, row, column})
-      .emit(accumulators, isAsynchronous);
+                   {warp, lane, row, column, threads})
+      .emit(accumulators, hasAsynchronousCopies);
 }
 
 //===----------------------------------------------------------------------===//
