@@ -190,6 +190,8 @@ LogicalResult KernelConverter::convertNVVMOp(Operation *op) {
     return convertWarpOp(op);
   if (std::optional<LogicalResult> result = convertMbarrierOp(op))
     return *result;
+  if (std::optional<LogicalResult> result = convertBulkOp(op))
+    return *result;
   if (auto mma = dyn_cast<NVVM::MmaOp>(op))
     return convertMma(mma);
   if (isa<NVVM::LdMatrixOp, NVVM::StMatrixOp>(op))

@@ -48,6 +48,13 @@ private:
   mlir::LogicalResult convertMbarrierWait(mlir::Operation *op);
   mlir::LogicalResult convertSetRegisters(mlir::NVVM::SetMaxRegisterOp op);
 
+  /// The same for bulk copies (ConvertBulkCopies.cpp).
+  std::optional<mlir::LogicalResult> convertBulkOp(mlir::Operation *op);
+  mlir::LogicalResult
+  convertTensorLoad(mlir::NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp op);
+  mlir::LogicalResult
+  convertTensorStore(mlir::NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp op);
+
   // Matrix operations of a warp (ConvertMatrixOps.cpp).
   mlir::LogicalResult convertMma(mlir::NVVM::MmaOp op);
   /// Of ldmatrix and stmatrix.

@@ -167,6 +167,7 @@ void BlockRunner::initializeBlock(uint64_t linearBlock) {
   productsInFlight = 0;
   mbarriers.clear();
   transfers.clear();
+  bulkStores.clear();
   for (NamedBarrier &barrier : namedBarriers)
     barrier = {};
   events = eventsAtPolls = idlePolls = 0;
@@ -193,6 +194,7 @@ void BlockRunner::finishBlock() {
           joinText(fiber.productsIssued - fiber.productsDone,
                    " products of matrices still pending at the kernel's end"));
   reportTransfersAtEnd();
+  finishBulkStores();
   for (Fiber &fiber : fibers) {
     size_t pending = 0, first = 0;
     for (size_t i = fiber.copies.size(); i-- > 0;)

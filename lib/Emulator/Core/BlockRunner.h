@@ -107,6 +107,17 @@ public:
   /// An arrival for the thread once its copies so far are through.
   void trackCopies(Fiber &fiber, char *address, bool isCounted, uint32_t site);
 
+  // Bulk copies (BulkCopies.cpp).
+  /// The box whose first element has `rank` coordinates; reports what is wrong
+  /// with the map, and then does not return.
+  BulkRange makeBox(Fiber &fiber, const char *map, const int32_t *coordinates,
+                    uint32_t rank, uint32_t site);
+  void loadBulk(Fiber &fiber, char *target, const BulkRange &range,
+                char *mbarrier, uint32_t site);
+  void storeBulk(Fiber &fiber, char *source, const BulkRange &range,
+                 uint32_t site);
+  void waitForBulkStores(Fiber &fiber, uint32_t pendingGroups, bool isRead);
+
   // Barriers of some of the threads, registers (PartialBarriers.cpp).
   void meetAtNamedBarrier(Fiber &fiber, uint32_t id, uint32_t threads,
                           bool waits, uint32_t site);
@@ -220,6 +231,14 @@ private:
   /// Returns whether there was any.
   bool landTransfer(bool isWaitedFor);
   void land(const Transfer &transfer);
+  void landBulk(const Transfer &transfer, Mbarrier &mbarrier);
+  void landThreadCopies(const Transfer &transfer, Mbarrier &mbarrier);
+  /// Reports what is wrong with a copy to or from `place` in shared memory, and
+  /// then does not return.
+  void checkBulkCopy(Fiber &fiber, const BulkRange &range, const char *place,
+                     bool isLoad, uint32_t site);
+  void readSource(BulkStore &store);
+  void finishBulkStores();
   /// What an mbarrier should have been told, but nobody waited for.
   void reportTransfersAtEnd();
   /// Tells threads that ask again and again that nothing has changed. Returns
@@ -251,7 +270,8 @@ private:
   std::vector<Warpgroup> warpgroups;
   size_t productsInFlight = 0; ///< Of all warpgroups.
   std::deque<Mbarrier> mbarriers;
-  std::deque<Transfer> transfers; ///< Those that mbarriers count, in order.
+  std::deque<Transfer> transfers;   ///< Those that mbarriers count, in order.
+  std::deque<BulkStore> bulkStores; ///< Those not written, or not waited for.
   std::array<NamedBarrier, kNamedBarriers> namedBarriers;
   uint32_t registersPerThread = 0; ///< In the block's pool, of all threads.
   /// What may end a wait has happened so often; and had, when polls were

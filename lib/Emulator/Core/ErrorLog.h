@@ -30,6 +30,7 @@ enum class ErrorKind : uint8_t {
   Mbarrier,
   Deadlock,
   Registers,
+  BulkCopy,
 };
 
 /// Counts the errors of a launch and keeps the text of the first few, each pair

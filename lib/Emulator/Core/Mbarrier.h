@@ -2,6 +2,7 @@
 #ifndef FTUNER_LIB_EMULATOR_CORE_MBARRIER_H
 #define FTUNER_LIB_EMULATOR_CORE_MBARRIER_H
 
+#include "BulkCopy.h"
 #include "VectorClocks.h"
 #include <cstdint>
 
@@ -48,7 +49,8 @@ struct Mbarrier {
   VectorClock arriving, completed;
 };
 
-/// Copies whose end an mbarrier is told.
+/// Copies whose end an mbarrier is told: a bulk copy to shared memory, or those
+/// that a thread issued (cp.async).
 struct Transfer {
   uint32_t mbarrier; ///< Its number.
   uint32_t phase;    ///< Of the mbarrier when the copies were issued.
@@ -56,7 +58,9 @@ struct Transfer {
   uint32_t site;
   /// The number of the thread's last copy (cp.async), counted from the block's
   /// start, and one more.
-  uint32_t copyEnd;
+  uint32_t copyEnd = 0;
+  char *target = nullptr; ///< Of a bulk copy; null for those of a thread.
+  BulkRange range;
 };
 
 } // namespace ftuner::emulator

@@ -183,6 +183,9 @@ uint64_t BlockRunner::arriveAtMbarrier(Fiber &fiber, char *address,
       fail(" gets the last arrival of its phase ", mbarrier.phase,
            " by an operation that must not complete it");
   }
+  if (mbarrier.pending == 0 && mbarrier.bytes < 0)
+    fail(" was told of ", -mbarrier.bytes, " bytes more than its phase ",
+         mbarrier.phase, " expects");
   settle(mbarrier);
   return state;
 }
@@ -256,8 +259,13 @@ void BlockRunner::trackCopies(Fiber &fiber, char *address, bool isCounted,
                               uint32_t site) {
   Mbarrier &mbarrier = getMbarrier(fiber, address, site);
   mbarrier.pending += isCounted;
-  auto end = static_cast<uint32_t>(fiber.copiesDone + fiber.copies.size());
-  Transfer transfer{mbarrier.number, mbarrier.phase, fiber.index, site, end};
+  Transfer transfer;
+  transfer.mbarrier = mbarrier.number;
+  transfer.phase = mbarrier.phase;
+  transfer.thread = fiber.index;
+  transfer.site = site;
+  transfer.copyEnd =
+      static_cast<uint32_t>(fiber.copiesDone + fiber.copies.size());
   if (launch->lazyAsyncCopies)
     transfers.push_back(transfer);
   else
@@ -292,40 +300,51 @@ bool BlockRunner::landTransfer(bool onlyWaitedFor) {
   return false;
 }
 
-void BlockRunner::land(const Transfer &transfer) {
-  Mbarrier &mbarrier = mbarriers[transfer.mbarrier];
+void BlockRunner::landThreadCopies(const Transfer &transfer,
+                                   Mbarrier &mbarrier) {
   Fiber &fiber = fibers[transfer.thread];
-  MemoryChecker *checker = launch->checker;
-  auto fail = [&](const auto &...text) {
-    launch->log->report(fiber, ErrorKind::Mbarrier, transfer.site,
-                        joinText(describe(mbarrier), text...));
-    isStopped = true;
-  };
-  ++mbarrier.time;
-  for (size_t i = 0; i < fiber.copies.size(); ++i) {
-    AsyncCopy &copy = fiber.copies[i];
-    if (static_cast<int32_t>(fiber.copiesDone + i - transfer.copyEnd) >= 0)
-      break;
+  auto count = static_cast<int32_t>(transfer.copyEnd - fiber.copiesDone);
+  for (int32_t i = 0; i < count; ++i) {
+    AsyncCopy &copy = fiber.copies[static_cast<size_t>(i)];
     if (launch->lazyAsyncCopies)
       performCopy(copy);
-    if (checker && copy.bytes != 0)
-      checker->land(mbarrier.number, mbarrier.time, copy.target, copy.bytes,
-                    /*isBulk=*/false);
+    if (launch->checker && copy.bytes != 0)
+      launch->checker->land(mbarrier.number, mbarrier.time, copy.target,
+                            copy.bytes, /*isBulk=*/false);
     copy.bytes = copy.sourceBytes = 0; // It is done, whoever waits for it.
   }
-  if (fiber.groupSizes.empty() && transfer.copyEnd != fiber.copiesDone) {
-    auto done = static_cast<int32_t>(transfer.copyEnd - fiber.copiesDone);
-    if (done > 0) {
-      fiber.copies.pop(static_cast<size_t>(done));
-      fiber.copiesDone += static_cast<uint32_t>(done);
-    }
+  if (fiber.groupSizes.empty() && count > 0) {
+    fiber.copies.pop(static_cast<size_t>(count));
+    fiber.copiesDone += static_cast<uint32_t>(count);
   }
-  if (checker)
-    checker->releaseActor(mbarrier.number, mbarrier.time, mbarrier.arriving);
-  if (mbarrier.pending == 0)
-    return fail(" gets the arrival of copies in its phase ", mbarrier.phase,
-                ", which expects no more of ", mbarrier.expected);
   --mbarrier.pending;
+}
+
+void BlockRunner::land(const Transfer &transfer) {
+  Mbarrier &mbarrier = mbarriers[transfer.mbarrier];
+  auto fail = [&](const auto &...text) {
+    launch->log->report(fibers[transfer.thread], ErrorKind::Mbarrier,
+                        transfer.site, joinText(describe(mbarrier), text...));
+    isStopped = true;
+  };
+  if (mbarrier.phase != transfer.phase)
+    return fail(" is told in its phase ", mbarrier.phase,
+                " of copies that were issued in its phase ", transfer.phase,
+                ", which did not expect them");
+  ++mbarrier.time;
+  if (transfer.target)
+    landBulk(transfer, mbarrier);
+  else
+    landThreadCopies(transfer, mbarrier);
+  if (launch->checker)
+    launch->checker->releaseActor(mbarrier.number, mbarrier.time,
+                                  mbarrier.arriving);
+  if (mbarrier.pending < 0)
+    return fail(" gets more arrivals in its phase ", mbarrier.phase,
+                " than the ", mbarrier.expected, " that it expects");
+  if (mbarrier.pending == 0 && mbarrier.bytes < 0)
+    return fail(" is told of ", -mbarrier.bytes, " bytes more than its phase ",
+                mbarrier.phase, " expects");
   settle(mbarrier);
 }
 

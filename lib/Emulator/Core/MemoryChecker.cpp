@@ -408,9 +408,9 @@ void MemoryChecker::trackAccess(const Fiber &fiber, const Place &place,
     if (clean && cell.productReads != 0 && cell.read.block == block) {
       clean = false;
       log.report(fiber, ErrorKind::Product, site,
-                 joinText(getName(kind), " ", describe(place, at),
-                          " while a product of matrices that reads it is in "
-                          "flight"));
+                 joinText(getName(kind), " ", describe(place, at), " while a ",
+                          cell.isBulkRead ? "bulk copy" : "product of matrices",
+                          " that reads it is in flight"));
     }
     cell.fenceCount = static_cast<uint32_t>(fencesOf(fiber.index).size());
     if (clean && readsAreUnordered(fiber, cell, isShared)) {
@@ -478,6 +478,19 @@ bool MemoryChecker::isWriteUnfenced(const Fiber &fiber, const Cell &cell) {
 
 void MemoryChecker::readForProduct(const Fiber &fiber, const char *address,
                                    size_t bytes, bool isIssue, uint32_t site) {
+  if (options.partialOrder && !isIssue)
+    productReadTimes[fiber.index / kWarpSize] = clocks.now(fiber.index);
+  readAsync(fiber, address, bytes, isIssue, /*isBulk=*/false, site);
+}
+
+void MemoryChecker::readForBulkCopy(const Fiber &fiber, const char *source,
+                                    size_t bytes, bool isIssue, uint32_t site) {
+  readAsync(fiber, source, bytes, isIssue, /*isBulk=*/true, site);
+}
+
+void MemoryChecker::readAsync(const Fiber &fiber, const char *address,
+                              size_t bytes, bool isIssue, bool isBulk,
+                              uint32_t site) {
   if (!options.races)
     return;
   if (isIssue) {
@@ -488,8 +501,7 @@ void MemoryChecker::readForProduct(const Fiber &fiber, const char *address,
     });
     access(fiber, address, bytes, AccessKind::Read, /*alignment=*/1, site);
   }
-  if (options.partialOrder && !isIssue)
-    productReadTimes[fiber.index / kWarpSize] = clocks.now(fiber.index);
+  bool clean = true; // Report each read of a bulk copy once.
   forEachCell(address, bytes, [&](Cell &cell, const char *at) {
     if (!isIssue) {
       if (cell.productReads != 0)
@@ -498,12 +510,37 @@ void MemoryChecker::readForProduct(const Fiber &fiber, const char *address,
       return;
     }
     ++cell.productReads;
-    if (!isWriteUnfenced(fiber, cell))
+    cell.isBulkRead = isBulk;
+    if (!clean || !isWriteUnfenced(fiber, cell))
       return;
+    clean = !isBulk;
     log.report(fiber, ErrorKind::Proxy, site,
-               joinText("a product of matrices reads ",
-                        describe(locate(fiber, at, 1), at), " that ",
+               joinText(isBulk ? "a bulk copy" : "a product of matrices",
+                        " reads ", describe(locate(fiber, at, 1), at), " that ",
                         describeWriter(fiber, cell.write),
                         " wrote without fence.proxy.async behind it"));
   });
+}
+
+bool MemoryChecker::issueBulkCopy(const Fiber &fiber, const char *target,
+                                  size_t bytes, uint32_t site) {
+  bool isReported = !options.races;
+  if (options.races)
+    forEachCell(target, bytes, [&](Cell &cell, const char *at) {
+      if (isReported || !isWriteUnfenced(fiber, cell))
+        return;
+      isReported = true;
+      log.report(fiber, ErrorKind::Proxy, site,
+                 joinText("a bulk copy overwrites ",
+                          describe(locate(fiber, at, 1), at), " that ",
+                          describeWriter(fiber, cell.write),
+                          " wrote without fence.proxy.async behind it"));
+    });
+  if (!access(fiber, target, bytes, AccessKind::Write, /*alignment=*/1, site))
+    return false;
+  if (options.races)
+    forEachCell(target, bytes, [&](Cell &cell, const char *) {
+      cell.isInFlight = cell.isAsyncWrite = true;
+    });
+  return true;
 }

@@ -129,6 +129,13 @@ public:
 
   // Copies that mbarriers count. `actor` is the number of the mbarrier, which
   // the functions below turn into that of its actor.
+  /// A bulk copy to shared memory is issued. Returns false if it must not
+  /// happen.
+  bool issueBulkCopy(const Fiber &fiber, const char *target, size_t bytes,
+                     uint32_t site);
+  /// A bulk copy reads shared memory, from its issue to the wait.
+  void readForBulkCopy(const Fiber &fiber, const char *source, size_t bytes,
+                       bool isIssue, uint32_t site);
   /// The copy wrote, which its mbarrier is told at `time`.
   void land(uint32_t actor, uint32_t time, const char *target, size_t bytes,
             bool isBulk);
@@ -157,6 +164,7 @@ private:
     /// Warps of the block that read it last whose products in flight read it.
     uint8_t productReads = 0;
     bool isAsyncWrite = false; ///< The last write was of a bulk copy.
+    bool isBulkRead = false;   ///< `productReads` are of bulk copies.
     /// The fences of the writing thread before the last write.
     uint32_t fenceCount = 0;
     /// Where readers since the last write are, or 0; only with a partial order.
@@ -186,6 +194,9 @@ private:
                          bool shared) const;
   void noteRead(const Fiber &fiber, Cell &cell, bool shared);
   void noteReader(const Record &reader, Cell &cell);
+  /// Reads of the asynchronous proxy that last, for `reader` in messages.
+  void readAsync(const Fiber &fiber, const char *address, size_t bytes,
+                 bool isIssue, bool isBulk, uint32_t site);
   /// Whether the asynchronous proxy does not see the last write, of this block,
   /// on behalf of `fiber`.
   bool isWriteUnfenced(const Fiber &fiber, const Cell &cell);

@@ -142,6 +142,41 @@ void ftuner_emulator_set_registers(Fiber *thread, uint32_t count,
   thread->runner->setRegisters(*thread, count, isIncrease != 0, atEntry, site);
 }
 
+void ftuner_emulator_bulk_load(Fiber *thread, char *target, char *source,
+                               uint32_t bytes, char *mbarrier, uint32_t site) {
+  thread->runner->loadBulk(*thread, target, BulkRange(source, bytes), mbarrier,
+                           site);
+}
+
+void ftuner_emulator_bulk_store(Fiber *thread, char *target, char *source,
+                                uint32_t bytes, uint32_t site) {
+  thread->runner->storeBulk(*thread, source, BulkRange(target, bytes), site);
+}
+
+void ftuner_emulator_tensor_load(Fiber *thread, char *target, const char *map,
+                                 const int32_t *coordinates, uint32_t rank,
+                                 char *mbarrier, uint32_t site) {
+  BlockRunner &runner = *thread->runner;
+  runner.loadBulk(*thread, target,
+                  runner.makeBox(*thread, map, coordinates, rank, site),
+                  mbarrier, site);
+}
+
+void ftuner_emulator_tensor_store(Fiber *thread, const char *map, char *source,
+                                  const int32_t *coordinates, uint32_t rank,
+                                  uint32_t site) {
+  BlockRunner &runner = *thread->runner;
+  runner.storeBulk(*thread, source,
+                   runner.makeBox(*thread, map, coordinates, rank, site), site);
+}
+
+void ftuner_emulator_bulk_commit(Fiber *thread) { ++thread->bulkGroups; }
+
+void ftuner_emulator_bulk_wait(Fiber *thread, uint32_t pendingGroups,
+                               uint32_t isRead) {
+  thread->runner->waitForBulkStores(*thread, pendingGroups, isRead != 0);
+}
+
 void ftuner_emulator_enter(Fiber *thread, uint32_t basicBlock) {
   thread->runner->enter(*thread, basicBlock);
 }

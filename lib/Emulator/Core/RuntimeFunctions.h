@@ -115,6 +115,27 @@ void ftuner_emulator_set_registers(ftuner::emulator::Fiber *thread,
                                    uint32_t count, uint32_t isIncrease,
                                    uint32_t atEntry, uint32_t site);
 
+/// Bulk copies between global and shared memory, of `bytes` bytes, or of the
+/// box of a tensor whose first element has `rank` coordinates, innermost first.
+/// An mbarrier counts what reaches shared memory; groups, the others.
+void ftuner_emulator_bulk_load(ftuner::emulator::Fiber *thread, char *target,
+                               char *source, uint32_t bytes, char *mbarrier,
+                               uint32_t site);
+void ftuner_emulator_bulk_store(ftuner::emulator::Fiber *thread, char *target,
+                                char *source, uint32_t bytes, uint32_t site);
+void ftuner_emulator_tensor_load(ftuner::emulator::Fiber *thread, char *target,
+                                 const char *map, const int32_t *coordinates,
+                                 uint32_t rank, char *mbarrier, uint32_t site);
+void ftuner_emulator_tensor_store(ftuner::emulator::Fiber *thread,
+                                  const char *map, char *source,
+                                  const int32_t *coordinates, uint32_t rank,
+                                  uint32_t site);
+void ftuner_emulator_bulk_commit(ftuner::emulator::Fiber *thread);
+/// Waits until at most `pendingGroups` groups are pending, or, if `isRead`, not
+/// yet read.
+void ftuner_emulator_bulk_wait(ftuner::emulator::Fiber *thread,
+                               uint32_t pendingGroups, uint32_t isRead);
+
 /// The thread enters the basic block of this number. Only where the launch
 /// counts.
 void ftuner_emulator_enter(ftuner::emulator::Fiber *thread,
