@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Runtime/EmulatedLibraries.h"
+#include "FTuner/Runtime/EmulatedTensorMap.h"
 
 #include <algorithm>
 #include <atomic>
@@ -403,6 +404,19 @@ CUresult cuLaunchKernel(void *handle, unsigned gridX, unsigned gridY,
                            parameters) != FTRT_SUCCESS)
     return driver.fail(kLaunchFailed, ftrt_last_error());
   return kSuccess;
+}
+
+CUresult cuTensorMapEncodeTiled(void *map, int type, uint32_t rank,
+                                void *address, const uint64_t *sizes,
+                                const uint64_t *strides, const uint32_t *box,
+                                const uint32_t *elementStrides, int interleave,
+                                int swizzle, int l2Promotion, int fill) {
+  std::string error = emulator::encodeTensorMap(
+      map, {static_cast<uint32_t>(type), rank, address, sizes, strides, box,
+            elementStrides, static_cast<uint32_t>(interleave),
+            static_cast<uint32_t>(swizzle), static_cast<uint32_t>(l2Promotion),
+            static_cast<uint32_t>(fill)});
+  return error.empty() ? kSuccess : Driver::get().fail(kInvalidValue, error);
 }
 
 //===----------------------------------------------------------------------===//

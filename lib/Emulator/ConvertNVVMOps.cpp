@@ -56,10 +56,15 @@ bool KernelConverter::convertSpecialRegister(Operation *op) {
 LogicalResult KernelConverter::convertBarrier(Operation *op) {
   OpBuilder builder(op);
   Value id;
+  Value threads;
+  bool waits = true;
+  if (auto barrier = dyn_cast<NVVM::BarrierArriveOp>(op)) {
+    id = barrier.getBarrierId();
+    threads = barrier.getNumberOfThreads();
+    waits = false;
+  }
   if (auto barrier = dyn_cast<NVVM::BarrierOp>(op)) {
-    if (barrier.getNumberOfThreads())
-      return op->emitError("no emulation rule for ")
-             << op->getName() << " of some of the threads";
+    threads = barrier.getNumberOfThreads();
     if (barrier.getReductionOp())
       return op->emitError("no emulation rule for ")
              << op->getName() << " with a reduction";
@@ -67,7 +72,11 @@ LogicalResult KernelConverter::convertBarrier(Operation *op) {
   }
   if (!id)
     id = i32(builder, op->getLoc(), 0);
-  callRuntime(op, "ftuner_emulator_barrier", voidType, {id, site(op)});
+  if (threads)
+    callRuntime(op, "ftuner_emulator_named_barrier", voidType,
+                {id, threads, i32(builder, op->getLoc(), waits), site(op)});
+  else
+    callRuntime(op, "ftuner_emulator_barrier", voidType, {id, site(op)});
   op->erase();
   return success();
 }
@@ -141,6 +150,10 @@ LogicalResult KernelConverter::convertWarpOp(Operation *op) {
     }
     mask = vote.getMask();
     value = LLVM::ZExtOp::create(builder, loc, i32Type, vote.getPred());
+  } else if (auto elect = dyn_cast<NVVM::ElectSyncOp>(op)) {
+    kind = WarpOp::Elect;
+    mask =
+        elect.getMembermask() ? elect.getMembermask() : i32(builder, loc, -1);
   } else {
     mask = cast<NVVM::SyncWarpOp>(op).getMask();
   }
@@ -155,15 +168,30 @@ LogicalResult KernelConverter::convertWarpOp(Operation *op) {
   return success();
 }
 
+void KernelConverter::guard(Operation *op, Value predicate) {
+  Block *before = op->getBlock();
+  Block *guarded = before->splitBlock(op);
+  Block *after = guarded->splitBlock(op->getNextNode());
+  OpBuilder builder = OpBuilder::atBlockEnd(before);
+  LLVM::CondBrOp::create(builder, op->getLoc(), predicate, guarded, after);
+  builder.setInsertionPointToEnd(guarded);
+  LLVM::BrOp::create(builder, op->getLoc(), after);
+}
+
 LogicalResult KernelConverter::convertNVVMOp(Operation *op) {
   OpBuilder builder(op);
   Location loc = op->getLoc();
   if (convertSpecialRegister(op))
     return success();
-  if (isa<NVVM::Barrier0Op, NVVM::BarrierOp>(op))
+  if (isa<NVVM::Barrier0Op, NVVM::BarrierOp, NVVM::BarrierArriveOp>(op))
     return convertBarrier(op);
-  if (isa<NVVM::ShflOp, NVVM::VoteSyncOp, NVVM::SyncWarpOp>(op))
+  if (isa<NVVM::ShflOp, NVVM::VoteSyncOp, NVVM::SyncWarpOp, NVVM::ElectSyncOp>(
+          op))
     return convertWarpOp(op);
+  if (std::optional<LogicalResult> result = convertMbarrierOp(op))
+    return *result;
+  if (std::optional<LogicalResult> result = convertBulkOp(op))
+    return *result;
   if (auto mma = dyn_cast<NVVM::MmaOp>(op))
     return convertMma(mma);
   if (isa<NVVM::LdMatrixOp, NVVM::StMatrixOp>(op))

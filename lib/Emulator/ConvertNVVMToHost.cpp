@@ -109,6 +109,7 @@ ftuner::emulator::convertToHost(Operation *kernel,
       result.limits.knownBlock = {{(*dims)[0], (*dims)[1], (*dims)[2]}};
   if (auto dims = getDims(kernel, "nvvm.maxntid"))
     result.limits.maxThreads = (*dims)[0] * (*dims)[1] * (*dims)[2];
+  result.hasPartialOrder = hasPartialOrder(*result.module);
   if (failed(KernelConverter(*result.module, sites)
                  .convert(instrumentation, result)))
     return failure();

@@ -3,7 +3,7 @@
 #define FTUNER_LIB_EMULATOR_CONVERTNVVMTOHOST_H
 
 #include "FTuner/Emulator/Counters.h"
-#include "GridRunner.h"
+#include "KernelLimits.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include <cstdint>
@@ -34,6 +34,8 @@ struct HostKernel {
   /// The known block is gpu.known_block_size or nvvm.reqntid, the most threads
   /// are nvvm.maxntid.
   KernelLimits limits;
+  /// Something in it orders some threads of a block but not all.
+  bool hasPartialOrder = false;
   /// Constants of the module by name, with their bytes.
   std::vector<std::pair<std::string, uint64_t>> constants;
   /// Of each basic block by its number; only with Instrumentation::basicBlocks.

@@ -210,7 +210,9 @@ llvm::Error Emulator::Impl::run(const std::string &name, const Kernel &kernel,
     std::sort(known.begin(), known.end(), isBelow);
   }
   ErrorLog log([this](uint32_t site) { return describeSite(site); });
-  MemoryChecker checker({options.checkBounds, options.checkRaces}, known, log);
+  MemoryChecker checker({options.checkBounds, options.checkRaces,
+                         options.checkRaces && kernel.host.hasPartialOrder},
+                        known, log);
   launch.entry = kernel.compiled->entry;
   launch.log = &log;
   launch.checker = isChecked() ? &checker : nullptr;

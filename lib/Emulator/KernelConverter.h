@@ -38,6 +38,22 @@ private:
   mlir::LogicalResult convertBarrier(mlir::Operation *op);
   mlir::LogicalResult convertWarpOp(mlir::Operation *op);
   bool convertSpecialRegister(mlir::Operation *op);
+  /// Has `op` executed only where `predicate` holds. It must not have results.
+  void guard(mlir::Operation *op, mlir::Value predicate);
+
+  // Mbarriers and what comes with them (ConvertMbarrierOps.cpp).
+  /// Converts `op` if it is one of them, or fails; null where it is not.
+  std::optional<mlir::LogicalResult> convertMbarrierOp(mlir::Operation *op);
+  mlir::LogicalResult convertArrival(mlir::Operation *op);
+  mlir::LogicalResult convertMbarrierWait(mlir::Operation *op);
+  mlir::LogicalResult convertSetRegisters(mlir::NVVM::SetMaxRegisterOp op);
+
+  /// The same for bulk copies (ConvertBulkCopies.cpp).
+  std::optional<mlir::LogicalResult> convertBulkOp(mlir::Operation *op);
+  mlir::LogicalResult
+  convertTensorLoad(mlir::NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp op);
+  mlir::LogicalResult
+  convertTensorStore(mlir::NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp op);
 
   // Matrix operations of a warp (ConvertMatrixOps.cpp).
   mlir::LogicalResult convertMma(mlir::NVVM::MmaOp op);
@@ -108,6 +124,9 @@ private:
   };
   llvm::DenseMap<mlir::StringAttr, SharedGlobal> sharedGlobals;
 };
+
+/// Whether anything in `module` orders some threads of a block but not all.
+bool hasPartialOrder(mlir::ModuleOp module);
 
 } // namespace ftuner::emulator
 

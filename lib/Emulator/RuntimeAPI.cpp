@@ -1,5 +1,8 @@
 //===- RuntimeAPI.cpp - ftrt.h over the emulator --------------------------===//
 #include "FTuner/Emulator/Emulator.h"
+#include "FTuner/Runtime/TensorMapRequest.h"
+
+#include <cstring>
 
 using namespace ftuner::emulator;
 
@@ -35,6 +38,25 @@ static int32_t launch(ftrt_kernel *kernel, uint32_t gridX, uint32_t blockX,
   return FTRT_SUCCESS;
 }
 
+static int32_t encodeForHost(const ftrt_tensor_map *kind, const void *address,
+                             const int64_t *sizes, const int64_t *strides,
+                             void *, void *map) {
+  using ftuner::TensorMapRequest;
+  if (!TensorMapRequest::isComplete(kind, sizes, strides, map))
+    return fail(FTRT_ERROR_INVALID_ARGUMENT,
+                "expected a tensor map with sizes, strides and a place");
+  TensorMapRequest request(*kind, address, sizes, strides);
+  if (request.isEmpty()) {
+    std::memset(map, 0, kTensorMapBytes);
+    return FTRT_SUCCESS;
+  }
+  std::string error = encodeTensorMap(map, request.arguments());
+  if (error.empty())
+    return FTRT_SUCCESS;
+  return fail(FTRT_ERROR_INVALID_ARGUMENT,
+              request.str() + " in the emulator: " + error);
+}
+
 static int32_t failFromHost(const char *message) {
   return fail(FTRT_ERROR_HOST, message ? message : "unknown error");
 }
@@ -42,6 +64,7 @@ static int32_t failFromHost(const char *message) {
 static const char *getLastError() { return lastError().c_str(); }
 
 const RuntimeAPI &ftuner::emulator::getRuntimeAPI() {
-  static const RuntimeAPI api = {&launch, &failFromHost, &getLastError};
+  static const RuntimeAPI api = {&launch, &encodeForHost, &failFromHost,
+                                 &getLastError};
   return api;
 }

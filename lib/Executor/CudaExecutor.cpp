@@ -47,6 +47,15 @@ static int32_t launchKernel(ftrt_kernel *kernel, uint32_t gridX,
                             run.stream, parameters);
 }
 
+/// ftrt_tensor_map_encode() likewise.
+static int32_t encodeTensorMap(const ftrt_tensor_map *kind, const void *address,
+                               const int64_t *sizes, const int64_t *strides,
+                               void *stream, void *map) {
+  auto &run = *static_cast<RunStream *>(stream);
+  return run.library.tensor_map_encode(kind, address, sizes, strides,
+                                       run.stream, map);
+}
+
 //===----------------------------------------------------------------------===//
 // A run
 //===----------------------------------------------------------------------===//
@@ -209,9 +218,9 @@ createCudaExecutor(ModuleOp module, const Signature &signature,
       std::make_unique<PtxKernels>(library, std::move(*ptx), "ftuner-run");
   if (llvm::Error error = kernels->prepare((*gpu)->stream))
     return error;
-  auto function =
-      HostFunction::create(module, signature.name,
-                           {&launchKernel, library.fail, library.last_error});
+  auto function = HostFunction::create(
+      module, signature.name,
+      {&launchKernel, &encodeTensorMap, library.fail, library.last_error});
   if (!function)
     return function.takeError();
   std::string device =

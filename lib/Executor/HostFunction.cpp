@@ -35,9 +35,11 @@ HostFunction::create(ModuleOp module, StringRef name,
   auto address = [](auto *function) {
     return reinterpret_cast<void *>(function);
   };
-  auto jit = createJit(*host, {{"ftrt_launch", address(api.launch)},
-                               {"ftrt_fail", address(api.fail)},
-                               {"ftrt_last_error", address(api.lastError)}});
+  auto jit = createJit(
+      *host, {{"ftrt_launch", address(api.launch)},
+              {"ftrt_tensor_map_encode", address(api.encodeTensorMap)},
+              {"ftrt_fail", address(api.fail)},
+              {"ftrt_last_error", address(api.lastError)}});
   if (!jit)
     return jit.takeError();
   return HostFunction(std::move(*jit), name.str(), api);

@@ -51,6 +51,12 @@ private:
                       const AffineForm &access);
   bool isExact(ukernel::TileOp tile, unsigned axis, bool isSecond) const;
   void enterSlice(ImplicitLocOpBuilder &b, const Position &position);
+  LogicalResult addTensorMaps(unsigned part);
+  LogicalResult addTensorMap(const TensorMap &map, unsigned part);
+  SmallVector<TensorMapOperand, 2> buildTensorMaps(ImplicitLocOpBuilder &b,
+                                                   gpu::GPUFuncOp func,
+                                                   unsigned part,
+                                                   const Position &position);
   LogicalResult emitBody(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func);
   LogicalResult emitTile(ImplicitLocOpBuilder &b, TileEmission &emission,
                          ukernel::TileOp tile, const Position &position,
@@ -67,6 +73,8 @@ private:
   KernelFamily family;
   Grid grid;
   KernelSignature signature;
+  /// Of each part: the path's tensor maps, and their numbers in the signature.
+  SmallVector<std::pair<TensorMap, unsigned>, 2> tensorMaps[2];
   SmallVector<Value> operands;
   /// Of all axes; of the split one the length of the block's slice.
   SmallVector<Value, 4> sizes;
@@ -222,6 +230,81 @@ Value KernelEmitter::buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
 }
 
 //===----------------------------------------------------------------------===//
+// Tensor maps
+//===----------------------------------------------------------------------===//
+
+/// What the path gives may not fit buffers that come from anywhere.
+LogicalResult KernelEmitter::addTensorMap(const TensorMap &map, unsigned part) {
+  auto type =
+      cast<MemRefType>(kernel.getOperandArguments()[map.operand].getType());
+  auto emitError = [&] {
+    return kernel.emitOpError("expected operand '")
+           << workload.getOperandName(map.operand) << "' ";
+  };
+  Builder b(kernel.getContext());
+  auto [strides, offset] = type.getStridesAndOffset();
+  int64_t elementBytes = type.getElementTypeBitWidth() / 8;
+  SmallVector<Attribute> sizeAttrs, strideAttrs;
+  for (unsigned dim : map.dims) {
+    std::optional<unsigned> axis =
+        described.operands[map.operand].position(dim).asAxis();
+    if (!axis)
+      return emitError() << "with a tensor map to follow one axis along "
+                            "dimension "
+                         << dim;
+    if (ShapedType::isDynamic(extents[*axis]))
+      sizeAttrs.push_back(b.getStringAttr(workload.getAxisName(*axis)));
+    else
+      sizeAttrs.push_back(b.getI64IntegerAttr(extents[*axis]));
+    if (sizeAttrs.size() == 1)
+      continue; // It is contiguous.
+    std::optional<unsigned> number = findParameter(
+        signature, ukernel::ParameterKind::Stride, map.operand, dim);
+    if (number) {
+      strideAttrs.push_back(
+          b.getStringAttr(signature.getParameters()[*number].name));
+      continue;
+    }
+    if (strides[dim] * elementBytes % kTensorMapAlignment != 0)
+      return emitError() << "with a tensor map to have strides of multiples of "
+                         << kTensorMapAlignment << " bytes, but got " << type;
+    strideAttrs.push_back(b.getI64IntegerAttr(strides[dim]));
+  }
+  tensorMaps[part].push_back(
+      {map,
+       signature.addTensorMap(map.operand, sizeAttrs, strideAttrs, map.box)});
+  return success();
+}
+
+LogicalResult KernelEmitter::addTensorMaps(unsigned part) {
+  for (const TensorMap &map : family.path().tensorMaps(described, family, part))
+    if (failed(addTensorMap(map, part)))
+      return failure();
+  return success();
+}
+
+SmallVector<TensorMapOperand, 2>
+KernelEmitter::buildTensorMaps(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
+                               unsigned part, const Position &position) {
+  SmallVector<TensorMapOperand, 2> result;
+  for (const auto &[map, number] : tensorMaps[part]) {
+    TensorMapOperand &operand = result.emplace_back();
+    operand.map = signature.tensorMap(func, map.operand, number);
+    for (unsigned dim : map.dims) {
+      unsigned axis = *described.operands[map.operand].position(dim).asAxis();
+      Value first;
+      if (std::optional<unsigned> batch = grid.batchNumber(axis))
+        first = position.batch[*batch].value_or(Value());
+      else if (axis == grid.reduceAxis())
+        first = sliceStart;
+      operand.origin.push_back(
+          first ? first : arith::ConstantIndexOp::create(b, 0).getResult());
+    }
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
 // The kernel
 //===----------------------------------------------------------------------===//
 
@@ -229,6 +312,9 @@ FailureOr<EmittedKernel> KernelEmitter::emit() {
   if (failed(checkFamily()) || failed(checkOperands()))
     return failure();
   signature = signatureOf(workload);
+  for (unsigned part = 0; part < tiles.size(); ++part)
+    if (failed(addTensorMaps(part)))
+      return failure();
   if (tiles.size() == 2)
     signature.addPart(kernel.getContext());
 
@@ -308,6 +394,7 @@ LogicalResult KernelEmitter::emitBody(ImplicitLocOpBuilder &b,
   emission.threadId = gpu::ThreadIdOp::create(
       b, gpu::Dimension::x, b.getIndexAttr(resources.threads));
   emission.operands = operands;
+  emission.tensorMaps = buildTensorMaps(b, func, /*part=*/0, position);
 
   if (tiles.size() == 1)
     return emitTile(b, emission, tiles[0], position, std::nullopt);
@@ -321,6 +408,7 @@ LogicalResult KernelEmitter::emitBody(ImplicitLocOpBuilder &b,
   if (failed(emitTile(b, emission, tiles[0], position, std::nullopt)))
     return failure();
   b.setInsertionPointToStart(ifOp.elseBlock());
+  emission.tensorMaps = buildTensorMaps(b, func, /*part=*/1, position);
   return emitTile(b, emission, tiles[1], position, firstBlocks);
 }
 

@@ -2,6 +2,7 @@
 #include "FTuner/Kernel/KernelSignature.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMTypes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
@@ -22,8 +23,10 @@ static int groupOf(ParameterKind kind) {
   case ParameterKind::ScalarLow:
   case ParameterKind::ScalarHigh:
     return 3;
-  case ParameterKind::Part:
+  case ParameterKind::TensorMap:
     return 4;
+  case ParameterKind::Part:
+    return 5;
   }
   llvm_unreachable("every kind is in a group");
 }
@@ -47,33 +50,48 @@ void KernelSignature::add(KernelParameter parameter) {
 
 void KernelSignature::addPointer(unsigned operand, const Twine &name,
                                  Type elementType, ParameterAccess access) {
-  add({ParameterKind::Pointer, name.str(), elementType, access, operand});
+  add({ParameterKind::Pointer, name.str(), elementType, access, {}, operand});
 }
 
 void KernelSignature::addAxisSize(unsigned axis, const Twine &name,
                                   MLIRContext *context) {
-  add({ParameterKind::Size, name.str(), IntegerType::get(context, 32),
-       std::nullopt, std::nullopt, axis});
+  add({ParameterKind::Size,
+       name.str(),
+       IntegerType::get(context, 32),
+       std::nullopt,
+       {},
+       std::nullopt,
+       axis});
 }
 
 void KernelSignature::addSize(unsigned operand, unsigned dim, const Twine &name,
                               MLIRContext *context) {
-  add({ParameterKind::Size, name.str(), IntegerType::get(context, 32),
-       std::nullopt, operand, dim});
+  add({ParameterKind::Size,
+       name.str(),
+       IntegerType::get(context, 32),
+       std::nullopt,
+       {},
+       operand,
+       dim});
 }
 
 void KernelSignature::addStride(unsigned operand, unsigned dim,
                                 const Twine &name, MLIRContext *context) {
-  add({ParameterKind::Stride, name.str(), IntegerType::get(context, 32),
-       std::nullopt, operand, dim});
+  add({ParameterKind::Stride,
+       name.str(),
+       IntegerType::get(context, 32),
+       std::nullopt,
+       {},
+       operand,
+       dim});
 }
 
 void KernelSignature::addScalar(unsigned operand, const Twine &name,
                                 Type type) {
   if (type.isInteger(1))
     type = IntegerType::get(type.getContext(), 8);
-  KernelParameter whole{ParameterKind::Scalar, name.str(), type, std::nullopt,
-                        operand};
+  KernelParameter whole{ParameterKind::Scalar, name.str(), type,
+                        std::nullopt,          {},         operand};
   if (!isHalved(type))
     return add(whole);
   for (ParameterKind half :
@@ -83,9 +101,42 @@ void KernelSignature::addScalar(unsigned operand, const Twine &name,
   }
 }
 
+unsigned KernelSignature::addTensorMap(unsigned operand,
+                                       ArrayRef<Attribute> sizes,
+                                       ArrayRef<Attribute> strides,
+                                       const TensorMapBox &box) {
+  std::optional<unsigned> number = find(ParameterKind::Pointer, operand);
+  assert(number && "expected an operand with a pointer");
+  const KernelParameter &pointer = parameters[*number];
+  Builder b(pointer.type.getContext());
+  auto map = ukernel::TensorMapAttr::get(
+      b.getContext(), pointer.name, b.getArrayAttr(sizes),
+      b.getArrayAttr(strides), box.sizes, box.swizzleBytes,
+      box.l2PromotionBytes);
+  unsigned count = 0;
+  for (const KernelParameter &parameter : parameters) {
+    if (parameter.kind != ParameterKind::TensorMap ||
+        parameter.operand != operand)
+      continue;
+    if (parameter.map == map)
+      return parameter.index;
+    ++count;
+  }
+  std::string name = pointer.name + "_map";
+  if (count)
+    name += std::to_string(count);
+  add({ParameterKind::TensorMap, name, pointer.type, std::nullopt, map, operand,
+       count});
+  return count;
+}
+
 void KernelSignature::addPart(MLIRContext *context) {
-  add({ParameterKind::Part, "first_part_blocks", IntegerType::get(context, 32),
-       std::nullopt, std::nullopt});
+  add({ParameterKind::Part,
+       "first_part_blocks",
+       IntegerType::get(context, 32),
+       std::nullopt,
+       {},
+       std::nullopt});
 }
 
 ArrayAttr KernelSignature::toAttribute(MLIRContext *context) const {
@@ -101,6 +152,8 @@ ArrayAttr KernelSignature::toAttribute(MLIRContext *context) const {
     if (parameter.access)
       fields.set("access",
                  b.getStringAttr(stringifyParameterAccess(*parameter.access)));
+    if (parameter.map)
+      fields.set("map", parameter.map);
     descriptions.push_back(fields.getDictionary(context));
   }
   return b.getArrayAttr(descriptions);
@@ -119,6 +172,7 @@ KernelSignature KernelSignature::of(ukernel::EntryAttr entry) {
       parameter.type = type.getValue();
     if (auto access = fields.getAs<StringAttr>("access"))
       parameter.access = ukernel::symbolizeParameterAccess(access.getValue());
+    parameter.map = fields.getAs<ukernel::TensorMapAttr>("map");
     signature.parameters.push_back(std::move(parameter));
   }
   return signature;
@@ -136,6 +190,8 @@ FunctionType KernelSignature::getFunctionType(MLIRContext *context) const {
           return MemRefType::get({}, parameter.type);
         case ParameterKind::Scalar:
           return parameter.type;
+        case ParameterKind::TensorMap:
+          return LLVM::LLVMPointerType::get(context);
         default:
           return IntegerType::get(context, 32);
         }
@@ -213,12 +269,23 @@ Value KernelSignature::scalar(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
   return arith::BitcastOp::create(b, type, value);
 }
 
+Value KernelSignature::tensorMap(gpu::GPUFuncOp func, unsigned operand,
+                                 unsigned number) const {
+  return func.getArgument(*find(ParameterKind::TensorMap, operand, number));
+}
+
 bool KernelSignature::hasAxisSize(unsigned axis) const {
   return find(ParameterKind::Size, std::nullopt, axis).has_value();
 }
 
 bool KernelSignature::hasPart() const {
   return find(ParameterKind::Part, std::nullopt).has_value();
+}
+
+bool KernelSignature::hasTensorMaps() const {
+  return llvm::any_of(parameters, [](const KernelParameter &parameter) {
+    return parameter.kind == ParameterKind::TensorMap;
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -264,6 +331,7 @@ KernelSignature::valuesOf(ukernel::LaunchOp launch) const {
       {"sizes", launch.getSizes()},
       {"strides", launch.getStrides()},
       {"scalars", scalars},
+      {"tensor maps", {}},
       {"parts", launch.getParts()}};
   size_t taken[std::size(groups)] = {};
   SmallVector<Value> values;
@@ -271,6 +339,10 @@ KernelSignature::valuesOf(ukernel::LaunchOp launch) const {
     int group = groupOf(parameter.kind);
     if (parameter.kind == ParameterKind::ScalarHigh) {
       values.push_back(values.back());
+      continue;
+    }
+    if (parameter.kind == ParameterKind::TensorMap) {
+      values.push_back({});
       continue;
     }
     size_t number = taken[group]++;

@@ -39,4 +39,5 @@ void ftuner::buildKernelLoweringPipeline(OpPassManager &pm) {
   gpuPm.addPass(createCanonicalizerPass(once));
   gpuPm.addPass(createCSEPass());
   gpuPm.addPass(createReconcileUnrealizedCastsPass());
+  gpuPm.addPass(createUKernelPassTensorMapsPass());
 }

@@ -43,6 +43,10 @@ int32_t findFunctions(const DynamicLibrary &library, const char *path,
     missing = #symbol;
   FTRT_DRIVER_FUNCTIONS(FTRT_FIND)
 #undef FTRT_FIND
+#define FTRT_FIND(name, symbol, parameters)                                    \
+  found.name = reinterpret_cast<CUresult(*) parameters>(library.find(#symbol));
+  FTRT_OPTIONAL_DRIVER_FUNCTIONS(FTRT_FIND)
+#undef FTRT_FIND
   int version = 0;
   if (found.cuDriverGetVersion &&
       found.cuDriverGetVersion(&version) == CUDA_SUCCESS &&

@@ -138,6 +138,15 @@ enum : int { kMinimumVersion = 12000 };
       cuMemcpyAsync, cuMemcpyAsync,                                            \
       (CUdeviceptr target, CUdeviceptr source, size_t bytes, CUstream stream))
 
+// Those that need not be there: drivers of CUDA 12.0 and above have them, but
+// nothing else depends on them.
+#define FTRT_OPTIONAL_DRIVER_FUNCTIONS(FUNCTION)                               \
+  FUNCTION(cuTensorMapEncodeTiled, cuTensorMapEncodeTiled,                     \
+           (void *map, int elementType, uint32_t rank, void *address,          \
+            const uint64_t *sizes, const uint64_t *strides,                    \
+            const uint32_t *box, const uint32_t *elementStrides,               \
+            int interleave, int swizzle, int l2Promotion, int fill))
+
 /// What libftrt asks of a device, read once.
 struct DeviceInfo {
   std::string name;
@@ -154,6 +163,8 @@ struct DeviceInfo {
 struct Driver {
 #define FTRT_DECLARE(name, symbol, parameters) CUresult(*name) parameters;
   FTRT_DRIVER_FUNCTIONS(FTRT_DECLARE)
+  /// Null where the driver has none.
+  FTRT_OPTIONAL_DRIVER_FUNCTIONS(FTRT_DECLARE)
 #undef FTRT_DECLARE
   /// By device number, which is also the CUdevice.
   DeviceInfo *devices = nullptr;

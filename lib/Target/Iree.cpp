@@ -86,6 +86,10 @@ private:
                            StringRef prefix);
   LogicalResult addSlices(WorkloadKernels &workload, unsigned family,
                           ukernel::FamilyAttr split, const DeviceSpec &device);
+  FailureOr<EmittedKernel> buildKernel(OpBuilder &b, OperatorOpInterface op,
+                                       ukernel::FamilyAttr family,
+                                       StringRef name,
+                                       const DeviceSpec &device) const;
   LogicalResult expectPassable(OperatorOpInterface op,
                                const KernelSignature &signature) const;
   LogicalResult translateKernels();
@@ -104,6 +108,20 @@ private:
 //===----------------------------------------------------------------------===//
 // Kernels
 //===----------------------------------------------------------------------===//
+
+/// IREE passes bindings and constants of 32 bits alone.
+FailureOr<EmittedKernel>
+IreeConverter::buildKernel(OpBuilder &b, OperatorOpInterface op,
+                           ukernel::FamilyAttr family, StringRef name,
+                           const DeviceSpec &device) const {
+  FailureOr<EmittedKernel> emitted =
+      buildGpuModule(b, op, family, name, device);
+  if (succeeded(emitted) && emitted->signature.hasTensorMaps())
+    return op->emitOpError("expected a plan of kernels without tensor maps, "
+                           "which IREE cannot pass, but got ")
+           << family;
+  return emitted;
+}
 
 LogicalResult IreeConverter::addKernels(WorkloadKernels &workload,
                                         const DeviceSpec &device,
@@ -160,8 +178,8 @@ LogicalResult IreeConverter::addKernels(WorkloadKernels &workload,
     }
     workload.plan.families[family].reduceSplit = 1;
     FailureOr<EmittedKernel> emitted =
-        buildGpuModule(b, op, wholeFamily(families[family]),
-                       name + "_k" + std::to_string(family), device);
+        buildKernel(b, op, wholeFamily(families[family]),
+                    name + "_k" + std::to_string(family), device);
     if (failed(emitted))
       return failure();
     if (hasSlices)
@@ -182,7 +200,7 @@ LogicalResult IreeConverter::addSlices(WorkloadKernels &workload,
   OperatorOpInterface op = workload.isolated.op;
   auto b = OpBuilder::atBlockEnd(kernels.module->getBody());
   std::string name = (workload.choice.name + "_k" + Twine(family)).str();
-  FailureOr<EmittedKernel> emitted = buildGpuModule(b, op, split, name, device);
+  FailureOr<EmittedKernel> emitted = buildKernel(b, op, split, name, device);
   if (failed(emitted))
     return failure();
   if (workload.slices.kernels.empty() || emitted->signature.hasPart())

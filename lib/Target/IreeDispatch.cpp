@@ -175,9 +175,10 @@ Value DispatchBuilder::constantFor(const KernelParameter &parameter,
   case ParameterKind::Part:
     return firstBlocks;
   case ParameterKind::Pointer:
+  case ParameterKind::TensorMap:
     break;
   }
-  llvm_unreachable("a pointer is a binding");
+  llvm_unreachable("pointers are bindings, and there are no tensor maps");
 }
 
 /// The dispatch of the kernels that sum slices. Behind the inputs, operands of

@@ -58,6 +58,7 @@ private:
   void writeFunction(func::FuncOp function, FunctionType type,
                      const DeviceSpec &device);
   void writeValueType(Type type, ArrayAttr symbols);
+  void writeTensorMap(ukernel::TensorMapAttr map);
   void writeKernel(const Kernel &kernel, StringRef entry);
   void writeWorkload(StringRef name, const WorkloadPlan &workload);
   void writeMeasured(Attribute figures);
@@ -237,6 +238,26 @@ void ManifestWriter::writeFunction(func::FuncOp function, FunctionType type,
   });
 }
 
+/// Names are those of the kernel's parameters.
+void ManifestWriter::writeTensorMap(ukernel::TensorMapAttr map) {
+  auto writeExtents = [&](StringRef key, ArrayAttr extents) {
+    json.attributeArray(key, [&] {
+      for (Attribute extent : extents) {
+        if (auto name = dyn_cast<StringAttr>(extent))
+          json.value(name.getValue());
+        else
+          json.value(cast<IntegerAttr>(extent).getInt());
+      }
+    });
+  };
+  json.attribute("pointer", map.getPointer());
+  writeExtents("sizes", map.getSizes());
+  writeExtents("strides", map.getStrides());
+  writeSizes(json, "box", map.getBox());
+  json.attribute("swizzle_bytes", map.getSwizzleBytes());
+  json.attribute("l2_promotion_bytes", map.getL2PromotionBytes());
+}
+
 void ManifestWriter::writeKernel(const Kernel &kernel, StringRef entry) {
   json.object([&] {
     json.attribute("entry", entry);
@@ -269,6 +290,8 @@ void ManifestWriter::writeKernel(const Kernel &kernel, StringRef entry) {
             else if (auto type = dyn_cast_or_null<TypeAttr>(value))
               json.attribute(key, toString(type.getValue()));
           }
+          if (auto map = fields.getAs<ukernel::TensorMapAttr>("map"))
+            writeTensorMap(map);
         });
     });
     if (!kernel.resources) {

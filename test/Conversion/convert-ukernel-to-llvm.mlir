@@ -112,6 +112,74 @@ gpu.module @k attributes {ukernel.entry = #ukernel.entry<
 
 // -----
 
+// The runtime encodes a tensor map from what goes to the kernel, and its error is
+// the function's.
+// bf16, three dimensions, a box of 64 x 8 x 1, 128 bytes, 256 bytes.
+// CHECK-LABEL: llvm.mlir.global internal constant @ftrt_tensor_map_k_in0_map() {addr_space = 0 : i32} : !llvm.struct<(ptr, ptr, i32, i32, i32, i32, i32, i32, i32, i32, i32)>
+// CHECK-DAG:     %[[TYPE:.*]] = llvm.mlir.constant(9 : i32)
+// CHECK-DAG:     %[[C3:.*]] = llvm.mlir.constant(3 : i32)
+// CHECK-DAG:     %[[C64:.*]] = llvm.mlir.constant(64 : i32)
+// CHECK-DAG:     %[[C8:.*]] = llvm.mlir.constant(8 : i32)
+// CHECK-DAG:     %[[C1:.*]] = llvm.mlir.constant(1 : i32)
+// CHECK:         llvm.insertvalue %[[TYPE]], %{{.*}}[2]
+// CHECK-NEXT:    llvm.insertvalue %[[C3]], %{{.*}}[3]
+// CHECK-NEXT:    llvm.insertvalue %[[C64]], %{{.*}}[4]
+// CHECK-NEXT:    llvm.insertvalue %[[C8]], %{{.*}}[5]
+// CHECK-NEXT:    llvm.insertvalue %[[C1]], %{{.*}}[6]
+// CHECK:         llvm.insertvalue %[[C3]], %{{.*}}[9]
+// CHECK-NEXT:    llvm.insertvalue %[[C3]], %{{.*}}[10]
+// CHECK-LABEL: func.func @map(
+// CHECK-SAME:    %{{.*}}: !llvm.ptr, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: !llvm.ptr, %[[STREAM:[^:]*]]: !llvm.ptr) -> i32
+// CHECK:         %[[KIND:.*]] = llvm.mlir.addressof @ftrt_tensor_map_k_in0_map
+// CHECK:         %[[PARAMETERS:.*]] = llvm.alloca %c5_i64 x !llvm.ptr
+// CHECK:         %[[MAP:.*]] = llvm.alloca %c128_i64 x i8 {alignment = 64 : i64}
+// CHECK-NEXT:    %[[STRIDES:.*]] = llvm.alloca %c2_i64 x i64
+// CHECK-NEXT:    %[[SIZES:.*]] = llvm.alloca %c3_i64 x i64
+// CHECK:         %[[BASE:.*]] = llvm.inttoptr
+// CHECK:         llvm.store %c64_i64, %[[SIZES]]
+// CHECK:         %[[CODE:.*]] = llvm.call @ftrt_tensor_map_encode(%[[KIND]], %[[BASE]], %[[SIZES]], %[[STRIDES]], %[[STREAM]], %[[MAP]])
+// CHECK-NEXT:    %[[FAILED:.*]] = arith.cmpi ne, %[[CODE]], %c0_i32
+// CHECK-NEXT:    cf.cond_br %[[FAILED]], ^[[FAIL:[a-z0-9]+]], ^
+// CHECK:         %[[FOURTH:.*]] = llvm.getelementptr %[[PARAMETERS]][3]
+// CHECK-NEXT:    llvm.store %[[MAP]], %[[FOURTH]]
+// CHECK:         llvm.call @ftrt_launch(
+// CHECK:       ^[[FAIL]]:
+// CHECK-NEXT:    return %[[CODE]] : i32
+// LLVM-LABEL:  llvm.func @map(
+func.func @map(%x: memref<?x?x64xbf16>, %ws: memref<?xi8>)
+    attributes {ukernel.abi_type = (tensor<?x?x64xbf16>) -> (),
+                ukernel.result_sizes = @map_result_sizes,
+                ukernel.workspace_size = @map_workspace_size} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %b = memref.dim %x, %c0 : memref<?x?x64xbf16>
+  %m = memref.dim %x, %c1 : memref<?x?x64xbf16>
+  %stride = arith.muli %m, %c8 : index
+  ukernel.launch @k::@k blocks(%m) args(%x : memref<?x?x64xbf16>) sizes(%m) strides(%stride) parts(%b)
+  return
+}
+func.func private @map_result_sizes(%b: index, %m: index) {
+  return
+}
+func.func private @map_workspace_size(%b: index, %m: index) -> index {
+  return %m : index
+}
+gpu.module @k attributes {ukernel.entry = #ukernel.entry<
+    threads = 128, shared_memory_bytes = 0, alignment = 16,
+    parameters = [{kind = "pointer", name = "in0", type = bf16}, {kind = "size", name = "m"},
+                  {kind = "stride", name = "in0_stride0"},
+                  {kind = "tensor_map", name = "in0_map", type = bf16, map = #ukernel.tensor_map<
+                     pointer = "in0", sizes = [64, "m", 3], strides = [64, "in0_stride0"],
+                     box = [64, 8, 1], swizzle_bytes = 128, l2_promotion_bytes = 256>},
+                  {kind = "part"}]>} {
+  gpu.func @k() kernel {
+    gpu.return
+  }
+}
+
+// -----
+
 func.func @unknown(%n: index, %ws: memref<?xi8>)
     attributes {ukernel.abi_type = (index) -> (),
                 ukernel.result_sizes = @unknown_result_sizes,

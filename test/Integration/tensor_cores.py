@@ -7,14 +7,15 @@ declared range) and device. It must run in one kernel, with bounds and race chec
 give the reference's numbers; on aligned sizes that one must be of a path for tensor cores, unless the plan says
 that another is faster. A third of the products goes by the path for Hopper, which no plan takes unless it is named.
 
-Every other case is not planned but runs by random families: of any warps or groups of them, fragments, roles of the operands and
-width of accesses that the sizes allow, of one height or two along m or n, covered exactly or balanced.
+Every other case is not planned but runs by random families: of any warps or groups of them, fragments, roles of the
+operands and width of accesses that the sizes allow, with groups that only copy and tensor maps or without, of one height or two along m or n, covered exactly or balanced.
 
 `--count=N` is the number of cases; `--seed=S --count=1` runs one again.
 """
 
 import os
 import random
+import re
 
 import numpy
 
@@ -253,20 +254,42 @@ def wgmma_tiles(rng, product):
     return f"groups = {groups}", swaps, stages, axis, tiles
 
 
+def wgmma_copies(rng, product, tiles, groups):
+    """Who copies 16 bytes at once, and how: options of a schedule."""
+    options = ""
+    # Three groups with more accumulators leave too few registers to threads that copy.
+    fits = groups < 3 or all(tile[0] * tile[1] <= 128 * groups * 64 for tile in tiles)
+    if groups < 4 and fits and rng.random() < 0.6:
+        options += ", producers = 1"
+    # Boxes of up to 256 rows are equal, and begin with patterns of eight.
+    lhs, rhs = product.factors()
+    rows = [tile[axis] for tile in tiles for axis, factor in enumerate((lhs, rhs)) if factor[1] == "k"]
+    # Strides that are known must suit them.
+    suits = not product.is_static or product.alignment() == 16
+    if suits and all(extent % (8 * -(-extent // 256)) == 0 for extent in rows) and rng.random() < 0.6:
+        options += ", tensor_maps = true"
+    return options
+
+
 def random_families(rng, product):
     """A family of one height or two, and the same for operands of any alignment."""
     fields, swaps, stages, axis, tiles = (wgmma_tiles if product.path == "wgmma" else mma_tiles)(rng, product)
     is_old, is_cast = product.device == "t4", BYTES[product.lhs] != BYTES[product.rhs]
     balanced = rng.choice([0, 1, 7, 108]) if len(tiles) == 2 else 0
 
-    def family(access, tiles, balanced):
+    access = rng.choice([width for width in (1, 4, 8, 16) if width <= product.alignment()] + [16])
+    copies = ""
+    if product.path == "wgmma" and access == 16 and not is_cast:
+        groups = numpy.prod([int(number) for number in re.findall(r"\d+", fields)])
+        copies = wgmma_copies(rng, product, tiles, groups)
+
+    def family(access, tiles, balanced, copies=""):
         count = 2 if is_old or is_cast or access == 1 else rng.choice(stages)
         return (f"<#ukernel.{product.path}<{fields}, stages = {count}, access = {access}"
-                + (", swap_operands = true" if swaps else "") + f">, axis = {axis}, tiles = {tiles}"
+                + (", swap_operands = true" if swaps else "") + f"{copies}>, axis = {axis}, tiles = {tiles}"
                 + (f", balanced = {balanced}" if balanced else "") + ">")
 
-    access = rng.choice([width for width in (1, 4, 8, 16) if width <= product.alignment()] + [16])
-    return [family(access, tiles, balanced), family(1, tiles[-1:], 0)]
+    return [family(access, tiles, balanced, copies), family(1, tiles[-1:], 0)]
 
 
 def checks(product, seed):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 SUCCESS = 0
@@ -56,6 +56,26 @@ _Module._fields_ = [
 ]
 
 
+class TensorMap(ctypes.Structure):
+    """`ftrt_tensor_map`."""
+
+    _fields_ = [
+        ("kernel", ctypes.c_char_p),
+        ("parameter", ctypes.c_char_p),
+        ("element_type", ctypes.c_uint32),
+        ("rank", ctypes.c_uint32),
+        ("box", ctypes.c_uint32 * 5),
+        ("swizzle", ctypes.c_uint32),
+        ("l2_promotion", ctypes.c_uint32),
+    ]
+
+
+# CUtensorMapDataType of the types in manifests.
+_ELEMENT_TYPES = {
+    "i8": 0, "i16": 1, "i32": 3, "i64": 5, "f16": 6, "f32": 7, "f64": 8, "bf16": 9,
+}  # fmt: skip
+
+
 class Runtime:
     """libftrt, opened before any compiled library, which then finds it by name."""
 
@@ -78,6 +98,38 @@ class Runtime:
     def check(self, call: str, code: int) -> None:
         if code != SUCCESS:
             raise RuntimeFailure(call, code, self.api.ftrt_last_error().decode("utf-8", "replace"))
+
+    def tensor_map(
+        self,
+        entry: str,
+        parameter: Mapping[str, Any],
+        address: int,
+        sizes: Sequence[int],
+        strides: Sequence[int],
+        stream: int,
+    ) -> bytes:
+        """The value of a parameter of the manifest that is a tensor map (docs/abi.md)."""
+        rank = len(sizes)
+        kind = TensorMap(
+            kernel=entry.encode(),
+            parameter=parameter["name"].encode(),
+            element_type=_ELEMENT_TYPES[parameter["type"]],
+            rank=rank,
+            box=(ctypes.c_uint32 * 5)(*parameter["box"]),
+            swizzle=(0, 32, 64, 128).index(parameter["swizzle_bytes"]),
+            l2_promotion=(0, 64, 128, 256).index(parameter["l2_promotion_bytes"]),
+        )
+        result = ctypes.create_string_buffer(128)
+        code = self.api.ftrt_tensor_map_encode(
+            ctypes.byref(kind),
+            ctypes.c_void_p(address),
+            (ctypes.c_int64 * rank)(*sizes),
+            (ctypes.c_int64 * rank)(*strides),
+            ctypes.c_void_p(stream),
+            result,
+        )
+        self.check("ftrt_tensor_map_encode", code)
+        return result.raw
 
     def device_count(self) -> int:
         """CUDA devices; raises RuntimeFailure where there is no driver."""
@@ -169,7 +221,7 @@ class Launch:
     """One launch of a kernel with its parameters, to be repeated.
 
     parameters: (kind, type, value) in the kernel's order, as the manifest has them;
-    of a pointer the value is its address.
+    of a pointer the value is its address, of a tensor map its bytes.
     """
 
     def __init__(
@@ -179,7 +231,7 @@ class Launch:
         grid: int,
         block: int,
         shared_bytes: int,
-        parameters: Sequence[tuple[str, str, int]],
+        parameters: Sequence[tuple[str, str, int | bytes]],
     ):
         self.runtime, self.kernel, self.grid = runtime, kernel, grid
         self.block, self.shared_bytes = block, shared_bytes
@@ -187,6 +239,8 @@ class Launch:
         for kind, type_, value in parameters:
             if kind == "pointer":
                 self.values.append(ctypes.c_uint64(value))
+            elif kind == "tensor_map":
+                self.values.append(ctypes.create_string_buffer(value, len(value)))
             elif type_ == "i32":
                 self.values.append(ctypes.c_int32(value))
             else:

@@ -143,6 +143,18 @@ def launch(
             value = pointers[name]
         elif kind == "part":
             value = program["blocks"][0]
+        elif kind == "tensor_map":
+            numbers = {**strides, **values}
+            value = session.runtime.tensor_map(
+                kernel["entry"],
+                parameter,
+                pointers[parameter["pointer"]],
+                *(
+                    [numbers.get(extent, extent) for extent in parameter[key]]
+                    for key in ("sizes", "strides")
+                ),
+                session.machine.stream,
+            )
         else:
             value = strides[name] if kind == "stride" else values[name]
         parameters.append((kind, parameter["type"], value))

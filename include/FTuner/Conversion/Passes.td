@@ -72,6 +72,25 @@ def UKernelExpandAccessesPass : Pass<"ukernel-expand-accesses", "::mlir::gpu::GP
     "::mlir::vector::VectorDialect"];
 }
 
+def UKernelPassTensorMapsPass : Pass<"ukernel-pass-tensor-maps", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Pass the tensor maps of kernels by value";
+  let description = [{
+    `convert-gpu-to-nvvm` takes a pointer for a pointer. Those that
+    `ukernel.entry` says are tensor maps become addresses of the 128 bytes that
+    the host passes.
+
+    ```mlir
+    llvm.func @k(%lhs: !llvm.ptr, %lhs_map: !llvm.ptr) attributes {nvvm.kernel}
+    // becomes
+    llvm.func @k(%lhs: !llvm.ptr,
+                 %lhs_map: !llvm.ptr {llvm.align = 64 : i64,
+                                      llvm.byval = !llvm.array<128 x i8>,
+                                      nvvm.grid_constant}) attributes {nvvm.kernel}
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect"];
+}
+
 def ConvertUKernelToLLVMPass : Pass<"convert-ukernel-to-llvm", "::mlir::ModuleOp"> {
   let summary = "Give host functions the host ABI and turn launches into calls of the runtime";
   let description = [{

@@ -20,16 +20,17 @@
 //    a warp, and collectives whose lanes do not all arrive are errors, no
 //    hangs;
 //  * products of a warpgroup (wgmma) are performed when they are waited for,
-//  and
-//    use of their accumulators before is an error;
+//    and use of their accumulators before is an error;
+//  * bulk copies end when a thread waits for their mbarrier and no other can go
+//    on; threads that wait for each other in vain are an error;
 //  * asynchronous copies and products still pending at the kernel's end are
 //    errors.
 // `checkBounds` and `checkRaces` watch every access at the cost of speed.
 //
-// Limits: threads that wait for each other without a barrier (spin loops) hang;
-// blocks that order their accesses by atomics look like races; what has no
-// emulation rule (TMA, inline PTX, libdevice calls, ...) is an error of
-// `create`.
+// Limits: threads that wait for each other without a barrier or an mbarrier
+// (spin loops) hang; blocks that order their accesses by atomics look like
+// races; what has no emulation rule (inline PTX, libdevice calls, ...) is an
+// error of `create`.
 //
 // Libraries compiled ahead of time run in the same emulator without MLIR
 // (HostImage.h), and without the checks of every access.
@@ -139,6 +140,7 @@ private:
 /// The functions of FTuner/Runtime/ftrt.h that compiled host code calls.
 struct RuntimeAPI {
   decltype(&ftrt_launch) launch;
+  decltype(&ftrt_tensor_map_encode) encodeTensorMap;
   decltype(&ftrt_fail) fail;
   decltype(&ftrt_last_error) lastError;
 };

@@ -10,6 +10,7 @@
 //   scalars    by value; one of 64 bits as two i32, the low half first, so that
 //              a host that passes nothing but pointers and i32 can launch the
 //              kernel
+//   maps       128 bytes by value; a host encodes them from other parameters
 //   parts      i32
 //
 // Parts come last: the kernels of one workload have the same parameters, but
@@ -36,18 +37,22 @@ struct KernelParameter {
   /// "lhs", "m", "lhs_stride0"; both halves of a scalar have its name. Empty
   /// where a description has none.
   std::string name;
-  /// Of the elements behind a pointer, or of the whole scalar; i32 otherwise.
+  /// Of the elements behind a pointer or a tensor map, or of the whole scalar;
+  /// i32 otherwise.
   /// Null where a description has none.
   mlir::Type type;
   /// Of a pointer.
   std::optional<ukernel::ParameterAccess> access;
+  /// Of a tensor map: how it is encoded.
+  ukernel::TensorMapAttr map;
 
   // What it stands for; a description does not tell.
 
-  /// The operand that a pointer, a stride or a scalar is of, and a size that is
-  /// no axis.
+  /// The operand that a pointer, a stride, a scalar or a tensor map is of, and
+  /// a size that is no axis.
   std::optional<unsigned> operand;
-  /// The axis of a size, or the dimension of the operand.
+  /// The axis of a size, the dimension of the operand, or the number of the map
+  /// among those of the operand.
   unsigned index = 0;
 };
 
@@ -71,6 +76,13 @@ public:
                  mlir::MLIRContext *context);
   /// An integer, float or index of up to 64 bits. A boolean goes as a byte.
   void addScalar(unsigned operand, const llvm::Twine &name, mlir::Type type);
+  /// A map of an operand that has a pointer, unless there is an equal one.
+  /// `sizes` and `strides`, but that of the innermost dimension, are fixed or
+  /// parameters that were added; see TensorMapAttr. Returns its number among
+  /// those of the operand.
+  unsigned addTensorMap(unsigned operand, llvm::ArrayRef<mlir::Attribute> sizes,
+                        llvm::ArrayRef<mlir::Attribute> strides,
+                        const TensorMapBox &box);
   /// The number of blocks of the first of two parts.
   void addPart(mlir::MLIRContext *context);
 
@@ -84,7 +96,8 @@ public:
   // In the kernel
   //===--------------------------------------------------------------------===//
 
-  /// The type of the gpu.func: a memref without dimensions for a pointer.
+  /// The type of the gpu.func: a memref without dimensions for a pointer, an
+  /// !llvm.ptr for a tensor map.
   mlir::FunctionType getFunctionType(mlir::MLIRContext *context) const;
   /// The memref of an operand that has a pointer; null for another.
   mlir::Value pointer(mlir::gpu::GPUFuncOp func, unsigned operand) const;
@@ -101,8 +114,13 @@ public:
   mlir::Value scalar(mlir::ImplicitLocOpBuilder &b, mlir::gpu::GPUFuncOp func,
                      unsigned operand, mlir::Type type) const;
 
+  /// The address of a map, by its number among those of the operand.
+  mlir::Value tensorMap(mlir::gpu::GPUFuncOp func, unsigned operand,
+                        unsigned number) const;
+
   bool hasAxisSize(unsigned axis) const;
   bool hasPart() const;
+  bool hasTensorMaps() const;
 
   //===--------------------------------------------------------------------===//
   // On the host
@@ -118,7 +136,8 @@ public:
       mlir::ImplicitLocOpBuilder &b, mlir::ValueRange operands,
       llvm::function_ref<mlir::Value(const KernelParameter &)> sizeOf) const;
   /// The operand of the launch for each parameter; both halves of a scalar have
-  /// the same. Emits an error if the launch has more or fewer than these.
+  /// the same, and tensor maps, which are encoded from other parameters, none.
+  /// Emits an error if the launch has more or fewer than these.
   mlir::FailureOr<llvm::SmallVector<mlir::Value>>
   valuesOf(ukernel::LaunchOp launch) const;
 

@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 /* Changes whenever this table, or the list of functions, changes. */
-#define FTRT_EMULATOR_VERSION 4
+#define FTRT_EMULATOR_VERSION 5
 
 /* The name of the one function that libftrt_emulator exports. */
 #define FTRT_EMULATOR_GET_INTERFACE "ftrt_emulator_get_interface"
@@ -46,6 +46,20 @@ typedef struct {
                     uint32_t block_x, uint32_t dynamic_shared_bytes,
                     void **parameters, int32_t (*check)(void), char *message,
                     uint64_t capacity);
+  /* Writes the tensor map that kernels of the emulator take: 128 bytes at
+   * `map`, a multiple of 64. The other arguments are those of the driver's
+   * cuTensorMapEncodeTiled, in its order and with its numbers; `sizes` in
+   * elements, `strides` in bytes, one less than `rank`. Returns FTRT_SUCCESS,
+   * or FTRT_ERROR_INVALID_ARGUMENT for what the driver refuses, after writing
+   * words as `launch` does. Safe from many threads; allocates nothing unless
+   * it fails. */
+  int32_t (*encode_tensor_map)(void *map, uint32_t element_type, uint32_t rank,
+                               void *address, const uint64_t *sizes,
+                               const uint64_t *strides, const uint32_t *box,
+                               const uint32_t *element_strides,
+                               uint32_t interleave, uint32_t swizzle,
+                               uint32_t l2_promotion, uint32_t fill,
+                               char *message, uint64_t capacity);
 } ftrt_emulator_interface;
 
 /* The one exported symbol of libftrt_emulator; never null, valid for good. */

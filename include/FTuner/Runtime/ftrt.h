@@ -154,6 +154,38 @@ int32_t ftrt_launch(ftrt_kernel *kernel, uint32_t grid_x, uint32_t block_x,
                     uint32_t dynamic_shared_bytes, void *stream,
                     void **parameters);
 
+/* What host code knows of a tensor map: a static object for each kernel's
+ * parameter. Numbers are those of the driver (cuda.h). Dimensions go from the
+ * innermost, which is contiguous, outwards; entries behind `rank` mean nothing.
+ */
+typedef struct {
+  const char *kernel; /* of both the names, for errors */
+  const char *parameter;
+  uint32_t element_type; /* CUtensorMapDataType */
+  uint32_t rank;
+  uint32_t box[5];       /* elements */
+  uint32_t swizzle;      /* CUtensorMapSwizzle */
+  uint32_t l2_promotion; /* CUtensorMapL2promotion */
+} ftrt_tensor_map;
+
+/* Encodes a tensor map, which a kernel takes by value: 128 bytes at `map`. It
+ * is for launches on `stream`, whose device must be of compute capability 9.0
+ * or above, or the emulator.
+ *
+ *   address  of the first element, on the device; a multiple of 16
+ *   sizes    of each dimension, in elements
+ *   strides  of each dimension but the innermost, in elements; multiples of 16
+ *            bytes
+ *
+ * Elements outside become zeros. Of a tensor without elements kernels use no
+ * map: it is all zeros. Maps that were encoded lately are kept, so that most
+ * calls copy one. Allocates nothing and takes no lock, unless it fails or is
+ * the first call of the runtime. Safe while a stream is being captured into a
+ * CUDA graph. */
+int32_t ftrt_tensor_map_encode(const ftrt_tensor_map *kind, const void *address,
+                               const int64_t *sizes, const int64_t *strides,
+                               void *stream, void *map);
+
 /* Records `message` (copied) as the calling thread's last error and returns
  * FTRT_ERROR_HOST. For checks that host code makes by itself, such as sizes
  * that do not fit each other. */

@@ -12,6 +12,7 @@ namespace ftuner {
 // The functions of ftrt.h that programs of FTuner call.
 #define FTUNER_RUNTIME_FUNCTIONS(FUNCTION)                                     \
   FUNCTION(launch)                                                             \
+  FUNCTION(tensor_map_encode)                                                  \
   FUNCTION(fail)                                                               \
   FUNCTION(last_error)                                                         \
   FUNCTION(prepare)                                                            \

@@ -11,6 +11,7 @@
 #include "FTuner/Device/DeviceSpec.h"
 #include "FTuner/Schedule/BlockWork.h"
 #include "FTuner/Schedule/KernelFamily.h"
+#include "FTuner/Schedule/TensorMap.h"
 #include "FTuner/Workload/Workload.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include <array>
@@ -118,6 +119,14 @@ public:
 
   virtual KernelResources resources(const Workload &workload,
                                     const KernelFamily &family) const = 0;
+  /// The tensor maps that the kernel takes for a part, in the order in which
+  /// its emitter finds them. Pointers and rows of their operands must be
+  /// aligned to `kTensorMapAlignment` bytes: `alignment` says so.
+  virtual llvm::SmallVector<TensorMap> tensorMaps(const Workload &workload,
+                                                  const KernelFamily &family,
+                                                  unsigned part) const {
+    return {};
+  }
   /// Registers per thread with which the family's kernel was not seen to spill:
   /// search asks that the device has as many. At least those of `resources`.
   virtual int64_t spillFreeRegisters(const Workload &workload,

@@ -128,12 +128,29 @@ void FragmentEpilogue::storeTransposed(ValueRange accumulators, int64_t step) {
       }
 }
 
+/// The barrier of the block is number 0.
+static constexpr int32_t kBarrierOfWarps = 1;
+
+void FragmentEpilogue::awaitWarps() {
+  if (warp.threads == 0) {
+    gpu::BarrierOp::create(b);
+    return;
+  }
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(
+        b, b.getI32IntegerAttr(static_cast<int32_t>(value)));
+  };
+  NVVM::BarrierOp::create(b, TypeRange(), constant(kBarrierOfWarps),
+                          constant(warp.threads),
+                          NVVM::BarrierReductionAttr(), Value());
+}
+
 void FragmentEpilogue::emit(ValueRange accumulators,
                             bool hasAsynchronousCopies) {
   // The slabs take the place of stages, which other warps may still read.
   if (hasAsynchronousCopies)
     NVVM::CpAsyncWaitGroupOp::create(b, 0);
-  gpu::BarrierOp::create(b);
+  awaitWarps();
   Type accumulatorType = accumulators.front().getType();
   auto slabType = MemRefType::get(
       {fragments.slabRows(), fragments.slabPitch()}, accumulatorType,

@@ -1,5 +1,6 @@
 //===- MainLoop.cpp - The loop over steps of the reduce axis --------------===//
 #include "FTuner/Codegen/IR/MainLoop.h"
+#include "FTuner/Codegen/IR/StageBarriers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -11,9 +12,12 @@ using namespace ftuner;
 
 scf::ForOp ftuner::createLoop(ImplicitLocOpBuilder &b, Unrolling unrolling,
                               Value end, int64_t step, ValueRange initial) {
-  IndexMath math(b);
-  auto loop = scf::ForOp::create(b, math.constant(0), end, math.constant(step),
-                                 initial);
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(
+        b, b.getIntegerAttr(end.getType(), value));
+  };
+  auto loop =
+      scf::ForOp::create(b, constant(0), end, constant(step), initial);
   MLIRContext *context = b.getContext();
   BoolAttr yes = b.getBoolAttr(true), none;
   bool isLate = unrolling == Unrolling::Late;
@@ -28,9 +32,9 @@ scf::ForOp ftuner::createLoop(ImplicitLocOpBuilder &b, Unrolling unrolling,
 }
 
 void ftuner::prepareCopies(const ContractionTile &tile, TileCopy &lhs,
-                           TileCopy &rhs) {
+                           TileCopy &rhs, Value threadId) {
   auto prepare = [&](TileCopy &copy, Value offset, unsigned axis) {
-    copy.prepare(tile.threadId, offset, tile.extents[axis], tile.exact[axis],
+    copy.prepare(threadId ? threadId : tile.threadId, offset, tile.extents[axis], tile.exact[axis],
                  tile.extents[Workload::kK], tile.exact[Workload::kK]);
   };
   prepare(lhs, tile.rowOffset, Workload::kM);
@@ -49,11 +53,7 @@ Values MainLoop::emit(ImplicitLocOpBuilder &b, const Values &accumulators,
 /// products, behind a barrier.
 void MainLoop::fenceProxy(ImplicitLocOpBuilder &b) const {
   if (isDeferred)
-    NVVM::FenceProxyOp::create(
-        b,
-        NVVM::ProxyKindAttr::get(b.getContext(), NVVM::ProxyKind::async_shared),
-        NVVM::SharedSpaceAttr::get(b.getContext(),
-                                   NVVM::SharedSpace::shared_cta));
+    fenceAsyncProxy(b);
 }
 
 /// Waits for deferred products of all but the `newer` last steps.

@@ -34,7 +34,9 @@ WgmmaLayout ftuner::wgmmaLayout(bool lhsReduceContiguous,
                      tile[axis], schedule.groupsAlong(axis)};
   };
   return {side(schedule.rowAxis()), side(schedule.columnAxis()),
-          tile[Workload::kK], schedule.stages, elementBytes};
+          tile[Workload::kK],          schedule.stages,
+          elementBytes,                schedule.producers,
+          schedule.tensorMaps};
 }
 
 WgmmaLayout ftuner::wgmmaLayout(const Workload &workload, const BlockTile &tile,

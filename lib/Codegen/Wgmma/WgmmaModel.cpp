@@ -5,26 +5,27 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Codegen/Wgmma/WgmmaLayout.h"
+#include "FTuner/Codegen/Wgmma/WgmmaRegisters.h"
 #include "FTuner/Schedule/CodegenModel.h"
 #include "WgmmaSpace.h"
 #include "WgmmaTypes.h"
 #include "WgmmaWork.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 
 using namespace ftuner;
 
 namespace {
 
-/// Registers for addresses, predicates and loop state beside accumulators, and
-/// for each vector that a thread copies in a step. ptxas 13.0 gives kernels of
-/// 128 x 128 and 128 x 256 elements 50 and 68 registers beside accumulators,
-/// with 8 and 12 vectors.
+/// Registers for addresses, predicates and loop state beside accumulators, at
+/// least.
 constexpr int64_t kAddressRegisters = 32;
-constexpr int64_t kSlotRegisters = 3;
 /// Most pipeline stages: more than shared memory holds, so that sums of their
 /// bytes do not overflow.
 constexpr int64_t kMaxStages = 1024;
+/// Fewest of asynchronous copies: products read two while one is filled.
+constexpr int64_t kLeastStages = 3;
 
 class WgmmaModel final : public CodegenModel {
 public:
@@ -35,7 +36,8 @@ public:
 
   llvm::ArrayRef<llvm::StringLiteral> scheduleFields() const override {
     static constexpr llvm::StringLiteral names[] = {
-        "groups_m", "groups_n", "stages", "access_bytes", "swap_operands"};
+        "groups_m",     "groups_n",      "stages",
+        "access_bytes", "swap_operands", "producers"};
     return names;
   }
 
@@ -43,7 +45,10 @@ public:
     WgmmaSchedule wgmma = WgmmaSchedule::of(schedule);
     return "stages " + std::to_string(wgmma.stages) + " access " +
            std::to_string(wgmma.accessBytes) +
-           (wgmma.swapOperands ? " swapped" : "");
+           (wgmma.swapOperands ? " swapped" : "") +
+           (wgmma.producers ? " producers " + std::to_string(wgmma.producers)
+                            : "") +
+           (wgmma.tensorMaps ? " maps" : "");
   }
 
   llvm::Error supports(const Workload &workload,
@@ -107,15 +112,26 @@ public:
       resources.sharedMemoryBytes =
           std::max(resources.sharedMemoryBytes, layout.sharedMemoryBytes());
     }
+    if (wgmma.producers == 0)
+      return resources;
+    if (auto registers = wgmmaRegisters(workload, family))
+      resources.registersPerThread = registersAtEntry(*registers);
     return resources;
   }
+
+  llvm::SmallVector<TensorMap> tensorMaps(const Workload &workload,
+                                          const KernelFamily &family,
+                                          unsigned part) const override;
 
   int64_t spillFreeRegisters(const Workload &workload,
                              const KernelFamily &family) const override {
     WgmmaSchedule wgmma = WgmmaSchedule::of(family.schedule);
+    // They are shared out by the same estimate.
+    if (wgmma.producers)
+      return resources(workload, family).registersPerThread;
     int64_t most = 0;
     for (const BlockTile &tile : family.tiles)
-      most = std::max(most, registersOf(workload, tile, wgmma));
+      most = std::max(most, wgmmaSharedRoleRegisters(workload, tile, wgmma));
     return most;
   }
 
@@ -132,9 +148,11 @@ public:
     const SizeRange &k = workload.axes[Workload::kK].range;
     code.isReduceExact = k.isFixed() && k.min % tile[Workload::kK] == 0;
     BlockWork work = wgmmaWork(layout, code);
+    int64_t registers =
+        wgmma.producers ? resources(workload, family).registersPerThread
+                        : wgmmaSharedRoleRegisters(workload, tile, wgmma);
     work.registersPerThread = static_cast<double>(
-        std::min(registersOf(workload, tile, wgmma),
-                 device.registersPerThreadOf(layout.threads())));
+        std::min(registers, device.registersPerThreadOf(layout.threads())));
     return work;
   }
 
@@ -168,6 +186,9 @@ private:
   static KernelFamily withAccess(KernelFamily family, int64_t bytes) {
     WgmmaSchedule wgmma = WgmmaSchedule::of(family.schedule);
     wgmma.accessBytes = bytes;
+    // Boxes and warps of their own copy 16 bytes at once.
+    wgmma.producers = 0;
+    wgmma.tensorMaps = false;
     // Single elements may have to pass through registers, in two stages.
     if (bytes == 1)
       wgmma.stages = 2;
@@ -175,28 +196,18 @@ private:
     return family;
   }
 
-  /// Registers of a thread: accumulators, addresses, slots of copies, and what
-  /// these hold where copies pass through registers, which two stages mean.
-  static int64_t registersOf(const Workload &workload, const BlockTile &tile,
-                             const WgmmaSchedule &wgmma) {
-    WgmmaLayout layout = wgmmaLayout(workload, tile, wgmma);
-    int64_t registers = layout.warpTile().accumulators() + kAddressRegisters;
-    for (unsigned factor : {0, 1}) {
-      FactorCopy copy = factorCopy(workload, wgmma.accessBytes, factor);
-      int64_t ofSlot = kSlotRegisters + copy.prologue.registers;
-      if (layout.stages == 2)
-        ofSlot += ceilDiv(copy.vectorWidth *
-                              std::max(layout.elementBytes, copy.globalBytes),
-                          4);
-      registers += ofSlot * layout.tileOf(factor).copySlots(layout.threads(),
-                                                            copy.vectorWidth);
-    }
-    return registers;
+  /// What a block with producers takes for each thread when it starts.
+  static int64_t registersAtEntry(const WgmmaRegisters &registers) {
+    return registers.areMoved
+               ? registers.entry
+               : std::max(registers.producer, registers.consumer);
   }
 
   llvm::Error checkSchedule(const Workload &workload,
                             const WgmmaSchedule &wgmma,
                             const DeviceSpec &device) const;
+  llvm::Error checkMaps(const Workload &workload, const WgmmaSchedule &wgmma,
+                        bool isAsynchronous) const;
   llvm::Error checkPart(const Workload &workload, const BlockTile &tile,
                         const WgmmaSchedule &wgmma) const;
 };
@@ -233,10 +244,12 @@ llvm::Error WgmmaModel::checkSchedule(const Workload &workload,
   if (llvm::Error error = checkAccess(*this, wgmma.accessBytes))
     return error;
   bool isAsynchronous = this->isAsynchronous(workload, wgmma, device);
-  bool hasStages = isAsynchronous ? wgmma.stages >= 3 : wgmma.stages == 2;
+  bool hasStages =
+      isAsynchronous ? wgmma.stages >= kLeastStages : wgmma.stages == 2;
   if (!hasStages || wgmma.stages > kMaxStages)
     return invalid(llvm::Twine("expected ") +
-                   (isAsynchronous ? "3 to " + llvm::Twine(kMaxStages)
+                   (isAsynchronous ? llvm::Twine(kLeastStages) + " to " +
+                                         llvm::Twine(kMaxStages)
                                    : llvm::Twine("exactly 2")) +
                    " pipeline stages for accesses of " +
                    llvm::Twine(wgmma.accessBytes) + " bytes, but got " +
@@ -248,7 +261,68 @@ llvm::Error WgmmaModel::checkSchedule(const Workload &workload,
       return invalid("expected 1 to " + llvm::Twine(kWgmmaMaxGroups) +
                      " groups, but got " + llvm::Twine(wgmma.groupsM) + " by " +
                      llvm::Twine(wgmma.groupsN));
+  if (wgmma.tensorMaps)
+    if (llvm::Error error = checkMaps(workload, wgmma, isAsynchronous))
+      return error;
+  if (wgmma.producers == 0)
+    return llvm::Error::success();
+  if (wgmma.producers != 1 || wgmma.groups() >= kWgmmaMaxGroups)
+    return invalid("expected no producers, or 1 beside at most " +
+                   llvm::Twine(kWgmmaMaxGroups - 1) + " groups, but got " +
+                   llvm::Twine(wgmma.producers) + " beside " +
+                   llvm::Twine(wgmma.groups()));
+  if (!isAsynchronous || wgmma.accessBytes != kWgmmaProducedBytes)
+    return invalid("expected asynchronous copies of " +
+                   llvm::Twine(kWgmmaProducedBytes) +
+                   " bytes by producers, but got accesses of " +
+                   llvm::Twine(wgmma.accessBytes));
   return llvm::Error::success();
+}
+
+/// Maps describe operands as they are, with one axis along each dimension.
+llvm::Error WgmmaModel::checkMaps(const Workload &workload,
+                                  const WgmmaSchedule &wgmma,
+                                  bool isAsynchronous) const {
+  if (!isAsynchronous || wgmma.accessBytes != kWgmmaProducedBytes)
+    return invalid("expected factors that tensor maps copy as they are, in "
+                   "rows aligned to " +
+                   llvm::Twine(kWgmmaProducedBytes) +
+                   " bytes, but got accesses of " +
+                   llvm::Twine(wgmma.accessBytes));
+  for (OperandRole role : {OperandRole::Lhs, OperandRole::Rhs})
+    if (!hasWgmmaMap(*workload.find(role)))
+      return invalid("expected factors with one axis along each of at most " +
+                     llvm::Twine(kMaxTensorMapRank) +
+                     " dimensions, which tensor maps describe");
+  return llvm::Error::success();
+}
+
+llvm::SmallVector<TensorMap>
+WgmmaModel::tensorMaps(const Workload &workload, const KernelFamily &family,
+                       unsigned part) const {
+  WgmmaSchedule wgmma = WgmmaSchedule::of(family.schedule);
+  llvm::SmallVector<TensorMap> maps;
+  if (!wgmma.tensorMaps)
+    return maps;
+  WgmmaLayout layout = wgmmaLayout(workload, family.tiles[part], wgmma);
+  for (unsigned factor : {0, 1}) {
+    OperandRole role = factor == 0 ? OperandRole::Lhs : OperandRole::Rhs;
+    const SharedTile &tile = layout.tileOf(factor);
+    TensorMap &map = maps.emplace_back();
+    const Operand *operand = workload.find(role);
+    map.operand = operand - workload.operands.data();
+    // The rows of a box lie along m, n or k, whichever is not contiguous.
+    for (unsigned dim = operand->rank(); dim-- > 0;) {
+      unsigned axis = *operand->position(dim).asAxis();
+      bool isRow = axis < Workload::kFirstBatch && !map.dims.empty();
+      map.dims.push_back(dim);
+      map.box.sizes.push_back(dim + 1 == operand->rank() ? tile.pitch
+                              : isRow ? layout.boxRowsOf(tile)
+                                      : 1);
+    }
+    map.box.swizzleBytes = kWgmmaRowBytes;
+  }
+  return maps;
 }
 
 llvm::Error WgmmaModel::checkPart(const Workload &workload,
@@ -281,6 +355,15 @@ llvm::Error WgmmaModel::checkPart(const Workload &workload,
     return invalid("expected multiples of " + llvm::Twine(shared.pitch) +
                    " elements along axis " + llvm::Twine(layout.columns.axis) +
                    " for each of several groups, but got " + tileText(tile));
+  // Boxes begin with patterns.
+  for (unsigned factor : {0, 1})
+    if (const SharedTile &shared = layout.tileOf(factor);
+        wgmma.tensorMaps &&
+        shared.sharedRows() % (layout.boxesOf(shared) * kWgmmaPatternRows) != 0)
+      return invalid("expected boxes of tensor maps of multiples of " +
+                     llvm::Twine(kWgmmaPatternRows) + " rows, up to " +
+                     llvm::Twine(kMaxTensorMapBox) + ", but got " +
+                     tileText(tile));
   int64_t accumulators = layout.warpTile().accumulators();
   if (accumulators > kWgmmaMaxAccumulators)
     return invalid("expected at most " + llvm::Twine(kWgmmaMaxAccumulators) +
@@ -305,6 +388,10 @@ llvm::Error WgmmaModel::check(const Workload &workload,
   for (const BlockTile &tile : family.tiles)
     if (llvm::Error error = checkPart(workload, tile, wgmma))
       return error;
+  if (wgmma.producers && !wgmmaRegisters(workload, family))
+    return invalid("expected fewer registers of producers and of the groups "
+                   "that multiply in " +
+                   family.str());
   return checkBlockFits(*this, resources(workload, family), device);
 }
 
@@ -329,14 +416,35 @@ bool ftuner::hasWgmmaColumns(int64_t columns, int64_t elementBytes) {
   return elementBytes > 1 || columns <= 32 || columns % 16 == 0;
 }
 
+bool ftuner::hasWgmmaMap(const Operand &factor) {
+  if (factor.rank() > kMaxTensorMapRank)
+    return false;
+  llvm::SmallVector<unsigned> axes;
+  for (unsigned dim = 0; dim < factor.rank(); ++dim) {
+    std::optional<unsigned> axis = factor.position(dim).asAxis();
+    if (!axis || llvm::is_contained(axes, *axis))
+      return false;
+    axes.push_back(*axis);
+  }
+  return true;
+}
+
 WgmmaSchedule WgmmaSchedule::of(const Schedule &schedule) {
   const auto &fields = schedule.fields();
-  return {fields[0], fields[1], fields[2], fields[3], fields[4] != 0};
+  bool tensorMaps = fields[3] == kWgmmaRowBytes;
+  return {fields[0],
+          fields[1],
+          fields[2],
+          tensorMaps ? kWgmmaProducedBytes : fields[3],
+          fields[4] != 0,
+          fields[5],
+          tensorMaps};
 }
 
 Schedule WgmmaSchedule::pack() const {
-  return Schedule(wgmmaModel(),
-                  {groupsM, groupsN, stages, accessBytes, swapOperands});
+  return Schedule(wgmmaModel(), {groupsM, groupsN, stages,
+                                 tensorMaps ? kWgmmaRowBytes : accessBytes,
+                                 swapOperands, producers});
 }
 
 KernelFamily ftuner::wgmmaFamily(const WgmmaSchedule &schedule,

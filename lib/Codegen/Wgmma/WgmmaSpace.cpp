@@ -2,6 +2,7 @@
 #include "WgmmaSpace.h"
 #include "FTuner/Codegen/Wgmma/WgmmaLayout.h"
 #include "FTuner/Workload/Sampling.h"
+#include "WgmmaTypes.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace ftuner;
@@ -19,6 +20,8 @@ static constexpr int64_t kStagedStages[] = {2};
 WgmmaSpace::WgmmaSpace(const Workload &workload, const DeviceSpec &device)
     : workload(workload), device(device),
       elementBytes(bytesOf(multipliedType(workload))),
+      canHaveMaps(hasWgmmaMap(*workload.find(OperandRole::Lhs)) &&
+                  hasWgmmaMap(*workload.find(OperandRole::Rhs))),
       extents{largestSize(workload.axes[Workload::kM]),
               largestSize(workload.axes[Workload::kN])} {
   combineAxes.assign(std::begin(kWgmmaCombineAxes),
@@ -110,11 +113,24 @@ void WgmmaSpace::forEachStep(
     llvm::function_ref<bool(const KernelFamily &)> visit) const {
   KernelFamily family = block;
   WgmmaSchedule schedule = WgmmaSchedule::of(block.schedule);
-  for (int64_t stages : stagesOf(schedule)) {
-    schedule.stages = stages;
-    family.schedule = schedule.pack();
-    if (!visit(family))
-      return;
+  bool isAsynchronous = stagesOf(schedule).size() > 1;
+  bool isWide =
+      isAsynchronous && schedule.accessBytes == kWgmmaProducedBytes;
+  for (bool tensorMaps : {true, false}) {
+    if (tensorMaps && !(isWide && canHaveMaps))
+      continue;
+    schedule.tensorMaps = tensorMaps;
+    for (int64_t producers : {1, 0}) {
+      if (producers && !(isWide && schedule.groups() < kWgmmaMaxGroups))
+        continue;
+      schedule.producers = producers;
+      for (int64_t stages : stagesOf(schedule)) {
+        schedule.stages = stages;
+        family.schedule = schedule.pack();
+        if (!visit(family))
+          return;
+      }
+    }
   }
 }
 
@@ -126,5 +142,6 @@ WgmmaSpace::preference(const KernelFamily &family) const {
   // Two groups: while one waits at the barrier, the other's products run.
   int64_t distance =
       schedule.groups() > 2 ? schedule.groups() - 2 : 2 - schedule.groups();
-  return {distance, -bm * bn, bm + bn, bm, bn, schedule.swapOperands};
+  return {distance, -bm * bn, bm + bn, bm, bn, schedule.swapOperands,
+          -schedule.producers, -int64_t(schedule.tensorMaps)};
 }

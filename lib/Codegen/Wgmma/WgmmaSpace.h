@@ -16,6 +16,9 @@ namespace ftuner {
 /// Most accumulators of a thread that leave room for addresses: with more,
 /// ptxas serializes the instructions.
 constexpr int64_t kWgmmaMaxAccumulators = 128;
+/// Bytes of an access by threads that do nothing but copy, and of the rows of
+/// what tensor maps copy.
+constexpr int64_t kWgmmaProducedBytes = 16;
 /// Most groups of a block.
 constexpr int64_t kWgmmaMaxGroups = 4;
 
@@ -38,6 +41,8 @@ private:
   const DeviceSpec &device;
   /// Of the factors in shared memory.
   int64_t elementBytes;
+  /// Whether tensor maps can describe both factors.
+  bool canHaveMaps;
   /// Largest extents of m and n.
   int64_t extents[2];
 };

@@ -21,6 +21,10 @@ std::optional<WgmmaInstruction> findWgmmaInstruction(ElementType factor,
 /// of bytes multiples of 16 from 32 on.
 bool hasWgmmaColumns(int64_t columns, int64_t elementBytes);
 
+/// Whether a factor can have a tensor map: one axis along each dimension, and
+/// not too many.
+bool hasWgmmaMap(const Operand &factor);
+
 } // namespace ftuner
 
 #endif // FTUNER_LIB_CODEGEN_WGMMA_WGMMATYPES_H

@@ -11,20 +11,40 @@ using namespace ftuner;
 
 static constexpr int64_t kLanes = 32;
 static constexpr int64_t kWordBytes = 4, kWordsOfChunk = 4;
+/// Of each warp in a step: the loop, fences and waits. ptxas 13.0 makes 37 of
+/// the loop of warps that only multiply, its 4 products among them.
+static constexpr double kInstructionsOfLoop = 32;
+/// Of the thread that starts boxes, for each.
+static constexpr double kInstructionsOfBox = 16;
 
-/// Reads of shared memory by the tensor cores, 128 bytes for each cycle, as
-/// loads of consecutive chunks by a warp.
-static void addReads(BlockWork &work, double bytes) {
+/// Accesses of shared memory by the tensor cores, or by the unit that copies
+/// boxes, 128 bytes for each cycle, as those of consecutive chunks by a warp.
+static void addChunks(BlockWork &work, WarpAccess::Kind kind, double bytes) {
   std::array<int64_t, kLanes> address;
   for (int64_t lane = 0; lane < kLanes; ++lane)
     address[lane] = lane * kWordsOfChunk;
-  addAccess(work, WarpAccess::Kind::SharedLoad, kWordsOfChunk, address,
+  addAccess(work, kind, kWordsOfChunk, address,
             bytes / double(kLanes * kWordsOfChunk * kWordBytes));
+}
+
+/// Boxes, which one thread starts. The unit that copies them takes neither
+/// cycles of the load/store units nor, beyond what a box needs to start,
+/// instructions.
+static void addBoxes(BlockWork &work, const SharedTile &tile,
+                     const WgmmaLayout &layout) {
+  work.globalBytes +=
+      double(tile.outer * tile.inner * layout.elementBytes);
+  addChunks(work, WarpAccess::Kind::SharedStore,
+            double(layout.stageBytes(tile)));
+  // A wait, its share of the loop, and the box: ptxas 13.0 makes 33
+  // instructions of a step of two boxes.
+  work.otherInstructions += kInstructionsOfBox * double(layout.boxesOf(tile));
 }
 
 BlockWork ftuner::wgmmaWork(const WgmmaLayout &layout, const WgmmaCode &code) {
   BlockWork work;
-  work.warps = layout.warps();
+  // Those that copy, too: they take room on an SM.
+  work.warps = layout.threads() / kLanes;
   work.stepDepth = layout.bk;
 
   TensorWork tensor;
@@ -34,21 +54,32 @@ BlockWork ftuner::wgmmaWork(const WgmmaLayout &layout, const WgmmaCode &code) {
                       double(layout.columns.extent) * double(layout.bk);
   // Each warp of a group issues them.
   double ofWarp = double(layout.instructions() * layout.depths());
-  tensor.instructions = double(work.warps) * ofWarp;
+  tensor.instructions = double(layout.warps()) * ofWarp;
   work.tensor.push_back(tensor);
 
   // Each instruction reads 64 rows of one factor and all its columns of the
   // other.
   double ofInstruction =
       double(kWgmmaRows + layout.columns.groupExtent()) * kWgmmaDepthBytes;
-  addReads(work, double(layout.groups()) * ofWarp * ofInstruction);
+  addChunks(work, WarpAccess::Kind::SharedLoad,
+            double(layout.groups()) * ofWarp * ofInstruction);
 
   // Loop and stages, fences and waits; descriptors of both factors.
-  work.otherInstructions += double(work.warps) * (32 + 2 * ofWarp);
-  FactorCopies copies{layout.threads(), layout.elementBytes,
+  work.otherInstructions +=
+      double(layout.warps()) * (kInstructionsOfLoop + 2 * ofWarp);
+  FactorCopies copies{layout.copyingThreads(), layout.elementBytes,
                       code.isAsynchronous, code.isReduceExact};
-  for (unsigned factor : {0, 1})
-    copies.addTo(work, layout.tileOf(factor), code.copies[factor]);
-  work.stepsAhead = double(code.isAsynchronous ? layout.stages - 2 : 1);
+  for (unsigned factor : {0, 1}) {
+    const SharedTile &tile = layout.tileOf(factor);
+    if (layout.hasMaps)
+      addBoxes(work, tile, layout);
+    else
+      copies.addTo(work, tile, code.copies[factor]);
+  }
+  if (!layout.hasMaps)
+    work.otherInstructions +=
+        double(kWgmmaWarps * layout.producers) * kInstructionsOfLoop;
+  work.stepsAhead =
+      double(code.isAsynchronous ? layout.stepsAhead() : 1);
   return work;
 }

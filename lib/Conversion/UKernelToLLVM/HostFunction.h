@@ -11,6 +11,8 @@
 
 namespace ftuner {
 
+struct KernelParameter;
+
 /// What host functions share: the runtime's functions and messages.
 class HostRuntime {
 public:
@@ -21,13 +23,18 @@ public:
   const mlir::LLVMTypeConverter &getTypes() const { return types; }
   mlir::Type getPointerType() const;
 
-  /// int32_t ftrt_fail(const char *) and int32_t ftrt_launch(…).
+  // The functions ftrt_fail, ftrt_launch and ftrt_tensor_map_encode.
   mlir::LLVM::LLVMFuncOp getFail();
   mlir::LLVM::LLVMFuncOp getLaunch();
+  mlir::LLVM::LLVMFuncOp getEncode();
   /// Pointer to a zero-terminated string.
   mlir::Value getString(mlir::ImplicitLocOpBuilder &b, llvm::StringRef text);
   /// Pointer to the static ftrt_kernel of a kernel.
   mlir::Value getKernel(mlir::ImplicitLocOpBuilder &b, llvm::StringRef name);
+  /// Pointer to the static ftrt_tensor_map of a kernel's parameter.
+  mlir::Value getTensorMap(mlir::ImplicitLocOpBuilder &b,
+                           llvm::StringRef kernel,
+                           const KernelParameter &parameter);
 
 private:
   mlir::LLVM::LLVMFuncOp declare(llvm::StringRef name,
@@ -38,7 +45,7 @@ private:
   mlir::ModuleOp module;
   std::string moduleSymbol;
   mlir::LLVMTypeConverter types;
-  llvm::StringMap<mlir::LLVM::GlobalOp> strings, kernels;
+  llvm::StringMap<mlir::LLVM::GlobalOp> strings, kernels, tensorMaps;
 };
 
 /// Where a function returns early, the code becomes its result: as it is for

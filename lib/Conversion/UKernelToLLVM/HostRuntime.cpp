@@ -1,6 +1,9 @@
 //===- HostRuntime.cpp - Calls of the runtime -------------------*- C++ -*-===//
 #include "HostFunction.h"
 
+#include "FTuner/Kernel/KernelSignature.h"
+#include "FTuner/Kernel/TensorMapEncoding.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 
@@ -32,6 +35,12 @@ LLVM::LLVMFuncOp HostRuntime::getLaunch() {
   Type pointer = getPointerType();
   Type i32 = IntegerType::get(module.getContext(), 32);
   return declare("ftrt_launch", {pointer, i32, i32, i32, pointer, pointer});
+}
+
+LLVM::LLVMFuncOp HostRuntime::getEncode() {
+  Type pointer = getPointerType();
+  return declare("ftrt_tensor_map_encode",
+                 {pointer, pointer, pointer, pointer, pointer, pointer});
 }
 
 Value HostRuntime::getString(ImplicitLocOpBuilder &b, StringRef text) {
@@ -87,6 +96,39 @@ Value HostRuntime::getKernel(ImplicitLocOpBuilder &b, StringRef name) {
     LLVM::ReturnOp::create(b, value);
   }
   return LLVM::AddressOfOp::create(b, kernels[name]);
+}
+
+Value HostRuntime::getTensorMap(ImplicitLocOpBuilder &b, StringRef kernel,
+                                const KernelParameter &parameter) {
+  std::string name = ("ftrt_tensor_map_" + kernel + "_" + parameter.name).str();
+  LLVM::GlobalOp &global = tensorMaps[name];
+  if (!global) {
+    TensorMapEncoding encoding = encodingOf(parameter.map, parameter.type);
+    // ftrt_tensor_map: names of the kernel and the parameter, and numbers.
+    Type pointer = getPointerType(), i32 = b.getI32Type();
+    SmallVector<uint32_t> numbers = {encoding.elementType, encoding.rank};
+    llvm::append_range(numbers, encoding.box);
+    numbers.append({encoding.swizzle, encoding.l2Promotion});
+    SmallVector<Type> types = {pointer, pointer};
+    types.append(numbers.size(), i32);
+    auto type = LLVM::LLVMStructType::getLiteral(b.getContext(), types);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(module.getBody());
+    global = LLVM::GlobalOp::create(b, type, /*isConstant=*/true,
+                                    LLVM::Linkage::Internal, name, Attribute());
+    b.createBlock(&global.getInitializerRegion());
+    SmallVector<Value> fields = {getString(b, kernel),
+                                 getString(b, parameter.name)};
+    for (uint32_t number : numbers)
+      fields.push_back(LLVM::ConstantOp::create(
+          b, i32, b.getI32IntegerAttr(static_cast<int32_t>(number))));
+    Value value = LLVM::PoisonOp::create(b, type);
+    for (auto [index, field] : llvm::enumerate(fields))
+      value = LLVM::InsertValueOp::create(
+          b, value, field, ArrayRef<int64_t>{static_cast<int64_t>(index)});
+    LLVM::ReturnOp::create(b, value);
+  }
+  return LLVM::AddressOfOp::create(b, global);
 }
 
 void ftuner::returnCode(ImplicitLocOpBuilder &b, func::FuncOp func,

@@ -32,7 +32,14 @@ private:
   Value passedAs(ImplicitLocOpBuilder &b, ukernel::ParameterKind kind,
                  Value operand);
   Value addressOf(ImplicitLocOpBuilder &b, Value buffer);
-  Value storeParameters(ImplicitLocOpBuilder &b, ArrayRef<Value> parameters);
+  /// The addresses of the kernel's parameters, from the launch's operands.
+  SmallVector<Value> storeValues(ImplicitLocOpBuilder &b, StringRef kernel,
+                                 ArrayRef<KernelParameter> parameters,
+                                 ArrayRef<Value> operands);
+  Value storeArray(ImplicitLocOpBuilder &b, Type type, ValueRange values);
+  Value encode(ImplicitLocOpBuilder &b, StringRef kernel,
+               const KernelParameter &map,
+               function_ref<Value(StringRef name)> operandOf);
   Value toI64(ImplicitLocOpBuilder &b, Value index) {
     return arith::IndexCastOp::create(b, b.getI64Type(), index);
   }
@@ -40,11 +47,12 @@ private:
     return arith::ConstantOp::create(b, b.getI64IntegerAttr(value));
   }
   /// Stack memory for `count` values, allocated once per call of the function.
-  Value allocate(ImplicitLocOpBuilder &b, Type type, int64_t count) {
+  Value allocate(ImplicitLocOpBuilder &b, Type type, int64_t count,
+                 int64_t alignment = 0) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(entryBlock);
     return LLVM::AllocaOp::create(b, runtime.getPointerType(), type,
-                                  constant(b, count));
+                                  constant(b, count), alignment);
   }
 
   HostRuntime &runtime;
@@ -135,6 +143,8 @@ Value LaunchLowering::passedAs(ImplicitLocOpBuilder &b,
     return arith::TruncIOp::create(b, i32, toI64(b, operand));
   case ukernel::ParameterKind::Scalar:
     return operand.getType().isIndex() ? bits() : operand;
+  case ukernel::ParameterKind::TensorMap:
+    break;
   case ukernel::ParameterKind::ScalarLow:
     return arith::TruncIOp::create(b, i32, bits());
   case ukernel::ParameterKind::ScalarHigh:
@@ -144,19 +154,67 @@ Value LaunchLowering::passedAs(ImplicitLocOpBuilder &b,
   llvm_unreachable("every kind is passed in some way");
 }
 
-Value LaunchLowering::storeParameters(ImplicitLocOpBuilder &b,
-                                      ArrayRef<Value> parameters) {
-  Type pointer = runtime.getPointerType();
-  Value array = allocate(b, pointer, parameters.size());
-  for (auto [index, parameter] : llvm::enumerate(parameters)) {
-    Value slot = allocate(b, parameter.getType(), 1);
-    LLVM::StoreOp::create(b, parameter, slot);
+/// Stack memory with values of a type, one behind the other.
+Value LaunchLowering::storeArray(ImplicitLocOpBuilder &b, Type type,
+                                 ValueRange values) {
+  Value array = allocate(b, type, values.size());
+  for (auto [index, value] : llvm::enumerate(values)) {
     Value address = LLVM::GEPOp::create(
-        b, pointer, pointer, array,
+        b, runtime.getPointerType(), type, array,
         ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)});
-    LLVM::StoreOp::create(b, slot, address);
+    LLVM::StoreOp::create(b, value, address);
   }
   return array;
+}
+
+/// Has the runtime encode a tensor map; its address. `operandOf` gives the
+/// operand for another parameter of the kernel.
+Value LaunchLowering::encode(ImplicitLocOpBuilder &b, StringRef kernel,
+                             const KernelParameter &map,
+                             function_ref<Value(StringRef)> operandOf) {
+  auto numbers = [&](ArrayAttr extents) {
+    auto values = llvm::map_to_vector(extents, [&](Attribute extent) -> Value {
+      if (auto name = dyn_cast<StringAttr>(extent))
+        return toI64(b, operandOf(name));
+      return constant(b, cast<IntegerAttr>(extent).getInt());
+    });
+    return storeArray(b, b.getI64Type(), values);
+  };
+  Value address =
+      LLVM::IntToPtrOp::create(b, runtime.getPointerType(),
+                               addressOf(b, operandOf(map.map.getPointer())));
+  Value sizes = numbers(map.map.getSizes());
+  Value strides = numbers(map.map.getStrides());
+  Value place =
+      allocate(b, b.getI8Type(), kTensorMapBytes, kTensorMapAddressAlignment);
+  auto code =
+      LLVM::CallOp::create(b, runtime.getEncode(),
+                           ValueRange{runtime.getTensorMap(b, kernel, map),
+                                      address, sizes, strides, stream, place});
+  returnIfFailed(b, code.getResult());
+  return place;
+}
+
+SmallVector<Value>
+LaunchLowering::storeValues(ImplicitLocOpBuilder &b, StringRef kernel,
+                            ArrayRef<KernelParameter> parameters,
+                            ArrayRef<Value> operands) {
+  llvm::StringMap<Value> byName;
+  for (auto [parameter, operand] : llvm::zip_equal(parameters, operands))
+    byName[parameter.name] = operand;
+  SmallVector<Value> addresses;
+  for (auto [parameter, operand] : llvm::zip_equal(parameters, operands)) {
+    if (parameter.kind == ukernel::ParameterKind::TensorMap) {
+      addresses.push_back(encode(b, kernel, parameter, [&](StringRef name) {
+        return byName.lookup(name);
+      }));
+      continue;
+    }
+    Value value = passedAs(b, parameter.kind, operand);
+    addresses.push_back(allocate(b, value.getType(), 1));
+    LLVM::StoreOp::create(b, value, addresses.back());
+  }
+  return addresses;
 }
 
 LogicalResult LaunchLowering::lower(ukernel::LaunchOp launch) {
@@ -184,11 +242,9 @@ LogicalResult LaunchLowering::lower(ukernel::LaunchOp launch) {
   auto i32 = [&](int64_t value) -> Value {
     return arith::ConstantOp::create(b, b.getI32IntegerAttr(value));
   };
-  SmallVector<Value> values;
-  for (auto [parameter, operand] :
-       llvm::zip_equal(signature.getParameters(), *operands))
-    values.push_back(passedAs(b, parameter.kind, operand));
-  Value parameters = storeParameters(b, values);
+  SmallVector<Value> addresses =
+      storeValues(b, kernel, signature.getParameters(), *operands);
+  Value parameters = storeArray(b, runtime.getPointerType(), addresses);
   Value grid = arith::TruncIOp::create(b, b.getI32Type(), blocks);
   auto code = LLVM::CallOp::create(
       b, runtime.getLaunch(),

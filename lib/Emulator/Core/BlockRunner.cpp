@@ -130,6 +130,8 @@ void BlockRunner::initializeFiber(Fiber &fiber, uint32_t index) {
   fiber.productsIssued = fiber.productsDone = 0;
   fiber.productGroups.clear();
   fiber.hasProductFence = false;
+  fiber.vainWaits = 0;
+  fiber.copiesDone = fiber.registerCalls = fiber.bulkGroups = 0;
   fiber.state = Fiber::State::Ready;
   fiber.stackBase = stacks + index * kStackStride + kGuardPageBytes;
   fiber.stackTop = stacks + (index + 1) * kStackStride -
@@ -163,12 +165,20 @@ void BlockRunner::initializeBlock(uint64_t linearBlock) {
   for (Warpgroup &group : warpgroups)
     group = {};
   productsInFlight = 0;
+  mbarriers.clear();
+  transfers.clear();
+  bulkStores.clear();
+  for (NamedBarrier &barrier : namedBarriers)
+    barrier = {};
+  events = eventsAtPolls = idlePolls = 0;
+  registersPerThread = 0;
   updatePlainCopies();
   std::fill_n(counts, Fiber::kNumStates, 0);
   counts[static_cast<unsigned>(Fiber::State::Ready)] = fibers.size();
   isStopped = false;
   if (launch->checker)
-    launch->checker->beginBlock(shared, static_cast<uint32_t>(linearBlock));
+    launch->checker->beginBlock(shared, static_cast<uint32_t>(linearBlock),
+                                fibers.size());
   if (launch->counter)
     launch->counter->beginBlock(shared, fibers.size());
 }
@@ -183,11 +193,19 @@ void BlockRunner::finishBlock() {
           fiber, ErrorKind::PendingProduct, 0,
           joinText(fiber.productsIssued - fiber.productsDone,
                    " products of matrices still pending at the kernel's end"));
+  reportTransfersAtEnd();
+  finishBulkStores();
   for (Fiber &fiber : fibers) {
-    if (fiber.state != Fiber::State::Exited || fiber.copies.size() == 0)
+    size_t pending = 0, first = 0;
+    for (size_t i = fiber.copies.size(); i-- > 0;)
+      if (fiber.copies[i].bytes != 0) { // Else its mbarrier had it done.
+        ++pending;
+        first = i;
+      }
+    if (fiber.state != Fiber::State::Exited || pending == 0)
       continue;
-    launch->log->report(fiber, ErrorKind::PendingCopy, fiber.copies[0].site,
-                        joinText(fiber.copies.size(),
+    launch->log->report(fiber, ErrorKind::PendingCopy, fiber.copies[first].site,
+                        joinText(pending,
                                  " asynchronous copies still pending at the "
                                  "kernel's end"),
                         ", the first issued");
@@ -262,6 +280,7 @@ void BlockRunner::kill(Fiber &fiber) {
 }
 
 void BlockRunner::setState(Fiber &fiber, Fiber::State state) {
+  events += state == Fiber::State::Exited;
   --counts[static_cast<unsigned>(fiber.state)];
   fiber.state = state;
   ++counts[static_cast<unsigned>(state)];
@@ -278,10 +297,14 @@ void BlockRunner::runBlock(uint64_t linearBlock) {
     if (!isStopped && (count(Fiber::State::Ready) != 0 || completeWarpOps() ||
                        completeProducts()))
       continue;
-    if (isStopped ||
-        count(Fiber::State::Exited) + count(Fiber::State::Killed) ==
-            fibers.size())
+    size_t ended = count(Fiber::State::Exited) + count(Fiber::State::Killed);
+    if (isStopped || ended == fibers.size())
       break;
+    // As late as the rules allow: not while a barrier can open.
+    if (ended + count(Fiber::State::AtBarrier) != fibers.size() &&
+        (landTransfer(/*isWaitedFor=*/true) || answerPolls() ||
+         landTransfer(/*isWaitedFor=*/false)))
+      continue;
     if (!openBarrier() || launch->log->isFull())
       return;
   }
@@ -342,6 +365,13 @@ bool BlockRunner::checkBarrier() {
                  "threads of the warpgroup issue");
       return false;
     }
+  if (count(Fiber::State::AtMbarrier) + count(Fiber::State::Polling) +
+          count(Fiber::State::AtNamedBarrier) +
+          count(Fiber::State::AtRegisters) !=
+      0) {
+    reportDeadlock();
+    return false;
+  }
   const Fiber *first = nullptr;
   for (const Fiber &fiber : fibers)
     if (!first && fiber.state == Fiber::State::AtBarrier)
@@ -397,7 +427,7 @@ void BlockRunner::checkAccess(Fiber &fiber, const char *address, size_t bytes,
     launch->counter->access(fiber, address, bytes, kind, alignment, site);
 }
 
-static void performCopy(const AsyncCopy &copy) {
+void BlockRunner::performCopy(const AsyncCopy &copy) {
   if (copy.sourceBytes == 16) { // By far the most frequent.
     std::memcpy(copy.target, copy.source, 16);
     return;
@@ -467,6 +497,7 @@ void BlockRunner::waitForCopies(Fiber &fiber, uint32_t pendingGroups) {
     for (uint32_t i = 0; i < copies; ++i)
       launch->checker->completeCopy(fiber, fiber.copies[i]);
   fiber.copies.pop(copies);
+  fiber.copiesDone += copies;
   fiber.groupSizes.erase(fiber.groupSizes.begin(),
                          fiber.groupSizes.begin() + groups);
   fiber.committed -= copies;

@@ -6,6 +6,7 @@
 #include "ExecutionCounter.h"
 #include "Fiber.h"
 #include "Interruption.h"
+#include "Mbarrier.h"
 #include "MemoryChecker.h"
 #include "WarpMatrix.h"
 #include <deque>
@@ -88,9 +89,40 @@ public:
                         uint32_t site);
   void waitForProducts(Fiber &fiber, uint32_t pendingGroups, uint32_t site);
   void fenceProxy(Fiber &fiber) {
+    fenceMbarriers(fiber);
     if (launch->checker)
       launch->checker->fenceProxy(fiber);
   }
+
+  // Mbarriers (Mbarriers.cpp); `options` and `kind` as RuntimeFunctions.h has
+  // them.
+  void initMbarrier(Fiber &fiber, char *address, uint32_t count, uint32_t site);
+  void invalidateMbarrier(Fiber &fiber, char *address, uint32_t site);
+  uint64_t arriveAtMbarrier(Fiber &fiber, char *address, uint32_t count,
+                            int64_t bytes, uint32_t options, uint32_t site);
+  bool waitForMbarrier(Fiber &fiber, char *address, uint64_t phase,
+                       uint32_t kind, uint32_t site);
+  /// Mbarriers that the thread made become visible to copies.
+  void fenceMbarriers(const Fiber &fiber);
+  /// An arrival for the thread once its copies so far are through.
+  void trackCopies(Fiber &fiber, char *address, bool isCounted, uint32_t site);
+
+  // Bulk copies (BulkCopies.cpp).
+  /// The box whose first element has `rank` coordinates; reports what is wrong
+  /// with the map, and then does not return.
+  BulkRange makeBox(Fiber &fiber, const char *map, const int32_t *coordinates,
+                    uint32_t rank, uint32_t site);
+  void loadBulk(Fiber &fiber, char *target, const BulkRange &range,
+                char *mbarrier, uint32_t site);
+  void storeBulk(Fiber &fiber, char *source, const BulkRange &range,
+                 uint32_t site);
+  void waitForBulkStores(Fiber &fiber, uint32_t pendingGroups, bool isRead);
+
+  // Barriers of some of the threads, registers (PartialBarriers.cpp).
+  void meetAtNamedBarrier(Fiber &fiber, uint32_t id, uint32_t threads,
+                          bool waits, uint32_t site);
+  void setRegisters(Fiber &fiber, uint32_t count, bool isIncrease,
+                    uint32_t atEntry, uint32_t site);
 
   void commitCopies(Fiber &fiber);
   void waitForCopies(Fiber &fiber, uint32_t pendingGroups);
@@ -156,10 +188,17 @@ private:
     /// Of D of each thread; null for those that did not come yet.
     std::array<uint32_t *, kGroupThreads> registers = {};
   };
+  struct RegisterRequest {
+    uint32_t count = 0;
+    bool isIncrease = false, isDone = false;
+    uint32_t callers = 0;
+  };
   /// Four warps from a multiple of four.
   struct Warpgroup {
     std::deque<Product> products; ///< Those not performed, oldest first.
     uint32_t performed = 0;       ///< Number of the first of them.
+    uint32_t registers = 0;       ///< Of a thread; 0 where none asked.
+    std::vector<RegisterRequest> registerRequests;
   };
   /// Performs the products that threads wait for once nothing else can run, as
   /// late as the rules allow. Returns whether a thread goes on.
@@ -180,12 +219,49 @@ private:
         MatrixDescriptor::kAddressBits << MatrixDescriptor::kAddressBits);
   }
 
+  // Mbarriers (Mbarriers.cpp).
+  /// The mbarrier at `address`; reports what is wrong, and then does not
+  /// return. The thread uses it.
+  Mbarrier &getMbarrier(Fiber &fiber, char *address, uint32_t site);
+  /// Goes on to the next phase if this one is over, and wakes who waits.
+  void settle(Mbarrier &mbarrier);
+  std::string describe(const Mbarrier &mbarrier) const;
+  bool isWaitedFor(const Mbarrier &mbarrier) const;
+  /// Lets one transfer be done, which a thread waits for if `isWaitedFor`.
+  /// Returns whether there was any.
+  bool landTransfer(bool isWaitedFor);
+  void land(const Transfer &transfer);
+  void landBulk(const Transfer &transfer, Mbarrier &mbarrier);
+  void landThreadCopies(const Transfer &transfer, Mbarrier &mbarrier);
+  /// Reports what is wrong with a copy to or from `place` in shared memory, and
+  /// then does not return.
+  void checkBulkCopy(Fiber &fiber, const BulkRange &range, const char *place,
+                     bool isLoad, uint32_t site);
+  void readSource(BulkStore &store);
+  void finishBulkStores();
+  /// What an mbarrier should have been told, but nobody waited for.
+  void reportTransfersAtEnd();
+  /// Tells threads that ask again and again that nothing has changed. Returns
+  /// false if there are none, or nothing has changed for long.
+  bool answerPolls();
+  /// What the threads wait for that do not wait at a barrier of the block.
+  void reportDeadlock();
+
+  struct NamedBarrier {
+    uint32_t expected = 0, arrived = 0, waiting = 0;
+    std::array<uint32_t, kMaxWarps> lanes = {}; ///< Of each warp, that came.
+    VectorClock clock;
+  };
+  /// Grants registers as far as there are.
+  void settleRegisters();
+
   /// Opens the barrier if every thread waits there, else reports why not.
   bool openBarrier();
   bool checkBarrier();
   /// Reports what is wrong with a copy on its issue; returns only if it may
   /// happen.
   void issueAnyCopy(Fiber &fiber, const AsyncCopy &copy);
+  static void performCopy(const AsyncCopy &copy);
 
   const Launch *launch = nullptr;
   bool isCaller = false;
@@ -193,6 +269,14 @@ private:
   std::vector<Warp> warps;
   std::vector<Warpgroup> warpgroups;
   size_t productsInFlight = 0; ///< Of all warpgroups.
+  std::deque<Mbarrier> mbarriers;
+  std::deque<Transfer> transfers;   ///< Those that mbarriers count, in order.
+  std::deque<BulkStore> bulkStores; ///< Those not written, or not waited for.
+  std::array<NamedBarrier, kNamedBarriers> namedBarriers;
+  uint32_t registersPerThread = 0; ///< In the block's pool, of all threads.
+  /// What may end a wait has happened so often; and had, when polls were
+  /// answered last, which was so often since.
+  uint64_t events = 0, eventsAtPolls = 0, idlePolls = 0;
   /// Whether issuing an asynchronous copy only puts it into a queue.
   bool arePlainCopies = false;
   std::vector<uint32_t> order;

@@ -1,4 +1,5 @@
 //===- EmulatorLibrary.cpp - The library libftrt_emulator -----------------===//
+#include "FTuner/Runtime/EmulatedTensorMap.h"
 #include "FTuner/Runtime/EmulatorInterface.h"
 #include "GridRunner.h"
 #include "RuntimeFunctions.h"
@@ -99,6 +100,20 @@ static int32_t launchKernel(const ftrt_host_kernel *kernel, uint32_t gridX,
   return FTRT_SUCCESS;
 }
 
+static int32_t encodeMap(void *map, uint32_t type, uint32_t rank, void *address,
+                         const uint64_t *sizes, const uint64_t *strides,
+                         const uint32_t *box, const uint32_t *elementStrides,
+                         uint32_t interleave, uint32_t swizzle,
+                         uint32_t l2Promotion, uint32_t fill, char *message,
+                         uint64_t capacity) {
+  std::string error = encodeTensorMap(map, {type, rank, address, sizes, strides,
+                                            box, elementStrides, interleave,
+                                            swizzle, l2Promotion, fill});
+  return error.empty()
+             ? FTRT_SUCCESS
+             : fail(FTRT_ERROR_INVALID_ARGUMENT, error, message, capacity);
+}
+
 extern "C" __attribute__((visibility("default")))
 const ftrt_emulator_interface *
 ftrt_emulator_get_interface() {
@@ -110,6 +125,6 @@ ftrt_emulator_get_interface() {
   }();
   static const ftrt_emulator_interface interface = {
       FTRT_EMULATOR_VERSION, kRuntimeFunctionCount, functions.data(),
-      &launchKernel};
+      &launchKernel, &encodeMap};
   return &interface;
 }

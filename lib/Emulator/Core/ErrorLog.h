@@ -27,6 +27,10 @@ enum class ErrorKind : uint8_t {
   Product,
   PendingProduct,
   Proxy,
+  Mbarrier,
+  Deadlock,
+  Registers,
+  BulkCopy,
 };
 
 /// Counts the errors of a launch and keeps the text of the first few, each pair

@@ -57,6 +57,7 @@ class CopyQueue {
 public:
   size_t size() const { return count; }
   const AsyncCopy &operator[](size_t index) const { return copies[index]; }
+  AsyncCopy &operator[](size_t index) { return copies[index]; }
   /// Fails where there is no room.
   bool tryPush(const AsyncCopy &copy) {
     if (count == copies.size())
@@ -96,6 +97,7 @@ enum class WarpOp : uint32_t {
   MultiplyMatrices,
   LoadMatrix,
   StoreMatrix,
+  Elect, ///< True for the lowest of the lanes.
 };
 
 struct WarpRequest {
@@ -118,9 +120,13 @@ struct Fiber {
     AtWarpOp,
     AtProducts, ///< Waits for products of its warpgroup.
     Exited,
-    Killed, ///< Stopped after an access that must not happen.
+    Killed,         ///< Stopped after an access that must not happen.
+    AtMbarrier,     ///< Waits until the phase of an mbarrier is over.
+    Polling,        ///< Asked for that, and is to be told after the others ran.
+    AtNamedBarrier, ///< Waits at a barrier of some of the threads.
+    AtRegisters,    ///< Waits for registers that its warpgroup asked for.
   };
-  static constexpr unsigned kNumStates = 6;
+  static constexpr unsigned kNumStates = 10;
 
   ThreadRegisters registers;
   BlockRunner *runner;
@@ -145,6 +151,13 @@ struct Fiber {
   std::vector<uint32_t> productGroups;
   /// Whether its registers are fenced for products (wgmma.fence).
   bool hasProductFence;
+  /// The mbarrier that it waits for or polls, and the phase that is to end.
+  uint32_t mbarrier, mbarrierPhase;
+  /// Sites, by their number modulo 64, where a wait was in vain once.
+  uint64_t vainWaits;
+  uint32_t copiesDone;    ///< Copies taken out of its queue.
+  uint32_t registerCalls; ///< Changes of its number of registers.
+  uint32_t bulkGroups;    ///< Groups of bulk copies that it committed.
 };
 
 } // namespace ftuner::emulator

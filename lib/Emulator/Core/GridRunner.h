@@ -3,23 +3,12 @@
 #define FTUNER_LIB_EMULATOR_CORE_GRIDRUNNER_H
 
 #include "BlockRunner.h"
-#include <array>
-#include <cstdint>
+#include "KernelLimits.h"
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace ftuner::emulator {
-
-/// What a kernel demands of its launches.
-struct KernelLimits {
-  uint32_t staticSharedBytes = 0;
-  /// Launches must have exactly this block.
-  std::optional<std::array<uint32_t, 3>> knownBlock;
-  /// Launches must have at most this many threads in a block.
-  std::optional<uint32_t> maxThreads;
-};
 
 /// Says why the grid, block and shared memory of `launch` suit no GPU or not
 /// this kernel; empty where they do. Grids without blocks are fine.

@@ -32,23 +32,85 @@ static const char *getName(AccessKind kind) {
   return "atomic access";
 }
 
-void MemoryChecker::Page::refine() {
-  if (granule == 1)
+void MemoryChecker::refine(Page &page) {
+  if (page.granule == 1)
     return;
   std::vector<Cell> fine;
   fine.reserve(kPageBytes);
-  for (const Cell &cell : cells)
-    fine.insert(fine.end(), granule, cell);
-  cells = std::move(fine);
-  granule = 1;
+  for (const Cell &cell : page.cells)
+    for (unsigned i = 0; i < page.granule; ++i) {
+      fine.push_back(cell);
+      if (cell.readers == 0 || i == 0)
+        continue;
+      fine.back().readers = static_cast<uint32_t>(readerLists.size());
+      std::vector<Record> copy = readerLists[cell.readers];
+      readerLists.push_back(std::move(copy));
+    }
+  page.cells = std::move(fine);
+  page.granule = 1;
 }
 
-void MemoryChecker::beginBlock(const SharedMemory &memory,
-                               uint32_t linearBlock) {
+void MemoryChecker::beginBlock(const SharedMemory &memory, uint32_t linearBlock,
+                               size_t threads) {
   shared = memory;
   block = linearBlock;
   ++phase;
+  for (std::vector<Record> &records : fences)
+    records.clear();
+  actorBase = (threads + kWarpSize - 1) / kWarpSize * kWarpSize;
+  if (!options.partialOrder)
+    return;
+  clocks.reset(threads);
+  productReadTimes.assign(actorBase / kWarpSize, 0);
 }
+
+//===----------------------------------------------------------------------===//
+// Order of some of the threads
+//===----------------------------------------------------------------------===//
+
+void MemoryChecker::beginPhase() {
+  ++phase;
+  if (!options.partialOrder)
+    return;
+  // Phases order the threads, but not the actors that they know of.
+  VectorClock all;
+  for (uint32_t i = 0; i < clocks.size(); ++i)
+    clocks.release(i, all);
+  for (uint32_t i = 0; i < clocks.size(); ++i)
+    clocks.acquire(i, all);
+}
+
+void MemoryChecker::meet(const Fiber *lanes, uint32_t present) {
+  if (!options.partialOrder)
+    return;
+  VectorClock all;
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane)
+    if (present >> lane & 1)
+      clocks.release(lanes[lane].index, all);
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane)
+    if (present >> lane & 1)
+      clocks.acquire(lanes[lane].index, all);
+}
+
+void MemoryChecker::acquireProductReads(const Fiber &fiber) {
+  if (options.partialOrder)
+    clocks.learn(fiber.index, fiber.index / kWarpSize * kWarpSize,
+                 productReadTimes[fiber.index / kWarpSize]);
+}
+
+void MemoryChecker::releaseActor(uint32_t actor, uint32_t time,
+                                 VectorClock &clock) const {
+  if (!options.partialOrder)
+    return;
+  uint32_t thread = threadOfActor(actor);
+  if (clock.size() <= thread)
+    clock.resize(thread + 1);
+  clock[thread] = time;
+}
+
+//===----------------------------------------------------------------------===//
+// Places
+//===----------------------------------------------------------------------===//
 
 const Buffer *MemoryChecker::findBuffer(const char *address) {
   if (lastBuffer &&
@@ -197,7 +259,7 @@ void MemoryChecker::forEachCell(const char *start, size_t bytes,
   while (address != end) {
     Page &page = pageOf(address);
     if (isNarrow)
-      page.refine();
+      refine(page);
     uintptr_t pageEnd =
         std::min<uintptr_t>(end, (address / kPageBytes + 1) * kPageBytes);
     for (; address < pageEnd; address += page.granule)
@@ -212,6 +274,8 @@ MemoryChecker::Record MemoryChecker::makeRecord(const Fiber &fiber) const {
   record.phase = phase;
   record.warpPhase = static_cast<uint16_t>(fiber.warpPhase);
   record.thread = static_cast<uint16_t>(fiber.index);
+  if (options.partialOrder)
+    record.clock = clocks.now(fiber.index);
   return record;
 }
 
@@ -221,6 +285,11 @@ bool MemoryChecker::isUnordered(const Fiber &fiber, const Record &earlier,
     return false;
   if (earlier.block != block)
     return !isShared; // Shared memory of an earlier block is another memory.
+  if (options.partialOrder &&
+      clocks.knows(fiber.index, earlier.thread, earlier.clock))
+    return false;
+  if (earlier.thread >= actorBase)
+    return true; // Phases order threads alone.
   if (earlier.phase != phase || earlier.thread == fiber.index)
     return false;
   bool sameWarp = earlier.thread / kWarpSize == fiber.index / kWarpSize;
@@ -236,6 +305,13 @@ bool MemoryChecker::readsAreUnordered(const Fiber &fiber, const Cell &cell,
     return true;
   if (cell.read.block != block || cell.read.phase != phase)
     return false;
+  if (options.partialOrder && cell.readers != 0) {
+    const std::vector<Record> &readers = readerLists[cell.readers];
+    return std::any_of(readers.begin(), readers.end(),
+                       [&](const Record &reader) {
+                         return isUnordered(fiber, reader, isShared);
+                       });
+  }
   if (cell.severalWarps)
     return true;
   if (cell.severalThreads) // At least one of them is not this thread.
@@ -244,9 +320,27 @@ bool MemoryChecker::readsAreUnordered(const Fiber &fiber, const Cell &cell,
   return isUnordered(fiber, cell.read, isShared);
 }
 
-void MemoryChecker::noteRead(const Fiber &fiber, Cell &cell,
-                             bool isShared) const {
+void MemoryChecker::noteReader(const Record &reader, Cell &cell) {
+  if (cell.readers == 0) {
+    cell.readers = static_cast<uint32_t>(readerLists.size());
+    readerLists.emplace_back();
+  }
+  std::vector<Record> &readers = readerLists[cell.readers];
+  if (!readers.empty() && (readers.front().block != reader.block ||
+                           readers.front().phase != reader.phase))
+    readers.clear();
+  for (Record &known : readers)
+    if (known.thread == reader.thread) {
+      known = reader;
+      return;
+    }
+  readers.push_back(reader);
+}
+
+void MemoryChecker::noteRead(const Fiber &fiber, Cell &cell, bool isShared) {
   Record now = makeRecord(fiber);
+  if (options.partialOrder)
+    noteReader(now, cell);
   Record &read = cell.read;
   bool samePhase = read.block == now.block && read.phase == now.phase;
   if (!isShared && read.block != kNone && read.block != now.block)
@@ -265,14 +359,24 @@ void MemoryChecker::noteRead(const Fiber &fiber, Cell &cell,
   read = now;
 }
 
+std::string MemoryChecker::describeWriter(const Fiber &fiber,
+                                          const Record &record) const {
+  return record.thread >= actorBase
+             ? "a copy that an mbarrier counts"
+             : "thread " + formatThread(fiber, record.thread);
+}
+
 void MemoryChecker::reportRace(const Fiber &fiber, const Place &place,
                                const char *address, AccessKind kind,
                                const Record &earlier, const char *earlierKind,
                                uint32_t site) {
-  std::string other = formatThread(fiber, earlier.thread);
-  std::string where = earlier.block == block
-                          ? "thread " + other + " without a barrier in between"
-                          : "thread " + other + " of another block";
+  std::string where = describeWriter(fiber, earlier);
+  if (earlier.block != block)
+    where += " of another block";
+  else if (earlier.thread >= actorBase)
+    where += " without a wait for it in between";
+  else
+    where += " without a barrier in between";
   log.report(fiber, ErrorKind::Race, site,
              joinText("race: ", getName(kind), " ", describe(place, address),
                       " after a ", earlierKind, " by ", where));
@@ -304,15 +408,18 @@ void MemoryChecker::trackAccess(const Fiber &fiber, const Place &place,
     if (clean && cell.productReads != 0 && cell.read.block == block) {
       clean = false;
       log.report(fiber, ErrorKind::Product, site,
-                 joinText(getName(kind), " ", describe(place, at),
-                          " while a product of matrices that reads it is in "
-                          "flight"));
+                 joinText(getName(kind), " ", describe(place, at), " while a ",
+                          cell.isBulkRead ? "bulk copy" : "product of matrices",
+                          " that reads it is in flight"));
     }
-    cell.fenceCount = fenceCountOf(fiber.index);
+    cell.fenceCount = static_cast<uint32_t>(fencesOf(fiber.index).size());
     if (clean && readsAreUnordered(fiber, cell, isShared)) {
       clean = false;
       reportRace(fiber, place, at, kind, cell.read, "read", site);
     }
+    if (cell.readers != 0)
+      readerLists[cell.readers].clear(); // All come before this write.
+    cell.isAsyncWrite = false;
     cell.write = makeRecord(fiber);
     cell.isAtomic = kind == AccessKind::Atomic;
     cell.isInFlight = false;
@@ -340,12 +447,50 @@ void MemoryChecker::completeCopy(const Fiber &fiber, const AsyncCopy &copy) {
   forEachCell(copy.target, copy.bytes, [&](Cell &cell, const char *) {
     cell.isInFlight = false;
     cell.write = now;
-    cell.fenceCount = fenceCountOf(fiber.index);
+    cell.fenceCount = static_cast<uint32_t>(fencesOf(fiber.index).size());
   });
+}
+
+void MemoryChecker::land(uint32_t actor, uint32_t time, const char *target,
+                         size_t bytes, bool isBulk) {
+  if (!options.races)
+    return;
+  Record now;
+  now.block = block;
+  now.phase = phase;
+  now.thread = static_cast<uint16_t>(threadOfActor(actor));
+  now.clock = time;
+  forEachCell(target, bytes, [&](Cell &cell, const char *) {
+    cell.isInFlight = false;
+    cell.write = now;
+    cell.isAsyncWrite = isBulk;
+    cell.fenceCount = 0; // Nobody can fence what an actor wrote.
+  });
+}
+
+bool MemoryChecker::isWriteUnfenced(const Fiber &fiber, const Cell &cell) {
+  if (cell.write.block != block || cell.isAsyncWrite)
+    return false;
+  const std::vector<Record> &records = fencesOf(cell.write.thread);
+  return records.size() <= cell.fenceCount ||
+         isUnordered(fiber, records[cell.fenceCount], /*isShared=*/true);
 }
 
 void MemoryChecker::readForProduct(const Fiber &fiber, const char *address,
                                    size_t bytes, bool isIssue, uint32_t site) {
+  if (options.partialOrder && !isIssue)
+    productReadTimes[fiber.index / kWarpSize] = clocks.now(fiber.index);
+  readAsync(fiber, address, bytes, isIssue, /*isBulk=*/false, site);
+}
+
+void MemoryChecker::readForBulkCopy(const Fiber &fiber, const char *source,
+                                    size_t bytes, bool isIssue, uint32_t site) {
+  readAsync(fiber, source, bytes, isIssue, /*isBulk=*/true, site);
+}
+
+void MemoryChecker::readAsync(const Fiber &fiber, const char *address,
+                              size_t bytes, bool isIssue, bool isBulk,
+                              uint32_t site) {
   if (!options.races)
     return;
   if (isIssue) {
@@ -356,6 +501,7 @@ void MemoryChecker::readForProduct(const Fiber &fiber, const char *address,
     });
     access(fiber, address, bytes, AccessKind::Read, /*alignment=*/1, site);
   }
+  bool clean = true; // Report each read of a bulk copy once.
   forEachCell(address, bytes, [&](Cell &cell, const char *at) {
     if (!isIssue) {
       if (cell.productReads != 0)
@@ -364,13 +510,37 @@ void MemoryChecker::readForProduct(const Fiber &fiber, const char *address,
       return;
     }
     ++cell.productReads;
-    if (cell.write.block != block ||
-        cell.fenceCount != fenceCountOf(cell.write.thread))
+    cell.isBulkRead = isBulk;
+    if (!clean || !isWriteUnfenced(fiber, cell))
       return;
+    clean = !isBulk;
     log.report(fiber, ErrorKind::Proxy, site,
-               joinText("a product of matrices reads ",
-                        describe(locate(fiber, at, 1), at), " that thread ",
-                        formatThread(fiber, cell.write.thread),
+               joinText(isBulk ? "a bulk copy" : "a product of matrices",
+                        " reads ", describe(locate(fiber, at, 1), at), " that ",
+                        describeWriter(fiber, cell.write),
                         " wrote without fence.proxy.async behind it"));
   });
+}
+
+bool MemoryChecker::issueBulkCopy(const Fiber &fiber, const char *target,
+                                  size_t bytes, uint32_t site) {
+  bool isReported = !options.races;
+  if (options.races)
+    forEachCell(target, bytes, [&](Cell &cell, const char *at) {
+      if (isReported || !isWriteUnfenced(fiber, cell))
+        return;
+      isReported = true;
+      log.report(fiber, ErrorKind::Proxy, site,
+                 joinText("a bulk copy overwrites ",
+                          describe(locate(fiber, at, 1), at), " that ",
+                          describeWriter(fiber, cell.write),
+                          " wrote without fence.proxy.async behind it"));
+    });
+  if (!access(fiber, target, bytes, AccessKind::Write, /*alignment=*/1, site))
+    return false;
+  if (options.races)
+    forEachCell(target, bytes, [&](Cell &cell, const char *) {
+      cell.isInFlight = cell.isAsyncWrite = true;
+    });
+  return true;
 }

@@ -9,9 +9,20 @@
 // narrower accesses) the last write and the last read are remembered, with
 // enough about further readers to decide every later write.
 //
+// A kernel with mbarriers, or with barriers of some of the threads, orders its
+// threads in part (Options::partialOrder): then each thread has a vector clock,
+// and all readers since the last write are remembered. What barriers of the
+// whole block and warps order, phases decide as before.
+//
 // An asynchronous copy is a write that lasts from its issue to the wait: any
 // access of its target meanwhile is an error; after the wait it counts as a
-// write of the waiting thread, so other threads need a barrier too.
+// write of the waiting thread, so other threads need a barrier too. Where an
+// mbarrier counts the copy, an actor of the mbarrier writes, and who waits for
+// the mbarrier comes after it.
+//
+// Products of matrices (wgmma) and bulk copies use the asynchronous proxy: they
+// see what a thread wrote only behind a fence of that thread, which must itself
+// be ordered before them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_LIB_EMULATOR_CORE_MEMORYCHECKER_H
@@ -19,6 +30,7 @@
 
 #include "ErrorLog.h"
 #include "Fiber.h"
+#include "VectorClocks.h"
 #include <array>
 #include <map>
 #include <memory>
@@ -62,6 +74,7 @@ public:
   struct Options {
     bool bounds = false;
     bool races = false;
+    bool partialOrder = false; ///< With races: not only whole blocks meet.
   };
 
   /// `buffers` must be sorted by base and outlive the checker.
@@ -69,10 +82,34 @@ public:
                 ErrorLog &log)
       : options(options), buffers(buffers), log(log) {}
 
-  void beginBlock(const SharedMemory &memory, uint32_t linearBlock);
+  void beginBlock(const SharedMemory &memory, uint32_t linearBlock,
+                  size_t threads);
   /// All threads of the block met: accesses before are ordered before those
   /// after.
-  void beginPhase() { ++phase; }
+  void beginPhase();
+
+  // Order of some of the threads.
+  /// What the thread did so far comes before what acquires `clock`.
+  void release(const Fiber &fiber, VectorClock &clock) {
+    if (options.partialOrder)
+      clocks.release(fiber.index, clock);
+  }
+  void acquire(const Fiber &fiber, const VectorClock &clock) {
+    if (options.partialOrder)
+      clocks.acquire(fiber.index, clock);
+  }
+  /// The time of a thread, and whether another comes after that.
+  uint32_t now(const Fiber &fiber) const {
+    return options.partialOrder ? clocks.now(fiber.index) : 0;
+  }
+  bool isAfter(const Fiber &fiber, uint32_t thread, uint32_t time) const {
+    return !options.partialOrder || fiber.index == thread ||
+           clocks.knows(fiber.index, thread, time);
+  }
+  /// The lanes `present` of a warp meet, from `lanes` on.
+  void meet(const Fiber *lanes, uint32_t present);
+  /// The thread comes after what its warp read for products.
+  void acquireProductReads(const Fiber &fiber);
 
   /// Checks an access of `bytes` bytes at `address`, which must be a multiple
   /// of `alignment`. Returns false if it must not happen.
@@ -85,8 +122,25 @@ public:
   /// what others wrote only behind a fence of the writing thread.
   void readForProduct(const Fiber &fiber, const char *address, size_t bytes,
                       bool isIssue, uint32_t site);
-  void fenceProxy(const Fiber &fiber) { ++fenceCountOf(fiber.index); }
+  void fenceProxy(const Fiber &fiber) {
+    fencesOf(fiber.index).push_back(makeRecord(fiber));
+  }
   void completeCopy(const Fiber &fiber, const AsyncCopy &copy);
+
+  // Copies that mbarriers count. `actor` is the number of the mbarrier, which
+  // the functions below turn into that of its actor.
+  /// A bulk copy to shared memory is issued. Returns false if it must not
+  /// happen.
+  bool issueBulkCopy(const Fiber &fiber, const char *target, size_t bytes,
+                     uint32_t site);
+  /// A bulk copy reads shared memory, from its issue to the wait.
+  void readForBulkCopy(const Fiber &fiber, const char *source, size_t bytes,
+                       bool isIssue, uint32_t site);
+  /// The copy wrote, which its mbarrier is told at `time`.
+  void land(uint32_t actor, uint32_t time, const char *target, size_t bytes,
+            bool isBulk);
+  /// What waits for the mbarrier comes after what its actor did until `time`.
+  void releaseActor(uint32_t actor, uint32_t time, VectorClock &clock) const;
 
 private:
   static constexpr uint32_t kNone = ~0u;
@@ -96,7 +150,8 @@ private:
     uint32_t block = kNone;
     uint32_t phase = 0;
     uint16_t warpPhase = 0;
-    uint16_t thread = 0;
+    uint16_t thread = 0; ///< Or an actor behind the threads.
+    uint32_t clock = 0;  ///< Its time; only with a partial order.
   };
   struct Cell {
     Record write;
@@ -108,13 +163,16 @@ private:
     bool severalBlocks = false;
     /// Warps of the block that read it last whose products in flight read it.
     uint8_t productReads = 0;
+    bool isAsyncWrite = false; ///< The last write was of a bulk copy.
+    bool isBulkRead = false;   ///< `productReads` are of bulk copies.
     /// The fences of the writing thread before the last write.
-    uint16_t fenceCount = 0;
+    uint32_t fenceCount = 0;
+    /// Where readers since the last write are, or 0; only with a partial order.
+    uint32_t readers = 0;
   };
   struct Page {
     unsigned granule = 4; ///< Bytes per cell: 4 or 1.
     std::vector<Cell> cells = std::vector<Cell>(kPageBytes / 4);
-    void refine();
   };
   struct Place; // What is known of an address, for messages.
 
@@ -123,6 +181,8 @@ private:
   bool checkBounds(const Fiber &fiber, const Place &place, const char *address,
                    size_t bytes, AccessKind kind, uint32_t site);
   Page &pageOf(uintptr_t address);
+  /// Makes the cells of a page single bytes.
+  void refine(Page &page);
   template <typename Function>
   void forEachCell(const char *address, size_t bytes, Function function);
   void trackAccess(const Fiber &fiber, const Place &place, const char *address,
@@ -132,20 +192,36 @@ private:
                    bool shared) const;
   bool readsAreUnordered(const Fiber &fiber, const Cell &cell,
                          bool shared) const;
-  void noteRead(const Fiber &fiber, Cell &cell, bool shared) const;
+  void noteRead(const Fiber &fiber, Cell &cell, bool shared);
+  void noteReader(const Record &reader, Cell &cell);
+  /// Reads of the asynchronous proxy that last, for `reader` in messages.
+  void readAsync(const Fiber &fiber, const char *address, size_t bytes,
+                 bool isIssue, bool isBulk, uint32_t site);
+  /// Whether the asynchronous proxy does not see the last write, of this block,
+  /// on behalf of `fiber`.
+  bool isWriteUnfenced(const Fiber &fiber, const Cell &cell);
+  uint32_t threadOfActor(uint32_t actor) const {
+    return static_cast<uint32_t>(actorBase + actor);
+  }
   Record makeRecord(const Fiber &fiber) const;
   std::string describe(const Place &place, const char *address) const;
+  std::string describeWriter(const Fiber &fiber, const Record &record) const;
   void reportRace(const Fiber &fiber, const Place &place, const char *address,
                   AccessKind kind, const Record &earlier,
                   const char *earlierKind, uint32_t site);
 
-  uint16_t &fenceCountOf(uint32_t thread) {
-    if (thread >= fenceCounts.size())
-      fenceCounts.resize(thread + 1);
-    return fenceCounts[thread];
+  std::vector<Record> &fencesOf(uint32_t thread) {
+    if (thread >= fences.size())
+      fences.resize(thread + 1);
+    return fences[thread];
   }
 
-  std::vector<uint16_t> fenceCounts; ///< Of each thread.
+  std::vector<std::vector<Record>> fences; ///< Of each thread.
+  VectorClocks clocks;
+  /// The first number of an actor that is no thread, in no thread's warp.
+  size_t actorBase = 0;
+  std::vector<std::vector<Record>> readerLists{1}; ///< The first is unused.
+  std::vector<uint32_t> productReadTimes;          ///< Of each warp.
   Options options;
   const std::vector<Buffer> &buffers;
   ErrorLog &log;

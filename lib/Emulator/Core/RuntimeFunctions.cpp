@@ -99,6 +99,84 @@ void ftuner_emulator_proxy_fence(Fiber *thread) {
   thread->runner->fenceProxy(*thread);
 }
 
+void ftuner_emulator_mbarrier_init(Fiber *thread, char *address, uint32_t count,
+                                   uint32_t site) {
+  thread->runner->initMbarrier(*thread, address, count, site);
+}
+
+void ftuner_emulator_mbarrier_inval(Fiber *thread, char *address,
+                                    uint32_t site) {
+  thread->runner->invalidateMbarrier(*thread, address, site);
+}
+
+uint64_t ftuner_emulator_mbarrier_arrive(Fiber *thread, char *address,
+                                         uint32_t count, int64_t bytes,
+                                         uint32_t options, uint32_t site) {
+  return thread->runner->arriveAtMbarrier(*thread, address, count, bytes,
+                                          options, site);
+}
+
+uint32_t ftuner_emulator_mbarrier_wait(Fiber *thread, char *address,
+                                       uint64_t phase, uint32_t kind,
+                                       uint32_t site) {
+  return thread->runner->waitForMbarrier(*thread, address, phase, kind, site);
+}
+
+void ftuner_emulator_mbarrier_fence(Fiber *thread) {
+  thread->runner->fenceMbarriers(*thread);
+}
+
+void ftuner_emulator_mbarrier_track_copies(Fiber *thread, char *address,
+                                           uint32_t isCounted, uint32_t site) {
+  thread->runner->trackCopies(*thread, address, isCounted != 0, site);
+}
+
+void ftuner_emulator_named_barrier(Fiber *thread, uint32_t id, uint32_t threads,
+                                   uint32_t waits, uint32_t site) {
+  thread->runner->meetAtNamedBarrier(*thread, id, threads, waits != 0, site);
+}
+
+void ftuner_emulator_set_registers(Fiber *thread, uint32_t count,
+                                   uint32_t isIncrease, uint32_t atEntry,
+                                   uint32_t site) {
+  thread->runner->setRegisters(*thread, count, isIncrease != 0, atEntry, site);
+}
+
+void ftuner_emulator_bulk_load(Fiber *thread, char *target, char *source,
+                               uint32_t bytes, char *mbarrier, uint32_t site) {
+  thread->runner->loadBulk(*thread, target, BulkRange(source, bytes), mbarrier,
+                           site);
+}
+
+void ftuner_emulator_bulk_store(Fiber *thread, char *target, char *source,
+                                uint32_t bytes, uint32_t site) {
+  thread->runner->storeBulk(*thread, source, BulkRange(target, bytes), site);
+}
+
+void ftuner_emulator_tensor_load(Fiber *thread, char *target, const char *map,
+                                 const int32_t *coordinates, uint32_t rank,
+                                 char *mbarrier, uint32_t site) {
+  BlockRunner &runner = *thread->runner;
+  runner.loadBulk(*thread, target,
+                  runner.makeBox(*thread, map, coordinates, rank, site),
+                  mbarrier, site);
+}
+
+void ftuner_emulator_tensor_store(Fiber *thread, const char *map, char *source,
+                                  const int32_t *coordinates, uint32_t rank,
+                                  uint32_t site) {
+  BlockRunner &runner = *thread->runner;
+  runner.storeBulk(*thread, source,
+                   runner.makeBox(*thread, map, coordinates, rank, site), site);
+}
+
+void ftuner_emulator_bulk_commit(Fiber *thread) { ++thread->bulkGroups; }
+
+void ftuner_emulator_bulk_wait(Fiber *thread, uint32_t pendingGroups,
+                               uint32_t isRead) {
+  thread->runner->waitForBulkStores(*thread, pendingGroups, isRead != 0);
+}
+
 void ftuner_emulator_enter(Fiber *thread, uint32_t basicBlock) {
   thread->runner->enter(*thread, basicBlock);
 }

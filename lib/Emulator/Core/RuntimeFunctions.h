@@ -81,6 +81,61 @@ void ftuner_emulator_product_wait(ftuner::emulator::Fiber *thread,
 /// What the thread wrote to shared memory becomes visible to products.
 void ftuner_emulator_proxy_fence(ftuner::emulator::Fiber *thread);
 
+/// Mbarriers: `address` is that of the 8 bytes in shared memory.
+void ftuner_emulator_mbarrier_init(ftuner::emulator::Fiber *thread,
+                                   char *address, uint32_t count,
+                                   uint32_t site);
+void ftuner_emulator_mbarrier_inval(ftuner::emulator::Fiber *thread,
+                                    char *address, uint32_t site);
+/// Expects `bytes` more bytes and arrives `count` times. `options` are those of
+/// MbarrierArrival. Returns the state before, for a wait.
+uint64_t ftuner_emulator_mbarrier_arrive(ftuner::emulator::Fiber *thread,
+                                         char *address, uint32_t count,
+                                         int64_t bytes, uint32_t options,
+                                         uint32_t site);
+/// Whether the phase is over: the one of parity `phase`, or of the state that
+/// an arrival returned. `kind` is of MbarrierWait.
+uint32_t ftuner_emulator_mbarrier_wait(ftuner::emulator::Fiber *thread,
+                                       char *address, uint64_t phase,
+                                       uint32_t kind, uint32_t site);
+/// Mbarriers that the thread initialised become visible to copies.
+void ftuner_emulator_mbarrier_fence(ftuner::emulator::Fiber *thread);
+/// Arrives once the thread's asynchronous copies so far are through; one more
+/// arrival is pending until then if `isCounted`.
+void ftuner_emulator_mbarrier_track_copies(ftuner::emulator::Fiber *thread,
+                                           char *address, uint32_t isCounted,
+                                           uint32_t site);
+/// Meets `threads` threads at barrier `id`, and waits for them if `waits`.
+void ftuner_emulator_named_barrier(ftuner::emulator::Fiber *thread, uint32_t id,
+                                   uint32_t threads, uint32_t waits,
+                                   uint32_t site);
+/// Changes the registers of each thread of the warpgroup to `count`. `atEntry`
+/// are those with which the kernel begins.
+void ftuner_emulator_set_registers(ftuner::emulator::Fiber *thread,
+                                   uint32_t count, uint32_t isIncrease,
+                                   uint32_t atEntry, uint32_t site);
+
+/// Bulk copies between global and shared memory, of `bytes` bytes, or of the
+/// box of a tensor whose first element has `rank` coordinates, innermost first.
+/// An mbarrier counts what reaches shared memory; groups, the others.
+void ftuner_emulator_bulk_load(ftuner::emulator::Fiber *thread, char *target,
+                               char *source, uint32_t bytes, char *mbarrier,
+                               uint32_t site);
+void ftuner_emulator_bulk_store(ftuner::emulator::Fiber *thread, char *target,
+                                char *source, uint32_t bytes, uint32_t site);
+void ftuner_emulator_tensor_load(ftuner::emulator::Fiber *thread, char *target,
+                                 const char *map, const int32_t *coordinates,
+                                 uint32_t rank, char *mbarrier, uint32_t site);
+void ftuner_emulator_tensor_store(ftuner::emulator::Fiber *thread,
+                                  const char *map, char *source,
+                                  const int32_t *coordinates, uint32_t rank,
+                                  uint32_t site);
+void ftuner_emulator_bulk_commit(ftuner::emulator::Fiber *thread);
+/// Waits until at most `pendingGroups` groups are pending, or, if `isRead`, not
+/// yet read.
+void ftuner_emulator_bulk_wait(ftuner::emulator::Fiber *thread,
+                               uint32_t pendingGroups, uint32_t isRead);
+
 /// The thread enters the basic block of this number. Only where the launch
 /// counts.
 void ftuner_emulator_enter(ftuner::emulator::Fiber *thread,

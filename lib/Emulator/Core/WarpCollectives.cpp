@@ -247,6 +247,11 @@ void BlockRunner::execute(Warp &warp, Fiber *lanes, uint32_t present) {
     break;
   case WarpOp::Sync:
     break;
+  case WarpOp::Elect:
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane)
+      if (present >> lane & 1)
+        lanes[lane].request.result = lane == uint32_t(__builtin_ctz(present));
+    break;
   case WarpOp::MultiplyMatrices:
   case WarpOp::LoadMatrix:
   case WarpOp::StoreMatrix:
@@ -257,6 +262,8 @@ void BlockRunner::execute(Warp &warp, Fiber *lanes, uint32_t present) {
   }
   // Memory accesses are ordered only where the whole warp meets.
   bool isOrdered = op == WarpOp::Sync && present == warp.lanes;
+  if (op == WarpOp::Sync && launch->checker)
+    launch->checker->meet(lanes, present);
   for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
     if (!(present >> lane & 1))
       continue;
@@ -269,6 +276,25 @@ void BlockRunner::execute(Warp &warp, Fiber *lanes, uint32_t present) {
 //===----------------------------------------------------------------------===//
 // Lanes that do not come
 //===----------------------------------------------------------------------===//
+
+static const char *getPlaceName(Fiber::State state) {
+  switch (state) {
+  case Fiber::State::AtBarrier:
+  case Fiber::State::AtNamedBarrier:
+    return " is at a barrier";
+  case Fiber::State::AtWarpOp:
+    return " is at another one";
+  case Fiber::State::AtMbarrier:
+  case Fiber::State::Polling:
+    return " waits for an mbarrier";
+  case Fiber::State::AtProducts:
+    return " waits for products of matrices";
+  case Fiber::State::AtRegisters:
+    return " waits for registers";
+  default:
+    return " has exited";
+  }
+}
 
 void BlockRunner::reportDivergence() {
   ErrorLog &log = *launch->log;
@@ -290,10 +316,7 @@ void BlockRunner::reportDivergence() {
         continue;
       if (!missing++)
         where = "thread " + formatIndex(other.registers.threadId) +
-                (other.state == Fiber::State::AtBarrier  ? " is at a barrier"
-                 : other.state == Fiber::State::AtWarpOp ? " is at another one"
-                                                         : " has exited") +
-                log.siteText(other.site);
+                getPlaceName(other.state) + log.siteText(other.site);
     }
     log.report(fiber, ErrorKind::Divergence, fiber.site,
                joinText("divergence: a warp collective waits for ", missing,

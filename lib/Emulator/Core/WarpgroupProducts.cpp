@@ -139,6 +139,8 @@ void BlockRunner::waitForProducts(Fiber &fiber, uint32_t pendingGroups,
     yield(fiber, Fiber::State::AtProducts);
   // The warp executes the wait together, so its lanes come after its reads.
   ++fiber.warpPhase;
+  if (launch->checker)
+    launch->checker->acquireProductReads(fiber);
 }
 
 //===----------------------------------------------------------------------===//

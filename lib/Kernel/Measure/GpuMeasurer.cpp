@@ -1,14 +1,17 @@
 //===- GpuMeasurer.cpp - Times of kernels on a GPU ------------------------===//
 #include "FTuner/Kernel/Measure/GpuMeasurer.h"
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
+#include "FTuner/Kernel/TensorMapEncoding.h"
 #include "FTuner/RuntimeClient/DeviceBuffer.h"
 #include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Schedule/Grid.h"
 
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <deque>
@@ -102,6 +105,7 @@ public:
 private:
   llvm::Error addOperands(const Gpu &gpu, const OperatorRegistry::Entry &entry,
                           ArrayRef<int64_t> shape);
+  llvm::Error addTensorMap(const Gpu &gpu, const KernelParameter &parameter);
   void add(uint64_t value) {
     values.push_back(value);
     addresses.push_back(&values.back());
@@ -110,6 +114,9 @@ private:
   SmallVector<Layout> layouts;
   std::vector<DeviceBuffer> buffers;
   SmallVector<void *> data;
+  /// Sizes and strides by their names.
+  llvm::StringMap<int64_t> extents;
+  std::deque<std::array<char, kTensorMapBytes>> maps;
   /// Little endian, so that shorter values lie at the address.
   std::deque<uint64_t> values;
   SmallVector<void *> addresses;
@@ -139,6 +146,33 @@ llvm::Error LaunchValues::addOperands(const Gpu &gpu,
   return gpu.synchronize();
 }
 
+/// Has the runtime encode it; sizes and strides come before.
+llvm::Error LaunchValues::addTensorMap(const Gpu &gpu,
+                                       const KernelParameter &parameter) {
+  auto numbers = [&](ArrayAttr attributes) {
+    return llvm::map_to_vector(attributes, [&](Attribute extent) {
+      if (auto name = dyn_cast<StringAttr>(extent))
+        return extents.lookup(name);
+      return cast<IntegerAttr>(extent).getInt();
+    });
+  };
+  TensorMapEncoding encoding = encodingOf(parameter.map, parameter.type);
+  ftrt_tensor_map kind = {};
+  kind.kernel = "";
+  kind.parameter = parameter.name.c_str();
+  kind.element_type = encoding.elementType;
+  kind.rank = encoding.rank;
+  llvm::copy(encoding.box, kind.box);
+  kind.swizzle = encoding.swizzle;
+  kind.l2_promotion = encoding.l2Promotion;
+  maps.emplace_back();
+  addresses.push_back(maps.back().data());
+  return gpu.library.check(gpu.library.tensor_map_encode(
+      &kind, data[*parameter.operand], numbers(parameter.map.getSizes()).data(),
+      numbers(parameter.map.getStrides()).data(), gpu.stream,
+      maps.back().data()));
+}
+
 llvm::Error LaunchValues::build(const Gpu &gpu,
                                 const OperatorRegistry::Entry &entry,
                                 const KernelSignature &signature,
@@ -150,8 +184,9 @@ llvm::Error LaunchValues::build(const Gpu &gpu,
       launchOf(math, gridOf(request.family), ArrayRef<int64_t>(request.shape));
   blocks = launch.blocks;
   bool fits = blocks <= INT32_MAX;
-  auto addI32 = [&](int64_t value) {
+  auto addI32 = [&](const KernelParameter &parameter, int64_t value) {
     fits &= llvm::isInt<32>(value);
+    extents[parameter.name] = value;
     add(static_cast<uint64_t>(value));
   };
   for (const KernelParameter &parameter : signature.getParameters())
@@ -160,18 +195,22 @@ llvm::Error LaunchValues::build(const Gpu &gpu,
       add(reinterpret_cast<uint64_t>(data[*parameter.operand]));
       break;
     case ukernel::ParameterKind::Size:
-      addI32(request.shape[parameter.index]);
+      addI32(parameter, request.shape[parameter.index]);
       break;
     case ukernel::ParameterKind::Stride:
-      addI32(layouts[*parameter.operand].strides[parameter.index]);
+      addI32(parameter, layouts[*parameter.operand].strides[parameter.index]);
       break;
     case ukernel::ParameterKind::Scalar:
     case ukernel::ParameterKind::ScalarLow:
     case ukernel::ParameterKind::ScalarHigh:
       add(0);
       break;
+    case ukernel::ParameterKind::TensorMap:
+      if (llvm::Error error = addTensorMap(gpu, parameter))
+        return error;
+      break;
     case ukernel::ParameterKind::Part:
-      addI32(launch.firstBlocks);
+      addI32(parameter, launch.firstBlocks);
       break;
     }
   if (!fits)

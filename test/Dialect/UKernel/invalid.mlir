@@ -405,13 +405,13 @@ module attributes {test.attribute = #ukernel.entry<threads = 32, shared_memory_b
 // -----
 
 // entry_c4
-// expected-error @below {{expected parameters of kind pointer, size, stride, scalar, scalar_low, scalar_high or part}}
+// expected-error @below {{expected parameters of kind pointer, size, stride, scalar, scalar_low, scalar_high, tensor_map or part}}
 module attributes {test.attribute = #ukernel.entry<threads = 32, shared_memory_bytes = 0, alignment = 16, parameters = [{kind = "tensor"}]>} {}
 
 // -----
 
 // entry_c4: no dictionary
-// expected-error @below {{expected parameters of kind pointer, size, stride, scalar, scalar_low, scalar_high or part}}
+// expected-error @below {{expected parameters of kind pointer, size, stride, scalar, scalar_low, scalar_high, tensor_map or part}}
 module attributes {test.attribute = #ukernel.entry<threads = 32, shared_memory_bytes = 0, alignment = 16, parameters = ["size"]>} {}
 
 // -----
@@ -443,6 +443,114 @@ module attributes {test.attribute = #ukernel.entry<threads = 32, shared_memory_b
 // entry_c5: without the high half
 // expected-error @below {{expected a scalar_high behind each scalar_low, but got none}}
 module attributes {test.attribute = #ukernel.entry<threads = 32, shared_memory_bytes = 0, alignment = 16, parameters = [{kind = "scalar_low"}]>} {}
+
+// -----
+
+// tensor_map_c1
+// expected-error @below {{expected sizes that are names of parameters or numbers of at least 0, but got -1}}
+module attributes {test.attribute = #ukernel.tensor_map<pointer = "a", sizes = ["k", -1], strides = [100], box = [64, 128], swizzle_bytes = 128, l2_promotion_bytes = 128>} {}
+
+// -----
+
+// tensor_map_c1: neither a name nor a number
+// expected-error @below {{expected strides that are names of parameters or numbers of at least 0, but got f32}}
+module attributes {test.attribute = #ukernel.tensor_map<pointer = "a", sizes = ["k", "m"], strides = [f32], box = [64, 128], swizzle_bytes = 128, l2_promotion_bytes = 128>} {}
+
+// -----
+
+// tensor_map_c1: another number of strides
+// expected-error @below {{expected one stride less than sizes, but got 2 and 2}}
+module attributes {test.attribute = #ukernel.tensor_map<pointer = "a", sizes = ["k", "m"], strides = [100, 200], box = [64, 128], swizzle_bytes = 128, l2_promotion_bytes = 128>} {}
+
+// -----
+
+// tensor_map_c2
+// expected-error @below {{expected a box of 2 dimensions, but got one of 1}}
+module attributes {test.attribute = #ukernel.tensor_map<pointer = "a", sizes = ["k", "m"], strides = [100], box = [64], swizzle_bytes = 128, l2_promotion_bytes = 128>} {}
+
+// -----
+
+// tensor_map_c2: too many dimensions
+// expected-error @below {{expected a box of 1 to 5 dimensions, but got 6}}
+module attributes {test.attribute = #ukernel.tensor_map<pointer = "a", sizes = [1, 1, 1, 1, 1, 1], strides = [8, 8, 8, 8, 8], box = [8, 1, 1, 1, 1, 1], swizzle_bytes = 128, l2_promotion_bytes = 128>} {}
+
+// -----
+
+// tensor_map_c2: too many elements
+// expected-error @below {{expected a box of 1 to 256 elements along a dimension, but got 257}}
+module attributes {test.attribute = #ukernel.tensor_map<pointer = "a", sizes = ["k", "m"], strides = [100], box = [64, 257], swizzle_bytes = 128, l2_promotion_bytes = 128>} {}
+
+// -----
+
+// tensor_map_c2: no elements
+// expected-error @below {{expected a box of 1 to 256 elements along a dimension, but got 0}}
+module attributes {test.attribute = #ukernel.tensor_map<pointer = "a", sizes = ["k", "m"], strides = [100], box = [0, 8], swizzle_bytes = 128, l2_promotion_bytes = 128>} {}
+
+// -----
+
+// tensor_map_c3
+// expected-error @below {{expected a swizzle of 32, 64 or 128 bytes, or 0 for none, but got 16}}
+module attributes {test.attribute = #ukernel.tensor_map<pointer = "a", sizes = ["k", "m"], strides = [100], box = [64, 128], swizzle_bytes = 16, l2_promotion_bytes = 128>} {}
+
+// -----
+
+// tensor_map_c3: the promotion
+// expected-error @below {{expected a promotion in L2 of 64, 128 or 256 bytes, or 0 for none, but got 32}}
+module attributes {test.attribute = #ukernel.tensor_map<pointer = "a", sizes = ["k", "m"], strides = [100], box = [64, 128], swizzle_bytes = 128, l2_promotion_bytes = 32>} {}
+
+// -----
+
+// entry_c6
+// expected-error @below {{expected a tensor_map with a #ukernel.tensor_map as map, but got {kind = "tensor_map", name = "a_map", type = f16}}}
+module attributes {test.attribute = #ukernel.entry<threads = 32, shared_memory_bytes = 0, alignment = 16, parameters = [{kind = "pointer", name = "a", type = f16}, {kind = "size", name = "k"}, {kind = "size", name = "m"}, {kind = "stride", name = "s"}, {kind = "tensor_map", name = "a_map", type = f16}]>} {}
+
+// -----
+
+// entry_c6: a map of another kind
+// expected-error @below {{expected a tensor_map with a #ukernel.tensor_map as map, but got {kind = "size", map = 1 : i32}}}
+module attributes {test.attribute = #ukernel.entry<threads = 32, shared_memory_bytes = 0, alignment = 16, parameters = [{kind = "size", map = 1 : i32}]>} {}
+
+// -----
+
+// entry_c6: the elements
+// expected-error @below {{expected a tensor map of elements of 8, 16, 32 or 64 bits, but got}}
+module attributes {test.attribute = #ukernel.entry<threads = 32, shared_memory_bytes = 0, alignment = 16, parameters = [{kind = "pointer", name = "a", type = f16}, {kind = "size", name = "k"}, {kind = "size", name = "m"}, {kind = "stride", name = "s"}, {kind = "tensor_map", name = "a_map", type = i4, map = #ukernel.tensor_map<pointer = "a", sizes = ["k", "m"], strides = [100], box = [64, 128], swizzle_bytes = 128, l2_promotion_bytes = 128>}]>} {}
+
+// -----
+
+// entry_c6: another pointer
+// expected-error @below {{expected the name of a pointer to f16 in a tensor map, but got 'b'}}
+module attributes {test.attribute = #ukernel.entry<threads = 32, shared_memory_bytes = 0, alignment = 16, parameters = [{kind = "pointer", name = "a", type = f16}, {kind = "size", name = "k"}, {kind = "size", name = "m"}, {kind = "stride", name = "s"}, {kind = "tensor_map", name = "a_map", type = f16, map = #ukernel.tensor_map<pointer = "b", sizes = ["k", "m"], strides = [100], box = [64, 128], swizzle_bytes = 128, l2_promotion_bytes = 128>}]>} {}
+
+// -----
+
+// entry_c6: a pointer to something else
+// expected-error @below {{expected the name of a pointer to bf16 in a tensor map, but got 'a'}}
+module attributes {test.attribute = #ukernel.entry<threads = 32, shared_memory_bytes = 0, alignment = 16, parameters = [{kind = "pointer", name = "a", type = f16}, {kind = "size", name = "k"}, {kind = "size", name = "m"}, {kind = "stride", name = "s"}, {kind = "tensor_map", name = "a_map", type = bf16, map = #ukernel.tensor_map<pointer = "a", sizes = ["k", "m"], strides = [100], box = [64, 128], swizzle_bytes = 128, l2_promotion_bytes = 128>}]>} {}
+
+// -----
+
+// entry_c6: another size
+// expected-error @below {{expected the name of a size in a tensor map, but got "n"}}
+module attributes {test.attribute = #ukernel.entry<threads = 32, shared_memory_bytes = 0, alignment = 16, parameters = [{kind = "pointer", name = "a", type = f16}, {kind = "size", name = "k"}, {kind = "size", name = "m"}, {kind = "stride", name = "s"}, {kind = "tensor_map", name = "a_map", type = f16, map = #ukernel.tensor_map<pointer = "a", sizes = ["k", "n"], strides = [100], box = [64, 128], swizzle_bytes = 128, l2_promotion_bytes = 128>}]>} {}
+
+// -----
+
+// entry_c6: a size for a stride
+// expected-error @below {{expected the name of a stride in a tensor map, but got "m"}}
+module attributes {test.attribute = #ukernel.entry<threads = 32, shared_memory_bytes = 0, alignment = 16, parameters = [{kind = "pointer", name = "a", type = f16}, {kind = "size", name = "k"}, {kind = "size", name = "m"}, {kind = "stride", name = "s"}, {kind = "tensor_map", name = "a_map", type = f16, map = #ukernel.tensor_map<pointer = "a", sizes = ["k", "m"], strides = ["m"], box = [64, 128], swizzle_bytes = 128, l2_promotion_bytes = 128>}]>} {}
+
+// -----
+
+// entry_c6: rows of a box
+// expected-error @below {{expected rows of a box of a multiple of 16 bytes, but got 24}}
+module attributes {test.attribute = #ukernel.entry<threads = 32, shared_memory_bytes = 0, alignment = 16, parameters = [{kind = "pointer", name = "a", type = f16}, {kind = "size", name = "k"}, {kind = "size", name = "m"}, {kind = "stride", name = "s"}, {kind = "tensor_map", name = "a_map", type = f16, map = #ukernel.tensor_map<pointer = "a", sizes = ["k", "m"], strides = [100], box = [12, 8], swizzle_bytes = 128, l2_promotion_bytes = 128>}]>} {}
+
+// -----
+
+// entry_c6: rows beyond the swizzle
+// expected-error @below {{expected rows of a box of at most the 64 bytes of its swizzle, but got 128}}
+module attributes {test.attribute = #ukernel.entry<threads = 32, shared_memory_bytes = 0, alignment = 16, parameters = [{kind = "pointer", name = "a", type = f16}, {kind = "size", name = "k"}, {kind = "size", name = "m"}, {kind = "stride", name = "s"}, {kind = "tensor_map", name = "a_map", type = f16, map = #ukernel.tensor_map<pointer = "a", sizes = ["k", "m"], strides = [100], box = [64, 128], swizzle_bytes = 64, l2_promotion_bytes = 128>}]>} {}
 
 // -----
 

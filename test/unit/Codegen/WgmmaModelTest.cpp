@@ -1,9 +1,11 @@
 //===- WgmmaModelTest.cpp - Layout and model of the wgmma path ------------===//
 #include "FTuner/Codegen/Wgmma/WgmmaLayout.h"
+#include "FTuner/Codegen/Wgmma/WgmmaRegisters.h"
 #include "FTuner/CostModel/LatencyFormulas.h"
 #include "FTuner/Schedule/CodegenModel.h"
 #include "Products.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "gtest/gtest.h"
 #include <map>
 
@@ -103,6 +105,28 @@ int64_t readAddress(const WgmmaLayout &layout, const SharedTile &tile,
   return address ^ (address >> 7 & 7) << 4;
 }
 
+/// Elements of a tile in shared memory by address: along the space axis and
+/// along k.
+using Written = std::map<int64_t, std::pair<int64_t, int64_t>>;
+
+/// Instructions of all groups and depths read each element at its place.
+void expectReads(const WgmmaLayout &layout, const WgmmaSide &side,
+                 const Written &written) {
+  bool areRows = &side == &layout.rows;
+  int64_t ofMatrix = areRows ? kWgmmaRows : side.groupExtent();
+  for (int64_t first = 0; first < side.extent; first += ofMatrix)
+    for (int64_t depth = 0; depth < layout.depths(); ++depth) {
+      int64_t start = layout.offsetOf(side.tile, first, depth);
+      for (int64_t space = 0; space < ofMatrix; ++space)
+        for (int64_t k = 0; k < 16; ++k) {
+          auto it = written.find(
+              readAddress(layout, side.tile, start, space, k));
+          ASSERT_NE(it, written.end());
+          EXPECT_EQ(it->second, std::pair(first + space, 16 * depth + k));
+        }
+    }
+}
+
 /// What copies write is what instructions read, each element at its place.
 TEST_F(WgmmaModelTest, ReadsWhatCopiesWrite) {
   for (bool transposeLhs : {false, true})
@@ -122,8 +146,7 @@ TEST_F(WgmmaModelTest, ReadsWhatCopiesWrite) {
             for (const WgmmaSide *side : {&layout.rows, &layout.columns}) {
               const SharedTile &tile = side->tile;
               EXPECT_EQ(layout.stageBytes(tile) % kWgmmaPatternBytes, 0);
-              // Element of the tile by address.
-              std::map<int64_t, std::pair<int64_t, int64_t>> written;
+              Written written;
               int64_t threads = layout.threads();
               for (int64_t first = 0; first < tile.vectors(width);
                    first += threads)
@@ -145,22 +168,190 @@ TEST_F(WgmmaModelTest, ReadsWhatCopiesWrite) {
                     EXPECT_TRUE(isNew);
                   }
                 }
-              bool areRows = side == &layout.rows;
-              int64_t ofMatrix = areRows ? kWgmmaRows : side->groupExtent();
-              for (int64_t first = 0; first < side->extent; first += ofMatrix)
-                for (int64_t depth = 0; depth < layout.depths(); ++depth) {
-                  int64_t start = layout.offsetOf(tile, first, depth);
-                  for (int64_t space = 0; space < ofMatrix; ++space)
-                    for (int64_t k = 0; k < 16; ++k) {
-                      auto it = written.find(
-                          readAddress(layout, tile, start, space, k));
-                      ASSERT_NE(it, written.end());
-                      EXPECT_EQ(it->second,
-                                std::pair(first + space, 16 * depth + k));
-                    }
-                }
+              expectReads(layout, *side, written);
             }
           }
+}
+
+/// The same of boxes, whose rows the device swizzles by their addresses (PTX
+/// ISA, "Swizzling Modes").
+TEST_F(WgmmaModelTest, ReadsWhatBoxesWrite) {
+  for (bool transposeLhs : {false, true})
+    for (bool transposeRhs : {false, true})
+      for (bool swaps : {false, true})
+        for (BlockTile block :
+             {BlockTile{128, 128, 64}, BlockTile{256, 64, 64},
+              BlockTile{384, 64, 64}, BlockTile{64, 512, 64}}) {
+          Workload workload = halfProduct(transposeLhs, transposeRhs);
+          WgmmaSchedule schedule = {1, 1, 4, 16, swaps, 1, true};
+          (swaps ? schedule.groupsN : schedule.groupsM) =
+              block[swaps ? 1 : 0] / 64;
+          // A height that only instructions' columns can have.
+          if (block[swaps ? 0 : 1] == 128)
+            block[swaps ? 0 : 1] -= 24;
+          WgmmaLayout layout = wgmmaLayout(workload, block, schedule);
+          KernelFamily family;
+          family.schedule = schedule.pack();
+          family.tiles.push_back(block);
+          auto maps = model.tensorMaps(workload, family, 0);
+          ASSERT_EQ(maps.size(), 2u);
+          for (unsigned factor : {0, 1}) {
+            const TensorMap &map = maps[factor];
+            EXPECT_FALSE(bool(checkTensorMapBox(map.box)));
+            EXPECT_FALSE(bool(checkTensorMapRows(map.box, 2)));
+            const SharedTile &tile = layout.tileOf(factor);
+            int64_t width = map.box.sizes[0], rows = map.box.sizes[1];
+            ASSERT_EQ(width, 64);
+            int64_t boxBytes = rows * 128;
+            EXPECT_EQ(layout.boxesOf(tile) * boxBytes, layout.stageBytes(tile));
+            EXPECT_EQ(boxBytes % 1024, 0);
+            Written written;
+            for (int64_t box = 0; box < layout.boxesOf(tile); ++box)
+              for (int64_t row = 0; row < rows; ++row)
+                for (int64_t i = 0; i < width; ++i) {
+                  int64_t address = box * boxBytes + row * 128 + i * 2;
+                  address ^= (address >> 7 & 7) << 4;
+                  written[address] = tile.reduceContiguous
+                                         ? std::pair(box * rows + row, i)
+                                         : std::pair(box * width + i, row);
+                }
+            expectReads(layout, factor == 0 ? layout.along(Workload::kM)
+                                            : layout.along(Workload::kN),
+                        written);
+          }
+        }
+}
+
+TEST_F(WgmmaModelTest, MapsDescribeBatches) {
+  Workload workload = Workload::batchMatmul(SizeRange::fixed(12), {1, 512, 1},
+                                            SizeRange::fixed(2304),
+                                            SizeRange::fixed(768));
+  setTypes(workload, ElementType::F16, ElementType::F32);
+  KernelFamily family =
+      wgmmaFamily({2, 1, 4, 16, false, 1, true}, {64}, 128, 64, 4);
+  ASSERT_EQ(llvm::toString(model.check(workload, family, device)), "");
+  auto maps = model.tensorMaps(workload, family, 0);
+  ASSERT_EQ(maps.size(), 2u);
+  for (const TensorMap &map : maps) {
+    const Operand &operand = workload.operands[map.operand];
+    ASSERT_EQ(map.dims.size(), operand.rank());
+    for (auto [number, dim] : llvm::enumerate(map.dims))
+      if (operand.axes[dim] >= Workload::kFirstBatch)
+        EXPECT_EQ(map.box.sizes[number], 1);
+  }
+}
+
+TEST_F(WgmmaModelTest, ChecksProducersAndMaps) {
+  auto family = [](int64_t groups, int64_t access, int64_t producers,
+                   bool maps, int64_t columns = 128, int64_t stages = 4) {
+    return wgmmaFamily({groups, 1, stages, access, false, producers, maps},
+                       {64}, columns, 64);
+  };
+  for (bool maps : {false, true})
+    for (int64_t groups : {1, 2, 3})
+      EXPECT_EQ(error(family(groups, 16, 1, maps)), "");
+  EXPECT_EQ(error(family(4, 16, 0, true)), "");
+  // Five groups, two producers, narrow copies, few stages.
+  EXPECT_NE(error(family(4, 16, 1, true)), "");
+  EXPECT_NE(error(family(2, 16, 2, true)), "");
+  EXPECT_NE(error(family(2, 16, -1, true)), "");
+  for (int64_t producers : {0, 1})
+    EXPECT_NE(error(family(2, 8, producers, true)), "");
+  EXPECT_NE(error(family(2, 8, 1, false)), "");
+  EXPECT_NE(error(family(2, 1, 1, false, 128, 2)), "");
+  EXPECT_NE(error(family(2, 16, 1, false, 128, 2)), "");
+  // Three groups of 128 accumulators beside threads with 24 copies each.
+  EXPECT_NE(error(family(3, 16, 1, false, 256, 3)), "");
+  // 37 times eight rows make no equal boxes of up to 256.
+  Workload workload = halfProduct();
+  KernelFamily odd = wgmmaFamily({1, 4, 3, 16, true, 0, true}, {296}, 64, 64);
+  EXPECT_NE(llvm::toString(model.check(workload, odd, device)), "");
+  // Factors that are cast on the way.
+  Workload cast = workload;
+  cast.operands[1].elementType = ElementType::I8;
+  cast.operands[1].elementBytes = 1;
+  EXPECT_NE(llvm::toString(
+                model.check(cast, family(2, 16, 0, true), device)),
+            "");
+}
+
+/// Registers of all roles come from the pool that a block starts with.
+TEST_F(WgmmaModelTest, SharesRegistersOut) {
+  for (bool transposeRhs : {false, true}) {
+    Workload workload = halfProduct(false, transposeRhs);
+    auto space = model.createSpace(workload, device);
+    int64_t moved = 0, kept = 0, several = 0;
+    space->forEachBlock(16, [&](const KernelFamily &block, const UKernel &,
+                                bool) {
+      space->forEachStep(block, [&](const KernelFamily &family) {
+        WgmmaSchedule schedule = WgmmaSchedule::of(family.schedule);
+        if (schedule.producers == 0 ||
+            bool(llvm::errorToBool(model.check(workload, family, device))))
+          return true;
+        auto registers = wgmmaRegisters(workload, family);
+        WgmmaLayout layout = wgmmaLayout(workload, family.tiles[0], schedule);
+        EXPECT_TRUE(registers.has_value());
+        KernelResources needs = model.resources(workload, family);
+        EXPECT_EQ(needs.threads, 128 * (schedule.groups() + 1));
+        EXPECT_LE(registers->blocks * needs.threads * registers->entry, 65536);
+        EXPECT_LE(registers->blocks * (needs.sharedMemoryBytes + 1024),
+                  228 * 1024);
+        for (int64_t count :
+             {registers->entry, registers->producer, registers->consumer}) {
+          EXPECT_EQ(count % 8, 0);
+          EXPECT_GE(count, 24);
+          EXPECT_LE(count, 240);
+        }
+        EXPECT_GE(registers->consumer,
+                  layout.warpTile().accumulators() + 32);
+        if (registers->areMoved) {
+          EXPECT_LE(registers->producer +
+                        schedule.groups() * registers->consumer,
+                    registers->entry * (schedule.groups() + 1));
+          EXPECT_LE(registers->producer, registers->entry);
+          EXPECT_GT(registers->consumer, registers->entry);
+        } else {
+          EXPECT_LE(std::max(registers->producer, registers->consumer),
+                    registers->entry);
+        }
+        ++(registers->areMoved ? moved : kept);
+        several += registers->blocks > 1;
+        return true;
+      });
+    });
+    EXPECT_GT(moved, 0);
+    EXPECT_GT(kept, 0);
+    EXPECT_GT(several, 0);
+  }
+}
+
+TEST_F(WgmmaModelTest, CountsWhatProducersExecute) {
+  auto workOf = [&](int64_t producers, bool maps) {
+    return model.work(
+        halfProduct(),
+        wgmmaFamily({2, 1, 4, 16, false, producers, maps}, {64}, 128, 64), 0,
+        device);
+  };
+  for (bool maps : {false, true}) {
+    BlockWork together = workOf(0, maps), apart = workOf(1, maps);
+    EXPECT_EQ(together.warps, 8);
+    EXPECT_EQ(apart.warps, 12);
+    EXPECT_EQ(apart.tensor[0].instructions, together.tensor[0].instructions);
+    EXPECT_EQ(apart.globalBytes, together.globalBytes);
+    EXPECT_EQ(together.stepsAhead, 2);
+    EXPECT_EQ(apart.stepsAhead, 3);
+  }
+  EXPECT_LT(workOf(1, true).otherInstructions,
+            workOf(1, false).otherInstructions);
+  // Two blocks of few accumulators on an SM, by registers.
+  EXPECT_LE(model
+                    .work(halfProduct(),
+                          wgmmaFamily({1, 1, 4, 16, false, 1, true}, {64}, 64,
+                                      64),
+                          0, device)
+                    .registersPerThread *
+                256,
+            65536 / 2);
 }
 
 TEST_F(WgmmaModelTest, CountsWhatABlockMultiplies) {
@@ -219,6 +410,14 @@ TEST_F(WgmmaModelTest, RelaxesAccesses) {
     EXPECT_EQ(narrow.alignment(), alignment);
     EXPECT_EQ(error(narrow), "");
   }
+  // Warps that only copy, and maps, move 16 bytes.
+  KernelFamily mapped =
+      wgmmaFamily({1, 1, 4, 16, false, 1, true}, {64}, 32, 64);
+  EXPECT_EQ(model.relaxed(mapped, 16), mapped);
+  for (int64_t alignment : {8, 4, 2})
+    EXPECT_EQ(model.relaxed(mapped, alignment),
+              model.relaxed(family, alignment));
+  EXPECT_EQ(model.unalignedVariants(mapped), model.unalignedVariants(family));
   KernelFamily single = model.relaxed(family, 2);
   EXPECT_TRUE(single.takesAnyAlignment());
   EXPECT_EQ(error(single), "");

@@ -63,6 +63,7 @@ constexpr bool isSymbol(std::string_view symbol, std::string_view meant) {
   static_assert(isSymbol(#symbol, FTRT_EXPANDED_STRING(name)),                 \
                 "symbol of " #name);
 FTRT_DRIVER_FUNCTIONS(FTRT_CHECK)
+FTRT_OPTIONAL_DRIVER_FUNCTIONS(FTRT_CHECK)
 #undef FTRT_CHECK
 
 #define FTRT_CHECK_VALUE(name)                                                 \

@@ -1,5 +1,6 @@
 //===- FakeDriver.cpp - A CUDA driver without a device --------------------===//
 #include "FakeDriver.h"
+#include "FTuner/Runtime/EmulatedTensorMap.h"
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -490,4 +491,23 @@ CUresult cuMemcpyAsync(CUdeviceptr target, CUdeviceptr source, size_t bytes,
   control().lastMemcpyBytes = static_cast<int>(bytes);
   return CUDA_SUCCESS;
 }
+
+#ifndef FAKE_DRIVER_WITHOUT_TENSOR_MAPS
+CUresult cuTensorMapEncodeTiled(void *map, int type, uint32_t rank,
+                                void *address, const uint64_t *sizes,
+                                const uint64_t *strides, const uint32_t *box,
+                                const uint32_t *elementStrides, int interleave,
+                                int swizzle, int l2Promotion, int fill) {
+  BEGIN(cuTensorMapEncodeTiled);
+  std::string error = ftuner::emulator::encodeTensorMap(
+      map, {static_cast<uint32_t>(type), rank, address, sizes, strides, box,
+            elementStrides, static_cast<uint32_t>(interleave),
+            static_cast<uint32_t>(swizzle), static_cast<uint32_t>(l2Promotion),
+            static_cast<uint32_t>(fill)});
+  if (!error.empty())
+    return CUDA_ERROR_INVALID_VALUE;
+  static_cast<char *>(map)[127] = static_cast<char>(currentDevice);
+  return CUDA_SUCCESS;
+}
+#endif
 }

@@ -6,6 +6,9 @@
 // kernels that are unloaded, with more shared memory than was asked for, and
 // loading while a stream is being captured.
 //
+// Tensor maps are encoded as the emulator does, with the number of the device
+// in the last byte.
+//
 // An image is text, or text after an ELF header; its kernels are the names
 // after ".entry ". PTX with the word INVALID does not compile.
 //
@@ -20,7 +23,7 @@ namespace fake {
 
 enum Function {
 #define FAKE_ENUM(name, symbol, parameters) name,
-  FTRT_DRIVER_FUNCTIONS(FAKE_ENUM)
+  FTRT_DRIVER_FUNCTIONS(FAKE_ENUM) FTRT_OPTIONAL_DRIVER_FUNCTIONS(FAKE_ENUM)
 #undef FAKE_ENUM
       kFunctionCount
 };

@@ -5,6 +5,7 @@
 // should be, once of another version, once without its interface.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/Runtime/EmulatedTensorMap.h"
 #include "FTuner/Runtime/EmulatorInterface.h"
 #include <cstdio>
 
@@ -35,12 +36,28 @@ static int32_t launch(const ftrt_host_kernel *kernel, uint32_t gridX,
   return FTRT_SUCCESS;
 }
 
+static int32_t encodeTensorMap(void *map, uint32_t type, uint32_t rank,
+                               void *address, const uint64_t *sizes,
+                               const uint64_t *strides, const uint32_t *box,
+                               const uint32_t *elementStrides,
+                               uint32_t interleave, uint32_t swizzle,
+                               uint32_t l2Promotion, uint32_t fill,
+                               char *message, uint64_t capacity) {
+  std::string error = ftuner::emulator::encodeTensorMap(
+      map, {type, rank, address, sizes, strides, box, elementStrides,
+            interleave, swizzle, l2Promotion, fill});
+  if (error.empty())
+    return FTRT_SUCCESS;
+  std::snprintf(message, capacity, "%s", error.c_str());
+  return FTRT_ERROR_INVALID_ARGUMENT;
+}
+
 const ftrt_emulator_interface *ftrt_emulator_get_interface() {
   static void *const functions[] = {reinterpret_cast<void *>(&one),
                                     reinterpret_cast<void *>(&two),
                                     reinterpret_cast<void *>(&three)};
-  static const ftrt_emulator_interface interface = {FAKE_EMULATOR_VERSION, 3,
-                                                    functions, &launch};
+  static const ftrt_emulator_interface interface = {
+      FAKE_EMULATOR_VERSION, 3, functions, &launch, &encodeTensorMap};
   return &interface;
 }
 #endif

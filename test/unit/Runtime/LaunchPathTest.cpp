@@ -13,6 +13,7 @@ std::vector<fake::Launch> RuntimeTest::launches;
 // Sanitizers stand in for the same functions.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 TEST_F(RuntimeTest, LaunchesNeitherAllocateNorLock) { GTEST_SKIP(); }
+TEST_F(RuntimeTest, TensorMapsNeitherAllocateNorLock) { GTEST_SKIP(); }
 #else
 
 static std::atomic<int> allocations, locks;
@@ -77,6 +78,27 @@ TEST_F(RuntimeTest, LaunchesNeitherAllocateNorLock) {
   EXPECT_EQ(driver.callCount() - calls, 2000);
   for (int i = 0; i < 1000; ++i)
     failed += ftrt_launch(model[1], 3, 32, 0, emulator, nullptr);
+  EXPECT_EQ(allocations, 0);
+  EXPECT_EQ(locks, 0);
+  EXPECT_EQ(failed, 0);
+}
+
+TEST_F(RuntimeTest, TensorMapsNeitherAllocateNorLock) {
+  // Of float, 8 x 2 elements.
+  const ftrt_tensor_map kind = {"k", "lhs_map", 7, 2, {8, 2}, 1, 0};
+  alignas(16) static float elements[16];
+  alignas(64) char map[128];
+  void *streams[] = {nullptr, ftrt_emulator_stream()};
+  auto encode = [&](int64_t rows, void *stream) {
+    int64_t sizes[] = {8, rows}, stride = 8;
+    return ftrt_tensor_map_encode(&kind, elements, sizes, &stride, stream,
+                                  map) != FTRT_SUCCESS;
+  };
+  int failed = encode(1, streams[0]) + encode(1, streams[1]);
+  // Some of them of before, some new.
+  allocations = locks = 0;
+  for (int i = 0; i < 2000; ++i)
+    failed += encode(i % 700 + 2, streams[i % 2]);
   EXPECT_EQ(allocations, 0);
   EXPECT_EQ(locks, 0);
   EXPECT_EQ(failed, 0);

@@ -4,6 +4,7 @@
 // keeps it, so each success runs in a process of its own.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/Runtime/EmulatorInterface.h"
 #include "RuntimeTest.h"
 
 using namespace fake;
@@ -106,6 +107,27 @@ TEST_F(OpeningTest, UnreadableDevice) {
 
 TEST_F(OpeningTest, FailuresAreNotRemembered) {
   EXPECT_EXIT(openAfterFailure(driver), ::testing::ExitedWithCode(0), "");
+}
+
+/// Ends the process: with 0 if all but tensor maps works.
+[[noreturn]] void encodeWithoutFunction() {
+  if (ftrt_device_select(0) != FTRT_SUCCESS)
+    std::_Exit(1);
+  const ftrt_tensor_map kind = {"k", "lhs_map", 7, 1, {8}, 0, 0};
+  int64_t size = 100;
+  char map[128];
+  if (ftrt_tensor_map_encode(&kind, &map, &size, nullptr, nullptr, map) !=
+      FTRT_ERROR_DRIVER)
+    std::_Exit(2);
+  std::fputs(ftrt_last_error(), stderr);
+  std::_Exit(0);
+}
+
+TEST_F(OpeningTest, DriversMayLackTensorMaps) {
+  useDriver(FTUNER_FAKE_DRIVER_WITHOUT_TENSOR_MAPS);
+  EXPECT_EXIT(encodeWithoutFunction(), ::testing::ExitedWithCode(0),
+              "kernel 'k': tensor map 'lhs_map' of 100 elements at 0x.*: the "
+              "driver has no function 'cuTensorMapEncodeTiled'");
 }
 
 //===----------------------------------------------------------------------===//

@@ -7,12 +7,13 @@ cd "$(dirname "$0")"
 root=../../..
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
-compile="${CXX:-c++} -std=c++17 -O1 -g -fno-exceptions -fsanitize=thread -pthread -I$root/include"
+compile="${CXX:-c++} -std=c++17 -O1 -g -fno-exceptions -fsanitize=thread -Wno-tsan -pthread -I$root/include"
 
 $compile -fPIC -shared $root/lib/Runtime/*.cpp -Wl,-soname,libftrt.so.1 -o "$build/libftrt.so.1" -ldl
 $compile -fPIC -shared FakeDriver.cpp -o "$build/libdriver.so"
 $compile -fPIC -shared FakeEmulator.cpp -o "$build/libemulator.so"
-$compile DevicesTest.cpp EmulatorTest.cpp ImagesTest.cpp LaunchTest.cpp ThreadsTest.cpp \
+$compile DevicesTest.cpp EmulatorTest.cpp ImagesTest.cpp LaunchTest.cpp TensorMapsTest.cpp \
+  ThreadsTest.cpp \
   -DFTUNER_FAKE_DRIVER="\"$build/libdriver.so\"" \
   -DFTUNER_FAKE_EMULATOR="\"$build/libemulator.so\"" \
   "$build/libftrt.so.1" "$build/libdriver.so" -Wl,-rpath,"$build" \

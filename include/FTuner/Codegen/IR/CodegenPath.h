@@ -13,6 +13,17 @@
 
 namespace ftuner {
 
+/// A tensor map in the kernel.
+struct TensorMapOperand {
+  /// Its address, an !llvm.ptr.
+  mlir::Value map;
+  /// The first element of the block's batch and split-K slice, as coordinates
+  /// of the map, of type index, innermost first: 0 but along a batch axis and,
+  /// with slices, along the split axis. The map knows the operand's end, not
+  /// the slice's.
+  llvm::SmallVector<mlir::Value, kMaxTensorMapRank> origin;
+};
+
 /// What a path needs to emit the tile of one thread block.
 struct TileEmission {
   explicit TileEmission(const DeviceSpec &device) : device(device) {}
@@ -31,6 +42,8 @@ struct TileEmission {
   /// batch axis indexes alone, or scalars. In other dimensions a batch axis
   /// counts as 0: the memref begins at its position.
   llvm::SmallVector<mlir::Value> operands;
+  /// For each of the path's tensor maps of this part.
+  llvm::SmallVector<TensorMapOperand, 2> tensorMaps;
   /// Extents of all axes, of type index.
   llvm::SmallVector<mlir::Value, 3> extents;
   /// Whether tiles never reach beyond the extent of an axis.

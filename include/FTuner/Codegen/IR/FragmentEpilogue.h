@@ -19,6 +19,8 @@ public:
     Value number, lane;
     /// Its first row and column in the block tile.
     Value row, column;
+    /// Threads of these warps, where the block has others; 0 where not.
+    int64_t threads = 0;
   };
 
   /// `accessBytes`: of the factors' copies (TensorFactors.h).
@@ -34,6 +36,8 @@ public:
   void emit(ValueRange accumulators, bool hasAsynchronousCopies);
 
 private:
+  /// Waits for all warps that run.
+  void awaitWarps();
   /// Fills a slab with its rows number `step` of the warp tile.
   void storeToSlab(Value slab, ValueRange accumulators, int64_t step);
   void storeRows(Value slab, ValueRange accumulators, int64_t step);

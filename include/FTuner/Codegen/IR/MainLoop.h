@@ -46,12 +46,14 @@ enum class Unrolling {
   Late
 };
 
-/// A loop from 0 whose body is empty.
+/// A loop from 0 to `end`, of type index or an integer, whose body is empty.
 mlir::scf::ForOp createLoop(mlir::ImplicitLocOpBuilder &b, Unrolling unrolling,
                             Value end, int64_t step, ValueRange initial);
 
-/// Prepares the copies of a contraction's factors.
-void prepareCopies(const ContractionTile &tile, TileCopy &lhs, TileCopy &rhs);
+/// Prepares the copies of a contraction's factors by a block's threads, or by
+/// those that have a number, of type index.
+void prepareCopies(const ContractionTile &tile, TileCopy &lhs, TileCopy &rhs,
+                   Value threadId = {});
 
 /// The loop of one tile over the steps of the reduce axis.
 struct MainLoop {

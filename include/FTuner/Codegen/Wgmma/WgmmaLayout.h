@@ -25,6 +25,7 @@
 #include "FTuner/Codegen/FragmentTile.h"
 #include "FTuner/Codegen/SharedTile.h"
 #include "FTuner/Codegen/Wgmma/WgmmaSchedule.h"
+#include "FTuner/Schedule/TensorMap.h"
 
 namespace ftuner {
 
@@ -33,7 +34,11 @@ namespace ftuner {
 constexpr int64_t kWgmmaRowBytes = 128, kWgmmaStepBytes = 128,
                   kWgmmaDepthBytes = 32;
 /// To which stages are aligned: eight rows, after which the swizzle repeats.
-constexpr int64_t kWgmmaPatternBytes = 8 * kWgmmaRowBytes;
+constexpr int64_t kWgmmaPatternRows = 8,
+                  kWgmmaPatternBytes = kWgmmaPatternRows * kWgmmaRowBytes;
+/// Bytes of a barrier in shared memory; those of a stage say that it is filled
+/// and that it is free.
+constexpr int64_t kBarrierBytes = 8, kBarriersOfStage = 2;
 /// Most columns of an instruction.
 constexpr int64_t kWgmmaMaxColumns = 256;
 
@@ -55,6 +60,9 @@ struct WgmmaLayout {
   int64_t bk, stages;
   /// Of the factors in shared memory.
   int64_t elementBytes;
+  /// Groups that only copy, and whether tensor maps do (WgmmaSchedule.h).
+  int64_t producers = 0;
+  bool hasMaps = false;
 
   const WgmmaSide &along(unsigned axis) const {
     return rows.axis == axis ? rows : columns;
@@ -66,9 +74,43 @@ struct WgmmaLayout {
     return factor == 0 ? lhs() : rhs();
   }
   bool isSwapped() const { return rows.axis == Workload::kN; }
+  /// Groups, warps and threads that multiply; those that copy come behind.
   int64_t groups() const { return rows.groups * columns.groups; }
   int64_t warps() const { return kWgmmaWarps * groups(); }
-  int64_t threads() const { return 32 * warps(); }
+  int64_t multiplyingThreads() const { return 32 * warps(); }
+  /// Of a block.
+  int64_t threads() const {
+    return 32 * kWgmmaWarps * (groups() + producers);
+  }
+  /// Those among which copies are dealt where no map copies.
+  int64_t copyingThreads() const {
+    return producers ? 32 * kWgmmaWarps * producers : threads();
+  }
+  /// Steps that copies by producers' threads run ahead of the one that these
+  /// publish. A stage is freed when the products of the next step are under
+  /// way, whose copies must have been published until then: two stages fewer
+  /// than there are, or three, where that leaves enough under way.
+  int64_t copiesAhead() const { return stages - (stages > 4 ? 3 : 2); }
+  /// Steps from the start of an asynchronous copy to its use. Where barriers of
+  /// the block order them, a stage is refilled two steps behind its use; maps
+  /// with producers refill it when the next step's products are under way.
+  int64_t stepsAhead() const {
+    if (producers == 0)
+      return stages - 2;
+    return hasMaps ? stages - 1 : copiesAhead() + 1;
+  }
+
+  /// Boxes of a map that make a tile, one behind the other in shared memory:
+  /// rows of 128 bytes, as many in each. Of a tile along the reduce axis they
+  /// share the space axis; of another, panels are boxes.
+  int64_t boxesOf(const SharedTile &tile) const {
+    return tile.reduceContiguous ? ceilDiv(tile.outer, kMaxTensorMapBox)
+                                 : tile.panels;
+  }
+  int64_t boxRowsOf(const SharedTile &tile) const {
+    return tile.sharedRows() / boxesOf(tile);
+  }
+
   /// Instructions of a group at one depth, depths of a step.
   int64_t instructions() const { return rows.groupExtent() / kWgmmaRows; }
   int64_t depths() const { return bk * elementBytes / kWgmmaDepthBytes; }
@@ -89,10 +131,21 @@ struct WgmmaLayout {
   int64_t bytesOf(const SharedTile &tile) const {
     return stages * stageBytes(tile);
   }
-  /// Slabs take the place of the stages.
+  /// Whether barriers of stages order copies and products, rather than those
+  /// of the block.
+  bool hasBarriers() const { return producers > 0 || hasMaps; }
+  /// Where they lie: behind the stages, and behind the slabs, which take the
+  /// place of the stages.
+  int64_t barriersOffset() const {
+    return ceilBy(std::max(bytesOf(lhs()) + bytesOf(rhs()),
+                           warps() * warpTile().slabBytes()),
+                  kBarrierBytes);
+  }
   int64_t sharedMemoryBytes() const {
-    return std::max(bytesOf(lhs()) + bytesOf(rhs()),
-                    warps() * warpTile().slabBytes());
+    if (!hasBarriers())
+      return std::max(bytesOf(lhs()) + bytesOf(rhs()),
+                      warps() * warpTile().slabBytes());
+    return barriersOffset() + kBarriersOfStage * kBarrierBytes * stages;
   }
 
   /// Of a matrix descriptor: bytes from eight rows to the next eight, and from

@@ -29,13 +29,24 @@ struct WgmmaSchedule {
   /// Instructions compute the transposed product: the rhs feeds their 64 rows
   /// and the lhs their columns, so that m goes in eights and n in 64s.
   bool swapOperands = false;
+  /// Groups of a block, 0 or 1, beside those that multiply: they copy the
+  /// operands, and do nothing else.
+  int64_t producers = 0;
+  /// One thread copies boxes by tensor maps (TensorMap.h) in place of all
+  /// threads, or all producers, single accesses. Accesses are of 16 bytes then,
+  /// which is what maps align rows to; in a schedule's fields they are of 128,
+  /// a box's row.
+  bool tensorMaps = false;
 
   /// Reads a schedule of the path.
   static WgmmaSchedule of(const Schedule &schedule);
   Schedule pack() const;
 
+  /// Groups that multiply.
   int64_t groups() const { return groupsM * groupsN; }
-  int64_t threads() const { return 32 * kWgmmaWarps * groups(); }
+  int64_t threads() const {
+    return 32 * kWgmmaWarps * (groups() + producers);
+  }
   /// The axis, m or n, that rows of instructions lie along.
   unsigned rowAxis() const {
     return swapOperands ? Workload::kN : Workload::kM;

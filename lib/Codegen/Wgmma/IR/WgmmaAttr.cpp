@@ -6,6 +6,7 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/OpImplementation.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -19,13 +20,63 @@ generatedAttributeParser(AsmParser &parser, StringRef *mnemonic, Type type,
 [[maybe_unused]] static LogicalResult
 generatedAttributePrinter(Attribute def, AsmPrinter &printer);
 
+/// What an attribute says beyond the defaults, in any order.
+static ParseResult parseWgmmaOptions(AsmParser &parser,
+                                     bool &swapOperands, int64_t &producers,
+                                     bool &tensorMaps) {
+  swapOperands = tensorMaps = false;
+  producers = 0;
+  llvm::StringSet<> given;
+  while (succeeded(parser.parseOptionalComma())) {
+    SMLoc place = parser.getCurrentLocation();
+    StringRef name;
+    if (parser.parseKeyword(&name) || parser.parseEqual())
+      return failure();
+    if (!given.insert(name).second)
+      return parser.emitError(place) << "'" << name << "' is given twice";
+    auto read = [&](auto &value) {
+      auto found = FieldParser<std::decay_t<decltype(value)>>::parse(parser);
+      if (succeeded(found))
+        value = *found;
+      return success(succeeded(found));
+    };
+    if (name == "swap_operands") {
+      if (failed(read(swapOperands)))
+        return failure();
+    } else if (name == "producers") {
+      if (failed(read(producers)))
+        return failure();
+    } else if (name == "tensor_maps") {
+      if (failed(read(tensorMaps)))
+        return failure();
+    } else {
+      return parser.emitError(place)
+             << "expected 'swap_operands', 'producers' or 'tensor_maps', but "
+                "got '"
+             << name << "'";
+    }
+  }
+  return success();
+}
+
+static void printWgmmaOptions(AsmPrinter &printer, bool swapOperands,
+                              int64_t producers, bool tensorMaps) {
+  if (swapOperands)
+    printer << ", swap_operands = true";
+  if (producers != 0)
+    printer << ", producers = " << producers;
+  if (tensorMaps)
+    printer << ", tensor_maps = true";
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "WgmmaAttr.cpp.inc"
 
 WgmmaAttr WgmmaAttr::get(MLIRContext *context, const Schedule &schedule) {
   WgmmaSchedule wgmma = WgmmaSchedule::of(schedule);
   return get(context, {wgmma.groupsM, wgmma.groupsN}, wgmma.stages,
-             wgmma.accessBytes, wgmma.swapOperands);
+             wgmma.accessBytes, wgmma.swapOperands, wgmma.producers,
+             wgmma.tensorMaps);
 }
 
 Schedule WgmmaAttr::toSchedule() const {
@@ -35,17 +86,22 @@ Schedule WgmmaAttr::toSchedule() const {
   wgmma.stages = getStages();
   wgmma.accessBytes = getAccess();
   wgmma.swapOperands = getSwapOperands();
+  wgmma.producers = getProducers();
+  wgmma.tensorMaps = getTensorMaps();
   return wgmma.pack();
 }
 
 LogicalResult WgmmaAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 ArrayRef<int64_t> groups, int64_t stages,
-                                int64_t access, bool swapOperands) {
+                                int64_t access, bool swapOperands,
+                                int64_t producers, bool tensorMaps) {
   if (failed(verifyContractionSchedule(emitError, "group", groups, stages)))
     return failure();
   if (access != 1 && access != 4 && access != 8 && access != 16)
     return emitError() << "expected access of 1, 4, 8 or 16 bytes, but got "
                        << access;
+  if (producers != 0 && producers != 1)
+    return emitError() << "expected no producers or 1, but got " << producers;
   return success();
 }
 

@@ -16,7 +16,10 @@ def UKernel_WgmmaAttr : AttrDef<UKernel_Dialect, "Wgmma",
     `access` bytes of shared memory filled by one copy along contiguous axes, to
     which operands are aligned (1: a single element of any alignment). With
     `swap_operands`, false unless given, instructions compute the transposed
-    product: the rhs feeds their 64 rows and the lhs their columns.
+    product: the rhs feeds their 64 rows and the lhs their columns. Beside the
+    groups there may be `producers`, 0 unless given: a group that copies the
+    operands and does nothing else. With `tensor_maps`, false unless given, the
+    device copies boxes of the operands by itself.
 
     * `wgmma_c1`: there are two numbers of groups, at least 1 each.
     * `wgmma_c2`: there is at least one stage.
@@ -24,21 +27,25 @@ def UKernel_WgmmaAttr : AttrDef<UKernel_Dialect, "Wgmma",
     * `wgmma_c4`: block tiles have sizes along m, n and k at least, those along
       m and n multiples of the granules of all groups: 64 and 8 elements, or 8
       and 64 with swapped operands.
+    * `wgmma_c5`: there are no producers or 1.
 
     ```mlir
     #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16>
     #ukernel.wgmma<groups = [1, 2], stages = 4, access = 16, swap_operands = true>
+    #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, tensor_maps = true>
     ```
   }];
   let parameters = (ins
     ArrayRefParameter<"int64_t">:$groups,
     "int64_t":$stages,
     "int64_t":$access,
-    DefaultValuedParameter<"bool", "false">:$swap_operands);
+    DefaultValuedParameter<"bool", "false">:$swap_operands,
+    DefaultValuedParameter<"int64_t", "0">:$producers,
+    DefaultValuedParameter<"bool", "false">:$tensor_maps);
   let builders = [AttrBuilder<(ins "const ::ftuner::Schedule &":$schedule)>];
   let assemblyFormat = [{
     `<` `groups` `=` `[` $groups `]` `,` `stages` `=` $stages `,` `access` `=` $access
-    (`,` `swap_operands` `=` $swap_operands^)? `>`
+    custom<WgmmaOptions>($swap_operands, $producers, $tensor_maps) `>`
   }];
   let genVerifyDecl = 1;
 }

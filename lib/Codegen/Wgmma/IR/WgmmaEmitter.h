@@ -4,6 +4,7 @@
 
 #include "FTuner/Codegen/IR/FactorCopies.h"
 #include "FTuner/Codegen/IR/MainLoop.h"
+#include "FTuner/Codegen/IR/StageBarriers.h"
 #include "FTuner/Codegen/Wgmma/WgmmaLayout.h"
 
 namespace ftuner {
@@ -18,9 +19,45 @@ public:
   void emit();
 
 private:
-  /// Main loop (WgmmaMainLoop.cpp). Returns the thread's accumulators: those of
-  /// its group's instructions, one after the other.
+  /// A group's threads copy and multiply by turns (WgmmaMainLoop.cpp). Returns
+  /// the thread's accumulators: those of its group's instructions, one after
+  /// the other.
   Values emitMainLoop();
+  /// Takes accumulators to the output. The threads may have copies under way.
+  void emitEpilogue(const Values &accumulators, bool hasAsynchronousCopies);
+
+  void nameWarp();
+  Value constant(int64_t value);
+
+  // With barriers of stages (WgmmaPipeline.cpp).
+  void emitPipeline();
+  void emitRoles(StageBarriers &barriers);
+  /// What groups that multiply do; returns accumulators.
+  Values consume(StageBarriers &barriers);
+  /// What groups do that copy by all of their threads, or by tensor maps.
+  void produceByThreads(StageBarriers &barriers);
+  void produceByMaps(StageBarriers &barriers);
+  /// Groups that multiply, one thread of which has boxes copied; returns
+  /// accumulators.
+  Values multiplyBesideMaps(StageBarriers &barriers);
+  void prepareMaps();
+  /// Starts the copies of a step into a stage, both i32. By one thread.
+  void startBoxes(StageBarriers &barriers, Value stage, Value step);
+  /// Whether the thread is the one that acts for a warp, an i1.
+  Value actsFor(int64_t warpNumber);
+  /// Steps along the reduce axis, an i32.
+  Value emitSteps();
+  void ifTrue(Value condition, llvm::function_ref<void()> body);
+
+  /// The copies of both factors into the first stage, by the threads that have
+  /// a number.
+  struct Copies {
+    TileCopy lhs, rhs;
+  };
+  Copies createCopies(Value threadId);
+  /// Pointers to the stages of a factor, lhs (0) or rhs (1).
+  Value stagesOf(unsigned factor);
+  void prepareMatrices();
   /// What instructions hold in registers, a struct for each of a group.
   Values initialSums();
   /// Multiplies a step that lies in a stage. Products go on behind it.
@@ -33,7 +70,7 @@ private:
   /// Where instructions read a factor: a descriptor of its first matrix in the
   /// first stage, for the thread's group.
   Value descriptorOf(const WgmmaSide &side, Value memory, Value group);
-  /// The descriptor `bytes` further, or `count` times as many.
+  /// The descriptor `bytes` further, or `count` times as many, an index or i32.
   Value advanced(Value descriptor, Value count, int64_t bytes);
   Value advanced(Value descriptor, int64_t bytes);
 
@@ -50,7 +87,21 @@ private:
   Value lane, warp, rowGroup, columnGroup;
   /// Descriptors in the first stage.
   Value rowsMatrix, columnsMatrix;
-  /// No factor is cast on the way, and copies are wide enough.
+  /// The number of the warp as an i32.
+  Value uniformWarp;
+  /// With barriers of stages: whether the lane acts for its warp.
+  Value isElected;
+  /// A tensor map, and the first coordinates of the block's tile in step 0, i32
+  /// each, innermost first.
+  struct Boxes {
+    Value map;
+    Values origin;
+    /// Numbers of the coordinates along the reduce axis and the other one.
+    unsigned reduce, space;
+  };
+  /// Of lhs and rhs, where maps copy.
+  llvm::SmallVector<Boxes, 2> boxes;
+  /// Without: no factor is cast on the way, and copies are wide enough.
   bool isAsynchronous = false;
 };
 

@@ -28,8 +28,14 @@ static constexpr unsigned kPanelStrideBit = 16, kRowStrideBit = 32,
                           kSwizzleBit = 62;
 
 Value WgmmaTileEmitter::advanced(Value descriptor, Value count, int64_t bytes) {
-  Value units = b.createOrFold<arith::IndexCastOp>(
-      b.getI64Type(), math.mul(count, bytes / kUnitBytes));
+  Value units;
+  if (count.getType().isIndex())
+    units = b.createOrFold<arith::IndexCastOp>(
+        b.getI64Type(), math.mul(count, bytes / kUnitBytes));
+  else
+    units = arith::ExtUIOp::create(
+        b, b.getI64Type(),
+        arith::MulIOp::create(b, count, constant(bytes / kUnitBytes)));
   return arith::AddIOp::create(b, descriptor, units);
 }
 
@@ -175,31 +181,46 @@ Values WgmmaTileEmitter::pinned(ValueRange sums) {
 // The loop
 //===----------------------------------------------------------------------===//
 
-Values WgmmaTileEmitter::emitMainLoop() {
-  Value lhsShared = sharedPointer(b, tile.sharedMemory, 0);
-  Value rhsShared =
-      sharedPointer(b, tile.sharedMemory, layout.bytesOf(layout.lhs()));
-  auto copyOf = [&](unsigned factor, Value shared) {
-    return createFactorCopy(b, tile, factor, layout.tileOf(factor), shared,
-                            elementType, layout.threads(),
-                            schedule.accessBytes);
+Value WgmmaTileEmitter::stagesOf(unsigned factor) {
+  return sharedPointer(b, tile.sharedMemory,
+                       factor == 0 ? 0 : layout.bytesOf(layout.lhs()));
+}
+
+WgmmaTileEmitter::Copies WgmmaTileEmitter::createCopies(Value threadId) {
+  auto copyOf = [&](unsigned factor) {
+    return createFactorCopy(b, tile, factor, layout.tileOf(factor),
+                            stagesOf(factor), elementType,
+                            layout.copyingThreads(), schedule.accessBytes);
   };
-  TileCopy lhsCopy = copyOf(0, lhsShared), rhsCopy = copyOf(1, rhsShared);
-  prepareCopies(tile, lhsCopy, rhsCopy);
+  Copies copies{copyOf(0), copyOf(1)};
+  prepareCopies(tile, copies.lhs, copies.rhs, threadId);
+  return copies;
+}
+
+/// The thread's group, and what it multiplies in the first stage.
+void WgmmaTileEmitter::prepareMatrices() {
+  Value group = math.div(warp, kWgmmaWarps);
+  auto along = [&](int64_t groups, Value number) {
+    return groups == 1 ? math.constant(0) : number;
+  };
+  rowGroup = along(layout.rows.groups, math.div(group, layout.columns.groups));
+  columnGroup =
+      along(layout.columns.groups, math.rem(group, layout.columns.groups));
+  Value rowsShared = stagesOf(layout.isSwapped() ? 1 : 0);
+  Value columnsShared = stagesOf(layout.isSwapped() ? 0 : 1);
+  rowsMatrix = descriptorOf(layout.rows, rowsShared, rowGroup);
+  columnsMatrix = descriptorOf(layout.columns, columnsShared, columnGroup);
+}
+
+Values WgmmaTileEmitter::emitMainLoop() {
+  Copies copies = createCopies(tile.threadId);
   isAsynchronous = copiesAsynchronously(
       tile.device,
       elementsOfAccess(schedule.accessBytes, layout.elementBytes) *
           layout.elementBytes,
-      lhsCopy.isConverted() || rhsCopy.isConverted());
-
-  Value rowsShared = lhsShared, columnsShared = rhsShared;
-  if (layout.isSwapped())
-    std::swap(rowsShared, columnsShared);
-  rowsMatrix = descriptorOf(layout.rows, rowsShared, rowGroup);
-  columnsMatrix = descriptorOf(layout.columns, columnsShared, columnGroup);
-
-  MainLoop loop{lhsCopy,
-                rhsCopy,
+      copies.lhs.isConverted() || copies.rhs.isConverted());
+  MainLoop loop{copies.lhs,
+                copies.rhs,
                 layout.stages,
                 layout.bk,
                 tile.extents[Workload::kK],

@@ -1,6 +1,6 @@
 //===- PlanAttributeVerifiers.cpp - What plans must keep ------------------===//
 //
-// Families, choices, rankings, predictions, plans and entries.
+// Families, choices, rankings, predictions and plans.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
@@ -233,59 +233,4 @@ LogicalResult PlanAttr::verify(EmitError emitError,
     if (failed(verifyAny("unaligned families", choice.getFamily())))
       return failure();
   return verifyAny("an unaligned general family", unalignedGeneral);
-}
-
-/// entry_c4: one parameter; returns its kind.
-static FailureOr<ParameterKind> verifyParameter(EmitError emitError,
-                                                Attribute parameter) {
-  auto fields = dyn_cast<DictionaryAttr>(parameter);
-  auto name = fields ? fields.getAs<StringAttr>("kind") : nullptr;
-  std::optional<ParameterKind> kind =
-      name ? symbolizeParameterKind(name.getValue()) : std::nullopt;
-  if (!kind)
-    return emitError() << "expected parameters of kind pointer, size, stride, "
-                          "scalar, scalar_low, scalar_high or part, but got "
-                       << parameter;
-  Attribute called = fields.get("name"), type = fields.get("type"),
-            access = fields.get("access");
-  if ((called && !isa<StringAttr>(called)) || (type && !isa<TypeAttr>(type)))
-    return emitError() << "expected a parameter with a string as name and a "
-                          "type, but got "
-                       << parameter;
-  if (access && !(isa<StringAttr>(access) &&
-                  symbolizeParameterAccess(cast<StringAttr>(access))))
-    return emitError() << "expected an access of read, write or readwrite, but "
-                          "got "
-                       << parameter;
-  return *kind;
-}
-
-LogicalResult EntryAttr::verify(EmitError emitError, int64_t threads,
-                                int64_t sharedMemoryBytes, int64_t alignment,
-                                ArrayAttr parameters, ArrayRef<UseAttr>) {
-  if (threads < 1 || threads > 1024)
-    return emitError() << "expected 1 to 1024 threads, but got " << threads;
-  if (sharedMemoryBytes < 0)
-    return emitError() << "expected shared memory of at least 0 bytes, but got "
-                       << sharedMemoryBytes;
-  if (alignment < 1 || !llvm::isPowerOf2_64(alignment))
-    return emitError() << "expected alignment to be a power of two, but got "
-                       << alignment;
-  std::optional<ParameterKind> last;
-  for (Attribute parameter : parameters) {
-    FailureOr<ParameterKind> kind = verifyParameter(emitError, parameter);
-    if (failed(kind))
-      return failure();
-    if ((last == ParameterKind::ScalarLow) !=
-        (*kind == ParameterKind::ScalarHigh))
-      return emitError()
-             << "expected a scalar_high behind each scalar_low, and "
-                "nowhere else, but got "
-             << parameter;
-    last = *kind;
-  }
-  if (last == ParameterKind::ScalarLow)
-    return emitError() << "expected a scalar_high behind each scalar_low, but "
-                          "got none";
-  return success();
 }

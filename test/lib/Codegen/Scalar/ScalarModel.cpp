@@ -35,14 +35,15 @@ public:
     maxWorkers = std::min<int64_t>(device.maxThreadsPerBlock, 256);
   }
 
-  void forEachBlock(int64_t, BlockVisitor visit) const override {
+  void forEachBlock(int64_t alignment, BlockVisitor visit) const override {
     if (path.needsExactArchitecture())
       return;
+    bool hasMaps = &path == &mappedModel() && alignment >= kTensorMapAlignment;
     auto [rows, columns] = threadAxes(workload);
     for (int64_t threads = kWarpSize; threads <= maxWorkers; threads *= 2)
       for (int64_t n = columns ? kWarpSize : 1; n <= threads; n *= 2) {
         KernelFamily family;
-        ScalarSchedule schedule{threads / n, n};
+        ScalarSchedule schedule{threads / n, n, hasMaps};
         family.schedule = schedule.pack(path);
         family.tiles.emplace_back(workload.axes.size(), 1);
         BlockTile &tile = family.tiles.front();
@@ -71,24 +72,34 @@ private:
   const Workload &workload;
 };
 
+enum class Variant { Scalar, Exact, Mapped };
+
 class ScalarModel final : public CodegenModel {
 public:
-  explicit ScalarModel(bool isExact) : isExact(isExact) {}
+  explicit ScalarModel(Variant variant) : variant(variant) {}
 
-  llvm::StringRef name() const override { return isExact ? "exact" : "scalar"; }
-  bool needsExactArchitecture() const override { return isExact; }
+  llvm::StringRef name() const override {
+    return variant == Variant::Exact    ? "exact"
+           : variant == Variant::Mapped ? "mapped"
+                                        : "scalar";
+  }
+  bool isDefault() const override { return variant != Variant::Mapped; }
+  bool needsExactArchitecture() const override {
+    return variant == Variant::Exact;
+  }
   llvm::ArrayRef<llvm::StringLiteral> scheduleFields() const override {
-    static constexpr llvm::StringLiteral names[] = {"threads_m", "threads_n"};
-    return names;
+    static constexpr llvm::StringLiteral names[] = {"threads_m", "threads_n",
+                                                    "maps"};
+    return llvm::ArrayRef(names).take_front(variant == Variant::Mapped ? 3 : 2);
   }
   std::string str(const Schedule &schedule) const override {
     ScalarSchedule scalar = ScalarSchedule::of(schedule);
     return "threads " + std::to_string(scalar.threadsM) + " x " +
-           std::to_string(scalar.threadsN);
+           std::to_string(scalar.threadsN) + (scalar.hasMaps ? " maps" : "");
   }
   llvm::Error supports(const Workload &workload,
                        const DeviceSpec &device) const override {
-    if (isExact && device.smVersion() != 90)
+    if (needsExactArchitecture() && device.smVersion() != 90)
       return invalid("exact: expected compute capability 9.0, but got %d.%d",
                      device.computeCapabilityMajor,
                      device.computeCapabilityMinor);
@@ -99,7 +110,34 @@ public:
           operand.elementType == ElementType::Other)
         return invalid("%s: expected elements of up to 32 bits, but got %s",
                        name().data(), nameOf(operand.elementType).data());
+    if (variant == Variant::Mapped)
+      for (const Operand &operand : workload.operands)
+        for (unsigned dim = 0; dim < operand.rank(); ++dim)
+          if (isInput(operand.role) &&
+              !operand.position(dim).asAxis())
+            return invalid("mapped: expected inputs that follow axes alone");
     return llvm::Error::success();
+  }
+  llvm::SmallVector<TensorMap> tensorMaps(const Workload &workload,
+                                          const KernelFamily &family,
+                                          unsigned) const override {
+    llvm::SmallVector<TensorMap> maps;
+    if (!ScalarSchedule::of(family.schedule).hasMaps)
+      return maps;
+    for (auto [number, operand] : llvm::enumerate(workload.operands)) {
+      if (!isInput(operand.role) || operand.rank() == 0)
+        continue;
+      TensorMap &map = maps.emplace_back();
+      map.operand = number;
+      for (unsigned dim = operand.rank(); dim-- > 0;)
+        map.dims.push_back(dim);
+      // Any that differ.
+      map.box.sizes.assign(map.dims.size(), 2);
+      map.box.sizes.front() = 64 / operand.elementBytes;
+      map.box.swizzleBytes = number == 0 ? 64 : 128;
+      map.box.l2PromotionBytes = number == 0 ? 0 : 256;
+    }
+    return maps;
   }
   std::unique_ptr<ScheduleSpace>
   createSpace(const Workload &workload,
@@ -119,14 +157,19 @@ public:
   int64_t heightGranule(const KernelFamily &family) const override {
     return family.lowHeight();
   }
-  int64_t alignment(const Schedule &) const override { return 4; }
-  bool takesAnyAlignment(const Schedule &) const override { return true; }
-  KernelFamily relaxed(const KernelFamily &family, int64_t) const override {
-    return family;
+  int64_t alignment(const Schedule &schedule) const override {
+    return ScalarSchedule::of(schedule).hasMaps ? kTensorMapAlignment : 4;
+  }
+  bool takesAnyAlignment(const Schedule &schedule) const override {
+    return !ScalarSchedule::of(schedule).hasMaps;
+  }
+  KernelFamily relaxed(const KernelFamily &family,
+                       int64_t alignment) const override {
+    return alignment >= kTensorMapAlignment ? family : withoutMaps(family);
   }
   llvm::SmallVector<KernelFamily>
   unalignedVariants(const KernelFamily &family) const override {
-    return {family};
+    return {withoutMaps(family)};
   }
   KernelResources resources(const Workload &,
                             const KernelFamily &family) const override {
@@ -195,17 +238,29 @@ public:
   }
 
 private:
-  bool isExact;
+  KernelFamily withoutMaps(KernelFamily family) const {
+    ScalarSchedule schedule = ScalarSchedule::of(family.schedule);
+    schedule.hasMaps = false;
+    family.schedule = schedule.pack(*this);
+    return family;
+  }
+
+  Variant variant;
 };
 
 } // namespace
 
 const CodegenModel &ftuner::scalarModel() {
-  static const ScalarModel model(/*isExact=*/false);
+  static const ScalarModel model(Variant::Scalar);
   return model;
 }
 
 const CodegenModel &ftuner::exactModel() {
-  static const ScalarModel model(/*isExact=*/true);
+  static const ScalarModel model(Variant::Exact);
+  return model;
+}
+
+const CodegenModel &ftuner::mappedModel() {
+  static const ScalarModel model(Variant::Mapped);
   return model;
 }

@@ -4,6 +4,7 @@
 
 #include "FTuner/Dialect/UKernel/IR/UKernelInterfaces.h"
 #include "FTuner/Schedule/Schedule.h"
+#include "FTuner/Schedule/TensorMap.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/AffineMap.h"
 #include "mlir/IR/BuiltinAttributes.h"

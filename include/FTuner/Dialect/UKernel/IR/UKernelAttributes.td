@@ -292,7 +292,8 @@ def UKernel_ParameterKind : I32EnumAttr<"ParameterKind", "parameter of a kernel"
     I32EnumAttrCase<"Scalar", 3, "scalar">,
     I32EnumAttrCase<"ScalarLow", 4, "scalar_low">,
     I32EnumAttrCase<"ScalarHigh", 5, "scalar_high">,
-    I32EnumAttrCase<"Part", 6, "part">]> {
+    I32EnumAttrCase<"Part", 6, "part">,
+    I32EnumAttrCase<"TensorMap", 7, "tensor_map">]> {
   let cppNamespace = "::ftuner::ukernel";
   let genSpecializedAttr = 0;
 }
@@ -324,6 +325,47 @@ def UKernel_UseAttr : UKernel_Attr<"Use", "use"> {
   }];
 }
 
+def UKernel_TensorMapAttr : UKernel_Attr<"TensorMap", "tensor_map"> {
+  let summary = "how a host encodes a tensor map that a kernel takes";
+  let description = [{
+    `pointer`, `sizes` and `strides` are of the tensor in global memory, `box`
+    is what one copy moves. Dimensions go from the innermost, which is
+    contiguous, outwards; `strides`, in elements, begin with the second one. A
+    string is the name of the kernel's parameter that holds the value. The
+    elements are of the parameter's `type`, elements beyond the tensor become
+    zeros, and nothing is interleaved. docs/abi.md says how to encode it.
+
+    * `tensor_map_c1`: sizes and strides are names or numbers that are not
+      negative, and there is one stride less than sizes.
+    * `tensor_map_c2`: the box has 1 to 5 dimensions, as many as there are sizes,
+      of 1 to 256 elements each.
+    * `tensor_map_c3`: the swizzle is of 32, 64 or 128 bytes, or 0 for none, and
+      the promotion in L2 of 64, 128 or 256 bytes, or 0 for none.
+
+    ```mlir
+    #ukernel.tensor_map<pointer = "lhs", sizes = ["k", "m", 12],
+      strides = ["lhs_stride1", "lhs_stride0"], box = [64, 128, 1],
+      swizzle_bytes = 128, l2_promotion_bytes = 128>
+    ```
+  }];
+  let parameters = (ins
+    StringRefParameter<>:$pointer,
+    "::mlir::ArrayAttr":$sizes,
+    "::mlir::ArrayAttr":$strides,
+    ArrayRefParameter<"int64_t">:$box,
+    "int64_t":$swizzleBytes,
+    "int64_t":$l2PromotionBytes);
+  let extraClassDeclaration = [{
+    ::ftuner::TensorMapBox toBox() const;
+  }];
+  let assemblyFormat = [{
+    `<` `pointer` `=` $pointer `,` `sizes` `=` $sizes `,` `strides` `=` $strides `,`
+    `box` `=` `[` $box `]` `,` `swizzle_bytes` `=` $swizzleBytes `,`
+    `l2_promotion_bytes` `=` $l2PromotionBytes `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
 def UKernel_EntryAttr : UKernel_Attr<"Entry", "entry"> {
   let summary = "launch descriptor of an emitted kernel";
   let description = [{
@@ -331,17 +373,23 @@ def UKernel_EntryAttr : UKernel_Attr<"Entry", "entry"> {
     memory in bytes, alignment in bytes that every pointer and row must have,
     and the parameters in order: `pointer`; `size`, `stride` and `part` as i32;
     `scalar` by value, and a scalar of 64 bits as two i32, `scalar_low` and
-    `scalar_high`, whose `type` is that of the whole. `uses` are the workloads that
+    `scalar_high`, whose `type` is that of the whole; `tensor_map`, whose `type`
+    is that of the elements, as the 128 bytes that `map` encodes to. `uses` are the workloads that
     the kernel serves, each with its family; a fallback kernel has none.
 
     * `entry_c1`: there are 1 to 1024 threads.
     * `entry_c2`: the shared memory is not negative.
     * `entry_c3`: the alignment is a power of two.
     * `entry_c4`: every parameter is a dictionary with a string `kind` that is
-      one of `pointer`, `size`, `stride`, `scalar`, `scalar_low`, `scalar_high`
-      and `part`; `name` is a string, `type` a type and `access` one of `read`,
+      one of `pointer`, `size`, `stride`, `scalar`, `scalar_low`, `scalar_high`,
+      `tensor_map` and `part`; `name` is a string, `type` a type and `access` one of `read`,
       `write` and `readwrite`, each where it is there.
     * `entry_c5`: after each `scalar_low`, and nowhere else, is a `scalar_high`.
+    * `entry_c6`: each `tensor_map`, and no other parameter, has a `map` that is a
+      `#ukernel.tensor_map`. It names a `pointer` of the same `type`, a `size` for
+      each size and a `stride` for each stride that is a name. Its elements are of
+      8, 16, 32 or 64 bits, rows of its box of a multiple of 16 bytes and, with a
+      swizzle, at most that of the swizzle.
 
     ```mlir
     #ukernel.entry<threads = 256, shared_memory_bytes = 49152, alignment = 16,
@@ -353,7 +401,8 @@ def UKernel_EntryAttr : UKernel_Attr<"Entry", "entry"> {
     "int64_t":$threads,
     "int64_t":$sharedMemoryBytes,
     "int64_t":$alignment,
-    /// One dictionary for each parameter: kind, name, type and, for pointers, access.
+    /// One dictionary for each parameter: kind, name, type, for pointers access,
+    /// for tensor maps map.
     "::mlir::ArrayAttr":$parameters,
     OptionalArrayRefParameter<"::ftuner::ukernel::UseAttr">:$uses);
   let assemblyFormat = [{

@@ -69,6 +69,26 @@ LogicalResult ExactAttr::verifyTile(function_ref<InFlightDiagnostic()>,
   return success();
 }
 
+MappedAttr MappedAttr::get(MLIRContext *context, const Schedule &schedule) {
+  ScalarSchedule scalar = ScalarSchedule::of(schedule);
+  return get(context, scalar.threadsM, scalar.threadsN, scalar.hasMaps);
+}
+
+Schedule MappedAttr::toSchedule() const {
+  return ScalarSchedule{getThreadsM(), getThreadsN(), getMaps()}.pack(
+      mappedModel());
+}
+
+LogicalResult MappedAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 int64_t threadsM, int64_t threadsN, bool) {
+  return verifyThreads(emitError, threadsM, threadsN);
+}
+
+LogicalResult MappedAttr::verifyTile(function_ref<InFlightDiagnostic()>,
+                                     ArrayRef<int64_t>) const {
+  return success();
+}
+
 namespace ftuner {
 /// Programs with the path have the operators that it computes, too.
 void scalarRegister(DialectRegistry &registry) {
@@ -81,6 +101,12 @@ void scalarRegister(DialectRegistry &registry) {
 void exactRegister(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *, UKernelDialect *dialect) {
     dialect->addSchedule<ExactAttr>();
+  });
+}
+
+void mappedRegister(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *, UKernelDialect *dialect) {
+    dialect->addSchedule<MappedAttr>();
   });
 }
 } // namespace ftuner

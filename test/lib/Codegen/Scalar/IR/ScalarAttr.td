@@ -19,5 +19,9 @@ class UKernel_ScalarScheduleAttr<string name, string text>
 
 def UKernel_ScalarAttr : UKernel_ScalarScheduleAttr<"Scalar", "scalar">;
 def UKernel_ExactAttr : UKernel_ScalarScheduleAttr<"Exact", "exact">;
+def UKernel_MappedAttr : UKernel_ScalarScheduleAttr<"Mapped", "mapped"> {
+  let parameters = (ins "int64_t":$threadsM, "int64_t":$threadsN, "bool":$maps);
+  let assemblyFormat = "`<` $threadsM `x` $threadsN `maps` $maps `>`";
+}
 
 #endif

@@ -1,13 +1,17 @@
 //===- ScalarEmitter.cpp - One element for each thread --------------------===//
 #include "../ScalarSchedule.h"
 #include "FTuner/Codegen/IR/CodegenPath.h"
+#include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
+#include "FTuner/Runtime/EmulatedTensorMap.h"
 #include "FTuner/Schedule/Grid.h"
 
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
+#include <cstddef>
 
 using namespace mlir;
 using namespace ftuner;
@@ -18,6 +22,8 @@ class ScalarEmitter {
 public:
   ScalarEmitter(ImplicitLocOpBuilder &b, const TileEmission &tile)
       : b(b), tile(tile), op(tile.op), grid(gridOf(tile.family)),
+        workload(toWorkload(op)),
+        maps(tile.family.path().tensorMaps(workload, tile.family, tile.part)),
         position(op.getNumAxes()) {}
   void emit();
 
@@ -27,6 +33,10 @@ private:
   }
   /// An operand's element at the thread's position, or the scalar that it is.
   Value load(unsigned number);
+  /// The same through a tensor map: zero beyond its sizes.
+  Value load(const TensorMap &map, const TensorMapOperand &operand);
+  /// A number of 64 bits in the emulator's encoding of a map, of type index.
+  Value field(Value map, size_t offset);
   SmallVector<Value> indicesOf(unsigned number);
   /// The operands of a role, loaded.
   SmallVector<Value> loadAll(OperandRole role);
@@ -39,6 +49,8 @@ private:
   const TileEmission &tile;
   ukernel::OperatorOpInterface op;
   Grid grid;
+  Workload workload;
+  SmallVector<TensorMap> maps;
   /// By axis; null for batch axes, and for reduce axes outside of their loops.
   SmallVector<Value> position;
 };
@@ -62,7 +74,50 @@ Value ScalarEmitter::load(unsigned number) {
   Value operand = tile.operands[number];
   if (!isa<MemRefType>(operand.getType()))
     return operand;
+  for (auto [map, mapped] : llvm::zip_equal(maps, tile.tensorMaps))
+    if (map.operand == number)
+      return load(map, mapped);
   return memref::LoadOp::create(b, operand, indicesOf(number));
+}
+
+Value ScalarEmitter::field(Value map, size_t offset) {
+  Value address =
+      LLVM::GEPOp::create(b, map.getType(), b.getI8Type(), map,
+                          ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
+  Value number = LLVM::LoadOp::create(b, b.getI64Type(), address);
+  return arith::IndexCastOp::create(b, b.getIndexType(), number);
+}
+
+Value ScalarEmitter::load(const TensorMap &map,
+                          const TensorMapOperand &operand) {
+  using Encoded = emulator::EmulatedTensorMap;
+  Type type = getElementTypeOrSelf(tile.operands[map.operand].getType());
+  Value address = field(operand.map, offsetof(Encoded, address)), inside;
+  for (auto [i, dim] : llvm::enumerate(map.dims)) {
+    unsigned axis = *workload.operands[map.operand].position(dim).asAxis();
+    Value coordinate = operand.origin[i];
+    if (position[axis])
+      coordinate = arith::AddIOp::create(b, coordinate, position[axis]);
+    Value size = field(operand.map, offsetof(Encoded, sizes) + 8 * i);
+    Value isBelow =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::ult, coordinate, size);
+    inside = inside ? arith::AndIOp::create(b, inside, isBelow) : isBelow;
+    Value stride =
+        i == 0 ? constant(type.getIntOrFloatBitWidth() / 8)
+               : field(operand.map, offsetof(Encoded, strides) + 8 * (i - 1));
+    address = arith::AddIOp::create(
+        b, address, arith::MulIOp::create(b, coordinate, stride));
+  }
+  auto ifOp = scf::IfOp::create(b, type, inside, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  Value number = arith::IndexCastOp::create(b, b.getI64Type(), address);
+  Value pointer = LLVM::IntToPtrOp::create(b, operand.map.getType(), number);
+  scf::YieldOp::create(b, LLVM::LoadOp::create(b, type, pointer).getResult());
+  b.setInsertionPointToStart(ifOp.elseBlock());
+  Value zero = arith::ConstantOp::create(b, b.getZeroAttr(type));
+  scf::YieldOp::create(b, zero);
+  return ifOp.getResult(0);
 }
 
 SmallVector<Value> ScalarEmitter::loadAll(OperandRole role) {
@@ -163,6 +218,11 @@ const CodegenPath &scalarPath() {
 
 const CodegenPath &exactPath() {
   static const ScalarPath path(exactModel());
+  return path;
+}
+
+const CodegenPath &mappedPath() {
+  static const ScalarPath path(mappedModel());
   return path;
 }
 } // namespace ftuner

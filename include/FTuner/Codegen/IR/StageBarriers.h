@@ -1,0 +1,60 @@
+//===- StageBarriers.h - Barriers of a pipeline's stages --------*- C++ -*-===//
+//
+// Two barriers in shared memory (mbarrier) for each stage: one says that the
+// stage is filled, the other that it is free again. Each goes through phases,
+// one for each time that the stage is filled. A thread waits for the end of a
+// phase by its parity; a fresh barrier is past the phase of parity 1.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_CODEGEN_IR_STAGEBARRIERS_H
+#define FTUNER_CODEGEN_IR_STAGEBARRIERS_H
+
+#include "FTuner/Codegen/IR/IndexMath.h"
+
+namespace ftuner {
+
+/// A stage, and the parity of its next phase: both i32.
+struct StagePhase {
+  Value stage, parity;
+};
+
+class StageBarriers {
+public:
+  /// `barriers`: a pointer to 16 bytes of shared memory for each stage.
+  StageBarriers(mlir::ImplicitLocOpBuilder &b, Value barriers, int64_t stages)
+      : b(b), barriers(barriers), stages(stages) {}
+
+  /// By one thread: how many arrivals end a phase. Other threads see it behind
+  /// a barrier of the block, and so does the unit that copies.
+  void initialize(int64_t arrivalsOfFilled, int64_t arrivalsOfFree);
+  /// The first stage, in its first phase.
+  StagePhase first();
+  /// The stage that follows, around.
+  StagePhase next(StagePhase at);
+  Value nextStage(Value stage) { return next({stage, {}}).stage; }
+
+  /// Pointers to the barriers of a stage.
+  Value filled(Value stage) { return barrierOf(stage, 0); }
+  Value free(Value stage) { return barrierOf(stage, stages); }
+  /// Waits until a barrier's phase of a parity is over.
+  void await(Value barrier, Value parity);
+  /// Waits until the stage is free for its phase.
+  void awaitFree(StagePhase at);
+  void arrive(Value barrier);
+
+private:
+  Value barrierOf(Value stage, int64_t first);
+  Value constant(int64_t value);
+
+  mlir::ImplicitLocOpBuilder &b;
+  Value barriers;
+  int64_t stages;
+};
+
+/// Makes what the thread has written to shared memory visible to what reads it
+/// through the async proxy, behind a barrier.
+void fenceAsyncProxy(mlir::ImplicitLocOpBuilder &b);
+
+} // namespace ftuner
+
+#endif // FTUNER_CODEGEN_IR_STAGEBARRIERS_H

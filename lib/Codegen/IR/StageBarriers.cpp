@@ -1,0 +1,88 @@
+//===- StageBarriers.cpp - Barriers of a pipeline's stages ----------------===//
+#include "FTuner/Codegen/IR/StageBarriers.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace ftuner;
+
+/// Of one barrier.
+static constexpr int64_t kBytes = 8;
+
+void ftuner::fenceAsyncProxy(ImplicitLocOpBuilder &b) {
+  NVVM::FenceProxyOp::create(
+      b,
+      NVVM::ProxyKindAttr::get(b.getContext(), NVVM::ProxyKind::async_shared),
+      NVVM::SharedSpaceAttr::get(b.getContext(),
+                                 NVVM::SharedSpace::shared_cta));
+}
+
+Value StageBarriers::constant(int64_t value) {
+  return arith::ConstantOp::create(
+      b, b.getI32IntegerAttr(static_cast<int32_t>(value)));
+}
+
+/// Those that say "free" come behind those that say "filled".
+Value StageBarriers::barrierOf(Value stage, int64_t first) {
+  Value bytes = b.createOrFold<arith::MulIOp>(stage, constant(kBytes));
+  Value pointer = LLVM::GEPOp::create(b, barriers.getType(), b.getI8Type(),
+                                      barriers, ValueRange{bytes});
+  if (first == 0)
+    return pointer;
+  return LLVM::GEPOp::create(
+      b, barriers.getType(), b.getI8Type(), pointer,
+      LLVM::GEPArg(static_cast<int32_t>(first * kBytes)));
+}
+
+void StageBarriers::initialize(int64_t arrivalsOfFilled,
+                               int64_t arrivalsOfFree) {
+  Value ofFilled = constant(arrivalsOfFilled), ofFree = constant(arrivalsOfFree);
+  for (int64_t stage = 0; stage < stages; ++stage) {
+    NVVM::MBarrierInitOp::create(b, filled(constant(stage)), ofFilled,
+                                 /*predicate=*/Value());
+    NVVM::MBarrierInitOp::create(b, free(constant(stage)), ofFree,
+                                 /*predicate=*/Value());
+  }
+  NVVM::FenceMbarrierInitOp::create(b);
+  fenceAsyncProxy(b);
+}
+
+StagePhase StageBarriers::first() { return {constant(0), constant(0)}; }
+
+StagePhase StageBarriers::next(StagePhase at) {
+  Value stage = arith::AddIOp::create(b, at.stage, constant(1));
+  Value wraps = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, stage,
+                                      constant(stages));
+  stage = arith::SelectOp::create(b, wraps, constant(0), stage);
+  if (!at.parity)
+    return {stage, {}};
+  Value flip = arith::ExtUIOp::create(b, b.getI32Type(), wraps);
+  return {stage, arith::XOrIOp::create(b, at.parity, flip)};
+}
+
+void StageBarriers::await(Value barrier, Value parity) {
+  auto loop = scf::WhileOp::create(b, TypeRange(), ValueRange());
+  OpBuilder::InsertionGuard guard(b);
+  b.createBlock(&loop.getBefore());
+  // An intrinsic: LLVM may duplicate the assembly of other waits.
+  Value isOver = NVVM::MBarrierTryWaitOp::create(
+      b, b.getI1Type(), barrier, parity, /*ticks=*/Value(),
+      NVVM::MemScopeKind::CTA, /*relaxed=*/false);
+  Value goesOn = arith::XOrIOp::create(
+      b, isOver, arith::ConstantOp::create(b, b.getBoolAttr(true)));
+  scf::ConditionOp::create(b, goesOn, ValueRange());
+  b.createBlock(&loop.getAfter());
+  scf::YieldOp::create(b);
+}
+
+void StageBarriers::awaitFree(StagePhase at) {
+  await(free(at.stage), arith::XOrIOp::create(b, at.parity, constant(1)));
+}
+
+void StageBarriers::arrive(Value barrier) {
+  NVVM::MBarrierArriveOp::create(b, b.getI64Type(), barrier, /*count=*/Value(),
+                                 NVVM::MemScopeKind::CTA, /*relaxed=*/false);
+}

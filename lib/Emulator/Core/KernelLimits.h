@@ -1,0 +1,22 @@
+//===- KernelLimits.h - What kernels demand of launches ---------*- C++ -*-===//
+#ifndef FTUNER_LIB_EMULATOR_CORE_KERNELLIMITS_H
+#define FTUNER_LIB_EMULATOR_CORE_KERNELLIMITS_H
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+namespace ftuner::emulator {
+
+/// What a kernel demands of its launches.
+struct KernelLimits {
+  uint32_t staticSharedBytes = 0;
+  /// Launches must have exactly this block.
+  std::optional<std::array<uint32_t, 3>> knownBlock;
+  /// Launches must have at most this many threads in a block.
+  std::optional<uint32_t> maxThreads;
+};
+
+} // namespace ftuner::emulator
+
+#endif // FTUNER_LIB_EMULATOR_CORE_KERNELLIMITS_H

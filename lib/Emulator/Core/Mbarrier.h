@@ -1,0 +1,68 @@
+//===- Mbarrier.h - Barriers in shared memory -------------------*- C++ -*-===//
+#ifndef FTUNER_LIB_EMULATOR_CORE_MBARRIER_H
+#define FTUNER_LIB_EMULATOR_CORE_MBARRIER_H
+
+#include "BulkCopy.h"
+#include "VectorClocks.h"
+#include <cstdint>
+
+namespace ftuner::emulator {
+
+constexpr unsigned kMaxWarps = 32;
+constexpr unsigned kNamedBarriers = 16;
+
+/// Options of an arrival at an mbarrier.
+enum MbarrierArrival : uint32_t {
+  kRelaxedArrival = 1,  ///< Orders no memory accesses.
+  kNoCompletion = 2,    ///< Is not the last one of its phase.
+  kDroppedArrival = 4,  ///< Later phases expect so many less.
+  kBytesWithoutOne = 8, ///< Only changes the bytes that are expected.
+};
+/// Kinds of waits for mbarriers; two options may be added.
+enum MbarrierWait : uint32_t {
+  kTestWait = 0,  ///< Returns at once.
+  kTryWait = 1,   ///< May return before the phase is over.
+  kLoopWait = 2,  ///< Returns when it is.
+  kStateWait = 4, ///< For the phase of a state.
+  kRelaxedWait = 8,
+};
+
+/// An mbarrier of a block (PTX ISA, mbarrier). A phase is over once all
+/// arrivals and all bytes are there that it expects.
+struct Mbarrier {
+  static constexpr uint32_t kBytes = 8, kMaxCount = (1 << 20) - 1;
+  /// What lies in its memory, so that a write there is noticed.
+  static constexpr uint64_t kMark = 0x7265697272616d62;
+
+  char *address;
+  uint32_t number; ///< In the block, by first use of the address.
+  bool isValid = false;
+  uint32_t expected = 0;   ///< Arrivals of each phase.
+  int64_t pending = 0;     ///< Arrivals to come in this phase.
+  int64_t bytes = 0;       ///< Bytes to come, less those that came too early.
+  uint32_t phase = 0;      ///< Phases since its initialisation.
+  uint32_t initThread = 0; ///< Who initialised it,
+  uint32_t initTime = 0;   ///< and when, in the checks of races.
+  bool isFenced = false;   ///< Who did that has executed a fence since.
+  uint32_t time = 0;       ///< Of its actor in the checks of races.
+  /// What is known from the arrivals in this phase, and until its start.
+  VectorClock arriving, completed;
+};
+
+/// Copies whose end an mbarrier is told: a bulk copy to shared memory, or those
+/// that a thread issued (cp.async).
+struct Transfer {
+  uint32_t mbarrier; ///< Its number.
+  uint32_t phase;    ///< Of the mbarrier when the copies were issued.
+  uint32_t thread;   ///< Who issued them.
+  uint32_t site;
+  /// The number of the thread's last copy (cp.async), counted from the block's
+  /// start, and one more.
+  uint32_t copyEnd = 0;
+  char *target = nullptr; ///< Of a bulk copy; null for those of a thread.
+  BulkRange range;
+};
+
+} // namespace ftuner::emulator
+
+#endif // FTUNER_LIB_EMULATOR_CORE_MBARRIER_H

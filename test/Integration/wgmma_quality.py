@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Every kernel of the wgmma path that is selected for layers of language models is tight.
+
+Dense (768 to 2304) and the projections of Llama-2-7B in f16, and Dense in i8 with weights along k, M = 1…4096, on
+Hopper with `--paths=wgmma`, with tensor maps and without. By ptxas: no spill, no local memory, and no advisory C75…, by
+which it tells of products that it serializes, waits that it adds, and register counts that it ignores.
+
+The same of families that are given, with and without warps that only copy and tensor maps, in several layouts. Where
+nvdisasm is installed their main loops have at most 1.1 times the instructions that hand-written ones have, and exactly
+their products and copies.
+
+The suite looks at a part; `--all` at everything.
+"""
+
+import re
+import subprocess
+import sys
+
+import harness
+import kernel_families
+import ptx
+import sass
+import tensor_core_quality
+
+LAYERS = {**{name: layer for name, layer in tensor_core_quality.LAYERS.items() if layer[3] == "f16"},
+          "dense_i8": ("nt", 2304, 768, "i8")}
+PART = [("dense", "h200", "true"), ("down", "h100", "true"), ("up", "h200", "false"), ("dense_i8", "h100", "true")]
+#: Instructions of main loops over those of hand-written ones.
+MOST = 1.1
+
+
+class Given:
+    """A family of one tile, and what the loops of a hand-written kernel with the same have: by the name of an
+    instruction that is in no other loop, how many instructions, and how many of which names."""
+
+    def __init__(self, name, groups, tile, loops, *, layout="nt", kind="f16", stages=4, producers=0, maps=False):
+        self.name, self.layout, self.kind, self.loops = name, layout, kind, loops
+        options = (f", producers = {producers}" if producers else "") + (", tensor_maps = true" if maps else "")
+        self.family = (f"<#ukernel.wgmma<groups = {list(groups)}, stages = {stages}, access = 16{options}>, axis = 0, "
+                       f"tiles = [{list(tile)}]>")
+
+
+PRODUCTS = {"HGMMA": 4}
+GIVEN = [
+    Given("copies", (2, 1), (128, 128, 64), {"HGMMA": (81, {**PRODUCTS, "LDGSTS": 8, "BAR": 1})}),
+    Given("copies wide", (2, 1), (128, 256, 64), {"HGMMA": (115, {**PRODUCTS, "LDGSTS": 12, "BAR": 1})}),
+    Given("maps", (2, 1), (128, 128, 64), {"HGMMA": (59, {**PRODUCTS, "UTMALDG": 2, "BAR": 1})}, maps=True),
+    Given("maps wide", (2, 1), (128, 256, 64), {"HGMMA": (63, {**PRODUCTS, "UTMALDG": 2, "BAR": 1})}, maps=True),
+    Given("maps tall", (1, 1), (128, 128, 64), {"HGMMA": (73, {"HGMMA": 8, "UTMALDG": 2, "BAR": 1})}, maps=True),
+    Given("producers", (2, 1), (128, 128, 64), {"LDGSTS": (168, {"LDGSTS": 16}), "HGMMA": (37, {**PRODUCTS, "BAR": 0})},
+          producers=1),
+    Given("producers wide", (2, 1), (128, 256, 64), {"LDGSTS": (211, {"LDGSTS": 24}), "HGMMA": (38, PRODUCTS)},
+          producers=1),
+    Given("producers, maps", (2, 1), (128, 128, 64), {"UTMALDG": (32, {"UTMALDG": 2}),
+                                                      "HGMMA": (37, {**PRODUCTS, "BAR": 0})}, producers=1, maps=True),
+    Given("producers, maps wide", (2, 1), (128, 256, 64), {"UTMALDG": (33, {"UTMALDG": 2}), "HGMMA": (38, PRODUCTS)},
+          producers=1, maps=True),
+    Given("producers, maps across k", (2, 1), (128, 256, 64), {"UTMALDG": (46, {"UTMALDG": 5}), "HGMMA": (38, PRODUCTS)},
+          layout="nn", stages=3, producers=1, maps=True),
+    Given("producers, maps tall", (2, 1), (256, 128, 64), {"UTMALDG": (33, {"UTMALDG": 2}), "HGMMA": (50, {"HGMMA": 8})},
+          producers=1, maps=True),
+    Given("producers, maps, i8", (2, 1), (128, 256, 128), {"UTMALDG": (33, {"UTMALDG": 2}), "IGMMA": (38, {"IGMMA": 4})},
+          kind="i8", producers=1, maps=True),
+    Given("three groups", (3, 1), (192, 192, 64), {}, producers=1, maps=True),
+    Given("one group", (1, 1), (64, 128, 64), {}, producers=1, maps=True),
+    Given("one group that copies", (1, 1), (64, 128, 64), {}, producers=1),
+    Given("lhs across k", (1, 2), (64, 256, 64), {}, layout="tn", producers=1, maps=True),
+]
+
+
+def assemble(tests, name, text):
+    """The cubin and what ptxas says; or an error."""
+    source, cubin = tests.write(f"{name}.ptx", text), tests.path(f"{name}.cubin")
+    result = subprocess.run([ptx.find_ptxas(), "-arch=sm_90a", "-v", source, "-o", cubin], capture_output=True,
+                            text=True, check=False)
+    if result.returncode != 0:
+        raise RuntimeError(result.stderr)
+    return cubin, result.stderr + result.stdout
+
+
+def compile_checked(tests, name, path, flags):
+    """The cubin of a module, how many kernels with products it has, and problems."""
+    listing = tests.tool("ftuner-translate", path, "--ftuner-to-ptx", *flags)
+    if listing.returncode != 0:
+        raise RuntimeError(listing.stderr)
+    cubin, log = assemble(tests, name, listing.stdout)
+    problems = [line for line in log.splitlines()
+                if "C75" in line or re.search(r"[1-9]\d* bytes (stack|spill)", line)]
+    entries = [entry for entry in ptx.entries(listing.stdout) if entry.count(r"wgmma\.mma_async")]
+    problems += [f"{entry.name}: local memory" for entry in entries if entry.count(r"\.local")]
+    return cubin, entries, problems
+
+
+def check_loops(given, cubin, kernel):
+    nvdisasm = sass.find_nvdisasm()
+    if not nvdisasm:
+        return []
+    (function,) = [function for function in sass.functions(nvdisasm, cubin) if function.name == kernel]
+    problems = []
+    for name, (most, counts) in given.loops.items():
+        loop = function.loop_of(name)
+        if loop is None:
+            problems.append(f"no loop with {name}")
+            continue
+        if len(loop) > MOST * most:
+            problems.append(f"the loop with {name} has {len(loop)} instructions, and {most} written by hand")
+        found = {other: loop.count(other) for other in counts}
+        if found != counts:
+            problems.append(f"expected {counts} in the loop with {name}, but got {found}")
+    return problems
+
+
+def check_given(tests, given):
+    depth = 128 if given.kind == "i8" else 64
+    unaligned = f"<#ukernel.wgmma<groups = [2, 1], stages = 2, access = 1>, axis = 0, tiles = [[128, 16, {depth}]]>"
+    plan = f"<families = [{given.family}, {unaligned}], choices = [], general = 0, unaligned_general = 1>"
+    name = re.sub(r"\W+", "_", given.name)
+    path, problems = kernel_families.form(
+        tests, name, tensor_core_quality.module(given.layout, 4096, 4096, given.kind), plan)
+    if problems:
+        return problems
+    cubin, entries, problems = compile_checked(tests, name, path, ["--device=h100"])
+    if len(entries) != 2:
+        return problems + [f"expected two kernels of the path, but got {len(entries)}"]
+    return problems + check_loops(given, cubin, entries[0].name)
+
+
+def check_selected(tests, layer, device, maps):
+    path = tests.write(f"{layer}_{device}_{maps}.mlir", tensor_core_quality.module(*LAYERS[layer]))
+    flags = [f"--device={device}", "--paths=wgmma", f"--tensor-maps={maps}"]
+    _, entries, problems = compile_checked(tests, f"{layer}_{device}_{maps}", path, flags)
+    counts = {what: sum(bool(entry.count(pattern)) for entry in entries)
+              for what, pattern in (("maps", r"cp\.async\.bulk\.tensor"), ("registers that move", r"setmaxnreg"))}
+    tests.describe(f"{layer} on {device}, maps {maps}",
+                   f"{len(entries)} kernels, " + ", ".join(f"{count} with {what}" for what, count in counts.items()))
+    if not entries:
+        problems.append("no kernel of the path")
+    if maps == "false" and counts["maps"]:
+        problems.append("expected no tensor maps")
+    return problems
+
+
+def main():
+    tests, options = harness.start(__doc__, {
+        "--all": {"action": "store_true", "help": "every layer on every device, with tensor maps and without"},
+    })
+    if not ptx.find_ptxas():
+        sys.exit("error: no ptxas found: run tools/setup.sh")
+    cases = [(layer, device, maps) for layer in LAYERS for device in ("h100", "h200") for maps in ("true", "false")]
+    for layer, device, maps in cases if options.all else PART:
+        tests.add(f"{layer} on {device}, maps {maps}", check_selected, tests, layer, device, maps)
+    for given in GIVEN:
+        tests.add(f"given: {given.name}", check_given, tests, given)
+    tests.finish()
+
+
+if __name__ == "__main__":
+    main()
