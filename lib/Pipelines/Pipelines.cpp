@@ -64,7 +64,7 @@ static void attachDevice(OpPassManager &pm, const PipelineSettings &settings) {
 }
 
 void buildFormationPipeline(OpPassManager &pm, const FTunerOptions &options,
-                            bool leaveConstantProducts) {
+                            bool isPartial) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addPass(createUKernelNormalizeLinalgPass());
@@ -76,13 +76,14 @@ void buildFormationPipeline(OpPassManager &pm, const FTunerOptions &options,
   pm.addPass(createCSEPass());
   UKernelFormWorkloadsPassOptions formation;
   formation.precision = options.settings().precision;
-  formation.leaveConstantProducts = leaveConstantProducts;
+  formation.leaveConstantProducts = isPartial;
+  formation.leavePackedProducts = isPartial;
   pm.addPass(createUKernelFormWorkloadsPass(formation));
 }
 
 static void formAndPlan(OpPassManager &pm, const FTunerOptions &options,
-                        bool leaveConstantProducts = false) {
-  buildFormationPipeline(pm, options, leaveConstantProducts);
+                        bool isPartial = false) {
+  buildFormationPipeline(pm, options, isPartial);
   pm.addPass(createUKernelPlanWorkloadsPass(options.search()));
   if (!options.settings().ptxasFeedback)
     return;
@@ -103,7 +104,7 @@ void buildFrontEndPipeline(OpPassManager &pm, const FTunerOptions &options) {
 void buildPartialFrontEndPipeline(OpPassManager &pm,
                                   const FTunerOptions &options) {
   attachDevice(pm, options.settings());
-  formAndPlan(pm, options, /*leaveConstantProducts=*/true);
+  formAndPlan(pm, options, /*isPartial=*/true);
 }
 
 void buildLaunchPipeline(OpPassManager &pm, const PipelineSettings &settings) {

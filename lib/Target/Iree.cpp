@@ -297,6 +297,27 @@ void IreeConverter::removeOwnAttributes() {
   });
 }
 
+/// IREE fuses what widens packed integers into a product of its own. Alone it
+/// loads vectors of them behind a mask where a size is dynamic, which its
+/// lowering for the CPU does not know.
+static void warnOfPackedNumbers(ModuleOp module) {
+  module.walk([](linalg::LinalgOp op) {
+    for (Type type : op->getOperandTypes()) {
+      auto tensor = dyn_cast<RankedTensorType>(type);
+      auto integer = tensor ? dyn_cast<IntegerType>(tensor.getElementType())
+                            : IntegerType();
+      if (!integer || integer.getWidth() < 2 || integer.getWidth() >= 8 ||
+          tensor.hasStaticShape() ||
+          op.getNumParallelLoops() != op.getNumLoops())
+        continue;
+      op->emitWarning("IREE may refuse this operator for the CPU: it reads ")
+          << integer << " of a dynamic size, and the product behind it is "
+          << "FTuner's";
+      return;
+    }
+  });
+}
+
 FailureOr<IreeKernels> IreeConverter::convert() {
   FailureOr<DeviceSpec> device = deviceOf(module);
   if (failed(device) ||
@@ -338,6 +359,8 @@ FailureOr<IreeKernels> IreeConverter::convert() {
   if (walk.wasInterrupted())
     return failure();
   if (!dispatches.empty()) {
+    if (options.target == IreeTarget::Cpu)
+      warnOfPackedNumbers(module);
     if (failed(translateKernels()))
       return failure();
     for (auto [op, workload] : dispatches) {

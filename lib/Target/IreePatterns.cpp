@@ -203,7 +203,7 @@ static bool isOneWorkload(const Slice &slice, SizeRanges &ranges,
   ScopedDiagnosticHandler silence(root->getContext(),
                                   [](Diagnostic &) { return success(); });
   PassManager pm(root->getContext());
-  buildFormationPipeline(pm, options);
+  buildFormationPipeline(pm, options, /*isPartial=*/true);
   if (failed(pm.run(*module)))
     return false;
   size_t workloads = 0, others = 0;

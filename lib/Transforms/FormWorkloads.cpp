@@ -1,12 +1,14 @@
 //===- FormWorkloads.cpp - Contractions to ukernel.workload ---------------===//
 #include "FTuner/Transforms/ConstantValues.h"
 #include "FTuner/Transforms/Passes.h"
+#include "FTuner/Transforms/Stages.h"
 #include "WorkloadFormation.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/PatternMatch.h"
+#include "mlir/IR/TypeUtilities.h"
 
 namespace ftuner {
 #define GEN_PASS_DEF_UKERNELFORMWORKLOADSPASS
@@ -110,6 +112,21 @@ void remarkOnUninitialized(linalg::LinalgOp op) {
   }
 }
 
+/// Whether a workload would read or write integers of which others keep several
+/// in a byte.
+bool hasPackedNumbers(const WorkloadSource &source) {
+  auto isPacked = [](Type type) {
+    auto integer = dyn_cast<IntegerType>(getElementTypeOrSelf(type));
+    return integer && integer.getWidth() > 1 && integer.getWidth() < 8;
+  };
+  return llvm::any_of(
+      ArrayRef<Operation *>{source.contraction, source.prologues[0].op,
+                            source.prologues[1].op, source.epilogue},
+      [&](Operation *op) {
+        return op && llvm::any_of(op->getOperandTypes(), isPacked);
+      });
+}
+
 struct UKernelFormWorkloadsPass
     : public ftuner::impl::UKernelFormWorkloadsPassBase<
           UKernelFormWorkloadsPass> {
@@ -139,6 +156,21 @@ private:
                                  : DenseSet<Value>();
   }
 
+  /// What an operator becomes, if it is not left.
+  std::optional<WorkloadSource> match(linalg::LinalgOp op,
+                                      const PathSupport &support,
+                                      ExtentAnalysis &extents) {
+    std::optional<WorkloadSource> source = matchWorkload(op, support, &extents);
+    if (!source || !leavePackedProducts || !hasPackedNumbers(*source))
+      return source;
+    // What casts them may stay by itself.
+    source = matchWorkload(op, support, /*extents=*/nullptr);
+    if (source && !hasPackedNumbers(*source))
+      return source;
+    op->setAttr(kPackedAttrName, UnitAttr::get(&getContext()));
+    return std::nullopt;
+  }
+
   /// Forms what matches now; returns whether there was any.
   bool formWorkloads(FunctionOpInterface function, const PathSupport &support,
                      RewriterBase &rewriter) {
@@ -153,8 +185,7 @@ private:
     });
     bool isAnyFormed = false;
     for (linalg::LinalgOp op : candidates)
-      if (std::optional<WorkloadSource> source =
-              matchWorkload(op, support, &extents)) {
+      if (std::optional<WorkloadSource> source = match(op, support, extents)) {
         allowPrecision(formWorkload(*source, extents, rewriter));
         ++numWorkloads;
         isAnyFormed = true;
@@ -195,6 +226,11 @@ private:
         return;
       ++numFallbacks;
       InFlightDiagnostic remark = emitRemark(op->getLoc(), "fallback: ");
+      if (op->hasAttr(kPackedAttrName)) {
+        remark << "'" << op->getName()
+               << "' is a contraction on integers of less than a byte";
+        return;
+      }
       if (!matchContraction(op) || !hasConstantOperands(op, constants)) {
         remark << explainFallback(op, support);
         return;

@@ -59,15 +59,16 @@ void buildFTunerPipeline(mlir::OpPassManager &pm, const FTunerOptions &options);
 void buildFrontEndPipeline(mlir::OpPassManager &pm,
                            const FTunerOptions &options);
 /// The front end for modules with operations that are unknown here: functions
-/// are neither inlined nor removed. Products of constants are left to whoever
-/// knows those operations, who may compute them before the program runs.
+/// are neither inlined nor removed. To whoever knows those operations products
+/// of constants are left, which may be computed before the program runs, and
+/// those on integers of less than a byte, which may be packed.
 void buildPartialFrontEndPipeline(mlir::OpPassManager &pm,
                                   const FTunerOptions &options);
 /// The first part of the front end alone: from linalg to workloads that have no
-/// plan yet. Needs no device.
+/// plan yet. Needs no device. `isPartial`: as for the partial front end.
 void buildFormationPipeline(mlir::OpPassManager &pm,
                             const FTunerOptions &options,
-                            bool leaveConstantProducts = false);
+                            bool isPartial = false);
 /// From planned workloads on tensors to host functions that launch kernels,
 /// none of which is emitted yet.
 void buildLaunchPipeline(mlir::OpPassManager &pm,

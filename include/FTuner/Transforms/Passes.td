@@ -74,7 +74,9 @@ def UKernelFormWorkloadsPass : Pass<"ukernel-form-workloads", "::mlir::ModuleOp"
     may round their factors to tf32, whatever these are cast from. With
     `leave-constant-products` contractions of nothing but constants, results of
     operations with the attribute `ukernel.constant`, and what is computed from
-    such values stay, with that attribute.
+    such values stay, with that attribute. With `leave-packed-products` those
+    on integers of 2 to 7 bits, of which kernels keep one in a byte, stay with
+    the attribute `ukernel.packed`.
 
     ```mlir
     %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x64xf32>) -> tensor<?x64xf32>
@@ -95,7 +97,11 @@ def UKernelFormWorkloadsPass : Pass<"ukernel-form-workloads", "::mlir::ModuleOp"
     Option<"leaveConstantProducts", "leave-constant-products", "bool",
            /*default=*/"false",
            "Leave contractions whose operands constants alone determine to "
-           "whoever computes these before the program runs">];
+           "whoever computes these before the program runs">,
+    Option<"leavePackedProducts", "leave-packed-products", "bool",
+           /*default=*/"false",
+           "Leave contractions that would read or write integers of 2 to 7 "
+           "bits to whoever keeps several of them in a byte">];
   let statistics = [
     Statistic<"numWorkloads", "workloads", "Number of workloads formed">,
     Statistic<"numFallbacks", "fallbacks", "Number of structured operators left to fallback kernels">];

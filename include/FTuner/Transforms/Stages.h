@@ -17,7 +17,7 @@ namespace ftuner {
 /// is about the functions of the module and about nothing that kernels hold.
 enum class Stage {
   /// No contraction is left that becomes a workload, but for those that are
-  /// marked as ones of constants (ukernel-form-workloads).
+  /// marked as left (ukernel-form-workloads).
   Formed,
   /// Every workload has a plan (ukernel-plan-workloads).
   Planned,
@@ -33,6 +33,10 @@ enum class Stage {
   /// No ukernel.kernel is left (convert-ukernel-to-gpu).
   Emitted,
 };
+
+/// A unit attribute of contractions that are left because others keep several
+/// of their numbers in a byte.
+inline constexpr llvm::StringLiteral kPackedAttrName = "ukernel.packed";
 
 /// Checks that the stages hold, in the given order. At the first operator that
 /// one does not hold for there is an error, which says what is expected before
