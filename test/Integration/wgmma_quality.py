@@ -112,7 +112,7 @@ def check_loops(given, cubin, kernel):
 
 def check_given(tests, given):
     depth = 128 if given.kind == "i8" else 64
-    unaligned = f"<#ukernel.wgmma<groups = [1, 1], stages = 2, access = 1>, axis = 0, tiles = [[64, 64, {depth}]]>"
+    unaligned = f"<#ukernel.wgmma<groups = [2, 1], stages = 2, access = 1>, axis = 0, tiles = [[128, 16, {depth}]]>"
     plan = f"<families = [{given.family}, {unaligned}], choices = [], general = 0, unaligned_general = 1>"
     name = re.sub(r"\W+", "_", given.name)
     path, problems = kernel_families.form(

@@ -255,8 +255,6 @@ TEST_F(WgmmaModelTest, ChecksProducersAndMaps) {
   EXPECT_NE(error(family(4, 16, 1, true)), "");
   EXPECT_NE(error(family(2, 16, 2, true)), "");
   EXPECT_NE(error(family(2, 16, -1, true)), "");
-  for (int64_t producers : {0, 1})
-    EXPECT_NE(error(family(2, 8, producers, true)), "");
   EXPECT_NE(error(family(2, 8, 1, false)), "");
   EXPECT_NE(error(family(2, 1, 1, false, 128, 2)), "");
   EXPECT_NE(error(family(2, 16, 1, false, 128, 2)), "");

@@ -1,6 +1,7 @@
 //===- WgmmaAttr.cpp - The schedule of the wgmma path in IR ---------------===//
 #include "WgmmaAttr.h"
 #include "FTuner/Codegen/IR/ContractionSchedule.h"
+#include "../WgmmaSpace.h"
 #include "FTuner/Codegen/Wgmma/WgmmaLayout.h"
 
 #include "mlir/IR/DialectImplementation.h"
@@ -100,6 +101,9 @@ LogicalResult WgmmaAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (access != 1 && access != 4 && access != 8 && access != 16)
     return emitError() << "expected access of 1, 4, 8 or 16 bytes, but got "
                        << access;
+  if (tensorMaps && access != kWgmmaProducedBytes)
+    return emitError() << "expected access of " << kWgmmaProducedBytes
+                       << " bytes with tensor maps, but got " << access;
   if (producers != 0 && producers != 1)
     return emitError() << "expected no producers or 1, but got " << producers;
   return success();

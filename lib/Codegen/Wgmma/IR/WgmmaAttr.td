@@ -28,6 +28,7 @@ def UKernel_WgmmaAttr : AttrDef<UKernel_Dialect, "Wgmma",
       m and n multiples of the granules of all groups: 64 and 8 elements, or 8
       and 64 with swapped operands.
     * `wgmma_c5`: there are no producers or 1.
+    * `wgmma_c6`: with tensor maps, an access has 16 bytes.
 
     ```mlir
     #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16>

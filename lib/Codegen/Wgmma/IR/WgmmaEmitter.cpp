@@ -4,7 +4,9 @@
 #include "FTuner/Codegen/IR/FragmentEpilogue.h"
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/BuiltinTypes.h"
 
 using namespace mlir;
@@ -25,12 +27,31 @@ WgmmaTileEmitter::WgmmaTileEmitter(ImplicitLocOpBuilder &b,
 
 void WgmmaTileEmitter::emit() {
   lane = math.rem(tile.threadId, 32);
+  nameWarp();
   if (layout.hasBarriers())
     return emitPipeline();
-  warp = math.div(tile.threadId, 32);
   prepareMatrices();
   Values accumulators = emitMainLoop();
   emitEpilogue(accumulators, isAsynchronous);
+}
+
+Value WgmmaTileEmitter::constant(int64_t value) {
+  return arith::ConstantOp::create(
+      b, b.getI32IntegerAttr(static_cast<int32_t>(value)));
+}
+
+/// What all lanes get from the first one the assembler knows to be equal in all
+/// of them: descriptors stay in registers of the warp, and roles are branches
+/// of whole warps.
+void WgmmaTileEmitter::nameWarp() {
+  constexpr int32_t kWholeWarp = 31;
+  Value number = b.createOrFold<arith::IndexCastOp>(
+      b.getI32Type(), math.div(tile.threadId, 32));
+  uniformWarp =
+      NVVM::ShflOp::create(b, b.getI32Type(), constant(-1), number, constant(0),
+                           constant(kWholeWarp), NVVM::ShflKind::idx,
+                           /*return_value_and_is_valid=*/UnitAttr());
+  warp = arith::IndexCastUIOp::create(b, b.getIndexType(), uniformWarp);
 }
 
 void WgmmaTileEmitter::emitEpilogue(const Values &accumulators,

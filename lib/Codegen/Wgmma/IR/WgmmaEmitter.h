@@ -26,6 +26,9 @@ private:
   /// Takes accumulators to the output. The threads may have copies under way.
   void emitEpilogue(const Values &accumulators, bool hasAsynchronousCopies);
 
+  void nameWarp();
+  Value constant(int64_t value);
+
   // With barriers of stages (WgmmaPipeline.cpp).
   void emitPipeline();
   void emitRoles(StageBarriers &barriers);
@@ -45,7 +48,6 @@ private:
   /// Steps along the reduce axis, an i32.
   Value emitSteps();
   void ifTrue(Value condition, llvm::function_ref<void()> body);
-  Value constant(int64_t value);
 
   /// The copies of both factors into the first stage, by the threads that have
   /// a number.
@@ -85,10 +87,10 @@ private:
   Value lane, warp, rowGroup, columnGroup;
   /// Descriptors in the first stage.
   Value rowsMatrix, columnsMatrix;
-  /// With barriers of stages: the number of the warp as an i32 that the
-  /// assembler knows to be equal in all lanes, and whether the lane is the one
-  /// that acts for its warp.
-  Value uniformWarp, isElected;
+  /// The number of the warp as an i32.
+  Value uniformWarp;
+  /// With barriers of stages: whether the lane acts for its warp.
+  Value isElected;
   /// A tensor map, and the first coordinates of the block's tile in step 0, i32
   /// each, innermost first.
   struct Boxes {

@@ -33,11 +33,6 @@
 using namespace mlir;
 using namespace ftuner;
 
-Value WgmmaTileEmitter::constant(int64_t value) {
-  return arith::ConstantOp::create(
-      b, b.getI32IntegerAttr(static_cast<int32_t>(value)));
-}
-
 void WgmmaTileEmitter::ifTrue(Value condition,
                               llvm::function_ref<void()> body) {
   auto ifOp = scf::IfOp::create(b, condition, /*withElseRegion=*/false);
@@ -73,14 +68,6 @@ Value WgmmaTileEmitter::actsFor(int64_t warpNumber) {
 //===----------------------------------------------------------------------===//
 
 void WgmmaTileEmitter::emitPipeline() {
-  Value number = b.createOrFold<arith::IndexCastOp>(
-      b.getI32Type(), math.div(tile.threadId, 32));
-  constexpr int32_t kWholeWarp = 31;
-  uniformWarp =
-      NVVM::ShflOp::create(b, b.getI32Type(), constant(-1), number, constant(0),
-                           constant(kWholeWarp), NVVM::ShflKind::idx,
-                           /*return_value_and_is_valid=*/UnitAttr());
-  warp = toIndex(b, uniformWarp);
   isElected = NVVM::ElectSyncOp::create(b, b.getI1Type(), Value());
 
   StageBarriers barriers(
