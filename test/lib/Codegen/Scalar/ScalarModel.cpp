@@ -113,8 +113,7 @@ public:
     if (variant == Variant::Mapped)
       for (const Operand &operand : workload.operands)
         for (unsigned dim = 0; dim < operand.rank(); ++dim)
-          if (isInput(operand.role) &&
-              !operand.position(dim).asAxis())
+          if (isInput(operand.role) && !operand.position(dim).asAxis())
             return invalid("mapped: expected inputs that follow axes alone");
     return llvm::Error::success();
   }
