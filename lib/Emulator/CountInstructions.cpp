@@ -105,7 +105,11 @@ static Instructions classify(Operation *op) {
   if (auto store = dyn_cast<LLVM::MaskedStoreOp>(op))
     return accesses(countElements(store.getValue().getType()));
   if (isa<LLVM::AtomicRMWOp, LLVM::AtomicCmpXchgOp, NVVM::CpAsyncOp,
-          NVVM::LdMatrixOp, NVVM::StMatrixOp, NVVM::ShflOp>(op))
+          NVVM::LdMatrixOp, NVVM::StMatrixOp, NVVM::ShflOp,
+          NVVM::CpAsyncBulkGlobalToSharedClusterOp,
+          NVVM::CpAsyncBulkSharedCTAToGlobalOp,
+          NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp,
+          NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp>(op))
     return accesses(1);
   uint32_t elements =
       op->getNumResults() == 1 ? countElements(op->getResult(0).getType()) : 1;

@@ -502,6 +502,8 @@ void MemoryChecker::readAsync(const Fiber &fiber, const char *address,
     access(fiber, address, bytes, AccessKind::Read, /*alignment=*/1, site);
   }
   bool clean = true; // Report each read of a bulk copy once.
+  const Cell *last = nullptr;
+  bool wasUnfenced = false;
   forEachCell(address, bytes, [&](Cell &cell, const char *at) {
     if (!isIssue) {
       if (cell.productReads != 0)
@@ -511,7 +513,14 @@ void MemoryChecker::readAsync(const Fiber &fiber, const char *address,
     }
     ++cell.productReads;
     cell.isBulkRead = isBulk;
-    if (!clean || !isWriteUnfenced(fiber, cell))
+    // Neighbours mostly have one writer.
+    if (!last || last->write.thread != cell.write.thread ||
+        last->write.block != cell.write.block ||
+        last->fenceCount != cell.fenceCount ||
+        last->isAsyncWrite != cell.isAsyncWrite)
+      wasUnfenced = isWriteUnfenced(fiber, cell);
+    last = &cell;
+    if (!clean || !wasUnfenced)
       return;
     clean = !isBulk;
     log.report(fiber, ErrorKind::Proxy, site,

@@ -1,8 +1,8 @@
-//===- BulkPipelineTest.cpp - A product fed by copies of boxes ------------===//
+//===- BulkPipelineTest.cpp - A product fed by another warpgroup ----------===//
 //
-// D = A B^T by a warpgroup, whose operands one thread of another warpgroup has
-// copied by tensor maps through two stages, guarded by mbarriers; then with one
-// mistake at a time.
+// D = A B^T by a warpgroup, whose operands come through two stages, guarded by
+// mbarriers: one thread of another warpgroup has them copied by tensor maps, or
+// all its threads copy them (cp.async). Then with one mistake at a time.
 //
 //===----------------------------------------------------------------------===//
 #include "EmulatorTest.h"
@@ -33,13 +33,90 @@ enum class Bug {
   LeftCopies,   ///< Copies of one step more, for which nobody waits.
   Arrivals,     ///< Each lane releases the stage, not one of a warp.
   Registers,    ///< More than there are.
+  ProxyFence,   ///< None behind the copies of threads.
+  LateFence,    ///< It comes behind the arrival.
 };
+
+enum class Loader { Maps, Threads };
 
 struct alignas(64) Map {
   char bytes[kTensorMapBytes];
 };
 
-std::string makeKernel(Bug bug) {
+/// The producers' loop, whose threads copy chunks of 16 bytes, each to its
+/// place in the swizzled stage.
+std::string makeThreadLoop(const std::string &place,
+                           const std::string &waitForEmpty, Bug bug) {
+  auto number = [](unsigned value) { return std::to_string(value); };
+  std::string text = R"(
+      %thread = llvm.sub %tid, %c128 : i32
+      %seven = llvm.mlir.constant(7 : i32) : i32
+      %sixteen = llvm.mlir.constant(16 : i32) : i32
+      %ceight = llvm.mlir.constant(8 : i32) : i32
+      %rowBytes = llvm.mlir.constant()" +
+                     number(kDepth * 2) + R"( : i32) : i32
+      %allDepth = llvm.mlir.constant()" +
+                     number(kDepth) + R"( : i32) : i32
+      llvm.br ^produce(%zero : i32)
+    ^produce(%p: i32):
+      %pmore = llvm.icmp "ult" %p, %copies : i32
+      llvm.cond_br %pmore, ^pbody, ^end
+    ^pbody:
+)" + place + waitForEmpty +
+                     "%at = llvm.mul %p, %depth : i32\n";
+  for (unsigned i = 0; i < 5; ++i) {
+    bool isA = i < 4;
+    std::string chunk = R"(
+      %x_skip = llvm.mlir.constant(SKIP : i32) : i32
+      %x_used = llvm.mlir.constant(USED : i32) : i32
+      %x_c = llvm.add %thread, %x_skip : i32
+      %x_row = llvm.lshr %x_c, %three : i32
+      %x_col = llvm.and %x_c, %seven : i32
+      %x_low = llvm.and %x_row, %seven : i32
+      %x_mixed = llvm.xor %x_col, %x_low : i32
+      %x_t = llvm.mul %x_mixed, %sixteen : i32
+      %x_line = llvm.shl %x_row, %seven : i32
+      %x_offset = llvm.add %x_line, %x_t : i32
+      %x_dst = llvm.getelementptr BASE[%x_offset] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i8
+      %x_elements = llvm.mul %x_col, %ceight : i32
+      %x_k = llvm.add %at, %x_elements : i32
+      %x_isRow = llvm.icmp "ult" %x_row, %x_used : i32
+      %x_isDepth = llvm.icmp "ult" %x_k, %allDepth : i32
+      %x_isIn = llvm.and %x_isRow, %x_isDepth : i1
+      %x_size = llvm.select %x_isIn, %sixteen, %zero : i1, i32
+      %x_f0 = llvm.mul %x_row, %rowBytes : i32
+      %x_f1 = llvm.add %x_k, %x_k : i32
+      %x_f2 = llvm.add %x_f0, %x_f1 : i32
+      %x_from = llvm.select %x_isIn, %x_f2, %zero : i1, i32
+      %x_src = llvm.getelementptr SOURCE[%x_from] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i8
+      nvvm.cp.async.shared.global %x_dst, %x_src, 16, cache = cg, %x_size : !llvm.ptr<3>, !llvm.ptr<1>, i32
+)";
+    auto replace = [&](const std::string &from, const std::string &to) {
+      for (size_t at = 0; (at = chunk.find(from, at)) != std::string::npos;
+           at += to.size())
+        chunk.replace(at, from.size(), to);
+    };
+    replace("SKIP", number(isA ? 128 * i : 0));
+    replace("USED", number(isA ? kUsedRows : kUsedColumns));
+    replace("BASE", isA ? "%pa" : "%pb");
+    replace("SOURCE", isA ? "%a" : "%b");
+    replace("%x_", "%x" + number(i));
+    text += chunk;
+  }
+  const std::string fence =
+      "nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = "
+      "#nvvm.shared_space<cta>}\n";
+  const std::string arrive =
+      "%pstate = nvvm.mbarrier.arrive %pfull : !llvm.ptr<3> -> i64\n";
+  text += "nvvm.cp.async.commit.group\nnvvm.cp.async.wait.group 0\n";
+  text += bug == Bug::ProxyFence  ? arrive
+          : bug == Bug::LateFence ? arrive + fence
+                                  : fence + arrive;
+  return text + "%pnext = llvm.add %p, %one : i32\n"
+                "llvm.br ^produce(%pnext : i32)\n";
+}
+
+std::string makeKernel(Bug bug, Loader loader) {
   std::string record = "!llvm.struct<(f32, f32, f32, f32, f32, f32, f32, f32)>";
   std::string constants;
   auto number = [](uint64_t value) {
@@ -66,6 +143,7 @@ std::string makeKernel(Bug bug) {
   constant("copies", kSteps + (bug == Bug::LeftCopies));
   constant("stage", kStageBytes);
   constant("depth", kStepDepth);
+  constant("arrivals", loader == Loader::Maps ? 1 : 128);
   constant("bytes", bug == Bug::FewBytes    ? kBytesOfA
                     : bug == Bug::ManyBytes ? kStageBytes + 128
                                             : kStageBytes);
@@ -108,7 +186,8 @@ std::string makeKernel(Bug bug) {
     llvm.mlir.global external @smem() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<0 x i8>
     llvm.func @product(%mapA)" +
                      map + ", %mapB" + map +
-                     ", %d: !llvm.ptr<1>) attributes {gpu.kernel, nvvm.kernel, "
+                     ", %d: !llvm.ptr<1>, %a: !llvm.ptr<1>, %b: !llvm.ptr<1>) "
+                     "attributes {gpu.kernel, nvvm.kernel, "
                      "nvvm.maxnreg = 136 : i32} {\n" +
                      constants + R"(
       %smem = llvm.mlir.addressof @smem : !llvm.ptr<3>
@@ -123,8 +202,8 @@ std::string makeKernel(Bug bug) {
       %warp = nvvm.shfl.sync idx %minus, %warp0, %zero, %c31 : i32 -> i32
       llvm.cond_br %isFirst, ^init, ^inited
     ^init:
-      nvvm.mbarrier.init %smem, %one : !llvm.ptr<3>, i32
-      nvvm.mbarrier.init %full1, %one : !llvm.ptr<3>, i32
+      nvvm.mbarrier.init %smem, %arrivals : !llvm.ptr<3>, i32
+      nvvm.mbarrier.init %full1, %arrivals : !llvm.ptr<3>, i32
       nvvm.mbarrier.init %empties, %four : !llvm.ptr<3>, i32
       nvvm.mbarrier.init %empty1, %four : !llvm.ptr<3>, i32
 )";
@@ -137,6 +216,13 @@ std::string makeKernel(Bug bug) {
       llvm.cond_br %isConsumer, ^consumer, ^producers
     ^producers:
       nvvm.setmaxregister decrease 40
+)";
+  std::string waitForEmpty =
+      unless(Bug::EmptyWait, wait("pw", "%pempty", "%podd"));
+  if (loader == Loader::Threads)
+    text += makeThreadLoop(place("p", "%p"), waitForEmpty, bug);
+  else
+    text += R"(
       %isProducer = llvm.icmp "eq" %warp, %four : i32
       llvm.cond_br %isProducer, ^elect, ^end
     ^elect:
@@ -147,15 +233,17 @@ std::string makeKernel(Bug bug) {
       llvm.cond_br %pmore, ^pbody, ^end
     ^pbody:
 )" + place("p", "%p") +
-          unless(Bug::EmptyWait, wait("pw", "%pempty", "%podd")) + R"(
+            waitForEmpty + R"(
       %at = llvm.mul %p, %depth : i32
       nvvm.mbarrier.arrive.expect_tx %pfull, %bytes : !llvm.ptr<3>, i32
       nvvm.cp.async.bulk.tensor.shared.cluster.global %pa, %mapA, %pfull, box[%at, %zero] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
       nvvm.cp.async.bulk.tensor.shared.cluster.global %pb, %mapB, %pfull, box[%at, %zero] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
       %pnext = llvm.add %p, %one : i32
       llvm.br ^produce(%pnext : i32)
+)";
+  text += std::string(R"(
     ^consumer:
-      nvvm.setmaxregister increase )" +
+      nvvm.setmaxregister increase )") +
           (bug == Bug::Registers ? "240" : "232") + R"(
       %start = llvm.mlir.zero : )" +
           record + "\nllvm.br ^consume(%zero, %start : i32, " + record +
@@ -271,8 +359,9 @@ protected:
               "");
     return map;
   }
-  std::string run(Bug bug, const EmulatorOptions &options) {
-    auto emulator = create(makeKernel(bug), options);
+  std::string run(Bug bug, const EmulatorOptions &options,
+                  Loader loader = Loader::Maps) {
+    auto emulator = create(makeKernel(bug, loader), options);
     EXPECT_TRUE(emulator) << error;
     if (!emulator)
       return error;
@@ -285,7 +374,7 @@ protected:
         *emulator, "product", {1}, {kThreads}, kSharedBytes,
         encode(align(a), kUsedRows, kRows, 3),
         encode(align(b), kUsedColumns, kColumns, bug == Bug::Swizzle ? 0 : 3),
-        d.data());
+        d.data(), align(a), align(b));
   }
   bool isRight() {
     for (unsigned row = 0; row < kRows; ++row)
@@ -310,9 +399,32 @@ protected:
 TEST_F(BulkPipelineTest, Multiplies) {
   for (EmulatorOptions options : allCheckedOptions()) {
     options.seed = static_cast<unsigned>(random());
-    ASSERT_EQ(run(Bug::None, options), "");
-    EXPECT_TRUE(isRight());
+    for (Loader loader : {Loader::Maps, Loader::Threads}) {
+      ASSERT_EQ(run(Bug::None, options, loader), "");
+      EXPECT_TRUE(isRight());
+    }
   }
+}
+
+TEST_F(BulkPipelineTest, MistakesOfThreadsThatCopy) {
+  const std::pair<Bug, const char *> mistakes[] = {
+      {Bug::FullWait, ""},
+      {Bug::EmptyWait, ""},
+      {Bug::EarlyRelease, "while a product of matrices that reads it is in "
+                          "flight"},
+      {Bug::Phase, ""},
+      {Bug::Arrivals, ""},
+      {Bug::ProxyFence, "wrote without fence.proxy.async behind it"},
+      {Bug::LateFence, "wrote without fence.proxy.async behind it"}};
+  for (auto [bug, text] : mistakes)
+    for (auto order : kAllOrders) {
+      EmulatorOptions options;
+      options.order = order;
+      options.checkRaces = true;
+      std::string found = run(bug, options, Loader::Threads);
+      EXPECT_NE(found, "") << static_cast<int>(bug);
+      EXPECT_CONTAINS(found, text);
+    }
 }
 
 TEST_F(BulkPipelineTest, MistakesAreFoundByChecks) {

@@ -1,10 +1,13 @@
 //===- TensorMapTest.cpp - Encoding of tensor maps ------------------------===//
 //
-// Arguments that the driver takes, and each that it refuses.
+// Arguments that the driver takes, and each that it refuses; and those who
+// encode: the stand-in driver, and the emulator for libftrt.
 //
 //===----------------------------------------------------------------------===//
 #include "EmulatorTest.h"
 #include "FTuner/Runtime/EmulatedTensorMap.h"
+#include "FTuner/Runtime/EmulatorInterface.h"
+#include <dlfcn.h>
 #include <functional>
 
 using namespace ftuner::emulator;
@@ -113,5 +116,52 @@ TEST(TensorMapTest, RefusesWhatTheDriverRefuses) {
   Encoding encoding;
   EXPECT_NE(encodeTensorMap(encoding.map + 32, encoding.arguments), "");
   EXPECT_NE(encodeTensorMap(nullptr, encoding.arguments), "");
+}
+
+TEST(TensorMapTest, StandInDriverEncodes) {
+  void *library = dlopen(CUDA_EMULATOR_PATH, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_TRUE(library) << dlerror();
+  using Find = int (*)(const char *, void **, int, uint64_t);
+  auto find = reinterpret_cast<Find>(dlsym(library, "cuGetProcAddress"));
+  ASSERT_TRUE(find);
+  void *function = nullptr;
+  ASSERT_EQ(find("cuTensorMapEncodeTiled", &function, 12000, 0), 0);
+  using Encode =
+      int (*)(void *, int, uint32_t, void *, const uint64_t *, const uint64_t *,
+              const uint32_t *, const uint32_t *, int, int, int, int);
+  auto encode = reinterpret_cast<Encode>(function);
+  Encoding expected;
+  ASSERT_EQ(expected.run(), "");
+  Encoding e;
+  auto run = [&](int rank) {
+    return encode(e.map, 6, rank, expected.tensor, e.sizes, e.strides, e.box,
+                  e.elementStrides, 0, 3, 2, 0);
+  };
+  EXPECT_EQ(run(3), 0);
+  EXPECT_TRUE(std::equal(e.map, e.map + kTensorMapBytes, expected.map));
+  constexpr int kInvalidValue = 1; // CUDA_ERROR_INVALID_VALUE
+  EXPECT_EQ(run(6), kInvalidValue);
+}
+
+TEST(TensorMapTest, EmulatorEncodesForTheRuntime) {
+  void *library = dlopen(FTRT_EMULATOR_PATH, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_TRUE(library) << dlerror();
+  auto get = reinterpret_cast<decltype(&ftrt_emulator_get_interface)>(
+      dlsym(library, FTRT_EMULATOR_GET_INTERFACE));
+  ASSERT_TRUE(get);
+  Encoding expected;
+  ASSERT_EQ(expected.run(), "");
+  Encoding e;
+  char message[16] = "none";
+  auto run = [&](uint32_t rank) {
+    return get()->encode_tensor_map(e.map, 6, rank, expected.tensor, e.sizes,
+                                    e.strides, e.box, e.elementStrides, 0, 3, 2,
+                                    0, message, sizeof(message));
+  };
+  EXPECT_EQ(run(3), FTRT_SUCCESS);
+  EXPECT_TRUE(std::equal(e.map, e.map + kTensorMapBytes, expected.map));
+  EXPECT_STREQ(message, "none");
+  EXPECT_EQ(run(6), FTRT_ERROR_INVALID_ARGUMENT);
+  EXPECT_STREQ(message, "expected a tens"); // As far as there is room.
 }
 } // namespace

@@ -1,7 +1,7 @@
 //===- WgmmaAttr.cpp - The schedule of the wgmma path in IR ---------------===//
 #include "WgmmaAttr.h"
-#include "FTuner/Codegen/IR/ContractionSchedule.h"
 #include "../WgmmaSpace.h"
+#include "FTuner/Codegen/IR/ContractionSchedule.h"
 #include "FTuner/Codegen/Wgmma/WgmmaLayout.h"
 
 #include "mlir/IR/DialectImplementation.h"
@@ -22,9 +22,8 @@ generatedAttributeParser(AsmParser &parser, StringRef *mnemonic, Type type,
 generatedAttributePrinter(Attribute def, AsmPrinter &printer);
 
 /// What an attribute says beyond the defaults, in any order.
-static ParseResult parseWgmmaOptions(AsmParser &parser,
-                                     bool &swapOperands, int64_t &producers,
-                                     bool &tensorMaps) {
+static ParseResult parseWgmmaOptions(AsmParser &parser, bool &swapOperands,
+                                     int64_t &producers, bool &tensorMaps) {
   swapOperands = tensorMaps = false;
   producers = 0;
   llvm::StringSet<> given;
