@@ -27,6 +27,10 @@ llvm::Error ftuner::checkKernel(const SearchProblem &problem,
                      ", but got " + path.name());
   if (llvm::Error error = path.check(problem.workload, family, device))
     return error;
+  if (!problem.options.tensorMaps &&
+      !path.tensorMaps(problem.workload, family, /*part=*/0).empty())
+    return makeError("expected a family whose kernel takes no tensor maps, as "
+                     "the option 'tensor-maps' asks");
   KernelResources needs = path.resources(problem.workload, family);
   if (needs.threads < 1 || needs.threads > device.maxThreadsPerBlock)
     return makeError("expected 1 to " + Twine(device.maxThreadsPerBlock) +

@@ -48,6 +48,8 @@ const OptionTable<SearchOptions> &ftuner::commonOptions() {
       option("least-gain", &Options::leastGain,
              "Least share of the mean time that a kernel family must save")
           .within(0, 1),
+      option("tensor-maps", &Options::tensorMaps,
+             "Whether kernels may take tensor maps, which their hosts encode"),
   };
   return table;
 }

@@ -441,7 +441,11 @@ struct AdoptIreePass
 void ftuner::buildIreePipeline(OpPassManager &pm, const FTunerOptions &options,
                                const IreeOptions &iree, IreeKernels *kernels) {
   pm.addPass(std::make_unique<AdoptIreePass>());
-  buildPartialFrontEndPipeline(pm, options);
+  FTunerOptions own;
+  own.copyOptionValuesFrom(options);
+  // IREE passes bindings and constants of 32 bits, and encodes nothing.
+  own.set("tensor-maps", false);
+  buildPartialFrontEndPipeline(pm, own);
   pm.addPass(std::make_unique<ConvertToIreePass>(iree, kernels));
 }
 

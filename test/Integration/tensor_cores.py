@@ -250,6 +250,8 @@ def wgmma_tiles(rng, product):
         tiles.append((tile[::-1] if swaps else tile) + [depth])
     # Of the steps' shared memory, and what the device has.
     stages = [count for count in (3, 4, 5) if count * sum(tiles[-1][:2]) * 128 <= 224 << 10]
+    if not stages:
+        return wgmma_tiles(rng, product)
     groups = [along_columns, along_rows] if swaps else [along_rows, along_columns]
     return f"groups = {groups}", swaps, stages, axis, tiles
 

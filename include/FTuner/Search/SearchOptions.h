@@ -24,7 +24,7 @@ struct SearchChoice {
 
 /// strategy, cost-model and paths.
 const OptionTable<SearchChoice> &searchChoiceOptions();
-/// Those of every search: top-k, max-kernels.
+/// Those of every search: top-k, max-kernels, least-gain, tensor-maps.
 const OptionTable<SearchOptions> &commonOptions();
 /// What makes HardwareAlign's candidates and the programs of them: tile-rule,
 /// pool, split-k.

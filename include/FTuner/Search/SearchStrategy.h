@@ -58,6 +58,9 @@ struct SearchOptions {
   ProgramPool pool = ProgramPool::Tight;
   /// Whether families may split the reduce axis into slices.
   bool splitK = true;
+  /// Whether kernels may take tensor maps (TensorMap.h): hosts that pass no
+  /// more than pointers and i32 have none.
+  bool tensorMaps = true;
   /// Best programs of each shape that the plan keeps.
   int64_t topK = 1;
   /// Most kernel families of one workload, those for unaligned operands

@@ -141,8 +141,8 @@ void FragmentEpilogue::awaitWarps() {
         b, b.getI32IntegerAttr(static_cast<int32_t>(value)));
   };
   NVVM::BarrierOp::create(b, TypeRange(), constant(kBarrierOfWarps),
-                          constant(warp.threads),
-                          NVVM::BarrierReductionAttr(), Value());
+                          constant(warp.threads), NVVM::BarrierReductionAttr(),
+                          Value());
 }
 
 void FragmentEpilogue::emit(ValueRange accumulators,

@@ -13,11 +13,9 @@ using namespace ftuner;
 scf::ForOp ftuner::createLoop(ImplicitLocOpBuilder &b, Unrolling unrolling,
                               Value end, int64_t step, ValueRange initial) {
   auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantOp::create(
-        b, b.getIntegerAttr(end.getType(), value));
+    return arith::ConstantOp::create(b, b.getIntegerAttr(end.getType(), value));
   };
-  auto loop =
-      scf::ForOp::create(b, constant(0), end, constant(step), initial);
+  auto loop = scf::ForOp::create(b, constant(0), end, constant(step), initial);
   MLIRContext *context = b.getContext();
   BoolAttr yes = b.getBoolAttr(true), none;
   bool isLate = unrolling == Unrolling::Late;
@@ -34,7 +32,8 @@ scf::ForOp ftuner::createLoop(ImplicitLocOpBuilder &b, Unrolling unrolling,
 void ftuner::prepareCopies(const ContractionTile &tile, TileCopy &lhs,
                            TileCopy &rhs, Value threadId) {
   auto prepare = [&](TileCopy &copy, Value offset, unsigned axis) {
-    copy.prepare(threadId ? threadId : tile.threadId, offset, tile.extents[axis], tile.exact[axis],
+    copy.prepare(threadId ? threadId : tile.threadId, offset,
+                 tile.extents[axis], tile.exact[axis],
                  tile.extents[Workload::kK], tile.exact[Workload::kK]);
   };
   prepare(lhs, tile.rowOffset, Workload::kM);

@@ -39,7 +39,8 @@ Value StageBarriers::barrierOf(Value stage, int64_t first) {
 
 void StageBarriers::initialize(int64_t arrivalsOfFilled,
                                int64_t arrivalsOfFree) {
-  Value ofFilled = constant(arrivalsOfFilled), ofFree = constant(arrivalsOfFree);
+  Value ofFilled = constant(arrivalsOfFilled),
+        ofFree = constant(arrivalsOfFree);
   for (int64_t stage = 0; stage < stages; ++stage) {
     NVVM::MBarrierInitOp::create(b, filled(constant(stage)), ofFilled,
                                  /*predicate=*/Value());

@@ -33,9 +33,12 @@ WgmmaLayout ftuner::wgmmaLayout(bool lhsReduceContiguous,
                                 tile[Workload::kK], elementBytes),
                      tile[axis], schedule.groupsAlong(axis)};
   };
-  return {side(schedule.rowAxis()), side(schedule.columnAxis()),
-          tile[Workload::kK],          schedule.stages,
-          elementBytes,                schedule.producers,
+  return {side(schedule.rowAxis()),
+          side(schedule.columnAxis()),
+          tile[Workload::kK],
+          schedule.stages,
+          elementBytes,
+          schedule.producers,
           schedule.tensorMaps};
 }
 

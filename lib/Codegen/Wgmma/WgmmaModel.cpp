@@ -148,9 +148,9 @@ public:
     const SizeRange &k = workload.axes[Workload::kK].range;
     code.isReduceExact = k.isFixed() && k.min % tile[Workload::kK] == 0;
     BlockWork work = wgmmaWork(layout, code);
-    int64_t registers =
-        wgmma.producers ? resources(workload, family).registersPerThread
-                        : wgmmaSharedRoleRegisters(workload, tile, wgmma);
+    int64_t registers = wgmma.producers
+                            ? resources(workload, family).registersPerThread
+                            : wgmmaSharedRoleRegisters(workload, tile, wgmma);
     work.registersPerThread = static_cast<double>(
         std::min(registers, device.registersPerThreadOf(layout.threads())));
     return work;
@@ -247,13 +247,13 @@ llvm::Error WgmmaModel::checkSchedule(const Workload &workload,
   bool hasStages =
       isAsynchronous ? wgmma.stages >= kLeastStages : wgmma.stages == 2;
   if (!hasStages || wgmma.stages > kMaxStages)
-    return invalid(llvm::Twine("expected ") +
-                   (isAsynchronous ? llvm::Twine(kLeastStages) + " to " +
-                                         llvm::Twine(kMaxStages)
-                                   : llvm::Twine("exactly 2")) +
-                   " pipeline stages for accesses of " +
-                   llvm::Twine(wgmma.accessBytes) + " bytes, but got " +
-                   llvm::Twine(wgmma.stages));
+    return invalid(
+        llvm::Twine("expected ") +
+        (isAsynchronous
+             ? llvm::Twine(kLeastStages) + " to " + llvm::Twine(kMaxStages)
+             : llvm::Twine("exactly 2")) +
+        " pipeline stages for accesses of " + llvm::Twine(wgmma.accessBytes) +
+        " bytes, but got " + llvm::Twine(wgmma.stages));
   for (unsigned axis : {Workload::kM, Workload::kN})
     if (wgmma.groupsAlong(axis) < 1 ||
         wgmma.groupsAlong(axis) > kWgmmaMaxGroups ||
@@ -297,9 +297,9 @@ llvm::Error WgmmaModel::checkMaps(const Workload &workload,
   return llvm::Error::success();
 }
 
-llvm::SmallVector<TensorMap>
-WgmmaModel::tensorMaps(const Workload &workload, const KernelFamily &family,
-                       unsigned part) const {
+llvm::SmallVector<TensorMap> WgmmaModel::tensorMaps(const Workload &workload,
+                                                    const KernelFamily &family,
+                                                    unsigned part) const {
   WgmmaSchedule wgmma = WgmmaSchedule::of(family.schedule);
   llvm::SmallVector<TensorMap> maps;
   if (!wgmma.tensorMaps)
@@ -432,12 +432,9 @@ bool ftuner::hasWgmmaMap(const Operand &factor) {
 WgmmaSchedule WgmmaSchedule::of(const Schedule &schedule) {
   const auto &fields = schedule.fields();
   bool tensorMaps = fields[3] == kWgmmaRowBytes;
-  return {fields[0],
-          fields[1],
-          fields[2],
-          tensorMaps ? kWgmmaProducedBytes : fields[3],
-          fields[4] != 0,
-          fields[5],
+  return {fields[0],      fields[1],
+          fields[2],      tensorMaps ? kWgmmaProducedBytes : fields[3],
+          fields[4] != 0, fields[5],
           tensorMaps};
 }
 

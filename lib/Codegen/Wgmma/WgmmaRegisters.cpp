@@ -60,12 +60,12 @@ ftuner::wgmmaRegisters(const Workload &workload, const KernelFamily &family) {
   for (const BlockTile &tile : family.tiles) {
     WgmmaLayout layout = wgmmaLayout(workload, tile, schedule);
     bytes = std::max(bytes, layout.sharedMemoryBytes());
-    consumer = std::max(consumer, layout.warpTile().accumulators() +
-                                      kConsumerRegisters);
+    consumer = std::max(consumer,
+                        layout.warpTile().accumulators() + kConsumerRegisters);
     if (!layout.hasMaps)
-      producer = std::max(producer, kAddressRegisters + copyRegisters(workload,
-                                                                      layout,
-                                                                      schedule));
+      producer =
+          std::max(producer, kAddressRegisters +
+                                 copyRegisters(workload, layout, schedule));
   }
   consumer = ceilBy(consumer, kUnit);
   producer = std::max(ceilBy(producer, kUnit), kLeast);
@@ -76,9 +76,8 @@ ftuner::wgmmaRegisters(const Workload &workload, const KernelFamily &family) {
   for (; blocks >= 1; --blocks) {
     WgmmaRegisters registers;
     registers.blocks = blocks;
-    registers.entry =
-        std::min(kRegistersOfSm / (blocks * schedule.threads()) / kUnit * kUnit,
-                 kMost);
+    registers.entry = std::min(
+        kRegistersOfSm / (blocks * schedule.threads()) / kUnit * kUnit, kMost);
     registers.producer = producer;
     registers.consumer = consumer;
     if (std::max(producer, consumer) <= registers.entry)

@@ -114,8 +114,7 @@ void WgmmaSpace::forEachStep(
   KernelFamily family = block;
   WgmmaSchedule schedule = WgmmaSchedule::of(block.schedule);
   bool isAsynchronous = stagesOf(schedule).size() > 1;
-  bool isWide =
-      isAsynchronous && schedule.accessBytes == kWgmmaProducedBytes;
+  bool isWide = isAsynchronous && schedule.accessBytes == kWgmmaProducedBytes;
   for (bool tensorMaps : {true, false}) {
     if (tensorMaps && !(isWide && canHaveMaps))
       continue;
@@ -142,6 +141,12 @@ WgmmaSpace::preference(const KernelFamily &family) const {
   // Two groups: while one waits at the barrier, the other's products run.
   int64_t distance =
       schedule.groups() > 2 ? schedule.groups() - 2 : 2 - schedule.groups();
-  return {distance, -bm * bn, bm + bn, bm, bn, schedule.swapOperands,
-          -schedule.producers, -int64_t(schedule.tensorMaps)};
+  return {distance,
+          -bm * bn,
+          bm + bn,
+          bm,
+          bn,
+          schedule.swapOperands,
+          -schedule.producers,
+          -int64_t(schedule.tensorMaps)};
 }

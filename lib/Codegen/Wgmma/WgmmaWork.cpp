@@ -32,8 +32,7 @@ static void addChunks(BlockWork &work, WarpAccess::Kind kind, double bytes) {
 /// instructions.
 static void addBoxes(BlockWork &work, const SharedTile &tile,
                      const WgmmaLayout &layout) {
-  work.globalBytes +=
-      double(tile.outer * tile.inner * layout.elementBytes);
+  work.globalBytes += double(tile.outer * tile.inner * layout.elementBytes);
   addChunks(work, WarpAccess::Kind::SharedStore,
             double(layout.stageBytes(tile)));
   // A wait, its share of the loop, and the box: ptxas 13.0 makes 33
@@ -79,7 +78,6 @@ BlockWork ftuner::wgmmaWork(const WgmmaLayout &layout, const WgmmaCode &code) {
   if (!layout.hasMaps)
     work.otherInstructions +=
         double(kWgmmaWarps * layout.producers) * kInstructionsOfLoop;
-  work.stepsAhead =
-      double(code.isAsynchronous ? layout.stepsAhead() : 1);
+  work.stepsAhead = double(code.isAsynchronous ? layout.stepsAhead() : 1);
   return work;
 }

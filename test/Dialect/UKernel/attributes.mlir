@@ -48,6 +48,8 @@ module attributes {
 // CHECK-SAME: #ukernel.mma<warps = [2, 2], stages = 3, access = 4>
 // CHECK-SAME: #ukernel.wgmma<groups = [1, 2], stages = 4, access = 16, swap_operands = true>
 // CHECK-SAME: #ukernel.wgmma<groups = [2, 1], stages = 3, access = 8>
+// CHECK-SAME: #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1>
+// CHECK-SAME: #ukernel.wgmma<groups = [1, 2], stages = 4, access = 16, swap_operands = true, producers = 1, tensor_maps = true>
 // CHECK-SAME: #ukernel.choice<[<1 to 64>, <1 to ?>, <0 to 0>] to 3>
 module attributes {test.attributes = [
   #ukernel.simt<threads = [16, 16], stages = 3, vector = 4>,
@@ -68,6 +70,8 @@ module attributes {test.attributes = [
   #ukernel.mma<warps = [2, 2], stages = 3, access = 4>,
   #ukernel.wgmma<groups = [1, 2], stages = 4, access = 16, swap_operands = true>,
   #ukernel.wgmma<groups = [2, 1], stages = 3, access = 8, swap_operands = false>,
+  #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, tensor_maps = false>,
+  #ukernel.wgmma<groups = [1, 2], stages = 4, access = 16, tensor_maps = true, producers = 1, swap_operands = true>,
   #ukernel.choice<[#ukernel.range<1 to 64>, #ukernel.range<1 to ?>, #ukernel.range<0 to 0>] to 3>
 ]} {}
 

@@ -190,6 +190,30 @@ module attributes {test.attribute = #ukernel.family<#ukernel.wgmma<groups = [1, 
 
 // -----
 
+// wgmma_c5
+// expected-error @below {{expected no producers or 1, but got 2}}
+module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 2>} {}
+
+// -----
+
+// wgmma_c6
+// expected-error @below {{expected access of 16 bytes with tensor maps, but got 8}}
+module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 8, tensor_maps = true>} {}
+
+// -----
+
+// wgmma: what is given beyond the rest
+// expected-error @below {{expected 'swap_operands', 'producers' or 'tensor_maps', but got 'loaders'}}
+module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, loaders = 1>} {}
+
+// -----
+
+// wgmma: given twice
+// expected-error @below {{'producers' is given twice}}
+module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, producers = 1>} {}
+
+// -----
+
 // family_c1
 // expected-error @below {{expected one or two tiles, but got 3}}
 module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8], [32, 32, 8], [36, 32, 8]]>} {}

@@ -79,9 +79,7 @@ struct WgmmaLayout {
   int64_t warps() const { return kWgmmaWarps * groups(); }
   int64_t multiplyingThreads() const { return 32 * warps(); }
   /// Of a block.
-  int64_t threads() const {
-    return 32 * kWgmmaWarps * (groups() + producers);
-  }
+  int64_t threads() const { return 32 * kWgmmaWarps * (groups() + producers); }
   /// Those among which copies are dealt where no map copies.
   int64_t copyingThreads() const {
     return producers ? 32 * kWgmmaWarps * producers : threads();

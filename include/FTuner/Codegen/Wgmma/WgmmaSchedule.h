@@ -44,9 +44,7 @@ struct WgmmaSchedule {
 
   /// Groups that multiply.
   int64_t groups() const { return groupsM * groupsN; }
-  int64_t threads() const {
-    return 32 * kWgmmaWarps * (groups() + producers);
-  }
+  int64_t threads() const { return 32 * kWgmmaWarps * (groups() + producers); }
   /// The axis, m or n, that rows of instructions lie along.
   unsigned rowAxis() const {
     return swapOperands ? Workload::kN : Workload::kM;

@@ -1,5 +1,6 @@
 //===- WgmmaAttr.cpp - The schedule of the wgmma path in IR ---------------===//
 #include "WgmmaAttr.h"
+#include "../WgmmaSpace.h"
 #include "FTuner/Codegen/IR/ContractionSchedule.h"
 #include "FTuner/Codegen/Wgmma/WgmmaLayout.h"
 
@@ -21,9 +22,8 @@ generatedAttributeParser(AsmParser &parser, StringRef *mnemonic, Type type,
 generatedAttributePrinter(Attribute def, AsmPrinter &printer);
 
 /// What an attribute says beyond the defaults, in any order.
-static ParseResult parseWgmmaOptions(AsmParser &parser,
-                                     bool &swapOperands, int64_t &producers,
-                                     bool &tensorMaps) {
+static ParseResult parseWgmmaOptions(AsmParser &parser, bool &swapOperands,
+                                     int64_t &producers, bool &tensorMaps) {
   swapOperands = tensorMaps = false;
   producers = 0;
   llvm::StringSet<> given;
@@ -100,6 +100,9 @@ LogicalResult WgmmaAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (access != 1 && access != 4 && access != 8 && access != 16)
     return emitError() << "expected access of 1, 4, 8 or 16 bytes, but got "
                        << access;
+  if (tensorMaps && access != kWgmmaProducedBytes)
+    return emitError() << "expected access of " << kWgmmaProducedBytes
+                       << " bytes with tensor maps, but got " << access;
   if (producers != 0 && producers != 1)
     return emitError() << "expected no producers or 1, but got " << producers;
   return success();

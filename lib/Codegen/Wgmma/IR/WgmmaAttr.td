@@ -28,6 +28,7 @@ def UKernel_WgmmaAttr : AttrDef<UKernel_Dialect, "Wgmma",
       m and n multiples of the granules of all groups: 64 and 8 elements, or 8
       and 64 with swapped operands.
     * `wgmma_c5`: there are no producers or 1.
+    * `wgmma_c6`: with tensor maps, an access has 16 bytes.
 
     ```mlir
     #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16>
@@ -44,7 +45,7 @@ def UKernel_WgmmaAttr : AttrDef<UKernel_Dialect, "Wgmma",
     DefaultValuedParameter<"bool", "false">:$tensor_maps);
   let builders = [AttrBuilder<(ins "const ::ftuner::Schedule &":$schedule)>];
   let assemblyFormat = [{
-    `<` `groups` `=` `[` $groups `]` `,` `stages` `=` $stages `,` `access` `=` $access
+    `<` `groups` `=` `[` $groups `]` `,` `stages` `=` $stages `,` `access` `=` $access ``
     custom<WgmmaOptions>($swap_operands, $producers, $tensor_maps) `>`
   }];
   let genVerifyDecl = 1;

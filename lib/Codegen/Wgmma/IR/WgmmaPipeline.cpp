@@ -9,8 +9,8 @@
 //                         the products of the step before; free its stage
 //
 // With tensor maps one thread of the producers starts boxes, on which the
-// barrier of a stage counts bytes; nothing is left to publish. Without producers
-// that is a thread of those that multiply:
+// barrier of a stage counts bytes; nothing is left to publish. Without
+// producers that is a thread of those that multiply:
 //
 //   each step:  wait until the stage is filled; barrier of the block; multiply;
 //               start step + stages − 2; wait for the products of the step
@@ -57,10 +57,10 @@ Value WgmmaTileEmitter::emitSteps() {
 }
 
 Value WgmmaTileEmitter::actsFor(int64_t warpNumber) {
-  return arith::AndIOp::create(b,
-                               compare(b, arith::CmpIPredicate::eq, uniformWarp,
-                                       constant(warpNumber)),
-                               isElected);
+  return arith::AndIOp::create(
+      b,
+      compare(b, arith::CmpIPredicate::eq, uniformWarp, constant(warpNumber)),
+      isElected);
 }
 
 //===----------------------------------------------------------------------===//
@@ -94,14 +94,17 @@ void WgmmaTileEmitter::emitPipeline() {
 }
 
 void WgmmaTileEmitter::emitRoles(StageBarriers &barriers) {
-  std::optional<WgmmaRegisters> registers =
-      wgmmaRegisters(toWorkload(tile.workload), tile.family);
+  // The model has found them.
+  WgmmaRegisters registers =
+      *wgmmaRegisters(toWorkload(tile.workload), tile.family);
   // What a block starts with follows from how many an SM is to hold.
-  b.getInsertionBlock()->getParent()->getParentOfType<gpu::GPUFuncOp>()->setAttr(
-      NVVM::NVVMDialect::getMinctasmAttrName(),
-      b.getI32IntegerAttr(static_cast<int32_t>(registers->blocks)));
+  b.getInsertionBlock()
+      ->getParent()
+      ->getParentOfType<gpu::GPUFuncOp>()
+      ->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                b.getI32IntegerAttr(static_cast<int32_t>(registers.blocks)));
   auto setRegisters = [&](int64_t count, NVVM::SetMaxRegisterAction action) {
-    if (registers && registers->areMoved)
+    if (registers.areMoved)
       NVVM::SetMaxRegisterOp::create(b, static_cast<uint32_t>(count), action);
   };
   Value multiplies = compare(b, arith::CmpIPredicate::ult, uniformWarp,
@@ -109,11 +112,11 @@ void WgmmaTileEmitter::emitRoles(StageBarriers &barriers) {
   auto ifOp = scf::IfOp::create(b, multiplies, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifOp.thenBlock());
-  setRegisters(registers->consumer, NVVM::SetMaxRegisterAction::increase);
+  setRegisters(registers.consumer, NVVM::SetMaxRegisterAction::increase);
   prepareMatrices();
   emitEpilogue(consume(barriers), /*hasAsynchronousCopies=*/false);
   b.setInsertionPointToStart(ifOp.elseBlock());
-  setRegisters(registers->producer, NVVM::SetMaxRegisterAction::decrease);
+  setRegisters(registers.producer, NVVM::SetMaxRegisterAction::decrease);
   if (layout.hasMaps)
     produceByMaps(barriers);
   else
@@ -126,8 +129,7 @@ Values WgmmaTileEmitter::consume(StageBarriers &barriers) {
   StagePhase first = barriers.first();
   llvm::append_values(initial, first.stage, first.parity, /*before=*/
                       first.stage);
-  scf::ForOp loop =
-      createLoop(b, Unrolling::Never, emitSteps(), 1, initial);
+  scf::ForOp loop = createLoop(b, Unrolling::Never, emitSteps(), 1, initial);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
@@ -207,8 +209,8 @@ void WgmmaTileEmitter::prepareMaps() {
         of.reduce = number;
       } else if (axis < Workload::kFirstBatch) {
         of.space = number;
-        first = math.add(first, factor == 0 ? tile.rowOffset
-                                            : tile.columnOffset);
+        first =
+            math.add(first, factor == 0 ? tile.rowOffset : tile.columnOffset);
       }
       of.origin.push_back(
           b.createOrFold<arith::IndexCastOp>(b.getI32Type(), first));
@@ -221,11 +223,10 @@ void WgmmaTileEmitter::startBoxes(StageBarriers &barriers, Value stage,
   Value filled = barriers.filled(stage);
   int64_t bytes =
       layout.stageBytes(layout.lhs()) + layout.stageBytes(layout.rhs());
-  NVVM::MBarrierArriveExpectTxOp::create(b, /*res=*/Type(), filled,
-                                         constant(bytes),
-                                         NVVM::MemScopeKind::CTA,
-                                         /*relaxed=*/false,
-                                         /*predicate=*/Value());
+  NVVM::MBarrierArriveExpectTxOp::create(
+      b, /*res=*/Type(), filled, constant(bytes), NVVM::MemScopeKind::CTA,
+      /*relaxed=*/false,
+      /*predicate=*/Value());
   Value reduceOffset = arith::MulIOp::create(b, step, constant(layout.bk));
   for (unsigned factor : {0, 1}) {
     const SharedTile &shared = layout.tileOf(factor);
@@ -236,22 +237,22 @@ void WgmmaTileEmitter::startBoxes(StageBarriers &barriers, Value stage,
     Value memory = stagesOf(factor);
     memory = LLVM::GEPOp::create(
         b, memory.getType(), b.getI8Type(), memory,
-        ValueRange{arith::MulIOp::create(
-            b, stage, constant(layout.stageBytes(shared)))});
+        ValueRange{arith::MulIOp::create(b, stage,
+                                         constant(layout.stageBytes(shared)))});
     int64_t rows = layout.boxRowsOf(shared);
     for (int64_t box = 0; box < layout.boxesOf(shared); ++box) {
       Values coordinates = first;
       // Panels are neighbours along the contiguous axis.
       int64_t distance = shared.reduceContiguous ? rows : shared.pitch;
       if (box > 0)
-        coordinates[of.space] = arith::AddIOp::create(
-            b, coordinates[of.space], constant(box * distance));
+        coordinates[of.space] = arith::AddIOp::create(b, coordinates[of.space],
+                                                      constant(box * distance));
       NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
           b, offsetPointer(b, memory, box * rows * kWgmmaRowBytes), of.map,
           coordinates, filled, /*im2colOffsets=*/ValueRange(),
           /*multicastMask=*/Value(), /*l2CacheHint=*/Value(),
-          NVVM::TMALoadMode::TILE, /*isCTAOnly=*/true,
-          NVVM::CTAGroupKindAttr(), /*predicate=*/Value());
+          NVVM::TMALoadMode::TILE, /*isCTAOnly=*/true, NVVM::CTAGroupKindAttr(),
+          /*predicate=*/Value());
     }
   }
 }
@@ -298,8 +299,8 @@ Values WgmmaTileEmitter::multiplyBesideMaps(StageBarriers &barriers) {
     // Everyone is behind the products of the step before the last one.
     gpu::BarrierOp::create(b);
     Values next = multiply(at.stage, Values(state.take_front(numSums)));
-    start(written, arith::AddIOp::create(b, loop.getInductionVar(),
-                                         constant(ahead)));
+    start(written,
+          arith::AddIOp::create(b, loop.getInductionVar(), constant(ahead)));
     NVVM::WgmmaWaitGroupSyncOp::create(b, 1);
     StagePhase then = barriers.next(at);
     llvm::append_values(next, then.stage, then.parity,
