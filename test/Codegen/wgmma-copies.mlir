@@ -39,7 +39,7 @@
 // OFF: wgmma.mma_async
 // OFF-NOT: cp.async.bulk
 
-// VALUE: option 'tensor-maps': expected true or false, but got 'some'
+// VALUE: error: invalid value of option --tensor-maps: 'some': expected true or false
 
 // PLANNED: expected a family whose kernel takes no tensor maps, as the option 'tensor-maps' asks
 
