@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""Runs products of the wgmma path by every way to copy their factors, in the emulator, against the reference.
+
+Batches in one dimension or several, before and between the others, of both factors or of one; slices of k with and
+without a rest; sizes that are known and that come with the launch, tensors that are larger than their tiles and
+smaller. By all threads and by groups that only copy, through cp.async and by tensor maps. Immediate, and with bounds
+and race checks, where asynchronous effects are as late as they may be, and threads in random order. Outputs are
+filled with NaN before.
+"""
+
+import os
+
+import numpy
+
+import harness
+import kernel_families
+
+TOLERANCE = 1e-5
+COPIES = {"all threads": "", "producers": ", producers = 1", "maps": ", tensor_maps = true",
+          "producers and maps": ", producers = 1, tensor_maps = true"}
+
+
+class Product:
+    """out[…] = Σ lhs[…] · rhs[…] in letters of einsum; m, n and k are the axes of the matrices."""
+
+    def __init__(self, lhs, rhs, out, sizes, dynamic="", groups=(2, 1), tile=(128, 64), stages=4, split=1):
+        self.lhs, self.rhs, self.out, self.sizes, self.dynamic = lhs, rhs, out, sizes, dynamic
+        self.groups, self.tile, self.stages, self.split = groups, tile, stages, split
+
+    def tensor(self, axes, kind):
+        extents = ("?" if axis in self.dynamic else self.sizes[axis] for axis in axes)
+        return "tensor<" + "".join(f"{extent}x" for extent in extents) + f"{kind}>"
+
+    def arguments(self):
+        return ",".join("".join(f"{self.sizes[axis]}x" for axis in axes) + "f16" for axes in (self.lhs, self.rhs))
+
+    def module(self):
+        a, b, out = self.tensor(self.lhs, "f16"), self.tensor(self.rhs, "f16"), self.tensor(self.out, "f32")
+        lines = []
+        for axis in (axis for axis in self.out if axis in self.dynamic):
+            name, axes, kind = ("a", self.lhs, a) if axis in self.lhs else ("b", self.rhs, b)
+            lines += [f"%at_{axis} = arith.constant {axes.index(axis)} : index",
+                      f"%size_{axis} = tensor.dim %{name}, %at_{axis} : {kind}"]
+        sizes = ", ".join(f"%size_{axis}" for axis in self.out if axis in self.dynamic)
+        loops = [*self.out, "k"]
+        maps = ", ".join(f"affine_map<({', '.join(loops)}) -> ({', '.join(axes)})>"
+                         for axes in (self.lhs, self.rhs, self.out))
+        kinds = ", ".join(['"parallel"'] * len(self.out) + ['"reduction"'])
+        setup = "\n".join(f"    {line}" for line in lines)
+        return f"""
+func.func @f(%a: {a}, %b: {b}) -> {out} {{
+{setup}
+    %zero = arith.constant 0.0 : f32
+    %e = tensor.empty({sizes}) : {out}
+    %init = linalg.fill ins(%zero : f32) outs(%e : {out}) -> {out}
+    %p = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}}
+        ins(%a, %b : {a}, {b}) outs(%init : {out}) {{
+    ^bb0(%x: f16, %y: f16, %s: f32):
+      %xe = arith.extf %x : f16 to f32
+      %ye = arith.extf %y : f16 to f32
+      %q = arith.mulf %xe, %ye : f32
+      %t = arith.addf %s, %q : f32
+      linalg.yield %t : f32
+    }} -> {out}
+    return %p : {out}
+}}
+"""
+
+    def plan(self, copies):
+        batches = [1] * (len(set(self.lhs + self.rhs)) - 3)
+        slices = f", split = {self.split}" if self.split > 1 else ""
+
+        def family(schedule, tile):
+            return f"<#ukernel.wgmma<{schedule}>, axis = 0, tiles = [{[*tile, 64, *batches]}]{slices}>"
+
+        families = [family(f"groups = {list(self.groups)}, stages = {self.stages}, access = 16{copies}", self.tile),
+                    family("groups = [2, 1], stages = 2, access = 1", (128, 16))]
+        return f"<families = [{', '.join(families)}], choices = [], general = 0, unaligned_general = 1>"
+
+
+PRODUCTS = {
+    "batch": Product("bmk", "bkn", "bmn", dict(b=3, m=150, n=72, k=136)),
+    "dynamic batch": Product("bmk", "bnk", "bmn", dict(b=3, m=40, n=72, k=136), dynamic="bmnk"),
+    "heads": Product("bmhk", "bnhk", "bhmn", dict(b=2, m=70, h=3, n=88, k=64), dynamic="bm", stages=3),
+    "one factor": Product("bkm", "kn", "bmn", dict(b=3, m=136, n=72, k=72)),
+    "three batches": Product("abcmk", "abckn", "abcmn", dict(a=2, b=1, c=2, m=24, n=64, k=80)),
+    "across k": Product("bkm", "bkn", "bmn", dict(b=2, m=136, n=200, k=104), groups=(1, 2), tile=(64, 128)),
+    "slices": Product("mk", "nk", "mn", dict(m=136, n=72, k=584), split=3),
+    "slices across k": Product("km", "kn", "mn", dict(m=136, n=72, k=584), dynamic="mnk", split=4),
+    "small": Product("mk", "kn", "mn", dict(m=1, n=8, k=8), dynamic="mnk"),
+    "tall tiles": Product("mk", "nk", "mn", dict(m=400, n=40, k=80), groups=(3, 1), tile=(384, 32), stages=3),
+}
+
+
+def run(h, label, product, copies):
+    name = label.replace(" ", "_").replace(",", "")
+    path, problems = kernel_families.form(h, name, product.module(), product.plan(copies))
+    if not path:
+        return problems
+    results = []
+    for number, (module, flags) in enumerate(((h.path(name + ".mlir"), ["--executor=reference"]), (path, []),
+                                              (path, harness.CHECKED))):
+        folder = h.path(f"{name}_{number}")
+        os.makedirs(folder)
+        result = h.tool("ftuner-run", module, "--function=f", "--device=h100", f"--save-dir={folder}",
+                        f"--args={product.arguments()}", f"--seed={harness.SEED % 2**31}", *flags)
+        if result.returncode != 0:
+            return [f"{flags}: {result.stderr[-800:]}"]
+        results.append(numpy.load(os.path.join(folder, "result0.npy")).astype(numpy.float64))
+        error = numpy.linalg.norm(results[-1] - results[0]) / max(numpy.linalg.norm(results[0]), 1e-30)
+        if results[-1].shape != results[0].shape or not error <= TOLERANCE:
+            problems.append(f"{flags}: shape {results[-1].shape} of {results[0].shape}, relative error {error}")
+    return problems
+
+
+def main():
+    h, _ = harness.start(__doc__)
+    for name, product in PRODUCTS.items():
+        for copies, options in COPIES.items():
+            label = f"{name}, {copies}"
+            h.add(label, run, h, label, product, options)
+    h.finish()
+
+
+if __name__ == "__main__":
+    main()
