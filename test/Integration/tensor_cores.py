@@ -5,10 +5,10 @@ Every case has its own element types (f16, bf16, i8, f32 rounded to tf32, each f
 both factors, epilogue, extents (static or not, with alignments of 1 to 16 elements, now and then 0 or beyond the
 declared range) and device. It must run in one kernel, with bounds and race checks, threads in random order, and
 give the reference's numbers; on aligned sizes that one must be of a path for tensor cores, unless the plan says
-that another is faster.
+that another is faster. A third of the products goes by the path for Hopper, which no plan takes unless it is named.
 
-Every other case is not planned but runs by random families: of any warps, fragments, roles of the operands and width
-of accesses that the sizes allow, of one height or two along m or n, covered exactly or balanced.
+Every other case is not planned but runs by random families: of any warps or groups of them, fragments, roles of the operands and
+width of accesses that the sizes allow, of one height or two along m or n, covered exactly or balanced.
 
 `--count=N` is the number of cases; `--seed=S --count=1` runs one again.
 """
@@ -26,6 +26,8 @@ OLD = ("t4", "a100", "rtx3090", "l4", "h200", "b200")
 NEW = OLD[1:]
 DEVICES = {"f16": OLD, "bf16": NEW, "i8": OLD, "tf32": NEW, "f16i8": NEW, "bf16i8": NEW, "tf32f16": NEW,
            "tf32bf16": NEW, "tf32i8": NEW}
+#: What the path for Hopper multiplies.
+WGMMA = ("f16", "bf16", "i8", "f16i8", "bf16i8")
 #: Of lhs, rhs and the sum.
 TYPES = {"f16": ("f16", "f16", "f32"), "bf16": ("bf16", "bf16", "f32"), "i8": ("i8", "i8", "i32"),
          "tf32": ("f32", "f32", "f32"), "f16i8": ("f16", "i8", "f32"), "bf16i8": ("i8", "bf16", "f32"),
@@ -42,10 +44,13 @@ class Product:
     """f(lhs, rhs, bias, residual): a product, an epilogue, and an output."""
 
     def __init__(self, rng):
-        self.kind = rng.choice(list(DEVICES))
+        self.path = rng.choice(["mma", "mma", "wgmma"])
+        is_wgmma = self.path == "wgmma"
+        self.kind = rng.choice(WGMMA if is_wgmma else list(DEVICES))
         self.lhs, self.rhs, self.sum = TYPES[self.kind]
-        self.device = rng.choice(DEVICES[self.kind])
-        self.layout = rng.choice(LAYOUTS)
+        self.device = "h200" if is_wgmma else rng.choice(DEVICES[self.kind])
+        # The path for Hopper takes bytes that are contiguous along k alone.
+        self.layout = "nt" if is_wgmma and self.kind == "i8" else rng.choice(LAYOUTS)
         self.rounds = self.kind.startswith("tf32")
         self.wide = max(self.lhs, self.rhs, key=BYTES.get)
         self.output = self.sum if self.kind == "i8" else rng.choice(["f32", self.wide])
@@ -180,26 +185,20 @@ module attributes {{ukernel.symbols = {{T = #ukernel.range<{self.range[0]} to {s
 
     def __str__(self):
         extents = "static" if self.is_static else "dynamic"
-        return (f"{self.device}, {self.kind} to {self.output}, {self.layout}, {self.epilogue}, "
+        return (f"{self.device}, {self.path}, {self.kind} to {self.output}, {self.layout}, {self.epilogue}, "
                 f"{self.m}x{self.n}x{self.k} {extents}, range {self.range[0]} to {self.range[1]}"
                 f"{', misaligned' if self.is_misaligned else ''}")
 
 
-def granules_of(product, swaps):
-    """Elements along m and n of a warp's least tile, with swapped operands or not."""
+def mma_tiles(rng, product):
+    """Fields of a schedule of `mma`, stages that asynchronous copies may have, the combined axis, tiles."""
+    element = max(BYTES[product.lhs], BYTES[product.rhs])
+    swaps = rng.random() < 0.6
+    warps = rng.choice([(1, 1), (1, 2), (2, 1), (2, 2), (1, 4), (4, 1), (3, 1), (1, 3), (2, 3)])
     columns = 0 if swaps else 1
     # Instructions have 16 rows and 8 columns; bytes that are transposed go by 16.
     is_transposed = product.kind == "i8" and product.factors()[columns][1] != "k"
-    return [16 if axis != columns or is_transposed else 8 for axis in range(2)]
-
-
-def random_families(rng, product):
-    """A family of one height or two, and the same for operands of any alignment."""
-    element = max(BYTES[product.lhs], BYTES[product.rhs])
-    is_old, is_cast = product.device == "t4", BYTES[product.lhs] != BYTES[product.rhs]
-    swaps = rng.random() < 0.6
-    warps = rng.choice([(1, 1), (1, 2), (2, 1), (2, 2), (1, 4), (4, 1), (3, 1), (1, 3), (2, 3)])
-    granules = [granule * of_axis for granule, of_axis in zip(granules_of(product, swaps), warps)]
+    granules = [(16 if axis != columns or is_transposed else 8) * warps[axis] for axis in range(2)]
     axis = rng.randrange(2)
     low = [rng.randint(1, 3) for _ in range(2)]
     heights = [low]
@@ -211,11 +210,58 @@ def random_families(rng, product):
     fits = sum(granule * height for granule, height in zip(granules, heights[-1])) <= 192
     depth = rng.choice([1, 2, 4] if fits else [1, 2]) * 32 // element
     tiles = [[granule * height for granule, height in zip(granules, of_part)] + [depth] for of_part in heights]
+    return f"warps = {list(warps)}", swaps, [2, 3, 4], axis, tiles
+
+
+def wgmma_tiles(rng, product):
+    """The same of `wgmma`."""
+    element = max(BYTES[product.lhs], BYTES[product.rhs])
+    swaps = rng.random() < 0.5
+    row_axis = 1 if swaps else 0
+    along_rows, along_columns = rng.choice([(1, 1), (2, 1), (3, 1), (4, 1), (1, 2), (2, 2), (1, 3)])
+    # Several groups of columns that are contiguous begin with rows of the swizzle.
+    is_whole = along_columns > 1 and product.factors()[1 - row_axis][1] != "k"
+    most = 64 if along_rows * along_columns == 4 else 128  # accumulators of a thread
+    depth = 128 // element
+
+    def columns():
+        count = rng.choice([rng.randint(1, 8), rng.randint(1, 32)]) * 8
+        if is_whole:
+            return max(count // 64, 1) * 64
+        return count if element > 1 or count <= 32 else count // 16 * 16
+
+    rows, width = rng.choice([64, 64, 128]), columns()
+    while rows * width > 128 * most:
+        rows, width = 64, columns()
+    heights = [(rows, width)]
+    if rng.random() < 0.6:
+        if rng.random() < 0.3 and width <= most:
+            heights, axis = [(64, width), (128, width)], row_axis
+        else:
+            wider, axis = columns(), 1 - row_axis
+            if wider != width and rows * wider <= 128 * most:
+                heights = sorted([(rows, width), (rows, wider)])
+    else:
+        axis = rng.randrange(2)
+    tiles = []
+    for of_rows, of_columns in heights:
+        tile = [of_rows * along_rows, of_columns * along_columns]
+        tiles.append((tile[::-1] if swaps else tile) + [depth])
+    # Of the steps' shared memory, and what the device has.
+    stages = [count for count in (3, 4, 5) if count * sum(tiles[-1][:2]) * 128 <= 224 << 10]
+    groups = [along_columns, along_rows] if swaps else [along_rows, along_columns]
+    return f"groups = {groups}", swaps, stages, axis, tiles
+
+
+def random_families(rng, product):
+    """A family of one height or two, and the same for operands of any alignment."""
+    fields, swaps, stages, axis, tiles = (wgmma_tiles if product.path == "wgmma" else mma_tiles)(rng, product)
+    is_old, is_cast = product.device == "t4", BYTES[product.lhs] != BYTES[product.rhs]
     balanced = rng.choice([0, 1, 7, 108]) if len(tiles) == 2 else 0
 
     def family(access, tiles, balanced):
-        stages = 2 if is_old or is_cast or access == 1 else rng.choice([2, 3, 4])
-        return (f"<#ukernel.mma<warps = {list(warps)}, stages = {stages}, access = {access}"
+        count = 2 if is_old or is_cast or access == 1 else rng.choice(stages)
+        return (f"<#ukernel.{product.path}<{fields}, stages = {count}, access = {access}"
                 + (", swap_operands = true" if swaps else "") + f">, axis = {axis}, tiles = {tiles}"
                 + (f", balanced = {balanced}" if balanced else "") + ">")
 
@@ -283,6 +329,10 @@ def run_planned(tests, seed, product):
     label = f"seed {seed}"
     path = tests.write(f"{seed}.mlir", product.module())
     flags = ["--precision=tf32"] if product.rounds else []
+    instruction = "mma.sync"
+    if product.path == "wgmma":
+        flags.append("--paths=wgmma")
+        instruction = "wgmma.mma_async"
     compile_flags = [*flags, f"--device={product.device}"]
     if product.rounds:
         # Each factor is off by up to 2^-11, and sums of few products cancel.
@@ -303,9 +353,9 @@ def run_planned(tests, seed, product):
     kernel = report["launches"][0]["kernel"]
     entry = listing.stdout[listing.stdout.index(f".entry {kernel}("):]
     body = entry[:entry.find(".entry", 1)] if ".entry" in entry[1:] else entry
-    if "mma.sync" not in body:
+    if instruction not in body:
         # The path on the CUDA cores may be faster for a size.
-        if ".entry" not in listing.stdout or "mma.sync" not in listing.stdout:
+        if product.path == "wgmma" or instruction not in listing.stdout:
             problems.append("expected kernels for tensor cores")
         tests.describe(label, f"{product}, on CUDA cores")
     return problems
@@ -320,7 +370,7 @@ def run(tests, seed):
 
 
 def main():
-    tests, options = harness.start(__doc__, harness.random_cases(48))
+    tests, options = harness.start(__doc__, harness.random_cases(72))
     harness.add_random_cases(tests, options, run)
     tests.finish()
 

@@ -49,9 +49,13 @@ void WgmmaSpace::visitTiles(const WgmmaSchedule &schedule,
   ukernel.registerTile.assign(numAxes, 1);
   ukernel.workers = schedule.groups();
   // A group, or an instruction of each, that has nothing to do for any size.
+  // Where single elements are copied, such a group takes its share of them: one
+  // alone may have too few registers.
+  bool copiesElements = schedule.accessBytes == 1;
   auto isOversized = [&](unsigned axis, int64_t ofGroup, int64_t granule) {
     int64_t groups = schedule.groupsAlong(axis), extent = extents[axis];
-    return (groups > 1 && (groups - 1) * ofGroup >= extent) ||
+    return (groups > 1 && !copiesElements &&
+            (groups - 1) * ofGroup >= extent) ||
            (ofGroup > granule && groups * (ofGroup - granule) >= extent);
   };
   auto place = [&](unsigned axis, int64_t extent) {

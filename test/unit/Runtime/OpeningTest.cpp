@@ -137,7 +137,8 @@ TEST_F(OpeningTest, EmulatorWithoutInterface) {
 TEST_F(OpeningTest, EmulatorOfAnotherVersion) {
   setenv("FTRT_EMULATOR", FTUNER_FAKE_EMULATOR_OTHER_VERSION, 1);
   EXPECT_FAILURE(launchEmulated(), FTRT_ERROR_NO_EMULATOR,
-                 "expected version 3 of the emulator, but got version 99");
+                 "expected version " + std::to_string(FTRT_EMULATOR_VERSION) +
+                     " of the emulator, but got version 99");
 }
 
 [[noreturn]] void openEmulatorAfterFailure() {

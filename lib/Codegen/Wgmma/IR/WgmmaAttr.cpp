@@ -1,5 +1,4 @@
-//===- WgmmaAttr.cpp - The schedule of the wgmma path in IR
-//-------------------===//
+//===- WgmmaAttr.cpp - The schedule of the wgmma path in IR ---------------===//
 #include "WgmmaAttr.h"
 #include "FTuner/Codegen/IR/ContractionSchedule.h"
 #include "FTuner/Codegen/Wgmma/WgmmaLayout.h"
