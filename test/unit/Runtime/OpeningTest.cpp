@@ -4,6 +4,7 @@
 // keeps it, so each success runs in a process of its own.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/Runtime/EmulatorInterface.h"
 #include "RuntimeTest.h"
 
 using namespace fake;
