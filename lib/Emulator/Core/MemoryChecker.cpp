@@ -285,8 +285,7 @@ bool MemoryChecker::isUnordered(const Fiber &fiber, const Record &earlier,
     return false;
   if (earlier.block != block)
     return !isShared; // Shared memory of an earlier block is another memory.
-  if (options.partialOrder &&
-      clocks.knows(fiber.index, earlier.thread, earlier.clock))
+  if (options.partialOrder && isKnown(fiber, earlier))
     return false;
   if (earlier.thread >= actorBase)
     return true; // Phases order threads alone.
@@ -305,19 +304,26 @@ bool MemoryChecker::readsAreUnordered(const Fiber &fiber, const Cell &cell,
     return true;
   if (cell.read.block != block || cell.read.phase != phase)
     return false;
-  if (options.partialOrder && cell.readers != 0) {
-    const std::vector<Record> &readers = readerLists[cell.readers];
-    return std::any_of(readers.begin(), readers.end(),
-                       [&](const Record &reader) {
-                         return isUnordered(fiber, reader, isShared);
-                       });
-  }
+  if (options.partialOrder && cell.readers != 0)
+    return readersAreUnordered(fiber, cell, isShared);
   if (cell.severalWarps)
     return true;
   if (cell.severalThreads) // At least one of them is not this thread.
     return cell.read.thread / kWarpSize != fiber.index / kWarpSize ||
            cell.read.warpPhase == static_cast<uint16_t>(fiber.warpPhase);
   return isUnordered(fiber, cell.read, isShared);
+}
+
+bool MemoryChecker::isKnown(const Fiber &fiber, const Record &earlier) const {
+  return clocks.knows(fiber.index, earlier.thread, earlier.clock);
+}
+
+bool MemoryChecker::readersAreUnordered(const Fiber &fiber, const Cell &cell,
+                                        bool isShared) const {
+  const std::vector<Record> &readers = readerLists[cell.readers];
+  return std::any_of(readers.begin(), readers.end(), [&](const Record &reader) {
+    return isUnordered(fiber, reader, isShared);
+  });
 }
 
 void MemoryChecker::noteReader(const Record &reader, Cell &cell) {
@@ -337,8 +343,9 @@ void MemoryChecker::noteReader(const Record &reader, Cell &cell) {
   readers.push_back(reader);
 }
 
-void MemoryChecker::noteRead(const Fiber &fiber, Cell &cell, bool isShared) {
-  Record now = makeRecord(fiber);
+// Once for each word of each read.
+[[gnu::always_inline]] inline void
+MemoryChecker::noteRead(const Record &now, Cell &cell, bool isShared) {
   if (options.partialOrder)
     noteReader(now, cell);
   Record &read = cell.read;
@@ -387,6 +394,8 @@ void MemoryChecker::trackAccess(const Fiber &fiber, const Place &place,
                                 AccessKind kind, uint32_t site) {
   bool isShared = place.isShared();
   bool clean = true; // Report each access once.
+  Record now = makeRecord(fiber);
+  auto fenceCount = static_cast<uint32_t>(fencesOf(fiber.index).size());
   forEachCell(address, bytes, [&](Cell &cell, const char *at) {
     if (clean && cell.isInFlight && cell.write.block == block) {
       clean = false;
@@ -402,7 +411,7 @@ void MemoryChecker::trackAccess(const Fiber &fiber, const Place &place,
       reportRace(fiber, place, at, kind, cell.write, "write", site);
     }
     if (kind == AccessKind::Read) {
-      noteRead(fiber, cell, isShared);
+      noteRead(now, cell, isShared);
       return;
     }
     if (clean && cell.productReads != 0 && cell.read.block == block) {
@@ -412,7 +421,7 @@ void MemoryChecker::trackAccess(const Fiber &fiber, const Place &place,
                           cell.isBulkRead ? "bulk copy" : "product of matrices",
                           " that reads it is in flight"));
     }
-    cell.fenceCount = static_cast<uint32_t>(fencesOf(fiber.index).size());
+    cell.fenceCount = fenceCount;
     if (clean && readsAreUnordered(fiber, cell, isShared)) {
       clean = false;
       reportRace(fiber, place, at, kind, cell.read, "read", site);
@@ -420,7 +429,7 @@ void MemoryChecker::trackAccess(const Fiber &fiber, const Place &place,
     if (cell.readers != 0)
       readerLists[cell.readers].clear(); // All come before this write.
     cell.isAsyncWrite = false;
-    cell.write = makeRecord(fiber);
+    cell.write = now;
     cell.isAtomic = kind == AccessKind::Atomic;
     cell.isInFlight = false;
   });
@@ -444,10 +453,11 @@ void MemoryChecker::completeCopy(const Fiber &fiber, const AsyncCopy &copy) {
   // The source may have been read at any time since the issue.
   access(fiber, copy.source, copy.sourceBytes, AccessKind::Read, 1, copy.site);
   Record now = makeRecord(fiber);
+  auto fenceCount = static_cast<uint32_t>(fencesOf(fiber.index).size());
   forEachCell(copy.target, copy.bytes, [&](Cell &cell, const char *) {
     cell.isInFlight = false;
     cell.write = now;
-    cell.fenceCount = static_cast<uint32_t>(fencesOf(fiber.index).size());
+    cell.fenceCount = fenceCount;
   });
 }
 
@@ -502,13 +512,14 @@ void MemoryChecker::readAsync(const Fiber &fiber, const char *address,
     access(fiber, address, bytes, AccessKind::Read, /*alignment=*/1, site);
   }
   bool clean = true; // Report each read of a bulk copy once.
+  Record now = makeRecord(fiber);
   const Cell *last = nullptr;
   bool wasUnfenced = false;
   forEachCell(address, bytes, [&](Cell &cell, const char *at) {
     if (!isIssue) {
       if (cell.productReads != 0)
         --cell.productReads;
-      noteRead(fiber, cell, /*isShared=*/true);
+      noteRead(now, cell, /*isShared=*/true);
       return;
     }
     ++cell.productReads;

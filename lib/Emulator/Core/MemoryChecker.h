@@ -192,9 +192,14 @@ private:
                    bool shared) const;
   bool readsAreUnordered(const Fiber &fiber, const Cell &cell,
                          bool shared) const;
-  void noteRead(const Fiber &fiber, Cell &cell, bool shared);
-  void noteReader(const Record &reader, Cell &cell);
-  /// Reads of the asynchronous proxy that last, for `reader` in messages.
+  void noteRead(const Record &now, Cell &cell, bool shared);
+  // Of partial orders, apart from what all kernels need.
+  [[gnu::noinline]] void noteReader(const Record &reader, Cell &cell);
+  [[gnu::noinline]] bool isKnown(const Fiber &fiber,
+                                 const Record &earlier) const;
+  [[gnu::noinline]] bool
+  readersAreUnordered(const Fiber &fiber, const Cell &cell, bool shared) const;
+  /// Reads of the asynchronous proxy, which last.
   void readAsync(const Fiber &fiber, const char *address, size_t bytes,
                  bool isIssue, bool isBulk, uint32_t site);
   /// Whether the asynchronous proxy does not see the last write, of this block,

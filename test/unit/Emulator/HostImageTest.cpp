@@ -243,6 +243,73 @@ TEST_F(HostImageTest, RunsKernels) {
   }
 }
 
+TEST_F(HostImageTest, TensorMapsAndMbarriers) {
+  // Each block copies a box of 8 rows of 32 words and stores it.
+  const std::string kernel = R"(
+    llvm.mlir.global external @smem() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<0 x i8>
+    llvm.func @box(%map: !llvm.ptr {llvm.byval = !llvm.array<128 x i8>, llvm.align = 64 : i64, nvvm.grid_constant}, %out: !llvm.ptr<1>)
+        attributes {gpu.kernel, nvvm.kernel, gpu.known_block_size = array<i32: 256, 1, 1>} {
+      %smem = llvm.mlir.addressof @smem : !llvm.ptr<3>
+      %zero = llvm.mlir.constant(0 : i32) : i32
+      %one = llvm.mlir.constant(1 : i32) : i32
+      %eight = llvm.mlir.constant(8 : i32) : i32
+      %bytes = llvm.mlir.constant(1024 : i32) : i32
+      %tid = nvvm.read.ptx.sreg.tid.x : i32
+      %threads = nvvm.read.ptx.sreg.ntid.x : i32
+      %block = nvvm.read.ptx.sreg.ctaid.x : i32
+      %mbarrier = llvm.getelementptr %smem[1024] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+      %isFirst = llvm.icmp "eq" %tid, %zero : i32
+      llvm.cond_br %isFirst, ^issue, ^issued
+    ^issue:
+      %row = llvm.mul %block, %eight : i32
+      nvvm.mbarrier.init %mbarrier, %one : !llvm.ptr<3>, i32
+      nvvm.fence.mbarrier.init
+      nvvm.mbarrier.arrive.expect_tx %mbarrier, %bytes : !llvm.ptr<3>, i32
+      nvvm.cp.async.bulk.tensor.shared.cluster.global %smem, %map, %mbarrier, box[%zero, %row] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
+      llvm.br ^issued
+    ^issued:
+      nvvm.barrier0
+      nvvm.mbarrier.try_wait.parity %mbarrier, %zero, %bytes : !llvm.ptr<3>, i32, i32
+      %from = llvm.getelementptr %smem[%tid] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+      %x = llvm.load %from : !llvm.ptr<3> -> i32
+      %first = llvm.mul %block, %threads : i32
+      %at = llvm.add %first, %tid : i32
+      %to = llvm.getelementptr %out[%at] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+      llvm.store %x, %to : i32, !llvm.ptr<1>
+      llvm.return
+    }
+  )";
+  HostImageOptions options;
+  options.name = "box_image";
+  const ftrt_host_image *image = load(
+      compile("module attributes {gpu.container_module} { gpu.module @m {" +
+                  kernel + "} }",
+              options),
+      options.name);
+  ASSERT_TRUE(image);
+  constexpr unsigned kBlocks = 5, kRows = 36, kColumns = 32, kPitch = 40;
+  std::vector<float> in = randomFloats(kRows * kPitch + 4);
+  auto address = reinterpret_cast<uintptr_t>(in.data());
+  auto *tensor = reinterpret_cast<float *>((address + 15) / 16 * 16);
+  struct alignas(64) Map {
+    char bytes[128];
+  } map;
+  uint64_t sizes[2] = {kColumns, kRows}, strides[1] = {kPitch * sizeof(float)};
+  uint32_t box[2] = {32, 8}, steps[2] = {1, 1};
+  ASSERT_EQ(interface->encode_tensor_map(&map, /*float32*/ 7, 2, tensor, sizes,
+                                         strides, box, steps, 0, 0, 0, 0,
+                                         nullptr, 0),
+            FTRT_SUCCESS);
+  std::vector<float> out(kBlocks * 256, std::nanf(""));
+  ASSERT_EQ(launch(find(image, "box"), kBlocks, 256, 1024 + 8, map, out.data()),
+            FTRT_SUCCESS)
+      << message;
+  for (size_t i = 0; i < out.size(); ++i) {
+    size_t row = i / kColumns;
+    EXPECT_EQ(out[i], row < kRows ? tensor[row * kPitch + i % kColumns] : 0);
+  }
+}
+
 TEST_F(HostImageTest, TensorCores) {
   // Lane l loads 16 bytes, which are row l of four matrices: A of a product
   // with the first two of them, whose result goes back in their place.
