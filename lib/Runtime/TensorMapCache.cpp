@@ -49,6 +49,7 @@ void TensorMapCache::insert(const TensorMapKey &key,
   uint64_t sequence = place.sequence.load(std::memory_order_relaxed);
   if (sequence % 2 != 0 ||
       !place.sequence.compare_exchange_strong(sequence, sequence + 1,
+                                              std::memory_order_acquire,
                                               std::memory_order_relaxed))
     return; // Another thread writes it.
   // No word of what follows is seen before the odd number.

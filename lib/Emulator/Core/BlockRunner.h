@@ -170,6 +170,7 @@ private:
   /// sets `isStopped`.
   void execute(Warp &warp, Fiber *lanes, uint32_t present);
   void shuffle(Fiber *lanes, uint32_t present);
+  void elect(Fiber *lanes, uint32_t present);
   void executeMatrixOp(Fiber *lanes, uint32_t present);
   /// Reports what is wrong with a lane's row; returns only if it may be
   /// accessed.

@@ -227,6 +227,20 @@ void BlockRunner::executeMatrixOp(Fiber *lanes, uint32_t present) {
 }
 
 //===----------------------------------------------------------------------===//
+// Elections
+//===----------------------------------------------------------------------===//
+
+/// Of the same lanes always the same one; which, the PTX ISA leaves open.
+void BlockRunner::elect(Fiber *lanes, uint32_t present) {
+  unsigned before = 0;
+  if (launch->order == RunOrder::Shuffled)
+    before = launch->seed % unsigned(__builtin_popcount(present));
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane)
+    if (present >> lane & 1)
+      lanes[lane].request.result = before-- == 0;
+}
+
+//===----------------------------------------------------------------------===//
 // All collectives
 //===----------------------------------------------------------------------===//
 
@@ -248,9 +262,7 @@ void BlockRunner::execute(Warp &warp, Fiber *lanes, uint32_t present) {
   case WarpOp::Sync:
     break;
   case WarpOp::Elect:
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane)
-      if (present >> lane & 1)
-        lanes[lane].request.result = lane == uint32_t(__builtin_ctz(present));
+    elect(lanes, present);
     break;
   case WarpOp::MultiplyMatrices:
   case WarpOp::LoadMatrix:
