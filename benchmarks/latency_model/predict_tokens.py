@@ -50,6 +50,13 @@ def predictions_of(
     sizes: dict[tuple[int, int], set[int]] = {}
     for m, n, k in zip(*(rows.extra[axis].astype(int) for axis in "MNK")):
         sizes.setdefault((int(n), int(k)), set()).add(int(m))
+    return times_of(sizes, source, program, paths)
+
+
+def times_of(
+    sizes: dict[tuple[int, int], set[int]], source: str, program: Path, paths: str | None
+) -> dict[tuple[int, ...], Any]:
+    """The same for sets of M by (N, K). Each plan is for 1 to the most."""
     text = "".join(
         f"{n} {k} {' '.join(map(str, sorted(of)))}\n" for (n, k), of in sorted(sizes.items())
     )

@@ -1,0 +1,118 @@
+"""Which codegen path the search takes for f16 products over M, and what each would take: predictions.
+
+    ninja -C build/release token_predictions
+    python3 benchmarks/latency_model/path_choices.py --out OUT [--device h100] [--docs FILE.md]
+
+For three projections (N, K) the compiler plans 1 to 4096 rows, once by the CUDA cores alone, once
+with mma.sync beside them, and once with all paths. Writes OUT/path_choices.md and path_choices.png:
+the predicted rate of each plan over M, and the kind of kernel that the last one dispatches to.
+--docs puts the table between the marks "path choices" of that file and the figure into figures/
+beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from itertools import groupby
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+from judge import put_into_docs, read_docs, table
+from predict_tokens import PROGRAM, times_of
+
+from ftuner.errors import Error
+
+# Llama-2-7B's output, a wide one, and a short reduce axis.
+SHAPES = ((4096, 4096), (22016, 4096), (12288, 1024))
+MOST = 4096
+SETS = ("simt", "simt,mma", "simt,mma,wgmma")
+KINDS = ("simt", "mma", "wgmma", "wgmma, producers", "wgmma, maps", "wgmma, producers, maps")
+
+
+def sizes() -> list[int]:
+    """16 sizes for each doubling, whole ones."""
+    return sorted({round(2 ** (i / 16)) for i in range(16 * 12 + 1)} | {MOST})
+
+
+def kind_of(family: str) -> str:
+    path, *words = family.split()
+    parts = [word for word in ("producers", "maps") if word in words]
+    return ", ".join([path, *parts])
+
+
+def ranges_of(kinds: list[str], rows: list[int]) -> str:
+    """Runs of equal kinds, from the smallest size on."""
+    text, start = [], 0
+    for kind, run in groupby(kinds):
+        end = start + len(list(run))
+        low, high = rows[start], rows[end - 1]
+        text.append(f"{low if low == high else f'{low} to {high}'}: {kind}")
+        start = end
+    return "; ".join(text)
+
+
+def run(options: argparse.Namespace) -> None:
+    docs = Path(options.docs) if options.docs else None
+    if docs:
+        read_docs(docs, "path choices")
+    folder = Path(options.out)
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = sizes()
+    program = Path(options.program)
+    times = {
+        paths: times_of({shape: set(rows) for shape in SHAPES}, options.device, program, paths)
+        for paths in SETS
+    }
+    fig, axes = plt.subplots(1, len(SHAPES), figsize=(4.6 * len(SHAPES), 3.8), sharey=True)
+    lines = []
+    for (n, k), axis in zip(SHAPES, axes):
+        best: list[float] = []
+        kinds: list[str] = []
+        for paths in SETS:
+            found = [times[paths][n, k, m] for m in rows]
+            rate = [2 * n * k * m / us / 1e6 for m, (us, _) in zip(rows, found)]
+            axis.loglog(rows, rate, lw=1, label=paths)
+            if paths == SETS[-1]:
+                best, kinds = rate, [kind_of(family) for _, family in found]
+        for number, kind in enumerate(KINDS):
+            q = [i for i, one in enumerate(kinds) if one == kind]
+            if q:
+                axis.plot([rows[i] for i in q], [best[i] for i in q], ".", c=f"C{number + 3}", label=kind)
+        axis.set(title=f"N {n}, K {k}", xlabel="M")
+        shares = [f"{100 * kinds.count(kind) / len(kinds):.0f} %" for kind in KINDS]
+        lines.append([f"{n} × {k}", *shares, ranges_of(kinds, rows)])
+    axes[0].set_ylabel("TFLOP/s, predicted")
+    axes[0].legend(fontsize=7)
+    fig.tight_layout()
+    figure = folder / "path_choices.png"
+    fig.savefig(figure, dpi=70)
+    text = (
+        f"{options.device}, f16, predictions: kinds of kernels by the share of {len(rows)} sizes from 1 to {MOST}, "
+        "and where.\n\n" + table(["N × K", *KINDS, "M"], lines) + "\n"
+    )
+    (folder / "path_choices.md").write_text(text, encoding="utf-8")
+    print(text)
+    if docs:
+        put_into_docs(docs, text, [figure], "path choices")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", required=True, help="folder of the results")
+    parser.add_argument("--device", default="h100")
+    parser.add_argument("--docs", help="file to put the table into")
+    parser.add_argument("--program", default=os.fspath(PROGRAM), help="token_predictions")
+    try:
+        run(parser.parse_args())
+    except (Error, OSError) as failure:
+        print(f"error: {failure}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
