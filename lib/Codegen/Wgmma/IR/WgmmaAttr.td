@@ -46,7 +46,7 @@ def UKernel_WgmmaAttr : AttrDef<UKernel_Dialect, "Wgmma",
   let builders = [AttrBuilder<(ins "const ::ftuner::Schedule &":$schedule)>];
   let assemblyFormat = [{
     `<` `groups` `=` `[` $groups `]` `,` `stages` `=` $stages `,` `access` `=` $access
-    custom<WgmmaOptions>($swap_operands, $producers, $tensor_maps) `>`
+    `` custom<WgmmaOptions>($swap_operands, $producers, $tensor_maps) `>`
   }];
   let genVerifyDecl = 1;
 }
