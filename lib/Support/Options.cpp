@@ -98,8 +98,8 @@ llvm::Expected<OptionValue> OptionDecl::parse(llvm::StringRef given) const {
   if (std::holds_alternative<bool>(defaultValue)) {
     // A switch alone is on.
     auto isOn = llvm::StringSwitch<std::optional<bool>>(given.lower())
-                    .Cases({"", "true", "1"}, true)
-                    .Cases({"false", "0"}, false)
+                    .Cases({"", "true", "on", "1"}, true)
+                    .Cases({"false", "off", "0"}, false)
                     .Default(std::nullopt);
     return isOn ? llvm::Expected<OptionValue>(*isOn) : unexpected();
   }

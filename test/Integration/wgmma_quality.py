@@ -3,7 +3,8 @@
 
 Dense (768 to 2304) and the projections of Llama-2-7B in f16, and Dense in i8 with weights along k, M = 1…4096, on
 Hopper with `--paths=wgmma`, with tensor maps and without. By ptxas: no spill, no local memory, and no advisory C75…, by
-which it tells of products that it serializes, waits that it adds, and register counts that it ignores.
+which it tells of products that it serializes, waits that it adds, and register counts that it ignores. What a block starts with is enough for the registers of all
+roles.
 
 The same of families that are given, with and without warps that only copy and tensor maps, in several layouts. Where
 nvdisasm is installed their main loops have at most 1.1 times the instructions that hand-written ones have, and exactly
@@ -78,6 +79,21 @@ def assemble(tests, name, text):
     return cubin, result.stderr + result.stdout
 
 
+def check_pool(entry, listing, log):
+    """Groups that take registers wait for ever unless those of the block at its start are enough for all roles."""
+    given, taken = ([int(line.split()[-1].rstrip(";")) for line in entry.instructions
+                     if line.startswith(f"setmaxnreg.{kind}")] for kind in ("dec", "inc"))
+    if not given + taken:
+        return []
+    used = re.search(rf"'{entry.name}' for .*?Used (\d+) registers", log, re.DOTALL)
+    threads = re.search(rf"\.entry {entry.name}\(.*?\.maxntid (\d+)", listing, re.DOTALL)
+    groups = int(threads[1]) // 128
+    pool, roles = int(used[1]) * groups, sum(given) + sum(taken) * (groups - 1)
+    if pool >= roles:
+        return []
+    return [f"{entry.name}: roles take {roles} registers, but the block starts with {pool}"]
+
+
 def compile_checked(tests, name, path, flags):
     """The cubin of a module, how many kernels with products it has, and problems."""
     listing = tests.tool("ftuner-translate", path, "--ftuner-to-ptx", *flags)
@@ -88,6 +104,8 @@ def compile_checked(tests, name, path, flags):
                 if "C75" in line or re.search(r"[1-9]\d* bytes (stack|spill)", line)]
     entries = [entry for entry in ptx.entries(listing.stdout) if entry.count(r"wgmma\.mma_async")]
     problems += [f"{entry.name}: local memory" for entry in entries if entry.count(r"\.local")]
+    for entry in entries:
+        problems += check_pool(entry, listing.stdout, log)
     return cubin, entries, problems
 
 

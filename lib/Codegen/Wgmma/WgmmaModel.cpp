@@ -388,11 +388,14 @@ llvm::Error WgmmaModel::check(const Workload &workload,
   for (const BlockTile &tile : family.tiles)
     if (llvm::Error error = checkPart(workload, tile, wgmma))
       return error;
+  if (llvm::Error error =
+          checkBlockFits(*this, resources(workload, family), device))
+    return error;
   if (wgmma.producers && !wgmmaRegisters(workload, family))
     return invalid("expected fewer registers of producers and of the groups "
                    "that multiply in " +
                    family.str());
-  return checkBlockFits(*this, resources(workload, family), device);
+  return llvm::Error::success();
 }
 
 std::optional<WgmmaInstruction>

@@ -12,8 +12,9 @@ using namespace ftuner;
 static constexpr int64_t kAddressRegisters = 32, kSlotRegisters = 3;
 /// The same of threads that multiply alone: the epilogue decides.
 static constexpr int64_t kConsumerRegisters = 40;
-/// Of a thread that has boxes copied.
-static constexpr int64_t kMapRegisters = 40;
+/// Of a thread that has boxes copied, and beside accumulators where the threads
+/// that multiply do: 42 with 128 accumulators by ptxas 13.0, 32 with 64.
+static constexpr int64_t kMapRegisters = 40, kMapSharedRegisters = 42;
 /// Numbers of registers that a group may have are multiples of the unit, from
 /// the least on (PTX ISA, setmaxnreg). The most of threads that multiply:
 /// CUTLASS gives as many.
@@ -48,8 +49,10 @@ int64_t ftuner::wgmmaSharedRoleRegisters(const Workload &workload,
                                          const BlockTile &tile,
                                          const WgmmaSchedule &schedule) {
   WgmmaLayout layout = wgmmaLayout(workload, tile, schedule);
-  return layout.warpTile().accumulators() + kAddressRegisters +
-         copyRegisters(workload, layout, schedule);
+  return layout.warpTile().accumulators() +
+         (layout.hasMaps ? kMapSharedRegisters
+                         : kAddressRegisters +
+                               copyRegisters(workload, layout, schedule));
 }
 
 std::optional<WgmmaRegisters>

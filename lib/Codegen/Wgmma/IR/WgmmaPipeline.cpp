@@ -80,11 +80,16 @@ void WgmmaTileEmitter::emitPipeline() {
   ifTrue(actsFor(0), [&] {
     barriers.initialize(layout.hasMaps ? 1 : layout.copyingThreads(),
                         layout.warps());
-    for (const Boxes &factor : boxes)
-      NVVM::PrefetchOp::create(b, NVVM::PrefetchCacheLevelAttr(),
-                               NVVM::CacheEvictionPriorityAttr(), factor.map,
-                               /*predicate=*/Value(), /*tensormap=*/true,
-                               /*uniform=*/false, /*in_param_space=*/false);
+    if (boxes.empty())
+      return;
+    // Without steps an operand may have no elements, and no map then.
+    ifTrue(compare(b, arith::CmpIPredicate::ne, emitSteps(), constant(0)), [&] {
+      for (const Boxes &factor : boxes)
+        NVVM::PrefetchOp::create(b, NVVM::PrefetchCacheLevelAttr(),
+                                 NVVM::CacheEvictionPriorityAttr(), factor.map,
+                                 /*predicate=*/Value(), /*tensormap=*/true,
+                                 /*uniform=*/false, /*in_param_space=*/false);
+    });
   });
   gpu::BarrierOp::create(b);
   if (layout.producers)
