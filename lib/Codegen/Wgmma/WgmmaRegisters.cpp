@@ -50,9 +50,9 @@ int64_t ftuner::wgmmaSharedRoleRegisters(const Workload &workload,
                                          const WgmmaSchedule &schedule) {
   WgmmaLayout layout = wgmmaLayout(workload, tile, schedule);
   return layout.warpTile().accumulators() +
-         (layout.hasMaps ? kMapSharedRegisters
-                         : kAddressRegisters +
-                               copyRegisters(workload, layout, schedule));
+         (layout.hasMaps
+              ? kMapSharedRegisters
+              : kAddressRegisters + copyRegisters(workload, layout, schedule));
 }
 
 std::optional<WgmmaRegisters>
