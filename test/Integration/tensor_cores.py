@@ -266,9 +266,7 @@ def wgmma_copies(rng, product, tiles, groups):
     # Boxes of up to 256 rows are equal, and begin with patterns of eight.
     lhs, rhs = product.factors()
     rows = [tile[axis] for tile in tiles for axis, factor in enumerate((lhs, rhs)) if factor[1] == "k"]
-    # Strides that are known must suit them.
-    suits = not product.is_static or product.alignment() == 16
-    if suits and all(extent % (8 * -(-extent // 256)) == 0 for extent in rows) and rng.random() < 0.6:
+    if all(extent % (8 * -(-extent // 256)) == 0 for extent in rows) and rng.random() < 0.6:
         options += ", tensor_maps = true"
     return options
 
