@@ -4,6 +4,7 @@
 Dense (768 to 2304) and the projections of Llama-2-7B in f16, and Dense in i8 with weights along k, M = 1…4096, on
 Hopper with `--paths=wgmma`, with tensor maps and without. By ptxas: no spill, no local memory, and no advisory C75…, by
 which it tells of products that it serializes, waits that it adds, and register counts that it ignores.
+Groups that take registers find them among those that the block starts with.
 
 The same of families that are given, with and without warps that only copy and tensor maps, in several layouts. Where
 nvdisasm is installed their main loops have at most 1.1 times the instructions that hand-written ones have, and exactly
@@ -78,6 +79,17 @@ def assemble(tests, name, text):
     return cubin, result.stderr + result.stdout
 
 
+def check_registers(entry, threads, used):
+    """Registers that groups take must be those that the block starts with, or they wait for ever."""
+    more, less = (max(int(number) for line in entry.lines
+                      for number in re.findall(rf"setmaxnreg\.{way}\.sync\.aligned\.u32\s+(\d+)", line))
+                  for way in ("inc", "dec"))
+    groups = threads // 128
+    if more * (groups - 1) + less > used * groups:
+        return [f"{entry.name}: {groups - 1} groups of {more} registers and one of {less} of {used} at the start"]
+    return []
+
+
 def compile_checked(tests, name, path, flags):
     """The cubin of a module, how many kernels with products it has, and problems."""
     listing = tests.tool("ftuner-translate", path, "--ftuner-to-ptx", *flags)
@@ -88,6 +100,11 @@ def compile_checked(tests, name, path, flags):
                 if "C75" in line or re.search(r"[1-9]\d* bytes (stack|spill)", line)]
     entries = [entry for entry in ptx.entries(listing.stdout) if entry.count(r"wgmma\.mma_async")]
     problems += [f"{entry.name}: local memory" for entry in entries if entry.count(r"\.local")]
+    used = dict(re.findall(r"Compiling entry function '(\w+)'[\s\S]*?Used (\d+) registers", log))
+    threads = dict(re.findall(r"\.entry (\w+)\([\s\S]*?\.maxntid (\d+)", listing.stdout))
+    for entry in entries:
+        if entry.count("setmaxnreg"):
+            problems += check_registers(entry, int(threads[entry.name]), int(used[entry.name]))
     return cubin, entries, problems
 
 
