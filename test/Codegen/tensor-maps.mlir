@@ -21,8 +21,10 @@
 // RUN: ftuner-translate %s --device=h200 --paths=wgmma --max-kernels=2 --ftuner-to-library --emulator -o %t.boxes.so --header=%t.h
 // RUN: %python %S/Inputs/tensor_maps.py %{bin}/../lib/libftrt.so.1 %t.boxes.so | FileCheck %s --check-prefix=ERROR
 
-// IREE passes no maps: its kernels are searched without.
-// RUN: not ftuner-test-translate %s --device=h200 --paths=mapped --max-kernels=2 --ftuner-to-iree 2>&1 | FileCheck %s --check-prefix=IREE
+// IREE passes no maps: no search offers them, and plans with them are refused.
+// RUN: ftuner-test-translate %s --device=h200 --paths=mapped --max-kernels=2 --ftuner-to-iree | FileCheck %s --check-prefix=IREE --implicit-check-not=tensor_map
+// RUN: ftuner-test-opt %s --ftuner-front-end="device=h200 paths=mapped max-kernels=2" -o %t.planned.mlir
+// RUN: not ftuner-test-translate %t.planned.mlir --ftuner-to-iree 2>&1 | FileCheck %s --check-prefix=REFUSED
 
 // The host alone knows what is dynamic.
 // ENTRY-LABEL: gpu.module @batch_0_k0
@@ -78,7 +80,8 @@
 
 // ERROR: ftrt_tensor_map_encode failed with code 1: kernel 'batch_0_k{{[0-9]+}}': tensor map 'lhs_map' of 8 x 3 x 2 elements at 0x{{[0-9a-f]+8}}, strides of 16, 48 bytes in the emulator: expected a tensor of a tensor map at a multiple of 16 bytes, but got
 
-// IREE: error: found no feasible uKernel for workload 'batch'
+// IREE: "hal.executable.export"{{.*}}sym_name = "batch_0_k
+// REFUSED: error: 'ukernel.workload' op expected a legal plan: family 0 (mapped {{.*}} maps): expected a family whose kernel takes no tensor maps, as the option 'tensor-maps' asks
 
 module attributes {ukernel.symbols = {B = #ukernel.range<1 to 8>, M = #ukernel.range<1 to 64>, N = #ukernel.range<8 to 200 step 8>, K = #ukernel.range<8 to 200 step 8>}} {
   func.func @batch(%a: tensor<?x?x?xf16> {ukernel.shape = ["B", "M", "K"]}, %b: tensor<?x?x?xf16> {ukernel.shape = ["B", "K", "N"]}) -> tensor<?x?x?xf32> {

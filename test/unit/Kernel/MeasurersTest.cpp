@@ -11,8 +11,10 @@
 #include "FTuner/Kernel/Measure/GpuMeasurer.h"
 #include "FTuner/Kernel/Measure/PtxasMeasurer.h"
 #include "FTuner/Pipelines/Pipelines.h"
+#include "FTuner/Runtime/EmulatedTensorMap.h"
 #include "KernelTest.h"
 
+#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Pass/PassManager.h"
 #include <cmath>
 #include <cstdlib>
@@ -225,6 +227,68 @@ TEST_F(GpuMeasurerTest, LaunchesComputeTheProduct) {
   }
   EXPECT_EQ(llvm::count(launched, "w0_k0"), 5);
   EXPECT_EQ(llvm::count(launched, "w1_k0"), 5);
+}
+
+TEST_F(GpuMeasurerTest, EncodesTensorMaps) {
+  auto product = mlir::parseSourceString<mlir::ModuleOp>(R"(
+    #lhs = affine_map<(m, n, k) -> (m, k)>
+    #rhs = affine_map<(m, n, k) -> (n, k)>
+    #out = affine_map<(m, n, k) -> (m, n)>
+    func.func @f(%a: memref<?x192xf16>, %b: memref<128x192xf16>, %o: memref<?x128xf32>) {
+      ukernel.workload ins(%a, %b : memref<?x192xf16>, memref<128x192xf16>)
+          outs(%o : memref<?x128xf32>) maps = [#lhs, #rhs, #out] contract {
+      ^bb0(%p: f16, %q: f16, %c: f32):
+        %x = arith.extf %p : f16 to f32
+        %y = arith.extf %q : f16 to f32
+        %product = arith.mulf %x, %y : f32
+        %sum = arith.addf %c, %product : f32
+        ukernel.yield %sum : f32
+      }
+      return
+    })",
+                                                         &context);
+  ASSERT_TRUE(product);
+  ukernel::OperatorOpInterface op;
+  product->walk([&](ukernel::OperatorOpInterface found) { op = found; });
+  auto family =
+      mlir::dyn_cast_or_null<ukernel::FamilyAttr>(mlir::parseAttribute(
+          "#ukernel.family<#ukernel.wgmma<groups = [1, 1], stages = 4, access "
+          "= 16, "
+          "tensor_maps = true>, axis = 0, tiles = [[128, 128, 64]]>",
+          &context));
+  ASSERT_TRUE(family);
+
+  auto gpu = Gpu::create(FTRT_PATH);
+  ASSERT_TRUE(bool(gpu)) << llvm::toString(gpu.takeError());
+  GpuMeasurerOptions options;
+  options.repetitions = 1;
+  options.mostLaunches = 1;
+  GpuMeasurer measurer(operators, compiler, **gpu, options);
+  constexpr int32_t rows = 77;
+  int count = 0;
+  onLaunch = [&](const fake::Launch &launch) {
+    ++count;
+    fake::fake_driver_control()->microseconds += 3;
+    // Behind three pointers and m.
+    ASSERT_EQ(parameter<int32_t>(launch, 3), rows);
+    for (unsigned factor : {0u, 1u}) {
+      auto map = parameter<emulator::EmulatedTensorMap>(launch, 4 + factor);
+      EXPECT_EQ(map.mark, emulator::EmulatedTensorMap::kMark);
+      EXPECT_EQ(map.address, parameter<uint64_t>(launch, factor));
+      EXPECT_EQ(map.rank, 2);
+      EXPECT_EQ(map.type, emulator::TensorMapType::Float16);
+      EXPECT_EQ(map.sizes[0], 192u);
+      EXPECT_EQ(map.sizes[1], factor == 0 ? rows : 128u);
+      EXPECT_EQ(map.strides[0], 2 * 192u);
+      EXPECT_EQ(map.box[0], 64);
+    }
+  };
+  auto answers = measurer.measure({{&operators.add(op, "mapped"),
+                                    toKernelFamily(family),
+                                    {rows, 128, 192}}});
+  ASSERT_TRUE(bool(answers[0])) << llvm::toString(answers[0].takeError());
+  EXPECT_NEAR(*answers[0]->microseconds, 3, 1e-3);
+  EXPECT_EQ(count, 5);
 }
 
 TEST_F(GpuMeasurerTest, RefusesShapesThatKernelsMustNotSee) {

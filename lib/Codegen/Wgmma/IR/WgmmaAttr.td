@@ -45,8 +45,8 @@ def UKernel_WgmmaAttr : AttrDef<UKernel_Dialect, "Wgmma",
     DefaultValuedParameter<"bool", "false">:$tensor_maps);
   let builders = [AttrBuilder<(ins "const ::ftuner::Schedule &":$schedule)>];
   let assemblyFormat = [{
-    `<` `groups` `=` `[` $groups `]` `,` `stages` `=` $stages `,` `access` `=` $access
-    `` custom<WgmmaOptions>($swap_operands, $producers, $tensor_maps) `>`
+    `<` `groups` `=` `[` $groups `]` `,` `stages` `=` $stages `,` `access` `=` $access ``
+    custom<WgmmaOptions>($swap_operands, $producers, $tensor_maps) `>`
   }];
   let genVerifyDecl = 1;
 }

@@ -38,13 +38,11 @@ public:
   void forEachBlock(int64_t alignment, BlockVisitor visit) const override {
     if (path.needsExactArchitecture())
       return;
-    bool hasMaps = &path == &mappedModel() && alignment >= kTensorMapAlignment;
     auto [rows, columns] = threadAxes(workload);
     for (int64_t threads = kWarpSize; threads <= maxWorkers; threads *= 2)
       for (int64_t n = columns ? kWarpSize : 1; n <= threads; n *= 2) {
         KernelFamily family;
-        ScalarSchedule schedule{threads / n, n, hasMaps};
-        family.schedule = schedule.pack(path);
+        ScalarSchedule schedule{threads / n, n};
         family.tiles.emplace_back(workload.axes.size(), 1);
         BlockTile &tile = family.tiles.front();
         for (unsigned axis = 0; axis < tile.size(); ++axis)
@@ -53,7 +51,14 @@ public:
         tile[rows] = schedule.threadsM;
         if (columns)
           tile[*columns] = schedule.threadsN;
-        visit(family, family.ukernel(0), /*isSuited=*/true);
+        for (bool hasMaps : {true, false}) {
+          if (hasMaps &&
+              (&path != &mappedModel() || alignment < kTensorMapAlignment))
+            continue;
+          schedule.hasMaps = hasMaps;
+          family.schedule = schedule.pack(path);
+          visit(family, family.ukernel(0), /*isSuited=*/true);
+        }
         if (!columns)
           break;
       }
@@ -64,7 +69,7 @@ public:
     visit(block);
   }
   Preference preference(const KernelFamily &family) const override {
-    return {-family.threads()};
+    return {-family.threads(), -ScalarSchedule::of(family.schedule).hasMaps};
   }
 
 private:
