@@ -3,8 +3,8 @@
 
 Dense (768 to 2304) and the projections of Llama-2-7B in f16, and Dense in i8 with weights along k, M = 1…4096, on
 Hopper with `--paths=wgmma`, with tensor maps and without. By ptxas: no spill, no local memory, and no advisory C75…, by
-which it tells of products that it serializes, waits that it adds, and register counts that it ignores. What a block starts with is enough for the registers of all
-roles.
+which it tells of products that it serializes, waits that it adds, and register counts that it ignores.
+Groups that take registers find them among those that the block starts with.
 
 The same of families that are given, with and without warps that only copy and tensor maps, in several layouts. Where
 nvdisasm is installed their main loops have at most 1.1 times the instructions that hand-written ones have, and exactly
@@ -79,19 +79,15 @@ def assemble(tests, name, text):
     return cubin, result.stderr + result.stdout
 
 
-def check_pool(entry, listing, log):
-    """Groups that take registers wait for ever unless those of the block at its start are enough for all roles."""
-    given, taken = ([int(line.split()[-1].rstrip(";")) for line in entry.instructions
-                     if line.startswith(f"setmaxnreg.{kind}")] for kind in ("dec", "inc"))
-    if not given + taken:
-        return []
-    used = re.search(rf"'{entry.name}' for .*?Used (\d+) registers", log, re.DOTALL)
-    threads = re.search(rf"\.entry {entry.name}\(.*?\.maxntid (\d+)", listing, re.DOTALL)
-    groups = int(threads[1]) // 128
-    pool, roles = int(used[1]) * groups, sum(given) + sum(taken) * (groups - 1)
-    if pool >= roles:
-        return []
-    return [f"{entry.name}: roles take {roles} registers, but the block starts with {pool}"]
+def check_registers(entry, threads, used):
+    """Registers that groups take must be those that the block starts with, or they wait for ever."""
+    more, less = (max(int(number) for line in entry.lines
+                      for number in re.findall(rf"setmaxnreg\.{way}\.sync\.aligned\.u32\s+(\d+)", line))
+                  for way in ("inc", "dec"))
+    groups = threads // 128
+    if more * (groups - 1) + less > used * groups:
+        return [f"{entry.name}: {groups - 1} groups of {more} registers and one of {less} of {used} at the start"]
+    return []
 
 
 def compile_checked(tests, name, path, flags):
@@ -104,8 +100,11 @@ def compile_checked(tests, name, path, flags):
                 if "C75" in line or re.search(r"[1-9]\d* bytes (stack|spill)", line)]
     entries = [entry for entry in ptx.entries(listing.stdout) if entry.count(r"wgmma\.mma_async")]
     problems += [f"{entry.name}: local memory" for entry in entries if entry.count(r"\.local")]
+    used = dict(re.findall(r"Compiling entry function '(\w+)'[\s\S]*?Used (\d+) registers", log))
+    threads = dict(re.findall(r"\.entry (\w+)\([\s\S]*?\.maxntid (\d+)", listing.stdout))
     for entry in entries:
-        problems += check_pool(entry, listing.stdout, log)
+        if entry.count("setmaxnreg"):
+            problems += check_registers(entry, int(threads[entry.name]), int(used[entry.name]))
     return cubin, entries, problems
 
 
