@@ -1,12 +1,12 @@
 //===- token_predictions.cpp - Predicted times of f16 products ------------===//
 //
-// Built and run by benchmarks/latency_model/predict_tokens.py, for a device and
-// the codegen paths that compete (the compiler's if none are named). Reads
-// lines "N K M…": products of M × K by the transpose of N × K in f16,
-// accumulated in f32. For each line makes the plan for 1 to the most rows, as
-// the compiler does, and prints for each M, tab separated: N, K, M, the
-// predicted microseconds of the program that the plan dispatches to, and its
-// family.
+// Built and run by benchmarks/latency_model/predict_tokens.py, for a device,
+// the codegen paths that compete (the compiler's if none are named) and whether
+// kernels may take tensor maps. Reads lines "N K M…": products of M × K by the
+// transpose of N × K in f16, accumulated in f32. For each line makes the plan
+// for 1 to the most rows, as the compiler does, and prints for each M, tab
+// separated: N, K, M, the predicted microseconds of the program that the plan
+// dispatches to, and its family.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/CostModel/CostModel.h"
@@ -32,9 +32,11 @@ static Workload productOf(int64_t mostRows, int64_t columns, int64_t depth) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 2 && argc != 3) {
-    std::fprintf(stderr,
-                 "usage: token_predictions DEVICE [PATHS] < PRODUCTS\n");
+  llvm::ArrayRef<char *> arguments(argv, static_cast<size_t>(argc));
+  if (arguments.size() < 2 || arguments.size() > 4 ||
+      (arguments.size() == 4 && arguments[3] != llvm::StringRef("no-maps"))) {
+    std::fprintf(stderr, "usage: token_predictions DEVICE [PATHS [no-maps]] "
+                         "< PRODUCTS\n");
     return 2;
   }
   auto fail = [](llvm::Error error) {
@@ -47,11 +49,12 @@ int main(int argc, char **argv) {
     return fail(device.takeError());
   llvm::Expected<llvm::SmallVector<const CodegenModel *>> paths =
       defaultCodegenModels();
-  if (argc == 3)
-    paths = parseCodegenModels(argv[2]);
+  if (arguments.size() > 2)
+    paths = parseCodegenModels(arguments[2]);
   if (!paths)
     return fail(paths.takeError());
   SearchOptions options;
+  options.tensorMaps = arguments.size() < 4;
   options.cost.calibration = defaultCalibration(*device);
   const SearchStrategy &strategy = *findSearchStrategy("ftuner");
   std::string line;

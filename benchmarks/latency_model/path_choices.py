@@ -4,8 +4,9 @@
     python3 benchmarks/latency_model/path_choices.py --out OUT [--device h100] [--docs FILE.md]
 
 For three projections (N, K) the compiler plans 1 to 4096 rows, once by the CUDA cores alone, once
-with mma.sync beside them, and once with all paths. Writes OUT/path_choices.md and path_choices.png:
-the predicted rate of each plan over M, and the kind of kernel that the last one dispatches to.
+with mma.sync beside them, and with all paths without and with tensor maps. Writes OUT/path_choices.md and path_choices.png:
+how fast each plan is beside that of mma.sync over M, and the kind of kernel that the last one
+dispatches to.
 --docs puts the table between the marks "path choices" of that file and the figure into figures/
 beside it.
 """
@@ -19,6 +20,7 @@ from itertools import groupby
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import numpy as np
 from judge import put_into_docs, read_docs, table
 from predict_tokens import PROGRAM, times_of
 
@@ -27,7 +29,9 @@ from ftuner.errors import Error
 # Llama-2-7B's output, a wide one, and a short reduce axis.
 SHAPES = ((4096, 4096), (22016, 4096), (12288, 1024))
 MOST = 4096
-SETS = ("simt", "simt,mma", "simt,mma,wgmma")
+# Paths, and whether kernels may take tensor maps; the last one is the search's choice.
+MMA = ("simt,mma",)
+SETS = (("simt",), MMA, ("simt,mma,wgmma", "no-maps"), ("simt,mma,wgmma",))
 KINDS = ("simt", "mma", "wgmma", "wgmma, producers", "wgmma, maps", "wgmma, producers, maps")
 
 
@@ -62,35 +66,40 @@ def run(options: argparse.Namespace) -> None:
     rows = sizes()
     program = Path(options.program)
     times = {
-        paths: times_of({shape: set(rows) for shape in SHAPES}, options.device, program, paths)
-        for paths in SETS
+        some: times_of({shape: set(rows) for shape in SHAPES}, options.device, program, some)
+        for some in SETS
     }
     fig, axes = plt.subplots(1, len(SHAPES), figsize=(4.6 * len(SHAPES), 3.8), sharey=True)
     lines = []
     for (n, k), axis in zip(SHAPES, axes):
-        best: list[float] = []
-        kinds: list[str] = []
-        for paths in SETS:
-            found = [times[paths][n, k, m] for m in rows]
-            rate = [2 * n * k * m / us / 1e6 for m, (us, _) in zip(rows, found)]
-            axis.loglog(rows, rate, lw=1, label=paths)
-            if paths == SETS[-1]:
-                best, kinds = rate, [kind_of(family) for _, family in found]
+        of_mma = [times[MMA][n, k, m][0] for m in rows]
+        means = []
+        for some in SETS:
+            found = [times[some][n, k, m] for m in rows]
+            speed = np.array([mma / us for mma, (us, _) in zip(of_mma, found)])
+            axis.semilogx(rows, speed, lw=1, label=", ".join(some))
+            means.append(float(np.exp(np.log(speed).mean())))
+        # Of the last set.
+        kinds = [kind_of(family) for _, family in found]
         for number, kind in enumerate(KINDS):
             q = [i for i, one in enumerate(kinds) if one == kind]
             if q:
-                axis.plot([rows[i] for i in q], [best[i] for i in q], ".", c=f"C{number + 3}", label=kind)
+                at = [rows[i] for i in q], [speed[i] for i in q]
+                axis.plot(*at, ".", c=f"C{number + 3}", label=kind)
         axis.set(title=f"N {n}, K {k}", xlabel="M")
         shares = [f"{100 * kinds.count(kind) / len(kinds):.0f} %" for kind in KINDS]
-        lines.append([f"{n} × {k}", *shares, ranges_of(kinds, rows)])
-    axes[0].set_ylabel("TFLOP/s, predicted")
-    axes[0].legend(fontsize=7)
+        speeds = [f"{mean:.2f}" for mean in (means[-1], means[-2])]
+        lines.append([f"{n} × {k}", *speeds, *shares, ranges_of(kinds, rows)])
+        axis.legend(fontsize=7)
+    axes[0].set_ylabel("speed beside simt,mma, predicted")
     fig.tight_layout()
     figure = folder / "path_choices.png"
     fig.savefig(figure, dpi=70)
     text = (
-        f"{options.device}, f16, predictions: kinds of kernels by the share of {len(rows)} sizes from 1 to {MOST}, "
-        "and where.\n\n" + table(["N × K", *KINDS, "M"], lines) + "\n"
+        f"{options.device}, f16, predictions for {len(rows)} sizes from 1 to {MOST}, as many for each doubling: "
+        "speed beside mma.sync (geometric mean) with all paths and without tensor maps; the share of sizes by kind "
+        "of kernel, and where each is.\n\n"
+        + table(["N × K", "all paths", "no maps", *KINDS, "M"], lines) + "\n"
     )
     (folder / "path_choices.md").write_text(text, encoding="utf-8")
     print(text)

@@ -26,6 +26,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,17 +51,18 @@ def predictions_of(
     sizes: dict[tuple[int, int], set[int]] = {}
     for m, n, k in zip(*(rows.extra[axis].astype(int) for axis in "MNK")):
         sizes.setdefault((int(n), int(k)), set()).add(int(m))
-    return times_of(sizes, source, program, paths)
+    return times_of(sizes, source, program, [paths] if paths else [])
 
 
 def times_of(
-    sizes: dict[tuple[int, int], set[int]], source: str, program: Path, paths: str | None
+    sizes: dict[tuple[int, int], set[int]], source: str, program: Path, arguments: Sequence[str]
 ) -> dict[tuple[int, ...], Any]:
-    """The same for sets of M by (N, K). Each plan is for 1 to the most."""
+    """The same for sets of M by (N, K), with further arguments of the program. Each plan is for 1
+    to the most."""
     text = "".join(
         f"{n} {k} {' '.join(map(str, sorted(of)))}\n" for (n, k), of in sorted(sizes.items())
     )
-    command = [str(program), source, *([paths] if paths else [])]
+    command = [str(program), source, *arguments]
     run = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     if run.returncode != 0:
         raise Error(f"{program.name} {source}: {run.stderr.strip()}")

@@ -57,6 +57,7 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
                               {"tile-rule", std::string("divisors")},
                               {"pool", std::string("exact")},
                               {"split-k", false},
+                              {"tensor-maps", false},
                               {"zeta", int64_t(4)},
                               {"epsilon-min", 0.11},
                               {"epsilon-max", 0.12},
@@ -85,6 +86,7 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
   EXPECT_EQ(options.tileRule, TileRule::Divisors);
   EXPECT_EQ(options.pool, ProgramPool::Exact);
   EXPECT_FALSE(options.splitK);
+  EXPECT_FALSE(options.tensorMaps);
   EXPECT_EQ(options.zeta, 4);
   EXPECT_EQ(options.epsilonMin, 0.11);
   EXPECT_EQ(options.epsilonMax, 0.12);
