@@ -328,6 +328,7 @@ def test_values_of_compiler_options(source: Path) -> None:
         "assume-aligned",
         "ptxas-feedback",
         "split-k",
+        "tensor-maps",
     }
     for arguments in (["--max-kernels"], ["--max-kernels", "--json"]):
         fails(2, "argument --max-kernels: expected one value", "compile", source, *arguments)
