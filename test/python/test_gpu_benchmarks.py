@@ -674,6 +674,19 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return folder
 
 
+def test_rehearsal_of_named_paths(tmp_path: pathlib.Path) -> None:
+    """Kernels that take tensor maps."""
+    folder, out = tmp_path / "bundle", tmp_path / "results"
+    command = [str(GPU / "prepare.sh"), "--rehearsal", "--devices=h100", f"--build={BUILD}", f"--out={folder}"]
+    command += ["--paths=wgmma", "--workloads=dense_f16,llama_out", "--skip=selection,models"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    done = run_script(folder, f"--out={out}", "--only=correctness", "--sizes=1,5,64")
+    assert done.returncode == 0, done.stdout + done.stderr
+    checks = json.loads((out / "results.json").read_text())["checks"]
+    assert checks["checks"] > 0 and not checks["failures"]
+
+
 def test_rehearsal(rehearsal: pathlib.Path, tmp_path: pathlib.Path) -> None:
     out = tmp_path / "results"
     start = time.monotonic()

@@ -7,6 +7,7 @@ here, for there is no LLVM where the bundle runs.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import pathlib
@@ -50,7 +51,11 @@ class Preparation:
         self.tools = self.build / "bin"
         self.rehearsal: bool = options.rehearsal
         self.skipped = set(options.skip.split(","))
-        self.workloads = matching(SMALL if self.rehearsal else FULL, options.workloads)
+        self.paths = [f"--paths={options.paths}"] if options.paths else []
+        self.workloads = tuple(
+            dataclasses.replace(workload, paths=options.paths)
+            for workload in matching(SMALL if self.rehearsal else FULL, options.workloads)
+        )
         self.start = time.monotonic()
 
     def say(self, text: str) -> None:
@@ -110,7 +115,7 @@ class Preparation:
             with tempfile.TemporaryDirectory() as temporary:
                 source = pathlib.Path(temporary) / "function.mlir"
                 source.write_text(text, encoding="utf-8")
-                self.library(source, device, library, *fewer)
+                self.library(source, device, library, *self.paths, *fewer)
 
         taken = record(self.rehearsal, folder, compile_text, device)
         self.say(
@@ -235,6 +240,12 @@ def main() -> int:
         default="",
         metavar="NAME,…",
         help="instead of all; patterns as of file names: '*_f16,llama_*'",
+    )
+    parser.add_argument(
+        "--paths",
+        default="",
+        metavar="NAME,…",
+        help="codegen paths whose kernels compete, instead of the compiler's: 'simt,mma,wgmma'",
     )
     parser.add_argument(
         "--skip",

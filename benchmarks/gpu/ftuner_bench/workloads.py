@@ -29,6 +29,7 @@ class Workload:
           "nn", A [batch, T, T] and B [batch, T, N]: the product with the values.
     type: how operands are multiplied, a key of ELEMENTS.
     sizes: the T that are measured, of the range up to `largest`; empty: all.
+    paths: codegen paths whose kernels compete, with commas between; empty: the compiler's.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Workload:
     largest: int
     type: str = "f32"
     sizes: tuple[int, ...] = ()
+    paths: str = ""
 
     @property
     def element(self) -> str:
@@ -112,7 +114,8 @@ class Workload:
 
     def options(self) -> list[str]:
         """What the compiler has to know beside the module."""
-        return ["--precision=tf32"] if self.type == "tf32" else []
+        precision = ["--precision=tf32"] if self.type == "tf32" else []
+        return [*precision, *([f"--paths={self.paths}"] if self.paths else [])]
 
     def grid(self, wanted: Sequence[int] | None = None) -> list[int]:
         """The sizes that are measured, or of them those that are wanted, in the order of
