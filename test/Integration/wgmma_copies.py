@@ -5,7 +5,8 @@ Batches in one dimension or several, before and between the others, of both fact
 without a rest; sizes that are known and that come with the launch, tensors that are larger than their tiles and
 smaller. By all threads and by groups that only copy, through cp.async and by tensor maps. Immediate, and with bounds
 and race checks, where asynchronous effects are as late as they may be, and threads in random order. Outputs are
-filled with NaN before.
+filled with NaN before. However factors are copied, products and the order of sums are the same, so results have the
+same bits.
 """
 
 import os
@@ -92,6 +93,10 @@ PRODUCTS = {
 }
 
 
+#: Of each product by the first way that has run.
+FIRST = {}
+
+
 def run(h, label, product, copies):
     name = label.replace(" ", "_").replace(",", "")
     path, problems = kernel_families.form(h, name, product.module(), product.plan(copies))
@@ -110,6 +115,8 @@ def run(h, label, product, copies):
         error = numpy.linalg.norm(results[-1] - results[0]) / max(numpy.linalg.norm(results[0]), 1e-30)
         if results[-1].shape != results[0].shape or not error <= TOLERANCE:
             problems.append(f"{flags}: shape {results[-1].shape} of {results[0].shape}, relative error {error}")
+        elif number > 0 and not numpy.array_equal(FIRST.setdefault(product, results[-1]), results[-1]):
+            problems.append(f"{flags}: other bits than by another way")
     return problems
 
 
