@@ -191,15 +191,20 @@ module attributes {{ukernel.symbols = {{T = #ukernel.range<{self.range[0]} to {s
                 f"{', misaligned' if self.is_misaligned else ''}")
 
 
+def granules_of(product, swaps):
+    """Elements along m and n of the least tile of a warp of `mma`, with swapped operands or not."""
+    columns = 0 if swaps else 1
+    # Instructions have 16 rows and 8 columns; bytes that are transposed go by 16.
+    is_transposed = product.kind == "i8" and product.factors()[columns][1] != "k"
+    return [16 if axis != columns or is_transposed else 8 for axis in range(2)]
+
+
 def mma_tiles(rng, product):
     """Fields of a schedule of `mma`, stages that asynchronous copies may have, the combined axis, tiles."""
     element = max(BYTES[product.lhs], BYTES[product.rhs])
     swaps = rng.random() < 0.6
     warps = rng.choice([(1, 1), (1, 2), (2, 1), (2, 2), (1, 4), (4, 1), (3, 1), (1, 3), (2, 3)])
-    columns = 0 if swaps else 1
-    # Instructions have 16 rows and 8 columns; bytes that are transposed go by 16.
-    is_transposed = product.kind == "i8" and product.factors()[columns][1] != "k"
-    granules = [(16 if axis != columns or is_transposed else 8) * warps[axis] for axis in range(2)]
+    granules = [granule * of_axis for granule, of_axis in zip(granules_of(product, swaps), warps)]
     axis = rng.randrange(2)
     low = [rng.randint(1, 3) for _ in range(2)]
     heights = [low]
