@@ -21,6 +21,7 @@ import re
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -615,13 +616,17 @@ def run(options: argparse.Namespace) -> None:
     say("done")
 
 
-def main() -> int:
+def exit_code(run: Callable[[argparse.Namespace], int | None], options: argparse.Namespace) -> int:
+    """Of a script: that of `run`, 0 where it has none, and 1 where it raises an error, which is printed."""
     try:
-        run(parse())
+        return run(options) or 0
     except (Error, OSError) as failure:
         print(f"error: {failure}", file=sys.stderr)
         return 1
-    return 0
+
+
+def main() -> int:
+    return exit_code(run, parse())
 
 
 if __name__ == "__main__":

@@ -21,9 +21,8 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from judge import percent, put_into_docs, read_docs, say, table
+from judge import exit_code, percent, put_into_docs, read_docs, say, table
 
-from ftuner.errors import Error
 from ftuner.latency.fit import TENSOR, error, fit, fit_global, fit_own, prior_weight, sample
 from ftuner.latency.model import model
 from ftuner.latency.rows import Devices, Rows, read
@@ -323,12 +322,7 @@ def main() -> int:
     parser.add_argument("--data", required=True, help="folder of the published rows")
     parser.add_argument("--out", required=True, help="folder of the results")
     parser.add_argument("--docs", help="file to put the tables into")
-    try:
-        run(parser.parse_args())
-    except (Error, OSError) as failure:
-        print(f"error: {failure}", file=sys.stderr)
-        return 1
-    return 0
+    return exit_code(run, parser.parse_args())
 
 
 if __name__ == "__main__":

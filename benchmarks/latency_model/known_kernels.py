@@ -20,9 +20,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from judge import percent, put_into_docs, read_docs, table
+from judge import exit_code, percent, put_into_docs, read_docs, table
 
-from ftuner.errors import Error
 from ftuner.latency.model import model
 from ftuner.latency.token_rows import VendorTile, launches_of
 
@@ -77,23 +76,22 @@ def markdown() -> str:
     return f"{table(header, lines)}\nMean error {percent(float(np.mean(errors)))}.\n"
 
 
+def run(options: argparse.Namespace) -> None:
+    docs = Path(options.docs) if options.docs else None
+    if docs:
+        read_docs(docs, "known kernels")
+    text = markdown()
+    print(text)
+    if docs:
+        put_into_docs(docs, text, [], "known kernels")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--docs", help="file to put the table into")
-    options = parser.parse_args()
-    try:
-        if options.docs:
-            read_docs(Path(options.docs), "known kernels")
-        text = markdown()
-        print(text)
-        if options.docs:
-            put_into_docs(Path(options.docs), text, [], "known kernels")
-    except (Error, OSError) as failure:
-        print(f"error: {failure}", file=sys.stderr)
-        return 1
-    return 0
+    return exit_code(run, parser.parse_args())
 
 
 if __name__ == "__main__":

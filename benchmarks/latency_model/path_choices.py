@@ -21,10 +21,8 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-from judge import put_into_docs, read_docs, table
+from judge import exit_code, put_into_docs, read_docs, table
 from predict_tokens import PROGRAM, times_of
-
-from ftuner.errors import Error
 
 # Llama-2-7B's output, a wide one, and a short reduce axis.
 SHAPES = ((4096, 4096), (22016, 4096), (12288, 1024))
@@ -115,12 +113,7 @@ def main() -> int:
     parser.add_argument("--device", default="h100")
     parser.add_argument("--docs", help="file to put the table into")
     parser.add_argument("--program", default=os.fspath(PROGRAM), help="token_predictions")
-    try:
-        run(parser.parse_args())
-    except (Error, OSError) as failure:
-        print(f"error: {failure}", file=sys.stderr)
-        return 1
-    return 0
+    return exit_code(run, parser.parse_args())
 
 
 if __name__ == "__main__":

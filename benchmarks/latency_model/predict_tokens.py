@@ -32,7 +32,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from judge import ROOT, percent, put_into_docs, read_docs, say, table
+from judge import ROOT, exit_code, percent, put_into_docs, read_docs, say, table
 from judge_tokens import FILE, RANGES, Judge, best_shares, range_text, read_rows
 
 from ftuner.errors import Error
@@ -235,11 +235,7 @@ def main() -> int:
     parser.add_argument("--devices", help="some of the devices, separated by commas")
     parser.add_argument("--name", default="predictions", help="of the results")
     parser.add_argument("--program", default=os.fspath(PROGRAM), help="token_predictions")
-    try:
-        return run(parser.parse_args())
-    except (Error, OSError) as failure:
-        print(f"error: {failure}", file=sys.stderr)
-        return 1
+    return exit_code(run, parser.parse_args())
 
 
 if __name__ == "__main__":

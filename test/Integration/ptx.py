@@ -7,13 +7,17 @@ import glob
 from dataclasses import dataclass, field
 
 
-def find_ptxas():
-    """Path of ptxas, or None: on PATH, in CUDA_HOME, or from a Python package."""
+def find_tool(name):
+    """Path of one of CUDA's tools, or None: on PATH, in CUDA_HOME, or from a Python package."""
     root = os.path.join(os.path.dirname(__file__), "..", "..")
-    candidates = [shutil.which("ptxas"),
-                  os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "bin", "ptxas")]
-    candidates += glob.glob(os.path.join(root, ".venv/lib/python*/site-packages/nvidia/*/bin/ptxas"))
+    candidates = [shutil.which(name),
+                  os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "bin", name)]
+    candidates += glob.glob(os.path.join(root, f".venv/lib/python*/site-packages/nvidia/*/bin/{name}"))
     return next((c for c in candidates if c and os.path.exists(c)), None)
+
+
+def find_ptxas():
+    return find_tool("ptxas")
 
 
 @dataclass

@@ -1,20 +1,8 @@
 """Reads SASS as nvdisasm prints it: functions and their loops."""
 
-import glob
-import os
 import re
-import shutil
 import subprocess
 from dataclasses import dataclass
-
-
-def find_nvdisasm():
-    """Path of nvdisasm, or None: on PATH, in CUDA_HOME, or from a Python package."""
-    root = os.path.join(os.path.dirname(__file__), "..", "..")
-    candidates = [shutil.which("nvdisasm"),
-                  os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "bin", "nvdisasm")]
-    candidates += glob.glob(os.path.join(root, ".venv/lib/python*/site-packages/nvidia/*/bin/nvdisasm"))
-    return next((c for c in candidates if c and os.path.exists(c)), None)
 
 
 @dataclass

@@ -109,7 +109,7 @@ def compile_checked(tests, name, path, flags):
 
 
 def check_loops(given, cubin, kernel):
-    nvdisasm = sass.find_nvdisasm()
+    nvdisasm = ptx.find_tool("nvdisasm")
     if not nvdisasm:
         return []
     (function,) = [function for function in sass.functions(nvdisasm, cubin) if function.name == kernel]

@@ -5,7 +5,7 @@
 // found.
 //
 //===----------------------------------------------------------------------===//
-#include "EmulatorTest.h"
+#include "WordsTest.h"
 
 using namespace ftuner::emulator;
 
@@ -201,23 +201,11 @@ std::string makePipeline(Bug bug, Wait wait = Wait::Try,
 )";
 }
 
-class MbarrierTest : public EmulatorTest {
+class MbarrierTest : public WordsTest {
 protected:
-  void SetUp() override {
-    in.resize(kSteps * kWarp);
-    for (uint32_t &word : in)
-      word = static_cast<uint32_t>(random());
-    out.assign(kConsumers, 0);
-  }
+  void SetUp() override { fill(kSteps * kWarp, kConsumers); }
   std::string run(const std::string &text, const EmulatorOptions &options) {
-    auto emulator = create(text, options);
-    EXPECT_TRUE(emulator) << error;
-    if (!emulator)
-      return error;
-    emulator->addBuffer(in.data(), in.size() * 4, "in", false);
-    emulator->addBuffer(out.data(), out.size() * 4, "out", true);
-    return launch(*emulator, "pipeline", {3}, {kThreads}, kSharedBytes,
-                  in.data(), out.data());
+    return runBlocks(3, kThreads, kSharedBytes, text, "pipeline", options);
   }
   bool isRight() const {
     for (unsigned c = 0; c < kConsumers; ++c) {
@@ -229,7 +217,6 @@ protected:
     }
     return true;
   }
-  std::vector<uint32_t> in, out;
 };
 
 // Three blocks write the same values, which looks like a race of blocks.
@@ -258,14 +245,7 @@ protected:
   std::string runBlock(const std::string &text, const EmulatorOptions &options,
                        const char *kernel = "pipeline",
                        uint32_t threads = kThreads) {
-    auto emulator = create(text, options);
-    EXPECT_TRUE(emulator) << error;
-    if (!emulator)
-      return error;
-    emulator->addBuffer(in.data(), in.size() * 4, "in", false);
-    emulator->addBuffer(out.data(), out.size() * 4, "out", true);
-    return launch(*emulator, kernel, {1}, {threads}, kSharedBytes, in.data(),
-                  out.data());
+    return runBlocks(1, threads, kSharedBytes, text, kernel, options);
   }
 };
 

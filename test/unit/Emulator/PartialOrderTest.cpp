@@ -4,7 +4,7 @@
 // what comes with specialised warps.
 //
 //===----------------------------------------------------------------------===//
-#include "EmulatorTest.h"
+#include "WordsTest.h"
 
 using namespace ftuner::emulator;
 
@@ -59,26 +59,13 @@ const std::string kMakeMbarrier =
     "nvvm.mbarrier.init %smem, %count : !llvm.ptr<3>, i32\n"
     "nvvm.fence.mbarrier.init\nllvm.br ^inited\n^inited:\nnvvm.barrier0\n";
 
-class PartialOrderTest : public EmulatorTest {
+class PartialOrderTest : public WordsTest {
 protected:
-  void SetUp() override {
-    in.resize(kMostThreads);
-    for (uint32_t &word : in)
-      word = static_cast<uint32_t>(random());
-    out.assign(kMostThreads, 0);
-  }
+  void SetUp() override { fill(kMostThreads, kMostThreads); }
   std::string runBlock(const std::string &text, const EmulatorOptions &options,
                        const char *kernel, uint32_t threads) {
-    auto emulator = create(text, options);
-    EXPECT_TRUE(emulator) << error;
-    if (!emulator)
-      return error;
-    emulator->addBuffer(in.data(), in.size() * 4, "in", false);
-    emulator->addBuffer(out.data(), out.size() * 4, "out", true);
-    return launch(*emulator, kernel, {1}, {threads}, kSharedBytes, in.data(),
-                  out.data());
+    return runBlocks(1, threads, kSharedBytes, text, kernel, options);
   }
-  std::vector<uint32_t> in, out;
   void checkExchange(const std::string &text, unsigned mask) {
     for (const EmulatorOptions &options : allCheckedOptions()) {
       out.assign(kMostThreads, 0);
