@@ -45,6 +45,7 @@ def teraflops_of(row: dict[str, str]) -> float:
         # Those that multiply, and four that copy.
         ("warps", 4 * number["groups"] + 4),
         ("is_persistent", number["is_persistent"]),
+        ("hides_stores", number["is_persistent"]),
         ("l2_bytes", l2_bytes),
     ):
         launches.parts[..., fields.index(name)] = value

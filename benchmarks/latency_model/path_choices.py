@@ -30,7 +30,18 @@ MOST = 4096
 # Paths, and whether kernels may take tensor maps; the last one is the search's choice.
 MMA = ("simt,mma",)
 SETS = (("simt",), MMA, ("simt,mma,wgmma", "no-maps"), ("simt,mma,wgmma",))
-KINDS = ("simt", "mma", "wgmma", "wgmma, producers", "wgmma, maps", "wgmma, producers, maps")
+# Clusters and persistent blocks have producers and maps.
+KINDS = (
+    "simt",
+    "mma",
+    "wgmma",
+    "wgmma, producers",
+    "wgmma, maps",
+    "wgmma, producers, maps",
+    "wgmma, clusters",
+    "wgmma, persistent blocks",
+    "wgmma, persistent clusters",
+)
 
 
 def sizes() -> list[int]:
@@ -40,6 +51,9 @@ def sizes() -> list[int]:
 
 def kind_of(family: str) -> str:
     path, *words = family.split()
+    blocks = "clusters" if "cluster" in words else "persistent blocks" if "persistent" in words else None
+    if blocks:
+        return f"{path}, persistent clusters" if {"cluster", "persistent"} <= set(words) else f"{path}, {blocks}"
     parts = [word for word in ("producers", "maps") if word in words]
     return ", ".join([path, *parts])
 

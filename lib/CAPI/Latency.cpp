@@ -82,6 +82,7 @@ static constexpr Field<LatencyBlock> blockFields[] = {
     {"i8_operations", &LatencyBlock::i8Operations},
     {"is_warpgroup", &LatencyBlock::isWarpgroup},
     {"is_persistent", &LatencyBlock::isPersistent},
+    {"hides_stores", &LatencyBlock::hidesStores},
     {"other_instructions", &LatencyBlock::otherInstructions},
     {"loaded_registers", &LatencyBlock::loadedRegisters},
     {"shared_cycles", &LatencyBlock::sharedCycles},
@@ -432,9 +433,7 @@ static llvm::Error readProgram(const CodegenModel &path, const int64_t *values,
       return error;
     number = *values++;
   }
-  static_assert(Schedule::maxFields == 6);
-  schedule = Schedule(
-      path, {fields[0], fields[1], fields[2], fields[3], fields[4], fields[5]});
+  schedule = Schedule(path, fields);
   return llvm::Error::success();
 }
 

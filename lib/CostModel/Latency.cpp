@@ -25,8 +25,7 @@ static constexpr int64_t sectorBytes = 32;
 namespace {
 /// What tells the work of one family's blocks from another's: the tile of its
 /// last part, the height of the first (0 for one part) and its axis, and the
-/// schedule; slices run the same code. The numbers fill no more than 64 bytes,
-/// which are hashed at once.
+/// schedule; slices run the same code.
 struct FamilyKey {
   static constexpr unsigned maxAxes = 7;
   std::array<int32_t, maxAxes + 2 + Schedule::maxFields> numbers = {};
@@ -42,7 +41,6 @@ struct KeyInfo {
   static FamilyKey getEmptyKey() { return {{-1}, nullptr}; }
   static FamilyKey getTombstoneKey() { return {{-2}, nullptr}; }
   static unsigned getHashValue(const FamilyKey &key) {
-    static_assert(sizeof(key.numbers) <= 64);
     return static_cast<unsigned>(
         llvm::hash_combine_range(key.numbers.begin(), key.numbers.end()) ^
         reinterpret_cast<uintptr_t>(key.path));
@@ -317,10 +315,12 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
 
   Launch launch;
   LatencyGrid &grid = launch.grid;
+  ClusterShape cluster = family.path().cluster(family.schedule);
+  auto clusterBlocks = static_cast<double>(cluster.blocks);
   // Blocks along the columns are neighbours in launch order.
   unsigned axis = family.combineAxis;
   int64_t counts[] = {program.partition.first, program.partition.second};
-  double others = facts.batch * split;
+  double others = facts.batch * split * clusterBlocks;
   llvm::ArrayRef<unsigned> tiled = llvm::ArrayRef(spaceAxes).take_front(2);
   for (unsigned other : tiled)
     if (other != axis)
@@ -338,6 +338,10 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
     blocks =
         of == axis ? along : static_cast<double>(ceilDiv(shape[of], any[of]));
     tile = of == axis ? covered / along : any[of];
+    if (of != cluster.axis)
+      return;
+    blocks *= clusterBlocks;
+    tile /= clusterBlocks;
   };
   if (tiled.size() > 1)
     place(tiled[1], grid.blocksX, grid.tileX);

@@ -231,11 +231,16 @@ static double mixedRoundCycles(const LatencyDevice &device,
          blockStart(block, constants);
 }
 
-/// Rounds that start behind the work of those before them.
-static double hiddenStarts(const Waves &waves, const LatencyPart &part) {
-  return part.table->block.isPersistent
-             ? std::ceil(waves.perSm / waves.resident) - 1
-             : 0;
+/// Cycles of starts that persistent blocks hide: of all rounds but the first,
+/// the first copies, which run behind the work of the round before, or all.
+static double hiddenCycles(const Waves &waves, const LatencyPart &part,
+                           const LatencyConstants &constants) {
+  const LatencyBlock &block = part.table->block;
+  if (!block.isPersistent)
+    return 0;
+  double start = blockStart(block, constants);
+  return (std::ceil(waves.perSm / waves.resident) - 1) *
+         (block.hidesStores ? start : std::min(start, constants.globalLatency));
 }
 
 /// Cycles of the busiest SM. It gets as many blocks of the taller part as any
@@ -245,8 +250,7 @@ static double hiddenStarts(const Waves &waves, const LatencyPart &part) {
 static double smCycles(const LatencyDevice &device, const Waves &waves,
                        const LatencyPart *parts, unsigned numParts,
                        const LatencyConstants &constants) {
-  double hidden = hiddenStarts(waves, parts[0]) *
-                  blockStart(parts[0].table->block, constants);
+  double hidden = hiddenCycles(waves, parts[0], constants);
   if (numParts == 1)
     return roundCycles(parts[0], constants, waves.resident, waves.perSm) -
            hidden;
@@ -461,7 +465,9 @@ LatencyPrediction ftuner::explainLatency(const LatencyDevice &device,
   // and what the last wave adds. A wave that is the only one has no tail.
   double cycles = times.sm * device.clockMhz, accounted = 0;
   double rounds = std::ceil(waves.perSm / waves.resident);
-  double shownStarts = 1 - hiddenStarts(waves, parts[0]) / rounds;
+  double shownStarts =
+      1 - hiddenCycles(waves, parts[0], constants) /
+              (rounds * blockStart(parts[0].table->block, constants));
   if (waves.perSm < waves.resident) {
     double tall = numParts > 1 ? waves.tall : 0;
     accounted = addBlocks(terms, device, parts[0], constants, waves.perSm,

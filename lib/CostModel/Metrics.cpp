@@ -43,12 +43,14 @@ ShapeMetrics::ShapeMetrics(const Workload &workload,
   smCount = static_cast<double>(device.smCount);
 }
 
-void ShapeMetrics::add(Totals &totals, const UKernel &ukernel, unsigned axis,
-                       int64_t count, int64_t rows) const {
-  // Blocks and padded points along each axis; a split reduce axis is padded in
+void ShapeMetrics::add(Totals &totals, const KernelFamily &family,
+                       unsigned part, int64_t count, int64_t rows) const {
+  UKernel ukernel = family.ukernel(part);
+  unsigned axis = family.combineAxis;
+  // Tiles and padded points along each axis; a split reduce axis is padded in
   // each of its slices.
   double split = static_cast<double>(ukernel.reduceSplit);
-  double blocks = split, points = 1, reduceExtent = 1;
+  double tiles = split, points = 1, reduceExtent = 1;
   llvm::SmallVector<double, 4> grid(shape.size(), 1.0);
   for (unsigned i = 0; i < shape.size(); ++i) {
     int64_t tile = ukernel.blockTile[i];
@@ -58,7 +60,7 @@ void ShapeMetrics::add(Totals &totals, const UKernel &ukernel, unsigned axis,
       continue;
     }
     grid[i] = static_cast<double>(i == axis ? count : ceilDiv(shape[i], tile));
-    blocks *= grid[i];
+    tiles *= grid[i];
     points *= grid[i] * tile;
   }
 
@@ -89,9 +91,9 @@ void ShapeMetrics::add(Totals &totals, const UKernel &ukernel, unsigned axis,
       break;
     }
   }
-  totals.sharedBytes += blocks * sharedBytes * (reduceExtent / split);
+  totals.sharedBytes += tiles * sharedBytes * (reduceExtent / split);
   totals.points += points;
-  totals.blocks += blocks;
+  totals.blocks += tiles * static_cast<double>(family.clusterBlocks());
 }
 
 Metrics ShapeMetrics::finish(const Totals &totals,
@@ -110,8 +112,8 @@ Metrics ShapeMetrics::finish(const Totals &totals,
 Metrics ShapeMetrics::ukernel(const KernelFamily &family, unsigned part) const {
   Totals totals;
   unsigned axis = family.combineAxis;
-  add(totals, family.ukernel(part), axis,
-      ceilDiv(shape[axis], family.height(part)), shape[axis]);
+  add(totals, family, part, ceilDiv(shape[axis], family.height(part)),
+      shape[axis]);
   return finish(totals, family.path());
 }
 
@@ -127,7 +129,7 @@ Metrics ShapeMetrics::program(const Program &program) const {
     if (counts[part] == 0)
       continue;
     int64_t rows = std::min(remaining, counts[part] * family.height(part));
-    add(totals, family.ukernel(part), axis, counts[part], rows);
+    add(totals, family, part, counts[part], rows);
     remaining -= rows;
   }
   return finish(totals, family.path());

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Codegen/IR/CodegenPath.h"
+#include "FTuner/Codegen/IR/MainLoop.h"
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/Utils/IndexArithmetic.h"
@@ -20,6 +21,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace ftuner;
@@ -42,7 +44,6 @@ public:
 private:
   LogicalResult checkFamily();
   LogicalResult checkOperands();
-  Position buildPosition(ImplicitLocOpBuilder &b);
   Value buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
                      unsigned index, const Position &position);
   Value buildView(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func, unsigned index,
@@ -58,9 +59,38 @@ private:
                                                    unsigned part,
                                                    const Position &position);
   LogicalResult emitBody(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func);
-  LogicalResult emitTile(ImplicitLocOpBuilder &b, TileEmission &emission,
-                         ukernel::TileOp tile, const Position &position,
-                         std::optional<Value> firstBlocks);
+  FailureOr<Values> emitTiles(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
+                              const TileEmission &block, ValueRange first,
+                              BlockTiles::Body body);
+  FailureOr<Values> emitTile(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
+                             const TileEmission &block,
+                             const Position &position, ValueRange state,
+                             BlockTiles::Body body);
+  FailureOr<Values> emitPart(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
+                             TileEmission &emission, unsigned part,
+                             const Position &position, ValueRange state,
+                             BlockTiles::Body body);
+
+  /// The tiles as paths see them.
+  struct Tiles final : BlockTiles {
+    Tiles(KernelEmitter &emitter, gpu::GPUFuncOp func,
+          const TileEmission &block)
+        : BlockTiles(block), emitter(emitter), func(func) {}
+    FailureOr<Values> forEach(ImplicitLocOpBuilder &b, ValueRange first,
+                              Body body) override {
+      return emitter.emitTiles(b, func, block, first, body);
+    }
+    SmallVector<Value> tensorMaps(unsigned part) override {
+      return llvm::map_to_vector(
+          emitter.tensorMaps[part], [&](const auto &map) {
+            return emitter.signature.tensorMap(func, map.first.operand,
+                                               map.second);
+          });
+    }
+
+    KernelEmitter &emitter;
+    gpu::GPUFuncOp func;
+  };
 
   ukernel::KernelOp kernel;
   const DeviceSpec &device;
@@ -75,9 +105,10 @@ private:
   KernelSignature signature;
   /// Of each part: the path's tensor maps, and their numbers in the signature.
   SmallVector<std::pair<TensorMap, unsigned>, 2> tensorMaps[2];
-  SmallVector<Value> operands;
-  /// Of all axes; of the split one the length of the block's slice.
+  /// Of all axes; of the split one, in a tile, the length of its slice.
   SmallVector<Value, 4> sizes;
+  /// Tiles of the first of two parts along the combine axis.
+  Value firstTiles;
   /// The first element of the slice along that axis; null without split-K.
   Value sliceStart;
   KernelResources resources;
@@ -322,6 +353,9 @@ FailureOr<EmittedKernel> KernelEmitter::emit() {
   func->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
   func.setKnownBlockSizeAttr(
       b.getDenseI32ArrayAttr({int32_t(resources.threads), 1, 1}));
+  if (grid.clusterBlocks > 1)
+    func.setKnownClusterSizeAttr(
+        b.getDenseI32ArrayAttr({int32_t(grid.clusterBlocks), 1, 1}));
   // Without it, ptxas aims at an occupancy of its own and may spill for it.
   func->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                 b.getI32IntegerAttr(1));
@@ -342,16 +376,11 @@ FailureOr<EmittedKernel> KernelEmitter::emit() {
   return EmittedKernel{module, std::move(signature)};
 }
 
-/// The tile of the block that runs.
-Position KernelEmitter::buildPosition(ImplicitLocOpBuilder &b) {
-  ukernel::IndexArithmetic math(b);
-  Value block = gpu::BlockIdOp::create(b, gpu::Dimension::x);
-  return positionOf(math, grid, sizes, block, [&]() -> Value {
-    return gpu::GridDimOp::create(b, gpu::Dimension::x);
-  });
-}
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
 
-/// From here on the split axis is the block's slice.
+/// From here on the split axis is the tile's slice.
 void KernelEmitter::enterSlice(ImplicitLocOpBuilder &b,
                                const Position &position) {
   if (!position.slice)
@@ -371,39 +400,119 @@ LogicalResult KernelEmitter::emitBody(ImplicitLocOpBuilder &b,
       size = arith::ConstantIndexOp::create(b, extents[axis]);
     sizes.push_back(size);
   }
-  Position position = buildPosition(b);
-  enterSlice(b, position);
-  for (unsigned index = 0; index < kernel.getOperandArguments().size(); ++index)
-    operands.push_back(buildOperand(b, func, index, position));
+  if (tiles.size() == 2)
+    firstTiles = signature.part(b, func);
 
   auto workgroup =
       gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
-  Value sharedMemory = gpu::DynamicSharedMemoryOp::create(
+  TileEmission block(device);
+  block.op = tiles.front().getOperator();
+  block.family = family;
+  block.extents.assign(sizes.begin(), sizes.end());
+  block.sharedMemory = gpu::DynamicSharedMemoryOp::create(
       b, MemRefType::get({ShapedType::kDynamic}, b.getI8Type(),
                          MemRefLayoutAttrInterface(), workgroup));
-  TileEmission emission(device);
-  emission.family = family;
-  emission.extents.assign(sizes.begin(), sizes.end());
-  emission.sharedMemory = sharedMemory;
-  emission.threadId = gpu::ThreadIdOp::create(
+  block.threadId = gpu::ThreadIdOp::create(
       b, gpu::Dimension::x, b.getIndexAttr(resources.threads));
-  emission.operands = operands;
-  emission.tensorMaps = buildTensorMaps(b, func, /*part=*/0, position);
+  Tiles all(*this, func, block);
+  return path->emitBlock(b, all);
+}
 
-  if (tiles.size() == 1)
-    return emitTile(b, emission, tiles[0], position, std::nullopt);
-
-  Value firstBlocks = signature.part(b, func);
+FailureOr<Values> KernelEmitter::emitTiles(ImplicitLocOpBuilder &b,
+                                           gpu::GPUFuncOp func,
+                                           const TileEmission &block,
+                                           ValueRange first,
+                                           BlockTiles::Body body) {
   ukernel::IndexArithmetic math(b);
-  Value inFirst = isInFirstPart(math, grid, position, firstBlocks);
-  auto ifOp = scf::IfOp::create(b, inFirst, /*withElseRegion=*/true);
+  Value number = gpu::BlockIdOp::create(b, gpu::Dimension::x);
+  auto blocks = [&]() -> Value {
+    return gpu::GridDimOp::create(b, gpu::Dimension::x);
+  };
+  if (grid.persistentBlocks == 0)
+    return emitTile(b, func, block, positionOf(math, grid, sizes, number, blocks),
+                    first, body);
+
+  Value tiles = tilesOf(math, grid, sizes, firstTiles);
+  Value step = blocks(), rank;
+  if (grid.clusterBlocks != 1) {
+    rank = math.rem(number, grid.clusterBlocks);
+    number = math.div(number, grid.clusterBlocks);
+    step = math.div(step, grid.clusterBlocks);
+  }
+  scf::ForOp loop =
+      createLoop(b, Unrolling::Never, number, tiles, step, first);
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(ifOp.thenBlock());
-  if (failed(emitTile(b, emission, tiles[0], position, std::nullopt)))
+  b.setInsertionPointToStart(loop.getBody());
+  Position position = positionOfTile<ukernel::IndexArithmetic>(
+      math, grid, sizes, loop.getInductionVar(), [&] { return tiles; });
+  if (rank)
+    position.rank = rank;
+  FailureOr<Values> next =
+      emitTile(b, func, block, position, loop.getRegionIterArgs(), body);
+  if (failed(next))
     return failure();
-  b.setInsertionPointToStart(ifOp.elseBlock());
-  emission.tensorMaps = buildTensorMaps(b, func, /*part=*/1, position);
-  return emitTile(b, emission, tiles[1], position, firstBlocks);
+  if (!first.empty())
+    scf::YieldOp::create(b, *next);
+  return Values(loop.getResults());
+}
+
+FailureOr<Values> KernelEmitter::emitTile(ImplicitLocOpBuilder &b,
+                                          gpu::GPUFuncOp func,
+                                          const TileEmission &block,
+                                          const Position &position,
+                                          ValueRange state,
+                                          BlockTiles::Body body) {
+  // The extents of the slice are those of this tile alone.
+  llvm::SaveAndRestore keepSizes(sizes);
+  llvm::SaveAndRestore keepSlice(sliceStart);
+  enterSlice(b, position);
+  TileEmission emission = block;
+  emission.extents.assign(sizes.begin(), sizes.end());
+  for (unsigned index = 0; index < kernel.getOperandArguments().size(); ++index)
+    emission.operands.push_back(buildOperand(b, func, index, position));
+  if (tiles.size() == 1)
+    return emitPart(b, func, emission, 0, position, state, body);
+
+  ukernel::IndexArithmetic math(b);
+  Value inFirst = isInFirstPart(math, grid, position, firstTiles);
+  auto ifOp = scf::IfOp::create(b, TypeRange(state), inFirst,
+                                /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  for (unsigned part : {0, 1}) {
+    b.setInsertionPointToStart(part == 0 ? ifOp.thenBlock()
+                                         : ifOp.elseBlock());
+    FailureOr<Values> next =
+        emitPart(b, func, emission, part, position, state, body);
+    if (failed(next))
+      return failure();
+    if (!state.empty())
+      scf::YieldOp::create(b, *next);
+  }
+  return Values(ifOp.getResults());
+}
+
+FailureOr<Values> KernelEmitter::emitPart(ImplicitLocOpBuilder &b,
+                                          gpu::GPUFuncOp func,
+                                          TileEmission &emission, unsigned part,
+                                          const Position &position,
+                                          ValueRange state,
+                                          BlockTiles::Body body) {
+  ukernel::TileOp tile = tiles[part];
+  ukernel::OperatorOpInterface op = tile.getOperator();
+  emission.op = op;
+  emission.part = part;
+  emission.tensorMaps = buildTensorMaps(b, func, part, position);
+  emission.exact.clear();
+  for (unsigned axis = 0; axis < op.getNumAxes(); ++axis)
+    emission.exact.push_back(isExact(tile, axis, part == 1));
+  ukernel::IndexArithmetic math(b);
+  auto [row, column] =
+      offsetsOf(math, grid, position,
+                part == 1 ? std::optional(firstTiles) : std::nullopt);
+  emission.rowOffset = row;
+  emission.columnOffset = column;
+  emission.clusterRank = position.rank.value_or(Value());
+  return body(emission, state);
 }
 
 /// Whether tiles that begin at a multiple of their size never reach beyond the
@@ -437,24 +546,6 @@ bool KernelEmitter::isExact(ukernel::TileOp tile, unsigned axis,
     return true;
   return !ShapedType::isDynamic(extents[axis]) &&
          isSecondNeverPadded(grid.partition(), extents[axis]);
-}
-
-LogicalResult KernelEmitter::emitTile(ImplicitLocOpBuilder &b,
-                                      TileEmission &emission,
-                                      ukernel::TileOp tile,
-                                      const Position &position,
-                                      std::optional<Value> firstBlocks) {
-  ukernel::OperatorOpInterface op = tile.getOperator();
-  emission.op = op;
-  emission.part = firstBlocks ? 1 : 0;
-  emission.exact.clear();
-  for (unsigned axis = 0; axis < op.getNumAxes(); ++axis)
-    emission.exact.push_back(isExact(tile, axis, emission.part == 1));
-  ukernel::IndexArithmetic math(b);
-  auto [row, column] = offsetsOf(math, grid, position, firstBlocks);
-  emission.rowOffset = row;
-  emission.columnOffset = column;
-  return path->emitTile(b, emission);
 }
 
 void ftuner::registerKernelDialects(DialectRegistry &registry) {

@@ -35,6 +35,10 @@ bool KernelFamily::takesAnyAlignment() const {
   return path().takesAnyAlignment(schedule);
 }
 
+int64_t KernelFamily::clusterBlocks() const {
+  return path().cluster(schedule).blocks;
+}
+
 UKernel KernelFamily::ukernel(unsigned part) const {
   return path().ukernel(*this, part);
 }
@@ -123,6 +127,12 @@ static Grid tilingOf(const KernelFamily &family) {
   grid.secondHeight = rule.second;
   grid.balancedSms = rule.balancedSms;
   grid.reduceSplit = family.reduceSplit;
+  if (family.schedule.isSet()) {
+    ClusterShape cluster = family.path().cluster(family.schedule);
+    grid.clusterBlocks = cluster.blocks;
+    grid.clusterAxis = cluster.axis;
+    grid.persistentBlocks = family.path().persistentBlocks(family.schedule);
+  }
   return grid;
 }
 

@@ -151,8 +151,8 @@ void TextWriter::writeChosen(const WorkloadExplanation &workload,
   for (unsigned part = 0; part < family.tiles.size(); ++part)
     if (counts[part] > 0)
       os << "    uKernel " << family.ukernel(part).str() << ": " << counts[part]
-         << (counts[part] == 1 ? " block" : " blocks") << " along " << axis
-         << "\n";
+         << (family.clusterBlocks() > 1 ? " cluster" : " block")
+         << (counts[part] == 1 ? "" : "s") << " along " << axis << "\n";
   os << "    " << axis << ": " << extent << " = " << partitionText(program);
   if (program.partition.padded > 0)
     os << " (" << program.partition.padded << " padded)";

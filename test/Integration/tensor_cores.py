@@ -276,6 +276,27 @@ def wgmma_copies(rng, product, tiles, groups):
     return options
 
 
+def wgmma_blocks(rng, product, tiles, stages):
+    """What blocks with producers and tensor maps may do beside: options of a schedule, tiles and numbers of stages."""
+    options, cluster = "", [1, 1]
+    if rng.random() < 0.5:
+        axis = rng.randrange(2)
+        # Each block of a cluster copies half of the other factor, in patterns of eight rows.
+        halves = [tile[1 - axis] / 2 for tile in tiles]
+        if (product.factors()[1 - axis][1] != "k"
+                or all(half % (8 * -(-half // 256)) == 0 for half in halves)):
+            cluster[axis] = 2
+            tiles = [[size * (2 if place == axis else 1) for place, size in enumerate(tile)] for tile in tiles]
+            options += f", cluster = {cluster}"
+    # Slabs of their own take up to 48 KB.
+    rows = sum(tiles[-1][:2]) - sum(tiles[-1][axis] // 2 for axis in range(2) if cluster[axis] > 1)
+    fewer = [count for count in stages if count * rows * 128 <= 176 << 10]
+    if fewer and rng.random() < 0.6:
+        options += f", persistent = {rng.choice([1, 2, 5]) * max(cluster)}"
+        stages = fewer
+    return options, tiles, stages
+
+
 def random_families(rng, product):
     """A family of one height or two, and the same for operands of any alignment."""
     fields, swaps, stages, axis, tiles = (wgmma_tiles if product.path == "wgmma" else mma_tiles)(rng, product)
@@ -287,6 +308,10 @@ def random_families(rng, product):
     if product.path == "wgmma" and access == 16 and not is_cast:
         groups = numpy.prod([int(number) for number in re.findall(r"\d+", fields)])
         copies = wgmma_copies(rng, product, tiles, groups)
+    blocks = tiles[-1:]
+    if "producers" in copies and "tensor_maps" in copies:
+        more, tiles, stages = wgmma_blocks(rng, product, tiles, stages)
+        copies += more
 
     def family(access, tiles, balanced, copies=""):
         count = 2 if is_old or is_cast or access == 1 else rng.choice(stages)
@@ -294,7 +319,7 @@ def random_families(rng, product):
                 + (", swap_operands = true" if swaps else "") + f"{copies}>, axis = {axis}, tiles = {tiles}"
                 + (f", balanced = {balanced}" if balanced else "") + ">")
 
-    return [family(access, tiles, balanced, copies), family(1, tiles[-1:], 0)]
+    return [family(access, tiles, balanced, copies), family(1, blocks, 0)]
 
 
 def checks(product, seed):

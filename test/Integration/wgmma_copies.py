@@ -3,7 +3,8 @@
 
 Batches in one dimension or several, before and between the others, of both factors or of one; slices of k with and
 without a rest; sizes that are known and that come with the launch, tensors that are larger than their tiles and
-smaller. By all threads and by groups that only copy, through cp.async and by tensor maps. Immediate, and with bounds
+smaller. By all threads and by groups that only copy, through cp.async and by tensor maps; by clusters of two blocks that
+share copies, and by persistent blocks, which take one tile after the other, of one height or two. Immediate, and with bounds
 and race checks, where asynchronous effects are as late as they may be, and threads in random order. Outputs are
 filled with NaN before. However factors are copied, products and the order of sums are the same, so results have the
 same bits.
@@ -17,8 +18,20 @@ import harness
 import kernel_families
 
 TOLERANCE = 1e-5
-COPIES = {"all threads": "", "producers": ", producers = 1", "maps": ", tensor_maps = true",
-          "producers and maps": ", producers = 1, tensor_maps = true"}
+MAPS = ", producers = 1, tensor_maps = true"
+#: Options of schedules, and how many times as high and as wide tiles are.
+COPIES = {
+    "all threads": ("", 1, 1),
+    "producers": (", producers = 1", 1, 1),
+    "maps": (", tensor_maps = true", 1, 1),
+    "producers and maps": (MAPS, 1, 1),
+    "clusters along m": (MAPS + ", cluster = [2, 1]", 2, 1),
+    "clusters along n": (MAPS + ", cluster = [1, 2]", 1, 2),
+    "persistent": (MAPS + ", persistent = 2", 1, 1),
+    "persistent clusters": (MAPS + ", cluster = [2, 1], persistent = 2", 2, 1),
+}
+#: Those that run with a second height, too.
+WITH_PAIRS = ("producers", "persistent", "persistent clusters")
 
 
 class Product:
@@ -67,14 +80,18 @@ func.func @f(%a: {a}, %b: {b}) -> {out} {{
 }}
 """
 
-    def plan(self, copies):
+    def plan(self, copies, is_pair):
+        options, times_m, times_n = COPIES[copies]
         batches = [1] * (len(set(self.lhs + self.rhs)) - 3)
         slices = f", split = {self.split}" if self.split > 1 else ""
 
-        def family(schedule, tile):
-            return f"<#ukernel.wgmma<{schedule}>, axis = 0, tiles = [{[*tile, 64, *batches]}]{slices}>"
+        def family(schedule, *tiles):
+            tiles = ", ".join(str([*tile, 64, *batches]) for tile in tiles)
+            return f"<#ukernel.wgmma<{schedule}>, axis = 0, tiles = [{tiles}]{slices}>"
 
-        families = [family(f"groups = {list(self.groups)}, stages = {self.stages}, access = 16{copies}", self.tile),
+        m, n = self.tile[0] * times_m, self.tile[1] * times_n
+        families = [family(f"groups = {list(self.groups)}, stages = {self.stages}, access = 16{options}",
+                           (m, n), *([(2 * m, n)] if is_pair else [])),
                     family("groups = [2, 1], stages = 2, access = 1", (128, 16))]
         return f"<families = [{', '.join(families)}], choices = [], general = 0, unaligned_general = 1>"
 
@@ -97,9 +114,9 @@ PRODUCTS = {
 FIRST = {}
 
 
-def run(h, label, product, copies):
+def run(h, label, product, copies, is_pair):
     name = label.replace(" ", "_").replace(",", "")
-    path, problems = kernel_families.form(h, name, product.module(), product.plan(copies))
+    path, problems = kernel_families.form(h, name, product.module(), product.plan(copies, is_pair))
     if not path:
         return problems
     results = []
@@ -123,9 +140,12 @@ def run(h, label, product, copies):
 def main():
     h, _ = harness.start(__doc__)
     for name, product in PRODUCTS.items():
-        for copies, options in COPIES.items():
+        for copies in COPIES:
             label = f"{name}, {copies}"
-            h.add(label, run, h, label, product, options)
+            h.add(label, run, h, label, product, copies, False)
+            # Twice as tall, some tiles leave no room for stages.
+            if copies in WITH_PAIRS and product.tile[0] < 256:
+                h.add(f"{label}, two heights", run, h, f"{label}, two heights", product, copies, True)
     h.finish()
 
 

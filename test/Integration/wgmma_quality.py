@@ -34,9 +34,10 @@ class Given:
     """A family of one tile, and what the loops of a hand-written kernel with the same have: by the name of an
     instruction that is in no other loop, how many instructions, and how many of which names."""
 
-    def __init__(self, name, groups, tile, loops, *, layout="nt", kind="f16", stages=4, producers=0, maps=False):
+    def __init__(self, name, groups, tile, loops, *, layout="nt", kind="f16", stages=4, producers=0, maps=False,
+                 more=""):
         self.name, self.layout, self.kind, self.loops = name, layout, kind, loops
-        options = (f", producers = {producers}" if producers else "") + (", tensor_maps = true" if maps else "")
+        options = (f", producers = {producers}" if producers else "") + (", tensor_maps = true" if maps else "") + more
         self.family = (f"<#ukernel.wgmma<groups = {list(groups)}, stages = {stages}, access = 16{options}>, axis = 0, "
                        f"tiles = [{list(tile)}]>")
 
@@ -62,6 +63,14 @@ GIVEN = [
           producers=1, maps=True),
     Given("producers, maps, i8", (2, 1), (128, 256, 128), {"UTMALDG": (33, {"UTMALDG": 2}), "IGMMA": (38, {"IGMMA": 4})},
           kind="i8", producers=1, maps=True),
+    Given("clusters", (2, 1), (256, 256, 64), {"UTMALDG": (35, {"UTMALDG": 2}), "HGMMA": (40, PRODUCTS)}, producers=1,
+          maps=True, more=", cluster = [2, 1]"),
+    Given("persistent", (2, 1), (128, 256, 64), {"UTMALDG": (33, {"UTMALDG": 2}), "HGMMA": (38, PRODUCTS)}, producers=1,
+          maps=True, more=", persistent = 132"),
+    Given("persistent clusters", (2, 1), (256, 256, 64), {"UTMALDG": (35, {"UTMALDG": 2}), "HGMMA": (40, PRODUCTS)},
+          producers=1, maps=True, more=", cluster = [2, 1], persistent = 132"),
+    Given("persistent, swapped", (1, 2), (64, 256, 64), {}, producers=1, maps=True,
+          more=", swap_operands = true, persistent = 132"),
     Given("three groups", (3, 1), (192, 192, 64), {}, producers=1, maps=True),
     Given("one group", (1, 1), (64, 128, 64), {}, producers=1, maps=True),
     Given("one group that copies", (1, 1), (64, 128, 64), {}, producers=1),

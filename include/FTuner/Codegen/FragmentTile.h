@@ -41,6 +41,9 @@ struct FragmentTile {
   /// Of 16 rows, or columns, of the output that lie in the order of
   /// instructions the even ones come first.
   bool hasEvenRowsFirst = false, hasEvenColumnsFirst = false;
+  /// Fragments of columns that a slab holds at once, where rows of instructions
+  /// are rows of the output; 0: all.
+  int64_t slabFragments = 0;
 
   /// Accumulators of a lane.
   int64_t accumulators() const { return 4 * rows * columns; }
@@ -57,9 +60,13 @@ struct FragmentTile {
   int64_t slabRows() const {
     return isSwapped && columns % 2 != 0 ? kColumns : kRows;
   }
+  /// Columns of the output in the slab.
+  int64_t slabColumns() const {
+    return slabFragments ? slabFragments * kColumns : outputColumns();
+  }
   /// Distance of a slab's rows, in accumulators.
   int64_t slabPitch() const {
-    int64_t width = outputColumns();
+    int64_t width = slabColumns();
     if (isSwapped)
       return width + 4;
     int64_t apart = hasEvenColumnsFirst ? 2 * kColumns : kColumns;

@@ -75,6 +75,8 @@ struct LatencyBlock {
   /// Whether blocks stay on their SM and take one tile after the other, the
   /// first copies of one behind the work of the one before.
   bool isPersistent = false;
+  /// Whether the stores of one tile run behind the work of the next, too.
+  bool hidesStores = false;
   double otherInstructions = 0;
   /// Registers of a warp that loads of a step write.
   double loadedRegisters = 0;

@@ -82,10 +82,10 @@ private:
     double globalBytes = 0;
     double sharedBytes = 0;
   };
-  /// Adds `count` blocks of `ukernel` along `axis` that hold `rows` of its
-  /// extent; the other axes are covered whole.
-  void add(Totals &totals, const UKernel &ukernel, unsigned axis, int64_t count,
-           int64_t rows) const;
+  /// Adds `count` tiles of a part along the combine axis that hold `rows` of
+  /// its extent; the other axes are covered whole.
+  void add(Totals &totals, const KernelFamily &family, unsigned part,
+           int64_t count, int64_t rows) const;
   Metrics finish(const Totals &totals, const CodegenModel &path) const;
 
   const Workload &workload;

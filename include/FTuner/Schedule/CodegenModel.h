@@ -27,6 +27,13 @@ struct KernelResources {
   int64_t sharedMemoryBytes = 0;
 };
 
+/// Neighbouring blocks that run at the same time and share a tile in equal parts
+/// along a space axis.
+struct ClusterShape {
+  int64_t blocks = 1;
+  unsigned axis = Workload::kM;
+};
+
 /// The block tiles and schedules that a path offers for one workload on one
 /// device, which outlive the object. The path has said that it supports them.
 class ScheduleSpace {
@@ -103,6 +110,11 @@ public:
   /// Rows of tiles whose blocks are neighbours (Grid.h); 1: blocks go row by
   /// row.
   virtual int64_t groupRows(const KernelFamily &family) const { return 1; }
+  /// Blocks that share a tile, and along which axis (Grid.h).
+  virtual ClusterShape cluster(const Schedule &schedule) const { return {}; }
+  /// Blocks of a launch at most, which take one tile after the other (Grid.h);
+  /// 0: each block has one.
+  virtual int64_t persistentBlocks(const Schedule &schedule) const { return 0; }
   /// Bytes to which every pointer and row of operands that vectors access
   /// (Alignment.h) must be aligned; 1 where elements' own alignment will do.
   virtual int64_t alignment(const Schedule &schedule) const = 0;

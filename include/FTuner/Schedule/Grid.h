@@ -28,6 +28,14 @@
 // it block i ↦ (i mod r, ⌊i/r⌋) maps the r·C blocks to its r·C tiles one to
 // one.
 //
+// Some kernels run in clusters: neighbouring blocks, which share a tile in equal
+// parts along rows or columns. Tiles are those of clusters then, all counts of
+// tiles are counts of clusters, and a launch has as many blocks for each tile as
+// a cluster has.
+//
+// The blocks of some kernels are persistent: a launch has as many as run at
+// once, and block b takes the tiles b, b + blocks, b + 2 · blocks and so on.
+//
 // Along the combine axis, m or n, tiles have one or two heights (Partition.h).
 // The host counts the blocks (`launchOf`); a block knows the extents, the
 // number of blocks of the first part and of the launch, and finds its tile
@@ -78,6 +86,12 @@ struct Grid {
   int64_t reduceSplit = 1;
   /// Rows of tiles whose blocks are neighbours; 1: blocks go row by row.
   int64_t groupRows = 1;
+  /// Blocks that share a tile, and the axis along which they do.
+  int64_t clusterBlocks = 1;
+  unsigned clusterAxis = Workload::kM;
+  /// Blocks of a launch at most, which take one tile after the other; 0: as
+  /// many as there are tiles.
+  int64_t persistentBlocks = 0;
 
   bool isReduceAxis(unsigned axis) const { return reduceAxes >> axis & 1; }
   /// The space axis of that number, if there are so many: rows are counted
@@ -123,13 +137,13 @@ struct Grid {
 // Counting
 //===----------------------------------------------------------------------===//
 
-/// Blocks for each one along the combine axis: of all other space axes and
+/// Blocks for each tile along the combine axis: of all other space axes and
 /// slices.
 template <typename Math>
 typename Math::Index
 blocksBeside(Math &math, const Grid &grid,
              llvm::ArrayRef<typename Math::Index> extents) {
-  auto blocks = math.constant(grid.reduceSplit);
+  auto blocks = math.constant(grid.reduceSplit * grid.clusterBlocks);
   for (unsigned axis = 0; axis < extents.size(); ++axis)
     if (axis != grid.combineAxis && !grid.isReduceAxis(axis))
       blocks = math.mul(blocks, ceilDiv(math, extents[axis], grid.tile[axis]));
@@ -138,7 +152,7 @@ blocksBeside(Math &math, const Grid &grid,
 
 template <typename Math>
 struct GridLaunch {
-  /// Blocks of the first part along the combine axis, and of the launch.
+  /// Tiles of the first part along the combine axis, and blocks of the launch.
   typename Math::Index firstBlocks, blocks;
 };
 
@@ -150,7 +164,30 @@ GridLaunch<Math> launchOf(Math &math, const Grid &grid,
   auto beside = blocksBeside(math, grid, extents);
   PartitionOf<Math> partition =
       partitionOf(math, grid.partition(), extents[grid.combineAxis], beside);
-  return {partition.first, math.mul(partition.blocks, beside)};
+  auto blocks = math.mul(partition.blocks, beside);
+  if (grid.persistentBlocks != 0)
+    blocks = minimum(math, blocks, math.constant(grid.persistentBlocks));
+  return {partition.first, blocks};
+}
+
+/// Tiles of a launch, by the number of those of the first part along the combine
+/// axis, which matters only to two parts: what `partitionOf` has of the second
+/// covers the rest, and one less would not.
+template <typename Math>
+typename Math::Index tilesOf(Math &math, const Grid &grid,
+                             llvm::ArrayRef<typename Math::Index> extents,
+                             typename Math::Index firstTiles) {
+  auto extent = extents[grid.combineAxis];
+  auto along = ceilDiv(math, extent, grid.tile[grid.combineAxis]);
+  if (grid.secondHeight != 0) {
+    auto inFirst = math.mul(firstTiles, grid.tile[grid.combineAxis]);
+    auto rest = math.sub(extent, minimum(math, inFirst, extent));
+    along = math.add(firstTiles, ceilDiv(math, rest, grid.secondHeight));
+  }
+  auto beside = blocksBeside(math, grid, extents);
+  if (grid.clusterBlocks != 1)
+    beside = math.div(beside, grid.clusterBlocks);
+  return math.mul(along, beside);
 }
 
 /// Elements of a split-K slice but for the last ones: as few whole
@@ -177,6 +214,8 @@ struct TilePosition {
   std::optional<Index> slice;
   /// Element along each batch axis; nothing where its extent is known to be 1.
   llvm::SmallVector<std::optional<Index>, 3> batch;
+  /// Number of the block in its cluster; nothing without clusters.
+  std::optional<Index> rank;
 
   /// Number of the tile along the grid's axis of rows or of columns.
   Index along(const Grid &grid, unsigned axis) const {
@@ -223,13 +262,13 @@ void placeTile(Math &math, const Grid &grid,
   position.column = math.div(inGroup, groupRows);
 }
 
-/// The tile of a block, by its number. `blocks` gives how many the launch has.
+/// A tile, by its number. `tilesOfLaunch` gives how many the launch has.
 template <typename Math>
 TilePosition<Math>
-positionOf(Math &math, const Grid &grid,
-           llvm::ArrayRef<typename Math::Index> extents,
-           typename Math::Index block,
-           llvm::function_ref<typename Math::Index()> blocks) {
+positionOfTile(Math &math, const Grid &grid,
+               llvm::ArrayRef<typename Math::Index> extents,
+               typename Math::Index tile,
+               llvm::function_ref<typename Math::Index()> tilesOfLaunch) {
   using Index = typename Math::Index;
   TilePosition<Math> position;
   llvm::SmallVector<Index, 3> batches;
@@ -246,22 +285,39 @@ positionOf(Math &math, const Grid &grid,
     if (math.known(batches[axis]) != 1)
       outer.push_back({batches[axis], &position.batch[axis]});
   if (outer.empty()) {
-    placeTile(math, grid, extents, block, blocks, position);
+    placeTile<Math>(math, grid, extents, tile, tilesOfLaunch, position);
     return position;
   }
 
   Index problems = outer.back().first;
   for (size_t level = outer.size() - 1; level-- > 0;)
     problems = math.mul(problems, outer[level].first);
-  Index tiles = math.div(blocks(), problems);
-  Index problem = math.div(block, tiles);
-  Index number = math.rem(block, tiles);
+  Index tiles = math.div(tilesOfLaunch(), problems);
+  Index problem = math.div(tile, tiles);
+  Index number = math.rem(tile, tiles);
   for (auto &[extent, digit] : llvm::ArrayRef(outer).drop_back()) {
     *digit = math.rem(problem, extent);
     problem = math.div(problem, extent);
   }
   *outer.back().second = problem;
   placeTile<Math>(math, grid, extents, number, [&] { return tiles; }, position);
+  return position;
+}
+
+/// The first, or only, tile of a block, by the block's number. `blocks` gives how
+/// many the launch has, each with a tile of its own.
+template <typename Math>
+TilePosition<Math>
+positionOf(Math &math, const Grid &grid,
+           llvm::ArrayRef<typename Math::Index> extents,
+           typename Math::Index block,
+           llvm::function_ref<typename Math::Index()> blocks) {
+  if (grid.clusterBlocks == 1)
+    return positionOfTile(math, grid, extents, block, blocks);
+  TilePosition<Math> position = positionOfTile<Math>(
+      math, grid, extents, math.div(block, grid.clusterBlocks),
+      [&] { return math.div(blocks(), grid.clusterBlocks); });
+  position.rank = math.rem(block, grid.clusterBlocks);
   return position;
 }
 
@@ -274,26 +330,30 @@ typename Math::Condition isInFirstPart(Math &math, const Grid &grid,
   return math.less(position.along(grid, grid.combineAxis), firstBlocks);
 }
 
-/// First elements of a tile.
+/// First elements of a block's tile, or of its part of the cluster's.
 template <typename Math>
 struct TileOffsets {
   typename Math::Index row, column;
 };
 
-/// First row and column of a tile: of the first part, or, with that part's
-/// `firstBlocks`, of the second, which starts where the first ends.
+/// First row and column of a block: in a tile of the first part, or, with that
+/// part's `firstBlocks`, of the second, which starts where the first ends.
 template <typename Math>
 TileOffsets<Math> offsetsOf(Math &math, const Grid &grid,
                             const TilePosition<Math> &position,
                             std::optional<typename Math::Index> firstBlocks) {
   auto offset = [&](unsigned axis) {
     auto number = position.along(grid, axis);
-    if (axis != grid.combineAxis || !firstBlocks)
-      return math.mul(number, grid.tile[axis]);
-    auto own = math.sub(number, *firstBlocks);
-    auto inSecond = math.mul(own, grid.secondHeight);
-    auto inFirst = math.mul(*firstBlocks, grid.tile[axis]);
-    return math.add(inFirst, inSecond);
+    bool isSecond = axis == grid.combineAxis && firstBlocks;
+    int64_t tile = isSecond ? grid.secondHeight : grid.tile[axis];
+    auto first = isSecond ? math.sub(number, *firstBlocks) : number;
+    first = math.mul(first, tile);
+    if (isSecond)
+      first = math.add(math.mul(*firstBlocks, grid.tile[axis]), first);
+    if (position.rank && axis == grid.clusterAxis)
+      first = math.add(first,
+                       math.mul(*position.rank, tile / grid.clusterBlocks));
+    return first;
   };
   std::optional<unsigned> columnAxis = grid.columnAxis();
   auto column = columnAxis ? offset(*columnAxis) : math.constant(0);

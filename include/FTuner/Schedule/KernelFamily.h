@@ -31,18 +31,20 @@ namespace ftuner {
 
 struct Grid;
 
-/// Tile sizes of a thread block along each axis of the workload, in elements.
+/// Tile sizes of a thread block along each axis of the workload, in elements; of
+/// all blocks of a cluster together where blocks share a tile (Grid.h).
 using BlockTile = llvm::SmallVector<int64_t, 6>;
 
-/// What one block of a family computes, by its tiles at two memory levels
-/// (paper, table I): the block's in shared memory, a worker's in registers. A
+/// What one block of a family, or one cluster, computes, by its tiles at two
+/// memory levels (paper, table I): the block's in shared memory, a worker's in
+/// registers. A
 /// worker is what holds a tile of its own: a thread, or a warp of tensor core
 /// instructions. Codegen paths derive it from the block tile and the schedule.
 struct UKernel {
   BlockTile blockTile;
   /// Reduce axes have register tile 1.
   BlockTile registerTile;
-  /// Workers of the block.
+  /// Workers of the block, or of the cluster.
   int64_t workers = 1;
   /// Split-K factor: slices of the reduce axis that different blocks sum.
   int64_t reduceSplit = 1;
@@ -85,6 +87,8 @@ struct KernelFamily {
   int64_t alignment() const;
   /// Whether elements' own alignment is enough.
   bool takesAnyAlignment() const;
+  /// Blocks that share a tile.
+  int64_t clusterBlocks() const;
   UKernel ukernel(unsigned part) const;
   /// The path, uKernels, axis and schedule, e.g.
   /// "PATH [112,64,16]/[7,4,1] axis 0 stages 3 vector 4".

@@ -15,6 +15,19 @@ namespace ftuner {
 
 using namespace ftuner;
 
+mlir::LogicalResult
+CodegenPath::emitBlock(mlir::ImplicitLocOpBuilder &builder,
+                       BlockTiles &tiles) const {
+  using State = llvm::SmallVector<mlir::Value>;
+  auto emitOne = [&](const TileEmission &tile,
+                     mlir::ValueRange) -> mlir::FailureOr<State> {
+    if (failed(emitTile(builder, tile)))
+      return mlir::failure();
+    return State();
+  };
+  return mlir::success(succeeded(tiles.forEach(builder, {}, emitOne)));
+}
+
 const CodegenPath *ftuner::findCodegenPath(const CodegenModel &model) {
   static const CodegenPath *const paths[] = {
 #define FTUNER_CODEGEN_PATH(PATH) &PATH##Path(),

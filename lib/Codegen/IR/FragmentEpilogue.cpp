@@ -63,28 +63,36 @@ Value FragmentEpilogue::distanceAlongRows(Value row) {
                   math.rem(row, kRows));
 }
 
+Value FragmentEpilogue::slabOffset() {
+  int64_t stride = warp.slabStride ? warp.slabStride : fragments.slabBytes();
+  return math.add(math.mul(warp.number, stride), warp.slabsOffset);
+}
+
 void FragmentEpilogue::storeToSlab(Value slab, ValueRange accumulators,
-                                   int64_t step) {
+                                   int64_t step, int64_t firstFragment,
+                                   int64_t numFragments) {
   if (fragments.isSwapped)
     storeTransposed(accumulators, step);
   else
-    storeRows(slab, accumulators, step);
+    storeRows(slab, accumulators, step, firstFragment, numFragments);
 }
 
 /// The accumulators of 16 rows of instructions. A lane has two neighbouring
 /// columns of each fragment, or four of each two where even columns come first.
 void FragmentEpilogue::storeRows(Value slab, ValueRange accumulators,
-                                 int64_t step) {
+                                 int64_t step, int64_t firstFragment,
+                                 int64_t numFragments) {
   int64_t together = fragments.hasEvenColumnsFirst ? 2 : 1;
   int64_t width = 2 * together;
   Value row = math.div(warp.lane, 4),
         column = math.mul(math.rem(warp.lane, 4), width);
   auto type = VectorType::get({width}, accumulators.front().getType());
-  for (int64_t fragment = 0; fragment < fragments.columns; fragment += together)
+  for (int64_t fragment = 0; fragment < numFragments; fragment += together)
     for (int64_t half = 0; half < 2; ++half) {
       Values held;
       for (int64_t number = 0; number < width; ++number)
-        held.push_back(accumulators[4 * (step * fragments.columns + fragment +
+        held.push_back(accumulators[4 * (step * fragments.columns +
+                                         firstFragment + fragment +
                                          number % together) +
                                     2 * half + number / together]);
       Value run = vector::FromElementsOp::create(b, type, held);
@@ -107,7 +115,7 @@ void FragmentEpilogue::storeTransposed(ValueRange accumulators, int64_t step) {
   Value element = math.add(math.mul(row, fragments.slabPitch()), column);
   Value first =
       offsetPointer(b, sharedPointer(b, tile.sharedMemory, 0),
-                    math.add(math.mul(warp.number, fragments.slabBytes()),
+                    math.add(slabOffset(),
                              math.mul(element, kAccumulatorBytes)));
   int64_t ofStep = fragments.slabRows() / kColumns;
   for (int64_t fragment = 0; fragment < ofStep; ++fragment)
@@ -150,30 +158,35 @@ void FragmentEpilogue::emit(ValueRange accumulators,
   // The slabs take the place of stages, which other warps may still read.
   if (hasAsynchronousCopies)
     NVVM::CpAsyncWaitGroupOp::create(b, 0);
-  awaitWarps();
+  Value allLanes = arith::ConstantOp::create(b, b.getI32IntegerAttr(-1));
+  if (warp.slabsOffset == 0)
+    awaitWarps();
+  else // Lanes may still read the tile before.
+    NVVM::SyncWarpOp::create(b, allLanes);
   Type accumulatorType = accumulators.front().getType();
   auto slabType = MemRefType::get(
       {fragments.slabRows(), fragments.slabPitch()}, accumulatorType,
       MemRefLayoutAttrInterface(),
       cast<MemRefType>(tile.sharedMemory.getType()).getMemorySpace());
   Value slab = memref::ViewOp::create(
-      b, slabType, tile.sharedMemory,
-      math.mul(warp.number, fragments.slabBytes()), ValueRange());
-  Value allLanes = arith::ConstantOp::create(b, b.getI32IntegerAttr(-1));
+      b, slabType, tile.sharedMemory, slabOffset(), ValueRange());
 
   int64_t width = runColumns();
   ContractionEpilogue epilogue(b, tile, isInVectors() ? width : 0);
   int64_t slabRows = fragments.slabRows();
-  int64_t runsPerRow = fragments.outputColumns() / width;
-  int64_t runs = slabRows * runsPerRow;
   auto runType = VectorType::get({width}, accumulatorType);
   Value firstRow = math.add(tile.rowOffset, warp.row);
   Value firstColumn = math.add(tile.columnOffset, warp.column);
-  int64_t steps = fragments.outputRows() / slabRows;
-  for (int64_t step = 0; step < steps; ++step) {
-    if (step > 0)
-      NVVM::SyncWarpOp::create(b, allLanes);
-    storeToSlab(slab, accumulators, step);
+  // A slab holds some rows, and all fragments of their columns or some.
+  int64_t ofSlab =
+      fragments.slabFragments ? fragments.slabFragments : fragments.columns;
+  auto emitSlab = [&](int64_t step, int64_t firstFragment,
+                      int64_t numFragments) {
+    int64_t columns = fragments.isSwapped ? fragments.outputColumns()
+                                          : numFragments * kColumns;
+    int64_t runsPerRow = columns / width;
+    int64_t runs = slabRows * runsPerRow;
+    storeToSlab(slab, accumulators, step, firstFragment, numFragments);
     NVVM::SyncWarpOp::create(b, allLanes);
     scf::ForOp loop =
         createLoop(b, Unrolling::Never, math.constant(runs), 32, ValueRange());
@@ -192,18 +205,26 @@ void FragmentEpilogue::emit(ValueRange accumulators,
         column = distanceAlongRows(column);
       else
         distance = step * fragments.rowDistance;
+      column = math.add(column, firstFragment * kColumns);
       Value index = math.add(firstRow, math.add(inSlab, distance));
       epilogue.emitRun(
           math.add(firstColumn, column), width, 1,
           [&](int64_t) -> ContractionEpilogue::Row { return {index, values}; });
     };
-    if (runs % 32 == 0) {
-      emitRun();
-      continue;
-    }
+    if (runs % 32 == 0)
+      return emitRun();
     auto ifOp = scf::IfOp::create(b, math.less(run, math.constant(runs)),
                                   /*withElseRegion=*/false);
     b.setInsertionPointToStart(ifOp.thenBlock());
     emitRun();
+  };
+  int64_t steps = fragments.outputRows() / slabRows;
+  int64_t slabs = fragments.isSwapped ? 1 : ceilDiv(fragments.columns, ofSlab);
+  for (int64_t number = 0; number < steps * slabs; ++number) {
+    if (number > 0)
+      NVVM::SyncWarpOp::create(b, allLanes);
+    int64_t first = number % slabs * ofSlab;
+    emitSlab(number / slabs, first,
+             std::min(ofSlab, fragments.columns - first));
   }
 }

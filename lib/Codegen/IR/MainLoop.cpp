@@ -15,7 +15,13 @@ scf::ForOp ftuner::createLoop(ImplicitLocOpBuilder &b, Unrolling unrolling,
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantOp::create(b, b.getIntegerAttr(end.getType(), value));
   };
-  auto loop = scf::ForOp::create(b, constant(0), end, constant(step), initial);
+  return createLoop(b, unrolling, constant(0), end, constant(step), initial);
+}
+
+scf::ForOp ftuner::createLoop(ImplicitLocOpBuilder &b, Unrolling unrolling,
+                              Value first, Value end, Value step,
+                              ValueRange initial) {
+  auto loop = scf::ForOp::create(b, first, end, step, initial);
   MLIRContext *context = b.getContext();
   BoolAttr yes = b.getBoolAttr(true), none;
   bool isLate = unrolling == Unrolling::Late;

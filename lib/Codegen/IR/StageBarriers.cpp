@@ -20,6 +20,16 @@ void ftuner::fenceAsyncProxy(ImplicitLocOpBuilder &b) {
                                  NVVM::SharedSpace::shared_cta));
 }
 
+void ftuner::clusterBarrier(ImplicitLocOpBuilder &b) {
+  NVVM::ClusterArriveOp::create(b, /*aligned=*/UnitAttr());
+  NVVM::ClusterWaitOp::create(b, /*aligned=*/UnitAttr());
+}
+
+NVVM::MemScopeKind StageBarriers::scope() const {
+  return clusterBlocks > 1 ? NVVM::MemScopeKind::CLUSTER
+                           : NVVM::MemScopeKind::CTA;
+}
+
 Value StageBarriers::constant(int64_t value) {
   return arith::ConstantOp::create(
       b, b.getI32IntegerAttr(static_cast<int32_t>(value)));
@@ -71,7 +81,7 @@ void StageBarriers::await(Value barrier, Value parity) {
   // An intrinsic: LLVM may duplicate the assembly of other waits.
   Value isOver = NVVM::MBarrierTryWaitOp::create(
       b, b.getI1Type(), barrier, parity, /*ticks=*/Value(),
-      NVVM::MemScopeKind::CTA, /*relaxed=*/false);
+      scope(), /*relaxed=*/false);
   Value goesOn = arith::XOrIOp::create(
       b, isOver, arith::ConstantOp::create(b, b.getBoolAttr(true)));
   scf::ConditionOp::create(b, goesOn, ValueRange());
@@ -86,4 +96,20 @@ void StageBarriers::awaitFree(StagePhase at) {
 void StageBarriers::arrive(Value barrier) {
   NVVM::MBarrierArriveOp::create(b, b.getI64Type(), barrier, /*count=*/Value(),
                                  NVVM::MemScopeKind::CTA, /*relaxed=*/false);
+}
+
+void StageBarriers::arriveInCluster(Value barrier, Value lane) {
+  Value isOne = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, lane,
+                                      constant(clusterBlocks));
+  auto ifOp = scf::IfOp::create(b, isOne, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  if (clusterBlocks == 1)
+    return arrive(barrier);
+  auto inCluster = LLVM::LLVMPointerType::get(
+      b.getContext(),
+      static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
+  NVVM::MBarrierArriveOp::create(
+      b, /*res=*/Type(), NVVM::MapaOp::create(b, inCluster, barrier, lane),
+      /*count=*/Value(), scope(), /*relaxed=*/false);
 }

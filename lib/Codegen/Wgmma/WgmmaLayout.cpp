@@ -28,18 +28,27 @@ WgmmaLayout ftuner::wgmmaLayout(bool lhsReduceContiguous,
   auto side = [&](unsigned axis) {
     bool reduceContiguous =
         axis == Workload::kM ? lhsReduceContiguous : rhsReduceContiguous;
+    int64_t extent = tile[axis] / schedule.clusterAlong(axis);
     return WgmmaSide{axis,
-                     sharedTile(reduceContiguous, tile[axis],
-                                tile[Workload::kK], elementBytes),
-                     tile[axis], schedule.groupsAlong(axis)};
+                     sharedTile(reduceContiguous, extent, tile[Workload::kK],
+                                elementBytes),
+                     extent, schedule.groupsAlong(axis)};
   };
-  return {side(schedule.rowAxis()),
+  WgmmaLayout layout{side(schedule.rowAxis()),
           side(schedule.columnAxis()),
           tile[Workload::kK],
           schedule.stages,
           elementBytes,
           schedule.producers,
-          schedule.tensorMaps};
+          schedule.tensorMaps,
+          schedule.clusterM,
+          schedule.clusterN,
+          schedule.persistentBlocks > 0};
+  for (unsigned factor : {0, 1})
+    layout.stageStrides[factor] = layout.stageBytes(layout.tileOf(factor));
+  layout.slabStride = layout.warpTile().slabBytes();
+  layout.barriersOffset = ceilBy(layout.tileBytes(), kBarrierBytes);
+  return layout;
 }
 
 WgmmaLayout ftuner::wgmmaLayout(const Workload &workload, const BlockTile &tile,
@@ -49,4 +58,23 @@ WgmmaLayout ftuner::wgmmaLayout(const Workload &workload, const BlockTile &tile,
   return wgmmaLayout(lhs->contiguousAxis() == Workload::kK,
                      rhs->contiguousAxis() == Workload::kK,
                      bytesOf(multipliedType(workload)), tile, schedule);
+}
+
+WgmmaLayout ftuner::wgmmaLayout(const Workload &workload,
+                                const KernelFamily &family, unsigned part) {
+  WgmmaSchedule schedule = WgmmaSchedule::of(family.schedule);
+  WgmmaLayout layout = wgmmaLayout(workload, family.tiles[part], schedule);
+  for (const BlockTile &tile : family.tiles) {
+    WgmmaLayout other = wgmmaLayout(workload, tile, schedule);
+    if (layout.isPersistent) {
+      for (unsigned factor : {0, 1})
+        layout.stageStrides[factor] =
+            std::max(layout.stageStrides[factor], other.stageStrides[factor]);
+      layout.slabStride = std::max(layout.slabStride, other.slabStride);
+    }
+    layout.barriersOffset =
+        std::max({layout.barriersOffset, other.barriersOffset,
+                  ceilBy(layout.tileBytes(), kBarrierBytes)});
+  }
+  return layout;
 }

@@ -24,6 +24,8 @@ constexpr int64_t kAddressRegisters = 32;
 /// Most pipeline stages: more than shared memory holds, so that sums of their
 /// bytes do not overflow.
 constexpr int64_t kMaxStages = 1024;
+/// Most persistent blocks: of twice as many SMs as plans are made for.
+constexpr int64_t kMaxPersistent = 2 * maxBalancedSms;
 /// Fewest of asynchronous copies: products read two while one is filled.
 constexpr int64_t kLeastStages = 3;
 
@@ -36,8 +38,9 @@ public:
 
   llvm::ArrayRef<llvm::StringLiteral> scheduleFields() const override {
     static constexpr llvm::StringLiteral names[] = {
-        "groups_m",     "groups_n",      "stages",
-        "access_bytes", "swap_operands", "producers"};
+        "groups_m",      "groups_n",  "stages",      "access_bytes",
+        "swap_operands", "producers", "tensor_maps", "cluster_m",
+        "cluster_n",     "persistent_blocks"};
     return names;
   }
 
@@ -48,7 +51,14 @@ public:
            (wgmma.swapOperands ? " swapped" : "") +
            (wgmma.producers ? " producers " + std::to_string(wgmma.producers)
                             : "") +
-           (wgmma.tensorMaps ? " maps" : "");
+           (wgmma.tensorMaps ? " maps" : "") +
+           (wgmma.clusterBlocks() > 1
+                ? " cluster [" + std::to_string(wgmma.clusterM) + "," +
+                      std::to_string(wgmma.clusterN) + "]"
+                : "") +
+           (wgmma.persistentBlocks
+                ? " persistent " + std::to_string(wgmma.persistentBlocks)
+                : "");
   }
 
   llvm::Error supports(const Workload &workload,
@@ -62,7 +72,8 @@ public:
 
   UKernel ukernel(const KernelFamily &family, unsigned part) const override {
     WgmmaSchedule wgmma = WgmmaSchedule::of(family.schedule);
-    return contractionUKernel(family, part, wgmma.groupsM, wgmma.groupsN);
+    return contractionUKernel(family, part, wgmma.clusterM * wgmma.groupsM,
+                              wgmma.clusterN * wgmma.groupsN);
   }
 
   int64_t threads(const KernelFamily &family) const override {
@@ -71,8 +82,17 @@ public:
 
   int64_t heightGranule(const KernelFamily &family) const override {
     WgmmaSchedule wgmma = WgmmaSchedule::of(family.schedule);
-    return wgmma.groupsAlong(family.combineAxis) *
-           wgmma.granuleAlong(family.combineAxis);
+    return wgmma.tileGranuleAlong(family.combineAxis);
+  }
+
+  ClusterShape cluster(const Schedule &schedule) const override {
+    WgmmaSchedule wgmma = WgmmaSchedule::of(schedule);
+    return {wgmma.clusterBlocks(),
+            wgmma.clusterN > 1 ? Workload::kN : Workload::kM};
+  }
+
+  int64_t persistentBlocks(const Schedule &schedule) const override {
+    return WgmmaSchedule::of(schedule).persistentBlocks;
   }
 
   int64_t groupRows(const KernelFamily &family) const override {
@@ -104,8 +124,8 @@ public:
     WgmmaSchedule wgmma = WgmmaSchedule::of(family.schedule);
     KernelResources resources;
     resources.threads = wgmma.threads();
-    for (const BlockTile &tile : family.tiles) {
-      WgmmaLayout layout = wgmmaLayout(workload, tile, wgmma);
+    for (unsigned part = 0; part < family.tiles.size(); ++part) {
+      WgmmaLayout layout = wgmmaLayout(workload, family, part);
       resources.registersPerThread =
           std::max(resources.registersPerThread,
                    layout.warpTile().accumulators() + kAddressRegisters);
@@ -139,7 +159,7 @@ public:
                  unsigned part, const DeviceSpec &device) const override {
     WgmmaSchedule wgmma = WgmmaSchedule::of(family.schedule);
     const BlockTile &tile = family.tiles[part];
-    WgmmaLayout layout = wgmmaLayout(workload, tile, wgmma);
+    WgmmaLayout layout = wgmmaLayout(workload, family, part);
     WgmmaCode code;
     code.instruction = *findWgmmaInstruction(multipliedType(workload), device);
     for (unsigned factor : {0, 1})
@@ -189,6 +209,11 @@ private:
     // Boxes and warps of their own copy 16 bytes at once.
     wgmma.producers = 0;
     wgmma.tensorMaps = false;
+    for (BlockTile &tile : family.tiles)
+      for (unsigned axis : {Workload::kM, Workload::kN})
+        tile[axis] /= wgmma.clusterAlong(axis);
+    wgmma.clusterM = wgmma.clusterN = 1;
+    wgmma.persistentBlocks = 0;
     // Single elements may have to pass through registers, in two stages.
     if (bytes == 1)
       wgmma.stages = 2;
@@ -264,6 +289,22 @@ llvm::Error WgmmaModel::checkSchedule(const Workload &workload,
   if (wgmma.tensorMaps)
     if (llvm::Error error = checkMaps(workload, wgmma, isAsynchronous))
       return error;
+  if (wgmma.clusterM < 1 || wgmma.clusterN < 1 ||
+      wgmma.clusterBlocks() > kWgmmaMaxCluster ||
+      (wgmma.clusterBlocks() > 1 && !(wgmma.producers && wgmma.tensorMaps)))
+    return invalid("expected clusters of 1 block, or of " +
+                   llvm::Twine(kWgmmaMaxCluster) +
+                   " with producers and tensor maps, but got " +
+                   llvm::Twine(wgmma.clusterM) + " by " +
+                   llvm::Twine(wgmma.clusterN));
+  if (wgmma.persistentBlocks < 0 || wgmma.persistentBlocks > kMaxPersistent ||
+      wgmma.persistentBlocks % wgmma.clusterBlocks() != 0 ||
+      (wgmma.persistentBlocks > 0 && !(wgmma.producers && wgmma.tensorMaps)))
+    return invalid("expected no persistent blocks, or up to " +
+                   llvm::Twine(kMaxPersistent) +
+                   " in whole clusters with producers and tensor maps, but "
+                   "got " +
+                   llvm::Twine(wgmma.persistentBlocks));
   if (wgmma.producers == 0)
     return llvm::Error::success();
   if (wgmma.producers != 1 || wgmma.groups() >= kWgmmaMaxGroups)
@@ -304,7 +345,7 @@ llvm::SmallVector<TensorMap> WgmmaModel::tensorMaps(const Workload &workload,
   llvm::SmallVector<TensorMap> maps;
   if (!wgmma.tensorMaps)
     return maps;
-  WgmmaLayout layout = wgmmaLayout(workload, family.tiles[part], wgmma);
+  WgmmaLayout layout = wgmmaLayout(workload, family, part);
   for (unsigned factor : {0, 1}) {
     OperandRole role = factor == 0 ? OperandRole::Lhs : OperandRole::Rhs;
     const SharedTile &tile = layout.tileOf(factor);
@@ -317,7 +358,7 @@ llvm::SmallVector<TensorMap> WgmmaModel::tensorMaps(const Workload &workload,
       bool isRow = axis < Workload::kFirstBatch && !map.dims.empty();
       map.dims.push_back(dim);
       map.box.sizes.push_back(dim + 1 == operand->rank() ? tile.pitch
-                              : isRow ? layout.boxRowsOf(tile)
+                              : isRow ? layout.boxRowsOf(factor)
                                       : 1);
     }
     map.box.swizzleBytes = kWgmmaRowBytes;
@@ -329,7 +370,7 @@ llvm::Error WgmmaModel::checkPart(const Workload &workload,
                                   const BlockTile &tile,
                                   const WgmmaSchedule &wgmma) const {
   for (unsigned axis : {Workload::kM, Workload::kN}) {
-    int64_t granule = wgmma.groupsAlong(axis) * wgmma.granuleAlong(axis);
+    int64_t granule = wgmma.tileGranuleAlong(axis);
     if (tile[axis] % granule != 0)
       return invalid("expected block tiles of multiples of " +
                      llvm::Twine(granule) + " elements along axis " +
@@ -357,9 +398,11 @@ llvm::Error WgmmaModel::checkPart(const Workload &workload,
                    " for each of several groups, but got " + tileText(tile));
   // Boxes begin with patterns.
   for (unsigned factor : {0, 1})
-    if (const SharedTile &shared = layout.tileOf(factor);
+    if (int64_t rows = layout.boxRowsOf(factor), boxes = layout.boxesOf(factor);
         wgmma.tensorMaps &&
-        shared.sharedRows() % (layout.boxesOf(shared) * kWgmmaPatternRows) != 0)
+        (rows % kWgmmaPatternRows != 0 ||
+         rows * boxes * layout.sharersOf(factor) !=
+             layout.tileOf(factor).sharedRows()))
       return invalid("expected boxes of tensor maps of multiples of " +
                      llvm::Twine(kWgmmaPatternRows) + " rows, up to " +
                      llvm::Twine(kMaxTensorMapBox) + ", but got " +
@@ -434,17 +477,15 @@ bool ftuner::hasWgmmaMap(const Operand &factor) {
 
 WgmmaSchedule WgmmaSchedule::of(const Schedule &schedule) {
   const auto &fields = schedule.fields();
-  bool tensorMaps = fields[3] == kWgmmaRowBytes;
-  return {fields[0],      fields[1],
-          fields[2],      tensorMaps ? kWgmmaProducedBytes : fields[3],
-          fields[4] != 0, fields[5],
-          tensorMaps};
+  return {fields[0], fields[1],      fields[2], fields[3], fields[4] != 0,
+          fields[5], fields[6] != 0, fields[7], fields[8], fields[9]};
 }
 
 Schedule WgmmaSchedule::pack() const {
-  return Schedule(wgmmaModel(), {groupsM, groupsN, stages,
-                                 tensorMaps ? kWgmmaRowBytes : accessBytes,
-                                 swapOperands, producers});
+  return Schedule(wgmmaModel(),
+                  {groupsM, groupsN, stages, accessBytes, swapOperands,
+                   producers, tensorMaps, clusterM, clusterN,
+                   persistentBlocks});
 }
 
 KernelFamily ftuner::wgmmaFamily(const WgmmaSchedule &schedule,
@@ -454,8 +495,8 @@ KernelFamily ftuner::wgmmaFamily(const WgmmaSchedule &schedule,
   family.schedule = schedule.pack();
   for (int64_t height : rows) {
     BlockTile &tile = family.tiles.emplace_back(numAxes, 1);
-    tile[Workload::kM] = schedule.groupsM * height;
-    tile[Workload::kN] = schedule.groupsN * columns;
+    tile[Workload::kM] = schedule.clusterM * schedule.groupsM * height;
+    tile[Workload::kN] = schedule.clusterN * schedule.groupsN * columns;
     tile[Workload::kK] = depth;
   }
   return family;

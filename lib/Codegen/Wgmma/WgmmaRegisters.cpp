@@ -60,8 +60,8 @@ ftuner::wgmmaRegisters(const Workload &workload, const KernelFamily &family) {
   WgmmaSchedule schedule = WgmmaSchedule::of(family.schedule);
   int64_t groups = schedule.groups(), bytes = 0, consumer = 0;
   int64_t producer = kMapRegisters;
-  for (const BlockTile &tile : family.tiles) {
-    WgmmaLayout layout = wgmmaLayout(workload, tile, schedule);
+  for (unsigned part = 0; part < family.tiles.size(); ++part) {
+    WgmmaLayout layout = wgmmaLayout(workload, family, part);
     bytes = std::max(bytes, layout.sharedMemoryBytes());
     consumer = std::max(consumer,
                         layout.warpTile().accumulators() + kConsumerRegisters);

@@ -1,6 +1,7 @@
 //===- WgmmaSpace.cpp - What the wgmma path has to choose from ------------===//
 #include "WgmmaSpace.h"
 #include "FTuner/Codegen/Wgmma/WgmmaLayout.h"
+#include "FTuner/Codegen/Wgmma/WgmmaRegisters.h"
 #include "FTuner/Workload/Sampling.h"
 #include "WgmmaTypes.h"
 #include "llvm/ADT/STLExtras.h"
@@ -14,6 +15,9 @@ static constexpr int64_t kColumns[] = {8,   16,  24,  32,  48,  64,  80,  96,
 /// With swapped operands: few rows, of others there are blocks without.
 static constexpr int64_t kSwappedColumns[] = {8, 16, 24, 32, 40, 48, 56, 64};
 static constexpr int64_t kStages[] = {4, 3, 5, 6};
+/// Blocks of clusters along m and n.
+static constexpr std::pair<int64_t, int64_t> kClusters[] = {
+    {1, 1}, {2, 1}, {1, 2}};
 /// Of copies through registers.
 static constexpr int64_t kStagedStages[] = {2};
 
@@ -123,14 +127,53 @@ void WgmmaSpace::forEachStep(
       if (producers && !(isWide && schedule.groups() < kWgmmaMaxGroups))
         continue;
       schedule.producers = producers;
-      for (int64_t stages : stagesOf(schedule)) {
-        schedule.stages = stages;
-        family.schedule = schedule.pack();
-        if (!visit(family))
-          return;
+      for (auto [clusterM, clusterN] : kClusters) {
+        if (clusterM * clusterN > 1 && !(producers && tensorMaps))
+          continue;
+        schedule.clusterM = clusterM;
+        schedule.clusterN = clusterN;
+        family.tiles = block.tiles;
+        family.tiles.front()[Workload::kM] *= clusterM;
+        family.tiles.front()[Workload::kN] *= clusterN;
+        // A share that has nothing to do for any size.
+        if ((clusterM > 1 &&
+             block.tiles.front()[Workload::kM] >= extents[Workload::kM]) ||
+            (clusterN > 1 &&
+             block.tiles.front()[Workload::kN] >= extents[Workload::kN]))
+          continue;
+        for (int64_t stages : stagesOf(schedule)) {
+          schedule.stages = stages;
+          schedule.persistentBlocks = 0;
+          family.schedule = schedule.pack();
+          if (!visit(family))
+            return;
+          if (producers && tensorMaps && makePersistent(family) &&
+              !visit(family))
+            return;
+        }
       }
     }
   }
+}
+
+/// As many blocks as run at once, if a size of the range has more tiles.
+bool WgmmaSpace::makePersistent(KernelFamily &family) const {
+  WgmmaSchedule schedule = WgmmaSchedule::of(family.schedule);
+  schedule.persistentBlocks = schedule.clusterBlocks();
+  family.schedule = schedule.pack();
+  std::optional<WgmmaRegisters> registers = wgmmaRegisters(workload, family);
+  if (!registers)
+    return false;
+  schedule.persistentBlocks = registers->blocks * device.smCount /
+                              schedule.clusterBlocks() *
+                              schedule.clusterBlocks();
+  family.schedule = schedule.pack();
+  double tiles = 1;
+  for (auto [axis, size] : llvm::zip(workload.axes, family.tiles.front()))
+    if (axis.kind == AxisKind::Space)
+      tiles *= double(ceilDiv(largestSize(axis), size));
+  return tiles * double(schedule.clusterBlocks()) >
+         double(schedule.persistentBlocks);
 }
 
 ScheduleSpace::Preference

@@ -30,14 +30,17 @@ static void addChunks(BlockWork &work, WarpAccess::Kind kind, double bytes) {
 /// Boxes, which one thread starts. The unit that copies them takes neither
 /// cycles of the load/store units nor, beyond what a box needs to start,
 /// instructions.
-static void addBoxes(BlockWork &work, const SharedTile &tile,
+static void addBoxes(BlockWork &work, unsigned factor,
                      const WgmmaLayout &layout) {
-  work.globalBytes += double(tile.outer * tile.inner * layout.elementBytes);
+  const SharedTile &tile = layout.tileOf(factor);
+  // What a cluster shares is read once, and written to the memory of each.
+  work.globalBytes += double(tile.outer * tile.inner * layout.elementBytes) /
+                      double(layout.sharersOf(factor));
   addChunks(work, WarpAccess::Kind::SharedStore,
             double(layout.stageBytes(tile)));
   // A wait, its share of the loop, and the box: ptxas 13.0 makes 33
   // instructions of a step of two boxes.
-  work.otherInstructions += kInstructionsOfBox * double(layout.boxesOf(tile));
+  work.otherInstructions += kInstructionsOfBox * double(layout.boxesOf(factor));
 }
 
 BlockWork ftuner::wgmmaWork(const WgmmaLayout &layout, const WgmmaCode &code) {
@@ -69,15 +72,15 @@ BlockWork ftuner::wgmmaWork(const WgmmaLayout &layout, const WgmmaCode &code) {
   FactorCopies copies{layout.copyingThreads(), layout.elementBytes,
                       code.isAsynchronous, code.isReduceExact};
   for (unsigned factor : {0, 1}) {
-    const SharedTile &tile = layout.tileOf(factor);
     if (layout.hasMaps)
-      addBoxes(work, tile, layout);
+      addBoxes(work, factor, layout);
     else
-      copies.addTo(work, tile, code.copies[factor]);
+      copies.addTo(work, layout.tileOf(factor), code.copies[factor]);
   }
   if (!layout.hasMaps)
     work.otherInstructions +=
         double(kWgmmaWarps * layout.producers) * kInstructionsOfLoop;
+  work.isPersistent = layout.isPersistent;
   work.stepsAhead = double(code.isAsynchronous ? layout.stepsAhead() : 1);
   return work;
 }

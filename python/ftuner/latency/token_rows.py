@@ -134,6 +134,7 @@ class VendorTile:
             is_warpgroup=self.is_warpgroup,
             # Those of wgmma have a warp for copies, which goes on with the next tile.
             is_persistent=self.is_warpgroup,
+            hides_stores=self.is_warpgroup,
             loaded_registers=0,
             is_pipelined=1,
             exposed_loads=1 / (self.stages - 1),

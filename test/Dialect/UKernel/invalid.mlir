@@ -202,8 +202,44 @@ module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, 
 
 // -----
 
+// wgmma_c7: more blocks
+// expected-error @below {{expected a cluster of up to 2 blocks along m or n, but got [2, 2]}}
+module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, cluster = [2, 2]>} {}
+
+// -----
+
+// wgmma_c7: numbers
+// expected-error @below {{expected a cluster of up to 2 blocks along m or n, but got [2]}}
+module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, cluster = [2]>} {}
+
+// -----
+
+// wgmma_c7: none that copies for the other
+// expected-error @below {{expected a cluster of blocks with producers and tensor maps}}
+module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, tensor_maps = true, cluster = [1, 2]>} {}
+
+// -----
+
+// wgmma_c8
+// expected-error @below {{expected no persistent blocks, or whole clusters of them with producers and tensor maps, but got 3}}
+module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, cluster = [2, 1], persistent = 3>} {}
+
+// -----
+
+// wgmma_c8: copies by threads
+// expected-error @below {{expected no persistent blocks, or whole clusters of them with producers and tensor maps, but got 132}}
+module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, persistent = 132>} {}
+
+// -----
+
+// wgmma_c4: a cluster's tile
+// expected-error @below {{expected the tile on axis 0 to be a multiple of 128 elements for each of 2 groups, but got 128}}
+module attributes {test.attribute = #ukernel.family<#ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, cluster = [2, 1]>, axis = 0, tiles = [[128, 64, 64]]>} {}
+
+// -----
+
 // wgmma: what is given beyond the rest
-// expected-error @below {{expected 'swap_operands', 'producers' or 'tensor_maps', but got 'loaders'}}
+// expected-error @below {{expected 'swap_operands', 'producers', 'tensor_maps', 'cluster' or 'persistent', but got 'loaders'}}
 module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, loaders = 1>} {}
 
 // -----

@@ -179,20 +179,29 @@ TEST_F(WgmmaModelTest, ReadsWhatBoxesWrite) {
   for (bool transposeLhs : {false, true})
     for (bool transposeRhs : {false, true})
       for (bool swaps : {false, true})
-        for (BlockTile block :
-             {BlockTile{128, 128, 64}, BlockTile{256, 64, 64},
-              BlockTile{384, 64, 64}, BlockTile{64, 512, 64}}) {
+        for (auto [block, clusterM, clusterN] :
+             {std::tuple(BlockTile{128, 128, 64}, 1, 1),
+              {BlockTile{256, 64, 64}, 1, 1},
+              {BlockTile{384, 64, 64}, 1, 1},
+              {BlockTile{64, 512, 64}, 1, 1},
+              {BlockTile{128, 128, 64}, 2, 1},
+              {BlockTile{256, 64, 64}, 1, 2},
+              {BlockTile{64, 512, 64}, 2, 1}}) {
           Workload workload = halfProduct(transposeLhs, transposeRhs);
           WgmmaSchedule schedule = {1, 1, 4, 16, swaps, 1, true};
+          schedule.clusterM = clusterM;
+          schedule.clusterN = clusterN;
           (swaps ? schedule.groupsN : schedule.groupsM) =
               block[swaps ? 1 : 0] / 64;
           // A height that only instructions' columns can have.
-          if (block[swaps ? 0 : 1] == 128)
+          if (block[swaps ? 0 : 1] == 128 && clusterM * clusterN == 1)
             block[swaps ? 0 : 1] -= 24;
-          WgmmaLayout layout = wgmmaLayout(workload, block, schedule);
           KernelFamily family;
           family.schedule = schedule.pack();
           family.tiles.push_back(block);
+          family.tiles[0][Workload::kM] *= clusterM;
+          family.tiles[0][Workload::kN] *= clusterN;
+          WgmmaLayout layout = wgmmaLayout(workload, family, 0);
           auto maps = model.tensorMaps(workload, family, 0);
           ASSERT_EQ(maps.size(), 2u);
           for (unsigned factor : {0, 1}) {
@@ -203,18 +212,32 @@ TEST_F(WgmmaModelTest, ReadsWhatBoxesWrite) {
             int64_t width = map.box.sizes[0], rows = map.box.sizes[1];
             ASSERT_EQ(width, 64);
             int64_t boxBytes = rows * 128;
-            EXPECT_EQ(layout.boxesOf(tile) * boxBytes, layout.stageBytes(tile));
+            int64_t sharers = layout.sharersOf(factor);
+            EXPECT_EQ(sharers, factor == 0 ? clusterN : clusterM);
+            EXPECT_EQ(sharers * layout.boxesOf(factor) * boxBytes,
+                      layout.stageBytes(tile));
             EXPECT_EQ(boxBytes % 1024, 0);
             Written written;
-            for (int64_t box = 0; box < layout.boxesOf(tile); ++box)
-              for (int64_t row = 0; row < rows; ++row)
-                for (int64_t i = 0; i < width; ++i) {
-                  int64_t address = box * boxBytes + row * 128 + i * 2;
-                  address ^= (address >> 7 & 7) << 4;
-                  written[address] = tile.reduceContiguous
-                                         ? std::pair(box * rows + row, i)
-                                         : std::pair(box * width + i, row);
-                }
+            for (int64_t rank = 0; rank < sharers; ++rank)
+              for (int64_t box = 0; box < layout.boxesOf(factor); ++box)
+                for (int64_t ofBox = 0; ofBox < rows; ++ofBox)
+                  for (int64_t i = 0; i < width; ++i) {
+                    // Along the axis whose rows blocks share, and in memory.
+                    int64_t row = rank * layout.copiedRows(factor) + ofBox;
+                    int64_t inTile = tile.reduceContiguous
+                                         ? row + box * rows
+                                         : row + box * tile.outer;
+                    int64_t address = inTile * 128 + i * 2;
+                    address ^= (address >> 7 & 7) << 4;
+                    bool isNew =
+                        written
+                            .insert({address,
+                                     tile.reduceContiguous
+                                         ? std::pair(inTile, i)
+                                         : std::pair(box * width + i, row)})
+                            .second;
+                    EXPECT_TRUE(isNew);
+                  }
             expectReads(layout,
                         factor == 0 ? layout.along(Workload::kM)
                                     : layout.along(Workload::kN),
@@ -240,6 +263,78 @@ TEST_F(WgmmaModelTest, MapsDescribeBatches) {
       if (operand.axes[dim] >= Workload::kFirstBatch)
         EXPECT_EQ(map.box.sizes[number], 1);
   }
+}
+
+TEST_F(WgmmaModelTest, ChecksClustersAndPersistentBlocks) {
+  auto family = [](int64_t clusterM, int64_t clusterN, int64_t persistent,
+                   int64_t producers = 1, bool maps = true,
+                   int64_t columns = 128) {
+    WgmmaSchedule schedule = {2, 1, 4, 16, false, producers, maps};
+    schedule.clusterM = clusterM;
+    schedule.clusterN = clusterN;
+    schedule.persistentBlocks = persistent;
+    return wgmmaFamily(schedule, {64}, columns, 64);
+  };
+  for (int64_t persistent : {0, 2, 132}) {
+    EXPECT_EQ(error(family(1, 1, persistent)), "");
+    EXPECT_EQ(error(family(2, 1, persistent)), "");
+    EXPECT_EQ(error(family(1, 2, persistent)), "");
+  }
+  // Too many blocks, or none; half a cluster; nobody who copies alone; halves
+  // of 20 rows.
+  EXPECT_NE(error(family(2, 2, 0)), "");
+  EXPECT_NE(error(family(4, 1, 0)), "");
+  EXPECT_NE(error(family(0, 1, 0)), "");
+  EXPECT_NE(error(family(-2, -1, 0)), "");
+  EXPECT_NE(error(family(2, 1, 3)), "");
+  EXPECT_NE(error(family(1, 1, -1)), "");
+  EXPECT_NE(error(family(1, 1, int64_t(1) << 40)), "");
+  EXPECT_NE(error(family(2, 1, 0, 0)), "");
+  EXPECT_NE(error(family(1, 1, 132, 0)), "");
+  EXPECT_NE(error(family(1, 1, 132, 1, false)), "");
+  EXPECT_EQ(error(family(1, 1, 0, 1, true, 40)), "");
+  EXPECT_NE(error(family(2, 1, 0, 1, true, 40)), "");
+}
+
+/// Both parts of a family go through the same stages, slabs and barriers.
+TEST_F(WgmmaModelTest, PersistentPartsShareMemory) {
+  WgmmaSchedule schedule = {2, 1, 4, 16, false, 1, true};
+  for (int64_t persistent : {0, 132}) {
+    schedule.persistentBlocks = persistent;
+    KernelFamily family = wgmmaFamily(schedule, {64, 128}, 64, 64);
+    ASSERT_EQ(error(family), "");
+    WgmmaLayout low = wgmmaLayout(halfProduct(), family, 0),
+                high = wgmmaLayout(halfProduct(), family, 1);
+    EXPECT_EQ(low.barriersOffset, high.barriersOffset);
+    EXPECT_EQ(low.sharedMemoryBytes(), high.sharedMemoryBytes());
+    EXPECT_EQ(low.stageStrides[0] == high.stageStrides[0], persistent != 0);
+    for (const WgmmaLayout &layout : {low, high}) {
+      EXPECT_GE(layout.stageStrides[0], layout.stageBytes(layout.lhs()));
+      EXPECT_GE(layout.slabStride, layout.warpTile().slabBytes());
+      EXPECT_GE(layout.barriersOffset, layout.tileBytes());
+      if (persistent) {
+        EXPECT_EQ(layout.slabsOffset(),
+                  4 * (layout.stageStrides[0] + layout.stageStrides[1]));
+        EXPECT_GE(layout.barriersOffset,
+                  layout.slabsOffset() + 8 * layout.slabStride);
+      }
+    }
+  }
+}
+
+/// Blocks of a cluster read what they share once.
+TEST_F(WgmmaModelTest, ClustersReadLess) {
+  auto bytesOf = [&](int64_t clusterM, int64_t clusterN) {
+    WgmmaSchedule schedule = {2, 1, 4, 16, false, 1, true};
+    schedule.clusterM = clusterM;
+    schedule.clusterN = clusterN;
+    return model.work(halfProduct(), wgmmaFamily(schedule, {64}, 256, 64), 0,
+                      device)
+        .globalBytes;
+  };
+  EXPECT_EQ(bytesOf(1, 1), (128 + 256) * 128);
+  EXPECT_EQ(bytesOf(2, 1), (128 + 128) * 128);
+  EXPECT_EQ(bytesOf(1, 2), (64 + 256) * 128);
 }
 
 TEST_F(WgmmaModelTest, ChecksProducersAndMaps) {
@@ -287,7 +382,7 @@ TEST_F(WgmmaModelTest, SharesRegistersOut) {
             bool(llvm::errorToBool(model.check(workload, family, device))))
           return true;
         auto registers = wgmmaRegisters(workload, family);
-        WgmmaLayout layout = wgmmaLayout(workload, family.tiles[0], schedule);
+        WgmmaLayout layout = wgmmaLayout(workload, family, 0);
         EXPECT_TRUE(registers.has_value());
         KernelResources needs = model.resources(workload, family);
         EXPECT_EQ(needs.threads, 128 * (schedule.groups() + 1));

@@ -184,6 +184,10 @@ TEST(LatencyTensor, PersistentBlocksStartBehindOthers) {
   double step = timeOf(device, block, constants) - 5;
   EXPECT_NEAR(timeOf(device, block, constants, 300), 3 * step + 15, 0.01);
   block.isPersistent = true;
+  constants.globalLatency = 2000;
+  double behind = timeOf(device, block, constants) - 5;
+  EXPECT_NEAR(timeOf(device, block, constants, 300), 3 * behind + 11, 0.01);
+  block.hidesStores = true;
   double fast = timeOf(device, block, constants) - 5;
   EXPECT_NEAR(timeOf(device, block, constants, 300), 3 * fast + 5, 0.01);
   EXPECT_NEAR(timeOf(device, block, constants, 250), 3 * fast + 5, 0.01);
@@ -201,6 +205,7 @@ TEST(LatencyTensor, TermsAddUp) {
     LatencyBlock tall = blockOf(&LatencyBlock::f16Operations);
     tall.isWarpgroup = random() % 2;
     tall.isPersistent = random() % 2;
+    tall.hidesStores = random() % 2;
     tall.sharedMemoryBytes = real(1000, 160000);
     tall.warps = 1 + random() % 8;
     LatencyBlock low = tall;

@@ -101,7 +101,8 @@ inline std::ostream &operator<<(std::ostream &os, const GridCase &c) {
   return os << ", combine axis " << c.grid.combineAxis << ", second height "
             << c.grid.secondHeight << ", balanced over " << c.grid.balancedSms
             << ", split " << c.grid.reduceSplit << ", groups of "
-            << c.grid.groupRows;
+            << c.grid.groupRows << ", clusters of " << c.grid.clusterBlocks
+            << " along " << c.grid.clusterAxis;
 }
 
 inline std::ostream &operator<<(std::ostream &os, const LaunchFacts &facts) {
@@ -149,9 +150,12 @@ inline void expectEachElementOnce(const GridCase &c, const Mapping &mapping) {
     if (tile.isInSecondPart)
       (grid.combineAxis == 0 ? height : width) = grid.secondHeight;
     ASSERT_GE(tile.row, 0);
-    ASSERT_LT(tile.row, m);
     ASSERT_GE(tile.column, 0);
-    ASSERT_LT(tile.column, n);
+    // Shares of a cluster beyond the extent have nothing to write.
+    if (grid.clusterBlocks > 1)
+      (grid.clusterAxis == 0 ? height : width) /= grid.clusterBlocks;
+    else
+      ASSERT_TRUE(tile.row < m && tile.column < n);
     for (int64_t i = tile.row; i < std::min(tile.row + height, m); ++i)
       for (int64_t j = tile.column; j < std::min(tile.column + width, n); ++j)
         ASSERT_EQ(++writes[(problem * m + i) * n + j], 1) << i << " " << j;
@@ -205,6 +209,13 @@ public:
       grid.reduceSplit = upTo(5);
     if (upTo(2) == 1)
       grid.groupRows = upTo(6);
+    if (upTo(3) == 1) {
+      grid.clusterBlocks = 2;
+      grid.clusterAxis = upTo(2) - 1;
+      grid.tile[grid.clusterAxis] *= 2;
+      if (grid.clusterAxis == grid.combineAxis)
+        grid.secondHeight *= 2;
+    }
     grid.tile.append(upTo(4) - 1, 1);
     return {grid, shapeOf(grid)};
   }
@@ -239,7 +250,7 @@ public:
       for (int64_t &extent : c.shape)
         extent = (extent + 1) / 2;
     if (c.grid.secondHeight != 0)
-      c.grid.secondHeight = c.grid.tile[c.grid.combineAxis] + upTo(200);
+      c.grid.secondHeight = c.grid.tile[c.grid.combineAxis] + 2 * upTo(100);
     c.grid.groupRows = upTo(2) == 1 ? 1 : upTo(64);
     return c;
   }

@@ -21,7 +21,7 @@ TEST(Grid, WritesEachElementOnce) {
 }
 
 /// Rows and columns of the tiles, block by block.
-static std::vector<std::pair<int64_t, int64_t>> tilesOf(const GridCase &c) {
+static std::vector<std::pair<int64_t, int64_t>> orderOf(const GridCase &c) {
   NumberArithmetic math;
   int64_t blocks = launchOf(math, c.grid, c.shape).blocks;
   std::vector<std::pair<int64_t, int64_t>> tiles;
@@ -38,13 +38,13 @@ TEST(Grid, OrdersOfBlocks) {
   GridCase c;
   c.grid.tile = {32, 64, 8};
   c.shape = {70, 100, 16};
-  EXPECT_EQ(tilesOf(c),
+  EXPECT_EQ(orderOf(c),
             (Tiles{{0, 0}, {0, 1}, {1, 0}, {1, 1}, {2, 0}, {2, 1}}));
   c.grid.groupRows = 2;
-  EXPECT_EQ(tilesOf(c),
+  EXPECT_EQ(orderOf(c),
             (Tiles{{0, 0}, {1, 0}, {0, 1}, {1, 1}, {2, 0}, {2, 1}}));
   c.grid.groupRows = 8;
-  EXPECT_EQ(tilesOf(c),
+  EXPECT_EQ(orderOf(c),
             (Tiles{{0, 0}, {1, 0}, {2, 0}, {0, 1}, {1, 1}, {2, 1}}));
 }
 
@@ -94,4 +94,38 @@ TEST(Grid, CountsTheBlocksBeside) {
   EXPECT_EQ(beside({640, 2304, 768, 1, 1}), 72);
   grid.combineAxis = Workload::kN;
   EXPECT_EQ(beside({640, 2304, 768, 1, 1}), 28);
+}
+
+TEST(Grid, TilesFollowFromTheFirstOnes) {
+  RandomSeed seed;
+  GridCases cases(seed);
+  NumberArithmetic math;
+  for (int round = 0; round < 20'000; ++round) {
+    GridCase c = round % 2 ? cases.next() : cases.nextLarge();
+    LaunchFacts launch = launchInNumbers(c);
+    int64_t tiles = launch.blocks / c.grid.clusterBlocks;
+    ASSERT_EQ(tilesOf(math, c.grid, llvm::ArrayRef(c.shape),
+                      launch.firstBlocks),
+              tiles)
+        << c;
+    c.grid.persistentBlocks = 6;
+    ASSERT_EQ(launchInNumbers(c).blocks, std::min<int64_t>(launch.blocks, 6));
+  }
+}
+
+TEST(Grid, ClustersShareATile) {
+  GridCase c;
+  c.grid.tile = {64, 32, 8};
+  c.grid.clusterBlocks = 2;
+  c.shape = {70, 60, 16};
+  Mapping mapping = inNumbers(c);
+  ASSERT_EQ(mapping.launch.blocks, 8);
+  auto first = [&](int64_t block) {
+    TileFacts tile = mapping.tileOf(block);
+    return std::make_pair(tile.row, tile.column);
+  };
+  EXPECT_EQ(first(2), std::make_pair(int64_t(0), int64_t(32)));
+  EXPECT_EQ(first(3), std::make_pair(int64_t(32), int64_t(32)));
+  // Beyond the extent.
+  EXPECT_EQ(first(5), std::make_pair(int64_t(96), int64_t(0)));
 }

@@ -1,6 +1,7 @@
 //===- KernelFamilyTest.cpp - Schedules, families and their checks --------===//
 #include "../Search/StubModel.h"
 #include "FTuner/Codegen/Simt/SimtSchedule.h"
+#include <numeric>
 #include <functional>
 #include <gtest/gtest.h>
 #include <set>
@@ -32,11 +33,9 @@ TEST(Schedule, FieldsThatAreNotGivenAreZero) {
 
 TEST(Schedule, DiffersByEachFieldAndByPath) {
   StubModel stub, other;
-  std::array<int64_t, Schedule::maxFields> numbers = {1, 2, 3, 4, 5, 6};
-  auto make = [&](const CodegenModel &path) {
-    return Schedule(path, {numbers[0], numbers[1], numbers[2], numbers[3],
-                           numbers[4], numbers[5]});
-  };
+  std::array<int64_t, Schedule::maxFields> numbers;
+  std::iota(numbers.begin(), numbers.end(), 1);
+  auto make = [&](const CodegenModel &path) { return Schedule(path, numbers); };
   Schedule schedule = make(stub), copy = schedule;
   EXPECT_EQ(copy, schedule);
   EXPECT_NE(make(other), schedule);

@@ -50,10 +50,34 @@ struct TileEmission {
   llvm::SmallVector<bool, 3> exact;
   /// First row and column of the block, of type index.
   mlir::Value rowOffset, columnOffset;
+  /// Number of the block in its cluster, of type index; null without clusters.
+  mlir::Value clusterRank;
   /// Number of the thread in the block, of type index.
   mlir::Value threadId;
   /// The block's dynamic shared memory: memref<?xi8, workgroup>.
   mlir::Value sharedMemory;
+};
+
+/// The tiles that a block computes: one, or, if blocks are persistent, one after
+/// the other.
+class BlockTiles {
+public:
+  explicit BlockTiles(const TileEmission &block) : block(block) {}
+  virtual ~BlockTiles() = default;
+
+  /// What tiles of both parts have that does not depend on their positions.
+  const TileEmission block;
+  /// The addresses of a part's tensor maps, as `TensorMapOperand::map`.
+  virtual llvm::SmallVector<mlir::Value> tensorMaps(unsigned part) = 0;
+
+  using Body = llvm::function_ref<mlir::FailureOr<llvm::SmallVector<mlir::Value>>(
+      const TileEmission &tile, mlir::ValueRange state)>;
+  /// Emits `body` for each of the tiles at the insertion point: for both parts
+  /// of a family, and in a loop where blocks are persistent. What it returns is
+  /// the state for the next tile, of the types of the first one.
+  virtual mlir::FailureOr<llvm::SmallVector<mlir::Value>>
+  forEach(mlir::ImplicitLocOpBuilder &builder, mlir::ValueRange first,
+          Body body) = 0;
 };
 
 /// The same for a contraction.
@@ -81,6 +105,12 @@ class CodegenPath {
 public:
   virtual ~CodegenPath() = default;
   virtual const CodegenModel &model() const = 0;
+  /// Emits what a block computes at the insertion point: each of its tiles, from
+  /// beginning to end.
+  virtual mlir::LogicalResult emitBlock(mlir::ImplicitLocOpBuilder &builder,
+                                        BlockTiles &tiles) const;
+
+protected:
   /// Emits the computation of one tile at the insertion point.
   virtual mlir::LogicalResult emitTile(mlir::ImplicitLocOpBuilder &builder,
                                        const TileEmission &tile) const = 0;

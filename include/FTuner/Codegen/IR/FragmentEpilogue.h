@@ -9,8 +9,8 @@
 namespace ftuner {
 
 /// Takes sums of the tensor cores from the registers of a block's warps to the
-/// output, through slabs at the beginning of shared memory: one for each warp,
-/// in the order of their numbers.
+/// output, through slabs of shared memory: one for each warp, in the order of
+/// their numbers.
 class FragmentEpilogue {
 public:
   /// Where a warp's tile lies in the output, and who runs.
@@ -21,6 +21,10 @@ public:
     Value row, column;
     /// Threads of these warps, where the block has others; 0 where not.
     int64_t threads = 0;
+    /// Bytes of shared memory before the first slab, and from one to the next; 0
+    /// for a slab's own. Slabs at 0 take the place of stages that other warps
+    /// may still read; others are the warps' own.
+    int64_t slabsOffset = 0, slabStride = 0;
   };
 
   /// `accessBytes`: of the factors' copies (TensorFactors.h).
@@ -38,9 +42,14 @@ public:
 private:
   /// Waits for all warps that run.
   void awaitWarps();
-  /// Fills a slab with its rows number `step` of the warp tile.
-  void storeToSlab(Value slab, ValueRange accumulators, int64_t step);
-  void storeRows(Value slab, ValueRange accumulators, int64_t step);
+  /// The bytes of shared memory before the warp's slab.
+  Value slabOffset();
+  /// Fills a slab with its rows number `step` of the warp tile, and with so many
+  /// fragments of columns.
+  void storeToSlab(Value slab, ValueRange accumulators, int64_t step,
+                   int64_t firstFragment, int64_t numFragments);
+  void storeRows(Value slab, ValueRange accumulators, int64_t step,
+                 int64_t firstFragment, int64_t numFragments);
   void storeTransposed(ValueRange accumulators, int64_t step);
   /// Whether runs of columns are moved as vectors.
   bool isInVectors() const;

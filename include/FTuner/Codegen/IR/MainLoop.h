@@ -46,7 +46,11 @@ enum class Unrolling {
   Late
 };
 
-/// A loop from 0 to `end`, of type index or an integer, whose body is empty.
+/// A loop from `first` to `end`, of type index or integers, whose body is empty.
+mlir::scf::ForOp createLoop(mlir::ImplicitLocOpBuilder &b, Unrolling unrolling,
+                            Value first, Value end, Value step,
+                            ValueRange initial);
+/// The same from 0 on.
 mlir::scf::ForOp createLoop(mlir::ImplicitLocOpBuilder &b, Unrolling unrolling,
                             Value end, int64_t step, ValueRange initial);
 

@@ -11,6 +11,8 @@
 
 #include "FTuner/Codegen/IR/IndexMath.h"
 
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
 namespace ftuner {
 
 /// A stage, and the parity of its next phase: both i32.
@@ -20,12 +22,15 @@ struct StagePhase {
 
 class StageBarriers {
 public:
-  /// `barriers`: a pointer to 16 bytes of shared memory for each stage.
-  StageBarriers(mlir::ImplicitLocOpBuilder &b, Value barriers, int64_t stages)
-      : b(b), barriers(barriers), stages(stages) {}
+  /// `barriers`: a pointer to 16 bytes of shared memory for each stage, the
+  /// same in each of the blocks of a cluster whose threads arrive at them.
+  StageBarriers(mlir::ImplicitLocOpBuilder &b, Value barriers, int64_t stages,
+                int64_t clusterBlocks = 1)
+      : b(b), barriers(barriers), stages(stages), clusterBlocks(clusterBlocks) {
+  }
 
   /// By one thread: how many arrivals end a phase. Other threads see it behind
-  /// a barrier of the block, and so does the unit that copies.
+  /// a barrier of the block, or the cluster, and so does the unit that copies.
   void initialize(int64_t arrivalsOfFilled, int64_t arrivalsOfFree);
   /// The first stage, in its first phase.
   StagePhase first();
@@ -41,15 +46,22 @@ public:
   /// Waits until the stage is free for its phase.
   void awaitFree(StagePhase at);
   void arrive(Value barrier);
+  /// Arrives at the barrier of each block of the cluster. By lanes of one warp,
+  /// whose numbers are i32.
+  void arriveInCluster(Value barrier, Value lane);
 
 private:
   Value barrierOf(Value stage, int64_t first);
   Value constant(int64_t value);
+  mlir::NVVM::MemScopeKind scope() const;
 
   mlir::ImplicitLocOpBuilder &b;
   Value barriers;
-  int64_t stages;
+  int64_t stages, clusterBlocks;
 };
+
+/// All threads of the cluster's blocks wait for each other.
+void clusterBarrier(mlir::ImplicitLocOpBuilder &b);
 
 /// Makes what the thread has written to shared memory visible to what reads it
 /// through the async proxy, behind a barrier.

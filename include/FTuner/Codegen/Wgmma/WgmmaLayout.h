@@ -39,6 +39,9 @@ constexpr int64_t kWgmmaPatternRows = 8,
 /// Bytes of a barrier in shared memory; those of a stage say that it is filled
 /// and that it is free.
 constexpr int64_t kBarrierBytes = 8, kBarriersOfStage = 2;
+/// Fragments of columns in a slab of persistent blocks: their rows fill sectors
+/// of the output in any type.
+constexpr int64_t kPersistentFragments = 4;
 /// Most columns of an instruction.
 constexpr int64_t kWgmmaMaxColumns = 256;
 
@@ -63,6 +66,18 @@ struct WgmmaLayout {
   /// Groups that only copy, and whether tensor maps do (WgmmaSchedule.h).
   int64_t producers = 0;
   bool hasMaps = false;
+  /// Blocks of a cluster along m and n. Those along one axis need the same of
+  /// the factor of the other.
+  int64_t clusterM = 1, clusterN = 1;
+  /// Whether blocks take one tile after the other. Slabs lie behind the stages
+  /// then, which producers fill behind the epilogue.
+  bool isPersistent = false;
+  /// Bytes from a stage of lhs and rhs to the next, and of a warp's slab. A
+  /// persistent block has tiles of both parts of a family: those of the part
+  /// that takes the most.
+  int64_t stageStrides[2] = {0, 0}, slabStride = 0;
+  /// Where the barriers of stages lie: behind stages and slabs of all parts.
+  int64_t barriersOffset = 0;
 
   const WgmmaSide &along(unsigned axis) const {
     return rows.axis == axis ? rows : columns;
@@ -74,6 +89,12 @@ struct WgmmaLayout {
     return factor == 0 ? lhs() : rhs();
   }
   bool isSwapped() const { return rows.axis == Workload::kN; }
+  int64_t clusterBlocks() const { return clusterM * clusterN; }
+  /// Blocks of a cluster that need the same tile of lhs (0) or rhs (1), each of
+  /// which copies an equal part.
+  int64_t sharersOf(unsigned factor) const {
+    return factor == 0 ? clusterN : clusterM;
+  }
   /// Groups, warps and threads that multiply; those that copy come behind.
   int64_t groups() const { return rows.groups * columns.groups; }
   int64_t warps() const { return kWgmmaWarps * groups(); }
@@ -98,15 +119,23 @@ struct WgmmaLayout {
     return hasMaps ? stages - 1 : copiesAhead() + 1;
   }
 
-  /// Boxes of a map that make a tile, one behind the other in shared memory:
-  /// rows of 128 bytes, as many in each. Of a tile along the reduce axis they
-  /// share the space axis; of another, panels are boxes.
-  int64_t boxesOf(const SharedTile &tile) const {
-    return tile.reduceContiguous ? ceilDiv(tile.outer, kMaxTensorMapBox)
-                                 : tile.panels;
+  /// Rows of shared memory that a block copies of a factor's tile: of each
+  /// panel, where panels lie along the space axis.
+  int64_t copiedRows(unsigned factor) const {
+    return tileOf(factor).outer / sharersOf(factor);
   }
-  int64_t boxRowsOf(const SharedTile &tile) const {
-    return tile.sharedRows() / boxesOf(tile);
+  /// Boxes of a map that a block copies of a factor's tile: rows of 128 bytes,
+  /// as many in each. Of a tile along the reduce axis they share the space
+  /// axis; of another, panels are boxes.
+  int64_t boxesOf(unsigned factor) const {
+    const SharedTile &tile = tileOf(factor);
+    return tile.reduceContiguous
+               ? ceilDiv(copiedRows(factor), kMaxTensorMapBox)
+               : tile.panels;
+  }
+  int64_t boxRowsOf(unsigned factor) const {
+    int64_t rows = copiedRows(factor);
+    return tileOf(factor).reduceContiguous ? rows / boxesOf(factor) : rows;
   }
 
   /// Instructions of a group at one depth, depths of a step.
@@ -120,30 +149,36 @@ struct WgmmaLayout {
     warp.columns = columns.groupExtent() / FragmentTile::kColumns;
     warp.rowDistance = kWgmmaRows;
     warp.isSwapped = isSwapped();
+    if (isPersistent && !warp.isSwapped)
+      warp.slabFragments = std::min(warp.columns, kPersistentFragments);
     return warp;
   }
-  /// Bytes of one stage of a tile, and of all.
+  /// Bytes of one stage of a tile, and of all of lhs (0) or rhs (1).
   int64_t stageBytes(const SharedTile &tile) const {
     return tile.elements() * elementBytes;
   }
-  int64_t bytesOf(const SharedTile &tile) const {
-    return stages * stageBytes(tile);
+  int64_t stagesBytes(unsigned factor) const {
+    return stages * stageStrides[factor];
+  }
+  int64_t stageStride(const WgmmaSide &side) const {
+    return stageStrides[side.axis == Workload::kM ? 0 : 1];
+  }
+  /// Where slabs lie: in the place of the stages, or behind them.
+  int64_t slabsOffset() const {
+    return isPersistent ? stagesBytes(0) + stagesBytes(1) : 0;
   }
   /// Whether barriers of stages order copies and products, rather than those
   /// of the block.
   bool hasBarriers() const { return producers > 0 || hasMaps; }
-  /// Where they lie: behind the stages, and behind the slabs, which take the
-  /// place of the stages.
-  int64_t barriersOffset() const {
-    return ceilBy(std::max(bytesOf(lhs()) + bytesOf(rhs()),
-                           warps() * warpTile().slabBytes()),
-                  kBarrierBytes);
+  /// Bytes of stages and slabs.
+  int64_t tileBytes() const {
+    return std::max(stagesBytes(0) + stagesBytes(1),
+                    slabsOffset() + warps() * slabStride);
   }
   int64_t sharedMemoryBytes() const {
     if (!hasBarriers())
-      return std::max(bytesOf(lhs()) + bytesOf(rhs()),
-                      warps() * warpTile().slabBytes());
-    return barriersOffset() + kBarriersOfStage * kBarrierBytes * stages;
+      return tileBytes();
+    return barriersOffset + kBarriersOfStage * kBarrierBytes * stages;
   }
 
   /// Of a matrix descriptor: bytes from eight rows to the next eight, and from
@@ -165,9 +200,13 @@ struct WgmmaLayout {
 WgmmaLayout wgmmaLayout(bool lhsReduceContiguous, bool rhsReduceContiguous,
                         int64_t elementBytes, const BlockTile &tile,
                         const WgmmaSchedule &schedule);
-/// The layout of a block tile for a workload that the path supports.
+/// The layout of a part of a family that stands alone, for a workload that the
+/// path supports.
 WgmmaLayout wgmmaLayout(const Workload &workload, const BlockTile &tile,
                         const WgmmaSchedule &schedule);
+/// The layout of a part among all.
+WgmmaLayout wgmmaLayout(const Workload &workload, const KernelFamily &family,
+                        unsigned part);
 
 } // namespace ftuner
 

@@ -14,11 +14,14 @@ const CodegenModel &wgmmaModel();
 constexpr int64_t kWgmmaRows = 64, kWgmmaColumns = 8;
 /// Warps of a group, which execute instructions together.
 constexpr int64_t kWgmmaWarps = 4;
+/// Most blocks of a cluster.
+constexpr int64_t kWgmmaMaxCluster = 2;
 /// Axes along which a family may have two heights.
 constexpr unsigned kWgmmaCombineAxes[] = {Workload::kM, Workload::kN};
 
 /// What the fields of a schedule mean to the wgmma path. A group of four warps
-/// computes bm / groupsM rows and bn / groupsN columns of a block tile.
+/// computes bm / groupsM rows and bn / groupsN columns of what its block has of
+/// a tile.
 struct WgmmaSchedule {
   /// Groups of a block along m and n.
   int64_t groupsM = 1, groupsN = 1;
@@ -34,14 +37,25 @@ struct WgmmaSchedule {
   int64_t producers = 0;
   /// One thread copies boxes by tensor maps (TensorMap.h) in place of all
   /// threads, or all producers, single accesses. Accesses are of 16 bytes then,
-  /// which is what maps align rows to; in a schedule's fields they are of 128,
-  /// a box's row.
+  /// which is what maps align rows to.
   bool tensorMaps = false;
+  /// Blocks of a cluster along m and n, 1 or 2 together. They share a tile, and
+  /// each copies its share of the factor that both need into the shared memory
+  /// of both.
+  int64_t clusterM = 1, clusterN = 1;
+  /// Blocks of a launch at most, which take one tile after the other; 0: each
+  /// block has one. Copies for the next tile go on behind the epilogue of the
+  /// one before.
+  int64_t persistentBlocks = 0;
 
   /// Reads a schedule of the path.
   static WgmmaSchedule of(const Schedule &schedule);
   Schedule pack() const;
 
+  int64_t clusterBlocks() const { return clusterM * clusterN; }
+  int64_t clusterAlong(unsigned axis) const {
+    return axis == Workload::kM ? clusterM : clusterN;
+  }
   /// Groups that multiply.
   int64_t groups() const { return groupsM * groupsN; }
   int64_t threads() const { return 32 * kWgmmaWarps * (groups() + producers); }
@@ -52,12 +66,17 @@ struct WgmmaSchedule {
   unsigned columnAxis() const {
     return swapOperands ? Workload::kM : Workload::kN;
   }
-  /// Of m or n: groups along it, and the granule of a group's elements.
+  /// Of m or n: groups of a block along it, and the granule of a group's
+  /// elements.
   int64_t groupsAlong(unsigned axis) const {
     return axis == Workload::kM ? groupsM : groupsN;
   }
   int64_t granuleAlong(unsigned axis) const {
     return axis == rowAxis() ? kWgmmaRows : kWgmmaColumns;
+  }
+  /// Of what a tile along m or n is a multiple.
+  int64_t tileGranuleAlong(unsigned axis) const {
+    return clusterAlong(axis) * groupsAlong(axis) * granuleAlong(axis);
   }
 };
 

@@ -46,6 +46,7 @@ class MmaPath final : public CodegenPath {
 public:
   const CodegenModel &model() const override { return mmaModel(); }
 
+protected:
   LogicalResult emitTile(ImplicitLocOpBuilder &builder,
                          const TileEmission &emission) const override {
     ContractionTile tile(emission);

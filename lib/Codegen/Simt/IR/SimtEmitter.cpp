@@ -54,6 +54,7 @@ class SimtPath final : public CodegenPath {
 public:
   const CodegenModel &model() const override { return simtModel(); }
 
+protected:
   LogicalResult emitTile(ImplicitLocOpBuilder &builder,
                          const TileEmission &emission) const override {
     ContractionTile tile(emission);

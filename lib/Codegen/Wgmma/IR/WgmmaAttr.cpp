@@ -23,9 +23,12 @@ generatedAttributePrinter(Attribute def, AsmPrinter &printer);
 
 /// What an attribute says beyond the defaults, in any order.
 static ParseResult parseWgmmaOptions(AsmParser &parser, bool &swapOperands,
-                                     int64_t &producers, bool &tensorMaps) {
+                                     int64_t &producers, bool &tensorMaps,
+                                     SmallVector<int64_t> &cluster,
+                                     int64_t &persistent) {
   swapOperands = tensorMaps = false;
-  producers = 0;
+  producers = persistent = 0;
+  cluster = {1, 1};
   llvm::StringSet<> given;
   while (succeeded(parser.parseOptionalComma())) {
     SMLoc place = parser.getCurrentLocation();
@@ -49,10 +52,20 @@ static ParseResult parseWgmmaOptions(AsmParser &parser, bool &swapOperands,
     } else if (name == "tensor_maps") {
       if (failed(read(tensorMaps)))
         return failure();
+    } else if (name == "cluster") {
+      cluster.clear();
+      if (parser.parseCommaSeparatedList(
+              AsmParser::Delimiter::Square, [&]() -> ParseResult {
+                return parser.parseInteger(cluster.emplace_back());
+              }))
+        return failure();
+    } else if (name == "persistent") {
+      if (failed(read(persistent)))
+        return failure();
     } else {
       return parser.emitError(place)
-             << "expected 'swap_operands', 'producers' or 'tensor_maps', but "
-                "got '"
+             << "expected 'swap_operands', 'producers', 'tensor_maps', "
+                "'cluster' or 'persistent', but got '"
              << name << "'";
     }
   }
@@ -60,13 +73,18 @@ static ParseResult parseWgmmaOptions(AsmParser &parser, bool &swapOperands,
 }
 
 static void printWgmmaOptions(AsmPrinter &printer, bool swapOperands,
-                              int64_t producers, bool tensorMaps) {
+                              int64_t producers, bool tensorMaps,
+                              ArrayRef<int64_t> cluster, int64_t persistent) {
   if (swapOperands)
     printer << ", swap_operands = true";
   if (producers != 0)
     printer << ", producers = " << producers;
   if (tensorMaps)
     printer << ", tensor_maps = true";
+  if (llvm::any_of(cluster, [](int64_t blocks) { return blocks != 1; }))
+    printer << ", cluster = [" << cluster << "]";
+  if (persistent != 0)
+    printer << ", persistent = " << persistent;
 }
 
 #define GET_ATTRDEF_CLASSES
@@ -76,7 +94,8 @@ WgmmaAttr WgmmaAttr::get(MLIRContext *context, const Schedule &schedule) {
   WgmmaSchedule wgmma = WgmmaSchedule::of(schedule);
   return get(context, {wgmma.groupsM, wgmma.groupsN}, wgmma.stages,
              wgmma.accessBytes, wgmma.swapOperands, wgmma.producers,
-             wgmma.tensorMaps);
+             wgmma.tensorMaps, {wgmma.clusterM, wgmma.clusterN},
+             wgmma.persistentBlocks);
 }
 
 Schedule WgmmaAttr::toSchedule() const {
@@ -88,13 +107,18 @@ Schedule WgmmaAttr::toSchedule() const {
   wgmma.swapOperands = getSwapOperands();
   wgmma.producers = getProducers();
   wgmma.tensorMaps = getTensorMaps();
+  wgmma.clusterM = getCluster()[0];
+  wgmma.clusterN = getCluster()[1];
+  wgmma.persistentBlocks = getPersistent();
   return wgmma.pack();
 }
 
 LogicalResult WgmmaAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 ArrayRef<int64_t> groups, int64_t stages,
                                 int64_t access, bool swapOperands,
-                                int64_t producers, bool tensorMaps) {
+                                int64_t producers, bool tensorMaps,
+                                ArrayRef<int64_t> cluster,
+                                int64_t persistent) {
   if (failed(verifyContractionSchedule(emitError, "group", groups, stages)))
     return failure();
   if (access != 1 && access != 4 && access != 8 && access != 16)
@@ -105,6 +129,19 @@ LogicalResult WgmmaAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << " bytes with tensor maps, but got " << access;
   if (producers != 0 && producers != 1)
     return emitError() << "expected no producers or 1, but got " << producers;
+  if (cluster.size() != 2 || cluster[0] < 1 || cluster[1] < 1 ||
+      cluster[0] > kWgmmaMaxCluster || cluster[1] > kWgmmaMaxCluster ||
+      cluster[0] * cluster[1] > kWgmmaMaxCluster)
+    return emitError() << "expected a cluster of up to " << kWgmmaMaxCluster
+                       << " blocks along m or n, but got [" << cluster << "]";
+  if (cluster[0] * cluster[1] > 1 && !(producers && tensorMaps))
+    return emitError()
+           << "expected a cluster of blocks with producers and tensor maps";
+  if (persistent < 0 || persistent % (cluster[0] * cluster[1]) != 0 ||
+      (persistent > 0 && !(producers && tensorMaps)))
+    return emitError() << "expected no persistent blocks, or whole clusters of "
+                          "them with producers and tensor maps, but got "
+                       << persistent;
   return success();
 }
 
@@ -115,7 +152,7 @@ WgmmaAttr::verifyTile(function_ref<InFlightDiagnostic()> emitError,
     return failure();
   WgmmaSchedule wgmma = WgmmaSchedule::of(toSchedule());
   for (unsigned axis : {Workload::kM, Workload::kN}) {
-    int64_t granule = wgmma.granuleAlong(axis),
+    int64_t granule = wgmma.granuleAlong(axis) * wgmma.clusterAlong(axis),
             groups = wgmma.groupsAlong(axis);
     // Divided twice: the product may not fit.
     if (tile[axis] % granule != 0 || tile[axis] / granule % groups != 0)

@@ -12,30 +12,15 @@
 using namespace mlir;
 using namespace ftuner;
 
-WgmmaTileEmitter::WgmmaTileEmitter(ImplicitLocOpBuilder &b,
-                                   const ContractionTile &tile,
-                                   const WgmmaLayout &layout,
-                                   ElementType multiplied, Type accumulatorType)
-    : b(b), math(b), tile(tile), layout(layout), multiplied(multiplied),
-      schedule(WgmmaSchedule::of(tile.family.schedule)),
-      elementType(factorType(b, multiplied)), accumulatorType(accumulatorType) {
-  int64_t ofInstruction =
-      layout.warpTile().accumulators() / layout.instructions();
-  sumsType = LLVM::LLVMStructType::getLiteral(
-      b.getContext(), SmallVector<Type>(ofInstruction, accumulatorType));
+void ftuner::emitIf(ImplicitLocOpBuilder &b, Value condition,
+                    llvm::function_ref<void()> body) {
+  auto ifOp = scf::IfOp::create(b, condition, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  body();
 }
 
-void WgmmaTileEmitter::emit() {
-  lane = math.rem(tile.threadId, 32);
-  nameWarp();
-  if (layout.hasBarriers())
-    return emitPipeline();
-  prepareMatrices();
-  Values accumulators = emitMainLoop();
-  emitEpilogue(accumulators, isAsynchronous);
-}
-
-Value WgmmaTileEmitter::constant(int64_t value) {
+static Value constantOf(ImplicitLocOpBuilder &b, int64_t value) {
   return arith::ConstantOp::create(
       b, b.getI32IntegerAttr(static_cast<int32_t>(value)));
 }
@@ -43,29 +28,64 @@ Value WgmmaTileEmitter::constant(int64_t value) {
 /// What all lanes get from the first one the assembler knows to be equal in all
 /// of them: descriptors stay in registers of the warp, and roles are branches
 /// of whole warps.
-void WgmmaTileEmitter::nameWarp() {
+WgmmaThread::WgmmaThread(ImplicitLocOpBuilder &b, Value number) {
   constexpr int32_t kWholeWarp = 31;
-  Value number = b.createOrFold<arith::IndexCastOp>(
-      b.getI32Type(), math.div(tile.threadId, 32));
-  uniformWarp =
-      NVVM::ShflOp::create(b, b.getI32Type(), constant(-1), number, constant(0),
-                           constant(kWholeWarp), NVVM::ShflKind::idx,
-                           /*return_value_and_is_valid=*/UnitAttr());
+  IndexMath math(b);
+  lane = math.rem(number, 32);
+  Value ofWarp = b.createOrFold<arith::IndexCastOp>(b.getI32Type(),
+                                                    math.div(number, 32));
+  uniformWarp = NVVM::ShflOp::create(b, b.getI32Type(), constantOf(b, -1),
+                                     ofWarp, constantOf(b, 0),
+                                     constantOf(b, kWholeWarp),
+                                     NVVM::ShflKind::idx,
+                                     /*return_value_and_is_valid=*/UnitAttr());
   warp = arith::IndexCastUIOp::create(b, b.getIndexType(), uniformWarp);
 }
+
+Value WgmmaThread::actsFor(ImplicitLocOpBuilder &b, int64_t warpNumber) const {
+  Value isWarp = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, uniformWarp,
+                                       constantOf(b, warpNumber));
+  return arith::AndIOp::create(b, isWarp, isElected);
+}
+
+WgmmaTileEmitter::WgmmaTileEmitter(ImplicitLocOpBuilder &b,
+                                   const ContractionTile &tile,
+                                   const WgmmaThread &thread)
+    : b(b), math(b), tile(tile), workload(toWorkload(tile.workload)),
+      layout(wgmmaLayout(workload, tile.family, tile.part)),
+      multiplied(multipliedType(workload)),
+      schedule(WgmmaSchedule::of(tile.family.schedule)),
+      elementType(factorType(b, multiplied)),
+      accumulatorType(multiplied == ElementType::I8 ? Type(b.getI32Type())
+                                                    : b.getF32Type()),
+      thread(thread) {
+  int64_t ofInstruction =
+      layout.warpTile().accumulators() / layout.instructions();
+  sumsType = LLVM::LLVMStructType::getLiteral(
+      b.getContext(), SmallVector<Type>(ofInstruction, accumulatorType));
+}
+
+void WgmmaTileEmitter::emit() {
+  prepareMatrices();
+  Values accumulators = emitMainLoop();
+  emitEpilogue(accumulators, isAsynchronous);
+}
+
+Value WgmmaTileEmitter::constant(int64_t value) { return constantOf(b, value); }
 
 void WgmmaTileEmitter::emitEpilogue(const Values &accumulators,
                                     bool hasAsynchronousCopies) {
   Value row =
       math.add(math.mul(rowGroup, layout.rows.groupExtent()),
-               math.mul(math.rem(warp, kWgmmaWarps), FragmentTile::kRows));
+               math.mul(math.rem(thread.warp, kWgmmaWarps), FragmentTile::kRows));
   Value column = math.mul(columnGroup, layout.columns.groupExtent());
   if (layout.isSwapped())
     std::swap(row, column);
   FragmentTile fragments = layout.warpTile();
   int64_t threads = layout.producers ? layout.multiplyingThreads() : 0;
   FragmentEpilogue(b, tile, fragments, schedule.accessBytes,
-                   {warp, lane, row, column, threads})
+                   {thread.warp, thread.lane, row, column, threads,
+                    layout.slabsOffset(), layout.slabStride})
       .emit(accumulators, hasAsynchronousCopies);
 }
 
@@ -79,24 +99,27 @@ class WgmmaPath final : public CodegenPath {
 public:
   const CodegenModel &model() const override { return wgmmaModel(); }
 
+  LogicalResult emitBlock(ImplicitLocOpBuilder &builder,
+                          BlockTiles &tiles) const override {
+    // The kernel may come from anywhere.
+    ukernel::OperatorOpInterface op = tiles.block.op;
+    ElementType type = multipliedType(toWorkload(op));
+    const DeviceSpec &device = tiles.block.device;
+    if (!findWgmmaInstruction(type, device))
+      return op.emitOpError("expected a product of the tensor cores of ")
+             << device.name;
+    WgmmaSchedule schedule = WgmmaSchedule::of(tiles.block.family.schedule);
+    if (schedule.producers || schedule.tensorMaps)
+      return emitWgmmaPipeline(builder, tiles);
+    return CodegenPath::emitBlock(builder, tiles);
+  }
+
+protected:
   LogicalResult emitTile(ImplicitLocOpBuilder &builder,
                          const TileEmission &emission) const override {
     ContractionTile tile(emission);
-    ukernel::WorkloadOp workload = tile.workload;
-    ElementType type = multipliedType(toWorkload(workload));
-    std::optional<WgmmaInstruction> instruction =
-        findWgmmaInstruction(type, emission.device);
-    if (!instruction)
-      return workload.emitOpError("expected a product of the tensor cores of ")
-             << emission.device.name;
-    WgmmaLayout layout =
-        wgmmaLayout(tile.isLhsReduceContiguous(), tile.isRhsReduceContiguous(),
-                    bytesOf(type), tile.blockTile(),
-                    WgmmaSchedule::of(tile.family.schedule));
-    Type accumulator = instruction->accumulator == ElementType::I32
-                           ? Type(builder.getI32Type())
-                           : builder.getF32Type();
-    WgmmaTileEmitter(builder, tile, layout, type, accumulator).emit();
+    WgmmaThread thread(builder, tile.threadId);
+    WgmmaTileEmitter(builder, tile, thread).emit();
     return success();
   }
 };

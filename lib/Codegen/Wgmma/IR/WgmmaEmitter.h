@@ -9,14 +9,41 @@
 
 namespace ftuner {
 
+/// The thread that runs.
+struct WgmmaThread {
+  WgmmaThread(mlir::ImplicitLocOpBuilder &b, Value number);
+
+  /// Whether it is the one that acts for a warp, an i1.
+  Value actsFor(mlir::ImplicitLocOpBuilder &b, int64_t warpNumber) const;
+
+  /// Numbers of the lane in its warp and the warp in the block.
+  Value lane, warp;
+  /// The number of the warp as an i32.
+  Value uniformWarp;
+  /// With barriers of stages: whether the lane acts for its warp.
+  Value isElected;
+};
+
 /// Emits a tile: pipeline of copies, products of matrices, epilogue.
 class WgmmaTileEmitter {
 public:
-  /// `multiplied`: the type of the factors in shared memory.
   WgmmaTileEmitter(mlir::ImplicitLocOpBuilder &b, const ContractionTile &tile,
-                   const WgmmaLayout &layout, ElementType multiplied,
-                   mlir::Type accumulatorType);
+                   const WgmmaThread &thread);
+
+  /// Multiplies in the threads that copy.
   void emit();
+
+  // With barriers of stages (WgmmaPipeline.cpp).
+
+  /// The same, one thread of which has boxes copied.
+  void emitBesideMaps(StageBarriers &barriers);
+  /// What groups that multiply do from a stage on; returns the one behind.
+  StagePhase consume(StageBarriers &barriers, StagePhase first);
+  /// What groups do that copy by all of their threads.
+  void produceByThreads(StageBarriers &barriers);
+  /// What the thread does that has boxes copied by tensor maps from a stage on;
+  /// returns the one behind.
+  StagePhase produceByMaps(StageBarriers &barriers, StagePhase first);
 
 private:
   /// A group's threads copy and multiply by turns (WgmmaMainLoop.cpp). Returns
@@ -26,28 +53,12 @@ private:
   /// Takes accumulators to the output. The threads may have copies under way.
   void emitEpilogue(const Values &accumulators, bool hasAsynchronousCopies);
 
-  void nameWarp();
   Value constant(int64_t value);
-
-  // With barriers of stages (WgmmaPipeline.cpp).
-  void emitPipeline();
-  void emitRoles(StageBarriers &barriers);
-  /// What groups that multiply do; returns accumulators.
-  Values consume(StageBarriers &barriers);
-  /// What groups do that copy by all of their threads, or by tensor maps.
-  void produceByThreads(StageBarriers &barriers);
-  void produceByMaps(StageBarriers &barriers);
-  /// Groups that multiply, one thread of which has boxes copied; returns
-  /// accumulators.
-  Values multiplyBesideMaps(StageBarriers &barriers);
   void prepareMaps();
   /// Starts the copies of a step into a stage, both i32. By one thread.
   void startBoxes(StageBarriers &barriers, Value stage, Value step);
-  /// Whether the thread is the one that acts for a warp, an i1.
-  Value actsFor(int64_t warpNumber);
   /// Steps along the reduce axis, an i32.
   Value emitSteps();
-  void ifTrue(Value condition, llvm::function_ref<void()> body);
 
   /// The copies of both factors into the first stage, by the threads that have
   /// a number.
@@ -77,20 +88,18 @@ private:
   mlir::ImplicitLocOpBuilder &b;
   IndexMath math;
   const ContractionTile &tile;
-  const WgmmaLayout &layout;
+  Workload workload;
+  WgmmaLayout layout;
+  /// The type of the factors in shared memory.
   ElementType multiplied;
   WgmmaSchedule schedule;
   /// Of the factors in shared memory, of a sum, and of those of an instruction.
   mlir::Type elementType, accumulatorType, sumsType;
-  /// Numbers of the lane in its warp, the warp in the block, and of its group
-  /// along the rows and columns of instructions.
-  Value lane, warp, rowGroup, columnGroup;
+  const WgmmaThread &thread;
+  /// Numbers of the thread's group along the rows and columns of instructions.
+  Value rowGroup, columnGroup;
   /// Descriptors in the first stage.
   Value rowsMatrix, columnsMatrix;
-  /// The number of the warp as an i32.
-  Value uniformWarp;
-  /// With barriers of stages: whether the lane acts for its warp.
-  Value isElected;
   /// A tensor map, and the first coordinates of the block's tile in step 0, i32
   /// each, innermost first.
   struct Boxes {
@@ -104,6 +113,16 @@ private:
   /// Without: no factor is cast on the way, and copies are wide enough.
   bool isAsynchronous = false;
 };
+
+/// Emits what a block does whose stages have barriers: producers beside groups
+/// that multiply, or groups that multiply and have boxes copied
+/// (WgmmaPipeline.cpp).
+mlir::LogicalResult emitWgmmaPipeline(mlir::ImplicitLocOpBuilder &b,
+                                      BlockTiles &tiles);
+
+/// Emits the body where a condition holds.
+void emitIf(mlir::ImplicitLocOpBuilder &b, Value condition,
+            llvm::function_ref<void()> body);
 
 } // namespace ftuner
 

@@ -116,7 +116,7 @@ Value WgmmaTileEmitter::multiplyOnce(Value rows, Value columns, Value sums) {
 
 Values WgmmaTileEmitter::multiply(Value stage, Values sums) {
   auto inStage = [&](const WgmmaSide &side, Value descriptor) {
-    return advanced(descriptor, stage, layout.stageBytes(side.tile));
+    return advanced(descriptor, stage, layout.stageStride(side));
   };
   Value rows = inStage(layout.rows, rowsMatrix);
   Value columns = inStage(layout.columns, columnsMatrix);
@@ -183,7 +183,7 @@ Values WgmmaTileEmitter::pinned(ValueRange sums) {
 
 Value WgmmaTileEmitter::stagesOf(unsigned factor) {
   return sharedPointer(b, tile.sharedMemory,
-                       factor == 0 ? 0 : layout.bytesOf(layout.lhs()));
+                       factor == 0 ? 0 : layout.stagesBytes(0));
 }
 
 WgmmaTileEmitter::Copies WgmmaTileEmitter::createCopies(Value threadId) {
@@ -199,7 +199,7 @@ WgmmaTileEmitter::Copies WgmmaTileEmitter::createCopies(Value threadId) {
 
 /// The thread's group, and what it multiplies in the first stage.
 void WgmmaTileEmitter::prepareMatrices() {
-  Value group = math.div(warp, kWgmmaWarps);
+  Value group = math.div(thread.warp, kWgmmaWarps);
   auto along = [&](int64_t groups, Value number) {
     return groups == 1 ? math.constant(0) : number;
   };

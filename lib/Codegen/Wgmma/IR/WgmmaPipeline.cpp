@@ -16,6 +16,16 @@
 //               start step + stages − 2; wait for the products of the step
 //               before
 //
+// Persistent blocks take one tile after the other, and go on in the stages where
+// the tile before ended: producers copy for the next tile while consumers take
+// the sums of one to the output.
+//
+// Blocks of a cluster run the same steps. Each copies its part of the factor
+// that both need into the shared memory of both, so a stage is free when the
+// groups of both have read it. Barriers of the cluster keep a block from copying
+// before the other's barriers are there, and from ending before the other has
+// arrived at its own for the last time.
+//
 // Products read shared memory through the async proxy. What threads copied
 // (cp.async) they publish themselves, behind a fence between the proxies, which
 // a barrier that copies end on by themselves would leave out.
@@ -33,14 +43,6 @@
 using namespace mlir;
 using namespace ftuner;
 
-void WgmmaTileEmitter::ifTrue(Value condition,
-                              llvm::function_ref<void()> body) {
-  auto ifOp = scf::IfOp::create(b, condition, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(ifOp.thenBlock());
-  body();
-}
-
 static Value compare(ImplicitLocOpBuilder &b, arith::CmpIPredicate predicate,
                      Value lhs, Value rhs) {
   return arith::CmpIOp::create(b, predicate, lhs, rhs);
@@ -56,52 +58,122 @@ Value WgmmaTileEmitter::emitSteps() {
   return b.createOrFold<arith::IndexCastOp>(b.getI32Type(), steps);
 }
 
-Value WgmmaTileEmitter::actsFor(int64_t warpNumber) {
-  return arith::AndIOp::create(
-      b,
-      compare(b, arith::CmpIPredicate::eq, uniformWarp, constant(warpNumber)),
-      isElected);
-}
-
 //===----------------------------------------------------------------------===//
 // Roles
 //===----------------------------------------------------------------------===//
 
-void WgmmaTileEmitter::emitPipeline() {
-  isElected = NVVM::ElectSyncOp::create(b, b.getI1Type(), Value());
+namespace {
+/// A block whose stages have barriers.
+class Pipeline {
+public:
+  Pipeline(ImplicitLocOpBuilder &b, BlockTiles &tiles)
+      : b(b), tiles(tiles), block(tiles.block), workload(toWorkload(block.op)),
+        layout(wgmmaLayout(workload, block.family, /*part=*/0)),
+        thread(b, block.threadId),
+        barriers(b,
+                 sharedPointer(b, block.sharedMemory, layout.barriersOffset),
+                 layout.stages, layout.clusterBlocks()) {
+    thread.isElected = NVVM::ElectSyncOp::create(b, b.getI1Type(), Value());
+  }
 
-  StageBarriers barriers(
-      b, sharedPointer(b, tile.sharedMemory, layout.barriersOffset()),
-      layout.stages);
-  if (layout.hasMaps)
-    prepareMaps();
-  // Of a stage that threads copy, all of them say that it is filled; one lane
-  // of each warp that multiplies says that it is free.
-  ifTrue(actsFor(0), [&] {
-    barriers.initialize(layout.hasMaps ? 1 : layout.copyingThreads(),
-                        layout.warps());
-    if (boxes.empty())
-      return;
-    // Without steps an operand may have no elements, and no map then.
-    ifTrue(compare(b, arith::CmpIPredicate::ne, emitSteps(), constant(0)), [&] {
-      for (const Boxes &factor : boxes)
-        NVVM::PrefetchOp::create(b, NVVM::PrefetchCacheLevelAttr(),
-                                 NVVM::CacheEvictionPriorityAttr(), factor.map,
-                                 /*predicate=*/Value(), /*tensormap=*/true,
-                                 /*uniform=*/false, /*in_param_space=*/false);
-    });
-  });
-  gpu::BarrierOp::create(b);
-  if (layout.producers)
-    return emitRoles(barriers);
-  prepareMatrices();
-  emitEpilogue(multiplyBesideMaps(barriers), /*hasAsynchronousCopies=*/false);
+  LogicalResult emit();
+
+private:
+  void initialize();
+  void prefetchMaps();
+  LogicalResult emitRoles();
+  LogicalResult emitProducers();
+  /// Emits `body` for each tile; it takes and returns the stage to go on with.
+  LogicalResult forEach(
+      llvm::function_ref<StagePhase(WgmmaTileEmitter &, StagePhase)> body);
+  Value constant(int64_t value) {
+    return arith::ConstantOp::create(
+        b, b.getI32IntegerAttr(static_cast<int32_t>(value)));
+  }
+
+  ImplicitLocOpBuilder &b;
+  BlockTiles &tiles;
+  const TileEmission &block;
+  Workload workload;
+  /// Of the first part: what is asked of it here is the same for all.
+  WgmmaLayout layout;
+  WgmmaThread thread;
+  StageBarriers barriers;
+};
+} // namespace
+
+LogicalResult ftuner::emitWgmmaPipeline(ImplicitLocOpBuilder &b,
+                                        BlockTiles &tiles) {
+  return Pipeline(b, tiles).emit();
 }
 
-void WgmmaTileEmitter::emitRoles(StageBarriers &barriers) {
+/// Without steps an operand may have no elements, and no map then.
+void Pipeline::prefetchMaps() {
+  for (unsigned part = 0; part < block.family.tiles.size(); ++part)
+    for (Value map : tiles.tensorMaps(part))
+      NVVM::PrefetchOp::create(b, NVVM::PrefetchCacheLevelAttr(),
+                               NVVM::CacheEvictionPriorityAttr(), map,
+                               /*predicate=*/Value(), /*tensormap=*/true,
+                               /*uniform=*/false, /*in_param_space=*/false);
+}
+
+/// Of a stage that threads copy, all of them say that it is filled; one lane of
+/// each warp that multiplies, in each block of the cluster, says that it is
+/// free.
+void Pipeline::initialize() {
+  emitIf(b, thread.actsFor(b, 0), [&] {
+    barriers.initialize(layout.hasMaps ? 1 : layout.copyingThreads(),
+                        layout.clusterBlocks() * layout.warps());
+    if (!layout.hasMaps)
+      return;
+    Value extent = b.createOrFold<arith::IndexCastOp>(
+        b.getI32Type(), block.extents[Workload::kK]);
+    emitIf(b, compare(b, arith::CmpIPredicate::ne, extent, constant(0)),
+           [&] { prefetchMaps(); });
+  });
+  if (layout.clusterBlocks() > 1)
+    clusterBarrier(b);
+  else
+    gpu::BarrierOp::create(b);
+}
+
+LogicalResult Pipeline::emit() {
+  initialize();
+  if (layout.producers == 0)
+    return forEach([&](WgmmaTileEmitter &tile, StagePhase at) {
+      tile.emitBesideMaps(barriers);
+      return at;
+    });
+  if (failed(emitRoles()))
+    return failure();
+  if (layout.clusterBlocks() > 1)
+    clusterBarrier(b);
+  return success();
+}
+
+LogicalResult Pipeline::forEach(
+    llvm::function_ref<StagePhase(WgmmaTileEmitter &, StagePhase)> body) {
+  StagePhase first = barriers.first();
+  auto emitTile = [&](const TileEmission &emission,
+                      ValueRange state) -> FailureOr<Values> {
+    ContractionTile tile(emission);
+    WgmmaTileEmitter emitter(b, tile, thread);
+    if (state.empty()) {
+      body(emitter, first);
+      return Values();
+    }
+    StagePhase next = body(emitter, {state[0], state[1]});
+    return Values{next.stage, next.parity};
+  };
+  Values state;
+  if (layout.isPersistent)
+    state = {first.stage, first.parity};
+  return success(succeeded(tiles.forEach(b, state, emitTile)));
+}
+
+LogicalResult Pipeline::emitRoles() {
   // The model has found them.
-  WgmmaRegisters registers =
-      *wgmmaRegisters(toWorkload(tile.workload), tile.family);
+  WgmmaRegisters registers = *wgmmaRegisters(workload, block.family);
   // What a block starts with follows from how many an SM is to hold.
   b.getInsertionBlock()
       ->getParent()
@@ -112,29 +184,56 @@ void WgmmaTileEmitter::emitRoles(StageBarriers &barriers) {
     if (registers.areMoved)
       NVVM::SetMaxRegisterOp::create(b, static_cast<uint32_t>(count), action);
   };
-  Value multiplies = compare(b, arith::CmpIPredicate::ult, uniformWarp,
+  Value multiplies = compare(b, arith::CmpIPredicate::ult, thread.uniformWarp,
                              constant(layout.warps()));
   auto ifOp = scf::IfOp::create(b, multiplies, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifOp.thenBlock());
   setRegisters(registers.consumer, NVVM::SetMaxRegisterAction::increase);
-  prepareMatrices();
-  emitEpilogue(consume(barriers), /*hasAsynchronousCopies=*/false);
+  LogicalResult consumers = forEach([&](WgmmaTileEmitter &tile, StagePhase at) {
+    return tile.consume(barriers, at);
+  });
+  if (failed(consumers))
+    return failure();
   b.setInsertionPointToStart(ifOp.elseBlock());
   setRegisters(registers.producer, NVVM::SetMaxRegisterAction::decrease);
-  if (layout.hasMaps)
-    produceByMaps(barriers);
-  else
-    produceByThreads(barriers);
+  return emitProducers();
 }
 
-Values WgmmaTileEmitter::consume(StageBarriers &barriers) {
+LogicalResult Pipeline::emitProducers() {
+  if (!layout.hasMaps)
+    return forEach([&](WgmmaTileEmitter &tile, StagePhase at) {
+      tile.produceByThreads(barriers);
+      return at;
+    });
+  LogicalResult result = success();
+  emitIf(b, thread.actsFor(b, layout.warps()), [&] {
+    result = forEach([&](WgmmaTileEmitter &tile, StagePhase at) {
+      return tile.produceByMaps(barriers, at);
+    });
+  });
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// A tile
+//===----------------------------------------------------------------------===//
+
+StagePhase WgmmaTileEmitter::consume(StageBarriers &barriers,
+                                     StagePhase first) {
+  prepareMatrices();
   Values initial = initialSums();
   size_t numSums = initial.size();
-  StagePhase first = barriers.first();
   llvm::append_values(initial, first.stage, first.parity, /*before=*/
                       first.stage);
-  scf::ForOp loop = createLoop(b, Unrolling::Never, emitSteps(), 1, initial);
+  Value steps = emitSteps();
+  Value number =
+      b.createOrFold<arith::IndexCastOp>(b.getI32Type(), thread.lane);
+  auto free = [&](Value exists, Value stage) {
+    emitIf(b, exists,
+           [&] { barriers.arriveInCluster(barriers.free(stage), number); });
+  };
+  scf::ForOp loop = createLoop(b, Unrolling::Never, steps, 1, initial);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
@@ -144,19 +243,22 @@ Values WgmmaTileEmitter::consume(StageBarriers &barriers) {
     barriers.await(barriers.filled(at.stage), at.parity);
     Values next = multiply(at.stage, Values(state.take_front(numSums)));
     NVVM::WgmmaWaitGroupSyncOp::create(b, 1);
-    Value hasBefore = compare(b, arith::CmpIPredicate::ne,
-                              loop.getInductionVar(), constant(0));
-    Value isFirstLane = compare(
-        b, arith::CmpIPredicate::eq,
-        arith::IndexCastOp::create(b, b.getI32Type(), lane), constant(0));
-    ifTrue(arith::AndIOp::create(b, hasBefore, isFirstLane),
-           [&] { barriers.arrive(barriers.free(before)); });
+    free(compare(b, arith::CmpIPredicate::ne, loop.getInductionVar(),
+                 constant(0)),
+         before);
     StagePhase then = barriers.next(at);
     llvm::append_values(next, then.stage, then.parity, at.stage);
     scf::YieldOp::create(b, next);
   }
   NVVM::WgmmaWaitGroupSyncOp::create(b, 0);
-  return pinned(loop.getResults().take_front(numSums));
+  ValueRange results = loop.getResults();
+  // Nothing is copied behind the last tile.
+  if (layout.isPersistent)
+    free(compare(b, arith::CmpIPredicate::ne, steps, constant(0)),
+         results[numSums + 2]);
+  emitEpilogue(pinned(results.take_front(numSums)),
+               /*hasAsynchronousCopies=*/false);
+  return {results[numSums], results[numSums + 1]};
 }
 
 void WgmmaTileEmitter::produceByThreads(StageBarriers &barriers) {
@@ -174,7 +276,7 @@ void WgmmaTileEmitter::produceByThreads(StageBarriers &barriers) {
   Value step = loop.getInductionVar();
   StagePhase at{loop.getRegionIterArg(0), loop.getRegionIterArg(1)};
   Value published = loop.getRegionIterArg(2);
-  ifTrue(compare(b, arith::CmpIPredicate::ult, step, steps), [&] {
+  emitIf(b, compare(b, arith::CmpIPredicate::ult, step, steps), [&] {
     barriers.awaitFree(at);
     Value stage = toIndex(b, at.stage);
     Value reduceOffset = math.mul(toIndex(b, step), layout.bk);
@@ -186,7 +288,7 @@ void WgmmaTileEmitter::produceByThreads(StageBarriers &barriers) {
   NVVM::CpAsyncWaitGroupOp::create(b, ahead);
   Value publishes =
       compare(b, arith::CmpIPredicate::uge, step, constant(ahead));
-  ifTrue(publishes, [&] {
+  emitIf(b, publishes, [&] {
     fenceAsyncProxy(b);
     barriers.arrive(barriers.filled(published));
   });
@@ -201,7 +303,6 @@ void WgmmaTileEmitter::produceByThreads(StageBarriers &barriers) {
 //===----------------------------------------------------------------------===//
 
 void WgmmaTileEmitter::prepareMaps() {
-  Workload workload = toWorkload(tile.workload);
   auto maps = wgmmaModel().tensorMaps(workload, tile.family, tile.part);
   for (auto [factor, map] : llvm::enumerate(maps)) {
     const TensorMapOperand &given = tile.tensorMaps[factor];
@@ -239,13 +340,41 @@ void WgmmaTileEmitter::startBoxes(StageBarriers &barriers, Value stage,
     Values first = of.origin;
     first[of.reduce] =
         b.createOrFold<arith::AddIOp>(first[of.reduce], reduceOffset);
+    Value offset =
+        arith::MulIOp::create(b, stage, constant(layout.stageBytes(shared)));
+    // The block's part of what both need.
+    bool isShared = layout.sharersOf(factor) > 1;
+    int64_t copied = layout.copiedRows(factor);
+    if (isShared) {
+      Value rank =
+          arith::IndexCastUIOp::create(b, b.getI32Type(), tile.clusterRank);
+      Value firstRow = arith::MulIOp::create(b, rank, constant(copied));
+      unsigned along = shared.reduceContiguous ? of.space : of.reduce;
+      first[along] = b.createOrFold<arith::AddIOp>(first[along], firstRow);
+      offset = arith::AddIOp::create(
+          b, offset,
+          arith::MulIOp::create(b, firstRow, constant(kWgmmaRowBytes)));
+    }
     Value memory = stagesOf(factor);
-    memory = LLVM::GEPOp::create(
-        b, memory.getType(), b.getI8Type(), memory,
-        ValueRange{arith::MulIOp::create(b, stage,
-                                         constant(layout.stageBytes(shared)))});
-    int64_t rows = layout.boxRowsOf(shared);
-    for (int64_t box = 0; box < layout.boxesOf(shared); ++box) {
+    memory = LLVM::GEPOp::create(b, memory.getType(), b.getI8Type(), memory,
+                                 ValueRange{offset});
+    if (isShared)
+      memory = LLVM::AddrSpaceCastOp::create(
+          b,
+          LLVM::LLVMPointerType::get(
+              b.getContext(),
+              static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster)),
+          memory);
+    int64_t rows = layout.boxRowsOf(factor);
+    // From a box to the next: panels have rows of other blocks between.
+    int64_t boxBytes =
+        (shared.reduceContiguous ? rows : shared.outer) * kWgmmaRowBytes;
+    Value blocks;
+    if (isShared)
+      blocks = arith::ConstantOp::create(
+          b, b.getI16IntegerAttr(
+                 static_cast<int16_t>((1 << layout.clusterBlocks()) - 1)));
+    for (int64_t box = 0; box < layout.boxesOf(factor); ++box) {
       Values coordinates = first;
       // Panels are neighbours along the contiguous axis.
       int64_t distance = shared.reduceContiguous ? rows : shared.pitch;
@@ -253,36 +382,38 @@ void WgmmaTileEmitter::startBoxes(StageBarriers &barriers, Value stage,
         coordinates[of.space] = arith::AddIOp::create(b, coordinates[of.space],
                                                       constant(box * distance));
       NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
-          b, offsetPointer(b, memory, box * rows * kWgmmaRowBytes), of.map,
-          coordinates, filled, /*im2colOffsets=*/ValueRange(),
-          /*multicastMask=*/Value(), /*l2CacheHint=*/Value(),
-          NVVM::TMALoadMode::TILE, /*isCTAOnly=*/true, NVVM::CTAGroupKindAttr(),
+          b, offsetPointer(b, memory, box * boxBytes), of.map, coordinates,
+          filled, /*im2colOffsets=*/ValueRange(), /*multicastMask=*/blocks,
+          /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE,
+          /*isCTAOnly=*/!isShared, NVVM::CTAGroupKindAttr(),
           /*predicate=*/Value());
     }
   }
 }
 
-void WgmmaTileEmitter::produceByMaps(StageBarriers &barriers) {
-  ifTrue(actsFor(layout.warps()), [&] {
-    StagePhase first = barriers.first();
-    scf::ForOp loop = createLoop(b, Unrolling::Never, emitSteps(), 1,
-                                 {first.stage, first.parity});
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    StagePhase at{loop.getRegionIterArg(0), loop.getRegionIterArg(1)};
-    barriers.awaitFree(at);
-    startBoxes(barriers, at.stage, loop.getInductionVar());
-    StagePhase then = barriers.next(at);
-    scf::YieldOp::create(b, {then.stage, then.parity});
-  });
+StagePhase WgmmaTileEmitter::produceByMaps(StageBarriers &barriers,
+                                           StagePhase first) {
+  prepareMaps();
+  scf::ForOp loop = createLoop(b, Unrolling::Never, emitSteps(), 1,
+                               {first.stage, first.parity});
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  StagePhase at{loop.getRegionIterArg(0), loop.getRegionIterArg(1)};
+  barriers.awaitFree(at);
+  startBoxes(barriers, at.stage, loop.getInductionVar());
+  StagePhase then = barriers.next(at);
+  scf::YieldOp::create(b, {then.stage, then.parity});
+  return {loop.getResult(0), loop.getResult(1)};
 }
 
-Values WgmmaTileEmitter::multiplyBesideMaps(StageBarriers &barriers) {
-  Value steps = emitSteps(), copies = actsFor(0);
+void WgmmaTileEmitter::emitBesideMaps(StageBarriers &barriers) {
+  prepareMaps();
+  prepareMatrices();
+  Value steps = emitSteps(), copies = thread.actsFor(b, 0);
   int64_t ahead = layout.stepsAhead();
   auto start = [&](Value stage, Value step) {
     Value exists = compare(b, arith::CmpIPredicate::ult, step, steps);
-    ifTrue(arith::AndIOp::create(b, exists, copies),
+    emitIf(b, arith::AndIOp::create(b, exists, copies),
            [&] { startBoxes(barriers, stage, step); });
   };
   for (int64_t step = 0; step < ahead; ++step)
@@ -313,5 +444,6 @@ Values WgmmaTileEmitter::multiplyBesideMaps(StageBarriers &barriers) {
     scf::YieldOp::create(b, next);
   }
   NVVM::WgmmaWaitGroupSyncOp::create(b, 0);
-  return pinned(loop.getResults().take_front(numSums));
+  emitEpilogue(pinned(loop.getResults().take_front(numSums)),
+               /*hasAsynchronousCopies=*/false);
 }
