@@ -44,7 +44,8 @@ enum : CUresult {
   kInvalidImage = 200,
   kNotFound = 500,
   kLaunchFailed = 719,
-  kNotSupported = 801
+  kNotSupported = 801,
+  kInvalidClusterSize = 912
 };
 
 /// Limits of the device that is shown: those that kernels for sm_90 ask for.
@@ -73,6 +74,7 @@ const std::map<int, int> attributes = {
     {83, 1},            // managed memory
     {89, 1},            // the same, from both sides at once
     {97, kSharedBytes}, // shared memory of a block, asked for
+    {120, 1},           // clusters
 };
 
 struct Module {
@@ -190,6 +192,9 @@ CUresult cuGetErrorName(CUresult error, const char **name) {
     return kSuccess;
   case kNotSupported:
     *name = "CUDA_ERROR_NOT_SUPPORTED";
+    return kSuccess;
+  case kInvalidClusterSize:
+    *name = "CUDA_ERROR_INVALID_CLUSTER_SIZE";
     return kSuccess;
   default:
     *name = "CUDA_ERROR_UNKNOWN";
@@ -396,6 +401,12 @@ CUresult cuLaunchKernel(void *handle, unsigned gridX, unsigned gridY,
     return driver.fail(kInvalidValue,
                        "expected a grid and blocks of one dimension for " +
                            function->name);
+  if (uint32_t size = emulatedClusterSize(*function->kernel); gridX % size != 0)
+    return driver.fail(kInvalidClusterSize,
+                       "expected a grid of clusters of " +
+                           std::to_string(size) + " blocks for " +
+                           function->name + ", but got " +
+                           std::to_string(gridX) + " blocks");
   if (static_cast<int64_t>(sharedBytes) > function->sharedLimit)
     return driver.fail(kInvalidValue, function->name +
                                           " asks for more shared memory than "

@@ -4,21 +4,33 @@
 using namespace mlir;
 using namespace ftuner::emulator;
 
+void KernelConverter::issueLoad(Operation *op, StringRef toOne,
+                                StringRef toSeveral,
+                                SmallVector<Value> &arguments, Value mask) {
+  OpBuilder builder(op);
+  if (mask)
+    arguments.push_back(
+        LLVM::ZExtOp::create(builder, op->getLoc(), i32Type, mask));
+  arguments.push_back(site(op));
+  callRuntime(op, mask ? toSeveral : toOne, voidType, arguments);
+}
+
 LogicalResult KernelConverter::convertTensorLoad(
     NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp op) {
-  if (op.getMode() != NVVM::TMALoadMode::TILE || op.getMulticastMask() ||
-      op.getGroup())
+  if (op.getMode() != NVVM::TMALoadMode::TILE || op.getGroup())
     return op.emitError("no emulation rule for ")
-           << op->getName() << " other than of tiles for one block";
+           << op->getName() << " other than of tiles";
   if (Value predicate = op.getPredicate())
     guard(op, predicate);
   OpBuilder builder(op);
   Location loc = op.getLoc();
   SmallVector<Value> coordinates(op.getCoordinates());
-  callRuntime(
-      op, "ftuner_emulator_tensor_load", voidType,
-      {op.getDstMem(), op.getTmaDescriptor(), storeRegisters(op, coordinates),
-       i32(builder, loc, int64_t(coordinates.size())), op.getMbar(), site(op)});
+  SmallVector<Value> arguments{
+      op.getDstMem(), op.getTmaDescriptor(), storeRegisters(op, coordinates),
+      i32(builder, loc, int64_t(coordinates.size())), op.getMbar()};
+  issueLoad(op, "ftuner_emulator_tensor_load",
+            "ftuner_emulator_tensor_multicast", arguments,
+            op.getMulticastMask());
   op.erase();
   return success();
 }
@@ -49,12 +61,15 @@ std::optional<LogicalResult> KernelConverter::convertBulkOp(Operation *op) {
   OpBuilder builder(op);
   Location loc = op->getLoc();
   if (auto load = dyn_cast<NVVM::CpAsyncBulkGlobalToSharedClusterOp>(op)) {
-    if (load.getMulticastMask())
-      return LogicalResult(op->emitError("no emulation rule for ")
-                           << op->getName() << " to several blocks");
-    callRuntime(op, "ftuner_emulator_bulk_load", voidType,
-                {load.getDstMem(), load.getSrcMem(), load.getSize(),
-                 load.getMbar(), site(op)});
+    SmallVector<Value> arguments{load.getDstMem(), load.getSrcMem(),
+                                 load.getSize(), load.getMbar()};
+    issueLoad(op, "ftuner_emulator_bulk_load", "ftuner_emulator_bulk_multicast",
+              arguments, load.getMulticastMask());
+  } else if (auto copy =
+                 dyn_cast<NVVM::CpAsyncBulkSharedCTAToSharedClusterOp>(op)) {
+    callRuntime(op, "ftuner_emulator_cluster_copy", voidType,
+                {copy.getDstMem(), copy.getSrcMem(), copy.getSize(),
+                 copy.getMbar(), site(op)});
   } else if (auto store = dyn_cast<NVVM::CpAsyncBulkSharedCTAToGlobalOp>(op)) {
     if (store.getByteMask())
       return LogicalResult(op->emitError("no emulation rule for ")

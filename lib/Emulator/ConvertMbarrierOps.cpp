@@ -136,6 +136,23 @@ LogicalResult KernelConverter::convertSetRegisters(NVVM::SetMaxRegisterOp op) {
   return success();
 }
 
+LogicalResult KernelConverter::convertClusterBarrier(Operation *op) {
+  OpBuilder builder(op);
+  if (isa<NVVM::ClusterWaitOp>(op)) {
+    callRuntime(op, "ftuner_emulator_cluster_wait", voidType, {site(op)});
+  } else {
+    uint32_t options = 0;
+    if (isa<NVVM::ClusterArriveRelaxedOp>(op))
+      options |= kRelaxedClusterArrival;
+    if (op->hasAttr("aligned"))
+      options |= kAlignedClusterArrival;
+    callRuntime(op, "ftuner_emulator_cluster_arrive", voidType,
+                {i32(builder, op->getLoc(), options), site(op)});
+  }
+  op->erase();
+  return success();
+}
+
 std::optional<LogicalResult> KernelConverter::convertMbarrierOp(Operation *op) {
   if (isa<NVVM::MBarrierArriveOp, NVVM::MBarrierArriveDropOp,
           NVVM::MBarrierArriveNocompleteOp,
@@ -148,6 +165,9 @@ std::optional<LogicalResult> KernelConverter::convertMbarrierOp(Operation *op) {
     return convertMbarrierWait(op);
   if (auto set = dyn_cast<NVVM::SetMaxRegisterOp>(op))
     return convertSetRegisters(set);
+  if (isa<NVVM::ClusterArriveOp, NVVM::ClusterArriveRelaxedOp,
+          NVVM::ClusterWaitOp>(op))
+    return convertClusterBarrier(op);
   OpBuilder builder(op);
   if (auto init = dyn_cast<NVVM::MBarrierInitOp>(op)) {
     if (Value predicate = init.getPredicate())
@@ -174,7 +194,8 @@ std::optional<LogicalResult> KernelConverter::convertMbarrierOp(Operation *op) {
 static bool ordersInPart(Operation *op) {
   if (auto barrier = dyn_cast<NVVM::BarrierOp>(op))
     return bool(barrier.getNumberOfThreads());
-  return isa<NVVM::BarrierArriveOp, NVVM::MBarrierInitOp>(op);
+  return isa<NVVM::BarrierArriveOp, NVVM::MBarrierInitOp, NVVM::ClusterArriveOp,
+             NVVM::ClusterArriveRelaxedOp>(op);
 }
 
 bool ftuner::emulator::hasPartialOrder(ModuleOp module) {

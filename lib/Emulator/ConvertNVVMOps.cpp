@@ -22,6 +22,12 @@ static std::optional<size_t> findRegister(StringRef name) {
       DIMS("ntid", blockDim),
       DIMS("ctaid", blockId),
       DIMS("nctaid", gridDim),
+      DIMS("clusterid", clusterId),
+      DIMS("nclusterid", clusterGrid),
+      DIMS("cluster.ctaid", blockInCluster),
+      DIMS("cluster.nctaid", clusterDim),
+      {"cluster.ctarank", offsetof(ThreadRegisters, clusterRank)},
+      {"cluster.nctarank", offsetof(ThreadRegisters, clusterSize)},
       {"laneid", offsetof(ThreadRegisters, laneId)},
       {"warpid", offsetof(ThreadRegisters, warpId)},
       {"nwarpid", offsetof(ThreadRegisters, warpCount)},
@@ -227,7 +233,13 @@ LogicalResult KernelConverter::convertNVVMOp(Operation *op) {
     reciprocal.replaceAllUsesWith(
         LLVM::FDivOp::create(builder, loc, type, one, reciprocal.getArg())
             .getResult());
-  } else if (!isa<NVVM::MembarOp, NVVM::PrefetchOp>(op)) {
+  } else if (auto map = dyn_cast<NVVM::MapaOp>(op)) {
+    LLVM::CallOp call =
+        callRuntime(op, "ftuner_emulator_map_address", pointerType,
+                    {map.getA(), map.getB(), site(op)});
+    map.replaceAllUsesWith(call.getResult());
+  } else if (!isa<NVVM::MembarOp, NVVM::FenceScClusterOp, NVVM::PrefetchOp>(
+                 op)) {
     // Fences and prefetches have nothing to do: threads run one at a time.
     return reject(op);
   }

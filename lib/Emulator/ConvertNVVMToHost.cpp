@@ -93,6 +93,21 @@ static std::optional<SmallVector<uint32_t>> getDims(Operation *op,
   return result;
 }
 
+static LogicalResult readClusterSize(Operation *kernel, KernelLimits &limits) {
+  if (kernel->hasAttr(NVVM::NVVMDialect::getBlocksAreClustersAttrName()))
+    return kernel->emitError("no emulation rule for ")
+           << NVVM::NVVMDialect::getBlocksAreClustersAttrName();
+  StringRef name = NVVM::NVVMDialect::getClusterDimAttrName();
+  std::optional<SmallVector<uint32_t>> dims = getDims(kernel, name);
+  if (!dims)
+    return success();
+  limits.clusterSize = (*dims)[0];
+  if ((*dims)[1] != 1 || (*dims)[2] != 1)
+    return kernel->emitError("no emulation rule for clusters of several blocks "
+                             "along y or z");
+  return success();
+}
+
 FailureOr<HostKernel>
 ftuner::emulator::convertToHost(Operation *kernel,
                                 const Instrumentation &instrumentation,
@@ -109,7 +124,10 @@ ftuner::emulator::convertToHost(Operation *kernel,
       result.limits.knownBlock = {{(*dims)[0], (*dims)[1], (*dims)[2]}};
   if (auto dims = getDims(kernel, "nvvm.maxntid"))
     result.limits.maxThreads = (*dims)[0] * (*dims)[1] * (*dims)[2];
-  result.hasPartialOrder = hasPartialOrder(*result.module);
+  if (failed(readClusterSize(kernel, result.limits)))
+    return failure();
+  result.hasPartialOrder =
+      result.limits.clusterSize > 1 || hasPartialOrder(*result.module);
   if (failed(KernelConverter(*result.module, sites)
                  .convert(instrumentation, result)))
     return failure();

@@ -108,6 +108,7 @@ static Instructions classify(Operation *op) {
           NVVM::LdMatrixOp, NVVM::StMatrixOp, NVVM::ShflOp,
           NVVM::CpAsyncBulkGlobalToSharedClusterOp,
           NVVM::CpAsyncBulkSharedCTAToGlobalOp,
+          NVVM::CpAsyncBulkSharedCTAToSharedClusterOp,
           NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp,
           NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp>(op))
     return accesses(1);

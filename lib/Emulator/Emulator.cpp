@@ -246,6 +246,7 @@ llvm::Error Emulator::launch(llvm::StringRef name, const LaunchConfig &config,
   std::copy_n(block, 3, launch.block);
   launch.dynamicSharedBytes = config.dynamicSharedBytes;
   launch.staticSharedBytes = kernel.host.limits.staticSharedBytes;
+  launch.clusterSize = kernel.host.limits.clusterSize;
   launch.order = convertOrder(impl->options.order);
   launch.seed = impl->options.seed;
   launch.lazyAsyncCopies = impl->options.lazyAsyncCopies;

@@ -164,7 +164,8 @@ namespace {
 struct ImageKernel {
   std::string name;
   uint32_t staticSharedBytes;
-  uint32_t threads;
+  uint16_t threads;
+  uint16_t clusterSize;
 };
 } // namespace
 
@@ -181,7 +182,8 @@ static FailureOr<std::string> compileKernel(Operation *op, StringRef image,
   const auto &block = kernel->limits.knownBlock;
   if (!block || (*block)[1] != 1 || (*block)[2] != 1)
     return op->emitError("expected a known block size of the form (x, 1, 1)");
-  info.threads = (*block)[0];
+  info.threads = static_cast<uint16_t>((*block)[0]);
+  info.clusterSize = static_cast<uint16_t>(kernel->limits.clusterSize);
 
   auto fail = [&](llvm::Error error) {
     return op->emitError("cannot compile kernel for the emulator: ")
@@ -219,6 +221,7 @@ static llvm::Expected<std::string> compileTables(StringRef image,
   module.setTargetTriple(machine->getTargetTriple());
   llvm::Type *pointer = llvm::PointerType::get(context, 0);
   llvm::Type *i32 = llvm::Type::getInt32Ty(context);
+  llvm::Type *i16 = llvm::Type::getInt16Ty(context);
   auto makeGlobal = [&](llvm::Constant *value, bool isConstant,
                         llvm::GlobalValue::LinkageTypes linkage,
                         const llvm::Twine &name) {
@@ -234,7 +237,7 @@ static llvm::Expected<std::string> compileTables(StringRef image,
       makeGlobal(llvm::ConstantAggregateZero::get(tableType),
                  /*isConstant=*/false, llvm::GlobalValue::ExternalLinkage,
                  getTableName(image));
-  auto *kernelType = llvm::StructType::get(pointer, pointer, i32, i32);
+  auto *kernelType = llvm::StructType::get(pointer, pointer, i32, i16, i16);
   auto *entryType = llvm::FunctionType::get(llvm::Type::getVoidTy(context),
                                             {pointer}, /*isVarArg=*/false);
   std::vector<llvm::Constant *> records;
@@ -249,7 +252,8 @@ static llvm::Expected<std::string> compileTables(StringRef image,
     records.push_back(llvm::ConstantStruct::get(
         kernelType,
         {name, entry, llvm::ConstantInt::get(i32, kernel.staticSharedBytes),
-         llvm::ConstantInt::get(i32, kernel.threads)}));
+         llvm::ConstantInt::get(i16, kernel.threads),
+         llvm::ConstantInt::get(i16, kernel.clusterSize)}));
   }
   auto *list =
       makeGlobal(llvm::ConstantArray::get(

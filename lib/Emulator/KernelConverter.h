@@ -46,10 +46,15 @@ private:
   std::optional<mlir::LogicalResult> convertMbarrierOp(mlir::Operation *op);
   mlir::LogicalResult convertArrival(mlir::Operation *op);
   mlir::LogicalResult convertMbarrierWait(mlir::Operation *op);
+  mlir::LogicalResult convertClusterBarrier(mlir::Operation *op);
   mlir::LogicalResult convertSetRegisters(mlir::NVVM::SetMaxRegisterOp op);
 
   /// The same for bulk copies (ConvertBulkCopies.cpp).
   std::optional<mlir::LogicalResult> convertBulkOp(mlir::Operation *op);
+  /// Calls the function for copies to one block, or, with a mask, to several.
+  void issueLoad(mlir::Operation *op, llvm::StringRef toOne,
+                 llvm::StringRef toSeveral,
+                 llvm::SmallVector<mlir::Value> &arguments, mlir::Value mask);
   mlir::LogicalResult
   convertTensorLoad(mlir::NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp op);
   mlir::LogicalResult

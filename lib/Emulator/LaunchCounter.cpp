@@ -93,15 +93,16 @@ void LaunchCounter::arrive(const Fiber &fiber, RequestKind kind,
   uint32_t warp = fiber.registers.warpId, lane = fiber.registers.laneId;
   uint64_t key =
       (uint64_t(site) << 16 | warp << 8) | static_cast<uint64_t>(kind);
-  auto [it, isNew] = streamOf.try_emplace(key, streams.size());
+  Block &block = blockOf(fiber);
+  auto [it, isNew] = block.streamOf.try_emplace(key, block.streams.size());
   if (isNew) {
     size_t numLanes =
         std::min<size_t>(kWarpSize, numThreads - warp * kWarpSize);
-    Stream &stream = streams.emplace_back();
+    Stream &stream = block.streams.emplace_back();
     stream.kind = kind;
     stream.lanes = llvm::maskTrailingOnes<uint32_t>(numLanes);
   }
-  Stream &stream = streams[it->second];
+  Stream &stream = block.streams[it->second];
   size_t index = stream.numArrivals[lane]++ - stream.numCounted;
   if (index >= stream.open.size())
     stream.open.resize(index + 1);
@@ -116,8 +117,8 @@ void LaunchCounter::arrive(const Fiber &fiber, RequestKind kind,
   }
 }
 
-void LaunchCounter::countOpenRequests() {
-  for (Stream &stream : streams) {
+void LaunchCounter::countOpenRequests(Block &block) {
+  for (Stream &stream : block.streams) {
     for (const Request &request : stream.open)
       count(stream.kind, request);
     stream.open.clear();
@@ -132,7 +133,9 @@ void LaunchCounter::access(const Fiber &fiber, const char *address,
   if (SharedMemory::isWithin(address, 1, fiber.stackBase,
                              fiber.stackTop - fiber.stackBase))
     return;
-  bool inShared = shared.contains(address, 1);
+  bool inShared = llvm::any_of(blocks, [&](const Block &block) {
+    return block.shared.contains(address, 1);
+  });
   RequestKind request =
       inShared ? RequestKind::SharedLoad : RequestKind::GlobalLoad;
   if (kind == AccessKind::Write)
@@ -176,22 +179,26 @@ void LaunchCounter::copyMatrices(const MatrixCopy &copy, const MatrixRows &rows,
 // Blocks
 //===----------------------------------------------------------------------===//
 
-void LaunchCounter::beginBlock(const SharedMemory &memory, size_t threads) {
+void LaunchCounter::beginBlock(const SharedMemory &shared, uint32_t rank,
+                               size_t threads) {
   // An error may have left the block before in its midst.
-  shared = memory;
+  blocks.resize(rank + 1);
   numThreads = threads;
-  entries.assign(threads * basicBlocks.size(), 0);
-  streams.clear();
-  streamOf.clear();
+  Block &block = blocks[rank];
+  block.shared = shared;
+  block.entries.assign(threads * basicBlocks.size(), 0);
+  block.streams.clear();
+  block.streamOf.clear();
 }
 
-void LaunchCounter::passBarrier() {
+void LaunchCounter::passBarrier(uint32_t rank) {
   ++counters.barriers;
-  countOpenRequests();
+  countOpenRequests(blocks[rank]);
 }
 
-void LaunchCounter::endBlock() {
-  countOpenRequests();
+void LaunchCounter::endBlock(uint32_t rank) {
+  countOpenRequests(blocks[rank]);
+  const std::vector<uint32_t> &entries = blocks[rank].entries;
   ++counters.blocks;
   size_t numBasicBlocks = basicBlocks.size();
   for (size_t begin = 0; begin < numThreads; begin += kWarpSize) {

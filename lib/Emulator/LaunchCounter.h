@@ -18,17 +18,18 @@ public:
                 KernelCounters &counters)
       : basicBlocks(basicBlocks), counters(counters) {}
 
-  void beginBlock(const SharedMemory &shared, size_t threads) override;
+  void beginBlock(const SharedMemory &shared, uint32_t rank,
+                  size_t threads) override;
   void enter(const Fiber &fiber, uint32_t basicBlock) override {
-    ++entries[fiber.index * basicBlocks.size() + basicBlock];
+    ++blockOf(fiber).entries[fiber.index * basicBlocks.size() + basicBlock];
   }
   void access(const Fiber &fiber, const char *address, size_t bytes,
               AccessKind kind, uint32_t alignment, uint32_t site) override;
   void copy(const Fiber &fiber, const AsyncCopy &copy) override;
   void copyMatrices(const MatrixCopy &copy, const MatrixRows &rows,
                     AccessKind kind) override;
-  void passBarrier() override;
-  void endBlock() override;
+  void passBarrier(uint32_t rank) override;
+  void endBlock(uint32_t rank) override;
 
 private:
   /// An instruction of a warp, with what its lanes asked for so far.
@@ -48,21 +49,29 @@ private:
     std::deque<Request> open;
   };
 
+  /// A block of the cluster that runs.
+  struct Block {
+    SharedMemory shared;
+    /// How often each thread entered each basic block.
+    std::vector<uint32_t> entries;
+    std::vector<Stream> streams;
+    /// Their indices, by warp, site and kind.
+    llvm::DenseMap<uint64_t, unsigned> streamOf;
+  };
+  Block &blockOf(const Fiber &fiber) {
+    return blocks[fiber.registers.clusterRank];
+  }
+
   /// `bytes` is at most 16.
   void arrive(const Fiber &fiber, RequestKind kind, const char *address,
               size_t bytes, uint32_t site);
-  void countOpenRequests();
+  void countOpenRequests(Block &block);
   void count(RequestKind kind, const Request &request);
 
   llvm::ArrayRef<InstructionCounts> basicBlocks;
   KernelCounters &counters;
-  SharedMemory shared;
   size_t numThreads = 0;
-  /// How often each thread entered each basic block.
-  std::vector<uint32_t> entries;
-  std::vector<Stream> streams;
-  /// Their indices, by warp, site and kind.
-  llvm::DenseMap<uint64_t, unsigned> streamOf;
+  std::vector<Block> blocks; ///< By rank.
 };
 
 } // namespace ftuner::emulator

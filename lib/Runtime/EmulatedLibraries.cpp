@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <dlfcn.h>
 #include <map>
 
@@ -61,6 +62,19 @@ ftrt_kernel *ftuner::findEmulatedKernel(const std::string &name) {
 
 std::string ftuner::missingEmulatedKernel(const std::string &name) {
   return "no library of FTRT_EMULATED_LIBRARIES has the kernel " + name;
+}
+
+uint32_t ftuner::emulatedClusterSize(const ftrt_kernel &kernel) {
+  for (uint32_t i = 0; i < kernel.module->image_count; ++i) {
+    if (kernel.module->images[i].kind != FTRT_IMAGE_HOST)
+      continue;
+    auto *image =
+        static_cast<const ftrt_host_image *>(kernel.module->images[i].data);
+    for (uint32_t j = 0; j < image->kernel_count; ++j)
+      if (std::strcmp(image->kernels[j].name, kernel.name) == 0)
+        return std::max<uint32_t>(image->kernels[j].cluster_x, 1);
+  }
+  return 1;
 }
 
 int32_t ftuner::launchEmulatedKernel(ftrt_kernel *kernel, uint32_t blocks,

@@ -29,6 +29,9 @@ ftrt_kernel *findEmulatedKernel(const std::string &name);
 /// What to say where there is none.
 std::string missingEmulatedKernel(const std::string &name);
 
+/// Blocks of a cluster of the kernel, along x; 1 without clusters.
+uint32_t emulatedClusterSize(const ftrt_kernel &kernel);
+
 /// `ftrt_launch` in the emulator, with the trace.
 int32_t launchEmulatedKernel(ftrt_kernel *kernel, uint32_t blocks,
                              uint32_t threads, uint32_t sharedBytes,

@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 /* Changes whenever this table, or the list of functions, changes. */
-#define FTRT_EMULATOR_VERSION 5
+#define FTRT_EMULATOR_VERSION 6
 
 /* The name of the one function that libftrt_emulator exports. */
 #define FTRT_EMULATOR_GET_INTERFACE "ftrt_emulator_get_interface"

@@ -89,7 +89,10 @@ typedef struct {
   void (*entry)(void **parameters);
   uint32_t static_shared_bytes;
   /* Threads of a block; launches with another number are refused. */
-  uint32_t block_x;
+  uint16_t block_x;
+  /* Blocks of a cluster, 0 or 1 without clusters; grids that are no multiple
+   * are refused. */
+  uint16_t cluster_x;
 } ftrt_host_kernel;
 
 typedef struct {

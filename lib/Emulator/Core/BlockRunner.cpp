@@ -122,6 +122,7 @@ void BlockRunner::initializeFiber(Fiber &fiber, uint32_t index) {
 
   fiber.runner = this;
   fiber.index = index;
+  fiber.actor = static_cast<uint32_t>(rank * warps.size() * kWarpSize + index);
   fiber.site = 0;
   fiber.warpPhase = 0;
   fiber.copies.clear();
@@ -132,6 +133,9 @@ void BlockRunner::initializeFiber(Fiber &fiber, uint32_t index) {
   fiber.hasProductFence = false;
   fiber.vainWaits = 0;
   fiber.copiesDone = fiber.registerCalls = fiber.bulkGroups = 0;
+  fiber.hasArrived = fiber.isArrivalAligned = false;
+  fiber.arrivalPhase = fiber.arrivalSite = fiber.fenceTime = 0;
+  fiber.startedBlocks = 0;
   fiber.state = Fiber::State::Ready;
   fiber.stackBase = stacks + index * kStackStride + kGuardPageBytes;
   fiber.stackTop = stacks + (index + 1) * kStackStride -
@@ -146,17 +150,33 @@ void BlockRunner::initializeFiber(Fiber &fiber, uint32_t index) {
                              &BlockRunner::fiberMain);
 }
 
-void BlockRunner::initializeBlock(uint64_t linearBlock) {
+void BlockRunner::initializeIds(ThreadRegisters &registers,
+                                uint64_t linearBlock) const {
+  const uint32_t (&grid)[3] = launch->grid;
+  uint32_t size = launch->clusterSize;
+  uint32_t (&id)[3] = registers.blockId;
+  id[0] = linearBlock % grid[0];
+  id[1] = linearBlock / grid[0] % grid[1];
+  id[2] = linearBlock / grid[0] / grid[1];
+  std::copy_n(id, 3, registers.clusterId);
+  registers.clusterId[0] = id[0] / size;
+  std::copy_n(grid, 3, registers.clusterGrid);
+  registers.clusterGrid[0] = grid[0] / size;
+  for (uint32_t i = 0; i < 3; ++i) {
+    registers.blockInCluster[i] = i == 0 ? rank : 0;
+    registers.clusterDim[i] = i == 0 ? size : 1;
+  }
+  registers.clusterRank = rank;
+  registers.clusterSize = size;
+}
+
+void BlockRunner::beginBlock(uint64_t linearBlock) {
   char *begin = shared.staticBase - kSharedGuardBytes;
   char *end = shared.dynamicBase + shared.dynamicBytes + kSharedGuardBytes;
   std::memset(begin, kPoison, end - begin);
-  const uint32_t (&grid)[3] = launch->grid;
   for (uint32_t i = 0; i < fibers.size(); ++i) {
     initializeFiber(fibers[i], i);
-    uint32_t (&id)[3] = fibers[i].registers.blockId;
-    id[0] = linearBlock % grid[0];
-    id[1] = linearBlock / grid[0] % grid[1];
-    id[2] = linearBlock / grid[0] / grid[1];
+    initializeIds(fibers[i].registers, linearBlock);
   }
   for (Warp &warp : warps)
     warp = {/*lanes=*/~0u};
@@ -170,22 +190,19 @@ void BlockRunner::initializeBlock(uint64_t linearBlock) {
   bulkStores.clear();
   for (NamedBarrier &barrier : namedBarriers)
     barrier = {};
-  events = eventsAtPolls = idlePolls = 0;
   registersPerThread = 0;
   updatePlainCopies();
   std::fill_n(counts, Fiber::kNumStates, 0);
   counts[static_cast<unsigned>(Fiber::State::Ready)] = fibers.size();
-  isStopped = false;
-  if (launch->checker)
-    launch->checker->beginBlock(shared, static_cast<uint32_t>(linearBlock),
-                                fibers.size());
+  hasEnded = false;
   if (launch->counter)
-    launch->counter->beginBlock(shared, fibers.size());
+    launch->counter->beginBlock(shared, rank, fibers.size());
 }
 
-void BlockRunner::finishBlock() {
+void BlockRunner::endBlock() {
+  hasEnded = true;
   if (launch->counter)
-    launch->counter->endBlock();
+    launch->counter->endBlock(rank);
   for (Fiber &fiber : fibers)
     if (fiber.state == Fiber::State::Exited &&
         fiber.productsIssued != fiber.productsDone)
@@ -210,6 +227,11 @@ void BlockRunner::finishBlock() {
                                  "kernel's end"),
                         ", the first issued");
   }
+  if (launch->checker && !hasKilledFibers())
+    launch->checker->endBlock(rank);
+}
+
+void BlockRunner::checkGuards() {
   auto isIntact = [](const char *begin, const char *end) {
     return std::all_of(begin, end, [](char byte) {
       return static_cast<unsigned char>(byte) == kPoison;
@@ -274,13 +296,15 @@ void BlockRunner::yield(Fiber &fiber, Fiber::State state) {
 }
 
 void BlockRunner::kill(Fiber &fiber) {
+  if (fiber.runner != this)
+    fiber.runner->kill(fiber);
   warps[fiber.registers.warpId].lanes &= ~(1u << fiber.registers.laneId);
   yield(fiber, Fiber::State::Killed);
   std::abort(); // Killed fibers are not resumed.
 }
 
 void BlockRunner::setState(Fiber &fiber, Fiber::State state) {
-  events += state == Fiber::State::Exited;
+  cluster.events += state == Fiber::State::Exited;
   --counts[static_cast<unsigned>(fiber.state)];
   fiber.state = state;
   ++counts[static_cast<unsigned>(state)];
@@ -289,28 +313,6 @@ void BlockRunner::setState(Fiber &fiber, Fiber::State state) {
 //===----------------------------------------------------------------------===//
 // Scheduling
 //===----------------------------------------------------------------------===//
-
-void BlockRunner::runBlock(uint64_t linearBlock) {
-  initializeBlock(linearBlock);
-  while (!isStopped) {
-    resumeReadyFibers();
-    if (!isStopped && (count(Fiber::State::Ready) != 0 || completeWarpOps() ||
-                       completeProducts()))
-      continue;
-    size_t ended = count(Fiber::State::Exited) + count(Fiber::State::Killed);
-    if (isStopped || ended == fibers.size())
-      break;
-    // As late as the rules allow: not while a barrier can open.
-    if (ended + count(Fiber::State::AtBarrier) != fibers.size() &&
-        (landTransfer(/*isWaitedFor=*/true) || answerPolls() ||
-         landTransfer(/*isWaitedFor=*/false)))
-      continue;
-    if (!openBarrier() || launch->log->isFull())
-      return;
-  }
-  if (!isStopped)
-    finishBlock();
-}
 
 void BlockRunner::resumeReadyFibers() {
   if (launch->order == RunOrder::Shuffled)
@@ -328,8 +330,8 @@ void BlockRunner::resumeReadyFibers() {
           continue;
         any = true;
         resume(fiber);
-        if (isStopped || isInterrupted()) {
-          isStopped = true;
+        if (cluster.isStopped || isInterrupted()) {
+          cluster.isStopped = true;
           return;
         }
       }
@@ -338,40 +340,42 @@ void BlockRunner::resumeReadyFibers() {
 }
 
 bool BlockRunner::openBarrier() {
-  if (!checkBarrier()) {
-    isStopped = true;
+  size_t waiting = count(Fiber::State::AtBarrier);
+  size_t through = count(Fiber::State::Exited) + count(Fiber::State::Killed);
+  if (waiting == 0 || waiting + through != fibers.size())
     return false;
+  if (!checkBarrier()) {
+    cluster.isStopped = true;
+    return true;
   }
   for (Fiber &fiber : fibers)
     if (fiber.state == Fiber::State::AtBarrier)
       setState(fiber, Fiber::State::Ready);
   if (launch->checker)
-    launch->checker->beginPhase();
+    launch->checker->beginPhase(rank);
   if (launch->counter)
-    launch->counter->passBarrier();
+    launch->counter->passBarrier(rank);
   return true;
+}
+
+bool BlockRunner::reportDivergence() {
+  if (count(Fiber::State::AtWarpOp) != 0) {
+    reportMissingLanes();
+    return true;
+  }
+  for (const Fiber &fiber : fibers)
+    if (fiber.state == Fiber::State::AtProducts) {
+      launch->log->report(
+          fiber, ErrorKind::Divergence, fiber.site,
+          "divergence: a wait for products of matrices that not all "
+          "threads of the warpgroup issue");
+      return true;
+    }
+  return false;
 }
 
 bool BlockRunner::checkBarrier() {
   ErrorLog &log = *launch->log;
-  if (count(Fiber::State::AtWarpOp) != 0) {
-    reportDivergence();
-    return false;
-  }
-  for (const Fiber &fiber : fibers)
-    if (fiber.state == Fiber::State::AtProducts) {
-      log.report(fiber, ErrorKind::Divergence, fiber.site,
-                 "divergence: a wait for products of matrices that not all "
-                 "threads of the warpgroup issue");
-      return false;
-    }
-  if (count(Fiber::State::AtMbarrier) + count(Fiber::State::Polling) +
-          count(Fiber::State::AtNamedBarrier) +
-          count(Fiber::State::AtRegisters) !=
-      0) {
-    reportDeadlock();
-    return false;
-  }
   const Fiber *first = nullptr;
   for (const Fiber &fiber : fibers)
     if (!first && fiber.state == Fiber::State::AtBarrier)
@@ -420,6 +424,9 @@ void BlockRunner::waitAtBarrier(Fiber &fiber, uint32_t id, uint32_t site) {
 void BlockRunner::checkAccess(Fiber &fiber, const char *address, size_t bytes,
                               AccessKind kind, uint32_t alignment,
                               uint32_t site) {
+  if (cluster.blocks.size() > 1)
+    if (BlockRunner *peer = findPeer(address))
+      peer->checkRemoteUse(fiber, /*isLasting=*/true, site);
   if (launch->checker &&
       !launch->checker->access(fiber, address, bytes, kind, alignment, site))
     kill(fiber);

@@ -26,6 +26,7 @@ struct Launch {
   uint32_t block[3];
   uint32_t dynamicSharedBytes;
   uint32_t staticSharedBytes;
+  uint32_t clusterSize; ///< Blocks of a cluster, along x.
   RunOrder order;
   unsigned seed;
   bool lazyAsyncCopies;
@@ -35,11 +36,27 @@ struct Launch {
   Interruption *interruption; ///< Null where nobody asks for an early end.
 };
 
-/// Runs one block at a time. Stacks and shared memory are kept for the next
-/// one. Belongs to one CPU thread during a launch.
+class BlockRunner;
+
+/// What the blocks of a cluster have in common, which run together. A kernel
+/// without clusters has clusters of one block.
+struct Cluster {
+  std::vector<BlockRunner *> blocks; ///< By rank.
+  bool isStopped = false;            ///< By an error or an interruption.
+  uint64_t events = 0; ///< What may end a wait has happened so often.
+  // The barrier of the cluster.
+  uint32_t phase = 0;   ///< So often it opened.
+  uint32_t arrived = 0; ///< Threads that came since.
+  /// What is known from the arrivals in this phase, and in the one before.
+  VectorClock arriving, completed;
+};
+
+/// Runs one block at a time, with those of its cluster (ClusterRunner.h).
+/// Stacks and shared memory are kept for the next one. Belongs to one CPU
+/// thread during a launch.
 class BlockRunner {
 public:
-  BlockRunner() = default;
+  BlockRunner(Cluster &cluster, uint32_t rank) : cluster(cluster), rank(rank) {}
   ~BlockRunner();
   BlockRunner(const BlockRunner &) = delete;
   BlockRunner &operator=(const BlockRunner &) = delete;
@@ -47,9 +64,52 @@ public:
   /// Makes room for the blocks of `launch`, which the thread that launched will
   /// run, or another. Returns false if the system has no memory for the stacks.
   bool prepare(const Launch &launch, bool runsOnCaller);
-  /// Runs one block to its end, or to an error or an interruption that stops
-  /// it.
-  void runBlock(uint64_t linearBlock);
+  const SharedMemory &sharedMemory() const { return shared; }
+
+  // Steps of a block, from which ClusterRunner chooses. Those that return
+  // whether they did anything report errors, and stop the cluster.
+  void beginBlock(uint64_t linearBlock);
+  /// Runs the threads that can go on until none can.
+  void resumeReadyFibers();
+  bool hasReadyFibers() const { return count(Fiber::State::Ready) != 0; }
+  /// Lets the lanes go whose partners all arrived. Returns whether any did, or
+  /// stops the cluster where they never will.
+  bool completeWarpOps();
+  /// Performs the products that threads wait for once nothing else can run, as
+  /// late as the rules allow. Returns whether a thread goes on.
+  bool completeProducts();
+  /// Opens the barrier of the block if all threads that run wait there.
+  bool openBarrier();
+  /// Lets one transfer be done, which a thread waits for if `isWaitedFor`.
+  /// Returns whether there was any.
+  bool landTransfer(bool isWaitedFor);
+  bool hasPolls() const { return count(Fiber::State::Polling) != 0; }
+  /// Tells threads that ask again and again that nothing has changed.
+  void answerPolls();
+  /// Whether all threads are through.
+  bool isThrough() const {
+    return count(Fiber::State::Exited) + count(Fiber::State::Killed) ==
+           fibers.size();
+  }
+  /// Once all threads are through: looks for what they left undone.
+  void endIfThrough() {
+    if (!hasEnded && isThrough())
+      endBlock();
+  }
+  /// At the cluster's end: looks for writes outside of shared memory.
+  void checkGuards();
+  /// Says why the block cannot go on, in words about its barriers and
+  /// collectives; returns false where it says nothing.
+  bool reportDivergence();
+  /// What threads of the block wait for in vain, and the first of them.
+  std::string describeWaits(const Fiber *&first) const;
+
+  // The barrier of the cluster, and its shared memory (ClusterOps.cpp).
+  /// Whether all of the block's threads came to it, or are through.
+  bool isAtClusterBarrier() const;
+  /// Lets the threads go that wait there; returns false after a report.
+  bool leaveClusterBarrier();
+  bool hasKilledFibers() const { return count(Fiber::State::Killed) != 0; }
 
   // What compiled kernels ask for, called on the fiber of the thread.
   void waitAtBarrier(Fiber &fiber, uint32_t id, uint32_t site);
@@ -102,8 +162,11 @@ public:
                             int64_t bytes, uint32_t options, uint32_t site);
   bool waitForMbarrier(Fiber &fiber, char *address, uint64_t phase,
                        uint32_t kind, uint32_t site);
-  /// Mbarriers that the thread made become visible to copies.
+  /// Mbarriers that the thread made become visible to copies; with
+  /// `releaseMbarriers` also to threads that come to know of its next arrival
+  /// at the barrier of the cluster, be it a relaxed one.
   void fenceMbarriers(const Fiber &fiber);
+  void releaseMbarriers(Fiber &fiber);
   /// An arrival for the thread once its copies so far are through.
   void trackCopies(Fiber &fiber, char *address, bool isCounted, uint32_t site);
 
@@ -114,9 +177,23 @@ public:
                     uint32_t rank, uint32_t site);
   void loadBulk(Fiber &fiber, char *target, const BulkRange &range,
                 char *mbarrier, uint32_t site);
+  /// The same to each block whose bit is in `mask`, at the same offsets.
+  void multicastBulk(Fiber &fiber, char *target, const BulkRange &range,
+                     char *mbarrier, uint32_t mask, uint32_t site);
+  /// From the block's shared memory to that of another of the cluster.
+  void copyInCluster(Fiber &fiber, char *target, char *source, uint32_t bytes,
+                     char *mbarrier, uint32_t site);
   void storeBulk(Fiber &fiber, char *source, const BulkRange &range,
                  uint32_t site);
   void waitForBulkStores(Fiber &fiber, uint32_t pendingGroups, bool isRead);
+
+  // Clusters (ClusterOps.cpp); `options` are those of ClusterArrival.
+  void arriveAtCluster(Fiber &fiber, uint32_t options, uint32_t site);
+  void waitAtCluster(Fiber &fiber, uint32_t site);
+  /// The address in block `blockRank` of the cluster of what lies at `address`
+  /// in a block's shared memory.
+  char *mapAddress(Fiber &fiber, char *address, uint32_t blockRank,
+                   uint32_t site);
 
   // Barriers of some of the threads, registers (PartialBarriers.cpp).
   void meetAtNamedBarrier(Fiber &fiber, uint32_t id, uint32_t threads,
@@ -137,14 +214,13 @@ public:
 private:
   static void fiberMain(boost::context::detail::transfer_t transfer);
   bool allocateStacks(size_t count);
-  void initializeBlock(uint64_t linearBlock);
   void initializeFiber(Fiber &fiber, uint32_t index);
-  void finishBlock();
+  void initializeIds(ThreadRegisters &registers, uint64_t linearBlock) const;
+  void endBlock();
   void resume(Fiber &fiber);
   void yield(Fiber &fiber, Fiber::State state);
   [[noreturn]] void kill(Fiber &fiber);
 
-  void resumeReadyFibers();
   /// Whether the launch is to end early.
   bool isInterrupted() const {
     Interruption *interruption = launch->interruption;
@@ -162,12 +238,9 @@ private:
     uint32_t waiting = 0; ///< Those that wait at a collective.
     bool isMixed = false; ///< They may wait at different ones.
   };
-  /// Lets the lanes go whose partners all arrived. Returns whether any did, or
-  /// sets `isStopped` where they never will.
-  bool completeWarpOps();
-  bool completeWarpOps(Warp &warp, Fiber *lanes);
+  bool completeWarp(Warp &warp, Fiber *lanes);
   /// Performs what the lanes `present` wait for, and lets them go unless it
-  /// sets `isStopped`.
+  /// stops the cluster.
   void execute(Warp &warp, Fiber *lanes, uint32_t present);
   void shuffle(Fiber *lanes, uint32_t present);
   void elect(Fiber *lanes, uint32_t present);
@@ -176,7 +249,7 @@ private:
   /// accessed.
   void checkMatrixRow(Fiber &fiber, const char *row, AccessKind kind,
                       uint32_t site);
-  void reportDivergence();
+  void reportMissingLanes();
 
   /// To be called when `productsInFlight` changes.
   void updatePlainCopies() {
@@ -201,9 +274,6 @@ private:
     uint32_t registers = 0;       ///< Of a thread; 0 where none asked.
     std::vector<RegisterRequest> registerRequests;
   };
-  /// Performs the products that threads wait for once nothing else can run, as
-  /// late as the rules allow. Returns whether a thread goes on.
-  bool completeProducts();
   /// Performs the oldest products of the group below number `end` that all
   /// threads have issued.
   void performProducts(size_t group, uint32_t end);
@@ -228,25 +298,21 @@ private:
   void settle(Mbarrier &mbarrier);
   std::string describe(const Mbarrier &mbarrier) const;
   bool isWaitedFor(const Mbarrier &mbarrier) const;
-  /// Lets one transfer be done, which a thread waits for if `isWaitedFor`.
-  /// Returns whether there was any.
-  bool landTransfer(bool isWaitedFor);
   void land(const Transfer &transfer);
   void landBulk(const Transfer &transfer, Mbarrier &mbarrier);
   void landThreadCopies(const Transfer &transfer, Mbarrier &mbarrier);
   /// Reports what is wrong with a copy to or from `place` in shared memory, and
   /// then does not return.
   void checkBulkCopy(Fiber &fiber, const BulkRange &range, const char *place,
-                     bool isLoad, uint32_t site);
+                     bool isLoad, bool isFromShared, uint32_t site);
+  /// A bulk copy to this block, by a thread of any of the cluster, from global
+  /// memory or, where it is not null, `sharedSource` in the thread's block.
+  void issueLoad(Fiber &fiber, char *target, const BulkRange &range,
+                 char *mbarrier, char *sharedSource, uint32_t site);
   void readSource(BulkStore &store);
   void finishBulkStores();
   /// What an mbarrier should have been told, but nobody waited for.
   void reportTransfersAtEnd();
-  /// Tells threads that ask again and again that nothing has changed. Returns
-  /// false if there are none, or nothing has changed for long.
-  bool answerPolls();
-  /// What the threads wait for that do not wait at a barrier of the block.
-  void reportDeadlock();
 
   struct NamedBarrier {
     uint32_t expected = 0, arrived = 0, waiting = 0;
@@ -256,14 +322,31 @@ private:
   /// Grants registers as far as there are.
   void settleRegisters();
 
-  /// Opens the barrier if every thread waits there, else reports why not.
-  bool openBarrier();
+  /// The block of the cluster, other than this one, whose shared memory holds
+  /// `address`; null if none.
+  BlockRunner *findPeer(const char *address) const;
+  /// To be called before a thread of another block uses this one's shared
+  /// memory. Reports a block that has ended, and then does not return, or that
+  /// may not have started. Without `isLasting`, something else tells this block
+  /// of the end of the use.
+  void checkRemoteUse(Fiber &user, bool isLasting, uint32_t site);
+  /// The address in this block of what lies at `address` in `other`.
+  char *translate(const BlockRunner &other, char *address) const {
+    return shared.staticBase + (address - other.shared.staticBase);
+  }
+  /// " of block 1 of the cluster", or "" where there is one block.
+  std::string clusterName() const;
+
+  /// Reports why the barrier of the block cannot open.
   bool checkBarrier();
   /// Reports what is wrong with a copy on its issue; returns only if it may
   /// happen.
   void issueAnyCopy(Fiber &fiber, const AsyncCopy &copy);
   static void performCopy(const AsyncCopy &copy);
 
+  Cluster &cluster;
+  const uint32_t rank; ///< In the cluster.
+  bool hasEnded = false;
   const Launch *launch = nullptr;
   bool isCaller = false;
   std::vector<Fiber> fibers;
@@ -275,15 +358,11 @@ private:
   std::deque<BulkStore> bulkStores; ///< Those not written, or not waited for.
   std::array<NamedBarrier, kNamedBarriers> namedBarriers;
   uint32_t registersPerThread = 0; ///< In the block's pool, of all threads.
-  /// What may end a wait has happened so often; and had, when polls were
-  /// answered last, which was so often since.
-  uint64_t events = 0, eventsAtPolls = 0, idlePolls = 0;
   /// Whether issuing an asynchronous copy only puts it into a queue.
   bool arePlainCopies = false;
   std::vector<uint32_t> order;
   std::mt19937 random;
   unsigned counts[Fiber::kNumStates] = {};
-  bool isStopped = false;
   boost::context::detail::fcontext_t scheduler = nullptr;
 
   char *stacks = nullptr;

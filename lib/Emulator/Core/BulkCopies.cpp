@@ -71,7 +71,8 @@ BulkRange BlockRunner::makeBox(Fiber &fiber, const char *map,
 }
 
 void BlockRunner::checkBulkCopy(Fiber &fiber, const BulkRange &range,
-                                const char *place, bool isLoad, uint32_t site) {
+                                const char *place, bool isLoad,
+                                bool isFromShared, uint32_t site) {
   constexpr uint64_t kUnit = BulkRange::kChunk;
   uint64_t alignment = range.isBox() ? BulkRange::kBoxAlignment : kUnit;
   auto isMisaligned = [](const char *address, uint64_t unit) {
@@ -110,6 +111,8 @@ void BlockRunner::checkBulkCopy(Fiber &fiber, const BulkRange &range,
                    formatAddress(row.address)));
       kill(fiber);
     }
+    if (isFromShared)
+      return;
     AccessKind kind = isLoad ? AccessKind::Read : AccessKind::Write;
     if (launch->checker &&
         !launch->checker->access(fiber, row.address, row.bytes, kind,
@@ -120,8 +123,67 @@ void BlockRunner::checkBulkCopy(Fiber &fiber, const BulkRange &range,
 
 void BlockRunner::loadBulk(Fiber &fiber, char *target, const BulkRange &range,
                            char *mbarrierAddress, uint32_t site) {
+  if (BlockRunner *peer = fiber.runner == this ? findPeer(target) : nullptr)
+    return peer->loadBulk(fiber, target, range, mbarrierAddress, site);
+  issueLoad(fiber, target, range, mbarrierAddress, nullptr, site);
+}
+
+void BlockRunner::multicastBulk(Fiber &fiber, char *target,
+                                const BulkRange &range, char *mbarrier,
+                                uint32_t mask, uint32_t site) {
+  size_t blocks = cluster.blocks.size();
+  if (mask == 0 || mask >> blocks != 0) {
+    launch->log->report(fiber, ErrorKind::BulkCopy, site,
+                        joinText("expected a multicast mask of some of the ",
+                                 blocks, " blocks of the cluster, but got ",
+                                 mask));
+    kill(fiber);
+  }
+  BlockRunner *peer = findPeer(target);
+  const BlockRunner &place = peer ? *peer : *this;
+  for (size_t i = 0; i < blocks; ++i)
+    if (mask >> i & 1) {
+      BlockRunner &block = *cluster.blocks[i];
+      block.issueLoad(fiber, block.translate(place, target), range,
+                      block.translate(place, mbarrier), nullptr, site);
+    }
+}
+
+void BlockRunner::copyInCluster(Fiber &fiber, char *target, char *source,
+                                uint32_t bytes, char *mbarrier, uint32_t site) {
+  if (!shared.contains(source, bytes)) {
+    launch->log->report(
+        fiber, ErrorKind::OutOfBounds, site,
+        joinText("out-of-bounds bulk copy of ", bytes, " bytes from offset ",
+                 source - shared.dynamicBase, " of dynamic shared memory (",
+                 shared.dynamicBytes, " bytes)"));
+    kill(fiber);
+  }
+  BlockRunner *peer = findPeer(target);
+  (peer ? peer : this)
+      ->issueLoad(fiber, target, BulkRange(source, bytes), mbarrier, source,
+                  site);
+}
+
+void BlockRunner::issueLoad(Fiber &fiber, char *target, const BulkRange &range,
+                            char *mbarrierAddress, char *sharedSource,
+                            uint32_t site) {
+  if (fiber.runner != this)
+    checkRemoteUse(fiber, /*isLasting=*/false, site);
+  BlockRunner *owner = findPeer(mbarrierAddress);
+  if (owner) {
+    launch->log->report(fiber, ErrorKind::BulkCopy, site,
+                        joinText("a bulk copy to shared memory", clusterName(),
+                                 " is counted by an mbarrier",
+                                 owner->clusterName()));
+    kill(fiber);
+  }
   Mbarrier &mbarrier = getMbarrier(fiber, mbarrierAddress, site);
-  checkBulkCopy(fiber, range, target, /*isLoad=*/true, site);
+  checkBulkCopy(fiber, range, target, /*isLoad=*/true, sharedSource != nullptr,
+                site);
+  if (launch->checker && sharedSource)
+    launch->checker->readForBulkCopy(fiber, sharedSource, range.bytes(),
+                                     /*isIssue=*/true, site);
   if (!mbarrier.isFenced) {
     launch->log->report(fiber, ErrorKind::Proxy, site,
                         joinText("a bulk copy is counted by ",
@@ -137,9 +199,10 @@ void BlockRunner::loadBulk(Fiber &fiber, char *target, const BulkRange &range,
   Transfer transfer;
   transfer.mbarrier = mbarrier.number;
   transfer.phase = mbarrier.phase;
-  transfer.thread = fiber.index;
+  transfer.thread = &fiber;
   transfer.site = site;
   transfer.target = target;
+  transfer.sharedSource = sharedSource;
   transfer.range = range;
   if (!launch->lazyAsyncCopies)
     return land(transfer);
@@ -150,13 +213,22 @@ void BlockRunner::loadBulk(Fiber &fiber, char *target, const BulkRange &range,
 void BlockRunner::landBulk(const Transfer &transfer, Mbarrier &mbarrier) {
   const BulkRange &range = transfer.range;
   uint64_t bytes = range.bytes();
+  if (transfer.sharedSource) {
+    if (transfer.thread->runner->hasEnded)
+      launch->log->report(*transfer.thread, ErrorKind::BulkCopy, transfer.site,
+                          "a bulk copy reads shared memory of a block that has "
+                          "ended");
+    if (launch->checker)
+      launch->checker->readForBulkCopy(*transfer.thread, transfer.sharedSource,
+                                       bytes, /*isIssue=*/false, transfer.site);
+  }
   std::vector<char> loaded(bytes);
   range.load(loaded.data());
   for (uint64_t i = 0; i < bytes; i += BulkRange::kChunk)
     std::memcpy(range.chunk(transfer.target, i), &loaded[i], BulkRange::kChunk);
   if (launch->checker)
-    launch->checker->land(mbarrier.number, mbarrier.time, transfer.target,
-                          bytes, /*isBulk=*/true);
+    launch->checker->land(mbarrier.actor, mbarrier.time, transfer.target, bytes,
+                          /*isBulk=*/true);
   mbarrier.bytes -= static_cast<int64_t>(bytes);
 }
 
@@ -166,7 +238,8 @@ void BlockRunner::landBulk(const Transfer &transfer, Mbarrier &mbarrier) {
 
 void BlockRunner::storeBulk(Fiber &fiber, char *source, const BulkRange &range,
                             uint32_t site) {
-  checkBulkCopy(fiber, range, source, /*isLoad=*/false, site);
+  checkBulkCopy(fiber, range, source, /*isLoad=*/false,
+                /*isFromShared=*/false, site);
   if (launch->checker)
     launch->checker->readForBulkCopy(fiber, source, range.bytes(),
                                      /*isIssue=*/true, site);

@@ -85,6 +85,8 @@ static int32_t launchKernel(const ftrt_host_kernel *kernel, uint32_t gridX,
   KernelLimits limits;
   limits.staticSharedBytes = kernel->static_shared_bytes;
   limits.knownBlock = {{kernel->block_x, 1, 1}};
+  limits.clusterSize = std::max<uint32_t>(kernel->cluster_x, 1);
+  launch.clusterSize = limits.clusterSize;
   std::optional<Interruption> interruption;
   if (check)
     launch.interruption = &interruption.emplace(check);

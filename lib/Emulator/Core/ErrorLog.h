@@ -31,6 +31,7 @@ enum class ErrorKind : uint8_t {
   Deadlock,
   Registers,
   BulkCopy,
+  Lifetime,
 };
 
 /// Counts the errors of a launch and keeps the text of the first few, each pair

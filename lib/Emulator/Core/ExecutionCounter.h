@@ -13,7 +13,9 @@ class ExecutionCounter {
 public:
   virtual ~ExecutionCounter() = default;
 
-  virtual void beginBlock(const SharedMemory &shared, size_t threads) = 0;
+  /// The block of this rank in its cluster begins, those of lower ranks before.
+  virtual void beginBlock(const SharedMemory &shared, uint32_t rank,
+                          size_t threads) = 0;
   /// The thread enters a basic block of the kernel.
   virtual void enter(const Fiber &fiber, uint32_t basicBlock) = 0;
   /// An access that is aligned to `alignment` bytes.
@@ -24,9 +26,9 @@ public:
   virtual void copyMatrices(const MatrixCopy &copy, const MatrixRows &rows,
                             AccessKind kind) = 0;
   /// All threads of the block met.
-  virtual void passBarrier() = 0;
+  virtual void passBarrier(uint32_t rank) = 0;
   /// All threads of the block are through.
-  virtual void endBlock() = 0;
+  virtual void endBlock(uint32_t rank) = 0;
 };
 
 } // namespace ftuner::emulator

@@ -40,6 +40,12 @@ struct ThreadRegisters {
   uint32_t dynamicSharedBytes;
   char *dynamicShared; ///< The block's dynamic shared memory.
   char *staticShared;  ///< The block's shared globals, laid out by conversion.
+  uint32_t clusterId[3];      ///< Of the block's cluster in the grid.
+  uint32_t clusterGrid[3];    ///< Clusters of the grid.
+  uint32_t blockInCluster[3]; ///< Of the block in its cluster.
+  uint32_t clusterDim[3];     ///< Blocks of a cluster.
+  uint32_t clusterRank;       ///< Of the block in its cluster.
+  uint32_t clusterSize;       ///< Blocks of a cluster, of all dimensions.
 };
 
 /// A copy from global to shared memory that was issued but not waited for.
@@ -125,14 +131,16 @@ struct Fiber {
     Polling,        ///< Asked for that, and is to be told after the others ran.
     AtNamedBarrier, ///< Waits at a barrier of some of the threads.
     AtRegisters,    ///< Waits for registers that its warpgroup asked for.
+    AtCluster,      ///< Waits at the barrier of its cluster.
   };
-  static constexpr unsigned kNumStates = 10;
+  static constexpr unsigned kNumStates = 11;
 
   ThreadRegisters registers;
   BlockRunner *runner;
   boost::context::detail::fcontext_t context;
   State state;
   uint32_t index; ///< Linear index in the block.
+  uint32_t actor; ///< Number among the threads of the cluster.
   uint32_t barrierId;
   uint32_t site;      ///< Where it waits.
   uint32_t warpPhase; ///< Warp-wide synchronisations so far.
@@ -158,6 +166,13 @@ struct Fiber {
   uint32_t copiesDone;    ///< Copies taken out of its queue.
   uint32_t registerCalls; ///< Changes of its number of registers.
   uint32_t bulkGroups;    ///< Groups of bulk copies that it committed.
+  /// Its arrival at the cluster's barrier, of which it has not waited for the
+  /// others: whether there is one, its phase and site.
+  bool hasArrived, isArrivalAligned;
+  uint32_t arrivalPhase, arrivalSite;
+  uint32_t fenceTime; ///< Of its last fence of mbarriers, in checks of races.
+  /// Blocks of the cluster that are known to have started, or reported.
+  uint32_t startedBlocks;
 };
 
 } // namespace ftuner::emulator

@@ -20,6 +20,8 @@ constexpr uint32_t kMaxGridX = 0x7fffffff;
 constexpr uint32_t kMaxGridYZ = 65535;
 /// The largest shared memory of a block on any device, bytes.
 constexpr uint64_t kMaxSharedBytes = 227 * 1024;
+/// Blocks of a cluster that every device with clusters can run.
+constexpr uint32_t kMaxClusterSize = 8;
 } // namespace
 
 std::string ftuner::emulator::checkLaunch(const std::string &kernel,
@@ -38,6 +40,12 @@ std::string ftuner::emulator::checkLaunch(const std::string &kernel,
     return fail("expected a grid of at most (2147483647,65535,65535) blocks, "
                 "but got ",
                 formatIndex(grid));
+  if (limits.clusterSize == 0 || limits.clusterSize > kMaxClusterSize)
+    return fail("expected clusters of 1 to ", kMaxClusterSize,
+                " blocks, but got ", limits.clusterSize);
+  if (grid[0] % limits.clusterSize != 0)
+    return fail("expected a grid of clusters of ", limits.clusterSize,
+                " blocks along x, but got ", formatIndex(grid), " blocks");
   uint64_t sharedBytes =
       uint64_t(launch.dynamicSharedBytes) + limits.staticSharedBytes;
   if (sharedBytes > kMaxSharedBytes)
@@ -75,16 +83,17 @@ static void join(pthread_t thread, Interruption *interruption) {
 }
 
 std::string GridRunner::run(const Launch &launch, unsigned workerCount) {
-  uint64_t blocks = uint64_t(launch.grid[0]) * launch.grid[1] * launch.grid[2];
-  if (blocks == 0)
+  uint64_t clusters = uint64_t(launch.grid[0]) * launch.grid[1] *
+                      launch.grid[2] / launch.clusterSize;
+  if (clusters == 0)
     return "";
   uint64_t workers =
       workerCount ? workerCount : std::thread::hardware_concurrency();
   if (launch.checker || launch.counter)
     workers = 1;
-  workers = std::clamp<uint64_t>(workers, 1, blocks);
+  workers = std::clamp<uint64_t>(workers, 1, clusters);
   while (runners.size() < workers)
-    runners.push_back(std::make_unique<BlockRunner>());
+    runners.push_back(std::make_unique<ClusterRunner>());
   for (uint64_t i = 0; i < workers; ++i)
     if (!runners[i]->prepare(launch, /*runsOnCaller=*/i == 0)) {
       if (i == 0)
@@ -93,29 +102,29 @@ std::string GridRunner::run(const Launch &launch, unsigned workerCount) {
     }
 
   std::atomic<uint64_t> next{0};
-  // A stride that has no factor in common with the number of blocks visits
+  // A stride that has no factor in common with the number of clusters visits
   // each of them once.
   uint64_t stride = 1;
   if (launch.order == RunOrder::Shuffled)
-    for (stride = blocks * 5 / 8 + 1 + launch.seed % 7;
-         std::gcd(stride, blocks) != 1;)
+    for (stride = clusters * 5 / 8 + 1 + launch.seed % 7;
+         std::gcd(stride, clusters) != 1;)
       ++stride;
-  auto work = [&](BlockRunner &runner) {
+  auto work = [&](ClusterRunner &runner) {
     uint64_t turn;
     auto isInterrupted = [&] {
       return launch.interruption && launch.interruption->isRaised();
     };
-    while ((turn = next++) < blocks && !launch.log->isFull() &&
+    while ((turn = next++) < clusters && !launch.log->isFull() &&
            !isInterrupted()) {
-      uint64_t block = turn * stride % blocks;
+      uint64_t cluster = turn * stride % clusters;
       if (launch.order == RunOrder::Reverse)
-        block = blocks - 1 - turn;
-      runner.runBlock(block);
+        cluster = clusters - 1 - turn;
+      runner.run(cluster);
     }
   };
   struct Worker {
     decltype(work) *run;
-    BlockRunner *runner;
+    ClusterRunner *runner;
     pthread_t thread;
   };
   auto start = [](void *argument) -> void * {

@@ -2,7 +2,7 @@
 #ifndef FTUNER_LIB_EMULATOR_CORE_GRIDRUNNER_H
 #define FTUNER_LIB_EMULATOR_CORE_GRIDRUNNER_H
 
-#include "BlockRunner.h"
+#include "ClusterRunner.h"
 #include "KernelLimits.h"
 #include <memory>
 #include <string>
@@ -28,7 +28,7 @@ public:
   std::string run(const Launch &launch, unsigned workers);
 
 private:
-  std::vector<std::unique_ptr<BlockRunner>> runners;
+  std::vector<std::unique_ptr<ClusterRunner>> runners;
 };
 
 } // namespace ftuner::emulator

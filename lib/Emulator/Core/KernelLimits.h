@@ -15,6 +15,8 @@ struct KernelLimits {
   std::optional<std::array<uint32_t, 3>> knownBlock;
   /// Launches must have at most this many threads in a block.
   std::optional<uint32_t> maxThreads;
+  /// Blocks of a cluster, along x; grids must be multiples.
+  uint32_t clusterSize = 1;
 };
 
 } // namespace ftuner::emulator

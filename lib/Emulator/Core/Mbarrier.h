@@ -3,6 +3,7 @@
 #define FTUNER_LIB_EMULATOR_CORE_MBARRIER_H
 
 #include "BulkCopy.h"
+#include "Fiber.h"
 #include "VectorClocks.h"
 #include <cstdint>
 
@@ -27,6 +28,12 @@ enum MbarrierWait : uint32_t {
   kRelaxedWait = 8,
 };
 
+/// Options of an arrival at the barrier of a cluster.
+enum ClusterArrival : uint32_t {
+  kRelaxedClusterArrival = 1, ///< Orders no memory accesses.
+  kAlignedClusterArrival = 2, ///< All lanes of the warp come together.
+};
+
 /// An mbarrier of a block (PTX ISA, mbarrier). A phase is over once all
 /// arrivals and all bytes are there that it expects.
 struct Mbarrier {
@@ -36,15 +43,16 @@ struct Mbarrier {
 
   char *address;
   uint32_t number; ///< In the block, by first use of the address.
+  uint32_t actor;  ///< Number among the mbarriers of the cluster.
   bool isValid = false;
-  uint32_t expected = 0;   ///< Arrivals of each phase.
-  int64_t pending = 0;     ///< Arrivals to come in this phase.
-  int64_t bytes = 0;       ///< Bytes to come, less those that came too early.
-  uint32_t phase = 0;      ///< Phases since its initialisation.
-  uint32_t initThread = 0; ///< Who initialised it,
-  uint32_t initTime = 0;   ///< and when, in the checks of races.
-  bool isFenced = false;   ///< Who did that has executed a fence since.
-  uint32_t time = 0;       ///< Of its actor in the checks of races.
+  uint32_t expected = 0; ///< Arrivals of each phase.
+  int64_t pending = 0;   ///< Arrivals to come in this phase.
+  int64_t bytes = 0;     ///< Bytes to come, less those that came too early.
+  uint32_t phase = 0;    ///< Phases since its initialisation.
+  const Fiber *initThread = nullptr; ///< Who initialised it,
+  uint32_t initTime = 0;             ///< and when, in the checks of races.
+  bool isFenced = false; ///< Who did that has executed a fence since.
+  uint32_t time = 0;     ///< Of its actor in the checks of races.
   /// What is known from the arrivals in this phase, and until its start.
   VectorClock arriving, completed;
 };
@@ -54,12 +62,14 @@ struct Mbarrier {
 struct Transfer {
   uint32_t mbarrier; ///< Its number.
   uint32_t phase;    ///< Of the mbarrier when the copies were issued.
-  uint32_t thread;   ///< Who issued them.
+  Fiber *thread;     ///< Who issued them.
   uint32_t site;
   /// The number of the thread's last copy (cp.async), counted from the block's
   /// start, and one more.
   uint32_t copyEnd = 0;
   char *target = nullptr; ///< Of a bulk copy; null for those of a thread.
+  /// The source of a bulk copy from the shared memory of the thread's block.
+  char *sharedSource = nullptr;
   BulkRange range;
 };
 

@@ -18,8 +18,6 @@ namespace {
 /// The high bits of a state that an arrival returns; the phase is in the low
 /// ones.
 constexpr uint64_t kStateTag = uint64_t(0x6d62) << 48;
-/// Answers without any event in between after which nobody expects one.
-constexpr uint64_t kMaxIdlePolls = 1000;
 /// A larger number of bytes no mbarrier can hold (PTX ISA, tx-count).
 constexpr int64_t kMaxBytes = (1 << 20) - 1;
 } // namespace
@@ -29,7 +27,8 @@ std::string BlockRunner::describe(const Mbarrier &mbarrier) const {
       mbarrier.address, 1, shared.dynamicBase, shared.dynamicBytes);
   const char *base = isDynamic ? shared.dynamicBase : shared.staticBase;
   return joinText("the mbarrier at offset ", mbarrier.address - base, " of ",
-                  isDynamic ? "dynamic" : "static", " shared memory");
+                  isDynamic ? "dynamic" : "static", " shared memory",
+                  clusterName());
 }
 
 //===----------------------------------------------------------------------===//
@@ -65,6 +64,8 @@ void BlockRunner::initMbarrier(Fiber &fiber, char *address, uint32_t count,
     found = &mbarriers.emplace_back();
     found->address = address;
     found->number = static_cast<uint32_t>(mbarriers.size() - 1);
+    found->actor =
+        static_cast<uint32_t>(found->number * cluster.blocks.size() + rank);
   }
   uint64_t mark = 0;
   std::memcpy(&mark, address, sizeof(mark));
@@ -77,7 +78,7 @@ void BlockRunner::initMbarrier(Fiber &fiber, char *address, uint32_t count,
   found->pending = count;
   found->bytes = 0;
   found->phase = 0;
-  found->initThread = fiber.index;
+  found->initThread = &fiber;
   found->initTime = launch->checker ? launch->checker->now(fiber) : 0;
   found->isFenced = false;
   found->arriving.clear();
@@ -86,6 +87,13 @@ void BlockRunner::initMbarrier(Fiber &fiber, char *address, uint32_t count,
 }
 
 Mbarrier &BlockRunner::getMbarrier(Fiber &fiber, char *address, uint32_t site) {
+  if (BlockRunner *peer = fiber.runner == this ? findPeer(address) : nullptr) {
+    launch->log->report(fiber, ErrorKind::Mbarrier, site,
+                        joinText("this use of an mbarrier needs one of the own "
+                                 "block, but got one",
+                                 peer->clusterName()));
+    kill(fiber);
+  }
   for (Mbarrier &known : mbarriers) {
     if (known.address != address || !known.isValid)
       continue;
@@ -97,11 +105,11 @@ Mbarrier &BlockRunner::getMbarrier(Fiber &fiber, char *address, uint32_t site) {
       kill(fiber);
     }
     MemoryChecker *checker = launch->checker;
-    if (checker && !checker->isAfter(fiber, known.initThread, known.initTime))
+    if (checker && !checker->isAfter(fiber, *known.initThread, known.initTime))
       launch->log->report(
           fiber, ErrorKind::Race, site,
           joinText("race: ", describe(known), " is used after thread ",
-                   formatThread(fiber, known.initThread),
+                   formatIndex(known.initThread->registers.threadId),
                    " initialised it without a barrier in between"));
     if (checker && !checker->access(fiber, address, Mbarrier::kBytes,
                                     AccessKind::Atomic, Mbarrier::kBytes, site))
@@ -134,8 +142,14 @@ void BlockRunner::invalidateMbarrier(Fiber &fiber, char *address,
 
 void BlockRunner::fenceMbarriers(const Fiber &fiber) {
   for (Mbarrier &mbarrier : mbarriers)
-    if (mbarrier.initThread == fiber.index)
+    if (mbarrier.initThread == &fiber)
       mbarrier.isFenced = true;
+}
+
+void BlockRunner::releaseMbarriers(Fiber &fiber) {
+  fenceMbarriers(fiber);
+  if (launch->checker)
+    fiber.fenceTime = launch->checker->advance(fiber);
 }
 
 //===----------------------------------------------------------------------===//
@@ -143,7 +157,7 @@ void BlockRunner::fenceMbarriers(const Fiber &fiber) {
 //===----------------------------------------------------------------------===//
 
 void BlockRunner::settle(Mbarrier &mbarrier) {
-  ++events;
+  ++cluster.events;
   if (mbarrier.pending != 0 || mbarrier.bytes != 0)
     return;
   ++mbarrier.phase;
@@ -158,6 +172,10 @@ void BlockRunner::settle(Mbarrier &mbarrier) {
 uint64_t BlockRunner::arriveAtMbarrier(Fiber &fiber, char *address,
                                        uint32_t count, int64_t bytes,
                                        uint32_t options, uint32_t site) {
+  if (BlockRunner *peer = fiber.runner == this ? findPeer(address) : nullptr) {
+    peer->checkRemoteUse(fiber, !(options & kRelaxedArrival), site);
+    return peer->arriveAtMbarrier(fiber, address, count, bytes, options, site);
+  }
   Mbarrier &mbarrier = getMbarrier(fiber, address, site);
   uint64_t state = kStateTag | mbarrier.phase;
   auto fail = [&](const auto &...text) {
@@ -238,17 +256,10 @@ bool BlockRunner::waitForMbarrier(Fiber &fiber, char *address, uint64_t phase,
   return true;
 }
 
-bool BlockRunner::answerPolls() {
-  if (count(Fiber::State::Polling) == 0)
-    return false;
-  idlePolls = events == eventsAtPolls ? idlePolls + 1 : 0;
-  eventsAtPolls = events;
-  if (idlePolls > kMaxIdlePolls)
-    return false;
+void BlockRunner::answerPolls() {
   for (Fiber &fiber : fibers)
     if (fiber.state == Fiber::State::Polling)
       setState(fiber, Fiber::State::Ready);
-  return true;
 }
 
 //===----------------------------------------------------------------------===//
@@ -262,7 +273,7 @@ void BlockRunner::trackCopies(Fiber &fiber, char *address, bool isCounted,
   Transfer transfer;
   transfer.mbarrier = mbarrier.number;
   transfer.phase = mbarrier.phase;
-  transfer.thread = fiber.index;
+  transfer.thread = &fiber;
   transfer.site = site;
   transfer.copyEnd =
       static_cast<uint32_t>(fiber.copiesDone + fiber.copies.size());
@@ -302,14 +313,14 @@ bool BlockRunner::landTransfer(bool onlyWaitedFor) {
 
 void BlockRunner::landThreadCopies(const Transfer &transfer,
                                    Mbarrier &mbarrier) {
-  Fiber &fiber = fibers[transfer.thread];
+  Fiber &fiber = *transfer.thread;
   auto count = static_cast<int32_t>(transfer.copyEnd - fiber.copiesDone);
   for (int32_t i = 0; i < count; ++i) {
     AsyncCopy &copy = fiber.copies[static_cast<size_t>(i)];
     if (launch->lazyAsyncCopies)
       performCopy(copy);
     if (launch->checker && copy.bytes != 0)
-      launch->checker->land(mbarrier.number, mbarrier.time, copy.target,
+      launch->checker->land(mbarrier.actor, mbarrier.time, copy.target,
                             copy.bytes, /*isBulk=*/false);
     copy.bytes = copy.sourceBytes = 0; // It is done, whoever waits for it.
   }
@@ -323,9 +334,9 @@ void BlockRunner::landThreadCopies(const Transfer &transfer,
 void BlockRunner::land(const Transfer &transfer) {
   Mbarrier &mbarrier = mbarriers[transfer.mbarrier];
   auto fail = [&](const auto &...text) {
-    launch->log->report(fibers[transfer.thread], ErrorKind::Mbarrier,
-                        transfer.site, joinText(describe(mbarrier), text...));
-    isStopped = true;
+    launch->log->report(*transfer.thread, ErrorKind::Mbarrier, transfer.site,
+                        joinText(describe(mbarrier), text...));
+    cluster.isStopped = true;
   };
   if (mbarrier.phase != transfer.phase)
     return fail(" is told in its phase ", mbarrier.phase,
@@ -337,7 +348,7 @@ void BlockRunner::land(const Transfer &transfer) {
   else
     landThreadCopies(transfer, mbarrier);
   if (launch->checker)
-    launch->checker->releaseActor(mbarrier.number, mbarrier.time,
+    launch->checker->releaseActor(mbarrier.actor, mbarrier.time,
                                   mbarrier.arriving);
   if (mbarrier.pending < 0)
     return fail(" gets more arrivals in its phase ", mbarrier.phase,
@@ -354,18 +365,15 @@ void BlockRunner::land(const Transfer &transfer) {
 
 void BlockRunner::reportTransfersAtEnd() {
   for (const Transfer &transfer : transfers)
-    launch->log->report(
-        fibers[transfer.thread], ErrorKind::PendingCopy, transfer.site,
-        joinText("copies that ", describe(mbarriers[transfer.mbarrier]),
-                 " counts are still pending at the kernel's "
-                 "end"));
+    launch->log->report(*transfer.thread, ErrorKind::PendingCopy, transfer.site,
+                        joinText("copies that ",
+                                 describe(mbarriers[transfer.mbarrier]),
+                                 " counts are still pending at the kernel's "
+                                 "end"));
 }
 
-void BlockRunner::reportDeadlock() {
-  if (count(Fiber::State::Killed) != 0)
-    return; // For which the others wait.
+std::string BlockRunner::describeWaits(const Fiber *&first) const {
   std::string text;
-  const Fiber *first = nullptr;
   auto add = [&](size_t threads, const auto &...words) {
     text +=
         joinText(text.empty() ? "" : "; ", threads, " threads wait ", words...);
@@ -396,8 +404,9 @@ void BlockRunner::reportDeadlock() {
         ++threads;
       }
     if (threads)
-      add(threads, "at barrier ", id, ", where ", namedBarriers[id].arrived,
-          " of ", namedBarriers[id].expected, " threads came");
+      add(threads, "at barrier ", id, clusterName(), ", where ",
+          namedBarriers[id].arrived, " of ", namedBarriers[id].expected,
+          " threads came");
   }
   size_t atRegisters = 0;
   for (const Fiber &fiber : fibers)
@@ -415,8 +424,15 @@ void BlockRunner::reportDeadlock() {
         "have ",
         sizes);
   }
+  for (const Fiber &fiber : fibers)
+    if (fiber.state == Fiber::State::AtBarrier ||
+        fiber.state == Fiber::State::AtCluster)
+      first = first ? first : &fiber;
   if (count(Fiber::State::AtBarrier) != 0)
-    add(count(Fiber::State::AtBarrier), "at a barrier of the block");
-  launch->log->report(*first, ErrorKind::Deadlock, first->site,
-                      joinText("deadlock: ", text), "; the first is");
+    add(count(Fiber::State::AtBarrier), "at a barrier of the block",
+        clusterName());
+  if (count(Fiber::State::AtCluster) != 0)
+    add(count(Fiber::State::AtCluster), "at the barrier of the cluster, where ",
+        cluster.arrived, " threads came");
+  return text;
 }

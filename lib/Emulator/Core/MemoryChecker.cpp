@@ -8,8 +8,10 @@ using namespace ftuner::emulator;
 /// Where an access begins.
 struct MemoryChecker::Place {
   enum Kind { DynamicShared, StaticShared, Stack, Global, Unknown } kind;
-  const Buffer *buffer = nullptr; ///< For Global.
-  bool fits = false;              ///< The access also ends there.
+  const SharedMemory *memory = nullptr; ///< For shared memory.
+  bool isRemote = false;                ///< It is another block's.
+  const Buffer *buffer = nullptr;       ///< For Global.
+  bool fits = false;                    ///< The access also ends there.
 
   bool isShared() const {
     return kind == DynamicShared || kind == StaticShared;
@@ -50,64 +52,6 @@ void MemoryChecker::refine(Page &page) {
   page.granule = 1;
 }
 
-void MemoryChecker::beginBlock(const SharedMemory &memory, uint32_t linearBlock,
-                               size_t threads) {
-  shared = memory;
-  block = linearBlock;
-  ++phase;
-  for (std::vector<Record> &records : fences)
-    records.clear();
-  actorBase = (threads + kWarpSize - 1) / kWarpSize * kWarpSize;
-  if (!options.partialOrder)
-    return;
-  clocks.reset(threads);
-  productReadTimes.assign(actorBase / kWarpSize, 0);
-}
-
-//===----------------------------------------------------------------------===//
-// Order of some of the threads
-//===----------------------------------------------------------------------===//
-
-void MemoryChecker::beginPhase() {
-  ++phase;
-  if (!options.partialOrder)
-    return;
-  // Phases order the threads, but not the actors that they know of.
-  VectorClock all;
-  for (uint32_t i = 0; i < clocks.size(); ++i)
-    clocks.release(i, all);
-  for (uint32_t i = 0; i < clocks.size(); ++i)
-    clocks.acquire(i, all);
-}
-
-void MemoryChecker::meet(const Fiber *lanes, uint32_t present) {
-  if (!options.partialOrder)
-    return;
-  VectorClock all;
-  for (uint32_t lane = 0; lane < kWarpSize; ++lane)
-    if (present >> lane & 1)
-      clocks.release(lanes[lane].index, all);
-  for (uint32_t lane = 0; lane < kWarpSize; ++lane)
-    if (present >> lane & 1)
-      clocks.acquire(lanes[lane].index, all);
-}
-
-void MemoryChecker::acquireProductReads(const Fiber &fiber) {
-  if (options.partialOrder)
-    clocks.learn(fiber.index, fiber.index / kWarpSize * kWarpSize,
-                 productReadTimes[fiber.index / kWarpSize]);
-}
-
-void MemoryChecker::releaseActor(uint32_t actor, uint32_t time,
-                                 VectorClock &clock) const {
-  if (!options.partialOrder)
-    return;
-  uint32_t thread = threadOfActor(actor);
-  if (clock.size() <= thread)
-    clock.resize(thread + 1);
-  clock[thread] = time;
-}
-
 //===----------------------------------------------------------------------===//
 // Places
 //===----------------------------------------------------------------------===//
@@ -131,16 +75,19 @@ MemoryChecker::Place MemoryChecker::locate(const Fiber &fiber,
     return SharedMemory::isWithin(address, length, base, size);
   };
   Place place{Place::Unknown};
-  if (within(shared.dynamicBase, shared.dynamicBytes, 1)) {
-    place.kind = Place::DynamicShared;
-    place.fits = within(shared.dynamicBase, shared.dynamicBytes, bytes);
+  auto locateIn = [&](const SharedMemory &shared) {
+    bool isDynamic = within(shared.dynamicBase, shared.dynamicBytes, 1);
+    if (!isDynamic && !within(shared.staticBase, shared.staticBytes, 1))
+      return false;
+    place.kind = isDynamic ? Place::DynamicShared : Place::StaticShared;
+    place.memory = &shared;
+    place.fits = isDynamic
+                     ? within(shared.dynamicBase, shared.dynamicBytes, bytes)
+                     : within(shared.staticBase, shared.staticBytes, bytes);
+    return true;
+  };
+  if (locateIn(memories[fiber.registers.clusterRank]))
     return place;
-  }
-  if (within(shared.staticBase, shared.staticBytes, 1)) {
-    place.kind = Place::StaticShared;
-    place.fits = within(shared.staticBase, shared.staticBytes, bytes);
-    return place;
-  }
   size_t stackBytes = fiber.stackTop - fiber.stackBase;
   if (within(fiber.stackBase, stackBytes, 1)) {
     place.kind = Place::Stack;
@@ -152,7 +99,14 @@ MemoryChecker::Place MemoryChecker::locate(const Fiber &fiber,
     place.kind = Place::Global;
     place.buffer = buffer;
     place.fits = within(buffer->base, buffer->bytes, bytes);
+    return place;
   }
+  if (memories.size() > 1)
+    for (const SharedMemory &shared : memories)
+      if (locateIn(shared)) {
+        place.isRemote = true;
+        return place;
+      }
   return place;
 }
 
@@ -164,13 +118,19 @@ std::string MemoryChecker::describe(const Place &place,
   auto size = [](size_t bytes) {
     return " (" + std::to_string(bytes) + " bytes)";
   };
+  auto whose = [&] {
+    return place.isRemote
+               ? joinText(" of block ", place.memory - memories.data(),
+                          " of the cluster")
+               : std::string();
+  };
   switch (place.kind) {
   case Place::DynamicShared:
-    return at(shared.dynamicBase) + "dynamic shared memory" +
-           size(shared.dynamicBytes);
+    return at(place.memory->dynamicBase) + "dynamic shared memory" +
+           size(place.memory->dynamicBytes) + whose();
   case Place::StaticShared:
-    return at(shared.staticBase) + "static shared memory" +
-           size(shared.staticBytes);
+    return at(place.memory->staticBase) + "static shared memory" +
+           size(place.memory->staticBytes) + whose();
   case Place::Stack:
     return "on the thread's stack";
   case Place::Global:
@@ -190,8 +150,10 @@ std::string MemoryChecker::describe(const Place &place,
     nearest = distance;
     text = at(base) + name + size(bytes);
   };
-  consider(shared.dynamicBase, shared.dynamicBytes, "dynamic shared memory");
-  consider(shared.staticBase, shared.staticBytes, "static shared memory");
+  for (const SharedMemory &shared : memories) {
+    consider(shared.dynamicBase, shared.dynamicBytes, "dynamic shared memory");
+    consider(shared.staticBase, shared.staticBytes, "static shared memory");
+  }
   for (const Buffer &buffer : buffers)
     consider(buffer.base, buffer.bytes, joinText("buffer '", buffer.name, "'"));
   return text;
@@ -273,9 +235,9 @@ MemoryChecker::Record MemoryChecker::makeRecord(const Fiber &fiber) const {
   record.block = block;
   record.phase = phase;
   record.warpPhase = static_cast<uint16_t>(fiber.warpPhase);
-  record.thread = static_cast<uint16_t>(fiber.index);
+  record.thread = static_cast<uint16_t>(fiber.actor);
   if (options.partialOrder)
-    record.clock = clocks.now(fiber.index);
+    record.clock = clocks.now(fiber.actor);
   return record;
 }
 
@@ -289,9 +251,9 @@ bool MemoryChecker::isUnordered(const Fiber &fiber, const Record &earlier,
     return false;
   if (earlier.thread >= actorBase)
     return true; // Phases order threads alone.
-  if (earlier.phase != phase || earlier.thread == fiber.index)
+  if (earlier.phase != phase || earlier.thread == fiber.actor)
     return false;
-  bool sameWarp = earlier.thread / kWarpSize == fiber.index / kWarpSize;
+  bool sameWarp = earlier.thread / kWarpSize == fiber.actor / kWarpSize;
   return !sameWarp ||
          earlier.warpPhase == static_cast<uint16_t>(fiber.warpPhase);
 }
@@ -309,13 +271,13 @@ bool MemoryChecker::readsAreUnordered(const Fiber &fiber, const Cell &cell,
   if (cell.severalWarps)
     return true;
   if (cell.severalThreads) // At least one of them is not this thread.
-    return cell.read.thread / kWarpSize != fiber.index / kWarpSize ||
+    return cell.read.thread / kWarpSize != fiber.actor / kWarpSize ||
            cell.read.warpPhase == static_cast<uint16_t>(fiber.warpPhase);
   return isUnordered(fiber, cell.read, isShared);
 }
 
 bool MemoryChecker::isKnown(const Fiber &fiber, const Record &earlier) const {
-  return clocks.knows(fiber.index, earlier.thread, earlier.clock);
+  return clocks.knows(fiber.actor, earlier.thread, earlier.clock);
 }
 
 bool MemoryChecker::readersAreUnordered(const Fiber &fiber, const Cell &cell,
@@ -366,11 +328,21 @@ MemoryChecker::noteRead(const Record &now, Cell &cell, bool isShared) {
   read = now;
 }
 
+std::string MemoryChecker::describeThread(const Fiber &fiber,
+                                          uint32_t actor) const {
+  auto rank = static_cast<uint32_t>(actor / blockStride);
+  std::string text =
+      "thread " +
+      formatThread(fiber, static_cast<uint32_t>(actor % blockStride));
+  return rank == fiber.registers.clusterRank
+             ? text
+             : joinText(text, " of block ", rank, " of the cluster");
+}
+
 std::string MemoryChecker::describeWriter(const Fiber &fiber,
                                           const Record &record) const {
-  return record.thread >= actorBase
-             ? "a copy that an mbarrier counts"
-             : "thread " + formatThread(fiber, record.thread);
+  return record.thread >= actorBase ? "a copy that an mbarrier counts"
+                                    : describeThread(fiber, record.thread);
 }
 
 void MemoryChecker::reportRace(const Fiber &fiber, const Place &place,
@@ -395,14 +367,14 @@ void MemoryChecker::trackAccess(const Fiber &fiber, const Place &place,
   bool isShared = place.isShared();
   bool clean = true; // Report each access once.
   Record now = makeRecord(fiber);
-  auto fenceCount = static_cast<uint32_t>(fencesOf(fiber.index).size());
+  auto fenceCount = static_cast<uint32_t>(fencesOf(fiber.actor).size());
   forEachCell(address, bytes, [&](Cell &cell, const char *at) {
     if (clean && cell.isInFlight && cell.write.block == block) {
       clean = false;
       log.report(fiber, ErrorKind::CopyInFlight, site,
                  joinText("access ", describe(place, at),
-                          " while an asynchronous copy of thread ",
-                          formatThread(fiber, cell.write.thread),
+                          " while an asynchronous copy of ",
+                          describeThread(fiber, cell.write.thread),
                           " to it is in flight"));
     }
     bool bothAtomic = kind == AccessKind::Atomic && cell.isAtomic;
@@ -453,7 +425,7 @@ void MemoryChecker::completeCopy(const Fiber &fiber, const AsyncCopy &copy) {
   // The source may have been read at any time since the issue.
   access(fiber, copy.source, copy.sourceBytes, AccessKind::Read, 1, copy.site);
   Record now = makeRecord(fiber);
-  auto fenceCount = static_cast<uint32_t>(fencesOf(fiber.index).size());
+  auto fenceCount = static_cast<uint32_t>(fencesOf(fiber.actor).size());
   forEachCell(copy.target, copy.bytes, [&](Cell &cell, const char *) {
     cell.isInFlight = false;
     cell.write = now;
@@ -489,7 +461,7 @@ bool MemoryChecker::isWriteUnfenced(const Fiber &fiber, const Cell &cell) {
 void MemoryChecker::readForProduct(const Fiber &fiber, const char *address,
                                    size_t bytes, bool isIssue, uint32_t site) {
   if (options.partialOrder && !isIssue)
-    productReadTimes[fiber.index / kWarpSize] = clocks.now(fiber.index);
+    productReadTimes[fiber.actor / kWarpSize] = clocks.now(fiber.actor);
   readAsync(fiber, address, bytes, isIssue, /*isBulk=*/false, site);
 }
 

@@ -12,7 +12,8 @@
 // A kernel with mbarriers, or with barriers of some of the threads, orders its
 // threads in part (Options::partialOrder): then each thread has a vector clock,
 // and all readers since the last write are remembered. What barriers of the
-// whole block and warps order, phases decide as before.
+// whole block and warps order, phases decide as before. The threads of a
+// cluster of blocks are numbered together, and clocks alone order them.
 //
 // An asynchronous copy is a write that lasts from its issue to the wait: any
 // access of its target meanwhile is an error; after the wait it counts as a
@@ -82,34 +83,52 @@ public:
                 ErrorLog &log)
       : options(options), buffers(buffers), log(log) {}
 
-  void beginBlock(const SharedMemory &memory, uint32_t linearBlock,
-                  size_t threads);
-  /// All threads of the block met: accesses before are ordered before those
-  /// after.
-  void beginPhase();
+  /// A cluster of blocks of `threads` threads, with the shared memory of each.
+  void beginCluster(std::vector<SharedMemory> memories, uint32_t linearCluster,
+                    size_t threads);
+  /// All threads of a block of the cluster met: accesses before are ordered
+  /// before those after.
+  void beginPhase(uint32_t rank);
 
   // Order of some of the threads.
   /// What the thread did so far comes before what acquires `clock`.
   void release(const Fiber &fiber, VectorClock &clock) {
     if (options.partialOrder)
-      clocks.release(fiber.index, clock);
+      clocks.release(fiber.actor, clock);
   }
   void acquire(const Fiber &fiber, const VectorClock &clock) {
     if (options.partialOrder)
-      clocks.acquire(fiber.index, clock);
+      clocks.acquire(fiber.actor, clock);
   }
   /// The time of a thread, and whether another comes after that.
   uint32_t now(const Fiber &fiber) const {
-    return options.partialOrder ? clocks.now(fiber.index) : 0;
+    return options.partialOrder ? clocks.now(fiber.actor) : 0;
   }
-  bool isAfter(const Fiber &fiber, uint32_t thread, uint32_t time) const {
-    return !options.partialOrder || fiber.index == thread ||
-           clocks.knows(fiber.index, thread, time);
+  bool isAfter(const Fiber &fiber, const Fiber &other, uint32_t time) const {
+    return !options.partialOrder || &fiber == &other ||
+           clocks.knows(fiber.actor, other.actor, time);
+  }
+  /// The time of a thread, which then begins another.
+  uint32_t advance(const Fiber &fiber) {
+    return options.partialOrder ? clocks.advance(fiber.actor) : 0;
   }
   /// The lanes `present` of a warp meet, from `lanes` on.
   void meet(const Fiber *lanes, uint32_t present);
   /// The thread comes after what its warp read for products.
   void acquireProductReads(const Fiber &fiber);
+
+  // Clusters.
+  /// What the thread did so far comes before what acquires `clock`; where
+  /// `isRelaxed`, only that it started, and the mbarriers that it fenced.
+  void arriveAtCluster(const Fiber &fiber, bool isRelaxed, VectorClock &clock);
+  /// Whether the thread knows that the block of this rank has started, whose
+  /// cluster met `meetings` times.
+  bool knowsStart(const Fiber &fiber, uint32_t rank, uint32_t meetings) const;
+  /// The thread uses the shared memory of another block.
+  void noteRemoteUse(const Fiber &user, uint32_t rank, uint32_t site);
+  /// All threads of the block are through. Reports uses of its shared memory
+  /// that may come later in another order of the threads.
+  void endBlock(uint32_t rank);
 
   /// Checks an access of `bytes` bytes at `address`, which must be a multiple
   /// of `alignment`. Returns false if it must not happen.
@@ -123,7 +142,7 @@ public:
   void readForProduct(const Fiber &fiber, const char *address, size_t bytes,
                       bool isIssue, uint32_t site);
   void fenceProxy(const Fiber &fiber) {
-    fencesOf(fiber.index).push_back(makeRecord(fiber));
+    fencesOf(fiber.actor).push_back(makeRecord(fiber));
   }
   void completeCopy(const Fiber &fiber, const AsyncCopy &copy);
 
@@ -147,7 +166,7 @@ private:
   static constexpr unsigned kPageBytes = 4096;
 
   struct Record {
-    uint32_t block = kNone;
+    uint32_t block = kNone; ///< Or cluster of blocks.
     uint32_t phase = 0;
     uint16_t warpPhase = 0;
     uint16_t thread = 0; ///< Or an actor behind the threads.
@@ -210,6 +229,8 @@ private:
   }
   Record makeRecord(const Fiber &fiber) const;
   std::string describe(const Place &place, const char *address) const;
+  /// "thread (0,0,0)", with its block where that is another one.
+  std::string describeThread(const Fiber &fiber, uint32_t actor) const;
   std::string describeWriter(const Fiber &fiber, const Record &record) const;
   void reportRace(const Fiber &fiber, const Place &place, const char *address,
                   AccessKind kind, const Record &earlier,
@@ -230,8 +251,17 @@ private:
   Options options;
   const std::vector<Buffer> &buffers;
   ErrorLog &log;
-  SharedMemory shared;
-  uint32_t block = 0;
+  std::vector<SharedMemory> memories; ///< Of the cluster's blocks.
+  size_t threadsPerBlock = 0;
+  size_t blockStride = 0; ///< Between the numbers of threads of two blocks.
+  /// The last use of a block's shared memory by each thread of others; null
+  /// where there is none.
+  struct RemoteUse {
+    const Fiber *user = nullptr;
+    uint32_t time = 0, site = 0;
+  };
+  std::vector<std::vector<RemoteUse>> remoteUses; ///< By rank and thread.
+  uint32_t block = 0;                             ///< Or cluster of blocks.
   uint32_t phase = 0;
   std::map<uintptr_t, std::unique_ptr<Page>> pages;
   /// The page looked up last of those with the same low bits of its number.

@@ -31,7 +31,7 @@ void BlockRunner::meetAtNamedBarrier(Fiber &fiber, uint32_t id,
          " threads here, but one of ", barrier.expected, " for others");
   barrier.expected = threads;
   ++barrier.arrived;
-  ++events;
+  ++cluster.events;
   barrier.lanes[fiber.registers.warpId] |= 1u << fiber.registers.laneId;
   if (launch->checker)
     launch->checker->release(fiber, barrier.clock);
@@ -58,9 +58,9 @@ void BlockRunner::meetAtNamedBarrier(Fiber &fiber, uint32_t id,
     launch->checker->acquire(fiber, barrier.clock);
   bool isWhole = barrier.waiting + waits == fibers.size();
   if (isWhole && launch->checker)
-    launch->checker->beginPhase();
+    launch->checker->beginPhase(rank);
   if (isWhole && launch->counter)
-    launch->counter->passBarrier();
+    launch->counter->passBarrier(rank);
   barrier = {};
 }
 
@@ -98,7 +98,7 @@ void BlockRunner::setRegisters(Fiber &fiber, uint32_t count, bool isIncrease,
     if (isIncrease ? count < group.registers : count > group.registers)
       fail("setmaxnreg ", isIncrease ? "increases" : "decreases",
            " the registers of a thread from ", group.registers, " to ", count);
-    ++events;
+    ++cluster.events;
     settleRegisters();
   }
   fiber.site = site;

@@ -123,7 +123,7 @@ uint32_t ftuner_emulator_mbarrier_wait(Fiber *thread, char *address,
 }
 
 void ftuner_emulator_mbarrier_fence(Fiber *thread) {
-  thread->runner->fenceMbarriers(*thread);
+  thread->runner->releaseMbarriers(*thread);
 }
 
 void ftuner_emulator_mbarrier_track_copies(Fiber *thread, char *address,
@@ -175,6 +175,44 @@ void ftuner_emulator_bulk_commit(Fiber *thread) { ++thread->bulkGroups; }
 void ftuner_emulator_bulk_wait(Fiber *thread, uint32_t pendingGroups,
                                uint32_t isRead) {
   thread->runner->waitForBulkStores(*thread, pendingGroups, isRead != 0);
+}
+
+void ftuner_emulator_cluster_arrive(Fiber *thread, uint32_t options,
+                                    uint32_t site) {
+  thread->runner->arriveAtCluster(*thread, options, site);
+}
+
+void ftuner_emulator_cluster_wait(Fiber *thread, uint32_t site) {
+  thread->runner->waitAtCluster(*thread, site);
+}
+
+char *ftuner_emulator_map_address(Fiber *thread, char *address, uint32_t rank,
+                                  uint32_t site) {
+  return thread->runner->mapAddress(*thread, address, rank, site);
+}
+
+void ftuner_emulator_bulk_multicast(Fiber *thread, char *target, char *source,
+                                    uint32_t bytes, char *mbarrier,
+                                    uint32_t mask, uint32_t site) {
+  thread->runner->multicastBulk(*thread, target, BulkRange(source, bytes),
+                                mbarrier, mask, site);
+}
+
+void ftuner_emulator_tensor_multicast(Fiber *thread, char *target,
+                                      const char *map,
+                                      const int32_t *coordinates, uint32_t rank,
+                                      char *mbarrier, uint32_t mask,
+                                      uint32_t site) {
+  BlockRunner &runner = *thread->runner;
+  runner.multicastBulk(*thread, target,
+                       runner.makeBox(*thread, map, coordinates, rank, site),
+                       mbarrier, mask, site);
+}
+
+void ftuner_emulator_cluster_copy(Fiber *thread, char *target, char *source,
+                                  uint32_t bytes, char *mbarrier,
+                                  uint32_t site) {
+  thread->runner->copyInCluster(*thread, target, source, bytes, mbarrier, site);
 }
 
 void ftuner_emulator_enter(Fiber *thread, uint32_t basicBlock) {

@@ -136,6 +136,32 @@ void ftuner_emulator_bulk_commit(ftuner::emulator::Fiber *thread);
 void ftuner_emulator_bulk_wait(ftuner::emulator::Fiber *thread,
                                uint32_t pendingGroups, uint32_t isRead);
 
+/// The barrier of the cluster; `options` are those of ClusterArrival.
+void ftuner_emulator_cluster_arrive(ftuner::emulator::Fiber *thread,
+                                    uint32_t options, uint32_t site);
+void ftuner_emulator_cluster_wait(ftuner::emulator::Fiber *thread,
+                                  uint32_t site);
+/// The address in block `rank` of the cluster of what lies at `address` in the
+/// thread's block.
+char *ftuner_emulator_map_address(ftuner::emulator::Fiber *thread,
+                                  char *address, uint32_t rank, uint32_t site);
+/// Bulk copies to each block of the cluster whose bit is in `mask`, at the same
+/// offsets, with its own mbarrier.
+void ftuner_emulator_bulk_multicast(ftuner::emulator::Fiber *thread,
+                                    char *target, char *source, uint32_t bytes,
+                                    char *mbarrier, uint32_t mask,
+                                    uint32_t site);
+void ftuner_emulator_tensor_multicast(ftuner::emulator::Fiber *thread,
+                                      char *target, const char *map,
+                                      const int32_t *coordinates, uint32_t rank,
+                                      char *mbarrier, uint32_t mask,
+                                      uint32_t site);
+/// A bulk copy from the block's shared memory to that of another block of the
+/// cluster, whose mbarrier counts it.
+void ftuner_emulator_cluster_copy(ftuner::emulator::Fiber *thread, char *target,
+                                  char *source, uint32_t bytes, char *mbarrier,
+                                  uint32_t site);
+
 /// The thread enters the basic block of this number. Only where the launch
 /// counts.
 void ftuner_emulator_enter(ftuner::emulator::Fiber *thread,

@@ -25,11 +25,14 @@ inline void mergeClock(VectorClock &clock, const VectorClock &other) {
 /// have no clock: they only act.
 class VectorClocks {
 public:
+  /// The time at which a thread has started, but done nothing.
+  static constexpr uint32_t kStart = 1;
+
   void reset(size_t threads) {
     clocks.assign(threads, {});
     for (size_t i = 0; i < threads; ++i) {
       clocks[i].resize(threads);
-      clocks[i][i] = 1;
+      clocks[i][i] = kStart + 1;
     }
   }
   uint32_t now(uint32_t thread) const { return clocks[thread][thread]; }
@@ -43,6 +46,8 @@ public:
     mergeClock(into, clocks[thread]);
     ++clocks[thread][thread];
   }
+  /// The time of the thread, which then begins another.
+  uint32_t advance(uint32_t thread) { return clocks[thread][thread]++; }
   void acquire(uint32_t thread, const VectorClock &from) {
     mergeClock(clocks[thread], from);
   }

@@ -33,7 +33,7 @@ uint64_t BlockRunner::waitAtWarpOp(Fiber &fiber, const WarpRequest &request) {
   uint32_t expected = request.mask & warp.lanes;
   if (warp.waiting == expected && !warp.isMixed)
     execute(warp, lanes, expected);
-  if (warp.waiting != 0 || isStopped)
+  if (warp.waiting != 0 || cluster.isStopped)
     yield(fiber, Fiber::State::AtWarpOp);
   return fiber.request.result;
 }
@@ -42,14 +42,14 @@ bool BlockRunner::completeWarpOps() {
   if (count(Fiber::State::AtWarpOp) == 0)
     return false;
   bool any = false;
-  for (size_t i = 0; i < warps.size() && !isStopped; ++i)
-    any |= completeWarpOps(warps[i], &fibers[i * kWarpSize]);
-  return any && !isStopped;
+  for (size_t i = 0; i < warps.size() && !cluster.isStopped; ++i)
+    any |= completeWarp(warps[i], &fibers[i * kWarpSize]);
+  return any && !cluster.isStopped;
 }
 
-bool BlockRunner::completeWarpOps(Warp &warp, Fiber *lanes) {
+bool BlockRunner::completeWarp(Warp &warp, Fiber *lanes) {
   bool any = false;
-  for (uint32_t lane = 0; lane < kWarpSize && !isStopped; ++lane) {
+  for (uint32_t lane = 0; lane < kWarpSize && !cluster.isStopped; ++lane) {
     if (!(warp.waiting >> lane & 1))
       continue;
     const WarpRequest &request = lanes[lane].request;
@@ -57,7 +57,7 @@ bool BlockRunner::completeWarpOps(Warp &warp, Fiber *lanes) {
       launch->log->report(lanes[lane], ErrorKind::WarpCollective, request.site,
                           "the lane is not in the mask of its own warp "
                           "collective");
-      isStopped = true;
+      cluster.isStopped = true;
       return false;
     }
     uint32_t expected = request.mask & warp.lanes, present = 0;
@@ -201,7 +201,7 @@ void BlockRunner::executeMatrixOp(Fiber *lanes, uint32_t present) {
                         joinText("a matrix operation needs all 32 lanes of a "
                                  "warp, but got ",
                                  existing));
-    isStopped = true;
+    cluster.isStopped = true;
     return;
   }
   // What lanes have that were stopped by an error.
@@ -268,7 +268,7 @@ void BlockRunner::execute(Warp &warp, Fiber *lanes, uint32_t present) {
   case WarpOp::LoadMatrix:
   case WarpOp::StoreMatrix:
     executeMatrixOp(lanes, present);
-    if (isStopped)
+    if (cluster.isStopped)
       return;
     break;
   }
@@ -303,12 +303,14 @@ static const char *getPlaceName(Fiber::State state) {
     return " waits for products of matrices";
   case Fiber::State::AtRegisters:
     return " waits for registers";
+  case Fiber::State::AtCluster:
+    return " is at the barrier of the cluster";
   default:
     return " has exited";
   }
 }
 
-void BlockRunner::reportDivergence() {
+void BlockRunner::reportMissingLanes() {
   ErrorLog &log = *launch->log;
   for (const Fiber &fiber : fibers) {
     if (fiber.state != Fiber::State::AtWarpOp)

@@ -151,7 +151,8 @@ bool BlockRunner::completeProducts() {
   if (count(Fiber::State::AtProducts) == 0)
     return false;
   bool any = false;
-  for (size_t group = 0; group < warpgroups.size() && !isStopped; ++group) {
+  for (size_t group = 0; group < warpgroups.size() && !cluster.isStopped;
+       ++group) {
     size_t begin = group * kGroupThreads;
     size_t end = std::min(begin + kGroupThreads, fibers.size());
     for (size_t i = begin; i < end; ++i) {

@@ -2,9 +2,12 @@
 //
 // D = A B^T by a warpgroup, whose operands come through two stages, guarded by
 // mbarriers: one thread of another warpgroup has them copied by tensor maps, or
-// all its threads copy them (cp.async). Then with one mistake at a time.
+// all its threads copy them (cp.async). Or the two blocks of a cluster compute
+// the same, and each has one operand copied for both. Then with one mistake at
+// a time.
 //
 //===----------------------------------------------------------------------===//
+#include "ClusterKernels.h"
 #include "EmulatorTest.h"
 #include "FTuner/Runtime/EmulatedTensorMap.h"
 
@@ -21,20 +24,22 @@ constexpr unsigned kUsedRows = 60, kUsedColumns = 13, kDepth = 296;
 
 enum class Bug {
   None,
-  FullWait,     ///< Products do not wait for a stage.
-  EmptyWait,    ///< Copies do not wait until it is read.
-  EarlyRelease, ///< A stage is released while products read it.
-  Phase,        ///< Products wait for the phase before.
-  Swizzle,      ///< The map of B names another one.
-  Stride,       ///< The descriptor of B has another stride.
-  FewBytes,     ///< The mbarrier expects A's bytes alone.
-  ManyBytes,    ///< It expects more than both.
-  InitFence,    ///< None behind the initialisation.
-  LeftCopies,   ///< Copies of one step more, for which nobody waits.
-  Arrivals,     ///< Each lane releases the stage, not one of a warp.
-  Registers,    ///< More than there are.
-  ProxyFence,   ///< None behind the copies of threads.
-  LateFence,    ///< It comes behind the arrival.
+  FullWait,      ///< Products do not wait for a stage.
+  EmptyWait,     ///< Copies do not wait until it is read.
+  EarlyRelease,  ///< A stage is released while products read it.
+  Phase,         ///< Products wait for the phase before.
+  Swizzle,       ///< The map of B names another one.
+  Stride,        ///< The descriptor of B has another stride.
+  FewBytes,      ///< The mbarrier expects A's bytes alone.
+  ManyBytes,     ///< It expects more than both.
+  InitFence,     ///< None behind the initialisation.
+  LeftCopies,    ///< Copies of one step more, for which nobody waits.
+  Arrivals,      ///< Each lane releases the stage, not one of a warp.
+  Registers,     ///< More than there are.
+  ProxyFence,    ///< None behind the copies of threads.
+  LateFence,     ///< It comes behind the arrival.
+  RemoteRelease, ///< A stage is released without the other block's products.
+  EarlyRemote,   ///< The other block is told while products read it.
 };
 
 enum class Loader { Maps, Threads };
@@ -47,7 +52,6 @@ struct alignas(64) Map {
 /// place in the swizzled stage.
 std::string makeThreadLoop(const std::string &place,
                            const std::string &waitForEmpty, Bug bug) {
-  auto number = [](unsigned value) { return std::to_string(value); };
   std::string text = R"(
       %thread = llvm.sub %tid, %c128 : i32
       %seven = llvm.mlir.constant(7 : i32) : i32
@@ -116,12 +120,10 @@ std::string makeThreadLoop(const std::string &place,
                 "llvm.br ^produce(%pnext : i32)\n";
 }
 
-std::string makeKernel(Bug bug, Loader loader) {
+std::string makeKernel(Bug bug, Loader loader, unsigned blocks) {
+  bool isCluster = blocks > 1;
   std::string record = "!llvm.struct<(f32, f32, f32, f32, f32, f32, f32, f32)>";
   std::string constants;
-  auto number = [](uint64_t value) {
-    return std::to_string(static_cast<int64_t>(value));
-  };
   auto constant = [&](const std::string &name, uint64_t value,
                       const std::string &type = "i32") {
     constants += "%" + name + " = llvm.mlir.constant(" + number(value) + " : " +
@@ -134,6 +136,7 @@ std::string makeKernel(Bug bug, Loader loader) {
   constant("one", 1);
   constant("three", 3);
   constant("four", 4);
+  constant("frees", bug == Bug::RemoteRelease ? 4 : 4 * blocks);
   constant("five", 5);
   constant("six", 6);
   constant("c31", 31);
@@ -147,6 +150,7 @@ std::string makeKernel(Bug bug, Loader loader) {
   constant("bytes", bug == Bug::FewBytes    ? kBytesOfA
                     : bug == Bug::ManyBytes ? kStageBytes + 128
                                             : kStageBytes);
+  constant("both", 3, "i16");
   constant("mask", 0x3ffff, "i64");
   constant("shift", 4, "i64");
   uint64_t form = uint64_t(1) << 16 | uint64_t(64) << 32 | uint64_t(1) << 62;
@@ -187,14 +191,16 @@ std::string makeKernel(Bug bug, Loader loader) {
     llvm.func @product(%mapA)" +
                      map + ", %mapB" + map +
                      ", %d: !llvm.ptr<1>, %a: !llvm.ptr<1>, %b: !llvm.ptr<1>) "
-                     "attributes {gpu.kernel, nvvm.kernel, "
-                     "nvvm.maxnreg = 136 : i32} {\n" +
+                     "attributes {" +
+                     clusterOf(blocks) + ", nvvm.maxnreg = 136 : i32} {\n" +
                      constants + R"(
       %smem = llvm.mlir.addressof @smem : !llvm.ptr<3>
       %empties = llvm.getelementptr %smem[16] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
       %empty1 = llvm.getelementptr %smem[24] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
       %full1 = llvm.getelementptr %smem[8] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
       %stages = llvm.getelementptr %smem[1024] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+      %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
+      %otherBlock = llvm.xor %rank, %one : i32
       %tid = nvvm.read.ptx.sreg.tid.x : i32
       %lane = llvm.and %tid, %c31 : i32
       %isFirst = llvm.icmp "eq" %tid, %zero : i32
@@ -204,19 +210,34 @@ std::string makeKernel(Bug bug, Loader loader) {
     ^init:
       nvvm.mbarrier.init %smem, %arrivals : !llvm.ptr<3>, i32
       nvvm.mbarrier.init %full1, %arrivals : !llvm.ptr<3>, i32
-      nvvm.mbarrier.init %empties, %four : !llvm.ptr<3>, i32
-      nvvm.mbarrier.init %empty1, %four : !llvm.ptr<3>, i32
+      nvvm.mbarrier.init %empties, %frees : !llvm.ptr<3>, i32
+      nvvm.mbarrier.init %empty1, %frees : !llvm.ptr<3>, i32
 )";
   text += unless(Bug::InitFence, "nvvm.fence.mbarrier.init\n");
   text += R"(
       llvm.br ^inited
     ^inited:
-      nvvm.barrier0
+      )" + (isCluster ? kMeet : "nvvm.barrier0\n") +
+          R"(
       %isConsumer = llvm.icmp "ult" %warp, %four : i32
       llvm.cond_br %isConsumer, ^consumer, ^producers
     ^producers:
       nvvm.setmaxregister decrease 40
 )";
+  // One block has A copied for both, the other B.
+  auto copy = [&](const std::string &operand, const std::string &map) {
+    std::string begin = "nvvm.cp.async.bulk.tensor.shared.cluster.global ";
+    std::string box = ", %map" + map + ", %pfull, box[%at, %zero]";
+    if (!isCluster)
+      return begin + "%p" + operand + box +
+             " {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr\n";
+    return "%all" + operand + " = llvm.addrspacecast %p" + operand +
+           " : !llvm.ptr<3> to !llvm.ptr<7>\n%copies" + map +
+           " = llvm.icmp \"eq\" %rank, " + (operand == "a" ? "%zero" : "%one") +
+           " : i32\n" + begin + "%all" + operand + box +
+           " multicast_mask = %both predicate = %copies" + map +
+           " : !llvm.ptr<7>, !llvm.ptr\n";
+  };
   std::string waitForEmpty =
       unless(Bug::EmptyWait, wait("pw", "%pempty", "%podd"));
   if (loader == Loader::Threads)
@@ -236,8 +257,8 @@ std::string makeKernel(Bug bug, Loader loader) {
             waitForEmpty + R"(
       %at = llvm.mul %p, %depth : i32
       nvvm.mbarrier.arrive.expect_tx %pfull, %bytes : !llvm.ptr<3>, i32
-      nvvm.cp.async.bulk.tensor.shared.cluster.global %pa, %mapA, %pfull, box[%at, %zero] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
-      nvvm.cp.async.bulk.tensor.shared.cluster.global %pb, %mapB, %pfull, box[%at, %zero] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
+)" + copy("a", "A") +
+            copy("b", "B") + R"(
       %pnext = llvm.add %p, %one : i32
       llvm.br ^produce(%pnext : i32)
 )";
@@ -281,6 +302,12 @@ std::string makeKernel(Bug bug, Loader loader) {
     sums = "%r" + n;
   }
   bool isEarly = bug == Bug::EarlyRelease;
+  std::string tellOther =
+      std::string("%released7 = nvvm.mapa %released") +
+      (bug == Bug::EarlyRemote ? "0" : "") +
+      ", %otherBlock : !llvm.ptr<3> -> !llvm.ptr<7>\n"
+      "nvvm.mbarrier.arrive %released7 {scope = #nvvm.mem_scope<cluster>} : "
+      "!llvm.ptr<7>\n";
   text += R"(
       nvvm.wgmma.commit.group.sync.aligned
       nvvm.wgmma.wait.group.sync.aligned 1
@@ -298,8 +325,24 @@ std::string makeKernel(Bug bug, Loader loader) {
       llvm.cond_br %releases, ^release, ^kept
     ^release:
       %state = nvvm.mbarrier.arrive %released : !llvm.ptr<3> -> i64
+)" +
+          (isCluster && bug != Bug::EarlyRemote
+               ? unless(Bug::RemoteRelease, tellOther)
+               : "") +
+          R"(
       llvm.br ^kept
     ^kept:
+      )" +
+          (bug == Bug::EarlyRemote ? R"(
+      llvm.cond_br %isLane0, ^tell, ^told
+    ^tell:
+      %released0 = llvm.getelementptr %empties[%cst] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i64
+      )" + tellOther + R"(
+      llvm.br ^told
+    ^told:
+)"
+                                   : std::string()) +
+          R"(
       llvm.br ^consume(%next, %r3 : i32, )" +
           record + R"()
     ^done:
@@ -319,7 +362,10 @@ std::string makeKernel(Bug bug, Loader loader) {
           outputs + inputs + "\" " + operands + " : (" + types + ") -> " +
           record +
           "\n%eight = llvm.mlir.constant(8 : i32) : i32\n"
-          "%own0 = llvm.mul %tid, %eight : i32\n";
+          "%blockSize = llvm.mlir.constant(1024 : i32) : i32\n"
+          "%ofBlock = llvm.mul %rank, %blockSize : i32\n"
+          "%ofThread = llvm.mul %tid, %eight : i32\n"
+          "%own0 = llvm.add %ofBlock, %ofThread : i32\n";
   for (unsigned i = 0; i < kRegisters; ++i) {
     std::string n = number(i);
     text += "%o" + n + " = llvm.extractvalue %pin[" + n + "] : " + record +
@@ -329,7 +375,9 @@ std::string makeKernel(Bug bug, Loader loader) {
             "] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, f32\nllvm.store %o" + n +
             ", %p" + n + " : f32, !llvm.ptr<1>\n";
   }
-  return text + "llvm.br ^end\n^end:\nllvm.return\n}\n";
+  return text + "llvm.br ^end\n^end:\n" +
+         (isCluster ? "nvvm.cluster.arrive\nnvvm.cluster.wait\n" : "") +
+         "llvm.return\n}\n";
 }
 
 class BulkPipelineTest : public EmulatorTest {
@@ -360,23 +408,29 @@ protected:
     return map;
   }
   std::string run(Bug bug, const EmulatorOptions &options,
-                  Loader loader = Loader::Maps) {
-    auto emulator = create(makeKernel(bug, loader), options);
+                  Loader loader = Loader::Maps, unsigned blocks = 1) {
+    auto emulator = create(makeKernel(bug, loader, blocks), options);
     EXPECT_TRUE(emulator) << error;
     if (!emulator)
       return error;
-    d.assign(128 * kRegisters, 0);
+    d.assign(blocks * 128 * kRegisters, 0);
     emulator->addBuffer(align(a), kUsedRows * kDepth * 2, "a", false);
     emulator->addBuffer(align(b), kUsedColumns * kDepth * 2, "b", false);
     emulator->addBuffer(d.data(), d.size() * 4, "d", true);
     // A row of B is narrower where its swizzle is another one.
     return launch(
-        *emulator, "product", {1}, {kThreads}, kSharedBytes,
+        *emulator, "product", {blocks}, {kThreads}, kSharedBytes,
         encode(align(a), kUsedRows, kRows, 3),
         encode(align(b), kUsedColumns, kColumns, bug == Bug::Swizzle ? 0 : 3),
         d.data(), align(a), align(b));
   }
   bool isRight() {
+    for (size_t begin = 0; begin < d.size(); begin += 128 * kRegisters)
+      if (!isRight(&d[begin]))
+        return false;
+    return true;
+  }
+  bool isRight(const float *block) {
     for (unsigned row = 0; row < kRows; ++row)
       for (unsigned column = 0; column < kColumns; ++column) {
         double expected = 0;
@@ -386,7 +440,7 @@ protected:
                         valueOf(align(b)[column * kDepth + k]);
         unsigned thread = row / 16 * 32 + row % 8 * 4 + column % 8 / 2;
         unsigned at = column / 8 * 4 + row % 16 / 8 * 2 + column % 2;
-        float found = d[thread * kRegisters + at];
+        float found = block[thread * kRegisters + at];
         if (!(std::abs(found - expected) < 2e-2))
           return false;
       }
@@ -425,6 +479,35 @@ TEST_F(BulkPipelineTest, MistakesOfThreadsThatCopy) {
       EXPECT_NE(found, "") << static_cast<int>(bug);
       EXPECT_CONTAINS(found, text);
     }
+}
+
+TEST_F(BulkPipelineTest, BlocksOfAClusterCopyForEachOther) {
+  for (EmulatorOptions options : allCheckedOptions()) {
+    options.seed = static_cast<unsigned>(random());
+    ASSERT_EQ(run(Bug::None, options, Loader::Maps, 2), "");
+    EXPECT_TRUE(isRight());
+  }
+  const std::pair<Bug, const char *> mistakes[] = {
+      {Bug::FullWait, ""},
+      {Bug::EmptyWait, ""},
+      {Bug::EarlyRelease, "while a product of matrices that reads it is in "
+                          "flight"},
+      {Bug::EarlyRemote, ""},
+      {Bug::RemoteRelease, ""},
+      {Bug::FewBytes, ""},
+      {Bug::InitFence, "which was initialised without fence.mbarrier_init"}};
+  for (auto [bug, text] : mistakes)
+    for (auto order : kAllOrders)
+      for (bool checksRaces : {false, true}) {
+        EmulatorOptions options;
+        options.order = order;
+        options.checkRaces = checksRaces;
+        std::string found = run(bug, options, Loader::Maps, 2);
+        bool isFound = found != "" || (!checksRaces && !isRight());
+        EXPECT_TRUE(isFound) << static_cast<int>(bug) << " " << order;
+        if (checksRaces)
+          EXPECT_CONTAINS(found, text);
+      }
 }
 
 TEST_F(BulkPipelineTest, MistakesAreFoundByChecks) {

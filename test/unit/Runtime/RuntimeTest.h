@@ -77,7 +77,7 @@ public:
     functions.assign(functionCount, nullptr);
     hostKernels.clear();
     for (size_t i = 0; i < entries.size(); ++i)
-      hostKernels.push_back({kernels[i].name, entries[i], 0, 32});
+      hostKernels.push_back({kernels[i].name, entries[i], 0, 32, 1});
     host = {functions.data(), functionCount,
             static_cast<uint32_t>(hostKernels.size()), hostKernels.data()};
     add({FTRT_IMAGE_HOST, 0, &host, sizeof(host)});
