@@ -341,7 +341,7 @@ void WgmmaTileEmitter::startBoxes(StageBarriers &barriers, Value stage,
     first[of.reduce] =
         b.createOrFold<arith::AddIOp>(first[of.reduce], reduceOffset);
     Value offset =
-        arith::MulIOp::create(b, stage, constant(layout.stageBytes(shared)));
+        arith::MulIOp::create(b, stage, constant(layout.stageStrides[factor]));
     // The block's part of what both need.
     bool isShared = layout.sharersOf(factor) > 1;
     int64_t copied = layout.copiedRows(factor);
