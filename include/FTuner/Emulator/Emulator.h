@@ -10,8 +10,8 @@
 // collectives become calls into a small runtime. The result is compiled with
 // LLVM's JIT. One GPU thread is one fiber, which runs until it reaches a
 // barrier or a warp collective. The blocks of a grid run one after another, or
-// on several cores where no checks are on; those of a cluster (nvvm.cluster_dim)
-// take turns on one core.
+// on several cores where no checks are on; those of a cluster
+// (nvvm.cluster_dim) take turns on one core.
 //
 // What a GPU leaves undefined is made visible as far as it costs little:
 //  * shared memory starts as 0xff bytes (NaN) in every block;
