@@ -182,6 +182,10 @@ static FailureOr<std::string> compileKernel(Operation *op, StringRef image,
   const auto &block = kernel->limits.knownBlock;
   if (!block || (*block)[1] != 1 || (*block)[2] != 1)
     return op->emitError("expected a known block size of the form (x, 1, 1)");
+  if (std::max((*block)[0], kernel->limits.clusterSize) > UINT16_MAX)
+    return op->emitError("expected a block and clusters of at most ")
+           << UINT16_MAX << ", but got " << (*block)[0] << " threads and "
+           << kernel->limits.clusterSize << " blocks";
   info.threads = static_cast<uint16_t>((*block)[0]);
   info.clusterSize = static_cast<uint16_t>(kernel->limits.clusterSize);
 

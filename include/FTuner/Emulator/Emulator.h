@@ -10,7 +10,8 @@
 // collectives become calls into a small runtime. The result is compiled with
 // LLVM's JIT. One GPU thread is one fiber, which runs until it reaches a
 // barrier or a warp collective. The blocks of a grid run one after another, or
-// on several cores where no checks are on.
+// on several cores where no checks are on; those of a cluster
+// (nvvm.cluster_dim) take turns on one core.
 //
 // What a GPU leaves undefined is made visible as far as it costs little:
 //  * shared memory starts as 0xff bytes (NaN) in every block;
@@ -24,7 +25,9 @@
 //  * bulk copies end when a thread waits for their mbarrier and no other can go
 //    on; threads that wait for each other in vain are an error;
 //  * asynchronous copies and products still pending at the kernel's end are
-//    errors.
+//    errors;
+//  * shared memory of another block of a cluster that is used before a barrier
+//    of the cluster, or after that block's end, is an error.
 // `checkBounds` and `checkRaces` watch every access at the cost of speed.
 //
 // Limits: threads that wait for each other without a barrier or an mbarrier
@@ -61,7 +64,7 @@ struct EmulatorOptions {
   /// Check that no two threads access the same bytes of shared or global
   /// memory, one of them writing, without a barrier in between, and that nobody
   /// touches the target of an asynchronous copy before the wait and barrier.
-  /// Threads of different blocks are never ordered.
+  /// Threads of different blocks are never ordered, but for those of a cluster.
   bool checkRaces = false;
   /// Asynchronous copies write when they are waited for (true) or at once.
   bool lazyAsyncCopies = true;
@@ -105,10 +108,10 @@ public:
 
   /// Runs a kernel to its end. `parameters` holds a pointer to each argument,
   /// as for cuLaunchKernel. Fails for an unknown kernel, a configuration that
-  /// no GPU accepts or that contradicts the kernel's known block size, and for
-  /// every error found while it ran: then the text gives their number and the
-  /// first few, each with block, thread, kind, address and source location.
-  /// Launches from several threads are serialised.
+  /// no GPU accepts or that contradicts the kernel's known block size or its
+  /// clusters, and for every error found while it ran: then the text gives
+  /// their number and the first few, each with block, thread, kind, address and
+  /// source location. Launches from several threads are serialised.
   llvm::Error launch(llvm::StringRef kernel, const LaunchConfig &config,
                      void **parameters);
 

@@ -82,7 +82,7 @@ bool BlockRunner::prepare(const Launch &newLaunch, bool runsOnCaller) {
   order.resize(threads);
   for (uint32_t i = 0; i < threads; ++i)
     order[i] = launch->order == RunOrder::Reverse ? threads - 1 - i : i;
-  random.seed(launch->seed);
+  random.seed(launch->seed + rank);
 
   size_t staticEnd = kSharedGuardBytes + launch->staticSharedBytes;
   size_t dynamicBegin =

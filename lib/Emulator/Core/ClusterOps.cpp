@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "BlockRunner.h"
 #include "Text.h"
+#include <algorithm>
 
 using namespace ftuner::emulator;
 
@@ -74,12 +75,12 @@ bool BlockRunner::leaveClusterBarrier() {
       first = &fiber;
     if (!fiber.isArrivalAligned || fiber.arrivalSite == first->arrivalSite)
       continue;
-    launch->log->report(
-        fiber, ErrorKind::Divergence, fiber.arrivalSite,
-        joinText("divergence: thread ", formatIndex(first->registers.threadId),
-                 " comes to the barrier of the cluster",
-                 launch->log->siteText(first->arrivalSite),
-                 ", this one elsewhere"));
+    launch->log->report(fiber, ErrorKind::Divergence, fiber.arrivalSite,
+                        joinText("divergence: thread ",
+                                 formatIndex(first->registers.threadId),
+                                 " comes to the barrier of the cluster",
+                                 launch->log->siteText(first->arrivalSite),
+                                 ", this one elsewhere"));
     return false;
   }
   for (Fiber &fiber : fibers)
@@ -106,11 +107,10 @@ BlockRunner *BlockRunner::findPeer(const char *address) const {
 char *BlockRunner::mapAddress(Fiber &fiber, char *address, uint32_t blockRank,
                               uint32_t site) {
   if (blockRank >= cluster.blocks.size()) {
-    launch->log->report(fiber, ErrorKind::OutOfBounds, site,
-                        joinText("expected a block below ",
-                                 cluster.blocks.size(),
-                                 ", the size of the cluster, but got ",
-                                 blockRank));
+    launch->log->report(
+        fiber, ErrorKind::OutOfBounds, site,
+        joinText("expected a block below ", cluster.blocks.size(),
+                 ", the size of the cluster, but got ", blockRank));
     kill(fiber);
   }
   if (!shared.contains(address, 0)) {

@@ -48,9 +48,8 @@ void ClusterRunner::begin(uint64_t linearCluster) {
       memories.push_back(block->sharedMemory());
     size_t threads =
         size_t(launch->block[0]) * launch->block[1] * launch->block[2];
-    launch->checker->beginCluster(std::move(memories),
-                                  static_cast<uint32_t>(linearCluster),
-                                  threads);
+    launch->checker->beginCluster(
+        std::move(memories), static_cast<uint32_t>(linearCluster), threads);
   }
   // Blocks of a cluster are neighbours along x, whose extent is a multiple.
   uint64_t block = linearCluster * cluster.blocks.size();

@@ -26,6 +26,7 @@ enum class Bug {
   FewBytes,     ///< Mbarriers do not expect the other block's copies.
   RemoteWait,   ///< Consumers wait at the other block's mbarrier.
   WrongFree,    ///< They tell the other block twice.
+  InitFence,    ///< Nothing makes mbarriers known to the other block.
 };
 
 enum class Copies { Ranges, Boxes };
@@ -114,7 +115,8 @@ std::string makePipeline(Bug bug, Copies copies) {
       nvvm.mbarrier.init %full1, %one : !llvm.ptr<3>, i32
       nvvm.mbarrier.init %empties, %frees : !llvm.ptr<3>, i32
       nvvm.mbarrier.init %empty1, %frees : !llvm.ptr<3>, i32
-      nvvm.fence.mbarrier.init
+)" + unless(Bug::InitFence, "nvvm.fence.mbarrier.init\n") +
+         R"(
       llvm.br ^inited
     ^inited:
 )" +
@@ -263,7 +265,8 @@ TEST_F(ClusterPipelineTest, MistakesAreFoundByChecks) {
                       "the cluster, but got 7"},
       {Bug::FewBytes, ""},
       {Bug::RemoteWait, "needs one of the own block, but got one of block"},
-      {Bug::WrongFree, ""}};
+      {Bug::WrongFree, ""},
+      {Bug::InitFence, "initialised it without a barrier in between"}};
   for (auto [bug, text] : mistakes)
     for (Copies copies : {Copies::Ranges, Copies::Boxes})
       for (auto order : kAllOrders) {

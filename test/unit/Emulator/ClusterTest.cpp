@@ -135,6 +135,33 @@ TEST_F(ClusterTest, BlocksReadOthersMemory) {
     }
 }
 
+TEST_F(ClusterTest, BlocksWriteOthersMemory) {
+  std::string text = makeExchange(2, kMeet, kMeet);
+  const std::string load = "%y = llvm.load %theirs : !llvm.ptr<7> -> i32\n";
+  const std::string loadOwn = "%y = llvm.load %own : !llvm.ptr<3> -> i32\n";
+  const std::string store = "llvm.store %x, %theirs : i32, !llvm.ptr<7>\n";
+  const std::string add = "%old = llvm.atomicrmw add %theirs, %x monotonic : "
+                          "!llvm.ptr<7>, i32\n";
+  for (EmulatorOptions options : allCheckedOptions()) {
+    ASSERT_EQ(runExchange(4, replaceAll(text, load, store + kMeet + loadOwn),
+                          options),
+              "");
+    for (unsigned i = 0; i < out.size(); ++i)
+      ASSERT_EQ(out[i], in[i ^ kThreads]);
+    ASSERT_EQ(
+        runExchange(4, replaceAll(text, load, add + kMeet + loadOwn), options),
+        "");
+    for (unsigned i = 0; i < out.size(); ++i)
+      ASSERT_EQ(out[i], in[i] + in[i ^ kThreads]);
+  }
+  expectFailure(replaceAll(text, load, store + loadOwn), "race: ");
+  expectFailure(replaceAll(text, load, store + loadOwn),
+                " of the cluster without a barrier in between");
+  // A barrier of each block orders neither.
+  expectFailure(replaceAll(text, load, store + "nvvm.barrier0\n" + loadOwn),
+                "race: ");
+}
+
 TEST_F(ClusterTest, MissingBarriers) {
   // Either block ends first.
   expectFailure(makeExchange(2, kMeet, ""), " of the cluster is used");
@@ -191,8 +218,7 @@ TEST_F(ClusterTest, MisusedBarriers) {
   const std::string apart =
       replaceAll(some, "nvvm.barrier0\n", kMeet + "llvm.br ^rest\n^unused:\n") +
       kMeet + "llvm.br ^rest\n^rest:\n";
-  expectFailure(makeExchange(2, apart, kMeet),
-                ", this one elsewhere");
+  expectFailure(makeExchange(2, apart, kMeet), ", this one elsewhere");
 }
 
 TEST_F(ClusterTest, ThreadsThatEndNeedNotMeet) {
@@ -300,6 +326,20 @@ std::string makeTransfer(bool isFenced) {
 TEST_F(ClusterTest, CopiesToOtherBlocks) {
   for (const EmulatorOptions &options : allCheckedOptions()) {
     ASSERT_EQ(runExchange(4, makeTransfer(true), options), "");
+    for (unsigned i = 0; i < out.size(); ++i)
+      ASSERT_EQ(out[i], in[i ^ kThreads]);
+  }
+  // The sender tells the other block's mbarrier what to expect.
+  for (const EmulatorOptions &options : allCheckedOptions()) {
+    std::string text = replaceAll(makeTransfer(true),
+                                  "      nvvm.mbarrier.arrive.expect_tx %full, "
+                                  "%bytes : !llvm.ptr<3>, i32\n",
+                                  "");
+    text =
+        replaceAll(text, "      %full3 =",
+                   "nvvm.mbarrier.arrive.expect_tx %full7, %bytes {scope = "
+                   "#nvvm.mem_scope<cluster>} : !llvm.ptr<7>, i32\n%full3 =");
+    ASSERT_EQ(runExchange(4, text, options), "");
     for (unsigned i = 0; i < out.size(); ++i)
       ASSERT_EQ(out[i], in[i ^ kThreads]);
   }
