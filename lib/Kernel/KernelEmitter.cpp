@@ -81,11 +81,11 @@ private:
       return emitter.emitTiles(b, func, block, first, body);
     }
     SmallVector<Value> tensorMaps(unsigned part) override {
-      return llvm::map_to_vector(
-          emitter.tensorMaps[part], [&](const auto &map) {
-            return emitter.signature.tensorMap(func, map.first.operand,
-                                               map.second);
-          });
+      return llvm::map_to_vector(emitter.tensorMaps[part],
+                                 [&](const auto &map) {
+                                   return emitter.signature.tensorMap(
+                                       func, map.first.operand, map.second);
+                                 });
     }
 
     KernelEmitter &emitter;
@@ -412,8 +412,8 @@ LogicalResult KernelEmitter::emitBody(ImplicitLocOpBuilder &b,
   block.sharedMemory = gpu::DynamicSharedMemoryOp::create(
       b, MemRefType::get({ShapedType::kDynamic}, b.getI8Type(),
                          MemRefLayoutAttrInterface(), workgroup));
-  block.threadId = gpu::ThreadIdOp::create(
-      b, gpu::Dimension::x, b.getIndexAttr(resources.threads));
+  block.threadId = gpu::ThreadIdOp::create(b, gpu::Dimension::x,
+                                           b.getIndexAttr(resources.threads));
   Tiles all(*this, func, block);
   return path->emitBlock(b, all);
 }
@@ -429,8 +429,8 @@ FailureOr<Values> KernelEmitter::emitTiles(ImplicitLocOpBuilder &b,
     return gpu::GridDimOp::create(b, gpu::Dimension::x);
   };
   if (grid.persistentBlocks == 0)
-    return emitTile(b, func, block, positionOf(math, grid, sizes, number, blocks),
-                    first, body);
+    return emitTile(b, func, block,
+                    positionOf(math, grid, sizes, number, blocks), first, body);
 
   Value tiles = tilesOf(math, grid, sizes, firstTiles);
   Value step = blocks(), rank;
@@ -439,8 +439,7 @@ FailureOr<Values> KernelEmitter::emitTiles(ImplicitLocOpBuilder &b,
     number = math.div(number, grid.clusterBlocks);
     step = math.div(step, grid.clusterBlocks);
   }
-  scf::ForOp loop =
-      createLoop(b, Unrolling::Never, number, tiles, step, first);
+  scf::ForOp loop = createLoop(b, Unrolling::Never, number, tiles, step, first);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Position position = positionOfTile<ukernel::IndexArithmetic>(
@@ -456,12 +455,10 @@ FailureOr<Values> KernelEmitter::emitTiles(ImplicitLocOpBuilder &b,
   return Values(loop.getResults());
 }
 
-FailureOr<Values> KernelEmitter::emitTile(ImplicitLocOpBuilder &b,
-                                          gpu::GPUFuncOp func,
-                                          const TileEmission &block,
-                                          const Position &position,
-                                          ValueRange state,
-                                          BlockTiles::Body body) {
+FailureOr<Values>
+KernelEmitter::emitTile(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
+                        const TileEmission &block, const Position &position,
+                        ValueRange state, BlockTiles::Body body) {
   // The extents of the slice are those of this tile alone.
   llvm::SaveAndRestore keepSizes(sizes);
   llvm::SaveAndRestore keepSlice(sliceStart);
@@ -479,8 +476,7 @@ FailureOr<Values> KernelEmitter::emitTile(ImplicitLocOpBuilder &b,
                                 /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   for (unsigned part : {0, 1}) {
-    b.setInsertionPointToStart(part == 0 ? ifOp.thenBlock()
-                                         : ifOp.elseBlock());
+    b.setInsertionPointToStart(part == 0 ? ifOp.thenBlock() : ifOp.elseBlock());
     FailureOr<Values> next =
         emitPart(b, func, emission, part, position, state, body);
     if (failed(next))

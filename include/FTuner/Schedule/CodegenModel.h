@@ -27,8 +27,8 @@ struct KernelResources {
   int64_t sharedMemoryBytes = 0;
 };
 
-/// Neighbouring blocks that run at the same time and share a tile in equal parts
-/// along a space axis.
+/// Neighbouring blocks that run at the same time and share a tile in equal
+/// parts along a space axis.
 struct ClusterShape {
   int64_t blocks = 1;
   unsigned axis = Workload::kM;

@@ -28,10 +28,10 @@
 // it block i ↦ (i mod r, ⌊i/r⌋) maps the r·C blocks to its r·C tiles one to
 // one.
 //
-// Some kernels run in clusters: neighbouring blocks, which share a tile in equal
-// parts along rows or columns. Tiles are those of clusters then, all counts of
-// tiles are counts of clusters, and a launch has as many blocks for each tile as
-// a cluster has.
+// Some kernels run in clusters: neighbouring blocks, which share a tile in
+// equal parts along rows or columns. Tiles are those of clusters then, all
+// counts of tiles are counts of clusters, and a launch has as many blocks for
+// each tile as a cluster has.
 //
 // The blocks of some kernels are persistent: a launch has as many as run at
 // once, and block b takes the tiles b, b + blocks, b + 2 · blocks and so on.
@@ -170,9 +170,9 @@ GridLaunch<Math> launchOf(Math &math, const Grid &grid,
   return {partition.first, blocks};
 }
 
-/// Tiles of a launch, by the number of those of the first part along the combine
-/// axis, which matters only to two parts: what `partitionOf` has of the second
-/// covers the rest, and one less would not.
+/// Tiles of a launch, by the number of those of the first part along the
+/// combine axis, which matters only to two parts: what `partitionOf` has of the
+/// second covers the rest, and one less would not.
 template <typename Math>
 typename Math::Index tilesOf(Math &math, const Grid &grid,
                              llvm::ArrayRef<typename Math::Index> extents,
@@ -304,8 +304,8 @@ positionOfTile(Math &math, const Grid &grid,
   return position;
 }
 
-/// The first, or only, tile of a block, by the block's number. `blocks` gives how
-/// many the launch has, each with a tile of its own.
+/// The first, or only, tile of a block, by the block's number. `blocks` gives
+/// how many the launch has, each with a tile of its own.
 template <typename Math>
 TilePosition<Math>
 positionOf(Math &math, const Grid &grid,
@@ -351,8 +351,8 @@ TileOffsets<Math> offsetsOf(Math &math, const Grid &grid,
     if (isSecond)
       first = math.add(math.mul(*firstBlocks, grid.tile[axis]), first);
     if (position.rank && axis == grid.clusterAxis)
-      first = math.add(first,
-                       math.mul(*position.rank, tile / grid.clusterBlocks));
+      first =
+          math.add(first, math.mul(*position.rank, tile / grid.clusterBlocks));
     return first;
   };
   std::optional<unsigned> columnAxis = grid.columnAxis();

@@ -31,8 +31,8 @@ namespace ftuner {
 
 struct Grid;
 
-/// Tile sizes of a thread block along each axis of the workload, in elements; of
-/// all blocks of a cluster together where blocks share a tile (Grid.h).
+/// Tile sizes of a thread block along each axis of the workload, in elements;
+/// of all blocks of a cluster together where blocks share a tile (Grid.h).
 using BlockTile = llvm::SmallVector<int64_t, 6>;
 
 /// What one block of a family, or one cluster, computes, by its tiles at two

@@ -15,9 +15,8 @@ namespace ftuner {
 
 using namespace ftuner;
 
-mlir::LogicalResult
-CodegenPath::emitBlock(mlir::ImplicitLocOpBuilder &builder,
-                       BlockTiles &tiles) const {
+mlir::LogicalResult CodegenPath::emitBlock(mlir::ImplicitLocOpBuilder &builder,
+                                           BlockTiles &tiles) const {
   using State = llvm::SmallVector<mlir::Value>;
   auto emitOne = [&](const TileEmission &tile,
                      mlir::ValueRange) -> mlir::FailureOr<State> {

@@ -91,10 +91,10 @@ void FragmentEpilogue::storeRows(Value slab, ValueRange accumulators,
     for (int64_t half = 0; half < 2; ++half) {
       Values held;
       for (int64_t number = 0; number < width; ++number)
-        held.push_back(accumulators[4 * (step * fragments.columns +
-                                         firstFragment + fragment +
-                                         number % together) +
-                                    2 * half + number / together]);
+        held.push_back(
+            accumulators[4 * (step * fragments.columns + firstFragment +
+                              fragment + number % together) +
+                         2 * half + number / together]);
       Value run = vector::FromElementsOp::create(b, type, held);
       vector::StoreOp::create(b, run, slab,
                               ValueRange{math.add(row, 8 * half),
@@ -113,10 +113,9 @@ void FragmentEpilogue::storeTransposed(ValueRange accumulators, int64_t step) {
   Value column = math.mul(math.div(warp.lane, 4), hasPairs ? 2 : 1);
   auto pairType = VectorType::get({2}, accumulators.front().getType());
   Value element = math.add(math.mul(row, fragments.slabPitch()), column);
-  Value first =
-      offsetPointer(b, sharedPointer(b, tile.sharedMemory, 0),
-                    math.add(slabOffset(),
-                             math.mul(element, kAccumulatorBytes)));
+  Value first = offsetPointer(
+      b, sharedPointer(b, tile.sharedMemory, 0),
+      math.add(slabOffset(), math.mul(element, kAccumulatorBytes)));
   int64_t ofStep = fragments.slabRows() / kColumns;
   for (int64_t fragment = 0; fragment < ofStep; ++fragment)
     for (int64_t other = 0; other < fragments.rows; ++other)
@@ -168,8 +167,8 @@ void FragmentEpilogue::emit(ValueRange accumulators,
       {fragments.slabRows(), fragments.slabPitch()}, accumulatorType,
       MemRefLayoutAttrInterface(),
       cast<MemRefType>(tile.sharedMemory.getType()).getMemorySpace());
-  Value slab = memref::ViewOp::create(
-      b, slabType, tile.sharedMemory, slabOffset(), ValueRange());
+  Value slab = memref::ViewOp::create(b, slabType, tile.sharedMemory,
+                                      slabOffset(), ValueRange());
 
   int64_t width = runColumns();
   ContractionEpilogue epilogue(b, tile, isInVectors() ? width : 0);

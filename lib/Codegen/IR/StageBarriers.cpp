@@ -79,9 +79,9 @@ void StageBarriers::await(Value barrier, Value parity) {
   OpBuilder::InsertionGuard guard(b);
   b.createBlock(&loop.getBefore());
   // An intrinsic: LLVM may duplicate the assembly of other waits.
-  Value isOver = NVVM::MBarrierTryWaitOp::create(
-      b, b.getI1Type(), barrier, parity, /*ticks=*/Value(),
-      scope(), /*relaxed=*/false);
+  Value isOver = NVVM::MBarrierTryWaitOp::create(b, b.getI1Type(), barrier,
+                                                 parity, /*ticks=*/Value(),
+                                                 scope(), /*relaxed=*/false);
   Value goesOn = arith::XOrIOp::create(
       b, isOver, arith::ConstantOp::create(b, b.getBoolAttr(true)));
   scf::ConditionOp::create(b, goesOn, ValueRange());

@@ -29,21 +29,21 @@ WgmmaLayout ftuner::wgmmaLayout(bool lhsReduceContiguous,
     bool reduceContiguous =
         axis == Workload::kM ? lhsReduceContiguous : rhsReduceContiguous;
     int64_t extent = tile[axis] / schedule.clusterAlong(axis);
-    return WgmmaSide{axis,
-                     sharedTile(reduceContiguous, extent, tile[Workload::kK],
-                                elementBytes),
-                     extent, schedule.groupsAlong(axis)};
+    return WgmmaSide{
+        axis,
+        sharedTile(reduceContiguous, extent, tile[Workload::kK], elementBytes),
+        extent, schedule.groupsAlong(axis)};
   };
   WgmmaLayout layout{side(schedule.rowAxis()),
-          side(schedule.columnAxis()),
-          tile[Workload::kK],
-          schedule.stages,
-          elementBytes,
-          schedule.producers,
-          schedule.tensorMaps,
-          schedule.clusterM,
-          schedule.clusterN,
-          schedule.persistentBlocks > 0};
+                     side(schedule.columnAxis()),
+                     tile[Workload::kK],
+                     schedule.stages,
+                     elementBytes,
+                     schedule.producers,
+                     schedule.tensorMaps,
+                     schedule.clusterM,
+                     schedule.clusterN,
+                     schedule.persistentBlocks > 0};
   for (unsigned factor : {0, 1})
     layout.stageStrides[factor] = layout.stageBytes(layout.tileOf(factor));
   layout.slabStride = layout.warpTile().slabBytes();

@@ -38,8 +38,8 @@ public:
 
   llvm::ArrayRef<llvm::StringLiteral> scheduleFields() const override {
     static constexpr llvm::StringLiteral names[] = {
-        "groups_m",      "groups_n",  "stages",      "access_bytes",
-        "swap_operands", "producers", "tensor_maps", "cluster_m",
+        "groups_m",      "groups_n",         "stages",      "access_bytes",
+        "swap_operands", "producers",        "tensor_maps", "cluster_m",
         "cluster_n",     "persistent_blocks"};
     return names;
   }
@@ -292,11 +292,10 @@ llvm::Error WgmmaModel::checkSchedule(const Workload &workload,
   if (wgmma.clusterM < 1 || wgmma.clusterN < 1 ||
       wgmma.clusterBlocks() > kWgmmaMaxCluster ||
       (wgmma.clusterBlocks() > 1 && !(wgmma.producers && wgmma.tensorMaps)))
-    return invalid("expected clusters of 1 block, or of " +
-                   llvm::Twine(kWgmmaMaxCluster) +
-                   " with producers and tensor maps, but got " +
-                   llvm::Twine(wgmma.clusterM) + " by " +
-                   llvm::Twine(wgmma.clusterN));
+    return invalid(
+        "expected clusters of 1 block, or of " + llvm::Twine(kWgmmaMaxCluster) +
+        " with producers and tensor maps, but got " +
+        llvm::Twine(wgmma.clusterM) + " by " + llvm::Twine(wgmma.clusterN));
   if (wgmma.persistentBlocks < 0 || wgmma.persistentBlocks > kMaxPersistent ||
       wgmma.persistentBlocks % wgmma.clusterBlocks() != 0 ||
       (wgmma.persistentBlocks > 0 && !(wgmma.producers && wgmma.tensorMaps)))
@@ -399,10 +398,9 @@ llvm::Error WgmmaModel::checkPart(const Workload &workload,
   // Boxes begin with patterns.
   for (unsigned factor : {0, 1})
     if (int64_t rows = layout.boxRowsOf(factor), boxes = layout.boxesOf(factor);
-        wgmma.tensorMaps &&
-        (rows % kWgmmaPatternRows != 0 ||
-         rows * boxes * layout.sharersOf(factor) !=
-             layout.tileOf(factor).sharedRows()))
+        wgmma.tensorMaps && (rows % kWgmmaPatternRows != 0 ||
+                             rows * boxes * layout.sharersOf(factor) !=
+                                 layout.tileOf(factor).sharedRows()))
       return invalid("expected boxes of tensor maps of multiples of " +
                      llvm::Twine(kWgmmaPatternRows) + " rows, up to " +
                      llvm::Twine(kMaxTensorMapBox) + ", but got " +
@@ -482,10 +480,9 @@ WgmmaSchedule WgmmaSchedule::of(const Schedule &schedule) {
 }
 
 Schedule WgmmaSchedule::pack() const {
-  return Schedule(wgmmaModel(),
-                  {groupsM, groupsN, stages, accessBytes, swapOperands,
-                   producers, tensorMaps, clusterM, clusterN,
-                   persistentBlocks});
+  return Schedule(wgmmaModel(), {groupsM, groupsN, stages, accessBytes,
+                                 swapOperands, producers, tensorMaps, clusterM,
+                                 clusterN, persistentBlocks});
 }
 
 KernelFamily ftuner::wgmmaFamily(const WgmmaSchedule &schedule,

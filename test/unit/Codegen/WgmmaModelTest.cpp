@@ -328,8 +328,8 @@ TEST_F(WgmmaModelTest, ClustersReadLess) {
     WgmmaSchedule schedule = {2, 1, 4, 16, false, 1, true};
     schedule.clusterM = clusterM;
     schedule.clusterN = clusterN;
-    return model.work(halfProduct(), wgmmaFamily(schedule, {64}, 256, 64), 0,
-                      device)
+    return model
+        .work(halfProduct(), wgmmaFamily(schedule, {64}, 256, 64), 0, device)
         .globalBytes;
   };
   EXPECT_EQ(bytesOf(1, 1), (128 + 256) * 128);

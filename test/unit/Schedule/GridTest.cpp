@@ -104,9 +104,9 @@ TEST(Grid, TilesFollowFromTheFirstOnes) {
     GridCase c = round % 2 ? cases.next() : cases.nextLarge();
     LaunchFacts launch = launchInNumbers(c);
     int64_t tiles = launch.blocks / c.grid.clusterBlocks;
-    ASSERT_EQ(tilesOf(math, c.grid, llvm::ArrayRef(c.shape),
-                      launch.firstBlocks),
-              tiles)
+    ASSERT_EQ(
+        tilesOf(math, c.grid, llvm::ArrayRef(c.shape), launch.firstBlocks),
+        tiles)
         << c;
     c.grid.persistentBlocks = 6;
     ASSERT_EQ(launchInNumbers(c).blocks, std::min<int64_t>(launch.blocks, 6));

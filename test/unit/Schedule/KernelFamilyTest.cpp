@@ -1,9 +1,9 @@
 //===- KernelFamilyTest.cpp - Schedules, families and their checks --------===//
 #include "../Search/StubModel.h"
 #include "FTuner/Codegen/Simt/SimtSchedule.h"
-#include <numeric>
 #include <functional>
 #include <gtest/gtest.h>
+#include <numeric>
 #include <set>
 
 using namespace ftuner;

@@ -58,8 +58,8 @@ struct TileEmission {
   mlir::Value sharedMemory;
 };
 
-/// The tiles that a block computes: one, or, if blocks are persistent, one after
-/// the other.
+/// The tiles that a block computes: one, or, if blocks are persistent, one
+/// after the other.
 class BlockTiles {
 public:
   explicit BlockTiles(const TileEmission &block) : block(block) {}
@@ -70,8 +70,9 @@ public:
   /// The addresses of a part's tensor maps, as `TensorMapOperand::map`.
   virtual llvm::SmallVector<mlir::Value> tensorMaps(unsigned part) = 0;
 
-  using Body = llvm::function_ref<mlir::FailureOr<llvm::SmallVector<mlir::Value>>(
-      const TileEmission &tile, mlir::ValueRange state)>;
+  using Body =
+      llvm::function_ref<mlir::FailureOr<llvm::SmallVector<mlir::Value>>(
+          const TileEmission &tile, mlir::ValueRange state)>;
   /// Emits `body` for each of the tiles at the insertion point: for both parts
   /// of a family, and in a loop where blocks are persistent. What it returns is
   /// the state for the next tile, of the types of the first one.
@@ -105,8 +106,8 @@ class CodegenPath {
 public:
   virtual ~CodegenPath() = default;
   virtual const CodegenModel &model() const = 0;
-  /// Emits what a block computes at the insertion point: each of its tiles, from
-  /// beginning to end.
+  /// Emits what a block computes at the insertion point: each of its tiles,
+  /// from beginning to end.
   virtual mlir::LogicalResult emitBlock(mlir::ImplicitLocOpBuilder &builder,
                                         BlockTiles &tiles) const;
 

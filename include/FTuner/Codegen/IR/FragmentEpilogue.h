@@ -21,8 +21,8 @@ public:
     Value row, column;
     /// Threads of these warps, where the block has others; 0 where not.
     int64_t threads = 0;
-    /// Bytes of shared memory before the first slab, and from one to the next; 0
-    /// for a slab's own. Slabs at 0 take the place of stages that other warps
+    /// Bytes of shared memory before the first slab, and from one to the next;
+    /// 0 for a slab's own. Slabs at 0 take the place of stages that other warps
     /// may still read; others are the warps' own.
     int64_t slabsOffset = 0, slabStride = 0;
   };
@@ -44,8 +44,8 @@ private:
   void awaitWarps();
   /// The bytes of shared memory before the warp's slab.
   Value slabOffset();
-  /// Fills a slab with its rows number `step` of the warp tile, and with so many
-  /// fragments of columns.
+  /// Fills a slab with its rows number `step` of the warp tile, and with so
+  /// many fragments of columns.
   void storeToSlab(Value slab, ValueRange accumulators, int64_t step,
                    int64_t firstFragment, int64_t numFragments);
   void storeRows(Value slab, ValueRange accumulators, int64_t step,

@@ -46,7 +46,8 @@ enum class Unrolling {
   Late
 };
 
-/// A loop from `first` to `end`, of type index or integers, whose body is empty.
+/// A loop from `first` to `end`, of type index or integers, whose body is
+/// empty.
 mlir::scf::ForOp createLoop(mlir::ImplicitLocOpBuilder &b, Unrolling unrolling,
                             Value first, Value end, Value step,
                             ValueRange initial);

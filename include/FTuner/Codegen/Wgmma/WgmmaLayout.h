@@ -129,9 +129,8 @@ struct WgmmaLayout {
   /// axis; of another, panels are boxes.
   int64_t boxesOf(unsigned factor) const {
     const SharedTile &tile = tileOf(factor);
-    return tile.reduceContiguous
-               ? ceilDiv(copiedRows(factor), kMaxTensorMapBox)
-               : tile.panels;
+    return tile.reduceContiguous ? ceilDiv(copiedRows(factor), kMaxTensorMapBox)
+                                 : tile.panels;
   }
   int64_t boxRowsOf(unsigned factor) const {
     int64_t rows = copiedRows(factor);

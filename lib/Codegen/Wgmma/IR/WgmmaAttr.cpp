@@ -117,8 +117,7 @@ LogicalResult WgmmaAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 ArrayRef<int64_t> groups, int64_t stages,
                                 int64_t access, bool swapOperands,
                                 int64_t producers, bool tensorMaps,
-                                ArrayRef<int64_t> cluster,
-                                int64_t persistent) {
+                                ArrayRef<int64_t> cluster, int64_t persistent) {
   if (failed(verifyContractionSchedule(emitError, "group", groups, stages)))
     return failure();
   if (access != 1 && access != 4 && access != 8 && access != 16)

@@ -32,13 +32,12 @@ WgmmaThread::WgmmaThread(ImplicitLocOpBuilder &b, Value number) {
   constexpr int32_t kWholeWarp = 31;
   IndexMath math(b);
   lane = math.rem(number, 32);
-  Value ofWarp = b.createOrFold<arith::IndexCastOp>(b.getI32Type(),
-                                                    math.div(number, 32));
-  uniformWarp = NVVM::ShflOp::create(b, b.getI32Type(), constantOf(b, -1),
-                                     ofWarp, constantOf(b, 0),
-                                     constantOf(b, kWholeWarp),
-                                     NVVM::ShflKind::idx,
-                                     /*return_value_and_is_valid=*/UnitAttr());
+  Value ofWarp =
+      b.createOrFold<arith::IndexCastOp>(b.getI32Type(), math.div(number, 32));
+  uniformWarp = NVVM::ShflOp::create(
+      b, b.getI32Type(), constantOf(b, -1), ofWarp, constantOf(b, 0),
+      constantOf(b, kWholeWarp), NVVM::ShflKind::idx,
+      /*return_value_and_is_valid=*/UnitAttr());
   warp = arith::IndexCastUIOp::create(b, b.getIndexType(), uniformWarp);
 }
 
@@ -75,9 +74,9 @@ Value WgmmaTileEmitter::constant(int64_t value) { return constantOf(b, value); }
 
 void WgmmaTileEmitter::emitEpilogue(const Values &accumulators,
                                     bool hasAsynchronousCopies) {
-  Value row =
-      math.add(math.mul(rowGroup, layout.rows.groupExtent()),
-               math.mul(math.rem(thread.warp, kWgmmaWarps), FragmentTile::kRows));
+  Value row = math.add(
+      math.mul(rowGroup, layout.rows.groupExtent()),
+      math.mul(math.rem(thread.warp, kWgmmaWarps), FragmentTile::kRows));
   Value column = math.mul(columnGroup, layout.columns.groupExtent());
   if (layout.isSwapped())
     std::swap(row, column);

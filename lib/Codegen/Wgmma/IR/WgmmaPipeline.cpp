@@ -16,15 +16,15 @@
 //               start step + stages − 2; wait for the products of the step
 //               before
 //
-// Persistent blocks take one tile after the other, and go on in the stages where
-// the tile before ended: producers copy for the next tile while consumers take
-// the sums of one to the output.
+// Persistent blocks take one tile after the other, and go on in the stages
+// where the tile before ended: producers copy for the next tile while consumers
+// take the sums of one to the output.
 //
 // Blocks of a cluster run the same steps. Each copies its part of the factor
 // that both need into the shared memory of both, so a stage is free when the
-// groups of both have read it. Barriers of the cluster keep a block from copying
-// before the other's barriers are there, and from ending before the other has
-// arrived at its own for the last time.
+// groups of both have read it. Barriers of the cluster keep a block from
+// copying before the other's barriers are there, and from ending before the
+// other has arrived at its own for the last time.
 //
 // Products read shared memory through the async proxy. What threads copied
 // (cp.async) they publish themselves, behind a fence between the proxies, which
@@ -70,8 +70,7 @@ public:
       : b(b), tiles(tiles), block(tiles.block), workload(toWorkload(block.op)),
         layout(wgmmaLayout(workload, block.family, /*part=*/0)),
         thread(b, block.threadId),
-        barriers(b,
-                 sharedPointer(b, block.sharedMemory, layout.barriersOffset),
+        barriers(b, sharedPointer(b, block.sharedMemory, layout.barriersOffset),
                  layout.stages, layout.clusterBlocks()) {
     thread.isElected = NVVM::ElectSyncOp::create(b, b.getI1Type(), Value());
   }
@@ -84,8 +83,8 @@ private:
   LogicalResult emitRoles();
   LogicalResult emitProducers();
   /// Emits `body` for each tile; it takes and returns the stage to go on with.
-  LogicalResult forEach(
-      llvm::function_ref<StagePhase(WgmmaTileEmitter &, StagePhase)> body);
+  LogicalResult
+  forEach(llvm::function_ref<StagePhase(WgmmaTileEmitter &, StagePhase)> body);
   Value constant(int64_t value) {
     return arith::ConstantOp::create(
         b, b.getI32IntegerAttr(static_cast<int32_t>(value)));
@@ -371,9 +370,9 @@ void WgmmaTileEmitter::startBoxes(StageBarriers &barriers, Value stage,
         (shared.reduceContiguous ? rows : shared.outer) * kWgmmaRowBytes;
     Value blocks;
     if (isShared)
-      blocks = arith::ConstantOp::create(
-          b, b.getI16IntegerAttr(
-                 static_cast<int16_t>((1 << layout.clusterBlocks()) - 1)));
+      blocks =
+          arith::ConstantOp::create(b, b.getI16IntegerAttr(static_cast<int16_t>(
+                                           (1 << layout.clusterBlocks()) - 1)));
     for (int64_t box = 0; box < layout.boxesOf(factor); ++box) {
       Values coordinates = first;
       // Panels are neighbours along the contiguous axis.

@@ -198,6 +198,7 @@ class ScalarPath final : public CodegenPath {
 public:
   explicit ScalarPath(const CodegenModel &facts) : facts(facts) {}
   const CodegenModel &model() const override { return facts; }
+
 protected:
   LogicalResult emitTile(ImplicitLocOpBuilder &builder,
                          const TileEmission &tile) const override {
