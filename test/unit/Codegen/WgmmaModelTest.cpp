@@ -68,8 +68,8 @@ TEST_F(WgmmaModelTest, TakesProductsOfHopperAlone) {
               "wgmma: expected factors of tf32 that are contiguous along k");
 }
 
-/// Instructions ignore the bits that tf32 lacks: threads round in registers, and
-/// maps on the way, unless bits may be cut off.
+/// Instructions ignore the bits that tf32 lacks: threads round in registers,
+/// and maps on the way, unless bits may be cut off.
 TEST_F(WgmmaModelTest, RoundsWordsBeforeInstructionsReadThem) {
   Workload rounded = productOf(ElementType::TF32, ElementType::F32);
   Workload truncated = rounded;
@@ -113,8 +113,7 @@ TEST_F(WgmmaModelTest, RoundsWordsBeforeInstructionsReadThem) {
   EXPECT_EQ(more.tensor[0].instructions, 8 * 4);
   EXPECT_EQ(more.tensor[0].operations, 2.0 * 128 * 128 * 32);
   EXPECT_EQ(more.globalBytes, same.globalBytes);
-  EXPECT_GE(more.otherInstructions - same.otherInstructions,
-            2 * 128 * 32 / 32);
+  EXPECT_GE(more.otherInstructions - same.otherInstructions, 2 * 128 * 32 / 32);
   EXPECT_EQ(more.stepsAhead, 1);
 }
 
