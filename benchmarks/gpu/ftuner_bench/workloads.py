@@ -224,9 +224,13 @@ def _llama(layer: str, n: int, k: int, type: str = "f16", truncates: bool = Fals
     title = f"Llama-2-7B {layer} (T, {n}, {k}), {type}"
     if truncates:
         name, title = f"{name}_truncate", f"{title}, cut off"
-    return Workload(
-        name, title, "linear", 1, 1, n, k, 4096, type, TOKENS, truncates=truncates
-    )
+    return Workload(name, title, "linear", 1, 1, n, k, 4096, type, TOKENS, truncates=truncates)
+
+
+def _small_linear(name: str, type: str, truncates: bool = False) -> Workload:
+    title = f"Linear (T, 96, 64), {type}" + (", cut off" if truncates else "")
+    sizes = (1, 5, 64)
+    return Workload(name, title, "linear", 1, 1, 96, 64, 64, type, sizes, truncates=truncates)
 
 
 # The operators of the paper, and the products of attention of BERT-base with a batch of 16; then
@@ -258,11 +262,8 @@ SMALL = (
     Workload("dense_f16", "Dense (T, 96, 32), f16", "dense", 1, 1, 96, 32, 16, "f16"),
     Workload("dense_bf16", "Dense (T, 96, 32), bf16", "dense", 1, 1, 96, 32, 16, "bf16"),
     Workload("dense_tf32", "Dense (T, 96, 32), tf32", "dense", 1, 1, 96, 32, 16, "tf32"),
-    Workload("llama_out", "Linear (T, 96, 64), f16", "linear", 1, 1, 96, 64, 64, "f16", (1, 5, 64)),
-    Workload(
-        "llama_out_tf32_truncate", "Linear (T, 96, 64), tf32, cut off", "linear",
-        1, 1, 96, 64, 64, "tf32", (1, 5, 64), truncates=True,
-    ),
+    _small_linear("llama_out", "f16"),
+    _small_linear("llama_out_tf32_truncate", "tf32", truncates=True),
 )
 
 

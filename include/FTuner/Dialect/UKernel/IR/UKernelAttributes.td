@@ -388,9 +388,9 @@ def UKernel_EntryAttr : UKernel_Attr<"Entry", "entry"> {
     * `entry_c5`: after each `scalar_low`, and nowhere else, is a `scalar_high`.
     * `entry_c6`: each `tensor_map`, and no other parameter, has a `map` that is a
       `#ukernel.tensor_map`. It names a `pointer` of the same `type` (of f32 for
-      tf32), a `size` for each size and a `stride` for each stride that is a name. Its elements are of
-      8, 16, 32 or 64 bits, rows of its box of a multiple of 16 bytes and, with a
-      swizzle, at most that of the swizzle.
+      tf32), a `size` for each size and a `stride` for each stride that is a name.
+      Its elements are of 8, 16, 32 or 64 bits, rows of its box of a multiple of
+      16 bytes and, with a swizzle, at most that of the swizzle.
 
     ```mlir
     #ukernel.entry<threads = 256, shared_memory_bytes = 49152, alignment = 16,
