@@ -69,6 +69,14 @@ bool ftuner::convertsFactors(const Workload &workload) {
   return false;
 }
 
+bool ftuner::roundsFactor(const Workload &workload, unsigned factor) {
+  OperandRole role = factor == 0 ? OperandRole::Lhs : OperandRole::Rhs;
+  return multipliedType(workload) == ElementType::TF32 &&
+         !workload.truncatesFactors &&
+         (workload.find(role)->elementType == ElementType::F32 ||
+          hasPrologue(workload, factor));
+}
+
 FactorCopy ftuner::factorCopy(const Workload &workload, int64_t accessBytes,
                               unsigned factor) {
   const Operand &operand =

@@ -22,6 +22,9 @@ constexpr double kMargin = 3;
 constexpr double kSingleFlips = 2;
 /// Of a product of f32 by tf32 (Tolerance.h).
 constexpr double kTF32Error = 2.9e-4;
+/// Of one by factors that are cut off: what all results are too small by, and
+/// what that spreads by.
+constexpr double kTruncationBias = 7.0e-4, kTruncationSpread = 3.1e-4;
 
 double Tolerance::of(const Comparison &comparison) const {
   if (unit == 0)
@@ -37,6 +40,8 @@ struct Noise {
   double base = 0;
   /// In all elements, a little.
   double spread = 0;
+  /// In all elements by the same factor.
+  double bias = 0;
   /// In some elements a unit of their last place: the Frobenius error of all.
   double flips = 0;
   /// Unit and tolerance of the coarsest narrow type, 0 without any.
@@ -47,18 +52,20 @@ struct Noise {
   void add(const Noise &other) {
     base = std::max(base, other.base);
     spread = std::max(spread, other.spread);
+    bias = std::max(bias, other.bias);
     flips = std::max(flips, other.flips);
     unit = std::max(unit, other.unit);
     limit = std::max(limit, other.limit);
     isSaturated |= other.isSaturated;
   }
+  /// Without the bias.
   double total() const { return std::hypot(spread, flips); }
 };
 
 /// Follows values back to the function's arguments.
 class NoiseAnalysis {
 public:
-  NoiseAnalysis(FunctionOpInterface function, bool hasTF32);
+  NoiseAnalysis(FunctionOpInterface function, FactorPrecision precision);
   Noise visit(Value value);
   /// The noise of a value that is stored as `element`.
   static void round(Noise &noise, Type element);
@@ -67,10 +74,12 @@ private:
   SmallVector<Value> getSources(BlockArgument argument);
   SmallVector<Value> getSources(OpResult result);
   void compute(Noise &noise, OpResult result) const;
+  /// Adds what becomes of the factors of a product of f32.
+  void roundFactors(Noise &noise) const;
   static void broadcast(Noise &noise, BlockArgument argument);
 
   FunctionOpInterface function;
-  bool hasTF32;
+  FactorPrecision precision;
   llvm::DenseMap<Operation *, SmallVector<CallOpInterface>> calls;
   llvm::DenseMap<Value, Noise> known;
   llvm::DenseSet<Value> active;
@@ -120,7 +129,8 @@ void NoiseAnalysis::round(Noise &noise, Type element) {
   double unit = getUnit(*type);
   noise.unit = std::max(noise.unit, unit);
   noise.limit = std::max(noise.limit, getDefaultTolerance(*type));
-  noise.flips = std::max(noise.flips, std::sqrt(noise.spread * unit));
+  noise.flips = std::max(
+      noise.flips, std::sqrt(std::hypot(noise.spread, noise.bias) * unit));
   noise.spread = 0;
 }
 
@@ -146,6 +156,23 @@ static bool multipliesF32(linalg::LinalgOp op) {
          });
 }
 
+void NoiseAnalysis::roundFactors(Noise &noise) const {
+  switch (precision) {
+  case FactorPrecision::F32:
+    return;
+  case FactorPrecision::TF32:
+    noise.base = std::max(noise.base, kMargin * kTF32Error);
+    noise.spread = std::hypot(noise.spread, kTF32Error);
+    return;
+  case FactorPrecision::TF32Truncate:
+    noise.bias += kTruncationBias;
+    noise.spread = std::hypot(noise.spread, kTruncationSpread);
+    noise.base =
+        std::max(noise.base, kMargin * std::hypot(noise.bias, noise.spread));
+    return;
+  }
+}
+
 /// Adds to what an operation's operands bring along what it does itself.
 void NoiseAnalysis::compute(Noise &noise, OpResult result) const {
   Operation *op = result.getOwner();
@@ -154,10 +181,8 @@ void NoiseAnalysis::compute(Noise &noise, OpResult result) const {
     return;
   auto structured = dyn_cast<linalg::LinalgOp>(op);
   bool isReduction = structured && structured.getNumReductionLoops() > 0;
-  if (hasTF32 && structured && multipliesF32(structured)) {
-    noise.base = std::max(noise.base, kMargin * kTF32Error);
-    noise.spread = std::hypot(noise.spread, kTF32Error);
-  }
+  if (structured && multipliesF32(structured))
+    roundFactors(noise);
   if (isReduction && accumulates(structured, result.getResultNumber())) {
     noise.spread = std::max(noise.total(), getArithmeticError(*type));
     noise.flips = 0;
@@ -191,8 +216,9 @@ void NoiseAnalysis::broadcast(Noise &noise, BlockArgument argument) {
 // Values
 //===----------------------------------------------------------------------===//
 
-NoiseAnalysis::NoiseAnalysis(FunctionOpInterface function, bool hasTF32)
-    : function(function), hasTF32(hasTF32) {
+NoiseAnalysis::NoiseAnalysis(FunctionOpInterface function,
+                             FactorPrecision precision)
+    : function(function), precision(precision) {
   function->getParentOp()->walk([&](CallOpInterface call) {
     if (Operation *callee = call.resolveCallable())
       calls[callee].push_back(call);
@@ -302,15 +328,16 @@ static Tolerance getTolerance(Noise noise, DataType type) {
   // Where nothing but exact operations is on the way, a little nevertheless:
   // a GPU's own instructions may differ from the CPU's.
   double least = std::sqrt(getArithmeticError(DataType::F32) * noise.unit);
-  double estimate = kMargin * std::max(least, noise.total());
+  double estimate =
+      kMargin * std::max(least, std::hypot(noise.total(), noise.bias));
   return {std::max(base, noise.isSaturated ? noise.limit
                                            : std::min(noise.limit, estimate)),
           noise.unit, noise.limit};
 }
 
 std::vector<Tolerance> getTolerances(FunctionOpInterface function,
-                                     bool hasTF32) {
-  NoiseAnalysis analysis(function, hasTF32);
+                                     FactorPrecision precision) {
+  NoiseAnalysis analysis(function, precision);
   std::vector<Tolerance> tolerances;
   for (auto [index, type] : llvm::enumerate(function.getResultTypes())) {
     Noise noise;

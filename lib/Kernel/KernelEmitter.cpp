@@ -296,8 +296,7 @@ LogicalResult KernelEmitter::addTensorMap(const TensorMap &map, unsigned part) {
     strideAttrs.push_back(b.getI64IntegerAttr(strides[dim]));
   }
   tensorMaps[part].push_back(
-      {map,
-       signature.addTensorMap(map.operand, sizeAttrs, strideAttrs, map.box)});
+      {map, signature.addTensorMap(map, sizeAttrs, strideAttrs)});
   return success();
 }
 

@@ -101,32 +101,35 @@ void KernelSignature::addScalar(unsigned operand, const Twine &name,
   }
 }
 
-unsigned KernelSignature::addTensorMap(unsigned operand,
+unsigned KernelSignature::addTensorMap(const TensorMap &described,
                                        ArrayRef<Attribute> sizes,
-                                       ArrayRef<Attribute> strides,
-                                       const TensorMapBox &box) {
-  std::optional<unsigned> number = find(ParameterKind::Pointer, operand);
+                                       ArrayRef<Attribute> strides) {
+  std::optional<unsigned> number =
+      find(ParameterKind::Pointer, described.operand);
   assert(number && "expected an operand with a pointer");
   const KernelParameter &pointer = parameters[*number];
   Builder b(pointer.type.getContext());
+  const TensorMapBox &box = described.box;
   auto map = ukernel::TensorMapAttr::get(
       b.getContext(), pointer.name, b.getArrayAttr(sizes),
       b.getArrayAttr(strides), box.sizes, box.swizzleBytes,
       box.l2PromotionBytes);
+  Type type =
+      described.roundsToTF32 ? b.getType<FloatTF32Type>() : pointer.type;
   unsigned count = 0;
   for (const KernelParameter &parameter : parameters) {
     if (parameter.kind != ParameterKind::TensorMap ||
-        parameter.operand != operand)
+        parameter.operand != described.operand)
       continue;
-    if (parameter.map == map)
+    if (parameter.map == map && parameter.type == type)
       return parameter.index;
     ++count;
   }
   std::string name = pointer.name + "_map";
   if (count)
     name += std::to_string(count);
-  add({ParameterKind::TensorMap, name, pointer.type, std::nullopt, map, operand,
-       count});
+  add({ParameterKind::TensorMap, name, type, std::nullopt, map,
+       described.operand, count});
   return count;
 }
 

@@ -11,7 +11,7 @@
 using namespace mlir;
 using namespace ftuner;
 
-/// CUtensorMapDataType. Copies keep all bits, whatever the type.
+/// CUtensorMapDataType. Copies keep all bits, but of tf32, to which they round.
 static uint32_t elementTypeOf(Type type) {
   enum : uint32_t {
     UInt8 = 0,
@@ -21,8 +21,11 @@ static uint32_t elementTypeOf(Type type) {
     Float16 = 6,
     Float32 = 7,
     Float64 = 8,
-    BFloat16 = 9
+    BFloat16 = 9,
+    TFloat32 = 11
   };
+  if (isa<FloatTF32Type>(type))
+    return TFloat32;
   unsigned bits = type.getIntOrFloatBitWidth();
   switch (bits) {
   case 8:

@@ -73,7 +73,8 @@ std::string ftuner::measurementKey(const Workload &workload) {
   };
   if (!workload.operations.empty() &&
       workload.operations.front().operandType == ElementType::TF32)
-    os << "|" << nameOf(ElementType::TF32);
+    os << "|" << nameOf(ElementType::TF32)
+       << (workload.truncatesFactors ? " truncated" : "");
   for (const std::vector<Operations> &prologue : workload.prologues)
     if (!prologue.empty())
       addOperations((os << "|", prologue));

@@ -30,8 +30,10 @@ const OptionTable<PipelineSettings> &pipelineOptions() {
           "can use; sizes and strides alone decide among them"),
       option("precision", &Options::precision,
              "What products of f32 may round their factors to: 'tf32', for "
-             "tensor cores, or 'f32' for nothing")
-          .oneOf({"f32", "tf32"}),
+             "tensor cores, 'tf32-truncate', where bits may also be cut off, "
+             "or 'f32' for nothing")
+          .oneOf(
+              {factorPrecisionNames().begin(), factorPrecisionNames().end()}),
   };
   return table;
 }

@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace ftuner {
 #define GEN_PASS_DEF_UKERNELFORMWORKLOADSPASS
@@ -133,12 +134,14 @@ struct UKernelFormWorkloadsPass
   using UKernelFormWorkloadsPassBase::UKernelFormWorkloadsPassBase;
 
   void runOnOperation() override {
-    if (precision != "f32" && precision != "tf32") {
-      getOperation().emitError("expected option 'precision' to be one of f32 "
-                               "and tf32, but got '")
+    std::optional<FactorPrecision> allowed = findFactorPrecision(precision);
+    if (!allowed) {
+      getOperation().emitError("expected option 'precision' to be one of ")
+          << llvm::join(factorPrecisionNames(), ", ") << ", but got '"
           << precision << "'";
       return signalPassFailure();
     }
+    factorPrecision = *allowed;
     FailureOr<PathSupport> support = PathSupport::of(getOperation());
     if (failed(support))
       return signalPassFailure();
@@ -194,14 +197,16 @@ private:
   }
 
   void allowPrecision(ukernel::WorkloadOp op) {
-    if (precision != "tf32")
+    if (factorPrecision == FactorPrecision::F32)
       return;
     // Factors of narrower types than f32 may be cast on the way.
     Workload workload = toWorkload(op);
     if (workload.combiner == Combiner::SumOfProducts &&
         workload.operations.front().operandType == ElementType::F32 &&
-        workload.accumulatorType == ElementType::F32)
+        workload.accumulatorType == ElementType::F32) {
       op.setPrecision(FloatTF32Type::get(op.getContext()));
+      op.setTruncated(factorPrecision == FactorPrecision::TF32Truncate);
+    }
   }
 
   void runOnFunction(FunctionOpInterface function, const PathSupport &support) {
@@ -239,5 +244,8 @@ private:
       op->setAttr(kConstantAttrName, UnitAttr::get(&getContext()));
     });
   }
+
+  /// What `precision` names.
+  FactorPrecision factorPrecision = FactorPrecision::F32;
 };
 } // namespace

@@ -66,6 +66,7 @@ std::string keyOf(const Workload &workload, const PathSupport &support) {
                           entry.count);
   };
   addOperations(workload.operations);
+  os << (workload.truncatesFactors ? ";truncated" : "");
   for (const std::vector<Operations> &prologue : workload.prologues)
     addOperations((os << "|", prologue));
   llvm::interleaveComma(support.pathsFor(workload), os << ";");

@@ -80,6 +80,20 @@ bool ftuner::isInteger(ElementType type) {
   }
 }
 
+llvm::ArrayRef<llvm::StringLiteral> ftuner::factorPrecisionNames() {
+  static constexpr llvm::StringLiteral names[] = {"f32", "tf32",
+                                                  "tf32-truncate"};
+  return names;
+}
+
+std::optional<FactorPrecision>
+ftuner::findFactorPrecision(llvm::StringRef name) {
+  const auto *found = llvm::find(factorPrecisionNames(), name);
+  if (found == factorPrecisionNames().end())
+    return std::nullopt;
+  return static_cast<FactorPrecision>(found - factorPrecisionNames().begin());
+}
+
 std::optional<unsigned> AffineForm::asAxis() const {
   if (constant != 0 || terms.size() != 1 || terms.front().coefficient != 1)
     return std::nullopt;

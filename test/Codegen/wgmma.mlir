@@ -18,7 +18,7 @@
 // DEFAULT: .target sm_90{{$}}
 // DEFAULT-NOT: wgmma
 
-// OLDER: wgmma: expected a product of f16, bf16 or i8 on a device of compute capability 9.0, but got one of bf16 on a100
+// OLDER: wgmma: expected a product of f16, bf16, tf32 or i8 on a device of compute capability 9.0, but got one of bf16 on a100
 // UNKNOWN: error: option 'paths': expected names of codegen paths (simt, mma, wgmma), separated by commas, but got 'hgmma'
 
 module attributes {ukernel.symbols = {T = #ukernel.range<1 to 2048>}} {

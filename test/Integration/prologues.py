@@ -3,7 +3,7 @@
 
 Each factor comes from an elementwise operator or none: rounded to a narrower type, dequantized by scales (of
 each row or column, of each group along k, or one for all) with and without zero points, with a bias and ReLU, or
-gated by another tensor of any layout. Types (f32 rounded to tf32 or not), layouts, extents (static or not, aligned or not, now and then k = 0),
+gated by another tensor of any layout. Types (f32 rounded to tf32, cut off or neither), layouts, extents (static or not, aligned or not, now and then k = 0),
 batches, epilogues and devices are random. Every case must run in one kernel, which is no fallback, with bounds and
 race checks, threads in random order, and give the reference's numbers, which are rounded where the program rounds.
 
@@ -13,6 +13,7 @@ race checks, threads in random order, and give the reference's numbers, which ar
 import random
 
 import harness
+import tensor_cores
 
 DEVICES = ("v100", "t4", "a100", "a100", "rtx3090", "h200")
 #: Those with tf32.
@@ -79,8 +80,8 @@ class Product:
         self.device = rng.choice(DEVICES)
         self.kind = rng.choice(["f16", "f16", "bf16", "f32", "f32"])
         # Products of f32 may round what they multiply.
-        self.rounds = self.kind == "f32" and rng.random() < 0.6
-        if self.rounds:
+        self.precision = rng.choice(["tf32", "tf32", "tf32-truncate", "f32", "f32"]) if self.kind == "f32" else "f32"
+        if self.precision != "f32":
             self.device = rng.choice(NEW)
         self.batch = rng.choice(["", "", "", "b"])
         self.output = rng.choice(["f32", self.kind])
@@ -225,7 +226,7 @@ module attributes {{ukernel.symbols = {{{", ".join(ranges)}}}}} {{
                             + (f" by {factor.beside or 'a scalar'}" if factor.beside is not None else "")
                             for factor in self.factors)
         sizes = "x".join(str(self.sizes[axis]) for axis in "mnk")
-        kind = "tf32" if self.rounds else self.kind
+        kind = self.kind if self.precision == "f32" else self.precision
         return (f"{self.device}, {kind} to {self.output}, {factors}, {sizes} "
                 f"{'static' if self.is_static else 'dynamic'}{', misaligned' if self.is_misaligned else ''}")
 
@@ -235,9 +236,8 @@ def run(tests, seed):
     label = f"seed {seed}"
     path = tests.write(f"{seed}.mlir", product.module())
     flags = ["--misalign=4"] if product.is_misaligned else []
-    if product.rounds:
-        # Each factor is off by up to 2^-11, and sums of few products cancel.
-        flags += ["--precision=tf32", "--tolerance=2e-3"]
+    if product.precision != "f32":
+        flags += [f"--precision={product.precision}", f"--tolerance={tensor_cores.TOLERANCES[product.precision]}"]
     tests.describe(label, str(product))
     result = tests.tool("ftuner-run", path, "--function=f", f"--args={product.arguments()}",
                         f"--device={product.device}", "--check", *harness.CHECKED, f"--seed={seed % 2**31}", *flags)

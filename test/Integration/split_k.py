@@ -31,7 +31,8 @@ class Split(tensor_cores.Product):
         super().__init__(rng)
         self.path = rng.choice(["mma", "simt"])
         # The CUDA cores round no factor.
-        self.rounds = self.rounds and self.path == "mma"
+        if self.path == "simt":
+            self.precision = "f32"
         if rng.random() < 0.6:
             self.k = rng.choice([0, 1, 2, 7, 16, 33, 64, 96, 100, 128, 257, 300])
         if rng.random() < 0.25:
@@ -107,13 +108,11 @@ def run(h, seed):
     product = Split(random.Random(seed))
     label = f"seed {seed}"
     h.describe(label, str(product))
-    flags = ["tf32"] if product.rounds else []
     name = f"s{seed}"
-    planned, problems = kernel_families.form(h, name, product.module(), plan_of(product.families), *flags)
+    planned, problems = kernel_families.form(h, name, product.module(), plan_of(product.families), product.precision)
     if not planned:
         return problems
-    # Factors of tf32 are off by up to 2^-11.
-    tolerance = 2e-3 if product.rounds else TOLERANCES[product.output]
+    tolerance = {**tensor_cores.TOLERANCES, "f32": TOLERANCES[product.output]}[product.precision]
     return compare(h, label, planned, h.path(name + ".mlir"), "f", product.arguments(), product.device, tolerance, seed)
 
 

@@ -53,8 +53,9 @@ ALLOWED = (r"^(mma\.sync|ldmatrix|cp\.async|bar\.|barrier\.|bra|mov|setp|selp|ad
 def module(layout, n, k, kind):
     weight, maps = (f"{n}x{k}", "n, k") if layout[1] == "t" else (f"{k}x{n}", "k, n")
     x, shape, rows, lhs = (f"{k}x?", f'{k}, "T"', 1, "k, m") if layout[0] == "t" else (f"?x{k}", f'"T", {k}', 0, "m, k")
-    total, zero, narrows = ("i32", "0", "arith.trunci %a : i32 to i8") if kind == "i8" else (
-        "f32", "0.0", "arith.truncf %a : f32 to f16")
+    total, zero, narrows = {"i8": ("i32", "0", "arith.trunci %a : i32 to i8"),
+                            "f16": ("f32", "0.0", "arith.truncf %a : f32 to f16"),
+                            "f32": ("f32", "0.0", "arith.maximumf %a, %zero : f32")}[kind]
     return f"""
 module attributes {{ukernel.symbols = {{T = #ukernel.range<1 to 4096>}}}} {{
   func.func @layer(%x: tensor<{x}x{kind}> {{ukernel.shape = [{shape}]}}, %w: tensor<{weight}x{kind}>)

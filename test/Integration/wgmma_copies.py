@@ -8,6 +8,9 @@ share copies, and by persistent blocks, which take one tile after the other, of 
 and race checks, where asynchronous effects are as late as they may be, and threads in random order. Outputs are
 filled with NaN before. However factors are copied, products and the order of sums are the same, so results have the
 same bits.
+
+Products in f16, and of f32 in tf32: of factors that are rounded, the reference multiplies the nearest numbers of tf32,
+and of those that are cut off, numbers without the bits that tf32 lacks.
 """
 
 import os
@@ -32,24 +35,51 @@ COPIES = {
 }
 #: Those that run with a second height, too.
 WITH_PAIRS = ("producers", "persistent", "persistent clusters")
+#: Those that round: by threads when they pass through registers, or by maps.
+ROUNDING = [copies for copies, (options, *_) in COPIES.items() if not options or "tensor_maps" in options]
 
 
 class Product:
     """out[…] = Σ lhs[…] · rhs[…] in letters of einsum; m, n and k are the axes of the matrices."""
 
-    def __init__(self, lhs, rhs, out, sizes, dynamic="", groups=(2, 1), tile=(128, 64), stages=4, split=1):
+    def __init__(self, lhs, rhs, out, sizes, dynamic="", groups=(2, 1), tile=(128, 64), stages=4, split=1,
+                 precision=None):
         self.lhs, self.rhs, self.out, self.sizes, self.dynamic = lhs, rhs, out, sizes, dynamic
         self.groups, self.tile, self.stages, self.split = groups, tile, stages, split
+        # Of products of f32.
+        self.precision, self.kind = precision, "f32" if precision else "f16"
 
     def tensor(self, axes, kind):
         extents = ("?" if axis in self.dynamic else self.sizes[axis] for axis in axes)
         return "tensor<" + "".join(f"{extent}x" for extent in extents) + f"{kind}>"
 
-    def arguments(self):
-        return ",".join("".join(f"{self.sizes[axis]}x" for axis in axes) + "f16" for axes in (self.lhs, self.rhs))
+    def factors(self):
+        rng = numpy.random.default_rng(harness.SEED)
+        return [rng.standard_normal([self.sizes[axis] for axis in axes], numpy.float32).astype(NUMPY[self.kind])
+                for axes in (self.lhs, self.rhs)]
+
+    def multiplied(self, factor):
+        """What of a factor is multiplied."""
+        if not self.precision:
+            return factor
+        bits = factor.view(numpy.uint32)
+        if self.precision == "tf32":  # to the nearest, of two that are as near the even one
+            bits = bits + (0xfff + (bits >> 13 & 1))
+        return (bits & 0xffffe000).view(numpy.float32)
+
+    def arguments(self, factors, path):
+        """Saves them at paths that begin so."""
+        arguments = []
+        for number, factor in enumerate(factors):
+            file = f"{path}_{number}.npy"
+            numpy.save(file, factor)
+            arguments.append("".join(f"{size}x" for size in factor.shape) + f"{self.kind}@{file}")
+        return ",".join(arguments)
 
     def module(self):
-        a, b, out = self.tensor(self.lhs, "f16"), self.tensor(self.rhs, "f16"), self.tensor(self.out, "f32")
+        a, b, out = self.tensor(self.lhs, self.kind), self.tensor(self.rhs, self.kind), self.tensor(self.out, "f32")
+        casts = ["%xe = arith.extf %x : f16 to f32", "%ye = arith.extf %y : f16 to f32"]
+        x, y = ("%xe", "%ye") if self.kind == "f16" else ("%x", "%y")
         lines = []
         for axis in (axis for axis in self.out if axis in self.dynamic):
             name, axes, kind = ("a", self.lhs, a) if axis in self.lhs else ("b", self.rhs, b)
@@ -69,10 +99,10 @@ func.func @f(%a: {a}, %b: {b}) -> {out} {{
     %init = linalg.fill ins(%zero : f32) outs(%e : {out}) -> {out}
     %p = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}}
         ins(%a, %b : {a}, {b}) outs(%init : {out}) {{
-    ^bb0(%x: f16, %y: f16, %s: f32):
-      %xe = arith.extf %x : f16 to f32
-      %ye = arith.extf %y : f16 to f32
-      %q = arith.mulf %xe, %ye : f32
+    ^bb0(%x: {self.kind}, %y: {self.kind}, %s: f32):
+      {casts[0] if self.kind == "f16" else ""}
+      {casts[1] if self.kind == "f16" else ""}
+      %q = arith.mulf {x}, {y} : f32
       %t = arith.addf %s, %q : f32
       linalg.yield %t : f32
     }} -> {out}
@@ -85,12 +115,15 @@ func.func @f(%a: {a}, %b: {b}) -> {out} {{
         batches = [1] * (len(set(self.lhs + self.rhs)) - 3)
         slices = f", split = {self.split}" if self.split > 1 else ""
 
+        depth = 32 if self.precision else 64
+        stages = 2 if self.precision == "tf32" and "tensor_maps" not in options else self.stages
+
         def family(schedule, *tiles):
-            tiles = ", ".join(str([*tile, 64, *batches]) for tile in tiles)
+            tiles = ", ".join(str([*tile, depth, *batches]) for tile in tiles)
             return f"<#ukernel.wgmma<{schedule}>, axis = 0, tiles = [{tiles}]{slices}>"
 
         m, n = self.tile[0] * times_m, self.tile[1] * times_n
-        families = [family(f"groups = {list(self.groups)}, stages = {self.stages}, access = 16{options}",
+        families = [family(f"groups = {list(self.groups)}, stages = {stages}, access = 16{options}",
                            (m, n), *([(2 * m, n)] if is_pair else [])),
                     family("groups = [2, 1], stages = 2, access = 1", (128, 16))]
         return f"<families = [{', '.join(families)}], choices = [], general = 0, unaligned_general = 1>"
@@ -107,7 +140,16 @@ PRODUCTS = {
     "slices across k": Product("km", "kn", "mn", dict(m=136, n=72, k=584), dynamic="mnk", split=4),
     "small": Product("mk", "kn", "mn", dict(m=1, n=8, k=8), dynamic="mnk"),
     "tall tiles": Product("mk", "nk", "mn", dict(m=400, n=40, k=80), groups=(3, 1), tile=(384, 32), stages=3),
+    **{f"{name} in {precision}": Product(*product, precision=precision, **options)
+       for precision in ("tf32", "tf32-truncate") for name, product, options in (
+           ("product", ("mk", "nk", "mn", dict(m=150, n=72, k=100)), {}),
+           ("heads", ("bmhk", "bnhk", "bhmn", dict(b=2, m=70, h=3, n=88, k=44)), dict(dynamic="bmk", stages=3)),
+           ("slices", ("mk", "nk", "mn", dict(m=136, n=72, k=292)), dict(split=3)),
+           ("tall tiles", ("mk", "nk", "mn", dict(m=400, n=40, k=40)),
+            dict(groups=(3, 1), tile=(384, 32), stages=3)))},
 }
+#: Types of elements.
+NUMPY = {"f16": numpy.float16, "f32": numpy.float32}
 
 
 #: Of each product by the first way that has run.
@@ -116,16 +158,20 @@ FIRST = {}
 
 def run(h, label, product, copies, is_pair):
     name = label.replace(" ", "_").replace(",", "")
-    path, problems = kernel_families.form(h, name, product.module(), product.plan(copies, is_pair))
+    path, problems = kernel_families.form(h, name, product.module(), product.plan(copies, is_pair),
+                                          product.precision or "f32")
     if not path:
         return problems
+    factors = product.factors()
+    given = product.arguments(factors, h.path(f"{name}_given"))
+    multiplied = product.arguments(map(product.multiplied, factors), h.path(f"{name}_multiplied"))
     results = []
     for number, (module, flags) in enumerate(((h.path(name + ".mlir"), ["--executor=reference"]), (path, []),
                                               (path, harness.CHECKED))):
         folder = h.path(f"{name}_{number}")
         os.makedirs(folder)
         result = h.tool("ftuner-run", module, "--function=f", "--device=h100", f"--save-dir={folder}",
-                        f"--args={product.arguments()}", f"--seed={harness.SEED % 2**31}", *flags)
+                        f"--args={given if number else multiplied}", f"--seed={harness.SEED % 2**31}", *flags)
         if result.returncode != 0:
             return [f"{flags}: {result.stderr[-800:]}"]
         results.append(numpy.load(os.path.join(folder, "result0.npy")).astype(numpy.float64))
@@ -141,6 +187,8 @@ def main():
     h, _ = harness.start(__doc__)
     for name, product in PRODUCTS.items():
         for copies in COPIES:
+            if product.precision == "tf32" and copies not in ROUNDING:
+                continue
             label = f"{name}, {copies}"
             h.add(label, run, h, label, product, copies, False)
             # Twice as tall, some tiles leave no room for stages.

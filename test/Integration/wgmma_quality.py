@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Every kernel of the wgmma path that is selected for layers of language models is tight.
 
-Dense (768 to 2304) and the projections of Llama-2-7B in f16, and Dense in i8 with weights along k, M = 1…4096, on
-Hopper with `--paths=wgmma`, with tensor maps and without. By ptxas: no spill, no local memory, and no advisory C75…, by
+Dense (768 to 2304) and the projections of Llama-2-7B in f16, and Dense in i8, and in tf32 that is rounded and that is
+cut off, with weights along k, M = 1…4096, on Hopper with `--paths=wgmma`, with tensor maps and without. By ptxas: no spill, no local memory, and no advisory C75…, by
 which it tells of products that it serializes, waits that it adds, and register counts that it ignores.
 Groups that take registers find them among those that the block starts with.
 
@@ -24,8 +24,14 @@ import sass
 import tensor_core_quality
 
 LAYERS = {**{name: layer for name, layer in tensor_core_quality.LAYERS.items() if layer[3] == "f16"},
-          "dense_i8": ("nt", 2304, 768, "i8")}
-PART = [("dense", "h200", "true"), ("down", "h100", "true"), ("up", "h200", "false"), ("dense_i8", "h100", "true")]
+          "dense_i8": ("nt", 2304, 768, "i8"), "dense_tf32": ("nt", 2304, 768, "tf32"),
+          "dense_tf32_truncate": ("nt", 2304, 768, "tf32-truncate")}
+PART = [("dense", "h200", "true"), ("down", "h100", "true"), ("up", "h200", "false"), ("dense_i8", "h100", "true"),
+        ("dense_tf32", "h200", "true"), ("dense_tf32_truncate", "h100", "true"),
+        ("dense_tf32_truncate", "h100", "false")]
+#: Elements of a step by type, and types whose factors are f32.
+DEPTHS = {"f16": 64, "i8": 128, "tf32": 32, "tf32-truncate": 32}
+ROUNDED = ("tf32", "tf32-truncate")
 #: Instructions of main loops over those of hand-written ones.
 MOST = 1.1
 
@@ -71,11 +77,26 @@ GIVEN = [
           producers=1, maps=True, more=", cluster = [2, 1], persistent = 132"),
     Given("persistent, swapped", (1, 2), (64, 256, 64), {}, producers=1, maps=True,
           more=", swap_operands = true, persistent = 132"),
+    Given("copies, cut off", (2, 1), (128, 128, 32), {"HGMMA": (81, {**PRODUCTS, "LDGSTS": 8, "BAR": 1})},
+          kind="tf32-truncate"),
+    Given("producers, maps, cut off", (2, 1), (128, 256, 32), {"UTMALDG": (33, {"UTMALDG": 2}), "HGMMA": (38, PRODUCTS)},
+          kind="tf32-truncate", producers=1, maps=True),
+    Given("copies, rounded", (2, 1), (128, 128, 32), {}, kind="tf32", stages=2),
+    Given("producers, maps, rounded", (2, 1), (128, 256, 32), {"UTMALDG": (33, {"UTMALDG": 2}), "HGMMA": (38, PRODUCTS)},
+          kind="tf32", producers=1, maps=True),
     Given("three groups", (3, 1), (192, 192, 64), {}, producers=1, maps=True),
     Given("one group", (1, 1), (64, 128, 64), {}, producers=1, maps=True),
     Given("one group that copies", (1, 1), (64, 128, 64), {}, producers=1),
     Given("lhs across k", (1, 2), (64, 256, 64), {}, layout="tn", producers=1, maps=True),
 ]
+
+
+def element(kind):
+    return "f32" if kind in ROUNDED else kind
+
+
+def precision(kind):
+    return kind if kind in ROUNDED else "f32"
 
 
 def assemble(tests, name, text):
@@ -137,12 +158,13 @@ def check_loops(given, cubin, kernel):
 
 
 def check_given(tests, given):
-    depth = 128 if given.kind == "i8" else 64
-    unaligned = f"<#ukernel.wgmma<groups = [2, 1], stages = 2, access = 1>, axis = 0, tiles = [[128, 16, {depth}]]>"
+    unaligned = ("<#ukernel.wgmma<groups = [2, 1], stages = 2, access = 1>, axis = 0, "
+                 f"tiles = [[128, 16, {DEPTHS[given.kind]}]]>")
     plan = f"<families = [{given.family}, {unaligned}], choices = [], general = 0, unaligned_general = 1>"
     name = re.sub(r"\W+", "_", given.name)
     path, problems = kernel_families.form(
-        tests, name, tensor_core_quality.module(given.layout, 4096, 4096, given.kind), plan)
+        tests, name, tensor_core_quality.module(given.layout, 4096, 4096, element(given.kind)), plan,
+        precision(given.kind))
     if problems:
         return problems
     cubin, entries, problems = compile_checked(tests, name, path, ["--device=h100"])
@@ -152,8 +174,9 @@ def check_given(tests, given):
 
 
 def check_selected(tests, layer, device, maps):
-    path = tests.write(f"{layer}_{device}_{maps}.mlir", tensor_core_quality.module(*LAYERS[layer]))
-    flags = [f"--device={device}", "--paths=wgmma", f"--tensor-maps={maps}"]
+    *shape, kind = LAYERS[layer]
+    path = tests.write(f"{layer}_{device}_{maps}.mlir", tensor_core_quality.module(*shape, element(kind)))
+    flags = [f"--device={device}", "--paths=wgmma", f"--tensor-maps={maps}", f"--precision={precision(kind)}"]
     _, entries, problems = compile_checked(tests, f"{layer}_{device}_{maps}", path, flags)
     counts = {what: sum(bool(entry.count(pattern)) for entry in entries)
               for what, pattern in (("maps", r"cp\.async\.bulk\.tensor"), ("registers that move", r"setmaxnreg"))}

@@ -1,10 +1,17 @@
-// RUN: ftuner-test-opt %s -ukernel-normalize-linalg -ukernel-form-workloads=precision=tf32 -split-input-file | FileCheck %s
+// RUN: ftuner-test-opt %s -ukernel-normalize-linalg -ukernel-form-workloads=precision=tf32 -split-input-file | FileCheck %s --implicit-check-not=truncated
+// RUN: ftuner-test-opt %s -ukernel-normalize-linalg -ukernel-form-workloads=precision=tf32-truncate -split-input-file | FileCheck %s --check-prefix=TRUNCATED
+// RUN: not ftuner-test-opt %s -ukernel-form-workloads=precision=tf16 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: ftuner-test-opt %s -ukernel-normalize-linalg -ukernel-form-workloads -split-input-file | FileCheck %s --check-prefix=NONE
 
 // Products of f32 may round their factors to tf32, whatever these are cast
 // from; others have narrower types of their own.
 
 // NONE-NOT: precision
+
+// TRUNCATED-COUNT-3: precision = tf32 truncated
+// TRUNCATED-NOT: precision
+
+// UNKNOWN: expected option 'precision' to be one of f32, tf32, tf32-truncate, but got 'tf16'
 
 // CHECK-LABEL: func.func @plain
 // CHECK: ukernel.workload

@@ -126,6 +126,7 @@ def test_matching() -> None:
     assert names("") == [workload.name for workload in workloads.FULL]
     assert names("batch_*,dense") == ["dense", "batch_nt", "batch_nn"]
     assert names("*_tf32") == ["dense_tf32", "llama_out_tf32"]
+    assert names("*_truncate") == ["llama_out_tf32_truncate"]
     with pytest.raises(ValueError, match="expected one of dense, .* but got 'dens'"):
         names("dense,dens")
 
@@ -678,7 +679,7 @@ def test_rehearsal_of_named_paths(tmp_path: pathlib.Path) -> None:
     """Kernels that take tensor maps."""
     folder, out = tmp_path / "bundle", tmp_path / "results"
     command = [str(GPU / "prepare.sh"), "--rehearsal", "--devices=h100", f"--build={BUILD}", f"--out={folder}"]
-    command += ["--paths=wgmma", "--workloads=dense_f16,llama_out", "--skip=selection,models"]
+    command += ["--paths=wgmma", "--workloads=dense_f16,llama_out*", "--skip=selection,models"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     done = run_script(folder, f"--out={out}", "--only=correctness", "--sizes=1,5,64")
@@ -702,9 +703,9 @@ def test_rehearsal(rehearsal: pathlib.Path, tmp_path: pathlib.Path) -> None:
     assert len(list(out.iterdir())) <= 8
     content = json.loads((out / "results.json").read_text())
     assert content["rehearsal"] and set(content["statuses"].values()) == {0}
-    # Every workload at four sizes of the range, one at a single one, and all at four beyond it,
+    # Every workload at four sizes of the range, two at a single one, and all at four beyond it,
     # threads, a graph.
-    assert content["checks"]["checks"] == 7 * (4 + 4) + (1 + 4) + 2 and not content["checks"]["failures"]
+    assert content["checks"]["checks"] == 7 * (4 + 4) + 2 * (1 + 4) + 2 and not content["checks"]["failures"]
     assert {row["workload"] for row in content["ratios"]} == {w.name for w in workloads.SMALL}
     assert len(content["selection_by_size"]) == 5 * 1 * 2
     assert [row["what"] for row in content["host_time"]] == [

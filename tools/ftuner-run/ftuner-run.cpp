@@ -268,8 +268,8 @@ llvm::Error Runner::prepare() {
   FTunerOptions compilation;
   if (llvm::Error error = pipeline.apply(compilation))
     return error;
-  tolerances =
-      getTolerances(*function, compilation.settings().precision == "tf32");
+  tolerances = getTolerances(
+      *function, *findFactorPrecision(compilation.settings().precision));
   return llvm::Error::success();
 }
 

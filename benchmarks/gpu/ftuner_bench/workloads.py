@@ -17,6 +17,8 @@ ELEMENTS = {"f32": "f32", "tf32": "f32", "f16": "f16", "bf16": "bf16"}
 # operands). Sums of some thousand products in f32 stay near 5e-7; tf32 rounds factors to 2^-11,
 # f16 and bf16 the result to 2^-11 and 2^-8.
 TOLERANCES = {"f32": 1e-5, "tf32": 1e-3, "f16": 1e-3, "bf16": 8e-3}
+# Of factors that are cut off rather than rounded (include/FTuner/Executor/Tolerance.h).
+TRUNCATED_TOLERANCE = 2.3e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +32,7 @@ class Workload:
     type: how operands are multiplied, a key of ELEMENTS.
     sizes: the T that are measured, of the range up to `largest`; empty: all.
     paths: codegen paths whose kernels compete, with commas between; empty: the compiler's.
+    truncates: of tf32, whether FTuner may cut factors off in place of rounding them.
     """
 
     name: str
@@ -43,6 +46,7 @@ class Workload:
     type: str = "f32"
     sizes: tuple[int, ...] = ()
     paths: str = ""
+    truncates: bool = False
 
     @property
     def element(self) -> str:
@@ -55,7 +59,7 @@ class Workload:
 
     @property
     def tolerance(self) -> float:
-        return TOLERANCES[self.type]
+        return TRUNCATED_TOLERANCE if self.truncates else TOLERANCES[self.type]
 
     @property
     def transposed(self) -> bool:
@@ -114,8 +118,10 @@ class Workload:
 
     def options(self) -> list[str]:
         """What the compiler has to know beside the module."""
-        precision = ["--precision=tf32"] if self.type == "tf32" else []
-        return [*precision, *([f"--paths={self.paths}"] if self.paths else [])]
+        options = [f"--paths={self.paths}"] if self.paths else []
+        if self.type == "tf32":
+            options.append("--precision=" + ("tf32-truncate" if self.truncates else "tf32"))
+        return options
 
     def grid(self, wanted: Sequence[int] | None = None) -> list[int]:
         """The sizes that are measured, or of them those that are wanted, in the order of
@@ -212,11 +218,19 @@ def _dense(type: str, factor: int = 1) -> Workload:
     return Workload(name, title, "dense", factor, 1, 2304, 768, 128, type)
 
 
-def _llama(layer: str, n: int, k: int, type: str = "f16") -> Workload:
+def _llama(layer: str, n: int, k: int, type: str = "f16", truncates: bool = False) -> Workload:
     """A projection of Llama-2-7B."""
     name = f"llama_{layer}" + ("" if type == "f16" else f"_{type}")
     title = f"Llama-2-7B {layer} (T, {n}, {k}), {type}"
-    return Workload(name, title, "linear", 1, 1, n, k, 4096, type, TOKENS)
+    if truncates:
+        name, title = f"{name}_truncate", f"{title}, cut off"
+    return Workload(name, title, "linear", 1, 1, n, k, 4096, type, TOKENS, truncates=truncates)
+
+
+def _small_linear(name: str, type: str, truncates: bool = False) -> Workload:
+    title = f"Linear (T, 96, 64), {type}" + (", cut off" if truncates else "")
+    sizes = (1, 5, 64)
+    return Workload(name, title, "linear", 1, 1, 96, 64, 64, type, sizes, truncates=truncates)
 
 
 # The operators of the paper, and the products of attention of BERT-base with a batch of 16; then
@@ -236,6 +250,7 @@ FULL = (
     _llama("down", 4096, 11008),
     _llama("out", 4096, 4096, "bf16"),
     _llama("out", 4096, 4096, "tf32"),
+    _llama("out", 4096, 4096, "tf32", truncates=True),
 )
 
 # The same forms, small enough for the emulator: for rehearsals without a GPU.
@@ -247,7 +262,8 @@ SMALL = (
     Workload("dense_f16", "Dense (T, 96, 32), f16", "dense", 1, 1, 96, 32, 16, "f16"),
     Workload("dense_bf16", "Dense (T, 96, 32), bf16", "dense", 1, 1, 96, 32, 16, "bf16"),
     Workload("dense_tf32", "Dense (T, 96, 32), tf32", "dense", 1, 1, 96, 32, 16, "tf32"),
-    Workload("llama_out", "Linear (T, 96, 64), f16", "linear", 1, 1, 96, 64, 64, "f16", (1, 5, 64)),
+    _small_linear("llama_out", "f16"),
+    _small_linear("llama_out_tf32_truncate", "tf32", truncates=True),
 )
 
 

@@ -58,6 +58,10 @@ inline bool copiesAsynchronously(const DeviceSpec &device, int64_t bytes,
 /// Whether a factor is cast, or something computed of it, on the way to shared
 /// memory.
 bool convertsFactors(const Workload &workload);
+/// Whether numbers of a factor, lhs (0) or rhs (1), have to be rounded to tf32
+/// before they are multiplied: narrower types are exact in it, and prologues
+/// are taken to end in f32.
+bool roundsFactor(const Workload &workload, unsigned factor);
 
 /// How a factor is copied.
 struct FactorCopy {

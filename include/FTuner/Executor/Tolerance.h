@@ -18,11 +18,21 @@
 // each factor: 2^-11 at most, 2^-11/√3 in the mean square of the last place,
 // and since mantissas are spread, 0.29e-3 for both factors together.
 //
+// Where bits are cut off instead, the error e of a factor is between 0 and
+// 2^-10, relative, and always makes it smaller: of a mantissa m and evenly
+// spread bits behind the last place, E[e] = 2^-11 · E[1/m] and
+// E[e²] = 2^-20/3 · E[1/m²]. Mantissas of density 1 / (m ln 2) have
+// E[1/m] = 1 / (2 ln 2) and E[1/m²] = 3 / (8 ln 2). So a product of two factors
+// is too small by 2 E[e] = 0.70e-3 in the mean, and spreads around that by
+// √(2 (E[e²] − E[e]²)) = 0.31e-3. The mean is that of a sum, too, whatever the
+// signs of its products, and in products of products means add up.
+//
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_EXECUTOR_TOLERANCE_H
 #define FTUNER_EXECUTOR_TOLERANCE_H
 
 #include "FTuner/Executor/Tensor.h"
+#include "FTuner/Workload/Workload.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include <vector>
@@ -45,10 +55,11 @@ struct Tolerance {
 
 /// The tolerance of each result of a function on tensors, from what is computed
 /// on the way to it, also in functions that it calls: 1e-12 for f64, 1e-5 where
-/// f32 is on the way, 0 for integers, more where a narrower type is. Compiled
-/// code may round the factors of products of f32 to tf32 if `hasTF32`.
-std::vector<Tolerance> getTolerances(mlir::FunctionOpInterface function,
-                                     bool hasTF32 = false);
+/// f32 is on the way, 0 for integers, more where a narrower type is.
+/// `precision`: what compiled code may make of the factors of products of f32.
+std::vector<Tolerance>
+getTolerances(mlir::FunctionOpInterface function,
+              FactorPrecision precision = FactorPrecision::F32);
 
 } // namespace ftuner
 

@@ -38,7 +38,7 @@ struct KernelParameter {
   /// where a description has none.
   std::string name;
   /// Of the elements behind a pointer or a tensor map, or of the whole scalar;
-  /// i32 otherwise.
+  /// i32 otherwise. A tensor map of tf32 rounds f32 to it.
   /// Null where a description has none.
   mlir::Type type;
   /// Of a pointer.
@@ -80,9 +80,9 @@ public:
   /// `sizes` and `strides`, but that of the innermost dimension, are fixed or
   /// parameters that were added; see TensorMapAttr. Returns its number among
   /// those of the operand.
-  unsigned addTensorMap(unsigned operand, llvm::ArrayRef<mlir::Attribute> sizes,
-                        llvm::ArrayRef<mlir::Attribute> strides,
-                        const TensorMapBox &box);
+  unsigned addTensorMap(const TensorMap &described,
+                        llvm::ArrayRef<mlir::Attribute> sizes,
+                        llvm::ArrayRef<mlir::Attribute> strides);
   /// The number of blocks of the first of two parts.
   void addPart(mlir::MLIRContext *context);
 

@@ -19,8 +19,8 @@ struct PipelineSettings {
   /// Buffers begin at addresses that every family can use: the caller's promise
   /// (docs/abi.md).
   bool assumeAligned = false;
-  /// What products of f32 may round their factors to: "f32" or "tf32". The pass
-  /// that forms workloads refuses others.
+  /// What products of f32 may round their factors to: a name of
+  /// `FactorPrecision`. The pass that forms workloads refuses others.
   std::string precision = "f32";
 };
 

@@ -60,6 +60,8 @@ struct TensorMap {
   /// contiguous, and then the others in any order.
   llvm::SmallVector<unsigned, kMaxTensorMapRank> dims;
   TensorMapBox box;
+  /// Copies round f32 to the nearest numbers of tf32.
+  bool roundsToTF32 = false;
 };
 
 } // namespace ftuner

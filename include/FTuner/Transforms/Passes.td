@@ -71,7 +71,8 @@ def UKernelFormWorkloadsPass : Pass<"ukernel-form-workloads", "::mlir::ModuleOp"
     that are left to fallback kernels are reported by remarks, and so are those that read
     elements which nobody has set (`tensor.empty`). `ukernel.extents` keeps which
     symbols the extents are products of. With `precision=tf32` products of f32
-    may round their factors to tf32, whatever these are cast from. With
+    may round their factors to tf32, whatever these are cast from, and with
+    `precision=tf32-truncate` cut off the bits that it lacks, too. With
     `leave-constant-products` contractions of nothing but constants, results of
     operations with the attribute `ukernel.constant`, and what is computed from
     such values stay, with that attribute. With `leave-packed-products` those
@@ -92,8 +93,9 @@ def UKernelFormWorkloadsPass : Pass<"ukernel-form-workloads", "::mlir::ModuleOp"
     "::mlir::cf::ControlFlowDialect", "::mlir::tensor::TensorDialect"];
   let options = [
     Option<"precision", "precision", "std::string", /*default=*/"\"f32\"",
-           "What products of f32 may round their factors to: 'tf32', or 'f32' "
-           "for nothing">,
+           "What products of f32 may round their factors to: 'tf32', "
+           "'tf32-truncate', where bits may also be cut off, or 'f32' for "
+           "nothing">,
     Option<"leaveConstantProducts", "leave-constant-products", "bool",
            /*default=*/"false",
            "Leave contractions whose operands constants alone determine to "

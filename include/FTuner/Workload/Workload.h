@@ -76,6 +76,19 @@ int64_t bytesOf(ElementType type);
 llvm::StringRef nameOf(ElementType type);
 bool isInteger(ElementType type);
 
+/// What kernels may make of the factors of products of f32 before they multiply
+/// them.
+enum class FactorPrecision {
+  F32,          ///< nothing
+  TF32,         ///< the nearest numbers of tf32
+  TF32Truncate, ///< those, or factors without the bits that tf32 lacks
+};
+
+/// Names that users give, in the order of the numbers: "f32", "tf32" and
+/// "tf32-truncate".
+llvm::ArrayRef<llvm::StringLiteral> factorPrecisionNames();
+std::optional<FactorPrecision> findFactorPrecision(llvm::StringRef name);
+
 //===----------------------------------------------------------------------===//
 // Axes and operands
 //===----------------------------------------------------------------------===//
@@ -216,6 +229,9 @@ struct Workload {
 
   Combiner combiner = Combiner::SumOfProducts;
   ElementType accumulatorType = ElementType::F32;
+  /// Factors of f32 that are multiplied in tf32 may lose the bits that it lacks
+  /// in place of being rounded.
+  bool truncatesFactors = false;
   /// Of each point of the iteration space.
   std::vector<Operations> operations = {Operations()};
   /// Of a contraction: what becomes of each element of lhs and of rhs before it

@@ -5,6 +5,8 @@
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace ftuner;
@@ -22,21 +24,61 @@ Type ftuner::factorType(Builder &b, ElementType multiplied) {
   }
 }
 
+/// Each element of a vector of f32 as tf32.
+static Value roundToTF32(ImplicitLocOpBuilder &b, Value vector) {
+  auto type = cast<VectorType>(vector.getType());
+  Values elements;
+  for (int64_t i = 0; i < type.getNumElements(); ++i) {
+    Value rounded = NVVM::ConvertFloatToTF32Op::create(
+        b, b.getI32Type(), vector::ExtractOp::create(b, vector, i),
+        NVVM::FPRoundingMode::RN);
+    elements.push_back(
+        arith::BitcastOp::create(b, type.getElementType(), rounded));
+  }
+  return vector::FromElementsOp::create(b, type, elements);
+}
+
+/// What a conversion, if any, makes of vectors, and then tf32.
+static CopyConversion thenRounded(ImplicitLocOpBuilder &b,
+                                  std::optional<CopyConversion> conversion) {
+  CopyConversion result;
+  result.sharedBytes = bytesOf(ElementType::TF32);
+  if (conversion)
+    result = std::move(*conversion);
+  result.compute = [&b, before = std::move(result.compute)](Value vector,
+                                                            ValueRange inputs) {
+    return roundToTF32(b, before ? before(vector, inputs) : vector);
+  };
+  return result;
+}
+
 TileCopy ftuner::createFactorCopy(ImplicitLocOpBuilder &b,
                                   const ContractionTile &tile, unsigned factor,
                                   const SharedTile &shared, Value memory,
                                   Type sharedType, int64_t threads,
-                                  int64_t accessBytes) {
+                                  int64_t accessBytes, bool roundsToTF32) {
   Value global = factor == 0 ? tile.lhs : tile.rhs;
   int64_t bytes =
       cast<MemRefType>(global.getType()).getElementTypeBitWidth() / 8;
   int64_t width = elementsOfCopy(accessBytes, bytes,
                                  sharedType.getIntOrFloatBitWidth() / 8);
   TileCopy copy(b, shared, global, memory, threads, width);
-  if (std::optional<CopyConversion> conversion =
-          prologueOf(b, tile, factor, sharedType, width, accessBytes))
+  std::optional<CopyConversion> conversion =
+      prologueOf(b, tile, factor, sharedType, width, accessBytes);
+  if (roundsToTF32)
+    conversion = thenRounded(b, std::move(conversion));
+  if (conversion)
     copy.convertBy(std::move(*conversion));
   return copy;
+}
+
+bool ftuner::isRoundedFactor(ukernel::WorkloadOp workload, unsigned factor) {
+  if (!workload.getPrecision() || workload.getTruncated())
+    return false;
+  auto parts = matchSumOfProducts(workload.getContract().front());
+  Type type = parts->narrowFactor(factor).getType();
+  // Of integers, tf32 has those of 8 bits.
+  return type.getIntOrFloatBitWidth() > (isa<FloatType>(type) ? 16 : 8);
 }
 
 bool ftuner::isUnsignedFactor(ukernel::WorkloadOp workload, unsigned factor) {

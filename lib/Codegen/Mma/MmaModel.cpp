@@ -195,14 +195,8 @@ private:
   /// How a factor, lhs (0) or rhs (1), is copied.
   static MmaCode::Copy copyOf(const Workload &workload, const MmaSchedule &mma,
                               unsigned factor) {
-    const Operand &operand =
-        *workload.find(factor == 0 ? OperandRole::Lhs : OperandRole::Rhs);
-    MmaCode::Copy copy{factorCopy(workload, mma.accessBytes, factor)};
-    // Narrower types are exact in tf32. A prologue is taken to end in f32.
-    copy.isRounded = multipliedType(workload) == ElementType::TF32 &&
-                     (operand.elementType == ElementType::F32 ||
-                      hasPrologue(workload, factor));
-    return copy;
+    return {factorCopy(workload, mma.accessBytes, factor),
+            roundsFactor(workload, factor)};
   }
 
   static KernelFamily withAccess(KernelFamily family, int64_t bytes) {

@@ -21,6 +21,8 @@ namespace {
 /// Registers for addresses, predicates and loop state beside accumulators, at
 /// least.
 constexpr int64_t kAddressRegisters = 32;
+/// Elements of a step that are words.
+constexpr int64_t kWordsOfStep = kWgmmaStepBytes / 4;
 /// Most pipeline stages: more than shared memory holds, so that sums of their
 /// bytes do not overflow.
 constexpr int64_t kMaxStages = 1024;
@@ -111,6 +113,10 @@ public:
                        int64_t alignment) const override {
     if (this->alignment(family.schedule) <= alignment)
       return family;
+    // Threads may have to round words that maps round, in two stages.
+    bool areWords = family.tiles.front()[Workload::kK] <= kWordsOfStep;
+    if (areWords && WgmmaSchedule::of(family.schedule).tensorMaps)
+      return withAccess(family, 1);
     return withAccess(family, widestAccess(alignment));
   }
 
@@ -162,8 +168,11 @@ public:
     WgmmaLayout layout = wgmmaLayout(workload, family, part);
     WgmmaCode code;
     code.instruction = *findWgmmaInstruction(multipliedType(workload), device);
-    for (unsigned factor : {0, 1})
+    for (unsigned factor : {0, 1}) {
       code.copies[factor] = factorCopy(workload, wgmma.accessBytes, factor);
+      if (roundsFactor(workload, factor))
+        code.copies[factor].prologue.instructions += 1;
+    }
     code.isAsynchronous = isAsynchronous(workload, wgmma, device);
     const SizeRange &k = workload.axes[Workload::kK].range;
     code.isReduceExact = k.isFixed() && k.min % tile[Workload::kK] == 0;
@@ -197,10 +206,9 @@ private:
   static bool isAsynchronous(const Workload &workload,
                              const WgmmaSchedule &wgmma,
                              const DeviceSpec &device) {
-    int64_t bytes = bytesOf(multipliedType(workload));
     return copiesAsynchronously(
-        device, elementsOfAccess(wgmma.accessBytes, bytes) * bytes,
-        convertsFactors(workload));
+        device, wgmma.accessBytes,
+        convertsWgmmaFactors(workload, wgmma.tensorMaps));
   }
 
   static KernelFamily withAccess(KernelFamily family, int64_t bytes) {
@@ -214,7 +222,7 @@ private:
         tile[axis] /= wgmma.clusterAlong(axis);
     wgmma.clusterM = wgmma.clusterN = 1;
     wgmma.persistentBlocks = 0;
-    // Single elements may have to pass through registers, in two stages.
+    // Single elements pass through registers, in two stages.
     if (bytes == 1)
       wgmma.stages = 2;
     family.schedule = wgmma.pack();
@@ -249,8 +257,8 @@ llvm::Error WgmmaModel::supports(const Workload &workload,
   std::optional<WgmmaInstruction> instruction =
       findWgmmaInstruction(type, device);
   if (!instruction)
-    return invalid("expected a product of f16, bf16 or i8 on a device of "
-                   "compute capability 9.0, but got one of " +
+    return invalid("expected a product of f16, bf16, tf32 or i8 on a device "
+                   "of compute capability 9.0, but got one of " +
                    nameOf(type) + " on " + device.name);
   if (llvm::Error error = checkTensorFactors(*this, workload))
     return error;
@@ -361,6 +369,7 @@ llvm::SmallVector<TensorMap> WgmmaModel::tensorMaps(const Workload &workload,
                                       : 1);
     }
     map.box.swizzleBytes = kWgmmaRowBytes;
+    map.roundsToTF32 = roundsFactor(workload, factor);
   }
   return maps;
 }
@@ -448,9 +457,16 @@ ftuner::findWgmmaInstruction(ElementType factor, const DeviceSpec &device) {
     instruction = {TensorPipe::F16, ElementType::F32};
   else if (factor == ElementType::I8)
     instruction = {TensorPipe::I8, ElementType::I32};
+  else if (factor == ElementType::TF32)
+    instruction = {TensorPipe::TF32, ElementType::F32};
   if (instruction && device.tensorOperationsPerCycle(instruction->pipe) == 0)
     return std::nullopt;
   return instruction;
+}
+
+bool ftuner::convertsWgmmaFactors(const Workload &workload, bool hasMaps) {
+  bool rounds = roundsFactor(workload, 0) || roundsFactor(workload, 1);
+  return convertsFactors(workload) || (rounds && !hasMaps);
 }
 
 bool ftuner::hasWgmmaColumns(int64_t columns, int64_t elementBytes) {

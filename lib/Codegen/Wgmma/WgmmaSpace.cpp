@@ -38,9 +38,8 @@ WgmmaSpace::WgmmaSpace(const Workload &workload, const DeviceSpec &device)
 
 llvm::ArrayRef<int64_t>
 WgmmaSpace::stagesOf(const WgmmaSchedule &schedule) const {
-  int64_t bytes =
-      elementsOfAccess(schedule.accessBytes, elementBytes) * elementBytes;
-  return copiesAsynchronously(device, bytes, convertsFactors(workload))
+  bool isCast = convertsWgmmaFactors(workload, schedule.tensorMaps);
+  return copiesAsynchronously(device, schedule.accessBytes, isCast)
              ? llvm::ArrayRef(kStages)
              : llvm::ArrayRef(kStagedStages);
 }
@@ -117,12 +116,12 @@ void WgmmaSpace::forEachStep(
     llvm::function_ref<bool(const KernelFamily &)> visit) const {
   KernelFamily family = block;
   WgmmaSchedule schedule = WgmmaSchedule::of(block.schedule);
-  bool isAsynchronous = stagesOf(schedule).size() > 1;
-  bool isWide = isAsynchronous && schedule.accessBytes == kWgmmaProducedBytes;
   for (bool tensorMaps : {true, false}) {
+    schedule.tensorMaps = tensorMaps;
+    bool isAsynchronous = stagesOf(schedule).size() > 1;
+    bool isWide = isAsynchronous && schedule.accessBytes == kWgmmaProducedBytes;
     if (tensorMaps && !(isWide && canHaveMaps))
       continue;
-    schedule.tensorMaps = tensorMaps;
     for (int64_t producers : {1, 0}) {
       if (producers && !(isWide && schedule.groups() < kWgmmaMaxGroups))
         continue;

@@ -21,6 +21,11 @@ std::optional<WgmmaInstruction> findWgmmaInstruction(ElementType factor,
 /// of bytes multiples of 16 from 32 on.
 bool hasWgmmaColumns(int64_t columns, int64_t elementBytes);
 
+/// Whether factors pass through registers where threads or tensor maps copy
+/// them: instructions read shared memory, so f32 is rounded to tf32 on the way
+/// there, which maps do by themselves.
+bool convertsWgmmaFactors(const Workload &workload, bool hasMaps);
+
 /// Whether a factor can have a tensor map: one axis along each dimension, and
 /// not too many.
 bool hasWgmmaMap(const Operand &factor);

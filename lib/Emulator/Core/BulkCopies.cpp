@@ -18,6 +18,18 @@ static constexpr char kPoison = static_cast<char>(0xff);
 // Ranges
 //===----------------------------------------------------------------------===//
 
+/// To the nearest, of two that are as near the even one; infinity and NaN stay.
+static void roundToTF32(char *number) {
+  constexpr uint32_t kExponent = 0x7f800000, kUnit = 1 << 13;
+  uint32_t bits;
+  std::memcpy(&bits, number, sizeof(bits));
+  if ((bits & kExponent) == kExponent)
+    return;
+  bits += kUnit / 2 - 1 + (bits / kUnit & 1);
+  bits &= ~(kUnit - 1);
+  std::memcpy(number, &bits, sizeof(bits));
+}
+
 BulkRange::BulkRange(const EmulatedTensorMap &map, const int32_t *first)
     : rowBytes(uint64_t(map.box[0]) * map.elementBytes()), rank(map.rank),
       map(map) {
@@ -40,6 +52,9 @@ void BulkRange::load(char *target) const {
   forEachRow([&](const Row &row) {
     std::memcpy(target + row.offset, row.address, row.bytes);
   });
+  if (isBox() && map.type == TensorMapType::TFloat32)
+    for (uint64_t i = 0; i < bytes(); i += sizeof(uint32_t))
+      roundToTF32(target + i);
 }
 
 void BulkRange::store(const char *source) const {

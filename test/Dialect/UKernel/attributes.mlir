@@ -115,6 +115,13 @@ gpu.module @maps attributes {ukernel.entry = #ukernel.entry<
                   {kind = "tensor_map", name = "lhs_map", type = f16, map = #ukernel.tensor_map<
                      pointer = "lhs", sizes = [4096, "m", "b0"], strides = ["s1", 65536],
                      box = [64, 128, 1], swizzle_bytes = 128, l2_promotion_bytes = 256>}]>} {}
+// CHECK: gpu.module @rounding attributes {ukernel.entry = #ukernel.entry<{{.*}}, name = "lhs_map", type = tf32}]>}
+gpu.module @rounding attributes {ukernel.entry = #ukernel.entry<
+    threads = 256, shared_memory_bytes = 49152, alignment = 16,
+    parameters = [{kind = "pointer", name = "lhs", type = f32},
+                  {kind = "tensor_map", name = "lhs_map", type = tf32, map = #ukernel.tensor_map<
+                     pointer = "lhs", sizes = [4096, 16], strides = [4096],
+                     box = [32, 16], swizzle_bytes = 128, l2_promotion_bytes = 256>}]>} {}
 // CHECK: gpu.module @l attributes {ukernel.entry = #ukernel.entry<{{.*}}, uses = [<family = <#ukernel.simt<{{.*}}>, axis = 0, tiles = {{\[\[}}32, 32, 8]]>, workload = "dense">, <family = <#ukernel.simt<{{.*}}>]>}
 gpu.module @l attributes {ukernel.entry = #ukernel.entry<
     threads = 64, shared_memory_bytes = 0, alignment = 4, parameters = [],

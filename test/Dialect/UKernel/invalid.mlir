@@ -2095,6 +2095,23 @@ func.func @f(%A: tensor<4x8xi8>, %B: tensor<8x6xi8>, %O: tensor<4x6xi32>) {
 
 // -----
 
+// workload_c11
+func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected a precision that factors are truncated to}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    truncated
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      %p = arith.mulf %a, %b : f32
+      %s = arith.addf %c, %p : f32
+      ukernel.yield %s : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
 // workload_c10: no product
 func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
   // expected-error @below {{expected a sum of products of f32 with a precision of tf32}}

@@ -11,6 +11,8 @@
 // RUN: ftuner-run %s --device=h200 --function=through_half --args=64xf32 --check --tolerance=0
 // RUN: ftuner-run %s --device=h200 --function=product --args=64x64xf32,64x32xf32 --check --precision=tf32 | FileCheck %s --check-prefix=TF32
 // RUN: not ftuner-run %s --device=h200 --function=product --args=64x64xf32,64x32xf32 --check --precision=tf32 --tolerance=1e-5 2>&1 | FileCheck %s --check-prefix=ROUNDED
+// RUN: ftuner-run %s --device=h200 --function=product --args=64x64xf32,64x32xf32 --check --precision=tf32-truncate | FileCheck %s --check-prefix=TRUNCATED
+// RUN: ftuner-run %s --device=h200 --function=products --args=256x64xf32,64x64xf32,64x64xf32 --check --precision=tf32-truncate | FileCheck %s --check-prefix=CHAIN
 // RUN: ftuner-run %s --device=h200 --function=product --args=64x64xf32,64x32xf32 --check | FileCheck %s --check-prefix=EXACT
 
 // The reference rounds to f16, too: what remains is less than the rounding
@@ -31,6 +33,10 @@
 // TF32: relative error 0.000{{[1-9].*}} (tolerance 0.00087)
 // ROUNDED: relative error 0.000{{.*}} above the tolerance 1e-05
 // EXACT: (tolerance 1e-05)
+// Factors that are cut off make all products smaller, and those of products
+// more so.
+// TRUNCATED: relative error 0.000{{[5-9].*}} (tolerance 0.0023)
+// CHAIN: relative error 0.001{{.*}} (tolerance 0.0044)
 
 #id = affine_map<(i) -> (i)>
 
@@ -126,4 +132,15 @@ func.func @product(%a: tensor<?x64xf32>, %b: tensor<64x32xf32>) -> tensor<?x32xf
   %z = linalg.fill ins(%zero : f32) outs(%e : tensor<?x32xf32>) -> tensor<?x32xf32>
   %r = linalg.matmul ins(%a, %b : tensor<?x64xf32>, tensor<64x32xf32>) outs(%z : tensor<?x32xf32>) -> tensor<?x32xf32>
   return %r : tensor<?x32xf32>
+}
+
+func.func @products(%a: tensor<?x64xf32>, %b: tensor<64x64xf32>, %c: tensor<64x64xf32>) -> tensor<?x64xf32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %m = tensor.dim %a, %c0 : tensor<?x64xf32>
+  %e = tensor.empty(%m) : tensor<?x64xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<?x64xf32>) -> tensor<?x64xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<?x64xf32>, tensor<64x64xf32>) outs(%z : tensor<?x64xf32>) -> tensor<?x64xf32>
+  %r = linalg.matmul ins(%p, %c : tensor<?x64xf32>, tensor<64x64xf32>) outs(%z : tensor<?x64xf32>) -> tensor<?x64xf32>
+  return %r : tensor<?x64xf32>
 }

@@ -23,13 +23,14 @@ Workload EmittedCase::workload() const {
   Workload workload = Workload::matmul({1, std::nullopt, 1}, range(n), range(k),
                                        transposeLhs, transposeRhs);
   setTypes(workload, multiplied, sumType(multiplied));
+  workload.truncatesFactors = isTruncated;
   return workload;
 }
 
 std::string EmittedCase::str() const {
   std::string type;
   if (multiplied != ElementType::F32)
-    type = nameOf(multiplied).str() + " ";
+    type = nameOf(multiplied).str() + (isTruncated ? " truncated " : " ");
   return llvm::formatv("{0} {1}{2}{3} {4} n = {5}, k = {6}{7}", device, type,
                        transposeLhs ? "T" : "N", transposeRhs ? "T" : "N",
                        family.str(), n, k, isDynamic ? " dynamic" : "");
@@ -77,8 +78,10 @@ func.func @f(%A: {0}, %B: {1}, %O: {2}) {{
 )",
       a, b, memref("?", n, sum), emitted.transposeLhs ? "(k, m)" : "(m, k)",
       emitted.transposeRhs ? "(n, k)" : "(k, n)",
-      isTf32 ? " precision = tf32" : "", factor, sum, casts,
-      isInteger ? "i" : "f", x, y);
+      !isTf32               ? ""
+      : emitted.isTruncated ? " precision = tf32 truncated"
+                            : " precision = tf32",
+      factor, sum, casts, isInteger ? "i" : "f", x, y);
 }
 
 llvm::Expected<EmittedPtx> ftuner::emit(MLIRContext &context,

@@ -19,6 +19,8 @@ struct EmittedCase {
   /// The type in which factors are multiplied; sums are in i32 of i8, else in
   /// f32.
   ElementType multiplied = ElementType::F32;
+  /// Of tf32.
+  bool isTruncated = false;
 
   Workload workload() const;
   std::string str() const;

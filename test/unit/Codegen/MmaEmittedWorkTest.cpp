@@ -129,6 +129,8 @@ EmittedCase MmaEmittedWork::draw() {
   emitted.multiplied =
       pick({ElementType::F16, ElementType::F16, ElementType::BF16,
             ElementType::I8, ElementType::TF32});
+  emitted.isTruncated =
+      emitted.multiplied == ElementType::TF32 && random() % 2 == 0;
   emitted.isDynamic = random() % 3 == 0;
   emitted.transposeLhs = random() % 2;
   emitted.transposeRhs = random() % 2;

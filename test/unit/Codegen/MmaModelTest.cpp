@@ -104,6 +104,21 @@ TEST_F(MmaModelTest, TakesWhatTheTensorCoresOfADeviceMultiply) {
     EXPECT_NE(refusal(half, name), "") << name;
 }
 
+TEST_F(MmaModelTest, RoundsWhereFactorsMayNotBeTruncated) {
+  Workload rounded = productOf(ElementType::TF32, ElementType::F32);
+  Workload truncated = rounded;
+  truncated.truncatesFactors = true;
+  KernelFamily family = mmaFamily({2, 2, 3, 16}, {32}, 32, 32);
+  for (const Workload *workload : {&rounded, &truncated})
+    EXPECT_EQ(llvm::toString(model.check(*workload, family, device)), "");
+  BlockWork more = model.work(rounded, family, 0, device),
+            less = model.work(truncated, family, 0, device);
+  // Of each warp, two fragments of rows and four of columns at four depths.
+  EXPECT_EQ(more.otherInstructions - less.otherInstructions,
+            4 * 4 * (2 * 4 + 4 * 2));
+  EXPECT_EQ(more.tensor[0].instructions, less.tensor[0].instructions);
+}
+
 TEST_F(MmaModelTest, RefusesOtherTypesSumsAndLayouts) {
   EXPECT_NE(refusal(Workload::matmul({1, 8, 1}, SizeRange::fixed(64),
                                      SizeRange::fixed(64)),

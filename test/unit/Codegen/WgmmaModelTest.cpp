@@ -49,17 +49,102 @@ TEST_F(WgmmaModelTest, TakesProductsOfHopperAlone) {
   EXPECT_FALSE(model.isDefault());
   Workload half = halfProduct();
   Workload bf16 = productOf(ElementType::BF16, ElementType::F32);
+  Workload tf32 = productOf(ElementType::TF32, ElementType::F32);
   Workload i8 = productOf(ElementType::I8, ElementType::I32);
-  for (const Workload *workload : {&half, &bf16, &i8}) {
+  for (const Workload *workload : {&half, &bf16, &tf32, &i8}) {
     for (const char *name : {"h100", "h200"})
       EXPECT_EQ(refusal(*workload, name), "") << name;
     for (const char *name : {"t4", "a100", "l4", "b200"})
       EXPECT_NE(refusal(*workload, name), "") << name;
   }
   EXPECT_NE(refusal(productOf(ElementType::F32, ElementType::F32), "h200"), "");
-  // Bytes are not transposed on the way from shared memory.
+  // Bytes and words are not transposed on the way from shared memory.
   EXPECT_NE(refusal(productOf(ElementType::I8, ElementType::I32, true), "h200"),
             "");
+  for (bool transposeLhs : {false, true})
+    EXPECT_EQ(refusal(productOf(ElementType::TF32, ElementType::F32,
+                                transposeLhs, transposeLhs),
+                      "h200"),
+              "wgmma: expected factors of tf32 that are contiguous along k");
+}
+
+/// Instructions ignore the bits that tf32 lacks: threads round in registers,
+/// and maps on the way, unless bits may be cut off.
+TEST_F(WgmmaModelTest, RoundsWordsBeforeInstructionsReadThem) {
+  Workload rounded = productOf(ElementType::TF32, ElementType::F32);
+  Workload truncated = rounded;
+  truncated.truncatesFactors = true;
+  auto family = [](int64_t stages, int64_t access, int64_t producers,
+                   bool maps) {
+    return wgmmaFamily({2, 1, stages, access, false, producers, maps}, {64},
+                       128, 32);
+  };
+  auto takes = [&](const Workload &workload, const KernelFamily &given) {
+    return !llvm::errorToBool(model.check(workload, given, device));
+  };
+  for (int64_t producers : {0, 1}) {
+    KernelFamily mapped = family(4, 16, producers, true),
+                 copied = family(4, 16, producers, false);
+    for (const Workload *workload : {&rounded, &truncated}) {
+      EXPECT_TRUE(takes(*workload, mapped));
+      for (const TensorMap &map : model.tensorMaps(*workload, mapped, 0)) {
+        EXPECT_EQ(map.box.sizes[0], 32);
+        EXPECT_FALSE(bool(checkTensorMapRows(map.box, 4)));
+        EXPECT_EQ(map.roundsToTF32, workload == &rounded);
+      }
+    }
+    EXPECT_FALSE(takes(rounded, copied));
+    EXPECT_TRUE(takes(truncated, copied));
+  }
+  for (int64_t access : {16, 8, 4}) {
+    EXPECT_TRUE(takes(rounded, family(2, access, 0, false)));
+    EXPECT_FALSE(takes(truncated, family(2, access, 0, false)));
+    EXPECT_TRUE(takes(truncated, family(3, access, 0, false)));
+  }
+  // Single words pass through registers, as single elements do.
+  for (const Workload *workload : {&rounded, &truncated}) {
+    EXPECT_TRUE(takes(*workload, family(2, 1, 0, false)));
+    EXPECT_FALSE(takes(*workload, family(3, 1, 0, false)));
+  }
+  // A step of 128 bytes, and a conversion for each element.
+  BlockWork more = model.work(rounded, family(2, 16, 0, false), 0, device),
+            same = model.work(truncated, family(4, 16, 0, false), 0, device);
+  EXPECT_EQ(more.tensor[0].pipe, TensorPipe::TF32);
+  EXPECT_EQ(more.tensor[0].instructions, 8 * 4);
+  EXPECT_EQ(more.tensor[0].operations, 2.0 * 128 * 128 * 32);
+  EXPECT_EQ(more.globalBytes, same.globalBytes);
+  EXPECT_GE(more.otherInstructions - same.otherInstructions, 2 * 128 * 32 / 32);
+  EXPECT_EQ(more.stepsAhead, 1);
+}
+
+/// Every family of the space for operands of an alignment, and what narrower
+/// accesses make of it, is legal for that alignment.
+TEST_F(WgmmaModelTest, RelaxesFamiliesOfWords) {
+  Workload rounded = productOf(ElementType::TF32, ElementType::F32);
+  Workload truncated = rounded;
+  truncated.truncatesFactors = true;
+  for (const Workload *workload : {&rounded, &truncated}) {
+    auto space = model.createSpace(*workload, device);
+    int64_t mapped = 0, staged = 0;
+    space->forEachBlock(16, [&](const KernelFamily &block, const UKernel &,
+                                bool) {
+      space->forEachStep(block, [&](const KernelFamily &family) {
+        WgmmaSchedule schedule = WgmmaSchedule::of(family.schedule);
+        if (llvm::errorToBool(model.check(*workload, family, device)))
+          return true;
+        mapped += schedule.tensorMaps;
+        staged += schedule.stages == 2;
+        for (int64_t alignment : {8, 4, 1}) {
+          KernelFamily narrow = model.relaxed(family, alignment);
+          EXPECT_LE(narrow.alignment(), alignment);
+          EXPECT_EQ(llvm::toString(model.check(*workload, narrow, device)), "");
+        }
+        return !::testing::Test::HasFailure();
+      });
+    });
+    EXPECT_GT(mapped, 100);
+    EXPECT_EQ(staged > 0, workload == &rounded);
+  }
 }
 
 TEST_F(WgmmaModelTest, ChecksFamilies) {

@@ -7,6 +7,7 @@
 #include "EmulatorTest.h"
 #include "FTuner/Runtime/EmulatedTensorMap.h"
 #include "FTuner/Runtime/EmulatorInterface.h"
+#include "llvm/ADT/APFloat.h"
 #include <array>
 
 using namespace ftuner::emulator;
@@ -27,6 +28,7 @@ struct Box {
   std::vector<int32_t> first;
   std::vector<uint32_t> steps = {};
   bool hasNaN = false;
+  bool rounds = false; ///< f32 to tf32.
 
   unsigned rank() const { return static_cast<unsigned>(sizes.size()); }
   uint32_t step(unsigned i) const { return i && !steps.empty() ? steps[i] : 1; }
@@ -83,10 +85,26 @@ struct Box {
 };
 
 unsigned typeOf(const Box &box) {
-  return box.elementBytes == 1   ? 0
+  return box.rounds              ? 11
+         : box.elementBytes == 1 ? 0
          : box.elementBytes == 2 ? 6
          : box.elementBytes == 4 ? 7
                                  : 8;
+}
+
+/// A number of f32 to the nearest of tf32; NaN stays.
+void roundToTF32(char *number) {
+  uint32_t bits;
+  std::memcpy(&bits, number, sizeof(bits));
+  llvm::APFloat value(llvm::APFloat::IEEEsingle(), llvm::APInt(32, bits));
+  if (value.isNaN())
+    return;
+  bool losesInfo;
+  for (const llvm::fltSemantics *type :
+       {&llvm::APFloat::FloatTF32(), &llvm::APFloat::IEEEsingle()})
+    value.convert(*type, llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+  bits = static_cast<uint32_t>(value.bitcastToAPInt().getZExtValue());
+  std::memcpy(number, &bits, sizeof(bits));
 }
 
 enum class Bug {
@@ -230,8 +248,11 @@ protected:
       ASSERT_EQ(load(box, options, tensor, out, Bug::None, isPredicated), "");
       std::vector<char> expected(out.size(), box.hasNaN ? char(0xff) : 0);
       box.forEachElement([&](uint64_t to, int64_t from) {
-        if (from >= 0)
-          std::memcpy(&expected[to], tensor + from, box.elementBytes);
+        if (from < 0)
+          return;
+        std::memcpy(&expected[to], tensor + from, box.elementBytes);
+        if (box.rounds)
+          roundToTF32(&expected[to]);
       });
       ASSERT_EQ(out, expected);
     }
@@ -245,6 +266,27 @@ TEST_F(BulkCopyTest, BoxesOfEverySwizzle) {
   checkLoad({2, 1, {100, 30}, {16, 24}, {16, 8}});
   checkLoad({2, 0, {100, 30}, {80, 7}, {10, 8}});
   checkLoad({2, 3, {100, 30}, {32, 16}, {0, 0}}); // Rows of half a pattern.
+}
+
+TEST_F(BulkCopyTest, RoundsToTF32) {
+  Box box{4, 3, {100, 30}, {32, 16}, {80, 20}};
+  box.rounds = true;
+  checkLoad(box);
+  // Ties, which random numbers are rarely, and numbers that are not finite.
+  std::vector<char> bytes(box.tensorBytes() + 16);
+  char *tensor = align(bytes);
+  const uint32_t numbers[] = {0x3f801000, 0x3f803000, 0x3f801001, 0xbf803000,
+                              0x7f7fffff, 0x7f800000, 0x7f800001, 0xffc00123,
+                              0x00001000, 0x00003000, 0x80000fff, 0x7f7fefff};
+  const uint32_t rounded[] = {0x3f800000, 0x3f804000, 0x3f802000, 0xbf804000,
+                              0x7f800000, 0x7f800000, 0x7f800001, 0xffc00123,
+                              0x00000000, 0x00004000, 0x80000000, 0x7f7fe000};
+  std::memcpy(tensor, numbers, sizeof(numbers));
+  box.swizzle = 0;
+  box.first = {0, 0};
+  std::vector<char> out(box.boxBytes());
+  ASSERT_EQ(load(box, EmulatorOptions(), tensor, out), "");
+  EXPECT_EQ(std::memcmp(out.data(), rounded, sizeof(rounded)), 0);
 }
 
 TEST_F(BulkCopyTest, AllRanksAndElements) {

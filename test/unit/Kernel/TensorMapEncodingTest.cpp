@@ -36,6 +36,7 @@ TEST_F(TensorMapEncodingTest, HasTheNumbersOfTheDriver) {
       {b.getF16Type(), TensorMapType::Float16},
       {b.getBF16Type(), TensorMapType::BFloat16},
       {b.getF32Type(), TensorMapType::Float32},
+      {b.getType<mlir::FloatTF32Type>(), TensorMapType::TFloat32},
       {b.getF64Type(), TensorMapType::Float64},
       {b.getI8Type(), TensorMapType::UInt8},
       {b.getIntegerType(16), TensorMapType::UInt16},
@@ -44,8 +45,9 @@ TEST_F(TensorMapEncodingTest, HasTheNumbersOfTheDriver) {
   for (auto [type, number] : types) {
     TensorMapEncoding encoding = encodingOf(map({{16, 3}, 32, 0}), type);
     EXPECT_EQ(encoding.elementType, static_cast<uint32_t>(number));
+    // Of tf32, which has 19 bits, as many as f32 has.
     EXPECT_EQ(emulator::getElementBytes(number),
-              type.getIntOrFloatBitWidth() / 8);
+              llvm::PowerOf2Ceil(type.getIntOrFloatBitWidth()) / 8);
     EXPECT_EQ(encoding.rank, 2u);
     EXPECT_EQ(encoding.box, (std::array<uint32_t, 5>{16, 3, 1, 1, 1}));
   }
@@ -76,12 +78,17 @@ TEST_F(TensorMapEncodingTest, EqualMapsAreOneParameter) {
   mlir::Attribute sizes[] = {b.getI64IntegerAttr(64), b.getStringAttr("m")};
   mlir::Attribute strides[] = {b.getStringAttr("lhs_stride0")};
   TensorMapBox box{{64, 128}}, lower{{64, 8}};
+  auto add = [&](unsigned operand, const TensorMapBox &ofMap,
+                 bool rounds = false) {
+    return signature.addTensorMap({operand, {1, 0}, ofMap, rounds}, sizes,
+                                  strides);
+  };
   EXPECT_FALSE(signature.hasTensorMaps());
-  EXPECT_EQ(signature.addTensorMap(0, sizes, strides, box), 0u);
-  EXPECT_EQ(signature.addTensorMap(1, sizes, strides, box), 0u);
-  EXPECT_EQ(signature.addTensorMap(0, sizes, strides, lower), 1u);
-  EXPECT_EQ(signature.addTensorMap(0, sizes, strides, box), 0u);
-  EXPECT_EQ(signature.addTensorMap(0, sizes, strides, lower), 1u);
+  EXPECT_EQ(add(0, box), 0u);
+  EXPECT_EQ(add(1, box), 0u);
+  EXPECT_EQ(add(0, lower), 1u);
+  EXPECT_EQ(add(0, box), 0u);
+  EXPECT_EQ(add(0, lower), 1u);
   EXPECT_TRUE(signature.hasTensorMaps());
 
   std::vector<std::string> names;
@@ -100,6 +107,26 @@ TEST_F(TensorMapEncodingTest, EqualMapsAreOneParameter) {
   auto entry = ukernel::EntryAttr::get(&context, 32, 0, 16, attribute,
                                        /*uses=*/{});
   EXPECT_EQ(KernelSignature::of(entry).toAttribute(&context), attribute);
+}
+
+TEST_F(TensorMapEncodingTest, MapsThatRoundAreOfTF32) {
+  KernelSignature signature;
+  signature.addPointer(0, "lhs", b.getF32Type(),
+                       ukernel::ParameterAccess::Read);
+  signature.addAxisSize(0, "m", &context);
+  mlir::Attribute sizes[] = {b.getI64IntegerAttr(64), b.getStringAttr("m")};
+  mlir::Attribute strides[] = {b.getI64IntegerAttr(64)};
+  TensorMap map{0, {1, 0}, {{32, 128}}};
+  EXPECT_EQ(signature.addTensorMap(map, sizes, strides), 0u);
+  map.roundsToTF32 = true;
+  EXPECT_EQ(signature.addTensorMap(map, sizes, strides), 1u);
+  auto entry = ukernel::EntryAttr::get(&context, 32, 0, 16,
+                                       signature.toAttribute(&context),
+                                       /*uses=*/{});
+  auto parameters = KernelSignature::of(entry).getParameters();
+  ASSERT_EQ(parameters.size(), 4u);
+  EXPECT_EQ(parameters[2].type, b.getF32Type());
+  EXPECT_EQ(parameters[3].type, b.getType<mlir::FloatTF32Type>());
 }
 
 } // namespace

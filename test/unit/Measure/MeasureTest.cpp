@@ -8,6 +8,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include "gtest/gtest.h"
+#include <set>
 
 using namespace ftuner;
 
@@ -88,6 +89,16 @@ TEST_F(MeasureTest, FamiliesSurviveJson) {
     EXPECT_NE(llvm::toString(unknown.takeError()).find("field 'path'"),
               std::string::npos);
   }
+}
+
+TEST_F(MeasureTest, KeysTellWhatBecomesOfFactors) {
+  std::set<std::string> keys = {measurementKey(workload)};
+  Workload rounded = workload;
+  rounded.operations.front().operandType = ElementType::TF32;
+  keys.insert(measurementKey(rounded));
+  rounded.truncatesFactors = true;
+  keys.insert(measurementKey(rounded));
+  EXPECT_EQ(keys.size(), 3u);
 }
 
 TEST_F(MeasureTest, CostModelsAnswerAsDevicesWould) {

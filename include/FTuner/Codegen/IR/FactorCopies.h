@@ -12,12 +12,18 @@ mlir::Type factorType(mlir::Builder &b, ElementType multiplied);
 
 /// The copy of a factor, lhs (0) or rhs (1), by `threads` threads into the
 /// stages at `memory`, where it is of `sharedType`, with its prologue.
-/// `accessBytes`: TensorFactors.h.
+/// `accessBytes`: TensorFactors.h. `roundsToTF32`: numbers of f32 become the
+/// nearest ones of tf32, of two that are as near the even one.
 TileCopy createFactorCopy(mlir::ImplicitLocOpBuilder &b,
                           const ContractionTile &tile, unsigned factor,
                           const SharedTile &shared, Value memory,
                           mlir::Type sharedType, int64_t threads,
-                          int64_t accessBytes);
+                          int64_t accessBytes, bool roundsToTF32 = false);
+
+/// Whether a factor, lhs (0) or rhs (1), of a product in tf32 has to be
+/// rounded: not all numbers of its type before exact casts are of tf32, and
+/// bits may not be cut off.
+bool isRoundedFactor(ukernel::WorkloadOp workload, unsigned factor);
 
 /// Whether the contraction extends a factor, lhs (0) or rhs (1), by zeros.
 bool isUnsignedFactor(ukernel::WorkloadOp workload, unsigned factor);

@@ -63,8 +63,6 @@ private:
   Values loadElements(const SharedTile &shared,
                       const FragmentAddresses &addresses, Value stageBytes,
                       int64_t firstSpace, int64_t depth, bool areRows);
-  /// Whether not all numbers of a factor's type before exact casts are of tf32.
-  bool isRounded(const MmaSide &side) const;
   /// Registers as instructions take them: f32 rounded to tf32, where needed.
   Values toFactors(Values registers, const MmaSide &side);
 

@@ -7,7 +7,6 @@
 // chunks of a row are permuted by an exclusive or, too.
 //
 //===----------------------------------------------------------------------===//
-#include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 #include "MmaEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -143,16 +142,8 @@ Values MmaTileEmitter::loadElements(const SharedTile &shared,
   return registers;
 }
 
-bool MmaTileEmitter::isRounded(const MmaSide &side) const {
-  ukernel::WorkloadOp workload = tile.workload;
-  auto parts = matchSumOfProducts(workload.getContract().front());
-  Type type = parts->narrowFactor(side.axis == Workload::kM ? 0 : 1).getType();
-  // Of integers, tf32 has those of 8 bits.
-  return type.getIntOrFloatBitWidth() > (isa<FloatType>(type) ? 16 : 8);
-}
-
 Values MmaTileEmitter::toFactors(Values registers, const MmaSide &side) {
-  if (multiplied != ElementType::TF32 || !isRounded(side))
+  if (!isRoundedFactor(tile.workload, side.axis == Workload::kM ? 0 : 1))
     return registers;
   for (Value &value : registers) {
     Value number = arith::BitcastOp::create(b, b.getF32Type(), value);

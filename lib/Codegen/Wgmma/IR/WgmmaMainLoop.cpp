@@ -79,6 +79,8 @@ static NVVM::WGMMATypes typeOf(ElementType multiplied, bool isUnsigned) {
     return NVVM::WGMMATypes::f16;
   case ElementType::BF16:
     return NVVM::WGMMATypes::bf16;
+  case ElementType::TF32:
+    return NVVM::WGMMATypes::tf32;
   default:
     return isUnsigned ? NVVM::WGMMATypes::u8 : NVVM::WGMMATypes::s8;
   }
@@ -190,7 +192,8 @@ WgmmaTileEmitter::Copies WgmmaTileEmitter::createCopies(Value threadId) {
   auto copyOf = [&](unsigned factor) {
     return createFactorCopy(b, tile, factor, layout.tileOf(factor),
                             stagesOf(factor), elementType,
-                            layout.copyingThreads(), schedule.accessBytes);
+                            layout.copyingThreads(), schedule.accessBytes,
+                            isRoundedFactor(tile.workload, factor));
   };
   Copies copies{copyOf(0), copyOf(1)};
   prepareCopies(tile, copies.lhs, copies.rhs, threadId);
@@ -214,11 +217,9 @@ void WgmmaTileEmitter::prepareMatrices() {
 
 Values WgmmaTileEmitter::emitMainLoop() {
   Copies copies = createCopies(tile.threadId);
-  isAsynchronous = copiesAsynchronously(
-      tile.device,
-      elementsOfAccess(schedule.accessBytes, layout.elementBytes) *
-          layout.elementBytes,
-      copies.lhs.isConverted() || copies.rhs.isConverted());
+  isAsynchronous = copiesAsynchronously(tile.device, schedule.accessBytes,
+                                        copies.lhs.isConverted() ||
+                                            copies.rhs.isConverted());
   MainLoop loop{copies.lhs,
                 copies.rhs,
                 layout.stages,

@@ -271,9 +271,11 @@ Workload ftuner::toWorkload(ukernel::OperatorOpInterface op) {
                  op.hasEpilogue() ? &op.getEpilogue().front() : nullptr);
   if (auto product = dyn_cast<ukernel::WorkloadOp>(op.getOperation());
       product && product.getPrecision() &&
-      workload.operations.front().operandType == ElementType::F32)
+      workload.operations.front().operandType == ElementType::F32) {
     workload.operations.front().operandType =
         toElementType(*product.getPrecision());
+    workload.truncatesFactors = product.getTruncated();
+  }
   return workload;
 }
 

@@ -131,6 +131,9 @@ static LogicalResult verifyTensorMap(EmitError emitError, ArrayAttr parameters,
                           "map, but got "
                        << fields;
   auto type = fields.getAs<TypeAttr>("type");
+  // Copies that round read f32.
+  if (type && isa<FloatTF32Type>(type.getValue()))
+    type = TypeAttr::get(Float32Type::get(fields.getContext()));
   unsigned bits = type && type.getValue().isIntOrFloat()
                       ? type.getValue().getIntOrFloatBitWidth()
                       : 0;

@@ -230,6 +230,8 @@ LogicalResult WorkloadOp::verifyRegions() {
     if (!parts || !parts->factors[0].getType().isF32())
       return emitOpError("expected a sum of products of f32 with a precision "
                          "of tf32");
+  } else if (getTruncated()) {
+    return emitOpError("expected a precision that factors are truncated to");
   }
   if (getEpilogues().size() > 1)
     return emitOpError("expected at most one epilogue, but got ")

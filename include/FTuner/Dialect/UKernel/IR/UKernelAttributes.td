@@ -332,8 +332,9 @@ def UKernel_TensorMapAttr : UKernel_Attr<"TensorMap", "tensor_map"> {
     is what one copy moves. Dimensions go from the innermost, which is
     contiguous, outwards; `strides`, in elements, begin with the second one. A
     string is the name of the kernel's parameter that holds the value. The
-    elements are of the parameter's `type`, elements beyond the tensor become
-    zeros, and nothing is interleaved. docs/abi.md says how to encode it.
+    elements are of the parameter's `type`, or of f32 where that is tf32, to which
+    copies round them; elements beyond the tensor become zeros, and nothing is
+    interleaved. docs/abi.md says how to encode it.
 
     * `tensor_map_c1`: sizes and strides are names or numbers that are not
       negative, and there is one stride less than sizes.
@@ -386,10 +387,10 @@ def UKernel_EntryAttr : UKernel_Attr<"Entry", "entry"> {
       `write` and `readwrite`, each where it is there.
     * `entry_c5`: after each `scalar_low`, and nowhere else, is a `scalar_high`.
     * `entry_c6`: each `tensor_map`, and no other parameter, has a `map` that is a
-      `#ukernel.tensor_map`. It names a `pointer` of the same `type`, a `size` for
-      each size and a `stride` for each stride that is a name. Its elements are of
-      8, 16, 32 or 64 bits, rows of its box of a multiple of 16 bytes and, with a
-      swizzle, at most that of the swizzle.
+      `#ukernel.tensor_map`. It names a `pointer` of the same `type` (of f32 for
+      tf32), a `size` for each size and a `stride` for each stride that is a name.
+      Its elements are of 8, 16, 32 or 64 bits, rows of its box of a multiple of
+      16 bytes and, with a swizzle, at most that of the swizzle.
 
     ```mlir
     #ukernel.entry<threads = 256, shared_memory_bytes = 49152, alignment = 16,

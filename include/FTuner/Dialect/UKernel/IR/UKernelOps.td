@@ -82,6 +82,8 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     * `workload_c10`: `precision`, which allows kernels to round factors to this
       type before they multiply them, is tf32, and the contraction sums products
       of f32, whatever their factors are cast from.
+    * `workload_c11`: `truncated`, which allows them to ignore the bits that the
+      type lacks instead, stands behind a `precision`.
 
     ```mlir
     %r = ukernel.workload plan(@plan_0)
@@ -161,7 +163,8 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     OptionalAttr<ArrayAttr>:$ranges,
     OptionalAttr<FlatSymbolRefAttr>:$plan,
     /// tf32, or none for the program's own.
-    OptionalAttr<TypeAttr>:$precision);
+    OptionalAttr<TypeAttr>:$precision,
+    UnitAttr:$truncated);
   let results = (outs Variadic<AnyRankedTensor>:$result);
   // Zero or one epilogue; upstream's utilities cannot clone an empty region.
   let regions = (region SizedRegion<1>:$contract, VariadicRegion<SizedRegion<1>>:$epilogues);
@@ -175,6 +178,7 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     `maps` `=` $indexing_maps
     (`ranges` `=` $ranges^)?
     (`precision` `=` $precision^)?
+    (`truncated` $truncated^)?
     `contract` $contract
     (`epilogue` $epilogues^)?
     attr-dict (`->` type($result)^)?
