@@ -376,9 +376,8 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::OperatorOpInterface op) {
   } else {
     auto branch = scf::IfOp::create(b, ukernel::ExactImageOp::create(b),
                                     /*withElseRegion=*/true);
-    for (auto [plan, block] :
-         llvm::zip_equal(plans, ArrayRef<Block *>{branch.thenBlock(),
-                                                  branch.elseBlock()})) {
+    Block *const blocks[] = {branch.thenBlock(), branch.elseBlock()};
+    for (auto [plan, block] : llvm::zip_equal(plans, blocks)) {
       b.setInsertionPoint(block->getTerminator());
       if (failed(buildDispatch(b, op, plan, extents, slices)))
         return failure();

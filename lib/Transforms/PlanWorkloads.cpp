@@ -343,10 +343,12 @@ private:
                               std::vector<KernelFamily> rejected = {}) const {
     SearchProblem problem =
         setup.problem(workload, device, std::move(rejected));
+    SmallVector<const CodegenModel *> portable(problem.paths);
+    llvm::erase_if(portable, [](const CodegenModel *path) {
+      return path->needsExactArchitecture();
+    });
     if (paths == Paths::Portable)
-      llvm::erase_if(problem.paths, [](const CodegenModel *path) {
-        return path->needsExactArchitecture();
-      });
+      problem.paths = portable;
     if (problem.paths.empty())
       return llvm::createStringError(
           "option 'paths' names none that runs there");

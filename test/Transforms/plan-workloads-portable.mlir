@@ -8,7 +8,7 @@
 // RUN: grep -o 'plan_0 <.*>' %t.portable | sed 's/plan_0 //' | diff - %t.beside
 
 // Where all paths need that architecture, there is none; a remark says so.
-// RUN: ftuner-opt %s --ukernel-attach-device=device=h100 --ukernel-form-workloads "--ukernel-plan-workloads=paths=wgmma max-kernels=3" --remarks-filter=ukernel-plan-workloads --remark-format=emitRemark 2> %t.remarks | FileCheck %s --check-prefix=ALONE
+// RUN: ftuner-opt %S/../Target/Inputs/images.mlir "--ftuner-front-end=device=h100 paths=wgmma max-kernels=3" --remarks-filter=ukernel-plan-workloads --remark-format=emitRemark 2> %t.remarks | FileCheck %s --check-prefix=ALONE
 // RUN: FileCheck %s --check-prefix=REMARK --input-file=%t.remarks
 
 // CHECK: ukernel.plan @plan_0 <
