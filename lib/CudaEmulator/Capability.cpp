@@ -71,8 +71,8 @@ std::string objectionTo(const void *image, const Capability &device) {
   if (target.number == 0)
     return "";
   bool isSameMajor = target.number / 10 == device.major;
-  bool fits = target.suffix == 'a' ? target.number == number
-                                   : target.number <= number;
+  bool fits =
+      target.suffix == 'a' ? target.number == number : target.number <= number;
   if (isCubin || target.suffix == 'f')
     fits = fits && isSameMajor;
   if (fits)

@@ -6,9 +6,9 @@
 // kernels load, and fail when they are launched.
 //
 // There is one device, whose memory is the host's, of the compute capability
-// that Capability.h reads; it refuses images for others. Everything is done when a
-// function returns, whatever the stream; there are no graphs. Functions that
-// are not here return CUDA_ERROR_NOT_SUPPORTED (`cuGetProcAddress`).
+// that Capability.h reads; it refuses images for others. Everything is done
+// when a function returns, whatever the stream; there are no graphs. Functions
+// that are not here return CUDA_ERROR_NOT_SUPPORTED (`cuGetProcAddress`).
 //
 // Source of names and parameters: cuda.h of CUDA 12.
 //
@@ -73,15 +73,10 @@ const std::map<int, int> attributes = {
     {16, 132},               // SMs
     {39, 2048},              // threads of an SM
     {41, 1},                 // unified addresses
-    {81, 233472},       // shared memory of an SM
-    {83, 1},            // managed memory
-    {89, 1},            // the same, from both sides at once
-    {97, kSharedBytes}, // shared memory of a block, asked for
-};
-
-struct Module {
-  /// PTX up to its zero, or a cubin.
-  const char *image;
+    {81, 233472},            // shared memory of an SM
+    {83, 1},                 // managed memory
+    {89, 1},                 // the same, from both sides at once
+    {97, kSharedBytes},      // shared memory of a block, asked for
 };
 
 struct Function {
@@ -156,6 +151,17 @@ bool holdsEntry(const char *ptx, const char *name) {
   }
   return false;
 }
+
+struct Module {
+  /// PTX up to its zero, or a cubin.
+  const char *image;
+
+  /// Whether it may have the kernel: cubins are not looked into.
+  bool mayHold(const char *name) const {
+    bool isCubin = std::memcmp(image, "\177ELF", 4) == 0;
+    return isCubin || holdsEntry(image, name);
+  }
+};
 
 CUresult notSupported() { return kNotSupported; }
 
@@ -384,9 +390,7 @@ CUresult cuModuleUnload(void *module) {
   return kSuccess;
 }
 CUresult cuModuleGetFunction(void **function, void *module, const char *name) {
-  const char *image = static_cast<Module *>(module)->image;
-  bool isCubin = std::memcmp(image, "\177ELF", 4) == 0;
-  if (!isCubin && !holdsEntry(image, name))
+  if (!static_cast<Module *>(module)->mayHold(name))
     return Driver::get().fail(kNotFound,
                               std::string("the image has no kernel ") + name);
   *function = Driver::get().addFunction(name);
@@ -413,6 +417,9 @@ CUresult cuLibraryLoadData(void **library, const void *image, int *, void **,
 }
 CUresult cuLibraryUnload(void *library) { return cuModuleUnload(library); }
 CUresult cuLibraryGetKernel(void **kernel, void *library, const char *name) {
+  // Callers may ask whether there is one.
+  if (!static_cast<Module *>(library)->mayHold(name))
+    return kNotFound;
   return cuModuleGetFunction(kernel, library, name);
 }
 CUresult cuKernelGetFunction(void **function, void *kernel) {

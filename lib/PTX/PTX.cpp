@@ -1,8 +1,8 @@
 //===- PTX.cpp - PTX of a compiled module ---------------------------------===//
 #include "FTuner/PTX/PTX.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/IR/Images.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
-#include "FTuner/Dialect/UKernel/Utils/Images.h"
 #include "FTuner/Schedule/CodegenModel.h"
 #include "KernelPasses.h"
 #include "PTXText.h"
@@ -100,10 +100,9 @@ static std::vector<gpu::GPUModuleOp> kernelsOfImage(ModuleOp module,
   std::vector<gpu::GPUModuleOp> kernels;
   for (auto kernel : module.getOps<gpu::GPUModuleOp>()) {
     auto found = images.find(kernel.getSymNameAttr());
-    bool isIn =
-        found == images.end()
-            ? isExact || !needsExactArchitecture(kernel)
-            : (isExact ? found->second.exact : found->second.portable);
+    bool isIn = found == images.end()
+                    ? isExact || !needsExactArchitecture(kernel)
+                    : (isExact ? found->second.exact : found->second.portable);
     if (isIn)
       kernels.push_back(kernel);
   }
@@ -117,13 +116,12 @@ bool hasPortableImage(ModuleOp module) {
   bool isUsed = llvm::any_of(
       images, [](const auto &entry) { return entry.second.portable; });
   return isUsed &&
-         llvm::all_of(module.getOps<gpu::GPUModuleOp>(),
-                      [&](gpu::GPUModuleOp kernel) {
-                        auto found = images.find(kernel.getSymNameAttr());
-                        return !needsExactArchitecture(kernel) ||
-                               (found != images.end() &&
-                                !found->second.portable);
-                      });
+         llvm::all_of(
+             module.getOps<gpu::GPUModuleOp>(), [&](gpu::GPUModuleOp kernel) {
+               auto found = images.find(kernel.getSymNameAttr());
+               return !needsExactArchitecture(kernel) ||
+                      (found != images.end() && !found->second.portable);
+             });
 }
 
 FailureOr<PtxTarget> getPtxTarget(ModuleOp module,
@@ -525,9 +523,8 @@ FailureOr<PtxImages> translateImages(ModuleOp module) {
 }
 
 const PtxKernel *PtxModule::find(StringRef entry) const {
-  auto found = llvm::find_if(kernels, [&](const PtxKernel &kernel) {
-    return kernel.entry == entry;
-  });
+  auto found = llvm::find_if(
+      kernels, [&](const PtxKernel &kernel) { return kernel.entry == entry; });
   return found == kernels.end() ? nullptr : &*found;
 }
 

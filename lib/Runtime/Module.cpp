@@ -190,8 +190,8 @@ int32_t failNoImage(const ftrt_module &module, CUdevice device) {
                      info.name.c_str(), describeImages(module).c_str()));
 }
 
-/// Expects the lock to be held. With `mayLack`, a kernel that the device's image
-/// does not have stays as it is.
+/// Expects the lock to be held. With `mayLack`, a kernel that the device's
+/// image does not have stays as it is.
 int32_t resolveLocked(ftrt_kernel &kernel, CUdevice device,
                       uint32_t dynamicSharedBytes, bool mayLack) {
   ModuleRecord *module = nullptr;
@@ -217,8 +217,8 @@ int32_t resolveLocked(ftrt_kernel &kernel, CUdevice device,
     LoadedImage &loaded = module->images[image - kernel.module->images];
     if (int32_t code = loadImage(*kernel.module, *image, loaded))
       return code;
-    if (int32_t code = findKernel(kernel, *image, loaded, device, mayLack,
-                                  entry, found))
+    if (int32_t code =
+            findKernel(kernel, *image, loaded, device, mayLack, entry, found))
       return code;
     if (!found)
       return FTRT_SUCCESS;
@@ -330,10 +330,9 @@ int32_t ftrt_image_is_exact(const ftrt_module *module, void *stream,
     return fail(FTRT_ERROR_INVALID_ARGUMENT,
                 "expected a place for the answer, but got null");
   // A handle says that the module was checked.
-  if (__builtin_expect(
-          !module || module->abi_version != FTRT_ABI_VERSION ||
-              !__atomic_load_n(&module->handle, __ATOMIC_ACQUIRE),
-          0))
+  if (__builtin_expect(!module || module->abi_version != FTRT_ABI_VERSION ||
+                           !__atomic_load_n(&module->handle, __ATOMIC_ACQUIRE),
+                       0))
     if (int32_t code = checkModule(module))
       return code;
   if (stream == ftrt_emulator_stream())

@@ -215,9 +215,9 @@ void writeLibraryHeader(ModuleOp module, const PtxImages &ptx,
   os << "/* " << toComment(fileName) << " - compiled by FTuner for "
      << (succeeded(device) ? toComment(device->name) + " (" : std::string("("))
      << ptx.own.target.chip()
-     << (ptx.portable ? ", and other architectures from " +
-                            ptx.portable->target.chip()
-                      : std::string())
+     << (ptx.portable
+             ? ", and other architectures from " + ptx.portable->target.chip()
+             : std::string())
      << R"().
  *
  * Every function has three forms. NAME_result_sizes writes all sizes of all

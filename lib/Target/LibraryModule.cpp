@@ -131,8 +131,8 @@ ModuleObjectWriter::makeKernels(const PtxImages &ptx, GlobalVariable *module) {
     GlobalVariable *object = code.getNamedGlobal(name);
     if (!object) {
       Constant *fields =
-          ConstantStruct::getAnon({addBytes(entry, name + "_name"),
-                                   module, ConstantPointerNull::get(pointer)});
+          ConstantStruct::getAnon({addBytes(entry, name + "_name"), module,
+                                   ConstantPointerNull::get(pointer)});
       object = new GlobalVariable(code, fields->getType(),
                                   /*isConstant=*/false,
                                   GlobalValue::InternalLinkage, fields, name);

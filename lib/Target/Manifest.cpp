@@ -1,8 +1,8 @@
 //===- Manifest.cpp - Description of a compiled module --------------------===//
 #include "FTuner/Target/Manifest.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/IR/Images.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
-#include "FTuner/Dialect/UKernel/Utils/Images.h"
 #include "FTuner/PTX/Ptxas.h"
 #include "FTuner/Schedule/FamilyJson.h"
 #include "FTuner/Target/WorkReport.h"
@@ -157,9 +157,8 @@ void ManifestWriter::measure() {
     return;
   std::vector<std::string> reasons(kernels.size());
   parallelFor(module.getContext(), 0, kernels.size(), [&](size_t index) {
-    llvm::Expected<PtxResources> resources =
-        measureResources(*ptxas, *kernels[index].ptx,
-                         kernels[index].image->target);
+    llvm::Expected<PtxResources> resources = measureResources(
+        *ptxas, *kernels[index].ptx, kernels[index].image->target);
     if (resources)
       kernels[index].resources = *resources;
     else

@@ -20,8 +20,8 @@
 //===----------------------------------------------------------------------===//
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/IR/Images.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
-#include "FTuner/Dialect/UKernel/Utils/Images.h"
 #include "FTuner/Dialect/UKernel/Utils/IndexArithmetic.h"
 #include "FTuner/Kernel/KernelBuilder.h"
 #include "FTuner/Kernel/SplitReduction.h"
@@ -222,9 +222,8 @@ Value WorkloadDispatcher::buildSlices(ImplicitLocOpBuilder &b,
   Value count;
   for (const NamedPlan &plan : plans) {
     Value other = countSlices(b, plan.plan, extents);
-    count = count && other
-                ? math.select(math.less(count, other), other, count)
-                : (count ? count : other);
+    count = count && other ? math.select(math.less(count, other), other, count)
+                           : (count ? count : other);
   }
   if (!count)
     return {};
@@ -437,11 +436,10 @@ LogicalResult WorkloadDispatcher::buildDispatch(ImplicitLocOpBuilder &b,
 static bool havePortablePlans(ModuleOp module,
                               ArrayRef<ukernel::OperatorOpInterface> ops) {
   return llvm::all_of(ops, [&](ukernel::OperatorOpInterface op) {
-    auto plan =
-        op.getPlanAttr()
-            ? SymbolTable::lookupNearestSymbolFrom<ukernel::PlanOp>(
-                  module, op.getPlanAttr())
-            : ukernel::PlanOp();
+    auto plan = op.getPlanAttr()
+                    ? SymbolTable::lookupNearestSymbolFrom<ukernel::PlanOp>(
+                          module, op.getPlanAttr())
+                    : ukernel::PlanOp();
     return !plan || plan.getPortableAttr() ||
            !toPlan(plan.getPlan()).needsExactArchitecture();
   });

@@ -1,7 +1,7 @@
 //===- FunctionWork.cpp - What all launches of a function do --------------===//
 #include "FTuner/Transforms/FunctionWork.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
-#include "FTuner/Dialect/UKernel/Utils/Images.h"
+#include "FTuner/Dialect/UKernel/IR/Images.h"
 #include "FTuner/Transforms/HostAbi.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"

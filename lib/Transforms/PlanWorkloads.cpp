@@ -1,7 +1,7 @@
 //===- PlanWorkloads.cpp - Searches the kernels of each workload ----------===//
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
-#include "FTuner/Dialect/UKernel/Utils/Images.h"
+#include "FTuner/Dialect/UKernel/IR/Images.h"
 #include "FTuner/Search/Candidates.h"
 #include "FTuner/Search/SearchOptions.h"
 #include "FTuner/Transforms/PassOptionList.h"
@@ -367,8 +367,8 @@ private:
                             ukernel::OperatorOpInterface op,
                             llvm::Expected<Plan> answer, SymbolTable &symbols) {
     if (!answer) {
-      remark::missed(op.getLoc(), remark::RemarkOpts::name("portable").category(
-                                      "ukernel-plan-workloads"))
+      remark::missed(op.getLoc(), remark::RemarkOpts::name("portable")
+                                      .category("ukernel-plan-workloads"))
           << llvm::formatv("@{0}: no plan for other architectures: {1}",
                            plan.getSymName(),
                            llvm::toString(answer.takeError()))
@@ -377,8 +377,8 @@ private:
     }
     OpBuilder b(plan.getContext());
     b.setInsertionPointAfter(plan);
-    FailureOr<ukernel::PlanOp> portable =
-        createPlan(op, (plan.getSymName() + ukernel::kPortableSuffix).str(), *answer, b);
+    FailureOr<ukernel::PlanOp> portable = createPlan(
+        op, (plan.getSymName() + ukernel::kPortableSuffix).str(), *answer, b);
     if (failed(portable))
       return failure();
     plan.setPortable(symbols.insert(*portable).getValue());
@@ -422,8 +422,7 @@ private:
       return largestResult(a->workload) > largestResult(b->workload);
     });
     parallelForEach(&getContext(), largestFirst, [&](Question *question) {
-      question->answer.emplace(
-          search(question->workload, device, Paths::All));
+      question->answer.emplace(search(question->workload, device, Paths::All));
       llvm::Expected<Plan> &answer = *question->answer;
       if (answer && answer->needsExactArchitecture())
         question->portable.emplace(searchPortable(question->workload, device));
@@ -449,8 +448,8 @@ private:
         served.setPlanAttr(name);
       emitRemarks(op, name.getValue(), *answer);
       if (question.portable &&
-          failed(addPortable(*plan, op, std::move(*question.portable),
-                             symbols)))
+          failed(
+              addPortable(*plan, op, std::move(*question.portable), symbols)))
         result = failure();
     }
     return result;

@@ -56,7 +56,7 @@ bool needsExactArchitecture(mlir::ModuleOp module);
 
 /// Whether a module with such a kernel has others in their place for devices of
 /// other architectures: a portable image beside the exact one
-/// (FTuner/Dialect/UKernel/Utils/Images.h).
+/// (FTuner/Dialect/UKernel/IR/Images.h).
 bool hasPortableImage(mlir::ModuleOp module);
 
 /// The target for the device that the module is compiled for (its attribute

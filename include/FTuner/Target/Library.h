@@ -47,9 +47,9 @@ llvm::Expected<std::vector<GpuArchitecture>>
 parseArchitectures(llvm::ArrayRef<std::string> names);
 
 /// Assembles the kernels for every architecture, in parallel. For architectures
-/// other than those of `ptx`, which are the module's, the kernels are translated
-/// anew. Emits an error and fails where LLVM or ptxas cannot compile a kernel
-/// for an architecture.
+/// other than those of `ptx`, which are the module's, the kernels are
+/// translated anew. Emits an error and fails where LLVM or ptxas cannot compile
+/// a kernel for an architecture.
 mlir::FailureOr<std::vector<LibraryCubin>>
 assembleCubins(mlir::ModuleOp module, const PtxImages &ptx,
                llvm::StringRef ptxas,

@@ -81,8 +81,9 @@ mlir::LogicalResult lowerHostFunction(mlir::func::FuncOp func,
 /// that they fit their buffers.
 void lowerViews(mlir::func::FuncOp func);
 
-/// Turns assertions, launches and questions for the image of `func`, which has the host ABI, into
-/// checks and calls. `entries` are the launch descriptors by kernel.
+/// Turns assertions, launches and questions for the image of `func`, which has
+/// the host ABI, into checks and calls. `entries` are the launch descriptors by
+/// kernel.
 mlir::LogicalResult
 lowerRuntimeOps(mlir::func::FuncOp func, HostRuntime &runtime,
                 const llvm::StringMap<mlir::Attribute> &entries);

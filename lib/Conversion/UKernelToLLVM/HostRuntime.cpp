@@ -47,9 +47,8 @@ LLVM::LLVMFuncOp HostRuntime::getLaunch() {
 
 LLVM::LLVMFuncOp HostRuntime::getEncode() {
   Type pointer = getPointerType();
-  return declareOptional(
-      "ftrt_tensor_map_encode",
-      {pointer, pointer, pointer, pointer, pointer, pointer});
+  return declareOptional("ftrt_tensor_map_encode", {pointer, pointer, pointer,
+                                                    pointer, pointer, pointer});
 }
 
 LLVM::LLVMFuncOp HostRuntime::getImageIsExact() {

@@ -314,8 +314,7 @@ LogicalResult PlanOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
     return success();
   auto portable = symbolTable.lookupNearestSymbolFrom<PlanOp>(*this, name);
   if (!portable || portable == *this)
-    return emitOpError("expected ")
-           << name << " to be another 'ukernel.plan'";
+    return emitOpError("expected ") << name << " to be another 'ukernel.plan'";
   if (portable.getPortableAttr())
     return emitOpError("expected ")
            << name << " to be portable, but it names a portable plan itself";

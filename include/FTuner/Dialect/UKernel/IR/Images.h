@@ -3,11 +3,12 @@
 // Where some kernels run on the device's exact architecture alone, a compiled
 // module has two images (docs/libraries.md): the exact one, and a portable one
 // for the devices of other architectures. Host code that launches from one of
-// them lies in a branch on `ukernel.exact_image`; all other kernels are in both.
+// them lies in a branch on `ukernel.exact_image`; all other kernels are in
+// both.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FTUNER_DIALECT_UKERNEL_UTILS_IMAGES_H
-#define FTUNER_DIALECT_UKERNEL_UTILS_IMAGES_H
+#ifndef FTUNER_DIALECT_UKERNEL_IR_IMAGES_H
+#define FTUNER_DIALECT_UKERNEL_IR_IMAGES_H
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/DenseMap.h"
@@ -40,4 +41,4 @@ collectLaunchedImages(mlir::ModuleOp module);
 
 } // namespace ftuner::ukernel
 
-#endif // FTUNER_DIALECT_UKERNEL_UTILS_IMAGES_H
+#endif // FTUNER_DIALECT_UKERNEL_IR_IMAGES_H

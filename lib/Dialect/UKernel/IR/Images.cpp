@@ -1,5 +1,5 @@
 //===- Images.cpp - Which images hold which kernels -----------------------===//
-#include "FTuner/Dialect/UKernel/Utils/Images.h"
+#include "FTuner/Dialect/UKernel/IR/Images.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
