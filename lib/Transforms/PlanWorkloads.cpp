@@ -329,7 +329,8 @@ private:
     ukernel::PlanOp portable = portableOf(plan);
     if (portable && !answer->needsExactArchitecture()) {
       plan.removePortableAttr();
-      portable.erase();
+      if (SymbolTable::symbolKnownUseEmpty(portable, getOperation()))
+        portable.erase();
     } else if (!portable && answer->needsExactArchitecture()) {
       SymbolTable symbols(getOperation());
       return addPortable(plan, op, searchPortable(toWorkload(op), device),
@@ -343,15 +344,15 @@ private:
                               std::vector<KernelFamily> rejected = {}) const {
     SearchProblem problem =
         setup.problem(workload, device, std::move(rejected));
-    SmallVector<const CodegenModel *> portable(problem.paths);
-    llvm::erase_if(portable, [](const CodegenModel *path) {
-      return path->needsExactArchitecture();
-    });
+    SmallVector<const CodegenModel *> allowed(problem.paths);
     if (paths == Paths::Portable)
-      problem.paths = portable;
-    if (problem.paths.empty())
-      return llvm::createStringError(
-          "option 'paths' names none that runs there");
+      llvm::erase_if(allowed, [](const CodegenModel *path) {
+        return path->needsExactArchitecture();
+      });
+    if (allowed.empty())
+      return llvm::createStringError("option 'paths' names none that runs "
+                                     "there");
+    problem.paths = allowed;
     return solve(problem, *setup.strategy);
   }
 
