@@ -4,6 +4,7 @@
 #include "FTuner/Dialect/UKernel/IR/Images.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Schedule/CodegenModel.h"
+#include "FTuner/Transforms/FunctionWork.h"
 #include "KernelPasses.h"
 #include "PTXText.h"
 
@@ -76,8 +77,11 @@ std::string GpuArchitecture::name() const {
   return "sm_" + std::to_string(number) + (isExact ? "a" : "");
 }
 
-/// Whether the kernel is of a path that needs an exact architecture.
+/// Whether the kernel is of a path that needs an exact architecture. What adds
+/// up its slices is not.
 static bool needsExactArchitecture(gpu::GPUModuleOp kernel) {
+  if (kernel->hasAttr(kAddsSlicesAttrName))
+    return false;
   auto entry = kernel->getAttrOfType<ukernel::EntryAttr>(
       ukernel::UKernelDialect::kEntryAttrName);
   return entry && llvm::any_of(entry.getUses(), [](ukernel::UseAttr use) {
