@@ -5,13 +5,15 @@
 // image is the one of that name in the libraries of EmulatedLibraries.h. Other
 // kernels load, and fail when they are launched.
 //
-// There is one device, whose memory is the host's. Everything is done when a
-// function returns, whatever the stream; there are no graphs. Functions that
-// are not here return CUDA_ERROR_NOT_SUPPORTED (`cuGetProcAddress`).
+// There is one device, whose memory is the host's, of the compute capability
+// that Capability.h reads; it refuses images for others. Everything is done
+// when a function returns, whatever the stream; there are no graphs. Functions
+// that are not here return CUDA_ERROR_NOT_SUPPORTED (`cuGetProcAddress`).
 //
 // Source of names and parameters: cuda.h of CUDA 12.
 //
 //===----------------------------------------------------------------------===//
+#include "Capability.h"
 #include "FTuner/Runtime/EmulatedLibraries.h"
 #include "FTuner/Runtime/EmulatedTensorMap.h"
 
@@ -42,6 +44,7 @@ enum : CUresult {
   kOutOfMemory = 2,
   kInvalidDevice = 101,
   kInvalidImage = 200,
+  kNoBinaryForGpu = 209,
   kNotFound = 500,
   kLaunchFailed = 719,
   kNotSupported = 801,
@@ -52,6 +55,9 @@ enum : CUresult {
 constexpr int kSharedBytes = 232448, kStaticSharedBytes = 49152;
 constexpr size_t kMemoryBytes = size_t(16) << 30, kMemoryAlignment = 256;
 constexpr int kDriverVersion = 12040;
+
+/// CUfunction_attribute
+constexpr int kMaxDynamicSharedBytes = 8;
 
 /// CUdevice_attribute; 0 for all others.
 const std::map<int, int> attributes = {
@@ -68,18 +74,11 @@ const std::map<int, int> attributes = {
     {16, 132},               // SMs
     {39, 2048},              // threads of an SM
     {41, 1},                 // unified addresses
-    {75, 9},
-    {76, 0},            // compute capability
-    {81, 233472},       // shared memory of an SM
-    {83, 1},            // managed memory
-    {89, 1},            // the same, from both sides at once
-    {97, kSharedBytes}, // shared memory of a block, asked for
-    {120, 1},           // clusters
-};
-
-struct Module {
-  /// PTX up to its zero, or a cubin.
-  const char *image;
+    {81, 233472},            // shared memory of an SM
+    {83, 1},                 // managed memory
+    {89, 1},                 // the same, from both sides at once
+    {97, kSharedBytes},      // shared memory of a block, asked for
+    {120, 1},                // clusters
 };
 
 struct Function {
@@ -155,6 +154,17 @@ bool holdsEntry(const char *ptx, const char *name) {
   return false;
 }
 
+struct Module {
+  /// PTX up to its zero, or a cubin.
+  const char *image;
+
+  /// Whether it may have the kernel: cubins are not looked into.
+  bool mayHold(const char *name) const {
+    bool isCubin = std::memcmp(image, "\177ELF", 4) == 0;
+    return isCubin || holdsEntry(image, name);
+  }
+};
+
 CUresult notSupported() { return kNotSupported; }
 
 } // namespace
@@ -166,8 +176,11 @@ extern "C" {
 //===----------------------------------------------------------------------===//
 
 CUresult cuInit(unsigned) {
-  const std::string &error = loadEmulatedLibraries();
-  return error.empty() ? kSuccess : Driver::get().fail(kNotFound, error);
+  if (const std::string &error = loadEmulatedLibraries(); !error.empty())
+    return Driver::get().fail(kNotFound, error);
+  if (const std::string &error = givenCapability().error; !error.empty())
+    return Driver::get().fail(kInvalidValue, error);
+  return kSuccess;
 }
 CUresult cuDriverGetVersion(int *version) {
   *version = kDriverVersion;
@@ -183,6 +196,12 @@ CUresult cuGetErrorName(CUresult error, const char **name) {
     return kSuccess;
   case kOutOfMemory:
     *name = "CUDA_ERROR_OUT_OF_MEMORY";
+    return kSuccess;
+  case kInvalidImage:
+    *name = "CUDA_ERROR_INVALID_IMAGE";
+    return kSuccess;
+  case kNoBinaryForGpu:
+    *name = "CUDA_ERROR_NO_BINARY_FOR_GPU";
     return kSuccess;
   case kNotFound:
     *name = "CUDA_ERROR_NOT_FOUND";
@@ -233,6 +252,12 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, int device) {
   return cuDeviceTotalMem(bytes, device);
 }
 CUresult cuDeviceGetAttribute(int *value, int attribute, int) {
+  constexpr int kMajor = 75, kMinor = 76; // of the compute capability
+  if (attribute == kMajor || attribute == kMinor) {
+    const Capability &capability = givenCapability();
+    *value = attribute == kMajor ? capability.major : capability.minor;
+    return kSuccess;
+  }
   auto found = attributes.find(attribute);
   *value = found == attributes.end() ? 0 : found->second;
   return kSuccess;
@@ -356,6 +381,8 @@ CUresult cuLaunchHostFunc(void *, void (*function)(void *), void *data) {
 CUresult cuModuleLoadData(void **module, const void *image) {
   if (!image)
     return kInvalidImage;
+  if (std::string why = objectionTo(image, givenCapability()); !why.empty())
+    return Driver::get().fail(kNoBinaryForGpu, why);
   *module = new Module{static_cast<const char *>(image)};
   return kSuccess;
 }
@@ -368,16 +395,13 @@ CUresult cuModuleUnload(void *module) {
   return kSuccess;
 }
 CUresult cuModuleGetFunction(void **function, void *module, const char *name) {
-  const char *image = static_cast<Module *>(module)->image;
-  bool isCubin = std::memcmp(image, "\177ELF", 4) == 0;
-  if (!isCubin && !holdsEntry(image, name))
+  if (!static_cast<Module *>(module)->mayHold(name))
     return Driver::get().fail(kNotFound,
                               std::string("the image has no kernel ") + name);
   *function = Driver::get().addFunction(name);
   return kSuccess;
 }
 CUresult cuFuncSetAttribute(void *function, int attribute, int value) {
-  constexpr int kMaxDynamicSharedBytes = 8;
   if (attribute != kMaxDynamicSharedBytes)
     return kSuccess;
   if (value > kSharedBytes)
@@ -385,9 +409,33 @@ CUresult cuFuncSetAttribute(void *function, int attribute, int value) {
   static_cast<Function *>(function)->sharedLimit = value;
   return kSuccess;
 }
-CUresult cuFuncGetAttribute(int *value, int, void *) {
-  *value = 0;
+CUresult cuFuncGetAttribute(int *value, int attribute, void *function) {
+  *value = attribute == kMaxDynamicSharedBytes
+               ? static_cast<Function *>(function)->sharedLimit.load()
+               : 0;
   return kSuccess;
+}
+// Libraries are modules that belong to no context, and kernels functions.
+CUresult cuLibraryLoadData(void **library, const void *image, int *, void **,
+                           unsigned, int *, void **, unsigned) {
+  return cuModuleLoadData(library, image);
+}
+CUresult cuLibraryUnload(void *library) { return cuModuleUnload(library); }
+CUresult cuLibraryGetKernel(void **kernel, void *library, const char *name) {
+  // Callers may ask whether there is one.
+  if (!static_cast<Module *>(library)->mayHold(name))
+    return kNotFound;
+  return cuModuleGetFunction(kernel, library, name);
+}
+CUresult cuKernelGetFunction(void **function, void *kernel) {
+  *function = kernel;
+  return kSuccess;
+}
+CUresult cuKernelGetAttribute(int *value, int attribute, void *kernel, int) {
+  return cuFuncGetAttribute(value, attribute, kernel);
+}
+CUresult cuKernelSetAttribute(int attribute, int value, void *kernel, int) {
+  return cuFuncSetAttribute(kernel, attribute, value);
 }
 CUresult cuLaunchKernel(void *handle, unsigned gridX, unsigned gridY,
                         unsigned gridZ, unsigned blockX, unsigned blockY,

@@ -1,5 +1,6 @@
 //===- RuntimeAPI.cpp - ftrt.h over the emulator --------------------------===//
 #include "FTuner/Emulator/Emulator.h"
+#include "FTuner/Runtime/EmulatedImage.h"
 #include "FTuner/Runtime/TensorMapRequest.h"
 
 #include <cstring>
@@ -57,6 +58,12 @@ static int32_t encodeForHost(const ftrt_tensor_map *kind, const void *address,
               request.str() + " in the emulator: " + error);
 }
 
+static int32_t imageIsExact(const ftrt_module *, void *, int32_t *exact) {
+  std::string error = ftuner::emulatedImageIsExact(*exact);
+  return error.empty() ? FTRT_SUCCESS
+                       : fail(FTRT_ERROR_INVALID_ARGUMENT, error);
+}
+
 static int32_t failFromHost(const char *message) {
   return fail(FTRT_ERROR_HOST, message ? message : "unknown error");
 }
@@ -64,7 +71,7 @@ static int32_t failFromHost(const char *message) {
 static const char *getLastError() { return lastError().c_str(); }
 
 const RuntimeAPI &ftuner::emulator::getRuntimeAPI() {
-  static const RuntimeAPI api = {&launch, &encodeForHost, &failFromHost,
-                                 &getLastError};
+  static const RuntimeAPI api = {&launch, &encodeForHost, &imageIsExact,
+                                 &failFromHost, &getLastError};
   return api;
 }

@@ -56,6 +56,12 @@ static int32_t encodeTensorMap(const ftrt_tensor_map *kind, const void *address,
                                        run.stream, map);
 }
 
+/// ftrt_image_is_exact() likewise: the host code knows no module.
+static int32_t imageIsExact(const ftrt_module *, void *stream, int32_t *exact) {
+  auto &run = *static_cast<RunStream *>(stream);
+  return run.kernels.isExact(run.stream, exact);
+}
+
 //===----------------------------------------------------------------------===//
 // A run
 //===----------------------------------------------------------------------===//
@@ -209,7 +215,7 @@ createCudaExecutor(ModuleOp module, const Signature &signature,
   FailureOr<DeviceSpec> target = deviceOf(module);
   if (failed(target))
     return runError("cannot run function '" + signature.name + "' on a GPU");
-  FailureOr<PtxModule> ptx = translateToPtx(module);
+  FailureOr<PtxImages> ptx = translateImages(module);
   if (failed(ptx))
     return runError("cannot compile the kernels of function '" +
                     signature.name + "' to PTX");
@@ -218,9 +224,10 @@ createCudaExecutor(ModuleOp module, const Signature &signature,
       std::make_unique<PtxKernels>(library, std::move(*ptx), "ftuner-run");
   if (llvm::Error error = kernels->prepare((*gpu)->stream))
     return error;
-  auto function = HostFunction::create(
-      module, signature.name,
-      {&launchKernel, &encodeTensorMap, library.fail, library.last_error});
+  auto function =
+      HostFunction::create(module, signature.name,
+                           {&launchKernel, &encodeTensorMap, &imageIsExact,
+                            library.fail, library.last_error});
   if (!function)
     return function.takeError();
   std::string device =

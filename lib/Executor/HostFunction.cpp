@@ -38,6 +38,7 @@ HostFunction::create(ModuleOp module, StringRef name,
   auto jit = createJit(
       *host, {{"ftrt_launch", address(api.launch)},
               {"ftrt_tensor_map_encode", address(api.encodeTensorMap)},
+              {"ftrt_image_is_exact", address(api.imageIsExact)},
               {"ftrt_fail", address(api.fail)},
               {"ftrt_last_error", address(api.lastError)}});
   if (!jit)

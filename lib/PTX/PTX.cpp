@@ -1,8 +1,10 @@
 //===- PTX.cpp - PTX of a compiled module ---------------------------------===//
 #include "FTuner/PTX/PTX.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/IR/Images.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Schedule/CodegenModel.h"
+#include "FTuner/Transforms/FunctionWork.h"
 #include "KernelPasses.h"
 #include "PTXText.h"
 
@@ -75,8 +77,11 @@ std::string GpuArchitecture::name() const {
   return "sm_" + std::to_string(number) + (isExact ? "a" : "");
 }
 
-/// Whether the kernel is of a path that needs an exact architecture.
+/// Whether the kernel is of a path that needs an exact architecture. What adds
+/// up its slices is not.
 static bool needsExactArchitecture(gpu::GPUModuleOp kernel) {
+  if (kernel->hasAttr(kAddsSlicesAttrName))
+    return false;
   auto entry = kernel->getAttrOfType<ukernel::EntryAttr>(
       ukernel::UKernelDialect::kEntryAttrName);
   return entry && llvm::any_of(entry.getUses(), [](ukernel::UseAttr use) {
@@ -89,6 +94,38 @@ bool needsExactArchitecture(ModuleOp module) {
   return llvm::any_of(
       module.getOps<gpu::GPUModuleOp>(),
       [](gpu::GPUModuleOp kernel) { return needsExactArchitecture(kernel); });
+}
+
+/// Selects the kernels of the exact image, or of the portable one. What nothing
+/// launches is in both, if it runs there.
+static std::vector<gpu::GPUModuleOp> kernelsOfImage(ModuleOp module,
+                                                    bool isExact) {
+  auto images = ukernel::collectLaunchedImages(module);
+  std::vector<gpu::GPUModuleOp> kernels;
+  for (auto kernel : module.getOps<gpu::GPUModuleOp>()) {
+    auto found = images.find(kernel.getSymNameAttr());
+    bool isIn = found == images.end()
+                    ? isExact || !needsExactArchitecture(kernel)
+                    : (isExact ? found->second.exact : found->second.portable);
+    if (isIn)
+      kernels.push_back(kernel);
+  }
+  return kernels;
+}
+
+bool hasPortableImage(ModuleOp module) {
+  if (!needsExactArchitecture(module))
+    return false;
+  auto images = ukernel::collectLaunchedImages(module);
+  bool isUsed = llvm::any_of(
+      images, [](const auto &entry) { return entry.second.portable; });
+  return isUsed &&
+         llvm::all_of(
+             module.getOps<gpu::GPUModuleOp>(), [&](gpu::GPUModuleOp kernel) {
+               auto found = images.find(kernel.getSymNameAttr());
+               return !needsExactArchitecture(kernel) ||
+                      (found != images.end() && !found->second.portable);
+             });
 }
 
 FailureOr<PtxTarget> getPtxTarget(ModuleOp module,
@@ -105,7 +142,8 @@ FailureOr<PtxTarget> getPtxTarget(ModuleOp module,
     return emitError(nowhere, "expected an architecture that LLVM can generate "
                               "code for, but got '")
            << result.chip() << "'";
-  if (needsExactArchitecture(module)) {
+  if (needsExactArchitecture(module) &&
+      (architecture.isExact || !hasPortableImage(module))) {
     FailureOr<DeviceSpec> device = deviceOf(module);
     if (failed(device))
       return failure();
@@ -403,7 +441,11 @@ FailureOr<PtxModule> translateToPtx(ModuleOp module) {
 FailureOr<PtxModule> translateToPtx(ModuleOp module, const PtxTarget &target) {
   // The kernels are changed on the way: work on a copy of them.
   MLIRContext *context = module.getContext();
-  auto originals = llvm::to_vector(module.getOps<gpu::GPUModuleOp>());
+  auto all = module.getOps<gpu::GPUModuleOp>();
+  std::vector<gpu::GPUModuleOp> originals =
+      hasPortableImage(module)
+          ? kernelsOfImage(module, target.architecture.isExact)
+          : std::vector<gpu::GPUModuleOp>(all.begin(), all.end());
   if (originals.empty())
     return module.emitError("nothing to compile: the module holds no kernels");
   std::vector<gpu::GPUModuleOp> kernels(originals.size());
@@ -463,6 +505,50 @@ FailureOr<PtxModule> translateToPtx(ModuleOp module, const PtxTarget &target) {
     texts.push_back(kernel.text);
   result.text = joinPtx(texts);
   return result;
+}
+
+FailureOr<PtxImages> translateImages(ModuleOp module) {
+  PtxImages images;
+  FailureOr<PtxModule> own = translateToPtx(module);
+  if (failed(own))
+    return failure();
+  images.own = std::move(*own);
+  if (!hasPortableImage(module))
+    return images;
+  FailureOr<PtxTarget> target =
+      getPtxTarget(module, {images.own.target.architecture.number});
+  if (failed(target))
+    return failure();
+  FailureOr<PtxModule> portable = translateToPtx(module, *target);
+  if (failed(portable))
+    return failure();
+  images.portable = std::move(*portable);
+  return images;
+}
+
+const PtxKernel *PtxModule::find(StringRef entry) const {
+  auto found = llvm::find_if(
+      kernels, [&](const PtxKernel &kernel) { return kernel.entry == entry; });
+  return found == kernels.end() ? nullptr : &*found;
+}
+
+std::pair<const PtxModule *, const PtxKernel *>
+PtxImages::find(StringRef entry) const {
+  if (const PtxKernel *kernel = own.find(entry))
+    return {&own, kernel};
+  const PtxKernel *kernel = portable ? portable->find(entry) : nullptr;
+  return {kernel ? &*portable : nullptr, kernel};
+}
+
+std::vector<StringRef> PtxImages::entries() const {
+  std::vector<StringRef> entries;
+  llvm::StringSet<> known;
+  for (const PtxModule *image : {&own, portable ? &*portable : nullptr})
+    if (image)
+      for (const PtxKernel &kernel : image->kernels)
+        if (known.insert(kernel.entry).second)
+          entries.push_back(kernel.entry);
+  return entries;
 }
 
 } // namespace ftuner

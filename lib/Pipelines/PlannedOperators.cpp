@@ -42,7 +42,12 @@ ftuner::collectPlannedOperators(ModuleOp module, OperatorRegistry &operators) {
     std::string name =
         toIdentifier(op->getParentOfType<FunctionOpInterface>().getName());
     name += "_" + std::to_string(workloadsOfFunction[name]++);
-    result[op.getPlanAttr().getAttr()].insert(&operators.add(op, name));
+    const Workload *workload = &operators.add(op, name);
+    result[op.getPlanAttr().getAttr()].insert(workload);
+    auto plan = SymbolTable::lookupNearestSymbolFrom<ukernel::PlanOp>(
+        *copy, op.getPlanAttr());
+    if (plan && plan.getPortableAttr())
+      result[plan.getPortableAttr().getAttr()].insert(workload);
   }
   return result;
 }

@@ -62,10 +62,6 @@ static std::string checkHostImage(const ftrt_image &image) {
   return "";
 }
 
-static bool isExact(const ftrt_image &image) {
-  return image.architecture & FTRT_ARCHITECTURE_EXACT;
-}
-
 /// Compute capability times 10.
 static uint32_t capabilityOf(const ftrt_image &image) {
   return image.architecture & ~FTRT_ARCHITECTURE_EXACT;
@@ -152,6 +148,14 @@ const ftrt_image *ftrt::chooseImage(const ftrt_module &module, int major,
       ptx = &image;
   }
   return exactPtx ? exactPtx : cubin ? cubin : ptx;
+}
+
+bool ftrt::hasVariants(const ftrt_module &module) {
+  bool isFound[2] = {false, false};
+  for (uint32_t i = 0; i < module.image_count; ++i)
+    if (module.images[i].kind != FTRT_IMAGE_HOST)
+      isFound[isExact(module.images[i])] = true;
+  return isFound[0] && isFound[1];
 }
 
 const ftrt_host_image *ftrt::findHostImage(const ftrt_module &module) {

@@ -3,6 +3,7 @@
 #include "Api.h"
 #include "EmulatorLibrary.h"
 #include "Errors.h"
+#include "FTuner/Runtime/EmulatedImage.h"
 #include "Images.h"
 #include <cstring>
 #include <memory>
@@ -51,7 +52,7 @@ int32_t getModuleRecord(ftrt_module *module, ModuleRecord *&record) {
   made->kernels = std::make_unique<KernelRecord[]>(module->kernel_count);
   made->images.resize(module->image_count);
   record = made.release();
-  module->handle = record;
+  __atomic_store_n(&module->handle, record, __ATOMIC_RELEASE);
   for (uint64_t i = 0; i < module->kernel_count; ++i)
     __atomic_store_n(&module->kernels[i]->handle, &record->kernels[i],
                      __ATOMIC_RELEASE);
@@ -109,9 +110,10 @@ int32_t loadImage(const ftrt_module &module, const ftrt_image &image,
   return FTRT_SUCCESS;
 }
 
-/// Finds the kernel in its image and fills in what the device says of it.
+/// Finds the kernel in its image and fills in what the device says of it. With
+/// `mayLack`, an image without the kernel leaves `found` null.
 int32_t findKernel(const ftrt_kernel &kernel, const ftrt_image &image,
-                   const LoadedImage &loaded, CUdevice device,
+                   const LoadedImage &loaded, CUdevice device, bool mayLack,
                    DeviceKernel &entry, CUkernel &found) {
   auto failure = [&](int32_t code, const char *call, CUresult result) {
     return imageFailure(
@@ -120,6 +122,10 @@ int32_t findKernel(const ftrt_kernel &kernel, const ftrt_image &image,
   };
   CUresult result =
       driver.cuLibraryGetKernel(&found, loaded.library, kernel.name);
+  if (result == CUDA_ERROR_NOT_FOUND && mayLack) {
+    found = nullptr;
+    return FTRT_SUCCESS;
+  }
   if (result != CUDA_SUCCESS)
     return failure(result == CUDA_ERROR_NOT_FOUND ? FTRT_ERROR_UNKNOWN_KERNEL
                                                   : FTRT_ERROR_DRIVER,
@@ -184,9 +190,10 @@ int32_t failNoImage(const ftrt_module &module, CUdevice device) {
                      info.name.c_str(), describeImages(module).c_str()));
 }
 
-/// Expects the lock to be held.
+/// Expects the lock to be held. With `mayLack`, a kernel that the device's
+/// image does not have stays as it is.
 int32_t resolveLocked(ftrt_kernel &kernel, CUdevice device,
-                      uint32_t dynamicSharedBytes) {
+                      uint32_t dynamicSharedBytes, bool mayLack) {
   ModuleRecord *module = nullptr;
   KernelRecord *record = nullptr;
   if (int32_t code = getRecords(kernel, module, record))
@@ -210,8 +217,11 @@ int32_t resolveLocked(ftrt_kernel &kernel, CUdevice device,
     LoadedImage &loaded = module->images[image - kernel.module->images];
     if (int32_t code = loadImage(*kernel.module, *image, loaded))
       return code;
-    if (int32_t code = findKernel(kernel, *image, loaded, device, entry, found))
+    if (int32_t code =
+            findKernel(kernel, *image, loaded, device, mayLack, entry, found))
       return code;
+    if (!found)
+      return FTRT_SUCCESS;
     entry.kernel.store(found, std::memory_order_release);
   }
   return raiseSharedMemory(kernel, device, entry, found, dynamicSharedBytes);
@@ -237,7 +247,7 @@ int32_t ftrt::resolveOnDevice(ftrt_kernel &kernel, CUdevice device,
                               uint32_t dynamicSharedBytes) {
   std::lock_guard<std::mutex> lock(loadMutex);
   RelaxedCapture relaxed;
-  return resolveLocked(kernel, device, dynamicSharedBytes);
+  return resolveLocked(kernel, device, dynamicSharedBytes, /*mayLack=*/false);
 }
 
 int32_t ftrt::resolveOnEmulator(ftrt_kernel &kernel) {
@@ -281,12 +291,14 @@ static int32_t prepareOnDevice(ftrt_module &module) {
   ModuleRecord *record = nullptr;
   if (int32_t code = getModuleRecord(&module, record))
     return code;
+  // Host code asks which image is taken, and launches what that one has.
+  const bool mayLack = hasVariants(module);
   for (uint64_t i = 0; i < module.kernel_count; ++i) {
     ftrt_kernel &kernel = *module.kernels[i];
     DeviceKernel *devices = record->kernels[i].devices.load();
     CUkernel found = devices ? devices[device].kernel.load() : nullptr;
     if (!found) {
-      if (int32_t code = resolveLocked(kernel, device, 0))
+      if (int32_t code = resolveLocked(kernel, device, 0, mayLack))
         return code;
       continue;
     }
@@ -299,6 +311,40 @@ static int32_t prepareOnDevice(ftrt_module &module) {
                          kernel.name,
                          describe("cuKernelGetFunction", result).c_str()));
   }
+  return FTRT_SUCCESS;
+}
+
+/// The answer for the emulator.
+__attribute__((noinline, cold)) static int32_t
+emulatedIsExact(const ftrt_module &module, int32_t &exact) {
+  std::string why = ftuner::emulatedImageIsExact(exact);
+  if (why.empty())
+    return FTRT_SUCCESS;
+  return fail(FTRT_ERROR_INVALID_ARGUMENT,
+              format("module '%s': %s", module.name, why.c_str()));
+}
+
+int32_t ftrt_image_is_exact(const ftrt_module *module, void *stream,
+                            int32_t *exact) {
+  if (__builtin_expect(!exact, 0))
+    return fail(FTRT_ERROR_INVALID_ARGUMENT,
+                "expected a place for the answer, but got null");
+  // A handle says that the module was checked.
+  if (__builtin_expect(!module || module->abi_version != FTRT_ABI_VERSION ||
+                           !__atomic_load_n(&module->handle, __ATOMIC_ACQUIRE),
+                       0))
+    if (int32_t code = checkModule(module))
+      return code;
+  if (stream == ftrt_emulator_stream())
+    return emulatedIsExact(*module, *exact);
+  CUdevice device = 0;
+  if (int32_t code = getCurrentDevice(device))
+    return code;
+  const DeviceInfo &info = driver.devices[device];
+  const ftrt_image *image = chooseImage(*module, info.major, info.minor);
+  if (__builtin_expect(!image, 0))
+    return failNoImage(*module, device);
+  *exact = isExact(*image);
   return FTRT_SUCCESS;
 }
 
@@ -327,7 +373,7 @@ int32_t ftrt_release(ftrt_module *module) {
     return checkModule(module);
   std::unique_ptr<ModuleRecord> record(
       static_cast<ModuleRecord *>(module->handle));
-  module->handle = nullptr;
+  __atomic_store_n(&module->handle, nullptr, __ATOMIC_RELEASE);
   for (uint64_t i = 0; i < module->kernel_count; ++i)
     __atomic_store_n(&module->kernels[i]->handle, nullptr, __ATOMIC_RELEASE);
   int32_t code = FTRT_SUCCESS;

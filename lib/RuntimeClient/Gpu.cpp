@@ -51,19 +51,33 @@ llvm::Expected<std::string> Gpu::describe() const {
 // Kernels
 //===----------------------------------------------------------------------===//
 
-PtxKernels::PtxKernels(const RuntimeLibrary &library, PtxModule ptxModule,
+PtxKernels::PtxKernels(const RuntimeLibrary &library, PtxImages ptxImages,
                        llvm::StringRef moduleName)
-    : library(library), ptx(std::move(ptxModule)), name(moduleName.str()) {
-  image = {FTRT_IMAGE_PTX, toImageArchitecture(ptx.target.architecture),
-           ptx.text.c_str(), ptx.text.size() + 1};
-  kernels.reserve(ptx.kernels.size());
-  for (const PtxKernel &kernel : ptx.kernels) {
-    kernels.push_back({kernel.entry.c_str(), &module, nullptr});
+    : library(library), ptx(std::move(ptxImages)), name(moduleName.str()) {
+  auto addImage = [&](const PtxModule &image) {
+    images.push_back({FTRT_IMAGE_PTX,
+                      toImageArchitecture(image.target.architecture),
+                      image.text.c_str(), image.text.size() + 1});
+  };
+  addImage(ptx.own);
+  if (ptx.portable)
+    addImage(*ptx.portable);
+  for (llvm::StringRef entry : ptx.entries())
+    entries.push_back(entry.str());
+  kernels.reserve(entries.size());
+  for (const std::string &entry : entries) {
+    kernels.push_back({entry.c_str(), &module, nullptr});
     pointers.push_back(&kernels.back());
-    byName[kernel.entry] = &kernels.back();
+    byName[entry] = &kernels.back();
   }
-  module = {FTRT_ABI_VERSION, 1,    name.c_str(), &image, pointers.data(),
-            pointers.size(),  "{}", nullptr};
+  module = {FTRT_ABI_VERSION,
+            static_cast<uint32_t>(images.size()),
+            name.c_str(),
+            images.data(),
+            pointers.data(),
+            pointers.size(),
+            "{}",
+            nullptr};
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,5 +1,6 @@
 //===- Plan.cpp - The answer of a search ----------------------------------===//
 #include "FTuner/Search/Plan.h"
+#include "FTuner/Schedule/CodegenModel.h"
 #include <algorithm>
 #include <set>
 
@@ -47,6 +48,13 @@ std::vector<unsigned> Plan::usedFamilies() const {
     for (const DispatchEntry &entry : unalignedEntries)
       used.insert(entry.family);
   return {used.begin(), used.end()};
+}
+
+bool Plan::needsExactArchitecture() const {
+  std::vector<unsigned> used = usedFamilies();
+  return std::any_of(used.begin(), used.end(), [&](unsigned family) {
+    return families[family].path().needsExactArchitecture();
+  });
 }
 
 unsigned Plan::familyFor(llvm::ArrayRef<int64_t> shape,

@@ -62,6 +62,12 @@ collectWorkloads(ModuleOp module) {
     }
     workload.plan = toPlan(plan.getPlan());
     workload.rejected = std::move(*rejected);
+    if (FlatSymbolRefAttr name = plan.getPortableAttr()) {
+      auto portable =
+          SymbolTable::lookupNearestSymbolFrom<ukernel::PlanOp>(plan, name);
+      workload.portable = toPlan(portable.getPlan());
+      workload.portableName = name.getValue().str();
+    }
     result.push_back(std::move(workload));
     return WalkResult::advance();
   });

@@ -257,6 +257,14 @@ void JsonWriter::writeWorkload(const WorkloadExplanation &workload) {
     });
     json.attribute("general_family", plan.generalFamily);
     json.attribute("unaligned_general_family", plan.unalignedGeneralFamily);
+    if (workload.portable)
+      json.attributeObject("portable", [&] {
+        json.attribute("plan", workload.portableName);
+        json.attributeArray("families", [&] {
+          for (const KernelFamily &family : workload.portable->families)
+            json.object([&] { writeFamily(family); });
+        });
+      });
     json.attributeObject("statistics", [&] {
       for (const SearchStatistic &statistic : plan.statistics)
         json.attribute(statistic.name, statistic.value);

@@ -89,6 +89,7 @@ private:
   bool predictsTime() const {
     return explanation.setup.costModel->predictsTime();
   }
+  void writeFamilies(const Plan &plan);
   void writeWorkload(const WorkloadExplanation &workload);
   void writeShape(const WorkloadExplanation &workload,
                   const ShapeExplanation &shape);
@@ -513,6 +514,17 @@ void TextWriter::writeSizes(const WorkloadExplanation &workload) {
   table.print(os, "    ");
 }
 
+void TextWriter::writeFamilies(const Plan &plan) {
+  for (auto [index, family] : llvm::enumerate(plan.families)) {
+    os << "    " << index << ": " << family.str();
+    if (index == plan.generalFamily)
+      os << ", general";
+    if (index == plan.unalignedGeneralFamily)
+      os << ", general for operands that are not aligned";
+    os << "\n";
+  }
+}
+
 void TextWriter::writeWorkload(const WorkloadExplanation &workload) {
   os << "\nWorkload " << workload.name;
   if (!workload.location.empty())
@@ -524,14 +536,11 @@ void TextWriter::writeWorkload(const WorkloadExplanation &workload) {
   os << "  Axes: "
      << llvm::join(llvm::map_range(workload.workload.axes, axisText), "; ")
      << "\n  Families:\n";
-  const Plan &plan = workload.plan;
-  for (auto [index, family] : llvm::enumerate(plan.families)) {
-    os << "    " << index << ": " << family.str();
-    if (index == plan.generalFamily)
-      os << ", general";
-    if (index == plan.unalignedGeneralFamily)
-      os << ", general for operands that are not aligned";
-    os << "\n";
+  writeFamilies(workload.plan);
+  if (workload.portable) {
+    os << "  Families on other architectures, plan @" << workload.portableName
+       << ":\n";
+    writeFamilies(*workload.portable);
   }
   if (workload.isDetailed()) {
     writeShape(workload, workload.shapes.front());

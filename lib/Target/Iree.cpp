@@ -264,7 +264,8 @@ FailureOr<std::string> IreeConverter::assembleKernels() {
   GpuArchitecture architecture =
       options.architecture.value_or(kernels.ptx.target.architecture);
   FailureOr<std::vector<LibraryCubin>> cubins =
-      assembleCubins(*kernels.module, kernels.ptx, options.ptxas, architecture);
+      assembleCubins(*kernels.module, {kernels.ptx, std::nullopt},
+                     options.ptxas, architecture);
   if (failed(cubins))
     return failure();
   return std::move(cubins->front().bytes);

@@ -133,7 +133,7 @@ static FailureOr<std::string> emitObject(ModuleOp module, llvm::Module &code,
 }
 
 FailureOr<std::vector<std::string>>
-compileLibrary(ModuleOp module, const PtxModule &ptx, StringRef manifest,
+compileLibrary(ModuleOp module, const PtxImages &ptx, StringRef manifest,
                const LibraryOptions &options) {
   if (failed(checkLibraryNames(module, options)))
     return failure();

@@ -39,7 +39,7 @@ llvm::Expected<LibraryCubin> assembleOwnCubin(const PtxModule &ptx,
 }
 
 FailureOr<std::vector<LibraryCubin>>
-assembleCubins(ModuleOp module, const PtxModule &ptx, StringRef ptxas,
+assembleCubins(ModuleOp module, const PtxImages &ptx, StringRef ptxas,
                ArrayRef<GpuArchitecture> architectures) {
   // Targets first: a bad one is known at once.
   std::vector<PtxTarget> targets;
@@ -51,8 +51,15 @@ assembleCubins(ModuleOp module, const PtxModule &ptx, StringRef ptxas,
   }
   std::vector<PtxModule> sources;
   for (const PtxTarget &target : targets) {
-    if (target.architecture == ptx.target.architecture) {
-      sources.push_back(ptx);
+    auto isFor = [&](const PtxModule &image) {
+      return image.target.architecture == target.architecture;
+    };
+    if (isFor(ptx.own)) {
+      sources.push_back(ptx.own);
+      continue;
+    }
+    if (ptx.portable && isFor(*ptx.portable)) {
+      sources.push_back(*ptx.portable);
       continue;
     }
     FailureOr<PtxModule> source = translateToPtx(module, target);

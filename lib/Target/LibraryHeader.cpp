@@ -207,14 +207,18 @@ void FunctionHeader::write() {
     os << "#endif\n";
 }
 
-void writeLibraryHeader(ModuleOp module, const PtxModule &ptx,
+void writeLibraryHeader(ModuleOp module, const PtxImages &ptx,
                         StringRef fileName, StringRef libraryName,
                         raw_ostream &os) {
   FailureOr<DeviceSpec> device = deviceOf(module);
   std::string guard = "FTUNER_LIBRARY_" + libraryName.upper() + "_H";
   os << "/* " << toComment(fileName) << " - compiled by FTuner for "
      << (succeeded(device) ? toComment(device->name) + " (" : std::string("("))
-     << ptx.target.chip() << R"().
+     << ptx.own.target.chip()
+     << (ptx.portable
+             ? ", and other architectures from " + ptx.portable->target.chip()
+             : std::string())
+     << R"().
  *
  * Every function has three forms. NAME_result_sizes writes all sizes of all
  * results to result_sizes; NAME_workspace_size returns bytes of workspace; NAME

@@ -43,7 +43,7 @@ public:
         i32(Type::getInt32Ty(code.getContext())),
         i64(Type::getInt64Ty(code.getContext())) {}
 
-  void write(const PtxModule &ptx, const LibraryContents &contents,
+  void write(const PtxImages &ptx, const LibraryContents &contents,
              const LibraryOptions &options);
 
 private:
@@ -58,10 +58,10 @@ private:
     return ConstantStruct::getAnon(
         {int32(kind), int32(architecture), data, int64(bytes)});
   }
-  std::vector<Constant *> makeImages(const PtxModule &ptx,
+  std::vector<Constant *> makeImages(const PtxImages &ptx,
                                      const LibraryContents &contents,
                                      const LibraryOptions &options);
-  std::vector<Constant *> makeKernels(const PtxModule &ptx,
+  std::vector<Constant *> makeKernels(const PtxImages &ptx,
                                       GlobalVariable *module);
 
   Module &code;
@@ -90,7 +90,7 @@ Constant *ModuleObjectWriter::addBytes(StringRef bytes, StringRef name) {
 }
 
 std::vector<Constant *>
-ModuleObjectWriter::makeImages(const PtxModule &ptx,
+ModuleObjectWriter::makeImages(const PtxImages &ptx,
                                const LibraryContents &contents,
                                const LibraryOptions &options) {
   std::vector<Constant *> images;
@@ -100,10 +100,15 @@ ModuleObjectWriter::makeImages(const PtxModule &ptx,
                   addBytes(cubin.bytes,
                            "ftrt_cubin_" + cubin.architecture.name().substr(3)),
                   cubin.bytes.size()));
-  images.push_back(makeImage(FTRT_IMAGE_PTX,
-                             toImageArchitecture(ptx.target.architecture),
-                             addBytes(ptx.text, "ftrt_ptx"),
-                             ptx.text.size() + 1)); // With its zero.
+  auto addPtx = [&](const PtxModule &image, StringRef name) {
+    images.push_back(makeImage(FTRT_IMAGE_PTX,
+                               toImageArchitecture(image.target.architecture),
+                               addBytes(image.text, name),
+                               image.text.size() + 1)); // With its zero.
+  };
+  addPtx(ptx.own, "ftrt_ptx");
+  if (ptx.portable)
+    addPtx(*ptx.portable, "ftrt_ptx_portable");
   if (contents.hostImageSymbol.empty())
     return images;
   auto *image = new GlobalVariable(
@@ -119,15 +124,15 @@ ModuleObjectWriter::makeImages(const PtxModule &ptx,
 /// The objects of the kernels, in their order in PTX. Host code has those that
 /// it launches.
 std::vector<Constant *>
-ModuleObjectWriter::makeKernels(const PtxModule &ptx, GlobalVariable *module) {
+ModuleObjectWriter::makeKernels(const PtxImages &ptx, GlobalVariable *module) {
   std::vector<Constant *> kernels;
-  for (const PtxKernel &kernel : ptx.kernels) {
-    std::string name = (kKernelPrefix + kernel.entry).str();
+  for (StringRef entry : ptx.entries()) {
+    std::string name = (kKernelPrefix + entry).str();
     GlobalVariable *object = code.getNamedGlobal(name);
     if (!object) {
       Constant *fields =
-          ConstantStruct::getAnon({addBytes(kernel.entry, name + "_name"),
-                                   module, ConstantPointerNull::get(pointer)});
+          ConstantStruct::getAnon({addBytes(entry, name + "_name"), module,
+                                   ConstantPointerNull::get(pointer)});
       object = new GlobalVariable(code, fields->getType(),
                                   /*isConstant=*/false,
                                   GlobalValue::InternalLinkage, fields, name);
@@ -137,7 +142,7 @@ ModuleObjectWriter::makeKernels(const PtxModule &ptx, GlobalVariable *module) {
   return kernels;
 }
 
-void ModuleObjectWriter::write(const PtxModule &ptx,
+void ModuleObjectWriter::write(const PtxImages &ptx,
                                const LibraryContents &contents,
                                const LibraryOptions &options) {
   std::vector<Constant *> images = makeImages(ptx, contents, options);
@@ -165,7 +170,7 @@ void ModuleObjectWriter::write(const PtxModule &ptx,
     GlobalAlias::create(kSharedModuleSymbol, defined);
 }
 
-void addModuleObject(Module &code, const PtxModule &ptx,
+void addModuleObject(Module &code, const PtxImages &ptx,
                      const LibraryContents &contents,
                      const LibraryOptions &options) {
   ModuleObjectWriter(code).write(ptx, contents, options);

@@ -25,7 +25,7 @@ struct LibraryContents {
 
 /// Defines the `ftrt_module` that the kernels in `code`, lowered host code,
 /// refer to.
-void addModuleObject(llvm::Module &code, const PtxModule &ptx,
+void addModuleObject(llvm::Module &code, const PtxImages &ptx,
                      const LibraryContents &contents,
                      const LibraryOptions &options);
 

@@ -1,6 +1,7 @@
 //===- Manifest.cpp - Description of a compiled module --------------------===//
 #include "FTuner/Target/Manifest.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/IR/Images.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/PTX/Ptxas.h"
 #include "FTuner/Schedule/FamilyJson.h"
@@ -9,6 +10,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/Threading.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Format.h"
@@ -25,7 +27,7 @@ constexpr int64_t kMaxListedSizes = 4096;
 
 class ManifestWriter {
 public:
-  ManifestWriter(ModuleOp module, const PtxModule &ptx, llvm::raw_ostream &os)
+  ManifestWriter(ModuleOp module, const PtxImages &ptx, llvm::raw_ostream &os)
       : module(module), ptx(ptx), json(os, /*IndentSize=*/2) {}
 
   LogicalResult write(const ManifestOptions &options);
@@ -35,6 +37,9 @@ private:
   struct Kernel {
     gpu::GPUModuleOp op;
     ukernel::EntryAttr entry;
+    /// Its translation, and the first image that holds it.
+    const PtxKernel *ptx;
+    const PtxModule *image;
     /// The workloads that it computes, and the number of its family in the plan
     /// of each; -1 where the plan does not have it. None of a fallback kernel.
     SmallVector<std::pair<StringRef, int64_t>> uses;
@@ -59,7 +64,7 @@ private:
                      const DeviceSpec &device);
   void writeValueType(Type type, ArrayAttr symbols);
   void writeTensorMap(ukernel::TensorMapAttr map);
-  void writeKernel(const Kernel &kernel, StringRef entry);
+  void writeKernel(const Kernel &kernel);
   void writeWorkload(StringRef name, const WorkloadPlan &workload);
   void writeMeasured(Attribute figures);
   void writeEntries(StringRef key, ArrayRef<DispatchEntry> entries);
@@ -70,13 +75,21 @@ private:
   std::string kernelOf(StringRef workload, int64_t family, bool addsSlices);
 
   ModuleOp module;
-  const PtxModule &ptx;
+  const PtxImages &ptx;
   llvm::json::OStream json;
   std::vector<Kernel> kernels;
   llvm::MapVector<StringRef, WorkloadPlan> workloads;
 };
 
 } // namespace
+
+/// The name of a kernel's function, or of its module where it has none.
+static StringRef entryNameOf(gpu::GPUModuleOp kernel) {
+  for (auto function : kernel.getOps<LLVM::LLVMFuncOp>())
+    if (function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()))
+      return function.getName();
+  return kernel.getName();
+}
 
 static std::string toString(Type type) {
   std::string text;
@@ -105,9 +118,14 @@ LogicalResult ManifestWriter::collect() {
     }
   }
   for (auto op : module.getOps<gpu::GPUModuleOp>()) {
+    auto [image, translated] = ptx.find(entryNameOf(op));
+    if (!translated)
+      return op.emitError("expected a translation of the kernel");
     Kernel kernel{op,
                   op->getAttrOfType<ukernel::EntryAttr>(
                       ukernel::UKernelDialect::kEntryAttrName),
+                  translated,
+                  image,
                   {},
                   std::nullopt};
     if (!kernel.entry)
@@ -139,8 +157,8 @@ void ManifestWriter::measure() {
     return;
   std::vector<std::string> reasons(kernels.size());
   parallelFor(module.getContext(), 0, kernels.size(), [&](size_t index) {
-    llvm::Expected<PtxResources> resources =
-        measureResources(*ptxas, ptx.kernels[index], ptx.target);
+    llvm::Expected<PtxResources> resources = measureResources(
+        *ptxas, *kernels[index].ptx, kernels[index].image->target);
     if (resources)
       kernels[index].resources = *resources;
     else
@@ -157,10 +175,10 @@ void ManifestWriter::measure() {
 
 std::string ManifestWriter::kernelOf(StringRef workload, int64_t family,
                                      bool addsSlices) {
-  for (auto [kernel, translated] : llvm::zip_equal(kernels, ptx.kernels))
+  for (const Kernel &kernel : kernels)
     if (kernel.op->hasAttr(kAddsSlicesAttrName) == addsSlices &&
         llvm::is_contained(kernel.uses, std::pair(workload, family)))
-      return translated.entry;
+      return kernel.ptx->entry;
   return {};
 }
 
@@ -175,7 +193,9 @@ void ManifestWriter::writeDevice(const DeviceSpec &device) {
     json.attribute("compute_capability",
                    std::to_string(device.computeCapabilityMajor) + "." +
                        std::to_string(device.computeCapabilityMinor));
-    json.attribute("chip", ptx.target.chip());
+    json.attribute("chip", ptx.own.target.chip());
+    if (ptx.portable)
+      json.attribute("portable_chip", ptx.portable->target.chip());
   });
 }
 
@@ -258,9 +278,15 @@ void ManifestWriter::writeTensorMap(ukernel::TensorMapAttr map) {
   json.attribute("l2_promotion_bytes", map.getL2PromotionBytes());
 }
 
-void ManifestWriter::writeKernel(const Kernel &kernel, StringRef entry) {
+void ManifestWriter::writeKernel(const Kernel &kernel) {
   json.object([&] {
-    json.attribute("entry", entry);
+    json.attribute("entry", kernel.ptx->entry);
+    if (ptx.portable)
+      json.attributeArray("chips", [&] {
+        for (const PtxModule *image : {&ptx.own, &*ptx.portable})
+          if (image->find(kernel.ptx->entry))
+            json.value(image->target.chip());
+      });
     json.attributeArray("workloads", [&] {
       for (const auto &[workload, family] : kernel.uses)
         json.object([&, workload = workload, family = family] {
@@ -455,6 +481,9 @@ void ManifestWriter::writeWorkload(StringRef name,
   json.object([&] {
     json.attribute("name", name);
     json.attribute("plan", workload.planName);
+    std::string portable = (name + ukernel::kPortableSuffix).str();
+    if (ptx.portable && workloads.count(portable))
+      json.attribute("portable", portable);
     json.attributeArray("families", [&] {
       for (auto [index, family] : llvm::enumerate(plan.families))
         json.object([&, index = index, &family = family] {
@@ -508,8 +537,8 @@ LogicalResult ManifestWriter::write(const ManifestOptions &options) {
           writeFunction(function, type, *device);
     });
     json.attributeArray("kernels", [&] {
-      for (auto [kernel, translated] : llvm::zip_equal(kernels, ptx.kernels))
-        writeKernel(kernel, translated.entry);
+      for (const Kernel &kernel : kernels)
+        writeKernel(kernel);
     });
     json.attributeArray("workloads", [&] {
       for (auto &[name, workload] : workloads)
@@ -525,7 +554,7 @@ LogicalResult ManifestWriter::write(const ManifestOptions &options) {
   return success();
 }
 
-LogicalResult writeManifest(ModuleOp module, const PtxModule &ptx,
+LogicalResult writeManifest(ModuleOp module, const PtxImages &ptx,
                             const ManifestOptions &options,
                             llvm::raw_ostream &os) {
   ManifestWriter writer(module, ptx, os);

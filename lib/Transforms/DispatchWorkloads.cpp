@@ -9,6 +9,9 @@
 // and each family that a case names becomes a ukernel.kernel. Workloads of the
 // same form and plan share their kernels.
 //
+// A plan of kernels for an exact architecture has a portable one beside it:
+// then both are there, in the branches of an scf.if on ukernel.exact_image.
+//
 // A family with split-K slices launches into a buffer of slices, which a
 // linalg.generic, a fallback kernel in the end, adds up (SplitReduction.h). The
 // buffer is as large as the families of the shape's sizes ask for: whether
@@ -17,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/IR/Images.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Dialect/UKernel/Utils/IndexArithmetic.h"
 #include "FTuner/Kernel/KernelBuilder.h"
@@ -49,10 +53,23 @@ using namespace ftuner;
 
 namespace {
 
+/// A plan, and the prefix of the names of its kernels.
+struct NamedPlan {
+  NamedPlan(ukernel::PlanOp op, StringAttr prefix)
+      : attribute(op.getPlan()), plan(toPlan(attribute)), prefix(prefix) {}
+
+  ukernel::PlanAttr attribute;
+  Plan plan;
+  StringAttr prefix;
+};
+
 class WorkloadDispatcher {
 public:
-  WorkloadDispatcher(ModuleOp module, bool assumeAligned)
-      : module(module), symbols(module), assumeAligned(assumeAligned) {}
+  /// With `isPortable`, plans for the exact architecture and portable ones
+  /// share the work; else the former have all of it.
+  WorkloadDispatcher(ModuleOp module, bool assumeAligned, bool isPortable)
+      : module(module), symbols(module), assumeAligned(assumeAligned),
+        isPortable(isPortable) {}
   LogicalResult dispatch(ukernel::OperatorOpInterface op);
 
 private:
@@ -62,8 +79,14 @@ private:
                             ukernel::OperatorOpInterface op,
                             ukernel::FamilyAttr family, const Twine &name,
                             StringAttr prefix, ArrayRef<Value> extents);
+  Value countSlices(ImplicitLocOpBuilder &b, const Plan &plan,
+                    ArrayRef<Value> extents);
   Value buildSlices(ImplicitLocOpBuilder &b, ukernel::WorkloadOp op,
-                    const Plan &plan, ArrayRef<Value> extents);
+                    ArrayRef<NamedPlan> plans, ArrayRef<Value> extents);
+  LogicalResult buildDispatch(ImplicitLocOpBuilder &b,
+                              ukernel::OperatorOpInterface op,
+                              const NamedPlan &plan, ArrayRef<Value> extents,
+                              Value slices);
   LogicalResult buildSplit(ImplicitLocOpBuilder &b, ukernel::WorkloadOp op,
                            ukernel::FamilyAttr family, const Twine &name,
                            StringAttr prefix, ArrayRef<Value> extents,
@@ -82,6 +105,7 @@ private:
   SymbolTable symbols;
   /// Whether addresses are aligned by the caller's word.
   bool assumeAligned;
+  bool isPortable;
   /// The first workload of each kind, and the prefix of its kernels' names.
   struct Representative {
     OwningOpRef<ukernel::OperatorOpInterface> workload;
@@ -163,10 +187,9 @@ LogicalResult WorkloadDispatcher::buildLaunch(ImplicitLocOpBuilder &b,
   return success();
 }
 
-/// The buffer of slices for the families that may serve the shape, of no slices
-/// where they do not split; null for a plan that never does.
-Value WorkloadDispatcher::buildSlices(ImplicitLocOpBuilder &b,
-                                      ukernel::WorkloadOp op, const Plan &plan,
+/// The slices of the families that may serve the shape, 0 where they do not
+/// split; null for a plan that never does.
+Value WorkloadDispatcher::countSlices(ImplicitLocOpBuilder &b, const Plan &plan,
                                       ArrayRef<Value> extents) {
   auto slicesOf = [&](unsigned family) -> unsigned {
     int64_t split = plan.families[family].reduceSplit;
@@ -186,6 +209,24 @@ Value WorkloadDispatcher::buildSlices(ImplicitLocOpBuilder &b,
     if (math.known(other) != 0)
       count = math.select(math.less(count, other), other, count);
   }
+  return count;
+}
+
+/// The buffer of slices for whichever plan serves the shape; null for plans
+/// that never split.
+Value WorkloadDispatcher::buildSlices(ImplicitLocOpBuilder &b,
+                                      ukernel::WorkloadOp op,
+                                      ArrayRef<NamedPlan> plans,
+                                      ArrayRef<Value> extents) {
+  ukernel::IndexArithmetic math(b);
+  Value count;
+  for (const NamedPlan &plan : plans) {
+    Value other = countSlices(b, plan.plan, extents);
+    count = count && other ? math.select(math.less(count, other), other, count)
+                           : (count ? count : other);
+  }
+  if (!count)
+    return {};
   MemRefType type = slicesType(op);
   SmallVector<Value> sizes = {count};
   for (auto [dim, position] : llvm::enumerate(op.getOutputMap().getResults()))
@@ -302,17 +343,23 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::OperatorOpInterface op) {
   if (!planOp)
     return op->emitOpError("expected a ukernel.plan named ")
            << op.getPlanAttr();
-  ukernel::PlanAttr plan = planOp.getPlan();
-  Plan decoded = toPlan(plan);
   makeInnermostContiguous(op);
   // Only the search asks for symbols; kernels do not differ by them.
   op->removeAttr(ukernel::UKernelDialect::kExtentsAttrName);
   current = nameOf(op);
   ImplicitLocOpBuilder b(op.getLoc(), op);
-  StringAttr prefix = b.getStringAttr(prefixOf(op));
-  recordWorkload(planOp, prefix);
+  SmallVector<NamedPlan, 2> plans;
+  auto addPlan = [&](ukernel::PlanOp added, const Twine &prefix) {
+    plans.emplace_back(added, b.getStringAttr(prefix));
+    recordWorkload(added, plans.back().prefix);
+  };
+  const std::string &prefix = prefixOf(op);
+  addPlan(planOp, prefix);
+  if (FlatSymbolRefAttr portable = planOp.getPortableAttr();
+      portable && isPortable)
+    addPlan(symbols.lookup<ukernel::PlanOp>(portable.getValue()),
+            prefix + ukernel::kPortableSuffix);
 
-  ukernel::IndexArithmetic math(b);
   SmallVector<Value> extents;
   for (unsigned axis = 0; axis < op.getNumAxes(); ++axis) {
     auto [source, dim] = op.getExtentSource(axis);
@@ -320,8 +367,34 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::OperatorOpInterface op) {
   }
   Value slices;
   if (mayHaveSlices(op))
-    slices = buildSlices(b, cast<ukernel::WorkloadOp>(op.getOperation()),
-                         decoded, extents);
+    slices = buildSlices(b, cast<ukernel::WorkloadOp>(op.getOperation()), plans,
+                         extents);
+  if (plans.size() == 1) {
+    if (failed(buildDispatch(b, op, plans.front(), extents, slices)))
+      return failure();
+  } else {
+    auto branch = scf::IfOp::create(b, ukernel::ExactImageOp::create(b),
+                                    /*withElseRegion=*/true);
+    Block *const blocks[] = {branch.thenBlock(), branch.elseBlock()};
+    for (auto [plan, block] : llvm::zip_equal(plans, blocks)) {
+      b.setInsertionPoint(block->getTerminator());
+      if (failed(buildDispatch(b, op, plan, extents, slices)))
+        return failure();
+    }
+  }
+  op.erase();
+  return success();
+}
+
+/// The dispatch over the families of one plan.
+LogicalResult WorkloadDispatcher::buildDispatch(ImplicitLocOpBuilder &b,
+                                                ukernel::OperatorOpInterface op,
+                                                const NamedPlan &named,
+                                                ArrayRef<Value> extents,
+                                                Value slices) {
+  const Plan &decoded = named.plan;
+  StringAttr prefix = named.prefix;
+  ukernel::IndexArithmetic math(b);
   Value family =
       buildFamilyOfShape(b, decoded.entries, decoded.generalFamily, extents);
   if (decoded.needsAlignment()) {
@@ -340,7 +413,7 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::OperatorOpInterface op) {
   OpBuilder::InsertionGuard guard(b);
   auto buildCase = [&](Region &region, int64_t index) -> LogicalResult {
     b.createBlock(&region);
-    ukernel::FamilyAttr chosen = plan.getFamilies()[index];
+    ukernel::FamilyAttr chosen = named.attribute.getFamilies()[index];
     std::string name = prefix.str() + "_k" + std::to_string(index);
     LogicalResult built = success();
     if (chosen.getSplit() == 1)
@@ -356,11 +429,20 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::OperatorOpInterface op) {
   for (auto [region, index] : llvm::zip_equal(switchOp.getCaseRegions(), cases))
     if (failed(buildCase(region, index)))
       return failure();
-  if (failed(
-          buildCase(switchOp.getDefaultRegion(), plan.getUnalignedGeneral())))
-    return failure();
-  op.erase();
-  return success();
+  return buildCase(switchOp.getDefaultRegion(), decoded.unalignedGeneralFamily);
+}
+
+/// Whether each plan with families of an exact architecture has a portable one.
+static bool havePortablePlans(ModuleOp module,
+                              ArrayRef<ukernel::OperatorOpInterface> ops) {
+  return llvm::all_of(ops, [&](ukernel::OperatorOpInterface op) {
+    auto plan = op.getPlanAttr()
+                    ? SymbolTable::lookupNearestSymbolFrom<ukernel::PlanOp>(
+                          module, op.getPlanAttr())
+                    : ukernel::PlanOp();
+    return !plan || plan.getPortableAttr() ||
+           !toPlan(plan.getPlan()).needsExactArchitecture();
+  });
 }
 
 struct UKernelDispatchWorkloadsPass
@@ -378,7 +460,8 @@ struct UKernelDispatchWorkloadsPass
       if (!op->getParentOfType<ukernel::KernelOp>())
         workloads.push_back(op);
     });
-    WorkloadDispatcher dispatcher(getOperation(), assumeAligned);
+    WorkloadDispatcher dispatcher(getOperation(), assumeAligned,
+                                  havePortablePlans(getOperation(), workloads));
     for (ukernel::OperatorOpInterface op : workloads)
       if (failed(dispatcher.dispatch(op)))
         return signalPassFailure();

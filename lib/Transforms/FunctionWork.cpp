@@ -1,6 +1,7 @@
 //===- FunctionWork.cpp - What all launches of a function do --------------===//
 #include "FTuner/Transforms/FunctionWork.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/IR/Images.h"
 #include "FTuner/Transforms/HostAbi.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -314,13 +315,19 @@ FunctionWork ftuner::collectWork(func::FuncOp func) {
   llvm::StringSet<> sites;
   // Workloads with an alternative that has no slices.
   llvm::StringSet<> whole;
+  // Of two images, the exact one is the device's.
+  auto isElsewhere = [](ukernel::LaunchOp launch) {
+    return !ukernel::imagesAt(launch).exact;
+  };
   func.walk([&](ukernel::LaunchOp launch) {
     auto site = launch->getAttrOfType<DictionaryAttr>(kSiteAttrName);
-    if (site && !site.contains("slices"))
+    if (site && !site.contains("slices") && !isElsewhere(launch))
       if (auto name = site.getAs<StringAttr>("name"))
         whole.insert(name.getValue());
   });
   func.walk([&](ukernel::LaunchOp launch) {
+    if (isElsewhere(launch))
+      return;
     auto site = launch->getAttrOfType<DictionaryAttr>(kSiteAttrName);
     auto textAt = [&](StringRef key) {
       auto text = site ? site.getAs<StringAttr>(key) : StringAttr();

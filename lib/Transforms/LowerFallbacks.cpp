@@ -116,7 +116,7 @@ static bool runsOnHost(Operation *op) {
           memref::ExtractAlignedPointerAsIndexOp, memref::ViewOp,
           memref::TransposeOp, memref::MemorySpaceCastOp,
           memref::AssumeAlignmentOp, func::FuncOp, func::ReturnOp,
-          ukernel::LaunchOp>(op))
+          ukernel::ExactImageOp, ukernel::LaunchOp>(op))
     return true;
   if (isa<scf::ParallelOp, scf::ForallOp>(op))
     return false;

@@ -1,6 +1,7 @@
 //===- PlanWorkloads.cpp - Searches the kernels of each workload ----------===//
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/IR/Images.h"
 #include "FTuner/Search/Candidates.h"
 #include "FTuner/Search/SearchOptions.h"
 #include "FTuner/Transforms/PassOptionList.h"
@@ -203,14 +204,17 @@ struct UKernelPlanWorkloadsPass
             << line;
     numPlans = 0;
     for (ukernel::OperatorOpInterface op : planned)
-      if (failed(replaceRejected(planOf(op), op, *device)) ||
-          failed(checkPlan(planOf(op), op, *device)))
+      if (failed(takePlan(op, *device)))
         return signalPassFailure();
     if (failed(planAll(workloads, *device, *support)))
       return signalPassFailure();
   }
 
 private:
+  /// Which codegen paths a search may take: all that are given, or those of
+  /// them that need no exact architecture.
+  enum class Paths { All, Portable };
+
   /// Workloads without a plan, and those with one.
   LogicalResult
   collect(SmallVectorImpl<ukernel::OperatorOpInterface> &workloads,
@@ -234,6 +238,35 @@ private:
   static ukernel::PlanOp planOf(ukernel::OperatorOpInterface op) {
     return SymbolTable::lookupNearestSymbolFrom<ukernel::PlanOp>(
         op, op.getPlanAttr());
+  }
+
+  /// The plan for devices of other architectures; null where there is none.
+  static ukernel::PlanOp portableOf(ukernel::PlanOp plan) {
+    FlatSymbolRefAttr name = plan.getPortableAttr();
+    return name ? SymbolTable::lookupNearestSymbolFrom<ukernel::PlanOp>(plan,
+                                                                        name)
+                : ukernel::PlanOp();
+  }
+
+  /// Checks the plans that the workload has, and replaces what they reject.
+  LogicalResult takePlan(ukernel::OperatorOpInterface op,
+                         const DeviceSpec &device) {
+    ukernel::PlanOp plan = planOf(op);
+    if (failed(replaceRejected(plan, op, device, Paths::All)) ||
+        failed(checkPlan(plan, op, device)))
+      return failure();
+    ukernel::PlanOp portable = portableOf(plan);
+    if (!portable)
+      return success();
+    if (failed(replaceRejected(portable, op, device, Paths::Portable)) ||
+        failed(checkPlan(portable, op, device)))
+      return failure();
+    if (!toPlan(portable.getPlan()).needsExactArchitecture())
+      return success();
+    InFlightDiagnostic diagnostic = op->emitOpError(
+        "expected a portable plan of families that run on other architectures");
+    diagnostic.attachNote(portable.getLoc()) << "the plan is here";
+    return diagnostic;
   }
 
   /// A plan may come from anywhere; kernels rely on its being legal.
@@ -272,7 +305,7 @@ private:
   /// Answers again where the plan holds a family that it rejects.
   LogicalResult replaceRejected(ukernel::PlanOp plan,
                                 ukernel::OperatorOpInterface op,
-                                const DeviceSpec &device) {
+                                const DeviceSpec &device, Paths paths) {
     if (!plan->hasAttr(kRejectedAttrName))
       return success();
     llvm::Expected<std::vector<KernelFamily>> rejected = rejectedFamilies(plan);
@@ -284,7 +317,7 @@ private:
         }))
       return success();
     llvm::Expected<Plan> answer =
-        search(toWorkload(op), device, std::move(*rejected));
+        search(toWorkload(op), device, paths, std::move(*rejected));
     if (!answer)
       return op->emitError(llvm::toString(answer.takeError()));
     llvm::Expected<ukernel::PlanAttr> attribute =
@@ -294,14 +327,65 @@ private:
     plan.setPlanAttr(*attribute);
     plan->removeAttr(kMeasuredAttrName);
     emitRemarks(op, plan.getSymName(), *answer);
+    ukernel::PlanOp portable = portableOf(plan);
+    if (portable && !answer->needsExactArchitecture()) {
+      plan.removePortableAttr();
+      if (SymbolTable::symbolKnownUseEmpty(portable, getOperation()))
+        portable.erase();
+    } else if (!portable && answer->needsExactArchitecture()) {
+      SymbolTable symbols(getOperation());
+      return addPortable(plan, op, searchPortable(toWorkload(op), device),
+                         symbols);
+    }
     return success();
   }
 
   llvm::Expected<Plan> search(const Workload &workload,
-                              const DeviceSpec &device,
+                              const DeviceSpec &device, Paths paths,
                               std::vector<KernelFamily> rejected = {}) const {
-    return solve(setup.problem(workload, device, std::move(rejected)),
-                 *setup.strategy);
+    SearchProblem problem =
+        setup.problem(workload, device, std::move(rejected));
+    SmallVector<const CodegenModel *> allowed(problem.paths);
+    if (paths == Paths::Portable)
+      llvm::erase_if(allowed, [](const CodegenModel *path) {
+        return path->needsExactArchitecture();
+      });
+    if (allowed.empty())
+      return llvm::createStringError("option 'paths' names none that runs "
+                                     "there");
+    problem.paths = allowed;
+    return solve(problem, *setup.strategy);
+  }
+
+  /// The plan for devices of other architectures than the device's exact one.
+  llvm::Expected<Plan> searchPortable(const Workload &workload,
+                                      const DeviceSpec &device) const {
+    return search(workload, device, Paths::Portable);
+  }
+
+  /// Names the answer as the portable plan of `plan`. Where there is none, the
+  /// module runs on the exact architecture alone.
+  LogicalResult addPortable(ukernel::PlanOp plan,
+                            ukernel::OperatorOpInterface op,
+                            llvm::Expected<Plan> answer, SymbolTable &symbols) {
+    if (!answer) {
+      remark::missed(op.getLoc(), remark::RemarkOpts::name("portable")
+                                      .category("ukernel-plan-workloads"))
+          << llvm::formatv("@{0}: no plan for other architectures: {1}",
+                           plan.getSymName(),
+                           llvm::toString(answer.takeError()))
+                 .str();
+      return success();
+    }
+    OpBuilder b(plan.getContext());
+    b.setInsertionPointAfter(plan);
+    FailureOr<ukernel::PlanOp> portable = createPlan(
+        op, (plan.getSymName() + ukernel::kPortableSuffix).str(), *answer, b);
+    if (failed(portable))
+      return failure();
+    plan.setPortable(symbols.insert(*portable).getValue());
+    emitRemarks(op, portable->getSymName(), *answer);
+    return success();
   }
 
   /// Plans the workloads, equal ones once and different ones in parallel. Plans
@@ -313,6 +397,8 @@ private:
       /// Workloads that the answer serves.
       SmallVector<ukernel::OperatorOpInterface> ops;
       std::optional<llvm::Expected<Plan>> answer;
+      /// That without paths of an exact architecture, where the answer has one.
+      std::optional<llvm::Expected<Plan>> portable;
     };
     std::vector<Question> questions;
     llvm::StringMap<size_t> numbers;
@@ -325,7 +411,8 @@ private:
       auto [it, isNew] =
           numbers.try_emplace(keyOf(workload, support), questions.size());
       if (isNew)
-        questions.push_back({std::move(workload), {}, std::nullopt});
+        questions.push_back(
+            {std::move(workload), {}, std::nullopt, std::nullopt});
       questions[it->second].ops.push_back(op);
     }
     // Large workloads have many candidates: threads take those first, and what
@@ -337,7 +424,10 @@ private:
       return largestResult(a->workload) > largestResult(b->workload);
     });
     parallelForEach(&getContext(), largestFirst, [&](Question *question) {
-      question->answer.emplace(search(question->workload, device));
+      question->answer.emplace(search(question->workload, device, Paths::All));
+      llvm::Expected<Plan> &answer = *question->answer;
+      if (answer && answer->needsExactArchitecture())
+        question->portable.emplace(searchPortable(question->workload, device));
     });
     LogicalResult result = success();
     SymbolTable symbols(getOperation());
@@ -349,7 +439,8 @@ private:
         result = op->emitError(llvm::toString(answer.takeError()));
         continue;
       }
-      FailureOr<ukernel::PlanOp> plan = createPlan(op, *answer, b);
+      FailureOr<ukernel::PlanOp> plan =
+          createPlan(op, "plan_" + std::to_string(numPlans++), *answer, b);
       if (failed(plan)) {
         result = failure();
         continue;
@@ -358,17 +449,21 @@ private:
       for (ukernel::OperatorOpInterface served : question.ops)
         served.setPlanAttr(name);
       emitRemarks(op, name.getValue(), *answer);
+      if (question.portable &&
+          failed(
+              addPortable(*plan, op, std::move(*question.portable), symbols)))
+        result = failure();
     }
     return result;
   }
 
   FailureOr<ukernel::PlanOp> createPlan(ukernel::OperatorOpInterface op,
-                                        const Plan &plan, OpBuilder &b) {
+                                        StringRef name, const Plan &plan,
+                                        OpBuilder &b) {
     llvm::Expected<ukernel::PlanAttr> attribute =
         toAttribute(&getContext(), plan);
     if (!attribute)
       return op->emitError(llvm::toString(attribute.takeError()));
-    std::string name = "plan_" + std::to_string(numPlans++);
     return ukernel::PlanOp::create(b, op.getLoc(), name, *attribute);
   }
 

@@ -84,7 +84,10 @@ class Module:
 
     @property
     def ptx(self) -> str:
-        """The kernels as PTX. Raises `Error` if the library holds none."""
+        """The kernels as PTX; of two images, the one for the exact architecture.
+
+        Raises `Error` if the library holds none.
+        """
         for image in self._images:
             if image.kind == runtime.IMAGE_PTX:
                 return ctypes.string_at(image.data).decode()

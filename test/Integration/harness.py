@@ -86,10 +86,10 @@ class Harness:
             file.write(text)
         return self.path(name)
 
-    def tool(self, name, *args, timeout=900):
-        """Runs a tool; returns the completed process."""
-        return subprocess.run([os.path.join(self.bin_dir, name), *args],
-                              capture_output=True, text=True, timeout=timeout)
+    def tool(self, name, *args, timeout=900, environment=None):
+        """Runs a tool, with additions to its environment; returns the completed process."""
+        return subprocess.run([os.path.join(self.bin_dir, name), *args], capture_output=True, text=True,
+                              timeout=timeout, env={**os.environ, **(environment or {})})
 
     def add(self, label, function, *args):
         self.jobs.append((label, function, args))

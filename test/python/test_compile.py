@@ -286,3 +286,38 @@ def test_progress(
         stages = [re.sub(r".*: |, [0-9.]+ s$", "", line) for line in told[1:]]
         expected = ["ukernel-form-workloads", "ukernel-plan-workloads", "lowering of kernels", "library"]
         assert [stage.partition(",")[0] for stage in stages if stage.partition(",")[0] in expected] == expected
+
+
+PRODUCT = """
+module attributes {ukernel.symbols = {T = #ukernel.range<1 to 512>}} {
+  func.func @product(%a: tensor<?x256xf16> {ukernel.shape = ["T", 256]}, %b: tensor<256x512xf16>) -> tensor<?x512xf32> {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : f32
+    %m = tensor.dim %a, %c0 : tensor<?x256xf16>
+    %e = tensor.empty(%m) : tensor<?x512xf32>
+    %i = linalg.fill ins(%zero : f32) outs(%e : tensor<?x512xf32>) -> tensor<?x512xf32>
+    %r = linalg.matmul ins(%a, %b : tensor<?x256xf16>, tensor<256x512xf16>)
+                       outs(%i : tensor<?x512xf32>) -> tensor<?x512xf32>
+    return %r : tensor<?x512xf32>
+  }
+}
+"""
+
+
+def test_two_images(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels of one architecture alone have others in their place; both run in the emulator."""
+    module = ftuner.compile(
+        PRODUCT, device="h100", paths="simt,mma,wgmma", max_kernels=2, emulate=True
+    )
+    device = module.manifest["device"]
+    assert (device["chip"], device["portable_chip"]) == ("sm_90a", "sm_90")
+    assert ".target sm_90a" in module.ptx
+    a = rng.standard_normal((70, 256)).astype(np.float16)
+    b = rng.standard_normal((256, 512)).astype(np.float16)
+    wanted = a.astype(np.float64) @ b.astype(np.float64)
+    for image in ("exact", "portable"):
+        monkeypatch.setenv("FTRT_EMULATOR_IMAGE", image)
+        assert relative_error(module.product(a, b), wanted) < 1e-6
+    monkeypatch.setenv("FTRT_EMULATOR_IMAGE", "sm_90")
+    with expect(ftuner.Error, "FTRT_EMULATOR_IMAGE: expected 'exact' or 'portable'"):
+        module.product(a, b)

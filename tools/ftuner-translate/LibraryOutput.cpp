@@ -182,7 +182,7 @@ llvm::Expected<LibraryPlan> planLibrary(const LibraryCommandLine &commandLine,
 llvm::Error writeLibrary(ModuleOp module, const LibraryPlan &plan) {
   if (failed(checkLibraryNames(module, plan.options)))
     return makeError("writing the library failed");
-  FailureOr<PtxModule> ptx = translateToPtx(module);
+  FailureOr<PtxImages> ptx = translateImages(module);
   if (failed(ptx))
     return makeError("translation to PTX failed");
 
@@ -193,7 +193,7 @@ llvm::Error writeLibrary(ModuleOp module, const LibraryPlan &plan) {
       return makeError("translation to cubins failed");
     options.cubins = std::move(*cubins);
   } else if (plan.hasOwnCubin) {
-    llvm::Expected<LibraryCubin> cubin = assembleOwnCubin(*ptx, plan.ptxas);
+    llvm::Expected<LibraryCubin> cubin = assembleOwnCubin(ptx->own, plan.ptxas);
     if (cubin)
       options.cubins.push_back(std::move(*cubin));
     else
@@ -242,7 +242,7 @@ llvm::Expected<std::string> emulatedKernels(ModuleOp module,
   // A module without products needs none, and gets a library without any.
   options.hasEmulatorImage = !ptx.kernels.empty();
   FailureOr<std::vector<std::string>> objects =
-      compileLibrary(module, ptx, /*manifest=*/"{}", options);
+      compileLibrary(module, {ptx, std::nullopt}, /*manifest=*/"{}", options);
   if (failed(objects))
     return makeError("compiling the kernels for the emulator failed");
   return linkSharedLibrary(*linker, *objects, *link);

@@ -408,12 +408,16 @@ static llvm::Error translate(const Options &options,
     return tool::writeLibrary(**module, libraryPlan);
   }
   moduleTool.beginStage("ptx");
-  FailureOr<PtxModule> ptx = translateToPtx(**module);
+  if (options.translation == Translation::Ptx) {
+    FailureOr<PtxModule> ptx = translateToPtx(**module);
+    if (failed(ptx))
+      return makeError("translation to PTX failed");
+    return finish(options, ptx->text, moduleTool);
+  }
+  FailureOr<PtxImages> ptx = translateImages(**module);
   if (failed(ptx))
     return makeError("translation to PTX failed");
   stopwatch.lap("ptx");
-  if (options.translation == Translation::Ptx)
-    return finish(options, ptx->text, moduleTool);
 
   ManifestOptions manifestOptions;
   if (options.timing)

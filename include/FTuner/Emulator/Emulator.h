@@ -144,6 +144,7 @@ private:
 struct RuntimeAPI {
   decltype(&ftrt_launch) launch;
   decltype(&ftrt_tensor_map_encode) encodeTensorMap;
+  decltype(&ftrt_image_is_exact) imageIsExact;
   decltype(&ftrt_fail) fail;
   decltype(&ftrt_last_error) lastError;
 };

@@ -13,6 +13,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Support/LLVM.h"
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -53,13 +54,19 @@ struct PtxTarget {
 /// exact architecture.
 bool needsExactArchitecture(mlir::ModuleOp module);
 
+/// Whether a module with such a kernel has others in their place for devices of
+/// other architectures: a portable image beside the exact one
+/// (FTuner/Dialect/UKernel/IR/Images.h).
+bool hasPortableImage(mlir::ModuleOp module);
+
 /// The target for the device that the module is compiled for (its attribute
 /// `ukernel.device`), exact where a kernel needs that. Reports a missing
 /// device, and processors unknown to LLVM.
 mlir::FailureOr<PtxTarget> getPtxTarget(mlir::ModuleOp module);
 
 /// The target for another processor. Reports processors unknown to LLVM, and
-/// those that are not exact where a kernel needs that.
+/// those that are not exact where a kernel needs that and there is no portable
+/// image.
 mlir::FailureOr<PtxTarget> getPtxTarget(mlir::ModuleOp module,
                                         const GpuArchitecture &architecture);
 
@@ -77,9 +84,29 @@ struct PtxModule {
   std::vector<PtxKernel> kernels;
   /// All kernels as one PTX module.
   std::string text;
+
+  /// The kernel of that name; null where there is none.
+  const PtxKernel *find(llvm::StringRef entry) const;
 };
 
-/// Translates every `gpu.module` of a compiled module. Reports
+/// The images of a module as PTX.
+struct PtxImages {
+  /// For the device.
+  PtxModule own;
+  /// Where `own` is exact: for the devices of other architectures, as far as
+  /// the module has kernels for them.
+  std::optional<PtxModule> portable;
+
+  /// The PTX of a kernel, from the first image that has it, by its entry; null
+  /// where there is none.
+  std::pair<const PtxModule *, const PtxKernel *>
+  find(llvm::StringRef entry) const;
+  /// The entries of all kernels, those of `own` first.
+  std::vector<llvm::StringRef> entries() const;
+};
+
+/// Translates every `gpu.module` of a compiled module for its device; of a
+/// module with two images, those of the exact one. Reports
 ///  * a module without kernels, and a gpu.module without exactly one entry;
 ///  * entries whose names are no C identifiers or not unique;
 ///  * functions that exist in a device library only (`.extern .func`), and
@@ -87,9 +114,13 @@ struct PtxModule {
 ///  * instructions that the target lacks.
 mlir::FailureOr<PtxModule> translateToPtx(mlir::ModuleOp module);
 
-/// The same for another processor than the device's.
+/// The same for another processor than the device's. Of a module with two
+/// images, those of the image that runs there.
 mlir::FailureOr<PtxModule> translateToPtx(mlir::ModuleOp module,
                                           const PtxTarget &target);
+
+/// The same for all images of the module.
+mlir::FailureOr<PtxImages> translateImages(mlir::ModuleOp module);
 
 } // namespace ftuner
 

@@ -189,6 +189,18 @@ int32_t ftrt_tensor_map_encode(const ftrt_tensor_map *kind, const void *address,
                                const int64_t *sizes, const int64_t *strides,
                                void *stream, void *map);
 
+/* Whether launches on `stream` run the kernels of an image for the device's
+ * exact architecture (FTRT_ARCHITECTURE_EXACT): 1 in `exact`, else 0. Host code
+ * of modules that hold both kinds of images asks, since each has kernels of its
+ * own. In the emulator, which has no architecture, the answer is 1, unless the
+ * environment variable FTRT_EMULATOR_IMAGE is "portable".
+ *
+ * Fails where no image fits the device. Loads nothing, allocates nothing and
+ * takes no lock, unless it fails or is the first call of the runtime. Safe
+ * while a stream is being captured into a CUDA graph. */
+int32_t ftrt_image_is_exact(const ftrt_module *module, void *stream,
+                            int32_t *exact);
+
 /* Records `message` (copied) as the calling thread's last error and returns
  * FTRT_ERROR_HOST. For checks that host code makes by itself, such as sizes
  * that do not fit each other. */

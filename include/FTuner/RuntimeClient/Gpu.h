@@ -36,11 +36,11 @@ private:
   explicit Gpu(const RuntimeLibrary &library) : library(library) {}
 };
 
-/// The kernels of a module as libftrt takes them: PTX.
+/// The kernels of a module as libftrt takes them: PTX, in one or two images.
 class PtxKernels {
 public:
   /// `name` is for the messages of the runtime. The library outlives them.
-  PtxKernels(const RuntimeLibrary &library, PtxModule ptx,
+  PtxKernels(const RuntimeLibrary &library, PtxImages ptx,
              llvm::StringRef name);
   // The runtime keeps pointers to the members.
   PtxKernels(const PtxKernels &) = delete;
@@ -50,14 +50,19 @@ public:
   llvm::Error prepare(void *stream) {
     return library.check(library.prepare(&module, stream));
   }
+  /// ftrt_image_is_exact() of the module.
+  int32_t isExact(void *stream, int32_t *exact) const {
+    return library.image_is_exact(&module, stream, exact);
+  }
   /// The kernel of that name, or null.
   ftrt_kernel *find(llvm::StringRef name) const { return byName.lookup(name); }
 
 private:
   const RuntimeLibrary &library;
-  PtxModule ptx;
+  PtxImages ptx;
   std::string name;
-  ftrt_image image;
+  std::vector<ftrt_image> images;
+  std::vector<std::string> entries;
   std::vector<ftrt_kernel> kernels;
   std::vector<ftrt_kernel *> pointers;
   llvm::StringMap<ftrt_kernel *> byName;

@@ -13,6 +13,7 @@ namespace ftuner {
 #define FTUNER_RUNTIME_FUNCTIONS(FUNCTION)                                     \
   FUNCTION(launch)                                                             \
   FUNCTION(tensor_map_encode)                                                  \
+  FUNCTION(image_is_exact)                                                     \
   FUNCTION(fail)                                                               \
   FUNCTION(last_error)                                                         \
   FUNCTION(prepare)                                                            \

@@ -95,6 +95,8 @@ struct Plan {
   /// The families that the dispatcher chooses among, ascending: those of
   /// entries, the general one, and the unaligned general one in any case.
   std::vector<unsigned> usedFamilies() const;
+  /// Whether one of these runs on the device's exact architecture alone.
+  bool needsExactArchitecture() const;
   /// The family for operands that are aligned to that many bytes; aligned ones
   /// unless told.
   unsigned

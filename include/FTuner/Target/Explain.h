@@ -31,6 +31,10 @@ struct WorkloadExplanation {
   std::string planName;
   Workload workload;
   Plan plan;
+  /// The plan for other architectures than the device's exact one, where `plan`
+  /// is for that one alone, and its symbol.
+  std::optional<Plan> portable;
+  std::string portableName;
   /// Families that the plan must not have.
   std::vector<KernelFamily> rejected;
   std::vector<ShapeExplanation> shapes;

@@ -47,11 +47,11 @@ llvm::Expected<std::vector<GpuArchitecture>>
 parseArchitectures(llvm::ArrayRef<std::string> names);
 
 /// Assembles the kernels for every architecture, in parallel. For architectures
-/// other than that of `ptx`, which is the module's, the kernels are translated
-/// anew. Emits an error and fails where LLVM or ptxas cannot compile a kernel
-/// for an architecture.
+/// other than those of `ptx`, which are the module's, the kernels are
+/// translated anew. Emits an error and fails where LLVM or ptxas cannot compile
+/// a kernel for an architecture.
 mlir::FailureOr<std::vector<LibraryCubin>>
-assembleCubins(mlir::ModuleOp module, const PtxModule &ptx,
+assembleCubins(mlir::ModuleOp module, const PtxImages &ptx,
                llvm::StringRef ptxas,
                llvm::ArrayRef<GpuArchitecture> architectures);
 
@@ -75,12 +75,12 @@ mlir::LogicalResult checkLibraryNames(mlir::ModuleOp module,
 /// checkLibraryNames reports, and where kernels cannot be compiled for the
 /// emulator.
 mlir::FailureOr<std::vector<std::string>>
-compileLibrary(mlir::ModuleOp module, const PtxModule &ptx,
+compileLibrary(mlir::ModuleOp module, const PtxImages &ptx,
                llvm::StringRef manifest, const LibraryOptions &options);
 
 /// Writes the C and C++ header of the library: a prototype for each function,
 /// with its shapes, and the module object. `fileName` is the header's own.
-void writeLibraryHeader(mlir::ModuleOp module, const PtxModule &ptx,
+void writeLibraryHeader(mlir::ModuleOp module, const PtxImages &ptx,
                         llvm::StringRef fileName, llvm::StringRef libraryName,
                         llvm::raw_ostream &os);
 

@@ -29,7 +29,7 @@ struct ManifestOptions {
 
 /// Writes the manifest of a compiled module with its translation. Reports
 /// attributes that it cannot read; then `os` is not complete.
-mlir::LogicalResult writeManifest(mlir::ModuleOp module, const PtxModule &ptx,
+mlir::LogicalResult writeManifest(mlir::ModuleOp module, const PtxImages &ptx,
                                   const ManifestOptions &options,
                                   llvm::raw_ostream &os);
 

@@ -119,6 +119,10 @@ def UKernelPlanWorkloadsPass : Pass<"ukernel-plan-workloads", "::mlir::ModuleOp"
     report the families, the shapes that each serves, the figures of the search
     after every stage, and which stages were relaxed.
 
+    Where a plan has families of a codegen path that needs the device's exact
+    architecture, the same search without such paths gives the plan for devices
+    of others, which the first names as `portable`.
+
     Workloads that have a plan keep it. The plan must be legal: the codegen path
     can emit every family for the workload, one block fits on the device, boxes
     fit, and operands that may not be aligned are served by families that take
@@ -205,6 +209,12 @@ def UKernelDispatchWorkloadsPass : Pass<"ukernel-dispatch-workloads", "::mlir::M
     `unaligned_general`. Each family that some size can take becomes one
     `ukernel.kernel`, which workloads of the same form and plan share; constant
     scalars are part of it. Views whose innermost stride is not 1 are copied.
+
+    A plan with a `portable` one becomes two such dispatches, in the branches of
+    an `scf.if` on `ukernel.exact_image`; the kernels of the second have
+    `_portable` in their names. Where a plan of the module is for an exact
+    architecture and names no portable one, the module runs there alone, and
+    portable plans are left out.
 
     With `assume-aligned` only sizes, strides and the offsets of views decide,
     for hosts that cannot see addresses. The caller then promises that every

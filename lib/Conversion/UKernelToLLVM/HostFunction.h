@@ -23,10 +23,14 @@ public:
   const mlir::LLVMTypeConverter &getTypes() const { return types; }
   mlir::Type getPointerType() const;
 
-  // The functions ftrt_fail, ftrt_launch and ftrt_tensor_map_encode.
+  // The functions ftrt_fail, ftrt_launch, ftrt_tensor_map_encode and
+  // ftrt_image_is_exact. The last two came later (`expectFunction`).
   mlir::LLVM::LLVMFuncOp getFail();
   mlir::LLVM::LLVMFuncOp getLaunch();
   mlir::LLVM::LLVMFuncOp getEncode();
+  mlir::LLVM::LLVMFuncOp getImageIsExact();
+  /// Pointer to the ftrt_module of the kernels, or null.
+  mlir::Value getKernelModule(mlir::ImplicitLocOpBuilder &b);
   /// Pointer to a zero-terminated string.
   mlir::Value getString(mlir::ImplicitLocOpBuilder &b, llvm::StringRef text);
   /// Pointer to the static ftrt_kernel of a kernel.
@@ -39,8 +43,10 @@ public:
 private:
   mlir::LLVM::LLVMFuncOp declare(llvm::StringRef name,
                                  llvm::ArrayRef<mlir::Type> inputs);
-  /// Pointer to the ftrt_module of the kernels, or null.
-  mlir::Value getKernelModule(mlir::ImplicitLocOpBuilder &b);
+  /// Declares a function that older runtimes lack. In a library the loader
+  /// takes its absence: the address is null.
+  mlir::LLVM::LLVMFuncOp declareOptional(llvm::StringRef name,
+                                         llvm::ArrayRef<mlir::Type> inputs);
 
   mlir::ModuleOp module;
   std::string moduleSymbol;
@@ -58,6 +64,11 @@ void returnCode(mlir::ImplicitLocOpBuilder &b, mlir::func::FuncOp func,
 void failIf(mlir::ImplicitLocOpBuilder &b, HostRuntime &runtime,
             mlir::Value condition, llvm::StringRef message);
 
+/// Likewise: fails where the runtime that the library runs with lacks
+/// `function`, one that may be absent.
+void expectFunction(mlir::ImplicitLocOpBuilder &b, HostRuntime &runtime,
+                    mlir::LLVM::LLVMFuncOp function);
+
 /// Likewise: returns `code` unless it is 0.
 void returnIfFailed(mlir::ImplicitLocOpBuilder &b, mlir::Value code);
 
@@ -70,8 +81,9 @@ mlir::LogicalResult lowerHostFunction(mlir::func::FuncOp func,
 /// that they fit their buffers.
 void lowerViews(mlir::func::FuncOp func);
 
-/// Turns assertions and launches of `func`, which has the host ABI, into
-/// checks and calls. `entries` are the launch descriptors by kernel.
+/// Turns assertions, launches and questions for the image of `func`, which has
+/// the host ABI, into checks and calls. `entries` are the launch descriptors by
+/// kernel.
 mlir::LogicalResult
 lowerRuntimeOps(mlir::func::FuncOp func, HostRuntime &runtime,
                 const llvm::StringMap<mlir::Attribute> &entries);

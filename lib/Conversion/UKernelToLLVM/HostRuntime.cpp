@@ -27,6 +27,14 @@ LLVM::LLVMFuncOp HostRuntime::declare(StringRef name, ArrayRef<Type> inputs) {
       LLVM::LLVMFunctionType::get(b.getI32Type(), inputs));
 }
 
+LLVM::LLVMFuncOp HostRuntime::declareOptional(StringRef name,
+                                              ArrayRef<Type> inputs) {
+  LLVM::LLVMFuncOp function = declare(name, inputs);
+  if (!moduleSymbol.empty())
+    function.setLinkage(LLVM::Linkage::ExternWeak);
+  return function;
+}
+
 LLVM::LLVMFuncOp HostRuntime::getFail() {
   return declare("ftrt_fail", {getPointerType()});
 }
@@ -39,8 +47,13 @@ LLVM::LLVMFuncOp HostRuntime::getLaunch() {
 
 LLVM::LLVMFuncOp HostRuntime::getEncode() {
   Type pointer = getPointerType();
-  return declare("ftrt_tensor_map_encode",
-                 {pointer, pointer, pointer, pointer, pointer, pointer});
+  return declareOptional("ftrt_tensor_map_encode", {pointer, pointer, pointer,
+                                                    pointer, pointer, pointer});
+}
+
+LLVM::LLVMFuncOp HostRuntime::getImageIsExact() {
+  Type pointer = getPointerType();
+  return declareOptional("ftrt_image_is_exact", {pointer, pointer, pointer});
 }
 
 Value HostRuntime::getString(ImplicitLocOpBuilder &b, StringRef text) {
@@ -162,6 +175,21 @@ void ftuner::failIf(ImplicitLocOpBuilder &b, HostRuntime &runtime,
   auto call = LLVM::CallOp::create(b, runtime.getFail(), ValueRange{text});
   returnCode(b, func, call.getResult());
   b.setInsertionPointToStart(next);
+}
+
+void ftuner::expectFunction(ImplicitLocOpBuilder &b, HostRuntime &runtime,
+                            LLVM::LLVMFuncOp function) {
+  if (function.getLinkage() != LLVM::Linkage::ExternWeak)
+    return;
+  Value address = LLVM::AddressOfOp::create(b, function);
+  Value null = LLVM::ZeroOp::create(b, runtime.getPointerType());
+  Value isMissing =
+      LLVM::ICmpOp::create(b, LLVM::ICmpPredicate::eq, address, null);
+  failIf(b, runtime, isMissing,
+         ("expected a libftrt.so.1 with the function '" + function.getName() +
+          "', but got an older one: use that of the FTuner that compiled the "
+          "library, or a newer one")
+             .str());
 }
 
 void ftuner::returnIfFailed(ImplicitLocOpBuilder &b, Value code) {

@@ -13,7 +13,7 @@ using namespace ftuner;
 
 namespace {
 
-/// Lowers the launches of one function.
+/// Lowers the launches of one function, and its questions for the image.
 class LaunchLowering {
 public:
   LaunchLowering(func::FuncOp func, HostRuntime &runtime,
@@ -23,6 +23,7 @@ public:
         entryBlock(&func.getBody().front()) {}
 
   LogicalResult lower(ukernel::LaunchOp launch);
+  LogicalResult lower(ukernel::ExactImageOp question);
 
 private:
   LogicalResult check(ukernel::LaunchOp launch, ukernel::EntryAttr &entry);
@@ -62,6 +63,13 @@ private:
 };
 } // namespace
 
+static LogicalResult expectInFunction(Operation *op) {
+  if (isa<func::FuncOp>(op->getParentOp()))
+    return success();
+  return op->emitOpError("expected unstructured control flow, but got ")
+         << op->getParentOp()->getName();
+}
+
 LogicalResult LaunchLowering::check(ukernel::LaunchOp launch,
                                     ukernel::EntryAttr &entry) {
   SymbolRefAttr kernel = launch.getKernel();
@@ -71,10 +79,7 @@ LogicalResult LaunchLowering::check(ukernel::LaunchOp launch,
            << ukernel::UKernelDialect::kEntryAttrName << "', but got "
            << kernel;
   entry = cast<ukernel::EntryAttr>(it->second);
-  if (!isa<func::FuncOp>(launch->getParentOp()))
-    return launch.emitOpError("expected unstructured control flow, but got ")
-           << launch->getParentOp()->getName();
-  return success();
+  return expectInFunction(launch);
 }
 
 /// Sizes, strides and parts go as i32, the grid has at most 2^31 - 1 blocks.
@@ -187,6 +192,7 @@ Value LaunchLowering::encode(ImplicitLocOpBuilder &b, StringRef kernel,
   Value strides = numbers(map.map.getStrides());
   Value place =
       allocate(b, b.getI8Type(), kTensorMapBytes, kTensorMapAddressAlignment);
+  expectFunction(b, runtime, runtime.getEncode());
   auto code =
       LLVM::CallOp::create(b, runtime.getEncode(),
                            ValueRange{runtime.getTensorMap(b, kernel, map),
@@ -257,12 +263,33 @@ LogicalResult LaunchLowering::lower(ukernel::LaunchOp launch) {
   return success();
 }
 
+LogicalResult LaunchLowering::lower(ukernel::ExactImageOp question) {
+  if (failed(expectInFunction(question)))
+    return failure();
+  if (!stream || !isa<LLVM::LLVMPointerType>(stream.getType()))
+    return question.emitOpError("expected a function of the host ABI");
+  ImplicitLocOpBuilder b(question.getLoc(), question);
+  Value place = allocate(b, b.getI32Type(), 1);
+  expectFunction(b, runtime, runtime.getImageIsExact());
+  auto code = LLVM::CallOp::create(
+      b, runtime.getImageIsExact(),
+      ValueRange{runtime.getKernelModule(b), stream, place});
+  returnIfFailed(b, code.getResult());
+  Value answer = LLVM::LoadOp::create(b, b.getI32Type(), place);
+  Value zero = arith::ConstantOp::create(b, b.getI32IntegerAttr(0));
+  question.replaceAllUsesWith(
+      arith::CmpIOp::create(b, arith::CmpIPredicate::ne, answer, zero)
+          .getResult());
+  question.erase();
+  return success();
+}
+
 LogicalResult
 ftuner::lowerRuntimeOps(func::FuncOp func, HostRuntime &runtime,
                         const llvm::StringMap<Attribute> &entries) {
   SmallVector<Operation *> ops;
   func.walk([&](Operation *op) {
-    if (isa<cf::AssertOp, ukernel::LaunchOp>(op))
+    if (isa<cf::AssertOp, ukernel::LaunchOp, ukernel::ExactImageOp>(op))
       ops.push_back(op);
   });
   LaunchLowering launches(func, runtime, entries);
@@ -272,10 +299,14 @@ ftuner::lowerRuntimeOps(func::FuncOp func, HostRuntime &runtime,
         return failure();
       continue;
     }
+    if (auto question = dyn_cast<ukernel::ExactImageOp>(op)) {
+      if (failed(launches.lower(question)))
+        return failure();
+      continue;
+    }
     auto assertion = cast<cf::AssertOp>(op);
-    if (!isa<func::FuncOp>(op->getParentOp()))
-      return op->emitOpError("expected unstructured control flow, but got ")
-             << op->getParentOp()->getName();
+    if (failed(expectInFunction(op)))
+      return failure();
     ImplicitLocOpBuilder b(op->getLoc(), op);
     Value isTrue = arith::ConstantOp::create(b, b.getBoolAttr(true));
     Value isBad = arith::XOrIOp::create(b, assertion.getArg(), isTrue);

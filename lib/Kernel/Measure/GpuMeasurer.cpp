@@ -289,10 +289,10 @@ void GpuMeasurer::loadKernels(llvm::ArrayRef<MeasurementRequest> requests) {
       continue;
     }
     place->compiled = std::move(*kernel);
-    PtxModule ptx;
-    ptx.target = place->compiled.target;
-    ptx.kernels = {place->compiled.ptx};
-    ptx.text = place->compiled.ptx.text;
+    PtxImages ptx;
+    ptx.own.target = place->compiled.target;
+    ptx.own.kernels = {place->compiled.ptx};
+    ptx.own.text = place->compiled.ptx.text;
     place->loaded = std::make_unique<PtxKernels>(gpu.library, std::move(ptx),
                                                  place->compiled.ptx.entry);
     if (llvm::Error error = place->loaded->prepare(gpu.stream))

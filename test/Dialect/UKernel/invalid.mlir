@@ -2059,6 +2059,33 @@ module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#u
 
 // -----
 
+// plan_c7: a name of nothing
+// expected-error @below {{expected @q to be another 'ukernel.plan'}}
+ukernel.plan @p <families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], choices = [], general = 0, unaligned_general = 0> portable(@q)
+
+// -----
+
+// plan_c7: its own
+// expected-error @below {{expected @p to be another 'ukernel.plan'}}
+ukernel.plan @p <families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], choices = [], general = 0, unaligned_general = 0> portable(@p)
+
+// -----
+
+// plan_c7: a portable plan of a portable plan
+// expected-error @below {{expected @q to be portable, but it names a portable plan itself}}
+ukernel.plan @p <families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], choices = [], general = 0, unaligned_general = 0> portable(@q)
+ukernel.plan @q <families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], choices = [], general = 0, unaligned_general = 0> portable(@r)
+ukernel.plan @r <families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], choices = [], general = 0, unaligned_general = 0>
+
+// -----
+
+// plan_c7: other axes
+// expected-error @below {{expected a portable plan of 3 axes, but got 4}}
+ukernel.plan @p <families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], choices = [], general = 0, unaligned_general = 0> portable(@q)
+ukernel.plan @q <families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8, 1]]>], choices = [], general = 0, unaligned_general = 0>
+
+// -----
+
 // workload_c10
 func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
   // expected-error @below {{expected a precision of tf32, but got 'f16'}}

@@ -90,6 +90,91 @@ TEST_F(RuntimeTest, NoImageForTheDevice) {
                  "the module holds no image");
 }
 
+//===----------------------------------------------------------------------===//
+// Modules with two images, each with kernels of its own
+//===----------------------------------------------------------------------===//
+
+constexpr uint32_t kExact90 = 90 | FTRT_ARCHITECTURE_EXACT;
+
+/// "first" is in both images, "exact" and "portable" in one.
+struct TwoImages : TestModule {
+  TwoImages() : TestModule({"first", "exact", "portable"}) {
+    addPTX(kExact90, ".entry first()\n.entry exact()\n");
+    addPTX(80, ".entry first()\n.entry portable()\n");
+  }
+  int32_t ask(void *stream = nullptr) {
+    isExact = -1;
+    return ftrt_image_is_exact(&module, stream, &isExact);
+  }
+  int32_t isExact = -1;
+};
+
+TEST_F(RuntimeTest, TellsWhichImageIsTaken) {
+  const int expected[] = {1, 0, 0, 0}; // 9.0, 8.6, 10.0, 8.0
+  TwoImages model;
+  for (bool isPrepared : {false, true})
+    for (int device = 0; device < 4; ++device) {
+      ASSERT_SUCCESS(ftrt_device_select(device));
+      if (isPrepared) {
+        ASSERT_SUCCESS(ftrt_prepare(&model.module, nullptr));
+      }
+      ASSERT_SUCCESS(model.ask());
+      EXPECT_EQ(model.isExact, expected[device]) << device;
+    }
+  ASSERT_SUCCESS(ftrt_device_select(4));
+  EXPECT_FAILURE(model.ask(), FTRT_ERROR_NO_IMAGE,
+                 "but the module holds PTX for sm_90a and PTX for sm_80");
+  EXPECT_FAILURE(ftrt_image_is_exact(&model.module, nullptr, nullptr),
+                 FTRT_ERROR_INVALID_ARGUMENT, "expected a place");
+  fake::fake_driver_clear_context();
+  EXPECT_FAILURE(model.ask(), FTRT_ERROR_DRIVER, "expected a CUDA context");
+}
+
+TEST_F(RuntimeTest, TheEmulatorTakesWhatTheEnvironmentSays) {
+  TwoImages model;
+  void *stream = ftrt_emulator_stream();
+  ASSERT_SUCCESS(model.ask(stream));
+  EXPECT_EQ(model.isExact, 1);
+  for (auto [text, expected] :
+       {std::pair("portable", 0), {"exact", 1}, {"", 1}}) {
+    setenv("FTRT_EMULATOR_IMAGE", text, 1);
+    ASSERT_SUCCESS(model.ask(stream));
+    EXPECT_EQ(model.isExact, expected) << text;
+  }
+  setenv("FTRT_EMULATOR_IMAGE", "sm_90", 1);
+  EXPECT_FAILURE(model.ask(stream), FTRT_ERROR_INVALID_ARGUMENT,
+                 "module 'model': FTRT_EMULATOR_IMAGE: expected 'exact' or "
+                 "'portable', but got 'sm_90'");
+  // It is nobody else's.
+  ASSERT_SUCCESS(model.ask());
+  EXPECT_EQ(model.isExact, 1);
+  unsetenv("FTRT_EMULATOR_IMAGE");
+}
+
+TEST_F(RuntimeTest, PreparesWhatTheImageHas) {
+  for (auto [device, has, lacks] : {std::tuple(0, 1, 2), {1, 2, 1}}) {
+    TwoImages model;
+    ASSERT_SUCCESS(ftrt_device_select(device));
+    ftrt_fail("before");
+    ASSERT_SUCCESS(ftrt_prepare(&model.module, nullptr));
+    EXPECT_STREQ(ftrt_last_error(), "before");
+    int lookups = driver.calls[cuLibraryGetKernel];
+    ASSERT_SUCCESS(launch(model[0]));
+    ASSERT_SUCCESS(launch(model[has]));
+    EXPECT_EQ(driver.calls[cuLibraryGetKernel], lookups);
+    EXPECT_FAILURE(launch(model[lacks]), FTRT_ERROR_UNKNOWN_KERNEL,
+                   model[lacks]->name);
+  }
+  // With images of one kind all kernels must be there.
+  for (uint32_t architecture : {kExact90, 80u}) {
+    TestModule model({"first", "exact"});
+    model.addPTX(architecture, ".entry first()\n");
+    ASSERT_SUCCESS(ftrt_device_select(0));
+    EXPECT_FAILURE(ftrt_prepare(&model.module, nullptr),
+                   FTRT_ERROR_UNKNOWN_KERNEL, "kernel 'exact'");
+  }
+}
+
 TEST_F(RuntimeTest, ACubinThatFailsIsReportedNotReplaced) {
   TestModule model;
   addImages(model, {"c90", "p90"});
@@ -187,6 +272,9 @@ TEST_F(RuntimeTest, CorruptModulesAreRefused) {
     EXPECT_FAILURE(ftrt_prepare(&model.module, ftrt_emulator_stream()),
                    corruption.code, corruption.words);
     EXPECT_FAILURE(launch(model[0]), corruption.code, corruption.words);
+    int32_t isExact = 0;
+    EXPECT_FAILURE(ftrt_image_is_exact(&model.module, nullptr, &isExact),
+                   corruption.code, corruption.words);
     EXPECT_FAILURE(ftrt_release(&model.module), corruption.code,
                    corruption.words);
     EXPECT_EQ(model.module.handle, nullptr);

@@ -70,12 +70,15 @@ TEST_F(RuntimeTest, LaunchesNeitherAllocateNorLock) {
   ASSERT_SUCCESS(ftrt_prepare(&model.module, emulator));
 
   int failed = 0, calls = driver.callCount();
+  int32_t isExact = 0;
   allocations = locks = 0;
-  for (int i = 0; i < 1000; ++i)
+  for (int i = 0; i < 1000; ++i) {
+    failed += ftrt_image_is_exact(&model.module, nullptr, &isExact);
     failed += launch(model[0], 100000);
+  }
   EXPECT_EQ(allocations, 0);
   EXPECT_EQ(locks, 0);
-  EXPECT_EQ(driver.callCount() - calls, 2000);
+  EXPECT_EQ(driver.callCount() - calls, 3000);
   for (int i = 0; i < 1000; ++i)
     failed += ftrt_launch(model[1], 3, 32, 0, emulator, nullptr);
   EXPECT_EQ(allocations, 0);

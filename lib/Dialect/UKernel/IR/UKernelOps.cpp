@@ -308,6 +308,24 @@ static bool isCompatible(Type argument, Type parameter) {
          given.getRank() == wanted.getRank();
 }
 
+LogicalResult PlanOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
+  FlatSymbolRefAttr name = getPortableAttr();
+  if (!name)
+    return success();
+  auto portable = symbolTable.lookupNearestSymbolFrom<PlanOp>(*this, name);
+  if (!portable || portable == *this)
+    return emitOpError("expected ") << name << " to be another 'ukernel.plan'";
+  if (portable.getPortableAttr())
+    return emitOpError("expected ")
+           << name << " to be portable, but it names a portable plan itself";
+  size_t rank = getPlan().getFamilies().front().getRank();
+  size_t portableRank = portable.getPlan().getFamilies().front().getRank();
+  if (rank != portableRank)
+    return emitOpError("expected a portable plan of ")
+           << rank << " axes, but got " << portableRank;
+  return success();
+}
+
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
   Operation *target =
       symbolTable.lookupNearestSymbolFrom(getOperation(), getKernelAttr());

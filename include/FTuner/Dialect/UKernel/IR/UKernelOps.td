@@ -16,20 +16,34 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 class UKernel_Op<string mnemonic, list<Trait> traits = []>
     : Op<UKernel_Dialect, mnemonic, traits>;
 
-def UKernel_PlanOp : UKernel_Op<"plan", [Symbol]> {
+def UKernel_PlanOp : UKernel_Op<"plan", [
+    Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "the answer of a search for one workload";
   let description = [{
-    A symbol that workloads refer to. Equal workloads share one plan.
+    A symbol that workloads refer to. Equal workloads share one plan. A plan
+    with families that run on the device's exact architecture alone names the
+    plan for devices of others, `portable`.
+
+    * `plan_c7`: `portable` names another `ukernel.plan` of as many axes, which
+      has no `portable` itself.
 
     ```mlir
     ukernel.plan @plan_0 <
       families = [<#schedule, axis = 0,
                    tiles = [[32, 32, 8]]>],
       choices = [], general = 0, unaligned_general = 0>
+      portable(@plan_0_portable)
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, UKernel_PlanAttr:$plan);
-  let assemblyFormat = "$sym_name $plan attr-dict";
+  let arguments = (ins SymbolNameAttr:$sym_name, UKernel_PlanAttr:$plan,
+                       OptionalAttr<FlatSymbolRefAttr>:$portable);
+  let assemblyFormat = [{
+    $sym_name $plan (`portable` `(` $portable^ `)`)? attr-dict
+  }];
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name,
+                                 "::ftuner::ukernel::PlanAttr":$plan), [{
+    build($_builder, $_state, name, plan, /*portable=*/nullptr);
+  }]>];
 }
 
 def UKernel_WorkloadOp : UKernel_Op<"workload", [
@@ -416,6 +430,28 @@ def UKernel_LaunchOp : UKernel_Op<"launch", [
     attr-dict
   }];
   let hasVerifier = 1;
+}
+
+def UKernel_ExactImageOp : UKernel_Op<"exact_image", [Pure]> {
+  let summary = "whether kernels come from the image of an exact architecture";
+  let description = [{
+    A compiled module may hold its kernels twice: in an image for the device's
+    exact architecture (sm_90a), and in a portable one for all others. On the
+    host, this asks which of them the device of the call takes. Branches of
+    `scf.if` on the answer launch the kernels of each.
+
+    ```mlir
+    %exact = ukernel.exact_image
+    scf.if %exact {
+      ukernel.launch @k0 …
+    } else {
+      ukernel.launch @k1 …
+    }
+    ```
+  }];
+  let arguments = (ins);
+  let results = (outs I1:$result);
+  let assemblyFormat = "attr-dict";
 }
 
 #endif
