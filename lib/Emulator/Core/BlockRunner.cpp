@@ -304,7 +304,8 @@ void BlockRunner::kill(Fiber &fiber) {
 }
 
 void BlockRunner::setState(Fiber &fiber, Fiber::State state) {
-  cluster.events += state == Fiber::State::Exited;
+  if (state == Fiber::State::Exited)
+    ++cluster.events;
   --counts[static_cast<unsigned>(fiber.state)];
   fiber.state = state;
   ++counts[static_cast<unsigned>(state)];
