@@ -19,8 +19,8 @@ import numpy as np
 
 SOURCE = os.path.join(os.path.dirname(__file__), "..", "Target", "Inputs", "images.mlir")
 COMPILED = ["--device=h100", "--paths=simt,mma,wgmma", "--max-kernels=2"]
-K, N = 256, 1024
-SIZES = (1, 33, 200)
+# Sizes of the functions, the second one's product in slices.
+SIZES = {"f": (1, 33, 200), "slices": (33, 300)}
 TOLERANCE = 1e-5
 FTRT_ERROR_INVALID_ARGUMENT, FTRT_ERROR_HOST, FTRT_ERROR_NO_IMAGE = 1, 4, 7
 
@@ -38,27 +38,29 @@ int32_t ftrt_launch(void *kernel, uint32_t grid, uint32_t block, uint32_t bytes,
 """
 
 
-class Bf16Library(library.Library):
-    """The function `f` of images.mlir, on a GPU or in the emulator."""
+class Images(library.Library):
+    """The functions of images.mlir, on a GPU or in the emulator."""
 
     def __init__(self, path, runtime, is_on_gpu):
         super().__init__(path, runtime)
         self.stream = None if is_on_gpu else ctypes.c_void_p(runtime.ftrt_emulator_stream())
 
-    def run(self, a, b):
+    def run(self, name, a, b):
         """The results for factors as the bits of bf16. The memory of the device is the host's."""
         size = ctypes.c_int64(len(a))
-        get_workspace = self.library.f_workspace_size
+        get_workspace = getattr(self.library, f"{name}_workspace_size")
         get_workspace.restype = ctypes.c_int64
-        buffers = [library.Guarded(bytes) for bytes in (a.nbytes, b.nbytes, len(a) * N * 4, len(a) * 4, get_workspace(size))]
+        shapes = [(len(a), b.shape[1]), (len(a),)][:len(self.functions[name]["results"])]
+        buffers = [library.Guarded(bytes) for bytes in
+                   (a.nbytes, b.nbytes, *(4 * int(np.prod(shape)) for shape in shapes), get_workspace(size))]
         for buffer, value in zip(buffers, (a, b)):
             buffer.view(value.dtype, value.shape)[...] = value
         *pointers, workspace = [ctypes.c_void_p(buffer.address) for buffer in buffers]
-        self.check(self.library.f(*pointers, size, workspace, self.stream))
+        self.check(getattr(self.library, name)(*pointers, size, workspace, self.stream))
         self.check(self.runtime.ftrt_stream_synchronize(self.stream))
         if not all(buffer.is_intact() for buffer in buffers):
             raise RuntimeError("something was written outside of a buffer")
-        return buffers[2].view(np.float32, (len(a), N)), buffers[3].view(np.float32, (len(a),))
+        return [buffer.view(np.float32, shape) for buffer, shape in zip(buffers[2:], shapes)]
 
 
 def run_child(bin_dir, path, where, has_prepared, seed):
@@ -67,7 +69,7 @@ def run_child(bin_dir, path, where, has_prepared, seed):
     is_on_gpu = where == "gpu"
     if is_on_gpu and runtime.ftrt_device_select(0):
         sys.exit(runtime.ftrt_last_error().decode())
-    opened = Bf16Library(path, runtime, is_on_gpu)
+    opened = Images(path, runtime, is_on_gpu)
     rng = np.random.default_rng(seed)
 
     def bf16(*shape):
@@ -80,14 +82,16 @@ def run_child(bin_dir, path, where, has_prepared, seed):
     try:
         if has_prepared:
             opened.check(runtime.ftrt_prepare(ctypes.byref(opened.module), opened.stream))
-        b = bf16(K, N)
-        for size in SIZES:
-            a = bf16(size, K)
-            product, sums = opened.run(a, b)
-            expected = value(a) @ value(b)
-            errors.append(float(np.linalg.norm(product - expected) / np.linalg.norm(expected)))
-            # Sums of products of either sign cancel.
-            errors.append(float(np.linalg.norm(sums - product.astype(np.float64).sum(1)) / np.linalg.norm(expected)))
+        for name, sizes in SIZES.items():
+            b = bf16(*opened.functions[name]["arguments"][1]["shape"])
+            for size in sizes:
+                a = bf16(size, len(b))
+                product, *sums = opened.run(name, a, b)
+                expected = value(a) @ value(b)
+                errors.append(float(np.linalg.norm(product - expected) / np.linalg.norm(expected)))
+                # Sums of products of either sign cancel.
+                errors += [float(np.linalg.norm(of_rows - product.astype(np.float64).sum(1)) / np.linalg.norm(expected))
+                           for of_rows in sums]
     except RuntimeError as error:
         sys.exit(str(error))
     print(json.dumps(errors))
@@ -122,7 +126,7 @@ def kernels_of(path, runtime):
 
 
 def check_results(problems, label, errors):
-    if len(errors) != 2 * len(SIZES) or not max(errors) <= TOLERANCE:
+    if len(errors) != 2 * len(SIZES["f"]) + len(SIZES["slices"]) or not max(errors) <= TOLERANCE:
         problems.append(f"{label}: errors {errors}")
 
 
@@ -130,8 +134,9 @@ def check_devices(tests, path, images):
     """Each device takes its image, prepared or not; the exact one has kernels of its own."""
     problems = []
     alone = {chip: images[chip] - images[other] for chip, other in (("sm_90a", "sm_90"), ("sm_90", "sm_90a"))}
-    if not all(alone.values()):
-        return [f"expected kernels in one image alone, but got {images}"]
+    shared = images["sm_90a"] & images["sm_90"]
+    if not all(alone.values()) or not any(name.endswith("_sum") for name in shared):
+        return [f"expected kernels in one image alone, and one that adds up slices in both, but got {images}"]
     found = []
     for capability, chip in (("9.0", "sm_90a"), ("10.0", "sm_90"), ("12.0", "sm_90")):
         for has_prepared in (False, True):
@@ -203,7 +208,7 @@ def check_emulator(tests, path, images):
         problems.append(f"expected '{runtime_words}', but got {errors} {text}")
     # ftuner-run names what it launches.
     for image, chip in (("exact", "sm_90a"), ("portable", "sm_90")):
-        answer = tests.tool("ftuner-run", SOURCE, *COMPILED, "--function=f", f"--args=33x{K}xbf16,{K}x{N}xbf16", "--check",
+        answer = tests.tool("ftuner-run", SOURCE, *COMPILED, "--function=f", "--args=33x256xbf16,256x1024xbf16", "--check",
                             *harness.CHECKED, environment={"FTRT_EMULATOR_IMAGE": image})
         report, problem = harness.report_of(answer)
         problems += problem
@@ -220,7 +225,7 @@ def check_run_on_gpu(tests, path, images):
     problems = []
     folder = os.path.join(tests.bin_dir, "..", "lib", "cuda-emulator")
     for capability, chip in (("9.0", "sm_90a"), ("10.0", "sm_90")):
-        answer = tests.tool("ftuner-run", SOURCE, *COMPILED, "--function=f", f"--args=33x{K}xbf16,{K}x{N}xbf16",
+        answer = tests.tool("ftuner-run", SOURCE, *COMPILED, "--function=f", "--args=33x256xbf16,256x1024xbf16",
                             "--executor=cuda", "--check",
                             environment={"FTRT_CUDA_DRIVER": os.path.join(folder, "libcuda.so.1"), "FTRT_TRACE": "1",
                                          "FTRT_EMULATED_LIBRARIES": path, "FTRT_EMULATED_CAPABILITY": capability})
