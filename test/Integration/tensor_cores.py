@@ -26,8 +26,8 @@ OLD = ("t4", "a100", "rtx3090", "l4", "h200", "b200")
 NEW = OLD[1:]
 DEVICES = {"f16": OLD, "bf16": NEW, "i8": OLD, "tf32": NEW, "f16i8": NEW, "bf16i8": NEW, "tf32f16": NEW,
            "tf32bf16": NEW, "tf32i8": NEW}
-#: What the path for Hopper multiplies.
-WGMMA = tuple(DEVICES)
+#: What the path for Hopper multiplies; f32 rounded to tf32 or cut off is copied in ways that no other type is.
+WGMMA = (*DEVICES, "tf32")
 #: Of lhs, rhs and the sum.
 TYPES = {"f16": ("f16", "f16", "f32"), "bf16": ("bf16", "bf16", "f32"), "i8": ("i8", "i8", "i32"),
          "tf32": ("f32", "f32", "f32"), "f16i8": ("f16", "i8", "f32"), "bf16i8": ("i8", "bf16", "f32"),
