@@ -27,6 +27,9 @@
 
 namespace ftuner {
 
+/// Bytes of a barrier in shared memory (mbarrier).
+constexpr int64_t kBarrierBytes = 8;
+
 /// One operand's tile in shared memory. Sizes in elements.
 struct SharedTile {
   /// Contiguous along the reduce axis, in global and in shared memory.

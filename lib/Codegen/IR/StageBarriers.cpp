@@ -1,5 +1,6 @@
 //===- StageBarriers.cpp - Barriers of a pipeline's stages ----------------===//
 #include "FTuner/Codegen/IR/StageBarriers.h"
+#include "FTuner/Codegen/SharedTile.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -8,9 +9,6 @@
 
 using namespace mlir;
 using namespace ftuner;
-
-/// Of one barrier.
-static constexpr int64_t kBytes = 8;
 
 void ftuner::fenceAsyncProxy(ImplicitLocOpBuilder &b) {
   NVVM::FenceProxyOp::create(
@@ -37,14 +35,14 @@ Value StageBarriers::constant(int64_t value) {
 
 /// Those that say "free" come behind those that say "filled".
 Value StageBarriers::barrierOf(Value stage, int64_t first) {
-  Value bytes = b.createOrFold<arith::MulIOp>(stage, constant(kBytes));
+  Value bytes = b.createOrFold<arith::MulIOp>(stage, constant(kBarrierBytes));
   Value pointer = LLVM::GEPOp::create(b, barriers.getType(), b.getI8Type(),
                                       barriers, ValueRange{bytes});
   if (first == 0)
     return pointer;
   return LLVM::GEPOp::create(
       b, barriers.getType(), b.getI8Type(), pointer,
-      LLVM::GEPArg(static_cast<int32_t>(first * kBytes)));
+      LLVM::GEPArg(static_cast<int32_t>(first * kBarrierBytes)));
 }
 
 void StageBarriers::initialize(int64_t arrivalsOfFilled,
