@@ -98,8 +98,8 @@ def ConvertUKernelToLLVMPass : Pass<"convert-ukernel-to-llvm", "::mlir::ModuleOp
     the functions of their result sizes and workspace size become public.
     Launches check what must fit 32 bits, fill in the parameters and call
     `ftrt_launch`; `ukernel.exact_image` calls `ftrt_image_is_exact`; failed
-    assertions and divisions that would trap call `ftrt_fail`. Nothing aborts. The gpu.modules are dropped; their
-    `ukernel.entry` is all that is needed.
+    assertions and divisions that would trap call `ftrt_fail`. Nothing aborts.
+    The gpu.modules are dropped; their `ukernel.entry` is all that is needed.
 
     Each kernel launched is an internal `ftrt_kernel`, named `ftrt_kernel_` and
     the entry's name. With `module-symbol` they point to the `ftrt_module` of

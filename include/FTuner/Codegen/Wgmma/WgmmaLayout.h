@@ -36,17 +36,11 @@ constexpr int64_t kWgmmaRowBytes = 128, kWgmmaStepBytes = 128,
 /// To which stages are aligned: eight rows, after which the swizzle repeats.
 constexpr int64_t kWgmmaPatternRows = 8,
                   kWgmmaPatternBytes = kWgmmaPatternRows * kWgmmaRowBytes;
-<<<<<<< ours
-/// Bytes of a barrier in shared memory; those of a stage say that it is filled
-/// and that it is free.
-constexpr int64_t kBarrierBytes = 8, kBarriersOfStage = 2;
+/// Barriers of a stage: that it is filled, and that it is free.
+constexpr int64_t kBarriersOfStage = 2;
 /// Fragments of columns in a slab of persistent blocks: their rows fill sectors
 /// of the output in any type.
 constexpr int64_t kPersistentFragments = 4;
-=======
-/// Barriers of a stage: that it is filled, and that it is free.
-constexpr int64_t kBarriersOfStage = 2;
->>>>>>> theirs
 /// Most columns of an instruction.
 constexpr int64_t kWgmmaMaxColumns = 256;
 
