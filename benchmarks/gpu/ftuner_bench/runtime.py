@@ -217,6 +217,13 @@ class Function:
             self.runtime.check(self.name, code)
 
 
+def blocks_of(family: dict[str, Any], tiles: int) -> int:
+    """The blocks that a host launches for so many tiles of a manifest's family or program."""
+    schedule = family["schedule"]
+    blocks = tiles * schedule.get("cluster_m", 1) * schedule.get("cluster_n", 1)
+    return min(blocks, schedule.get("persistent_blocks") or blocks)
+
+
 class Launch:
     """One launch of a kernel with its parameters, to be repeated.
 

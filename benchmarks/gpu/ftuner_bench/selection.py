@@ -15,7 +15,7 @@ import torch
 
 from .buffers import Buffers, Pool, reference, relative_error
 from .machine import Call
-from .runtime import Launch, Library
+from .runtime import Launch, Library, blocks_of
 from .session import Session, within
 from .timing import compare
 from .workloads import Workload
@@ -132,7 +132,7 @@ def launch(
     batch, m, n, k = workload.extents(size)
     other = 1 - program["axis"]
     beside = -(-(m, n)[other] // program["ukernels"][0]["block_tile"][other])
-    grid = sum(program["blocks"]) * beside * batch
+    grid = blocks_of(program, sum(program["blocks"]) * beside * batch)
     pointers = dict(zip(("lhs", "rhs", "output"), (tensor.data_ptr() for tensor in buffers)))
     strides = _strides(buffers)
     values = {"m": m, "n": n, "k": k, "b0": batch}

@@ -82,7 +82,7 @@ class Products:
                                             strides, self.stream)
             parameters.append((one["kind"], one["type"], value))
         rows, columns = family["ukernels"][-1]["block_tile"][:2]
-        grid = batches * -(-m // rows) * -(-n // columns)
+        grid = runtime.blocks_of(family, batches * -(-m // rows) * -(-n // columns))
         address = self.library.kernels()[kernel["entry"]]
         runtime.Launch(self.api, address, grid, kernel["block"][0],
                        kernel["dynamic_shared_memory_bytes"], parameters)(self.stream)
