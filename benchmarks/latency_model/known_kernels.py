@@ -46,6 +46,7 @@ def teraflops_of(row: dict[str, str]) -> float:
         ("warps", 4 * number["groups"] + 4),
         ("is_persistent", number["is_persistent"]),
         ("hides_stores", number["is_persistent"]),
+        ("cluster_cycles", 360 if sharers > 1 else 0),
         ("l2_bytes", l2_bytes),
     ):
         launches.parts[..., fields.index(name)] = value

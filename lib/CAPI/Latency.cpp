@@ -83,6 +83,7 @@ static constexpr Field<LatencyBlock> blockFields[] = {
     {"is_warpgroup", &LatencyBlock::isWarpgroup},
     {"is_persistent", &LatencyBlock::isPersistent},
     {"hides_stores", &LatencyBlock::hidesStores},
+    {"cluster_cycles", &LatencyBlock::clusterCycles},
     {"other_instructions", &LatencyBlock::otherInstructions},
     {"loaded_registers", &LatencyBlock::loadedRegisters},
     {"shared_cycles", &LatencyBlock::sharedCycles},

@@ -158,6 +158,11 @@ private:
 };
 } // namespace
 
+/// Cycles from an SM to another of its cluster (Luo et al., "Benchmarking and
+/// Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", 2024,
+/// arXiv:2402.13499): what a barrier of the cluster takes at least.
+static constexpr double kClusterBarrierCycles = 180;
+
 /// The key of a family's part by itself, or of all its parts.
 static FamilyKey keyOf(const KernelFamily &family,
                        std::optional<unsigned> part = std::nullopt) {
@@ -207,6 +212,8 @@ const LatencyBlock &Evaluator::block(const KernelFamily &family,
     operationsOf(block, tensor.pipe) += tensor.operations;
   }
   block.isPersistent = work.isPersistent;
+  if (family.path().cluster(family.schedule).blocks > 1)
+    block.clusterCycles = 2 * kClusterBarrierCycles;
   block.registersPerThread = work.registersPerThread;
   block.otherInstructions = work.otherInstructions;
   block.loadedRegisters = work.loadedRegisters;

@@ -150,7 +150,8 @@ LatencyTable ftuner::tabulate(const LatencyDevice &device,
 
 static double blockStart(const LatencyBlock &block,
                          const LatencyConstants &constants) {
-  return block.isTensor() ? constants.tensorStart : constants.blockStart;
+  return (block.isTensor() ? constants.tensorStart : constants.blockStart) +
+         block.clusterCycles;
 }
 
 /// Cycles of an SM per block of the part when `resident` blocks are.
@@ -231,8 +232,9 @@ static double mixedRoundCycles(const LatencyDevice &device,
          blockStart(block, constants);
 }
 
-/// Cycles of starts that persistent blocks hide: of all rounds but the first,
-/// the first copies, which run behind the work of the round before, or all.
+/// Cycles of starts that persistent blocks hide, which start once: of all rounds
+/// but the first, the wait for the cluster and the first copies, which run behind
+/// the work of the round before, or all.
 static double hiddenCycles(const Waves &waves, const LatencyPart &part,
                            const LatencyConstants &constants) {
   const LatencyBlock &block = part.table->block;
@@ -240,7 +242,9 @@ static double hiddenCycles(const Waves &waves, const LatencyPart &part,
     return 0;
   double start = blockStart(block, constants);
   return (std::ceil(waves.perSm / waves.resident) - 1) *
-         (block.hidesStores ? start : std::min(start, constants.globalLatency));
+         (block.hidesStores
+              ? start
+              : std::min(start, constants.globalLatency + block.clusterCycles));
 }
 
 /// Cycles of the busiest SM. It gets as many blocks of the taller part as any

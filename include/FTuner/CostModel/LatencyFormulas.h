@@ -77,6 +77,9 @@ struct LatencyBlock {
   bool isPersistent = false;
   /// Whether the stores of one tile run behind the work of the next, too.
   bool hidesStores = false;
+  /// Cycles beyond those of every kernel in which a block waits for others of
+  /// its cluster when it starts and ends.
+  double clusterCycles = 0;
   double otherInstructions = 0;
   /// Registers of a warp that loads of a step write.
   double loadedRegisters = 0;

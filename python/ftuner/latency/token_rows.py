@@ -135,6 +135,8 @@ class VendorTile:
             # Those of wgmma have a warp for copies, which goes on with the next tile.
             is_persistent=self.is_warpgroup,
             hides_stores=self.is_warpgroup,
+            # Which runs in a cluster of two, as FTuner's do (lib/CostModel/Latency.cpp).
+            cluster_cycles=360 * self.is_warpgroup,
             loaded_registers=0,
             is_pipelined=1,
             exposed_loads=1 / (self.stages - 1),

@@ -187,6 +187,10 @@ TEST(LatencyTensor, PersistentBlocksStartBehindOthers) {
   constants.globalLatency = 2000;
   double behind = timeOf(device, block, constants) - 5;
   EXPECT_NEAR(timeOf(device, block, constants, 300), 3 * behind + 11, 0.01);
+  // The wait for the cluster, once.
+  block.clusterCycles = 500;
+  EXPECT_NEAR(timeOf(device, block, constants, 300), 3 * behind + 11.5, 0.01);
+  block.clusterCycles = 0;
   block.hidesStores = true;
   double fast = timeOf(device, block, constants) - 5;
   EXPECT_NEAR(timeOf(device, block, constants, 300), 3 * fast + 5, 0.01);
@@ -206,6 +210,7 @@ TEST(LatencyTensor, TermsAddUp) {
     tall.isWarpgroup = random() % 2;
     tall.isPersistent = random() % 2;
     tall.hidesStores = random() % 2;
+    tall.clusterCycles = random() % 2 ? 360 : 0;
     tall.sharedMemoryBytes = real(1000, 160000);
     tall.warps = 1 + random() % 8;
     LatencyBlock low = tall;
