@@ -232,9 +232,9 @@ static double mixedRoundCycles(const LatencyDevice &device,
          blockStart(block, constants);
 }
 
-/// Cycles of starts that persistent blocks hide, which start once: of all rounds
-/// but the first, the wait for the cluster and the first copies, which run behind
-/// the work of the round before, or all.
+/// Cycles of starts that persistent blocks hide, which start once: of all
+/// rounds but the first, the wait for the cluster and the first copies, which
+/// run behind the work of the round before, or all.
 static double hiddenCycles(const Waves &waves, const LatencyPart &part,
                            const LatencyConstants &constants) {
   const LatencyBlock &block = part.table->block;
