@@ -23,7 +23,7 @@ import numpy as np
 from judge import exit_code, percent, put_into_docs, read_docs, table
 
 from ftuner.latency.model import model
-from ftuner.latency.token_rows import VendorTile, launches_of
+from ftuner.latency.token_rows import CLUSTER_CYCLES, VendorTile, launches_of
 
 DEVICE = "h100"
 ROWS = Path(__file__).with_name("known_kernels.csv")
@@ -46,7 +46,7 @@ def teraflops_of(row: dict[str, str]) -> float:
         ("warps", 4 * number["groups"] + 4),
         ("is_persistent", number["is_persistent"]),
         ("hides_stores", number["is_persistent"]),
-        ("cluster_cycles", 360 if sharers > 1 else 0),
+        ("cluster_cycles", CLUSTER_CYCLES if sharers > 1 else 0),
         ("l2_bytes", l2_bytes),
     ):
         launches.parts[..., fields.index(name)] = value

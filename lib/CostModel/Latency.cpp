@@ -124,6 +124,7 @@ private:
     llvm::SmallVector<LatencyTable, 1> parts;
     double lhsRunBytes = 0, rhsRunBytes = 0;
     bool isSwizzled = false;
+    ClusterShape cluster;
   };
 
   Launch describe(llvm::ArrayRef<int64_t> shape, const Program &program,
@@ -212,7 +213,7 @@ const LatencyBlock &Evaluator::block(const KernelFamily &family,
     operationsOf(block, tensor.pipe) += tensor.operations;
   }
   block.isPersistent = work.isPersistent;
-  if (family.path().cluster(family.schedule).blocks > 1)
+  if (family.clusterBlocks() > 1)
     block.clusterCycles = 2 * kClusterBarrierCycles;
   block.registersPerThread = work.registersPerThread;
   block.otherInstructions = work.otherInstructions;
@@ -255,6 +256,7 @@ const Evaluator::Prices &Evaluator::prices(const KernelFamily &family) {
   prices->lhsRunBytes = runBytes(OperandRole::Lhs, family.tiles.back());
   prices->rhsRunBytes = runBytes(OperandRole::Rhs, family.tiles.back());
   prices->isSwizzled = family.path().groupRows(family) > 1;
+  prices->cluster = family.path().cluster(family.schedule);
   return *prices;
 }
 
@@ -322,7 +324,7 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
 
   Launch launch;
   LatencyGrid &grid = launch.grid;
-  ClusterShape cluster = family.path().cluster(family.schedule);
+  const ClusterShape &cluster = prices.cluster;
   auto clusterBlocks = static_cast<double>(cluster.blocks);
   // Blocks along the columns are neighbours in launch order.
   unsigned axis = family.combineAxis;

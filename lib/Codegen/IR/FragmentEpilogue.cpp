@@ -12,7 +12,6 @@
 #include "FTuner/Codegen/IR/ContractionEpilogue.h"
 #include "FTuner/Codegen/IR/MainLoop.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -143,13 +142,9 @@ void FragmentEpilogue::awaitWarps() {
     gpu::BarrierOp::create(b);
     return;
   }
-  auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantOp::create(
-        b, b.getI32IntegerAttr(static_cast<int32_t>(value)));
-  };
-  NVVM::BarrierOp::create(b, TypeRange(), constant(kBarrierOfWarps),
-                          constant(warp.threads), NVVM::BarrierReductionAttr(),
-                          Value());
+  NVVM::BarrierOp::create(b, TypeRange(), createI32(b, kBarrierOfWarps),
+                          createI32(b, warp.threads),
+                          NVVM::BarrierReductionAttr(), Value());
 }
 
 void FragmentEpilogue::emit(ValueRange accumulators,
@@ -157,7 +152,7 @@ void FragmentEpilogue::emit(ValueRange accumulators,
   // The slabs take the place of stages, which other warps may still read.
   if (hasAsynchronousCopies)
     NVVM::CpAsyncWaitGroupOp::create(b, 0);
-  Value allLanes = arith::ConstantOp::create(b, b.getI32IntegerAttr(-1));
+  Value allLanes = createI32(b, -1);
   if (warp.slabsOffset == 0)
     awaitWarps();
   else // Lanes may still read the tile before.
@@ -212,10 +207,7 @@ void FragmentEpilogue::emit(ValueRange accumulators,
     };
     if (runs % 32 == 0)
       return emitRun();
-    auto ifOp = scf::IfOp::create(b, math.less(run, math.constant(runs)),
-                                  /*withElseRegion=*/false);
-    b.setInsertionPointToStart(ifOp.thenBlock());
-    emitRun();
+    emitIf(b, math.less(run, math.constant(runs)), emitRun);
   };
   int64_t steps = fragments.outputRows() / slabRows;
   int64_t slabs = fragments.isSwapped ? 1 : ceilDiv(fragments.columns, ofSlab);

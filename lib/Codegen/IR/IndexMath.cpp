@@ -10,6 +10,11 @@ using namespace ftuner;
 static constexpr auto kNoWrap =
     arith::IntegerOverflowFlags::nsw | arith::IntegerOverflowFlags::nuw;
 
+Value ftuner::createI32(ImplicitLocOpBuilder &b, int64_t value) {
+  return arith::ConstantOp::create(
+      b, b.getI32IntegerAttr(static_cast<int32_t>(value)));
+}
+
 Value IndexMath::constant(int64_t value) {
   return arith::ConstantIndexOp::create(b, value);
 }

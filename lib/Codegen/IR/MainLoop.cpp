@@ -35,6 +35,14 @@ scf::ForOp ftuner::createLoop(ImplicitLocOpBuilder &b, Unrolling unrolling,
   return loop;
 }
 
+void ftuner::emitIf(ImplicitLocOpBuilder &b, Value condition,
+                    llvm::function_ref<void()> body) {
+  auto ifOp = scf::IfOp::create(b, condition, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  body();
+}
+
 void ftuner::prepareCopies(const ContractionTile &tile, TileCopy &lhs,
                            TileCopy &rhs, Value threadId) {
   auto prepare = [&](TileCopy &copy, Value offset, unsigned axis) {
@@ -133,11 +141,7 @@ Values MainLoop::emitStaged(ImplicitLocOpBuilder &b, const Values &accumulators,
                             Multiply multiply) const {
   IndexMath math(b);
   auto ifInRange = [&](Value reduceOffset, llvm::function_ref<void()> body) {
-    auto ifOp = scf::IfOp::create(b, math.less(reduceOffset, reduceExtent),
-                                  /*withElseRegion=*/false);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(ifOp.thenBlock());
-    body();
+    emitIf(b, math.less(reduceOffset, reduceExtent), body);
   };
   Value zero = math.constant(0);
   ifInRange(zero, [&] {

@@ -1,5 +1,6 @@
 //===- StageBarriers.cpp - Barriers of a pipeline's stages ----------------===//
 #include "FTuner/Codegen/IR/StageBarriers.h"
+#include "FTuner/Codegen/IR/MainLoop.h"
 #include "FTuner/Codegen/SharedTile.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -28,10 +29,12 @@ NVVM::MemScopeKind StageBarriers::scope() const {
                            : NVVM::MemScopeKind::CTA;
 }
 
-Value StageBarriers::constant(int64_t value) {
-  return arith::ConstantOp::create(
-      b, b.getI32IntegerAttr(static_cast<int32_t>(value)));
+LLVM::LLVMPointerType ftuner::clusterPointerType(MLIRContext *context) {
+  return LLVM::LLVMPointerType::get(
+      context, static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
 }
+
+Value StageBarriers::constant(int64_t value) { return createI32(b, value); }
 
 /// Those that say "free" come behind those that say "filled".
 Value StageBarriers::barrierOf(Value stage, int64_t first) {
@@ -99,15 +102,13 @@ void StageBarriers::arrive(Value barrier) {
 void StageBarriers::arriveInCluster(Value barrier, Value lane) {
   Value isOne = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, lane,
                                       constant(clusterBlocks));
-  auto ifOp = scf::IfOp::create(b, isOne, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(ifOp.thenBlock());
-  if (clusterBlocks == 1)
-    return arrive(barrier);
-  auto inCluster = LLVM::LLVMPointerType::get(
-      b.getContext(),
-      static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
-  NVVM::MBarrierArriveOp::create(
-      b, /*res=*/Type(), NVVM::MapaOp::create(b, inCluster, barrier, lane),
-      /*count=*/Value(), scope(), /*relaxed=*/false);
+  emitIf(b, isOne, [&] {
+    if (clusterBlocks == 1)
+      return arrive(barrier);
+    NVVM::MBarrierArriveOp::create(
+        b, /*res=*/Type(),
+        NVVM::MapaOp::create(b, clusterPointerType(b.getContext()), barrier,
+                             lane),
+        /*count=*/Value(), scope(), /*relaxed=*/false);
+  });
 }

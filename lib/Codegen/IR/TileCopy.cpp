@@ -178,10 +178,9 @@ void TileCopy::issueAsync(Value stage, Value reduceOffset) {
       // Of no bytes nothing is read, wherever the pointer points.
       Value sourceBytes;
       if (!reduceExact)
-        sourceBytes = arith::SelectOp::create(
-            b, inReduceRange(slot, reduceOffset),
-            arith::ConstantOp::create(b, b.getI32IntegerAttr(bytes)),
-            arith::ConstantOp::create(b, b.getI32IntegerAttr(0)));
+        sourceBytes =
+            arith::SelectOp::create(b, inReduceRange(slot, reduceOffset),
+                                    createI32(b, bytes), createI32(b, 0));
       NVVM::CpAsyncOp::create(b, offsetPointer(b, slot.shared, stageBytes),
                               offsetPointer(b, slot.global, stepBytes), bytes,
                               cache, sourceBytes);

@@ -64,17 +64,16 @@ WgmmaLayout ftuner::wgmmaLayout(const Workload &workload,
                                 const KernelFamily &family, unsigned part) {
   WgmmaSchedule schedule = WgmmaSchedule::of(family.schedule);
   WgmmaLayout layout = wgmmaLayout(workload, family.tiles[part], schedule);
-  for (const BlockTile &tile : family.tiles) {
-    WgmmaLayout other = wgmmaLayout(workload, tile, schedule);
-    if (layout.isPersistent) {
-      for (unsigned factor : {0, 1})
-        layout.stageStrides[factor] =
-            std::max(layout.stageStrides[factor], other.stageStrides[factor]);
-      layout.slabStride = std::max(layout.slabStride, other.slabStride);
-    }
-    layout.barriersOffset =
-        std::max({layout.barriersOffset, other.barriersOffset,
-                  ceilBy(layout.tileBytes(), kBarrierBytes)});
+  if (family.tiles.size() == 1)
+    return layout;
+  WgmmaLayout other = wgmmaLayout(workload, family.tiles[1 - part], schedule);
+  if (layout.isPersistent) {
+    for (unsigned factor : {0, 1})
+      layout.stageStrides[factor] =
+          std::max(layout.stageStrides[factor], other.stageStrides[factor]);
+    layout.slabStride = std::max(layout.slabStride, other.slabStride);
   }
+  layout.barriersOffset =
+      std::max(ceilBy(layout.tileBytes(), kBarrierBytes), other.barriersOffset);
   return layout;
 }

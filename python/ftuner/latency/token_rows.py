@@ -45,6 +45,8 @@ _SPLITS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
 # Steps of a slice, and blocks for each SM with slices.
 _LEAST_STEPS = 4
 _SPLIT_BLOCKS = 2
+# A cluster's two waits, as FTuner's kernels are priced (lib/CostModel/Latency.cpp).
+CLUSTER_CYCLES = 360
 # Choices that are this much slower than the best by the first constants cannot become it.
 _HOPELESS = 2.0
 # Bytes of an element as the kernel reads it, its field of operations, bytes of an output element.
@@ -135,8 +137,7 @@ class VendorTile:
             # Those of wgmma have a warp for copies, which goes on with the next tile.
             is_persistent=self.is_warpgroup,
             hides_stores=self.is_warpgroup,
-            # Which runs in a cluster of two, as FTuner's do (lib/CostModel/Latency.cpp).
-            cluster_cycles=360 * self.is_warpgroup,
+            cluster_cycles=CLUSTER_CYCLES * self.is_warpgroup,
             loaded_registers=0,
             is_pipelined=1,
             exposed_loads=1 / (self.stages - 1),

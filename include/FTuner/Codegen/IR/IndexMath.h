@@ -10,6 +10,9 @@ using mlir::Value;
 using mlir::ValueRange;
 using Values = llvm::SmallVector<Value>;
 
+/// A constant of type i32.
+Value createI32(mlir::ImplicitLocOpBuilder &b, int64_t value);
+
 /// Index arithmetic without wrap-around, folded where operands are constant.
 class IndexMath {
 public:

@@ -55,6 +55,10 @@ mlir::scf::ForOp createLoop(mlir::ImplicitLocOpBuilder &b, Unrolling unrolling,
 mlir::scf::ForOp createLoop(mlir::ImplicitLocOpBuilder &b, Unrolling unrolling,
                             Value end, int64_t step, ValueRange initial);
 
+/// Emits the body where a condition holds.
+void emitIf(mlir::ImplicitLocOpBuilder &b, Value condition,
+            llvm::function_ref<void()> body);
+
 /// Prepares the copies of a contraction's factors by a block's threads, or by
 /// those that have a number, of type index.
 void prepareCopies(const ContractionTile &tile, TileCopy &lhs, TileCopy &rhs,

@@ -60,6 +60,9 @@ private:
   int64_t stages, clusterBlocks;
 };
 
+/// Of pointers to shared memory of any block of a cluster.
+mlir::LLVM::LLVMPointerType clusterPointerType(mlir::MLIRContext *context);
+
 /// All threads of the cluster's blocks wait for each other.
 void clusterBarrier(mlir::ImplicitLocOpBuilder &b);
 

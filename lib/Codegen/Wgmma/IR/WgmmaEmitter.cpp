@@ -12,19 +12,6 @@
 using namespace mlir;
 using namespace ftuner;
 
-void ftuner::emitIf(ImplicitLocOpBuilder &b, Value condition,
-                    llvm::function_ref<void()> body) {
-  auto ifOp = scf::IfOp::create(b, condition, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(ifOp.thenBlock());
-  body();
-}
-
-static Value constantOf(ImplicitLocOpBuilder &b, int64_t value) {
-  return arith::ConstantOp::create(
-      b, b.getI32IntegerAttr(static_cast<int32_t>(value)));
-}
-
 /// What all lanes get from the first one the assembler knows to be equal in all
 /// of them: descriptors stay in registers of the warp, and roles are branches
 /// of whole warps.
@@ -35,15 +22,15 @@ WgmmaThread::WgmmaThread(ImplicitLocOpBuilder &b, Value number) {
   Value ofWarp =
       b.createOrFold<arith::IndexCastOp>(b.getI32Type(), math.div(number, 32));
   uniformWarp = NVVM::ShflOp::create(
-      b, b.getI32Type(), constantOf(b, -1), ofWarp, constantOf(b, 0),
-      constantOf(b, kWholeWarp), NVVM::ShflKind::idx,
+      b, b.getI32Type(), createI32(b, -1), ofWarp, createI32(b, 0),
+      createI32(b, kWholeWarp), NVVM::ShflKind::idx,
       /*return_value_and_is_valid=*/UnitAttr());
   warp = arith::IndexCastUIOp::create(b, b.getIndexType(), uniformWarp);
 }
 
 Value WgmmaThread::actsFor(ImplicitLocOpBuilder &b, int64_t warpNumber) const {
   Value isWarp = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, uniformWarp,
-                                       constantOf(b, warpNumber));
+                                       createI32(b, warpNumber));
   return arith::AndIOp::create(b, isWarp, isElected);
 }
 
@@ -70,7 +57,7 @@ void WgmmaTileEmitter::emit() {
   emitEpilogue(accumulators, isAsynchronous);
 }
 
-Value WgmmaTileEmitter::constant(int64_t value) { return constantOf(b, value); }
+Value WgmmaTileEmitter::constant(int64_t value) { return createI32(b, value); }
 
 void WgmmaTileEmitter::emitEpilogue(const Values &accumulators,
                                     bool hasAsynchronousCopies) {

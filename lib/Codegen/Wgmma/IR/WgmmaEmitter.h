@@ -120,10 +120,6 @@ private:
 mlir::LogicalResult emitWgmmaPipeline(mlir::ImplicitLocOpBuilder &b,
                                       BlockTiles &tiles);
 
-/// Emits the body where a condition holds.
-void emitIf(mlir::ImplicitLocOpBuilder &b, Value condition,
-            llvm::function_ref<void()> body);
-
 } // namespace ftuner
 
 #endif // FTUNER_LIB_CODEGEN_WGMMA_IR_WGMMAEMITTER_H

@@ -85,10 +85,7 @@ private:
   /// Emits `body` for each tile; it takes and returns the stage to go on with.
   LogicalResult
   forEach(llvm::function_ref<StagePhase(WgmmaTileEmitter &, StagePhase)> body);
-  Value constant(int64_t value) {
-    return arith::ConstantOp::create(
-        b, b.getI32IntegerAttr(static_cast<int32_t>(value)));
-  }
+  Value constant(int64_t value) { return createI32(b, value); }
 
   ImplicitLocOpBuilder &b;
   BlockTiles &tiles;
@@ -359,11 +356,7 @@ void WgmmaTileEmitter::startBoxes(StageBarriers &barriers, Value stage,
                                  ValueRange{offset});
     if (isShared)
       memory = LLVM::AddrSpaceCastOp::create(
-          b,
-          LLVM::LLVMPointerType::get(
-              b.getContext(),
-              static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster)),
-          memory);
+          b, clusterPointerType(b.getContext()), memory);
     int64_t rows = layout.boxRowsOf(factor);
     // From a box to the next: panels have rows of other blocks between.
     int64_t boxBytes =
