@@ -12,6 +12,16 @@ using namespace ftuner::emulator;
 namespace {
 constexpr unsigned kThreads = 64;
 
+/// Each thread takes a word of the input to its place in shared memory.
+constexpr const char *kStoreOwn = R"(
+      %first = llvm.mul %block, %dim : i32
+      %at = llvm.add %first, %tid : i32
+      %from = llvm.getelementptr %in[%at] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+      %x = llvm.load %from : !llvm.ptr<1> -> i32
+      %own = llvm.getelementptr %words[%tid] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+      llvm.store %x, %own : i32, !llvm.ptr<3>
+)";
+
 /// Each thread stores its word, and loads that of a thread of the next block of
 /// the cluster, with `meeting` in between and `end` behind.
 std::string makeExchange(unsigned blocks, const std::string &meeting,
@@ -33,13 +43,7 @@ std::string makeExchange(unsigned blocks, const std::string &meeting,
       %block = nvvm.read.ptx.sreg.ctaid.x : i32
       %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
       %size = nvvm.read.ptx.sreg.cluster.nctarank : i32
-      %first = llvm.mul %block, %dim : i32
-      %at = llvm.add %first, %tid : i32
-      %from = llvm.getelementptr %in[%at] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
-      %x = llvm.load %from : !llvm.ptr<1> -> i32
-      %own = llvm.getelementptr %words[%tid] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
-      llvm.store %x, %own : i32, !llvm.ptr<3>
-      )" +
+)" + kStoreOwn +
          meeting + R"(
       %after = llvm.add %rank, %one : i32
       %next = llvm.urem %after, %size : i32
@@ -285,13 +289,7 @@ std::string makeTransfer(bool isFenced) {
       %block = nvvm.read.ptx.sreg.ctaid.x : i32
       %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
       %other = llvm.xor %rank, %one : i32
-      %first = llvm.mul %block, %dim : i32
-      %at = llvm.add %first, %tid : i32
-      %from = llvm.getelementptr %in[%at] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
-      %x = llvm.load %from : !llvm.ptr<1> -> i32
-      %own = llvm.getelementptr %words[%tid] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
-      llvm.store %x, %own : i32, !llvm.ptr<3>
-)" +
+)" + kStoreOwn +
          (isFenced ? "nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, "
                      "space = #nvvm.shared_space<cta>}\n"
                    : "") +
