@@ -40,6 +40,14 @@ llvm::Error ftuner::checkContractionLayout(const CodegenModel &path,
   return llvm::Error::success();
 }
 
+llvm::Error ftuner::checkUnpacked(const CodegenModel &path,
+                                  const Workload &workload) {
+  for (const Operand &operand : workload.operands)
+    if (operand.isPacked)
+      return invalid(path, "expected an rhs that is not packed");
+  return llvm::Error::success();
+}
+
 llvm::Error ftuner::checkPrologues(const CodegenModel &path,
                                    const Workload &workload) {
   auto check = [&](ElementType type) -> llvm::Error {

@@ -302,6 +302,10 @@ double Evaluator::runBytes(OperandRole role, const BlockTile &tile) const {
     operand = workload.find(OperandRole::Input);
   if (!operand)
     return sectorBytes;
+  // Rows of a packed operand lie one behind the other.
+  if (operand->isPacked)
+    return static_cast<double>(operand->elementBytes * tile[Workload::kN] *
+                               tile[Workload::kK]);
   std::optional<unsigned> axis = operand->contiguousAxis();
   return operand->elementBytes * static_cast<double>(axis ? tile[*axis] : 1);
 }

@@ -48,6 +48,8 @@ private:
                      unsigned index, const Position &position);
   Value buildView(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func, unsigned index,
                   const Position &position);
+  Value buildPackedView(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
+                        unsigned index);
   OpFoldResult sizeOf(ImplicitLocOpBuilder &b, MemRefType type, int64_t dim,
                       const AffineForm &access);
   bool isExact(ukernel::TileOp tile, unsigned axis, bool isSecond) const;
@@ -249,10 +251,35 @@ Value KernelEmitter::buildView(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
                                            offset, sizeValues, strideValues);
 }
 
+/// Views a packed operand from the step on with which the slice begins: a row
+/// for each column has the column's elements of the step.
+Value KernelEmitter::buildPackedView(ImplicitLocOpBuilder &b,
+                                     gpu::GPUFuncOp func, unsigned index) {
+  auto type = cast<MemRefType>(kernel.getOperandArguments()[index].getType());
+  PackedOrder order = described.packedOrder();
+  OpFoldResult offset = b.getIndexAttr(0);
+  // Slices are whole steps.
+  if (sliceStart)
+    offset = b.createOrFold<arith::MulIOp>(
+        sliceStart, arith::ConstantIndexOp::create(b, order.n));
+  auto viewType = MemRefType::get(
+      {order.n, order.step()}, type.getElementType(),
+      StridedLayoutAttr::get(b.getContext(),
+                             sliceStart ? ShapedType::kDynamic : 0,
+                             {order.step(), 1}));
+  return memref::ReinterpretCastOp::create(
+      b, viewType, signature.pointer(func, index), offset,
+      ArrayRef<OpFoldResult>{b.getIndexAttr(order.n),
+                             b.getIndexAttr(order.step())},
+      ArrayRef<OpFoldResult>{b.getIndexAttr(order.step()), b.getIndexAttr(1)});
+}
+
 /// A view, or a scalar: a parameter or a constant.
 Value KernelEmitter::buildOperand(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
                                   unsigned index, const Position &position) {
   Value argument = kernel.getOperandArguments()[index];
+  if (described.operands[index].isPacked)
+    return buildPackedView(b, func, index);
   if (isa<MemRefType>(argument.getType()))
     return buildView(b, func, index, position);
   if (Value scalar = signature.scalar(b, func, index, argument.getType()))

@@ -37,7 +37,8 @@ ukernel::WorkloadOp ftuner::buildSliceOperator(OpBuilder &builder,
       b, TypeRange(), op.getLhs(), op.getRhs(), op.getInputs(), zero,
       /*extras=*/ValueRange(), sums, b.getAffineMapArrayAttr(maps),
       /*ranges=*/ArrayAttr(), /*plan=*/FlatSymbolRefAttr(),
-      op.getPrecisionAttr(), op.getTruncatedAttr(), /*epiloguesCount=*/0);
+      op.getPrecisionAttr(), op.getTruncatedAttr(), op.getPackedAttr(),
+      /*epiloguesCount=*/0);
   IRMapping mapping;
   op.getContract().cloneInto(&slice.getContract(), mapping);
   return slice;

@@ -61,7 +61,7 @@ std::string ftuner::measurementKey(const Workload &workload) {
             os << "+" << position.constant;
         },
         ",");
-    os << ")";
+    os << ")" << (operand.isPacked ? "packed" : "");
   }
   os << "|" << workload.flopsPerPoint;
   // What else kernels differ by; products of plain factors keep their keys.

@@ -34,6 +34,10 @@ const OptionTable<PipelineSettings> &pipelineOptions() {
              "or 'f32' for nothing")
           .oneOf(
               {factorPrecisionNames().begin(), factorPrecisionNames().end()}),
+      option("pack-weights", &Options::packWeights,
+             "Put constant weights into the order in which blocks of 'wgmma' "
+             "read them; their products run on the device's exact "
+             "architecture alone"),
   };
   return table;
 }
@@ -86,6 +90,12 @@ void buildFormationPipeline(OpPassManager &pm, const FTunerOptions &options,
 static void formAndPlan(OpPassManager &pm, const FTunerOptions &options,
                         bool isPartial = false) {
   buildFormationPipeline(pm, options, isPartial);
+  if (options.settings().packWeights) {
+    UKernelPackWeightsPassOptions packing;
+    packing.paths = searchChoiceOptions().read(options.search()).paths;
+    packing.anyConstant = isPartial;
+    pm.addPass(createUKernelPackWeightsPass(packing));
+  }
   pm.addPass(createUKernelPlanWorkloadsPass(options.search()));
   if (!options.settings().ptxasFeedback)
     return;

@@ -56,7 +56,7 @@ std::string keyOf(const Workload &workload, const PathSupport &support) {
         os << term.coefficient << "*" << term.axis << "+";
       os << position.constant << ",";
     }
-    os << ")";
+    os << ")" << (operand.isPacked ? "packed" : "");
   }
   os << llvm::formatv(";{0}:{1}", static_cast<int>(workload.combiner),
                       nameOf(workload.accumulatorType));
@@ -196,6 +196,7 @@ struct UKernelPlanWorkloadsPass
     FailureOr<PathSupport> support = PathSupport::of(module);
     if (failed(device) || failed(support))
       return signalPassFailure();
+    support->add(setup.paths);
     if (!workloads.empty())
       for (const std::string &line : setup.unread)
         remark::missed(module.getLoc(),

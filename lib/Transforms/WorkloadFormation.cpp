@@ -213,7 +213,7 @@ WorkloadOp WorkloadBuilder::createOp() {
       operands.inputs, operands.init, operands.extras, operands.output,
       rewriter.getAffineMapArrayAttr(operands.maps), /*ranges=*/ArrayAttr(),
       /*plan=*/FlatSymbolRefAttr(), /*precision=*/TypeAttr(),
-      /*truncated=*/UnitAttr(),
+      /*truncated=*/UnitAttr(), /*packed=*/UnitAttr(),
       /*epiloguesCount=*/needsEpilogue() ? 1u : 0u);
 }
 

@@ -299,6 +299,41 @@ llvm::Error Workload::check() const {
   return llvm::Error::success();
 }
 
+std::optional<unsigned> Operand::contiguousAxis() const {
+  if (axes.empty())
+    return std::nullopt;
+  if (isPacked)
+    return Workload::kK;
+  return windows.empty() ? axes.back() : windows.back().asAxis();
+}
+
+PackedOrder Workload::packedOrder() const {
+  return {axes[kK].range.min, axes[kN].range.min,
+          find(OperandRole::Rhs)->elementBytes};
+}
+
+/// That nothing but an rhs is packed, of k and n alone, fixed and whole.
+static llvm::Error checkPacked(const Workload &workload) {
+  for (auto [index, operand] : llvm::enumerate(workload.operands)) {
+    if (!operand.isPacked)
+      continue;
+    auto isFixed = [&](unsigned axis) {
+      return llvm::is_contained(operand.axes, axis) &&
+             workload.axes[axis].range.isFixed();
+    };
+    if (operand.role != OperandRole::Rhs || operand.rank() != 2 ||
+        !isFixed(Workload::kK) || !isFixed(Workload::kN) ||
+        !workload.packedOrder().isWhole())
+      return makeError("operand " + Twine(index) +
+                       ": expected a packed right operand of fixed k and n, in "
+                       "whole steps of " +
+                       Twine(PackedOrder::kStepBytes) +
+                       " bytes and whole groups of " +
+                       Twine(PackedOrder::kGroup));
+  }
+  return llvm::Error::success();
+}
+
 llvm::Error Workload::checkContraction() const {
   if (axes.size() < kFirstBatch)
     return makeError("expected a workload with axes M, N and K, but got " +
@@ -329,7 +364,7 @@ llvm::Error Workload::checkContraction() const {
     if (!operand.windows.empty())
       return makeError("operand " + Twine(index) +
                        ": expected dimensions of one axis each");
-  return llvm::Error::success();
+  return checkPacked(*this);
 }
 
 bool Workload::isContraction() const {

@@ -15,6 +15,8 @@ namespace ftuner {
 /// contiguous along m or k, whose rhs along n or k, and whose output along n.
 llvm::Error checkContractionLayout(const CodegenModel &path,
                                    const Workload &workload);
+/// That no operand is packed.
+llvm::Error checkUnpacked(const CodegenModel &path, const Workload &workload);
 /// That what becomes of factors before they are multiplied is of numbers of up
 /// to 32 bits, and so is what it reads.
 llvm::Error checkPrologues(const CodegenModel &path, const Workload &workload);

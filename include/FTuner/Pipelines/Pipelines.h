@@ -22,9 +22,12 @@ struct PipelineSettings {
   /// What products of f32 may round their factors to: a name of
   /// `FactorPrecision`. The pass that forms workloads refuses others.
   std::string precision = "f32";
+  /// Constant weights are put into the order in which blocks read them, where
+  /// one of the codegen paths takes them so.
+  bool packWeights = false;
 };
 
-/// device, ptxas-feedback, assume-aligned and precision.
+/// device, ptxas-feedback, assume-aligned, precision and pack-weights.
 const OptionTable<PipelineSettings> &pipelineOptions();
 /// These and all of `searchOptionList`.
 const OptionList &pipelineOptionList();

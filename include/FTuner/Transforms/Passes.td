@@ -109,6 +109,40 @@ def UKernelFormWorkloadsPass : Pass<"ukernel-form-workloads", "::mlir::ModuleOp"
     Statistic<"numFallbacks", "fallbacks", "Number of structured operators left to fallback kernels">];
 }
 
+def UKernelPackWeightsPass : Pass<"ukernel-pack-weights", "::mlir::ModuleOp"> {
+  let summary = "Put constant weights into the order in which blocks read them";
+  let description = [{
+    The rhs of a workload, of k and n alone, whose numbers the program holds is
+    put into the [packed order](../tensor-cores.md#packed-weights), and the
+    workload says so, if one of the codegen paths `paths`, or of all, computes it
+    then; on the device of the module. With `any-constant` other values that
+    constants, and results of operations with the attribute `ukernel.constant`,
+    determine are put into that order by operations on tensors, which are to be
+    computed before the program runs. Remarks say why constant weights stay as
+    they are. A workload with packed weights is computed by no path that does not
+    know their order.
+
+    ```mlir
+    %w = arith.constant dense<…> : tensor<128x64xf16>
+    %r = ukernel.workload ins(%x, %w : …) …
+    // becomes
+    %w = arith.constant dense<…> : tensor<128x64xf16>   // in another order
+    %r = ukernel.workload ins(%x, %w : …) … packed …
+    ```
+  }];
+  let dependentDialects = [
+    "::ftuner::ukernel::UKernelDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+  let options = [
+    Option<"paths", "paths", "std::string", /*default=*/"",
+           "Codegen paths that may compute packed weights, separated by commas; "
+           "all if empty">,
+    Option<"anyConstant", "any-constant", "bool", /*default=*/"false",
+           "Pack also what constants determine by operations">];
+  let statistics = [
+    Statistic<"numPacked", "packed", "Number of workloads with packed weights">];
+}
+
 def UKernelPlanWorkloadsPass : Pass<"ukernel-plan-workloads", "::mlir::ModuleOp"> {
   let summary = "Search the kernel families of each workload and choose which serves which shape";
   let description = [{

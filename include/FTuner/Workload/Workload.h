@@ -9,6 +9,7 @@
 #ifndef FTUNER_WORKLOAD_WORKLOAD_H
 #define FTUNER_WORKLOAD_WORKLOAD_H
 
+#include "FTuner/Workload/PackedOrder.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -165,17 +166,16 @@ struct Operand {
   ElementType elementType;
   /// `bytesOf(elementType)`.
   int64_t elementBytes;
+  /// Elements lie in the order of PackedOrder.h; of an rhs of k and n alone.
+  bool isPacked = false;
 
   unsigned rank() const { return axes.size(); }
   AffineForm position(unsigned dim) const {
     return windows.empty() ? AffineForm::ofAxis(axes[dim]) : windows[dim];
   }
-  /// The axis with unit stride, if the innermost dimension is one alone.
-  std::optional<unsigned> contiguousAxis() const {
-    if (axes.empty())
-      return std::nullopt;
-    return windows.empty() ? axes.back() : windows.back().asAxis();
-  }
+  /// The axis with unit stride, if the innermost dimension is one alone; k of
+  /// packed operands.
+  std::optional<unsigned> contiguousAxis() const;
 };
 
 //===----------------------------------------------------------------------===//
@@ -253,6 +253,8 @@ struct Workload {
   /// A bit for each reduce axis.
   uint32_t reduceAxes() const;
   const Operand *find(OperandRole role) const;
+  /// The order of a contraction's rhs if it is packed, as `check` has found it.
+  PackedOrder packedOrder() const;
 
   /// Iteration points of one shape times `flopsPerPoint`.
   double flops(llvm::ArrayRef<int64_t> shape) const;

@@ -53,6 +53,20 @@ Value ftuner::sharedPointer(ImplicitLocOpBuilder &b, Value sharedMemory,
   return offsetPointer(b, pointer, firstByte);
 }
 
+Value ftuner::globalPointer(ImplicitLocOpBuilder &b, Value memref) {
+  int64_t elementBytes =
+      cast<MemRefType>(memref.getType()).getElementTypeBitWidth() / 8;
+  // A generic pointer into global memory.
+  Value address = memref::ExtractAlignedPointerAsIndexOp::create(b, memref);
+  Value base = LLVM::IntToPtrOp::create(
+      b, pointerType(b, NVVM::NVVMMemorySpace::Generic), toInteger(b, address));
+  base = LLVM::AddrSpaceCastOp::create(
+      b, pointerType(b, NVVM::NVVMMemorySpace::Global), base);
+  auto metadata = memref::ExtractStridedMetadataOp::create(b, memref);
+  return offsetPointer(b, base,
+                       IndexMath(b).mul(metadata.getOffset(), elementBytes));
+}
+
 Value ftuner::viewStages(ImplicitLocOpBuilder &b, Value sharedMemory,
                          const SharedTile &tile, int64_t stages,
                          Type elementType, int64_t firstByte) {
@@ -76,15 +90,7 @@ TileCopy::TileCopy(ImplicitLocOpBuilder &b, const SharedTile &tile,
   auto type = cast<MemRefType>(global.getType());
   elementBytes = sharedBytes = type.getElementTypeBitWidth() / 8;
   vector = VectorType::get({vectorWidth}, type.getElementType());
-  auto metadata = memref::ExtractStridedMetadataOp::create(b, global);
-  // A generic pointer into global memory.
-  Value address = memref::ExtractAlignedPointerAsIndexOp::create(b, global);
-  Value base = LLVM::IntToPtrOp::create(
-      b, pointerType(b, NVVM::NVVMMemorySpace::Generic), toInteger(b, address));
-  base = LLVM::AddrSpaceCastOp::create(
-      b, pointerType(b, NVVM::NVVMMemorySpace::Global), base);
-  this->global =
-      offsetPointer(b, base, math.mul(metadata.getOffset(), elementBytes));
+  this->global = globalPointer(b, global);
   // A constant where it is known.
   SmallVector<int64_t> strides;
   int64_t offset;
@@ -92,7 +98,8 @@ TileCopy::TileCopy(ImplicitLocOpBuilder &b, const SharedTile &tile,
       !ShapedType::isDynamic(strides[0]))
     rowStride = math.constant(strides[0]);
   else
-    rowStride = metadata.getStrides()[0];
+    rowStride =
+        memref::ExtractStridedMetadataOp::create(b, global).getStrides()[0];
 }
 
 int64_t TileCopy::vectorBytes() const { return vectorWidth * elementBytes; }
@@ -147,8 +154,11 @@ Value TileCopy::inReduceRange(const Slot &slot, Value reduceOffset) {
 }
 
 Value TileCopy::bytesOfStep(Value reduceOffset) {
-  Value elements =
-      tile.reduceContiguous ? reduceOffset : math.mul(reduceOffset, rowStride);
+  Value elements = reduceOffset;
+  if (packedRows)
+    elements = math.mul(reduceOffset, *packedRows);
+  else if (!tile.reduceContiguous)
+    elements = math.mul(reduceOffset, rowStride);
   return math.mul(elements, elementBytes);
 }
 

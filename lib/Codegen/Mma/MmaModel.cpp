@@ -233,6 +233,8 @@ llvm::Error MmaModel::supports(const Workload &workload,
                                const DeviceSpec &device) const {
   if (llvm::Error error = checkContractionLayout(*this, workload))
     return error;
+  if (llvm::Error error = checkUnpacked(*this, workload))
+    return error;
   if (llvm::Error error = checkPrologues(*this, workload))
     return error;
   ElementType type = multipliedType(workload);

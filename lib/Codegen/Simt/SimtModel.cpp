@@ -128,6 +128,8 @@ public:
                        const DeviceSpec &device) const override {
     if (llvm::Error error = checkContractionLayout(*this, workload))
       return error;
+    if (llvm::Error error = checkUnpacked(*this, workload))
+      return error;
     if (llvm::Error error = checkPrologues(*this, workload))
       return error;
     return checkTypes(workload);

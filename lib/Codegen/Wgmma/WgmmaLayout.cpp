@@ -6,33 +6,31 @@ using namespace ftuner;
 /// Bytes that the swizzle keeps together, and patterns of it.
 static constexpr int64_t kChunkBytes = 16, kPatterns = 8;
 
-static SharedTile sharedTile(bool reduceContiguous, int64_t space,
+static SharedTile sharedTile(const Operand &factor, int64_t space,
                              int64_t reduce, int64_t elementBytes) {
   SharedTile tile;
-  tile.reduceContiguous = reduceContiguous;
+  tile.reduceContiguous = factor.contiguousAxis() == Workload::kK;
   tile.pitch = kWgmmaRowBytes / elementBytes;
-  tile.outer = reduceContiguous ? space : reduce;
-  tile.inner = reduceContiguous ? reduce : ceilBy(space, tile.pitch);
+  tile.outer = tile.reduceContiguous ? space : reduce;
+  tile.inner = tile.reduceContiguous ? reduce : ceilBy(space, tile.pitch);
   tile.panels = ceilDiv(tile.inner, tile.pitch);
-  tile.isPadded = !reduceContiguous && tile.inner != space;
+  tile.isPadded = !tile.reduceContiguous && tile.inner != space;
   tile.chunk = kChunkBytes / elementBytes;
-  tile.swizzle = kPatterns;
+  tile.swizzle = factor.isPacked ? 1 : kPatterns;
   tile.patternRows = 1;
   return tile;
 }
 
-WgmmaLayout ftuner::wgmmaLayout(bool lhsReduceContiguous,
-                                bool rhsReduceContiguous, int64_t elementBytes,
-                                const BlockTile &tile,
+WgmmaLayout ftuner::wgmmaLayout(const Workload &workload, const BlockTile &tile,
                                 const WgmmaSchedule &schedule) {
+  int64_t elementBytes = bytesOf(multipliedType(workload));
   auto side = [&](unsigned axis) {
-    bool reduceContiguous =
-        axis == Workload::kM ? lhsReduceContiguous : rhsReduceContiguous;
+    const Operand &factor = *workload.find(
+        axis == Workload::kM ? OperandRole::Lhs : OperandRole::Rhs);
     int64_t extent = tile[axis] / schedule.clusterAlong(axis);
     return WgmmaSide{
-        axis,
-        sharedTile(reduceContiguous, extent, tile[Workload::kK], elementBytes),
-        extent, schedule.groupsAlong(axis)};
+        axis, sharedTile(factor, extent, tile[Workload::kK], elementBytes),
+        extent, schedule.groupsAlong(axis), factor.isPacked};
   };
   WgmmaLayout layout{side(schedule.rowAxis()),
                      side(schedule.columnAxis()),
@@ -49,15 +47,6 @@ WgmmaLayout ftuner::wgmmaLayout(bool lhsReduceContiguous,
   layout.slabStride = layout.warpTile().slabBytes();
   layout.barriersOffset = ceilBy(layout.tileBytes(), kBarrierBytes);
   return layout;
-}
-
-WgmmaLayout ftuner::wgmmaLayout(const Workload &workload, const BlockTile &tile,
-                                const WgmmaSchedule &schedule) {
-  const Operand *lhs = workload.find(OperandRole::Lhs);
-  const Operand *rhs = workload.find(OperandRole::Rhs);
-  return wgmmaLayout(lhs->contiguousAxis() == Workload::kK,
-                     rhs->contiguousAxis() == Workload::kK,
-                     bytesOf(multipliedType(workload)), tile, schedule);
 }
 
 WgmmaLayout ftuner::wgmmaLayout(const Workload &workload,

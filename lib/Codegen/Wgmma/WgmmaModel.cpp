@@ -236,6 +236,7 @@ private:
                : std::max(registers.producer, registers.consumer);
   }
 
+  llvm::Error checkPackedFactor(const Workload &workload) const;
   llvm::Error checkSchedule(const Workload &workload,
                             const WgmmaSchedule &wgmma,
                             const DeviceSpec &device) const;
@@ -262,6 +263,8 @@ llvm::Error WgmmaModel::supports(const Workload &workload,
                    nameOf(type) + " on " + device.name);
   if (llvm::Error error = checkTensorFactors(*this, workload))
     return error;
+  if (llvm::Error error = checkPackedFactor(workload))
+    return error;
   // Only factors of 16 bits can be transposed on the way from shared memory.
   for (OperandRole role : {OperandRole::Lhs, OperandRole::Rhs})
     if (bytesOf(type) != 2 &&
@@ -269,6 +272,22 @@ llvm::Error WgmmaModel::supports(const Workload &workload,
       return invalid("expected factors of " + nameOf(type) +
                      " that are contiguous along k");
   return checkTensorSum(*this, workload, instruction->accumulator);
+}
+
+/// Packed factors are multiplied as they lie in memory.
+llvm::Error WgmmaModel::checkPackedFactor(const Workload &workload) const {
+  const Operand &rhs = *workload.find(OperandRole::Rhs);
+  ElementType type = multipliedType(workload);
+  if (!rhs.isPacked)
+    return llvm::Error::success();
+  if (rhs.elementBytes != bytesOf(type) || hasPrologue(workload, /*factor=*/1))
+    return invalid("expected a packed rhs of the multiplied type, " +
+                   nameOf(type) + ", but got one of " + nameOf(rhs.elementType) +
+                   (hasPrologue(workload, 1) ? " with a prologue" : ""));
+  if (roundsFactor(workload, /*factor=*/1))
+    return invalid("expected a packed rhs that does not have to be rounded to " +
+                   nameOf(type));
+  return llvm::Error::success();
 }
 
 llvm::Error WgmmaModel::checkSchedule(const Workload &workload,
@@ -299,10 +318,11 @@ llvm::Error WgmmaModel::checkSchedule(const Workload &workload,
       return error;
   if (wgmma.clusterM < 1 || wgmma.clusterN < 1 ||
       wgmma.clusterBlocks() > kWgmmaMaxCluster ||
-      (wgmma.clusterBlocks() > 1 && !(wgmma.producers && wgmma.tensorMaps)))
+      (wgmma.clusterBlocks() > 1 && !canShareCopies(workload, wgmma)))
     return invalid(
         "expected clusters of 1 block, or of " + llvm::Twine(kWgmmaMaxCluster) +
-        " with producers and tensor maps, but got " +
+        " with producers, and with tensor maps or, along m, a packed rhs, but "
+        "got " +
         llvm::Twine(wgmma.clusterM) + " by " + llvm::Twine(wgmma.clusterN));
   if (wgmma.persistentBlocks < 0 || wgmma.persistentBlocks > kMaxPersistent ||
       wgmma.persistentBlocks % wgmma.clusterBlocks() != 0 ||
@@ -354,6 +374,8 @@ llvm::SmallVector<TensorMap> WgmmaModel::tensorMaps(const Workload &workload,
     return maps;
   WgmmaLayout layout = wgmmaLayout(workload, family, part);
   for (unsigned factor : {0, 1}) {
+    if (!layout.hasMap(factor))
+      continue;
     OperandRole role = factor == 0 ? OperandRole::Lhs : OperandRole::Rhs;
     const SharedTile &tile = layout.tileOf(factor);
     TensorMap &map = maps.emplace_back();
@@ -404,14 +426,16 @@ llvm::Error WgmmaModel::checkPart(const Workload &workload,
     return invalid("expected multiples of " + llvm::Twine(shared.pitch) +
                    " elements along axis " + llvm::Twine(layout.columns.axis) +
                    " for each of several groups, but got " + tileText(tile));
-  // Boxes begin with patterns.
+  // Boxes, and what bulk copies bring, begin with patterns.
   for (unsigned factor : {0, 1})
     if (int64_t rows = layout.boxRowsOf(factor), boxes = layout.boxesOf(factor);
-        wgmma.tensorMaps && (rows % kWgmmaPatternRows != 0 ||
-                             rows * boxes * layout.sharersOf(factor) !=
-                                 layout.tileOf(factor).sharedRows()))
-      return invalid("expected boxes of tensor maps of multiples of " +
-                     llvm::Twine(kWgmmaPatternRows) + " rows, up to " +
+        !layout.copiesByThreads(factor) &&
+        (rows % kWgmmaPatternRows != 0 ||
+         rows * boxes * layout.sharersOf(factor) !=
+             layout.tileOf(factor).sharedRows()))
+      return invalid("expected boxes of tensor maps and bulk copies of multiples "
+                     "of " +
+                     llvm::Twine(kWgmmaPatternRows) + " rows, boxes of up to " +
                      llvm::Twine(kMaxTensorMapBox) + ", but got " +
                      tileText(tile));
   int64_t accumulators = layout.warpTile().accumulators();
@@ -476,7 +500,16 @@ bool ftuner::hasWgmmaColumns(int64_t columns, int64_t elementBytes) {
   return elementBytes > 1 || columns <= 32 || columns % 16 == 0;
 }
 
+bool ftuner::canShareCopies(const Workload &workload,
+                            const WgmmaSchedule &schedule) {
+  bool isRhsAlone =
+      schedule.clusterN == 1 && workload.find(OperandRole::Rhs)->isPacked;
+  return schedule.producers > 0 && (schedule.tensorMaps || isRhsAlone);
+}
+
 bool ftuner::hasWgmmaMap(const Operand &factor) {
+  if (factor.isPacked)
+    return true;
   if (factor.rank() > kMaxTensorMapRank)
     return false;
   llvm::SmallVector<unsigned> axes;

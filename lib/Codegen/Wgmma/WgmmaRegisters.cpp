@@ -28,10 +28,10 @@ static constexpr int64_t kRegistersOfSm = 65536, kThreadsOfSm = 2048,
 static int64_t copyRegisters(const Workload &workload,
                              const WgmmaLayout &layout,
                              const WgmmaSchedule &schedule) {
-  if (layout.hasMaps)
-    return 0;
   int64_t registers = 0;
   for (unsigned factor : {0, 1}) {
+    if (!layout.copiesByThreads(factor))
+      continue;
     FactorCopy copy = factorCopy(workload, schedule.accessBytes, factor);
     int64_t ofSlot = kSlotRegisters + copy.prologue.registers;
     // Two stages: copies pass through registers.

@@ -127,10 +127,10 @@ void WgmmaSpace::forEachStep(
         continue;
       schedule.producers = producers;
       for (auto [clusterM, clusterN] : kClusters) {
-        if (clusterM * clusterN > 1 && !(producers && tensorMaps))
-          continue;
         schedule.clusterM = clusterM;
         schedule.clusterN = clusterN;
+        if (schedule.clusterBlocks() > 1 && !canShareCopies(workload, schedule))
+          continue;
         family.tiles = block.tiles;
         family.tiles.front()[Workload::kM] *= clusterM;
         family.tiles.front()[Workload::kN] *= clusterN;

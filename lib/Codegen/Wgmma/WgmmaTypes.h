@@ -3,6 +3,7 @@
 #define FTUNER_LIB_CODEGEN_WGMMA_WGMMATYPES_H
 
 #include "FTuner/Codegen/TensorFactors.h"
+#include "FTuner/Codegen/Wgmma/WgmmaSchedule.h"
 
 namespace ftuner {
 
@@ -26,9 +27,14 @@ bool hasWgmmaColumns(int64_t columns, int64_t elementBytes);
 /// there, which maps do by themselves.
 bool convertsWgmmaFactors(const Workload &workload, bool hasMaps);
 
-/// Whether a factor can have a tensor map: one axis along each dimension, and
-/// not too many.
+/// Whether a factor can have a tensor map, or needs none as it is packed: one
+/// axis along each dimension, and not too many.
 bool hasWgmmaMap(const Operand &factor);
+
+/// Whether the unit that copies can bring what blocks of the schedule's cluster
+/// share: producers have boxes copied, or the rhs, which blocks along m share,
+/// is packed.
+bool canShareCopies(const Workload &workload, const WgmmaSchedule &schedule);
 
 } // namespace ftuner
 

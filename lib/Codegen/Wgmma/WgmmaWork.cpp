@@ -27,7 +27,7 @@ static void addChunks(BlockWork &work, WarpAccess::Kind kind, double bytes) {
             bytes / double(kLanes * kWordsOfChunk * kWordBytes));
 }
 
-/// Boxes, which one thread starts. The unit that copies them takes neither
+/// Boxes, or bulk copies, which one thread starts. The unit that copies them takes neither
 /// cycles of the load/store units nor, beyond what a box needs to start,
 /// instructions.
 static void addBoxes(BlockWork &work, unsigned factor,
@@ -72,10 +72,10 @@ BlockWork ftuner::wgmmaWork(const WgmmaLayout &layout, const WgmmaCode &code) {
   FactorCopies copies{layout.copyingThreads(), layout.elementBytes,
                       code.isAsynchronous, code.isReduceExact};
   for (unsigned factor : {0, 1}) {
-    if (layout.hasMaps)
-      addBoxes(work, factor, layout);
-    else
+    if (layout.copiesByThreads(factor))
       copies.addTo(work, layout.tileOf(factor), code.copies[factor]);
+    else
+      addBoxes(work, factor, layout);
   }
   if (!layout.hasMaps)
     work.otherInstructions +=

@@ -15,6 +15,8 @@ namespace ftuner {
 /// workgroup>).
 Value sharedPointer(mlir::ImplicitLocOpBuilder &b, Value sharedMemory,
                     int64_t firstByte);
+/// A pointer to the first element of a memref in global memory.
+Value globalPointer(mlir::ImplicitLocOpBuilder &b, Value memref);
 /// The pointer `bytes` (of type index) further.
 Value offsetPointer(mlir::ImplicitLocOpBuilder &b, Value pointer, Value bytes);
 Value offsetPointer(mlir::ImplicitLocOpBuilder &b, Value pointer,
@@ -62,6 +64,10 @@ public:
     this->conversion = std::move(conversion);
   }
   bool isConverted() const { return conversion.has_value(); }
+  /// The operand is packed (PackedOrder.h): a row of `global` has the elements
+  /// of a step, and as many rows follow for the next step as it has. Comes
+  /// before `prepare`.
+  void setPackedRows(int64_t rows) { packedRows = rows; }
   /// Computes the addresses that do not depend on the step.
   void prepare(Value threadId, Value spaceOffset, Value spaceExtent,
                bool spaceExact, Value reduceExtent, bool reduceExact);
@@ -114,6 +120,8 @@ private:
   mlir::VectorType vector;
   /// Elements from one to the next row of the operand.
   Value rowStride;
+  /// Of a packed operand: rows of a step.
+  std::optional<int64_t> packedRows;
   Value reduceExtent;
   bool reduceExact = true;
   llvm::SmallVector<Slot> slots;

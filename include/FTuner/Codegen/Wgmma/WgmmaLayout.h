@@ -16,7 +16,9 @@
 // bytes of row r lies at c xor (r mod 8). A factor that is contiguous along k
 // has a row of 128 bytes of k for each element along its space axis. One that
 // is contiguous along that axis, of 16 bits, has rows along k, cut into panels
-// of 128 bytes. Patterns begin at multiples of 1024 bytes.
+// of 128 bytes. Patterns begin at multiples of 1024 bytes. A packed factor has
+// no swizzle: it lies as in global memory (PackedOrder.h), so that one bulk copy
+// brings a stage's part of it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_CODEGEN_WGMMA_WGMMALAYOUT_H
@@ -52,6 +54,8 @@ struct WgmmaSide {
   SharedTile tile;
   /// Elements of a block along the axis, and its groups.
   int64_t extent, groups;
+  /// Whether the factor is packed.
+  bool isPacked = false;
 
   int64_t groupExtent() const { return extent / groups; }
 };
@@ -83,9 +87,12 @@ struct WgmmaLayout {
   }
   const SharedTile &lhs() const { return along(Workload::kM).tile; }
   const SharedTile &rhs() const { return along(Workload::kN).tile; }
-  /// The tile of lhs (0) or rhs (1).
+  /// The side and the tile of lhs (0) or rhs (1).
+  const WgmmaSide &sideOf(unsigned factor) const {
+    return along(factor == 0 ? Workload::kM : Workload::kN);
+  }
   const SharedTile &tileOf(unsigned factor) const {
-    return factor == 0 ? lhs() : rhs();
+    return sideOf(factor).tile;
   }
   bool isSwapped() const { return rows.axis == Workload::kN; }
   int64_t clusterBlocks() const { return clusterM * clusterN; }
@@ -103,6 +110,18 @@ struct WgmmaLayout {
   /// Those among which copies are dealt where no map copies.
   int64_t copyingThreads() const {
     return producers ? 32 * kWgmmaWarps * producers : threads();
+  }
+  /// How a factor comes to shared memory: by boxes of a tensor map, by bulk
+  /// copies of what is packed, or by threads. Barriers of stages count the bytes
+  /// of the first two.
+  bool hasMap(unsigned factor) const {
+    return hasMaps && !sideOf(factor).isPacked;
+  }
+  bool hasBulkCopies(unsigned factor) const {
+    return hasBarriers() && sideOf(factor).isPacked;
+  }
+  bool copiesByThreads(unsigned factor) const {
+    return !hasMap(factor) && !hasBulkCopies(factor);
   }
   /// Steps that copies by producers' threads run ahead of the one that these
   /// publish. A stage is freed when the products of the next step are under
@@ -125,9 +144,12 @@ struct WgmmaLayout {
   }
   /// Boxes of a map that a block copies of a factor's tile: rows of 128 bytes,
   /// as many in each. Of a tile along the reduce axis they share the space
-  /// axis; of another, panels are boxes.
+  /// axis; of another, panels are boxes. Of a packed factor one bulk copy takes
+  /// the place of all boxes.
   int64_t boxesOf(unsigned factor) const {
     const SharedTile &tile = tileOf(factor);
+    if (sideOf(factor).isPacked)
+      return 1;
     return tile.reduceContiguous ? ceilDiv(copiedRows(factor), kMaxTensorMapBox)
                                  : tile.panels;
   }
@@ -180,14 +202,22 @@ struct WgmmaLayout {
   }
 
   /// Of a matrix descriptor: bytes from eight rows to the next eight, and from
-  /// one panel to the next.
+  /// one panel to the next. Eight rows of packed factors are as far apart, and
+  /// their parts of 16 bytes along k a core matrix.
   static constexpr int64_t rowStride() { return kWgmmaPatternBytes; }
+  static constexpr int64_t packedStride() {
+    return PackedOrder::kGroup * PackedOrder::kRunBytes;
+  }
   int64_t panelStride(const SharedTile &tile) const {
     return tile.outer * kWgmmaRowBytes;
   }
   /// Bytes from the beginning of a tile to that of the matrix from an element
   /// along the space axis on, which begins a pattern, and at a depth.
-  int64_t offsetOf(const SharedTile &tile, int64_t space, int64_t depth) const {
+  int64_t offsetOf(const WgmmaSide &side, int64_t space, int64_t depth) const {
+    const SharedTile &tile = side.tile;
+    if (side.isPacked)
+      return space * kWgmmaRowBytes +
+             depth * kWgmmaDepthBytes / PackedOrder::kRunBytes * packedStride();
     return tile.reduceContiguous
                ? space * kWgmmaRowBytes + depth * kWgmmaDepthBytes
                : space / tile.pitch * panelStride(tile) +
@@ -195,9 +225,6 @@ struct WgmmaLayout {
   }
 };
 
-WgmmaLayout wgmmaLayout(bool lhsReduceContiguous, bool rhsReduceContiguous,
-                        int64_t elementBytes, const BlockTile &tile,
-                        const WgmmaSchedule &schedule);
 /// The layout of a part of a family that stands alone, for a workload that the
 /// path supports.
 WgmmaLayout wgmmaLayout(const Workload &workload, const BlockTile &tile,

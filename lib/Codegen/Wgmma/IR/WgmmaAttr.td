@@ -33,8 +33,9 @@ def UKernel_WgmmaAttr : AttrDef<UKernel_Dialect, "Wgmma",
       elements, or 8 and 64 with swapped operands.
     * `wgmma_c5`: there are no producers or 1.
     * `wgmma_c6`: with tensor maps, an access has 16 bytes.
-    * `wgmma_c7`: there are two numbers of blocks, 1 and 2 or 1 and 1, and two
-      blocks have producers and tensor maps.
+    * `wgmma_c7`: there are two numbers of blocks, 1 and 2 or 1 and 1; two blocks
+      have producers, and along n tensor maps. Along m the workload's rhs is
+      packed or there are tensor maps, too.
     * `wgmma_c8`: there are no persistent blocks, or whole clusters of them, with
       producers and tensor maps.
 

@@ -54,9 +54,24 @@ private:
   void emitEpilogue(const Values &accumulators, bool hasAsynchronousCopies);
 
   Value constant(int64_t value);
+  /// What the unit that copies brings for one factor, lhs (0) or rhs (1), or
+  /// both. By one thread, all of it.
   void prepareMaps();
-  /// Starts the copies of a step into a stage, both i32. By one thread.
-  void startBoxes(StageBarriers &barriers, Value stage, Value step);
+  void preparePackedRows();
+  /// Starts the copies of a step into a stage, both i32, whose barrier they
+  /// tell how many bytes to expect.
+  void startCopies(StageBarriers &barriers, Value stage, Value step);
+  void startBoxes(unsigned factor, Value filled, Value stage, Value step);
+  void startPackedRows(Value filled, Value stage, Value step);
+  /// A pointer to a row of a factor's tile in a stage, of any block of a
+  /// cluster that shares the factor, and a bit for each of its blocks, an i16,
+  /// or null.
+  struct Target {
+    Value memory, blocks;
+  };
+  Target targetOf(unsigned factor, Value stage, Value firstRow);
+  /// The first row of the block's part of what a cluster shares, an i32.
+  Value firstSharedRow(unsigned factor);
   /// Steps along the reduce axis, an i32.
   Value emitSteps();
 
@@ -109,7 +124,16 @@ private:
     unsigned reduce, space;
   };
   /// Of lhs and rhs, where maps copy.
-  llvm::SmallVector<Boxes, 2> boxes;
+  Boxes boxes[2];
+  /// Of a packed rhs: the address of the block's part in step 0, bytes from a
+  /// step to the next, and rows of the cluster's and the block's part that there
+  /// are, i32 each.
+  struct PackedRows {
+    Value first;
+    int64_t stepBytes;
+    Value ofCluster, ofBlock;
+  };
+  PackedRows packedRows;
   /// Without: no factor is cast on the way, and copies are wide enough.
   bool isAsynchronous = false;
 };

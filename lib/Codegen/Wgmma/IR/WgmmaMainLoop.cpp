@@ -2,8 +2,8 @@
 //
 // Instructions read both factors from shared memory, where descriptors of 64
 // bits say how they lie (PTX ISA, "Matrix Descriptor Format"): addresses and
-// strides in units of 16 bytes, and the swizzle. A stage, an instruction's rows
-// and a depth add to the address alone.
+// strides in units of 16 bytes, and the swizzle, if any. A stage, an
+// instruction's rows and a depth add to the address alone.
 //
 //===----------------------------------------------------------------------===//
 #include "WgmmaEmitter.h"
@@ -22,10 +22,12 @@ using namespace ftuner;
 /// Bytes of a unit of addresses and strides, and bits of an address.
 static constexpr int64_t kUnitBytes = 16;
 static constexpr int64_t kAddressBits = 18;
-/// First bits of the strides from panel to panel and from eight rows to the
-/// next, and of the swizzle, whose number for 128 bytes is 1.
+/// First bits of the strides from panel to panel, or core matrix to core matrix
+/// along k, and from eight rows to the next, and of the swizzle.
 static constexpr unsigned kPanelStrideBit = 16, kRowStrideBit = 32,
                           kSwizzleBit = 62;
+/// Numbers of no swizzle, and of that of 128 bytes.
+static constexpr uint64_t kNoSwizzle = 0, kSwizzle128 = 1;
 
 Value WgmmaTileEmitter::advanced(Value descriptor, Value count, int64_t bytes) {
   Value units;
@@ -50,12 +52,14 @@ Value WgmmaTileEmitter::advanced(Value descriptor, int64_t bytes) {
 Value WgmmaTileEmitter::descriptorOf(const WgmmaSide &side, Value memory,
                                      Value group) {
   // The stride from panel to panel is not read where there is one; it is 1.
-  uint64_t panelStride = side.tile.reduceContiguous
-                             ? 1
-                             : layout.panelStride(side.tile) / kUnitBytes;
+  uint64_t panelStride = 1;
+  if (side.isPacked)
+    panelStride = layout.packedStride() / kUnitBytes;
+  else if (!side.tile.reduceContiguous)
+    panelStride = layout.panelStride(side.tile) / kUnitBytes;
   uint64_t format = panelStride << kPanelStrideBit |
                     uint64_t(layout.rowStride() / kUnitBytes) << kRowStrideBit |
-                    uint64_t(1) << kSwizzleBit;
+                    (side.isPacked ? kNoSwizzle : kSwizzle128) << kSwizzleBit;
   auto constant = [&](uint64_t value) -> Value {
     return arith::ConstantOp::create(
         b, b.getI64IntegerAttr(static_cast<int64_t>(value)));
@@ -66,7 +70,7 @@ Value WgmmaTileEmitter::descriptorOf(const WgmmaSide &side, Value memory,
   address = arith::ShRUIOp::create(b, address, constant(4));
   Value descriptor = arith::OrIOp::create(b, address, constant(format));
   return advanced(descriptor, group,
-                  layout.offsetOf(side.tile, side.groupExtent(), /*depth=*/0));
+                  layout.offsetOf(side, side.groupExtent(), /*depth=*/0));
 }
 
 //===----------------------------------------------------------------------===//
@@ -124,11 +128,10 @@ Values WgmmaTileEmitter::multiply(Value stage, Values sums) {
   Value columns = inStage(layout.columns, columnsMatrix);
   NVVM::WgmmaFenceAlignedOp::create(b);
   for (int64_t depth = 0; depth < layout.depths(); ++depth) {
-    Value right =
-        advanced(columns, layout.offsetOf(layout.columns.tile, 0, depth));
+    Value right = advanced(columns, layout.offsetOf(layout.columns, 0, depth));
     for (auto [number, sum] : llvm::enumerate(sums)) {
       Value left = advanced(
-          rows, layout.offsetOf(layout.rows.tile, number * kWgmmaRows, depth));
+          rows, layout.offsetOf(layout.rows, number * kWgmmaRows, depth));
       sum = multiplyOnce(left, right, sum);
     }
   }

@@ -26,6 +26,11 @@
 // copying before the other's barriers are there, and from ending before the
 // other has arrived at its own for the last time.
 //
+// A packed factor comes by bulk copies, one for each step, started by the thread
+// that starts boxes, or by one of the producers that copy the other factor by
+// their threads; the barrier of a stage counts their bytes beside boxes or
+// threads.
+//
 // Products read shared memory through the async proxy. What threads copied
 // (cp.async) they publish themselves, behind a fence between the proxies, which
 // a barrier that copies end on by themselves would leave out.
@@ -113,12 +118,14 @@ void Pipeline::prefetchMaps() {
                                /*uniform=*/false, /*in_param_space=*/false);
 }
 
-/// Of a stage that threads copy, all of them say that it is filled; one lane of
-/// each warp that multiplies, in each block of the cluster, says that it is
+/// Of a stage that threads copy, all of them say that it is filled, and so does
+/// the one that has the rest copied; one lane of each warp that multiplies, in each block of the cluster, says that it is
 /// free.
 void Pipeline::initialize() {
   emitIf(b, thread.actsFor(b, 0), [&] {
-    barriers.initialize(layout.hasMaps ? 1 : layout.copyingThreads(),
+    int64_t ofThreads = layout.hasMaps ? 0 : layout.copyingThreads();
+    int64_t ofUnit = layout.hasMaps || layout.hasBulkCopies(1) ? 1 : 0;
+    barriers.initialize(ofThreads + ofUnit,
                         layout.clusterBlocks() * layout.warps());
     if (!layout.hasMaps)
       return;
@@ -260,6 +267,8 @@ StagePhase WgmmaTileEmitter::consume(StageBarriers &barriers,
 void WgmmaTileEmitter::produceByThreads(StageBarriers &barriers) {
   Copies copies =
       createCopies(math.sub(tile.threadId, layout.multiplyingThreads()));
+  preparePackedRows();
+  Value startsBulk = thread.actsFor(b, layout.warps());
   // Steps that copies run ahead of what is published.
   int64_t ahead = layout.copiesAhead();
   Value steps = emitSteps();
@@ -276,8 +285,11 @@ void WgmmaTileEmitter::produceByThreads(StageBarriers &barriers) {
     barriers.awaitFree(at);
     Value stage = toIndex(b, at.stage);
     Value reduceOffset = math.mul(toIndex(b, step), layout.bk);
+    if (layout.hasBulkCopies(1))
+      emitIf(b, startsBulk, [&] { startCopies(barriers, at.stage, step); });
     copies.lhs.issueAsync(stage, reduceOffset);
-    copies.rhs.issueAsync(stage, reduceOffset);
+    if (layout.copiesByThreads(1))
+      copies.rhs.issueAsync(stage, reduceOffset);
   });
   // Also behind the last step, so that groups count steps.
   NVVM::CpAsyncCommitGroupOp::create(b);
@@ -300,12 +312,14 @@ void WgmmaTileEmitter::produceByThreads(StageBarriers &barriers) {
 
 void WgmmaTileEmitter::prepareMaps() {
   auto maps = wgmmaModel().tensorMaps(workload, tile.family, tile.part);
-  for (auto [factor, map] : llvm::enumerate(maps)) {
-    const TensorMapOperand &given = tile.tensorMaps[factor];
-    Boxes &of = boxes.emplace_back();
+  for (auto [number, map] : llvm::enumerate(maps)) {
+    const Operand &operand = workload.operands[map.operand];
+    unsigned factor = operand.role == OperandRole::Lhs ? 0 : 1;
+    const TensorMapOperand &given = tile.tensorMaps[number];
+    Boxes &of = boxes[factor];
     of.map = given.map;
     for (auto [number, dim] : llvm::enumerate(map.dims)) {
-      unsigned axis = *workload.operands[map.operand].position(dim).asAxis();
+      unsigned axis = *operand.position(dim).asAxis();
       Value first = given.origin[number];
       if (axis == Workload::kK) {
         of.reduce = number;
@@ -320,79 +334,168 @@ void WgmmaTileEmitter::prepareMaps() {
   }
 }
 
-void WgmmaTileEmitter::startBoxes(StageBarriers &barriers, Value stage,
-                                  Value step) {
+Value WgmmaTileEmitter::firstSharedRow(unsigned factor) {
+  return arith::MulIOp::create(
+      b, arith::IndexCastUIOp::create(b, b.getI32Type(), tile.clusterRank),
+      constant(layout.copiedRows(factor)));
+}
+
+WgmmaTileEmitter::Target
+WgmmaTileEmitter::targetOf(unsigned factor, Value stage, Value firstRow) {
+  Value offset =
+      arith::MulIOp::create(b, stage, constant(layout.stageStrides[factor]));
+  if (firstRow)
+    offset = arith::AddIOp::create(
+        b, offset,
+        arith::MulIOp::create(b, firstRow, constant(kWgmmaRowBytes)));
+  Value memory = stagesOf(factor);
+  memory = LLVM::GEPOp::create(b, memory.getType(), b.getI8Type(), memory,
+                               ValueRange{offset});
+  if (!firstRow)
+    return {memory, Value()};
+  memory = LLVM::AddrSpaceCastOp::create(b, clusterPointerType(b.getContext()),
+                                         memory);
+  return {memory,
+          arith::ConstantOp::create(
+              b, b.getI16IntegerAttr(static_cast<int16_t>(
+                     (1 << layout.clusterBlocks()) - 1)))};
+}
+
+void WgmmaTileEmitter::startCopies(StageBarriers &barriers, Value stage,
+                                   Value step) {
   Value filled = barriers.filled(stage);
-  int64_t bytes =
-      layout.stageBytes(layout.lhs()) + layout.stageBytes(layout.rhs());
+  // What arrives at the block's own barrier, whichever block copies it.
+  int64_t ofMaps = 0;
+  for (unsigned factor : {0, 1})
+    if (layout.hasMap(factor))
+      ofMaps += layout.stageBytes(layout.tileOf(factor));
+  Value bytes = constant(ofMaps);
+  if (layout.hasBulkCopies(1))
+    bytes = b.createOrFold<arith::AddIOp>(
+        bytes, b.createOrFold<arith::MulIOp>(packedRows.ofCluster,
+                                             constant(kWgmmaRowBytes)));
   NVVM::MBarrierArriveExpectTxOp::create(
-      b, /*res=*/Type(), filled, constant(bytes), NVVM::MemScopeKind::CTA,
+      b, /*res=*/Type(), filled, bytes, NVVM::MemScopeKind::CTA,
       /*relaxed=*/false,
       /*predicate=*/Value());
-  Value reduceOffset = arith::MulIOp::create(b, step, constant(layout.bk));
   for (unsigned factor : {0, 1}) {
-    const SharedTile &shared = layout.tileOf(factor);
-    const Boxes &of = boxes[factor];
-    Values first = of.origin;
-    first[of.reduce] =
-        b.createOrFold<arith::AddIOp>(first[of.reduce], reduceOffset);
-    Value offset =
-        arith::MulIOp::create(b, stage, constant(layout.stageStrides[factor]));
-    // The block's part of what both need.
-    bool isShared = layout.sharersOf(factor) > 1;
-    int64_t copied = layout.copiedRows(factor);
-    if (isShared) {
-      Value rank =
-          arith::IndexCastUIOp::create(b, b.getI32Type(), tile.clusterRank);
-      Value firstRow = arith::MulIOp::create(b, rank, constant(copied));
-      unsigned along = shared.reduceContiguous ? of.space : of.reduce;
-      first[along] = b.createOrFold<arith::AddIOp>(first[along], firstRow);
-      offset = arith::AddIOp::create(
-          b, offset,
-          arith::MulIOp::create(b, firstRow, constant(kWgmmaRowBytes)));
-    }
-    Value memory = stagesOf(factor);
-    memory = LLVM::GEPOp::create(b, memory.getType(), b.getI8Type(), memory,
-                                 ValueRange{offset});
-    if (isShared)
-      memory = LLVM::AddrSpaceCastOp::create(
-          b, clusterPointerType(b.getContext()), memory);
-    int64_t rows = layout.boxRowsOf(factor);
-    // From a box to the next: panels have rows of other blocks between.
-    int64_t boxBytes =
-        (shared.reduceContiguous ? rows : shared.outer) * kWgmmaRowBytes;
-    Value blocks;
-    if (isShared)
-      blocks =
-          arith::ConstantOp::create(b, b.getI16IntegerAttr(static_cast<int16_t>(
-                                           (1 << layout.clusterBlocks()) - 1)));
-    for (int64_t box = 0; box < layout.boxesOf(factor); ++box) {
-      Values coordinates = first;
-      // Panels are neighbours along the contiguous axis.
-      int64_t distance = shared.reduceContiguous ? rows : shared.pitch;
-      if (box > 0)
-        coordinates[of.space] = arith::AddIOp::create(b, coordinates[of.space],
-                                                      constant(box * distance));
-      NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
-          b, offsetPointer(b, memory, box * boxBytes), of.map, coordinates,
-          filled, /*im2colOffsets=*/ValueRange(), /*multicastMask=*/blocks,
-          /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE,
-          /*isCTAOnly=*/!isShared, NVVM::CTAGroupKindAttr(),
-          /*predicate=*/Value());
-    }
+    if (layout.hasMap(factor))
+      startBoxes(factor, filled, stage, step);
+    else if (layout.hasBulkCopies(factor))
+      startPackedRows(filled, stage, step);
   }
 }
+
+void WgmmaTileEmitter::startBoxes(unsigned factor, Value filled, Value stage,
+                                  Value step) {
+  const SharedTile &shared = layout.tileOf(factor);
+  const Boxes &of = boxes[factor];
+  Values first = of.origin;
+  first[of.reduce] = b.createOrFold<arith::AddIOp>(
+      first[of.reduce], arith::MulIOp::create(b, step, constant(layout.bk)));
+  // The block's part of what both need.
+  Value firstRow;
+  if (layout.sharersOf(factor) > 1) {
+    firstRow = firstSharedRow(factor);
+    unsigned along = shared.reduceContiguous ? of.space : of.reduce;
+    first[along] = b.createOrFold<arith::AddIOp>(first[along], firstRow);
+  }
+  Target target = targetOf(factor, stage, firstRow);
+  int64_t rows = layout.boxRowsOf(factor);
+  // From a box to the next: panels have rows of other blocks between.
+  int64_t boxBytes =
+      (shared.reduceContiguous ? rows : shared.outer) * kWgmmaRowBytes;
+  for (int64_t box = 0; box < layout.boxesOf(factor); ++box) {
+    Values coordinates = first;
+    // Panels are neighbours along the contiguous axis.
+    int64_t distance = shared.reduceContiguous ? rows : shared.pitch;
+    if (box > 0)
+      coordinates[of.space] = arith::AddIOp::create(b, coordinates[of.space],
+                                                    constant(box * distance));
+    NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
+        b, offsetPointer(b, target.memory, box * boxBytes), of.map, coordinates,
+        filled, /*im2colOffsets=*/ValueRange(), target.blocks,
+        /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE,
+        /*isCTAOnly=*/!target.blocks, NVVM::CTAGroupKindAttr(),
+        /*predicate=*/Value());
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Packed rows
+//===----------------------------------------------------------------------===//
+
+/// Rows are columns of the output. Beyond the extent, whose groups of eight are
+/// whole, stages keep what they had, which is multiplied into columns that
+/// nobody stores.
+void WgmmaTileEmitter::preparePackedRows() {
+  if (!layout.hasBulkCopies(1))
+    return;
+  PackedOrder order = workload.packedOrder();
+  int64_t ofCluster = layout.tileOf(1).outer, ofBlock = layout.copiedRows(1);
+  Value firstRow;
+  if (layout.sharersOf(1) > 1)
+    firstRow = firstSharedRow(1);
+  if (tile.exact[Workload::kN]) {
+    packedRows.ofCluster = constant(ofCluster);
+    packedRows.ofBlock = constant(ofBlock);
+  } else {
+    auto rowsFrom = [&](Value first, int64_t most) -> Value {
+      Value left = arith::SubIOp::create(b, constant(order.n), first);
+      left = arith::MaxSIOp::create(b, left, constant(0));
+      return arith::MinSIOp::create(b, left, constant(most));
+    };
+    Value first = b.createOrFold<arith::IndexCastOp>(b.getI32Type(),
+                                                     tile.columnOffset);
+    packedRows.ofCluster = rowsFrom(first, ofCluster);
+    packedRows.ofBlock = packedRows.ofCluster;
+    if (firstRow)
+      packedRows.ofBlock =
+          rowsFrom(arith::AddIOp::create(b, first, firstRow), ofBlock);
+  }
+  Value row = tile.columnOffset;
+  if (firstRow)
+    row = math.add(row, toIndex(b, firstRow));
+  packedRows.first =
+      offsetPointer(b, globalPointer(b, tile.rhs), math.mul(row, kWgmmaRowBytes));
+  packedRows.stepBytes = order.stepStride() * order.elementBytes;
+}
+
+void WgmmaTileEmitter::startPackedRows(Value filled, Value stage, Value step) {
+  Value firstRow;
+  if (layout.sharersOf(1) > 1)
+    firstRow = firstSharedRow(1);
+  Target target = targetOf(1, stage, firstRow);
+  Value source =
+      offsetPointer(b, packedRows.first,
+                    math.mul(toIndex(b, step), packedRows.stepBytes));
+  Value bytes = b.createOrFold<arith::MulIOp>(packedRows.ofBlock,
+                                              constant(kWgmmaRowBytes));
+  auto copy = [&] {
+    NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(
+        b, target.memory, source, filled, bytes, target.blocks,
+        /*l2CacheHint=*/Value());
+  };
+  if (tile.exact[Workload::kN])
+    return copy();
+  emitIf(b, compare(b, arith::CmpIPredicate::ne, bytes, constant(0)), copy);
+}
+
+//===----------------------------------------------------------------------===//
+// Who starts them
+//===----------------------------------------------------------------------===//
 
 StagePhase WgmmaTileEmitter::produceByMaps(StageBarriers &barriers,
                                            StagePhase first) {
   prepareMaps();
+  preparePackedRows();
   scf::ForOp loop = createLoop(b, Unrolling::Never, emitSteps(), 1,
                                {first.stage, first.parity});
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   StagePhase at{loop.getRegionIterArg(0), loop.getRegionIterArg(1)};
   barriers.awaitFree(at);
-  startBoxes(barriers, at.stage, loop.getInductionVar());
+  startCopies(barriers, at.stage, loop.getInductionVar());
   StagePhase then = barriers.next(at);
   scf::YieldOp::create(b, {then.stage, then.parity});
   return {loop.getResult(0), loop.getResult(1)};
@@ -400,13 +503,14 @@ StagePhase WgmmaTileEmitter::produceByMaps(StageBarriers &barriers,
 
 void WgmmaTileEmitter::emitBesideMaps(StageBarriers &barriers) {
   prepareMaps();
+  preparePackedRows();
   prepareMatrices();
   Value steps = emitSteps(), copies = thread.actsFor(b, 0);
   int64_t ahead = layout.stepsAhead();
   auto start = [&](Value stage, Value step) {
     Value exists = compare(b, arith::CmpIPredicate::ult, step, steps);
     emitIf(b, arith::AndIOp::create(b, exists, copies),
-           [&] { startBoxes(barriers, stage, step); });
+           [&] { startCopies(barriers, stage, step); });
   };
   for (int64_t step = 0; step < ahead; ++step)
     start(constant(step), constant(step));

@@ -269,8 +269,11 @@ Workload ftuner::toWorkload(ukernel::OperatorOpInterface op) {
   readExtents(op, workload);
   setComputation(workload, op.getCombiner().front(),
                  op.hasEpilogue() ? &op.getEpilogue().front() : nullptr);
-  if (auto product = dyn_cast<ukernel::WorkloadOp>(op.getOperation());
-      product && product.getPrecision() &&
+  auto product = dyn_cast<ukernel::WorkloadOp>(op.getOperation());
+  if (product && product.getPacked())
+    workload.operands[product.getRhsMutable().getOperandNumber()].isPacked =
+        true;
+  if (product && product.getPrecision() &&
       workload.operations.front().operandType == ElementType::F32) {
     workload.operations.front().operandType =
         toElementType(*product.getPrecision());
@@ -314,24 +317,30 @@ FailureOr<PathSupport> PathSupport::of(ModuleOp module) {
   return support;
 }
 
+void PathSupport::add(ArrayRef<const CodegenModel *> others) {
+  for (const CodegenModel *path : others)
+    if (!llvm::is_contained(paths, path))
+      paths.push_back(path);
+}
+
 std::vector<StringRef> PathSupport::pathsFor(const Workload &workload) const {
-  std::vector<StringRef> paths;
-  for (const CodegenModel *path : defaultCodegenModels())
+  std::vector<StringRef> names;
+  for (const CodegenModel *path : paths)
     for (const DeviceSpec &device : devices) {
       llvm::Error error = path->supports(workload, device);
       bool isSupported = !error;
       llvm::consumeError(std::move(error));
       if (!isSupported)
         continue;
-      paths.push_back(path->name());
+      names.push_back(path->name());
       break;
     }
-  return paths;
+  return names;
 }
 
 llvm::Error PathSupport::check(const Workload &workload) const {
   std::vector<std::string> reasons;
-  for (const CodegenModel *path : defaultCodegenModels()) {
+  for (const CodegenModel *path : paths) {
     std::string reason;
     for (const DeviceSpec &device : devices) {
       llvm::Error error = path->supports(workload, device);

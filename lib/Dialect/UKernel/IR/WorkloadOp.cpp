@@ -206,8 +206,41 @@ static LogicalResult verifyMaps(WorkloadOp op) {
   return verifyBatchAxes(op);
 }
 
+/// workload_c12.
+static LogicalResult verifyPacked(WorkloadOp op) {
+  if (!op.getPacked())
+    return success();
+  auto type = cast<ShapedType>(op.getRhs().getType());
+  if (type.getRank() != 2 || !type.hasStaticShape())
+    return op.emitOpError("expected a packed rhs of static k and n alone, but "
+                          "got ")
+           << type;
+  unsigned bits = type.getElementType().isIntOrFloat()
+                      ? type.getElementTypeBitWidth()
+                      : 0;
+  if (bits != 8 && bits != 16 && bits != 32)
+    return op.emitOpError("expected a packed rhs with elements of 1, 2 or 4 "
+                          "bytes, but got ")
+           << type.getElementType();
+  if (!op.getPackedOrder().isWhole())
+    return op.emitOpError("expected a packed rhs of whole steps of ")
+           << PackedOrder::kStepBytes << " bytes along k and whole groups of "
+           << PackedOrder::kGroup << " along n, but got " << type;
+  return success();
+}
+
 LogicalResult WorkloadOp::verify() {
-  return failure(failed(verifyKinds(*this)) || failed(verifyMaps(*this)));
+  return failure(failed(verifyKinds(*this)) || failed(verifyMaps(*this)) ||
+                 failed(verifyPacked(*this)));
+}
+
+PackedOrder WorkloadOp::getPackedOrder() {
+  auto type = cast<ShapedType>(getRhs().getType());
+  bool isReduceFirst =
+      cast<AffineDimExpr>(getRhsMap().getResult(0)).getPosition() == kK;
+  return {type.getDimSize(isReduceFirst ? 0 : 1),
+          type.getDimSize(isReduceFirst ? 1 : 0),
+          type.getElementTypeBitWidth() / 8};
 }
 
 LogicalResult WorkloadOp::verifyRegions() {

@@ -60,14 +60,17 @@ void setComputation(Workload &workload, mlir::Block &combiner,
 // Support
 //===----------------------------------------------------------------------===//
 
-/// Which codegen paths compute a workload: on the module's device, or, for a
-/// module without one, on any built-in device.
+/// Which codegen paths, those that compete by default or more, compute a
+/// workload: on the module's device, or, for a module without one, on any
+/// built-in device.
 class PathSupport {
 public:
   /// Emits an error if the module's device is none.
   static mlir::FailureOr<PathSupport> of(mlir::ModuleOp module);
 
-  /// Names of the paths, in the order of CodegenPaths.def.
+  /// Asks these paths, too.
+  void add(llvm::ArrayRef<const CodegenModel *> others);
+  /// Names of the paths, those that were added last.
   std::vector<llvm::StringRef> pathsFor(const Workload &workload) const;
   /// Success if there is one; else why not, what every path says, of the first
   /// device where there are several.
@@ -75,6 +78,7 @@ public:
 
 private:
   std::vector<DeviceSpec> devices;
+  llvm::SmallVector<const CodegenModel *> paths = defaultCodegenModels();
 };
 
 } // namespace ftuner

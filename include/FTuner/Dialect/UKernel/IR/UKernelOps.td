@@ -98,6 +98,11 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
       of f32, whatever their factors are cast from.
     * `workload_c11`: `truncated`, which allows them to ignore the bits that the
       type lacks instead, stands behind a `precision`.
+    * `workload_c12`: `packed`, which says that elements of rhs lie in memory in
+      the [packed order](../tensor-cores.md#packed-weights), wherever their
+      indices would be, stands where rhs has no axes but k and n, both static,
+      of whole steps of 128 bytes along k and of eights along n, and elements of
+      1, 2 or 4 bytes.
 
     ```mlir
     %r = ukernel.workload plan(@plan_0)
@@ -178,7 +183,9 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     OptionalAttr<FlatSymbolRefAttr>:$plan,
     /// tf32, or none for the program's own.
     OptionalAttr<TypeAttr>:$precision,
-    UnitAttr:$truncated);
+    UnitAttr:$truncated,
+    /// Elements of rhs lie in the order of PackedOrder.h.
+    UnitAttr:$packed);
   let results = (outs Variadic<AnyRankedTensor>:$result);
   // Zero or one epilogue; upstream's utilities cannot clone an empty region.
   let regions = (region SizedRegion<1>:$contract, VariadicRegion<SizedRegion<1>>:$epilogues);
@@ -193,6 +200,7 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     (`ranges` `=` $ranges^)?
     (`precision` `=` $precision^)?
     (`truncated` $truncated^)?
+    (`packed` $packed^)?
     `contract` $contract
     (`epilogue` $epilogues^)?
     attr-dict (`->` type($result)^)?
@@ -226,6 +234,8 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     bool hasEpilogue() { return !getEpilogues().empty(); }
     /// The region of the epilogue; requires hasEpilogue().
     ::mlir::Region &getEpilogue() { return getEpilogues().front(); }
+    /// The order of an rhs of two static dimensions, if it is or were packed.
+    ::ftuner::PackedOrder getPackedOrder();
     /// Whether an operand is a tensor or memref, and not a scalar.
     static bool isShaped(::mlir::Type type) {
       return ::mlir::isa<::mlir::ShapedType>(type);
