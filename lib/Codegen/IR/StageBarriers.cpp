@@ -19,14 +19,12 @@ void ftuner::fenceAsyncProxy(ImplicitLocOpBuilder &b) {
                                  NVVM::SharedSpace::shared_cta));
 }
 
-void ftuner::clusterBarrier(ImplicitLocOpBuilder &b) {
-  NVVM::ClusterArriveOp::create(b, /*aligned=*/UnitAttr());
+void ftuner::clusterBarrier(ImplicitLocOpBuilder &b, bool isRelaxed) {
+  if (isRelaxed)
+    NVVM::ClusterArriveRelaxedOp::create(b, /*aligned=*/UnitAttr());
+  else
+    NVVM::ClusterArriveOp::create(b, /*aligned=*/UnitAttr());
   NVVM::ClusterWaitOp::create(b, /*aligned=*/UnitAttr());
-}
-
-NVVM::MemScopeKind StageBarriers::scope() const {
-  return clusterBlocks > 1 ? NVVM::MemScopeKind::CLUSTER
-                           : NVVM::MemScopeKind::CTA;
 }
 
 LLVM::LLVMPointerType ftuner::clusterPointerType(MLIRContext *context) {
@@ -82,7 +80,8 @@ void StageBarriers::await(Value barrier, Value parity) {
   // An intrinsic: LLVM may duplicate the assembly of other waits.
   Value isOver = NVVM::MBarrierTryWaitOp::create(b, b.getI1Type(), barrier,
                                                  parity, /*ticks=*/Value(),
-                                                 scope(), /*relaxed=*/false);
+                                                 NVVM::MemScopeKind::CTA,
+                                                 /*relaxed=*/false);
   Value goesOn = arith::XOrIOp::create(
       b, isOver, arith::ConstantOp::create(b, b.getBoolAttr(true)));
   scf::ConditionOp::create(b, goesOn, ValueRange());
@@ -109,6 +108,6 @@ void StageBarriers::arriveInCluster(Value barrier, Value lane) {
         b, /*res=*/Type(),
         NVVM::MapaOp::create(b, clusterPointerType(b.getContext()), barrier,
                              lane),
-        /*count=*/Value(), scope(), /*relaxed=*/false);
+        /*count=*/Value(), NVVM::MemScopeKind::CTA, /*relaxed=*/false);
   });
 }

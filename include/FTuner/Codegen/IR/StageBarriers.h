@@ -5,6 +5,13 @@
 // one for each time that the stage is filled. A thread waits for the end of a
 // phase by its parity; a fresh barrier is past the phase of parity 1.
 //
+// Waits and arrivals have the scope of a block, in clusters as well. That is
+// enough: no thread of one block reads what a thread of another wrote. Copies
+// write shared memory through the async proxy, and its count of bytes orders
+// them; a block says that a stage is free when its products have read it. In
+// the scope of the cluster, the assembler puts a fence of all memory into each
+// step.
+//
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_CODEGEN_IR_STAGEBARRIERS_H
 #define FTUNER_CODEGEN_IR_STAGEBARRIERS_H
@@ -53,7 +60,6 @@ public:
 private:
   Value barrierOf(Value stage, int64_t first);
   Value constant(int64_t value);
-  mlir::NVVM::MemScopeKind scope() const;
 
   mlir::ImplicitLocOpBuilder &b;
   Value barriers;
@@ -63,8 +69,10 @@ private:
 /// Of pointers to shared memory of any block of a cluster.
 mlir::LLVM::LLVMPointerType clusterPointerType(mlir::MLIRContext *context);
 
-/// All threads of the cluster's blocks wait for each other.
-void clusterBarrier(mlir::ImplicitLocOpBuilder &b);
+/// All threads of the cluster's blocks wait for each other. A relaxed barrier
+/// orders no accesses but those that a fence has released before, such as
+/// `StageBarriers::initialize`.
+void clusterBarrier(mlir::ImplicitLocOpBuilder &b, bool isRelaxed = false);
 
 /// Makes what the thread has written to shared memory visible to what reads it
 /// through the async proxy, behind a barrier.

@@ -128,7 +128,7 @@ void Pipeline::initialize() {
            [&] { prefetchMaps(); });
   });
   if (layout.clusterBlocks() > 1)
-    clusterBarrier(b);
+    clusterBarrier(b, /*isRelaxed=*/true);
   else
     gpu::BarrierOp::create(b);
 }
