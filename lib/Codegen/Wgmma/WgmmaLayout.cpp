@@ -43,7 +43,8 @@ WgmmaLayout ftuner::wgmmaLayout(bool lhsReduceContiguous,
                      schedule.tensorMaps,
                      schedule.clusterM,
                      schedule.clusterN,
-                     schedule.persistentBlocks > 0};
+                     schedule.persistentBlocks > 0,
+                     schedule.turns};
   for (unsigned factor : {0, 1})
     layout.stageStrides[factor] = layout.stageBytes(layout.tileOf(factor));
   layout.slabStride = layout.warpTile().slabBytes();
