@@ -213,6 +213,7 @@ const LatencyBlock &Evaluator::block(const KernelFamily &family,
     operationsOf(block, tensor.pipe) += tensor.operations;
   }
   block.isPersistent = work.isPersistent;
+  block.hidesStores = work.hidesStores;
   if (family.clusterBlocks() > 1)
     block.clusterCycles = 2 * kClusterBarrierCycles;
   block.registersPerThread = work.registersPerThread;

@@ -234,17 +234,24 @@ static double mixedRoundCycles(const LatencyDevice &device,
 
 /// Cycles of starts that persistent blocks hide, which start once: of all
 /// rounds but the first, the wait for the cluster and the first copies, which
-/// run behind the work of the round before, or all.
+/// run behind the work of the round before. Where stores run behind the next
+/// tile, two tiles are under way, and a round takes its main loops, or half of
+/// what it takes from its first product to its last store, if that is more.
 static double hiddenCycles(const Waves &waves, const LatencyPart &part,
                            const LatencyConstants &constants) {
   const LatencyBlock &block = part.table->block;
   if (!block.isPersistent)
     return 0;
   double start = blockStart(block, constants);
-  return (std::ceil(waves.perSm / waves.resident) - 1) *
-         (block.hidesStores
-              ? start
-              : std::min(start, constants.globalLatency + block.clusterCycles));
+  double hidden =
+      std::min(start, constants.globalLatency + block.clusterCycles);
+  if (block.hidesStores) {
+    double stores = start - hidden,
+           loops = waves.resident * part.steps *
+                   part.table->step[static_cast<size_t>(waves.resident) - 1];
+    hidden += std::min(stores, (loops + stores) / 2);
+  }
+  return (std::ceil(waves.perSm / waves.resident) - 1) * hidden;
 }
 
 /// Cycles of the busiest SM. It gets as many blocks of the taller part as any

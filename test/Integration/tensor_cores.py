@@ -278,7 +278,7 @@ def wgmma_copies(rng, product, tiles, groups):
     return options
 
 
-def wgmma_blocks(rng, product, tiles, stages):
+def wgmma_blocks(rng, product, tiles, stages, groups):
     """What blocks with producers and tensor maps may do beside: options of a schedule, tiles and numbers of stages."""
     options, cluster = "", [1, 1]
     if rng.random() < 0.5:
@@ -296,6 +296,8 @@ def wgmma_blocks(rng, product, tiles, stages):
     if fewer and rng.random() < 0.6:
         options += f", persistent = {rng.choice([1, 2, 5]) * max(cluster)}"
         stages = fewer
+        if groups == 1 and rng.random() < 0.6:
+            options += ", turns = 2"
     return options, tiles, stages
 
 
@@ -316,7 +318,7 @@ def random_families(rng, product):
         copies = ""
     blocks = tiles[-1:]
     if "producers" in copies and "tensor_maps" in copies:
-        more, tiles, stages = wgmma_blocks(rng, product, tiles, stages)
+        more, tiles, stages = wgmma_blocks(rng, product, tiles, stages, workers[0] * workers[1])
         copies += more
     fields = f"{'groups' if is_wgmma else 'warps'} = {workers}"
 

@@ -4,7 +4,8 @@
 Batches in one dimension or several, before and between the others, of both factors or of one; slices of k with and
 without a rest; sizes that are known and that come with the launch, tensors that are larger than their tiles and
 smaller. By all threads and by groups that only copy, through cp.async and by tensor maps; by clusters of two blocks that
-share copies, and by persistent blocks, which take one tile after the other, of one height or two. Immediate, and with bounds
+share copies, and by persistent blocks, which take one tile after the other, of one height or two, and whose groups may
+take turns on them. Immediate, and with bounds
 and race checks, where asynchronous effects are as late as they may be, and threads in random order. Outputs are
 filled with NaN before. However factors are copied, products and the order of sums are the same, so results have the
 same bits.
@@ -32,9 +33,12 @@ COPIES = {
     "clusters along n": (MAPS + ", cluster = [1, 2]", 1, 2),
     "persistent": (MAPS + ", persistent = 2", 1, 1),
     "persistent clusters": (MAPS + ", cluster = [2, 1], persistent = 2", 2, 1),
+    "turns": (MAPS + ", persistent = 2, turns = 2", 1, 1),
+    "turns of one block": (MAPS + ", persistent = 1, turns = 2", 1, 1),
+    "turns in clusters": (MAPS + ", cluster = [1, 2], persistent = 2, turns = 2", 1, 2),
 }
 #: Those that run with a second height, too.
-WITH_PAIRS = ("producers", "persistent", "persistent clusters")
+WITH_PAIRS = ("producers", "persistent", "persistent clusters", "turns", "turns in clusters")
 #: Those that round: by threads when they pass through registers, or by maps.
 ROUNDING = [copies for copies, (options, *_) in COPIES.items() if not options or "tensor_maps" in options]
 
@@ -122,8 +126,11 @@ func.func @f(%a: {a}, %b: {b}) -> {out} {{
             tiles = ", ".join(str([*tile, depth, *batches]) for tile in tiles)
             return f"<#ukernel.wgmma<{schedule}>, axis = 0, tiles = [{tiles}]{slices}>"
 
-        m, n = self.tile[0] * times_m, self.tile[1] * times_n
-        families = [family(f"groups = {list(self.groups)}, stages = {stages}, access = 16{options}",
+        groups, (m, n) = self.groups, self.tile
+        if "turns" in options:  # sets of one group
+            groups, m, n = (1, 1), m // groups[0], n // groups[1]
+        m, n = m * times_m, n * times_n
+        families = [family(f"groups = {list(groups)}, stages = {stages}, access = 16{options}",
                            (m, n), *([(2 * m, n)] if is_pair else [])),
                     family("groups = [2, 1], stages = 2, access = 1", (128, 16))]
         return f"<families = [{', '.join(families)}], choices = [], general = 0, unaligned_general = 1>"
@@ -139,6 +146,7 @@ PRODUCTS = {
     "slices": Product("mk", "nk", "mn", dict(m=136, n=72, k=584), split=3),
     "slices across k": Product("km", "kn", "mn", dict(m=136, n=72, k=584), dynamic="mnk", split=4),
     "small": Product("mk", "kn", "mn", dict(m=1, n=8, k=8), dynamic="mnk"),
+    "no steps": Product("mk", "nk", "mn", dict(m=300, n=72, k=0), dynamic="mnk"),
     "tall tiles": Product("mk", "nk", "mn", dict(m=400, n=40, k=80), groups=(3, 1), tile=(384, 32), stages=3),
     **{f"{name} in {precision}": Product(*product, precision=precision, **options)
        for precision in ("tf32", "tf32-truncate") for name, product, options in (

@@ -4,11 +4,12 @@
 Dense (768 to 2304) and the projections of Llama-2-7B in f16, and Dense in i8, and in tf32 that is rounded and that is
 cut off, with weights along k, M = 1…4096, on Hopper with `--paths=wgmma`, with tensor maps and without. By ptxas: no spill, no local memory, and no advisory C75…, by
 which it tells of products that it serializes, waits that it adds, and register counts that it ignores.
-Groups that take registers find them among those that the block starts with.
+Groups that take registers find them among those that the block starts with. In loops, no barrier of a stage has the
+scope of a cluster.
 
 The same of families that are given, with and without warps that only copy and tensor maps, in several layouts. Where
 nvdisasm is installed their main loops have at most 1.1 times the instructions that hand-written ones have, and exactly
-their products and copies.
+their products and copies; no loop has a fence of memory, which ptxas puts behind waits of larger scopes.
 
 The suite looks at a part; `--all` at everything.
 """
@@ -77,6 +78,14 @@ GIVEN = [
           producers=1, maps=True, more=", cluster = [2, 1], persistent = 132"),
     Given("persistent, swapped", (1, 2), (64, 256, 64), {}, producers=1, maps=True,
           more=", swap_operands = true, persistent = 132"),
+    Given("turns", (1, 1), (64, 256, 64), {"UTMALDG": (33, {"UTMALDG": 2}), "HGMMA": (38, PRODUCTS)}, producers=1,
+          maps=True, more=", persistent = 132, turns = 2"),
+    Given("turns tall", (1, 1), (128, 128, 64), {"UTMALDG": (33, {"UTMALDG": 2}), "HGMMA": (50, {"HGMMA": 8})},
+          producers=1, maps=True, more=", persistent = 132, turns = 2"),
+    Given("turns in clusters", (1, 1), (256, 128, 64), {"UTMALDG": (35, {"UTMALDG": 2}), "HGMMA": (52, {"HGMMA": 8})},
+          producers=1, maps=True, more=", cluster = [2, 1], persistent = 132, turns = 2"),
+    Given("turns, swapped", (1, 1), (64, 128, 64), {}, producers=1, maps=True,
+          more=", swap_operands = true, persistent = 132, turns = 2"),
     Given("copies, cut off", (2, 1), (128, 128, 32), {"HGMMA": (81, {**PRODUCTS, "LDGSTS": 8, "BAR": 1})},
           kind="tf32-truncate"),
     Given("producers, maps, cut off", (2, 1), (128, 256, 32), {"UTMALDG": (33, {"UTMALDG": 2}), "HGMMA": (38, PRODUCTS)},
@@ -120,6 +129,13 @@ def check_registers(entry, threads, used):
     return []
 
 
+def check_scopes(entry):
+    """Waits and arrivals in the scope of the cluster, for which ptxas fences all memory."""
+    found = {instruction.split()[0] for loop in entry.loops() for instruction in loop.instructions
+             if re.match(r"mbarrier\.\S*\.(acquire|release)\.cluster\b", instruction)}
+    return [f"{entry.name}: {name} in a loop" for name in sorted(found)]
+
+
 def compile_checked(tests, name, path, flags):
     """The cubin of a module, how many kernels with products it has, and problems."""
     listing = tests.tool("ftuner-translate", path, "--ftuner-to-ptx", *flags)
@@ -133,6 +149,7 @@ def compile_checked(tests, name, path, flags):
     used = dict(re.findall(r"Compiling entry function '(\w+)'[\s\S]*?Used (\d+) registers", log))
     threads = dict(re.findall(r"\.entry (\w+)\([\s\S]*?\.maxntid (\d+)", listing.stdout))
     for entry in entries:
+        problems += check_scopes(entry)
         if entry.count("setmaxnreg"):
             problems += check_registers(entry, int(threads[entry.name]), int(used[entry.name]))
     return cubin, entries, problems
@@ -143,7 +160,8 @@ def check_loops(given, cubin, kernel):
     if not nvdisasm:
         return []
     (function,) = [function for function in sass.functions(nvdisasm, cubin) if function.name == kernel]
-    problems = []
+    problems = ["a fence of memory in a loop"] if any(
+        "MEMBAR" in function.instructions[begin:end] for begin, end in function.loops) else []
     for name, (most, counts) in given.loops.items():
         loop = function.loop_of(name)
         if loop is None:

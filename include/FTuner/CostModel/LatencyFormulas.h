@@ -75,7 +75,8 @@ struct LatencyBlock {
   /// Whether blocks stay on their SM and take one tile after the other, the
   /// first copies of one behind the work of the one before.
   bool isPersistent = false;
-  /// Whether the stores of one tile run behind the work of the next, too.
+  /// Whether the stores of one tile run behind the work of the next, too, as
+  /// far as that takes as long.
   bool hidesStores = false;
   /// Cycles beyond those of every kernel in which a block waits for others of
   /// its cluster when it starts and ends.

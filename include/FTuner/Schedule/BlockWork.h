@@ -72,6 +72,8 @@ struct BlockWork {
   /// Whether a block takes one tile after the other, and copies for the next
   /// one while it computes.
   bool isPersistent = false;
+  /// Whether it stores a tile while it computes the next one.
+  bool hidesStores = false;
   /// Accesses of a step; equal patterns are one entry.
   std::vector<WarpAccess> accesses;
 };

@@ -26,7 +26,7 @@ class CodegenModel;
 
 class Schedule {
 public:
-  static constexpr size_t maxFields = 10;
+  static constexpr size_t maxFields = 11;
 
   /// Of no path: what a default family has until a path makes it.
   Schedule() = default;

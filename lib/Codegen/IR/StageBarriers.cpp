@@ -19,14 +19,12 @@ void ftuner::fenceAsyncProxy(ImplicitLocOpBuilder &b) {
                                  NVVM::SharedSpace::shared_cta));
 }
 
-void ftuner::clusterBarrier(ImplicitLocOpBuilder &b) {
-  NVVM::ClusterArriveOp::create(b, /*aligned=*/UnitAttr());
+void ftuner::clusterBarrier(ImplicitLocOpBuilder &b, bool isRelaxed) {
+  if (isRelaxed)
+    NVVM::ClusterArriveRelaxedOp::create(b, /*aligned=*/UnitAttr());
+  else
+    NVVM::ClusterArriveOp::create(b, /*aligned=*/UnitAttr());
   NVVM::ClusterWaitOp::create(b, /*aligned=*/UnitAttr());
-}
-
-NVVM::MemScopeKind StageBarriers::scope() const {
-  return clusterBlocks > 1 ? NVVM::MemScopeKind::CLUSTER
-                           : NVVM::MemScopeKind::CTA;
 }
 
 LLVM::LLVMPointerType ftuner::clusterPointerType(MLIRContext *context) {
@@ -36,9 +34,10 @@ LLVM::LLVMPointerType ftuner::clusterPointerType(MLIRContext *context) {
 
 Value StageBarriers::constant(int64_t value) { return createI32(b, value); }
 
-/// Those that say "free" come behind those that say "filled".
-Value StageBarriers::barrierOf(Value stage, int64_t first) {
-  Value bytes = b.createOrFold<arith::MulIOp>(stage, constant(kBarrierBytes));
+/// Those that say "free" come behind those that say "filled", and those of
+/// turns behind them.
+Value StageBarriers::barrierOf(Value number, int64_t first) {
+  Value bytes = b.createOrFold<arith::MulIOp>(number, constant(kBarrierBytes));
   Value pointer = LLVM::GEPOp::create(b, barriers.getType(), b.getI8Type(),
                                       barriers, ValueRange{bytes});
   if (first == 0)
@@ -48,16 +47,20 @@ Value StageBarriers::barrierOf(Value stage, int64_t first) {
       LLVM::GEPArg(static_cast<int32_t>(first * kBarrierBytes)));
 }
 
-void StageBarriers::initialize(int64_t arrivalsOfFilled,
-                               int64_t arrivalsOfFree) {
+void StageBarriers::initialize(int64_t arrivalsOfFilled, int64_t arrivalsOfFree,
+                               int64_t arrivalsOfTurn) {
+  auto initializeOne = [&](Value barrier, Value arrivals) {
+    NVVM::MBarrierInitOp::create(b, barrier, arrivals, /*predicate=*/Value());
+  };
   Value ofFilled = constant(arrivalsOfFilled),
         ofFree = constant(arrivalsOfFree);
   for (int64_t stage = 0; stage < stages; ++stage) {
-    NVVM::MBarrierInitOp::create(b, filled(constant(stage)), ofFilled,
-                                 /*predicate=*/Value());
-    NVVM::MBarrierInitOp::create(b, free(constant(stage)), ofFree,
-                                 /*predicate=*/Value());
+    initializeOne(filled(constant(stage)), ofFilled);
+    initializeOne(free(constant(stage)), ofFree);
   }
+  if (arrivalsOfTurn)
+    for (int64_t set : {0, 1})
+      initializeOne(turnOf(constant(set)), constant(arrivalsOfTurn));
   NVVM::FenceMbarrierInitOp::create(b);
   fenceAsyncProxy(b);
 }
@@ -75,6 +78,15 @@ StagePhase StageBarriers::next(StagePhase at) {
   return {stage, arith::XOrIOp::create(b, at.parity, flip)};
 }
 
+StagePhase StageBarriers::after(StagePhase at, Value steps) {
+  Value end = arith::AddIOp::create(b, at.stage, steps);
+  Value rounds = arith::DivUIOp::create(b, end, constant(stages));
+  Value stage = arith::SubIOp::create(
+      b, end, arith::MulIOp::create(b, rounds, constant(stages)));
+  Value flip = arith::AndIOp::create(b, rounds, constant(1));
+  return {stage, arith::XOrIOp::create(b, at.parity, flip)};
+}
+
 void StageBarriers::await(Value barrier, Value parity) {
   auto loop = scf::WhileOp::create(b, TypeRange(), ValueRange());
   OpBuilder::InsertionGuard guard(b);
@@ -82,7 +94,8 @@ void StageBarriers::await(Value barrier, Value parity) {
   // An intrinsic: LLVM may duplicate the assembly of other waits.
   Value isOver = NVVM::MBarrierTryWaitOp::create(b, b.getI1Type(), barrier,
                                                  parity, /*ticks=*/Value(),
-                                                 scope(), /*relaxed=*/false);
+                                                 NVVM::MemScopeKind::CTA,
+                                                 /*relaxed=*/false);
   Value goesOn = arith::XOrIOp::create(
       b, isOver, arith::ConstantOp::create(b, b.getBoolAttr(true)));
   scf::ConditionOp::create(b, goesOn, ValueRange());
@@ -109,6 +122,19 @@ void StageBarriers::arriveInCluster(Value barrier, Value lane) {
         b, /*res=*/Type(),
         NVVM::MapaOp::create(b, clusterPointerType(b.getContext()), barrier,
                              lane),
-        /*count=*/Value(), scope(), /*relaxed=*/false);
+        /*count=*/Value(), NVVM::MemScopeKind::CTA, /*relaxed=*/false);
   });
+}
+
+void StageBarriers::awaitTurn(Value set, Value parity) {
+  await(turnOf(set), parity);
+}
+
+void StageBarriers::endTurn(Value set, Value lane) {
+  // One lane speaks for a warp, all of which must be behind its wait.
+  NVVM::SyncWarpOp::create(b, constant(-1));
+  Value other = arith::XOrIOp::create(b, set, constant(1));
+  Value isFirst =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lane, constant(0));
+  emitIf(b, isFirst, [&] { arrive(turnOf(other)); });
 }

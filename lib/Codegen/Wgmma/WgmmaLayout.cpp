@@ -41,7 +41,8 @@ WgmmaLayout ftuner::wgmmaLayout(const Workload &workload, const BlockTile &tile,
                      schedule.tensorMaps,
                      schedule.clusterM,
                      schedule.clusterN,
-                     schedule.persistentBlocks > 0};
+                     schedule.persistentBlocks > 0,
+                     schedule.turns};
   for (unsigned factor : {0, 1})
     layout.stageStrides[factor] = layout.stageBytes(layout.tileOf(factor));
   layout.slabStride = layout.warpTile().slabBytes();

@@ -40,9 +40,9 @@ public:
 
   llvm::ArrayRef<llvm::StringLiteral> scheduleFields() const override {
     static constexpr llvm::StringLiteral names[] = {
-        "groups_m",      "groups_n",         "stages",      "access_bytes",
-        "swap_operands", "producers",        "tensor_maps", "cluster_m",
-        "cluster_n",     "persistent_blocks"};
+        "groups_m",      "groups_n",          "stages",      "access_bytes",
+        "swap_operands", "producers",         "tensor_maps", "cluster_m",
+        "cluster_n",     "persistent_blocks", "turns"};
     return names;
   }
 
@@ -60,7 +60,8 @@ public:
                 : "") +
            (wgmma.persistentBlocks
                 ? " persistent " + std::to_string(wgmma.persistentBlocks)
-                : "");
+                : "") +
+           (wgmma.turns > 1 ? " turns " + std::to_string(wgmma.turns) : "");
   }
 
   llvm::Error supports(const Workload &workload,
@@ -222,6 +223,7 @@ private:
         tile[axis] /= wgmma.clusterAlong(axis);
     wgmma.clusterM = wgmma.clusterN = 1;
     wgmma.persistentBlocks = 0;
+    wgmma.turns = 1;
     // Single elements pass through registers, in two stages.
     if (bytes == 1)
       wgmma.stages = 2;
@@ -332,13 +334,18 @@ llvm::Error WgmmaModel::checkSchedule(const Workload &workload,
                    " in whole clusters with producers and tensor maps, but "
                    "got " +
                    llvm::Twine(wgmma.persistentBlocks));
+  if (wgmma.turns < 1 || wgmma.turns > kWgmmaMaxTurns ||
+      (wgmma.turns > 1 && wgmma.persistentBlocks == 0))
+    return invalid("expected 1 turn, or " + llvm::Twine(kWgmmaMaxTurns) +
+                   " of persistent blocks, but got " +
+                   llvm::Twine(wgmma.turns));
   if (wgmma.producers == 0)
     return llvm::Error::success();
-  if (wgmma.producers != 1 || wgmma.groups() >= kWgmmaMaxGroups)
+  if (wgmma.producers != 1 || wgmma.multiplyingGroups() >= kWgmmaMaxGroups)
     return invalid("expected no producers, or 1 beside at most " +
                    llvm::Twine(kWgmmaMaxGroups - 1) + " groups, but got " +
                    llvm::Twine(wgmma.producers) + " beside " +
-                   llvm::Twine(wgmma.groups()));
+                   llvm::Twine(wgmma.multiplyingGroups()));
   if (!isAsynchronous || wgmma.accessBytes != kWgmmaProducedBytes)
     return invalid("expected asynchronous copies of " +
                    llvm::Twine(kWgmmaProducedBytes) +
@@ -524,14 +531,15 @@ bool ftuner::hasWgmmaMap(const Operand &factor) {
 
 WgmmaSchedule WgmmaSchedule::of(const Schedule &schedule) {
   const auto &fields = schedule.fields();
-  return {fields[0], fields[1],      fields[2], fields[3], fields[4] != 0,
-          fields[5], fields[6] != 0, fields[7], fields[8], fields[9]};
+  return {fields[0],      fields[1], fields[2],      fields[3],
+          fields[4] != 0, fields[5], fields[6] != 0, fields[7],
+          fields[8],      fields[9], fields[10]};
 }
 
 Schedule WgmmaSchedule::pack() const {
   return Schedule(wgmmaModel(), {groupsM, groupsN, stages, accessBytes,
                                  swapOperands, producers, tensorMaps, clusterM,
-                                 clusterN, persistentBlocks});
+                                 clusterN, persistentBlocks, turns});
 }
 
 KernelFamily ftuner::wgmmaFamily(const WgmmaSchedule &schedule,

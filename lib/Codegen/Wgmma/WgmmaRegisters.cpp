@@ -58,7 +58,7 @@ int64_t ftuner::wgmmaSharedRoleRegisters(const Workload &workload,
 std::optional<WgmmaRegisters>
 ftuner::wgmmaRegisters(const Workload &workload, const KernelFamily &family) {
   WgmmaSchedule schedule = WgmmaSchedule::of(family.schedule);
-  int64_t groups = schedule.groups(), bytes = 0, consumer = 0;
+  int64_t groups = schedule.multiplyingGroups(), bytes = 0, consumer = 0;
   int64_t producer = kMapRegisters;
   for (unsigned part = 0; part < family.tiles.size(); ++part) {
     WgmmaLayout layout = wgmmaLayout(workload, family, part);

@@ -146,9 +146,16 @@ void WgmmaSpace::forEachStep(
           family.schedule = schedule.pack();
           if (!visit(family))
             return;
-          if (producers && tensorMaps && makePersistent(family) &&
-              !visit(family))
-            return;
+          if (!(producers && tensorMaps))
+            continue;
+          for (int64_t turns = 1; turns <= kWgmmaMaxTurns; ++turns) {
+            WgmmaSchedule persistent = schedule;
+            persistent.turns = turns;
+            family.schedule = persistent.pack();
+            if (persistent.multiplyingGroups() < kWgmmaMaxGroups &&
+                makePersistent(family) && !visit(family))
+              return;
+          }
         }
       }
     }

@@ -3,7 +3,8 @@
 // Blocks of one to four groups, along m or n, of 64 or 128 rows and 8 to 256
 // columns with up to 128 accumulators in a thread; steps of 128 bytes along the
 // reduce axis in 3 to 6 stages. With swapped operands, up to 64 rows. With
-// producers and tensor maps also clusters of two blocks, and persistent blocks.
+// producers and tensor maps also clusters of two blocks, and persistent blocks,
+// with one set of groups or two that take turns.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_LIB_CODEGEN_WGMMA_WGMMASPACE_H
@@ -36,8 +37,8 @@ public:
 private:
   /// Numbers of stages that copies of the schedule may have.
   llvm::ArrayRef<int64_t> stagesOf(const WgmmaSchedule &schedule) const;
-  /// Gives a family with producers and tensor maps persistent blocks; false
-  /// where they would not do or not serve.
+  /// Gives a family with producers and tensor maps persistent blocks, with the
+  /// turns of its schedule; false where they would not do or not serve.
   bool makePersistent(KernelFamily &family) const;
   void visitTiles(const WgmmaSchedule &schedule, BlockVisitor visit) const;
 

@@ -45,7 +45,7 @@ static void addBoxes(BlockWork &work, unsigned factor,
 
 BlockWork ftuner::wgmmaWork(const WgmmaLayout &layout, const WgmmaCode &code) {
   BlockWork work;
-  // Those that copy, too: they take room on an SM.
+  // Those that copy or wait for their turn, too: they take room on an SM.
   work.warps = layout.threads() / kLanes;
   work.stepDepth = layout.bk;
 
@@ -54,9 +54,10 @@ BlockWork ftuner::wgmmaWork(const WgmmaLayout &layout, const WgmmaCode &code) {
   tensor.isWarpgroup = true;
   tensor.operations = 2.0 * double(layout.rows.extent) *
                       double(layout.columns.extent) * double(layout.bk);
-  // Each warp of a group issues them.
+  // Each warp of a group issues them, of one set at a time.
+  auto warps = double(layout.warpsOfSet());
   double ofWarp = double(layout.instructions() * layout.depths());
-  tensor.instructions = double(layout.warps()) * ofWarp;
+  tensor.instructions = warps * ofWarp;
   work.tensor.push_back(tensor);
 
   // Each instruction reads 64 rows of one factor and all its columns of the
@@ -64,11 +65,10 @@ BlockWork ftuner::wgmmaWork(const WgmmaLayout &layout, const WgmmaCode &code) {
   double ofInstruction =
       double(kWgmmaRows + layout.columns.groupExtent()) * kWgmmaDepthBytes;
   addChunks(work, WarpAccess::Kind::SharedLoad,
-            double(layout.groups()) * ofWarp * ofInstruction);
+            double(layout.groupsOfSet()) * ofWarp * ofInstruction);
 
   // Loop and stages, fences and waits; descriptors of both factors.
-  work.otherInstructions +=
-      double(layout.warps()) * (kInstructionsOfLoop + 2 * ofWarp);
+  work.otherInstructions += warps * (kInstructionsOfLoop + 2 * ofWarp);
   FactorCopies copies{layout.copyingThreads(), layout.elementBytes,
                       code.isAsynchronous, code.isReduceExact};
   for (unsigned factor : {0, 1}) {
@@ -81,6 +81,7 @@ BlockWork ftuner::wgmmaWork(const WgmmaLayout &layout, const WgmmaCode &code) {
     work.otherInstructions +=
         double(kWgmmaWarps * layout.producers) * kInstructionsOfLoop;
   work.isPersistent = layout.isPersistent;
+  work.hidesStores = layout.turns > 1;
   work.stepsAhead = double(code.isAsynchronous ? layout.stepsAhead() : 1);
   return work;
 }

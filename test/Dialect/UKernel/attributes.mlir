@@ -52,6 +52,8 @@ module attributes {
 // CHECK-SAME: #ukernel.wgmma<groups = [1, 2], stages = 4, access = 16, swap_operands = true, producers = 1, tensor_maps = true>
 // CHECK-SAME: #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, cluster = [2, 1], persistent = 132>
 // CHECK-SAME: #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, cluster = [1, 2]>
+// CHECK-SAME: #ukernel.wgmma<groups = [1, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, persistent = 132, turns = 2>
+// CHECK-SAME: #ukernel.wgmma<groups = [1, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, persistent = 132>
 // CHECK-SAME: #ukernel.choice<[<1 to 64>, <1 to ?>, <0 to 0>] to 3>
 module attributes {test.attributes = [
   #ukernel.simt<threads = [16, 16], stages = 3, vector = 4>,
@@ -76,6 +78,8 @@ module attributes {test.attributes = [
   #ukernel.wgmma<groups = [1, 2], stages = 4, access = 16, tensor_maps = true, producers = 1, swap_operands = true>,
   #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, persistent = 132, cluster = [2, 1], producers = 1, tensor_maps = true>,
   #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, cluster = [1, 2], persistent = 0>,
+  #ukernel.wgmma<groups = [1, 1], stages = 4, access = 16, turns = 2, persistent = 132, producers = 1, tensor_maps = true>,
+  #ukernel.wgmma<groups = [1, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, persistent = 132, turns = 1>,
   #ukernel.choice<[#ukernel.range<1 to 64>, #ukernel.range<1 to ?>, #ukernel.range<0 to 0>] to 3>
 ]} {}
 

@@ -232,6 +232,24 @@ module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, 
 
 // -----
 
+// wgmma_c9
+// expected-error @below {{expected 1 turn, or 2 of persistent blocks, but got 3}}
+module attributes {test.attribute = #ukernel.wgmma<groups = [1, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, persistent = 132, turns = 3>} {}
+
+// -----
+
+// wgmma_c9: none
+// expected-error @below {{expected 1 turn, or 2 of persistent blocks, but got 0}}
+module attributes {test.attribute = #ukernel.wgmma<groups = [1, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, persistent = 132, turns = 0>} {}
+
+// -----
+
+// wgmma_c9: a tile for each block
+// expected-error @below {{expected 1 turn, or 2 of persistent blocks, but got 2}}
+module attributes {test.attribute = #ukernel.wgmma<groups = [1, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, turns = 2>} {}
+
+// -----
+
 // wgmma_c4: a cluster's tile
 // expected-error @below {{expected the tile on axis 0 to be a multiple of 128 elements for each of 2 groups, but got 128}}
 module attributes {test.attribute = #ukernel.family<#ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, cluster = [2, 1]>, axis = 0, tiles = [[128, 64, 64]]>} {}
@@ -239,7 +257,7 @@ module attributes {test.attribute = #ukernel.family<#ukernel.wgmma<groups = [2, 
 // -----
 
 // wgmma: what is given beyond the rest
-// expected-error @below {{expected 'swap_operands', 'producers', 'tensor_maps', 'cluster' or 'persistent', but got 'loaders'}}
+// expected-error @below {{expected 'swap_operands', 'producers', 'tensor_maps', 'cluster', 'persistent' or 'turns', but got 'loaders'}}
 module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, loaders = 1>} {}
 
 // -----

@@ -470,7 +470,7 @@ TEST_F(WgmmaModelTest, SharesRegistersOut) {
         WgmmaLayout layout = wgmmaLayout(workload, family, 0);
         EXPECT_TRUE(registers.has_value());
         KernelResources needs = model.resources(workload, family);
-        EXPECT_EQ(needs.threads, 128 * (schedule.groups() + 1));
+        EXPECT_EQ(needs.threads, 128 * (schedule.multiplyingGroups() + 1));
         EXPECT_LE(registers->blocks * needs.threads * registers->entry, 65536);
         EXPECT_LE(registers->blocks * (needs.sharedMemoryBytes + 1024),
                   228 * 1024);
@@ -483,8 +483,8 @@ TEST_F(WgmmaModelTest, SharesRegistersOut) {
         EXPECT_GE(registers->consumer, layout.warpTile().accumulators() + 32);
         if (registers->areMoved) {
           EXPECT_LE(registers->producer +
-                        schedule.groups() * registers->consumer,
-                    registers->entry * (schedule.groups() + 1));
+                        schedule.multiplyingGroups() * registers->consumer,
+                    registers->entry * (schedule.multiplyingGroups() + 1));
           EXPECT_LE(registers->producer, registers->entry);
           EXPECT_GT(registers->consumer, registers->entry);
         } else {

@@ -5,11 +5,13 @@
 // emitter both read it here. Formats are those of the PTX ISA, "Asynchronous
 // Warpgroup Level Matrix Instructions".
 //
-// Groups. A block has groupsM × groupsN groups of four warps; each owns 64·i
+// Groups. A tile has groupsM × groupsN groups of four warps; each owns 64·i
 // rows and 8·j columns, which i instructions of 64 rows, 8·j columns and 32
 // bytes along k cover at each depth. Rows of instructions are rows of the
 // output, or, with swapped operands, its columns. Warp w of a group has the
 // rows 16w … 16w + 15 of each 64: fragments of FragmentTile.h, 64 rows apart.
+// Where two sets of groups take turns on tiles, a block has twice as many:
+// those of set 1 behind those of set 0.
 //
 // Shared memory. Instructions read both factors from shared memory, in the
 // order of "128-byte swizzle": rows of 128 bytes, in which the chunk c of 16
@@ -75,11 +77,14 @@ struct WgmmaLayout {
   /// Whether blocks take one tile after the other. Slabs lie behind the stages
   /// then, which producers fill behind the epilogue.
   bool isPersistent = false;
+  /// Sets of groups that take turns on tiles.
+  int64_t turns = 1;
   /// Bytes from a stage of lhs and rhs to the next, and of a warp's slab. A
   /// persistent block has tiles of both parts of a family: those of the part
   /// that takes the most.
   int64_t stageStrides[2] = {0, 0}, slabStride = 0;
-  /// Where the barriers of stages lie: behind stages and slabs of all parts.
+  /// Where the barriers of stages lie, and those of turns behind them: behind
+  /// stages and slabs of all parts.
   int64_t barriersOffset = 0;
 
   const WgmmaSide &along(unsigned axis) const {
@@ -101,12 +106,16 @@ struct WgmmaLayout {
   int64_t sharersOf(unsigned factor) const {
     return factor == 0 ? clusterN : clusterM;
   }
-  /// Groups, warps and threads that multiply; those that copy come behind.
-  int64_t groups() const { return rows.groups * columns.groups; }
-  int64_t warps() const { return kWgmmaWarps * groups(); }
-  int64_t multiplyingThreads() const { return 32 * warps(); }
+  /// Groups and warps of a set, which multiply a tile together.
+  int64_t groupsOfSet() const { return rows.groups * columns.groups; }
+  int64_t warpsOfSet() const { return kWgmmaWarps * groupsOfSet(); }
+  /// Warps and threads of a block that multiply; those that copy come behind.
+  int64_t multiplyingWarps() const { return turns * warpsOfSet(); }
+  int64_t multiplyingThreads() const { return 32 * multiplyingWarps(); }
   /// Of a block.
-  int64_t threads() const { return 32 * kWgmmaWarps * (groups() + producers); }
+  int64_t threads() const {
+    return multiplyingThreads() + 32 * kWgmmaWarps * producers;
+  }
   /// Those among which copies are dealt where no map copies.
   int64_t copyingThreads() const {
     return producers ? 32 * kWgmmaWarps * producers : threads();
@@ -190,15 +199,19 @@ struct WgmmaLayout {
   /// Whether barriers of stages order copies and products, rather than those
   /// of the block.
   bool hasBarriers() const { return producers > 0 || hasMaps; }
+  /// Barriers of a block: of stages, and one of each set that takes turns.
+  int64_t barriers() const {
+    return kBarriersOfStage * stages + (turns > 1 ? turns : 0);
+  }
   /// Bytes of stages and slabs.
   int64_t tileBytes() const {
     return std::max(stagesBytes(0) + stagesBytes(1),
-                    slabsOffset() + warps() * slabStride);
+                    slabsOffset() + multiplyingWarps() * slabStride);
   }
   int64_t sharedMemoryBytes() const {
     if (!hasBarriers())
       return tileBytes();
-    return barriersOffset + kBarriersOfStage * kBarrierBytes * stages;
+    return barriersOffset + kBarrierBytes * barriers();
   }
 
   /// Of a matrix descriptor: bytes from eight rows to the next eight, and from

@@ -16,6 +16,8 @@ constexpr int64_t kWgmmaRows = 64, kWgmmaColumns = 8;
 constexpr int64_t kWgmmaWarps = 4;
 /// Most blocks of a cluster.
 constexpr int64_t kWgmmaMaxCluster = 2;
+/// Most sets of groups that take turns on tiles.
+constexpr int64_t kWgmmaMaxTurns = 2;
 /// Axes along which a family may have two heights.
 constexpr unsigned kWgmmaCombineAxes[] = {Workload::kM, Workload::kN};
 
@@ -23,7 +25,7 @@ constexpr unsigned kWgmmaCombineAxes[] = {Workload::kM, Workload::kN};
 /// computes bm / groupsM rows and bn / groupsN columns of what its block has of
 /// a tile.
 struct WgmmaSchedule {
-  /// Groups of a block along m and n.
+  /// Groups along m and n that compute a tile together.
   int64_t groupsM = 1, groupsN = 1;
   /// Pipeline stages of the copies into shared memory.
   int64_t stages = 4;
@@ -47,6 +49,9 @@ struct WgmmaSchedule {
   /// block has one. Copies for the next tile go on behind the epilogue of the
   /// one before.
   int64_t persistentBlocks = 0;
+  /// Sets of groups of a persistent block, 1 or 2. Two take turns on tiles: one
+  /// multiplies while the other stores.
+  int64_t turns = 1;
 
   /// Reads a schedule of the path.
   static WgmmaSchedule of(const Schedule &schedule);
@@ -56,9 +61,13 @@ struct WgmmaSchedule {
   int64_t clusterAlong(unsigned axis) const {
     return axis == Workload::kM ? clusterM : clusterN;
   }
-  /// Groups that multiply.
+  /// Groups of a set, and all that multiply.
   int64_t groups() const { return groupsM * groupsN; }
-  int64_t threads() const { return 32 * kWgmmaWarps * (groups() + producers); }
+  int64_t multiplyingGroups() const { return turns * groups(); }
+  /// Of a block.
+  int64_t threads() const {
+    return 32 * kWgmmaWarps * (multiplyingGroups() + producers);
+  }
   /// The axis, m or n, that rows of instructions lie along.
   unsigned rowAxis() const {
     return swapOperands ? Workload::kN : Workload::kM;

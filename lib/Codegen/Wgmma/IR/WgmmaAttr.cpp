@@ -25,10 +25,11 @@ generatedAttributePrinter(Attribute def, AsmPrinter &printer);
 static ParseResult parseWgmmaOptions(AsmParser &parser, bool &swapOperands,
                                      int64_t &producers, bool &tensorMaps,
                                      SmallVector<int64_t> &cluster,
-                                     int64_t &persistent) {
+                                     int64_t &persistent, int64_t &turns) {
   swapOperands = tensorMaps = false;
   producers = persistent = 0;
   cluster = {1, 1};
+  turns = 1;
   llvm::StringSet<> given;
   while (succeeded(parser.parseOptionalComma())) {
     SMLoc place = parser.getCurrentLocation();
@@ -62,10 +63,13 @@ static ParseResult parseWgmmaOptions(AsmParser &parser, bool &swapOperands,
     } else if (name == "persistent") {
       if (failed(read(persistent)))
         return failure();
+    } else if (name == "turns") {
+      if (failed(read(turns)))
+        return failure();
     } else {
       return parser.emitError(place)
              << "expected 'swap_operands', 'producers', 'tensor_maps', "
-                "'cluster' or 'persistent', but got '"
+                "'cluster', 'persistent' or 'turns', but got '"
              << name << "'";
     }
   }
@@ -74,7 +78,8 @@ static ParseResult parseWgmmaOptions(AsmParser &parser, bool &swapOperands,
 
 static void printWgmmaOptions(AsmPrinter &printer, bool swapOperands,
                               int64_t producers, bool tensorMaps,
-                              ArrayRef<int64_t> cluster, int64_t persistent) {
+                              ArrayRef<int64_t> cluster, int64_t persistent,
+                              int64_t turns) {
   if (swapOperands)
     printer << ", swap_operands = true";
   if (producers != 0)
@@ -85,6 +90,8 @@ static void printWgmmaOptions(AsmPrinter &printer, bool swapOperands,
     printer << ", cluster = [" << cluster << "]";
   if (persistent != 0)
     printer << ", persistent = " << persistent;
+  if (turns != 1)
+    printer << ", turns = " << turns;
 }
 
 #define GET_ATTRDEF_CLASSES
@@ -95,7 +102,7 @@ WgmmaAttr WgmmaAttr::get(MLIRContext *context, const Schedule &schedule) {
   return get(context, {wgmma.groupsM, wgmma.groupsN}, wgmma.stages,
              wgmma.accessBytes, wgmma.swapOperands, wgmma.producers,
              wgmma.tensorMaps, {wgmma.clusterM, wgmma.clusterN},
-             wgmma.persistentBlocks);
+             wgmma.persistentBlocks, wgmma.turns);
 }
 
 Schedule WgmmaAttr::toSchedule() const {
@@ -110,6 +117,7 @@ Schedule WgmmaAttr::toSchedule() const {
   wgmma.clusterM = getCluster()[0];
   wgmma.clusterN = getCluster()[1];
   wgmma.persistentBlocks = getPersistent();
+  wgmma.turns = getTurns();
   return wgmma.pack();
 }
 
@@ -117,7 +125,8 @@ LogicalResult WgmmaAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 ArrayRef<int64_t> groups, int64_t stages,
                                 int64_t access, bool swapOperands,
                                 int64_t producers, bool tensorMaps,
-                                ArrayRef<int64_t> cluster, int64_t persistent) {
+                                ArrayRef<int64_t> cluster, int64_t persistent,
+                                int64_t turns) {
   if (failed(verifyContractionSchedule(emitError, "group", groups, stages)))
     return failure();
   if (access != 1 && access != 4 && access != 8 && access != 16)
@@ -142,6 +151,9 @@ LogicalResult WgmmaAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "expected no persistent blocks, or whole clusters of "
                           "them with producers and tensor maps, but got "
                        << persistent;
+  if (turns < 1 || turns > kWgmmaMaxTurns || (turns > 1 && persistent == 0))
+    return emitError() << "expected 1 turn, or " << kWgmmaMaxTurns
+                       << " of persistent blocks, but got " << turns;
   return success();
 }
 

@@ -23,7 +23,9 @@ def UKernel_WgmmaAttr : AttrDef<UKernel_Dialect, "Wgmma",
     along m or n, one unless given, shares a tile: each block computes an equal
     part, and copies an equal part of the factor that both need for both. With
     `persistent` blocks, 0 unless given, a launch has at most so many, each of
-    which takes one tile after the other.
+    which takes one tile after the other. With 2 `turns`, 1 unless given, such a
+    block has twice the `groups`, in two sets that take turns on tiles: one
+    multiplies while the other stores.
 
     * `wgmma_c1`: there are two numbers of groups, at least 1 each.
     * `wgmma_c2`: there is at least one stage.
@@ -38,12 +40,14 @@ def UKernel_WgmmaAttr : AttrDef<UKernel_Dialect, "Wgmma",
       packed or there are tensor maps, too.
     * `wgmma_c8`: there are no persistent blocks, or whole clusters of them, with
       producers and tensor maps.
+    * `wgmma_c9`: there is 1 turn, or 2 of persistent blocks.
 
     ```mlir
     #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16>
     #ukernel.wgmma<groups = [1, 2], stages = 4, access = 16, swap_operands = true>
     #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, tensor_maps = true>
     #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, cluster = [2, 1], persistent = 132>
+    #ukernel.wgmma<groups = [1, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, persistent = 132, turns = 2>
     ```
   }];
   let parameters = (ins
@@ -54,11 +58,12 @@ def UKernel_WgmmaAttr : AttrDef<UKernel_Dialect, "Wgmma",
     DefaultValuedParameter<"int64_t", "0">:$producers,
     DefaultValuedParameter<"bool", "false">:$tensor_maps,
     ArrayRefParameter<"int64_t">:$cluster,
-    DefaultValuedParameter<"int64_t", "0">:$persistent);
+    DefaultValuedParameter<"int64_t", "0">:$persistent,
+    DefaultValuedParameter<"int64_t", "1">:$turns);
   let builders = [AttrBuilder<(ins "const ::ftuner::Schedule &":$schedule)>];
   let assemblyFormat = [{
     `<` `groups` `=` `[` $groups `]` `,` `stages` `=` $stages `,` `access` `=` $access ``
-    custom<WgmmaOptions>($swap_operands, $producers, $tensor_maps, $cluster, $persistent) `>`
+    custom<WgmmaOptions>($swap_operands, $producers, $tensor_maps, $cluster, $persistent, $turns) `>`
   }];
   let genVerifyDecl = 1;
 }

@@ -24,6 +24,12 @@ struct WgmmaThread {
   Value isElected;
 };
 
+/// A turn of one of two sets of groups: the set's number, and the parity of its
+/// barrier's phase that the turn waits for, both i32.
+struct WgmmaTurn {
+  Value set, parity;
+};
+
 /// Emits a tile: pipeline of copies, products of matrices, epilogue.
 class WgmmaTileEmitter {
 public:
@@ -37,8 +43,14 @@ public:
 
   /// The same, one thread of which has boxes copied.
   void emitBesideMaps(StageBarriers &barriers);
-  /// What groups that multiply do from a stage on; returns the one behind.
-  StagePhase consume(StageBarriers &barriers, StagePhase first);
+  /// What groups that multiply do from a stage on, and, where sets take turns,
+  /// in a turn; returns the stage behind.
+  StagePhase consume(StageBarriers &barriers, StagePhase first,
+                     std::optional<WgmmaTurn> turn = std::nullopt);
+  /// The stage behind a tile that another set multiplies.
+  StagePhase skip(StageBarriers &barriers, StagePhase first) {
+    return barriers.after(first, emitSteps());
+  }
   /// What groups do that copy by all of their threads.
   void produceByThreads(StageBarriers &barriers);
   /// What the thread does that has boxes copied by tensor maps from a stage on;

@@ -206,6 +206,8 @@ WgmmaTileEmitter::Copies WgmmaTileEmitter::createCopies(Value threadId) {
 /// The thread's group, and what it multiplies in the first stage.
 void WgmmaTileEmitter::prepareMatrices() {
   Value group = math.div(thread.warp, kWgmmaWarps);
+  if (layout.turns > 1)
+    group = math.rem(group, layout.groupsOfSet());
   auto along = [&](int64_t groups, Value number) {
     return groups == 1 ? math.constant(0) : number;
   };

@@ -20,6 +20,14 @@
 // where the tile before ended: producers copy for the next tile while consumers
 // take the sums of one to the output.
 //
+// Where two sets of consumers take turns, each computes every other tile of its
+// block, and goes past the stages of those between. Their barriers of turns
+// keep the products of one tile behind those of the tile before, so that a set
+// has the tensor cores for itself while the other one stores:
+//
+//   consumer, each tile:  wait for the turn of the set; multiply all steps; end
+//                         the turn; wait for the products; store
+//
 // Blocks of a cluster run the same steps. Each copies its part of the factor
 // that both need into the shared memory of both, so a stage is free when the
 // groups of both have read it. Barriers of the cluster keep a block from
@@ -87,9 +95,15 @@ private:
   void prefetchMaps();
   LogicalResult emitRoles();
   LogicalResult emitProducers();
-  /// Emits `body` for each tile; it takes and returns the stage to go on with.
-  LogicalResult
-  forEach(llvm::function_ref<StagePhase(WgmmaTileEmitter &, StagePhase)> body);
+  LogicalResult emitConsumers();
+  /// What a set of groups, an i32, does for a tile.
+  StagePhase takeTurn(WgmmaTileEmitter &tile, StagePhase at, Value number,
+                      Value set);
+  /// Emits `body` for each tile; it takes and returns the stage to go on with,
+  /// and takes the tile's number among those of the block, an i32.
+  using Body =
+      llvm::function_ref<StagePhase(WgmmaTileEmitter &, StagePhase, Value)>;
+  LogicalResult forEach(Body body);
   Value constant(int64_t value) { return createI32(b, value); }
 
   ImplicitLocOpBuilder &b;
@@ -119,14 +133,16 @@ void Pipeline::prefetchMaps() {
 }
 
 /// Of a stage that threads copy, all of them say that it is filled, and so does
-/// the one that has the rest copied; one lane of each warp that multiplies, in each block of the cluster, says that it is
-/// free.
+/// the one that has the rest copied; one lane of each warp that multiplies the
+/// tile, in each block of the cluster, says that it is free. Each warp of a set
+/// ends its turn.
 void Pipeline::initialize() {
   emitIf(b, thread.actsFor(b, 0), [&] {
     int64_t ofThreads = layout.hasMaps ? 0 : layout.copyingThreads();
     int64_t ofUnit = layout.hasMaps || layout.hasBulkCopies(1) ? 1 : 0;
     barriers.initialize(ofThreads + ofUnit,
-                        layout.clusterBlocks() * layout.warps());
+                        layout.clusterBlocks() * layout.warpsOfSet(),
+                        layout.turns > 1 ? layout.warpsOfSet() : 0);
     if (!layout.hasMaps)
       return;
     Value extent = b.createOrFold<arith::IndexCastOp>(
@@ -135,7 +151,7 @@ void Pipeline::initialize() {
            [&] { prefetchMaps(); });
   });
   if (layout.clusterBlocks() > 1)
-    clusterBarrier(b);
+    clusterBarrier(b, /*isRelaxed=*/true);
   else
     gpu::BarrierOp::create(b);
 }
@@ -143,7 +159,7 @@ void Pipeline::initialize() {
 LogicalResult Pipeline::emit() {
   initialize();
   if (layout.producers == 0)
-    return forEach([&](WgmmaTileEmitter &tile, StagePhase at) {
+    return forEach([&](WgmmaTileEmitter &tile, StagePhase at, Value) {
       tile.emitBesideMaps(barriers);
       return at;
     });
@@ -154,23 +170,25 @@ LogicalResult Pipeline::emit() {
   return success();
 }
 
-LogicalResult Pipeline::forEach(
-    llvm::function_ref<StagePhase(WgmmaTileEmitter &, StagePhase)> body) {
+LogicalResult Pipeline::forEach(Body body) {
   StagePhase first = barriers.first();
+  Value zero = constant(0);
   auto emitTile = [&](const TileEmission &emission,
                       ValueRange state) -> FailureOr<Values> {
     ContractionTile tile(emission);
     WgmmaTileEmitter emitter(b, tile, thread);
     if (state.empty()) {
-      body(emitter, first);
+      body(emitter, first, zero);
       return Values();
     }
-    StagePhase next = body(emitter, {state[0], state[1]});
-    return Values{next.stage, next.parity};
+    Value number = state[2];
+    StagePhase next = body(emitter, {state[0], state[1]}, number);
+    return Values{next.stage, next.parity,
+                  arith::AddIOp::create(b, number, constant(1))};
   };
   Values state;
   if (layout.isPersistent)
-    state = {first.stage, first.parity};
+    state = {first.stage, first.parity, zero};
   return success(succeeded(tiles.forEach(b, state, emitTile)));
 }
 
@@ -188,30 +206,68 @@ LogicalResult Pipeline::emitRoles() {
       NVVM::SetMaxRegisterOp::create(b, static_cast<uint32_t>(count), action);
   };
   Value multiplies = compare(b, arith::CmpIPredicate::ult, thread.uniformWarp,
-                             constant(layout.warps()));
+                             constant(layout.multiplyingWarps()));
   auto ifOp = scf::IfOp::create(b, multiplies, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifOp.thenBlock());
   setRegisters(registers.consumer, NVVM::SetMaxRegisterAction::increase);
-  LogicalResult consumers = forEach([&](WgmmaTileEmitter &tile, StagePhase at) {
-    return tile.consume(barriers, at);
-  });
-  if (failed(consumers))
+  if (failed(emitConsumers()))
     return failure();
   b.setInsertionPointToStart(ifOp.elseBlock());
   setRegisters(registers.producer, NVVM::SetMaxRegisterAction::decrease);
   return emitProducers();
 }
 
+LogicalResult Pipeline::emitConsumers() {
+  if (layout.turns == 1)
+    return forEach([&](WgmmaTileEmitter &tile, StagePhase at, Value) {
+      return tile.consume(barriers, at);
+    });
+  Value set = arith::DivUIOp::create(b, thread.uniformWarp,
+                                     constant(layout.warpsOfSet()));
+  return forEach([&](WgmmaTileEmitter &tile, StagePhase at, Value number) {
+    return takeTurn(tile, at, number, set);
+  });
+}
+
+/// Tiles of even numbers are set 0's, the others set 1's. Slices of k may have
+/// other numbers of steps than their neighbours, so a set asks each tile that
+/// it skips for its own.
+StagePhase Pipeline::takeTurn(WgmmaTileEmitter &tile, StagePhase at,
+                              Value number, Value set) {
+  Value one = constant(1);
+  Value isOwn = compare(b, arith::CmpIPredicate::eq,
+                        arith::AndIOp::create(b, number, one), set);
+  auto ifOp =
+      scf::IfOp::create(b, TypeRange{b.getI32Type(), b.getI32Type()}, isOwn,
+                        /*withElseRegion=*/true);
+  auto emitBranch = [&](Block *block, llvm::function_ref<StagePhase()> emit) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(block);
+    StagePhase then = emit();
+    scf::YieldOp::create(b, ValueRange{then.stage, then.parity});
+  };
+  emitBranch(ifOp.thenBlock(), [&] {
+    // Tile t waits for phase (t + 1) / 2 - 1 of its set's barrier, the first
+    // one for none.
+    Value phase = arith::ShRUIOp::create(
+        b, arith::AddIOp::create(b, number, constant(3)), one);
+    return tile.consume(barriers, at,
+                        WgmmaTurn{set, arith::AndIOp::create(b, phase, one)});
+  });
+  emitBranch(ifOp.elseBlock(), [&] { return tile.skip(barriers, at); });
+  return {ifOp.getResult(0), ifOp.getResult(1)};
+}
+
 LogicalResult Pipeline::emitProducers() {
   if (!layout.hasMaps)
-    return forEach([&](WgmmaTileEmitter &tile, StagePhase at) {
+    return forEach([&](WgmmaTileEmitter &tile, StagePhase at, Value) {
       tile.produceByThreads(barriers);
       return at;
     });
   LogicalResult result = success();
-  emitIf(b, thread.actsFor(b, layout.warps()), [&] {
-    result = forEach([&](WgmmaTileEmitter &tile, StagePhase at) {
+  emitIf(b, thread.actsFor(b, layout.multiplyingWarps()), [&] {
+    result = forEach([&](WgmmaTileEmitter &tile, StagePhase at, Value) {
       return tile.produceByMaps(barriers, at);
     });
   });
@@ -222,8 +278,8 @@ LogicalResult Pipeline::emitProducers() {
 // A tile
 //===----------------------------------------------------------------------===//
 
-StagePhase WgmmaTileEmitter::consume(StageBarriers &barriers,
-                                     StagePhase first) {
+StagePhase WgmmaTileEmitter::consume(StageBarriers &barriers, StagePhase first,
+                                     std::optional<WgmmaTurn> turn) {
   prepareMatrices();
   Values initial = initialSums();
   size_t numSums = initial.size();
@@ -236,6 +292,8 @@ StagePhase WgmmaTileEmitter::consume(StageBarriers &barriers,
     emitIf(b, exists,
            [&] { barriers.arriveInCluster(barriers.free(stage), number); });
   };
+  if (turn)
+    barriers.awaitTurn(turn->set, turn->parity);
   scf::ForOp loop = createLoop(b, Unrolling::Never, steps, 1, initial);
   {
     OpBuilder::InsertionGuard guard(b);
@@ -253,6 +311,8 @@ StagePhase WgmmaTileEmitter::consume(StageBarriers &barriers,
     llvm::append_values(next, then.stage, then.parity, at.stage);
     scf::YieldOp::create(b, next);
   }
+  if (turn)
+    barriers.endTurn(turn->set, number);
   NVVM::WgmmaWaitGroupSyncOp::create(b, 0);
   ValueRange results = loop.getResults();
   // Nothing is copied behind the last tile.
