@@ -120,6 +120,11 @@ FailureOr<std::string> ftuner::buildIreeSpec(ModuleOp module,
   own.copyOptionValuesFrom(options);
   // Who counts dispatches of the executable counts products.
   own.set("split-k", false);
+  // Weights are arguments of what a spec replaces.
+  if (options.settings().packWeights)
+    module.emitWarning("a transform spec packs no weights: option "
+                       "'pack-weights' has no effect");
+  own.set("pack-weights", false);
   buildIreePipeline(pm, own, iree, kernels);
   if (failed(pm.run(*compiled)))
     return failure();

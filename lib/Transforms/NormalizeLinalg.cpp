@@ -30,7 +30,9 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tensor/Transforms/Transforms.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include <cmath>
 
 namespace ftuner {
 #define GEN_PASS_DEF_UKERNELNORMALIZELINALGPASS
@@ -171,6 +173,27 @@ struct SingleElementToFill : public OpRewritePattern<tensor::FromElementsOp> {
         getAsIndexOpFoldResult(op.getContext(), op.getType().getShape());
     rewriter.replaceOp(
         op, createFill(rewriter, op.getLoc(), op.getElements().front(), sizes));
+    return success();
+  }
+};
+
+/// Folds roots of constants of 16 bits, which upstream leaves alone: hoisted
+/// from an operator's body, one would be computed on the host, which compilers
+/// that take the rest may not do in 16 bits.
+struct FoldNarrowRoot : public OpRewritePattern<math::SqrtOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(math::SqrtOp op,
+                                PatternRewriter &rewriter) const override {
+    FloatAttr operand;
+    if (!isa<Float16Type, BFloat16Type>(op.getType()) ||
+        !matchPattern(op.getOperand(), m_Constant(&operand)) ||
+        operand.getValue().isNegative())
+      return failure();
+    // A double has more than twice the digits, so it is rounded once.
+    double root = std::sqrt(operand.getValueAsDouble());
+    rewriter.replaceOpWithNewOp<arith::ConstantOp>(
+        op, rewriter.getFloatAttr(op.getType(), root));
     return success();
   }
 };
@@ -527,7 +550,7 @@ struct UKernelNormalizeLinalgPass
           populateGeneralizeQuantizedPatterns(patterns);
           patterns.add<GeneralizeElementwise, GenericToFill, GuardByAssertion,
                        SplatToFill, SingleElementToFill, HoistScalars,
-                       DropUnitDims>(context);
+                       DropUnitDims, FoldNarrowRoot>(context);
         })) ||
         failed(apply([&](RewritePatternSet &patterns) {
           populateZeroPointPatterns(patterns);

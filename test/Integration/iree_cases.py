@@ -249,6 +249,32 @@ func.func @loop(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) -> tensor<?x64xf32>
 }
 """
 
+# Weights of two products: numbers of the module, and what IREE computes of such numbers.
+PACKED = HEAD + """ {
+  func.func @packed(%x: tensor<?x128xf16> {ukernel.shape = ["T", 128]}) -> (tensor<?x72xf16>, tensor<?x72xf16>) {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : f16
+    %t = tensor.dim %x, %c0 : tensor<?x128xf16>
+    %v = arith.constant dense<"0xV"> : tensor<128x72xf16>
+    %numbers = arith.constant dense<"0xW"> : tensor<72x128xf32>
+    %none = tensor.empty() : tensor<72x128xf16>
+    %w = linalg.generic {indexing_maps = [affine_map<(n, k) -> (n, k)>, affine_map<(n, k) -> (n, k)>], iterator_types = ["parallel", "parallel"]}
+        ins(%numbers : tensor<72x128xf32>) outs(%none : tensor<72x128xf16>) {
+    ^bb0(%a: f32, %old: f16):
+      %power = math.exp %a : f32
+      %y = arith.truncf %power : f32 to f16
+      linalg.yield %y : f16
+    } -> tensor<72x128xf16>
+    %e = tensor.empty(%t) : tensor<?x72xf16>
+    %f = linalg.fill ins(%zero : f16) outs(%e : tensor<?x72xf16>) -> tensor<?x72xf16>
+    %p = linalg.matmul ins(%x, %v : tensor<?x128xf16>, tensor<128x72xf16>) outs(%f : tensor<?x72xf16>) -> tensor<?x72xf16>
+    %q = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]
+        ins(%x, %w : tensor<?x128xf16>, tensor<72x128xf16>) outs(%f : tensor<?x72xf16>) -> tensor<?x72xf16>
+    return %p, %q : tensor<?x72xf16>, tensor<?x72xf16>
+  }
+}
+"""
+
 #: Those of aligned rows and others, beyond the range, and none.
 SIZES = [[size] for size in (0, 1, 2, 7, 16, 53, 64, 100, 127, 128, 129, 200)]
 
@@ -259,7 +285,7 @@ class Case:
 
     text: the module, from a seed. arguments: (random generator, seed, *size) to the arguments and the expected results.
     tolerance: of results, relative to their norm. dispatches: products of a run. has_slices: whether some have slices of k.
-    in_text: dispatches in the module, where loops repeat them.
+    in_text: dispatches in the module, where loops repeat them. flags: of ftuner-translate.
     """
     text: Callable[[int], str]
     arguments: Callable[..., Any]
@@ -268,6 +294,7 @@ class Case:
     sizes: Any = tuple(SIZES)
     has_slices: bool = False
     in_text: Any = None
+    flags: Any = ()
 
 
 def _floats(rng, *shapes, type=np.float32):
@@ -333,6 +360,22 @@ def _mixed(rng, seed, t):
 def _pair(rng, seed, t):
     x, v, w = _floats(rng, (t, 64), (64, 96), (64, 160))
     return (x, v, w), [_wide(x) @ v, _wide(x) @ w]
+
+
+def _packed_weights(seed):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((128, 72)).astype(np.float16), (rng.standard_normal((72, 128)) / 4).astype(np.float32)
+
+
+def _packed_text(seed):
+    v, w = (array.tobytes().hex().upper() for array in _packed_weights(seed))
+    return PACKED.replace("0xV", f"0x{v}").replace("0xW", f"0x{w}")
+
+
+def _packed(rng, seed, t):
+    x, = _floats(rng, (t, 128), type=np.float16)
+    v, w = _packed_weights(seed)
+    return (x,), [_wide(x) @ _wide(v), _wide(x) @ _wide(np.exp(_wide(w)).astype(np.float16)).T]
 
 
 def _many_arguments(rng, seed, t):
@@ -449,6 +492,7 @@ CASES = {
     "mixed": Case(lambda seed: MIXED, _mixed, 5e-6, dispatches=2),
     "pair": Case(lambda seed: PAIR, _pair, 2e-6, dispatches=2),
     "many": Case(lambda seed: iree_many.text(13, 28), _many_arguments, 2e-6, sizes=([0], [1], [53], [128], [130])),
+    "packed": Case(_packed_text, _packed, 1e-3, dispatches=2, flags=("--paths=simt,mma,wgmma", "--pack-weights")),
     "phases": Case(lambda seed: PHASES, _phases, 2e-6),
     "residual": Case(lambda seed: RESIDUAL, _residual, 2e-6),
     "loop": Case(lambda seed: LOOP, _loop, 5e-6, dispatches=3, in_text=1, sizes=SIZES[1:]),
@@ -527,7 +571,7 @@ def compile_case(tests, name, seed, target="cuda", phase=None, flags=()):
     if phase:
         path, problems = build.phase(phase)
         options = [*options, f"--compile-from={phase}"]
-    problems = problems or build.translate(path, "--ftuner-to-iree", *flags)
+    problems = problems or build.translate(path, "--ftuner-to-iree", *CASES[name].flags, *flags)
     problems = problems or _iree_compile(build.compiled.output, options, build.compiled.module)
     return build.compiled, problems
 

@@ -71,7 +71,7 @@ def main():
     if not os.path.exists(iree_cases.program("iree-compile")):
         sys.exit("error: no iree-compile found: run tools/setup.sh")
     for name in ("dense", "scores", "projection", "update", "mixed", "pair", "many",
-                 "slices", "slices_batch", "slices_half", "slices_update"):
+                 "packed", "slices", "slices_batch", "slices_half", "slices_update"):
         tests.add(name, check, tests, name)
     tests.add("bert, preprocessing", check, tests, "bert", "preprocessing")
     tests.add("program", check_program, tests)

@@ -60,18 +60,30 @@ def check_driver(tests):
     return problems or iree_cases.check_words(tests, compiled, "cuda", "no library of FTRT_EMULATED_LIBRARIES has the kernel")
 
 
+def check_packed(tests):
+    """Packed weights come by bulk copies, and no tensor map."""
+    compiled, problems = iree_cases.compile_case(tests, "packed", 0)
+    if problems:
+        return problems
+    with open(compiled.output) as file:
+        text = file.read()
+    return [f"expected {words}" for words, holds in (("bulk copies", "cp.async.bulk.shared" in text), ("no tensor map", "tensormap" not in text),
+                                                     ("weights in another order", "linalg.transpose" in text)) if not holds]
+
+
 def main():
     tests, _ = harness.start(__doc__)
     if not os.path.exists(iree_cases.program("iree-compile")):
         sys.exit("error: no iree-compile found: run tools/setup.sh")
     for name in ("dense", "scores", "projection", "update", "slices"):
         tests.add(name, check, tests, name)
-    for name in ("pair", "many", "slices_batch", "slices_half", "slices_update"):
+    for name in ("packed", "pair", "many", "slices_batch", "slices_half", "slices_update"):
         tests.add(name, check, tests, name, None, False)
     for phase in ("input", "preprocessing"):
         tests.add(f"phases, {phase}", check, tests, "phases", phase)
     if ptx.find_ptxas():
         tests.add("dense, --cubins=sm_90", check, tests, "dense", None, True, ("--cubins=sm_90",))
+    tests.add("packed weights", check_packed, tests)
     tests.add("mixed", check_mixed, tests)
     tests.add("driver", check_driver, tests)
     tests.finish()

@@ -30,17 +30,22 @@ def family(parts, stages=2, vector=1, batch_axes=0, balanced=0):
             + (f", balanced = {balanced}" if balanced else "") + ">")
 
 
-def form(h, name, text, plan, precision="f32"):
-    """The module with its one workload formed and planned; (path, problems)."""
+def form(h, name, text, plan, precision="f32", packs_for=None):
+    """The module with its one workload formed and planned, its constant weights packed for a device if one is given;
+    (path, problems)."""
     source = h.write(name + ".mlir", text)
     passes = ["--canonicalize", "--cse", "--ukernel-normalize-linalg", "--canonicalize", "--cse",
               f"--ukernel-form-workloads=precision={precision}"]
+    if packs_for:
+        passes += [f"--ukernel-attach-device=device={packs_for}", "--ukernel-pack-weights"]
     result = h.tool("ftuner-opt", source, *passes)
     if result.returncode != 0:
         return None, [result.stderr]
     count = result.stdout.count("ukernel.workload ins")
     if count != 1:
         return None, [f"expected one workload, but got {count}"]
+    if packs_for and "\n      packed\n" not in result.stdout and " packed contract" not in result.stdout:
+        return None, ["expected packed weights"]
     head, brace, rest = result.stdout.partition("{\n  func.func")
     planned = rest.replace("ukernel.workload ins", "ukernel.workload plan(@given) ins")
     return h.write(name + "_planned.mlir", f"{head}{{\n  ukernel.plan @given {plan}\n  func.func{planned}"), []

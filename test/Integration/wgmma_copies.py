@@ -10,7 +10,9 @@ and race checks, where asynchronous effects are as late as they may be, and thre
 filled with NaN before. However factors are copied, products and the order of sums are the same, so results have the
 same bits.
 
-Products in f16, and of f32 in tf32: of factors that are rounded, the reference multiplies the nearest numbers of tf32,
+Constant weights that are packed, by bulk copies and by threads, and what they allow: clusters without tensor maps.
+
+Products in f16, i8, and of f32 in tf32: of factors that are rounded, the reference multiplies the nearest numbers of tf32,
 and of those that are cut off, numbers without the bits that tf32 lacks.
 """
 
@@ -37,6 +39,10 @@ COPIES = {
     "turns of one block": (MAPS + ", persistent = 1, turns = 2", 1, 1),
     "turns in clusters": (MAPS + ", cluster = [1, 2], persistent = 2, turns = 2", 1, 2),
 }
+#: Those of packed weights beside.
+PACKED_COPIES = {
+    "clusters along m without maps": (", producers = 1, cluster = [2, 1]", 2, 1),
+}
 #: Those that run with a second height, too.
 WITH_PAIRS = ("producers", "persistent", "persistent clusters", "turns", "turns in clusters")
 #: Those that round: by threads when they pass through registers, or by maps.
@@ -47,11 +53,13 @@ class Product:
     """out[…] = Σ lhs[…] · rhs[…] in letters of einsum; m, n and k are the axes of the matrices."""
 
     def __init__(self, lhs, rhs, out, sizes, dynamic="", groups=(2, 1), tile=(128, 64), stages=4, split=1,
-                 precision=None):
+                 precision=None, kind="f16", packs=False, swaps=False):
         self.lhs, self.rhs, self.out, self.sizes, self.dynamic = lhs, rhs, out, sizes, dynamic
         self.groups, self.tile, self.stages, self.split = groups, tile, stages, split
         # Of products of f32.
-        self.precision, self.kind = precision, "f32" if precision else "f16"
+        self.precision, self.kind = precision, "f32" if precision else kind
+        # The rhs is a constant, which is packed.
+        self.packs, self.swaps = packs, swaps
 
     def tensor(self, axes, kind):
         extents = ("?" if axis in self.dynamic else self.sizes[axis] for axis in axes)
@@ -59,8 +67,10 @@ class Product:
 
     def factors(self):
         rng = numpy.random.default_rng(harness.SEED)
-        return [rng.standard_normal([self.sizes[axis] for axis in axes], numpy.float32).astype(NUMPY[self.kind])
-                for axes in (self.lhs, self.rhs)]
+        shapes = ([self.sizes[axis] for axis in axes] for axes in (self.lhs, self.rhs))
+        if self.kind == "i8":
+            return [rng.integers(-128, 128, shape, numpy.int8) for shape in shapes]
+        return [rng.standard_normal(shape, numpy.float32).astype(NUMPY[self.kind]) for shape in shapes]
 
     def multiplied(self, factor):
         """What of a factor is multiplied."""
@@ -75,51 +85,60 @@ class Product:
         """Saves them at paths that begin so."""
         arguments = []
         for number, factor in enumerate(factors):
+            if number == 1 and self.packs:
+                continue
             file = f"{path}_{number}.npy"
             numpy.save(file, factor)
             arguments.append("".join(f"{size}x" for size in factor.shape) + f"{self.kind}@{file}")
         return ",".join(arguments)
 
     def module(self):
-        a, b, out = self.tensor(self.lhs, self.kind), self.tensor(self.rhs, self.kind), self.tensor(self.out, "f32")
-        casts = ["%xe = arith.extf %x : f16 to f32", "%ye = arith.extf %y : f16 to f32"]
-        x, y = ("%xe", "%ye") if self.kind == "f16" else ("%x", "%y")
+        a, b = self.tensor(self.lhs, self.kind), self.tensor(self.rhs, self.kind)
+        kind, letter, cast = ("i32", "i", "extsi") if self.kind == "i8" else ("f32", "f", "extf")
+        out = self.tensor(self.out, kind)
+        casts = "" if self.kind == "f32" else f"""
+      %xe = arith.{cast} %x : {self.kind} to {kind}
+      %ye = arith.{cast} %y : {self.kind} to {kind}"""
+        x, y = ("%xe", "%ye") if casts else ("%x", "%y")
         lines = []
+        if self.packs:
+            weights = self.multiplied(self.factors()[1])
+            lines.append(f'%b = arith.constant dense<"0x{weights.tobytes().hex().upper()}"> : {b}')
         for axis in (axis for axis in self.out if axis in self.dynamic):
-            name, axes, kind = ("a", self.lhs, a) if axis in self.lhs else ("b", self.rhs, b)
+            name, axes, type_ = ("a", self.lhs, a) if axis in self.lhs else ("b", self.rhs, b)
             lines += [f"%at_{axis} = arith.constant {axes.index(axis)} : index",
-                      f"%size_{axis} = tensor.dim %{name}, %at_{axis} : {kind}"]
+                      f"%size_{axis} = tensor.dim %{name}, %at_{axis} : {type_}"]
         sizes = ", ".join(f"%size_{axis}" for axis in self.out if axis in self.dynamic)
         loops = [*self.out, "k"]
         maps = ", ".join(f"affine_map<({', '.join(loops)}) -> ({', '.join(axes)})>"
                          for axes in (self.lhs, self.rhs, self.out))
-        kinds = ", ".join(['"parallel"'] * len(self.out) + ['"reduction"'])
+        iterators = ", ".join(['"parallel"'] * len(self.out) + ['"reduction"'])
+        arguments = f"%a: {a}" if self.packs else f"%a: {a}, %b: {b}"
         setup = "\n".join(f"    {line}" for line in lines)
         return f"""
-func.func @f(%a: {a}, %b: {b}) -> {out} {{
+func.func @f({arguments}) -> {out} {{
 {setup}
-    %zero = arith.constant 0.0 : f32
+    %zero = arith.constant {"0" if kind == "i32" else "0.0"} : {kind}
     %e = tensor.empty({sizes}) : {out}
-    %init = linalg.fill ins(%zero : f32) outs(%e : {out}) -> {out}
-    %p = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}}
+    %init = linalg.fill ins(%zero : {kind}) outs(%e : {out}) -> {out}
+    %p = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{iterators}]}}
         ins(%a, %b : {a}, {b}) outs(%init : {out}) {{
-    ^bb0(%x: {self.kind}, %y: {self.kind}, %s: f32):
-      {casts[0] if self.kind == "f16" else ""}
-      {casts[1] if self.kind == "f16" else ""}
-      %q = arith.mulf {x}, {y} : f32
-      %t = arith.addf %s, %q : f32
-      linalg.yield %t : f32
+    ^bb0(%x: {self.kind}, %y: {self.kind}, %s: {kind}):{casts}
+      %q = arith.mul{letter} {x}, {y} : {kind}
+      %t = arith.add{letter} %s, %q : {kind}
+      linalg.yield %t : {kind}
     }} -> {out}
     return %p : {out}
 }}
 """
 
     def plan(self, copies, is_pair):
-        options, times_m, times_n = COPIES[copies]
+        options, times_m, times_n = (COPIES | PACKED_COPIES)[copies]
+        options += ", swap_operands = true" if self.swaps else ""
         batches = [1] * (len(set(self.lhs + self.rhs)) - 3)
         slices = f", split = {self.split}" if self.split > 1 else ""
 
-        depth = 32 if self.precision else 64
+        depth = 128 // numpy.dtype(NUMPY[self.kind]).itemsize
         stages = 2 if self.precision == "tf32" and "tensor_maps" not in options else self.stages
 
         def family(schedule, *tiles):
@@ -155,9 +174,19 @@ PRODUCTS = {
            ("slices", ("mk", "nk", "mn", dict(m=136, n=72, k=292)), dict(split=3)),
            ("tall tiles", ("mk", "nk", "mn", dict(m=400, n=40, k=40)),
             dict(groups=(3, 1), tile=(384, 32), stages=3)))},
+    **{f"weights, {name}": Product(*product, packs=True, **options) for name, product, options in (
+        ("k first", ("mk", "kn", "mn", dict(m=300, n=72, k=128)), dict(dynamic="m")),
+        ("k last", ("mk", "nk", "mn", dict(m=70, n=200, k=192)), dict(groups=(1, 2), tile=(64, 128))),
+        ("batch", ("bkm", "kn", "bmn", dict(b=3, m=136, n=136, k=64)), dict(dynamic="b")),
+        ("slices", ("mk", "nk", "mn", dict(m=136, n=72, k=640)), dict(split=3)),
+        ("swapped", ("mk", "kn", "mn", dict(m=50, n=328, k=192)), dict(dynamic="m", groups=(1, 2), tile=(24, 128),
+                                                                      swaps=True)),
+        ("small", ("mk", "kn", "mn", dict(m=1, n=8, k=64)), dict(dynamic="m")),
+        ("i8", ("mk", "kn", "mn", dict(m=150, n=72, k=384)), dict(dynamic="m", kind="i8")),
+        ("tf32-truncate", ("mk", "kn", "mn", dict(m=150, n=72, k=96)), dict(precision="tf32-truncate")))},
 }
 #: Types of elements.
-NUMPY = {"f16": numpy.float16, "f32": numpy.float32}
+NUMPY = {"f16": numpy.float16, "f32": numpy.float32, "i8": numpy.int8}
 
 
 #: Of each product by the first way that has run.
@@ -167,7 +196,7 @@ FIRST = {}
 def run(h, label, product, copies, is_pair):
     name = label.replace(" ", "_").replace(",", "")
     path, problems = kernel_families.form(h, name, product.module(), product.plan(copies, is_pair),
-                                          product.precision or "f32")
+                                          product.precision or "f32", packs_for="h100" if product.packs else None)
     if not path:
         return problems
     factors = product.factors()
@@ -194,7 +223,7 @@ def run(h, label, product, copies, is_pair):
 def main():
     h, _ = harness.start(__doc__)
     for name, product in PRODUCTS.items():
-        for copies in COPIES:
+        for copies in [*COPIES, *(PACKED_COPIES if product.packs else [])]:
             if product.precision == "tf32" and copies not in ROUNDING:
                 continue
             label = f"{name}, {copies}"

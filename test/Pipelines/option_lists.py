@@ -48,7 +48,7 @@ with open(opt, encoding="utf-8") as file:
 check("ftuner-compile", section(text, "--ftuner-compile  ", "--ftuner-front-end  "), options)
 check("ftuner-front-end", section(text, "--ftuner-front-end  ", "--ftuner-bufferize  "), options)
 of_search = [option for option in options if {"kind": "pipeline"} not in option["read_by"]]
-assert len(of_search) == len(options) - 4
+assert len(of_search) == len(options) - 5
 of_pass = section(text, "--ukernel-plan-workloads  ", "--ukernel-plan-workspace  ")
 check("ukernel-plan-workloads", of_pass, of_search)
 assert len(shown(of_pass)) == len(of_search), of_pass

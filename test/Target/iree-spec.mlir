@@ -1,6 +1,7 @@
 // A matcher for each product, by its operators, and a call in its place.
 // RUN: ftuner-translate %s --ftuner-to-iree-spec --device=h200 -o %t.mlir 2>&1 | FileCheck %s --check-prefix=WARNING
 // RUN: FileCheck %s --input-file=%t.mlir --implicit-check-not=ukernel
+// RUN: ftuner-translate %s --ftuner-to-iree-spec --device=h200 --pack-weights 2>&1 | FileCheck %s --check-prefix=PACKED
 // RUN: ftuner-translate %s --ftuner-to-iree-spec --iree-target=llvm-cpu --device=h200 2>/dev/null | FileCheck %s --check-prefix=CPU
 // RUN: ftuner-opt --mlir-print-op-generic %s -o %t.generic.mlir
 // RUN: ftuner-translate %t.generic.mlir --ftuner-to-iree-spec --device=h200 2>/dev/null | cmp - %t.mlir

@@ -401,3 +401,34 @@ func.func @embedding(%table: tensor<50x32xf32>, %tokens: tensor<?xi64>) -> tenso
   } -> tensor<?x32xf32>
   return %rows : tensor<?x32xf32>
 }
+
+// -----
+
+// A root of a constant of 16 bits is a constant, so that none is left for the
+// host; one of a negative number stays.
+// CHECK-LABEL: func.func @narrow_roots
+// CHECK-DAG: arith.constant 1.414060e+00 : f16
+// CHECK-DAG: arith.constant 1.414060e+00 : bf16
+// CHECK: math.sqrt %{{.*}} : f16
+// CHECK-NOT: math.sqrt
+#v = affine_map<(d0) -> (d0)>
+func.func @narrow_roots(%a: tensor<?xf16>, %b: tensor<?xbf16>) -> (tensor<?xf16>, tensor<?xbf16>) {
+  %two = arith.constant 2.0 : f16
+  %less = arith.constant -2.0 : f16
+  %other = arith.constant 2.0 : bf16
+  %x = linalg.generic {indexing_maps = [#v], iterator_types = ["parallel"]} outs(%a : tensor<?xf16>) {
+    ^bb0(%e: f16):
+      %r = math.sqrt %two : f16
+      %n = math.sqrt %less : f16
+      %q = arith.divf %e, %r : f16
+      %p = arith.mulf %q, %n : f16
+      linalg.yield %p : f16
+  } -> tensor<?xf16>
+  %y = linalg.generic {indexing_maps = [#v], iterator_types = ["parallel"]} outs(%b : tensor<?xbf16>) {
+    ^bb0(%e: bf16):
+      %r = math.sqrt %other : bf16
+      %q = arith.divf %e, %r : bf16
+      linalg.yield %q : bf16
+  } -> tensor<?xbf16>
+  return %x, %y : tensor<?xf16>, tensor<?xbf16>
+}

@@ -71,7 +71,7 @@ namespace ftuner {
 struct Grid {
   /// Elements of a tile along each axis, 1 along batch axes; along the combine
   /// axis, those of the first part.
-  llvm::SmallVector<int64_t, 6> tile;
+  llvm::SmallVector<int64_t, 5> tile;
   /// Axis along which two parts lie, one of rows or columns; meaningful also
   /// with one part.
   unsigned combineAxis = Workload::kM;

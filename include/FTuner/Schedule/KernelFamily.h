@@ -33,7 +33,7 @@ struct Grid;
 
 /// Tile sizes of a thread block along each axis of the workload, in elements;
 /// of all blocks of a cluster together where blocks share a tile (Grid.h).
-using BlockTile = llvm::SmallVector<int64_t, 6>;
+using BlockTile = llvm::SmallVector<int64_t, 5>;
 
 /// What one block of a family, or one cluster, computes, by its tiles at two
 /// memory levels (paper, table I): the block's in shared memory, a worker's in

@@ -63,8 +63,9 @@ TileCopy ftuner::createFactorCopy(ImplicitLocOpBuilder &b,
   int64_t width = elementsOfCopy(accessBytes, bytes,
                                  sharedType.getIntOrFloatBitWidth() / 8);
   TileCopy copy(b, shared, global, memory, threads, width);
-  if (factor == 1 && tile.workload.getPacked())
-    copy.setPackedRows(ukernel::WorkloadOp(tile.workload).getPackedOrder().n);
+  ukernel::WorkloadOp workload = tile.workload;
+  if (factor == 1 && workload.getPacked())
+    copy.setPackedRows(workload.getPackedOrder().n);
   std::optional<CopyConversion> conversion =
       prologueOf(b, tile, factor, sharedType, width, accessBytes);
   if (roundsToTF32)

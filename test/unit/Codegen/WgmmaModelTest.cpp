@@ -201,7 +201,7 @@ void expectReads(const WgmmaLayout &layout, const WgmmaSide &side,
   int64_t ofMatrix = areRows ? kWgmmaRows : side.groupExtent();
   for (int64_t first = 0; first < side.extent; first += ofMatrix)
     for (int64_t depth = 0; depth < layout.depths(); ++depth) {
-      int64_t start = layout.offsetOf(side.tile, first, depth);
+      int64_t start = layout.offsetOf(side, first, depth);
       for (int64_t space = 0; space < ofMatrix; ++space)
         for (int64_t k = 0; k < 16; ++k) {
           auto it =

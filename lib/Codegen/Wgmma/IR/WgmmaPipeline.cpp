@@ -328,7 +328,7 @@ void WgmmaTileEmitter::produceByThreads(StageBarriers &barriers) {
   Copies copies =
       createCopies(math.sub(tile.threadId, layout.multiplyingThreads()));
   preparePackedRows();
-  Value startsBulk = thread.actsFor(b, layout.warps());
+  Value startsBulk = thread.actsFor(b, layout.multiplyingWarps());
   // Steps that copies run ahead of what is published.
   int64_t ahead = layout.copiesAhead();
   Value steps = emitSteps();

@@ -9,6 +9,7 @@
 using namespace mlir;
 using namespace ftuner::ukernel;
 using ftuner::OperandRole;
+using ftuner::PackedOrder;
 
 //===----------------------------------------------------------------------===//
 // Accessors

@@ -9,6 +9,7 @@
 
 #include "FTuner/Device/DeviceSpec.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Workload/Workload.h"
 
 namespace ftuner {
