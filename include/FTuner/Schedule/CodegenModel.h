@@ -126,7 +126,7 @@ public:
                                int64_t alignment) const = 0;
   /// Families that take operands of any alignment and are close to this one,
   /// the closest first; at least one.
-  virtual llvm::SmallVector<KernelFamily>
+  virtual llvm::SmallVector<KernelFamily, 1>
   unalignedVariants(const KernelFamily &family) const = 0;
 
   virtual KernelResources resources(const Workload &workload,

@@ -108,7 +108,7 @@ public:
     return withAccess(family, widestAccess(alignment));
   }
 
-  llvm::SmallVector<KernelFamily>
+  llvm::SmallVector<KernelFamily, 1>
   unalignedVariants(const KernelFamily &family) const override {
     return {withAccess(family, 1)};
   }

@@ -170,9 +170,9 @@ public:
     return withoutVectors(family);
   }
 
-  llvm::SmallVector<KernelFamily>
+  llvm::SmallVector<KernelFamily, 1>
   unalignedVariants(const KernelFamily &family) const override {
-    llvm::SmallVector<KernelFamily> variants = {withoutVectors(family)};
+    llvm::SmallVector<KernelFamily, 1> variants = {withoutVectors(family)};
     for (int64_t step : kScalarSteps)
       if (step < variants.back().tiles.front()[Workload::kK]) {
         KernelFamily variant = variants.back();

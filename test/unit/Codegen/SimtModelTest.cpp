@@ -104,7 +104,7 @@ TEST_F(SimtModelTest, RelaxesVectorsWhereOperandsAreNotAligned) {
   }
   // The closest first, then those with smaller steps, which spill less.
   KernelFamily deep = simtFamily(schedule, {7, 8}, 8, /*depth=*/32);
-  llvm::SmallVector<KernelFamily> variants = model.unalignedVariants(deep);
+  llvm::SmallVector<KernelFamily, 1> variants = model.unalignedVariants(deep);
   ASSERT_GT(variants.size(), 1u);
   EXPECT_EQ(variants.front(), model.relaxed(deep, 4));
   int64_t depth = 32;

@@ -124,7 +124,7 @@ public:
                ? family
                : unalignedVariants(family).front();
   }
-  llvm::SmallVector<KernelFamily>
+  llvm::SmallVector<KernelFamily, 1>
   unalignedVariants(const KernelFamily &family) const override {
     KernelFamily variant = family;
     StubSchedule stub = StubSchedule::of(family.schedule);

@@ -171,7 +171,7 @@ public:
                        int64_t alignment) const override {
     return alignment >= kTensorMapAlignment ? family : withoutMaps(family);
   }
-  llvm::SmallVector<KernelFamily>
+  llvm::SmallVector<KernelFamily, 1>
   unalignedVariants(const KernelFamily &family) const override {
     return {withoutMaps(family)};
   }
