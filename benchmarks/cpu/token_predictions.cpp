@@ -1,8 +1,8 @@
 //===- token_predictions.cpp - Predicted times of f16 products ------------===//
 //
 // Built and run by benchmarks/latency_model/predict_tokens.py, for a device,
-// the codegen paths that compete (the compiler's if none are named) and whether
-// kernels may take tensor maps. Reads lines "N K M…": products of M × K by the
+// the codegen paths that compete (the compiler's if none are named), whether
+// kernels may take tensor maps, and whether weights are packed. Reads lines "N K M…": products of M × K by the
 // transpose of N × K in f16, accumulated in f32. For each line makes the plan
 // for 1 to the most rows, as the compiler does, and prints for each M, tab
 // separated: N, K, M, the predicted microseconds of the program that the plan
@@ -19,13 +19,15 @@
 
 using namespace ftuner;
 
-static Workload productOf(int64_t mostRows, int64_t columns, int64_t depth) {
+static Workload productOf(int64_t mostRows, int64_t columns, int64_t depth,
+                          bool isPacked) {
   Workload workload = Workload::matmul(
       SizeRange{1, mostRows, 1}, SizeRange::fixed(columns),
       SizeRange::fixed(depth), /*transposeLhs=*/false, /*transposeRhs=*/true);
   for (Operand &operand : workload.operands) {
     operand.elementType = ElementType::F16;
     operand.elementBytes = bytesOf(ElementType::F16);
+    operand.isPacked = isPacked && operand.role == OperandRole::Rhs;
   }
   workload.operations.front().operandType = ElementType::F16;
   return workload;
@@ -33,10 +35,17 @@ static Workload productOf(int64_t mostRows, int64_t columns, int64_t depth) {
 
 int main(int argc, char **argv) {
   llvm::ArrayRef<char *> arguments(argv, static_cast<size_t>(argc));
-  if (arguments.size() < 2 || arguments.size() > 4 ||
-      (arguments.size() == 4 && arguments[3] != llvm::StringRef("no-maps"))) {
-    std::fprintf(stderr, "usage: token_predictions DEVICE [PATHS [no-maps]] "
-                         "< PRODUCTS\n");
+  bool hasMaps = true, isPacked = false, isKnown = arguments.size() > 1;
+  for (const char *word :
+       arguments.drop_front(std::min<size_t>(arguments.size(), 3))) {
+    hasMaps &= word != llvm::StringRef("no-maps");
+    isPacked |= word == llvm::StringRef("packed");
+    isKnown &= word == llvm::StringRef("no-maps") ||
+               word == llvm::StringRef("packed");
+  }
+  if (!isKnown) {
+    std::fprintf(stderr, "usage: token_predictions DEVICE "
+                         "[PATHS [no-maps] [packed]] < PRODUCTS\n");
     return 2;
   }
   auto fail = [](llvm::Error error) {
@@ -54,7 +63,7 @@ int main(int argc, char **argv) {
   if (!paths)
     return fail(paths.takeError());
   SearchOptions options;
-  options.tensorMaps = arguments.size() < 4;
+  options.tensorMaps = hasMaps;
   options.cost.calibration = defaultCalibration(*device);
   const SearchStrategy &strategy = *findSearchStrategy("ftuner");
   std::string line;
@@ -69,7 +78,8 @@ int main(int argc, char **argv) {
     if (rows.empty())
       continue;
     Workload workload =
-        productOf(*std::max_element(rows.begin(), rows.end()), columns, depth);
+        productOf(*std::max_element(rows.begin(), rows.end()), columns, depth,
+                  isPacked);
     SearchProblem problem{workload, *device, *paths, *findCostModel("latency"),
                           options};
     llvm::Expected<Plan> plan = solve(problem, strategy);

@@ -4,7 +4,8 @@
     python3 benchmarks/latency_model/path_choices.py --out OUT [--device h100] [--docs FILE.md]
 
 For three projections (N, K) the compiler plans 1 to 4096 rows, once by the CUDA cores alone, once
-with mma.sync beside them, and with all paths without and with tensor maps. Writes OUT/path_choices.md and path_choices.png:
+with mma.sync beside them, and with all paths: without tensor maps, without them but with packed
+weights, and with them. Writes OUT/path_choices.md and path_choices.png:
 how fast each plan is beside that of mma.sync over M, and the kind of kernel that the last one
 dispatches to.
 --docs puts the table between the marks "path choices" of that file and the figure into figures/
@@ -27,9 +28,15 @@ from predict_tokens import PROGRAM, times_of
 # Llama-2-7B's output, a wide one, and a short reduce axis.
 SHAPES = ((4096, 4096), (22016, 4096), (12288, 1024))
 MOST = 4096
-# Paths, and whether kernels may take tensor maps; the last one is the search's choice.
+# Paths, whether kernels may take tensor maps, whether weights are packed; the last one is the search's choice.
 MMA = ("simt,mma",)
-SETS = (("simt",), MMA, ("simt,mma,wgmma", "no-maps"), ("simt,mma,wgmma",))
+SETS = (
+    ("simt",),
+    MMA,
+    ("simt,mma,wgmma", "no-maps"),
+    ("wgmma", "no-maps", "packed"),
+    ("simt,mma,wgmma",),
+)
 # Clusters and persistent blocks have producers and maps.
 KINDS = (
     "simt",
@@ -100,7 +107,7 @@ def run(options: argparse.Namespace) -> None:
                 axis.plot(*at, ".", c=f"C{number + 3}", label=kind)
         axis.set(title=f"N {n}, K {k}", xlabel="M")
         shares = [f"{100 * kinds.count(kind) / len(kinds):.0f} %" for kind in KINDS]
-        speeds = [f"{mean:.2f}" for mean in (means[-1], means[-2])]
+        speeds = [f"{mean:.2f}" for mean in reversed(means[2:])]
         lines.append([f"{n} × {k}", *speeds, *shares, ranges_of(kinds, rows)])
         axis.legend(fontsize=7)
     axes[0].set_ylabel("speed beside simt,mma, predicted")
@@ -109,9 +116,9 @@ def run(options: argparse.Namespace) -> None:
     fig.savefig(figure, dpi=70)
     text = (
         f"{options.device}, f16, predictions for {len(rows)} sizes from 1 to {MOST}, as many for each doubling: "
-        "speed beside mma.sync (geometric mean) with all paths and without tensor maps; the share of sizes by kind "
-        "of kernel, and where each is.\n\n"
-        + table(["N × K", "all paths", "no maps", *KINDS, "M"], lines) + "\n"
+        "speed beside mma.sync (geometric mean) with all paths, without tensor maps but with packed weights, and "
+        "without either; with all paths the share of sizes by kind of kernel, and where each is.\n\n"
+        + table(["N × K", "all paths", "packed, no maps", "no maps", *KINDS, "M"], lines) + "\n"
     )
     (folder / "path_choices.md").write_text(text, encoding="utf-8")
     print(text)

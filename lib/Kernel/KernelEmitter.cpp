@@ -163,6 +163,11 @@ LogicalResult KernelEmitter::checkOperands() {
       return kernel.emitOpError("expected operand '")
              << workload.getOperandName(index)
              << "' to be contiguous along its last dimension, but got " << type;
+    if (described.operands[index].isPacked &&
+        strides[0] != type.getDimSize(1))
+      return kernel.emitOpError("expected packed operand '")
+             << workload.getOperandName(index)
+             << "' in one piece of memory, but got " << type;
   }
   return success();
 }

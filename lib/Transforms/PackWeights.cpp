@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -142,7 +143,7 @@ struct UKernelPackWeightsPass
 private:
   LogicalResult findPaths() {
     if (paths.empty()) {
-      models = codegenModels();
+      models.assign(codegenModels().begin(), codegenModels().end());
       return success();
     }
     llvm::Expected<SmallVector<const CodegenModel *>> given =

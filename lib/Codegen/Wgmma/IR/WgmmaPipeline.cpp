@@ -372,10 +372,9 @@ void WgmmaTileEmitter::produceByThreads(StageBarriers &barriers) {
 
 void WgmmaTileEmitter::prepareMaps() {
   auto maps = wgmmaModel().tensorMaps(workload, tile.family, tile.part);
-  for (auto [number, map] : llvm::enumerate(maps)) {
+  for (auto [map, given] : llvm::zip_equal(maps, tile.tensorMaps)) {
     const Operand &operand = workload.operands[map.operand];
     unsigned factor = operand.role == OperandRole::Lhs ? 0 : 1;
-    const TensorMapOperand &given = tile.tensorMaps[number];
     Boxes &of = boxes[factor];
     of.map = given.map;
     for (auto [number, dim] : llvm::enumerate(map.dims)) {
