@@ -197,6 +197,22 @@ TEST(LatencyTensor, PersistentBlocksStartBehindOthers) {
   EXPECT_NEAR(timeOf(device, block, constants, 250), 3 * fast + 5, 0.01);
 }
 
+/// Two tiles are under way: of short main loops, stores show.
+TEST(LatencyTensor, StoresRunBehindProductsThatTakeAsLong) {
+  LatencyDevice device = deviceOfRates(2048);
+  LatencyConstants constants = freeMemory();
+  LatencyBlock block = blockOf(&LatencyBlock::f16Operations);
+  double loops = timeOf(device, block, constants);
+  block.isPersistent = block.hidesStores = true;
+  // Of each round but the first, main loops or half of all.
+  for (double start : {0.5 * loops, loops, 2 * loops, 5 * loops}) {
+    constants.tensorStart = start * 1000;
+    double round = std::max(loops, (loops + start) / 2);
+    EXPECT_NEAR(timeOf(device, block, constants, 300),
+                loops + start + 2 * round, 0.01);
+  }
+}
+
 TEST(LatencyTensor, TermsAddUp) {
   RandomSeed seed;
   std::mt19937 random(seed);
