@@ -179,7 +179,7 @@ PRODUCTS = {
         ("k last", ("mk", "nk", "mn", dict(m=70, n=200, k=192)), dict(groups=(1, 2), tile=(64, 128))),
         ("batch", ("bkm", "kn", "bmn", dict(b=3, m=136, n=136, k=64)), dict(dynamic="b")),
         ("slices", ("mk", "nk", "mn", dict(m=136, n=72, k=640)), dict(split=3)),
-        ("swapped", ("mk", "kn", "mn", dict(m=50, n=328, k=192)), dict(dynamic="m", groups=(1, 2), tile=(24, 128),
+        ("swapped", ("mk", "kn", "mn", dict(m=50, n=328, k=192)), dict(dynamic="m", groups=(1, 2), tile=(32, 128),
                                                                       swaps=True)),
         ("small", ("mk", "kn", "mn", dict(m=1, n=8, k=64)), dict(dynamic="m")),
         ("i8", ("mk", "kn", "mn", dict(m=150, n=72, k=384)), dict(dynamic="m", kind="i8")),
