@@ -137,6 +137,10 @@ struct UKernelPackWeightsPass
             constants.contains(op.getRhs()))
           pack(op, *device);
       });
+      for (Value weights : llvm::make_first_range(packed))
+        if (weights.use_empty() &&
+            weights.getDefiningOp()->hasTrait<OpTrait::ConstantLike>())
+          weights.getDefiningOp()->erase();
     }
   }
 

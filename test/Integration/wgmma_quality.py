@@ -7,7 +7,8 @@ which it tells of products that it serializes, waits that it adds, and register 
 Groups that take registers find them among those that the block starts with. In loops, no barrier of a stage has the
 scope of a cluster.
 
-The same of families that are given, with and without warps that only copy and tensor maps, in several layouts. Where
+The same of families that are given, with and without warps that only copy and tensor maps, in several layouts, and
+with packed weights. Where
 nvdisasm is installed their main loops have at most 1.1 times the instructions that hand-written ones have, and exactly
 their products and copies; no loop has a fence of memory, which ptxas puts behind waits of larger scopes.
 
@@ -42,8 +43,8 @@ class Given:
     instruction that is in no other loop, how many instructions, and how many of which names."""
 
     def __init__(self, name, groups, tile, loops, *, layout="nt", kind="f16", stages=4, producers=0, maps=False,
-                 more=""):
-        self.name, self.layout, self.kind, self.loops = name, layout, kind, loops
+                 more="", packs=False):
+        self.name, self.layout, self.kind, self.loops, self.packs = name, layout, kind, loops, packs
         options = (f", producers = {producers}" if producers else "") + (", tensor_maps = true" if maps else "") + more
         self.family = (f"<#ukernel.wgmma<groups = {list(groups)}, stages = {stages}, access = 16{options}>, axis = 0, "
                        f"tiles = [{list(tile)}]>")
@@ -93,6 +94,23 @@ GIVEN = [
     Given("copies, rounded", (2, 1), (128, 128, 32), {}, kind="tf32", stages=2),
     Given("producers, maps, rounded", (2, 1), (128, 256, 32), {"UTMALDG": (33, {"UTMALDG": 2}), "HGMMA": (38, PRODUCTS)},
           kind="tf32", producers=1, maps=True),
+    # Bulk copies in place of boxes.
+    Given("packed, copies", (2, 1), (128, 128, 64), {"HGMMA": (81, {**PRODUCTS, "LDGSTS": 8, "BAR": 1})}, packs=True),
+    Given("packed, maps", (2, 1), (128, 256, 64), {"HGMMA": (63, {**PRODUCTS, "UTMALDG": 1, "UBLKCP": 1, "BAR": 1})},
+          layout="nn", maps=True, packs=True),
+    Given("packed, producers", (2, 1), (128, 256, 64),
+          {"LDGSTS": (168, {"LDGSTS": 8, "UBLKCP": 1}), "HGMMA": (38, PRODUCTS)}, producers=1, packs=True),
+    Given("packed, clusters", (2, 1), (256, 256, 64),
+          {"LDGSTS": (168, {"LDGSTS": 8, "UBLKCP": 1}), "HGMMA": (40, PRODUCTS)}, layout="nn", producers=1,
+          more=", cluster = [2, 1]", packs=True),
+    Given("packed, producers, maps", (2, 1), (128, 256, 64),
+          {"UTMALDG": (33, {"UTMALDG": 1, "UBLKCP": 1}), "HGMMA": (38, PRODUCTS)}, producers=1, maps=True, packs=True),
+    Given("packed, persistent clusters", (2, 1), (256, 256, 64),
+          {"UTMALDG": (35, {"UTMALDG": 1, "UBLKCP": 1}), "HGMMA": (40, PRODUCTS)}, producers=1, maps=True,
+          more=", cluster = [2, 1], persistent = 132", packs=True),
+    Given("packed, i8", (2, 1), (128, 256, 128),
+          {"UTMALDG": (33, {"UTMALDG": 1, "UBLKCP": 1}), "IGMMA": (38, {"IGMMA": 4})}, layout="nn", kind="i8",
+          producers=1, maps=True, packs=True),
     Given("three groups", (3, 1), (192, 192, 64), {}, producers=1, maps=True),
     Given("one group", (1, 1), (64, 128, 64), {}, producers=1, maps=True),
     Given("one group that copies", (1, 1), (64, 128, 64), {}, producers=1),
@@ -175,14 +193,23 @@ def check_loops(given, cubin, kernel):
     return problems
 
 
+def with_constant_weights(text, kind):
+    """The module with weights of its own."""
+    weights = re.search(r", %w: (tensor<[^>]+>)\)", text)[1]
+    constant = f"    %w = arith.constant dense<{'1' if kind == 'i8' else '1.0'}> : {weights}\n"
+    return text.replace(f", %w: {weights})", ")").replace("    %rows =", constant + "    %rows =", 1)
+
+
 def check_given(tests, given):
     unaligned = ("<#ukernel.wgmma<groups = [2, 1], stages = 2, access = 1>, axis = 0, "
                  f"tiles = [[128, 16, {DEPTHS[given.kind]}]]>")
     plan = f"<families = [{given.family}, {unaligned}], choices = [], general = 0, unaligned_general = 1>"
     name = re.sub(r"\W+", "_", given.name)
-    path, problems = kernel_families.form(
-        tests, name, tensor_core_quality.module(given.layout, 4096, 4096, element(given.kind)), plan,
-        precision(given.kind))
+    text = tensor_core_quality.module(given.layout, 4096, 4096, element(given.kind))
+    if given.packs:
+        text = with_constant_weights(text, given.kind)
+    path, problems = kernel_families.form(tests, name, text, plan, precision(given.kind),
+                                          packs_for="h100" if given.packs else None)
     if problems:
         return problems
     cubin, entries, problems = compile_checked(tests, name, path, ["--device=h100"])

@@ -10,8 +10,8 @@
 // Planned and lowered, it is one image for one architecture.
 // RUN: ftuner-opt %s "--ftuner-front-end=device=h100 paths=simt,mma,wgmma pack-weights=true max-kernels=3" --remarks-filter=ukernel-plan-workloads --remark-format=emitRemark 2>&1 | FileCheck %s --check-prefix=PLANNED
 
-// Element i of the literal is i: 64 of k for each of eight columns, k last.
-// Columns 0 to 7 follow each other by runs of 16 elements, one step of 128.
+// Element i of the literal, 128 of k for each of eight columns, is i modulo 256.
+// Columns follow each other by runs of 16 elements.
 // CHECK-LABEL: func.func @bytes
 // CHECK: %[[W:.*]] = arith.constant dense<"0x
 // CHECK-SAME: 000102030405060708090A0B0C0D0E0F808182838485868788898A8B8C8D8E8F0001
