@@ -17,6 +17,7 @@ and of those that are cut off, numbers without the bits that tf32 lacks.
 """
 
 import os
+import random
 
 import numpy
 
@@ -220,8 +221,46 @@ def run(h, label, product, copies, is_pair):
     return problems
 
 
+def random_weights(rng):
+    """A random product whose weights can be packed, and flags to plan it."""
+    kind = rng.choice(["f16", "f16", "i8", "tf32-truncate"])
+    precision = {"precision": kind} if kind.startswith("tf32") else {"kind": kind}
+    lhs = rng.choice(["mk", "bmk", "km"] if kind == "f16" else ["mk", "bmk"])
+    sizes = dict(m=rng.choice([1, 3, 8, 17, 64, 65, 130, 257, 300]), n=8 * rng.choice([1, 2, 3, 7, 9, 16, 17, 31, 40]),
+                 k={"f16": 64, "i8": 128}.get(kind, 32) * rng.choice([1, 1, 2, 3, 5, 8, 17]))
+    if "b" in lhs:
+        sizes["b"] = rng.choice([1, 3])
+    product = Product(lhs, rng.choice(["kn", "nk"]), "bmn" if "b" in lhs else "mn", sizes,
+                      dynamic=rng.choice(["", "m", "m"]), packs=True, **precision)
+    return product, [f"--precision={product.precision or 'f32'}", f"--paths={rng.choice(['wgmma', 'simt,mma,wgmma'])}",
+                     f"--tensor-maps={rng.choice(['true', 'false'])}", "--pack-weights", "--max-kernels=3"]
+
+
+def run_planned(h, name, product, flags):
+    """Runs what the compiler plans for constant weights."""
+    path, factors = h.write(f"{name}.mlir", product.module()), product.factors()
+    given = product.arguments(factors, h.path(f"{name}_given"))
+    multiplied = product.arguments(map(product.multiplied, factors), h.path(f"{name}_multiplied"))
+    problems, expected = [], None
+    for number, more in enumerate((["--executor=reference"], flags, [*flags, *harness.CHECKED],
+                                   [*flags, *harness.CHECKED, f"--misalign={factors[0].itemsize}"])):
+        folder = h.path(f"{name}_{number}")
+        os.makedirs(folder)
+        result = h.tool("ftuner-run", path, "--function=f", "--device=h100", f"--save-dir={folder}",
+                        f"--args={given if number else multiplied}", *more)
+        if result.returncode != 0:
+            return [f"{more}: {result.stderr[-800:]}"]
+        actual = numpy.load(os.path.join(folder, "result0.npy")).astype(numpy.float64)
+        expected = actual if number == 0 else expected
+        error = numpy.linalg.norm(actual - expected) / max(numpy.linalg.norm(expected), 1e-30)
+        if actual.shape != expected.shape or not error <= TOLERANCE:
+            problems.append(f"{more}: shape {actual.shape} of {expected.shape}, relative error {error}")
+    return problems
+
+
 def main():
-    h, _ = harness.start(__doc__)
+    h, options = harness.start(__doc__, {
+        "--count": {"type": int, "default": 6, "help": "random products of weights that are packed (default 6)"}})
     for name, product in PRODUCTS.items():
         for copies in [*COPIES, *(PACKED_COPIES if product.packs else [])]:
             if product.precision == "tf32" and copies not in ROUNDING:
@@ -231,6 +270,12 @@ def main():
             # Twice as tall, some tiles leave no room for stages.
             if copies in WITH_PAIRS and product.tile[0] < 256:
                 h.add(f"{label}, two heights", run, h, f"{label}, two heights", product, copies, True)
+    for number in range(options.count):
+        seed = harness.next_seed()
+        product, flags = random_weights(random.Random(str(seed)))
+        label = f"random weights {number}"
+        h.describe(label, f"seed {seed}: {product.kind}, {product.lhs} by {product.rhs}, {product.sizes}, {' '.join(flags)}")
+        h.add(label, run_planned, h, label.replace(" ", "_"), product, flags)
     h.finish()
 
 
