@@ -51,6 +51,8 @@ class Given:
 
 
 PRODUCTS = {"HGMMA": 4}
+# No kernel with clusters was written by hand: the loops of others, with what the block's part of a tile and arrivals at
+# the other block's barriers take.
 IN_CLUSTERS = {"UTMALDG": (39, {"UTMALDG": 2, "MEMBAR": 0}), "HGMMA": (40, {**PRODUCTS, "MEMBAR": 0})}
 GIVEN = [
     Given("copies", (2, 1), (128, 128, 64), {"HGMMA": (81, {**PRODUCTS, "LDGSTS": 8, "BAR": 1})}),
