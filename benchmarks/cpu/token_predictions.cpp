@@ -2,11 +2,11 @@
 //
 // Built and run by benchmarks/latency_model/predict_tokens.py, for a device,
 // the codegen paths that compete (the compiler's if none are named), whether
-// kernels may take tensor maps, and whether weights are packed. Reads lines "N K M…": products of M × K by the
-// transpose of N × K in f16, accumulated in f32. For each line makes the plan
-// for 1 to the most rows, as the compiler does, and prints for each M, tab
-// separated: N, K, M, the predicted microseconds of the program that the plan
-// dispatches to, and its family.
+// kernels may take tensor maps, and whether weights are packed. Reads lines "N
+// K M…": products of M × K by the transpose of N × K in f16, accumulated in
+// f32. For each line makes the plan for 1 to the most rows, as the compiler
+// does, and prints for each M, tab separated: N, K, M, the predicted
+// microseconds of the program that the plan dispatches to, and its family.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/CostModel/CostModel.h"
@@ -40,8 +40,8 @@ int main(int argc, char **argv) {
        arguments.drop_front(std::min<size_t>(arguments.size(), 3))) {
     hasMaps &= word != llvm::StringRef("no-maps");
     isPacked |= word == llvm::StringRef("packed");
-    isKnown &= word == llvm::StringRef("no-maps") ||
-               word == llvm::StringRef("packed");
+    isKnown &=
+        word == llvm::StringRef("no-maps") || word == llvm::StringRef("packed");
   }
   if (!isKnown) {
     std::fprintf(stderr, "usage: token_predictions DEVICE "
@@ -77,9 +77,8 @@ int main(int argc, char **argv) {
       rows.push_back(m);
     if (rows.empty())
       continue;
-    Workload workload =
-        productOf(*std::max_element(rows.begin(), rows.end()), columns, depth,
-                  isPacked);
+    Workload workload = productOf(*std::max_element(rows.begin(), rows.end()),
+                                  columns, depth, isPacked);
     SearchProblem problem{workload, *device, *paths, *findCostModel("latency"),
                           options};
     llvm::Expected<Plan> plan = solve(problem, strategy);

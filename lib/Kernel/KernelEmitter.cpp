@@ -163,8 +163,7 @@ LogicalResult KernelEmitter::checkOperands() {
       return kernel.emitOpError("expected operand '")
              << workload.getOperandName(index)
              << "' to be contiguous along its last dimension, but got " << type;
-    if (described.operands[index].isPacked &&
-        strides[0] != type.getDimSize(1))
+    if (described.operands[index].isPacked && strides[0] != type.getDimSize(1))
       return kernel.emitOpError("expected packed operand '")
              << workload.getOperandName(index)
              << "' in one piece of memory, but got " << type;
@@ -267,11 +266,11 @@ Value KernelEmitter::buildPackedView(ImplicitLocOpBuilder &b,
   if (sliceStart)
     offset = b.createOrFold<arith::MulIOp>(
         sliceStart, arith::ConstantIndexOp::create(b, order.n));
-  auto viewType = MemRefType::get(
-      {order.n, order.step()}, type.getElementType(),
-      StridedLayoutAttr::get(b.getContext(),
-                             sliceStart ? ShapedType::kDynamic : 0,
-                             {order.step(), 1}));
+  auto viewType =
+      MemRefType::get({order.n, order.step()}, type.getElementType(),
+                      StridedLayoutAttr::get(
+                          b.getContext(), sliceStart ? ShapedType::kDynamic : 0,
+                          {order.step(), 1}));
   return memref::ReinterpretCastOp::create(
       b, viewType, signature.pointer(func, index), offset,
       ArrayRef<OpFoldResult>{b.getIndexAttr(order.n),

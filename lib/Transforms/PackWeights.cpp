@@ -1,8 +1,8 @@
 //===- PackWeights.cpp - Weights in the order in which blocks read them ---===//
 //
 // A constant rhs is put into the order of PackedOrder.h: numbers of the program
-// byte by byte, here; other values that constants determine by operations, which
-// whoever compiles the rest computes before the program runs.
+// byte by byte, here; other values that constants determine by operations,
+// which whoever compiles the rest computes before the program runs.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
@@ -55,14 +55,13 @@ static ElementsAttr packLiteral(ElementsAttr literal, const PackedOrder &order,
     if (dense.isSplat())
       return dense;
     return DenseElementsAttr::getFromRawBuffer(
-        dense.getType(),
-        packBytes(dense.getRawData(), order, isReduceLast));
+        dense.getType(), packBytes(dense.getRawData(), order, isReduceLast));
   }
   auto resource = dyn_cast<DenseResourceElementsAttr>(literal);
   AsmResourceBlob *blob =
       resource ? resource.getRawHandle().getBlob() : nullptr;
-  if (!blob || blob->getData().size() !=
-                   size_t(order.k * order.n * order.elementBytes))
+  if (!blob ||
+      blob->getData().size() != size_t(order.k * order.n * order.elementBytes))
     return {};
   std::vector<char> packed = packBytes(blob->getData(), order, isReduceLast);
   return DenseResourceElementsAttr::get(
@@ -107,8 +106,8 @@ static Value packByOperations(ImplicitLocOpBuilder &b, Value weights,
   // By way of one dimension: neither k nor n is a product of neighbours now.
   Value line = tensor::CollapseShapeOp::create(
       b, packed, ArrayRef<ReassociationIndices>{{0, 1, 2, 3, 4}});
-  return tensor::ExpandShapeOp::create(
-      b, type, line, ArrayRef<ReassociationIndices>{{0, 1}});
+  return tensor::ExpandShapeOp::create(b, type, line,
+                                       ArrayRef<ReassociationIndices>{{0, 1}});
 }
 
 //===----------------------------------------------------------------------===//
@@ -166,10 +165,9 @@ private:
     if (!weights)
       weights = packedValue(op);
     if (!weights)
-      return remarkLeft(op, "expected numbers of the program" +
-                                std::string(anyConstant
-                                                ? " that are at hand"
-                                                : ""));
+      return remarkLeft(
+          op, "expected numbers of the program" +
+                  std::string(anyConstant ? " that are at hand" : ""));
     op.getRhsMutable().assign(weights);
     op.setPacked(true);
     ++numPacked;

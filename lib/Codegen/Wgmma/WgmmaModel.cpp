@@ -284,11 +284,13 @@ llvm::Error WgmmaModel::checkPackedFactor(const Workload &workload) const {
     return llvm::Error::success();
   if (rhs.elementBytes != bytesOf(type) || hasPrologue(workload, /*factor=*/1))
     return invalid("expected a packed rhs of the multiplied type, " +
-                   nameOf(type) + ", but got one of " + nameOf(rhs.elementType) +
+                   nameOf(type) + ", but got one of " +
+                   nameOf(rhs.elementType) +
                    (hasPrologue(workload, 1) ? " with a prologue" : ""));
   if (roundsFactor(workload, /*factor=*/1))
-    return invalid("expected a packed rhs that does not have to be rounded to " +
-                   nameOf(type));
+    return invalid(
+        "expected a packed rhs that does not have to be rounded to " +
+        nameOf(type));
   return llvm::Error::success();
 }
 
@@ -440,11 +442,11 @@ llvm::Error WgmmaModel::checkPart(const Workload &workload,
         (rows % kWgmmaPatternRows != 0 ||
          rows * boxes * layout.sharersOf(factor) !=
              layout.tileOf(factor).sharedRows()))
-      return invalid("expected boxes of tensor maps and bulk copies of multiples "
-                     "of " +
-                     llvm::Twine(kWgmmaPatternRows) + " rows, boxes of up to " +
-                     llvm::Twine(kMaxTensorMapBox) + ", but got " +
-                     tileText(tile));
+      return invalid(
+          "expected boxes of tensor maps and bulk copies of multiples "
+          "of " +
+          llvm::Twine(kWgmmaPatternRows) + " rows, boxes of up to " +
+          llvm::Twine(kMaxTensorMapBox) + ", but got " + tileText(tile));
   int64_t accumulators = layout.warpTile().accumulators();
   if (accumulators > kWgmmaMaxAccumulators)
     return invalid("expected at most " + llvm::Twine(kWgmmaMaxAccumulators) +

@@ -27,9 +27,9 @@ static void addChunks(BlockWork &work, WarpAccess::Kind kind, double bytes) {
             bytes / double(kLanes * kWordsOfChunk * kWordBytes));
 }
 
-/// Boxes, or bulk copies, which one thread starts. The unit that copies them takes neither
-/// cycles of the load/store units nor, beyond what a box needs to start,
-/// instructions.
+/// Boxes, or bulk copies, which one thread starts. The unit that copies them
+/// takes neither cycles of the load/store units nor, beyond what a box needs to
+/// start, instructions.
 static void addBoxes(BlockWork &work, unsigned factor,
                      const WgmmaLayout &layout) {
   const SharedTile &tile = layout.tileOf(factor);

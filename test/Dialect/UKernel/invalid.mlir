@@ -215,7 +215,7 @@ module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, 
 // -----
 
 // wgmma_c7: none that copies for the other
-// expected-error @below {{expected a cluster of blocks with producers and tensor maps}}
+// expected-error @below {{expected a cluster of blocks with producers, along n with tensor maps, too}}
 module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, tensor_maps = true, cluster = [1, 2]>} {}
 
 // -----
@@ -2152,6 +2152,74 @@ func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
       %s = arith.addf %c, %p : f32
       ukernel.yield %s : f32
     } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c12: parts of a step
+func.func @f(%A: tensor<4x48xf32>, %B: tensor<48x8xf32>, %O: tensor<4x8xf32>) {
+  // expected-error @below {{expected a packed rhs of whole steps of 128 bytes along k and whole groups of 8 along n, but got 'tensor<48x8xf32>'}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x48xf32>, tensor<48x8xf32>) outs(%O : tensor<4x8xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    packed
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      %p = arith.mulf %a, %b : f32
+      %s = arith.addf %c, %p : f32
+      ukernel.yield %s : f32
+    } -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+// workload_c12: parts of a group
+func.func @f(%A: tensor<4x64xf32>, %B: tensor<64x6xf32>, %O: tensor<4x6xf32>) {
+  // expected-error @below {{expected a packed rhs of whole steps of 128 bytes along k and whole groups of 8 along n, but got 'tensor<64x6xf32>'}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x64xf32>, tensor<64x6xf32>) outs(%O : tensor<4x6xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    packed
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      %p = arith.mulf %a, %b : f32
+      %s = arith.addf %c, %p : f32
+      ukernel.yield %s : f32
+    } -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// workload_c12: a dynamic axis
+func.func @f(%A: tensor<4x?xf32>, %B: tensor<?x8xf32>, %O: tensor<4x8xf32>) {
+  // expected-error @below {{expected a packed rhs of static k and n alone, but got 'tensor<?x8xf32>'}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x?xf32>, tensor<?x8xf32>) outs(%O : tensor<4x8xf32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    packed
+    contract {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      %p = arith.mulf %a, %b : f32
+      %s = arith.addf %c, %p : f32
+      ukernel.yield %s : f32
+    } -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+// workload_c12: wide elements
+func.func @f(%A: tensor<4x64xf64>, %B: tensor<64x8xf64>, %O: tensor<4x8xf64>) {
+  // expected-error @below {{expected a packed rhs with elements of 1, 2 or 4 bytes, but got 'f64'}}
+  %r = ukernel.workload ins(%A, %B : tensor<4x64xf64>, tensor<64x8xf64>) outs(%O : tensor<4x8xf64>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    packed
+    contract {
+    ^bb0(%a: f64, %b: f64, %c: f64):
+      %p = arith.mulf %a, %b : f64
+      %s = arith.addf %c, %p : f64
+      ukernel.yield %s : f64
+    } -> tensor<4x8xf64>
   return
 }
 

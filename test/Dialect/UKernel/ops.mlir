@@ -223,3 +223,21 @@ func.func @launches(%A: memref<?x768xf32>, %B: memref<768x64xf32>, %zero: f32,
   ukernel.launch @k1::@k1 blocks(%m) args() strides(%m, %n1)
   return
 }
+
+// CHECK-LABEL: func.func @packed
+// CHECK: ukernel.workload ins(%{{.*}}, %{{.*}} : tensor<?x128xi8>, tensor<8x128xi8>)
+// CHECK-SAME: packed contract
+func.func @packed(%A: tensor<?x128xi8>, %B: tensor<8x128xi8>, %O: tensor<?x8xi32>) -> tensor<?x8xi32> {
+  %r = ukernel.workload ins(%A, %B : tensor<?x128xi8>, tensor<8x128xi8>) outs(%O : tensor<?x8xi32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]
+    packed
+    contract {
+    ^bb0(%a: i8, %b: i8, %c: i32):
+      %x = arith.extsi %a : i8 to i32
+      %y = arith.extsi %b : i8 to i32
+      %p = arith.muli %x, %y : i32
+      %s = arith.addi %c, %p : i32
+      ukernel.yield %s : i32
+    } -> tensor<?x8xi32>
+  return %r : tensor<?x8xi32>
+}

@@ -94,8 +94,7 @@ TEST_F(WgmmaPackedTest, ReadsWhatLiesInMemory) {
       Workload workload = packedProduct(type);
       int64_t bytes = bytesOf(type), step = 128 / bytes;
       WgmmaSchedule schedule = {1, 2, 4, 16, swaps, 1, true};
-      KernelFamily family =
-          wgmmaFamily(schedule, {swaps ? 24 : 64}, 64, step);
+      KernelFamily family = wgmmaFamily(schedule, {swaps ? 24 : 64}, 64, step);
       ASSERT_EQ(error(family, workload), "");
       WgmmaLayout layout = wgmmaLayout(workload, family, 0);
       const WgmmaSide &side = layout.sideOf(1);
@@ -112,10 +111,9 @@ TEST_F(WgmmaPackedTest, ReadsWhatLiesInMemory) {
               layout.offsetOf(side, column / 8 * 8, k / depthElements) +
               column % 8 * 16 + inDepth / 16 * WgmmaLayout::packedStride() +
               inDepth % 16;
-          EXPECT_EQ(begin + address,
-                    order.positionOf(stepNumber * step + k,
-                                     firstColumn + column) *
-                        bytes);
+          EXPECT_EQ(begin + address, order.positionOf(stepNumber * step + k,
+                                                      firstColumn + column) *
+                                         bytes);
           ASSERT_LT(address, layout.stageBytes(side.tile));
         }
       EXPECT_EQ(layout.rowStride(), 1024);
@@ -163,8 +161,8 @@ TEST_F(WgmmaPackedTest, SharesCopiesWithoutMaps) {
                        [&](const KernelFamily &family) {
                          WgmmaSchedule schedule =
                              WgmmaSchedule::of(family.schedule);
-                         hasClusters |= schedule.clusterM > 1 &&
-                                        !schedule.tensorMaps;
+                         hasClusters |=
+                             schedule.clusterM > 1 && !schedule.tensorMaps;
                          return true;
                        });
     EXPECT_EQ(hasClusters, isPacked);

@@ -40,8 +40,8 @@ struct TileEmission {
   /// The operator's operands in global memory, in order: memrefs of one batch,
   /// whose dimensions are those of the operator's operands but for those that a
   /// batch axis indexes alone, or scalars. In other dimensions a batch axis
-  /// counts as 0: the memref begins at its position. Of a packed rhs a step of k
-  /// elements for each column, beginning with the slice's first step.
+  /// counts as 0: the memref begins at its position. Of a packed rhs a step of
+  /// k elements for each column, beginning with the slice's first step.
   llvm::SmallVector<mlir::Value> operands;
   /// For each of the path's tensor maps of this part.
   llvm::SmallVector<TensorMapOperand, 2> tensorMaps;

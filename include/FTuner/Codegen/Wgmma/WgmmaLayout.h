@@ -19,8 +19,8 @@
 // has a row of 128 bytes of k for each element along its space axis. One that
 // is contiguous along that axis, of 16 bits, has rows along k, cut into panels
 // of 128 bytes. Patterns begin at multiples of 1024 bytes. A packed factor has
-// no swizzle: it lies as in global memory (PackedOrder.h), so that one bulk copy
-// brings a stage's part of it.
+// no swizzle: it lies as in global memory (PackedOrder.h), so that one bulk
+// copy brings a stage's part of it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_CODEGEN_WGMMA_WGMMALAYOUT_H
@@ -121,8 +121,8 @@ struct WgmmaLayout {
     return producers ? 32 * kWgmmaWarps * producers : threads();
   }
   /// How a factor comes to shared memory: by boxes of a tensor map, by bulk
-  /// copies of what is packed, or by threads. Barriers of stages count the bytes
-  /// of the first two.
+  /// copies of what is packed, or by threads. Barriers of stages count the
+  /// bytes of the first two.
   bool hasMap(unsigned factor) const {
     return hasMaps && !sideOf(factor).isPacked;
   }

@@ -144,8 +144,9 @@ LogicalResult WgmmaAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << " blocks along m or n, but got [" << cluster << "]";
   if ((cluster[0] > 1 && !producers) ||
       (cluster[1] > 1 && !(producers && tensorMaps)))
-    return emitError() << "expected a cluster of blocks with producers, along n "
-                          "with tensor maps, too";
+    return emitError()
+           << "expected a cluster of blocks with producers, along n "
+              "with tensor maps, too";
   if (persistent < 0 || persistent % (cluster[0] * cluster[1]) != 0 ||
       (persistent > 0 && !(producers && tensorMaps)))
     return emitError() << "expected no persistent blocks, or whole clusters of "

@@ -138,8 +138,8 @@ private:
   /// Of lhs and rhs, where maps copy.
   Boxes boxes[2];
   /// Of a packed rhs: the address of the block's part in step 0, bytes from a
-  /// step to the next, and rows of the cluster's and the block's part that there
-  /// are, i32 each.
+  /// step to the next, and rows of the cluster's and the block's part that
+  /// there are, i32 each.
   struct PackedRows {
     Value first;
     int64_t stepBytes;

@@ -34,10 +34,10 @@
 // copying before the other's barriers are there, and from ending before the
 // other has arrived at its own for the last time.
 //
-// A packed factor comes by bulk copies, one for each step, started by the thread
-// that starts boxes, or by one of the producers that copy the other factor by
-// their threads; the barrier of a stage counts their bytes beside boxes or
-// threads.
+// A packed factor comes by bulk copies, one for each step, started by the
+// thread that starts boxes, or by one of the producers that copy the other
+// factor by their threads; the barrier of a stage counts their bytes beside
+// boxes or threads.
 //
 // Products read shared memory through the async proxy. What threads copied
 // (cp.async) they publish themselves, behind a fence between the proxies, which
@@ -414,10 +414,9 @@ WgmmaTileEmitter::targetOf(unsigned factor, Value stage, Value firstRow) {
     return {memory, Value()};
   memory = LLVM::AddrSpaceCastOp::create(b, clusterPointerType(b.getContext()),
                                          memory);
-  return {memory,
-          arith::ConstantOp::create(
-              b, b.getI16IntegerAttr(static_cast<int16_t>(
-                     (1 << layout.clusterBlocks()) - 1)))};
+  return {memory, arith::ConstantOp::create(
+                      b, b.getI16IntegerAttr(static_cast<int16_t>(
+                             (1 << layout.clusterBlocks()) - 1)))};
 }
 
 void WgmmaTileEmitter::startCopies(StageBarriers &barriers, Value stage,
@@ -433,10 +432,10 @@ void WgmmaTileEmitter::startCopies(StageBarriers &barriers, Value stage,
     bytes = b.createOrFold<arith::AddIOp>(
         bytes, b.createOrFold<arith::MulIOp>(packedRows.ofCluster,
                                              constant(kWgmmaRowBytes)));
-  NVVM::MBarrierArriveExpectTxOp::create(
-      b, /*res=*/Type(), filled, bytes, NVVM::MemScopeKind::CTA,
-      /*relaxed=*/false,
-      /*predicate=*/Value());
+  NVVM::MBarrierArriveExpectTxOp::create(b, /*res=*/Type(), filled, bytes,
+                                         NVVM::MemScopeKind::CTA,
+                                         /*relaxed=*/false,
+                                         /*predicate=*/Value());
   for (unsigned factor : {0, 1}) {
     if (layout.hasMap(factor))
       startBoxes(factor, filled, stage, step);
@@ -504,8 +503,8 @@ void WgmmaTileEmitter::preparePackedRows() {
       left = arith::MaxSIOp::create(b, left, constant(0));
       return arith::MinSIOp::create(b, left, constant(most));
     };
-    Value first = b.createOrFold<arith::IndexCastOp>(b.getI32Type(),
-                                                     tile.columnOffset);
+    Value first =
+        b.createOrFold<arith::IndexCastOp>(b.getI32Type(), tile.columnOffset);
     packedRows.ofCluster = rowsFrom(first, ofCluster);
     packedRows.ofBlock = packedRows.ofCluster;
     if (firstRow)
@@ -515,8 +514,8 @@ void WgmmaTileEmitter::preparePackedRows() {
   Value row = tile.columnOffset;
   if (firstRow)
     row = math.add(row, toIndex(b, firstRow));
-  packedRows.first =
-      offsetPointer(b, globalPointer(b, tile.rhs), math.mul(row, kWgmmaRowBytes));
+  packedRows.first = offsetPointer(b, globalPointer(b, tile.rhs),
+                                   math.mul(row, kWgmmaRowBytes));
   packedRows.stepBytes = order.stepStride() * order.elementBytes;
 }
 
@@ -525,9 +524,8 @@ void WgmmaTileEmitter::startPackedRows(Value filled, Value stage, Value step) {
   if (layout.sharersOf(1) > 1)
     firstRow = firstSharedRow(1);
   Target target = targetOf(1, stage, firstRow);
-  Value source =
-      offsetPointer(b, packedRows.first,
-                    math.mul(toIndex(b, step), packedRows.stepBytes));
+  Value source = offsetPointer(
+      b, packedRows.first, math.mul(toIndex(b, step), packedRows.stepBytes));
   Value bytes = b.createOrFold<arith::MulIOp>(packedRows.ofBlock,
                                               constant(kWgmmaRowBytes));
   auto copy = [&] {

@@ -216,9 +216,8 @@ static LogicalResult verifyPacked(WorkloadOp op) {
     return op.emitOpError("expected a packed rhs of static k and n alone, but "
                           "got ")
            << type;
-  unsigned bits = type.getElementType().isIntOrFloat()
-                      ? type.getElementTypeBitWidth()
-                      : 0;
+  unsigned bits =
+      type.getElementType().isIntOrFloat() ? type.getElementTypeBitWidth() : 0;
   if (bits != 8 && bits != 16 && bits != 32)
     return op.emitOpError("expected a packed rhs with elements of 1, 2 or 4 "
                           "bytes, but got ")
