@@ -16,7 +16,7 @@
 // CHECK: %[[W:.*]] = arith.constant dense<"0x
 // CHECK-SAME: 000102030405060708090A0B0C0D0E0F808182838485868788898A8B8C8D8E8F0001
 // CHECK-SAME: > : tensor<8x128xi8>
-// CHECK: ukernel.workload ins({{.*}}, %[[W]] : {{.*}}
+// CHECK: ukernel.workload ins({{.*}}, %[[W]] :
 // CHECK-SAME: packed
 
 // One for both that read it.
