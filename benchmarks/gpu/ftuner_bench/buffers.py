@@ -113,6 +113,6 @@ def guarded(workload: Workload, shape: Sequence[int], device: str, offset: int =
 
 
 def reference(workload: Workload, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """The product in float64."""
-    b = b.double()
+    """FTuner's product in float64."""
+    b = workload.multiplied(b).double()
     return torch.matmul(a.double(), b.transpose(-1, -2) if workload.transposed else b)

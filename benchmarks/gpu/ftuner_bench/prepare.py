@@ -52,11 +52,27 @@ class Preparation:
         self.rehearsal: bool = options.rehearsal
         self.skipped = set(options.skip.split(","))
         self.paths = [f"--paths={options.paths}"] if options.paths else []
+        self.start = time.monotonic()
         self.workloads = tuple(
             dataclasses.replace(workload, paths=options.paths)
             for workload in matching(SMALL if self.rehearsal else FULL, options.workloads)
+            if not workload.packs or self.takes_packed(options, workload)
         )
-        self.start = time.monotonic()
+
+    def takes_packed(self, options: argparse.Namespace, workload: Workload) -> bool:
+        """Whether there are kernels for packed weights on all devices."""
+        from ftuner.descriptions import devices
+
+        capabilities = {
+            devices().get(name, {}).get("compute_capability") for name in options.devices
+        }
+        takes = "wgmma" in options.paths.split(",") and capabilities == {"9.0"}
+        if not takes:
+            self.say(
+                f"left out: {workload.title}: needs wgmma among --paths, and built-in devices of "
+                "compute capability 9.0"
+            )
+        return takes
 
     def say(self, text: str) -> None:
         print(f"[{time.monotonic() - self.start:6.1f} s] {text}", flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 
 import torch
@@ -10,6 +11,7 @@ from .buffers import TYPES, Pool, reference, relative_error
 from .machine import Call
 from .peers import all_peers
 from .peers.base import Peer
+from .peers.ftuner import FTuner
 from .session import Session, within
 from .timing import MODES, compare_captured
 from .workloads import Workload
@@ -51,7 +53,9 @@ def _prepare(
     """
     size = workload.largest // 2
     buffers = pool.sets(workload, size)[0]
-    expected = reference(workload, buffers[0], buffers[1])
+    ours = reference(workload, *buffers[:2])
+    # Others take B as it lies.
+    theirs = reference(dataclasses.replace(workload, packs=False), *buffers[:2])
     ready = []
     start = time.monotonic()
     for peer in peers:
@@ -65,7 +69,8 @@ def _prepare(
             result = peer.bind(workload, size, buffers)()
             session.machine.synchronize()
             error = relative_error(
-                result if isinstance(result, torch.Tensor) else buffers[2], expected
+                result if isinstance(result, torch.Tensor) else buffers[2],
+                ours if isinstance(peer, FTuner) else theirs,
             )
             if not error <= PEER_FACTOR * workload.tolerance:
                 problem = f"relative error {error:.3g} above {PEER_FACTOR * workload.tolerance:g}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 from collections.abc import Sequence
+from typing import Any
 
 
 # How operands are multiplied, and the type that holds them and the result. Sums are f32.
@@ -33,6 +34,8 @@ class Workload:
     sizes: the T that are measured, of the range up to `largest`; empty: all.
     paths: codegen paths whose kernels compete, with commas between; empty: the compiler's.
     truncates: of tf32, whether FTuner may cut factors off in place of rounding them.
+    packs: whether FTuner is passed B in the order in which blocks of `wgmma` read it
+          (docs/tensor-cores.md), of "linear"; no other path computes such a product.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Workload:
     sizes: tuple[int, ...] = ()
     paths: str = ""
     truncates: bool = False
+    packs: bool = False
 
     @property
     def element(self) -> str:
@@ -104,7 +108,7 @@ class Workload:
 
     def mlir(self) -> str:
         """The module that FTuner compiles; its function has the workload's name."""
-        return _TEXT[self.form].format(
+        return _TEXT["packed" if self.packs else self.form].format(
             name=self.name,
             type=self.element,
             b=f"{self.n}x{self.k}" if self.transposed else f"{self.k}x{self.n}",
@@ -115,6 +119,15 @@ class Workload:
             range=f"{self.factor} to {self.factor * self.largest}"
             + (f" step {self.factor}" if self.factor > 1 else ""),
         )
+
+    def multiplied(self, b: Any) -> Any:
+        """What FTuner multiplies where it is passed `b`, a tensor of PyTorch."""
+        if not self.packs:
+            return b
+        # Steps of 128 bytes along k, groups of eight columns, runs of 16 bytes.
+        run = 16 // self.element_bytes
+        parts = b.reshape(self.k // (8 * run), self.n // 8, 8, 8, run)
+        return parts.permute(1, 3, 0, 2, 4).reshape(b.shape)
 
     def options(self) -> list[str]:
         """What the compiler has to know beside the module."""
@@ -200,7 +213,39 @@ module attributes {{ukernel.symbols = {{T = #ukernel.range<{range}>}}}} {{
 }}
 """
 
-_TEXT = {"dense": _DENSE, "linear": _DENSE, "nt": _NT, "nn": _NN}
+# What the compiler makes of a product whose weights are constants that it packs.
+_PACKED = """\
+#mk = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> ({b_axes})>
+#mn = affine_map<(m, n, k) -> (m, n)>
+module attributes {{ukernel.symbols = {{T = #ukernel.range<{range}>}}}} {{
+  func.func @{name}(%a: tensor<?x{k}x{type}> {{ukernel.shape = ["T", {k}]}},
+                    %b: tensor<{b}x{type}>) -> tensor<?x{n}x{type}> {{
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : f32
+    %m = tensor.dim %a, %c0 : tensor<?x{k}x{type}>
+    %empty = tensor.empty(%m) : tensor<?x{n}x{type}>
+    %c = ukernel.workload ins(%a, %b : tensor<?x{k}x{type}>, tensor<{b}x{type}>)
+      init(%zero : f32) outs(%empty : tensor<?x{n}x{type}>) maps = [#mk, #b, #mn]
+      ranges = [#ukernel.range<{range}>, #ukernel.range<{n} to {n}>, #ukernel.range<{k} to {k}>]
+      packed contract {{
+      ^bb0(%x: {type}, %y: {type}, %s: f32):
+        %xe = arith.extf %x : {type} to f32
+        %ye = arith.extf %y : {type} to f32
+        %p = arith.mulf %xe, %ye : f32
+        %t = arith.addf %s, %p : f32
+        ukernel.yield %t : f32
+      }} epilogue {{
+      ^bb0(%s: f32):
+        %r = arith.truncf %s : f32 to {type}
+        ukernel.yield %r : {type}
+      }} {{ukernel.extents = [[1, "T"], unit, unit]}} -> tensor<?x{n}x{type}>
+    return %c : tensor<?x{n}x{type}>
+  }}
+}}
+"""
+
+_TEXT = {"dense": _DENSE, "linear": _DENSE, "nt": _NT, "nn": _NN, "packed": _PACKED}
 
 # Tokens of a step of a language model: those of a decoding batch, of short prompts, of long ones,
 # and some that are no multiples of anything.
@@ -218,19 +263,30 @@ def _dense(type: str, factor: int = 1) -> Workload:
     return Workload(name, title, "dense", factor, 1, 2304, 768, 128, type)
 
 
-def _llama(layer: str, n: int, k: int, type: str = "f16", truncates: bool = False) -> Workload:
+def _llama(
+    layer: str, n: int, k: int, type: str = "f16", truncates: bool = False, packs: bool = False
+) -> Workload:
     """A projection of Llama-2-7B."""
     name = f"llama_{layer}" + ("" if type == "f16" else f"_{type}")
     title = f"Llama-2-7B {layer} (T, {n}, {k}), {type}"
     if truncates:
         name, title = f"{name}_truncate", f"{title}, cut off"
-    return Workload(name, title, "linear", 1, 1, n, k, 4096, type, TOKENS, truncates=truncates)
+    if packs:
+        name, title = f"{name}_packed", f"{title}, packed"
+    return Workload(
+        name, title, "linear", 1, 1, n, k, 4096, type, TOKENS, truncates=truncates, packs=packs
+    )
 
 
-def _small_linear(name: str, type: str, truncates: bool = False) -> Workload:
+def _small_linear(
+    name: str, type: str, truncates: bool = False, packs: bool = False
+) -> Workload:
     title = f"Linear (T, 96, 64), {type}" + (", cut off" if truncates else "")
+    title += ", packed" if packs else ""
     sizes = (1, 5, 64)
-    return Workload(name, title, "linear", 1, 1, 96, 64, 64, type, sizes, truncates=truncates)
+    return Workload(
+        name, title, "linear", 1, 1, 96, 64, 64, type, sizes, truncates=truncates, packs=packs
+    )
 
 
 # The operators of the paper, and the products of attention of BERT-base with a batch of 16; then
@@ -251,6 +307,7 @@ FULL = (
     _llama("out", 4096, 4096, "bf16"),
     _llama("out", 4096, 4096, "tf32"),
     _llama("out", 4096, 4096, "tf32", truncates=True),
+    _llama("out", 4096, 4096, packs=True),
 )
 
 # The same forms, small enough for the emulator: for rehearsals without a GPU.
@@ -264,6 +321,7 @@ SMALL = (
     Workload("dense_tf32", "Dense (T, 96, 32), tf32", "dense", 1, 1, 96, 32, 16, "tf32"),
     _small_linear("llama_out", "f16"),
     _small_linear("llama_out_tf32_truncate", "tf32", truncates=True),
+    _small_linear("llama_out_packed", "f16", packs=True),
 )
 
 
