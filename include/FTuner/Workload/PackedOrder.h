@@ -32,8 +32,7 @@ struct PackedOrder {
   bool isWhole() const {
     return k > 0 && n > 0 && k % step() == 0 && n % kGroup == 0;
   }
-  /// Elements from a step to the next, and from a column's part of a step to
-  /// the next column's, as a row of a matrix that has as many elements.
+  /// Elements from a step to the next.
   int64_t stepStride() const { return n * step(); }
   /// Where an element lies among all.
   int64_t positionOf(int64_t atK, int64_t atN) const {
