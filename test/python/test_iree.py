@@ -254,6 +254,27 @@ def test_products_of_constants(
     assert [op["contraction"] for op in function["left"]].count(True) == 1
 
 
+PACKS = {"device": "h100", "paths": "simt,mma,wgmma", "pack_weights": True, "max_kernels": 2}
+
+
+@pytest.mark.parametrize(("target", "driver"), [("cuda", "cuda"), ("llvm-cpu", "local-sync")])
+def test_packed_weights(
+    target: str, driver: str, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    """IREE puts weights in order while it compiles, or when it loads those beside the module."""
+    torch.manual_seed(int(rng.integers(2**31)))
+    sizes = random_sizes(rng, 5, 4, 48)
+    report = check_run(
+        tmp_path, nets.mlp(64), 64, torch.float16, 2e-3, sizes, rng, driver, 2, target=target,
+        **PACKS,
+    )  # fmt: skip
+    assert report.dispatches == report.ftuner_dispatches == 2
+    beside = ftuner.iree.compile(
+        tmp_path / "model.pt2", target=target, parameters=tmp_path / "weights.safetensors", **PACKS
+    ).report
+    assert (beside.dispatches, beside.ftuner_dispatches) == (4, 2)
+
+
 @pytest.mark.parametrize(
     ("make", "dtype", "launches", "tolerance"),
     [
