@@ -132,18 +132,23 @@ struct UKernelPackWeightsPass
       DenseSet<Value> constants = findConstantValues(function);
       packed.clear();
       function.walk([&](WorkloadOp op) {
-        if (op.hasTensors() && !op.getPacked() &&
+        // A plan that is given was made for weights as they are.
+        if (op.hasTensors() && !op.getPacked() && !op.getPlanAttr() &&
             constants.contains(op.getRhs()))
           pack(op, *device);
       });
-      for (Value weights : llvm::make_first_range(packed))
-        if (weights.use_empty() &&
-            weights.getDefiningOp()->hasTrait<OpTrait::ConstantLike>())
-          weights.getDefiningOp()->erase();
+      eraseUnused();
     }
   }
 
 private:
+  /// Whether k is the last dimension of the weights, on which it depends how
+  /// they are put in order.
+  static bool isReduceLast(WorkloadOp op) {
+    return cast<AffineDimExpr>(op.getRhsMap().getResult(1)).getPosition() ==
+           WorkloadOp::kK;
+  }
+
   LogicalResult findPaths() {
     if (paths.empty()) {
       models.assign(codegenModels().begin(), codegenModels().end());
@@ -161,13 +166,11 @@ private:
   void pack(WorkloadOp op, const DeviceSpec &device) {
     if (llvm::Error error = checkPackable(op, device))
       return remarkLeft(op, llvm::toString(std::move(error)));
-    Value &weights = packed[op.getRhs()];
+    Value &weights = packed[{op.getRhs(), isReduceLast(op)}];
     if (!weights)
       weights = packedValue(op);
     if (!weights)
-      return remarkLeft(
-          op, "expected numbers of the program" +
-                  std::string(anyConstant ? " that are at hand" : ""));
+      return remarkLeft(op, "expected numbers that the program holds");
     op.getRhsMutable().assign(weights);
     op.setPacked(true);
     ++numPacked;
@@ -176,11 +179,16 @@ private:
   /// That one of the paths computes the workload with a packed rhs.
   llvm::Error checkPackable(WorkloadOp op, const DeviceSpec &device) const {
     auto type = cast<RankedTensorType>(op.getRhs().getType());
-    Workload workload = toWorkload(op);
-    if (type.getRank() != 2 || !type.hasStaticShape() ||
-        !type.getElementType().isIntOrFloat())
+    Type element = type.getElementType();
+    if (type.getRank() != 2 || !type.hasStaticShape() || type.getEncoding())
       return llvm::createStringError(
-          "expected weights of static k and n alone");
+          "expected weights of static k and n alone, without an encoding");
+    // As the operator's verifier has it.
+    if (!element.isIntOrFloat() ||
+        !llvm::is_contained({8u, 16u, 32u}, element.getIntOrFloatBitWidth()))
+      return llvm::createStringError(
+          "expected weights with elements of 1, 2 or 4 bytes");
+    Workload workload = toWorkload(op);
     workload.operands[op.getRhsMutable().getOperandNumber()].isPacked = true;
     std::vector<std::string> reasons;
     for (const CodegenModel *path : models) {
@@ -197,16 +205,14 @@ private:
   Value packedValue(WorkloadOp op) {
     Value weights = op.getRhs();
     PackedOrder order = op.getPackedOrder();
-    bool isReduceLast =
-        cast<AffineDimExpr>(op.getRhsMap().getResult(1)).getPosition() ==
-        WorkloadOp::kK;
     ImplicitLocOpBuilder b(weights.getLoc(), weights.getContext());
     b.setInsertionPointAfterValue(weights);
     ElementsAttr literal;
     if (matchPattern(weights, m_Constant(&literal)))
-      if (ElementsAttr attribute = packLiteral(literal, order, isReduceLast))
+      if (ElementsAttr attribute =
+              packLiteral(literal, order, isReduceLast(op)))
         return arith::ConstantOp::create(b, cast<TypedAttr>(attribute));
-    return anyConstant ? packByOperations(b, weights, order, isReduceLast)
+    return anyConstant ? packByOperations(b, weights, order, isReduceLast(op))
                        : Value();
   }
 
@@ -219,8 +225,22 @@ private:
         << ("constant weights are not packed: " + reason).str();
   }
 
+  /// Numbers that nobody reads any more.
+  void eraseUnused() {
+    llvm::SetVector<Operation *> literals;
+    for (const auto &entry : packed) {
+      Value weights = entry.first.first;
+      if (weights.use_empty() &&
+          weights.getDefiningOp()->hasTrait<OpTrait::ConstantLike>())
+        literals.insert(weights.getDefiningOp());
+    }
+    for (Operation *literal : literals)
+      literal->erase();
+  }
+
   llvm::SmallVector<const CodegenModel *> models;
-  /// Weights of the function that are packed already.
-  llvm::DenseMap<Value, Value> packed;
+  /// Weights of the function that are packed already, by what they were and
+  /// whether k is their last dimension: products may read one both ways.
+  llvm::DenseMap<std::pair<Value, unsigned>, Value> packed;
 };
 } // namespace

@@ -30,7 +30,7 @@
 
 // REMARK-DAG: constant weights are not packed: {{.*}}whole steps of 128 bytes and whole groups of 8
 // REMARK-DAG: constant weights are not packed: {{.*}}wgmma: expected a product of f16, bf16, tf32 or i8
-// REMARK-DAG: constant weights are not packed: expected numbers of the program
+// REMARK-DAG: constant weights are not packed: expected numbers that the program holds
 
 // ANY-LABEL: func.func @computed
 // ANY: tensor.expand_shape {{.*}} into tensor<2x8x8x1x8xf16>

@@ -3,8 +3,9 @@
 // Blocks of one to four groups, along m or n, of 64 or 128 rows and 8 to 256
 // columns with up to 128 accumulators in a thread; steps of 128 bytes along the
 // reduce axis in 3 to 6 stages. With swapped operands, up to 64 rows. With
-// producers and tensor maps also clusters of two blocks, and persistent blocks,
-// with one set of groups or two that take turns.
+// producers and tensor maps also clusters of two blocks (along m with packed
+// weights in place of maps, too), and persistent blocks, with one set of groups
+// or two that take turns.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_LIB_CODEGEN_WGMMA_WGMMASPACE_H

@@ -10,11 +10,12 @@
 // set may wait for stages in its turn alone: behind it lie the waits of the
 // other set for all stages before.
 //
-// Waits and arrivals have the scope of a block, in clusters as well. That is
-// enough: no thread of one block reads what a thread of another wrote. Copies
-// write shared memory through the async proxy, and its count of bytes orders
-// them; a block says that a stage is free when its products have read it. In
-// the scope of the cluster, the assembler puts a fence of all memory into each
+// Waits and arrivals have the scope of a block, in clusters as well, as those
+// of CUTLASS. No thread of one block reads what a thread of another wrote:
+// copies write shared memory through the async proxy, and its count of bytes
+// orders them. That a block's products have read a stage before another block
+// has it filled again, the memory model of PTX promises in the scope of the
+// cluster alone, for which the assembler puts a fence of all memory into each
 // step.
 //
 //===----------------------------------------------------------------------===//
