@@ -194,30 +194,37 @@ NUMPY = {"f16": numpy.float16, "f32": numpy.float32, "i8": numpy.int8}
 FIRST = {}
 
 
+def results_of(h, name, product, runs):
+    """Results of modules with flags, the first of which gives what the others are held against; and problems."""
+    factors = product.factors()
+    given = product.arguments(factors, h.path(f"{name}_given"))
+    multiplied = product.arguments(map(product.multiplied, factors), h.path(f"{name}_multiplied"))
+    results, problems = [], []
+    for number, (module, flags) in enumerate(runs):
+        folder = h.path(f"{name}_{number}")
+        os.makedirs(folder)
+        result = h.tool("ftuner-run", module, "--function=f", "--device=h100", f"--save-dir={folder}",
+                        f"--args={given if number else multiplied}", f"--seed={harness.SEED % 2**31}", *flags)
+        if result.returncode != 0:
+            return results, [f"{flags}: {result.stderr[-800:]}"]
+        results.append(numpy.load(os.path.join(folder, "result0.npy")).astype(numpy.float64))
+        error = numpy.linalg.norm(results[-1] - results[0]) / max(numpy.linalg.norm(results[0]), 1e-30)
+        if results[-1].shape != results[0].shape or not error <= TOLERANCE:
+            problems.append(f"{flags}: shape {results[-1].shape} of {results[0].shape}, relative error {error}")
+    return results, problems
+
+
 def run(h, label, product, copies, is_pair):
     name = label.replace(" ", "_").replace(",", "")
     path, problems = kernel_families.form(h, name, product.module(), product.plan(copies, is_pair),
                                           product.precision or "f32", packs_for="h100" if product.packs else None)
     if not path:
         return problems
-    factors = product.factors()
-    given = product.arguments(factors, h.path(f"{name}_given"))
-    multiplied = product.arguments(map(product.multiplied, factors), h.path(f"{name}_multiplied"))
-    results = []
-    for number, (module, flags) in enumerate(((h.path(name + ".mlir"), ["--executor=reference"]), (path, []),
-                                              (path, harness.CHECKED))):
-        folder = h.path(f"{name}_{number}")
-        os.makedirs(folder)
-        result = h.tool("ftuner-run", module, "--function=f", "--device=h100", f"--save-dir={folder}",
-                        f"--args={given if number else multiplied}", f"--seed={harness.SEED % 2**31}", *flags)
-        if result.returncode != 0:
-            return [f"{flags}: {result.stderr[-800:]}"]
-        results.append(numpy.load(os.path.join(folder, "result0.npy")).astype(numpy.float64))
-        error = numpy.linalg.norm(results[-1] - results[0]) / max(numpy.linalg.norm(results[0]), 1e-30)
-        if results[-1].shape != results[0].shape or not error <= TOLERANCE:
-            problems.append(f"{flags}: shape {results[-1].shape} of {results[0].shape}, relative error {error}")
-        elif number > 0 and not numpy.array_equal(FIRST.setdefault(product, results[-1]), results[-1]):
-            problems.append(f"{flags}: other bits than by another way")
+    results, problems = results_of(h, name, product, [(h.path(name + ".mlir"), ["--executor=reference"]), (path, []),
+                                                      (path, harness.CHECKED)])
+    for result, checks in zip(results[1:], ("without checks", "with checks")):
+        if not numpy.array_equal(FIRST.setdefault(product, result), result):
+            problems.append(f"{checks}: other bits than by another way")
     return problems
 
 
@@ -238,24 +245,10 @@ def random_weights(rng):
 
 def run_planned(h, name, product, flags):
     """Runs what the compiler plans for constant weights."""
-    path, factors = h.write(f"{name}.mlir", product.module()), product.factors()
-    given = product.arguments(factors, h.path(f"{name}_given"))
-    multiplied = product.arguments(map(product.multiplied, factors), h.path(f"{name}_multiplied"))
-    problems, expected = [], None
-    for number, more in enumerate((["--executor=reference"], flags, [*flags, *harness.CHECKED],
-                                   [*flags, *harness.CHECKED, f"--misalign={factors[0].itemsize}"])):
-        folder = h.path(f"{name}_{number}")
-        os.makedirs(folder)
-        result = h.tool("ftuner-run", path, "--function=f", "--device=h100", f"--save-dir={folder}",
-                        f"--args={given if number else multiplied}", *more)
-        if result.returncode != 0:
-            return [f"{more}: {result.stderr[-800:]}"]
-        actual = numpy.load(os.path.join(folder, "result0.npy")).astype(numpy.float64)
-        expected = actual if number == 0 else expected
-        error = numpy.linalg.norm(actual - expected) / max(numpy.linalg.norm(expected), 1e-30)
-        if actual.shape != expected.shape or not error <= TOLERANCE:
-            problems.append(f"{more}: shape {actual.shape} of {expected.shape}, relative error {error}")
-    return problems
+    path, checked = h.write(f"{name}.mlir", product.module()), [*flags, *harness.CHECKED]
+    odd = f"--misalign={numpy.dtype(NUMPY[product.kind]).itemsize}"
+    runs = [(path, more) for more in (["--executor=reference"], flags, checked, [*checked, odd])]
+    return results_of(h, name, product, runs)[1]
 
 
 def main():

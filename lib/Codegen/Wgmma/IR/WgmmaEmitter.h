@@ -82,7 +82,8 @@ private:
     Value memory, blocks;
   };
   Target targetOf(unsigned factor, Value stage, Value firstRow);
-  /// The first row of the block's part of what a cluster shares, an i32.
+  /// The first row of the block's part of what a cluster shares, an i32; null
+  /// where it shares nothing of the factor.
   Value firstSharedRow(unsigned factor);
   /// Steps along the reduce axis, an i32.
   Value emitSteps();
@@ -138,12 +139,12 @@ private:
   /// Of lhs and rhs, where maps copy.
   Boxes boxes[2];
   /// Of a packed rhs: the address of the block's part in step 0, bytes from a
-  /// step to the next, and rows of the cluster's and the block's part that
-  /// there are, i32 each.
+  /// step to the next, the part's first row as `firstSharedRow`, and rows of
+  /// the cluster's and the block's part that there are, i32 each.
   struct PackedRows {
     Value first;
     int64_t stepBytes;
-    Value ofCluster, ofBlock;
+    Value firstShared, ofCluster, ofBlock;
   };
   PackedRows packedRows;
   /// Without: no factor is cast on the way, and copies are wide enough.

@@ -394,6 +394,8 @@ void WgmmaTileEmitter::prepareMaps() {
 }
 
 Value WgmmaTileEmitter::firstSharedRow(unsigned factor) {
+  if (layout.sharersOf(factor) == 1)
+    return {};
   return arith::MulIOp::create(
       b, arith::IndexCastUIOp::create(b, b.getI32Type(), tile.clusterRank),
       constant(layout.copiedRows(factor)));
@@ -452,9 +454,8 @@ void WgmmaTileEmitter::startBoxes(unsigned factor, Value filled, Value stage,
   first[of.reduce] = b.createOrFold<arith::AddIOp>(
       first[of.reduce], arith::MulIOp::create(b, step, constant(layout.bk)));
   // The block's part of what both need.
-  Value firstRow;
-  if (layout.sharersOf(factor) > 1) {
-    firstRow = firstSharedRow(factor);
+  Value firstRow = firstSharedRow(factor);
+  if (firstRow) {
     unsigned along = shared.reduceContiguous ? of.space : of.reduce;
     first[along] = b.createOrFold<arith::AddIOp>(first[along], firstRow);
   }
@@ -491,9 +492,7 @@ void WgmmaTileEmitter::preparePackedRows() {
     return;
   PackedOrder order = workload.packedOrder();
   int64_t ofCluster = layout.tileOf(1).outer, ofBlock = layout.copiedRows(1);
-  Value firstRow;
-  if (layout.sharersOf(1) > 1)
-    firstRow = firstSharedRow(1);
+  Value firstRow = packedRows.firstShared = firstSharedRow(1);
   if (tile.exact[Workload::kN]) {
     packedRows.ofCluster = constant(ofCluster);
     packedRows.ofBlock = constant(ofBlock);
@@ -520,10 +519,7 @@ void WgmmaTileEmitter::preparePackedRows() {
 }
 
 void WgmmaTileEmitter::startPackedRows(Value filled, Value stage, Value step) {
-  Value firstRow;
-  if (layout.sharersOf(1) > 1)
-    firstRow = firstSharedRow(1);
-  Target target = targetOf(1, stage, firstRow);
+  Target target = targetOf(1, stage, packedRows.firstShared);
   Value source = offsetPointer(
       b, packedRows.first, math.mul(toIndex(b, step), packedRows.stepBytes));
   Value bytes = b.createOrFold<arith::MulIOp>(packedRows.ofBlock,
