@@ -9,6 +9,8 @@
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
+#include "llvm/TargetParser/SubtargetFeature.h"
+#include "llvm/TargetParser/Triple.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
 
 using namespace llvm;
@@ -154,6 +156,15 @@ void addFloatConversions(Module &code) {
     appendToCompilerUsed(*conversions, {conversions->getFunction(name)});
   if (Linker::linkModules(code, std::move(conversions)))
     reportFatalInternalError("cannot link the conversions of f16");
+}
+
+void removeFlushingConversions(const Triple &triple,
+                               SubtargetFeatures &features) {
+  if (!triple.isX86())
+    return;
+  // vcvtneps2bf16 treats subnormal numbers as zero, whatever MXCSR says.
+  for (StringRef feature : {"avx512bf16", "avxneconvert"})
+    features.AddFeature(feature, /*Enable=*/false);
 }
 
 } // namespace ftuner

@@ -69,6 +69,7 @@ static FailureOr<HostTarget> findTarget(ModuleOp module,
     for (const auto &feature : llvm::sys::getHostCPUFeatures())
       features.AddFeature(feature.getKey(), feature.getValue());
   }
+  removeFlushingConversions(result.triple, features);
   result.features = features.getString();
   std::unique_ptr<llvm::MCSubtargetInfo> subtarget(
       result.target->createMCSubtargetInfo(result.triple, "", ""));

@@ -25,6 +25,7 @@ llvm::Expected<std::unique_ptr<KernelCompiler>> KernelCompiler::create() {
   auto builder = JITTargetMachineBuilder::detectHost();
   if (!builder)
     return builder.takeError();
+  removeFlushingConversions(builder->getTargetTriple(), builder->getFeatures());
   builder->setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
   std::unique_ptr<KernelCompiler> compiler(new KernelCompiler);
   auto machine = builder->createTargetMachine();

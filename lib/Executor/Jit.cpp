@@ -25,19 +25,22 @@ createJit(ModuleOp module,
   auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
   if (!builder)
     return builder.takeError();
+  removeFlushingConversions(builder->getTargetTriple(), builder->getFeatures());
   builder->setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
   auto machine = builder->createTargetMachine();
   if (!machine)
     return machine.takeError();
   auto optimize = makeOptimizingTransformer(/*optLevel=*/3, /*sizeLevel=*/0,
                                             machine->get());
-  ExecutionEngineOptions options;
-  options.transformer = [optimize](llvm::Module *code) -> llvm::Error {
+  // Options hold a reference to it.
+  auto transform = [optimize](llvm::Module *code) -> llvm::Error {
     if (llvm::Error error = optimize(code))
       return error;
     addFloatConversions(*code);
     return llvm::Error::success();
   };
+  ExecutionEngineOptions options;
+  options.transformer = transform;
   options.enableGDBNotificationListener = false;
   options.enablePerfNotificationListener = false;
   auto engine = ExecutionEngine::create(module, options, std::move(*machine));

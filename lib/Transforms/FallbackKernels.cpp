@@ -4,6 +4,7 @@
 #include "KernelWork.h"
 
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
 #include "FTuner/Kernel/KernelSignature.h"
 #include "FTuner/Transforms/HostAbi.h"
 
@@ -248,9 +249,7 @@ gpu::GPUModuleOp FallbackOutliner::buildKernel() {
   auto gpuModule = gpu::GPUModuleOp::create(b, name);
   int64_t alignment = 1;
   for (Buffer &buffer : buffers) {
-    Type type = buffer.getType().getElementType();
-    int64_t bits = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
-    alignment = std::max<int64_t>(alignment, llvm::divideCeil(bits, 8));
+    alignment = std::max(alignment, elementBytesOf(buffer.getType()));
   }
   SmallVector<ukernel::UseAttr> uses;
   if (DictionaryAttr known = knownOf(op))

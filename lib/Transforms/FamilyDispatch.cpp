@@ -1,6 +1,7 @@
 //===- FamilyDispatch.cpp - The choice of a family as IR ------------------===//
 #include "FTuner/Transforms/FamilyDispatch.h"
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
+#include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
 #include "FTuner/Dialect/UKernel/Utils/IndexArithmetic.h"
 #include "FTuner/Dispatch/Intervals.h"
 #include "FTuner/Schedule/Alignment.h"

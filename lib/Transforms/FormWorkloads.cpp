@@ -113,19 +113,13 @@ void remarkOnUninitialized(linalg::LinalgOp op) {
   }
 }
 
-/// Whether a workload would read or write integers of which others keep several
-/// in a byte.
-bool hasPackedNumbers(const WorkloadSource &source) {
-  auto isPacked = [](Type type) {
+/// Whether an operator reads or writes integers of which others keep several in
+/// a byte.
+bool hasPackedNumbers(linalg::LinalgOp op) {
+  return llvm::any_of(op->getOperandTypes(), [](Type type) {
     auto integer = dyn_cast<IntegerType>(getElementTypeOrSelf(type));
     return integer && integer.getWidth() > 1 && integer.getWidth() < 8;
-  };
-  return llvm::any_of(
-      ArrayRef<Operation *>{source.contraction, source.prologues[0].op,
-                            source.prologues[1].op, source.epilogue},
-      [&](Operation *op) {
-        return op && llvm::any_of(op->getOperandTypes(), isPacked);
-      });
+  });
 }
 
 struct UKernelFormWorkloadsPass
@@ -164,14 +158,9 @@ private:
                                       const PathSupport &support,
                                       ExtentAnalysis &extents) {
     std::optional<WorkloadSource> source = matchWorkload(op, support, &extents);
-    if (!source || !leavePackedProducts || !hasPackedNumbers(*source))
-      return source;
-    // What casts them may stay by itself.
-    source = matchWorkload(op, support, /*extents=*/nullptr);
-    if (source && !hasPackedNumbers(*source))
-      return source;
-    op->setAttr(kPackedAttrName, UnitAttr::get(&getContext()));
-    return std::nullopt;
+    if (!source && leavePackedProducts && hasPackedNumbers(op))
+      op->setAttr(kPackedAttrName, UnitAttr::get(&getContext()));
+    return source;
   }
 
   /// Forms what matches now; returns whether there was any.

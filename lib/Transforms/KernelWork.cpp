@@ -2,6 +2,7 @@
 #include "KernelWork.h"
 
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
+#include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -16,12 +17,6 @@ int64_t ftuner::flopsOf(Block &body) {
       count += operations->flops();
   });
   return static_cast<int64_t>(count);
-}
-
-int64_t ftuner::elementBytesOf(Type type) {
-  type = getElementTypeOrSelf(type);
-  return type.isIntOrFloat() ? llvm::divideCeil(type.getIntOrFloatBitWidth(), 8)
-                             : 8;
 }
 
 std::string ftuner::operatorNameOf(linalg::LinalgOp op) {

@@ -13,9 +13,6 @@ int64_t flopsOf(mlir::Block &body);
 mlir::AffineExpr flopsOf(ukernel::OperatorOpInterface op,
                          llvm::ArrayRef<mlir::AffineExpr> extents);
 
-/// Bytes of an element in memory, where booleans take one, and an index eight.
-int64_t elementBytesOf(mlir::Type type);
-
 /// "linalg.generic (math.exp, arith.subf)": a generic's name alone says little.
 std::string operatorNameOf(mlir::linalg::LinalgOp op);
 

@@ -8,6 +8,7 @@
 // lets none outlive its iteration.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
 #include "FTuner/Transforms/HostAbi.h"
 #include "FTuner/Transforms/Passes.h"
 #include "FTuner/Transforms/Stages.h"
@@ -66,6 +67,8 @@ private:
   LogicalResult collect();
   LogicalResult emitViews();
   FailureOr<func::FuncOp> emitSizeFunction();
+  SmallVector<Value> emitResultSizes(ImplicitLocOpBuilder &b,
+                                     ValueRange arguments);
   /// Emits the offset behind each buffer; calls `place` for each with its
   /// offset and dynamic sizes. Returns the end of the last.
   FailureOr<Value> emitOffsets(
@@ -181,12 +184,10 @@ static bool isInCycle(Block *block) {
 
 static FailureOr<int64_t> elementBytes(memref::AllocOp alloc) {
   Type type = alloc.getType().getElementType();
-  if (type.isIndex())
-    return 8;
-  if (!type.isIntOrFloat())
+  if (!type.isIntOrIndexOrFloat())
     return alloc.emitError("no lowering: ")
            << alloc->getName() << " of elements of type " << type;
-  return llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
+  return elementBytesOf(type);
 }
 
 LogicalResult WorkspacePlanner::collect() {
@@ -295,6 +296,24 @@ LogicalResult WorkspacePlanner::emitViews() {
   return success();
 }
 
+/// Computes what the function of result sizes does, which takes the same;
+/// nothing where it branches.
+SmallVector<Value> WorkspacePlanner::emitResultSizes(ImplicitLocOpBuilder &b,
+                                                     ValueRange arguments) {
+  auto name = func->getAttrOfType<FlatSymbolRefAttr>(kResultSizesAttrName);
+  auto computed =
+      SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(func, name);
+  if (!llvm::hasSingleElement(computed.getBody()))
+    return {};
+  Block &body = computed.getBody().front();
+  IRMapping mapping;
+  mapping.map(body.getArguments(), arguments);
+  for (Operation &op : body.without_terminator())
+    b.clone(op, mapping);
+  return llvm::map_to_vector(body.getTerminator()->getOperands(),
+                             [&](Value size) { return mapping.lookup(size); });
+}
+
 FailureOr<func::FuncOp> WorkspacePlanner::emitSizeFunction() {
   FunctionType abiType = getAbiType(func);
   SmallVector<Type> inputs = getSizeFunctionInputs(abiType);
@@ -318,8 +337,18 @@ FailureOr<func::FuncOp> WorkspacePlanner::emitSizeFunction() {
   for (auto [index, type] : llvm::enumerate(abiType.getInputs()))
     if (!isa<RankedTensorType>(type))
       mapping.map(func.getArgument(index), entry->getArgument(next++));
-  auto sizeOf = [&](BlockArgument argument, int64_t dim) {
-    return sizes.lookup({argument.getArgNumber(), dim});
+  // Intermediates may be as large as a result, or lie in its buffer.
+  SmallVector<Value> resultSizes;
+  auto sizeOf = [&](BlockArgument argument, int64_t dim) -> Value {
+    unsigned number = argument.getArgNumber();
+    if (number < abiType.getNumInputs())
+      return sizes.lookup({number, dim});
+    if (resultSizes.empty())
+      resultSizes = emitResultSizes(b, entry->getArguments());
+    for (Type type :
+         abiType.getResults().take_front(number - abiType.getNumInputs()))
+      dim += cast<RankedTensorType>(type).getRank();
+    return resultSizes.empty() ? Value() : resultSizes[dim];
   };
   SizeCloner cloner(b, mapping, sizeOf);
   Value zero = arith::ConstantIndexOp::create(b, 0);

@@ -8,6 +8,7 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/CastInterfaces.h"
+#include "mlir/Support/DebugStringHelper.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 #include <cmath>
@@ -455,6 +456,28 @@ static Workload describe(const WorkloadSource &source) {
   return workload;
 }
 
+/// An element type of an operand that kernels of workloads do not take from
+/// memory (workload_c13); null if there is none.
+static Type findOtherElementType(const WorkloadSource &source) {
+  auto isOther = [](Type type) { return !WorkloadOp::isOperandType(type); };
+  for (unsigned input : {0, 1}) {
+    if (Type type = source.getFactor(input).value.getType(); isOther(type))
+      return getElementTypeOrSelf(type);
+    for (auto &[operand, value] : source.getInputs(input))
+      if (isOther(operand.value.getType()))
+        return getElementTypeOrSelf(operand.value.getType());
+  }
+  for (OpOperand *operand : source.getExtraOperands())
+    if (isOther(operand->get().getType()))
+      return getElementTypeOrSelf(operand->get().getType());
+  linalg::LinalgOp last =
+      source.epilogue ? linalg::LinalgOp(source.epilogue) : source.contraction;
+  for (linalg::LinalgOp op : {source.contraction, last})
+    if (Type type = op->getResult(0).getType(); isOther(type))
+      return getElementTypeOrSelf(type);
+  return {};
+}
+
 /// The contraction without epilogue.
 static std::optional<StringRef> matchAlone(linalg::LinalgOp op,
                                            const Contraction &loops,
@@ -471,7 +494,8 @@ std::optional<WorkloadSource> ftuner::matchWorkload(linalg::LinalgOp op,
   if (!loops)
     return std::nullopt;
   auto isSupported = [&](const WorkloadSource &source) {
-    return !support.pathsFor(describe(source)).empty();
+    return !findOtherElementType(source) &&
+           !support.pathsFor(describe(source)).empty();
   };
   WorkloadSource start;
   start.contraction = op;
@@ -504,6 +528,9 @@ std::string ftuner::explainFallback(linalg::LinalgOp op,
   WorkloadSource source;
   if (std::optional<StringRef> reason = matchAlone(op, *loops, source))
     return name + "is a contraction " + reason->str();
+  if (Type type = findOtherElementType(source))
+    return name + "is a contraction of elements of type " + debugString(type) +
+           ": uKernels take integers of 8, 16, 32 or 64 bits, and booleans";
   return name + "is a contraction that no codegen path computes: " +
          llvm::toString(support.check(describe(source)));
 }

@@ -1,10 +1,16 @@
-// Products on integers of less than a byte, of which kernels keep one in a byte,
-// are left if asked for; what widens them may stay before a product.
+// Products on integers of less than a byte become no workloads; what widens them
+// stays before a product. They are marked, if asked for, for a compiler that
+// keeps several of them in a byte.
 // RUN: ftuner-opt %s --ukernel-form-workloads=leave-packed-products 2> %t.remarks | FileCheck %s
 // RUN: FileCheck %s --check-prefix=REMARK --input-file=%t.remarks
 // RUN: ftuner-opt %s --ukernel-form-workloads 2>/dev/null | FileCheck %s --check-prefix=ALL
 
-// ALL-COUNT-2: ukernel.workload
+// ALL-LABEL: @packed
+// ALL-NOT: ukernel.packed
+// ALL-NOT: ukernel.workload
+// ALL-LABEL: @widened
+// ALL: arith.extsi {{.*}} : i4 to i8
+// ALL: ukernel.workload
 // REMARK: remark: fallback: 'linalg.generic' is a contraction on integers of less than a byte
 
 #mk = affine_map<(m, n, k) -> (m, k)>

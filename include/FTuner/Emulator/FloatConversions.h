@@ -4,6 +4,8 @@
 
 namespace llvm {
 class Module;
+class SubtargetFeatures;
+class Triple;
 } // namespace llvm
 
 namespace ftuner {
@@ -14,6 +16,11 @@ namespace ftuner {
 /// internal ones, added only where values of these types occur. They round to
 /// nearest, ties to even.
 void addFloatConversions(llvm::Module &code);
+
+/// Takes from a host those instructions that convert to bf16 and flush
+/// subnormal numbers to zero, which a GPU keeps.
+void removeFlushingConversions(const llvm::Triple &triple,
+                               llvm::SubtargetFeatures &features);
 
 } // namespace ftuner
 

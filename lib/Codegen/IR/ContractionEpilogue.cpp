@@ -1,6 +1,7 @@
 //===- ContractionEpilogue.cpp - From accumulators to the output ----------===//
 #include "FTuner/Codegen/IR/ContractionEpilogue.h"
 
+#include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
 #include "FTuner/Dialect/UKernel/Utils/PromotedFloats.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -29,13 +30,8 @@ Value ContractionEpilogue::broadcast(Value scalar, int64_t width) {
       b, VectorType::get({width}, scalar.getType()), scalar);
 }
 
-/// Vectors of booleans are no bytes, as booleans in memory are.
-static bool hasVectorsOf(VectorType type) {
-  return !type.getElementType().isInteger(1);
-}
-
 llvm::MaybeAlign ContractionEpilogue::alignmentOf(VectorType type) const {
-  int64_t bytes = type.getNumElements() * type.getElementTypeBitWidth() / 8;
+  int64_t bytes = type.getNumElements() * elementBytesOf(type);
   return llvm::MaybeAlign(std::min(bytes, tile.family.alignment()));
 }
 
@@ -117,7 +113,7 @@ Value ContractionEpilogue::loadElementwise(Value operand, AffineMap map,
   auto innermost = cast<AffineDimExpr>(map.getResults().back());
   auto type = VectorType::get({width}, memrefType.getElementType());
   if (width == wholeWidth && innermost.getPosition() == Workload::kN &&
-      hasVectorsOf(type))
+      fillsBytes(type))
     return vector::LoadOp::create(b, type, operand, indices(column),
                                   /*nontemporal=*/false, alignmentOf(type));
 
@@ -158,7 +154,7 @@ void ContractionEpilogue::storeOutput(Value row, Value column, Value vector) {
   // Tells the parts of a family apart. Else upstream's patterns merge equal
   // blocks of both, and the arguments of merged ones may double each time.
   Attribute height = b.getI64IntegerAttr(tile.family.height(tile.part));
-  if (width == wholeWidth && hasVectorsOf(type)) {
+  if (width == wholeWidth && fillsBytes(type)) {
     auto store =
         vector::StoreOp::create(b, vector, tile.output, ValueRange{row, column},
                                 /*nontemporal=*/false, alignmentOf(type));

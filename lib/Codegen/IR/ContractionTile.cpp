@@ -1,6 +1,7 @@
 //===- ContractionTile.cpp - The tile of a contraction --------------------===//
 #include "FTuner/Codegen/IR/CodegenPath.h"
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
+#include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
 #include "FTuner/Schedule/Alignment.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -56,8 +57,7 @@ bool ContractionTile::hasVectorEpilogue() const {
   // the sums of slices, which may be wider.
   int64_t columns =
       ukernel::OperatorOpInterface(op).getStaticExtents()[Workload::kN];
-  int64_t sumBytes = llvm::divideCeil(
-      getElementTypeOrSelf(output.getType()).getIntOrFloatBitWidth(), 8);
+  int64_t sumBytes = elementBytesOf(output.getType());
   return family.reduceSplit == 1 || ShapedType::isDynamic(columns) ||
          columns * sumBytes % widestAccessBytes == 0;
 }

@@ -2,6 +2,7 @@
 #include "FTuner/Codegen/IR/FactorCopies.h"
 #include "FTuner/Codegen/IR/Prologue.h"
 #include "FTuner/Codegen/TensorFactors.h"
+#include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -58,10 +59,8 @@ TileCopy ftuner::createFactorCopy(ImplicitLocOpBuilder &b,
                                   Type sharedType, int64_t threads,
                                   int64_t accessBytes, bool roundsToTF32) {
   Value global = factor == 0 ? tile.lhs : tile.rhs;
-  int64_t bytes =
-      cast<MemRefType>(global.getType()).getElementTypeBitWidth() / 8;
-  int64_t width = elementsOfCopy(accessBytes, bytes,
-                                 sharedType.getIntOrFloatBitWidth() / 8);
+  int64_t width = elementsOfCopy(accessBytes, elementBytesOf(global.getType()),
+                                 elementBytesOf(sharedType));
   TileCopy copy(b, shared, global, memory, threads, width);
   ukernel::WorkloadOp workload = tile.workload;
   if (factor == 1 && workload.getPacked())

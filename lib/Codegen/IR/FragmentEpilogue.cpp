@@ -11,6 +11,7 @@
 #include "FTuner/Codegen/IR/FragmentEpilogue.h"
 #include "FTuner/Codegen/IR/ContractionEpilogue.h"
 #include "FTuner/Codegen/IR/MainLoop.h"
+#include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -37,13 +38,12 @@ int64_t FragmentEpilogue::runColumns() const {
   int64_t leastBytes = 4;
   auto consider = [&](Value operand, AffineMap map) {
     auto type = dyn_cast<MemRefType>(operand.getType());
-    // Booleans are moved one by one.
-    if (!type || map.getNumResults() == 0 || type.getElementType().isInteger(1))
+    // What does not fill its bytes is moved element by element.
+    if (!type || map.getNumResults() == 0 || !fillsBytes(type))
       return;
     auto innermost = cast<AffineDimExpr>(map.getResults().back());
     if (innermost.getPosition() == Workload::kN)
-      leastBytes =
-          std::min<int64_t>(leastBytes, type.getElementTypeBitWidth() / 8);
+      leastBytes = std::min<int64_t>(leastBytes, elementBytesOf(type));
   };
   ukernel::WorkloadOp workload = tile.workload;
   consider(tile.output, workload.getOutputMap());

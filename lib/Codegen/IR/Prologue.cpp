@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "FTuner/Codegen/IR/Prologue.h"
 
+#include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
 #include "FTuner/Dialect/UKernel/Utils/PromotedFloats.h"
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 
@@ -85,7 +86,7 @@ Prologue::Prologue(ImplicitLocOpBuilder &b, const ContractionTile &tile,
 
 CopyConversion Prologue::conversion() const {
   CopyConversion result;
-  result.sharedBytes = sharedType.getIntOrFloatBitWidth() / 8;
+  result.sharedBytes = elementBytesOf(sharedType);
   // Casts of zero are zero.
   result.keepsZeros =
       llvm::all_of(parts.prologues[factor], llvm::IsaPred<CastOpInterface>);
@@ -130,7 +131,7 @@ Value Prologue::load(unsigned input, Value space, Value reduce) const {
   };
   int64_t elements = type.getNumElements();
   if (elements > 1 && isInnermost()) {
-    int64_t bytes = elements * type.getElementTypeBitWidth() / 8;
+    int64_t bytes = elements * elementBytesOf(type);
     return vector::LoadOp::create(b, type, memory, indices(0),
                                   /*nontemporal=*/false,
                                   llvm::MaybeAlign(std::min(bytes, alignment)));

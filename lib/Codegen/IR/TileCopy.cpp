@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Codegen/IR/TileCopy.h"
+#include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -54,8 +55,7 @@ Value ftuner::sharedPointer(ImplicitLocOpBuilder &b, Value sharedMemory,
 }
 
 Value ftuner::globalPointer(ImplicitLocOpBuilder &b, Value memref) {
-  int64_t elementBytes =
-      cast<MemRefType>(memref.getType()).getElementTypeBitWidth() / 8;
+  int64_t elementBytes = elementBytesOf(memref.getType());
   // A generic pointer into global memory.
   Value address = memref::ExtractAlignedPointerAsIndexOp::create(b, memref);
   Value base = LLVM::IntToPtrOp::create(
@@ -88,7 +88,7 @@ TileCopy::TileCopy(ImplicitLocOpBuilder &b, const SharedTile &tile,
     : b(b), math(b), tile(tile), shared(shared), threads(threads),
       vectorWidth(vectorWidth) {
   auto type = cast<MemRefType>(global.getType());
-  elementBytes = sharedBytes = type.getElementTypeBitWidth() / 8;
+  elementBytes = sharedBytes = elementBytesOf(type);
   vector = VectorType::get({vectorWidth}, type.getElementType());
   this->global = globalPointer(b, global);
   // A constant where it is known.

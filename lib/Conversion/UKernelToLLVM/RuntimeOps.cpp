@@ -2,6 +2,7 @@
 #include "HostFunction.h"
 
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
 #include "FTuner/Kernel/KernelSignature.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -114,9 +115,6 @@ Value LaunchLowering::addressOf(ImplicitLocOpBuilder &b, Value buffer) {
   auto [strides, offset] = type.getStridesAndOffset();
   if (offset == 0)
     return address;
-  int64_t bits = type.getElementType().isIndex()
-                     ? 64
-                     : type.getElementType().getIntOrFloatBitWidth();
   Value elements =
       ShapedType::isDynamic(offset)
           ? toI64(
@@ -124,7 +122,7 @@ Value LaunchLowering::addressOf(ImplicitLocOpBuilder &b, Value buffer) {
                 memref::ExtractStridedMetadataOp::create(b, buffer).getOffset())
           : constant(b, offset);
   Value bytes = b.createOrFold<arith::MulIOp>(
-      elements, constant(b, llvm::divideCeil(bits, 8)));
+      elements, constant(b, elementBytesOf(type)));
   return arith::AddIOp::create(b, address, bytes);
 }
 

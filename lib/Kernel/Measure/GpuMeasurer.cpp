@@ -1,6 +1,7 @@
 //===- GpuMeasurer.cpp - Times of kernels on a GPU ------------------------===//
 #include "FTuner/Kernel/Measure/GpuMeasurer.h"
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
+#include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
 #include "FTuner/Kernel/TensorMapEncoding.h"
 #include "FTuner/RuntimeClient/DeviceBuffer.h"
 #include "FTuner/Schedule/Alignment.h"
@@ -57,10 +58,6 @@ static Layout layoutOf(MemRefType type, const Operand &operand,
   return layout;
 }
 
-static int64_t byteSizeOf(Type type) {
-  return type.isIndex() ? 8 : llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
-}
-
 /// Numbers between -1 and 1, as time may depend on data and NaN is none;
 /// integers are small, as they may be indices.
 static std::vector<char> randomData(Type type, int64_t numElements) {
@@ -68,7 +65,7 @@ static std::vector<char> randomData(Type type, int64_t numElements) {
   constexpr int64_t kPeriod = 8191;
   std::mt19937 random(1);
   std::uniform_real_distribution<float> uniform(-1, 1);
-  int64_t bytes = byteSizeOf(type);
+  int64_t bytes = elementBytesOf(type);
   std::vector<char> pattern(std::min(kPeriod, numElements) * bytes);
   for (int64_t i = 0; i * bytes < static_cast<int64_t>(pattern.size()); ++i) {
     uint64_t bits = random() & 1;

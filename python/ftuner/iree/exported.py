@@ -132,12 +132,31 @@ def write(
             raise CompileError(
                 f"torch-mlir cannot import the model: {error}", str(error)
             ) from error
+        _widen_ranges(ir, importer.module)
         path = folder / "model.mlirbc"
         with path.open("wb") as file:
             importer.module.operation.write_bytecode(file)
     if weights.tensors:
         write_safetensors(parameters, weights.tensors)
     return path, bool(weights.tensors)
+
+
+def _widen_ranges(ir: Any, module: Any) -> None:
+    """Sizes from 2 on begin at 1.
+
+    PyTorch takes 0 and 1 out of the range of every size, since it traces with larger ones.
+    A saved program does not tell this from a least size that its user declared.
+    """
+    i64 = ir.IntegerType.get_signless(64)
+
+    def widen(operation: Any) -> Any:
+        if operation.name == "torch.symbolic_int":
+            least = operation.attributes["min_val"]
+            if ir.IntegerAttr(least).value == 2:
+                operation.attributes["min_val"] = ir.IntegerAttr.get(i64, 1)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(widen)
 
 
 class _Weights:

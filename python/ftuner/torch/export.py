@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import sympy
 import torch
 from torch import fx
 from torch.export import ExportedProgram
@@ -237,7 +238,12 @@ def _argument_shapes(
         for node in program.graph.nodes
         if node.op == "placeholder" and node.name in inputs
     }
-    names = _symbol_names([*values.values()], args, dynamic_shapes)
+    dims = _declared_dims([*values.values()], args, dynamic_shapes)
+    names = {extent: dim.__name__ for extent, dim in dims.items()}
+    # A Dim without a least size has 0, which says nothing.
+    least = {
+        extent: max(dim.min, 1) for extent, dim in dims.items() if isinstance(extent, sympy.Symbol)
+    }
     symbol_names = torch_mlir.SymbolNames()
     symbols: dict[str, Range] = {}
     shapes: list[list[int | str] | None] = []
@@ -254,24 +260,23 @@ def _argument_shapes(
                 shape.append(extent)
                 continue
             symbol = symbol_names.symbol_of(names.get(extent, str(extent)))
-            symbols.setdefault(symbol, range_of(extent, size.node.shape_env))
+            symbols.setdefault(symbol, range_of(extent, size.node.shape_env, least))
             shape.append(symbol)
         shapes.append(shape)
     return symbols, shapes
 
 
-def _symbol_names(values: list[Any], args: tuple[Any, ...], dynamic_shapes: Any) -> dict[Any, str]:
-    """The names that the caller gave to sizes, by their expressions."""
-    names: dict[Any, str] = {}
+def _declared_dims(values: list[Any], args: tuple[Any, ...], dynamic_shapes: Any) -> dict[Any, Any]:
+    """The named dimensions that the caller gave to sizes, by the sizes' expressions."""
+    dims: dict[Any, Any] = {}
     if dynamic_shapes is None:
-        return names
+        return dims
     for value, spec in zip(values, _specs(args, tuple(dynamic_shapes))):
         pairs = spec.items() if isinstance(spec, dict) else enumerate(spec or ())
         for dim, wanted in pairs:
-            name = getattr(wanted, "__name__", None)
-            if name is not None and isinstance(value, torch.Tensor):
-                names.setdefault(lay.extent_of(value.shape[dim]), name)
-    return names
+            if hasattr(wanted, "__name__") and isinstance(value, torch.Tensor):
+                dims.setdefault(lay.extent_of(value.shape[dim]), wanted)
+    return dims
 
 
 def _specs(value: Any, spec: Any) -> Iterator[Any]:

@@ -9,6 +9,7 @@ one symbol of the function, with the range that the shape environment knows.
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import sympy
@@ -16,7 +17,7 @@ import torch
 from torch import fx
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._sympy.numbers import int_oo
-from torch.utils._sympy.value_ranges import bound_sympy
+from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
 from . import layout as lay
 from .layout import Extent, Loop
@@ -41,9 +42,24 @@ class ImportedRegion:
     parts: dict[Extent, list[Extent]]
 
 
-def range_of(extent: Extent, shape_env: ShapeEnv | None) -> Range:
-    """The sizes that an expression takes under the ranges of its symbols."""
-    bounds = bound_sympy(extent, shape_env.var_to_range if shape_env else None)
+def range_of(
+    extent: Extent, shape_env: ShapeEnv | None, declared: Mapping[Extent, int] | None = None
+) -> Range:
+    """The sizes that an expression takes under the ranges of its symbols.
+
+    PyTorch takes sizes of 0 and 1 out of the range of every symbol, since it traces with
+    larger ones. A kernel serves them too, and a batch of 1 is the commonest: a least size
+    of 2 is read as 1, unless the user declares it.
+
+    Args:
+        declared: the least sizes that the user declares, by symbols.
+    """
+    ranges = dict(shape_env.var_to_range) if shape_env else {}
+    for symbol, bounds in ranges.items():
+        lower = (declared or {}).get(symbol, 1)
+        if bounds.lower == 2 and lower < 2:
+            ranges[symbol] = ValueRanges(lower, bounds.upper)
+    bounds = bound_sympy(extent, ranges)
 
     def finite(bound: sympy.Expr, otherwise: int | None) -> int | None:
         if bound in (int_oo, -int_oo, sympy.oo, -sympy.oo) or not bound.is_integer:

@@ -2237,3 +2237,21 @@ func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
     } -> tensor<4x6xf32>
   return
 }
+
+// -----
+
+// workload_c13
+func.func @workload_c13(%a: tensor<4x16xi8>, %b: tensor<16x8xi4>, %o: tensor<4x8xi32>) {
+  // expected-error@+1 {{expected operand 1 with floats, booleans or integers of 8, 16, 32 or 64 bits, but got 'tensor<16x8xi4>'}}
+  %r = ukernel.workload ins(%a, %b : tensor<4x16xi8>, tensor<16x8xi4>) outs(%o : tensor<4x8xi32>)
+    maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    contract {
+    ^bb0(%x: i8, %y: i4, %c: i32):
+      %p = arith.extsi %x : i8 to i32
+      %q = arith.extsi %y : i4 to i32
+      %t = arith.muli %p, %q : i32
+      %s = arith.addi %c, %t : i32
+      ukernel.yield %s : i32
+    } -> tensor<4x8xi32>
+  return
+}

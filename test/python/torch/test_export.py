@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -40,6 +41,32 @@ class Attention(nn.Module):
 
 def mlp() -> nn.Module:
     return nn.Sequential(nn.Linear(32, 48), nn.GELU(), nn.Linear(48, 16))
+
+
+@pytest.mark.parametrize(
+    ("dim", "expected"),
+    [
+        (Dim("B", min=1, max=16), "B = #ukernel.range<1 to 16>"),
+        (Dim("B", max=16), "B = #ukernel.range<1 to 16>"),
+        (BATCH, "B = #ukernel.range<2 to 16>"),
+        (Dim("B", min=3), r"B = #ukernel.range<3 to \?>"),
+        (Dim.DYNAMIC, r"s[0-9]+ = #ukernel.range<1 to \?>"),
+    ],
+)
+def test_ranges(dim: Any, expected: str) -> None:
+    """Ranges are those that the user declares: a batch of 1 is in them, whatever PyTorch traces."""
+    exported = ft.export(mlp(), (torch.randn(4, 32),), dynamic_shapes=({0: dim},))
+    assert re.search(expected, exported.text)
+
+
+def test_range_of_a_derived_size() -> None:
+    """The size of a product of two dimensions begins at the least of both."""
+    heads = Dim("H", min=1, max=8)
+    exported = ft.export(
+        mlp(), (torch.randn(6, 3, 32),), dynamic_shapes=({0: 2 * heads, 1: Dim("T", max=4)},)
+    )
+    assert "range<2 to 16>" in exported.text
+    assert "T = #ukernel.range<1 to 4>" in exported.text
 
 
 @pytest.mark.parametrize(("make", "workloads"), [(mlp, 2), (Attention, 4)])

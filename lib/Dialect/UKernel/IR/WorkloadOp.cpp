@@ -1,5 +1,6 @@
 //===- WorkloadOp.cpp - A contraction with its fused epilogue -------------===//
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -84,7 +85,7 @@ ftuner::OperandRole WorkloadOp::getOperandRole(unsigned number) {
 // Verification
 //===----------------------------------------------------------------------===//
 
-/// workload_c1 and workload_c2.
+/// workload_c1, workload_c2 and workload_c13.
 static LogicalResult verifyKinds(WorkloadOp op) {
   bool onTensors = isa<TensorType>(op.getOutput().getType());
   for (OpOperand &operand : op->getOpOperands()) {
@@ -101,6 +102,12 @@ static LogicalResult verifyKinds(WorkloadOp op) {
                << number << " with a shape or a number, but got " << type;
       continue;
     }
+    if (!WorkloadOp::isOperandType(shaped))
+      return op.emitOpError("expected operand ")
+             << number
+             << " with floats, booleans or integers of 8, 16, 32 or 64 bits, "
+                "but got "
+             << type;
     bool isRightKind =
         onTensors ? isa<RankedTensorType>(type) : isa<MemRefType>(type);
     if (!isRightKind)
@@ -117,6 +124,11 @@ static LogicalResult verifyKinds(WorkloadOp op) {
            << op.getOutput().getType() << " as the output, but got "
            << op->getResult(0).getType();
   return success();
+}
+
+bool WorkloadOp::isOperandType(Type type) {
+  type = getElementTypeOrSelf(type);
+  return type.isInteger(1) || fillsBytes(type);
 }
 
 /// workload_c5: which of m, n and k an operand has and may have.
@@ -239,8 +251,7 @@ PackedOrder WorkloadOp::getPackedOrder() {
   bool isReduceFirst =
       cast<AffineDimExpr>(getRhsMap().getResult(0)).getPosition() == kK;
   return {type.getDimSize(isReduceFirst ? 0 : 1),
-          type.getDimSize(isReduceFirst ? 1 : 0),
-          type.getElementTypeBitWidth() / 8};
+          type.getDimSize(isReduceFirst ? 1 : 0), elementBytesOf(type)};
 }
 
 LogicalResult WorkloadOp::verifyRegions() {

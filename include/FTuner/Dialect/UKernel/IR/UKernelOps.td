@@ -103,6 +103,8 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
       indices would be, stands where rhs has no axes but k and n, both static,
       of whole steps of 128 bytes along k and of eights along n, and elements of
       1, 2 or 4 bytes.
+    * `workload_c13`: integers of tensors fill their bytes in memory: they have
+      8, 16, 32 or 64 bits, or are booleans, a byte each.
 
     ```mlir
     %r = ukernel.workload plan(@plan_0)
@@ -213,6 +215,9 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     /// Number of axes, kNumProductAxes to kNumProductAxes + kMaxBatchAxes.
     unsigned getNumAxes() { return getOutputMap().getNumDims(); }
     static bool isBatchAxis(unsigned axis) { return axis >= kNumProductAxes; }
+    /// Whether tensors of the type, or of such elements, may be operands
+    /// (workload_c13).
+    static bool isOperandType(::mlir::Type type);
     /// "m", "n", "k", "b0", "b1" or "b2".
     static ::llvm::StringRef getAxisName(unsigned axis);
 
