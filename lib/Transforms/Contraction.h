@@ -34,6 +34,11 @@ std::optional<Contraction> matchLoops(mlir::linalg::LinalgOp op);
 void populateGeneralizeQuantizedPatterns(mlir::RewritePatternSet &patterns);
 void populateZeroPointPatterns(mlir::RewritePatternSet &patterns);
 
+/// Guards elements that an assertion inside an operator does not hold for, and
+/// reads by an index that may lie outside of a tensor: they are NaN, or 0 of
+/// integers.
+void populateElementGuardPatterns(mlir::RewritePatternSet &patterns);
+
 /// Replaces a sum of numbers of 8 bits in i32 over some dimensions of a tensor
 /// by a product with ones; fails for other operators.
 llvm::LogicalResult sumToProduct(mlir::linalg::GenericOp op,

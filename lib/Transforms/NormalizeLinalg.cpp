@@ -66,63 +66,6 @@ struct GeneralizeElementwise
   }
 };
 
-/// Assertions inside an operator, as importers put them before an access by
-/// index: a kernel cannot fail, so elements whose assertion does not hold
-/// become NaN, and what the assertion guards is not run for them.
-struct GuardByAssertion : public OpRewritePattern<linalg::GenericOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(linalg::GenericOp op,
-                                PatternRewriter &rewriter) const override {
-    SmallVector<cf::AssertOp> assertions(op.getBody()->getOps<cf::AssertOp>());
-    Operation *yield = op.getBody()->getTerminator();
-    if (assertions.empty() || !op.hasPureTensorSemantics() ||
-        !llvm::all_of(yield->getOperandTypes(), [](Type type) {
-          return isa<FloatType>(type) || type.isSignlessInteger();
-        }))
-      return failure();
-    for (cf::AssertOp assertion : llvm::reverse(assertions))
-      guard(assertion, yield, rewriter);
-    emitRemark(op.getLoc(),
-               "assertion inside an operator: elements that it does not "
-               "hold for become NaN or the least integer");
-    return success();
-  }
-
-private:
-  static TypedAttr getPoison(Type type) {
-    if (auto floatType = dyn_cast<FloatType>(type))
-      return FloatAttr::get(
-          type, llvm::APFloat::getNaN(floatType.getFloatSemantics()));
-    return IntegerAttr::get(
-        type, llvm::APInt::getSignedMinValue(type.getIntOrFloatBitWidth()));
-  }
-
-  /// Moves what follows the assertion, but for `yield`, below its condition.
-  static void guard(cf::AssertOp assertion, Operation *yield,
-                    PatternRewriter &rewriter) {
-    Location loc = assertion.getLoc();
-    rewriter.setInsertionPoint(yield);
-    auto guarded =
-        scf::IfOp::create(rewriter, loc, yield->getOperandTypes(),
-                          assertion.getArg(), /*withElseRegion=*/true);
-    Block *then = guarded.thenBlock();
-    while (assertion->getNextNode() != guarded)
-      rewriter.moveOpBefore(assertion->getNextNode(), then, then->end());
-    rewriter.setInsertionPointToEnd(then);
-    scf::YieldOp::create(rewriter, loc, yield->getOperands());
-    rewriter.setInsertionPointToEnd(guarded.elseBlock());
-    SmallVector<Value> poison;
-    for (Type type : yield->getOperandTypes())
-      poison.push_back(
-          arith::ConstantOp::create(rewriter, loc, getPoison(type)));
-    scf::YieldOp::create(rewriter, loc, poison);
-    rewriter.modifyOpInPlace(yield,
-                             [&] { yield->setOperands(guarded.getResults()); });
-    rewriter.eraseOp(assertion);
-  }
-};
-
 Value createFill(PatternRewriter &rewriter, Location loc, Value scalar,
                  ArrayRef<OpFoldResult> sizes) {
   Value empty = tensor::EmptyOp::create(rewriter, loc, sizes, scalar.getType());
@@ -548,9 +491,9 @@ struct UKernelNormalizeLinalgPass
           // What is read is an input, so that producers fuse without a rest.
           linalg::populateMoveInitOperandsToInputPattern(patterns);
           populateGeneralizeQuantizedPatterns(patterns);
-          patterns.add<GeneralizeElementwise, GenericToFill, GuardByAssertion,
-                       SplatToFill, SingleElementToFill, HoistScalars,
-                       DropUnitDims, FoldNarrowRoot>(context);
+          populateElementGuardPatterns(patterns);
+          patterns.add<GeneralizeElementwise, GenericToFill, SplatToFill, SingleElementToFill,
+                       HoistScalars, DropUnitDims, FoldNarrowRoot>(context);
         })) ||
         failed(apply([&](RewritePatternSet &patterns) {
           populateZeroPointPatterns(patterns);

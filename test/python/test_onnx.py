@@ -336,6 +336,44 @@ def test_refused_operators(tmp_path: Path) -> None:
     assert "(node Unique once)" in message and len(message.splitlines()) == 1
 
 
+def test_operators_of_another_meaning(tmp_path: Path) -> None:
+    """What the importer would lower to other numbers is refused by one sentence."""
+    byte = TensorProto.UINT8
+    one, point = np.float32(0.1), numpy_helper.from_array(np.uint8(3), "p")
+    scale = numpy_helper.from_array(one, "s")
+    product = node("QLinearMatMul", ["x", "s", "p", "w", "s", "p", "s", "p"], ["y"])
+    graphs = {
+        "GridSample": (
+            [node("GridSample", ["x", "g"], ["y"])],
+            [tensor("x", [1, 1, 3, 2]), tensor("g", [1, 2, 4, 2])],
+            [tensor("y", [1, 1, 2, 4])],
+            [],
+        ),
+        "QLinearMatMul": (
+            [product],
+            [tensor("x", [2, 4, 8], byte), tensor("w", [2, 8, 6], byte)],
+            [tensor("y", [2, 4, 6], byte)],
+            [scale, point],
+        ),
+        "Gelu of the domain com.example": (
+            [node("Gelu", ["x"], ["y"], domain="com.example")],
+            [tensor("x", [4])],
+            [tensor("y", [4])],
+            [],
+        ),
+    }
+    for operator, parts in graphs.items():
+        model = model_of(*parts)
+        model.opset_import.append(helper.make_opsetid("com.example", 1))
+        file = tmp_path / "model.onnx"
+        file.write_bytes(model.SerializeToString())
+        with pytest.raises(ftuner.CompileError) as error:
+            ftuner.compile(file, **OPTIONS)
+        words = str(error.value)
+        assert f"operator {operator} " in words and "not supported: " in words
+        assert words.count("\n") == 0
+
+
 def test_bad_files(path: str, tmp_path: Path) -> None:
     content = Path(path).read_bytes()
     for name, damaged, words in (

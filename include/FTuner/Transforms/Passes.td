@@ -34,7 +34,7 @@ def UKernelNormalizeLinalgPass : Pass<"ukernel-normalize-linalg", "::mlir::Modul
     three. Operators are matched by their
     maps and bodies; nothing is fused into a contraction, and no fusion changes
     where a sum in f16 or bf16 rounds. An assertion inside an operator becomes a
-    condition: elements that it does not hold for are NaN, or the least integer.
+    condition: elements that it does not hold for are NaN, or 0 of integers.
 
     ```mlir
     %wt = linalg.transpose ins(%w : tensor<64x48xf32>) outs(%e : …) permutation = [1, 0]

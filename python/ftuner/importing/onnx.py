@@ -63,6 +63,7 @@ def import_model(
         ValueError: a range of a name that the model does not have, or no range.
     """
     model = read(path)
+    _refuse_operators(model.graph, os.fspath(path))
     weights = _take_weights(model.graph)
     symbols = _Symbols(ranges or {})
     shapes = [symbols.shape_of(value) for value in model.graph.input]
@@ -108,6 +109,45 @@ def _onnx() -> Any:
 def _refuse(name: str, reason: str) -> CompileError:
     words = f"cannot import '{name}': {reason}"
     return CompileError(words, words)
+
+
+def _refuse_operators(graph: Any, name: str) -> None:
+    """Refuses what would be lowered to another meaning."""
+    onnx = _onnx()
+    values = {tensor.name: tensor for tensor in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Constant":
+            values.update({node.output[0]: a.t for a in node.attribute if a.name == "value"})
+    ranks = {
+        value.name: len(value.type.tensor_type.shape.dim)
+        for value in [*graph.input, *graph.value_info]
+    }
+    ranks.update({tensor.name: len(tensor.dims) for tensor in graph.initializer})
+
+    def is_zero(point: str) -> bool:
+        return point in values and not onnx.numpy_helper.to_array(values[point]).any()
+
+    for node in graph.node:
+        if node.domain not in ("", "ai.onnx"):
+            raise _refuse(
+                name,
+                f"the operator {node.op_type} of the domain {node.domain} is not supported: "
+                "write it with operators of ONNX's own domain, or as a function of the model",
+            )
+        if node.op_type == "GridSample":
+            raise _refuse(
+                name,
+                "the operator GridSample is not supported: torch-mlir reads outside of the "
+                "image for it; write it with GatherND of clipped indices",
+            )
+        if node.op_type == "QLinearMatMul":
+            has_points = not all(is_zero(node.input[number]) for number in (2, 5))
+            if has_points and any(ranks.get(node.input[number], 3) > 2 for number in (0, 3)):
+                raise _refuse(
+                    name,
+                    "the operator QLinearMatMul of tensors of three dimensions with zero points "
+                    "is not supported: reshape them to matrices",
+                )
 
 
 def _sentence(error: Exception) -> str:

@@ -342,3 +342,38 @@ def test_bert() -> None:
         for length in (2, 7, 53):
             tokens = torch.randint(0, 100, (2, length))
             assert relative_error(run(tokens), model(tokens)) < 1e-6
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.int8])
+def test_reads_outside(dtype: torch.dtype) -> None:
+    """What lies outside is NaN, or 0, whichever operator reads it, and is never read."""
+
+    class Reads(nn.Module):
+        def forward(self, x: Tensor, i: Tensor, g: Tensor) -> tuple[Tensor, ...]:
+            return x[i], x.index_select(0, i), x[i, i % 3], torch.gather(x, 0, g)
+
+    x = (torch.arange(12) + 1).reshape(4, 3).to(dtype)
+    index = torch.tensor([3, -1, 4, 100000, 2**32, -5])
+    grid = torch.tensor([[0, 1, 2], [3, 50, 2**33]])
+    run = ft.export(Reads(), (x, index, grid)).compile(max_kernels=1, emulate=True)
+    absent = math.nan if dtype.is_floating_point else 0
+
+    def read(*indices: int) -> Any:
+        inside = all(0 <= i < size for i, size in zip(indices, x.shape))
+        return x[indices].item() if inside else absent
+
+    def wrap(i: int, size: int) -> int:
+        return i + size if i < 0 else i
+
+    i = index.tolist()
+    picked = [[read(wrap(r, 4), c) for c in range(3)] for r in i]
+    # A negative index of `index_select` and `gather` lies outside.
+    selected = [[read(r, c) for c in range(3)] for r in i]
+    expected = [
+        picked,
+        selected,
+        [read(wrap(r, 4), r % 3) for r in i],
+        [[read(r, c) for c, r in enumerate(row)] for row in grid.tolist()],
+    ]
+    for result, wanted in zip(run(x, index, grid), expected):
+        assert torch.equal(result.nan_to_num(-1), torch.tensor(wanted).nan_to_num(-1).to(dtype))
