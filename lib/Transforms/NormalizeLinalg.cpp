@@ -492,8 +492,9 @@ struct UKernelNormalizeLinalgPass
           linalg::populateMoveInitOperandsToInputPattern(patterns);
           populateGeneralizeQuantizedPatterns(patterns);
           populateElementGuardPatterns(patterns);
-          patterns.add<GeneralizeElementwise, GenericToFill, SplatToFill, SingleElementToFill,
-                       HoistScalars, DropUnitDims, FoldNarrowRoot>(context);
+          patterns.add<GeneralizeElementwise, GenericToFill, SplatToFill,
+                       SingleElementToFill, HoistScalars, DropUnitDims,
+                       FoldNarrowRoot>(context);
         })) ||
         failed(apply([&](RewritePatternSet &patterns) {
           populateZeroPointPatterns(patterns);

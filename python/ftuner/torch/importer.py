@@ -47,18 +47,19 @@ def range_of(
 ) -> Range:
     """The sizes that an expression takes under the ranges of its symbols.
 
-    PyTorch takes sizes of 0 and 1 out of the range of every symbol, since it traces with
-    larger ones. A kernel serves them too, and a batch of 1 is the commonest: a least size
-    of 2 is read as 1, unless the user declares it.
-
     Args:
-        declared: the least sizes that the user declares, by symbols.
+        declared: of an exported program, the least sizes that its user declares, by symbols.
+            torch.export takes 0 and 1 out of the range of every symbol, since it traces with
+            larger sizes. A kernel serves them too, and a batch of 1 is the commonest, so a
+            least size of 2 that nobody declared is read as 1. Graphs of torch.compile, by
+            default, are compiled anew for a size of 1 and keep their ranges.
     """
     ranges = dict(shape_env.var_to_range) if shape_env else {}
-    for symbol, bounds in ranges.items():
-        lower = (declared or {}).get(symbol, 1)
-        if bounds.lower == 2 and lower < 2:
-            ranges[symbol] = ValueRanges(lower, bounds.upper)
+    if declared is not None:
+        for symbol, bounds in ranges.items():
+            lower = declared.get(symbol, 1)
+            if bounds.lower == 2 and lower < 2:
+                ranges[symbol] = ValueRanges(lower, bounds.upper)
     bounds = bound_sympy(extent, ranges)
 
     def finite(bound: sympy.Expr, otherwise: int | None) -> int | None:
