@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Sets up and builds FTuner, compiles examples/dense.mlir for a device (default:
-# h200), says what was chosen, and checks some sizes in the emulator against the
-# reference.
+# Sets up FTuner, builds the programs that it runs, compiles examples/dense.mlir
+# for a device (default: h200), says what was chosen, and checks some sizes in the
+# emulator against the reference.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 device=${1:-h200}
 tools/setup.sh
 . tools/env.sh
-tools/build.sh release
+tools/build.sh release ftuner-translate ftuner-run ftrt ftrt_emulator
 bin=build/release/bin
 out=build/release/demo
 mkdir -p "$out"
