@@ -2,7 +2,7 @@
 """Tables what the search does for Dense (N = 2304, K = 768) and BatchMatmul.
 
 For each device, with M = T and M = 16·T rows, T = 1…128, and for BatchMatmul
-(192 × [T, 64] × [64, T], T = 5 to 138 by 19, as in the paper): candidates after
+(192 × [T, 64] × [64, T], T = 5 to 138 by 19; the paper's last size is 128, not 138): candidates after
 every stage, then, for FTuner as it is by default, the best single uKernel of each
 size, FTuner under sia-program, FTuner as in the paper, and Roller: kernel families,
 FLOPs that padding adds over all axes (of all sizes together), FLOP per byte of

@@ -26,6 +26,7 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Transforms.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -137,6 +138,32 @@ struct FoldNarrowRoot : public OpRewritePattern<math::SqrtOp> {
     double root = std::sqrt(operand.getValueAsDouble());
     rewriter.replaceOpWithNewOp<arith::ConstantOp>(
         op, rewriter.getFloatAttr(op.getType(), root));
+    return success();
+  }
+};
+
+/// Powers of 16 bits with constant exponents are taken in f32, and rounded once
+/// as before: upstream makes products of them, each of which would round.
+template <typename PowerOp>
+struct WidenNarrowPower : public OpRewritePattern<PowerOp> {
+  using OpRewritePattern<PowerOp>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(PowerOp op,
+                                PatternRewriter &rewriter) const override {
+    Value exponent = op.getRhs();
+    if (!isa<Float16Type, BFloat16Type>(op.getType()) ||
+        !matchPattern(exponent, m_Constant()))
+      return failure();
+    Location loc = op.getLoc();
+    Type wide = rewriter.getF32Type();
+    auto widen = [&](Value value) -> Value {
+      return arith::ExtFOp::create(rewriter, loc, wide, value);
+    };
+    if (isa<FloatType>(exponent.getType()))
+      exponent = widen(exponent);
+    Value power =
+        PowerOp::create(rewriter, loc, wide, widen(op.getLhs()), exponent);
+    rewriter.replaceOpWithNewOp<arith::TruncFOp>(op, op.getType(), power);
     return success();
   }
 };
@@ -307,6 +334,84 @@ FailureOr<linalg::GenericOp> toGeneric(PatternRewriter &rewriter,
   return linalg::generalizeNamedOp(rewriter, op);
 }
 
+/// Factors of fewer than 8 bits that a contraction extends are extended to 8
+/// bits before it: codegen paths copy whole bytes. Constants are so at once.
+struct WidenSubByteFactor : public OpInterfaceRewritePattern<linalg::LinalgOp> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+
+  LogicalResult matchAndRewrite(linalg::LinalgOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!matchContraction(op))
+      return failure();
+    for (OpOperand *operand : op.getDpsInputOperands()) {
+      auto type = dyn_cast<RankedTensorType>(operand->get().getType());
+      if (!type || !type.getElementType().isSignlessInteger() ||
+          type.getElementTypeBitWidth() == 1 ||
+          type.getElementTypeBitWidth() >= 8)
+        continue;
+      std::optional<bool> isSigned =
+          matchExtensions(op.getMatchingBlockArgument(operand));
+      if (!isSigned)
+        continue;
+      unsigned number = operand->getOperandNumber();
+      Value wide = widen(rewriter, op.getLoc(), operand->get(), *isSigned);
+      FailureOr<linalg::GenericOp> generic = toGeneric(rewriter, op);
+      if (failed(generic))
+        return failure();
+      rewriter.modifyOpInPlace(*generic, [&] {
+        generic->getInputsMutable()[number].set(wide);
+        generic->getBody()->getArgument(number).setType(rewriter.getI8Type());
+      });
+      return success();
+    }
+    return failure();
+  }
+
+private:
+  /// Whether all uses extend the argument to more than 8 bits, and with sign.
+  static std::optional<bool> matchExtensions(BlockArgument argument) {
+    std::optional<bool> isSigned;
+    for (Operation *user : argument.getUsers()) {
+      if (!isa<arith::ExtSIOp, arith::ExtUIOp>(user) ||
+          user->getResult(0).getType().getIntOrFloatBitWidth() <= 8 ||
+          (isSigned && *isSigned != isa<arith::ExtSIOp>(user)))
+        return std::nullopt;
+      isSigned = isa<arith::ExtSIOp>(user);
+    }
+    return isSigned;
+  }
+
+  static Value widen(PatternRewriter &rewriter, Location loc, Value factor,
+                     bool isSigned) {
+    auto type = cast<RankedTensorType>(factor.getType());
+    Type byte = rewriter.getI8Type();
+    DenseIntElementsAttr constant;
+    if (matchPattern(factor, m_Constant(&constant)))
+      return arith::ConstantOp::create(
+          rewriter, loc, constant.mapValues(byte, [&](const APInt &value) {
+            return isSigned ? value.sext(8) : value.zext(8);
+          }));
+    SmallVector<OpFoldResult> sizes =
+        tensor::getMixedSizes(rewriter, loc, factor);
+    Value init = tensor::EmptyOp::create(rewriter, loc, sizes, byte);
+    AffineMap map = rewriter.getMultiDimIdentityMap(type.getRank());
+    SmallVector<utils::IteratorType> iterators(type.getRank(),
+                                               utils::IteratorType::parallel);
+    return linalg::GenericOp::create(
+               rewriter, loc, init.getType(), factor, init,
+               ArrayRef<AffineMap>{map, map}, iterators,
+               [&](OpBuilder &b, Location loc, ValueRange arguments) {
+                 Value wide = isSigned
+                                  ? Value(arith::ExtSIOp::create(b, loc, byte,
+                                                                 arguments[0]))
+                                  : Value(arith::ExtUIOp::create(b, loc, byte,
+                                                                 arguments[0]));
+                 linalg::YieldOp::create(b, loc, wide);
+               })
+        .getResult(0);
+  }
+};
+
 /// Most loops of a contraction that becomes a workload.
 constexpr unsigned kMaxLoops =
     ukernel::WorkloadOp::kNumProductAxes + ukernel::WorkloadOp::kMaxBatchAxes;
@@ -358,7 +463,9 @@ struct CollapseContraction
   LogicalResult matchAndRewrite(linalg::LinalgOp op,
                                 PatternRewriter &rewriter) const override {
     std::optional<Contraction> loops = matchContraction(op);
-    if (!loops)
+    // A static extent of 0 times a dynamic one is 0 and still a dynamic
+    // extent, which upstream's collapse does not type so.
+    if (!loops || llvm::is_contained(op.getStaticLoopRanges(), 0))
       return failure();
     SmallVector<AffineMap> maps = op.getIndexingMapsArray();
     SmallVector<ReassociationIndices> groups;
@@ -492,15 +599,19 @@ struct UKernelNormalizeLinalgPass
           linalg::populateMoveInitOperandsToInputPattern(patterns);
           populateGeneralizeQuantizedPatterns(patterns);
           populateElementGuardPatterns(patterns);
+          // Powers with small constant exponents are products, which epilogues
+          // take.
+          populateMathAlgebraicSimplificationPatterns(patterns);
+          patterns.add<WidenNarrowPower<math::FPowIOp>,
+                       WidenNarrowPower<math::PowFOp>>(context, /*benefit=*/2);
           patterns.add<GeneralizeElementwise, GenericToFill, SplatToFill,
                        SingleElementToFill, HoistScalars, DropUnitDims,
                        FoldNarrowRoot>(context);
         })) ||
         failed(apply([&](RewritePatternSet &patterns) {
           populateZeroPointPatterns(patterns);
-          patterns
-              .add<FoldCopyIntoContraction, DropUnitBatch, CollapseContraction>(
-                  context);
+          patterns.add<FoldCopyIntoContraction, WidenSubByteFactor,
+                       DropUnitBatch, CollapseContraction>(context);
         })) ||
         failed(apply([&](RewritePatternSet &patterns) {
           linalg::populateElementwiseOpsFusionPatterns(patterns, shouldFuse);

@@ -432,3 +432,34 @@ func.func @narrow_roots(%a: tensor<?xf16>, %b: tensor<?xbf16>) -> (tensor<?xf16>
   } -> tensor<?xbf16>
   return %x, %y : tensor<?xf16>, tensor<?xbf16>
 }
+
+// -----
+
+// Powers with small constant exponents are products, of 16 bits in f32.
+// CHECK-LABEL: func.func @powers
+// CHECK-NOT: math.fpowi
+// CHECK-NOT: math.powf
+// CHECK: ^bb0(%[[WIDE:.*]]: f32, %[[NARROW:.*]]: f16
+// CHECK: %[[SQUARE:.*]] = arith.mulf %[[WIDE]], %[[WIDE]] : f32
+// CHECK: arith.mulf %{{.*}} : f32
+// CHECK: %[[X:.*]] = arith.extf %[[NARROW]] : f16 to f32
+// CHECK: arith.mulf %[[X]], %[[X]] : f32
+// CHECK: arith.mulf %{{.*}} : f32
+// CHECK: arith.truncf
+#w = affine_map<(d0) -> (d0)>
+func.func @powers(%a: tensor<?xf32>, %b: tensor<?xf16>, %out: tensor<?xf32>) -> tensor<?xf32> {
+  %c2 = arith.constant 2 : i64
+  %c3 = arith.constant 3 : i64
+  %f3 = arith.constant 3.0 : f32
+  %x = linalg.generic {indexing_maps = [#w, #w, #w], iterator_types = ["parallel"]}
+      ins(%a, %b : tensor<?xf32>, tensor<?xf16>) outs(%out : tensor<?xf32>) {
+    ^bb0(%e: f32, %n: f16, %o: f32):
+      %p = math.fpowi %e, %c2 : f32, i64
+      %q = math.powf %p, %f3 : f32
+      %r = math.fpowi %n, %c3 : f16, i64
+      %s = arith.extf %r : f16 to f32
+      %t = arith.addf %q, %s : f32
+      linalg.yield %t : f32
+  } -> tensor<?xf32>
+  return %x : tensor<?xf32>
+}

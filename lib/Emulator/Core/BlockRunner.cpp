@@ -7,11 +7,6 @@
 #include <cstring>
 #include <sys/mman.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
-#endif
-
 using namespace ftuner::emulator;
 namespace context = boost::context::detail;
 
@@ -45,18 +40,21 @@ extern "C" Fiber *ftuner_emulator_thread() { return runningFiber; }
 // Memory of a block
 //===----------------------------------------------------------------------===//
 
-BlockRunner::~BlockRunner() {
-  if (stacks)
-    munmap(stacks, stackCount * kStackStride);
+BlockRunner::~BlockRunner() { freeStacks(); }
+
+void BlockRunner::freeStacks() {
+  if (!stacks)
+    return;
+  forgetStacks(stacks, stackCount * kStackStride);
+  munmap(stacks, stackCount * kStackStride);
+  stacks = nullptr;
+  stackCount = 0;
 }
 
 bool BlockRunner::allocateStacks(size_t count) {
   if (count <= stackCount)
     return true;
-  if (stacks)
-    munmap(stacks, stackCount * kStackStride);
-  stacks = nullptr;
-  stackCount = 0;
+  freeStacks();
   void *memory = mmap(nullptr, count * kStackStride, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
@@ -140,11 +138,7 @@ void BlockRunner::initializeFiber(Fiber &fiber, uint32_t index) {
   fiber.stackBase = stacks + index * kStackStride + kGuardPageBytes;
   fiber.stackTop = stacks + (index + 1) * kStackStride -
                    index * kStackColourBytes % kGuardPageBytes;
-#if defined(__SANITIZE_ADDRESS__)
-  // Frames that were left, not returned from, still mark the stack.
-  __asan_unpoison_memory_region(fiber.stackBase,
-                                fiber.stackTop - fiber.stackBase);
-#endif
+  fiber.sanitizer.create(fiber.stackBase, fiber.stackTop - fiber.stackBase);
   fiber.context =
       context::make_fcontext(fiber.stackTop, fiber.stackTop - fiber.stackBase,
                              &BlockRunner::fiberMain);
@@ -256,10 +250,7 @@ void BlockRunner::fiberMain(context::transfer_t transfer) {
   Fiber &fiber = *static_cast<Fiber *>(transfer.data);
   BlockRunner &runner = *fiber.runner;
   runner.scheduler = transfer.fctx;
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(nullptr, &runner.schedulerStackBase,
-                                  &runner.schedulerStackBytes);
-#endif
+  fiber.sanitizer.enterFrom(runner.schedulerSanitizer);
   runner.launch->entry(runner.launch->parameters);
   runner.yield(fiber, Fiber::State::Exited);
   std::abort(); // Exited fibers are not resumed.
@@ -267,31 +258,20 @@ void BlockRunner::fiberMain(context::transfer_t transfer) {
 
 void BlockRunner::resume(Fiber &fiber) {
   runningFiber = &fiber;
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_start_switch_fiber(&schedulerFakeStack, fiber.stackBase,
-                                 fiber.stackTop - fiber.stackBase);
-#endif
+  schedulerSanitizer.takeThread();
+  schedulerSanitizer.leaveFor(fiber.sanitizer);
   context::transfer_t back = context::jump_fcontext(fiber.context, &fiber);
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(schedulerFakeStack, nullptr, nullptr);
-#endif
+  schedulerSanitizer.enterFrom(fiber.sanitizer);
   fiber.context = back.fctx;
   runningFiber = nullptr;
 }
 
 void BlockRunner::yield(Fiber &fiber, Fiber::State state) {
   setState(fiber, state);
-#if defined(__SANITIZE_ADDRESS__)
-  void *fakeStack = nullptr;
   bool isLast = state == Fiber::State::Exited || state == Fiber::State::Killed;
-  __sanitizer_start_switch_fiber(isLast ? nullptr : &fakeStack,
-                                 schedulerStackBase, schedulerStackBytes);
-#endif
+  fiber.sanitizer.leaveFor(schedulerSanitizer, isLast);
   context::transfer_t back = context::jump_fcontext(scheduler, nullptr);
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(fakeStack, &schedulerStackBase,
-                                  &schedulerStackBytes);
-#endif
+  fiber.sanitizer.enterFrom(schedulerSanitizer);
   scheduler = back.fctx;
 }
 

@@ -213,6 +213,7 @@ public:
 
 private:
   static void fiberMain(boost::context::detail::transfer_t transfer);
+  void freeStacks();
   bool allocateStacks(size_t count);
   void initializeFiber(Fiber &fiber, uint32_t index);
   void initializeIds(ThreadRegisters &registers, uint64_t linearBlock) const;
@@ -371,10 +372,7 @@ private:
       arena; ///< slack, guard, static, guard, dynamic, guard, slack
   SharedMemory shared;
 
-  // For AddressSanitizer: the scheduler's own stack.
-  void *schedulerFakeStack = nullptr;
-  const void *schedulerStackBase = nullptr;
-  size_t schedulerStackBytes = 0;
+  SanitizerFiber schedulerSanitizer; ///< The scheduler's own stack.
 };
 
 } // namespace ftuner::emulator

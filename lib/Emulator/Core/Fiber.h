@@ -9,6 +9,7 @@
 #ifndef FTUNER_LIB_EMULATOR_CORE_FIBER_H
 #define FTUNER_LIB_EMULATOR_CORE_FIBER_H
 
+#include "SanitizerFiber.h"
 #include <algorithm>
 #include <boost/context/detail/fcontext.hpp>
 #include <cstddef>
@@ -173,6 +174,7 @@ struct Fiber {
   uint32_t fenceTime; ///< Of its last fence of mbarriers, in checks of races.
   /// Blocks of the cluster that are known to have started, or reported.
   uint32_t startedBlocks;
+  SanitizerFiber sanitizer; ///< Its stack.
 };
 
 } // namespace ftuner::emulator

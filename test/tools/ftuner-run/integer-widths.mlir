@@ -1,18 +1,20 @@
 // Integers of any width compute what they are: constants, on either side of a
-// product, and intermediates. uKernels take those that fill their bytes; others
-// are products of fallback kernels, which remarks name.
-// RUN: ftuner-run %s --function=right_i3 --device=h200 --executor=emulator --check --check-bounds --args=9x8xi8 | FileCheck %s --check-prefix=SAME
-// RUN: ftuner-run %s --function=right_i4 --device=h200 --executor=emulator --check --check-bounds --args=9x8xi8 | FileCheck %s --check-prefix=SAME
+// product, and intermediates. uKernels take those that fill their bytes, and
+// smaller ones that are extended to a byte before; others are products of
+// fallback kernels, which remarks name.
+// RUN: ftuner-run %s --function=right_i3 --device=h200 --executor=emulator --check --check-bounds --args=9x8xi8 | FileCheck %s --check-prefixes=SAME,UKERNEL
+// RUN: ftuner-run %s --function=right_i4 --device=h200 --executor=emulator --check --check-bounds --args=9x8xi8 | FileCheck %s --check-prefixes=SAME,UKERNEL
 // RUN: ftuner-run %s --function=right_i12 --device=h200 --executor=emulator --check --check-bounds --args=9x8xi8 | FileCheck %s --check-prefix=SAME
 // RUN: ftuner-run %s --function=right_i24 --device=h200 --executor=emulator --check --check-bounds --args=9x8xi8 | FileCheck %s --check-prefix=SAME
 // RUN: ftuner-run %s --function=right_i33 --device=h200 --executor=emulator --check --check-bounds --args=9x8xi8 | FileCheck %s --check-prefix=SAME
-// RUN: ftuner-run %s --function=left_i4 --device=h200 --executor=emulator --check --check-bounds --args=8x6xi8 | FileCheck %s --check-prefix=SAME
+// RUN: ftuner-run %s --function=left_i4 --device=h200 --executor=emulator --check --check-bounds --args=8x6xi8 | FileCheck %s --check-prefixes=SAME,UKERNEL
 // RUN: ftuner-run %s --function=between_i20 --device=h200 --executor=emulator --check --check-bounds --args=7x11xi64 | FileCheck %s --check-prefix=SAME
 // RUN: ftuner-run %s --function=between_i40 --device=h200 --executor=emulator --check --check-bounds --args=7x11xi64 | FileCheck %s --check-prefix=SAME
 // RUN: ftuner-run %s --function=between_i48 --device=h200 --executor=emulator --check --check-bounds --args=7x11xi64 | FileCheck %s --check-prefix=SAME
 // SAME: result 0: {{.*}}, relative error 0 (tolerance 0)
+// UKERNEL: launches: {{.*}}{{right|left}}_i{{[34]}}_0_k
 // RUN: ftuner-translate %s --ftuner-to-ptx --device=h200 --remarks -o %t.ptx 2>&1 | FileCheck %s --check-prefix=REMARK
-// REMARK: is a contraction of elements of type i3: uKernels take integers of 8, 16, 32 or 64 bits
+// REMARK: is a contraction of elements of type i12: uKernels take integers of 8, 16, 32 or 64 bits
 
 #id = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
