@@ -36,13 +36,25 @@ function(ftuner_tool name)
   ftuner_link(${name} PRIVATE ${ARG_LINK} MLIR LLVM)
 endfunction()
 
-# Declares a GoogleTest program and registers every test of it with ctest.
-#   ftuner_unit_test(NAME source... [LINK library...])
+# Declares a GoogleTest program and registers it with ctest, as several tests where
+# it is long.
+#   ftuner_unit_test(NAME source... [LINK library...] [SHARDS count])
 function(ftuner_unit_test name)
-  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "SHARDS" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   ftuner_link(${name} PRIVATE ${ARG_LINK} GTest::gtest GTest::gtest_main)
-  add_test(NAME ${name} COMMAND ${name})
+  if(NOT ARG_SHARDS)
+    add_test(NAME ${name} COMMAND ${name})
+    ftuner_describe_test(${name})
+    return()
+  endif()
+  foreach(shard RANGE 1 ${ARG_SHARDS})
+    math(EXPR index "${shard} - 1")
+    add_test(NAME ${name}/${shard} COMMAND ${name})
+    set_tests_properties(${name}/${shard} PROPERTIES
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${index}")
+    ftuner_describe_test(${name}/${shard})
+  endforeach()
 endfunction()
 
 # Embeds the JSON files of a folder: generates the definition of

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 
+import covering
+
 
 def start(documentation, flags=None):
     """Parses the command line: --bin-dir and a test's own flags.
@@ -26,21 +28,20 @@ def start(documentation, flags=None):
     return Harness(options.bin_dir), options
 
 
+#: How many times as many random cases run: FTUNER_TEST_SCALE.
+SCALE = int(os.environ.get("FTUNER_TEST_SCALE") or 1)
+#: Jobs of a test that run at once: FTUNER_TEST_JOBS, or as many as there are cores.
+JOBS = int(os.environ.get("FTUNER_TEST_JOBS") or os.cpu_count())
 #: Seed of the test's data: FTUNER_TEST_SEED, or a new one in each run, which a failing test prints.
 SEED = int(os.environ.get("FTUNER_TEST_SEED") or random.SystemRandom().randrange(2**32))
 _numbers = itertools.count()
+#: Random cases that those which run are chosen of, at least.
+CANDIDATES = 2000
 
 
 def next_seed():
     """A seed for NumPy's generators, another one in each call."""
     return [SEED, next(_numbers)]
-
-
-def add_random_cases(tests, options, run):
-    """A job for each case: run(tests, seed). `options` are of the flags of random_cases."""
-    first = options.seed if options.seed is not None else SEED
-    for index in range(options.count):
-        tests.add(f"seed {first + index}", run, tests, first + index)
 
 
 def random_cases(count):
@@ -49,6 +50,29 @@ def random_cases(count):
         "--count": {"type": int, "default": count},
         "--seed": {"type": int, "help": "of the first case; others follow"},
     }
+
+
+def add_random_cases(tests, options, make, run):
+    """A job for each random case: run(tests, case) of case = make(seed). `options` are of the flags of random_cases.
+
+    A case has `properties()`, a dictionary, and gets its seed as `seed`. Cases that run are chosen for their pairs of
+    properties (covering.py), but where the command line names a seed.
+    """
+    def case_of(seed):
+        case = make(seed)
+        case.seed = seed
+        return case
+
+    if options.seed is not None:
+        cases = [case_of(options.seed + index) for index in range(options.count)]
+    else:
+        count = options.count * SCALE
+        candidates = [case_of(SEED + index) for index in range(max(CANDIDATES, 2 * count))]
+        chosen, share = covering.choose([case.properties() for case in candidates], count)
+        cases = [candidates[index] for index in chosen]
+        print(f"{len(cases)} random cases, which have {share:.1%} of the pairs of properties", flush=True)
+    for case in cases:
+        tests.add(f"seed {case.seed}", run, tests, case)
 
 
 #: Flags of ftuner-run for a run in the emulator that checks everything but results.
@@ -70,7 +94,7 @@ def launched(report):
 
 
 class Harness:
-    """Runs jobs on all cores; each returns a list of problems."""
+    """Runs jobs, JOBS at once; each returns a list of problems."""
 
     def __init__(self, bin_dir):
         self.bin_dir = bin_dir
@@ -91,6 +115,15 @@ class Harness:
         return subprocess.run([os.path.join(self.bin_dir, name), *args], capture_output=True, text=True,
                               timeout=timeout, env={**os.environ, **(environment or {})})
 
+    def translate(self, path, *flags):
+        """The PTX of a module and its manifest, from one compilation."""
+        outputs = [f"{os.path.splitext(path)[0]}.out.{extension}" for extension in ("ptx", "json")]
+        result = self.tool("ftuner-translate", path, "--ftuner-to-ptx", *flags, "-o", outputs[0], f"--manifest={outputs[1]}")
+        if result.returncode != 0:
+            raise RuntimeError(result.stderr)
+        with open(outputs[0], encoding="utf-8") as ptx, open(outputs[1], encoding="utf-8") as manifest:
+            return ptx.read(), json.load(manifest)
+
     def add(self, label, function, *args):
         self.jobs.append((label, function, args))
 
@@ -101,7 +134,7 @@ class Harness:
     def finish(self):
         """Runs every job, prints a line for each, and exits."""
         failed = 0
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
             running = [(label, pool.submit(function, *args)) for label, function, args in self.jobs]
             for label, job in running:
                 try:
@@ -114,5 +147,5 @@ class Harness:
                 failed += bool(problems)
         print(f"{len(self.jobs) - failed} passed, {failed} failed")
         if failed:
-            print(f"FTUNER_TEST_SEED={SEED}")
+            print(f"FTUNER_TEST_SEED={SEED} FTUNER_TEST_SCALE={SCALE}")
         sys.exit(1 if failed or not self.jobs else 0)

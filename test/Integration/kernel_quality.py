@@ -45,13 +45,7 @@ TIGHT_ROWS = 16 * 64
 def compile_model(h, label, device, model, *flags):
     """Returns the text of the PTX and the manifest."""
     path = h.write(label.replace(" ", "_") + ".mlir", model.text())
-    outputs = []
-    for flag in ("--ftuner-to-ptx", "--ftuner-to-manifest"):
-        run = h.tool("ftuner-translate", path, flag, f"--device={device}", *flags)
-        if run.returncode != 0:
-            raise RuntimeError(run.stderr)
-        outputs.append(run.stdout)
-    return outputs[0], json.loads(outputs[1])
+    return h.translate(path, f"--device={device}", *flags)
 
 
 def tight_entries(manifest):

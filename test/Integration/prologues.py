@@ -40,6 +40,14 @@ class Factor:
                   "gate": [self.axes, batch + inner[::-1], inner]}.get(self.how, [])
         self.beside = rng.choice(beside) if beside else None
 
+    def properties(self):
+        properties = {"how": self.how, "is_transposed": self.axes[-1] != "k"}
+        if self.beside is not None:
+            properties["beside"] = self.beside
+        if self.how == "dequantize":
+            properties |= {"has_zero_point": self.has_zero_point, "has_wide_scale": self.scale_type != self.kind}
+        return properties
+
     def operands(self):
         """(axes, type) of the tensors and scalars that are read, the factor first."""
         result = [(self.axes, self.source)]
@@ -103,6 +111,15 @@ class Product:
         self.max_rows = self.sizes["m"]
         if rng.random() < 0.05:
             self.sizes["k"], self.is_static = 0, False
+
+    def properties(self):
+        properties = {name: getattr(self, name) for name in (
+            "device", "kind", "precision", "batch", "output", "is_static", "is_misaligned", "has_bias")}
+        for factor in self.factors:
+            properties |= {f"{factor.name}_{name}": value for name, value in factor.properties().items()}
+            properties[f"{factor.name}_aligned"] = self.sizes[factor.axes[-1]] % 8 == 0
+        properties["empty"] = self.sizes["k"] == 0
+        return properties
 
     def tensor(self, axes, kind):
         if not axes:
@@ -231,9 +248,8 @@ module attributes {{ukernel.symbols = {{{", ".join(ranges)}}}}} {{
                 f"{'static' if self.is_static else 'dynamic'}{', misaligned' if self.is_misaligned else ''}")
 
 
-def run(tests, seed):
-    product = Product(random.Random(seed))
-    label = f"seed {seed}"
+def run(tests, product):
+    seed, label = product.seed, f"seed {product.seed}"
     path = tests.write(f"{seed}.mlir", product.module())
     flags = ["--misalign=4"] if product.is_misaligned else []
     if product.precision != "f32":
@@ -253,8 +269,8 @@ def run(tests, seed):
 
 
 def main():
-    tests, options = harness.start(__doc__, harness.random_cases(48))
-    harness.add_random_cases(tests, options, run)
+    tests, options = harness.start(__doc__, harness.random_cases(28))
+    harness.add_random_cases(tests, options, lambda seed: Product(random.Random(seed)), run)
     tests.finish()
 
 

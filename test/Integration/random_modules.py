@@ -275,11 +275,10 @@ class Module:
     """The random module of a seed: its text, and how to run it."""
 
     def __init__(self, seed):
-        # By the seed's remainders, so that a few seeds in a row have some of each.
-        self.device = DEVICES[seed % len(DEVICES)]
-        misaligned = seed % 3 == 2
-        choices = ODD_SIZES if seed % 5 == 0 else SIZES
         rng = random.Random(seed)
+        self.device = rng.choice(DEVICES)
+        misaligned, has_odd_sizes = rng.random() < 0.3, rng.random() < 0.2
+        choices = ODD_SIZES if has_odd_sizes else SIZES
         form, start, end = random_form(rng), rng.choice(STARTS), rng.choice(ENDS)
         sizes = {axis: rng.choice(choices[axis]) for axis in form.loops}
         dynamic = [axis for axis in form.loops if rng.random() < 0.5]
@@ -294,10 +293,19 @@ class Module:
         self.launches = len(results)
         others = sizes | {axis: rng.choice(choices[axis]) for axis in dynamic}
         self.runs = [f.run_arguments(sizes), f.run_arguments(others)]
-        self.flags = ["--function=f", f"--device={self.device}", f"--seed={seed}"]
+        self.flags = ["--function=f", f"--device={self.device}", f"--seed={seed % 2**31}"]
         self.flags += ["--misalign=4"] if misaligned else []
-        self.label = " ".join([f"seed {seed}:", self.device, start.__name__, end.__name__, *self.runs,
+        self.features = {"device": self.device, "misaligned": misaligned, "odd sizes": has_odd_sizes, "start": start.__name__,
+                         "end": end.__name__, "batch": ("b" in form.lhs, "b" in form.rhs), "transposed loops": form.loops[-1] != "k",
+                         **{name: axes[-1] for name, axes in (("lhs", form.lhs), ("rhs", form.rhs), ("out", form.out))},
+                         **{f"dynamic {axis}": axis in dynamic for axis in form.loops},
+                         **{name: name in self.text for name in ("linalg.matmul", "linalg.batch_matmul", "linalg.transpose")}}
+        self.label = " ".join([self.device, start.__name__, end.__name__, *self.runs,
                                "misaligned" if misaligned else "aligned"])
+
+
+    def properties(self):
+        return self.features
 
 
 def problems_of(module, result):
@@ -320,10 +328,11 @@ def problems_of(module, result):
     return problems
 
 
-def check(h, seed, module):
-    path = h.write(f"{seed}.mlir", module.text)
+def check(h, module):
+    path = h.write(f"{module.seed}.mlir", module.text)
     args = [path, *module.flags, "--executor=emulator", "--json", "--check", "--check-bounds",
             "--check-races", "--thread-order=shuffled", *[f"--args={run}" for run in module.runs]]
+    h.describe(f"seed {module.seed}", module.label)
     problems = problems_of(module, h.tool("ftuner-run", *args))
     if problems:
         problems += [shlex.join(["ftuner-run", *args]), *module.text.splitlines()]
@@ -331,12 +340,8 @@ def check(h, seed, module):
 
 
 def main():
-    h, options = harness.start(__doc__, {
-        "--seed": {"type": int, "default": 1, "help": "seed of the first module"},
-        "--count": {"type": int, "default": 40, "help": "modules, with consecutive seeds"}})
-    for seed in range(options.seed, options.seed + options.count):
-        module = Module(seed)
-        h.add(module.label, check, h, seed, module)
+    h, options = harness.start(__doc__, harness.random_cases(28))
+    harness.add_random_cases(h, options, Module, check)
     h.finish()
 
 

@@ -45,6 +45,15 @@ class Split(tensor_cores.Product):
         # For aligned operands, and for any.
         self.families = [make(rng, parts, True), make(rng, rng.choice([1, parts]), False)]
 
+    def properties(self):
+        family = self.families[0]
+        properties = super().properties() | {
+            "split": self.split, "heights": family.count("], ["), "swaps": "swap" in family,
+            "k": "none" if self.k == 0 else "few" if self.k < self.split else self.k % self.split == 0}
+        # What planning would decide is nothing here.
+        del properties["is_misaligned"], properties["in_range"]
+        return properties
+
     def family(self, schedule, tiles):
         return f"<{schedule}, axis = 0, tiles = {tiles}, split = {self.split}>"
 
@@ -104,9 +113,8 @@ def plan_of(families):
             f"unaligned_general = {len(families) - 1}>")
 
 
-def run(h, seed):
-    product = Split(random.Random(seed))
-    label = f"seed {seed}"
+def run(h, product):
+    seed, label = product.seed, f"seed {product.seed}"
     h.describe(label, str(product))
     name = f"s{seed}"
     planned, problems = kernel_families.form(h, name, product.module(), plan_of(product.families), product.precision)
@@ -126,8 +134,8 @@ def run_given(h, label, model, families, device, sizes):
 
 
 def main():
-    h, options = harness.start(__doc__, harness.random_cases(40))
-    harness.add_random_cases(h, options, run)
+    h, options = harness.start(__doc__, harness.random_cases(24))
+    harness.add_random_cases(h, options, lambda seed: Split(random.Random(seed)), run)
     if options.seed is None:
         pair = kernel_families.PAIRS["2 and 9 of four threads"]
         for split in (2, 5):

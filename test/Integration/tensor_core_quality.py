@@ -151,15 +151,9 @@ def check_conflicts(tests, path, device, manifest, layer):
 
 def compile_layer(tests, path, device):
     """The manifest, its kernels by name, and those on tensor cores in the PTX; or an error."""
-    outputs = []
-    for flag in ("--ftuner-to-ptx", "--ftuner-to-manifest"):
-        result = tests.tool("ftuner-translate", path, flag, f"--device={device}")
-        if result.returncode != 0:
-            raise RuntimeError(result.stderr)
-        outputs.append(result.stdout)
-    manifest = json.loads(outputs[1])
+    text, manifest = tests.translate(path, f"--device={device}")
     kernels = {kernel["entry"]: kernel for kernel in manifest["kernels"]}
-    return manifest, kernels, [entry for entry in ptx.entries(outputs[0]) if entry.count(r"^mma\.sync")]
+    return manifest, kernels, [entry for entry in ptx.entries(text) if entry.count(r"^mma\.sync")]
 
 
 def check_given(tests, device, version, layout, kind, swaps, warps, tiles):

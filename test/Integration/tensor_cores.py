@@ -15,6 +15,7 @@ operands and width of accesses that the sizes allow, with groups that only copy 
 
 import os
 import random
+import re
 
 import numpy
 
@@ -70,6 +71,13 @@ class Product:
         self.range = (1, self.m) if rng.random() < 0.7 else (self.m + 1, 2 * self.m + 1)
         if rng.random() < 0.05:
             self.m = 0
+
+    def properties(self):
+        properties = {name: getattr(self, name) for name in (
+            "path", "kind", "device", "precision", "layout", "output", "epilogue", "is_static", "is_misaligned")}
+        if self.kind == "i8":
+            properties["casts"] = self.casts
+        return properties | {"alignment": self.alignment(), "in_range": self.range[0] == 1, "empty": self.m == 0}
 
     def shape(self, axes):
         return [{"m": self.m, "n": self.n, "k": self.k}[axis] for axis in axes]
@@ -349,9 +357,9 @@ def report_of(result, product):
     return report, problems
 
 
-def run_given(tests, seed, rng, product):
+def run_given(tests, product):
     """Runs random families in place of a plan, beside the reference on the module itself."""
-    families = random_families(rng, product)
+    seed, families = product.seed, product.families
     label = f"seed {seed}"
     tests.describe(label, f"{product}, by {families[0]}")
     plan = f"<families = [{', '.join(families)}], choices = [], general = 0, unaligned_general = 1>"
@@ -386,8 +394,9 @@ def as_numbers(array, kind):
     return array.astype(numpy.float64)
 
 
-def run_planned(tests, seed, product):
+def run_planned(tests, product):
     """Runs what the compiler plans."""
+    seed = product.seed
     label = f"seed {seed}"
     path = tests.write(f"{seed}.mlir", product.module())
     flags = [f"--precision={product.precision}"]
@@ -422,17 +431,34 @@ def run_planned(tests, seed, product):
     return problems
 
 
-def run(tests, seed):
-    rng = random.Random(seed)
-    product = Product(rng)
-    if seed % 2:
-        return run_given(tests, seed, rng, product)
-    return run_planned(tests, seed, product)
+class Case(Product):
+    """A product, and families that it runs by if they are not planned."""
+
+    def __init__(self, seed):
+        rng = random.Random(seed)
+        super().__init__(rng)
+        self.families = random_families(rng, self) if seed % 2 else []
+
+    def properties(self):
+        properties = super().properties() | {"is_given": bool(self.families)}
+        if self.families:
+            family = self.families[0]
+            # What a schedule has: `cluster = [2, 1]` is a property, the number of a balanced partition's SMs is none.
+            for name in ("stages", "access", "swap_operands", "producers", "tensor_maps", "cluster", "turns"):
+                found = re.search(rf"\b{name} = (\[[^\]]*\]|\w+)", family)
+                properties[name] = found and found.group(1)
+            properties |= {name: name in family for name in ("persistent", "balanced")}
+            properties["heights"] = family.partition("tiles = ")[2].count("], [")
+        return properties
+
+
+def run(tests, product):
+    return run_given(tests, product) if product.families else run_planned(tests, product)
 
 
 def main():
-    tests, options = harness.start(__doc__, harness.random_cases(72))
-    harness.add_random_cases(tests, options, run)
+    tests, options = harness.start(__doc__, harness.random_cases(44))
+    harness.add_random_cases(tests, options, Case, run)
     tests.finish()
 
 

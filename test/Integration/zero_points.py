@@ -33,6 +33,13 @@ class Product:
         if rng.random() < 0.1:
             self.sizes["k"], self.is_static = 0, False
 
+    def properties(self):
+        properties = {name: getattr(self, name) for name in ("device", "form", "layout", "has", "requantizes", "is_static")}
+        for name, point, of_factor in zip(("lhs", "rhs"), self.points, self.casts):
+            properties |= {f"{name}_point": "dynamic" if point is None else point != "0", f"{name}_cast": of_factor}
+        properties["empty"] = self.sizes["k"] == 0
+        return properties
+
     def tensor(self, axes, kind):
         return "tensor<" + "".join(
             f"{self.sizes[axis] if self.is_static or axis == 'b' else '?'}x" for axis in axes) + f"{kind}>"
@@ -118,9 +125,8 @@ func.func @f(%a: {self.tensor(lhs, "i8")}, %w: {self.tensor(rhs, "i8")}, %z0: i3
                 f"{[point or 'dynamic' for point in self.points]}, {sizes}{', requantized' if self.requantizes else ''}")
 
 
-def run(tests, seed):
-    product = Product(random.Random(seed))
-    label = f"seed {seed}"
+def run(tests, product):
+    seed, label = product.seed, f"seed {product.seed}"
     tests.describe(label, str(product))
     path = tests.write(f"{seed}.mlir", product.module())
     result = tests.tool("ftuner-run", path, "--function=f", f"--args={product.arguments()}",
@@ -136,8 +142,8 @@ def run(tests, seed):
 
 
 def main():
-    tests, options = harness.start(__doc__, harness.random_cases(24))
-    harness.add_random_cases(tests, options, run)
+    tests, options = harness.start(__doc__, harness.random_cases(16))
+    harness.add_random_cases(tests, options, lambda seed: Product(random.Random(seed)), run)
     tests.finish()
 
 

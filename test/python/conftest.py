@@ -36,9 +36,9 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def rng() -> np.random.Generator:
-    """Fresh data in each run; a failing test prints the seed."""
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"seed {seed}")
+    """Random data of the seed FTUNER_TEST_SEED, or of a new one in each run, which a failing test prints."""
+    seed = int(os.environ.get("FTUNER_TEST_SEED") or np.random.SeedSequence().generate_state(1)[0])
+    print(f"FTUNER_TEST_SEED={seed}")
     return np.random.default_rng(seed)
 
 

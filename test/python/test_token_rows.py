@@ -55,9 +55,8 @@ def test_rows_take_the_fastest_of_their_choices(sample: Rows) -> None:
     assert np.array_equal(fastest, sample.predict(constants))
 
 
-def test_rows_that_are_picked_keep_their_choices(sample: Rows) -> None:
+def test_rows_that_are_picked_keep_their_choices(sample: Rows, rng: np.random.Generator) -> None:
     constants = model().calibration("global")
-    rng = np.random.default_rng()
     picked = rng.permutation(len(sample))[:40]
     whole = sample.predict(constants)
     assert np.array_equal(sample[picked].predict(constants), whole[picked])
@@ -137,9 +136,8 @@ def test_the_set_of_kernels() -> None:
     assert any(tile.is_warpgroup for tile in tiles(capacity, has_warpgroups=True))
 
 
-def test_fits_find_the_constants_of_made_up_times(sample: Rows) -> None:
+def test_fits_find_the_constants_of_made_up_times(sample: Rows, rng: np.random.Generator) -> None:
     """Times by random constants: a fit finds constants that predict others of the kind."""
-    rng = np.random.default_rng()
     start = model().calibration("global")
     moved = {name: start[name] * rng.uniform(0.85, 1.15) for name in TENSOR}
     moved["tensor_dram_share"] = float(rng.uniform(0.65, 0.9))
@@ -156,9 +154,10 @@ def test_fits_find_the_constants_of_made_up_times(sample: Rows) -> None:
     assert all(found.constants[name] == start[name] for name in start if name not in TENSOR)
 
 
-def test_rows_of_the_tensor_cores_leave_the_others_alone(tmp_path: Path, sample: Rows) -> None:
+def test_rows_of_the_tensor_cores_leave_the_others_alone(
+    tmp_path: Path, sample: Rows, rng: np.random.Generator
+) -> None:
     columns = "op device B M N K latency_ms kernel".split()
-    rng = np.random.default_rng()
     rows = [
         ["linear", "h100", 1, int(m), 1024, 2048, float(m) * rng.uniform(1, 1.2) * 1e-3,
          "cutlass_80_simt_sgemm_128x64_8x5_nn_align1"]
@@ -180,10 +179,9 @@ def test_rows_of_the_tensor_cores_leave_the_others_alone(tmp_path: Path, sample:
     }
 
 
-def test_devices_of_a_die_share_constants(tmp_path: Path) -> None:
+def test_devices_of_a_die_share_constants(tmp_path: Path, rng: np.random.Generator) -> None:
     """`ftuner calibrate --each`: rows of an A100 with 80 GB tell the tensor cores of all."""
     columns = "op device B M N K latency_ms kernel".split()
-    rng = np.random.default_rng()
     rows = [
         ["linear", name, 1, int(m), 1024, 2048, float(m) * rng.uniform(1, 1.2) * 1e-3,
          "ampere_sgemm_128x128_nn"]

@@ -21,6 +21,7 @@
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/raw_ostream.h"
 #include <chrono>
+#include <optional>
 
 using namespace mlir;
 using namespace ftuner;
@@ -98,6 +99,11 @@ struct Options {
       llvm::cl::desc("With --ftuner-to-iree: also what the dispatches carry, "
                      "as JSON (docs/iree.md)"),
       llvm::cl::value_desc("file"), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> manifest{
+      "manifest",
+      llvm::cl::desc("With --ftuner-to-ptx: also the manifest, from the same "
+                     "compilation (docs/manifest.md)"),
+      llvm::cl::value_desc("file"), llvm::cl::cat(category)};
   llvm::cl::opt<bool> timing{
       "timing", llvm::cl::desc("Add the seconds of each stage to the manifest"),
       llvm::cl::cat(category)};
@@ -145,7 +151,18 @@ static llvm::Error checkOptions(const Options &options) {
                      "--ftuner-to-library, --ftuner-to-iree, "
                      "--ftuner-to-iree-spec, --ftuner-explain and "
                      "--ftuner-measure");
-  if (options.timing && options.translation != Translation::Manifest)
+  bool hasManifest = options.manifest.getNumOccurrences() > 0;
+  if (hasManifest && options.translation != Translation::Ptx)
+    return makeError("option --manifest has no effect without --ftuner-to-ptx");
+  if (hasManifest && (options.manifest.empty() || options.manifest == "-"))
+    return makeError("option --manifest: expected the name of a file, but got "
+                     "'" +
+                     options.manifest + "'");
+  if (hasManifest && options.output == "-")
+    return makeError("option -o: expected the name of a file beside "
+                     "--manifest");
+  if (options.timing && !hasManifest &&
+      options.translation != Translation::Manifest)
     return makeError("option --timing has no effect without "
                      "--ftuner-to-manifest");
   bool isForIree = options.translation == Translation::Iree ||
@@ -187,12 +204,33 @@ static llvm::Error checkOptions(const Options &options) {
   return llvm::Error::success();
 }
 
-/// Writes the output and ends the process; returns if that fails.
+/// Writes the output, and a file beside it if there is one, and ends the
+/// process; returns if that fails.
 static llvm::Error finish(const Options &options, llvm::StringRef content,
-                          tool::ModuleTool &moduleTool) {
-  if (llvm::Error error = tool::writeOutput(options.output, content))
+                          tool::ModuleTool &moduleTool,
+                          std::optional<tool::OutputFile> beside = {}) {
+  llvm::Error error = beside
+                          ? tool::writeOutputs({{options.output, content.str()},
+                                                std::move(*beside)})
+                          : tool::writeOutput(options.output, content);
+  if (error)
     return error;
   moduleTool.endProcess();
+}
+
+/// The manifest of a compiled module and its translation.
+static llvm::Expected<std::string> manifestText(const Options &options,
+                                                ModuleOp module,
+                                                const PtxImages &ptx,
+                                                const Stopwatch &stopwatch) {
+  ManifestOptions manifestOptions;
+  if (options.timing)
+    manifestOptions.seconds = stopwatch.seconds;
+  std::string manifest;
+  llvm::raw_string_ostream stream(manifest);
+  if (failed(writeManifest(module, ptx, manifestOptions, stream)))
+    return makeError("writing the manifest failed");
+  return manifest;
 }
 
 /// Reads `--size`.
@@ -408,7 +446,8 @@ static llvm::Error translate(const Options &options,
     return tool::writeLibrary(**module, libraryPlan);
   }
   moduleTool.beginStage("ptx");
-  if (options.translation == Translation::Ptx) {
+  bool writesPtx = options.translation == Translation::Ptx;
+  if (writesPtx && options.manifest.empty()) {
     FailureOr<PtxModule> ptx = translateToPtx(**module);
     if (failed(ptx))
       return makeError("translation to PTX failed");
@@ -418,15 +457,14 @@ static llvm::Error translate(const Options &options,
   if (failed(ptx))
     return makeError("translation to PTX failed");
   stopwatch.lap("ptx");
-
-  ManifestOptions manifestOptions;
-  if (options.timing)
-    manifestOptions.seconds = stopwatch.seconds;
-  std::string manifest;
-  llvm::raw_string_ostream stream(manifest);
-  if (failed(writeManifest(**module, *ptx, manifestOptions, stream)))
-    return makeError("writing the manifest failed");
-  return finish(options, manifest, moduleTool);
+  llvm::Expected<std::string> manifest =
+      manifestText(options, **module, *ptx, stopwatch);
+  if (!manifest)
+    return manifest.takeError();
+  if (!writesPtx)
+    return finish(options, *manifest, moduleTool);
+  return finish(options, ptx->own.text, moduleTool,
+                tool::OutputFile{options.manifest, std::move(*manifest)});
 }
 
 int main(int argc, char **argv) {
