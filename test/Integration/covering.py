@@ -5,7 +5,7 @@ and an access. A case's properties are a dictionary, e.g. {"layout": "nt", "epil
 constraints hold by themselves, since cases are only chosen: a pair that no candidate has is none to cover.
 
 The choice is greedy, which is within a constant of the best one (Nemhauser and others, 1978): the case that adds most
-pairs for what it takes comes next.
+pairs comes next.
 """
 
 import heapq
@@ -18,22 +18,21 @@ def pairs(properties):
     return set(itertools.combinations(items, 2)) or set(items)
 
 
-def choose(candidates, count, weights=None):
-    """The indices of `count` of the candidates (dictionaries of properties), and the shares of all pairs that they have.
+def choose(candidates, count=None):
+    """The indices of `count` of the candidates (dictionaries of properties), and the share of all pairs that they have.
 
-    weights: what each candidate takes, e.g. seconds; 1 by default. Where no pair is left, others follow in order.
+    Where no pair is left, others follow in order, or none without a count.
     """
     sets = [pairs(properties) for properties in candidates]
-    weights = weights or [1] * len(sets)
     every = set().union(*sets)
     left = set(every)
     # Gains only fall, so that a case whose gain is still what it was is the best one.
-    heap = [(-len(found) / weights[index], index) for index, found in enumerate(sets)]
+    heap = [(-len(found), index) for index, found in enumerate(sets)]
     heapq.heapify(heap)
     chosen = []
-    while heap and len(chosen) < count:
+    while heap and (left if count is None else len(chosen) < count):
         gain, index = heapq.heappop(heap)
-        now = -len(sets[index] & left) / weights[index]
+        now = -len(sets[index] & left)
         if now > gain:
             heapq.heappush(heap, (now, index))
             continue

@@ -10,9 +10,6 @@ bounds and race checks and shuffled threads.
 """
 
 import json
-import os
-
-import numpy
 
 import batches
 import harness
@@ -57,26 +54,24 @@ def run(h, label, model, families, device, sizes, flags):
     plan = (f"<families = [{', '.join(families)}], choices = [], general = 0, "
             f"unaligned_general = {len(families) - 1}>")
     planned, problems = form(h, name, model.text(), plan)
-    for number, size in enumerate(sizes if planned else []):
-        args = f"--args={model.args(**size)}"
-        results = []
-        for path, executor in ((planned, "emulator"), (h.path(name + ".mlir"), "reference")):
-            folder = h.path(f"{name}_{number}_{executor}")
-            os.makedirs(folder)
-            checks = ["--check-bounds", "--check-races", "--thread-order=shuffled", *flags] if executor == "emulator" else []
-            result = h.tool("ftuner-run", path, f"--function={model.name}", f"--device={device}",
-                            f"--executor={executor}", f"--save-dir={folder}", args, *checks)
-            if result.returncode != 0:
-                problems.append(f"{args} by the {executor}: {result.stderr}")
-                break
-            results.append(numpy.load(os.path.join(folder, "result0.npy")).astype(numpy.float64))
-        if len(results) < 2:
-            continue
-        actual, expected = results
-        error = numpy.linalg.norm(actual - expected) / max(numpy.linalg.norm(expected), 1e-30)
-        if actual.shape != expected.shape or not error <= TOLERANCE:
-            problems.append(f"{args}: relative error {error}")
-    return problems
+    if not planned:
+        return problems
+    return run_planned(h, planned, h.path(name + ".mlir"), model.name, device, [model.args(**size) for size in sizes],
+                       TOLERANCE, flags)[1]
+
+
+def run_planned(h, planned, source, function, device, arguments, tolerance, flags=()):
+    """Runs a planned module in the emulator with all checks, beside the reference on its source, for each of the
+    arguments; (reports, problems)."""
+    result = h.tool("ftuner-run", planned, f"--function={function}", f"--device={device}", "--check", *harness.CHECKED,
+                    f"--reference={source}", f"--tolerance={tolerance}", *flags, *[f"--args={text}" for text in arguments])
+    problems = [line for line in result.stderr.splitlines() if "error:" in line][:8]
+    reports = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
+    if result.returncode != 0 or len(reports) != len(arguments):
+        problems.append(f"exit {result.returncode}, {len(reports)} of {len(arguments)} runs: {result.stderr[-800:]}")
+    problems += [f"{report['args']}: relative error {checked['relative_error']}"
+                 for report in reports for checked in report["results"] if not checked["ok"]]
+    return reports, problems
 
 
 def balanced_blocks(low, high, sms, beside, rows):

@@ -9,11 +9,7 @@ bounds and race checks and threads in random order. Batches and sums that start 
 `--count=N` is the number of random products; `--seed=S --count=1` runs one again.
 """
 
-import json
-import os
 import random
-
-import numpy
 
 import batches
 import harness
@@ -83,28 +79,15 @@ class Split(tensor_cores.Product):
         return f"{super().__str__()}, {self.path}, {self.split} slices: {'; '.join(self.families)}"
 
 
-def compare(h, label, planned, source, function, args, device, tolerance, seed, flags=()):
-    """Runs a planned module in the emulator and its source by the reference."""
-    results = []
-    for path, executor in ((planned, "emulator"), (source, "reference")):
-        folder = h.path(f"{label}_{executor}".replace(" ", "_"))
-        os.makedirs(folder)
-        checks = [*harness.CHECKED, *flags] if executor == "emulator" else [f"--executor={executor}"]
-        result = h.tool("ftuner-run", path, f"--function={function}", f"--device={device}", f"--save-dir={folder}",
-                        f"--args={args}", f"--seed={seed % 2**31}", *checks)
-        if result.returncode != 0:
-            return [f"{args} by the {executor}: {result.stderr[-800:]}"]
-        results.append(numpy.load(os.path.join(folder, "result0.npy")).astype(numpy.float64))
-        if executor == "emulator":
-            (report,) = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
-    actual, expected = results
-    problems = []
-    error = numpy.linalg.norm(actual - expected) / max(numpy.linalg.norm(expected), 1e-30)
-    if actual.shape != expected.shape or not error <= tolerance:
-        problems.append(f"{args}: shape {actual.shape} of {expected.shape}, relative error {error}")
-    kernels = [launch["kernel"] for launch in report["launches"]]
-    if actual.size and (len(kernels) != 2 or not kernels[1].endswith("_sum")):
-        problems.append(f"{args}: expected a kernel and the sum of its slices, but got {kernels}")
+def compare(h, planned, source, function, arguments, device, tolerance, seed):
+    """Runs a planned module in the emulator, beside its source by the reference."""
+    reports, problems = kernel_families.run_planned(h, planned, source, function, device, arguments, tolerance,
+                                                    [f"--seed={seed % 2**31}"])
+    for report in reports:
+        kernels = [launch["kernel"] for launch in report["launches"]]
+        has_elements = all(extent for result in report["results"] for extent in result["shape"])
+        if has_elements and (len(kernels) != 2 or not kernels[1].endswith("_sum")):
+            problems.append(f"{report['args']}: expected a kernel and the sum of its slices, but got {kernels}")
     return problems
 
 
@@ -121,16 +104,14 @@ def run(h, product):
     if not planned:
         return problems
     tolerance = {**tensor_cores.TOLERANCES, "f32": TOLERANCES[product.output]}[product.precision]
-    return compare(h, label, planned, h.path(name + ".mlir"), "f", product.arguments(), product.device, tolerance, seed)
+    return compare(h, planned, h.path(name + ".mlir"), "f", [product.arguments()], product.device, tolerance, seed)
 
 
 def run_given(h, label, model, families, device, sizes):
     name = label.replace(" ", "_")
     planned, problems = kernel_families.form(h, name, model.text(), plan_of(families))
-    for number, size in enumerate(sizes if planned else []):
-        problems += compare(h, f"{label} {number}", planned, h.path(name + ".mlir"), model.name, model.args(**size),
-                            device, TOLERANCES["f32"], harness.SEED)
-    return problems
+    return problems or compare(h, planned, h.path(name + ".mlir"), model.name, [model.args(**size) for size in sizes],
+                               device, TOLERANCES["f32"], harness.SEED)
 
 
 def main():

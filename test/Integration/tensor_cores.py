@@ -13,11 +13,8 @@ operands and width of accesses that the sizes allow, with groups that only copy 
 `--count=N` is the number of cases; `--seed=S --count=1` runs one again.
 """
 
-import os
 import random
 import re
-
-import numpy
 
 import harness
 import kernel_families
@@ -341,8 +338,8 @@ def random_families(rng, product):
 
 
 def checks(product, seed):
-    """Flags of a run in the emulator: bounds, races, threads in random order, operands."""
-    flags = [*harness.CHECKED, f"--seed={seed % 2**31}"]
+    """Flags of a run: its data."""
+    flags = [f"--seed={seed % 2**31}"]
     if product.is_misaligned:
         flags.append(f"--misalign={BYTES[product.lhs]}")
     return flags
@@ -366,32 +363,14 @@ def run_given(tests, product):
     planned, problems = kernel_families.form(tests, f"{seed}", product.module(), plan, product.precision)
     if problems:
         return problems
-    results = []
-    for path, flags in ((planned, checks(product, seed)),
-                        (tests.path(f"{seed}.mlir"), ["--executor=reference", f"--seed={seed % 2**31}", "--json"])):
-        folder = tests.path(f"{seed}_{len(results)}")
-        os.makedirs(folder)
-        result = tests.tool("ftuner-run", path, "--function=f", f"--args={product.arguments()}",
-                            f"--device={product.device}", f"--save-dir={folder}", *flags)
-        if result.returncode != 0:
-            return report_of(result, product)[1]
-        if path == planned:
-            problems = report_of(result, product)[1]
-        results.append(numpy.load(os.path.join(folder, "result0.npy")))
-    actual, expected = (as_numbers(result, product.output) for result in results)
-    if actual.shape != expected.shape:
-        return problems + [f"expected a result of {expected.shape}, but got {actual.shape}"]
-    error = numpy.linalg.norm(actual - expected) / max(numpy.linalg.norm(expected), 1e-30)
-    if not error <= TOLERANCES[product.output if product.precision == "f32" else product.precision]:
-        problems.append(f"relative error {error}")
+    tolerance = TOLERANCES[product.output if product.precision == "f32" else product.precision]
+    reports, problems = kernel_families.run_planned(
+        tests, planned, tests.path(f"{seed}.mlir"), "f", product.device, [product.arguments()], tolerance,
+        checks(product, seed))
+    launches = harness.launched(reports[0]) if reports else []
+    if reports and product.m > 0 and len(launches) != 1:
+        problems.append(f"expected one kernel, but got {launches}")
     return problems
-
-
-def as_numbers(array, kind):
-    """Of an array as saved: bf16 as the bits of its numbers."""
-    if kind == "bf16":
-        array = (array.view(numpy.uint16).astype(numpy.uint32) << 16).view(numpy.float32)
-    return array.astype(numpy.float64)
 
 
 def run_planned(tests, product):
@@ -408,7 +387,7 @@ def run_planned(tests, product):
     if product.precision != "f32":
         flags.append(f"--tolerance={TOLERANCES[product.precision]}")
     result = tests.tool("ftuner-run", path, "--function=f", f"--args={product.arguments()}",
-                        f"--device={product.device}", "--check", *checks(product, seed), *flags)
+                        f"--device={product.device}", "--check", *harness.CHECKED, *checks(product, seed), *flags)
     tests.describe(label, str(product))
     report, problems = report_of(result, product)
     if not report:

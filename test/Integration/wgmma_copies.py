@@ -21,6 +21,7 @@ import random
 
 import numpy
 
+import covering
 import harness
 import kernel_families
 
@@ -61,6 +62,12 @@ class Product:
         self.precision, self.kind = precision, "f32" if precision else kind
         # The rhs is a constant, which is packed.
         self.packs, self.swaps = packs, swaps
+
+    def properties(self):
+        return {"lhs": self.lhs[-1], "rhs": self.rhs[-1], "batches": len(self.out) - 2, "shares": self.lhs[0] != self.rhs[0],
+                "split": self.split > 1, "rows": "m" in self.dynamic, "columns": "n" in self.dynamic,
+                "type": self.precision or self.kind, "packs": self.packs, "swaps": self.swaps,
+                "groups": self.groups, "tile": self.tile, "stages": self.stages, "steps": self.sizes["k"] > 0}
 
     def tensor(self, axes, kind):
         extents = ("?" if axis in self.dynamic else self.sizes[axis] for axis in axes)
@@ -251,18 +258,43 @@ def run_planned(h, name, product, flags):
     return results_of(h, name, product, runs)[1]
 
 
-def main():
-    h, options = harness.start(__doc__, {
-        "--count": {"type": int, "default": 6, "help": "random products of weights that are packed (default 6)"}})
+def ways():
+    """(name of a product, product, copies, whether there are two heights) that there are."""
+    result = []
     for name, product in PRODUCTS.items():
         for copies in [*COPIES, *(PACKED_COPIES if product.packs else [])]:
             if product.precision == "tf32" and copies not in ROUNDING:
                 continue
-            label = f"{name}, {copies}"
-            h.add(label, run, h, label, product, copies, False)
+            result.append((name, product, copies, False))
             # Twice as tall, some tiles leave no room for stages.
             if copies in WITH_PAIRS and product.tile[0] < 256:
-                h.add(f"{label}, two heights", run, h, f"{label}, two heights", product, copies, True)
+                result.append((name, product, copies, True))
+    return result
+
+
+def choose(cases):
+    """Few of the ways: each with every property that products have, and at least three for each product."""
+    chosen, _ = covering.choose([product.properties() | {"copies": copies, "pair": is_pair}
+                                 for _, product, copies, is_pair in cases])
+    for number, name in enumerate(PRODUCTS):
+        own = [index for index, case in enumerate(cases) if case[0] == name]
+        others = [index for index in own if index not in chosen]
+        # Other ones for each product.
+        others = others[number % len(others):] + others[:number % len(others)] if others else []
+        chosen += others[:max(0, 3 - (len(own) - len(others)))]
+    print(f"{len(chosen)} of {len(cases)} products and ways, which have every pair of properties", flush=True)
+    return [cases[index] for index in sorted(chosen)]
+
+
+def main():
+    h, options = harness.start(__doc__, {
+        "--count": {"type": int, "default": 6, "help": "random products of weights that are packed (default 6)"}})
+    cases = ways()
+    if harness.SCALE == 1:
+        cases = choose(cases)
+    for name, product, copies, is_pair in cases:
+        label = f"{name}, {copies}{', two heights' if is_pair else ''}"
+        h.add(label, run, h, label, product, copies, is_pair)
     for number in range(options.count):
         seed = harness.next_seed()
         product, flags = random_weights(random.Random(str(seed)))

@@ -72,6 +72,12 @@ struct Options {
   llvm::cl::opt<bool> check{
       "check", llvm::cl::desc("Compare the results with the reference"),
       llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> reference{
+      "reference",
+      llvm::cl::desc("With --check: the module whose function of the same name "
+                     "is the reference, such as the one that the input was "
+                     "planned or compiled from; by default the input"),
+      llvm::cl::value_desc("file"), llvm::cl::cat(category)};
   llvm::cl::opt<double> tolerance{
       "tolerance",
       llvm::cl::desc("Largest relative Frobenius error that passes; by default "
@@ -133,6 +139,7 @@ public:
 private:
   llvm::Error checkOptions() const;
   llvm::Error prepare();
+  llvm::Error readReference();
   llvm::Error prepareExecutors();
   llvm::Expected<std::unique_ptr<Executor>>
   createEmulator(const Signature &lowered);
@@ -146,6 +153,8 @@ private:
   const tool::PipelineCommandLine &pipeline;
   tool::ModuleTool moduleTool;
   OwningOpRef<ModuleOp> module;
+  /// Null where the reference is the module itself.
+  OwningOpRef<ModuleOp> referenceModule;
   OwningOpRef<ModuleOp> compiled;
   std::string functionName;
   Signature signature;
@@ -172,6 +181,8 @@ llvm::Error Runner::checkOptions() const {
                       " has no effect without --executor=emulator");
   if (options.tolerance.getNumOccurrences() && !options.check)
     return runError("option --tolerance has no effect without --check");
+  if (options.reference.getNumOccurrences() && !options.check)
+    return runError("option --reference has no effect without --check");
   if (!options.saveDir.empty() && options.arguments.size() > 1)
     return runError("expected one --args with --save-dir, but got " +
                     llvm::Twine(options.arguments.size()));
@@ -194,10 +205,11 @@ llvm::Error Runner::prepareExecutors() {
   bool needsReference =
       options.check || options.executor == ExecutorKind::Reference;
   if (needsReference) {
-    if (isCompiled(*module))
+    ModuleOp source = referenceModule ? *referenceModule : *module;
+    if (isCompiled(source))
       return runError("the reference needs the module before compilation, but "
                       "got a compiled one");
-    auto created = createReferenceExecutor(*module, signature);
+    auto created = createReferenceExecutor(source, signature);
     if (!created)
       return created.takeError();
     reference = std::move(*created);
@@ -252,6 +264,31 @@ Runner::createCuda(const Signature &lowered) {
   return createCudaExecutor(*compiled, lowered, executorOptions);
 }
 
+/// Whether functions take and give the same types; `symbols` are hints.
+static bool haveSameTypes(const Signature &a, const Signature &b) {
+  auto isSame = [](const SignatureType &a, const SignatureType &b) {
+    return a.isTensor == b.isTensor && a.type == b.type && a.shape == b.shape;
+  };
+  return llvm::equal(a.arguments, b.arguments, isSame) &&
+         llvm::equal(a.results, b.results, isSame);
+}
+
+llvm::Error Runner::readReference() {
+  auto read = moduleTool.readModule(options.reference);
+  if (!read)
+    return read.takeError();
+  referenceModule = std::move(*read);
+  auto function = findFunction(*referenceModule, functionName);
+  if (!function)
+    return runError("option --reference: " +
+                    llvm::toString(function.takeError()));
+  FailureOr<Signature> found = getSignature(*function);
+  if (failed(found) || !haveSameTypes(*found, signature))
+    return runError("option --reference: expected a function '" + functionName +
+                    "' of the same types as in the input");
+  return llvm::Error::success();
+}
+
 llvm::Error Runner::prepare() {
   auto read = moduleTool.readModule(options.input);
   if (!read)
@@ -268,6 +305,13 @@ llvm::Error Runner::prepare() {
   FTunerOptions compilation;
   if (llvm::Error error = pipeline.apply(compilation))
     return error;
+  if (options.reference.getNumOccurrences()) {
+    if (llvm::Error error = readReference())
+      return error;
+    function = findFunction(*referenceModule, functionName);
+    if (!function)
+      return function.takeError();
+  }
   tolerances = getTolerances(
       *function, *findFactorPrecision(compilation.settings().precision));
   return llvm::Error::success();

@@ -153,9 +153,15 @@ ModuleTool::readModule(llvm::StringRef path) {
   llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> input = readInput(path);
   if (!input)
     return input.takeError();
-  sources.AddNewSourceBuffer(std::move(*input), llvm::SMLoc());
-  OwningOpRef<ModuleOp> module =
-      parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
+  // Diagnostics show lines of the first module, which is the input.
+  OwningOpRef<ModuleOp> module;
+  if (sources.getNumBuffers() == 0) {
+    sources.AddNewSourceBuffer(std::move(*input), llvm::SMLoc());
+    module = parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
+  } else {
+    module = parseSourceString<ModuleOp>((*input)->getBuffer(),
+                                         ParserConfig(&context), path);
+  }
   if (!module)
     return toolError("cannot read a module from '" + path + "'");
   return module;

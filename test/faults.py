@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Shows what the tests find: builds the programs with faults, and runs tests until one fails for each.
+
+A fault is a change of one line of an emitter or of the dispatch. All are compiled in at once, and the environment
+variable FTUNER_FAULT=N switches one of them on. Sources are put back in the end, the programs stay as they are: build
+again. Needs a tree without changes in the files of FAULTS.
+
+    python test/faults.py [--only N,M] [--keep]
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BIN = os.path.join(ROOT, "build", "release", "bin")
+
+HELPER = """
+#include <cstdlib>
+/// Whether a fault is switched on: 1 or 0.
+static int ftunerFault(int number) {
+  const char *chosen = std::getenv("FTUNER_FAULT");
+  return chosen && std::atoi(chosen) == number;
+}
+"""
+
+CODEGEN = "lib/Codegen/IR/"
+#: What, file, text, its replacement (@ stands for the switch), tests that must find it.
+FAULTS = [
+    ("asynchronous copies are waited for a step too late", CODEGEN + "MainLoop.cpp",
+     "NVVM::CpAsyncWaitGroupOp::create(b, stepsAhead() - 1);", "NVVM::CpAsyncWaitGroupOp::create(b, stepsAhead() - 1 + @);",
+     ("tensor_cores", "split_k")),
+    ("no barrier between steps of asynchronous copies", CODEGEN + "MainLoop.cpp",
+     "gpu::BarrierOp::create(b);\n  auto startNext", "if (!@)\n    gpu::BarrierOp::create(b);\n  auto startNext",
+     ("tensor_cores", "split_k")),
+    ("no barrier between steps of copies by registers", CODEGEN + "MainLoop.cpp",
+     "gpu::BarrierOp::create(b);\n  Value reduceOffset", "if (!@)\n    gpu::BarrierOp::create(b);\n  Value reduceOffset",
+     ("prologues", "element_types")),
+    ("a stage too many", CODEGEN + "MainLoop.cpp", "math.constant(stages));", "math.constant(stages + @));", ("prologues",)),
+    ("rows of accumulators are stored over each other", CODEGEN + "FragmentEpilogue.cpp",
+     "math.add(row, 8 * half)", "math.add(row, 8 * half * (1 - @))", ("prologues", "tensor_cores")),
+    ("the same of swapped operands", CODEGEN + "FragmentEpilogue.cpp", "number / 2 * 8;", "number / 2 * 8 * (1 - @);",
+     ("tensor_cores",)),
+    ("bytes without a sign are taken to have one", "lib/Codegen/Mma/IR/MmaMainLoop.cpp",
+     "isUnsignedFactor(tile.workload, factor) ?", "isUnsignedFactor(tile.workload, factor) && !@ ?",
+     ("tensor_cores", "split_k")),
+    ("bytes across k in another order", "lib/Codegen/Mma/IR/MmaMainLoop.cpp", "{odd, odd + 2, odd + kBytes,",
+     "{odd, odd + 2 * (1 - @), odd + kBytes,", ("tensor_cores", "split_k")),
+    ("every slice of k begins with the first", "lib/Kernel/KernelEmitter.cpp", "element = sliceStart;",
+     "element = @ ? Value() : sliceStart;", ("split_k",)),
+    ("copies go on behind the end of k", CODEGEN + "TileCopy.cpp",
+     "return math.less(math.add(reduceOffset, slot.reduce), reduceExtent);",
+     "return math.less(math.add(reduceOffset, slot.reduce), math.add(reduceExtent, @));", ("prologues", "element_types")),
+    ("results are stored behind their end", CODEGEN + "ContractionEpilogue.cpp", "if (exact)", "if (exact || @)",
+     ("random_modules",)),
+    ("what is computed behind the end of k is not zero", CODEGEN + "TileCopy.cpp",
+     "return arith::SelectOp::create(b, inReduceRange(slot, reduceOffset), result,",
+     "if (@)\n    return result;\n  return arith::SelectOp::create(b, inReduceRange(slot, reduceOffset), result,",
+     ("prologues",)),
+    ("the alignment of addresses is not checked", "lib/Transforms/DispatchWorkloads.cpp", "require(address, alignment);",
+     "if (!@)\n      require(address, alignment);", ("random_modules", "element_types")),
+]
+
+
+def sources():
+    """The files with faults: what they have, and what they have with faults."""
+    before, after = {}, {}
+    for number, (what, path, text, replacement, _) in enumerate(FAULTS, 1):
+        path = os.path.join(ROOT, path)
+        content = after.get(path)
+        if content is None:
+            with open(path, encoding="utf-8") as file:
+                before[path] = content = file.read()
+            end = content.index("\n\n", content.index("#include"))
+            content = content[:end + 1] + HELPER + content[end + 1:]
+        if content.count(text) != 1:
+            raise RuntimeError(f"{path}: expected {text!r} once: the list must follow the sources ({what})")
+        after[path] = content.replace(text, replacement.replace("@", f"ftunerFault({number})"))
+    return before, after
+
+
+def write(contents):
+    for path, content in contents.items():
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(content)
+
+
+def find(number, tests):
+    """The test that finds a fault, and its first line that says so; or None."""
+    for test in tests:
+        command = [sys.executable, os.path.join(ROOT, "test", "Integration", f"{test}.py"), "--bin-dir", BIN]
+        environment = {"FTUNER_TEST_SEED": "1", **os.environ, "FTUNER_FAULT": str(number)}
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              env=environment) as process:
+            for line in process.stdout:
+                if line.startswith("FAILED"):
+                    process.terminate()
+                    return f"{test}: {line.strip()}"
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", help="numbers of faults")
+    parser.add_argument("--keep", action="store_true", help="take the programs as they were built with faults")
+    options = parser.parse_args()
+    if not options.keep:
+        before, after = sources()
+        try:
+            write(after)
+            subprocess.run(["ninja", "-C", os.path.join(ROOT, "build", "release"), "ftuner-opt", "ftuner-translate",
+                            "ftuner-run"], check=True, stdout=subprocess.DEVNULL)
+        finally:
+            write(before)
+    chosen = [int(number) for number in options.only.split(",")] if options.only else range(1, len(FAULTS) + 1)
+    missed = 0
+    for number in chosen:
+        what, *_, tests = FAULTS[number - 1]
+        found = find(number, tests)
+        missed += found is None
+        print(f"{'found ' if found else 'MISSED'} {number} {what}; {found or ', '.join(tests)}", flush=True)
+    print(f"{len(chosen) - missed} found, {missed} missed")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
