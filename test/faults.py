@@ -87,7 +87,7 @@ def write(contents):
 
 
 def find(number, tests):
-    """The test that finds a fault, and its first line that says so; or None."""
+    """The test and the case that find a fault, and what they say; or None."""
     for test in tests:
         command = [sys.executable, os.path.join(ROOT, "test", "Integration", f"{test}.py"), "--bin-dir", BIN]
         environment = {"FTUNER_TEST_SEED": "1", **os.environ, "FTUNER_FAULT": str(number)}
@@ -95,8 +95,9 @@ def find(number, tests):
                               env=environment) as process:
             for line in process.stdout:
                 if line.startswith("FAILED"):
+                    problem = next(process.stdout, "").strip()
                     process.terminate()
-                    return f"{test}: {line.strip()}"
+                    return f"{test}, {line.split(':')[0].removeprefix('FAILED').strip()}: {problem}"
     return None
 
 

@@ -65,7 +65,8 @@ def run(h, device, rows, transpose_b):
                           ranges={"M": RANGES[rows]}, name="dense")
     label = os.path.splitext(os.path.basename(device))[0]
     path = h.write(f"{label}_{rows}_{transpose_b}.mlir", model.text())
-    result = h.tool("ftuner-translate", path, "--ftuner-to-manifest", f"--device={device}")
+    result = h.tool("ftuner-translate", path, "--ftuner-to-manifest", f"--device={device}",
+                    environment=harness.NO_TOOLKIT)
     if result.returncode != 0:
         return [result.stderr]
     manifest = json.loads(result.stdout)

@@ -75,6 +75,9 @@ def add_random_cases(tests, options, make, run):
         tests.add(f"seed {case.seed}", run, tests, case)
 
 
+#: Environment without a CUDA toolkit: manifests without the assembler's figures, which take longer than the rest.
+NO_TOOLKIT = {name: "/nonexistent" for name in ("PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT")}
+
 #: Flags of ftuner-run for a run in the emulator that checks everything but results.
 CHECKED = ["--executor=emulator", "--check-bounds", "--check-races", "--thread-order=shuffled", "--json"]
 

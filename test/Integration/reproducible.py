@@ -6,32 +6,38 @@ found, for devices of several generations; no `.extern .func` in it.
 """
 
 import os
-import subprocess
 
 import harness
 
 DEVICES = ("k80", "p100", "p4", "v100", "t4", "a100", "rtx3090", "h200", "b200")
 
 
-def translate(h, flag, device, env=None):
+def translate(h, name, device, *flags, environment=None):
+    """The bytes of the PTX."""
     source = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "dense.mlir")
-    run = subprocess.run([os.path.join(h.bin_dir, "ftuner-translate"), source, flag, f"--device={device}"],
-                         capture_output=True, env=env)
+    path = h.path(f"{device}.{name}.ptx")
+    run = h.tool("ftuner-translate", source, "--ftuner-to-ptx", f"--device={device}", "-o", path, *flags,
+                 environment=environment)
     if run.returncode != 0:
-        raise RuntimeError(run.stderr.decode())
-    return run.stdout
+        raise RuntimeError(run.stderr)
+    return read(path)
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def check(h, device):
     problems = []
-    ptx = translate(h, "--ftuner-to-ptx", device)
-    if ptx != translate(h, "--ftuner-to-ptx", device):
+    names = ("one", "other")
+    manifests = [h.path(f"{device}.{name}.json") for name in names]
+    ptx, other = (translate(h, name, device, f"--manifest={path}") for name, path in zip(names, manifests))
+    if ptx != other:
         problems.append("two translations to PTX differ")
-    if translate(h, "--ftuner-to-manifest", device) != translate(h, "--ftuner-to-manifest", device):
+    if read(manifests[0]) != read(manifests[1]):
         problems.append("two manifests differ")
-    hidden = {"PATH": "/nonexistent", "CUDA_HOME": "/nonexistent", "CUDA_PATH": "/nonexistent",
-              "CUDA_ROOT": "/nonexistent", "LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", "")}
-    if ptx != translate(h, "--ftuner-to-ptx", device, hidden):
+    if ptx != translate(h, "hidden", device, environment=harness.NO_TOOLKIT):
         problems.append("the PTX depends on an installed toolkit")
     if b".extern .func" in ptx:
         problems.append("the PTX calls external functions")
