@@ -48,6 +48,10 @@ class Factor:
             properties |= {"has_zero_point": self.has_zero_point, "has_wide_scale": self.scale_type != self.kind}
         return properties
 
+    def is_behind_end(self):
+        """Whether it is not zero where its source and all that lies along k are."""
+        return self.beside in (self.space, "") and (self.how == "bias" or (self.how == "dequantize" and self.has_zero_point))
+
     def operands(self):
         """(axes, type) of the tensors and scalars that are read, the factor first."""
         result = [(self.axes, self.source)]
@@ -119,6 +123,8 @@ class Product:
             properties |= {f"{factor.name}_{name}": value for name, value in factor.properties().items()}
             properties[f"{factor.name}_aligned"] = self.sizes[factor.axes[-1]] % 8 == 0
         properties["empty"] = self.sizes["k"] == 0
+        # What both would compute behind the end of k adds to the sum, unless it is made zero.
+        properties["has_both_behind_end"] = all(f.is_behind_end() for f in self.factors) and self.sizes["k"] % 16 != 0
         return properties
 
     def tensor(self, axes, kind):
