@@ -62,7 +62,7 @@ private:
   void writeDevice(const DeviceSpec &device);
   void writeFunction(func::FuncOp function, FunctionType type,
                      const DeviceSpec &device);
-  void writeValueType(Type type, ArrayAttr symbols);
+  void writeValueType(Type type, ArrayAttr symbols, bool isUnsigned);
   void writeTensorMap(ukernel::TensorMapAttr map);
   void writeKernel(const Kernel &kernel);
   void writeWorkload(StringRef name, const WorkloadPlan &workload);
@@ -199,10 +199,13 @@ void ManifestWriter::writeDevice(const DeviceSpec &device) {
   });
 }
 
-void ManifestWriter::writeValueType(Type type, ArrayAttr symbols) {
+void ManifestWriter::writeValueType(Type type, ArrayAttr symbols,
+                                    bool isUnsigned) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   json.attribute("kind", tensor ? "tensor" : "scalar");
   json.attribute("type", toString(tensor ? tensor.getElementType() : type));
+  if (isUnsigned)
+    json.attribute("unsigned", true);
   if (!tensor)
     return;
   json.attributeArray("shape", [&] {
@@ -242,15 +245,21 @@ void ManifestWriter::writeFunction(func::FuncOp function, FunctionType type,
       for (auto [index, input] : llvm::enumerate(type.getInputs()))
         json.object([&, index = index, input = input] {
           writeValueType(
-              input, index < function.getNumArguments()
-                         ? function.getArgAttrOfType<ArrayAttr>(
-                               index, ukernel::UKernelDialect::kShapeAttrName)
-                         : ArrayAttr());
+              input,
+              index < function.getNumArguments()
+                  ? function.getArgAttrOfType<ArrayAttr>(
+                        index, ukernel::UKernelDialect::kShapeAttrName)
+                  : ArrayAttr(),
+              llvm::is_contained(getUnsigned(function, "arguments"), index));
         });
     });
     json.attributeArray("results", [&] {
-      for (Type output : type.getResults())
-        json.object([&] { writeValueType(output, {}); });
+      for (auto [index, output] : llvm::enumerate(type.getResults()))
+        json.object([&] {
+          writeValueType(
+              output, {},
+              llvm::is_contained(getUnsigned(function, "results"), index));
+        });
     });
     FunctionReport report =
         reportWork(collectWork(function), {device, calibration, workloadTime});

@@ -19,6 +19,13 @@ FunctionType getAbiType(func::FuncOp func) {
   return type ? dyn_cast<FunctionType>(type.getValue()) : FunctionType();
 }
 
+ArrayRef<int64_t> getUnsigned(func::FuncOp func, StringRef key) {
+  auto given = func->getAttrOfType<DictionaryAttr>(kUnsignedAttrName);
+  auto numbers =
+      given ? given.getAs<DenseI64ArrayAttr>(key) : DenseI64ArrayAttr();
+  return numbers ? numbers.asArrayRef() : ArrayRef<int64_t>();
+}
+
 /// Whether a function of the name is another one to a linker or to LLVM: one
 /// that LLVM knows, or anything that the C library of this process exports.
 static bool isLibraryFunction(StringRef name) {

@@ -79,6 +79,38 @@ static LogicalResult checkSignature(func::FuncOp func) {
   return success();
 }
 
+/// Checks the attribute `ukernel.unsigned`, if there is one.
+static LogicalResult checkUnsigned(func::FuncOp func) {
+  Attribute given = func->getAttr(kUnsignedAttrName);
+  if (!given)
+    return success();
+  auto emitError = [&] {
+    return func.emitError() << "'" << kUnsignedAttrName << "' expected ";
+  };
+  auto lists = dyn_cast<DictionaryAttr>(given);
+  if (!lists)
+    return emitError() << "a dictionary, but got " << given;
+  for (NamedAttribute list : lists) {
+    bool isArguments = list.getName() == "arguments";
+    auto numbers = dyn_cast<DenseI64ArrayAttr>(list.getValue());
+    if (!numbers || (!isArguments && list.getName() != "results"))
+      return emitError() << "arrays of 'arguments' and 'results', but got '"
+                         << list.getName().getValue()
+                         << "' = " << list.getValue();
+    ArrayRef<Type> types =
+        isArguments ? func.getArgumentTypes() : func.getResultTypes();
+    for (int64_t number : numbers.asArrayRef()) {
+      bool isThere = number >= 0 && number < static_cast<int64_t>(types.size());
+      Type type = isThere ? getElementTypeOrSelf(types[number]) : Type();
+      if (!type || !type.isSignlessInteger() || type.isInteger(1))
+        return emitError() << "numbers of integers among "
+                           << list.getName().getValue() << ", but got "
+                           << number;
+    }
+  }
+  return success();
+}
+
 /// Whether `func` calls itself, through whatever other functions.
 static bool isRecursive(func::FuncOp func, SymbolTable &symbols) {
   SmallVector<func::FuncOp> worklist = {func};
@@ -202,7 +234,7 @@ private:
                << op.getName();
       if (func.isPublic() && !func.isExternal()) {
         if (failed(checkCalls(func, symbols)) || failed(checkSignature(func)) ||
-            failed(checkDimensions(func)))
+            failed(checkUnsigned(func)) || failed(checkDimensions(func)))
           return failure();
         funcs.push_back(func);
       }

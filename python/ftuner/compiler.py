@@ -13,7 +13,7 @@ import threading
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Iterable, Mapping, Sequence, Union
+from typing import Any, Callable, Iterable, Mapping, Sequence, Union
 
 from . import descriptions, inputs, locations
 from .errors import CompileError, CompileWarning, Error
@@ -31,11 +31,19 @@ class SourceText:
         name: what diagnostics call it.
         content: MLIR.
         weights: the last arguments of the function of an imported model.
+        explain: of the name and what the compiler printed, a sentence about an imported model; None
+            if there is none.
     """
 
     name: str
     content: bytes
     weights: Weights | None = None
+    explain: Callable[[str, str], str | None] = lambda name, text: None
+
+    @staticmethod
+    def of_model(model: onnx.OnnxModel, name: str = "model.onnx") -> SourceText:
+        """An imported model."""
+        return SourceText(name, model.text.encode(), model.weights, model.explain)
 
 
 Source = Union[str, "os.PathLike[str]", SourceText]
@@ -69,8 +77,7 @@ def read_source(source: Source, ranges: Mapping[str, Bounds] | None = None) -> S
         raise TypeError(f"source: expected MLIR or a path, but got {type(source).__qualname__}")
     name = os.fspath(source)
     if inputs.ends_in(name, ".onnx"):
-        model = onnx.import_model(name, ranges)
-        return SourceText(name, model.text.encode(), model.weights)
+        return SourceText.of_model(onnx.import_model(name, ranges), name)
     _refuse_ranges(ranges, f"'{name}'")
     return SourceText(name, inputs.read(name))
 
@@ -206,7 +213,8 @@ def translate(
     if code != 0:
         if code < 0:
             text += f"the compiler was ended by signal {-code}\n"
-        raise CompileError(f"cannot compile {source.name}:\n{text.rstrip()}", text)
+        words = source.explain(source.name, text)
+        raise CompileError(words or f"cannot compile {source.name}:\n{text.rstrip()}", text)
     if text.strip():
         warnings.warn(text.rstrip(), CompileWarning, stacklevel=2)
     return printed.decode().replace(f"./{path.name}", path.name)

@@ -6,7 +6,7 @@ import ctypes
 import operator
 import struct
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Callable
 
@@ -51,8 +51,9 @@ class ElementType:
 
     `numpy` names the dtype of results. `accepted` names the dtypes that arguments
     may have in NumPy and PyTorch, which name them alike; integers have no sign, so
-    both kinds are accepted. `dlpack` are the pairs of type code and bits. `ctype`
-    is the type of a scalar argument and `convert` makes one from a number.
+    both kinds are accepted, unless the manifest calls them unsigned (`ui8`). `dlpack`
+    are the pairs of type code and bits. `ctype` is the type of a scalar argument and
+    `convert` makes one from a number.
     """
 
     name: str
@@ -74,7 +75,10 @@ class ElementType:
 
 _DTYPES: dict[str, np.dtype[Any]] = {
     name: np.dtype(name)
-    for name in ("float16", "float32", "float64", "bool", "int8", "int16", "int32", "int64")
+    for name in (
+        *("float16", "float32", "float64", "bool", "int8", "int16", "int32", "int64"),
+        *("uint8", "uint16", "uint32", "uint64"),
+    )
 }
 
 
@@ -91,6 +95,12 @@ def _integer(name: str, bits: int, ctype: Any) -> ElementType:
     return ElementType(
         name, bits // 8, names[0], names, ((DL_INT, bits), (DL_UINT, bits)), ctype, convert
     )
+
+
+def _unsigned(bits: int) -> ElementType:
+    signed = _integer(f"ui{bits}", bits, getattr(ctypes, f"c_int{bits}"))
+    name = f"uint{bits}"
+    return replace(signed, numpy_name=name, accepted=(name,), dlpack=((DL_UINT, bits),))
 
 
 def _index(value: Any) -> int:
@@ -141,6 +151,7 @@ ELEMENT_TYPES: dict[str, ElementType] = {
         _integer("i16", 16, ctypes.c_int16),
         _integer("i32", 32, ctypes.c_int32),
         _integer("i64", 64, ctypes.c_int64),
+        *(_unsigned(bits) for bits in (8, 16, 32, 64)),
         ElementType("index", 8, "int64", ("int64",), ((DL_INT, 64),), ctypes.c_int64, _index),
     )
 }

@@ -62,12 +62,13 @@ class Signature:
 
 
 def _read_value(entry: dict[str, Any]) -> Value:
-    if entry["type"] not in ELEMENT_TYPES:
+    type_name = f"u{entry['type']}" if entry.get("unsigned") else entry["type"]
+    if type_name not in ELEMENT_TYPES:
         raise Error(
-            f"the manifest has an element type that this version does not know: {entry['type']}"
+            f"the manifest has an element type that this version does not know: {type_name}"
         )
     shape = entry.get("shape") if entry["kind"] == "tensor" else None
-    return Value(ELEMENT_TYPES[entry["type"]], None if shape is None else tuple(shape))
+    return Value(ELEMENT_TYPES[type_name], None if shape is None else tuple(shape))
 
 
 def read_signatures(manifest: dict[str, Any]) -> list[Signature]:

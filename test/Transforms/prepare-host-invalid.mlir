@@ -99,3 +99,33 @@ func.func @dimension(%x: tensor<?xf32>) -> tensor<?xf32> {
   %e = tensor.empty(%t) : tensor<?xf32>
   return %e : tensor<?xf32>
 }
+
+// -----
+
+// expected-error @below {{'ukernel.unsigned' expected a dictionary, but got unit}}
+func.func @no_list(%x: tensor<4xi8>) attributes {ukernel.unsigned} {
+  return
+}
+
+// -----
+
+// expected-error @below {{'ukernel.unsigned' expected arrays of 'arguments' and 'results', but got 'inputs' = array<i64: 0>}}
+func.func @misspelt(%x: tensor<4xi8>) attributes {ukernel.unsigned = {inputs = array<i64: 0>}} {
+  return
+}
+
+// -----
+
+// expected-error @below {{'ukernel.unsigned' expected numbers of integers among arguments, but got 1}}
+func.func @no_integer(%x: tensor<4xi8>, %y: tensor<4xf32>)
+    attributes {ukernel.unsigned = {arguments = array<i64: 0, 1>}} {
+  return
+}
+
+// -----
+
+// expected-error @below {{'ukernel.unsigned' expected numbers of integers among results, but got 1}}
+func.func @no_such_result(%x: tensor<4xi8>) -> tensor<4xi8>
+    attributes {ukernel.unsigned = {results = array<i64: 1>}} {
+  return %x : tensor<4xi8>
+}

@@ -331,29 +331,20 @@ def test_refused_operators(tmp_path: Path) -> None:
     onnx.save(model, tmp_path / "model.onnx")
     with pytest.raises(ftuner.CompileError) as refused:
         ftuner.compile(tmp_path / "model.onnx")
-    message = str(refused.value)
-    assert message.startswith("cannot import the model: torch-mlir does not lower the operator")
-    assert "(node Unique once)" in message and len(message.splitlines()) == 1
+    assert str(refused.value) == (
+        f"cannot import '{tmp_path / 'model.onnx'}': the operator Unique (node Unique once) is not "
+        "supported: torch-mlir does not lower it; compute it outside of the model"
+    )
 
 
 def test_operators_of_another_meaning(tmp_path: Path) -> None:
     """What the importer would lower to other numbers is refused by one sentence."""
-    byte = TensorProto.UINT8
-    one, point = np.float32(0.1), numpy_helper.from_array(np.uint8(3), "p")
-    scale = numpy_helper.from_array(one, "s")
-    product = node("QLinearMatMul", ["x", "s", "p", "w", "s", "p", "s", "p"], ["y"])
     graphs = {
         "GridSample": (
             [node("GridSample", ["x", "g"], ["y"])],
             [tensor("x", [1, 1, 3, 2]), tensor("g", [1, 2, 4, 2])],
             [tensor("y", [1, 1, 2, 4])],
             [],
-        ),
-        "QLinearMatMul": (
-            [product],
-            [tensor("x", [2, 4, 8], byte), tensor("w", [2, 8, 6], byte)],
-            [tensor("y", [2, 4, 6], byte)],
-            [scale, point],
         ),
         "Gelu of the domain com.example": (
             [node("Gelu", ["x"], ["y"], domain="com.example")],
@@ -464,5 +455,5 @@ def test_conditions_are_refused(tmp_path: Path) -> None:
         [node("If", ["c"], ["y"], **branches)], [condition, tensor("x", [4])], [tensor("y", [4])], []
     )
     onnx.save(model, tmp_path / "if.onnx")
-    with pytest.raises(ftuner.CompileError, match='loc\\("If 0"\\): no lowering'):
+    with pytest.raises(ftuner.CompileError, match="If 0. needs its input cond when the model is"):
         ftuner.compile(tmp_path / "if.onnx", **OPTIONS)

@@ -33,6 +33,11 @@ inline constexpr llvm::StringLiteral kResultSizesAttrName =
 inline constexpr llvm::StringLiteral kWorkspaceSizeAttrName =
     "ukernel.workspace_size";
 
+/// Function, in the input: which of its arguments and results callers see as
+/// unsigned, {arguments = array<i64: 0>, results = array<i64: 0, 1>}. Kernels
+/// know no signs; the manifest tells callers.
+inline constexpr llvm::StringLiteral kUnsignedAttrName = "ukernel.unsigned";
+
 /// Intermediates start at multiples of this many bytes in the workspace.
 inline constexpr int64_t kWorkspaceAlignment = 256;
 /// Threads of a block of a fallback kernel.
@@ -40,6 +45,11 @@ inline constexpr int64_t kFallbackThreads = 256;
 
 /// The type on tensors of a function of the host ABI; null for any other.
 mlir::FunctionType getAbiType(mlir::func::FuncOp func);
+
+/// The numbers of the unsigned values that `kUnsignedAttrName` lists under
+/// `key`, "arguments" or "results".
+llvm::ArrayRef<int64_t> getUnsigned(mlir::func::FuncOp func,
+                                    llvm::StringRef key);
 
 /// `name` with everything that C does not allow in identifiers replaced by
 /// underscores, and `f_` in front where a letter must be.

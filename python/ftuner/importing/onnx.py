@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,11 +40,22 @@ class OnnxModel:
         text: MLIR with one function.
         name: of the function.
         weights: its last arguments.
+        graph: what was lowered, an `onnx.GraphProto`.
     """
 
     text: str
     name: str
     weights: Weights
+    graph: Any
+
+    def explain(self, file: str, diagnostics: str) -> str | None:
+        """The sentence for what the compiler does not lower; None if it said something else."""
+        failed = re.search(r'loc\("([^"]+)"\): (?:error: )?no lowering: (.*)', diagnostics)
+        if failed is None:
+            return None
+        operators = _operators()
+        words = operators.explain(operators.NOT_LOWERED, f"node {failed[1]}", self.graph)
+        return f"cannot import '{file}': {words}"
 
 
 def import_model(
@@ -62,14 +74,38 @@ def import_model(
         CompileError: it is no model, or has an operator that is not lowered.
         ValueError: a range of a name that the model does not have, or no range.
     """
-    model = read(path)
-    _refuse_operators(model.graph, os.fspath(path))
+    return _import(read(path), os.fspath(path), ranges)
+
+
+def import_proto(
+    model: Any, ranges: Mapping[str, Bounds] | None = None, name: str = "model.onnx"
+) -> OnnxModel:
+    """Imports an `onnx.ModelProto`, which messages call `name`; otherwise as `import_model`."""
+    _onnx()
+    copy = type(model)()
+    copy.CopyFrom(model)
+    return _import(_checked(copy, name), name, ranges)
+
+
+def _import(model: Any, file: str, ranges: Mapping[str, Bounds] | None) -> OnnxModel:
+    operators = _operators()
+    try:
+        model = operators.simplify(model)
+        operators.refuse(model)
+    except operators.Refused as refused:
+        raise _refuse(file, str(refused)) from None
+    except _onnx().shape_inference.InferenceError as error:
+        raise _refuse(file, _sentence(error)) from None
     weights = _take_weights(model.graph)
     symbols = _Symbols(ranges or {})
     shapes = [symbols.shape_of(value) for value in model.graph.input]
     attributes = symbols.attributes()
     name = model.graph.name or "main"
-    return OnnxModel(_lower(model, name, attributes, shapes), name, weights)
+    try:
+        return OnnxModel(_lower(model, name, attributes, shapes), name, weights, model.graph)
+    except torch_mlir.NotLowered as error:
+        words = operators.explain(error.reason, error.place, model.graph)
+        raise CompileError(f"cannot import '{file}': {words}", error.diagnostics) from None
 
 
 def read(path: str | os.PathLike[str]) -> Any:
@@ -87,15 +123,29 @@ def read(path: str | os.PathLike[str]) -> Any:
         onnx.load_external_data_for_model(model, str(Path(path).parent))
     except (OSError, ValueError, onnx.checker.ValidationError) as error:
         raise _refuse(name, f"its external data cannot be read: {_sentence(error)}") from None
+    return _checked(model, name)
+
+
+def _checked(model: Any, name: str) -> Any:
+    onnx = _onnx()
     try:
         onnx.checker.check_model(model)
         if model.functions:
             model = importlib.import_module("onnx.inliner").inline_local_functions(model)
+        operators = _operators()
+        operators.name_nodes(model.graph)
+        # Inference of shapes fails in the functions of some operators.
+        model = operators.inline_functions(model) or model
         return onnx.shape_inference.infer_shapes(
             model, check_type=True, strict_mode=True, data_prop=True
         )
     except (ValueError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         raise _refuse(name, _sentence(error)) from None
+
+
+def _operators() -> Any:
+    """The module that needs the package onnx."""
+    return importlib.import_module(f"{__package__}.onnx_operators")
 
 
 def _onnx() -> Any:
@@ -109,45 +159,6 @@ def _onnx() -> Any:
 def _refuse(name: str, reason: str) -> CompileError:
     words = f"cannot import '{name}': {reason}"
     return CompileError(words, words)
-
-
-def _refuse_operators(graph: Any, name: str) -> None:
-    """Refuses what would be lowered to another meaning."""
-    onnx = _onnx()
-    values = {tensor.name: tensor for tensor in graph.initializer}
-    for node in graph.node:
-        if node.op_type == "Constant":
-            values.update({node.output[0]: a.t for a in node.attribute if a.name == "value"})
-    ranks = {
-        value.name: len(value.type.tensor_type.shape.dim)
-        for value in [*graph.input, *graph.value_info]
-    }
-    ranks.update({tensor.name: len(tensor.dims) for tensor in graph.initializer})
-
-    def is_zero(point: str) -> bool:
-        return point in values and not onnx.numpy_helper.to_array(values[point]).any()
-
-    for node in graph.node:
-        if node.domain not in ("", "ai.onnx"):
-            raise _refuse(
-                name,
-                f"the operator {node.op_type} of the domain {node.domain} is not supported: "
-                "write it with operators of ONNX's own domain, or as a function of the model",
-            )
-        if node.op_type == "GridSample":
-            raise _refuse(
-                name,
-                "the operator GridSample is not supported: torch-mlir reads outside of the "
-                "image for it; write it with GatherND of clipped indices",
-            )
-        if node.op_type == "QLinearMatMul":
-            has_points = not all(is_zero(node.input[number]) for number in (2, 5))
-            if has_points and any(ranks.get(node.input[number], 3) > 2 for number in (0, 3)):
-                raise _refuse(
-                    name,
-                    "the operator QLinearMatMul of tensors of three dimensions with zero points "
-                    "is not supported: reshape them to matrices",
-                )
 
 
 def _sentence(error: Exception) -> str:
@@ -182,9 +193,6 @@ def _take_weights(graph: Any) -> Weights:
             )
         else:
             constants.append(tensor)
-    for number, node in enumerate(kept_nodes):
-        # What messages and reports call it.
-        node.name = f"{node.op_type} {node.name or number}"
     nodes, inputs = [_copy(node) for node in kept_nodes], [_copy(value) for value in inputs]
     constants = [_copy(tensor) for tensor in constants]
     for field, items in (("node", nodes), ("input", inputs), ("initializer", constants)):
@@ -243,6 +251,22 @@ class _Symbols:
         return result
 
 
+def _unsigned(graph: Any) -> dict[str, list[int]]:
+    """Numbers of the inputs and results whose elements are unsigned."""
+    kinds = _onnx().TensorProto
+    unsigned = (kinds.UINT8, kinds.UINT16, kinds.UINT32, kinds.UINT64)
+    lists = {"arguments": graph.input, "results": graph.output}
+    numbers = {
+        key: [
+            number
+            for number, value in enumerate(values)
+            if value.type.tensor_type.elem_type in unsigned
+        ]
+        for key, values in lists.items()
+    }
+    return {key: found for key, found in numbers.items() if found}
+
+
 def _lower(
     model: Any, name: str, symbols: Mapping[str, str], shapes: list[list[int | str] | None]
 ) -> str:
@@ -258,5 +282,5 @@ def _lower(
             words = f"cannot import the model: {_sentence(error)}"
             raise CompileError(words, str(error)) from None
         torch_mlir.lower(module, (torch_mlir.FROM_ONNX, torch_mlir.TO_LINALG))
-        torch_mlir.annotate(module, name, symbols, shapes)
+        torch_mlir.annotate(module, name, symbols, shapes, _unsigned(model.graph))
         return torch_mlir.text_of(module)

@@ -27,6 +27,21 @@ FROM_PYTORCH = f"torchdynamo-export-to-torch-backend-pipeline{_KEPT}"
 FROM_ONNX = f"torch-onnx-to-torch-backend-pipeline{_KEPT}"
 
 
+class NotLowered(CompileError):
+    """A model with an operator that torch-mlir or FTuner does not lower.
+
+    Attributes:
+        reason: without the place.
+        place: of the operator in the model; None if it is not known.
+    """
+
+    def __init__(self, reason: str, place: str | None, diagnostics: str | None = None) -> None:
+        words = f"cannot import the model: {reason}" + (f" ({place})" if place else "")
+        super().__init__(words, words if diagnostics is None else diagnostics)
+        self.reason = reason
+        self.place = place
+
+
 def load(module: str, needed_by: str) -> Any:
     """A module of iree.compiler. Raises `ImportError` with what is missing."""
     try:
@@ -45,7 +60,7 @@ def new_context() -> Any:
 def lower(module: Any, passes: Sequence[str]) -> None:
     """Lowers a module of the torch dialect in place.
 
-    Raises `CompileError`, in one sentence with the operator and its place in the model, where
+    Raises `NotLowered`, in one sentence with the operator and its place in the model, where
     torch-mlir or FTuner has no lowering of it.
     """
     ir = load("ir", "importing a model")
@@ -54,17 +69,12 @@ def lower(module: Any, passes: Sequence[str]) -> None:
     try:
         manager.parse(pipeline, module.context).run(module.operation)
     except ir.MLIRError as error:
-        raise CompileError(_explain(error, module), str(error)) from None
+        raise NotLowered(*_explain(error, module), str(error)) from None
     for operation in _operations(module.operation):
         if operation.name.partition(".")[0] not in _DIALECTS:
-            words = refusal(f"FTuner does not lower {operation.name}", operation.location)
-            raise CompileError(words, words)
-
-
-def refusal(reason: str, location: Any) -> str:
-    """An error's sentence, with the place in the model if it is known."""
-    place = place_of(str(location))
-    return f"cannot import the model: {reason}" + (f" ({place})" if place else "")
+            raise NotLowered(
+                f"FTuner does not lower {operation.name}", place_of(str(operation.location))
+            )
 
 
 def place_of(location: str) -> str | None:
@@ -85,8 +95,8 @@ def _operations(operation: Any) -> Iterator[Any]:
                 yield from _operations(inner.operation)
 
 
-def _explain(error: Any, module: Any) -> str:
-    """The first error of a pipeline as one sentence; `module` is what was left."""
+def _explain(error: Any, module: Any) -> tuple[str, str | None]:
+    """The first error of a pipeline and its place; `module` is what was left."""
     for diagnostic in error.error_diagnostics:
         message = str(diagnostic.message)
         # `torch.operator` stands for every operator that torch-mlir does not know.
@@ -102,9 +112,9 @@ def _explain(error: Any, module: Any) -> str:
                 if reader is not None:
                     name, location = reader.name, reader.location
             name = re.sub(r"^(torch\.)?(onnx\.)?", "", name)
-            return refusal(f"torch-mlir does not lower the operator {name}", location)
-        return refusal(message.partition("\n")[0][:300], diagnostic.location)
-    return refusal(str(error).partition("\n")[0], "")
+            return f"torch-mlir does not lower the operator {name}", place_of(str(location))
+        return message.partition("\n")[0][:300], place_of(str(diagnostic.location))
+    return str(error).partition("\n")[0], None
 
 
 def _is_operand(name: str) -> bool:
@@ -136,13 +146,15 @@ def annotate(
     name: str,
     symbols: Mapping[str, str],
     shapes: Sequence[Sequence[int | str] | None],
+    unsigned: Mapping[str, Sequence[int]] | None = None,
 ) -> None:
-    """Adds names of sizes.
+    """Adds names of sizes, and which values are unsigned.
 
     Args:
         module: has a function `name`.
         symbols: of the module, each with its #ukernel.range.
         shapes: of the arguments, with symbols; None for one without a shape.
+        unsigned: numbers of the unsigned `arguments` and `results`.
     """
     ir = load("ir", "importing a model")
     function = next(op for op in module.body.operations if op.attributes["sym_name"].value == name)
@@ -157,6 +169,12 @@ def annotate(
             arguments.append(f"{{ukernel.shape = [{sizes}]}}")
     with module.context:
         function.attributes["arg_attrs"] = ir.Attribute.parse(f"[{', '.join(arguments)}]")
+        if unsigned:
+            lists = ", ".join(
+                f"{key} = array<i64: {', '.join(map(str, numbers))}>"
+                for key, numbers in unsigned.items()
+            )
+            function.attributes["ukernel.unsigned"] = ir.Attribute.parse(f"{{{lists}}}")
         if symbols:
             text = ", ".join(f"{symbol} = {range_}" for symbol, range_ in symbols.items())
             module.operation.attributes["ukernel.symbols"] = ir.Attribute.parse(f"{{{text}}}")

@@ -277,7 +277,7 @@ class DeviceArray:
     ) -> DeviceArray:
         """Copies an array to a GPU. Returns when the copy is done."""
         for element_type in ELEMENT_TYPES.values():
-            if array.dtype.name in element_type.accepted:
+            if array.dtype.name == element_type.numpy_name:
                 break
         else:
             raise TypeError(f"expected a dtype that FTuner knows, but got {array.dtype}")

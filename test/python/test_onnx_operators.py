@@ -1,0 +1,292 @@
+"""ONNX's operators by its own node tests, and what the importer rewrites, folds and refuses."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ftuner
+
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("iree.compiler")
+
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+from ftuner.onnx_backend import Backend, prepare, run_model, run_node  # noqa: E402
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
+import onnx_node_tests as node_tests  # noqa: E402
+
+OPTIONS: dict[str, Any] = {"max_kernels": 1}
+node = helper.make_node
+Array = np.ndarray[Any, Any]
+
+#: Of each of these, ONNX's own results.
+PASSED = """
+    add_uint8 maxpool_2d_uint8 qlinearmatmul_2D_uint8_float32 dynamicquantizelinear
+    attention_4d_gqa_with_past_and_present attention_4d_diff_heads_mask4d_padded_kv
+    rms_normalization_2d_axis1 rotary_embedding swish swiglu mvn
+    linear_attention_gated_delta causal_conv_with_state_basic sce_mean_3d nllloss_NCd1
+    gelu_tanh_2 bitshift_right_int32_negative_shift
+    det_2d l2normalization_axis_0 matmul_4d_1d scan9_sum
+""".split()
+
+#: Of each of these, a sentence with the operator and what to change.
+REFUSED = """
+    if loop11 reduce_sum_keepdims_random reshape_reduced_dims scatternd nonzero_example bernoulli
+    bernoulli_expanded averagepool_3d_dilations_large_count_include_pad_is_1_ceil_mode_is_True
+    equal_string identity_opt cast_FLOAT_to_FLOAT8E4M3FN roialign_aligned_true
+    ai_onnx_ml_binarizer
+""".split()
+
+
+@pytest.fixture(scope="module")
+def cases() -> Any:
+    return node_tests.cases()
+
+
+@pytest.mark.parametrize("name", PASSED)
+def test_node_tests_that_pass(cases: Any, name: str) -> None:
+    assert node_tests.outcome_of(cases[name], OPTIONS) == (node_tests.PASSED, "")
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_node_tests_that_are_refused(cases: Any, name: str) -> None:
+    outcome, words = node_tests.outcome_of(cases[name], OPTIONS)
+    assert outcome == node_tests.REFUSED, words
+    operators = {node.op_type for node in cases[name].model.graph.node}
+    assert any(f"the operator {operator} " in words for operator in operators)
+
+
+def test_wrong_results_are_seen(cases: Any) -> None:
+    """The command tells a result that is off, of another type, or of another shape."""
+    case = cases["swish"]
+    inputs, (wanted,) = case.data_sets[0]
+    for other in (wanted + np.float32(0.01), wanted.astype(np.float64), wanted[None]):
+        changed = type(case)(**{**vars(case), "data_sets": [(inputs, [other])]})
+        assert node_tests.outcome_of(changed, OPTIONS)[0] == node_tests.WRONG
+
+
+def model_of(
+    nodes: list[Any],
+    inputs: dict[str, tuple[Any, list[Any]]],
+    outputs: dict[str, tuple[Any, list[Any]]],
+    values: dict[str, Array] | None = None,
+    version: int = 24,
+) -> Any:
+    """A model; inputs and outputs have a dtype and a shape."""
+
+    def value(name: str, dtype: Any, shape: list[Any]) -> Any:
+        kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        return helper.make_tensor_value_info(name, kind, shape)
+
+    graph = helper.make_graph(
+        nodes,
+        "model",
+        [value(name, *given) for name, given in inputs.items()],
+        [value(name, *given) for name, given in outputs.items()],
+        [numpy_helper.from_array(array, name) for name, array in (values or {}).items()],
+    )
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", version)], ir_version=11
+    )
+
+
+def check(model: Any, *calls: dict[str, Array], tolerance: float = 1e-5) -> Any:
+    """Runs a model and ONNX's reference evaluator; returns what was compiled."""
+    from onnx.reference import ReferenceEvaluator
+
+    compiled = prepare(model, **OPTIONS)
+    for inputs in calls:
+        for result, wanted in zip(compiled.run(inputs), ReferenceEvaluator(model).run(None, inputs)):
+            assert result.dtype == wanted.dtype and result.shape == wanted.shape
+            np.testing.assert_allclose(result, wanted, rtol=tolerance, atol=tolerance)
+    return compiled
+
+
+def floats(rng: np.random.Generator, *shape: int) -> Array:
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def test_functions_of_dynamic_sizes(rng: np.random.Generator) -> None:
+    """Attention with fewer heads of keys, after RMSNormalization and RotaryEmbedding."""
+    nodes = [
+        node("RMSNormalization", ["q", "scale"], ["n"], name="norm"),
+        node("RotaryEmbedding", ["n", "cos", "sin", "places"], ["r"]),
+        node("Attention", ["r", "k", "v"], ["y"], is_causal=1, name="attend"),
+    ]
+    f32 = np.float32
+    inputs = {
+        "q": (f32, ["batch", 4, "length", 16]),
+        "k": (f32, ["batch", 2, "keys", 16]),
+        "v": (f32, ["batch", 2, "keys", 16]),
+        "places": (np.int64, ["batch", "length"]),
+    }
+    values = {"scale": floats(rng, 16), "cos": floats(rng, 32, 8), "sin": floats(rng, 32, 8)}
+    model = model_of(nodes, inputs, {"y": (f32, ["batch", 4, "length", 16])}, values)
+
+    def call(batch: int, length: int, keys: int) -> dict[str, Array]:
+        return {
+            "q": floats(rng, batch, 4, length, 16),
+            "k": floats(rng, batch, 2, keys, 16),
+            "v": floats(rng, batch, 2, keys, 16),
+            "places": rng.integers(0, 32, (batch, length)),
+        }
+
+    compiled = check(model, call(2, 5, 7), call(1, 1, 1))
+    report = compiled.function.report
+    assert report.products == 2
+    places = {kernel["location"] for kernel in report.data["fallback_kernels"]}
+    assert "Attention attend" in places and "RMSNormalization norm" in places
+
+
+def test_quantization_at_run_time(rng: np.random.Generator) -> None:
+    """Scales and zero points that are computed, per tensor and per axis."""
+    x = floats(rng, 5, 6) * 30
+    nodes = [
+        node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+        node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+        node("QuantizeLinear", ["d", "scales", "points"], ["a"], axis=1),
+        node("DequantizeLinear", ["a", "scales", "points"], ["y"], axis=1),
+    ]
+    inputs = {
+        "x": (np.float32, ["rows", 6]),
+        "scales": (np.float32, [6]),
+        "points": (np.int8, [6]),
+    }
+    rows: list[Any] = ["rows", 6]
+    outputs = {"q": (np.uint8, rows), "a": (np.int8, rows), "y": (np.float32, rows)}
+    model = model_of(nodes, inputs, outputs, version=21)
+    call = {
+        "x": x,
+        "scales": rng.uniform(0.1, 2, 6).astype(np.float32),
+        "points": rng.integers(-20, 20, 6).astype(np.int8),
+    }
+    check(model, call)
+
+
+def test_unsigned_elements(tmp_path: Path, rng: np.random.Generator) -> None:
+    """Inputs and results have the types that ONNX declares, also of a library that is loaded."""
+    for dtype in (np.uint8, np.uint16, np.uint32):
+        model = model_of(
+            [node("Add", ["a", "b"], ["y"]), node("Cast", ["y"], ["f"], to=TensorProto.FLOAT)],
+            {"a": (dtype, ["N"]), "b": (dtype, ["N"])},
+            {"y": (dtype, ["N"]), "f": (np.float32, ["N"])},
+        )
+        big = np.iinfo(dtype).max
+        a, b = np.array([big - 1, big, 3], dtype), np.array([1, 3, 4], dtype)
+        check(model, {"a": a, "b": b})
+    onnx.save(model, tmp_path / "model.onnx")
+    module = ftuner.compile(tmp_path / "model.onnx", emulate=True, **OPTIONS)
+    assert "ui32[N]" in str(module.model.signature)
+    loaded = ftuner.load(module.library_path)
+    assert loaded.model(a, b)[0].dtype == np.uint32
+    with pytest.raises(TypeError, match="expected elements of type uint32, but got int32"):
+        module(a.view(np.int32), b)
+    torch = pytest.importorskip("torch")
+    results = module(torch.from_numpy(a), torch.from_numpy(b))
+    assert results[0].dtype == torch.uint32
+
+
+def test_determinants(rng: np.random.Generator) -> None:
+    """Each column's largest element is the pivot; singular matrices have 0."""
+    model = model_of(
+        [node("Det", ["x"], ["y"])],
+        {"x": (np.float32, ["N", 5, 5])},
+        {"y": (np.float32, ["N"])},
+    )
+    x = floats(rng, 6, 5, 5)
+    x[0, 0, 0] = 0
+    x[1] = np.eye(5)[[1, 0, 2, 4, 3]]
+    x[2] = np.eye(5)[[4, 0, 1, 2, 3]]
+    x[3] = 0
+    x[4, :, 2] = 0
+    (result,) = prepare(model, **OPTIONS).run({"x": x})
+    np.testing.assert_allclose(result, np.linalg.det(x.astype(np.float64)), atol=1e-4)
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_norms_of_zeros(rng: np.random.Generator, p: int) -> None:
+    nodes = [node("LpNormalization", ["x"], ["y"], axis=1, p=p)]
+    value = (np.float32, ["N", 4, 3])
+    model = model_of(nodes, {"x": value}, {"y": value}, version=22)
+    x = floats(rng, 2, 4, 3)
+    x[0, :, 1] = 0
+    norm = np.linalg.norm(x, p, axis=1, keepdims=True)
+    (result,) = prepare(model, **OPTIONS).run({"x": x})
+    np.testing.assert_allclose(result, x / np.where(norm == 0, 1, norm), rtol=1e-5)
+
+
+def test_known_values_are_folded(rng: np.random.Generator) -> None:
+    """Axes and shapes that are computed from constants and static sizes; an `If` of one."""
+    branches = {
+        f"{name}_branch": helper.make_graph(
+            [node(operator, ["r", "two"], [name])],
+            name,
+            [],
+            [helper.make_tensor_value_info(name, TensorProto.FLOAT, None)],
+        )
+        for name, operator in (("then", "Mul"), ("else", "Add"))
+    }
+    nodes = [
+        node("Shape", ["x"], ["shape"]),
+        node("Size", ["shape"], ["rank"]),
+        node("Sub", ["rank", "one"], ["last"]),
+        node("Unsqueeze", ["last", "first"], ["axes"]),
+        node("ReduceSum", ["x", "axes"], ["sum"], keepdims=0),
+        node("Gather", ["shape", "one"], ["columns"]),
+        node("Unsqueeze", ["columns", "first"], ["listed"]),
+        node("Concat", ["minus", "listed"], ["flat"], axis=0),
+        node("Reshape", ["sum", "flat"], ["r"]),
+        node("Equal", ["columns", "three"], ["is_three"]),
+        node("If", ["is_three"], ["y"], **branches),
+    ]
+    values = {
+        "one": np.array(1),
+        "three": np.array(3),
+        "first": np.array([0]),
+        "minus": np.array([-1]),
+        "two": np.array(2, np.float32),
+    }
+    result = {"y": (np.float32, ["N", 3])}
+    model = model_of(nodes, {"x": (np.float32, ["N", 3, 4])}, result, values)
+    check(model, {"x": floats(rng, 2, 3, 4)}, {"x": floats(rng, 1, 3, 4)})
+
+
+def test_inputs_that_the_host_needs() -> None:
+    """One sentence names the operator's input and the value that must be an initializer."""
+    model = model_of(
+        [node("Abs", ["x"], ["a"]), node("ReduceMean", ["a", "where"], ["y"], name="mean")],
+        {"x": (np.float32, ["N", 4]), "where": (np.int64, [1])},
+        {"y": (np.float32, [1, 1])},
+    )
+    with pytest.raises(ftuner.CompileError) as refused:
+        prepare(model)
+    assert str(refused.value) == (
+        "cannot import 'model.onnx': the operator ReduceMean (node ReduceMean mean) needs its input "
+        "axes when the model is compiled; make 'where' an initializer or the result of a Constant, "
+        "or compute it from shapes alone"
+    )
+
+
+def test_backend(rng: np.random.Generator) -> None:
+    """The functions that ONNX asks of a backend."""
+    a, b = floats(rng, 3, 4), floats(rng, 4, 2)
+    product = node("MatMul", ["a", "b"], ["y"])
+    model = model_of(
+        [product],
+        {"a": (np.float32, [3, 4]), "b": (np.float32, [4, 2])},
+        {"y": (np.float32, [3, 2])},
+    )
+    results = run_model(model, [a, b], **OPTIONS)
+    np.testing.assert_allclose(results.y, a @ b, rtol=1e-5)
+    np.testing.assert_allclose(results["y"], results[0])
+    (result,) = run_node(product, [a, b], **OPTIONS)
+    np.testing.assert_allclose(result, a @ b, rtol=1e-5)
+    assert Backend.supports_device("CPU") and not Backend.supports_device("TPU")
+    with pytest.raises(ftuner.CompileError, match="cannot import 'model.onnx'"):
+        prepare(onnx.ModelProto())
