@@ -103,6 +103,9 @@ public:
   }
 
   void run();
+  /// Of an enumeration that found nothing: the block nearest to being feasible,
+  /// and why it is not.
+  std::string nearestRefusal(int64_t alignment) const;
 
 private:
   /// The main axis, if the path combines along it.
@@ -228,6 +231,31 @@ void Enumerator::run() {
   addByPreference();
 }
 
+std::string Enumerator::nearestRefusal(int64_t alignment) const {
+  std::string refusal;
+  int64_t least = std::numeric_limits<int64_t>::max();
+  space->forEachBlock(
+      alignment, [&](const KernelFamily &offered, const UKernel &, bool) {
+        KernelFamily block = offered;
+        block.combineAxis = combineAxis;
+        block.reduceAxes = workload.reduceAxes();
+        llvm::Error error = checkKernel(problem, block);
+        // What the path cannot emit at all is further away than any spill.
+        int64_t lacking = std::numeric_limits<int64_t>::max() - 1;
+        if (!error) {
+          lacking = path.spillFreeRegisters(workload, block) -
+                    problem.device.registersPerThreadOf(block.threads());
+          error = checkSpillFree(problem, block);
+        }
+        std::string reason = llvm::toString(std::move(error));
+        if (reason.empty() || lacking >= least)
+          return;
+        least = lacking;
+        refusal = block.str() + ": " + reason;
+      });
+  return refusal;
+}
+
 llvm::Expected<CandidateSet>
 ftuner::enumerateCandidates(const SearchProblem &problem, int64_t alignment) {
   auto paths =
@@ -238,11 +266,18 @@ ftuner::enumerateCandidates(const SearchProblem &problem, int64_t alignment) {
   set.alignment = alignment;
   for (const CodegenModel *path : *paths)
     Enumerator(problem, *path, set).run();
-  if (set.candidates.empty())
+  if (set.candidates.empty()) {
+    std::string refusals;
+    for (const CodegenModel *path : *paths)
+      if (std::string refusal =
+              Enumerator(problem, *path, set).nearestRefusal(alignment);
+          !refusal.empty())
+        refusals += "; the nearest: " + refusal;
     return makeError("found no feasible uKernel for workload '" +
                      problem.workload.name + "' on device '" +
                      problem.device.name + "' with operands aligned to " +
-                     Twine(alignment) + " bytes");
+                     Twine(alignment) + " bytes" + refusals);
+  }
   set.alignment = 1;
   for (const Candidate &candidate : set.candidates)
     set.alignment = std::max(set.alignment, candidate.family.alignment());

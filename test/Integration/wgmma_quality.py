@@ -12,9 +12,12 @@ with packed weights. Where
 nvdisasm is installed their main loops have at most 1.1 times the instructions that hand-written ones have, and exactly
 their products and copies; in clusters they have no fence of memory, which ptxas puts beside barriers of larger scopes.
 
+So are kernels of modules of the folder quality: of one step, and of factors with prologues whose columns are few.
+
 The suite looks at a part; `--all` at everything.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -34,6 +37,8 @@ PART = [("dense", "h200", "true"), ("down", "h100", "true"), ("up", "h200", "fal
 #: Elements of a step by type, and types whose factors are f32.
 DEPTHS = {"f16": 64, "i8": 128, "tf32": 32, "tf32-truncate": 32}
 ROUNDED = ("tf32", "tf32-truncate")
+#: Modules of the folder quality.
+MODULES = ("one_step", "narrow_prologue")
 #: Instructions of main loops over those of hand-written ones.
 MOST = 1.1
 
@@ -236,6 +241,13 @@ def check_selected(tests, layer, device, maps):
     return problems
 
 
+def check_module(tests, name):
+    """Kernels of a module of the folder quality, which have no loops, or few columns that no vector holds."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "quality", name + ".mlir")
+    _, entries, problems = compile_checked(tests, name, path, ["--device=h200", "--paths=wgmma", "--max-kernels=3"])
+    return problems if entries else [*problems, "no kernel of the path"]
+
+
 def main():
     tests, options = harness.start(__doc__, {
         "--all": {"action": "store_true", "help": "every layer on every device, with tensor maps and without"},
@@ -245,6 +257,8 @@ def main():
     cases = [(layer, device, maps) for layer in LAYERS for device in ("h100", "h200") for maps in ("true", "false")]
     for layer, device, maps in cases if options.all else PART:
         tests.add(f"{layer} on {device}, maps {maps}", check_selected, tests, layer, device, maps)
+    for name in MODULES:
+        tests.add(name, check_module, tests, name)
     for given in GIVEN:
         tests.add(f"given: {given.name}", check_given, tests, given)
     tests.finish()

@@ -7,12 +7,17 @@ using namespace ftuner;
 static constexpr int64_t kChunkBytes = 16, kPatterns = 8;
 
 static SharedTile sharedTile(const Operand &factor, int64_t space,
-                             int64_t reduce, int64_t elementBytes) {
+                             int64_t reduce, int64_t elementBytes,
+                             bool copiesElements) {
   SharedTile tile;
   tile.reduceContiguous = factor.contiguousAxis() == Workload::kK;
   tile.pitch = kWgmmaRowBytes / elementBytes;
   tile.outer = tile.reduceContiguous ? space : reduce;
   tile.inner = tile.reduceContiguous ? reduce : ceilBy(space, tile.pitch);
+  // Element by element a thread has many slots of a panel, so what no
+  // instruction reads of the only one is left out.
+  if (!tile.reduceContiguous && copiesElements && space < tile.pitch)
+    tile.inner = space;
   tile.panels = ceilDiv(tile.inner, tile.pitch);
   tile.isPadded = !tile.reduceContiguous && tile.inner != space;
   tile.chunk = kChunkBytes / elementBytes;
@@ -28,9 +33,11 @@ WgmmaLayout ftuner::wgmmaLayout(const Workload &workload, const BlockTile &tile,
     const Operand &factor = *workload.find(
         axis == Workload::kM ? OperandRole::Lhs : OperandRole::Rhs);
     int64_t extent = tile[axis] / schedule.clusterAlong(axis);
-    return WgmmaSide{
-        axis, sharedTile(factor, extent, tile[Workload::kK], elementBytes),
-        extent, schedule.groupsAlong(axis), factor.isPacked};
+    return WgmmaSide{axis,
+                     sharedTile(factor, extent, tile[Workload::kK],
+                                elementBytes,
+                                /*copiesElements=*/schedule.accessBytes == 1),
+                     extent, schedule.groupsAlong(axis), factor.isPacked};
   };
   WgmmaLayout layout{side(schedule.rowAxis()),
                      side(schedule.columnAxis()),

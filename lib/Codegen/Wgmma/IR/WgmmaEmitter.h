@@ -99,6 +99,8 @@ private:
   void prepareMatrices();
   /// What instructions hold in registers, a struct for each of a group.
   Values initialSums();
+  int64_t accumulatorsOfInstruction() const;
+  Value inRegisters(const Values &accumulators);
   /// Multiplies a step that lies in a stage. Products go on behind it.
   Values multiply(Value stage, Values sums);
   Value multiplyOnce(Value rows, Value columns, Value sums);

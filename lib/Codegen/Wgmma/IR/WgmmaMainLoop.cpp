@@ -144,40 +144,48 @@ Values WgmmaTileEmitter::multiply(Value stage, Values sums) {
 //===----------------------------------------------------------------------===//
 
 Values WgmmaTileEmitter::initialSums() {
-  Value sums, start = tile.scalarStart(b, accumulatorType);
-  if (!start) {
-    sums = LLVM::ZeroOp::create(b, sumsType);
-  } else {
-    sums = LLVM::UndefOp::create(b, sumsType);
-    size_t count = cast<LLVM::LLVMStructType>(sumsType).getBody().size();
-    for (size_t number = 0; number < count; ++number)
-      sums = LLVM::InsertValueOp::create(b, sums, start, int64_t(number));
+  Value start = tile.scalarStart(b, accumulatorType);
+  if (!start)
+    start = arith::ConstantOp::create(b, accumulatorType,
+                                      b.getZeroAttr(accumulatorType));
+  Values ofInstruction(accumulatorsOfInstruction(), start);
+  // Also of a loop of one step, which is none: registers are written before the
+  // fence that hands them to the products.
+  Values sums;
+  for (int64_t number = 0; number < layout.instructions(); ++number)
+    sums.push_back(inRegisters(ofInstruction));
+  return sums;
+}
+
+int64_t WgmmaTileEmitter::accumulatorsOfInstruction() const {
+  return int64_t(cast<LLVM::LLVMStructType>(sumsType).getBody().size());
+}
+
+/// Sums of an instruction as an empty assembly takes and returns them.
+Value WgmmaTileEmitter::inRegisters(const Values &accumulators) {
+  std::string outputs, inputs;
+  for (size_t number = 0; number < accumulators.size(); ++number) {
+    outputs += accumulatorType.isInteger() ? "=r," : "=f,";
+    inputs += (number ? "," : "") + std::to_string(number);
   }
-  return Values(layout.instructions(), sums);
+  return LLVM::InlineAsmOp::create(
+             b, sumsType, accumulators, /*asm_string=*/"", outputs + inputs,
+             /*has_side_effects=*/true, /*is_align_stack=*/false,
+             LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr())
+      ->getResult(0);
 }
 
 Values WgmmaTileEmitter::pinned(ValueRange sums) {
-  // Nothing else ties arithmetic on sums to the wait for them: an empty
-  // assembly takes and returns them all.
+  // Nothing else ties arithmetic on sums to the wait for them.
   Values accumulators;
+  int64_t count = accumulatorsOfInstruction();
   for (Value of : sums) {
-    size_t count = cast<LLVM::LLVMStructType>(sumsType).getBody().size();
-    std::string outputs, inputs;
-    Values operands;
-    for (size_t number = 0; number < count; ++number) {
-      outputs += accumulatorType.isInteger() ? "=r," : "=f,";
-      inputs += (number ? "," : "") + std::to_string(number);
-      operands.push_back(LLVM::ExtractValueOp::create(b, of, int64_t(number)));
-    }
-    Value result =
-        LLVM::InlineAsmOp::create(
-            b, sumsType, operands, /*asm_string=*/"", outputs + inputs,
-            /*has_side_effects=*/true, /*is_align_stack=*/false,
-            LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr())
-            ->getResult(0);
-    for (size_t number = 0; number < count; ++number)
-      accumulators.push_back(
-          LLVM::ExtractValueOp::create(b, result, int64_t(number)));
+    Values waited;
+    for (int64_t number = 0; number < count; ++number)
+      waited.push_back(LLVM::ExtractValueOp::create(b, of, number));
+    Value result = inRegisters(waited);
+    for (int64_t number = 0; number < count; ++number)
+      accumulators.push_back(LLVM::ExtractValueOp::create(b, result, number));
   }
   return accumulators;
 }
