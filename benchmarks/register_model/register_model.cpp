@@ -5,7 +5,11 @@
 // is empty, and prints a line of JSON with what the path's model expects of it.
 // Usage:
 //
-//   register_model PATH SEED COUNT FOLDER DEVICE...
+//   register_model PATH KIND SEED COUNT FOLDER DEVICE...
+//
+// KIND is `plain`, or `staged`: most copies pass through registers then, since
+// accesses are single elements or factors have prologues; more extents are
+// dynamic, more factors lie across k, and some blocks compute a slice of k.
 //
 // One in four kernels is any that the path can emit; the others are near the
 // limit of registers, where the estimate has to tell those that spill. Which
@@ -15,6 +19,7 @@
 #include "EmittedKernel.h"
 #include "FTuner/Codegen/Mma/MmaLayout.h"
 #include "FTuner/Codegen/Simt/SimtLayout.h"
+#include "FTuner/Codegen/TensorFactors.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
@@ -29,11 +34,14 @@ namespace {
 /// Shares of the device's limit between which kernels are near it, by a count
 /// of accumulators, fragments and two registers for each copied vector.
 constexpr double leastNear = 0.5, mostNear = 1.1;
+/// The same of staged copies, which hold their vectors, too.
+constexpr int64_t kPlainSlotRegisters = 2, kStagedSlotRegisters = 4;
 
 class Sampler {
 public:
-  Sampler(bool isMma, unsigned seed, llvm::ArrayRef<DeviceSpec> devices)
-      : isMma(isMma), random(seed), devices(devices) {}
+  Sampler(bool isMma, bool isStaged, unsigned seed,
+          llvm::ArrayRef<DeviceSpec> devices)
+      : isMma(isMma), isStaged(isStaged), random(seed), devices(devices) {}
 
   /// A kernel that the path can emit; near the limit if told.
   EmittedCase draw(bool isNear);
@@ -50,10 +58,13 @@ private:
   }
   EmittedCase drawSimt();
   EmittedCase drawMma();
+  /// Makes copies of a kernel pass through registers, or most of them.
+  void stage(EmittedCase &emitted);
+  EmittedPrologue drawPrologue(ElementType multiplied);
   /// Vectors that a thread copies in a step of the last part.
   int64_t copySlots(const EmittedCase &emitted) const;
 
-  bool isMma;
+  bool isMma, isStaged;
   std::mt19937 random;
   llvm::ArrayRef<DeviceSpec> devices;
 };
@@ -125,6 +136,58 @@ EmittedCase Sampler::drawMma() {
   return emitted;
 }
 
+EmittedPrologue Sampler::drawPrologue(ElementType multiplied) {
+  EmittedPrologue prologue;
+  if (random() % 2 == 0)
+    return prologue;
+  using T = ElementType;
+  switch (multiplied) {
+  case T::F32:
+    prologue.type = pick<std::optional<T>>({{}, T::F16, T::I8});
+    break;
+  case T::TF32:
+    prologue.type = pick<std::optional<T>>({{}, {}, T::F16});
+    break;
+  case T::I8:
+    prologue.type = pick<std::optional<T>>({{}, {}, T::I32});
+    break;
+  default:
+    prologue.type = pick<std::optional<T>>({{}, {}, T::F32, T::I8});
+  }
+  prologue.addsScalar = random() % 3 == 0;
+  prologue.addsAlongSpace = random() % 3 == 0;
+  prologue.addsAlongReduce = random() % 4 == 0;
+  return prologue;
+}
+
+void Sampler::stage(EmittedCase &emitted) {
+  emitted.isDynamic = random() % 3 != 0;
+  emitted.transposeLhs = random() % 2;
+  emitted.transposeRhs = random() % 2;
+  if (random() % 2 == 0)
+    for (EmittedPrologue &prologue : emitted.prologues)
+      prologue = drawPrologue(emitted.multiplied);
+  emitted.family.reduceSplit = pick<int64_t>({1, 1, 1, 1, 8});
+  const DeviceSpec &device = deviceOf(emitted);
+  Workload workload = emitted.workload();
+  int64_t access = pick<int64_t>({1, 1, 4, 8, 16});
+  if (isMma) {
+    MmaSchedule schedule = MmaSchedule::of(emitted.family.schedule);
+    schedule.accessBytes = access;
+    int64_t bytes = bytesOf(emitted.multiplied);
+    if (!copiesAsynchronously(device, schedule.vectorWidth(bytes) * bytes,
+                              convertsFactors(workload)))
+      schedule.stages = 2;
+    emitted.family.schedule = schedule.pack();
+  } else {
+    SimtSchedule schedule = SimtSchedule::of(emitted.family.schedule);
+    schedule.vectorWidth = access < 8 ? 1 : 4;
+    if (!simtCopiesAsynchronously(workload, device))
+      schedule.stages = 2;
+    emitted.family.schedule = schedule.pack();
+  }
+}
+
 int64_t Sampler::copySlots(const EmittedCase &emitted) const {
   const BlockTile &tile = emitted.family.tiles.back();
   if (!isMma) {
@@ -141,6 +204,8 @@ int64_t Sampler::copySlots(const EmittedCase &emitted) const {
 EmittedCase Sampler::draw(bool isNear) {
   while (true) {
     EmittedCase emitted = isMma ? drawMma() : drawSimt();
+    if (isStaged)
+      stage(emitted);
     const DeviceSpec &device = deviceOf(emitted);
     const CodegenModel &path = emitted.family.path();
     Workload workload = emitted.workload();
@@ -149,8 +214,10 @@ EmittedCase Sampler::draw(bool isNear) {
       continue;
     }
     KernelResources needs = path.resources(workload, emitted.family);
-    double share = double(needs.registersPerThread + 2 * copySlots(emitted)) /
-                   double(device.registersPerThreadOf(needs.threads));
+    int64_t ofSlot = isStaged ? kStagedSlotRegisters : kPlainSlotRegisters;
+    double share =
+        double(needs.registersPerThread + ofSlot * copySlots(emitted)) /
+        double(device.registersPerThreadOf(needs.threads));
     if (!isNear || (share > leastNear && share < mostNear))
       return emitted;
   }
@@ -192,19 +259,22 @@ int fail(const llvm::Twine &message) {
 int main(int argc, char **argv) {
   unsigned seed = 0, count = 0;
   llvm::StringRef path = argc > 1 ? argv[1] : "";
-  if (argc < 6 || (path != "simt" && path != "mma") ||
-      llvm::StringRef(argv[2]).getAsInteger(10, seed) ||
-      llvm::StringRef(argv[3]).getAsInteger(10, count))
-    return fail("expected simt or mma, SEED COUNT FOLDER DEVICE...");
+  llvm::StringRef kind = argc > 2 ? argv[2] : "";
+  if (argc < 7 || (path != "simt" && path != "mma") ||
+      (kind != "plain" && kind != "staged") ||
+      llvm::StringRef(argv[3]).getAsInteger(10, seed) ||
+      llvm::StringRef(argv[4]).getAsInteger(10, count))
+    return fail("expected simt or mma, plain or staged, SEED COUNT FOLDER "
+                "DEVICE...");
   std::vector<DeviceSpec> devices;
-  for (const char *name : llvm::ArrayRef(argv + 5, argc - 5)) {
+  for (const char *name : llvm::ArrayRef(argv + 6, argc - 6)) {
     llvm::Expected<DeviceSpec> device = loadDeviceSpec(name);
     if (!device)
       return fail(llvm::toString(device.takeError()));
     devices.push_back(std::move(*device));
   }
-  llvm::StringRef folder = argv[4];
-  Sampler sampler(path == "mma", seed, devices);
+  llvm::StringRef folder = argv[5];
+  Sampler sampler(path == "mma", kind == "staged", seed, devices);
   std::unique_ptr<mlir::MLIRContext> context = makeContext();
   for (unsigned number = 0; number < count; ++number) {
     EmittedCase emitted = sampler.draw(number % 4 != 0);

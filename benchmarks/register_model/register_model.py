@@ -8,11 +8,13 @@ the limit of registers, assembles them, and prints
                 `CodegenModel::spillFreeRegisters` refuses, and how many others it refuses
   registers     what `BlockWork::registersPerThread` says beside what ptxas takes: how many
                 blocks an SM holds by either
+  least         with --least: by how many registers the estimate exceeds the least with which
+                a kernel does not spill
   instructions  with --nvdisasm: what `BlockWork::otherInstructions` says beside what is
                 in the main loops of the kernels with one part
 
 Comments in lib/Codegen cite results.md beside this file, what one run printed;
-measured.json and measured_mma.json hold what ptxas made of the kernels. Needs ptxas (tools/setup.sh), and
+measured.json, measured_mma.json and measured_mma_staged.json hold what ptxas made of the kernels. Needs ptxas (tools/setup.sh), and
 
   ninja -C build/release register_model
   python3 benchmarks/register_model/register_model.py --count 480
@@ -36,7 +38,9 @@ DEVICES = "t4,a100,rtx3090,l4,h200,b200"
 # The instructions of SASS that multiply.
 MULTIPLY = {"simt": ("FFMA",), "mma": ("HMMA", "IMMA")}
 # What ptxas and nvdisasm say of a kernel.
-MEASURED = ("registers", "spilled", "observed_other")
+MEASURED = ("registers", "spilled", "least", "observed_other")
+# Registers to which the least are found, and the fewest that ptxas is asked for.
+GRANULE, FEWEST = 4, 24
 
 
 def draw(options, folder):
@@ -44,7 +48,7 @@ def draw(options, folder):
     program = os.path.join(options.bin_dir, "register_model")
     if not os.path.exists(program):
         sys.exit(f"{program} is missing: ninja -C build/release register_model")
-    run = subprocess.run([program, options.path, str(options.seed), str(options.count), folder,
+    run = subprocess.run([program, options.path, options.kind, str(options.seed), str(options.count), folder,
                           *options.devices.split(",")], capture_output=True, text=True)
     if run.returncode != 0:
         sys.exit(run.stderr)
@@ -77,8 +81,38 @@ def main_loop(text, path):
     return best
 
 
-def assemble(kernel, path, nvdisasm):
+def spilled_with(kernel, most):
+    """Whether the kernel spills where it may have so many registers."""
+    with open(kernel["ptx"], encoding="utf-8") as file:
+        text = re.sub(r"(\.maxntid [^\n]*)", rf"\1\n.maxnreg {most}", file.read(), count=1)
+    name = f"{kernel['ptx']}.{most}"
+    with open(name, "w", encoding="utf-8") as file:
+        file.write(text)
+    run = subprocess.run(["ptxas", "-v", f"-arch={kernel['arch']}", name, "-o", os.devnull],
+                         capture_output=True, text=True)
+    os.remove(name)
+    if run.returncode != 0:
+        raise RuntimeError(f"{kernel['kernel']}: {run.stderr}")
+    return int(re.search(r"(\d+) bytes spill stores", run.stderr).group(1)) > 0
+
+
+def find_least(kernel):
+    """Adds the least registers with which a kernel does not spill, to within GRANULE; none where it always does."""
+    if kernel["spilled"]:
+        return
+    low, high = 0, -(-kernel["registers"] // GRANULE)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if GRANULE * middle < FEWEST or spilled_with(kernel, GRANULE * middle):
+            low = middle
+        else:
+            high = middle
+    kernel["least"] = min(GRANULE * high, kernel["registers"])
+
+
+def assemble(kernel, options):
     """Adds registers, spilled bytes and, with nvdisasm, instructions that do not multiply."""
+    path, nvdisasm = options.path, options.nvdisasm
     cubin = kernel["ptx"] + ".cubin"
     run = subprocess.run(["ptxas", "-v", f"-arch={kernel['arch']}", kernel["ptx"], "-o", cubin],
                          capture_output=True, text=True)
@@ -92,6 +126,8 @@ def assemble(kernel, path, nvdisasm):
         # Loops of one step are none; others are whole where they multiply as often.
         if loop and multiplications(loop, path) == kernel["multiplications"]:
             kernel["observed_other"] = len(loop) - multiplications(loop, path)
+    if options.least:
+        find_least(kernel)
     os.remove(cubin)
     del kernel["ptx"]
 
@@ -133,6 +169,16 @@ def report_registers(kernels):
           f"the same for {100 * right / len(fitting):.0f} %, their mean ratio is {mean:.2f}.")
 
 
+def report_least(kernels):
+    known = [k for k in kernels if "least" in k]
+    if not known:
+        return
+    excess = sorted(k["spill_free"] - k["least"] for k in known)
+    print(f"\nOf {len(known)} kernels that do not spill the estimate exceeds the least registers with which they do not "
+          f"by {statistics.median(excess):.0f} in the median, {excess[len(excess) // 10]} to "
+          f"{excess[-1 - len(excess) // 10]} for eight in ten, at least by {excess[0]}.")
+
+
 def report_instructions(kernels):
     seen = [k for k in kernels if "observed_other" in k]
     if not seen:
@@ -152,10 +198,15 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin-dir", default=os.path.join(ROOT, "build", "release", "bin"))
     parser.add_argument("--path", choices=sorted(MULTIPLY), default="simt")
+    parser.add_argument("--kind", choices=("plain", "staged"), default="plain",
+                        help="staged: most copies pass through registers (single elements, prologues), more sizes are "
+                        "dynamic, more factors across k, some blocks of slices of k")
     parser.add_argument("--devices", default=DEVICES)
     parser.add_argument("--count", type=int, default=600)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--least", action="store_true",
+                        help="finds the least registers with which each kernel does not spill: some five times as long")
     parser.add_argument("--nvdisasm", help="path of the disassembler")
     parser.add_argument("--json", help="writes what ptxas made of every kernel here")
     parser.add_argument("--measured", help="takes what ptxas made of the same kernels from a file "
@@ -165,6 +216,7 @@ def main():
         with open(options.measured, encoding="utf-8") as file:
             measured = json.load(file)
         options.path, options.seed, options.devices = (measured[name] for name in ("path", "seed", "devices"))
+        options.kind = measured.get("kind", "plain")
         options.count = len(measured["kernels"])
         kernels = draw(options, "")
         for kernel, known in zip(kernels, measured["kernels"]):
@@ -175,8 +227,9 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             kernels = draw(options, folder)
             with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-                list(pool.map(lambda kernel: assemble(kernel, options.path, options.nvdisasm), kernels))
+                list(pool.map(lambda kernel: assemble(kernel, options), kernels))
     report_spills(kernels)
+    report_least(kernels)
     report_registers(kernels)
     report_instructions(kernels)
     if options.json:
@@ -184,7 +237,7 @@ def main():
         measured = [{name: kernel[name] for name in ("kernel", *MEASURED) if name in kernel}
                     for kernel in kernels]
         with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"ptxas": version.split("release ")[1].split(",")[0], "path": options.path, "seed": options.seed,
+            json.dump({"ptxas": version.split("release ")[1].split(",")[0], "path": options.path, "kind": options.kind, "seed": options.seed,
                        "devices": options.devices, "kernels": measured}, file, indent=0)
             file.write("\n")
 

@@ -88,13 +88,22 @@ PrologueWork ftuner::prologueWork(const Workload &workload, unsigned factor,
         operations.count *
         (operations.kind == OperationKind::Special ? kSpecialInstructions : 1);
   unsigned other = factor == 0 ? Workload::kN : Workload::kM;
+  std::optional<unsigned> vectorAxis =
+      workload.find(factor == 0 ? OperandRole::Lhs : OperandRole::Rhs)
+          ->contiguousAxis();
   for (const Operand &operand : workload.operands) {
     if (operand.role != OperandRole::Input || operand.axes.empty() ||
         llvm::is_contained(operand.axes, other))
       continue;
-    work.registers += ceilDiv(vectorWidth * operand.elementBytes, 4);
+    // One element where all of a vector have the same.
+    bool isSame = !vectorAxis || !llvm::is_contained(operand.axes, *vectorAxis);
+    int64_t registers =
+        ceilDiv((isSame ? 1 : vectorWidth) * operand.elementBytes, 4);
+    work.registers += registers;
     if (llvm::is_contained(operand.axes, Workload::kK))
       work.globalBytes += operand.elementBytes;
+    else
+      work.registersOfAllSteps += registers;
   }
   return work;
 }

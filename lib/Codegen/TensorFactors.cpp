@@ -3,7 +3,9 @@
 #include "FTuner/Codegen/TileCopyWork.h"
 
 #include "llvm/ADT/Twine.h"
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 using namespace ftuner;
 
@@ -86,7 +88,59 @@ FactorCopy ftuner::factorCopy(const Workload &workload, int64_t accessBytes,
   copy.vectorWidth = elementsOfCopy(accessBytes, operand.elementBytes,
                                     bytesOf(multipliedType(workload)));
   copy.prologue = prologueWork(workload, factor, copy.vectorWidth);
+  // That of rows is the product of the extents behind theirs.
+  bool isBehindRow = false;
+  for (unsigned axis : operand.axes) {
+    if (isBehindRow)
+      copy.isPitchKnown &= workload.axes[axis].range.isFixed();
+    isBehindRow |= axis < Workload::kFirstBatch;
+  }
   return copy;
+}
+
+int64_t FactorCopies::registers(const SharedTile &tile, const FactorCopy &copy,
+                                bool isSpaceExact) const {
+  int64_t slots = tile.copySlots(threads, copy.vectorWidth);
+  bool areWholeRows = copiesWholeRows(tile, threads, copy.vectorWidth);
+  bool isInColumn = rowsOfSlot(tile, threads, copy.vectorWidth).has_value();
+  // Pointers of 64 bits, but where one lies at a constant distance from the
+  // last: rows that are clamped to an extent, or permuted, do not.
+  bool isApart =
+      copy.isPitchKnown &&
+      (isInColumn || (tile.reduceContiguous && areWholeRows && isSpaceExact));
+  int64_t pointers = isApart      ? 1
+                     : isInColumn ? ceilDiv(slots, slotsOfPointer(slots))
+                                  : slots;
+  // Places in shared memory, but where rows are whole periods of the swizzle
+  // apart.
+  int64_t places = slots;
+  if (areWholeRows) {
+    int64_t rows = threads / tile.vectorsPerRow(copy.vectorWidth);
+    int64_t period = tile.patternPeriod();
+    places = std::min(slots, period / std::gcd(period, rows));
+  }
+  // Bounds of k, of 64 bits, of each row: rows along k have one in common, and
+  // those of a column are a constant apart.
+  int64_t bounds = 0;
+  if (!isReduceExact && !isInColumn)
+    bounds = tile.reduceContiguous && areWholeRows ? 1 : slots;
+  int64_t registers = 2 * pointers + places + 2 * bounds;
+  if (isAsynchronous)
+    return registers;
+  // What is loaded before the products and stored behind them: as it comes, or
+  // cast already.
+  registers += slots * ceilDiv(copy.vectorWidth *
+                                   std::max(elementBytes, copy.globalBytes),
+                               kWordBytes);
+  // Operations take the elements of a vector one by one, and in f32.
+  if (copy.prologue.instructions > 0)
+    registers += copy.vectorWidth;
+  // What is read beside it along k as well; the rest before the loop, once for
+  // a column.
+  int64_t ofAllSteps = copy.prologue.registersOfAllSteps;
+  bool isShared = !tile.reduceContiguous && areWholeRows;
+  return registers + slots * (copy.prologue.registers - ofAllSteps) +
+         (isShared ? 1 : slots) * ofAllSteps;
 }
 
 void FactorCopies::addTo(BlockWork &work, const SharedTile &tile,

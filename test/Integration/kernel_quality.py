@@ -9,6 +9,8 @@ stores, and at least 85 % of the main loop's instructions are FMAs. Older device
 must emit PTX without cp.async. Sizes that forbid vectors must not spill either,
 with operands stored either way round, nor must kernels with a
 reduce axis of few steps, for which SIA chooses the smallest tiles.
+Modules of the folder quality beside this file, products whose copies pass through registers, must not spill either:
+each on one device, and with `--all` on every one.
 """
 
 import json
@@ -40,12 +42,37 @@ CORNERS = [
     ("a100", "sia", "NT", "#ukernel.range<300 to 5000 step 53>", 53, 24),
 ]
 TIGHT_ROWS = 16 * 64
+# Modules of the folder, and the device on which the suite looks at each.
+STAGED = {"factors_across_k": "h100", "two_prologues": "a100", "byte_prologue": "rtx3090", "scaled_slices": "h200"}
+QUALITY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "quality")
 
 
 def compile_model(h, label, device, model, *flags):
     """Returns the text of the PTX and the manifest."""
     path = h.write(label.replace(" ", "_") + ".mlir", model.text())
     return h.translate(path, f"--device={device}", *flags)
+
+
+def check_staged(h, label, name, device):
+    """No kernel of a module spills, with default options."""
+    run = h.tool("ftuner-translate", os.path.join(QUALITY, name + ".mlir"), "--ftuner-to-manifest", f"--device={device}")
+    if run.returncode != 0:
+        raise RuntimeError(run.stderr)
+    kernels = json.loads(run.stdout)["kernels"]
+    problems, registers = check_resources(kernels)
+    h.describe(label, f"{len(kernels)} kernels, {min(registers)} to {max(registers)} registers")
+    return problems
+
+
+def check_resources(kernels):
+    """Spills of kernels by the figures in their manifest, and the registers of each."""
+    problems, registers = [], []
+    for kernel in kernels:
+        used = kernel["resources"]
+        if used["spill_store_bytes"] or used["spill_load_bytes"] or used["stack_bytes"]:
+            problems.append(f"{kernel['entry']}: spills or stack: {used}")
+        registers.append(used["registers_per_thread"])
+    return problems, registers
 
 
 def tight_entries(manifest):
@@ -88,11 +115,8 @@ def check_kernels(h, label, chip, text, manifest):
     if version < 80 and any(e.count(r"^cp\.async") for e in entries):
         problems.append("cp.async below sm_80")
     if version >= 75:
-        for kernel in manifest["kernels"]:
-            used = kernel["resources"]
-            if used["spill_store_bytes"] or used["spill_load_bytes"] or used["stack_bytes"]:
-                problems.append(f"{kernel['entry']}: spills or stack: {used}")
-            registers.append(used["registers_per_thread"])
+        found, registers = check_resources(manifest["kernels"])
+        problems += found
     for entry in entries:
         if entry.count(r"\.local"):
             problems.append(f"{entry.name}: local memory")
@@ -126,7 +150,8 @@ def check_device(h, label, device, chip, rows, sizes, transpose_b):
 def main():
     h, options = harness.start(__doc__, {
         "--devices": {"required": True, "help": "folder of the built-in devices' JSON files"},
-        "--only": {"help": "one device"}})
+        "--only": {"help": "one device"},
+        "--all": {"action": "store_true", "help": "modules of the folder quality on every device"}})
     if not ptx.find_ptxas():
         sys.exit("error: no ptxas found: run tools/setup.sh")
     devices = {}
@@ -150,6 +175,11 @@ def main():
             label = f"{device} {transposed} {n} {k} by {cost_model}"
             h.add(label, check_corner, h, label, devices[device], device, cost_model, transposed,
                   rows, n, k)
+    for name, device in STAGED.items():
+        for other, chip in devices.items():
+            if int(chip.removeprefix("sm_")) >= 75 and (options.all or other == device):
+                label = f"{name} on {other}"
+                h.add(label, check_staged, h, label, name, other)
     h.finish()
 
 

@@ -44,9 +44,11 @@ inline bool hasPrologue(const Workload &workload, unsigned factor) {
 }
 /// What the prologue of a factor adds to copies of vectors of its tile.
 struct PrologueWork {
-  /// Instructions for each element, registers for each vector.
+  /// Instructions for each element.
   double instructions = 0;
-  int64_t registers = 0;
+  /// Registers for each vector of what is read beside it, and of these what is
+  /// read once for all steps.
+  int64_t registers = 0, registersOfAllSteps = 0;
   /// Bytes that are read beside each element in a step.
   int64_t globalBytes = 0;
 };

@@ -24,6 +24,7 @@
 
 #include "FTuner/Workload/Workload.h"
 #include <algorithm>
+#include <optional>
 
 namespace ftuner {
 
@@ -119,6 +120,27 @@ struct CopiedVector {
 inline bool copiesWholeRows(const SharedTile &tile, int64_t threads,
                             int64_t vectorWidth) {
   return threads % tile.vectorsPerRow(vectorWidth) == 0;
+}
+
+/// Where the vectors of a thread lie in one column of a tile across the reduce
+/// axis: rows from each to the next.
+inline std::optional<int64_t> rowsOfSlot(const SharedTile &tile,
+                                         int64_t threads, int64_t vectorWidth) {
+  int64_t rows = threads / tile.vectorsPerRow(vectorWidth);
+  bool isInColumn =
+      !tile.reduceContiguous && tile.panels == 1 &&
+      copiesWholeRows(tile, threads, vectorWidth) &&
+      (!tile.alternatesPairs || rows % SharedTile::kPairRows == 0);
+  return isInColumn ? std::optional(rows) : std::nullopt;
+}
+
+/// Most pointers into global memory that a thread keeps of such vectors.
+constexpr int64_t kMostSlotPointers = 8;
+
+/// Of so many such vectors, those that have the pointer of the first of them in
+/// common.
+inline int64_t slotsOfPointer(int64_t slots) {
+  return ceilDiv(slots, kMostSlotPointers);
 }
 
 /// The vector that `thread` copies in the slot that starts with vector `first`

@@ -68,6 +68,8 @@ struct FactorCopy {
   /// Elements of a copy, and bytes of each in global memory.
   int64_t vectorWidth = 8, globalBytes = 2;
   PrologueWork prologue = {};
+  /// The distance of its rows in memory is a constant.
+  bool isPitchKnown = true;
 };
 /// Of a factor, lhs (0) or rhs (1).
 FactorCopy factorCopy(const Workload &workload, int64_t accessBytes,
@@ -86,6 +88,10 @@ struct FactorCopies {
   /// Adds what copies of a factor's tile execute in a step.
   void addTo(BlockWork &work, const SharedTile &tile,
              const FactorCopy &copy) const;
+  /// Registers that a thread keeps of the copies of a factor's tile.
+  /// `isSpaceExact`: tiles never reach beyond the factor's extent of m or n.
+  int64_t registers(const SharedTile &tile, const FactorCopy &copy,
+                    bool isSpaceExact) const;
 };
 
 /// Rows of tiles whose blocks are neighbours: groups of blocks that run at

@@ -3,7 +3,8 @@
 // Each slot has a pointer into global memory, at step 0, and one into the first
 // stage. A step and a stage add the same number of bytes to all of them, so an
 // address costs one addition in the loop, or none where slots are a constant
-// apart.
+// apart. Of many slots along the rows of a factor that lies across k, few
+// pointers are kept: from one slot to the next it is as many rows.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Codegen/IR/TileCopy.h"
@@ -150,6 +151,13 @@ void TileCopy::prepare(Value threadId, Value spaceOffset, Value spaceExtent,
 }
 
 Value TileCopy::inReduceRange(const Slot &slot, Value reduceOffset) {
+  // One number for all slots, which may wrap for none: with flags on the
+  // difference each slot's own bound would be computed before the loop.
+  if (std::optional<int64_t> rows = rowsOfSlot(tile, threads, vectorWidth)) {
+    Value left = arith::SubIOp::create(
+        b, reduceExtent, math.add(reduceOffset, slots.front().reduce));
+    return math.less(math.constant((&slot - slots.begin()) * *rows), left);
+  }
   return math.less(math.add(reduceOffset, slot.reduce), reduceExtent);
 }
 
@@ -175,16 +183,31 @@ void TileCopy::ifActive(const Slot &slot, llvm::function_ref<void()> body) {
   body();
 }
 
+Values TileCopy::globalPointers(Value reduceOffset) {
+  Value stepBytes = bytesOfStep(reduceOffset), slotBytes;
+  int64_t ofPointer = 1;
+  if (std::optional<int64_t> rows = rowsOfSlot(tile, threads, vectorWidth)) {
+    ofPointer = slotsOfPointer(slots.size());
+    slotBytes = math.mul(math.mul(rowStride, *rows), elementBytes);
+  }
+  Values pointers;
+  for (auto [number, slot] : llvm::enumerate(slots))
+    pointers.push_back(number % ofPointer == 0
+                           ? offsetPointer(b, slot.global, stepBytes)
+                           : offsetPointer(b, pointers.back(), slotBytes));
+  return pointers;
+}
+
 void TileCopy::issueAsync(Value stage, Value reduceOffset) {
   uint32_t bytes = vectorBytes();
   // The hardware bypasses L1 with 16 bytes alone.
   NVVM::LoadCacheModifierKind cache = bytes == 16
                                           ? NVVM::LoadCacheModifierKind::CG
                                           : NVVM::LoadCacheModifierKind::CA;
-  Value stepBytes = bytesOfStep(reduceOffset);
+  Values pointers = globalPointers(reduceOffset);
   Value stageBytes = bytesOfStage(stage);
-  for (const Slot &slot : slots)
-    ifActive(slot, [&] {
+  for (auto [slot, pointer] : llvm::zip_equal(slots, pointers))
+    ifActive(slot, [&, &slot = slot, pointer = pointer] {
       // Of no bytes nothing is read, wherever the pointer points.
       Value sourceBytes;
       if (!reduceExact)
@@ -192,8 +215,7 @@ void TileCopy::issueAsync(Value stage, Value reduceOffset) {
             arith::SelectOp::create(b, inReduceRange(slot, reduceOffset),
                                     createI32(b, bytes), createI32(b, 0));
       NVVM::CpAsyncOp::create(b, offsetPointer(b, slot.shared, stageBytes),
-                              offsetPointer(b, slot.global, stepBytes), bytes,
-                              cache, sourceBytes);
+                              pointer, bytes, cache, sourceBytes);
     });
 }
 
@@ -213,10 +235,8 @@ SmallVector<Type> TileCopy::loadedTypes() const {
   return types;
 }
 
-Values TileCopy::loadSlot(const Slot &slot, Value reduceOffset,
-                          Value stepBytes) {
-  Values loaded = {LLVM::LoadOp::create(
-      b, vector, offsetPointer(b, slot.global, stepBytes), vectorBytes())};
+Values TileCopy::loadSlot(const Slot &slot, Value pointer, Value reduceOffset) {
+  Values loaded = {LLVM::LoadOp::create(b, vector, pointer, vectorBytes())};
   if (conversion)
     for (const CopyConversion::Input &input : conversion->inputs)
       if (input.dependsOnReduce)
@@ -226,10 +246,10 @@ Values TileCopy::loadSlot(const Slot &slot, Value reduceOffset,
 }
 
 Values TileCopy::load(Value reduceOffset) {
-  Value stepBytes = bytesOfStep(reduceOffset);
+  Values pointers = globalPointers(reduceOffset);
   SmallVector<Type> types = slotTypes();
   Values vectors;
-  for (const Slot &slot : slots) {
+  for (auto [slot, pointer] : llvm::zip_equal(slots, pointers)) {
     Value condition = slot.active;
     if (!reduceExact) {
       Value inRange = inReduceRange(slot, reduceOffset);
@@ -238,7 +258,7 @@ Values TileCopy::load(Value reduceOffset) {
                       : inRange;
     }
     if (!condition) {
-      llvm::append_range(vectors, loadSlot(slot, reduceOffset, stepBytes));
+      llvm::append_range(vectors, loadSlot(slot, pointer, reduceOffset));
       continue;
     }
     auto ifOp = scf::IfOp::create(b, types, condition,
@@ -246,7 +266,7 @@ Values TileCopy::load(Value reduceOffset) {
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(ifOp.thenBlock());
-      scf::YieldOp::create(b, loadSlot(slot, reduceOffset, stepBytes));
+      scf::YieldOp::create(b, loadSlot(slot, pointer, reduceOffset));
       b.setInsertionPointToStart(ifOp.elseBlock());
       Values zeros;
       for (Type type : types)

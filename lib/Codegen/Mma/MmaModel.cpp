@@ -23,14 +23,12 @@ namespace {
 /// Registers for addresses, predicates and loop state beside accumulators and
 /// fragments.
 constexpr int64_t kAddressRegisters = 32;
-/// Registers for each vector that a thread copies in a step: of 200 random
-/// kernels for sm_80 to sm_90, ptxas 13.0 spilled none that has room for as
-/// many (benchmarks/register_model/results.md).
-constexpr int64_t kSlotRegisters = 3;
-/// The same for each single element where some slot is not the whole block's,
-/// or no whole rows: of 100 kernels of 3 and 6 warps, which are these, ptxas
-/// spilled six that had room for kSlotRegisters.
-constexpr int64_t kRaggedSlotRegisters = 1;
+/// Registers by which ptxas 13.0 may exceed the estimate without a spill: of
+/// 280 random kernels for sm_75 to sm_100, 28 of which spill, it spilled none
+/// that had room for as many (benchmarks/register_model/results.md).
+constexpr int64_t kSpillMargin = 12;
+/// Where a slice of k begins and ends, of 64 bits each.
+constexpr int64_t kSliceRegisters = 4;
 /// Registers that ptxas takes beyond what a kernel needs: it loads fragments of
 /// the next instructions ahead.
 constexpr int64_t kSpareRegisters = 24;
@@ -132,25 +130,23 @@ public:
   int64_t spillFreeRegisters(const Workload &workload,
                              const KernelFamily &family) const override {
     MmaSchedule mma = MmaSchedule::of(family.schedule);
-    int64_t most = resources(workload, family).registersPerThread;
-    for (const BlockTile &tile : family.tiles) {
+    int64_t most = 0;
+    for (auto [part, tile] : llvm::enumerate(family.tiles)) {
       MmaLayout layout = mmaLayout(workload, tile, mma);
-      // Addresses of slots, and what they hold where copies may pass through
-      // registers, which two stages may mean.
-      int64_t ofSlots = 0;
-      for (unsigned factor : {0, 1}) {
-        MmaCode::Copy copy = copyOf(workload, mma, factor);
-        int64_t ofSlot = kSlotRegisters + copy.prologue.registers;
-        if (mma.accessBytes == 1 && hasRaggedSlots(layout))
-          ofSlot += kRaggedSlotRegisters;
-        if (layout.stages == 2)
-          ofSlot += ceilDiv(copy.vectorWidth *
-                                std::max(layout.elementBytes, copy.globalBytes),
-                            4);
-        ofSlots += ofSlot * layout.copySlots(factor, copy.vectorWidth);
-      }
-      most =
-          std::max(most, partRegisters(layout) + kAddressRegisters + ofSlots);
+      // The device, which is not known here, may have two stages pass through
+      // registers.
+      FactorCopies copies{layout.threads(), layout.elementBytes,
+                          /*isAsynchronous=*/layout.stages > 2,
+                          isExact(workload, family, part, Workload::kK)};
+      int64_t registers = partRegisters(layout) + kAddressRegisters;
+      if (family.reduceSplit > 1)
+        registers += kSliceRegisters;
+      for (unsigned factor : {0, 1})
+        registers += copies.registers(
+            layout.tileOf(factor), copyOf(workload, mma, factor),
+            isExact(workload, family, part,
+                    factor == 0 ? Workload::kM : Workload::kN));
+      most = std::max(most, registers + kSpillMargin);
     }
     return most;
   }
@@ -164,8 +160,7 @@ public:
     code.instruction = *findMmaInstruction(multipliedType(workload), device);
     code.copies = {copyOf(workload, mma, 0), copyOf(workload, mma, 1)};
     code.isAsynchronous = isAsynchronous(workload, mma, device);
-    const SizeRange &k = workload.axes[Workload::kK].range;
-    code.isReduceExact = k.isFixed() && k.min % tile[Workload::kK] == 0;
+    code.isReduceExact = isExact(workload, family, part, Workload::kK);
     BlockWork work = mmaWork(layout, code);
     work.registersPerThread = static_cast<double>(
         std::min(partRegisters(layout) + kAddressRegisters + kSpareRegisters,
@@ -209,14 +204,13 @@ private:
     return family;
   }
 
-  /// Whether some slot of single elements is a part of the block's threads', or
-  /// of a row.
-  static bool hasRaggedSlots(const MmaLayout &layout) {
-    return llvm::any_of(llvm::seq(2u), [&](unsigned factor) {
-      const SharedTile &tile = layout.tileOf(factor);
-      return tile.outer * tile.inner % layout.threads() != 0 ||
-             !copiesWholeRows(tile, layout.threads(), /*vectorWidth=*/1);
-    });
+  /// Whether tiles of a part never reach beyond the extent of an axis: of a
+  /// second part those of the axis that it shares with the first may.
+  static bool isExact(const Workload &workload, const KernelFamily &family,
+                      size_t part, unsigned axis) {
+    const SizeRange &range = workload.axes[axis].range;
+    return range.isFixed() && range.min % family.tiles[part][axis] == 0 &&
+           (part == 0 || axis != family.combineAxis);
   }
 
   /// Registers of accumulators and of the fragments that are multiplied.

@@ -191,9 +191,9 @@ public:
     int64_t most = 0;
     for (const BlockTile &tile : family.tiles) {
       SimtLayout layout = simtLayout(workload, tile, simt);
-      most = std::max(
-          most, partRegisters(layout) +
-                    spillMargin(workload, tile, layout, simt.vectorWidth));
+      most = std::max(most, partRegisters(layout) +
+                                spillMargin(workload, family, tile, layout,
+                                            simt.vectorWidth));
     }
     return most;
   }
@@ -292,7 +292,8 @@ private:
     return layout.rm * layout.rn + staged + restRegisters(layout);
   }
 
-  static int64_t spillMargin(const Workload &workload, const BlockTile &tile,
+  static int64_t spillMargin(const Workload &workload,
+                             const KernelFamily &family, const BlockTile &tile,
                              const SimtLayout &layout, int64_t vectorWidth);
 
   llvm::Error checkPart(const Workload &workload, const KernelFamily &family,
@@ -307,11 +308,20 @@ private:
 /// condition on the reduce axis belongs to. Of scalars it keeps others too.
 /// Fitted to random kernels for sm_75 to sm_100 with ptxas 13.0
 /// (benchmarks/register_model, which prints what it refuses).
-int64_t SimtModel::spillMargin(const Workload &workload, const BlockTile &tile,
-                               const SimtLayout &layout, int64_t vectorWidth) {
+int64_t SimtModel::spillMargin(const Workload &workload,
+                               const KernelFamily &family,
+                               const BlockTile &tile, const SimtLayout &layout,
+                               int64_t vectorWidth) {
   int64_t margin = 20;
   int64_t quads = fragmentQuads(layout);
   if (quads > kMostQuadsAtOnce)
+    margin += quads * kQuad / 2;
+  // Of slices of k and of batches, whose places each tile works out, ptxas
+  // reads all quads ahead: it spilled 4 bytes of kernels with 18 and 19 of them
+  // that had room for 35 and 21 registers more.
+  bool isOneOfMany =
+      family.reduceSplit > 1 || workload.axes.size() > Workload::kFirstBatch;
+  if (quads > kMostQuadsAtOnce && isOneOfMany)
     margin += quads * kQuad / 2;
   bool isScalar = vectorWidth == 1;
   auto addCopies = [&](const SharedTile &shared, unsigned axis) {

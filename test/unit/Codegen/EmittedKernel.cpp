@@ -7,6 +7,7 @@
 
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -14,6 +15,24 @@ using namespace ftuner;
 
 static ElementType sumType(ElementType multiplied) {
   return multiplied == ElementType::I8 ? ElementType::I32 : ElementType::F32;
+}
+
+/// In memory, of what is multiplied as the type.
+static ElementType storedType(ElementType multiplied) {
+  return multiplied == ElementType::TF32 ? ElementType::F32 : multiplied;
+}
+
+static std::string prologueText(const EmittedPrologue &prologue) {
+  std::string text;
+  if (prologue.type)
+    text += " from " + nameOf(*prologue.type).str();
+  if (prologue.addsScalar)
+    text += " + scalar";
+  if (prologue.addsAlongSpace)
+    text += " + space";
+  if (prologue.addsAlongReduce)
+    text += " + reduce";
+  return text;
 }
 
 Workload EmittedCase::workload() const {
@@ -24,6 +43,36 @@ Workload EmittedCase::workload() const {
                                        transposeLhs, transposeRhs);
   setTypes(workload, multiplied, sumType(multiplied));
   workload.truncatesFactors = isTruncated;
+  llvm::SmallVector<Operand> inputs;
+  for (unsigned factor : {0, 1}) {
+    const EmittedPrologue &prologue = prologues[factor];
+    if (prologue.type) {
+      workload.operands[factor].elementType = *prologue.type;
+      workload.operands[factor].elementBytes = bytesOf(*prologue.type);
+      workload.prologues[factor].push_back(
+          {OperationKind::Other, *prologue.type, storedType(multiplied), 1});
+    }
+    unsigned space = factor == 0 ? Workload::kM : Workload::kN;
+    int64_t sums = 0;
+    for (auto [isRead, axes] :
+         {std::pair(prologue.addsScalar, llvm::SmallVector<unsigned>()),
+          std::pair(prologue.addsAlongSpace,
+                    llvm::SmallVector<unsigned>{space}),
+          std::pair(prologue.addsAlongReduce,
+                    llvm::SmallVector<unsigned>{Workload::kK})}) {
+      if (!isRead)
+        continue;
+      inputs.push_back(
+          Operand(OperandRole::Input, axes, storedType(multiplied)));
+      ++sums;
+    }
+    if (sums > 0)
+      workload.prologues[factor].push_back(
+          {OperationKind::Arithmetic, storedType(multiplied),
+           storedType(multiplied), double(sums)});
+  }
+  workload.operands.insert(workload.operands.begin() + 2, inputs.begin(),
+                           inputs.end());
   return workload;
 }
 
@@ -31,57 +80,170 @@ std::string EmittedCase::str() const {
   std::string type;
   if (multiplied != ElementType::F32)
     type = nameOf(multiplied).str() + (isTruncated ? " truncated " : " ");
-  return llvm::formatv("{0} {1}{2}{3} {4} n = {5}, k = {6}{7}", device, type,
+  std::string before;
+  for (unsigned factor : {0, 1})
+    if (std::string text = prologueText(prologues[factor]); !text.empty())
+      before += (factor == 0 ? ", lhs" : ", rhs") + text;
+  return llvm::formatv("{0} {1}{2}{3} {4} n = {5}, k = {6}{7}{8}", device, type,
                        transposeLhs ? "T" : "N", transposeRhs ? "T" : "N",
-                       family.str(), n, k, isDynamic ? " dynamic" : "");
+                       family.str(), n, k, isDynamic ? " dynamic" : "", before);
+}
+
+namespace {
+/// Text of the operands and of the contraction of a product.
+class OperatorText {
+public:
+  explicit OperatorText(const EmittedCase &emitted)
+      : emitted(emitted), sum(nameOf(sumType(emitted.multiplied))),
+        multiplied(nameOf(storedType(emitted.multiplied))),
+        isInteger(emitted.multiplied == ElementType::I8),
+        n(emitted.isDynamic ? "?" : std::to_string(emitted.n)),
+        k(emitted.isDynamic ? "?" : std::to_string(emitted.k)) {}
+
+  std::string str();
+
+private:
+  /// Adds an operand that the contraction reads.
+  void addOperand(const std::string &name, const std::string &type,
+                  const std::string &axes, llvm::StringRef element);
+  void addInputs(unsigned factor);
+  /// Lines that make what is multiplied, of the sum's type; the value's name.
+  std::string computeFactor(unsigned factor);
+
+  const EmittedCase &emitted;
+  llvm::StringRef sum, multiplied;
+  bool isInteger;
+  std::string n, k;
+  std::vector<std::string> names, types, maps, arguments, body;
+  /// The block's arguments of each factor's inputs.
+  std::array<std::vector<std::string>, 2> added;
+};
+} // namespace
+
+void OperatorText::addOperand(const std::string &name, const std::string &type,
+                              const std::string &axes,
+                              llvm::StringRef element) {
+  names.push_back("%" + name);
+  types.push_back(type);
+  maps.push_back("affine_map<(m, n, k) -> (" + axes + ")>");
+  arguments.push_back("%" + llvm::StringRef(name).lower() +
+                      "_: " + element.str());
+}
+
+void OperatorText::addInputs(unsigned factor) {
+  const EmittedPrologue &prologue = emitted.prologues[factor];
+  std::string side = factor == 0 ? "L" : "R";
+  std::string extent = factor == 0 ? "?" : n;
+  auto add = [&](const std::string &name, const std::string &type,
+                 const std::string &axes) {
+    addOperand(side + name, type, axes, multiplied);
+    added[factor].push_back("%" + llvm::StringRef(side + name).lower() + "_");
+  };
+  auto vectorOf = [&](const std::string &size) {
+    return "memref<" + size + "x" + multiplied.str() + ">";
+  };
+  if (prologue.addsScalar)
+    add("scalar", multiplied.str(), "");
+  if (prologue.addsAlongSpace)
+    add("space", vectorOf(extent), factor == 0 ? "m" : "n");
+  if (prologue.addsAlongReduce)
+    add("reduce", vectorOf(k), "k");
+}
+
+std::string OperatorText::computeFactor(unsigned factor) {
+  const EmittedPrologue &prologue = emitted.prologues[factor];
+  std::string side = factor == 0 ? "a" : "b", value = "%" + side + "_";
+  auto add = [&](const std::string &operation) {
+    std::string result = "%" + side + std::to_string(body.size());
+    body.push_back("      " + result + " = " + operation + "\n");
+    value = result;
+  };
+  auto cast = [&](llvm::StringRef from, llvm::StringRef to) {
+    auto bits = [](llvm::StringRef type) {
+      int64_t count = 0;
+      type.take_back(type.ends_with("8") ? 1 : 2).getAsInteger(10, count);
+      return count;
+    };
+    bool isWider = bits(from) < bits(to);
+    if (from == to)
+      return;
+    std::string name = llvm::StringRef(from).starts_with("i")
+                           ? llvm::StringRef(to).starts_with("i")
+                                 ? isWider ? "extsi" : "trunci"
+                                 : "sitofp"
+                       : isWider ? "extf"
+                                 : "truncf";
+    add("arith." + name + " " + value + " : " + from.str() + " to " + to.str());
+  };
+  if (prologue.type)
+    cast(nameOf(*prologue.type), multiplied);
+  for (const std::string &number : added[factor])
+    add(std::string("arith.add") + (isInteger ? "i " : "f ") + value + ", " +
+        number + " : " + multiplied.str());
+  cast(multiplied, sum);
+  return value;
 }
 
 /// The product on buffers, in a function.
-static std::string operatorText(const EmittedCase &emitted) {
-  bool isInteger = emitted.multiplied == ElementType::I8,
-       isTf32 = emitted.multiplied == ElementType::TF32;
-  llvm::StringRef factor =
-      nameOf(isTf32 ? ElementType::F32 : emitted.multiplied);
-  llvm::StringRef sum = nameOf(sumType(emitted.multiplied));
-  auto memref = [](llvm::StringRef rows, llvm::StringRef columns,
-                   llvm::StringRef type) {
-    return llvm::formatv("memref<{0}x{1}x{2}>", rows, columns, type).str();
-  };
-  std::string n = emitted.isDynamic ? "?" : std::to_string(emitted.n);
-  std::string k = emitted.isDynamic ? "?" : std::to_string(emitted.k);
-  std::string a =
-      emitted.transposeLhs ? memref(k, "?", factor) : memref("?", k, factor);
-  std::string b =
-      emitted.transposeRhs ? memref(n, k, factor) : memref(k, n, factor);
-  std::string casts;
-  llvm::StringRef x = "x", y = "y";
-  if (factor != sum) {
-    casts = llvm::formatv(R"(
-      %u = arith.{0} %x : {1} to {2}
-      %v = arith.{0} %y : {1} to {2})",
-                          isInteger ? "extsi" : "extf", factor, sum);
-    x = "u", y = "v";
+std::string OperatorText::str() {
+  for (unsigned factor : {0, 1}) {
+    const EmittedPrologue &prologue = emitted.prologues[factor];
+    llvm::StringRef element =
+        prologue.type ? nameOf(*prologue.type) : multiplied;
+    bool isTransposed =
+        factor == 0 ? emitted.transposeLhs : emitted.transposeRhs;
+    std::string rows = factor == 0 ? "?" : k, columns = factor == 0 ? k : n;
+    std::string axes = factor == 0 ? "m, k" : "k, n";
+    if (isTransposed) {
+      std::swap(rows, columns);
+      axes = factor == 0 ? "k, m" : "n, k";
+    }
+    addOperand(factor == 0 ? "A" : "B",
+               "memref<" + rows + "x" + columns + "x" + element.str() + ">",
+               axes, element);
   }
+  for (unsigned factor : {0, 1})
+    addInputs(factor);
+  std::string lhs = computeFactor(0), rhs = computeFactor(1);
+  std::string inputs;
+  auto join = [](llvm::ArrayRef<std::string> parts) {
+    return llvm::join(parts, ", ");
+  };
+  auto all = [](const std::vector<std::string> &parts) {
+    return llvm::ArrayRef(parts);
+  };
+  if (names.size() > 2)
+    inputs = " inputs(" + join(all(names).drop_front(2)) + " : " +
+             join(all(types).drop_front(2)) + ")";
+  std::vector<std::string> parameters;
+  for (auto [name, type] : llvm::zip(names, types))
+    parameters.push_back(name + ": " + type);
+  std::string output = "memref<?x" + n + "x" + sum.str() + ">";
+  bool isTf32 = emitted.multiplied == ElementType::TF32;
   return llvm::formatv(
       R"(
-func.func @f(%A: {0}, %B: {1}, %O: {2}) {{
-  ukernel.workload ins(%A, %B : {0}, {1}) outs(%O : {2})
-      maps = [affine_map<(m, n, k) -> {3}>, affine_map<(m, n, k) -> {4}>,
-              affine_map<(m, n, k) -> (m, n)>]{5} contract {{
-    ^bb0(%x: {6}, %y: {6}, %c: {7}):{8}
-      %product = arith.mul{9} %{10}, %{11} : {7}
+func.func @f({0}, %O: {1}) {{
+  ukernel.workload ins(%A, %B : {2}){3} outs(%O : {1})
+      maps = [{4}, affine_map<(m, n, k) -> (m, n)>]{5} contract {{
+    ^bb0({6}, %c: {7}):
+{8}      %product = arith.mul{9} {10}, {11} : {7}
       %sum = arith.add{9} %c, %product : {7}
       ukernel.yield %sum : {7}
     }
   return
 }
 )",
-      a, b, memref("?", n, sum), emitted.transposeLhs ? "(k, m)" : "(m, k)",
-      emitted.transposeRhs ? "(n, k)" : "(k, n)",
+      join(parameters), output, join(all(types).take_front(2)), inputs,
+      join(maps),
       !isTf32               ? ""
       : emitted.isTruncated ? " precision = tf32 truncated"
                             : " precision = tf32",
-      factor, sum, casts, isInteger ? "i" : "f", x, y);
+      join(arguments), sum, llvm::join(body, ""), isInteger ? "i" : "f", lhs,
+      rhs);
+}
+
+static std::string operatorText(const EmittedCase &emitted) {
+  return OperatorText(emitted).str();
 }
 
 llvm::Expected<EmittedPtx> ftuner::emit(MLIRContext &context,

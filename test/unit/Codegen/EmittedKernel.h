@@ -4,9 +4,24 @@
 
 #include "FTuner/Schedule/CodegenModel.h"
 #include "mlir/IR/MLIRContext.h"
+#include <array>
+#include <optional>
 #include <string>
 
 namespace ftuner {
+
+/// What becomes of a factor before it is multiplied: sums with numbers of the
+/// multiplied type.
+struct EmittedPrologue {
+  /// In memory, of what is cast to the multiplied type first.
+  std::optional<ElementType> type;
+  /// A scalar, a number for each element along m or n, and along k.
+  bool addsScalar = false, addsAlongSpace = false, addsAlongReduce = false;
+
+  bool addsAny() const {
+    return addsScalar || addsAlongSpace || addsAlongReduce;
+  }
+};
 
 /// A family, and the product that it computes: dynamic in m, n and k fixed
 /// unless `isDynamic`.
@@ -21,6 +36,8 @@ struct EmittedCase {
   ElementType multiplied = ElementType::F32;
   /// Of tf32.
   bool isTruncated = false;
+  /// Of lhs and rhs.
+  std::array<EmittedPrologue, 2> prologues = {};
 
   Workload workload() const;
   std::string str() const;

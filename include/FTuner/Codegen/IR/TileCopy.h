@@ -99,9 +99,11 @@ private:
   };
   /// The types of what one slot loads in a step.
   llvm::SmallVector<mlir::Type> slotTypes() const;
-  Values loadSlot(const Slot &slot, Value reduceOffset, Value stepBytes);
+  Values loadSlot(const Slot &slot, Value pointer, Value reduceOffset);
   Value convert(const Slot &slot, ValueRange loaded, Value reduceOffset);
   Value inReduceRange(const Slot &slot, Value reduceOffset);
+  /// Pointers into global memory of the step's slots.
+  Values globalPointers(Value reduceOffset);
   /// What a step and a stage add to pointers.
   Value bytesOfStep(Value reduceOffset);
   Value bytesOfStage(Value stage);
