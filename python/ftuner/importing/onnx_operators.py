@@ -382,6 +382,8 @@ def refuse(model: Any) -> None:
             raise refusal(operator_of(node.name), node.name, *reason)
         if node.op_type == "AveragePool":
             _refuse_partial_windows(node, values)
+        if node.op_type in ("GRU", "LSTM", "RNN"):
+            _refuse_recurrence(node)
 
 
 def explain(reason: str, place: str | None, graph: Any) -> str:
@@ -502,6 +504,21 @@ _MEANINGS: Mapping[str, tuple[str, str]] = {
         ),
     ),
 }
+
+
+def _refuse_recurrence(node: Any) -> None:
+    """Raises `Refused` for what torch-mlir leaves out of recurrent layers."""
+    given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    optional = {4: "sequence_lens", 7: "P"}
+    parts = [name for index, name in optional.items() if any(node.input[index : index + 1])]
+    parts += [name for name in ("clip", "input_forget") if given.get(name)]
+    if parts:
+        raise refusal(
+            operator_of(node.name),
+            node.name,
+            f"torch-mlir leaves out its {' and '.join(parts)}",
+            "write the layer with MatMul and activations",
+        )
 
 
 def _refuse_partial_windows(node: Any, values: Values) -> None:
