@@ -317,10 +317,13 @@ int64_t SimtModel::spillMargin(const Workload &workload,
   if (quads > kMostQuadsAtOnce)
     margin += quads * kQuad / 2;
   // Of slices of k and of batches, whose places each tile works out, ptxas
-  // reads all quads ahead: it spilled 4 bytes of kernels with 18 and 19 of them
-  // that had room for 35 and 21 registers more.
-  bool isOneOfMany =
-      family.reduceSplit > 1 || workload.axes.size() > Workload::kFirstBatch;
+  // reads all quads ahead where neither k nor n has a rest: it spilled 4 bytes
+  // of kernels with 18 and 19 of them that had room for 35 and 21 registers
+  // more.
+  bool isOneOfMany = (family.reduceSplit > 1 ||
+                      workload.axes.size() > Workload::kFirstBatch) &&
+                     isWhole(workload, tile, Workload::kK) &&
+                     isWhole(workload, tile, Workload::kN);
   if (quads > kMostQuadsAtOnce && isOneOfMany)
     margin += quads * kQuad / 2;
   bool isScalar = vectorWidth == 1;
