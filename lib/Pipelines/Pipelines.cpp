@@ -87,9 +87,8 @@ void buildFormationPipeline(OpPassManager &pm, const FTunerOptions &options,
   pm.addPass(createUKernelFormWorkloadsPass(formation));
 }
 
-static void formAndPlan(OpPassManager &pm, const FTunerOptions &options,
-                        bool isPartial = false) {
-  buildFormationPipeline(pm, options, isPartial);
+void buildPlanningPipeline(OpPassManager &pm, const FTunerOptions &options,
+                           bool isPartial) {
   if (options.settings().packWeights) {
     UKernelPackWeightsPassOptions packing;
     packing.paths = searchChoiceOptions().read(options.search()).paths;
@@ -106,17 +105,24 @@ static void formAndPlan(OpPassManager &pm, const FTunerOptions &options,
   pm.addPass(createUKernelPtxasFeedbackPass(feedback));
 }
 
-void buildFrontEndPipeline(OpPassManager &pm, const FTunerOptions &options) {
+void buildFrontEndFormationPipeline(OpPassManager &pm,
+                                    const FTunerOptions &options) {
   attachDevice(pm, options.settings());
   pm.addPass(createInlinerPass());
   pm.addPass(createSymbolDCEPass());
-  formAndPlan(pm, options);
+  buildFormationPipeline(pm, options, /*isPartial=*/false);
+}
+
+void buildFrontEndPipeline(OpPassManager &pm, const FTunerOptions &options) {
+  buildFrontEndFormationPipeline(pm, options);
+  buildPlanningPipeline(pm, options);
 }
 
 void buildPartialFrontEndPipeline(OpPassManager &pm,
                                   const FTunerOptions &options) {
   attachDevice(pm, options.settings());
-  formAndPlan(pm, options, /*isPartial=*/true);
+  buildFormationPipeline(pm, options, /*isPartial=*/true);
+  buildPlanningPipeline(pm, options, /*isPartial=*/true);
 }
 
 void buildLaunchPipeline(OpPassManager &pm, const PipelineSettings &settings) {

@@ -64,8 +64,11 @@ ShapeAssignment::assignCell(llvm::ArrayRef<unsigned> candidates, size_t cell,
       continue;
     }
     DispatchEntry entry{cells[cell].box, best};
-    entry.box[mainAxis] = {entries.empty() ? axis.range.min : sample.size, end,
-                           1};
+    // Sizes below the least have its program. Those beyond the greatest are
+    // left to a family that is chosen for them.
+    entry.box[mainAxis] = {
+        entries.empty() ? std::min<int64_t>(axis.range.min, 1) : sample.size,
+        end, 1};
     entries.push_back(std::move(entry));
   }
   return entries;
@@ -96,7 +99,7 @@ void ShapeAssignment::run(size_t numFamilies) {
   std::iota(candidates.begin(), candidates.end(), 0);
   auto assignAligned = [&](std::optional<bool> areAligned) {
     plan.entries = assign(candidates, sizes, areAligned);
-    // Beyond an open range lie only sizes below its least.
+    // No size is beyond an open range.
     if (axis.range.isFixed() || axis.range.isOpen())
       plan.generalFamily = plan.entries.front().family;
   };

@@ -76,42 +76,69 @@ collectWorkloads(ModuleOp module) {
   return result;
 }
 
-/// Every size must belong to some workload: a misspelt name is an error.
-static llvm::Error checkNames(llvm::ArrayRef<WorkloadExplanation> workloads,
-                              llvm::ArrayRef<FunctionWork> functions,
-                              const NamedSizes &sizes) {
-  std::vector<std::string> known;
-  auto add = [&](const std::string &name) {
-    if (!llvm::is_contained(known, name))
-      known.push_back(name);
+/// The name that is most like another one; empty where none is.
+static std::string closestName(llvm::StringRef name,
+                               llvm::ArrayRef<std::string> known) {
+  std::string closest;
+  unsigned least = std::max<size_t>(name.size() / 2, 1) + 1;
+  for (const std::string &candidate : known) {
+    unsigned distance = name.edit_distance_insensitive(candidate);
+    if (distance < least) {
+      least = distance;
+      closest = candidate;
+    }
+  }
+  return closest;
+}
+
+llvm::Error ftuner::checkSizeNames(ModuleOp module,
+                                   llvm::ArrayRef<NamedSizes> sizes,
+                                   bool withFunctions) {
+  std::vector<std::string> known, ofFunctions;
+  auto addTo = [](std::vector<std::string> &names) {
+    return [&](std::string name) {
+      if (!llvm::is_contained(names, name))
+        names.push_back(std::move(name));
+    };
   };
-  for (const WorkloadExplanation &workload : workloads)
-    llvm::for_each(sizeNames(workload.workload), add);
+  module.walk([&](ukernel::OperatorOpInterface op) {
+    if (op.hasTensors())
+      llvm::for_each(sizeNames(toWorkload(op)), addTo(known));
+  });
+  for (auto func : module.getOps<func::FuncOp>())
+    llvm::for_each(argumentSizeNames(func, func.getFunctionType()),
+                   addTo(ofFunctions));
   // Without workloads these are all the names there are.
-  for (const FunctionWork &function : functions)
-    for (const std::string &name : function.sizeNames)
-      if (workloads.empty() || sizes.count(name))
-        add(name);
-  for (const auto &[name, size] : sizes)
-    if (!llvm::is_contained(known, name))
-      return makeError("option --size: unknown name '" + name + "': expected " +
-                       (known.empty() ? "none, since all sizes are fixed"
-                                      : "one of " + llvm::join(known, ", ")));
+  if (known.empty() && withFunctions)
+    known = ofFunctions;
+  for (const NamedSizes &named : sizes)
+    for (const auto &[name, size] : named) {
+      if (llvm::is_contained(known, name) ||
+          (withFunctions && llvm::is_contained(ofFunctions, name)))
+        continue;
+      std::string closest = closestName(name, known);
+      return makeError(
+          "option --size: unknown name '" + name + "': expected " +
+          (known.empty() ? "none, since all sizes are fixed"
+                         : "one of " + llvm::join(known, ", ")) +
+          (closest.empty() ? "" : "; did you mean " + closest + "?"));
+    }
   return llvm::Error::success();
 }
 
 /// Fills in the shapes and what is said about them.
 static llvm::Error explain(const SearchSetup &setup, const DeviceSpec &device,
-                           const NamedSizes &sizes,
+                           llvm::ArrayRef<NamedSizes> sizes,
                            WorkloadExplanation &workload) {
   ShapeSamples samples;
-  if (sizes.empty()) {
+  if (sizes.empty())
     samples = shapesAlongMainAxis(workload.workload, kMaxExplainedSizes);
-  } else {
-    llvm::Expected<Shape> shape = bindSizes(workload.workload, sizes);
+  for (const NamedSizes &named : sizes) {
+    llvm::Expected<Shape> shape = bindSizes(workload.workload, named);
     if (!shape)
       return makeError("option --size: " + llvm::toString(shape.takeError()));
-    samples = {{std::move(*shape)}, {1}};
+    samples.shapes.push_back(std::move(*shape));
+    samples.weights.push_back(1.0 / static_cast<double>(sizes.size()));
   }
   llvm::Expected<std::vector<ShapeExplanation>> explanations =
       explainShapes(setup.problem(workload.workload, device, workload.rejected),
@@ -154,7 +181,8 @@ static std::optional<double> timeOf(const ModuleExplanation &explanation,
 
 llvm::Expected<ModuleExplanation>
 ftuner::explainModule(ModuleOp module, ModuleOp launching,
-                      const SearchSetup &setup, const NamedSizes &sizes) {
+                      const SearchSetup &setup,
+                      llvm::ArrayRef<NamedSizes> sizes) {
   FailureOr<DeviceSpec> device = deviceOf(module);
   if (failed(device))
     return makeError("the module has no valid device");
@@ -167,11 +195,9 @@ ftuner::explainModule(ModuleOp module, ModuleOp launching,
     for (auto func : launching.getOps<func::FuncOp>())
       if (getAbiType(func))
         functions.push_back(collectWork(func));
-  if (llvm::Error error = checkNames(*workloads, functions, sizes))
-    return error;
   Calibration calibration = setup.calibrationFor(*device);
   ModuleExplanation result{
-      std::move(*device),    setup, calibration.name,    sizes,
+      std::move(*device),    setup, calibration.name,    sizes.vec(),
       std::move(*workloads), {},    launching != nullptr};
   for (WorkloadExplanation &workload : result.workloads)
     if (llvm::Error error = explain(setup, result.device, sizes, workload))

@@ -285,9 +285,12 @@ void JsonWriter::write() {
     json.attribute("strategy", explanation.setup.strategy->name());
     json.attribute("cost_model", explanation.setup.costModel->name());
     json.attribute("calibration", explanation.calibration);
-    json.attributeObject("sizes", [&] {
-      for (const auto &[name, size] : explanation.sizes)
-        json.attribute(name, size);
+    json.attributeArray("sizes", [&] {
+      for (const NamedSizes &sizes : explanation.sizes)
+        json.object([&] {
+          for (const auto &[name, size] : sizes)
+            json.attribute(name, size);
+        });
     });
     json.attributeArray("workloads", [&] {
       for (const WorkloadExplanation &workload : explanation.workloads)

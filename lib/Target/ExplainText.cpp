@@ -399,6 +399,16 @@ void TextWriter::writeShape(const WorkloadExplanation &workload,
 // Many sizes, and the whole
 //===----------------------------------------------------------------------===//
 
+/// "B = 2, T = 53".
+static std::string namesText(const NamedSizes &sizes) {
+  return llvm::join(llvm::map_range(sizes,
+                                    [](const auto &entry) {
+                                      return entry.first + " = " +
+                                             std::to_string(entry.second);
+                                    }),
+                    ", ");
+}
+
 /// The sizes of the main axis from one shape to another: "M = 5 to 8".
 static std::string sizesText(const WorkloadExplanation &workload, size_t first,
                              size_t last) {
@@ -470,11 +480,15 @@ static std::string largestTerm(const ReportedProgram &program) {
 
 void TextWriter::writeSizes(const WorkloadExplanation &workload) {
   unsigned mainAxis = workload.workload.mainAxis();
-  os << "\n  Sizes along " << workload.workload.axes[mainAxis].name;
+  bool areGiven = !explanation.sizes.empty();
+  if (areGiven)
+    os << "\n  Sizes as they were given";
+  else
+    os << "\n  Sizes along " << workload.workload.axes[mainAxis].name;
   Shape shape = workload.shapes.front().report.shape;
   std::vector<std::string> others;
   for (auto [index, axis] : llvm::enumerate(workload.workload.axes))
-    if (index != mainAxis && axis.isDynamic() &&
+    if (!areGiven && index != mainAxis && axis.isDynamic() &&
         workload.shapes.back().report.shape[index] == shape[index])
       others.push_back(axis.name + " = " + std::to_string(shape[index]));
   if (!others.empty())
@@ -487,10 +501,11 @@ void TextWriter::writeSizes(const WorkloadExplanation &workload) {
   header.insert(header.end(), {"pad", "occ", "cmr", "<program", "single: µs",
                                "<uKernel", "SIA: µs", "roofline: µs"});
   TextTable table(std::move(header));
-  for (const ShapeExplanation &shape : workload.shapes) {
+  for (auto [index, shape] : llvm::enumerate(workload.shapes)) {
     const ReportedProgram &program = shape.program;
     std::vector<std::string> row = {
-        std::to_string(shape.report.shape[mainAxis]),
+        areGiven ? namesText(explanation.sizes[index])
+                 : std::to_string(shape.report.shape[mainAxis]),
         std::to_string(shape.family),
         fixed(program.microseconds()),
         percent(shape.regret()),

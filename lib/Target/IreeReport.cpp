@@ -1,7 +1,7 @@
 //===- IreeReport.cpp - What IREE dispatches to FTuner --------------------===//
 #include "FTuner/Target/IreeReport.h"
+#include "FTuner/Target/WorkReport.h"
 #include "FTuner/Transforms/FunctionWork.h"
-#include "FTuner/Workload/Sampling.h"
 
 #include "llvm/Support/JSON.h"
 
@@ -74,7 +74,7 @@ static void writeFunction(llvm::json::OStream &json,
         json.value(name);
     });
     json.attributeArray("shares", [&] {
-      for (const Shape &shape : representativeShapes(work.sizes))
+      for (const Shape &shape : reportedShapes(work.sizes))
         writeShare(json, work, shape);
     });
   });

@@ -1,6 +1,5 @@
 //===- WorkReport.cpp - How much of a function uKernels carry -------------===//
 #include "FTuner/Target/WorkReport.h"
-#include "FTuner/CostModel/Fallback.h"
 #include "FTuner/Support/TextTable.h"
 #include "FTuner/Workload/Sampling.h"
 
@@ -125,12 +124,25 @@ static WorkShare shareAt(const FunctionWork &work, std::vector<double> sizes,
 // Sizes
 //===----------------------------------------------------------------------===//
 
+static std::vector<Axis> withEnds(llvm::ArrayRef<Axis> axes) {
+  std::vector<Axis> closed = axes.vec();
+  for (Axis &axis : closed)
+    if (axis.range.isOpen())
+      axis.range.max = std::max(kOpenReportedSize, smallestSize(axis));
+  return closed;
+}
+
+std::vector<Shape> ftuner::reportedShapes(llvm::ArrayRef<Axis> axes) {
+  return representativeShapes(withEnds(axes));
+}
+
 /// The sizes of a function that the named ones tell, by symbols or by axes of
 /// its workloads; a middle of the range for the others.
 static std::vector<double> namedSizes(const FunctionWork &work,
                                       const NamedSizes &named) {
   std::vector<double> sizes;
-  for (auto [name, axis] : llvm::zip_equal(work.sizeNames, work.sizes)) {
+  for (auto [name, axis] :
+       llvm::zip_equal(work.sizeNames, withEnds(work.sizes))) {
     auto known = named.find(name);
     std::vector<int64_t> some = representativeSizes(axis);
     sizes.push_back(static_cast<double>(
@@ -150,13 +162,18 @@ static std::vector<double> namedSizes(const FunctionWork &work,
 FunctionReport ftuner::reportWork(FunctionWork work,
                                   const WorkReportOptions &options) {
   std::vector<std::vector<double>> chosen;
-  if (!options.sizes.empty()) {
-    chosen.push_back(namedSizes(work, options.sizes));
-  } else {
-    for (const Shape &shape : representativeShapes(work.sizes))
+  for (const NamedSizes &sizes : options.sizes)
+    chosen.push_back(namedSizes(work, sizes));
+  if (options.sizes.empty())
+    for (const Shape &shape : reportedShapes(work.sizes))
       chosen.emplace_back(shape.begin(), shape.end());
-  }
-  FunctionReport report{std::move(work), {}};
+  FunctionReport report{std::move(work), {}, {}, {}};
+  report.rates = fallbackRates(options.device, options.calibration);
+  if (options.sizes.empty())
+    for (auto [name, axis] :
+         llvm::zip_equal(report.work.sizeNames, report.work.sizes))
+      if (axis.range.isOpen())
+        report.openSizes.push_back(name);
   for (std::vector<double> &sizes : chosen)
     report.shares.push_back(shareAt(report.work, std::move(sizes), options));
   return report;
@@ -202,6 +219,7 @@ public:
   void write();
 
 private:
+  void writeFormula(AffineExpr formula);
   void writeFormula(StringRef key, AffineExpr formula);
   void writeNumber(StringRef key, std::optional<double> value);
   void writeLaunch(size_t index);
@@ -213,13 +231,19 @@ private:
 };
 } // namespace
 
-void WorkWriter::writeFormula(StringRef key, AffineExpr formula) {
+void WorkWriter::writeFormula(AffineExpr formula) {
   if (!formula)
-    json.attribute(key, nullptr);
+    json.value(nullptr);
   else if (auto constant = dyn_cast<AffineConstantExpr>(formula))
-    json.attribute(key, constant.getValue());
+    json.value(constant.getValue());
   else
-    json.attribute(key, textOf(formula, names));
+    json.value(textOf(formula, names));
+}
+
+void WorkWriter::writeFormula(StringRef key, AffineExpr formula) {
+  json.attributeBegin(key);
+  writeFormula(formula);
+  json.attributeEnd();
 }
 
 void WorkWriter::writeNumber(StringRef key, std::optional<double> value) {
@@ -239,10 +263,18 @@ void WorkWriter::writeLaunch(size_t index) {
     } else {
       json.attribute("workload", item.name);
       json.attribute("kernels_of", item.workload);
+      json.attributeArray("extents", [&] {
+        for (AffineExpr extent : item.extents)
+          writeFormula(extent);
+      });
     }
     writeFormula("launches", item.launches);
     writeFormula("flops", item.operations);
     writeFormula("bytes", item.bytes);
+    if (item.isFallback()) {
+      writeFormula("accesses", item.accesses);
+      writeFormula("thread_loads", item.threadLoads);
+    }
     json.attributeArray("predicted_us", [&] {
       for (const WorkShare &share : report.shares)
         if (std::optional<double> time = share.microseconds[index])
@@ -281,6 +313,18 @@ void WorkWriter::write() {
         if (report.work.launches[index].isFallback() == isFallback)
           writeLaunch(index);
     });
+  json.attributeArray("open_sizes", [&] {
+    for (const std::string &name : report.openSizes)
+      json.value(name);
+  });
+  json.attributeObject("rates", [&] {
+    const FallbackRates &rates = report.rates;
+    json.attribute("launch_us", rates.launch);
+    json.attribute("us_per_byte", rates.perByte);
+    json.attribute("us_per_flop", rates.perOperation);
+    json.attribute("us_per_access", rates.perAccess);
+    json.attribute("us_per_thread_load", rates.perThreadLoad);
+  });
   json.attributeArray("shares", [&] {
     for (const WorkShare &share : report.shares)
       writeShare(share);
@@ -319,6 +363,10 @@ void ftuner::writeWorkText(llvm::raw_ostream &os,
                 fixed(share.fallbackMicroseconds)});
   }
   shares.print(os, "    ");
+  if (!report.openSizes.empty())
+    os << "  without a declared greatest size of "
+       << llvm::join(report.openSizes, ", ") << ", " << kOpenReportedSize
+       << " is taken for it\n";
   if (std::string warning = report.warning(); !warning.empty())
     os << "  warning: " << warning << "\n";
   if (size_t unknown = report.shares.back().unknownKernels)

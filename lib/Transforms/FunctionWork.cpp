@@ -77,6 +77,41 @@ SizeTracer::SizeTracer(func::FuncOp func, FunctionWork &work)
       llvm::to_vector(sizes.getBody().back().getTerminator()->getOperands());
 }
 
+/// Calls back for each dynamic dimension of an argument, and with dimension -1
+/// for each whole number, with its name.
+static void forEachArgumentSize(
+    func::FuncOp func, FunctionType type,
+    llvm::function_ref<void(unsigned argument, int64_t dim, std::string name)>
+        visit) {
+  for (auto [index, input] : llvm::enumerate(type.getInputs())) {
+    std::string place = "arg" + std::to_string(index);
+    auto tensor = dyn_cast<RankedTensorType>(input);
+    if (!tensor) {
+      if (input.isIntOrIndex())
+        visit(index, -1, place);
+      continue;
+    }
+    auto shape = func.getArgAttrOfType<ArrayAttr>(
+        index, ukernel::UKernelDialect::kShapeAttrName);
+    for (int64_t dim = 0; dim < tensor.getRank(); ++dim) {
+      if (!tensor.isDynamicDim(dim))
+        continue;
+      auto symbol = shape ? dyn_cast<StringAttr>(shape[dim]) : StringAttr();
+      visit(index, dim,
+            symbol ? symbol.str() : place + "_dim" + std::to_string(dim));
+    }
+  }
+}
+
+std::vector<std::string> ftuner::argumentSizeNames(func::FuncOp func,
+                                                   FunctionType type) {
+  std::vector<std::string> names;
+  forEachArgumentSize(func, type, [&](unsigned, int64_t, std::string name) {
+    names.push_back(std::move(name));
+  });
+  return names;
+}
+
 /// One symbol for each name, and for each size without a name.
 void SizeTracer::nameSizes(FunctionWork &work) {
   auto ranges =
@@ -97,24 +132,7 @@ void SizeTracer::nameSizes(FunctionWork &work) {
     }
     symbols[{argument, dim}] = getAffineSymbolExpr(position, context);
   };
-  for (auto [index, type] : llvm::enumerate(abiType.getInputs())) {
-    std::string place = "arg" + std::to_string(index);
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    if (!tensor) {
-      if (type.isIntOrIndex())
-        add(index, -1, place);
-      continue;
-    }
-    auto shape = func.getArgAttrOfType<ArrayAttr>(
-        index, ukernel::UKernelDialect::kShapeAttrName);
-    for (int64_t dim = 0; dim < tensor.getRank(); ++dim) {
-      if (!tensor.isDynamicDim(dim))
-        continue;
-      auto symbol = shape ? dyn_cast<StringAttr>(shape[dim]) : StringAttr();
-      add(index, dim,
-          symbol ? symbol.str() : place + "_dim" + std::to_string(dim));
-    }
-  }
+  forEachArgumentSize(func, abiType, add);
 }
 
 AffineExpr SizeTracer::argumentDim(unsigned argument, int64_t dim) {

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence, Union
 
 from . import compiler, descriptions, plotting
+
+
+#: Sizes of one shape by name, or of several.
+Sizes = Union[Mapping[str, int], Sequence[Mapping[str, int]], None]
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,7 @@ class Explanation:
 
 def explain(
     source: compiler.Source,
-    sizes: Mapping[str, int] | None = None,
+    sizes: Sizes = None,
     *,
     device: descriptions.Device = "h200",
     ranges: Mapping[str, tuple[int, int | None]] | None = None,
@@ -50,38 +55,54 @@ def explain(
 
     With `sizes` (by the names of symbols or axes, `{"T": 53}`) one shape is explained: the chosen
     program with its predicted time, the rejected ones, every term of their scores, and what the
-    stages of the search threw out. Without, there is a line for each size, and a summary.
-    `ranges` and `options` are those of `compile`. Raises `CompileError` if the source or a size is not valid.
+    stages of the search threw out. With a list of such sizes, the source is planned once and there
+    is a line for each. Without, there is a line for each size of the main axis, and a summary.
+    `ranges` and `options` are those of `compile`. Raises `CompileError` if the source or a size is
+    not valid, and `ValueError` for a list whose items have other names.
     """
     text = compiler.read_source(source, ranges)
-    description = descriptions.resolve(device)
-    pipeline = compiler.read_options(options)
-    printed = _translate(text, sizes, description, pipeline)
-    data = json.loads(_translate(text, sizes, description, pipeline, "--json"))
-    return Explanation(printed, data)
+    with tempfile.TemporaryDirectory(prefix="ftuner-") as folder:
+        printed, data = Path(folder, "text"), Path(folder, "json")
+        _translate(text, sizes, device, options, "-o", str(printed), f"--report={data}")
+        content = data.read_text(encoding="utf-8")
+        return Explanation(printed.read_text(encoding="utf-8"), json.loads(content))
 
 
 def explain_data(
     source: compiler.Source,
-    sizes: Mapping[str, int] | None = None,
+    sizes: Sizes = None,
     *,
     device: descriptions.Device = "h200",
     **options: Any,
 ) -> dict[str, Any]:
     """The `data` of `explain`, without the text."""
     text = compiler.read_source(source)
-    pipeline = compiler.read_options(options)
-    printed = _translate(text, sizes, descriptions.resolve(device), pipeline, "--json")
-    data: dict[str, Any] = json.loads(printed)
+    data: dict[str, Any] = json.loads(_translate(text, sizes, device, options, "--json"))
     return data
 
 
 def _translate(
     source: compiler.SourceText,
-    sizes: Mapping[str, int] | None,
-    device: descriptions.Description,
-    options: compiler.Options,
+    sizes: Sizes,
+    device: descriptions.Device,
+    options: Mapping[str, Any],
     *more: str,
 ) -> str:
-    arguments = [f"--size={name}={size}" for name, size in (sizes or {}).items()]
-    return compiler.translate(source, device, options, ["--ftuner-explain", *arguments, *more])
+    return compiler.translate(
+        source,
+        descriptions.resolve(device),
+        compiler.read_options(options),
+        ["--ftuner-explain", *_size_arguments(sizes), *more],
+    )
+
+
+def _size_arguments(sizes: Sizes) -> list[str]:
+    """A name that is given again begins the next shape."""
+    shapes = [sizes or {}] if isinstance(sizes, Mapping) or sizes is None else sizes
+    for shape in shapes:
+        if shape.keys() != shapes[0].keys():
+            raise ValueError(
+                f"sizes: expected {', '.join(shapes[0])} for each shape, "
+                f"but got {', '.join(shape) or 'nothing'}"
+            )
+    return [f"--size={name}={size}" for shape in shapes for name, size in shape.items()]

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Callable, Sequence
 from . import outputs
 from .errors import Error
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 SUFFIXES = (".svg", ".png", ".pdf")
 
 # Of Okabe and Ito, who chose colours that colour-blind readers tell apart.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections import Counter
-from dataclasses import dataclass
-from typing import Any, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Callable, Mapping, Sequence
 
 
 @dataclass(frozen=True)
@@ -15,16 +17,110 @@ class WorkReport:
         function: its name in the source.
         data: its entry `work` of the manifest (docs/manifest.md); empty for libraries of earlier
             versions, which do not tell.
+        predictions: what plans predict for the shapes that the search looked at, by the name under
+            which `data` has the kernels of a workload.
     """
 
     function: str
     data: Mapping[str, Any]
+    predictions: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, manifest: Mapping[str, Any], function: str) -> WorkReport:
         """The report that a manifest has."""
         entry = next(entry for entry in manifest["functions"] if entry["name"] == function)
-        return cls(function, entry.get("work") or {})
+        plans = {plan["name"]: plan["predictions"] for plan in manifest.get("workloads", ())}
+        return cls(function, entry.get("work") or {}, plans)
+
+    @property
+    def sizes(self) -> list[str]:
+        """Names of the sizes that the work follows from."""
+        return [*self.data.get("sizes", ())]
+
+    def share_at(self, sizes: Mapping[str, int]) -> dict[str, Any]:
+        """The FLOPs and the predicted time at any sizes, as an entry `shares` of the manifest.
+
+        Nothing is compiled or searched for. Raises `ValueError` where a size is missing, unknown or
+        negative, and where the library is of an earlier version, which does not tell.
+        """
+        if "rates" not in self.data:
+            raise ValueError(f"{self.function}: its library does not tell")
+        if set(sizes) != set(self.sizes) or any(size < 0 for size in sizes.values()):
+            given = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+            names = ", ".join(self.sizes)
+            raise ValueError(
+                f"sizes: expected numbers from 0 on of {names or 'nothing'}, but got {given or 'nothing'}"
+            )
+
+        def value(formula: Any) -> float | None:
+            return None if formula is None else max(0.0, evaluate(formula, sizes))
+
+        flops = {True: 0.0, False: 0.0}
+        times: dict[bool, float | None] = {True: 0.0, False: 0.0}
+        unknown = 0
+        kernels = [(True, item) for item in self.data["workloads"]]
+        kernels += [(False, item) for item in self.data["fallback_kernels"]]
+        for is_ours, item in kernels:
+            time = (self._workload_time if is_ours else self._fallback_time)(item, value)
+            amount = value(item["flops"])
+            if amount is None or (time is None and not is_ours):
+                unknown += 1
+                continue
+            count = value(item["launches"])
+            count = 1 if count is None else count
+            flops[is_ours] += count * amount
+            before = times[is_ours]
+            times[is_ours] = None if before is None or time is None else before + count * time
+        return {
+            "sizes": {name: sizes[name] for name in self.sizes},
+            "ukernel_flops": flops[True],
+            "fallback_flops": flops[False],
+            "flops_share": _share(flops[True], flops[False]),
+            "ukernel_us": times[True],
+            "fallback_us": times[False],
+            "time_share": _share(times[True], times[False] or 0.0),
+            "unknown_kernels": unknown,
+        }
+
+    def _fallback_time(
+        self, item: Mapping[str, Any], value: Callable[[Any], float | None]
+    ) -> float | None:
+        """The bound of docs/explain.md."""
+        rates = self.data["rates"]
+        amounts = {key: value(item[key]) for key in ("bytes", "flops", "accesses", "thread_loads")}
+        known = [amount for amount in amounts.values() if amount is not None]
+        if len(known) < len(amounts):
+            return None
+        if amounts["bytes"] == 0 and amounts["accesses"] == 0:
+            return 0.0  # Without elements nothing is launched.
+        units = (rates[f"us_per_{unit}"] for unit in ("byte", "flop", "access", "thread_load"))
+        bound: float = max(amount * rate for amount, rate in zip(known, units))
+        return bound + float(rates["launch_us"])
+
+    def _workload_time(
+        self, item: Mapping[str, Any], value: Callable[[Any], float | None]
+    ) -> float | None:
+        """The time of the nearest shape that the search looked at, by the ratio of the points."""
+        shape = [value(extent) for extent in item["extents"]]
+        known = [extent for extent in shape if extent is not None]
+        if len(known) < len(shape):
+            return None
+        if 0 in known:
+            return 0.0
+        nearest = min(
+            (
+                (sum(abs(math.log(a / b)) for a, b in zip(known, seen["shape"])), number, seen)
+                for number, seen in enumerate(self.predictions.get(item["kernels_of"], ()))
+                if len(seen["shape"]) == len(known)
+            ),
+            default=None,
+        )
+        if nearest is None:
+            return None
+        seen = nearest[2]
+        launch = min(self.data["rates"]["launch_us"], seen["predicted_us"])
+        ratio = math.prod(known) / math.prod(seen["shape"])
+        return float(launch + (seen["predicted_us"] - launch) * ratio)
 
     @property
     def products(self) -> int:
@@ -63,10 +159,65 @@ class WorkReport:
             f"{self.function}: "
             + (f"uKernels carry {' and '.join(parts)}" if parts else "no share of uKernels is known")
             + (f" at {sizes}" if sizes else "")
+            + self._open_sizes()
             + f", {count} fallback {'kernel' if count == 1 else 'kernels'}"
         )
+
+    def _open_sizes(self) -> str:
+        """What is said of sizes that nobody declared."""
+        names = ", ".join(self.data.get("open_sizes", ()))
+        return f" (no greatest {names} is declared)" if names else ""
 
     def __str__(self) -> str:
         lines = [self.summary]
         lines += [f"  {count} x {operator}" for operator, count in self.operators.most_common()]
         return "\n".join(lines)
+
+
+def _share(ours: float | None, others: float) -> float | None:
+    if ours is None or ours + others <= 0:
+        return None
+    return ours / (ours + others)
+
+
+_OPERATORS: dict[str, Callable[[float, float], float]] = {
+    "*": lambda a, b: a * b,
+    "floordiv": lambda a, b: math.floor(a / b) if b else 0,
+    "ceildiv": lambda a, b: math.ceil(a / b) if b else 0,
+    "mod": lambda a, b: a - b * math.floor(a / b) if b else 0,
+}
+
+
+def evaluate(formula: int | str, sizes: Mapping[str, int]) -> float:
+    """A formula of the manifest, such as "(T + 3) * 32"."""
+    if isinstance(formula, int):
+        return formula
+    # Names may have any characters; longer ones first.
+    names = "|".join(re.escape(name) for name in sorted(sizes, key=len, reverse=True))
+    words = re.findall(rf"{names}{'|' if names else ''}\d+|floordiv|ceildiv|mod|[-+*()]", formula)
+    words.reverse()
+
+    def atom() -> float:
+        word = words.pop()
+        if word == "(":
+            value = total()
+            words.pop()
+            return value
+        if word == "-":
+            return -atom()
+        return sizes[word] if word in sizes else int(word)
+
+    def product() -> float:
+        value = atom()
+        while words and words[-1] in _OPERATORS:
+            value = _OPERATORS[words.pop()](value, atom())
+        return value
+
+    def total() -> float:
+        value = product()
+        while words and words[-1] in "+-":
+            sign = 1 if words.pop() == "+" else -1
+            value += sign * product()
+        return value
+
+    return total()

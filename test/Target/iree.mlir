@@ -22,7 +22,7 @@
 // RUN: not ftuner-translate %s --ftuner-to-ptx --device=h200 --report=%t.json 2>&1 | FileCheck %s --check-prefix=REPORT-ALONE
 // RUN: not ftuner-translate %s --ftuner-to-iree --device=h200 --report=%t.json 2>&1 | FileCheck %s --check-prefix=REPORT-FILE
 
-// REPORT-ALONE: error: option --report has no effect without --ftuner-to-iree
+// REPORT-ALONE: error: option --report has no effect without --ftuner-to-iree or --ftuner-explain
 // REPORT-FILE: error: option -o: expected the name of a file beside --report
 // REGISTERED: error: expected --allow-unregistered-dialect
 // DEVICE: error: {{.*}}device

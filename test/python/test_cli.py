@@ -285,6 +285,14 @@ def test_errors(source: Path, tmp_path: Path) -> None:
     fails(2, "unrecognized arguments: extra", "run", source, "extra")
     fails(2, "unrecognized arguments: --T=5", "devices", "--T=5")
     fails(2, "unrecognized arguments: --max-kernel=5", "compile", source, "--max-kernel=5")
+    fails(2, "--max-kernel=5; did you mean --max-kernels? (", "compile", source, "--max-kernel=5")
+    fails(2, "--sise; did you mean --size? (", "run", source, "--sise", "T=4")
+    # Before anything is compiled: for this device nothing could be.
+    nowhere = (source, "--device", "h201", "--size")
+    words = "--size: expected one of the sizes T, but got 'TT'; did you mean T?"
+    fails(2, words, "run", *nowhere, "TT=4")
+    fails(2, "--size: expected one of the sizes T, but got 'Q'", "bench", *nowhere, "Q=4")
+    fails(1, "unknown device 'h201'", "run", *nowhere, "T=4")
     fails(1, "cannot read 'missing.mlir': No such file", "compile", "missing.mlir")
     fails(1, "unknown device 'h201'", "compile", source, "--device", "h201")
     fails(2, "the sizes T are not known: give them by --size T=64", "run", source)

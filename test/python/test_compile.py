@@ -18,6 +18,7 @@ from handmade import ROOT
 from models import MATMUL, pointwise
 
 DENSE = ROOT / "examples" / "dense.mlir"
+ATTENTION = ROOT / "examples" / "attention.mlir"
 
 
 def expect(error: type[Exception], message: str) -> Any:
@@ -233,7 +234,7 @@ def test_relative_home(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_explain() -> None:
     explanation = ftuner.explain(DENSE, {"T": 53}, device="h200", max_kernels=8)
-    assert explanation.data["sizes"] == {"T": 53}
+    assert explanation.data["sizes"] == [{"T": 53}]
     (workload,) = explanation.workloads
     (shape,) = workload["shapes"]
     assert shape["shape"][0] == 53
@@ -244,9 +245,31 @@ def test_explain() -> None:
     assert "Chosen" in explanation.text and str(explanation) == explanation.text
     with expect(ftuner.CompileError, "error:"):
         ftuner.explain(DENSE, {"Q": 1})
+    several = ftuner.explain(DENSE, [{"T": 53}, {"T": 7}], device="h200", max_kernels=8)
+    assert several.data["sizes"] == [{"T": 53}, {"T": 7}]
+    first, second = several.workloads[0]["shapes"]
+    assert [first["shape"][0], second["shape"][0]] == [53, 7]
+    assert first["program"] == shape["program"] and "T = 7" in several.text
+    with expect(ValueError, "sizes: expected T for each shape, but got M"):
+        ftuner.explain(DENSE, [{"T": 53}, {"M": 7}])
     everything = ftuner.explain(DENSE)
     assert len(everything.workloads[0]["shapes"]) == 128
     assert everything.workloads[0]["summary"]["regret"]["mean"] >= 0
+
+
+def test_shares_at_any_size() -> None:
+    """From the compiled function alone, what the compiler says of these sizes."""
+    report = ftuner.compile(ATTENTION, emulate=False, max_kernels=2).attention.report
+    for sizes in ({"B": 1, "T": 7}, {"B": 3, "T": 120}):
+        explained = ftuner.explain_data(ATTENTION, sizes, max_kernels=2)
+        (share,) = explained["functions"][0]["work"]["shares"]
+        found = report.share_at(sizes)
+        for key in ("ukernel_flops", "fallback_flops", "flops_share", "fallback_us"):
+            assert found[key] == pytest.approx(share[key], rel=1e-6), key
+        # Of shapes that the search did not look at the compiled function knows the nearest.
+        assert found["ukernel_us"] == pytest.approx(share["ukernel_us"], rel=0.5)
+    with expect(ValueError, "sizes: expected numbers from 0 on of B, T, but got T = 7"):
+        report.share_at({"T": 7})
 
 
 def test_explanation_plot(tmp_path: Path) -> None:

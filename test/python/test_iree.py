@@ -347,6 +347,28 @@ def test_ranges_of_exported_programs(tmp_path: Path) -> None:
     assert found["torch", 8] != found["torch", 512]
 
 
+def test_least_sizes_of_exported_programs(tmp_path: Path) -> None:
+    """Sizes that nobody declared begin at 1, not at PyTorch's 2; what is declared stays."""
+    from ftuner.iree import exported
+    from iree.compiler import ir
+
+    dim = torch.export.Dim
+    for batch, wanted in ((dim("B", min=1, max=8), "1, max_val = 8"), (dim.AUTO, "1, max_val = 9")):
+        program = torch.export.export(
+            torch.nn.Linear(32, 48).eval(),
+            (torch.randn(4, 40, 32),),
+            dynamic_shapes=({0: batch, 1: dim("T", min=33, max=64)},),
+        )
+        path, _ = exported.write(
+            program, tmp_path, tmp_path / "weights", attention="iree", name="main"
+        )
+        with ir.Context() as context:
+            context.allow_unregistered_dialects = True
+            text = str(ir.Module.parse(path.read_bytes()))
+        assert f"min_val = {wanted}" in text
+        assert "min_val = 33, max_val = 64" in text
+
+
 STABLEHLO = """
 func.func @main(%x: tensor<?x32xf32>, %w: tensor<32x64xf32>) -> tensor<?x64xf32> {
   %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<?x32xf32>, tensor<32x64xf32>) -> tensor<?x64xf32>

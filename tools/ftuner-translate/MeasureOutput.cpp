@@ -142,23 +142,6 @@ llvm::Error MeasurerSetup::create(ModuleOp module, const DeviceSpec &device,
   return llvm::Error::success();
 }
 
-/// Every size must belong to some workload: a misspelt name is an error.
-static llvm::Error checkNames(const PlannedOperators &planned,
-                              const NamedSizes &sizes) {
-  std::vector<std::string> known;
-  for (const auto &[plan, workloads] : planned)
-    for (const Workload *workload : workloads)
-      for (const std::string &name : sizeNames(*workload))
-        if (!llvm::is_contained(known, name))
-          known.push_back(name);
-  for (const auto &[name, size] : sizes)
-    if (!llvm::is_contained(known, name))
-      return makeError("option --size: unknown name '" + name + "': expected " +
-                       (known.empty() ? "none, since all sizes are fixed"
-                                      : "one of " + llvm::join(known, ", ")));
-  return llvm::Error::success();
-}
-
 llvm::Expected<std::string> measureModule(ModuleOp module,
                                           const SearchSetup &setup,
                                           const NamedSizes &sizes,
@@ -177,8 +160,6 @@ llvm::Expected<std::string> measureModule(ModuleOp module,
     return makeError("lowering to buffers failed");
   if (planned->empty())
     return makeError("nothing to measure: the module has no planned workloads");
-  if (llvm::Error error = checkNames(*planned, sizes))
-    return error;
 
   std::vector<MeasurementRequest> requests;
   for (const auto &[name, workloads] : *planned) {

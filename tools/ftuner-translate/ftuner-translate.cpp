@@ -16,6 +16,7 @@
 #include "ModuleTool.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
@@ -97,7 +98,8 @@ struct Options {
   llvm::cl::opt<std::string> report{
       "report",
       llvm::cl::desc("With --ftuner-to-iree: also what the dispatches carry, "
-                     "as JSON (docs/iree.md)"),
+                     "as JSON (docs/iree.md). With --ftuner-explain: also the "
+                     "JSON of the explanation"),
       llvm::cl::value_desc("file"), llvm::cl::cat(category)};
   llvm::cl::opt<std::string> manifest{
       "manifest",
@@ -110,7 +112,9 @@ struct Options {
   llvm::cl::list<std::string> sizes{
       "size",
       llvm::cl::desc("Sizes of the shape to explain or to measure, by the "
-                     "names of symbols or axes, e.g. T=53,N=768"),
+                     "names of symbols or axes, e.g. T=53,N=768. A name that "
+                     "is given again begins a further shape to explain, which "
+                     "keeps the sizes that are not"),
       llvm::cl::value_desc("name=value"), llvm::cl::CommaSeparated,
       llvm::cl::cat(category)};
   llvm::cl::opt<bool> json{"json", llvm::cl::desc("Explain in JSON"),
@@ -177,12 +181,15 @@ static llvm::Error checkOptions(const Options &options) {
        {&options.emulatedKernels, &options.report}) {
     if (file->getNumOccurrences() == 0)
       continue;
-    bool isKnown = file == &options.emulatedKernels
-                       ? isForIree
-                       : options.translation == Translation::Iree;
+    bool isExplanation = options.translation == Translation::Explanation;
+    bool isReport = file == &options.report;
+    bool isKnown =
+        isReport ? options.translation == Translation::Iree || isExplanation
+                 : isForIree;
     if (!isKnown)
       return makeError("option --" + file->ArgStr +
-                       " has no effect without --ftuner-to-iree");
+                       " has no effect without --ftuner-to-iree" +
+                       (isReport ? " or --ftuner-explain" : ""));
     if (options.output == "-")
       return makeError("option -o: expected the name of a file beside --" +
                        file->ArgStr);
@@ -233,9 +240,12 @@ static llvm::Expected<std::string> manifestText(const Options &options,
   return manifest;
 }
 
-/// Reads `--size`.
-static llvm::Expected<NamedSizes> parseSizes(const Options &options) {
-  NamedSizes sizes;
+/// Reads `--size`: one shape, and a further one from each name on that is given
+/// again, with the sizes before it where it has none.
+static llvm::Expected<std::vector<NamedSizes>>
+parseSizes(const Options &options) {
+  std::vector<NamedSizes> shapes;
+  llvm::StringSet<> given;
   for (llvm::StringRef text : options.sizes) {
     auto [name, value] = text.split('=');
     name = name.trim();
@@ -245,39 +255,48 @@ static llvm::Expected<NamedSizes> parseSizes(const Options &options) {
           "option --size: expected NAME=VALUE with a positive whole "
           "number, but got '" +
           text + "'");
-    auto [known, isNew] = sizes.try_emplace(name.str(), size);
-    if (!isNew && known->second != size)
-      return makeError("option --size: expected one size of '" + name +
-                       "', but got " + llvm::Twine(known->second) + " and " +
-                       llvm::Twine(size));
+    if (shapes.empty())
+      shapes.emplace_back();
+    if (!given.insert(name).second) {
+      shapes.push_back(shapes.back());
+      given.clear();
+      given.insert(name);
+    }
+    shapes.back()[name.str()] = size;
   }
-  return sizes;
+  return shapes;
 }
 
 /// Reads the input and plans its workloads.
 static llvm::Expected<OwningOpRef<ModuleOp>>
 readPlanned(const Options &options, const FTunerOptions &given,
-            tool::ModuleTool &moduleTool) {
+            llvm::ArrayRef<NamedSizes> sizes, tool::ModuleTool &moduleTool) {
   if (options.progress)
     moduleTool.showProgress();
   auto module = moduleTool.readModule(options.input);
   if (!module)
     return module.takeError();
-  if (llvm::Error error = moduleTool.plan(**module, given))
+  // Before the search, which takes long.
+  auto checkSizes = [&](ModuleOp formed) {
+    return checkSizeNames(formed, sizes,
+                          /*withFunctions=*/options.translation ==
+                              Translation::Explanation);
+  };
+  if (llvm::Error error = moduleTool.plan(**module, given, checkSizes))
     return error;
   return module;
 }
 
 static llvm::Error explain(const Options &options,
                            const tool::PipelineCommandLine &pipeline) {
-  llvm::Expected<NamedSizes> sizes = parseSizes(options);
+  llvm::Expected<std::vector<NamedSizes>> sizes = parseSizes(options);
   if (!sizes)
     return sizes.takeError();
   FTunerOptions given;
   if (llvm::Error error = pipeline.apply(given))
     return error;
   tool::ModuleTool moduleTool(options.remarks);
-  auto module = readPlanned(options, given, moduleTool);
+  auto module = readPlanned(options, given, *sizes, moduleTool);
   if (!module)
     return module.takeError();
   if (!llvm::is_contained(pipeline.getGiven(), "top-k"))
@@ -291,25 +310,33 @@ static llvm::Error explain(const Options &options,
       **module, launching ? *launching : ModuleOp(), *setup, *sizes);
   if (!explanation)
     return explanation.takeError();
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  if (options.json)
-    writeExplanationJson(*explanation, stream);
-  else
+  std::string text, json;
+  llvm::raw_string_ostream stream(text), jsonStream(json);
+  if (options.json || !options.report.empty())
+    writeExplanationJson(*explanation, jsonStream);
+  if (!options.json)
     writeExplanationText(*explanation, stream);
-  return tool::writeOutput(options.output, text);
+  const std::string &content = options.json ? json : text;
+  if (options.report.empty())
+    return tool::writeOutput(options.output, content);
+  return tool::writeOutputs(
+      {{options.output, content}, {options.report, json}});
 }
 
 static llvm::Error measure(const Options &options,
                            const tool::PipelineCommandLine &pipeline) {
-  llvm::Expected<NamedSizes> sizes = parseSizes(options);
+  llvm::Expected<std::vector<NamedSizes>> sizes = parseSizes(options);
   if (!sizes)
     return sizes.takeError();
+  if (sizes->size() > 1)
+    return makeError("option --size: expected one shape to measure, but got " +
+                     llvm::Twine(sizes->size()));
+  sizes->resize(1);
   FTunerOptions given;
   if (llvm::Error error = pipeline.apply(given))
     return error;
   tool::ModuleTool moduleTool(options.remarks);
-  auto module = readPlanned(options, given, moduleTool);
+  auto module = readPlanned(options, given, *sizes, moduleTool);
   if (!module)
     return module.takeError();
   moduleTool.beginStage("measurement");
@@ -317,7 +344,7 @@ static llvm::Error measure(const Options &options,
   if (!setup)
     return setup.takeError();
   llvm::Expected<std::string> text = tool::measureModule(
-      **module, *setup, *sizes, options.measure, options.programPath);
+      **module, *setup, sizes->front(), options.measure, options.programPath);
   if (!text)
     return text.takeError();
   return tool::writeOutput(options.output, *text);

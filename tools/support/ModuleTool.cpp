@@ -192,13 +192,20 @@ LogicalResult ModuleTool::run(PassManager &pm, ModuleOp module) {
   return pm.run(module);
 }
 
-llvm::Error ModuleTool::plan(ModuleOp module, const FTunerOptions &options) {
+llvm::Error ModuleTool::plan(ModuleOp module, const FTunerOptions &options,
+                             llvm::function_ref<llvm::Error(ModuleOp)> check) {
   if (isCompiled(module))
     return toolError("expected linalg or planned workloads, but the module is "
                      "compiled already");
-  PassManager pm(&context);
-  buildFrontEndPipeline(pm, options);
-  if (failed(run(pm, module)))
+  PassManager formation(&context), planning(&context);
+  buildFrontEndFormationPipeline(formation, options);
+  buildPlanningPipeline(planning, options);
+  if (failed(run(formation, module)))
+    return toolError("planning failed");
+  if (check)
+    if (llvm::Error error = check(module))
+      return error;
+  if (failed(run(planning, module)))
     return toolError("planning failed");
   return llvm::Error::success();
 }

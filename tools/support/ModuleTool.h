@@ -63,8 +63,10 @@ public:
   llvm::LogicalResult run(mlir::PassManager &pm, mlir::ModuleOp module);
 
   /// Runs `ftuner-front-end`: forms and plans the workloads that have no plan
-  /// yet. A compiled module, which has none left, is an error.
-  llvm::Error plan(mlir::ModuleOp module, const FTunerOptions &options);
+  /// yet. A compiled module, which has none left, is an error. `check` sees the
+  /// module before the workloads are planned, and may end it with an error.
+  llvm::Error plan(mlir::ModuleOp module, const FTunerOptions &options,
+                   llvm::function_ref<llvm::Error(mlir::ModuleOp)> check = {});
 
   /// A planned module after `buildLaunchPipeline`; null if it has no lowering.
   /// Tells nothing: compiling does.

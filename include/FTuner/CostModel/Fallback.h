@@ -33,6 +33,16 @@ struct FallbackWork {
   double threadLoads = 0;
 };
 
+/// What a device makes of such work, in microseconds.
+struct FallbackRates {
+  double launch = 0;
+  /// For each byte, operation and access, and each load of a thread.
+  double perByte = 0, perOperation = 0, perAccess = 0, perThreadLoad = 0;
+};
+
+FallbackRates fallbackRates(const DeviceSpec &device,
+                            const Calibration &calibration);
+
 /// Microseconds of a launch, `launch` of the calibration at least.
 double predictFallback(const DeviceSpec &device, const Calibration &calibration,
                        const FallbackWork &work);

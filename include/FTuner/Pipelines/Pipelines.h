@@ -61,6 +61,12 @@ void buildFTunerPipeline(mlir::OpPassManager &pm, const FTunerOptions &options);
 /// The parts of the pipeline, for tools that stop or start in between.
 void buildFrontEndPipeline(mlir::OpPassManager &pm,
                            const FTunerOptions &options);
+/// The front end in two parts: as far as workloads are formed, and their plans.
+void buildFrontEndFormationPipeline(mlir::OpPassManager &pm,
+                                    const FTunerOptions &options);
+void buildPlanningPipeline(mlir::OpPassManager &pm,
+                           const FTunerOptions &options,
+                           bool isPartial = false);
 /// The front end for modules with operations that are unknown here: functions
 /// are neither inlined nor removed. To whoever knows those operations products
 /// of constants are left, which may be computed before the program runs, and

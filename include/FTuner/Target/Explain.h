@@ -17,7 +17,7 @@
 namespace ftuner {
 
 /// The version of the JSON format; docs/explain.md says what changed with each.
-inline constexpr int kExplanationFormatVersion = 3;
+inline constexpr int kExplanationFormatVersion = 4;
 
 /// A workload with what is said about it; there is one shape at least.
 struct WorkloadExplanation {
@@ -52,8 +52,9 @@ struct ModuleExplanation {
   SearchSetup setup;
   /// Name of the calibration that predicted times are of.
   std::string calibration;
-  /// Sizes that were asked for; none for shapes along the main axis.
-  NamedSizes sizes;
+  /// Sizes that were asked for, for each shape; none for shapes along the main
+  /// axis.
+  std::vector<NamedSizes> sizes;
   std::vector<WorkloadExplanation> workloads;
   /// How much of each function uKernels carry, if its launches are known.
   std::vector<FunctionReport> functions;
@@ -63,17 +64,22 @@ struct ModuleExplanation {
 /// Most sizes of the main axis that are explained without `sizes`.
 inline constexpr int64_t kMaxExplainedSizes = 256;
 
-/// Explains every workload of the module, on tensors and with a plan, at the
-/// given sizes; without any, along its main axis. Scores are those of `setup`.
-/// `launching` is the same module after `buildLaunchPipeline`, and tells of the
-/// functions as a whole; null where that is not known. An error for modules
-/// without such workloads, which tells what they launch instead, for sizes that
-/// neither a workload nor a function has, and for workloads that a size is
-/// missing for.
-llvm::Expected<ModuleExplanation> explainModule(mlir::ModuleOp module,
-                                                mlir::ModuleOp launching,
-                                                const SearchSetup &setup,
-                                                const NamedSizes &sizes);
+/// The error for a name that is no size of the workloads of a module, planned
+/// or not, nor, where `withFunctions`, of its functions. It names what is like
+/// it.
+llvm::Error checkSizeNames(mlir::ModuleOp module,
+                           llvm::ArrayRef<NamedSizes> sizes,
+                           bool withFunctions);
+
+/// Explains every workload of the module, on tensors and with a plan, at each
+/// of the given sizes; without any, along its main axis. Scores are those of
+/// `setup`. `launching` is the same module after `buildLaunchPipeline`, and
+/// tells of the functions as a whole; null where that is not known. An error
+/// for modules without such workloads, which tells what they launch instead,
+/// and for workloads that a size is missing for.
+llvm::Expected<ModuleExplanation>
+explainModule(mlir::ModuleOp module, mlir::ModuleOp launching,
+              const SearchSetup &setup, llvm::ArrayRef<NamedSizes> sizes);
 
 void writeExplanationText(const ModuleExplanation &explanation,
                           llvm::raw_ostream &os);

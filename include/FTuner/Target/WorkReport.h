@@ -9,6 +9,7 @@
 #define FTUNER_TARGET_WORKREPORT_H
 
 #include "FTuner/CostModel/Calibration.h"
+#include "FTuner/CostModel/Fallback.h"
 #include "FTuner/Device/DeviceSpec.h"
 #include "FTuner/Search/Explanation.h"
 #include "FTuner/Search/Plan.h"
@@ -44,8 +45,13 @@ struct WorkShare {
 
 struct FunctionReport {
   FunctionWork work;
-  /// By ascending sizes; one at least.
+  /// By ascending sizes, or in the order of the sizes that were asked for; one
+  /// at least.
   std::vector<WorkShare> shares;
+  /// Names of sizes that were chosen without a declared greatest one.
+  std::vector<std::string> openSizes;
+  /// For predictions at other sizes.
+  FallbackRates rates;
 
   size_t numFallbackKernels() const;
   /// What is said where uKernels carry little; empty elsewhere.
@@ -61,10 +67,18 @@ struct WorkReportOptions {
   const DeviceSpec &device;
   Calibration calibration;
   WorkloadTime workloadTime;
-  /// Sizes by name. Without any, the least, a middle and the greatest of every
-  /// range are taken, 64 and 4096 for the ends of open ones.
-  NamedSizes sizes = {};
+  /// Sizes by name, for each call. Without any, three calls: at the least, a
+  /// middle and the greatest of every range; of an open one, whose sizes nobody
+  /// told, from its least to `kOpenReportedSize`.
+  llvm::ArrayRef<NamedSizes> sizes = {};
 };
+
+/// The greatest size of an open range in a report. Functions that have several
+/// such sizes, a batch and a length, are called with all of them at once.
+inline constexpr int64_t kOpenReportedSize = 128;
+
+/// Shapes of these axes that reports are made at, in ascending order.
+std::vector<Shape> reportedShapes(llvm::ArrayRef<Axis> axes);
 
 FunctionReport reportWork(FunctionWork work, const WorkReportOptions &options);
 

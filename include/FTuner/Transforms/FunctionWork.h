@@ -89,6 +89,11 @@ struct FunctionWork {
   std::vector<LaunchWork> launches;
 };
 
+/// The names of the sizes of a function's arguments, which have these types, as
+/// in `FunctionWork::sizeNames`.
+std::vector<std::string> argumentSizeNames(mlir::func::FuncOp func,
+                                           mlir::FunctionType type);
+
 /// The work of a function of the host ABI after `ukernel-plan-workspace`, its
 /// kernels emitted or not.
 FunctionWork collectWork(mlir::func::FuncOp func);

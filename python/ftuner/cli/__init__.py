@@ -26,7 +26,7 @@ from . import (
     iree_module,
     running,
 )
-from .common import UsageError, read_source
+from .common import UsageError, did_you_mean, read_source
 
 _COMMANDS = (
     compiling,
@@ -177,12 +177,28 @@ def _parse(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argpars
     options.pipeline = {}
     for text in rest:
         name, equals, value = text.removeprefix("--").partition("=")
-        if not text.startswith("--") or not takes_pipeline_options:
-            parser.error(f"unrecognized arguments: {text}")
-        if name not in compiler.pipeline_options(locations.tool("ftuner-translate")):
-            parser.error(f"unrecognized arguments: {text} (ftuner COMMAND --help lists options)")
+        declared: frozenset[str] = frozenset()
+        if text.startswith("--") and takes_pipeline_options:
+            declared = compiler.pipeline_options(locations.tool("ftuner-translate"))
+        if name not in declared:
+            known = [*_own_options(parser, options.command), *(f"--{one}" for one in declared)]
+            parser.error(
+                f"unrecognized arguments: {text}"
+                + did_you_mean(f"--{name}" if text.startswith("--") else text, known)
+                + f" (ftuner {options.command} --help lists options)"
+            )
         options.pipeline[name.replace("-", "_")] = value if equals else True
     return options
+
+
+def _own_options(parser: argparse.ArgumentParser, command: str) -> list[str]:
+    """The options of a command that are not the compiler's."""
+    (commands,) = (
+        action.choices
+        for action in parser._actions  # noqa: SLF001: argparse lists them nowhere else
+        if isinstance(action, argparse._SubParsersAction)  # noqa: SLF001
+    )
+    return [text for action in commands[command]._actions for text in action.option_strings]
 
 
 def _join_values(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> list[str]:

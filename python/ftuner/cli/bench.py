@@ -20,6 +20,7 @@ from .common import (
     UsageError,
     add_function,
     add_source,
+    check_size_names,
     choose_function,
     compile_for,
     has_standard_output,
@@ -98,6 +99,7 @@ def run(options: argparse.Namespace) -> None:
     if options.plot == outputs.STANDARD:
         raise UsageError("--plot: expected the name of a file, but got '-'")
     plotter = plotting.load_matplotlib() if options.plot else None
+    check_size_names(options.source, lists)
     function = choose_function(compile_for(options), options.function)
     inputs = Inputs(function.signature, options.input, options.seed)
     shapes = [dict(zip(lists, numbers)) for numbers in itertools.product(*lists.values())]

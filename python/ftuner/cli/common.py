@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import importlib
 import json
 import re
@@ -27,6 +28,12 @@ T = TypeVar("T")
 
 class UsageError(Exception):
     """The command line is wrong."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question to put behind a message on an unknown name; empty where none is like it."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def add_source(parser: argparse.ArgumentParser) -> None:
@@ -145,12 +152,53 @@ def parse_pairs(texts: Sequence[str], option: str) -> dict[str, str]:
 
 def parse_sizes(texts: Sequence[str]) -> dict[str, int]:
     """`--size`: one number for each name."""
-    sizes = {}
-    for name, value in parse_pairs(_items(texts), "--size").items():
-        if not re.fullmatch(r"\d+", value):
-            raise UsageError(f"--size: expected a whole number for {name}, but got '{value}'")
-        sizes[name] = int(value)
-    return sizes
+    pairs = parse_pairs(_items(texts), "--size")
+    return {name: _parse_size(name, value) for name, value in pairs.items()}
+
+
+def parse_shapes(texts: Sequence[str]) -> list[dict[str, int]]:
+    """`--size` of several shapes.
+
+    A name that is given again begins a further one, which keeps the sizes that are not.
+    """
+    shapes: list[dict[str, int]] = []
+    given: set[str] = set()
+    for text in _items(texts):
+        ((name, value),) = parse_pairs([text], "--size").items()
+        if not shapes or name in given:
+            shapes.append({**shapes[-1]} if shapes else {})
+            given = set()
+        given.add(name)
+        shapes[-1][name] = _parse_size(name, value)
+    return shapes
+
+
+def _parse_size(name: str, value: str) -> int:
+    if not re.fullmatch(r"\d+", value):
+        raise UsageError(f"--size: expected a whole number for {name}, but got '{value}'")
+    return int(value)
+
+
+def check_size_names(source: compiler.SourceText, names: Iterable[str]) -> None:
+    """Refuses sizes that no function of a source can have, before it is compiled.
+
+    A symbol stands in quotes in the text, and as it is in bytecode; sizes without one are called
+    ARGUMENT.DIMENSION.
+    """
+    is_bytecode = source.content.startswith(b"ML\xefR")
+    for name in names:
+        word = name.encode() if is_bytecode else f'"{name}"'.encode()
+        if word not in source.content and not re.fullmatch(r"\d+\.\d+", name):
+            shapes = re.findall(rb"ukernel\.shape\s*=\s*\[([^\]]*)\]", source.content)
+            symbols = re.findall(rb'"([^"]*)"', b" ".join(shapes))
+            raise _unknown_size(name, [*dict.fromkeys(word.decode() for word in symbols)])
+
+
+def _unknown_size(name: str, known: Sequence[str]) -> UsageError:
+    return UsageError(
+        f"--size: expected one of the sizes {', '.join(known) or 'none'}, but got '{name}'"
+        + did_you_mean(name, known)
+    )
 
 
 def size_names(signature: Signature) -> list[str]:
@@ -200,8 +248,7 @@ class Inputs:
             )
         unknown = [name for name in sizes if name not in size_names(self.signature)]
         if unknown:
-            names = ", ".join(size_names(self.signature)) or "none"
-            raise UsageError(f"--size: expected one of the sizes {names}, but got '{unknown[0]}'")
+            raise _unknown_size(unknown[0], size_names(self.signature))
         rng = np.random.default_rng(self.seed)
         return [
             self.given[index] if index in self.given else _random(index, value, sizes, rng)

@@ -8,11 +8,12 @@ from typing import Any
 from .. import plotting
 from ..explanation import explain, explain_data
 from ..progress import Progress
-from .common import UsageError, add_source, parse_sizes, print_json
+from .common import UsageError, add_source, parse_shapes, print_json
 
 _EPILOG = """\
 examples:
   ftuner explain examples/dense.mlir --size T=53
+  ftuner explain examples/attention.mlir --size B=1,T=128 --size B=16
   ftuner explain examples/dense.mlir --device a100 --cost-model=sia --json
   ftuner explain examples/dense.mlir --plot dense.svg"""
 
@@ -22,12 +23,17 @@ def add_parser(commands: Any) -> None:
         "explain",
         help="say why a size is served by its program",
         description="Says which program serves a size, in which predicted time, which ones were "
-        "rejected, and every term of their scores; without --size, one line for each size.",
+        "rejected, and every term of their scores; one line for each of several shapes, and without "
+        "--size for each size.",
         epilog=_EPILOG,
     )
     add_source(parser)
     parser.add_argument(
-        "--size", action="append", default=[], metavar="NAME=NUMBER", help="a size of the shape"
+        "--size",
+        action="append",
+        default=[],
+        metavar="NAME=NUMBER",
+        help="a size of the shape; a name that is given again begins a further shape",
     )
     parser.add_argument("--json", action="store_true", help="docs/explain.md describes it")
     parser.add_argument(
@@ -39,7 +45,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    sizes = parse_sizes(options.size)
+    sizes = parse_shapes(options.size)
     source = options.source
     message = f"explaining {source.name}"
     if options.plot:

@@ -23,6 +23,7 @@ from .common import (
     Inputs,
     add_function,
     add_source,
+    check_size_names,
     choose_function,
     compile_for,
     parse_sizes,
@@ -68,6 +69,7 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     sizes = parse_sizes(options.size)
+    check_size_names(options.source, sizes)
     function = choose_function(compile_for(options), options.function)
     args = Inputs(function.signature, options.input, options.seed).make(sizes)
     given = to_executor(args, options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -130,8 +131,34 @@ def _location(node: fx.Node) -> str:
     return files[-1] if files else ""
 
 
+#: Operators that give a tensor and compute nothing, beside views.
+_WITHOUT_KERNEL = {
+    "_unsafe_view", "empty", "empty_like", "empty_strided", "empty_permuted", "new_empty",
+    "new_empty_strided", "lift_fresh_copy",
+}  # fmt: skip
+
+
+def _computes(node: fx.Node) -> bool:
+    """Whether PyTorch launches a kernel for a node: one on tensors that is no view."""
+    target = node.target
+    if node.op != "call_function" or not isinstance(target, torch._ops.OpOverload):
+        return False
+    # Views give an alias of an argument, and say so.
+    computed = [
+        result
+        for result in target._schema.returns
+        if "Tensor" in str(result.type)
+        and (result.alias_info is None or result.alias_info.is_write)
+    ]
+    return bool(computed) and target.overloadpacket.__name__ not in _WITHOUT_KERNEL
+
+
+def _operator(node: fx.Node) -> str:
+    return str(node.target).removeprefix("aten.")
+
+
 def _left(node: fx.Node, reason: str) -> Left:
-    operator = str(node.target).removeprefix("aten.")
+    operator = _operator(node)
     return Left(operator, reason, _location(node), hint(reason), flops_of(node))
 
 
@@ -192,8 +219,11 @@ def compile_graph(gm: fx.GraphModule, options: Options) -> fx.GraphModule:
     gm.graph.eliminate_dead_code()
     gm.graph.lint()
     gm.recompile()
+    stay = Counter(_operator(node) for node in gm.graph.nodes if _computes(node))
     with update() as counts:
         counts.graphs += 1
+        for operator, count in stay.items():
+            counts.operators[operator] = counts.operators.get(operator, 0) + count
         counts.products += len(names) + len(left)
         counts.taken += len(names)
         counts.taken_flops += flops

@@ -44,6 +44,9 @@ class Report:
     #: What PyTorch's compiler did not hand over, and how often: it runs as it is, and no product
     #: in it is counted.
     breaks: dict[str, int] = field(default_factory=dict)
+    #: Operators that stay with PyTorch, products among them, and how many of each. Each launches a
+    #: kernel or more; views, which launch none, do not count.
+    operators: dict[str, int] = field(default_factory=dict)
     #: Pointwise operators and copies that became part of a function.
     fused: int = 0
     #: Copies inserted for operands that no contiguous tensor holds.
@@ -55,6 +58,11 @@ class Report:
     #: Calls of functions, and arguments copied as they were not contiguous.
     calls: int = 0
     copied_arguments: int = 0
+
+    @property
+    def pytorch_kernels(self) -> int:
+        """How many kernels stay with PyTorch, one for each operator."""
+        return sum(self.operators.values())
 
     @property
     def flops_share(self) -> float | None:
@@ -86,6 +94,13 @@ class Report:
             )
         if self.warning:
             lines.append(f"warning: {self.warning}")
+        if self.operators:
+            of_all = self.taken + self.pytorch_kernels
+            most = sorted(self.operators.items(), key=lambda item: -item[1])
+            lines.append(
+                f"{self.pytorch_kernels} of {of_all} kernels stay with PyTorch: "
+                + ", ".join(f"{count} x {name}" for name, count in most)
+            )
         lines += [
             f"{self.compiled} functions compiled, {self.copies} copies of operands inserted",
             f"{self.calls} calls, {self.copied_arguments} arguments copied",

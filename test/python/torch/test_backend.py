@@ -356,6 +356,25 @@ def test_sizes_of_0_and_1() -> None:
     assert [left.reason for left in report.left] == ["m is 0"]
 
 
+def test_what_stays_with_pytorch_is_counted() -> None:
+    """Operators that compute; views and what a function has taken are none."""
+    layer, other = nn.Linear(12, 20), nn.Linear(20, 20)
+
+    def model(x: Tensor) -> Tensor:
+        y = torch.sort(other(torch.softmax(layer(x), -1))).values
+        return torch.cat([part.unsqueeze(0) for part in y.split(5, -1)], 0)
+
+    x = torch.randn(4, 12)
+    with torch.no_grad():
+        torch.testing.assert_close(compile_model(model)(x), model(x))
+    report = ft.report()
+    assert report.taken == 2
+    kinds = {name.partition(".")[0]: count for name, count in report.operators.items()}
+    assert kinds == {"_softmax": 1, "sort": 1, "cat": 1}
+    assert report.pytorch_kernels == 3
+    assert "3 of 5 kernels stay with PyTorch: " in str(report)
+
+
 def test_other_types_stay_with_pytorch() -> None:
     def model(x: Tensor, w: Tensor) -> Tensor:
         return x @ w

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import re
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 import ftuner
+from ftuner.work import evaluate
 
 pytest.importorskip("iree.compiler")
 pytest.importorskip("transformers")
@@ -33,7 +35,8 @@ models = _load_models()
 def test_model(name: str) -> None:
     """Right at each size, every product by a uKernel, and a name of every other operator."""
     case = models.MODELS[name]()
-    run = models.export(case).compile(emulate=True, max_kernels=1)
+    exported = models.export(case)
+    run = exported.compile(emulate=True, max_kernels=1)
     for size in case.sizes:
         error, eager = models.errors(case, run, size)
         assert error < 4 * eager + 1e-7, f"{name} at {size}: {error}, eager {eager}"
@@ -42,6 +45,57 @@ def test_model(name: str) -> None:
     assert report.fallback_kernels == sum(report.operators.values()) > 0
     assert all(operator.startswith(("linalg.", "tensor.")) for operator in report.operators)
     assert f"{report.fallback_kernels} fallback kernels" in str(report)
+    check_declared_sizes(case, exported.text, run)
+    check_shares(run)
+
+
+def declared(case: Any) -> dict[str, Any]:
+    """The dimensions that a model's caller declares, by name."""
+    return {dim.__name__: dim for shape in case.shapes for dim in shape.values()}
+
+
+def check_declared_sizes(case: Any, text: str, run: Any) -> None:
+    """Ranges are as declared, and none of their sizes is left to a general family.
+
+    But where operands are not aligned, which no size can help.
+    """
+    dims = declared(case)
+    for name, dim in dims.items():
+        assert f"{name} = #ukernel.range<{dim.min} to {dim.max}>" in text
+    plans = {plan["name"]: plan for plan in run.module.manifest["workloads"]}
+    report = run.report
+    # All sizes of a few, and the ends with some between of others.
+    ranges = [
+        [*range(dim.min, dim.max + 1)][:: 1 if len(dims) < 3 else 31] + [dim.max]
+        for dim in (dims[name] for name in report.sizes)
+    ]
+    seen = 0
+    for workload in report.data["workloads"]:
+        boxes = [entry["box"] for entry in plans[workload["kernels_of"]]["dispatch"]]
+        shapes = set()
+        for sizes in itertools.product(*ranges):
+            named = dict(zip(report.sizes, sizes))
+            shapes.add(tuple(evaluate(extent, named) for extent in workload["extents"]))
+        for shape in shapes:
+            assert any(
+                all(
+                    axis["min"] <= size and (axis["max"] is None or size <= axis["max"])
+                    for axis, size in zip(box, shape)
+                )
+                for box in boxes
+            ), f"no entry of {workload['kernels_of']} holds {shape}"
+        seen += len(shapes)
+    assert seen >= len(ranges[0])
+
+
+def check_shares(run: Any) -> None:
+    """Shares of any sizes from the compiled function are those of the compiler."""
+    for share in run.report.data["shares"]:
+        found = run.report.share_at(share["sizes"])
+        assert found.keys() == share.keys()
+        for key, value in share.items():
+            assert found[key] == (value if key == "sizes" else pytest.approx(value, rel=1e-6)), key
+
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "llama", "t5", "attention"])

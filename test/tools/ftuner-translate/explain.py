@@ -172,6 +172,13 @@ def check_manifest(workload, manifest):
         check(0.5 <= prediction["confidence"] <= 1, f"{prediction}")
 
 
+def check_first(workload, other):
+    """The first of several shapes is as it was explained alone."""
+    (alone,) = next(w for w in other["workloads"] if w["name"] == workload["name"])["shapes"]
+    for key in ("shape", "family", "entry", "aligned", "program", "sia_choice", "regret", "confidence"):
+        check(workload["shapes"][0][key] == alone[key], f"{key} of the first shape")
+
+
 def check_plan(workload, text):
     """The text has a plan of these families."""
     attributes = [family["attribute"].removeprefix("#ukernel.family") for family in workload["families"]]
@@ -181,7 +188,7 @@ def check_plan(workload, text):
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         explanation = json.load(file)
-    check(explanation["format_version"] == 3, "version")
+    check(explanation["format_version"] == 4, "version")
     for workload in explanation["workloads"]:
         for shape in workload["shapes"]:
             check_shape(shape, workload)
@@ -189,7 +196,7 @@ def main():
         if len(sys.argv) > 3:
             with open(sys.argv[3], encoding="utf-8") as file:
                 other = file.read() if sys.argv[2] == "plan" else json.load(file)
-            {"sia": check_sia, "manifest": check_manifest, "plan": check_plan}[sys.argv[2]](workload, other)
+            {"sia": check_sia, "first": check_first, "manifest": check_manifest, "plan": check_plan}[sys.argv[2]](workload, other)
         print(f"{workload['name']}: {len(workload['shapes'])} shapes are explained")
 
 

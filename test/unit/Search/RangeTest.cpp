@@ -143,6 +143,44 @@ TEST_F(RangeTest, EveryStrategyServesEveryShape) {
     }
 }
 
+TEST_F(RangeTest, SizesBelowTheLeastHaveItsProgram) {
+  // Few rows, few columns, and both with rows that are not aligned.
+  Workload tied = Workload::matmul({48, 64}, {48, 64}, SizeRange::fixed(64));
+  tied.axes[0].symbols = tied.axes[1].symbols = {"T"};
+  options.leastGain = 1e-4;
+  for (const Workload &workload :
+       {Workload::matmul({48, 64}, SizeRange::fixed(2304),
+                         SizeRange::fixed(768)),
+        Workload::matmul(SizeRange::fixed(64), {48, 512, 16},
+                         SizeRange::fixed(768)),
+        tied}) {
+    unsigned mainAxis = workload.mainAxis();
+    SearchProblem p{workload, device, codegenModels(),
+                    *findCostModel("latency"), options};
+    llvm::Expected<Plan> plan = solve(p, *findSearchStrategy("ftuner"));
+    ASSERT_TRUE(static_cast<bool>(plan)) << llvm::toString(plan.takeError());
+    auto shapeOf = [&](int64_t size) {
+      return shapeAt(workload, shapeCells(workload, mainAxis).front(), mainAxis,
+                     size);
+    };
+    const SizeRange &range = workload.axes[mainAxis].range;
+    for (bool isAligned : {true, false}) {
+      int64_t alignment = isAligned ? plan->alignment() : 1;
+      llvm::ArrayRef<DispatchEntry> entries =
+          isAligned ? plan->entries : plan->unalignedEntries;
+      if (entries.empty())
+        continue;
+      unsigned least = plan->familyFor(shapeOf(range.min), alignment);
+      for (int64_t size = 1; size < range.min; ++size) {
+        EXPECT_TRUE(entryFor(entries, shapeOf(size)).has_value()) << size;
+        EXPECT_EQ(plan->familyFor(shapeOf(size), alignment), least) << size;
+      }
+    }
+    // Beyond the greatest, where a family is chosen for large sizes.
+    EXPECT_FALSE(entryFor(plan->entries, shapeOf(*range.max + 1)).has_value());
+  }
+}
+
 TEST_F(RangeTest, RejectedFamiliesAreNeverChosen) {
   Workload workload = Workload::matmul({1, 24}, SizeRange::fixed(96), {1, 40});
   std::vector<Shape> shapes = {{1, 96, 40}, {13, 96, 7}, {24, 96, 33}};

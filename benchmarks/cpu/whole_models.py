@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""Compiles BERT-base, BERT-large and GPT-2 at fixed batches for several devices, and checks a layer of each.
+
+The models have their published widths and depths and random weights, which are arguments. The batch is fixed, the
+length of the sequences is dynamic. For each model, batch and device there are two rows:
+
+* the whole model to PTX: wall time and CPU time of the compiler, products, fallback kernels, kernels, bytes of PTX,
+  and what is predicted at the greatest length: microseconds, the share of FLOPs and of time that uKernels have;
+* one layer of the same width, also compiled for the emulator, called there at some lengths: the greatest relative
+  error against PyTorch in float64, and that of PyTorch in float32. The emulator computes what the kernels do.
+
+Exits with 1 if something does not compile or an error is too large; the other rows are still there. --write FILE
+writes what is printed, with the date and the commit before it. Needs what tools/setup.sh installs.
+"""
+
+import argparse
+import copy
+import datetime
+import os
+import pathlib
+import resource
+import subprocess
+import sys
+import time
+import warnings
+
+import workloads
+
+ROOT = pathlib.Path(workloads.ROOT).resolve()
+MODELS = ("bert_base", "bert_large", "gpt2")
+LONGEST = 128
+#: The error of a layer over that of PyTorch in f32: sums of another order lose more or less.
+WORST_RATIO = 4
+
+
+def build(name, options, is_layer):
+    """A model with random weights, or one layer of it behind its embeddings; its outputs' name."""
+    import torch
+    import transformers
+
+    class Tensor(torch.nn.Module):
+        """One output of the model, for tokens alone."""
+
+        def __init__(self, model, output, **fixed):
+            super().__init__()
+            self.model, self.output, self.fixed = model, output, fixed
+
+        def forward(self, tokens):
+            return getattr(self.model(tokens, **self.fixed), self.output)
+
+    torch.manual_seed(0)
+    if name == "gpt2":
+        sizes = {"n_embd": 64, "n_head": 4, "vocab_size": 100} if options.small else {}
+        sizes["n_layer"] = 1 if is_layer else options.layers or 12
+        config = transformers.GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)
+        model = (transformers.GPT2Model if is_layer else transformers.GPT2LMHeadModel)(config)
+        module = Tensor(model, "last_hidden_state" if is_layer else "logits", use_cache=False)
+    else:
+        width, heads, layers = (768, 12, 12) if name == "bert_base" else (1024, 16, 24)
+        if options.small:
+            width, heads = width // 16, heads // 4
+        config = transformers.BertConfig(
+            hidden_size=width, num_attention_heads=heads, intermediate_size=4 * width,
+            num_hidden_layers=1 if is_layer else options.layers or layers,
+            **({"vocab_size": 100} if options.small else {}))
+        module = Tensor(transformers.BertModel(config, add_pooling_layer=False), "last_hidden_state")
+    return module.eval().requires_grad_(False), config.vocab_size
+
+
+def export(module, batch):
+    import torch
+    from torch.export import Dim
+
+    import ftuner.torch
+
+    tokens = torch.zeros(batch, 8, dtype=torch.int64)
+    return ftuner.torch.export(module, (tokens,), dynamic_shapes=({1: Dim("T", min=1, max=LONGEST)},))
+
+
+def compile_measured(exported, device, options, emulate):
+    """The function, its module, and seconds of wall and CPU."""
+    import ftuner
+
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    module = ftuner.compile(exported.text, device=device, emulate=emulate, cache=False, **options.compiler)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    parameters = [tensor.detach().contiguous() for tensor in exported.parameters.values()]
+    function = module.functions[exported.name].keeping(len(parameters), lambda memory: parameters)
+    return function, module, time.perf_counter() - start, cpu
+
+
+def whole(exported, device, options):
+    """The columns of a whole model."""
+    function, module, wall, cpu = compile_measured(exported, device, options, emulate=False)
+    report = function.report
+    share = report.data["shares"][-1]
+    time_us = share["ukernel_us"] + share["fallback_us"]
+    return [f"{wall:.1f}", f"{cpu:.1f}", str(report.products), str(report.fallback_kernels),
+            str(module.ptx.count(".entry ")), f"{len(module.ptx) / 1e6:.1f}", f"{time_us:,.0f}",
+            f"{share['flops_share']:.1%}", f"{share['time_share']:.1%}"]
+
+
+def layer(module, vocabulary, exported, batch, device, options):
+    """The columns of a layer in the emulator."""
+    import torch
+
+    function, _, wall, cpu = compile_measured(exported, device, options, emulate=True)
+    exact_module = copy.deepcopy(module).double()
+    generator = torch.Generator().manual_seed(7)
+    worst, worst_eager = 0.0, 0.0
+    start = time.perf_counter()
+    for length in options.lengths:
+        tokens = torch.randint(0, vocabulary, (batch, length), generator=generator)
+        with torch.no_grad():
+            exact = exact_module(tokens)
+            result, eager = (float((f(tokens) - exact).norm() / exact.norm()) for f in (function, module))
+        # A NaN is no number below the limit.
+        if not result < WORST_RATIO * eager + 1e-7:
+            raise ValueError(f"at length {length} the error is {result:.1e}, that of PyTorch {eager:.1e}")
+        worst, worst_eager = max(worst, result), max(worst_eager, eager)
+    return [f"{wall:.1f}", f"{cpu:.1f}", ", ".join(map(str, options.lengths)), f"{worst:.1e}", f"{worst_eager:.1e}",
+            f"{time.perf_counter() - start:.1f}"]
+
+
+WHOLE = ("model", "batch", "device", "wall s", "CPU s", "products", "fallback kernels", "kernels", "PTX MB",
+         f"predicted µs at T = {LONGEST}", "FLOPs by uKernels", "time by uKernels")
+LAYER = ("one layer of", "batch", "device", "wall s", "CPU s", "T", "error", "PyTorch's", "emulated s")
+
+
+class Report:
+    """What is printed, and written in the end."""
+
+    def __init__(self):
+        self.text = ""
+
+    def line(self, text):
+        print(text, flush=True)
+        self.text += text + "\n"
+
+    def row(self, cells):
+        self.line("| " + " | ".join(cells) + " |")
+
+    def header(self, cells):
+        self.line("")
+        self.row(cells)
+        self.row("---" for _ in cells)
+
+
+def attempt(report, names, make):
+    """One row; False if there is only the reason why not."""
+    import ftuner
+
+    try:
+        report.row([*names, *make()])
+    except (ftuner.Error, ValueError) as error:
+        report.row([*names, f"failed: {str(error).strip().splitlines()[-1]}"])
+        return False
+    return True
+
+
+def run(options, report):
+    """All rows; how many failed."""
+    warnings.simplefilter("ignore")  # Of torch.export, about versions to come.
+    failures = 0
+    for part, columns in (("whole", WHOLE), ("layer", LAYER)):
+        if part in options.skip:
+            continue
+        report.header(columns)
+        for name in options.models:
+            module, vocabulary = build(name, options, is_layer=part == "layer")
+            for batch in options.batches:
+                exported = export(module, batch)
+                for device in options.devices:
+                    def make():
+                        if part == "whole":
+                            return whole(exported, device, options)
+                        return layer(module, vocabulary, exported, batch, device, options)
+
+                    failures += not attempt(report, [name, str(batch), device], make)
+    return failures
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--devices", nargs="*", default=["v100", "t4", "a100", "h100"])
+    parser.add_argument("--models", nargs="*", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--batches", nargs="*", type=int, default=[16, 1])
+    parser.add_argument("--lengths", nargs="*", type=int, default=[1, 33], help="of sequences, in the emulator")
+    parser.add_argument("--layers", type=int, help="of the whole models (default: as published)")
+    parser.add_argument("--small", action="store_true", help="48 or 64 channels: to try this script")
+    parser.add_argument("--max-kernels", type=int)
+    parser.add_argument("--skip", choices=("whole", "layer"), action="append", default=[])
+    parser.add_argument("--write", type=pathlib.Path, metavar="FILE")
+    options = parser.parse_args()
+    options.compiler = {} if options.max_kernels is None else {"max_kernels": options.max_kernels}
+    os.environ.setdefault("FTUNER_HOME", str(pathlib.Path(workloads.BIN).parent))
+    sys.path.insert(0, str(ROOT / "python"))
+    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    report = Report()
+    report.line(f"{datetime.date.today()}, {commit.stdout.strip() or 'no commit'}: predicted times, no GPU")
+    failures = run(options, report)
+    if options.write:
+        options.write.write_text(report.text, encoding="utf-8")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
