@@ -217,7 +217,13 @@ def translate(
         raise CompileError(words or f"cannot compile {source.name}:\n{text.rstrip()}", text)
     if text.strip():
         warnings.warn(text.rstrip(), CompileWarning, stacklevel=2)
-    return printed.decode().replace(f"./{path.name}", path.name)
+    return without_folder(printed.decode(), source)
+
+
+def without_folder(text: str, source: SourceText) -> str:
+    """What the compiler writes of a source, with places that name the file alone."""
+    name = os.path.basename(source.name)
+    return text.replace(f"./{name}", name)
 
 
 #: How long the compiler may take to end when it is told to.

@@ -64,8 +64,11 @@ def explain(
     with tempfile.TemporaryDirectory(prefix="ftuner-") as folder:
         printed, data = Path(folder, "text"), Path(folder, "json")
         _translate(text, sizes, device, options, "-o", str(printed), f"--report={data}")
-        content = data.read_text(encoding="utf-8")
-        return Explanation(printed.read_text(encoding="utf-8"), json.loads(content))
+        words, content = (
+            compiler.without_folder(file.read_text(encoding="utf-8"), text)
+            for file in (printed, data)
+        )
+        return Explanation(words, json.loads(content))
 
 
 def explain_data(

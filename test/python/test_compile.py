@@ -261,7 +261,7 @@ def test_shares_at_any_size() -> None:
     """From the compiled function alone, what the compiler says of these sizes."""
     report = ftuner.compile(ATTENTION, emulate=False, max_kernels=2).attention.report
     for sizes in ({"B": 1, "T": 7}, {"B": 3, "T": 120}):
-        explained = ftuner.explain_data(ATTENTION, sizes, max_kernels=2)
+        explained = ftuner.explain(ATTENTION, sizes, max_kernels=2).data
         (share,) = explained["functions"][0]["work"]["shares"]
         found = report.share_at(sizes)
         for key in ("ukernel_flops", "fallback_flops", "flops_share", "fallback_us"):

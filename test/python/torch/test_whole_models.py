@@ -19,16 +19,18 @@ pytest.importorskip("transformers")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-def _load_models() -> Any:
-    path = Path(__file__).parents[3] / "examples/python/torch_models.py"
-    spec = importlib.util.spec_from_file_location("torch_models", path)
+ROOT = Path(__file__).parents[3]
+
+
+def _load(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
-    sys.modules["torch_models"] = module  # Where its dataclass looks for it.
+    sys.modules[path.stem] = module  # Where a dataclass looks for it.
     spec.loader.exec_module(module)
     return module
 
 
-models = _load_models()
+models = _load(ROOT / "examples/python/torch_models.py")
 
 
 @pytest.mark.parametrize("name", models.MODELS)
@@ -106,3 +108,27 @@ def test_sizes_keep_their_names(name: str) -> None:
     shapes = [workload["shapes"][0]["shape"] for workload in explained.workloads]
     assert shapes and all(re.fullmatch(r"[\d, \[\]]+", str(shape)) for shape in shapes)
     assert {3 * 17, 17} & {extent for shape in shapes for extent in shape}
+
+
+def test_models_at_fixed_batches(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The benchmark's rows, in small: a model to PTX, and a layer of it in the emulator."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks/cpu"))
+    whole_models = _load(ROOT / "benchmarks/cpu/whole_models.py")
+    table = tmp_path / "table.md"
+    arguments = "--small --layers 1 --max-kernels 1 --models bert_base --batches 16 --lengths 3"
+    monkeypatch.setattr(
+        sys, "argv", ["whole_models.py", *arguments.split(), "--devices", "t4", "--write", str(table)]
+    )
+    assert whole_models.main() == 0
+    assert table.read_text() == capsys.readouterr().out
+    rows = [line.split(" | ") for line in table.read_text().splitlines() if "| t4 |" in line]
+    assert [row[:3] for row in rows] == [["| bert_base", "16", "t4"]] * 2
+    assert rows[0][5] == "8"  # Products.
+    assert float(rows[1][6]) < 4 * float(rows[1][7].split(" ")[0])
+    # A row that fails says why, and the command fails.
+    monkeypatch.setattr(whole_models, "WORST_RATIO", 0)
+    sys.argv += ["--skip", "whole"]
+    assert whole_models.main() == 1
+    assert "failed: at length 3 the error is " in capsys.readouterr().out
