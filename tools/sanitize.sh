@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # Builds FTuner with the sanitizers of the compiler, into build/asan and build/tsan,
-# and runs what they are to look at. Takes an hour on two cores the first time.
+# and runs what they are to look at. `address` builds most of the tree once more.
 #   tools/sanitize.sh [address|thread]   default: both, one after the other
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools/setup.sh
 . tools/env.sh
 
-# Unit tests but those of the search (hours), and by lit: programs that the
+# Unit tests but those of the search, which take long, and by lit: programs that the
 # emulator runs and checks, host code, and inputs that are refused.
 check_address() {
   local tests=(
     FTunerCodegenTests FTunerCostModelTests FTunerDeviceTests FTunerDispatchTests
     FTunerEmulatorTests FTunerExecutorTests FTunerKernelTests FTunerMeasureTests
-    FTunerRuntimeTests FTunerRuntimeOpeningTests FTunerRuntimeLaunchPathTests
+    FTunerRuntimeTests FTunerRuntimeOpeningTests
     FTunerScheduleTests FTunerSupportTests FTunerTransformsTests FTunerWorkloadTests)
   local folders=(Codegen Conversion Dialect Transforms tools/ftuner-run)
   tools/build.sh asan "${tests[@]}" ftuner-opt ftuner-run ftuner-translate \
@@ -25,10 +25,9 @@ check_address() {
     -R "^($(IFS='|' && echo "${tests[*]}|${folders[*]/#/lit/}"))\$"
 }
 
-# The runtime and the emulator under threads.
+# The runtime under threads.
 check_thread() {
-  local tests=(FTunerEmulatorTests FTunerRuntimeTests FTunerRuntimeOpeningTests
-    FTunerRuntimeLaunchPathTests)
+  local tests=(FTunerRuntimeTests FTunerRuntimeOpeningTests)
   tools/build.sh tsan "${tests[@]}"
   export TSAN_OPTIONS=halt_on_error=1:${TSAN_OPTIONS:-}
   ctest --test-dir build/tsan --output-on-failure --no-tests=error \
