@@ -98,6 +98,17 @@ FactorCopy ftuner::factorCopy(const Workload &workload, int64_t accessBytes,
   return copy;
 }
 
+/// Least registers for each vector that a thread copies in a step, but of
+/// factors across k: of 200 random kernels for sm_80 to sm_90, ptxas 13.0
+/// spilled none that has room for as many
+/// (benchmarks/register_model/results.md). With room for fewer, unaligned
+/// kernels of Llama-2-7B's projections on the a100 spilled up to 910 bytes.
+constexpr int64_t kSlotRegisters = 3;
+/// More for each single element where some slot is not the whole block's, or no
+/// whole rows: of 100 kernels of 3 and 6 warps, which are these, ptxas spilled
+/// six that had room for kSlotRegisters.
+constexpr int64_t kRaggedSlotRegisters = 1;
+
 int64_t FactorCopies::registers(const SharedTile &tile, const FactorCopy &copy,
                                 bool isSpaceExact) const {
   int64_t slots = tile.copySlots(threads, copy.vectorWidth);
@@ -125,6 +136,14 @@ int64_t FactorCopies::registers(const SharedTile &tile, const FactorCopy &copy,
   if (!isReduceExact && !isInColumn)
     bounds = tile.reduceContiguous && areWholeRows ? 1 : slots;
   int64_t registers = 2 * pointers + places + 2 * bounds;
+  // Rows along k in one tile: ptxas keeps more, though they are a constant
+  // apart.
+  if (!isInColumn) {
+    bool isRagged = copy.vectorWidth == 1 &&
+                    (!areWholeRows || tile.outer * tile.inner % threads != 0);
+    int64_t ofSlot = kSlotRegisters + (isRagged ? kRaggedSlotRegisters : 0);
+    registers = std::max(registers, ofSlot * slots);
+  }
   if (isAsynchronous)
     return registers;
   // What is loaded before the products and stored behind them: as it comes, or

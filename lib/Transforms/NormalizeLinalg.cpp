@@ -334,8 +334,8 @@ FailureOr<linalg::GenericOp> toGeneric(PatternRewriter &rewriter,
   return linalg::generalizeNamedOp(rewriter, op);
 }
 
-/// Factors of fewer than 8 bits that a contraction extends are extended to 8
-/// bits before it: codegen paths copy whole bytes. Constants are so at once.
+/// Constant factors of fewer than 8 bits that a contraction extends become
+/// constants of 8 bits: codegen paths copy whole bytes.
 struct WidenSubByteFactor : public OpInterfaceRewritePattern<linalg::LinalgOp> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
 
@@ -344,23 +344,28 @@ struct WidenSubByteFactor : public OpInterfaceRewritePattern<linalg::LinalgOp> {
     if (!matchContraction(op))
       return failure();
     for (OpOperand *operand : op.getDpsInputOperands()) {
-      auto type = dyn_cast<RankedTensorType>(operand->get().getType());
-      if (!type || !type.getElementType().isSignlessInteger() ||
-          type.getElementTypeBitWidth() == 1 ||
-          type.getElementTypeBitWidth() >= 8)
+      DenseIntElementsAttr factor;
+      if (!matchPattern(operand->get(), m_Constant(&factor)) ||
+          !factor.getElementType().isSignlessInteger())
         continue;
+      unsigned width = factor.getElementType().getIntOrFloatBitWidth();
       std::optional<bool> isSigned =
           matchExtensions(op.getMatchingBlockArgument(operand));
-      if (!isSigned)
+      if (!isSigned || width == 1 || width >= 8)
         continue;
+      Type byte = rewriter.getI8Type();
       unsigned number = operand->getOperandNumber();
-      Value wide = widen(rewriter, op.getLoc(), operand->get(), *isSigned);
+      Value wide = arith::ConstantOp::create(
+          rewriter, operand->get().getLoc(),
+          factor.mapValues(byte, [&](const APInt &value) {
+            return *isSigned ? value.sext(8) : value.zext(8);
+          }));
       FailureOr<linalg::GenericOp> generic = toGeneric(rewriter, op);
       if (failed(generic))
         return failure();
       rewriter.modifyOpInPlace(*generic, [&] {
         generic->getInputsMutable()[number].set(wide);
-        generic->getBody()->getArgument(number).setType(rewriter.getI8Type());
+        generic->getBody()->getArgument(number).setType(byte);
       });
       return success();
     }
@@ -379,36 +384,6 @@ private:
       isSigned = isa<arith::ExtSIOp>(user);
     }
     return isSigned;
-  }
-
-  static Value widen(PatternRewriter &rewriter, Location loc, Value factor,
-                     bool isSigned) {
-    auto type = cast<RankedTensorType>(factor.getType());
-    Type byte = rewriter.getI8Type();
-    DenseIntElementsAttr constant;
-    if (matchPattern(factor, m_Constant(&constant)))
-      return arith::ConstantOp::create(
-          rewriter, loc, constant.mapValues(byte, [&](const APInt &value) {
-            return isSigned ? value.sext(8) : value.zext(8);
-          }));
-    SmallVector<OpFoldResult> sizes =
-        tensor::getMixedSizes(rewriter, loc, factor);
-    Value init = tensor::EmptyOp::create(rewriter, loc, sizes, byte);
-    AffineMap map = rewriter.getMultiDimIdentityMap(type.getRank());
-    SmallVector<utils::IteratorType> iterators(type.getRank(),
-                                               utils::IteratorType::parallel);
-    return linalg::GenericOp::create(
-               rewriter, loc, init.getType(), factor, init,
-               ArrayRef<AffineMap>{map, map}, iterators,
-               [&](OpBuilder &b, Location loc, ValueRange arguments) {
-                 Value wide = isSigned
-                                  ? Value(arith::ExtSIOp::create(b, loc, byte,
-                                                                 arguments[0]))
-                                  : Value(arith::ExtUIOp::create(b, loc, byte,
-                                                                 arguments[0]));
-                 linalg::YieldOp::create(b, loc, wide);
-               })
-        .getResult(0);
   }
 };
 

@@ -1,6 +1,6 @@
 // Integers of any width compute what they are: constants, on either side of a
 // product, and intermediates. uKernels take those that fill their bytes, and
-// smaller ones that are extended to a byte before; others are products of
+// smaller constants, which become bytes; others are products of
 // fallback kernels, which remarks name.
 // RUN: ftuner-run %s --function=right_i3 --device=h200 --executor=emulator --check --check-bounds --args=9x8xi8 | FileCheck %s --check-prefixes=SAME,UKERNEL
 // RUN: ftuner-run %s --function=right_i4 --device=h200 --executor=emulator --check --check-bounds --args=9x8xi8 | FileCheck %s --check-prefixes=SAME,UKERNEL
