@@ -31,7 +31,7 @@ PASSED = """
     attention_4d_gqa_with_past_and_present attention_4d_diff_heads_mask4d_padded_kv
     rms_normalization_2d_axis1 rotary_embedding swish swiglu mvn
     linear_attention_gated_delta causal_conv_with_state_basic sce_mean_3d nllloss_NCd1
-    gelu_tanh_2 bitshift_right_int32_negative_shift
+    gelu_tanh_2 shape_example spacetodepth_crd_mode_example bitshift_right_int32_negative_shift
     det_2d l2normalization_axis_0 matmul_4d_1d scan9_sum
 """.split()
 
@@ -41,6 +41,7 @@ REFUSED = """
     bernoulli_expanded averagepool_3d_dilations_large_count_include_pad_is_1_ceil_mode_is_True
     equal_string identity_opt cast_FLOAT_to_FLOAT8E4M3FN roialign_aligned_true
     ai_onnx_ml_binarizer lstm_with_peepholes
+    scan_sum quantizelinear_int4 shape_start_greater_than_end
 """.split()
 
 

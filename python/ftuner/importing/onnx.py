@@ -41,19 +41,30 @@ class OnnxModel:
         name: of the function.
         weights: its last arguments.
         graph: what was lowered, an `onnx.GraphProto`.
+        nodes: names of the nodes before known values were folded.
     """
 
     text: str
     name: str
     weights: Weights
     graph: Any
+    nodes: list[str]
 
     def explain(self, file: str, diagnostics: str) -> str | None:
         """The sentence for what the compiler does not lower; None if it said something else."""
+        operators = _operators()
+        if "nothing to compile" in diagnostics and self.nodes:
+            name = self.nodes[-1]
+            words = operators.refusal(
+                operators.operator_of(name),
+                name,
+                "the model has nothing for a kernel to compute",
+                "use its results as they are known",
+            )
+            return f"cannot import '{file}': {words}"
         failed = re.search(r'loc\("([^"]+)"\): (?:error: )?no lowering: (.*)', diagnostics)
         if failed is None:
             return None
-        operators = _operators()
         words = operators.explain(operators.NOT_LOWERED, f"node {failed[1]}", self.graph)
         return f"cannot import '{file}': {words}"
 
@@ -89,6 +100,7 @@ def import_proto(
 
 def _import(model: Any, file: str, ranges: Mapping[str, Bounds] | None) -> OnnxModel:
     operators = _operators()
+    names = [node.name for node in model.graph.node]
     try:
         model = operators.simplify(model)
         operators.refuse(model)
@@ -102,7 +114,7 @@ def _import(model: Any, file: str, ranges: Mapping[str, Bounds] | None) -> OnnxM
     attributes = symbols.attributes()
     name = model.graph.name or "main"
     try:
-        return OnnxModel(_lower(model, name, attributes, shapes), name, weights, model.graph)
+        return OnnxModel(_lower(model, name, attributes, shapes), name, weights, model.graph, names)
     except torch_mlir.NotLowered as error:
         words = operators.explain(error.reason, error.place, model.graph)
         raise CompileError(f"cannot import '{file}': {words}", error.diagnostics) from None
@@ -127,18 +139,20 @@ def read(path: str | os.PathLike[str]) -> Any:
 
 
 def _checked(model: Any, name: str) -> Any:
-    onnx = _onnx()
+    onnx, operators = _onnx(), _operators()
     try:
         onnx.checker.check_model(model)
         if model.functions:
             model = importlib.import_module("onnx.inliner").inline_local_functions(model)
-        operators = _operators()
+        model = operators.convert(model)
         operators.name_nodes(model.graph)
         # Inference of shapes fails in the functions of some operators.
         model = operators.inline_functions(model) or model
         return onnx.shape_inference.infer_shapes(
             model, check_type=True, strict_mode=True, data_prop=True
         )
+    except operators.Refused as refused:
+        raise _refuse(name, str(refused)) from None
     except (ValueError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         raise _refuse(name, _sentence(error)) from None
 

@@ -35,6 +35,7 @@ _FUNCTIONS = (
     "RMSNormalization",
     "RotaryEmbedding",
     "SoftmaxCrossEntropyLoss",
+    "SpaceToDepth",
     "SwiGLU",
     "Swish",
 )
@@ -125,6 +126,20 @@ def _nodes(graph: Any) -> Iterator[Any]:
             yield from _nodes(inner)
 
 
+def convert(model: Any) -> Any:
+    """The model with operators of a version that torch-mlir knows, if ONNX can convert them."""
+    version = version_of(model)
+    for node in model.graph.node if version < 9 else []:
+        if node.op_type == "Scan":
+            reason, advice = "it is of version 8, with batches", "export it with version 9 or newer"
+            raise refusal("Scan", node.name or None, reason, advice)
+    if version < _LEAST_VERSION:
+        converter = importlib.import_module("onnx.version_converter")
+        with contextlib.suppress(RuntimeError):  # It does not know every operator.
+            return converter.convert_version(model, _LEAST_VERSION)
+    return model
+
+
 #: torch-mlir has lowerings of few operators as they were before.
 _LEAST_VERSION = 13
 
@@ -132,10 +147,6 @@ _LEAST_VERSION = 13
 def simplify(model: Any) -> Any:
     """The model with known values folded and functions in place of the operators they define."""
     shape_inference = importlib.import_module("onnx.shape_inference")
-    if version_of(model) < _LEAST_VERSION:
-        converter = importlib.import_module("onnx.version_converter")
-        with contextlib.suppress(RuntimeError):  # It does not know every operator.
-            model = converter.convert_version(model, _LEAST_VERSION)
     while True:
         model = shape_inference.infer_shapes(model, check_type=True, data_prop=True)
         has_changed = onnx_values.fold(model)
@@ -318,6 +329,8 @@ def _function_of(node: Any, version: int, types: Mapping[str, Any]) -> Any | Non
     given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
     if node.op_type == "Gelu" and given.get("approximate") != b"tanh":
         return None  # torch-mlir's factor of the tanh is right to four digits.
+    if node.op_type == "SpaceToDepth" and given.get("mode") != b"CRD":
+        return None  # torch-mlir knows the other order.
     schema = defs.get_schema(node.op_type, version, node.domain)
     function = onnx.FunctionProto()
     if schema.has_context_dependent_function:
@@ -360,6 +373,9 @@ def refuse(model: Any) -> None:
     types = {
         value.name: value.type for value in [*graph.input, *graph.value_info, *graph.output]
     }
+    types.update(
+        {t.name: helper.make_tensor_type_proto(t.data_type, t.dims) for t in graph.initializer}
+    )
     for node in graph.node:
         if not is_own(node.domain):
             raise refusal(

@@ -72,7 +72,11 @@ def rewrite(model: Any) -> bool:
         writer = Writer(node, values, version)
         if write is not None:
             write(writer)
-        nodes += writer.nodes or [copy(node)]
+        if not any(node.output[0] in written.output for written in writer.nodes):
+            # It could not be written.
+            nodes.append(copy(node))
+            continue
+        nodes += writer.nodes
         constants += writer.constants
     has_changed = len(nodes) != len(model.graph.node) or bool(constants)
     if has_changed:
