@@ -44,7 +44,7 @@ CORNERS = [
 TIGHT_ROWS = 16 * 64
 # Modules of the folder, and the device on which the suite looks at each.
 STAGED = {"factors_across_k": "h100", "two_prologues": "a100", "byte_prologue": "rtx3090", "scaled_slices": "h200"}
-QUALITY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "quality")
+INPUTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs")
 
 
 def compile_model(h, label, device, model, *flags):
@@ -55,7 +55,7 @@ def compile_model(h, label, device, model, *flags):
 
 def check_staged(h, label, name, device):
     """No kernel of a module spills, with default options."""
-    run = h.tool("ftuner-translate", os.path.join(QUALITY, name + ".mlir"), "--ftuner-to-manifest", f"--device={device}")
+    run = h.tool("ftuner-translate", os.path.join(INPUTS, name + ".mlir"), "--ftuner-to-manifest", f"--device={device}")
     if run.returncode != 0:
         raise RuntimeError(run.stderr)
     kernels = json.loads(run.stdout)["kernels"]

@@ -243,7 +243,7 @@ def check_selected(tests, layer, device, maps):
 
 def check_module(tests, name):
     """Kernels of a module of the folder quality, which have no loops, or few columns that no vector holds."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "quality", name + ".mlir")
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs", name + ".mlir")
     _, entries, problems = compile_checked(tests, name, path, ["--device=h200", "--paths=wgmma", "--max-kernels=3"])
     return problems if entries else [*problems, "no kernel of the path"]
 
