@@ -181,9 +181,7 @@ def _take_branches(model: Any) -> bool:
         for value, result in zip(branch.output, node.output):
             nodes.append(helper.make_node("Identity", [value.name], [result], name=node.name))
     if has_changed:
-        nodes = [onnx_values.copy(node) for node in nodes]
-        model.graph.ClearField("node")
-        model.graph.node.extend(nodes)
+        onnx_values.replace_nodes(model.graph, nodes)
     return has_changed
 
 
@@ -199,9 +197,7 @@ def _unroll_scans(model: Any) -> bool:
         has_changed = True
         nodes += _unroll(node, steps, model.graph)
     if has_changed:
-        nodes = [onnx_values.copy(node) for node in nodes]
-        model.graph.ClearField("node")
-        model.graph.node.extend(nodes)
+        onnx_values.replace_nodes(model.graph, nodes)
     return has_changed
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from .onnx_values import Values, copy, is_own, version_of
+from .onnx_values import Values, is_own, replace_nodes, version_of
 
 #: Matrices up to this size have a determinant: each row more is some kernels more.
 _MAX_DETERMINANT = 16
@@ -74,14 +74,13 @@ def rewrite(model: Any) -> bool:
             write(writer)
         if not any(node.output[0] in written.output for written in writer.nodes):
             # It could not be written.
-            nodes.append(copy(node))
+            nodes.append(node)
             continue
         nodes += writer.nodes
         constants += writer.constants
     has_changed = len(nodes) != len(model.graph.node) or bool(constants)
     if has_changed:
-        model.graph.ClearField("node")
-        model.graph.node.extend(nodes)
+        replace_nodes(model.graph, nodes)
         model.graph.initializer.extend(constants)
     return has_changed
 

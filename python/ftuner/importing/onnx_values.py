@@ -74,9 +74,7 @@ def fold(model: Any) -> bool:
             kept.append(node)
     if len(kept) == len(model.graph.node):
         return False
-    nodes = [copy(node) for node in kept]
-    model.graph.ClearField("node")
-    model.graph.node.extend(nodes)
+    replace_nodes(model.graph, kept)
     for name, array in values.folded.items():
         model.graph.initializer.append(numpy_helper.from_array(array, name))
     return True
@@ -86,6 +84,13 @@ def copy(message: Any) -> Any:
     other = type(message)()
     other.CopyFrom(message)
     return other
+
+
+def replace_nodes(graph: Any, nodes: Iterable[Any]) -> None:
+    """Gives a graph other nodes; some of them may be its own."""
+    copies = [copy(node) for node in nodes]
+    graph.ClearField("node")
+    graph.node.extend(copies)
 
 
 @dataclass
