@@ -10,17 +10,23 @@ bank conflicts of ldmatrix and of copies.
 The same of families with swapped operands that are given, in all layouts, of pairs along n, and of i8 with factors
 that lie across k: few of them are selected.
 
+By the machine code of kernels for an A100: a warp issues an iteration of its main loop in little more time than its
+products take in the tensor pipe (benchmarks/tensor_cores/main_loops.py prints all of them).
+
 The suite looks at a part; `--all` at every built-in device of sm_75 and newer.
 """
 
 import json
 import os
 import re
+import subprocess
 import sys
+from dataclasses import dataclass
 
 import harness
 import kernel_families
 import ptx
+import sass
 
 #: Layout, N, K and type of the factors.
 LAYERS = {
@@ -48,6 +54,66 @@ LARGEST_RUN = 512
 #: What the main loop of an aligned kernel may have beside arithmetic on integers.
 ALLOWED = (r"^(mma\.sync|ldmatrix|cp\.async|bar\.|barrier\.|bra|mov|setp|selp|add|sub|mul|mad|shl|shr|and|or|xor|cvt\."
            r"[su](32|64)\.[su](32|64)|min|max|not|prmt)")
+#: Stall counts over cycles of the tensor pipe, at most, from so many products of a warp and iteration on. Those of the
+#: former are of tiles with 128 rows or columns.
+MOST_STALLS = {64: 1.05, 32: 1.12}
+STALLS_DEVICE = "a100"
+
+
+@dataclass(frozen=True)
+class TileLoop:
+    """The main loop of a tile of a kernel."""
+    kernel: str
+    tile: str
+    warps: str
+    stages: int
+    registers: int
+    loop: sass.MainLoop
+    pipe_cycles: float
+
+    @property
+    def ratio(self):
+        return self.loop.stalls / self.pipe_cycles
+
+
+def main_loops(manifest, functions, facts):
+    """The main loops of a layer's aligned kernels of mma. `functions`: of sass.functions; `facts`: the device's file.
+
+    Loops of a kernel come in the order of its tiles where they have one product each for the same elements; others are
+    told by their products.
+    """
+    per_cycle = facts["f16_tflops"] * 1e6 / (facts["sm_count"] * facts["clock_mhz"] * facts["warp_schedulers_per_sm"])
+    by_name = {function.name: function for function in functions}
+    kernels = {kernel["entry"]: kernel for kernel in manifest["kernels"]}
+    rows = []
+    for family in manifest["workloads"][0]["families"]:
+        kernel = kernels.get(family["kernel"])
+        if not kernel or family["path"] != "mma" or kernel["alignment_bytes"] != 16:
+            continue
+        loops = main_loops_of(by_name[kernel["entry"]], family)
+        for tile, loop in loops:
+            schedule = family["schedule"]
+            rows.append(TileLoop(kernel["entry"], "x".join(map(str, tile)),
+                                 f"{schedule['warps_m']}x{schedule['warps_n']}", schedule["stages"],
+                                 (kernel["resources"] or {}).get("registers_per_thread", 0), loop,
+                                 loop.products * 2 * 16 * 8 * 16 / per_cycle))
+    return rows
+
+
+def main_loops_of(function, family):
+    """Pairs of a tile and its loop: of 16 by 8 by 16 elements in each product of a warp."""
+    warps = family["schedule"]["warps_m"] * family["schedule"]["warps_n"]
+    left = sass.main_loops(function)
+    pairs = []
+    for part in family["ukernels"]:
+        tile = part["block_tile"]
+        products = tile[0] * tile[1] * tile[2] // (16 * 8 * 16 * warps)
+        loop = next((loop for loop in left if loop.products == products), None)
+        # Loops of few steps may be unrolled.
+        if loop:
+            left.remove(loop)
+            pairs.append((tile, loop))
+    return pairs
 
 
 def module(layout, n, k, kind):

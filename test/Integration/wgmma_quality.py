@@ -194,7 +194,8 @@ def check_loops(given, cubin, kernel):
             continue
         if len(loop) > MOST * most:
             problems.append(f"the loop with {name} has {len(loop)} instructions, and {most} written by hand")
-        found = {other: loop.count(other) for other in counts}
+        names = [instruction.name for instruction in loop]
+        found = {other: names.count(other) for other in counts}
         if found != counts:
             problems.append(f"expected {counts} in the loop with {name}, but got {found}")
     return problems

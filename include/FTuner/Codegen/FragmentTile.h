@@ -72,6 +72,13 @@ struct FragmentTile {
     int64_t apart = hasEvenColumnsFirst ? 2 * kColumns : kColumns;
     return ceilBy(width - apart, 2 * apart) + apart;
   }
+  /// Whether sums of 16 bits may lie in the slab in pairs, as a lane holds
+  /// them.
+  bool canBeNarrow() const { return !isSwapped && !hasEvenColumnsFirst; }
+  /// Distance of a slab's rows of 16 bits, in elements: rows are 4 or 12 banks
+  /// apart modulo 16, so that the pairs of eight rows touch all banks once, and
+  /// runs of 16 bytes are aligned.
+  int64_t narrowSlabPitch() const { return ceilBy(slabColumns() - 8, 16) + 8; }
   int64_t slabBytes() const {
     return kAccumulatorBytes * slabRows() * slabPitch();
   }

@@ -1,6 +1,7 @@
 //===- ContractionEpilogue.cpp - From accumulators to the output ----------===//
 #include "FTuner/Codegen/IR/ContractionEpilogue.h"
 
+#include "FTuner/Codegen/IR/MainLoop.h"
 #include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
 #include "FTuner/Dialect/UKernel/Utils/PromotedFloats.h"
 
@@ -18,11 +19,7 @@ void ContractionEpilogue::ifInside(Value index, unsigned axis, bool exact,
                                    llvm::function_ref<void()> body) {
   if (exact)
     return body();
-  auto ifOp = scf::IfOp::create(b, math.less(index, tile.extents[axis]),
-                                /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(ifOp.thenBlock());
-  body();
+  emitIf(b, math.less(index, tile.extents[axis]), body);
 }
 
 Value ContractionEpilogue::broadcast(Value scalar, int64_t width) {
@@ -44,52 +41,173 @@ void ContractionEpilogue::emitRun(Value column, int64_t width, int64_t numRows,
                                   llvm::function_ref<Row(int64_t)> row) {
   // A run that is not whole has at least its first element inside.
   ifInside(column, Workload::kN, tile.exact[Workload::kN], [&] {
-    ukernel::WorkloadOp workload = tile.workload;
-    // Operands that are the same for all rows are loaded once.
-    Values rowInvariant(tile.extras.size());
-    for (auto [index, extra] : llvm::enumerate(tile.extras))
-      if (AffineMap map = workload.getExtraMap(index); !dependsOnRow(map))
-        rowInvariant[index] =
-            loadElementwise(extra, map, /*row=*/Value(), column, width);
+    Values rowInvariant = loadRowInvariant(column, width);
     for (int64_t number = 0; number < numRows; ++number) {
       Row next = row(number);
       ifInside(next.index, Workload::kM, tile.exact[Workload::kM], [&] {
-        emitRow(next.index, column, next.accumulator, rowInvariant);
+        Inputs inputs = loadInputs(next.index, column, width, rowInvariant);
+        storeOutput(next.index, column, compute(next.accumulator, inputs));
       });
     }
   });
 }
 
-void ContractionEpilogue::emitRow(Value row, Value column, Value accumulator,
-                                  ArrayRef<Value> rowInvariant) {
-  ukernel::WorkloadOp workload = tile.workload;
-  int64_t width = cast<VectorType>(accumulator.getType()).getDimSize(0);
+Value ContractionEpilogue::startOfSum() const {
   // Without an init operand the sum continues the output's own value.
   Value start = tile.init ? tile.init : tile.output;
-  if (isa<MemRefType>(start.getType())) {
+  return isa<MemRefType>(start.getType()) ? start : Value();
+}
+
+Values ContractionEpilogue::loadRowInvariant(Value column, int64_t width) {
+  ukernel::WorkloadOp workload = tile.workload;
+  Values loaded(tile.extras.size());
+  for (auto [index, extra] : llvm::enumerate(tile.extras))
+    if (AffineMap map = workload.getExtraMap(index); !dependsOnRow(map))
+      loaded[index] =
+          loadElementwise(extra, map, /*row=*/Value(), column, width);
+  return loaded;
+}
+
+ContractionEpilogue::Inputs
+ContractionEpilogue::loadInputs(Value row, Value column, int64_t width,
+                                ValueRange rowInvariant) {
+  ukernel::WorkloadOp workload = tile.workload;
+  Inputs inputs;
+  if (Value start = startOfSum()) {
     AffineMap map = tile.init ? workload.getInitMap() : workload.getOutputMap();
-    Value value = loadElementwise(start, map, row, column, width);
+    inputs.start = loadElementwise(start, map, row, column, width);
+  }
+  for (auto [index, extra] : llvm::enumerate(tile.extras))
+    inputs.extras.push_back(rowInvariant[index]
+                                ? rowInvariant[index]
+                                : loadElementwise(extra,
+                                                  workload.getExtraMap(index),
+                                                  row, column, width));
+  return inputs;
+}
+
+Value ContractionEpilogue::compute(Value accumulator, const Inputs &inputs) {
+  if (Value start = inputs.start) {
     Type type = accumulator.getType();
     if (isa<FloatType>(getElementTypeOrSelf(type))) {
-      if (value.getType() != type)
-        value = arith::ExtFOp::create(b, type, value);
-      accumulator = arith::AddFOp::create(b, accumulator, value);
+      if (start.getType() != type)
+        start = arith::ExtFOp::create(b, type, start);
+      accumulator = arith::AddFOp::create(b, accumulator, start);
     } else {
-      if (value.getType() != type)
-        value = arith::ExtSIOp::create(b, type, value);
-      accumulator = arith::AddIOp::create(b, accumulator, value);
+      if (start.getType() != type)
+        start = arith::ExtSIOp::create(b, type, start);
+      accumulator = arith::AddIOp::create(b, accumulator, start);
     }
   }
-  if (workload.hasEpilogue()) {
-    Values extras;
-    for (auto [index, extra] : llvm::enumerate(tile.extras))
-      extras.push_back(rowInvariant[index]
-                           ? rowInvariant[index]
-                           : loadElementwise(extra, workload.getExtraMap(index),
-                                             row, column, width));
-    accumulator = applyRegion(accumulator, extras);
+  ukernel::WorkloadOp workload = tile.workload;
+  if (workload.hasEpilogue())
+    accumulator = applyRegion(accumulator, inputs.extras);
+  return accumulator;
+}
+
+//===----------------------------------------------------------------------===//
+// Runs that may lie outside
+//===----------------------------------------------------------------------===//
+
+bool ContractionEpilogue::isSpeculatable() const {
+  ukernel::WorkloadOp workload = tile.workload;
+  return !workload.hasEpilogue() ||
+         llvm::all_of(workload.getEpilogue().front().without_terminator(),
+                      [](Operation &op) { return mlir::isSpeculatable(&op); });
+}
+
+Value ContractionEpilogue::isInside(const Run &run) {
+  Value inside;
+  for (auto [index, axis] :
+       {std::pair(run.index, Workload::kM), {run.column, Workload::kN}}) {
+    if (tile.exact[axis])
+      continue;
+    Value along = math.less(index, tile.extents[axis]);
+    inside =
+        inside ? arith::AndIOp::create(b, inside, along).getResult() : along;
   }
-  storeOutput(row, column, accumulator);
+  return inside;
+}
+
+ContractionEpilogue::Inputs ContractionEpilogue::loadInputsIf(Value inside,
+                                                              const Run &run) {
+  auto width = cast<VectorType>(run.accumulator.getType()).getDimSize(0);
+  auto load = [&] {
+    return loadInputs(run.index, run.column, width, run.rowInvariant);
+  };
+  // What is read for the row.
+  SmallVector<Type> types;
+  auto addType = [&](Value operand) {
+    types.push_back(VectorType::get(
+        {width}, cast<MemRefType>(operand.getType()).getElementType()));
+  };
+  if (Value start = startOfSum())
+    addType(start);
+  for (auto [invariant, extra] : llvm::zip_equal(run.rowInvariant, tile.extras))
+    if (!invariant)
+      addType(extra);
+  if (!inside || types.empty())
+    return load();
+
+  auto ifOp = scf::IfOp::create(b, types, inside, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.elseBlock());
+  Values zeros;
+  for (Type type : types)
+    zeros.push_back(arith::ConstantOp::create(b, type, b.getZeroAttr(type)));
+  scf::YieldOp::create(b, zeros);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  Inputs inputs = load();
+  SmallVector<Value *> read;
+  if (inputs.start)
+    read.push_back(&inputs.start);
+  for (auto [extra, invariant] :
+       llvm::zip_equal(inputs.extras, run.rowInvariant))
+    if (!invariant)
+      read.push_back(&extra);
+  scf::YieldOp::create(
+      b, llvm::map_to_vector(read, [](Value *value) { return *value; }));
+  for (auto [value, result] : llvm::zip_equal(read, ifOp.getResults()))
+    *value = result;
+  return inputs;
+}
+
+void ContractionEpilogue::emitRuns(ArrayRef<Run> runs) {
+  SmallVector<Value> insides;
+  SmallVector<Inputs> inputs;
+  for (const Run &run : runs) {
+    insides.push_back(isInside(run));
+    inputs.push_back(loadInputsIf(insides.back(), run));
+  }
+  bool computesAlways = isSpeculatable();
+  for (auto [run, inside, ofRun] : llvm::zip_equal(runs, insides, inputs)) {
+    Value result;
+    if (computesAlways)
+      result = compute(run.accumulator, ofRun);
+    auto store = [&, &run = run, &ofRun = ofRun] {
+      storeOutput(run.index, run.column,
+                  result ? result : compute(run.accumulator, ofRun));
+    };
+    if (inside)
+      emitIf(b, inside, store);
+    else
+      store();
+  }
+}
+
+FloatType ContractionEpilogue::roundedSum() const {
+  ukernel::WorkloadOp workload = tile.workload;
+  if (!workload.hasEpilogue() || startOfSum())
+    return {};
+  Value sum = workload.getEpilogue().front().getArgument(0);
+  FloatType rounded;
+  for (Operation *user : sum.getUsers()) {
+    auto cast = dyn_cast<arith::TruncFOp>(user);
+    if (!cast || (rounded && rounded != cast.getType()))
+      return {};
+    rounded = mlir::cast<FloatType>(cast.getType());
+  }
+  return rounded;
 }
 
 Value ContractionEpilogue::loadElementwise(Value operand, AffineMap map,

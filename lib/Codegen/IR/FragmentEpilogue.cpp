@@ -9,9 +9,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Codegen/IR/FragmentEpilogue.h"
-#include "FTuner/Codegen/IR/ContractionEpilogue.h"
 #include "FTuner/Codegen/IR/MainLoop.h"
 #include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
+#include "FTuner/Dialect/UKernel/Utils/PromotedFloats.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -21,6 +21,32 @@
 
 using namespace mlir;
 using namespace ftuner;
+
+static constexpr int64_t kLanes = 32;
+/// Trips of a warp over a slab whose loads come before their stores.
+static constexpr int64_t kTripsTogether = 4;
+
+/// How the lanes of a warp share the runs of a slab, one for each in a trip.
+struct FragmentEpilogue::SlabRuns {
+  /// Rows of the slab, columns of a run, and of the slab.
+  int64_t rows, width, columns;
+  /// Index of the slab's first column in the tensor.
+  Value firstColumn;
+
+  int64_t perRow() const { return columns / width; }
+  /// Whether all runs of a lane have the same columns: trips are whole rows.
+  bool haveColumnOfLane() const {
+    return kLanes % perRow() == 0 && rows % rowsOfTrip() == 0;
+  }
+  /// Then: rows of a trip, and the lane's column in the slab.
+  int64_t rowsOfTrip() const { return kLanes / perRow(); }
+  Value columnOfLane(IndexMath &math, Value lane) const {
+    return math.mul(math.rem(lane, perRow()), width);
+  }
+  /// Trips of all lanes, and the lanes of one that comes behind them.
+  int64_t wholeTrips() const { return rows * perRow() / kLanes; }
+  int64_t lanesOfRest() const { return rows * perRow() % kLanes; }
+};
 
 bool FragmentEpilogue::isInVectors() const {
   return accessBytes > 1 && tile.hasVectorEpilogue();
@@ -62,6 +88,12 @@ Value FragmentEpilogue::distanceAlongRows(Value row) {
                   math.rem(row, kRows));
 }
 
+Value FragmentEpilogue::insideColumn(Value column, int64_t width) {
+  if (tile.exact[Workload::kN])
+    return column;
+  return math.minimum(column, math.sub(tile.extents[Workload::kN], width));
+}
+
 Value FragmentEpilogue::slabOffset() {
   int64_t stride = warp.slabStride ? warp.slabStride : fragments.slabBytes();
   return math.add(math.mul(warp.number, stride), warp.slabsOffset);
@@ -85,6 +117,7 @@ void FragmentEpilogue::storeRows(Value slab, ValueRange accumulators,
   int64_t width = 2 * together;
   Value row = math.div(warp.lane, 4),
         column = math.mul(math.rem(warp.lane, 4), width);
+  auto slabType = cast<MemRefType>(slab.getType());
   auto type = VectorType::get({width}, accumulators.front().getType());
   for (int64_t fragment = 0; fragment < numFragments; fragment += together)
     for (int64_t half = 0; half < 2; ++half) {
@@ -95,11 +128,12 @@ void FragmentEpilogue::storeRows(Value slab, ValueRange accumulators,
                               fragment + number % together) +
                          2 * half + number / together]);
       Value run = vector::FromElementsOp::create(b, type, held);
-      vector::StoreOp::create(b, run, slab,
-                              ValueRange{math.add(row, 8 * half),
-                                         math.add(column, fragment * kColumns)},
-                              /*nontemporal=*/false,
-                              llvm::MaybeAlign(width * kAccumulatorBytes));
+      vector::StoreOp::create(
+          b, rounded(b, b.getLoc(), run, slabType.getElementType()), slab,
+          ValueRange{math.add(row, 8 * half),
+                     math.add(column, fragment * kColumns)},
+          /*nontemporal=*/false,
+          llvm::MaybeAlign(width * elementBytesOf(slabType)));
     }
 }
 
@@ -147,75 +181,138 @@ void FragmentEpilogue::awaitWarps() {
                           NVVM::BarrierReductionAttr(), Value());
 }
 
-void FragmentEpilogue::emit(ValueRange accumulators,
-                            bool hasAsynchronousCopies) {
+void FragmentEpilogue::awaitSlab(bool hasAsynchronousCopies) {
   // The slabs take the place of stages, which other warps may still read.
   if (hasAsynchronousCopies)
     NVVM::CpAsyncWaitGroupOp::create(b, 0);
-  Value allLanes = createI32(b, -1);
   if (warp.slabsOffset == 0)
     awaitWarps();
   else // Lanes may still read the tile before.
-    NVVM::SyncWarpOp::create(b, allLanes);
-  Type accumulatorType = accumulators.front().getType();
+    awaitLanes();
+}
+
+void FragmentEpilogue::awaitLanes() {
+  NVVM::SyncWarpOp::create(b, createI32(b, -1));
+}
+
+void FragmentEpilogue::emit(ValueRange accumulators,
+                            bool hasAsynchronousCopies) {
+  int64_t width = runColumns();
+  ContractionEpilogue epilogue(b, tile, isInVectors() ? width : 0);
+  // Sums that are rounded first of all are kept as they are then.
+  Type sumType = accumulators.front().getType();
+  FloatType roundedType = epilogue.roundedSum();
+  bool isNarrow =
+      roundedType && roundedType.getWidth() == 16 && fragments.canBeNarrow();
   auto slabType = MemRefType::get(
-      {fragments.slabRows(), fragments.slabPitch()}, accumulatorType,
-      MemRefLayoutAttrInterface(),
+      {fragments.slabRows(),
+       isNarrow ? fragments.narrowSlabPitch() : fragments.slabPitch()},
+      isNarrow ? roundedType : sumType, MemRefLayoutAttrInterface(),
       cast<MemRefType>(tile.sharedMemory.getType()).getMemorySpace());
   Value slab = memref::ViewOp::create(b, slabType, tile.sharedMemory,
                                       slabOffset(), ValueRange());
 
-  int64_t width = runColumns();
-  ContractionEpilogue epilogue(b, tile, isInVectors() ? width : 0);
   int64_t slabRows = fragments.slabRows();
-  auto runType = VectorType::get({width}, accumulatorType);
-  Value firstRow = math.add(tile.rowOffset, warp.row);
-  Value firstColumn = math.add(tile.columnOffset, warp.column);
+  int64_t steps = fragments.outputRows() / slabRows;
   // A slab holds some rows, and all fragments of their columns or some.
-  int64_t ofSlab =
-      fragments.slabFragments ? fragments.slabFragments : fragments.columns;
-  auto emitSlab = [&](int64_t step, int64_t firstFragment,
-                      int64_t numFragments) {
-    int64_t columns = fragments.isSwapped ? fragments.outputColumns()
-                                          : numFragments * kColumns;
-    int64_t runsPerRow = columns / width;
-    int64_t runs = slabRows * runsPerRow;
-    storeToSlab(slab, accumulators, step, firstFragment, numFragments);
-    NVVM::SyncWarpOp::create(b, allLanes);
+  int64_t groups = fragments.isSwapped ? 1 : fragments.columns;
+  int64_t ofSlab = fragments.slabFragments ? fragments.slabFragments : groups;
+  for (int64_t first = 0; first < groups; first += ofSlab) {
+    int64_t numFragments = std::min(ofSlab, groups - first);
+    SlabRuns runs{
+        slabRows, width,
+        fragments.isSwapped ? fragments.outputColumns()
+                            : numFragments * kColumns,
+        math.add(math.add(tile.columnOffset, warp.column), first * kColumns)};
+    // Where a lane's runs have the same columns, what they read for these is
+    // read once, while the slab is awaited and filled.
+    Values ofColumns;
+    if (runs.haveColumnOfLane())
+      ofColumns = epilogue.loadRowInvariant(
+          insideColumn(columnOf(runs, runs.columnOfLane(math, warp.lane)),
+                       width),
+          width);
+    for (int64_t step = 0; step < steps; ++step) {
+      if (first + step == 0)
+        awaitSlab(hasAsynchronousCopies);
+      else
+        awaitLanes();
+      storeToSlab(slab, accumulators, step, first, numFragments);
+      awaitLanes();
+      int64_t firstRow =
+          step * (fragments.isSwapped ? slabRows : fragments.rowDistance);
+      emitSlab(epilogue, slab, runs, firstRow, ofColumns);
+    }
+  }
+}
+
+/// `ofColumns`: what all runs of the lane read, where they have the same
+/// columns.
+void FragmentEpilogue::emitSlab(ContractionEpilogue &epilogue, Value slab,
+                                const SlabRuns &runs, int64_t firstRow,
+                                const Values &ofColumns) {
+  auto emitTrips = [&](Value trip, int64_t count) {
+    SmallVector<ContractionEpilogue::Run> together;
+    for (int64_t number = 0; number < count; ++number) {
+      ContractionEpilogue::Run run =
+          readRun(slab, runs, math.add(trip, number), firstRow);
+      run.rowInvariant =
+          runs.haveColumnOfLane()
+              ? ofColumns
+              : epilogue.loadRowInvariant(insideColumn(run.column, runs.width),
+                                          runs.width);
+      together.push_back(std::move(run));
+    }
+    epilogue.emitRuns(together);
+  };
+  int64_t whole = runs.wholeTrips(), rest = whole % kTripsTogether;
+  if (whole > kTripsTogether) {
     scf::ForOp loop =
-        createLoop(b, Unrolling::Never, math.constant(runs), 32, ValueRange());
+        createLoop(b, Unrolling::Never, math.constant(whole - rest),
+                   kTripsTogether, ValueRange());
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
-    Value run = math.add(loop.getInductionVar(), warp.lane);
-    auto emitRun = [&] {
-      Value row = math.div(run, runsPerRow);
-      Value column = math.mul(math.rem(run, runsPerRow), width);
-      Value values = vector::LoadOp::create(
-          b, runType, slab, ValueRange{row, column}, /*nontemporal=*/false,
-          llvm::MaybeAlign(4 * std::min<int64_t>(width, 4)));
-      Value inSlab = fragments.slabRow(math, row);
-      int64_t distance = step * slabRows;
-      if (fragments.isSwapped)
-        column = distanceAlongRows(column);
-      else
-        distance = step * fragments.rowDistance;
-      column = math.add(column, firstFragment * kColumns);
-      Value index = math.add(firstRow, math.add(inSlab, distance));
-      epilogue.emitRun(
-          math.add(firstColumn, column), width, 1,
-          [&](int64_t) -> ContractionEpilogue::Row { return {index, values}; });
-    };
-    if (runs % 32 == 0)
-      return emitRun();
-    emitIf(b, math.less(run, math.constant(runs)), emitRun);
-  };
-  int64_t steps = fragments.outputRows() / slabRows;
-  int64_t slabs = fragments.isSwapped ? 1 : ceilDiv(fragments.columns, ofSlab);
-  for (int64_t number = 0; number < steps * slabs; ++number) {
-    if (number > 0)
-      NVVM::SyncWarpOp::create(b, allLanes);
-    int64_t first = number % slabs * ofSlab;
-    emitSlab(number / slabs, first,
-             std::min(ofSlab, fragments.columns - first));
+    emitTrips(loop.getInductionVar(), kTripsTogether);
+  } else if (whole == kTripsTogether) {
+    emitTrips(math.constant(0), whole);
   }
+  if (rest > 0)
+    emitTrips(math.constant(whole - rest), rest);
+  if (int64_t lanes = runs.lanesOfRest())
+    emitIf(b, math.less(warp.lane, math.constant(lanes)),
+           [&] { emitTrips(math.constant(whole), 1); });
+}
+
+ContractionEpilogue::Run FragmentEpilogue::readRun(Value slab,
+                                                   const SlabRuns &runs,
+                                                   Value trip,
+                                                   int64_t firstRow) {
+  Value row, column;
+  if (runs.haveColumnOfLane()) {
+    row = math.add(math.mul(trip, runs.rowsOfTrip()),
+                   math.div(warp.lane, runs.perRow()));
+    column = runs.columnOfLane(math, warp.lane);
+  } else {
+    Value number = math.add(math.mul(trip, kLanes), warp.lane);
+    row = math.div(number, runs.perRow());
+    column = math.mul(math.rem(number, runs.perRow()), runs.width);
+  }
+  Type element = cast<MemRefType>(slab.getType()).getElementType();
+  Value sums = vector::LoadOp::create(
+      b, VectorType::get({runs.width}, element), slab, ValueRange{row, column},
+      /*nontemporal=*/false,
+      llvm::MaybeAlign(
+          std::min<int64_t>(runs.width * elementBytesOf(element), 16)));
+  ContractionEpilogue::Run run;
+  run.accumulator = promoted(b, b.getLoc(), sums);
+  run.column = columnOf(runs, column);
+  run.index = math.add(math.add(tile.rowOffset, warp.row),
+                       math.add(fragments.slabRow(math, row), firstRow));
+  return run;
+}
+
+Value FragmentEpilogue::columnOf(const SlabRuns &runs, Value inSlab) {
+  if (fragments.isSwapped)
+    inSlab = distanceAlongRows(inSlab);
+  return math.add(runs.firstColumn, inSlab);
 }

@@ -7,6 +7,8 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
+#include <algorithm>
+
 using namespace mlir;
 using namespace ftuner;
 
@@ -62,6 +64,12 @@ Values MainLoop::emit(ImplicitLocOpBuilder &b, const Values &accumulators,
   return sums;
 }
 
+Values MainLoop::emit(ImplicitLocOpBuilder &b, const Values &accumulators,
+                      const KBlocks &kBlocks) const {
+  return isAsynchronous ? emitAsynchronous(b, accumulators, kBlocks)
+                        : emitStaged(b, accumulators, kBlocks);
+}
+
 /// Makes what the thread has written to shared memory visible to deferred
 /// products, behind a barrier.
 void MainLoop::fenceProxy(ImplicitLocOpBuilder &b) const {
@@ -76,11 +84,14 @@ void MainLoop::awaitProducts(ImplicitLocOpBuilder &b, int64_t newer) const {
 }
 
 Value MainLoop::nextStage(ImplicitLocOpBuilder &b, Value stage) const {
-  IndexMath math(b);
-  Value next = math.add(stage, 1);
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(b,
+                                     b.getIntegerAttr(stage.getType(), value));
+  };
+  Value next = IndexMath(b).add(stage, constant(1));
   Value wraps = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, next,
-                                      math.constant(stages));
-  return arith::SelectOp::create(b, wraps, math.constant(0), next);
+                                      constant(stages));
+  return arith::SelectOp::create(b, wraps, constant(0), next);
 }
 
 Values MainLoop::emitAsynchronous(ImplicitLocOpBuilder &b,
@@ -137,17 +148,45 @@ Values MainLoop::emitAsynchronous(ImplicitLocOpBuilder &b,
   return Values(loop.getResults().drop_back(2));
 }
 
-Values MainLoop::emitStaged(ImplicitLocOpBuilder &b, const Values &accumulators,
-                            Multiply multiply) const {
+void MainLoop::copyFirst(ImplicitLocOpBuilder &b) const {
   IndexMath math(b);
-  auto ifInRange = [&](Value reduceOffset, llvm::function_ref<void()> body) {
-    emitIf(b, math.less(reduceOffset, reduceExtent), body);
-  };
   Value zero = math.constant(0);
-  ifInRange(zero, [&] {
+  emitIf(b, math.less(zero, reduceExtent), [&] {
     lhs.store(zero, lhs.load(zero), zero);
     rhs.store(zero, rhs.load(zero), zero);
   });
+}
+
+Values MainLoop::loadStep(ImplicitLocOpBuilder &b, Value reduceOffset,
+                          Value isInside) const {
+  SmallVector<Type> types = lhs.loadedTypes();
+  llvm::append_range(types, rhs.loadedTypes());
+  auto ifOp = scf::IfOp::create(b, types, isInside, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  Values loaded = lhs.load(reduceOffset);
+  llvm::append_range(loaded, rhs.load(reduceOffset));
+  scf::YieldOp::create(b, loaded);
+  b.setInsertionPointToStart(ifOp.elseBlock());
+  Values zeros;
+  for (Type type : types)
+    zeros.push_back(arith::ConstantOp::create(b, type, b.getZeroAttr(type)));
+  scf::YieldOp::create(b, zeros);
+  return Values(ifOp.getResults());
+}
+
+void MainLoop::storeStep(ValueRange loaded, Value stage,
+                         Value reduceOffset) const {
+  size_t lhsVectors = lhs.loadedTypes().size();
+  lhs.store(stage, loaded.take_front(lhsVectors), reduceOffset);
+  rhs.store(stage, loaded.drop_front(lhsVectors), reduceOffset);
+}
+
+Values MainLoop::emitStaged(ImplicitLocOpBuilder &b, const Values &accumulators,
+                            Multiply multiply) const {
+  IndexMath math(b);
+  Value zero = math.constant(0);
+  copyFirst(b);
   fenceProxy(b);
 
   Values initial = accumulators;
@@ -163,37 +202,164 @@ Values MainLoop::emitStaged(ImplicitLocOpBuilder &b, const Values &accumulators,
   Value hasNext = math.less(reduceOffset, reduceExtent);
   // The loads come before the multiplication and the stores after it, so the
   // vectors pass from one conditional to the other.
-  Values vectors;
-  SmallVector<Type> types = lhs.loadedTypes();
-  size_t lhsVectors = types.size();
-  llvm::append_range(types, rhs.loadedTypes());
-  {
-    auto ifOp = scf::IfOp::create(b, types, hasNext, /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard ifGuard(b);
-    b.setInsertionPointToStart(ifOp.thenBlock());
-    Values loaded = lhs.load(reduceOffset);
-    llvm::append_range(loaded, rhs.load(reduceOffset));
-    scf::YieldOp::create(b, loaded);
-    b.setInsertionPointToStart(ifOp.elseBlock());
-    Values zeros;
-    for (Type type : types)
-      zeros.push_back(arith::ConstantOp::create(b, type, b.getZeroAttr(type)));
-    scf::YieldOp::create(b, zeros);
-    vectors = Values(ifOp.getResults());
-  }
+  Values vectors = loadStep(b, reduceOffset, hasNext);
   Values next = multiply(stage, Values(state.drop_back()));
   awaitProducts(b, 0);
   Value nextStageValue = nextStage(b, stage);
-  auto ifOp = scf::IfOp::create(b, hasNext, /*withElseRegion=*/false);
-  {
-    OpBuilder::InsertionGuard ifGuard(b);
-    b.setInsertionPointToStart(ifOp.thenBlock());
-    ArrayRef<Value> loaded(vectors);
-    lhs.store(nextStageValue, loaded.take_front(lhsVectors), reduceOffset);
-    rhs.store(nextStageValue, loaded.drop_front(lhsVectors), reduceOffset);
-  }
+  emitIf(b, hasNext, [&] { storeStep(vectors, nextStageValue, reduceOffset); });
   fenceProxy(b);
   next.push_back(nextStageValue);
   scf::YieldOp::create(b, next);
   return Values(loop.getResults().drop_back());
+}
+
+//===----------------------------------------------------------------------===//
+// With k blocks that are loaded ahead
+//===----------------------------------------------------------------------===//
+
+/// Most k blocks of a step that a share of its copies precedes. Loads from
+/// shared memory do not pass copies into it, so many copies in one place hold
+/// up the fragments of the k blocks behind them. In the main loops that a100's
+/// plans choose for Llama-2-7B, of 32 to 40 products, warps issue 4 to 15 %
+/// longer than the products take with all copies in one place, and at most 7 %
+/// with copies in two (benchmarks/tensor_cores/main_loops.py).
+static constexpr int64_t kMostCopyParts = 2;
+
+/// What counts steps and stages has 32 bits: extents fit 31, and what is added
+/// to them does not pass 32.
+static scf::ForOp createStepLoop(ImplicitLocOpBuilder &b, Value reduceExtent,
+                                 int64_t depth, ValueRange initial) {
+  Value end =
+      arith::IndexCastUIOp::create(b, b.getI32Type(), reduceExtent).getResult();
+  scf::ForOp loop = createLoop(b, Unrolling::Never, end, depth, initial);
+  loop.setUnsignedCmp(true);
+  return loop;
+}
+
+static Value addUnsigned(ImplicitLocOpBuilder &b, Value number, int64_t more) {
+  return arith::AddIOp::create(b, number, createI32(b, more),
+                               arith::IntegerOverflowFlags::nuw);
+}
+
+static Value toIndex(ImplicitLocOpBuilder &b, Value number) {
+  return arith::IndexCastUIOp::create(b, b.getIndexType(), number);
+}
+
+Values MainLoop::emitAsynchronous(ImplicitLocOpBuilder &b,
+                                  const Values &accumulators,
+                                  const KBlocks &kBlocks) const {
+  IndexMath math(b);
+  // The copies of a step in parts, of which the last one ends their group.
+  auto start = [&](Value stage, Value reduceOffset, int64_t part,
+                   int64_t parts) {
+    Value isInside = math.less(reduceOffset, reduceExtent);
+    lhs.issueAsync(stage, reduceOffset, isInside, part, parts);
+    rhs.issueAsync(stage, reduceOffset, isInside, part, parts);
+    if (part + 1 == parts)
+      NVVM::CpAsyncCommitGroupOp::create(b);
+  };
+  // Of the groups that are committed then, waits for the least that holds the
+  // next step.
+  auto awaitNext = [&] {
+    NVVM::CpAsyncWaitGroupOp::create(b, stages - 2);
+    gpu::BarrierOp::create(b);
+  };
+  {
+    scf::ForOp loop =
+        createLoop(b, Unrolling::Never, math.constant(stages - 1), 1, {});
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value stage = loop.getInductionVar();
+    start(stage, math.mul(stage, depth), 0, 1);
+  }
+  awaitNext();
+
+  size_t numSums = accumulators.size();
+  Values initial = accumulators;
+  llvm::append_range(initial, kBlocks.load(math.constant(0), 0));
+  initial.push_back(createI32(b, 0));
+  initial.push_back(createI32(b, stages - 1));
+  scf::ForOp loop = createStepLoop(b, reduceExtent, depth, initial);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  ValueRange state = loop.getRegionIterArgs();
+  Value writeStage = state.back(),
+        next = nextStage(b, state.drop_back().back());
+  Value readStage = toIndex(b, state.drop_back().back());
+  Values sums(state.take_front(numSums)),
+      loaded(state.drop_front(numSums).drop_back(2));
+  int64_t parts = std::clamp<int64_t>(kBlocks.count - 1, 1, kMostCopyParts);
+  Value nextOffset =
+      addUnsigned(b, loop.getInductionVar(), (stages - 1) * depth);
+  auto startNext = [&](int64_t part) {
+    start(toIndex(b, writeStage), toIndex(b, nextOffset), part, parts);
+  };
+  for (int64_t kBlock = 0; kBlock < kBlocks.count; ++kBlock) {
+    bool isLast = kBlock + 1 == kBlocks.count;
+    Values ahead;
+    if (isLast) {
+      if (kBlock == 0)
+        startNext(0);
+      awaitNext();
+      ahead = kBlocks.load(toIndex(b, next), 0);
+    } else {
+      ahead = kBlocks.load(readStage, kBlock + 1);
+    }
+    if (!isLast && kBlock < parts)
+      startNext(kBlock);
+    sums = kBlocks.multiply(loaded, std::move(sums));
+    loaded = std::move(ahead);
+  }
+  llvm::append_range(sums, loaded);
+  sums.push_back(next);
+  sums.push_back(nextStage(b, writeStage));
+  scf::YieldOp::create(b, sums);
+  return Values(loop.getResults().take_front(numSums));
+}
+
+Values MainLoop::emitStaged(ImplicitLocOpBuilder &b, const Values &accumulators,
+                            const KBlocks &kBlocks) const {
+  IndexMath math(b);
+  copyFirst(b);
+  gpu::BarrierOp::create(b);
+
+  size_t numSums = accumulators.size();
+  Values initial = accumulators;
+  llvm::append_range(initial, kBlocks.load(math.constant(0), 0));
+  initial.push_back(createI32(b, 0));
+  scf::ForOp loop = createStepLoop(b, reduceExtent, depth, initial);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  ValueRange state = loop.getRegionIterArgs();
+  Value next = nextStage(b, state.back()), stage = toIndex(b, state.back()),
+        target = toIndex(b, next);
+  Value reduceOffset =
+      toIndex(b, addUnsigned(b, loop.getInductionVar(), depth));
+  Values vectors =
+      loadStep(b, reduceOffset, math.less(reduceOffset, reduceExtent));
+  Values sums(state.take_front(numSums)),
+      loaded(state.drop_front(numSums).drop_back());
+  Values ahead;
+  // Behind the last step zeros are stored, where nobody reads any more.
+  auto storeNext = [&] {
+    storeStep(vectors, target, reduceOffset);
+    gpu::BarrierOp::create(b);
+    ahead = kBlocks.load(target, 0);
+  };
+  for (int64_t kBlock = 0; kBlock < kBlocks.count; ++kBlock) {
+    bool isLast = kBlock + 1 == kBlocks.count;
+    if (!isLast)
+      ahead = kBlocks.load(stage, kBlock + 1);
+    else if (kBlocks.count > 1)
+      storeNext();
+    sums = kBlocks.multiply(loaded, std::move(sums));
+    // The products of the only k block are all that loads can hide behind.
+    if (kBlocks.count == 1)
+      storeNext();
+    loaded = std::move(ahead);
+  }
+  llvm::append_range(sums, loaded);
+  sums.push_back(next);
+  scf::YieldOp::create(b, sums);
+  return Values(loop.getResults().take_front(numSums));
 }

@@ -15,6 +15,9 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+#include <numeric>
 
 using namespace mlir;
 using namespace ftuner;
@@ -138,16 +141,61 @@ void TileCopy::prepare(Value threadId, Value spaceOffset, Value spaceExtent,
           slot.inputs.push_back(input.load(space, /*reduce=*/Value()));
     Value row = tile.reduceContiguous ? space : slot.reduce;
     Value inner = tile.reduceContiguous ? slot.reduce : space;
-    slot.global = offsetPointer(
-        b, global,
-        math.mul(math.add(math.mul(row, rowStride), inner), elementBytes));
-    slot.shared = offsetPointer(
-        b, shared,
-        math.mul(math.add(math.mul(copied.sharedOuter, tile.pitch),
-                          copied.sharedInner),
-                 sharedBytes));
+    slot.globalDistance = nextGlobalDistance(spaceExact);
+    slot.global =
+        slot.globalDistance
+            ? offsetPointer(b, slots[slot.globalDistance->from].global,
+                            slot.globalDistance->bytes)
+            : offsetPointer(b, global,
+                            math.mul(math.add(math.mul(row, rowStride), inner),
+                                     elementBytes));
+    slot.sharedDistance = nextSharedDistance();
+    slot.shared =
+        slot.sharedDistance
+            ? offsetPointer(b, slots[slot.sharedDistance->from].shared,
+                            slot.sharedDistance->bytes)
+            : offsetPointer(
+                  b, shared,
+                  math.mul(math.add(math.mul(copied.sharedOuter, tile.pitch),
+                                    copied.sharedInner),
+                           sharedBytes));
     slots.push_back(slot);
   }
+}
+
+/// Bytes that an instruction can add to an address: 24 bits with a sign.
+static constexpr int64_t kMostImmediate = (int64_t(1) << 23) - 1;
+
+std::optional<TileCopy::Distance>
+TileCopy::nextGlobalDistance(bool spaceExact) const {
+  // Rows that are clamped to the extent are at any distance.
+  std::optional<int64_t> stride = getConstantIntValue(rowStride);
+  if (slots.empty() || !stride || !spaceExact || !tile.reduceContiguous ||
+      tile.panels > 1 || tile.alternatesPairs ||
+      !copiesWholeRows(tile, threads, vectorWidth))
+    return std::nullopt;
+  int64_t rows = threads / tile.vectorsPerRow(vectorWidth);
+  Distance last{slots.size() - 1, 0};
+  if (slots.back().globalDistance)
+    last = *slots.back().globalDistance;
+  last.bytes += rows * *stride * elementBytes;
+  return last.bytes <= kMostImmediate ? std::optional(last) : std::nullopt;
+}
+
+std::optional<TileCopy::Distance> TileCopy::nextSharedDistance() const {
+  if (tile.panels > 1 || !copiesWholeRows(tile, threads, vectorWidth))
+    return std::nullopt;
+  // Slots whose rows are whole periods of the swizzle apart.
+  int64_t rows = threads / tile.vectorsPerRow(vectorWidth);
+  int64_t period = tile.patternPeriod() / std::gcd(tile.patternPeriod(), rows);
+  auto apart = static_cast<size_t>(period);
+  if (slots.size() < apart)
+    return std::nullopt;
+  Distance last{slots.size() - apart, 0};
+  if (slots[last.from].sharedDistance)
+    last = *slots[last.from].sharedDistance;
+  last.bytes += rows * period * tile.pitch * sharedBytes;
+  return last;
 }
 
 Value TileCopy::inReduceRange(const Slot &slot, Value reduceOffset) {
@@ -191,32 +239,58 @@ Values TileCopy::globalPointers(Value reduceOffset) {
     slotBytes = math.mul(math.mul(rowStride, *rows), elementBytes);
   }
   Values pointers;
-  for (auto [number, slot] : llvm::enumerate(slots))
-    pointers.push_back(number % ofPointer == 0
-                           ? offsetPointer(b, slot.global, stepBytes)
-                           : offsetPointer(b, pointers.back(), slotBytes));
+  for (auto [number, slot] : llvm::enumerate(slots)) {
+    if (slot.globalDistance)
+      pointers.push_back(offsetPointer(b, pointers[slot.globalDistance->from],
+                                       slot.globalDistance->bytes));
+    else
+      pointers.push_back(number % ofPointer == 0
+                             ? offsetPointer(b, slot.global, stepBytes)
+                             : offsetPointer(b, pointers.back(), slotBytes));
+  }
   return pointers;
 }
 
-void TileCopy::issueAsync(Value stage, Value reduceOffset) {
+Values TileCopy::sharedPointers(Value stage) {
+  Value stageBytes = bytesOfStage(stage);
+  Values pointers;
+  for (const Slot &slot : slots)
+    pointers.push_back(slot.sharedDistance
+                           ? offsetPointer(b,
+                                           pointers[slot.sharedDistance->from],
+                                           slot.sharedDistance->bytes)
+                           : offsetPointer(b, slot.shared, stageBytes));
+  return pointers;
+}
+
+void TileCopy::issueAsync(Value stage, Value reduceOffset, Value isInside) {
+  issueAsync(stage, reduceOffset, isInside, /*part=*/0, /*parts=*/1);
+}
+
+void TileCopy::issueAsync(Value stage, Value reduceOffset, Value isInside,
+                          int64_t part, int64_t parts) {
   uint32_t bytes = vectorBytes();
   // The hardware bypasses L1 with 16 bytes alone.
   NVVM::LoadCacheModifierKind cache = bytes == 16
                                           ? NVVM::LoadCacheModifierKind::CG
                                           : NVVM::LoadCacheModifierKind::CA;
   Values pointers = globalPointers(reduceOffset);
-  Value stageBytes = bytesOfStage(stage);
-  for (auto [slot, pointer] : llvm::zip_equal(slots, pointers))
-    ifActive(slot, [&, &slot = slot, pointer = pointer] {
+  Values targets = sharedPointers(stage);
+  auto numSlots = static_cast<int64_t>(slots.size());
+  for (int64_t number = part * numSlots / parts;
+       number < (part + 1) * numSlots / parts; ++number) {
+    const Slot &slot = slots[number];
+    ifActive(slot, [&] {
       // Of no bytes nothing is read, wherever the pointer points.
-      Value sourceBytes;
-      if (!reduceExact)
-        sourceBytes =
-            arith::SelectOp::create(b, inReduceRange(slot, reduceOffset),
-                                    createI32(b, bytes), createI32(b, 0));
-      NVVM::CpAsyncOp::create(b, offsetPointer(b, slot.shared, stageBytes),
-                              pointer, bytes, cache, sourceBytes);
+      Value sourceBytes,
+          isRead = reduceExact ? isInside : inReduceRange(slot, reduceOffset);
+      if (isRead)
+        sourceBytes = arith::SelectOp::create(b, isRead, createI32(b, bytes),
+                                              createI32(b, 0));
+      NVVM::CpAsyncOp::create(b, targets[number], pointers[number], bytes,
+                              cache, sourceBytes);
     });
+  }
 }
 
 SmallVector<Type> TileCopy::slotTypes() const {
@@ -301,12 +375,12 @@ Value TileCopy::convert(const Slot &slot, ValueRange loaded,
 }
 
 void TileCopy::store(Value stage, ValueRange loaded, Value reduceOffset) {
-  Value stageBytes = bytesOfStage(stage);
+  Values targets = sharedPointers(stage);
   size_t ofSlot = slotTypes().size();
   for (auto [number, slot] : llvm::enumerate(slots))
     ifActive(slot, [&, number = number, &slot = slot] {
       LLVM::StoreOp::create(
           b, convert(slot, loaded.slice(number * ofSlot, ofSlot), reduceOffset),
-          offsetPointer(b, slot.shared, stageBytes), vectorWidth * sharedBytes);
+          targets[number], vectorWidth * sharedBytes);
     });
 }

@@ -30,11 +30,45 @@ public:
   void emitRun(Value column, int64_t width, int64_t numRows,
                llvm::function_ref<Row(int64_t row)> row);
 
+  /// A run of one row, and what `loadRowInvariant` says of its columns.
+  struct Run : Row {
+    Value column;
+    Values rowInvariant;
+  };
+  /// Emits runs that may lie outside, of whole width or of one column. What
+  /// they read is read before any is stored, and computed on without a branch.
+  void emitRuns(llvm::ArrayRef<Run> runs);
+  /// Operands of the epilogue that are the same for all rows, of such a run of
+  /// columns; null in place of others. Outside, what is read is not specified.
+  Values loadRowInvariant(Value column, int64_t width);
+  /// The type of fewer bytes to which the program rounds sums before it does
+  /// anything else with them: they may be kept in it. Null if there is none.
+  mlir::FloatType roundedSum() const;
+
 private:
   void ifInside(Value index, unsigned axis, bool exact,
                 llvm::function_ref<void()> body);
-  void emitRow(Value row, Value column, Value accumulator,
-               llvm::ArrayRef<Value> rowInvariant);
+  /// The tensor whose elements sums start from; null if they start from a
+  /// scalar.
+  Value startOfSum() const;
+  /// What a row's run is computed of beside its accumulator: where the sum
+  /// starts, null if that is not in memory, and the epilogue's operands.
+  struct Inputs {
+    Value start;
+    Values extras;
+  };
+  /// Inputs that are not among `rowInvariant` are read.
+  Inputs loadInputs(Value row, Value column, int64_t width,
+                    ValueRange rowInvariant);
+  /// The same of a run that may lie outside, where zeros stand for what is not
+  /// read. `inside`: null where none does.
+  Inputs loadInputsIf(Value inside, const Run &run);
+  /// What is stored of a run.
+  Value compute(Value accumulator, const Inputs &inputs);
+  /// Whether that may be computed of any numbers.
+  bool isSpeculatable() const;
+  /// Whether a run lies inside; null if all do.
+  Value isInside(const Run &run);
   Value loadElementwise(Value operand, mlir::AffineMap map, Value row,
                         Value column, int64_t width);
   Value applyRegion(Value accumulator, ValueRange extras);

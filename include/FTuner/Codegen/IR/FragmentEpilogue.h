@@ -4,6 +4,7 @@
 
 #include "FTuner/Codegen/FragmentTile.h"
 #include "FTuner/Codegen/IR/CodegenPath.h"
+#include "FTuner/Codegen/IR/ContractionEpilogue.h"
 #include "FTuner/Codegen/IR/IndexMath.h"
 
 namespace ftuner {
@@ -40,8 +41,11 @@ public:
   void emit(ValueRange accumulators, bool hasAsynchronousCopies);
 
 private:
-  /// Waits for all warps that run.
+  /// Waits for all warps that run, or for the lanes of the warp.
   void awaitWarps();
+  void awaitLanes();
+  /// Waits until the warp's slab may be written.
+  void awaitSlab(bool hasAsynchronousCopies);
   /// The bytes of shared memory before the warp's slab.
   Value slabOffset();
   /// Fills a slab with its rows number `step` of the warp tile, and with so
@@ -55,6 +59,18 @@ private:
   bool isInVectors() const;
   /// Columns that a lane finishes at once.
   int64_t runColumns() const;
+  /// A column whose run of `width` lies inside: the given one, where its does.
+  Value insideColumn(Value column, int64_t width);
+  struct SlabRuns;
+  /// Finishes the runs of a filled slab, whose first row is number `firstRow`
+  /// of the warp tile.
+  void emitSlab(ContractionEpilogue &epilogue, Value slab, const SlabRuns &runs,
+                int64_t firstRow, const Values &ofColumns);
+  /// The lane's run of a trip over the slab.
+  ContractionEpilogue::Run readRun(Value slab, const SlabRuns &runs, Value trip,
+                                   int64_t firstRow);
+  /// The index in the tensor of a column in the slab.
+  Value columnOf(const SlabRuns &runs, Value inSlab);
   /// Rows or columns of instructions behind the warp's first, for an element of
   /// its fragments.
   Value distanceAlongRows(Value row);

@@ -13,6 +13,23 @@
 //   load step 0 and store it
 //   for each step: barrier; load step + 1; multiply; store step + 1
 //
+// A step may consist of k blocks, whose operands are loaded from shared memory
+// while the k block before is multiplied, across the end of a step, too. Then
+// the barrier stands before the products of the last k block, and no product
+// waits for it or for the loads behind it (CUTLASS has this order in
+// mma_multistage.h and mma_pipelined.h):
+//
+//   start steps 0 … stages − 2; wait for step 0; barrier; load its k block 0
+//   for each step:
+//     for each k block but the last: load the next one; multiply this one;
+//                                    behind k block 0: start step + stages − 1
+//     wait for step + 1; barrier; load its k block 0; multiply the last k block
+//
+// and likewise where steps travel through registers, which are stored before
+// that barrier. Behind the last step one more is loaded, of zeros, that nobody
+// multiplies. Copies beyond the extent are of no bytes rather than left out, so
+// that a step has no branch and its instructions may be put in any order.
+//
 // Products may be deferred: instructions that run on by themselves behind
 // `multiply` and read shared memory through the async proxy (wgmma). Then a
 // stage is read for one step longer, whoever writes a stage tells that proxy,
@@ -85,6 +102,19 @@ struct MainLoop {
   Values emit(mlir::ImplicitLocOpBuilder &b, const Values &accumulators,
               Multiply multiply) const;
 
+  /// The k blocks of a step, whose products are not deferred.
+  struct KBlocks {
+    int64_t count;
+    /// Loads what the products of a k block take from a stage: always as many
+    /// values of the same types.
+    llvm::function_ref<Values(Value stage, int64_t kBlock)> load;
+    /// Adds the products of what was loaded to the accumulators.
+    llvm::function_ref<Values(ValueRange loaded, Values accumulators)> multiply;
+  };
+  /// The same with k blocks that are loaded ahead.
+  Values emit(mlir::ImplicitLocOpBuilder &b, const Values &accumulators,
+              const KBlocks &kBlocks) const;
+
 private:
   /// Steps that copies are ahead of the one that is multiplied.
   int64_t stepsAhead() const { return stages - (isDeferred ? 2 : 1); }
@@ -94,6 +124,18 @@ private:
                           const Values &accumulators, Multiply multiply) const;
   Values emitStaged(mlir::ImplicitLocOpBuilder &b, const Values &accumulators,
                     Multiply multiply) const;
+  Values emitAsynchronous(mlir::ImplicitLocOpBuilder &b,
+                          const Values &accumulators,
+                          const KBlocks &kBlocks) const;
+  Values emitStaged(mlir::ImplicitLocOpBuilder &b, const Values &accumulators,
+                    const KBlocks &kBlocks) const;
+  /// Without asynchronous copies: copies step 0.
+  void copyFirst(mlir::ImplicitLocOpBuilder &b) const;
+  /// Loads what a step copies into registers, or zeros if it lies beyond the
+  /// extent, and stores it into a stage.
+  Values loadStep(mlir::ImplicitLocOpBuilder &b, Value reduceOffset,
+                  Value isInside) const;
+  void storeStep(ValueRange loaded, Value stage, Value reduceOffset) const;
   /// The stage behind `stage`, around.
   Value nextStage(mlir::ImplicitLocOpBuilder &b, Value stage) const;
 };

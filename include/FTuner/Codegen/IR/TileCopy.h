@@ -71,8 +71,14 @@ public:
   /// Computes the addresses that do not depend on the step.
   void prepare(Value threadId, Value spaceOffset, Value spaceExtent,
                bool spaceExact, Value reduceExtent, bool reduceExact);
-  /// Issues asynchronous copies of the step at `reduceOffset` into `stage`.
-  void issueAsync(Value stage, Value reduceOffset);
+  /// Issues asynchronous copies of the step at `reduceOffset` into `stage`. Of
+  /// a step that may lie beyond the reduce extent, `isInside` says whether it
+  /// does not; else zeros are written.
+  void issueAsync(Value stage, Value reduceOffset, Value isInside = {});
+  /// The same of one of `parts` parts of a step, which differ by one copy at
+  /// most.
+  void issueAsync(Value stage, Value reduceOffset, Value isInside, int64_t part,
+                  int64_t parts);
   /// Loads into registers what the step's slots store, the values of one slot
   /// after those of another.
   Values load(Value reduceOffset);
@@ -84,10 +90,17 @@ public:
 private:
   /// Bytes of a vector in global memory, to which addresses are aligned.
   int64_t vectorBytes() const;
+  /// A constant distance from the pointer of an earlier slot.
+  struct Distance {
+    size_t from;
+    int64_t bytes;
+  };
   struct Slot {
     /// Pointers to the vector, at step 0 and in the first stage. Along the
     /// space axis it is clamped into the tensor.
     Value global, shared;
+    /// Where these are a constant behind those of another slot.
+    std::optional<Distance> globalDistance, sharedDistance;
     /// Element along the reduce axis relative to the step.
     Value reduce;
     /// First element along the space axis, clamped.
@@ -102,8 +115,12 @@ private:
   Values loadSlot(const Slot &slot, Value pointer, Value reduceOffset);
   Value convert(const Slot &slot, ValueRange loaded, Value reduceOffset);
   Value inReduceRange(const Slot &slot, Value reduceOffset);
-  /// Pointers into global memory of the step's slots.
+  /// Pointers of the step's slots into global memory, and into a stage.
   Values globalPointers(Value reduceOffset);
+  Values sharedPointers(Value stage);
+  /// The distances of the next slot.
+  std::optional<Distance> nextGlobalDistance(bool spaceExact) const;
+  std::optional<Distance> nextSharedDistance() const;
   /// What a step and a stage add to pointers.
   Value bytesOfStep(Value reduceOffset);
   Value bytesOfStage(Value stage);

@@ -23,18 +23,11 @@ private:
   /// each fragment of the warp tile, row by row of the instructions.
   Values emitMainLoop();
   Values initialAccumulators();
-  /// Multiplies a step that lies in a stage.
-  Values multiply(Value stage, Values accumulators);
-  /// Registers of all fragments of a warp at one depth of a step.
-  struct Fragments {
-    /// Of what feeds the instructions' rows and columns: four registers for
-    /// each 16 rows, two for each 8 columns.
-    Values rows, columns;
-  };
   Values loadRow(Value stage, int64_t row, int64_t depth);
   Values loadColumns(Value stage, int64_t column, int64_t depth);
-  Fragments loadFragments(Value rowsStage, Value columnsStage, int64_t depth);
-  void multiplyFragments(const Fragments &fragments, Values &accumulators);
+  /// Registers of all fragments of a warp at one depth of the step in a stage.
+  Values loadFragments(Value stage, int64_t depth);
+  Values multiplyFragments(ValueRange fragments, Values accumulators);
   Values multiplyFragment(ValueRange row, ValueRange column, Values sum);
   Value multiplyOnce(ValueRange row, ValueRange column, ValueRange sum);
 

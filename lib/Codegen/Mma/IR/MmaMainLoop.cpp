@@ -1,10 +1,10 @@
 //===- MmaMainLoop.cpp - The reduction of one tile ------------------------===//
 //
-// A step is unrolled: fragments of the next depth are loaded before those of
-// this one are multiplied. Addresses of fragments in the first stage are
-// computed before the loop. Along k a fragment is two chunks of 16 bytes; an
-// exclusive or with the fragment's number finds it behind the swizzle, since
-// chunks of a row are permuted by an exclusive or, too.
+// A step is unrolled into k blocks, one for each depth of fragments
+// (MainLoop.h). Addresses of fragments in the first stage are computed before
+// the loop. Along k a fragment is two chunks of 16 bytes; an exclusive or with
+// the fragment's number finds it behind the swizzle, since chunks of a row are
+// permuted by an exclusive or, too.
 //
 //===----------------------------------------------------------------------===//
 #include "MmaEmitter.h"
@@ -190,18 +190,23 @@ Values MmaTileEmitter::loadColumns(Value stage, int64_t column, int64_t depth) {
   return registers;
 }
 
-MmaTileEmitter::Fragments MmaTileEmitter::loadFragments(Value rowsStage,
-                                                        Value columnsStage,
-                                                        int64_t depth) {
-  Fragments fragments;
+/// Those of rows come first, four registers for each 16, then those of columns,
+/// two for each 8.
+Values MmaTileEmitter::loadFragments(Value stage, int64_t depth) {
+  auto stageBytes = [&](const SharedTile &shared) {
+    return math.mul(stage, shared.elements() * layout.elementBytes);
+  };
+  Value rowsStage = stageBytes(layout.rows.tile);
+  Value columnsStage = stageBytes(layout.columns.tile);
+  Values registers;
   for (int64_t row = 0; row < layout.rows.fragments(); ++row)
-    llvm::append_range(fragments.rows,
+    llvm::append_range(registers,
                        toFactors(loadRow(rowsStage, row, depth), layout.rows));
   for (int64_t column = 0; column < layout.columns.fragments(); column += 2)
     llvm::append_range(
-        fragments.columns,
+        registers,
         toFactors(loadColumns(columnsStage, column, depth), layout.columns));
-  return fragments;
+  return registers;
 }
 
 //===----------------------------------------------------------------------===//
@@ -269,34 +274,19 @@ Values MmaTileEmitter::multiplyFragment(ValueRange row, ValueRange column,
   return sum;
 }
 
-void MmaTileEmitter::multiplyFragments(const Fragments &fragments,
-                                       Values &accumulators) {
+Values MmaTileEmitter::multiplyFragments(ValueRange fragments,
+                                         Values accumulators) {
   int64_t columns = layout.columns.fragments();
+  ValueRange ofRows = fragments.take_front(4 * layout.rows.fragments()),
+             ofColumns = fragments.drop_front(ofRows.size());
   for (int64_t row = 0; row < layout.rows.fragments(); ++row)
     for (int64_t column = 0; column < columns; ++column) {
       int64_t first = 4 * (row * columns + column);
-      Values sum =
-          multiplyFragment(ValueRange(fragments.rows).slice(4 * row, 4),
-                           ValueRange(fragments.columns).slice(2 * column, 2),
-                           Values(ValueRange(accumulators).slice(first, 4)));
+      Values sum = multiplyFragment(
+          ofRows.slice(4 * row, 4), ofColumns.slice(2 * column, 2),
+          Values(ValueRange(accumulators).slice(first, 4)));
       llvm::copy(sum, accumulators.begin() + first);
     }
-}
-
-Values MmaTileEmitter::multiply(Value stage, Values accumulators) {
-  auto stageBytes = [&](const SharedTile &shared) {
-    return math.mul(stage, shared.elements() * layout.elementBytes);
-  };
-  Value rowsStage = stageBytes(layout.rows.tile);
-  Value columnsStage = stageBytes(layout.columns.tile);
-  Fragments fragments = loadFragments(rowsStage, columnsStage, 0);
-  for (int64_t depth = 0; depth < layout.fragmentsOfStep(); ++depth) {
-    Fragments next;
-    if (depth + 1 < layout.fragmentsOfStep())
-      next = loadFragments(rowsStage, columnsStage, depth + 1);
-    multiplyFragments(fragments, accumulators);
-    fragments = std::move(next);
-  }
   return accumulators;
 }
 
@@ -344,7 +334,13 @@ Values MmaTileEmitter::emitMainLoop() {
                 layout.bk,
                 tile.extents[Workload::kK],
                 isAsynchronous};
-  return loop.emit(b, initialAccumulators(), [&](Value stage, Values values) {
-    return multiply(stage, std::move(values));
-  });
+  return loop.emit(b, initialAccumulators(),
+                   MainLoop::KBlocks{layout.fragmentsOfStep(),
+                                     [&](Value stage, int64_t depth) {
+                                       return loadFragments(stage, depth);
+                                     },
+                                     [&](ValueRange fragments, Values sums) {
+                                       return multiplyFragments(
+                                           fragments, std::move(sums));
+                                     }});
 }
