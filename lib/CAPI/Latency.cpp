@@ -89,6 +89,8 @@ static constexpr Field<LatencyBlock> blockFields[] = {
     {"shared_cycles", &LatencyBlock::sharedCycles},
     {"global_lines", &LatencyBlock::globalLines},
     {"l2_bytes", &LatencyBlock::l2Bytes},
+    {"head_cycles", &LatencyBlock::headCycles},
+    {"epilogue_instructions", &LatencyBlock::epilogueInstructions},
     {"is_pipelined", &LatencyBlock::isPipelined},
     {"exposed_loads", &LatencyBlock::exposedLoads},
     {"direct_registers", &LatencyBlock::directRegisters},

@@ -80,13 +80,15 @@ llvm::Error ftuner::checkPrologues(const CodegenModel &path,
   return llvm::Error::success();
 }
 
+double ftuner::instructionsOf(OperationKind kind) {
+  return kind == OperationKind::Special ? kSpecialInstructions : 1;
+}
+
 PrologueWork ftuner::prologueWork(const Workload &workload, unsigned factor,
                                   int64_t vectorWidth) {
   PrologueWork work;
   for (const Operations &operations : workload.prologues[factor])
-    work.instructions +=
-        operations.count *
-        (operations.kind == OperationKind::Special ? kSpecialInstructions : 1);
+    work.instructions += operations.count * instructionsOf(operations.kind);
   unsigned other = factor == 0 ? Workload::kN : Workload::kM;
   std::optional<unsigned> vectorAxis =
       workload.find(factor == 0 ? OperandRole::Lhs : OperandRole::Rhs)

@@ -220,7 +220,10 @@ const LatencyBlock &Evaluator::block(const KernelFamily &family,
   block.otherInstructions = work.otherInstructions;
   block.loadedRegisters = work.loadedRegisters;
   block.l2Bytes = work.globalBytes;
-  block.exposedLoads = 1 / work.stepsAhead;
+  // No more than the whole of it.
+  block.exposedLoads = 1 / std::max(work.stepsAhead, 1.0);
+  block.headCycles = work.headCycles;
+  block.epilogueInstructions = work.epilogueInstructions;
   double leastCycles = 32 / figures.loadStoreLanes;
   for (const WarpAccess &access : work.accesses) {
     bool isShared = access.kind != WarpAccess::Kind::GlobalLoad;

@@ -101,7 +101,8 @@ static double imbalance(const LatencyDevice &device, const LatencyBlock &block,
 static std::array<double, 4> stepTerms(const LatencyDevice &device,
                                        const LatencyTable &table,
                                        double resident) {
-  return {table.issue * imbalance(device, table.block, resident),
+  return {table.issue * imbalance(device, table.block, resident) +
+              table.head / resident,
           table.sharedMemory, table.l2, table.latency / resident};
 }
 
@@ -140,6 +141,9 @@ LatencyTable ftuner::tabulate(const LatencyDevice &device,
       block.sharedCycles + constants.line * block.globalLines +
       constants.spill * block.spilledRegisters * block.warps * block.stepDepth;
   table.l2 = block.l2Bytes / l2BytesPerCycle(block.isTensor(), constants);
+  // Warps of a scheduler fill each other's gaps.
+  table.head =
+      block.headCycles / std::max(block.warps / device.warpSchedulers, 1.0);
   table.latency = constants.globalLatency * block.exposedLoads +
                   constants.directLatency * block.directRegisters;
   for (unsigned r = 1; r <= table.resident; ++r)
@@ -148,17 +152,17 @@ LatencyTable ftuner::tabulate(const LatencyDevice &device,
   return table;
 }
 
-static double blockStart(const LatencyBlock &block,
+static double blockStart(const LatencyDevice &device, const LatencyBlock &block,
                          const LatencyConstants &constants) {
   return (block.isTensor() ? constants.tensorStart : constants.blockStart) +
-         block.clusterCycles;
+         block.clusterCycles + block.epilogueInstructions / device.issueSlots;
 }
 
 /// Cycles of an SM per block of the part when `resident` blocks are.
-static double blockCycles(const LatencyPart &part,
+static double blockCycles(const LatencyDevice &device, const LatencyPart &part,
                           const LatencyConstants &constants, double resident) {
   return part.steps * part.table->step[static_cast<size_t>(resident) - 1] +
-         blockStart(part.table->block, constants) / resident;
+         blockStart(device, part.table->block, constants) / resident;
 }
 
 //===----------------------------------------------------------------------===//
@@ -191,13 +195,15 @@ static Waves countWaves(const LatencyDevice &device, const LatencyPart *parts,
 
 /// Cycles of an SM for blocks of one part: full rounds of `resident`, then the
 /// rest.
-static double roundCycles(const LatencyPart &part,
+static double roundCycles(const LatencyDevice &device, const LatencyPart &part,
                           const LatencyConstants &constants, double resident,
                           double blocks) {
   double full = std::floor(blocks / resident) * resident;
   double rest = blocks - full;
-  double cycles = full > 0 ? full * blockCycles(part, constants, resident) : 0;
-  return rest > 0 ? cycles + rest * blockCycles(part, constants, rest) : cycles;
+  double cycles =
+      full > 0 ? full * blockCycles(device, part, constants, resident) : 0;
+  return rest > 0 ? cycles + rest * blockCycles(device, part, constants, rest)
+                  : cycles;
 }
 
 /// Cycles of an SM for a round of blocks of both parts: resources add up, and
@@ -225,11 +231,13 @@ static double mixedRoundCycles(const LatencyDevice &device,
   double issue = (tallWarps * ofTaller(&LatencyTable::issue) +
                   (warps - tallWarps) * ofShorter(&LatencyTable::issue)) *
                  device.warpSchedulers / block.warps;
+  issue += std::max(shorter.steps * shorter.table->head,
+                    taller.steps * taller.table->head);
   return norm(overlap(block, constants, blocks),
               std::array<double, 4>{issue, sum(&LatencyTable::sharedMemory),
                                     sum(&LatencyTable::l2),
                                     ofTaller(&LatencyTable::latency)}) +
-         blockStart(block, constants);
+         blockStart(device, block, constants);
 }
 
 /// Cycles of starts that persistent blocks hide, which start once: of all
@@ -237,12 +245,13 @@ static double mixedRoundCycles(const LatencyDevice &device,
 /// run behind the work of the round before. Where stores run behind the next
 /// tile, two tiles are under way, and a round takes its main loops, or half of
 /// what it takes from its first product to its last store, if that is more.
-static double hiddenCycles(const Waves &waves, const LatencyPart &part,
+static double hiddenCycles(const LatencyDevice &device, const Waves &waves,
+                           const LatencyPart &part,
                            const LatencyConstants &constants) {
   const LatencyBlock &block = part.table->block;
   if (!block.isPersistent)
     return 0;
-  double start = blockStart(block, constants);
+  double start = blockStart(device, block, constants);
   double hidden =
       std::min(start, constants.globalLatency + block.clusterCycles);
   if (block.hidesStores) {
@@ -261,9 +270,10 @@ static double hiddenCycles(const Waves &waves, const LatencyPart &part,
 static double smCycles(const LatencyDevice &device, const Waves &waves,
                        const LatencyPart *parts, unsigned numParts,
                        const LatencyConstants &constants) {
-  double hidden = hiddenCycles(waves, parts[0], constants);
+  double hidden = hiddenCycles(device, waves, parts[0], constants);
   if (numParts == 1)
-    return roundCycles(parts[0], constants, waves.resident, waves.perSm) -
+    return roundCycles(device, parts[0], constants, waves.resident,
+                       waves.perSm) -
            hidden;
   auto round = [&](double blocks, double tall) {
     return mixedRoundCycles(device, parts[0], blocks - tall, parts[1], tall,
@@ -280,7 +290,8 @@ static double smCycles(const LatencyDevice &device, const Waves &waves,
     cycles += round(blocks, tall);
     left -= blocks;
   }
-  return cycles + roundCycles(parts[0], constants, waves.resident, left) -
+  return cycles +
+         roundCycles(device, parts[0], constants, waves.resident, left) -
          hidden;
 }
 
@@ -442,8 +453,8 @@ static double addBlocks(LatencyPrediction &terms, const LatencyDevice &device,
   std::array<double, 4> share =
       shares(overlap(table.block, constants, resident),
              stepTerms(device, table, resident));
-  double start =
-      blocks * blockStart(table.block, constants) / resident * shownStarts;
+  double start = blocks * blockStart(device, table.block, constants) /
+                 resident * shownStarts;
   terms.issue += loop * share[0];
   terms.sharedMemory += loop * share[1];
   terms.l2 += loop * share[2];
@@ -477,8 +488,8 @@ LatencyPrediction ftuner::explainLatency(const LatencyDevice &device,
   double cycles = times.sm * device.clockMhz, accounted = 0;
   double rounds = std::ceil(waves.perSm / waves.resident);
   double shownStarts =
-      1 - hiddenCycles(waves, parts[0], constants) /
-              (rounds * blockStart(parts[0].table->block, constants));
+      1 - hiddenCycles(device, waves, parts[0], constants) /
+              (rounds * blockStart(device, parts[0].table->block, constants));
   if (waves.perSm < waves.resident) {
     double tall = numParts > 1 ? waves.tall : 0;
     accounted = addBlocks(terms, device, parts[0], constants, waves.perSm,

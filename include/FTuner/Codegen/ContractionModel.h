@@ -37,6 +37,9 @@ llvm::Error checkBlockFits(const CodegenModel &path,
                            const KernelResources &needs,
                            const DeviceSpec &device);
 
+/// Instructions of an operation on one element.
+double instructionsOf(OperationKind kind);
+
 /// Whether more becomes of a factor, lhs (0) or rhs (1), than casts that keep
 /// every value.
 inline bool hasPrologue(const Workload &workload, unsigned factor) {

@@ -93,6 +93,9 @@ struct LatencyBlock {
   double l2Bytes = 0;
   /// Whether copies of later steps are under way during a step.
   bool isPipelined = true;
+  /// Cycles of a step in which a warp that has its scheduler to itself issues
+  /// no product, and warp instructions of all warps behind the main loop.
+  double headCycles = 0, epilogueInstructions = 0;
   /// Exposed latencies of copies in a step: 1 / (steps ahead) if pipelined.
   double exposedLoads = 1;
   /// Registers per thread and step that are read straight from global memory.
@@ -143,6 +146,8 @@ struct LatencyTable {
   /// Cycles of a step of one block alone on each resource, when its warps are
   /// spread evenly over all schedulers and nothing hides the latency.
   double issue = 0, sharedMemory = 0, l2 = 0, latency = 0;
+  /// What comes on top of the issue of a step, where nothing hides it.
+  double head = 0;
 };
 
 /// Warps of the scheduler that gets the most of those of `blocks` blocks with

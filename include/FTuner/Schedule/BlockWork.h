@@ -67,8 +67,17 @@ struct BlockWork {
   /// many blocks an SM holds. More than it needs (KernelResources): ptxas takes
   /// what costs nothing.
   double registersPerThread = 0;
-  /// Steps between the start of a copy and its use: 1 with double buffering.
+  /// Steps between the start of a copy and its use: 1 with double buffering;
+  /// a fraction where both lie in one step.
   double stepsAhead = 1;
+  /// Cycles of a step in which a warp of the block that has its scheduler to
+  /// itself issues no product, though copies have landed: it waits for the
+  /// block's other warps, or for loads from shared memory that its products do
+  /// not hide.
+  double headCycles = 0;
+  /// Warp instructions behind the main loop, from sums in registers to the
+  /// output, once a tile.
+  double epilogueInstructions = 0;
   /// Whether a block takes one tile after the other, and copies for the next
   /// one while it computes.
   bool isPersistent = false;

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Codegen/ContractionModel.h"
+#include "FTuner/Codegen/FragmentEpilogueWork.h"
 #include "FTuner/Codegen/Mma/MmaLayout.h"
 #include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Schedule/CodegenModel.h"
@@ -161,7 +162,12 @@ public:
     code.copies = {copyOf(workload, mma, 0), copyOf(workload, mma, 1)};
     code.isAsynchronous = isAsynchronous(workload, mma, device);
     code.isReduceExact = isExact(workload, family, part, Workload::kK);
+    code.cyclesOfProduct = cyclesOfProduct(code.instruction, device);
     BlockWork work = mmaWork(layout, code);
+    work.epilogueInstructions =
+        double(layout.warps()) * fragmentEpilogueInstructions(workload,
+                                                              layout.warpTile(),
+                                                              mma.accessBytes);
     work.registersPerThread = static_cast<double>(
         std::min(partRegisters(layout) + kAddressRegisters + kSpareRegisters,
                  device.registersPerThreadOf(layout.threads())));
@@ -180,6 +186,17 @@ public:
                     const DeviceSpec &device) const override;
 
 private:
+  /// Cycles that the tensor cores of a scheduler take for an instruction.
+  static double cyclesOfProduct(const MmaInstruction &instruction,
+                                const DeviceSpec &device) {
+    SmFacts sm = device.smFacts();
+    double operations =
+        2.0 * double(instruction.rows * kMmaColumns * instruction.depth);
+    return operations * double(sm.warpSchedulers) /
+           (device.tensorOperationsPerCycle(instruction.pipe) *
+            sm.warpTensorShare);
+  }
+
   static bool isAsynchronous(const Workload &workload, const MmaSchedule &mma,
                              const DeviceSpec &device) {
     int64_t bytes = elementBytesOf(workload);

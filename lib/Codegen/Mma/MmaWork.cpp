@@ -11,6 +11,10 @@ using namespace ftuner;
 
 static constexpr int64_t kLanes = 32;
 static constexpr int64_t kWordBytes = 4;
+/// Cycles from a load of shared memory to its use.
+static constexpr double kLoadCycles = 33;
+/// Cycles of a barrier and of the branch back.
+static constexpr double kBarrierCycles = 40;
 
 namespace {
 /// Fragments of an operand: `matrices` 8 × 8 ones that an ldmatrix loads.
@@ -65,6 +69,34 @@ static void addElementLoads(BlockWork &work, const SharedTile &tile,
   work.loadedRegisters += count;
 }
 
+/// Steps from the start of a copy to the wait for it (MainLoop.h): it starts
+/// with the second k block of a step, and is waited for before the last one.
+/// What passes through registers is stored there.
+static double stepsAhead(const MmaLayout &layout, const MmaCode &code) {
+  auto kBlocks = double(layout.fragmentsOfStep());
+  double inStep = kBlocks > 1 ? (kBlocks - 1) / kBlocks : 0;
+  if (!code.isAsynchronous)
+    return kBlocks > 1 ? inStep : 1;
+  return double(layout.stages) - 2 + inStep;
+}
+
+/// Cycles in which a warp that has its scheduler to itself issues no product.
+/// Of each k block those that its loads take longer than the products of the
+/// k block before: shared memory serves the loads of all warps in turn. Of each
+/// step the barrier.
+static double headCycles(const BlockWork &work, const MmaLayout &layout,
+                         const MmaCode &code) {
+  auto kBlocks = double(layout.fragmentsOfStep());
+  double products = work.tensor.front().instructions /
+                    (double(layout.warps()) * kBlocks) * code.cyclesOfProduct;
+  double loads = 0;
+  for (const WarpAccess &access : work.accesses)
+    if (access.kind == WarpAccess::Kind::SharedLoad)
+      loads += access.count * double(access.width);
+  loads = loads / kBlocks + kLoadCycles;
+  return kBarrierCycles + kBlocks * std::max(loads - products, 0.0);
+}
+
 BlockWork ftuner::mmaWork(const MmaLayout &layout, const MmaCode &code) {
   BlockWork work;
   double warps = double(layout.warps());
@@ -110,6 +142,7 @@ BlockWork ftuner::mmaWork(const MmaLayout &layout, const MmaCode &code) {
           times * double(areRows ? 4 * rows : 2 * columns);
     copies.addTo(work, layout.tileOf(factor), copy);
   }
-  work.stepsAhead = double(code.isAsynchronous ? layout.stages - 1 : 1);
+  work.stepsAhead = stepsAhead(layout, code);
+  work.headCycles = headCycles(work, layout, code);
   return work;
 }

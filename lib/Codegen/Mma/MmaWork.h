@@ -17,6 +17,8 @@ struct MmaCode {
     bool isRounded = false;
   };
   std::array<Copy, 2> copies = {};
+  /// Cycles of a scheduler's tensor cores for an instruction.
+  double cyclesOfProduct = 8;
   /// Copies do not pass through registers.
   bool isAsynchronous = true;
   /// The extent of the reduce axis is known to be a multiple of its tile.

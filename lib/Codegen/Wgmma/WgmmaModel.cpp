@@ -4,6 +4,7 @@
 // factors lie in shared memory, one or a batch of them.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/Codegen/FragmentEpilogueWork.h"
 #include "FTuner/Codegen/Wgmma/WgmmaLayout.h"
 #include "FTuner/Codegen/Wgmma/WgmmaRegisters.h"
 #include "FTuner/Schedule/CodegenModel.h"
@@ -178,6 +179,10 @@ public:
     const SizeRange &k = workload.axes[Workload::kK].range;
     code.isReduceExact = k.isFixed() && k.min % tile[Workload::kK] == 0;
     BlockWork work = wgmmaWork(layout, code);
+    work.epilogueInstructions =
+        double(layout.warpsOfSet()) *
+        fragmentEpilogueInstructions(workload, layout.warpTile(),
+                                     wgmma.accessBytes);
     int64_t registers = wgmma.producers
                             ? resources(workload, family).registersPerThread
                             : wgmmaSharedRoleRegisters(workload, tile, wgmma);

@@ -32,7 +32,7 @@ _RATES = ("tf32_rate", "f16_rate", "i8_rate")
 # A part's fields of the tensor cores, in kernels without them.
 NO_TENSOR = dict(
     tensor_instructions=0, tf32_operations=0, f16_operations=0, i8_operations=0, is_warpgroup=0, is_persistent=0, hides_stores=0,
-    cluster_cycles=0
+    cluster_cycles=0, head_cycles=0, epilogue_instructions=0
 )
 
 

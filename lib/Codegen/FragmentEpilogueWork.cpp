@@ -1,0 +1,60 @@
+//===- FragmentEpilogueWork.cpp - What epilogues execute ------------------===//
+//
+// Counts what IR/FragmentEpilogue.cpp emits for a warp tile.
+//
+//===----------------------------------------------------------------------===//
+#include "FTuner/Codegen/FragmentEpilogueWork.h"
+#include "FTuner/Codegen/ContractionModel.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include <algorithm>
+
+using namespace ftuner;
+
+static constexpr int64_t kAccessBytes = 16;
+/// Of a run: its place in the slab and in the output, and whether it lies
+/// inside.
+static constexpr double kInstructionsOfRun = 4;
+/// Of a slab: two waits of the warp's lanes.
+static constexpr double kInstructionsOfSlab = 2;
+
+double ftuner::fragmentEpilogueInstructions(const Workload &workload,
+                                            const FragmentTile &tile,
+                                            int64_t accessBytes) {
+  // Columns that a lane finishes at once, as FragmentEpilogue::runColumns has
+  // them: 16 bytes of the narrowest tensor that is contiguous along n.
+  int64_t leastBytes = FragmentTile::kAccumulatorBytes;
+  auto isElementwise = [](const Operand &operand) {
+    return operand.role == OperandRole::Output ||
+           operand.role == OperandRole::Init ||
+           operand.role == OperandRole::Extra;
+  };
+  for (const Operand &operand : workload.operands)
+    if (isElementwise(operand) && operand.contiguousAxis() == Workload::kN)
+      leastBytes = std::min(leastBytes, operand.elementBytes);
+  int64_t width =
+      std::clamp<int64_t>(accessBytes / leastBytes, 1, FragmentTile::kColumns);
+
+  auto sums = double(tile.accumulators());
+  double runs = sums / double(width);
+  auto accessesOf = [&](int64_t elementBytes) {
+    return double(ceilDiv(width * elementBytes, kAccessBytes));
+  };
+  // Pairs, or fours, are written to the slab, or single sums.
+  double together = tile.isSwapped ? 1 : 2;
+  if (tile.hasEvenColumnsFirst)
+    together *= 2;
+  double instructions =
+      sums / together +
+      runs * (accessesOf(FragmentTile::kAccumulatorBytes) + kInstructionsOfRun);
+  instructions +=
+      kInstructionsOfSlab * double(ceilDiv(tile.outputRows(), tile.slabRows()));
+  for (const Operand &operand : workload.operands)
+    if (isElementwise(operand) && operand.rank() > 0 &&
+        (operand.role == OperandRole::Output ||
+         llvm::is_contained(operand.axes, Workload::kM)))
+      instructions += runs * accessesOf(operand.elementBytes);
+  for (const Operations &operations : workload.epilogue)
+    instructions += sums * operations.count * instructionsOf(operations.kind);
+  return instructions;
+}
