@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 from onnx import helper, numpy_helper
 
-from ftuner.onnx_backend import prepare
+from ftuner import api
+from ftuner.compiler import SourceText
+from ftuner.importing.onnx import import_proto
+from ftuner.onnx_backend import CompiledModel
 
 OPTIONS: dict[str, Any] = {"max_kernels": 1}
 node = helper.make_node
@@ -39,13 +42,13 @@ def model_of(
     )
 
 
-def check(
-    model: Any, *calls: dict[str, Array], tolerance: float = 1e-5, **options: Any
-) -> Any:
+def check(model: Any, *calls: dict[str, Array], tolerance: float = 1e-5, **options: Any) -> Any:
     """Runs a model and ONNX's reference evaluator; returns what was compiled."""
     from onnx.reference import ReferenceEvaluator
 
-    compiled = prepare(model, **OPTIONS, **options)
+    imported = import_proto(model)
+    module = api.compile(SourceText.of_model(imported), emulate=True, **OPTIONS, **options)
+    compiled = CompiledModel(module.functions[imported.name], model, gpu=None)
     for inputs in calls:
         for result, wanted in zip(compiled.run(inputs), ReferenceEvaluator(model).run(None, inputs)):
             assert result.dtype == wanted.dtype and result.shape == wanted.shape

@@ -85,20 +85,23 @@ def test_integer_products(rng: np.random.Generator) -> None:
 
 
 def test_integer_products_of_symmetric_weights(rng: np.random.Generator) -> None:
-    """Weights without a zero point leave nothing but the product and its epilogue."""
+    """Of weights without a zero point no sum over rows is needed."""
     values = {"b": integers(rng, s8, 40, 24), "q": np.array(0, s8)}
     lhs = (u8, ["batch", "rows", 40])
     model = integer_product(lhs, (s8, [40, 24]), {"p": (u8, []), "q": (s8, [])}, values)
     call = {"a": integers(rng, u8, 2, 19, 40), "p": integers(rng, u8)}
-    report = check(model, call, device="h100").function.report
-    assert (report.products, report.fallback_kernels) == (1, 0)
+    compiled = check(model, call, device="h100")
+    assert "s32.u8.s8.s32" in instructions_of(compiled)
+    report = compiled.function.report
+    # The zero point times the sums over columns, which the epilogue subtracts.
+    assert (report.products, report.fallback_kernels) == (1, 1)
 
 
 def test_integer_products_of_batches(rng: np.random.Generator) -> None:
-    """Factors that are no weights, of batches, with dynamic sizes and zero points."""
+    """Factors that are no weights, with batches, zero points and sums of a dynamic length."""
     model = integer_product(
-        (s8, ["batch", "rows", "inner"]),
-        (u8, ["batch", "inner", "columns"]),
+        (s8, ["batch", 9, "inner"]),
+        (u8, ["batch", "inner", 6]),
         {"p": (s8, []), "q": (u8, [])},
         {},
     )
