@@ -1,9 +1,8 @@
 //===- PointConvolutions.cpp - Convolutions of points as products ---------===//
 //
 // A convolution whose windows are points, such as one of 1 x 1, is a product of
-// the image's channels with the weights, with zero points or without. Without
-// the loops over a window, its maps say so. Points that a stride leaves out are
-// left out of the image first.
+// the image's channels with the weights. Without the loops over a window, its
+// maps say so. Points that a stride leaves out are left out of the image first.
 //
 //===----------------------------------------------------------------------===//
 #include "Contraction.h"
@@ -20,8 +19,7 @@ namespace {
 /// The loops over a convolution's windows, if these are points; a convolution
 /// of groups is none, for it is hardly a product.
 std::optional<SmallVector<unsigned>> matchPointWindows(linalg::LinalgOp op) {
-  if (!op.hasPureTensorSemantics() || op.getNumDpsInits() != 1 ||
-      !matchSumOfProducts(*op.getBlock()))
+  if (!op.hasPureTensorSemantics() || !isSumOfProducts(op))
     return std::nullopt;
   FailureOr<linalg::ConvolutionDimensions> dims =
       linalg::inferConvolutionDims(op);
@@ -70,7 +68,7 @@ struct DropPointWindows : public OpRewritePattern<linalg::GenericOp> {
   LogicalResult matchAndRewrite(linalg::GenericOp op,
                                 PatternRewriter &rewriter) const override {
     std::optional<SmallVector<unsigned>> windows = matchPointWindows(op);
-    if (!windows || op.getNumDpsInputs() != 2)
+    if (!windows)
       return failure();
     linalg::ControlDropUnitDims options;
     options.controlFn = [&](Operation *) { return *windows; };
@@ -89,8 +87,7 @@ struct SliceStridedImage : public OpRewritePattern<linalg::GenericOp> {
 
   LogicalResult matchAndRewrite(linalg::GenericOp op,
                                 PatternRewriter &rewriter) const override {
-    if (!op.hasPureTensorSemantics() || op.getNumDpsInputs() != 2 ||
-        op.getNumDpsInits() != 1 || !matchSumOfProducts(*op.getBody()))
+    if (!op.hasPureTensorSemantics() || !isSumOfProducts(op))
       return failure();
     OpOperand *image = op.getDpsInputOperand(0),
               *init = op.getDpsInitOperand(0);

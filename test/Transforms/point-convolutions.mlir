@@ -51,22 +51,6 @@ func.func @stride(%x: tensor<?x8x?xf32>, %w: tensor<16x8x1xf32>, %o: tensor<?x16
 
 // -----
 
-// Numbers of 8 bits, with a zero point: a product and a sum over the weights.
-// CHECK-LABEL: func.func @quantized
-// CHECK: %[[P:.*]] = linalg.generic {{.*}} ins(%{{.*}}, %{{.*}} : tensor<?x8x?xi8>, tensor<16x8xi8>)
-// CHECK: %[[S:.*]] = linalg.generic {{.*}} ins(%{{.*}} : tensor<16x8xi8>) outs(%{{.*}} : tensor<16xi32>)
-// CHECK: linalg.generic {{.*}} ins(%[[P]], %[[S]] :
-// FORM-LABEL: func.func @quantized
-// FORM-COUNT-2: ukernel.workload
-func.func @quantized(%x: tensor<?x8x?x?xi8>, %w: tensor<16x8x1x1xi8>, %z: i32, %o: tensor<?x16x?x?xi32>) -> tensor<?x16x?x?xi32> {
-  %zero = arith.constant 0 : i32
-  %i = linalg.fill ins(%zero : i32) outs(%o : tensor<?x16x?x?xi32>) -> tensor<?x16x?x?xi32>
-  %r = linalg.conv_2d_nchw_fchw_q ins(%x, %w, %z, %zero : tensor<?x8x?x?xi8>, tensor<16x8x1x1xi8>, i32, i32) outs(%i : tensor<?x16x?x?xi32>) -> tensor<?x16x?x?xi32>
-  return %r : tensor<?x16x?x?xi32>
-}
-
-// -----
-
 // Windows of more points, and groups, stay.
 // CHECK-LABEL: func.func @windows
 // CHECK: linalg.conv_1d_ncw_fcw

@@ -46,9 +46,10 @@ func.func @symmetric_weights(%a: tensor<4x48xi8>, %b: tensor<48x40xi8>) -> tenso
 // Sums in i64 that are cast to i32 wrap around as those in i32 do.
 // CHECK-LABEL: func.func @truncated
 // CHECK: linalg.generic {{.*}} ins(%arg0, %arg1 : tensor<?x48xi8>, tensor<48x40xi8>) outs(%{{.*}} : tensor<?x40xi32>)
-// CHECK: arith.extui %{{.*}} : i8 to i32
-// CHECK-NEXT: arith.extsi %{{.*}} : i8 to i32
-// CHECK-NEXT: arith.muli %{{.*}} : i32
+// CHECK: ^bb0(%[[X:.*]]: i8, %[[Y:.*]]: i8, %{{.*}}: i32):
+// CHECK-DAG: arith.extui %[[X]] : i8 to i32
+// CHECK-DAG: arith.extsi %[[Y]] : i8 to i32
+// CHECK: arith.muli %{{.*}} : i32
 // CHECK-NOT: i64
 // CHECK: return
 // FORM-LABEL: func.func @truncated
