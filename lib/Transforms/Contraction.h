@@ -34,6 +34,12 @@ std::optional<Contraction> matchLoops(mlir::linalg::LinalgOp op);
 void populateGeneralizeQuantizedPatterns(mlir::RewritePatternSet &patterns);
 void populateZeroPointPatterns(mlir::RewritePatternSet &patterns);
 
+/// Convolutions whose windows are points as products (PointConvolutions.cpp):
+/// from named operators to generic ones, and from these.
+void populateGeneralizePointConvolutionPatterns(
+    mlir::RewritePatternSet &patterns);
+void populatePointConvolutionPatterns(mlir::RewritePatternSet &patterns);
+
 /// Guards elements that an assertion inside an operator does not hold for, and
 /// reads by an index that may lie outside of a tensor: they are NaN, or 0 of
 /// integers.

@@ -5,10 +5,11 @@
 // 1. One form for each thing: elementwise operators and data movements become
 //    linalg.generic, what fills a tensor becomes linalg.fill, broadcast inputs
 //    have no dimensions of extent 1, scalars are computed outside.
-// 2. Contractions have no zero points, read transposed, broadcast and widened
-//    operands where these come from, and have few loops: neighbouring loops of
-//    one role (m, n, k) are collapsed through tensor.collapse_shape, batch
-//    loops where there are too many.
+// 2. Convolutions of points become contractions. Contractions have no zero
+//    points, read transposed, broadcast and widened operands where these come
+//    from, and have few loops: neighbouring loops of one role (m, n, k) are
+//    collapsed through tensor.collapse_shape, batch loops where there are too
+//    many.
 // 3. Reshapes sink below elementwise operators and rise above data movements,
 //    and these fuse into one.
 //
@@ -573,6 +574,7 @@ struct UKernelNormalizeLinalgPass
           // What is read is an input, so that producers fuse without a rest.
           linalg::populateMoveInitOperandsToInputPattern(patterns);
           populateGeneralizeQuantizedPatterns(patterns);
+          populateGeneralizePointConvolutionPatterns(patterns);
           populateElementGuardPatterns(patterns);
           // Powers with small constant exponents are products, which epilogues
           // take.
@@ -584,6 +586,7 @@ struct UKernelNormalizeLinalgPass
                        FoldNarrowRoot>(context);
         })) ||
         failed(apply([&](RewritePatternSet &patterns) {
+          populatePointConvolutionPatterns(patterns);
           populateZeroPointPatterns(patterns);
           patterns.add<FoldCopyIntoContraction, WidenSubByteFactor,
                        DropUnitBatch, CollapseContraction>(context);

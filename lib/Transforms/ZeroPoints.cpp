@@ -10,6 +10,9 @@
 // products read a factor in full lines, whichever of its dimensions is
 // contiguous. (Upstream's patterns would undo this earlier.)
 //
+// For the same reason, sums of products in i64 of which only the lower half is
+// read are sums in i32.
+//
 //===----------------------------------------------------------------------===//
 #include "Contraction.h"
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
@@ -72,6 +75,99 @@ struct DropUnusedScalars : public OpRewritePattern<linalg::GenericOp> {
   }
 };
 
+Value createFilled(ImplicitLocOpBuilder &b, ArrayRef<OpFoldResult> sizes,
+                   Type type, int64_t value) {
+  Value scalar = arith::ConstantOp::create(b, b.getIntegerAttr(type, value));
+  Value empty = tensor::EmptyOp::create(b, sizes, type);
+  return linalg::FillOp::create(b, scalar, empty).getResult(0);
+}
+
+/// The operator that alone reads a tensor of i64, and that only casts it to
+/// i32.
+linalg::GenericOp matchTruncation(Value tensor) {
+  if (!tensor.hasOneUse() || !getElementTypeOrSelf(tensor).isInteger(64))
+    return {};
+  auto op = dyn_cast<linalg::GenericOp>(*tensor.user_begin());
+  if (!op || !op.hasPureTensorSemantics() || op.getNumDpsInputs() != 1 ||
+      op.getNumDpsInits() != 1 || !op.isDpsInput(&*tensor.use_begin()) ||
+      !llvm::all_of(op.getIndexingMapsArray(),
+                    [](AffineMap map) { return map.isIdentity(); }) ||
+      op.getBody()->getOperations().size() != 2)
+    return {};
+  auto cast = dyn_cast<arith::TruncIOp>(op.getBody()->front());
+  bool isTruncation = cast && cast.getType().isInteger(32) &&
+                      cast.getIn() == op.getBody()->getArgument(0) &&
+                      op.getBody()->back().getOperand(0) == cast.getResult();
+  return isTruncation ? op : linalg::GenericOp();
+}
+
+/// Sums of products in i64 that are cast to i32 to sums in i32.
+struct NarrowTruncatedSum : public OpInterfaceRewritePattern<linalg::LinalgOp> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+
+  LogicalResult matchAndRewrite(linalg::LinalgOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!op.hasPureTensorSemantics() || !isSumOfProducts(op))
+      return failure();
+    linalg::GenericOp truncation = matchTruncation(op->getResult(0));
+    Value start = matchFill(op.getDpsInits()[0]);
+    APInt number;
+    if (!truncation || !start || !matchPattern(start, m_ConstantInt(&number)))
+      return failure();
+    Block &body = *op.getBlock();
+    SumOfProducts parts = *matchSumOfProducts(body);
+    if (!llvm::all_of(parts.factors, isExtension))
+      return failure();
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    SmallVector<OpFoldResult> sizes =
+        tensor::getMixedSizes(b, b.getLoc(), op.getDpsInits()[0]);
+    Value init =
+        createFilled(b, sizes, b.getI32Type(), number.trunc(32).getSExtValue());
+    auto narrow = linalg::GenericOp::create(
+        b, init.getType(), op.getDpsInputs(), init, op.getIndexingMapsArray(),
+        op.getIteratorTypesArray(),
+        [&](OpBuilder &nested, Location loc, ValueRange arguments) {
+          IRMapping mapping;
+          mapping.map(body.getArguments().drop_back(), arguments.drop_back());
+          Value lhs = cloneNarrow(nested, parts.factors[0], mapping);
+          Value rhs = cloneNarrow(nested, parts.factors[1], mapping);
+          Value sum = arith::MulIOp::create(nested, loc, lhs, rhs);
+          sum = arith::AddIOp::create(nested, loc, arguments.back(), sum);
+          linalg::YieldOp::create(nested, loc, sum);
+        });
+    rewriter.replaceOp(truncation, narrow);
+    return success();
+  }
+
+private:
+  /// Whether a value is one of at most 32 bits, extended.
+  static bool isExtension(Value value) {
+    return isa_and_nonnull<arith::ExtSIOp, arith::ExtUIOp>(
+               value.getDefiningOp()) &&
+           value.getDefiningOp()
+                   ->getOperand(0)
+                   .getType()
+                   .getIntOrFloatBitWidth() <= 32;
+  }
+
+  /// What is extended to i64, extended to i32.
+  static Value cloneNarrow(OpBuilder &b, Value value, IRMapping &mapping) {
+    Operation *extension = value.getDefiningOp();
+    SmallVector<Operation *> casts;
+    for (Operation *cast = extension; cast;
+         cast = cast->getOperand(0).getDefiningOp())
+      casts.push_back(cast);
+    for (Operation *cast : llvm::reverse(ArrayRef(casts).drop_front()))
+      b.clone(*cast, mapping);
+    Value source = mapping.lookup(extension->getOperand(0));
+    if (source.getType().isInteger(32))
+      return source;
+    Value result = b.clone(*extension, mapping)->getResult(0);
+    result.setType(b.getI32Type());
+    return result;
+  }
+};
+
 struct ZeroPointsToSums : public OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -117,13 +213,6 @@ linalg::GenericOp clonePlain(linalg::GenericOp op, PatternRewriter &rewriter) {
        llvm::make_early_inc_range(plain.getBody()->getOps<arith::SubIOp>()))
     rewriter.replaceOp(difference, difference.getLhs());
   return plain;
-}
-
-Value createFilled(ImplicitLocOpBuilder &b, ArrayRef<OpFoldResult> sizes,
-                   Type type, int64_t value) {
-  Value scalar = arith::ConstantOp::create(b, b.getIntegerAttr(type, value));
-  Value empty = tensor::EmptyOp::create(b, sizes, type);
-  return linalg::FillOp::create(b, scalar, empty).getResult(0);
 }
 
 /// Sums of a factor over the loops that are reduced, a tensor of its other
@@ -346,5 +435,6 @@ LogicalResult ftuner::sumToProduct(linalg::GenericOp op,
 }
 
 void ftuner::populateZeroPointPatterns(RewritePatternSet &patterns) {
-  patterns.add<DropUnusedScalars, ZeroPointsToSums>(patterns.getContext());
+  patterns.add<DropUnusedScalars, NarrowTruncatedSum, ZeroPointsToSums>(
+      patterns.getContext());
 }

@@ -40,3 +40,38 @@ func.func @symmetric_weights(%a: tensor<4x48xi8>, %b: tensor<48x40xi8>) -> tenso
   %r = linalg.quantized_matmul ins(%a, %b, %za, %zero : tensor<4x48xi8>, tensor<48x40xi8>, i32, i32) outs(%f : tensor<4x40xi32>) -> tensor<4x40xi32>
   return %r : tensor<4x40xi32>
 }
+
+// -----
+
+// Sums in i64 that are cast to i32 wrap around as those in i32 do.
+// CHECK-LABEL: func.func @truncated
+// CHECK: linalg.generic {{.*}} ins(%arg0, %arg1 : tensor<?x48xi8>, tensor<48x40xi8>) outs(%{{.*}} : tensor<?x40xi32>)
+// CHECK: ^bb0(%[[X:.*]]: i8, %[[Y:.*]]: i8, %{{.*}}: i32):
+// CHECK-DAG: arith.extui %[[X]] : i8 to i32
+// CHECK-DAG: arith.extsi %[[Y]] : i8 to i32
+// CHECK: arith.muli %{{.*}} : i32
+// CHECK-NOT: i64
+// CHECK: return
+// FORM-LABEL: func.func @truncated
+// FORM: ukernel.workload ins(%arg0, %arg1 : tensor<?x48xi8>, tensor<48x40xi8>) init(%{{.*}} : i32)
+func.func @truncated(%a: tensor<?x48xi8>, %b: tensor<48x40xi8>, %ae: tensor<?x48xi32>, %be: tensor<48x40xi32>, %o: tensor<?x40xi64>, %e: tensor<?x40xi32>) -> tensor<?x40xi32> {
+  %five = arith.constant 5 : i64
+  %x = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%a : tensor<?x48xi8>) outs(%ae : tensor<?x48xi32>) {
+  ^bb0(%v: i8, %old: i32):
+    %c = arith.extui %v : i8 to i32
+    linalg.yield %c : i32
+  } -> tensor<?x48xi32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%b : tensor<48x40xi8>) outs(%be : tensor<48x40xi32>) {
+  ^bb0(%v: i8, %old: i32):
+    %c = arith.extsi %v : i8 to i32
+    linalg.yield %c : i32
+  } -> tensor<48x40xi32>
+  %f = linalg.fill ins(%five : i64) outs(%o : tensor<?x40xi64>) -> tensor<?x40xi64>
+  %p = linalg.matmul ins(%x, %y : tensor<?x48xi32>, tensor<48x40xi32>) outs(%f : tensor<?x40xi64>) -> tensor<?x40xi64>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%p : tensor<?x40xi64>) outs(%e : tensor<?x40xi32>) {
+  ^bb0(%v: i64, %old: i32):
+    %c = arith.trunci %v : i64 to i32
+    linalg.yield %c : i32
+  } -> tensor<?x40xi32>
+  return %r : tensor<?x40xi32>
+}

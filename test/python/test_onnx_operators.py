@@ -14,16 +14,13 @@ import ftuner
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("iree.compiler")
 
-from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from onnx import TensorProto, helper  # noqa: E402
 
 from ftuner.onnx_backend import Backend, prepare, run_model, run_node  # noqa: E402
+from onnx_models import OPTIONS, Array, check, floats, model_of, node  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 import onnx_node_tests as node_tests  # noqa: E402
-
-OPTIONS: dict[str, Any] = {"max_kernels": 1}
-node = helper.make_node
-Array = np.ndarray[Any, Any]
 
 #: Of each of these, ONNX's own results.
 PASSED = """
@@ -70,47 +67,6 @@ def test_wrong_results_are_seen(cases: Any) -> None:
     for other in (wanted + np.float32(0.01), wanted.astype(np.float64), wanted[None]):
         changed = type(case)(**{**vars(case), "data_sets": [(inputs, [other])]})
         assert node_tests.outcome_of(changed, OPTIONS)[0] == node_tests.WRONG
-
-
-def model_of(
-    nodes: list[Any],
-    inputs: dict[str, tuple[Any, list[Any]]],
-    outputs: dict[str, tuple[Any, list[Any]]],
-    values: dict[str, Array] | None = None,
-    version: int = 24,
-) -> Any:
-    """A model; inputs and outputs have a dtype and a shape."""
-
-    def value(name: str, dtype: Any, shape: list[Any]) -> Any:
-        kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-        return helper.make_tensor_value_info(name, kind, shape)
-
-    graph = helper.make_graph(
-        nodes,
-        "model",
-        [value(name, *given) for name, given in inputs.items()],
-        [value(name, *given) for name, given in outputs.items()],
-        [numpy_helper.from_array(array, name) for name, array in (values or {}).items()],
-    )
-    return helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", version)], ir_version=11
-    )
-
-
-def check(model: Any, *calls: dict[str, Array], tolerance: float = 1e-5) -> Any:
-    """Runs a model and ONNX's reference evaluator; returns what was compiled."""
-    from onnx.reference import ReferenceEvaluator
-
-    compiled = prepare(model, **OPTIONS)
-    for inputs in calls:
-        for result, wanted in zip(compiled.run(inputs), ReferenceEvaluator(model).run(None, inputs)):
-            assert result.dtype == wanted.dtype and result.shape == wanted.shape
-            np.testing.assert_allclose(result, wanted, rtol=tolerance, atol=tolerance)
-    return compiled
-
-
-def floats(rng: np.random.Generator, *shape: int) -> Array:
-    return rng.standard_normal(shape).astype(np.float32)
 
 
 def test_functions_of_dynamic_sizes(rng: np.random.Generator) -> None:

@@ -31,10 +31,14 @@ def UKernelNormalizeLinalgPass : Pass<"ukernel-normalize-linalg", "::mlir::Modul
     `linalg.fill`. Contractions read transposed and broadcast operands through
     their maps; loops of one role (m, n or k) that are neighbours in every
     operand become one loop, over reshaped views, and so do batch loops beyond
-    three. Operators are matched by their
-    maps and bodies; nothing is fused into a contraction, and no fusion changes
-    where a sum in f16 or bf16 rounds. An assertion inside an operator becomes a
-    condition: elements that it does not hold for are NaN, or 0 of integers.
+    three. Convolutions without groups whose windows are points become
+    contractions; what a stride leaves out of an image is left out first.
+    Products of integers have no zero points, but sums over the factors beside
+    them, and sums in i64 that are cast to i32 are sums in i32. Operators are
+    matched by their maps and bodies; nothing is fused into a contraction, and
+    no fusion changes where a sum in f16 or bf16 rounds. An assertion inside an
+    operator becomes a condition: elements that it does not hold for are NaN, or
+    0 of integers.
 
     ```mlir
     %wt = linalg.transpose ins(%w : tensor<64x48xf32>) outs(%e : …) permutation = [1, 0]

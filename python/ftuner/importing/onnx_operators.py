@@ -158,6 +158,7 @@ def simplify(model: Any) -> Any:
         # Functions are made for what is known of their operands.
         inlined = inline_functions(model)
         if inlined is None:
+            onnx_values.drop_unused(model.graph)
             return model
         model = inlined
 

@@ -20,10 +20,13 @@ _MAX_DETERMINANT = 16
 class Writer:
     """Writes the nodes that stand for one."""
 
-    def __init__(self, node: Any, values: Values, version: int) -> None:
+    def __init__(
+        self, node: Any, values: Values, version: int, producers: Mapping[str, Any]
+    ) -> None:
         self.node = node
         self.values = values
         self.version = version
+        self.producers = producers
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self.attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
@@ -66,10 +69,11 @@ class Writer:
 def rewrite(model: Any) -> bool:
     """Rewrites the main graph's nodes; whether there was one."""
     values, version = Values(model), version_of(model)
+    producers = {name: node for node in model.graph.node for name in node.output}
     nodes, constants = [], []
     for node in model.graph.node:
         write = REWRITES.get(node.op_type) if is_own(node.domain) else None
-        writer = Writer(node, values, version)
+        writer = Writer(node, values, version, producers)
         if write is not None:
             write(writer)
         if not any(node.output[0] in written.output for written in writer.nodes):
@@ -135,7 +139,15 @@ def _det(writer: Writer) -> None:
 
 
 def _matmul(writer: Writer) -> None:
-    """A vector is a matrix of one row or column where the other operand has batches."""
+    """A product of integers where there are some behind the factors.
+
+    A vector is a matrix of one row or column where the other operand has batches.
+    """
+    a, b = writer.node.input
+    product = _dequantized_product(writer, a, b)
+    if product is not None:
+        writer.add("Identity", product, result=writer.node.output[0])
+        return
     ranks = [len(writer.values.shape_of(name) or ()) for name in writer.node.input]
     if 1 not in ranks or max(ranks) < 3:
         return
@@ -237,41 +249,177 @@ def _dequantize(writer: Writer) -> None:
 
 
 def _qlinear_matmul(writer: Writer) -> None:
-    """An integer product, scaled: where a scale is no constant, or operands are no matrices."""
+    """An integer product, scaled."""
     a, a_scale, a_point, b, b_scale, b_point, y_scale, y_point = writer.node.input
-    shapes = [writer.values.shape_of(name) for name in (a, b)]
-    if all(shape is not None and len(shape) == 2 for shape in shapes) and _is_left(
-        writer, a_scale, [a_point, b_scale, b_point, y_scale, y_point]
-    ):
-        return
-    if None in shapes:
-        return
+    product = _integer_product(writer, a, b, a_point, b_point)
     shape = writer.values.shape_of(a_scale)
-    if shape is None:
+    if product is None or shape is None:
+        writer.nodes.clear()
         return
     rows = a_scale
     if len(shape) == 1 and shape != [1]:
         rows = writer.add("Unsqueeze", a_scale, writer.axes(1))
-    points = []
-    for point, other in ((a_point, 1), (b_point, 0)):
-        point_shape = writer.values.shape_of(point)
-        if point_shape is None:
-            writer.nodes.clear()
-            return
-        value = writer.add("Cast", point, to=TensorProto.INT32)
-        if other and len(point_shape) == 1 and point_shape != [1]:
-            value = writer.add("Unsqueeze", value, writer.axes(1))
-        points.append(value)
-    factors = [
-        writer.add("Sub", writer.add("Cast", value, to=TensorProto.INT32), point)
-        for value, point in zip((a, b), points)
-    ]
-    product = _float(writer, writer.add("MatMul", *factors))
     scale = writer.add("Mul", _float(writer, rows), _float(writer, b_scale))
     scale = writer.add("Div", scale, _float(writer, y_scale))
-    scaled = writer.add("Mul", product, scale)
+    scaled = writer.add("Mul", _float(writer, product), scale)
     one = writer.constant(1, np.float32)
     writer.add("QuantizeLinear", scaled, one, y_point, result=writer.node.output[0])
+
+
+def _matmul_integer(writer: Writer) -> None:
+    """A product of integers, which torch-mlir subtracts zero points from first."""
+    product = _integer_product(writer, *writer.node.input)
+    if product is None:
+        writer.nodes.clear()
+        return
+    writer.add("Identity", product, result=writer.node.output[0])
+
+
+def _gemm(writer: Writer) -> None:
+    """A product of integers where there are some behind the factors."""
+    a, b, *addend = writer.node.input
+    if writer.attributes.get("transA"):
+        return
+    alpha, beta = (writer.attributes.get(name, 1.0) for name in ("alpha", "beta"))
+    is_transposed = bool(writer.attributes.get("transB"))
+    product = _dequantized_product(writer, a, b, is_transposed, alpha)
+    if product is None:
+        return
+    (result,) = writer.node.output
+    if not any(addend) or beta == 0:
+        writer.add("Identity", product, result=result)
+        return
+    (c,) = addend
+    if beta != 1:
+        c = writer.add("Mul", c, writer.constant(beta, np.float32))
+    writer.add("Add", product, c, result=result)
+
+
+def _integer_product(
+    writer: Writer,
+    a: str,
+    b: str,
+    a_point: str = "",
+    b_point: str = "",
+    is_transposed: bool = False,
+) -> str | None:
+    """The product of factors of 8 bits in 32, with zero points; None if it cannot be written.
+
+    Matrices are multiplied as they are, and zero points by sums over them:
+
+        sum (a - p) (b - q) = sum a b - p (sum b - k q) - q sum a
+
+    All of it wraps around as the sums of ONNX do. Sums over weights are known before a run.
+    """
+    shapes = [writer.values.shape_of(name) for name in (a, b)]
+    p, q = _zero_point(writer, a_point, 1), _zero_point(writer, b_point, 0)
+    if None in shapes or p is None or q is None:
+        return None
+    right = writer.add("Transpose", b, perm=[1, 0]) if is_transposed else b
+    factors = [writer.add("Cast", name, to=TensorProto.INT32) for name in (a, right)]
+    if min(len(shape) for shape in shapes if shape is not None) < 2:
+        factors = [writer.add("Sub", x, y) if y else x for x, y in zip(factors, (p, q))]
+        return writer.add("MatMul", *factors)
+    product = writer.add("MatMul", *factors)
+    if p:
+        columns = _sum(writer, b, -1 if is_transposed else -2, -2)
+        if q:
+            columns = writer.add("Sub", columns, writer.add("Mul", _length(writer, a), q))
+        product = writer.add("Sub", product, writer.add("Mul", p, columns))
+    if q:
+        rows = _sum(writer, a, -1, -1)
+        product = writer.add("Sub", product, writer.add("Mul", q, rows))
+    return product
+
+
+def _zero_point(writer: Writer, point: str, axis: int) -> str | None:
+    """A zero point in 32 bits, of which a list gets a dimension; empty for 0, None if unknown."""
+    if not point:
+        return ""
+    shape, known = writer.values.shape_of(point), writer.values.array_of(point)
+    if shape is None:
+        return None
+    if known is not None and not known.any():
+        return ""
+    wide = writer.add("Cast", point, to=TensorProto.INT32)
+    if axis == 1 and len(shape) == 1 and shape != [1]:
+        wide = writer.add("Unsqueeze", wide, writer.axes(1))
+    return wide
+
+
+def _sum(writer: Writer, factor: str, axis: int, place: int) -> str:
+    """The sum over a dimension in 32 bits, with one of size 1 in a place."""
+    known = writer.values.array_of(factor)
+    if known is not None:
+        total = known.sum(axis, np.int32)
+        return writer.constant(np.expand_dims(total, place), np.int32)
+    wide = writer.add("Cast", factor, to=TensorProto.INT32)
+    total = writer.add("ReduceSum", wide, writer.axes(axis), keepdims=0)
+    return writer.add("Unsqueeze", total, writer.axes(place))
+
+
+def _length(writer: Writer, a: str) -> str:
+    """How many products are summed up, in 32 bits."""
+    shape = writer.values.shape_of(a)
+    if shape is not None and shape[-1] is not None:
+        return writer.constant(shape[-1], np.int32)
+    sizes = writer.add("Shape", a)
+    last = writer.add("Gather", sizes, writer.constant(-1, np.int64))
+    return writer.add("Cast", last, to=TensorProto.INT32)
+
+
+#: Up to this length, sums of products of 8 bits, less zero points, are exact in 32 bits.
+_MAX_LENGTH = (2**31 - 1) // 255**2
+
+
+def _dequantized_product(
+    writer: Writer, a: str, b: str, is_transposed: bool = False, alpha: float = 1.0
+) -> str | None:
+    """A product of dequantized factors as one of their integers, scaled; None if it is none.
+
+    Scales of `a` are of the whole tensor, those of `b` of columns or the whole tensor. What the
+    integers are summed up to is exact, and rounded once before the scales.
+    """
+    values = writer.values
+    factors = [_dequantized(writer, name) for name in (a, b)]
+    if factors[0] is None or factors[1] is None:
+        return None
+    (a, a_scale, a_point, _), (b, b_scale, b_point, axis) = factors
+    shapes = [values.shape_of(name) for name in (a, b)]
+    scales = [values.shape_of(name) for name in (a_scale, b_scale)]
+    if None in shapes or None in scales or min(len(shape) for shape in shapes) < 2:
+        return None
+    rank = len(shapes[1])
+    reduced, column = (rank - 1, rank - 2) if is_transposed else (rank - 2, rank - 1)
+    lengths = {shapes[0][-1], shapes[1][reduced]} - {None}
+    if not lengths or not 0 < min(lengths) <= _MAX_LENGTH:
+        return None
+    is_of_columns = len(scales[1]) == 1 and axis % rank == column
+    if scales[0] not in ([], [1]) or not (scales[1] in ([], [1]) or is_of_columns):
+        return None
+    product = _integer_product(writer, a, b, a_point, b_point, is_transposed)
+    if product is None:
+        writer.nodes.clear()
+        return None
+    scale = writer.add("Mul", a_scale, b_scale)
+    if alpha != 1:
+        scale = writer.add("Mul", scale, writer.constant(alpha, np.float32))
+    return writer.add("Mul", _float(writer, product), scale)
+
+
+def _dequantized(writer: Writer, value: str) -> tuple[str, str, str, int] | None:
+    """The integers of 8 bits behind a value of f32, their scale, zero point and axis."""
+    node = writer.producers.get(value)
+    if node is None or node.op_type != "DequantizeLinear" or not is_own(node.domain):
+        return None
+    given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    x, scale, *point = node.input
+    kinds = [writer.values.element_of(name) for name in (x, scale, value)]
+    if kinds[0] not in (TensorProto.UINT8, TensorProto.INT8) or given.get("block_size"):
+        return None
+    if kinds[1:] != [TensorProto.FLOAT] * 2:
+        return None
+    return x, scale, point[0] if point else "", given.get("axis", 1)
 
 
 def _float(writer: Writer, value: str) -> str:
@@ -287,8 +435,10 @@ REWRITES: Mapping[str, Callable[[Writer], None]] = {
     "BitShift": _bit_shift,
     "DequantizeLinear": _dequantize,
     "Det": _det,
+    "Gemm": _gemm,
     "LpNormalization": _lp_normalization,
     "MatMul": _matmul,
+    "MatMulInteger": _matmul_integer,
     "QLinearMatMul": _qlinear_matmul,
     "QuantizeLinear": _quantize,
 }

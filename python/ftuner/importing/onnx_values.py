@@ -80,6 +80,30 @@ def fold(model: Any) -> bool:
     return True
 
 
+def drop_unused(graph: Any) -> None:
+    """Drops the nodes and initializers of a graph that no result needs."""
+    used = {value.name for value in graph.output}
+    kept: list[Any] = []
+    for node in reversed(graph.node):
+        if used.isdisjoint(node.output):
+            continue
+        kept.append(node)
+        used |= _names_in(node)
+    replace_nodes(graph, reversed(kept))
+    tensors = [copy(tensor) for tensor in graph.initializer if tensor.name in used]
+    graph.ClearField("initializer")
+    graph.initializer.extend(tensors)
+
+
+def _names_in(node: Any) -> set[str]:
+    """Values that a node, or one inside it, reads."""
+    names = {*node.input}
+    for graph in subgraphs_of(node):
+        names |= {value.name for value in graph.output}
+        names = names.union(*(_names_in(inner) for inner in graph.node))
+    return names
+
+
 def copy(message: Any) -> Any:
     other = type(message)()
     other.CopyFrom(message)
@@ -186,12 +210,13 @@ class Values:
         return None
 
     def _evaluated(self, node: Any, names: Iterable[str]) -> dict[str, Array] | None:
-        if node.op_type == "DequantizeLinear":
-            return None  # What a model keeps in few bits stays there.
         tensors = [self._tensors[name] for name in names if name in self._tensors]
         if any(np.prod(tensor.dims, dtype=np.int64) > _MAX_ELEMENTS for tensor in tensors):
             return None
         operands = {name: self.array_of(name) for name in names}
+        is_widened = node.op_type == "Cast" and _is_narrow_matrix(operands[node.input[0]])
+        if node.op_type == "DequantizeLinear" or is_widened:
+            return None  # What a model keeps in few bits stays there.
         return evaluate(self._model, node, operands)
 
     def _moved(self, node: Any, names: Iterable[str]) -> dict[str, Array] | None:
@@ -254,8 +279,12 @@ def _evaluator() -> Any:
     return ReferenceEvaluator
 
 
+def _is_narrow_matrix(array: Array | None) -> bool:
+    return array is not None and array.ndim >= 2 and array.dtype in (np.int8, np.uint8)
+
+
 def _array_of(tensor: TensorProto) -> Array:
     return np.asarray(numpy_helper.to_array(tensor))
 
 
-__all__ = ["Values", "copy", "evaluate", "fold", "is_own", "subgraphs_of", "version_of"]
+__all__ = ["Values", "copy", "drop_unused", "evaluate", "fold", "is_own", "subgraphs_of", "version_of"]

@@ -1,0 +1,197 @@
+"""ONNX's convolutions of points and products of quantized numbers: all are uKernels."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnx")
+pytest.importorskip("iree.compiler")
+
+from onnx_models import Array, check, floats, model_of, node  # noqa: E402
+
+f32, i32, u8, s8 = np.float32, np.int32, np.uint8, np.int8
+
+
+def integers(rng: np.random.Generator, dtype: Any, *shape: int) -> Array:
+    limits = np.iinfo(dtype)
+    return rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+
+
+def instructions_of(compiled: Any) -> set[str]:
+    """Types of what tensor cores compute."""
+    ptx = compiled.function.module.ptx
+    return set(re.findall(r"mma\.sync\.aligned\.m\d+n\d+k\d+\.row\.col\.([\w.]+)", ptx))
+
+
+@pytest.mark.parametrize(
+    ("rank", "stride", "has_bias"), [(1, 1, True), (2, 1, True), (2, 2, False), (3, 1, False)]
+)
+def test_convolutions_of_points(
+    rng: np.random.Generator, rank: int, stride: int, has_bias: bool
+) -> None:
+    """Of any rank, with sizes that are known at a call alone."""
+    names = ["height", "width", "depth"][:rank]
+    values = {"w": floats(rng, 24, 12, *[1] * rank)}
+    if has_bias:
+        values["b"] = floats(rng, 24)
+    results: list[Any] = [*names] if stride == 1 else [None] * rank
+    model = model_of(
+        [node("Conv", ["x", *values], ["h"], strides=[stride] * rank), node("Relu", ["h"], ["y"])],
+        {"x": (f32, ["batch", 12, *names])},
+        {"y": (f32, ["batch", 24, *results])},
+        values,
+        version=22,
+    )
+    calls = [{"x": floats(rng, 3, 12, *[5, 7, 3][:rank])}, {"x": floats(rng, 1, 12, *[1] * rank)}]
+    report = check(model, *calls).function.report
+    assert report.products == 1
+    # The bias and what follows are part of the product.
+    assert report.fallback_kernels == (0 if stride == 1 else 1)
+
+
+def integer_product(
+    lhs: tuple[Any, list[Any]],
+    rhs: tuple[Any, list[Any]],
+    points: dict[str, tuple[Any, list[Any]]],
+    values: dict[str, Array],
+) -> Any:
+    """A model of one product; zero points are values where they are known, else inputs."""
+    given = {"a": lhs, "b": rhs, **points}
+    shape = max(lhs[1], rhs[1], key=len)[:-2] + [lhs[1][-2], rhs[1][-1]]
+    return model_of(
+        [node("MatMulInteger", ["a", "b", *points], ["y"])],
+        {name: value for name, value in given.items() if name not in values},
+        {"y": (i32, shape)},
+        values,
+        version=10,
+    )
+
+
+def test_integer_products(rng: np.random.Generator) -> None:
+    """Both signs, weights whose zero points are those of columns: one product of 8 bits."""
+    values = {"b": integers(rng, s8, 40, 24), "q": integers(rng, s8, 24)}
+    model = integer_product(
+        (u8, ["rows", 40]), (s8, [40, 24]), {"p": (u8, []), "q": (s8, [24])}, values
+    )
+    call = {"a": integers(rng, u8, 37, 40), "p": integers(rng, u8)}
+    compiled = check(model, call, device="a100")
+    assert "s32.u8.s8.s32" in instructions_of(compiled)
+    # The sum over rows is a product with ones; that over the weights is known.
+    assert compiled.function.report.products == 2
+
+
+def test_integer_products_of_symmetric_weights(rng: np.random.Generator) -> None:
+    """Of weights without a zero point no sum over rows is needed."""
+    values = {"b": integers(rng, s8, 40, 24), "q": np.array(0, s8)}
+    lhs = (u8, ["batch", "rows", 40])
+    model = integer_product(lhs, (s8, [40, 24]), {"p": (u8, []), "q": (s8, [])}, values)
+    call = {"a": integers(rng, u8, 2, 19, 40), "p": integers(rng, u8)}
+    compiled = check(model, call, device="h100")
+    assert "s32.u8.s8.s32" in instructions_of(compiled)
+    report = compiled.function.report
+    # The zero point times the sums over columns, which the epilogue subtracts.
+    assert (report.products, report.fallback_kernels) == (1, 1)
+
+
+def test_integer_products_of_batches(rng: np.random.Generator) -> None:
+    """Factors that are no weights, with batches, zero points and sums of a dynamic length."""
+    model = integer_product(
+        (s8, ["batch", 9, "inner"]),
+        (u8, ["batch", "inner", 6]),
+        {"p": (s8, []), "q": (u8, [])},
+        {},
+    )
+    call = {
+        "a": integers(rng, s8, 3, 9, 21),
+        "b": integers(rng, u8, 3, 21, 6),
+        "p": integers(rng, s8),
+        "q": integers(rng, u8),
+    }
+    compiled = check(model, call, device="a100")
+    assert "s32.s8.u8.s32" in instructions_of(compiled)
+    assert compiled.function.report.products == 3
+
+
+def test_integer_product_of_a_vector(rng: np.random.Generator) -> None:
+    values = {"b": integers(rng, s8, 9, 5), "p": np.array(3, u8)}
+    model = model_of(
+        [node("MatMulInteger", ["a", "b", "p"], ["y"])],
+        {"a": (u8, [9])},
+        {"y": (i32, [5])},
+        values,
+        version=10,
+    )
+    check(model, {"a": integers(rng, u8, 9)})
+
+
+def test_dynamic_quantization(rng: np.random.Generator) -> None:
+    """What is quantized at run time is multiplied as integers, too."""
+    nodes = [
+        node("DynamicQuantizeLinear", ["x"], ["q", "scale", "point"]),
+        node("MatMulInteger", ["q", "w", "point"], ["h"]),
+        node("Cast", ["h"], ["f"], to=1),
+        node("Mul", ["scale", "w_scale"], ["s"]),
+        node("Mul", ["f", "s"], ["y"]),
+    ]
+    values = {"w": integers(rng, s8, 32, 24), "w_scale": np.array(0.02, f32)}
+    model = model_of(
+        nodes, {"x": (f32, ["rows", 32])}, {"y": (f32, ["rows", 24])}, values, version=11
+    )
+    compiled = check(model, {"x": floats(rng, 21, 32)}, device="a100", tolerance=1e-4)
+    assert "s32.u8.s8.s32" in instructions_of(compiled)
+    assert compiled.function.report.products == 1
+
+
+@pytest.mark.parametrize("operator", ["MatMul", "Gemm"])
+def test_dequantized_products(rng: np.random.Generator, operator: str) -> None:
+    """Factors that are dequantized: a product of integers, scaled by columns."""
+    is_gemm = operator == "Gemm"
+    weights = integers(rng, s8, 24, 40) if is_gemm else integers(rng, s8, 40, 24)
+    product = (
+        node("Gemm", ["x", "v", "bias"], ["h"], transB=1, alpha=0.5, beta=2.0)
+        if is_gemm
+        else node("MatMul", ["x", "v"], ["h"])
+    )
+    nodes = [
+        node("DequantizeLinear", ["a", "a_scale", "a_point"], ["x"]),
+        node("DequantizeLinear", ["w", "w_scale", "w_point"], ["v"], axis=0 if is_gemm else 1),
+        product,
+        node("Relu", ["h"], ["y"]),
+    ]
+    values = {
+        "a_scale": np.array(0.03, f32),
+        "a_point": np.array(117, u8),
+        "w": weights,
+        "w_scale": rng.uniform(0.01, 0.02, 24).astype(f32),
+        "w_point": np.zeros(24, s8),
+        **({"bias": floats(rng, 24)} if is_gemm else {}),
+    }
+    model = model_of(
+        nodes, {"a": (u8, ["rows", 40])}, {"y": (f32, ["rows", 24])}, values, version=21
+    )
+    compiled = check(model, {"a": integers(rng, u8, 33, 40)}, device="h100")
+    assert "s32.u8.s8.s32" in instructions_of(compiled)
+    report = compiled.function.report
+    assert (report.products, report.fallback_kernels) == (1, 0)
+
+
+def test_dequantized_products_that_stay(rng: np.random.Generator) -> None:
+    """Scales along the reduced dimension, and sums that could overflow, are products of f32."""
+    nodes = [
+        node("DequantizeLinear", ["a", "scale"], ["x"]),
+        node("DequantizeLinear", ["w", "scales"], ["v"], axis=0),
+        node("MatMul", ["x", "v"], ["y"]),
+    ]
+    values = {
+        "scale": np.array(0.03, f32),
+        "w": integers(rng, s8, 20, 24),
+        "scales": rng.uniform(0.01, 0.02, 20).astype(f32),
+    }
+    model = model_of(
+        nodes, {"a": (s8, ["rows", 20])}, {"y": (f32, ["rows", 24])}, values, version=21
+    )
+    assert not instructions_of(check(model, {"a": integers(rng, s8, 5, 20)}, device="a100"))
