@@ -502,6 +502,23 @@ def test_least_sizes_of_exported_programs(tmp_path: Path) -> None:
         assert "min_val = 33, max_val = 64" in text
 
 
+def test_a_declared_size_of_one(tmp_path: Path) -> None:
+    """A batch of 1 of a saved program is in the range, and families are those of the range."""
+    program = torch.export.export(
+        torch.nn.Linear(256, 512, bias=False).eval(),
+        (torch.randn(4, 256),),
+        dynamic_shapes=({0: torch.export.Dim("B", min=1, max=16)},),
+    )
+    torch.export.save(program, tmp_path / "model.pt2")
+    source = tmp_path / "linear.mlir"
+    source.write_text(LINEAR.format(least=1, most=16))
+    for name, model in (("saved", tmp_path / "model.pt2"), ("linalg", source)):
+        ftuner.iree.compile(model, max_kernels=4, keep_intermediates=tmp_path / name)
+    assert "umin = 1, umax = 16" in (tmp_path / "saved" / "before.mlir").read_text()
+    saved, linalg = (exports_of(tmp_path / name / "after.mlir") for name in ("saved", "linalg"))
+    assert saved == linalg
+
+
 STABLEHLO = """
 func.func @main(%x: tensor<?x32xf32>, %w: tensor<32x64xf32>) -> tensor<?x64xf32> {
   %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<?x32xf32>, tensor<32x64xf32>) -> tensor<?x64xf32>
