@@ -120,9 +120,36 @@ path, driver, plugin, cases = sys.argv[1], sys.argv[2], sys.argv[3], np.load(sys
 if plugin:
     runtime.flags.parse_flags("--executable_plugin=" + plugin)
 module = runtime.load_vm_flatbuffer_file(path, driver=driver)
-results = {name: module.main(cases[name]).to_host() for name in cases.files}
+arguments = {}
+for name in cases.files:
+    arguments.setdefault(name.split(".")[0], []).append(cases[name])
+results = {name: module.main(*given).to_host() for name, given in arguments.items()}
 np.savez(sys.argv[5], **results)
 """
+
+
+def run_module(
+    folder: Path, driver: str, cases: dict[str, tuple[Any, ...]], others: Sequence[Path] = ()
+) -> tuple[Any, int]:
+    """Results of `model.vmfb` by the names of their arguments, and launches of FTuner's kernels.
+
+    Kernels are those of `libkernels.so` beside it.
+    """
+    given = {f"{name}.{i}": x for name, xs in cases.items() for i, x in enumerate(xs)}
+    np.savez(folder / "cases.npz", **given)
+    libraries = ":".join(map(str, [*others, folder / "libkernels.so"]))
+    environment = {**os.environ, "FTRT_EMULATED_LIBRARIES": libraries, "FTRT_TRACE": "1"}
+    plugin = ""
+    if driver == "cuda":
+        environment["LD_LIBRARY_PATH"] = str(locations.find("lib/cuda-emulator"))
+    else:
+        plugin = str(locations.find("lib/libftuner_iree_plugin.so"))
+    files = [folder / "cases.npz", folder / "results.npz"]
+    command = [sys.executable, "-c", RUN, folder / "model.vmfb", driver, plugin, *files]
+    run = subprocess.run([*map(str, command)], env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr[-2000:]
+    launched = [line for line in run.stderr.splitlines() if line.startswith("launch ")]
+    return np.load(folder / "results.npz"), len(launched)
 
 
 def check_run(
@@ -141,21 +168,8 @@ def check_run(
     ).report
     numpy_type = np.float16 if dtype == torch.float16 else np.float32
     cases = {f"{b}x{t}": rng.standard_normal((b, t, width)).astype(numpy_type) for b, t in sizes}
-    np.savez(folder / "cases.npz", **cases)
-    libraries = ":".join(map(str, [*others, kernels]))
-    environment = {**os.environ, "FTRT_EMULATED_LIBRARIES": libraries, "FTRT_TRACE": "1"}
-    plugin = ""
-    if driver == "cuda":
-        environment["LD_LIBRARY_PATH"] = str(locations.find("lib/cuda-emulator"))
-    else:
-        plugin = str(locations.find("lib/libftuner_iree_plugin.so"))
-    files = [folder / "cases.npz", folder / "results.npz"]
-    command = [sys.executable, "-c", RUN, module, driver, plugin, *files]
-    run = subprocess.run([*map(str, command)], env=environment, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr[-2000:]
-    launched = [line for line in run.stderr.splitlines() if line.startswith("launch ")]
-    assert len(launched) == launches * len(sizes)
-    results = np.load(folder / "results.npz")
+    results, launched = run_module(folder, driver, {n: (x,) for n, x in cases.items()}, others)
+    assert launched == launches * len(sizes)
     exact = model.to(torch.float64)
     for name, x in cases.items():
         with torch.no_grad():
@@ -301,6 +315,125 @@ def test_whole_models_on_the_cpu(
     assert report.ftuner_dispatches == launches
 
 
+def transformer(name: str) -> tuple[Any, int]:
+    """A model of `transformers` of one layer, and its number of arguments: tokens, and a mask."""
+    transformers = pytest.importorskip("transformers")
+    if name == "bert":
+        config = transformers.BertConfig(
+            hidden_size=32, num_attention_heads=4, intermediate_size=64, num_hidden_layers=1,
+            vocab_size=100, max_position_embeddings=64,
+        )  # fmt: skip
+        model, output = transformers.BertModel(config, add_pooling_layer=False), "last_hidden_state"
+    else:
+        config = transformers.GPT2Config(
+            n_embd=32, n_layer=1, n_head=4, vocab_size=100, n_positions=64, use_cache=False,
+            bos_token_id=0, eos_token_id=0,
+        )  # fmt: skip
+        model, output = transformers.GPT2LMHeadModel(config), "logits"
+
+    class Output(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, *given: Any) -> Any:
+            return getattr(self.model(**dict(zip(("input_ids", "attention_mask"), given))), output)
+
+    return Output().eval(), 2 if name == "bert" else 1
+
+
+@pytest.mark.parametrize(("name", "launches", "tolerance"), [("bert", 8, 1e-6), ("gpt2", 7, 5e-5)])
+def test_transformers_as_exported(
+    name: str, launches: int, tolerance: float, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    """By the command from the saved program, against PyTorch, at sizes of the declared range."""
+    pytest.importorskip("iree.runtime")
+    torch.manual_seed(int(rng.integers(2**31)))
+    model, count = transformer(name)
+
+    def arguments(batch: int, length: int) -> tuple[Any, ...]:
+        lengths = rng.integers(1, length + 1, (batch, 1))
+        mask = (np.arange(length) < lengths).astype(np.int64)
+        return (rng.integers(0, 100, (batch, length)), mask)[:count]
+
+    dims = {0: torch.export.Dim("B", min=1, max=8), 1: torch.export.Dim("T", min=2, max=64)}
+    program = torch.export.export(
+        model, tuple(map(torch.from_numpy, arguments(2, 8))), dynamic_shapes=((dims,) * count,)
+    )
+    torch.export.save(program, tmp_path / "model.pt2")
+    result = run(
+        tmp_path / "model.pt2", "-o", tmp_path / "model.vmfb", "--attention=products", "--json",
+        "--target=llvm-cpu", f"--emulated-kernels={tmp_path}/libkernels.so", "--max-kernels=1",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert report["ftuner_dispatches"] == launches
+    assert not any(op["contraction"] for op in report["functions"][0]["left"])
+    cases = {f"{b}x{t}": arguments(b, t) for b, t in ((1, 2), (1, 17), (3, 5), (8, 64))}
+    results, launched = run_module(tmp_path, "local-sync", cases)
+    assert launched == launches * len(cases)
+    for case, given in cases.items():
+        with torch.no_grad():
+            wanted = model(*map(torch.from_numpy, given)).numpy()
+        assert results[case].shape == wanted.shape
+        error = np.linalg.norm(results[case] - wanted) / np.linalg.norm(wanted)
+        assert error < tolerance, (case, error)
+
+
+class Patches(torch.nn.Module):
+    """A product of as many rows as a convolution with a stride leaves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = torch.nn.Conv1d(8, 32, 3, stride=2, padding=1)
+        self.second = torch.nn.Linear(32, 48)
+
+    def forward(self, x: Any) -> Any:
+        return self.second(self.first(x).transpose(1, 2))
+
+
+def test_sizes_behind_a_convolution(tmp_path: Path, rng: np.random.Generator) -> None:
+    """They are halves of what is declared, and the product's range is that of the halves."""
+    pytest.importorskip("iree.runtime")
+    torch.manual_seed(int(rng.integers(2**31)))
+    model = Patches().eval()
+    dims = {0: torch.export.Dim("B", min=1, max=4), 2: torch.export.Dim("T", min=3, max=40)}
+    report = ftuner.iree.compile(
+        model, tmp_path / "model.vmfb", args=(torch.randn(2, 8, 10),), dynamic_shapes=(dims,),
+        target="llvm-cpu", emulated_kernels=tmp_path / "libkernels.so", max_kernels=2,
+    ).report  # fmt: skip
+    assert report.ftuner_dispatches == 1
+    shapes = ((1, 8, 3), (1, 8, 40), (4, 8, 11), (3, 8, 28))
+    cases = {str(n): (rng.standard_normal(s, np.float32),) for n, s in enumerate(shapes)}
+    results, _ = run_module(tmp_path, "local-sync", cases)
+    for case, (x,) in cases.items():
+        with torch.no_grad():
+            wanted = model(torch.from_numpy(x)).numpy()
+        assert results[case].shape == wanted.shape
+        assert np.linalg.norm(results[case] - wanted) < 1e-6 * np.linalg.norm(wanted)
+
+
+def test_operators_without_a_lowering(tmp_path: Path) -> None:
+    """One sentence with the operator, its line, and what to write instead."""
+
+    class Airy(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.special.airy_ai(x)
+
+    with pytest.raises(ftuner.CompileError) as refused:
+        ftuner.iree.compile(Airy(), args=(torch.randn(3),))
+    sentence = str(refused.value).splitlines()[-1]
+    line = Airy.forward.__code__.co_firstlineno + 1
+    assert f"test_iree.py:{line}:0: error: the operator aten.special_airy_ai has no" in sentence
+    assert "run_decompositions({torch.ops.aten.special_airy_ai.default: function})" in sentence
+    # What it says works.
+    program = torch.export.export(Airy(), (torch.randn(3),)).run_decompositions(
+        {torch.ops.aten.special_airy_ai.default: torch.exp}
+    )
+    with pytest.warns(ftuner.CompileWarning, match="found no product"):
+        assert ftuner.iree.compile(program).report.dispatches == 1
+
+
 def exports_of(module: Path) -> list[tuple[str, str]]:
     """Threads and shared memory of the kernels of a module for IREE."""
     fields = []
@@ -367,6 +500,23 @@ def test_least_sizes_of_exported_programs(tmp_path: Path) -> None:
             text = str(ir.Module.parse(path.read_bytes()))
         assert f"min_val = {wanted}" in text
         assert "min_val = 33, max_val = 64" in text
+
+
+def test_a_declared_size_of_one(tmp_path: Path) -> None:
+    """A batch of 1 of a saved program is in the range, and families are those of the range."""
+    program = torch.export.export(
+        torch.nn.Linear(256, 512, bias=False).eval(),
+        (torch.randn(4, 256),),
+        dynamic_shapes=({0: torch.export.Dim("B", min=1, max=16)},),
+    )
+    torch.export.save(program, tmp_path / "model.pt2")
+    source = tmp_path / "linear.mlir"
+    source.write_text(LINEAR.format(least=1, most=16))
+    for name, model in (("saved", tmp_path / "model.pt2"), ("linalg", source)):
+        ftuner.iree.compile(model, max_kernels=4, keep_intermediates=tmp_path / name)
+    assert "umin = 1, umax = 16" in (tmp_path / "saved" / "before.mlir").read_text()
+    saved, linalg = (exports_of(tmp_path / name / "after.mlir") for name in ("saved", "linalg"))
+    assert saved == linalg
 
 
 STABLEHLO = """

@@ -166,6 +166,23 @@ def test_several_ranges_and_capitals(path: str, tmp_path: Path) -> None:
     assert ftuner.compile(str(capitals), ranges={"length": (2, 64)}, **OPTIONS).functions
 
 
+def test_declared_sizes(rng: np.random.Generator, tmp_path: Path) -> None:
+    """All sizes of a range, its ends too, are served by families chosen for them."""
+    weight = numpy_helper.from_array(rng.standard_normal((32, 48)).astype(np.float32), "w")
+    model = model_of(
+        [node("MatMul", ["x", "w"], ["y"])],
+        [tensor("x", ["batch", 32])], [tensor("y", ["batch", 48])], [weight],
+    )  # fmt: skip
+    onnx.save(model, tmp_path / "m.onnx")
+    module = ftuner.compile(str(tmp_path / "m.onnx"), ranges={"batch": (1, 64)}, **OPTIONS)
+    (plan,) = module.manifest["workloads"]
+    rows = [(entry["box"][0]["min"], entry["box"][0]["max"]) for entry in plan["dispatch"]]
+    for size in range(1, 65):
+        assert any(low <= size and (high is None or size <= high) for low, high in rows), size
+    for size in (1, 64):
+        check(model, module, {"x": rng.standard_normal((size, 32), np.float32)})
+
+
 def perceptron(rng: np.random.Generator, *shapes: tuple[int, ...]) -> Any:
     """A chain of products with weights of these shapes."""
     names = [f"w{number}" for number in range(len(shapes))]

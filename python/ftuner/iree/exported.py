@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 from torch.export import ExportedProgram
+from torch.utils._sympy.functions import FloorDiv
 
 from ..errors import CompileError, Error
 from ..importing.weights import NAMES, begin_of_file
@@ -110,10 +111,7 @@ def write(
     from iree.compiler import ir
     from iree.compiler.extras import fx_importer
 
-    table = {}
-    if attention == "products":
-        attention_op = torch.ops.aten.scaled_dot_product_attention.default
-        table[attention_op] = decompositions.attention
+    table = decompositions.table_for_iree(attention == "products")
     try:
         with torch.no_grad(), quiet():
             program = program.run_decompositions(table)
@@ -125,12 +123,14 @@ def write(
     with ir.Context() as context:
         importer = fx_importer.FxImporter(context=context, hooks=hooks)
         try:
-            importer.import_program(
-                program, func_name=name, import_symbolic_shape_expressions=True
-            )
+            with _all_sizes(ir, fx_importer):
+                importer.import_program(
+                    program, func_name=name, import_symbolic_shape_expressions=True
+                )
         except Exception as error:
+            words = str(error).partition("\n")[0][:300]
             raise CompileError(
-                f"torch-mlir cannot import the model: {error}", str(error)
+                f"torch-mlir cannot import the model: {words}", str(error)
             ) from error
         _widen_ranges(ir, importer.module)
         path = folder / "model.mlirbc"
@@ -139,6 +139,37 @@ def write(
     if weights.tensors:
         write_safetensors(parameters, weights.tensors)
     return path, bool(weights.tensors)
+
+
+@contextlib.contextmanager
+def _all_sizes(ir: Any, fx_importer: Any) -> Iterator[None]:
+    """While it lasts, no size stops the importer.
+
+    It then writes floor divisions, as of sizes behind a convolution, and says nothing of the sizes
+    of a value that it cannot write.
+    """
+    translate, nodes = fx_importer.sympy_expr_to_semi_affine_expr, fx_importer.GraphNodeImporter
+
+    def translate_all(expression: Any, symbols: dict[str, Any]) -> Any:
+        if isinstance(expression, FloorDiv):
+            return ir.AffineExpr.get_floor_div(
+                *(translate_all(argument, symbols) for argument in expression.args)
+            )
+        return translate(expression, symbols)
+
+    def bind(self: Any, location: Any, node: Any) -> None:
+        with contextlib.suppress(NotImplementedError):
+            nodes._create_bind_symbolic_shape_ops(self, location, node)
+
+    fx_importer.sympy_expr_to_semi_affine_expr = translate_all
+    fx_importer.GraphNodeImporter = type(
+        "Nodes", (nodes,), {"_create_bind_symbolic_shape_ops": bind}
+    )
+    try:
+        yield
+    finally:
+        fx_importer.sympy_expr_to_semi_affine_expr = translate
+        fx_importer.GraphNodeImporter = nodes
 
 
 def _widen_ranges(ir: Any, module: Any) -> None:

@@ -76,10 +76,32 @@ _WITHOUT_CONSTANTS = "-- --iree-opt-const-eval=false"
 _LONGEST_LINE = 400
 
 
+#: An operator of an importer that has no lowering; `torch.operator` is any by its name.
+_NOT_LOWERED = re.compile(
+    r"(.*?error: )failed to legalize operation 'torch\.([\w.]+)'(?:.*?\bname = \"([\w.]+)\")?"
+)
+
+
 def _lines(words: str, kind: str) -> list[str]:
     """The lines of diagnostics of a kind."""
     pattern = re.compile(rf"(^|: ){kind}: ")
-    return [line[:_LONGEST_LINE] for line in words.splitlines() if pattern.search(line)]
+    return [_line(line) for line in words.splitlines() if pattern.search(line)]
+
+
+def _line(line: str) -> str:
+    """A line of a diagnostic; what is not lowered in words."""
+    found = _NOT_LOWERED.match(line)
+    if found is None:
+        return line[:_LONGEST_LINE]
+    place, operation, name = found.groups()
+    if operation.startswith(("constant.", "prim.")):
+        return f"{place}the operator that reads a torch.{operation} has no lowering"
+    operator = (name if operation == "operator" and name else operation).removeprefix("torch.")
+    words = f"{place}the operator {operator} has no lowering; write it with other operators"
+    if operator.startswith("aten."):
+        overload = operator if operator.count(".") > 1 else f"{operator}.default"
+        words += f", or decompose it: program.run_decompositions({{torch.ops.{overload}: function}})"
+    return words
 
 
 def _first_error(words: str) -> str:

@@ -64,6 +64,20 @@ def table(convolutions: str) -> dict[Any, Callable[..., Any]]:
     return result
 
 
+#: Operators that IREE computes as they are.
+_OF_IREE = (aten.scaled_dot_product_attention.default, aten.cumsum.default)
+
+
+def table_for_iree(attention_as_products: bool) -> dict[Any, Callable[..., Any]]:
+    """The decompositions of a program that IREE compiles, which keeps what IREE has itself."""
+    result = table("direct")
+    for operator in _OF_IREE:
+        del result[operator]
+    if attention_as_products:
+        result[aten.scaled_dot_product_attention.default] = attention
+    return result
+
+
 def _squeeze(x: Tensor, dims: list[int]) -> Tensor:
     """One dimension after the other, the last one first."""
     for dim in sorted((dim % x.dim() for dim in dims), reverse=True):

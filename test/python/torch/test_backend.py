@@ -222,6 +222,31 @@ def test_ranges_come_from_mark_dynamic(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "d0 = #ukernel.range<6 to 1600>" in texts[0]
 
 
+def test_a_declared_size_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch compiles it for itself, so it has kernels of its own; all others share one range."""
+    texts: list[str] = []
+    original = ftuner.compile
+
+    def record(text: str, **options: object) -> object:
+        texts.append(text)
+        return original(text, **options)
+
+    monkeypatch.setattr(ftuner, "compile", record)
+    model = nn.Linear(24, 20)
+    compiled = compile_model(model)
+    with torch.no_grad():
+        for size in (9, 64, 2, 1):
+            x = torch.randn(size, 24)
+            if size > 1:
+                torch._dynamo.mark_dynamic(x, 0, min=1, max=64)
+            exact = model.double()(x.double())
+            model.float()
+            assert relative_error(compiled(x), exact) < 1e-6
+    assert len(texts) == 2
+    assert "d0 = #ukernel.range<2 to 64>" in texts[0]
+    assert "tensor<1x24xf32>" in texts[1] and "ukernel.range" not in texts[1]
+
+
 def test_graphs_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a GPU: the graph of fake tensors, and what the compiler is asked for."""
     asked: list[dict[str, object]] = []
