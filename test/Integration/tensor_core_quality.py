@@ -215,11 +215,28 @@ def check_conflicts(tests, path, device, manifest, layer):
     return problems
 
 
+def check_stalls(tests, name, text, manifest, facts):
+    """What the machine code of main loops is encoded to wait for."""
+    source, cubin = tests.write(name + ".ptx", text), tests.path(name + ".cubin")
+    arch = re.search(r"\.target (sm_\w+)", text)[1]
+    subprocess.run([ptx.find_ptxas(), f"-arch={arch}", source, "-o", cubin], check=True)
+    rows = main_loops(manifest, sass.functions(ptx.find_tool("nvdisasm"), cubin), facts)
+    problems = [] if rows else ["no main loop in the machine code"]
+    for row in rows:
+        is_wide = max(map(int, row.tile.split("x")[:2])) >= 128
+        most = next((most for products, most in MOST_STALLS.items()
+                     if row.loop.products >= products and (products < 64 or is_wide)), None)
+        if most and row.ratio > most:
+            problems.append(f"{row.kernel}, tile {row.tile}: stall counts of {row.loop.stalls} cycles for "
+                            f"{row.pipe_cycles:.0f} of the tensor pipe")
+    return problems
+
+
 def compile_layer(tests, path, device):
-    """The manifest, its kernels by name, and those on tensor cores in the PTX; or an error."""
+    """The PTX, the manifest, its kernels by name, and those on tensor cores in the PTX; or an error."""
     text, manifest = tests.translate(path, f"--device={device}")
     kernels = {kernel["entry"]: kernel for kernel in manifest["kernels"]}
-    return manifest, kernels, [entry for entry in ptx.entries(text) if entry.count(r"^mma\.sync")]
+    return text, manifest, kernels, [entry for entry in ptx.entries(text) if entry.count(r"^mma\.sync")]
 
 
 def check_given(tests, device, version, layout, kind, swaps, warps, tiles):
@@ -237,7 +254,7 @@ def check_given(tests, device, version, layout, kind, swaps, warps, tiles):
     path, problems = kernel_families.form(tests, name, module(layout, n, k, kind), plan)
     if problems:
         return problems
-    _, kernels, entries = compile_layer(tests, path, device)
+    _, _, kernels, entries = compile_layer(tests, path, device)
     if len(entries) != 2:
         return [f"expected two kernels on tensor cores, but got {len(entries)}"]
     for entry in entries:
@@ -249,10 +266,10 @@ def check_given(tests, device, version, layout, kind, swaps, warps, tiles):
     return problems + conflicts(counters, size)
 
 
-def check(tests, layer, device, version, counts):
+def check(tests, layer, device, version, facts):
     label = f"{layer} on {device}"
     path = tests.write(f"{layer}_{device}.mlir", module(*LAYERS[layer]))
-    manifest, kernels, entries = compile_layer(tests, path, device)
+    text, manifest, kernels, entries = compile_layer(tests, path, device)
     registers = [kernels[entry.name]["resources"]["registers_per_thread"] for entry in entries]
     if not entries:
         return ["no kernel for tensor cores"]
@@ -266,8 +283,10 @@ def check(tests, layer, device, version, counts):
     problems += [f"{name}: {problem}" for name in sums for problem in check_resources(kernels[name])]
     if (layer, device) in SLICED and slices == 0:
         problems.append("expected kernels with slices of k")
-    if counts:
+    if layer in ("dense", "dense_i8") and version >= 80:
         problems += check_conflicts(tests, path, device, manifest, layer)
+    if device == STALLS_DEVICE and LAYERS[layer][3] == "f16":
+        problems += check_stalls(tests, f"{layer}_{device}", text, manifest, facts)
     return problems
 
 
@@ -276,19 +295,20 @@ def main():
         "--devices": {"required": True, "help": "folder of the built-in devices' JSON files"},
         "--all": {"action": "store_true", "help": "every layer on every device"},
     })
-    versions = {}
+    versions, facts_of = {}, {}
     for name in sorted(os.listdir(options.devices)):
         with open(os.path.join(options.devices, name), encoding="utf-8") as file:
             facts = json.load(file)
         version = int(facts["compute_capability"].replace(".", ""))
         if version >= 75:
             versions[facts["name"]] = version
-    if not ptx.find_ptxas():
-        sys.exit("error: no ptxas found: run tools/setup.sh")
+            facts_of[facts["name"]] = facts
+    for tool in ("ptxas", "nvdisasm"):
+        if not ptx.find_tool(tool):
+            sys.exit(f"error: no {tool} found: run tools/setup.sh")
     cases = [(layer, device) for layer in LAYERS for device in versions] if options.all else PART
     for layer, device in cases:
-        counts = layer in ("dense", "dense_i8") and versions[device] >= 80
-        tests.add(f"{layer} on {device}", check, tests, layer, device, versions[device], counts)
+        tests.add(f"{layer} on {device}", check, tests, layer, device, versions[device], facts_of[device])
     # Bytes that lie along k are as 16 bits do.
     given = [(layout, number, kind, swaps, *family) for swaps, families, kind in GIVEN
              for layout in ("nn", "nt", "tn", "tt") for number, family in enumerate(families)

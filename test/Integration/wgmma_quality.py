@@ -8,8 +8,7 @@ Groups that take registers find them among those that the block starts with. In 
 scope of a cluster.
 
 The same of families that are given, with and without warps that only copy and tensor maps, in several layouts, and
-with packed weights. Where
-nvdisasm is installed their main loops have at most 1.1 times the instructions that hand-written ones have, and exactly
+with packed weights. Their main loops have at most 1.1 times the instructions that hand-written ones have, and exactly
 their products and copies; in clusters they have no fence of memory, which ptxas puts beside barriers of larger scopes.
 
 So are kernels of modules of the folder quality: of one step, and of factors with prologues whose columns are few.
@@ -182,10 +181,7 @@ def compile_checked(tests, name, path, flags):
 
 
 def check_loops(given, cubin, kernel):
-    nvdisasm = ptx.find_tool("nvdisasm")
-    if not nvdisasm:
-        return []
-    (function,) = [function for function in sass.functions(nvdisasm, cubin) if function.name == kernel]
+    (function,) = [function for function in sass.functions(ptx.find_tool("nvdisasm"), cubin) if function.name == kernel]
     problems = []
     for name, (most, counts) in given.loops.items():
         loop = function.loop_of(name)
@@ -253,8 +249,9 @@ def main():
     tests, options = harness.start(__doc__, {
         "--all": {"action": "store_true", "help": "every layer on every device, with tensor maps and without"},
     })
-    if not ptx.find_ptxas():
-        sys.exit("error: no ptxas found: run tools/setup.sh")
+    for tool in ("ptxas", "nvdisasm"):
+        if not ptx.find_tool(tool):
+            sys.exit(f"error: no {tool} found: run tools/setup.sh")
     cases = [(layer, device, maps) for layer in LAYERS for device in ("h100", "h200") for maps in ("true", "false")]
     for layer, device, maps in cases if options.all else PART:
         tests.add(f"{layer} on {device}, maps {maps}", check_selected, tests, layer, device, maps)

@@ -1,8 +1,5 @@
 //===- EmittedWork.cpp - What `work` says, beside the PTX -----------------===//
 #include "EmittedWork.h"
-#include "FTuner/Schedule/Arithmetic.h"
-#include "FTuner/Schedule/Grid.h"
-#include "PtxInterpreter.h"
 
 #include <algorithm>
 
@@ -231,17 +228,20 @@ void StepCounter::add(const PtxEvent &event) {
   }
 }
 
-std::optional<Step> EmittedWork::observe(const EmittedCase &emitted,
-                                         unsigned part) {
+/// What the warps of a block execute from one of its first `barriers` barriers
+/// to the next; empty with a failure where something is wrong.
+std::vector<std::vector<PtxPhase>>
+EmittedWork::run(const EmittedCase &emitted, unsigned part,
+                 TileOffsets<NumberArithmetic> &offsets, unsigned barriers) {
   llvm::Expected<EmittedPtx> kernel = emit(*context, emitted);
   if (!kernel) {
     ADD_FAILURE() << llvm::toString(kernel.takeError());
-    return std::nullopt;
+    return {};
   }
   llvm::Expected<PtxInterpreter> ptx = PtxInterpreter::parse(kernel->ptx);
   if (!ptx) {
     ADD_FAILURE() << llvm::toString(ptx.takeError());
-    return std::nullopt;
+    return {};
   }
   int64_t n = emitted.n, k = emitted.k;
   std::map<std::string, uint64_t> values = {
@@ -259,33 +259,60 @@ std::optional<Step> EmittedWork::observe(const EmittedCase &emitted,
   for (const std::string &name : kernel->parameters) {
     if (!values.count(name)) {
       ADD_FAILURE() << "unknown parameter " << name;
-      return std::nullopt;
+      return {};
     }
     parameters.push_back(values[name]);
   }
   PlacedBlock placed(emitted, part);
   if (placed.number == placed.numBlocks) {
     ADD_FAILURE() << "no block computes part " << part;
-    return std::nullopt;
+    return {};
   }
   PtxBlockOfLaunch block{static_cast<unsigned>(placed.number),
                          static_cast<unsigned>(placed.numBlocks), parameters};
 
-  StepCounter counter(emitted, emitted.family.tiles[part], placed.offsets);
+  offsets = placed.offsets;
+  std::vector<std::vector<PtxPhase>> ofWarps;
   for (unsigned warp = 0; warp < kernel->threads / 32; ++warp) {
     llvm::Expected<std::vector<PtxPhase>> phases =
-        ptx->run(block, warp, /*barriers=*/3);
+        ptx->run(block, warp, barriers);
     if (!phases) {
       ADD_FAILURE() << llvm::toString(phases.takeError());
-      return std::nullopt;
+      return {};
     }
-    if (phases->size() != 4) {
+    ofWarps.push_back(std::move(*phases));
+  }
+  return ofWarps;
+}
+
+std::optional<Step> EmittedWork::observe(const EmittedCase &emitted,
+                                         unsigned part) {
+  TileOffsets<NumberArithmetic> offsets;
+  auto ofWarps = run(emitted, part, offsets, /*barriers=*/3);
+  if (ofWarps.empty())
+    return std::nullopt;
+  StepCounter counter(emitted, emitted.family.tiles[part], offsets);
+  for (const std::vector<PtxPhase> &phases : ofWarps) {
+    if (phases.size() != 4) {
       ADD_FAILURE() << "expected 3 barriers";
       return std::nullopt;
     }
     // From a barrier to the next: the second step.
-    for (const PtxEvent &event : (*phases)[2])
+    for (const PtxEvent &event : phases[2])
       counter.add(event);
   }
   return counter.step;
+}
+
+std::optional<double> EmittedWork::observeEpilogue(const EmittedCase &emitted,
+                                                   unsigned part) {
+  // All barriers of a few steps.
+  constexpr unsigned barriers = 64;
+  EmittedCase few = emitted;
+  few.k = 2 * emitted.family.tiles[part][Workload::kK];
+  TileOffsets<NumberArithmetic> offsets;
+  double events = 0;
+  for (const std::vector<PtxPhase> &phases : run(few, part, offsets, barriers))
+    events += double(phases.back().size());
+  return events > 0 ? std::optional(events) : std::nullopt;
 }

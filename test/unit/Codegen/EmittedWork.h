@@ -8,6 +8,9 @@
 #define FTUNER_TEST_UNIT_CODEGEN_EMITTEDWORK_H
 
 #include "EmittedKernel.h"
+#include "FTuner/Schedule/Arithmetic.h"
+#include "FTuner/Schedule/Grid.h"
+#include "PtxInterpreter.h"
 
 #include "gtest/gtest.h"
 #include <map>
@@ -71,12 +74,23 @@ protected:
   static Step predict(const EmittedCase &emitted, unsigned part);
   /// Empty with a failure where something is wrong.
   std::optional<Step> observe(const EmittedCase &emitted, unsigned part);
+  /// Instructions of a block's warps behind its last barrier, with a main loop
+  /// of a few steps.
+  std::optional<double> observeEpilogue(const EmittedCase &emitted,
+                                        unsigned part);
 
   template <typename T>
   T pick(std::initializer_list<T> values) {
     return values.begin()[random() % values.size()];
   }
 
+private:
+  std::vector<std::vector<PtxPhase>> run(const EmittedCase &emitted,
+                                         unsigned part,
+                                         TileOffsets<NumberArithmetic> &offsets,
+                                         unsigned barriers);
+
+protected:
   std::unique_ptr<mlir::MLIRContext> context;
   std::mt19937 random{1};
   /// Predicted over observed instructions that do not multiply, of all

@@ -371,11 +371,40 @@ TEST_F(MmaModelTest, CountsWhatABlockMultiplies) {
   EXPECT_EQ(work.tensor[0].instructions, 4 * 2 * 4 * 8);
   EXPECT_EQ(work.tensor[0].operations, 2.0 * 128 * 128 * 32);
   EXPECT_EQ(work.globalBytes, 2 * 32 * (128 + 128));
-  EXPECT_EQ(work.stepsAhead, 3);
+  // Three steps, less the last of two k blocks.
+  EXPECT_EQ(work.stepsAhead, 2.5);
   // Instructions of half the depth on a T4, in two stages.
   family = mmaFamily({2, 2, 2, 16}, {64}, 64, 32);
   work = model.work(halfProduct(), family, 0, load("t4"));
   EXPECT_EQ(work.tensor[0].instructions, 2 * 4 * 2 * 4 * 8);
+}
+
+TEST_F(MmaModelTest, CountsWhatKeepsProductsWaiting) {
+  auto headOf = [&](int64_t rows, int64_t columns) {
+    return model
+        .work(halfProduct(), mmaFamily({2, 2, 4, 16}, {rows}, columns, 32), 0,
+              device)
+        .headCycles;
+  };
+  // 4 + 4 loads of fragments by each of 4 warps, 4 wavefronts each, hide behind
+  // 32 products of 8 cycles: the barrier is left.
+  double barrier = headOf(64, 64);
+  EXPECT_GT(barrier, 0);
+  // 2 + 2 of them and the latency of a load, 97 cycles, beside 8 products.
+  EXPECT_EQ(headOf(32, 32), barrier + 2 * (97 - 64));
+  // More rows for the same columns hide more.
+  EXPECT_LE(headOf(64, 32), headOf(32, 32));
+}
+
+TEST_F(MmaModelTest, CountsEpilogues) {
+  KernelFamily family = mmaFamily({2, 2, 4, 16}, {64}, 64, 32);
+  Workload workload = halfProduct();
+  double plain = model.work(workload, family, 0, device).epilogueInstructions;
+  // 128 sums of a lane, in pairs to shared memory and back in fours.
+  EXPECT_GT(plain, 4 * (128 / 2 + 128 / 4));
+  workload.epilogue.push_back({OperationKind::Arithmetic});
+  EXPECT_EQ(model.work(workload, family, 0, device).epilogueInstructions,
+            plain + 4 * 128);
 }
 
 /// Every block of the space, in every layout: fragments and copies of 16 bytes
