@@ -92,7 +92,7 @@ class Family:
         ]
 
     def text(self) -> str:
-        """The module: a workload that is formed, with its plan."""
+        """The module: a workload that is formed, with its plan. Texts of several families are one."""
         batches = [axis for axis in self.out if axis not in "mn"]
         axes = ["m", "n", "k", *batches]
         dynamic = {axis for axis, size in self.sizes.items() if not isinstance(size, int)}
@@ -121,10 +121,10 @@ class Family:
         arguments = f"%a: {a}, %b: {b}" + (f", %bias: {bias}" if self.bias else "")
         setup = "\n    ".join(lines)
         return f"""
-ukernel.plan @given {self._plan(len(batches))}
+ukernel.plan @plan_of_{self.symbol} {self._plan(len(batches))}
 func.func @{self.symbol}({arguments}) -> {result} {{
     {setup}
-    %r = ukernel.workload plan(@given) ins(%a, %b : {a}, {b}) init(%zero : {accumulator})
+    %r = ukernel.workload plan(@plan_of_{self.symbol}) ins(%a, %b : {a}, {b}) init(%zero : {accumulator})
         {f"extras(%bias : {bias})" if self.bias else ""} outs(%e : {result})
         maps = [{", ".join(map(affine_map, maps))}]
         {f"precision = {precision}" if precision else ""} {"truncated" if truncated else ""}

@@ -1,0 +1,269 @@
+"""`ftuner check-gpu` over the stand-in driver (lib/CudaEmulator), and what its verdict changes.
+
+The driver is opened once for each process, so commands run in processes of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Callable
+
+import numpy as np
+import pytest
+
+from ftuner import compiler, descriptions, locations
+from ftuner.proof import families, numbers, verdicts
+
+Run = Callable[..., Any]
+
+#: A few families, so that tests are quick; those of wgmma by the ways that differ most.
+FEW = {
+    "simt": ["f32"],
+    "mma": ["bf16"],
+    "wgmma": ["producers and tensor maps", "turns", "tf32, rounded by tensor maps"],
+}
+BROKEN = "wgmma_turns"
+PRODUCT = """
+func.func @f(%a: tensor<1024x1024xbf16>, %b: tensor<1024x1024xbf16>) -> tensor<1024x1024xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1024x1024xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<1024x1024xbf16>, tensor<1024x1024xbf16>)
+                     outs(%i : tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  return %r : tensor<1024x1024xf32>
+}
+"""
+
+
+def home() -> Path:
+    return locations.prefixes()[0]
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A prefix like the build tree's, with few families."""
+    prefix = tmp_path_factory.mktemp("home")
+    for name in ("bin", "lib"):
+        (prefix / name).symlink_to(home() / name)
+    proofs = prefix / "share" / "ftuner" / "proofs"
+    proofs.mkdir(parents=True)
+    for name in ("devices", "calibrations"):
+        (proofs.parent / name).symlink_to((home() / "share" / "ftuner" / name).resolve())
+    for path, names in FEW.items():
+        data = json.loads((home() / locations.PROOFS / f"{path}.json").read_text())
+        data["families"] = [one for one in data["families"] if one["name"] in names]
+        assert len(data["families"]) == len(names)
+        (proofs / f"{path}.json").write_text(json.dumps(data))
+    return prefix
+
+
+def emulated(folder: Path, prefix: Path, *paths: str) -> Path:
+    """A library with the kernels of a prefix's families, for the stand-in driver."""
+    library = folder / "libfamilies.so"
+    text = "".join(
+        family.text()
+        for path, one in families._sets_in(prefix / locations.PROOFS).items()
+        if not paths or path in paths
+        for family in one.families
+    )
+    source = compiler.SourceText("families.mlir", text.encode())
+    device = descriptions.resolve("h100")
+    compiler.build_library(source, device, compiler.Options([]), library, emulate=True)
+    return library
+
+
+@pytest.fixture(scope="module")
+def kernels(few: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return emulated(tmp_path_factory.mktemp("kernels"), few)
+
+
+@pytest.fixture
+def on_card(few: Path, kernels: Path, tmp_path: Path) -> Run:
+    """Runs `ftuner` where the stand-in driver shows a card; each test has a cache of its own."""
+
+    def run(*arguments: str, code: str = "", **variables: str) -> Any:
+        environment = {
+            **os.environ,
+            "FTUNER_HOME": str(few),
+            "FTUNER_CACHE_DIR": str(tmp_path / "cache"),
+            "FTRT_CUDA_DRIVER": str(home() / "lib/cuda-emulator/libcuda.so.1"),
+            "FTRT_EMULATED_LIBRARIES": str(kernels),
+            **variables,
+        }
+        program = ["-c", code] if code else ["-m", "ftuner"]
+        return subprocess.run(
+            [sys.executable, *program, *arguments],
+            capture_output=True,
+            text=True,
+            env=environment,
+            check=False,
+        )
+
+    return run
+
+
+def check(run: Run, *arguments: str, fails: bool = False, **variables: str) -> Any:
+    """The JSON of check-gpu."""
+    done = run("check-gpu", "--json", *arguments, **variables)
+    assert done.returncode == (1 if fails else 0), done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
+#: Compiles for the card and prints what the search could take.
+COMPILE = """
+import json, sys, warnings
+import ftuner
+options = json.loads(sys.argv[2])
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    module = ftuner.compile(sys.argv[1], max_kernels=2, **options)
+search = module.manifest["workloads"][0]["search"]
+print(json.dumps([search["paths"], search["proven_paths"], [str(w.message) for w in caught],
+                  str(module.library_path)]))
+"""
+
+
+def compile_for(run: Run, **options: Any) -> Any:
+    given = json.dumps({"device": "cuda", "emulate": False, **options})
+    done = run(PRODUCT, given, code=COMPILE)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_no_gpu(on_card: Run) -> None:
+    done = on_card("check-gpu", FTRT_CUDA_DRIVER="/missing/libcuda.so")
+    assert done.returncode == 1 and done.stdout == ""
+    assert re.fullmatch(r"error: there is no GPU to check: .*/missing/libcuda.so.*\n", done.stderr)
+
+
+def test_passed_path_joins(on_card: Run, tmp_path: Path) -> None:
+    paths, proven, words, before = compile_for(on_card)
+    assert paths == ["simt", "mma"] and proven == []
+    assert ["wgmma is left out" in text and "run ftuner check-gpu" in text for text in words] == [True]
+
+    report = check(on_card)
+    assert {path: verdict["passed"] for path, verdict in report["paths"].items()} == {
+        "simt": True, "mma": True, "wgmma": True,
+    }  # fmt: skip
+    assert report["card"] == {
+        "name": "FTuner emulator", "capability": "9.0", "sm_count": 132, "driver": "for CUDA 12.4",
+    }  # fmt: skip
+    names = [family["name"] for family in report["families"] if family["path"] == "wgmma"]
+    assert names == FEW["wgmma"]
+    assert Path(report["file"]).parent == tmp_path / "cache" / "verdicts"
+
+    paths, proven, words, after = compile_for(on_card)
+    assert paths == ["simt", "mma", "wgmma"] and proven == ["wgmma"] and words == []
+    assert before != after, "the cache must tell them apart"
+    # A path that is forced is not there by a verdict; another device is not the card.
+    assert compile_for(on_card, paths="wgmma")[:2] == [["wgmma"], []]
+    assert compile_for(on_card, paths="simt,mma")[:3] == [["simt", "mma"], [], []]
+    assert compile_for(on_card, device="h100")[:3] == [["simt", "mma"], [], []]
+
+
+def test_failed_family_keeps_the_path_out(on_card: Run) -> None:
+    report = check(on_card, fails=True, FTRT_EMULATED_FAULTS=f"lost:{BROKEN}")
+    verdict = report["paths"]["wgmma"]
+    assert not verdict["passed"] and verdict["family"] == "turns" and verdict["status"] == "failed"
+    assert "m = 1, n = 136, k = 136: relative error inf" in verdict["words"]
+    assert report["paths"]["mma"]["passed"]
+    # What is behind it ran.
+    assert report["families"][-1]["status"] == "passed"
+
+    paths, proven, words, _ = compile_for(on_card)
+    assert paths == ["simt", "mma"] and proven == []
+    assert "family 'turns' failed" in words[0]
+    assert compile_for(on_card, paths="simt,mma,wgmma")[0] == ["simt", "mma", "wgmma"]
+    # Once it is mended the path is checked by itself, and verdicts on others stay.
+    assert list(check(on_card, "--paths=wgmma")["paths"]) == ["wgmma"]
+    assert compile_for(on_card)[1] == ["wgmma"]
+
+
+def test_hanging_family_is_named(on_card: Run) -> None:
+    done = on_card("check-gpu", "--timeout=2", FTRT_EMULATED_FAULTS=f"hang:{BROKEN}")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "turns: HUNG: no answer within 2 s" in done.stdout
+    assert "tf32, rounded by tensor maps: SKIPPED" in done.stdout
+    assert "simt: 1 of 1 families passed" in done.stdout
+    assert "wgmma: FAILED: family 'turns' hung" in done.stdout
+    assert "family 'turns' hung" in compile_for(on_card)[2][0]
+
+
+def test_failing_launch_ends_the_process(on_card: Run) -> None:
+    """A driver that reports a failure may have lost its context: other paths run in a new process."""
+    report = check(on_card, fails=True, FTRT_EMULATED_FAULTS="fail:mma_")
+    assert report["paths"]["simt"]["passed"] and report["paths"]["wgmma"]["passed"]
+    assert "was made to fail" in report["paths"]["mma"]["words"]
+    # Open paths stay, whatever is said of them.
+    assert compile_for(on_card)[0] == ["simt", "mma", "wgmma"]
+
+
+@pytest.mark.parametrize("content", ["", "[1]", '{"format_version": 1}', "{" * 10000])
+def test_corrupt_verdict(content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FTUNER_CACHE_DIR", str(tmp_path))
+    card = verdicts.Card("A card", "9.0", 132, "1.2")
+    file = verdicts.write(card, {"wgmma": verdicts.PathVerdict(True)}, [])
+    assert verdicts.read(card) == {"wgmma": verdicts.PathVerdict(True)}
+    file.write_text(content)
+    with pytest.warns(match="ignored the verdict .*; run ftuner check-gpu again"):
+        assert verdicts.read(card) == {}
+
+
+def test_verdicts_are_of_one_card_and_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FTUNER_CACHE_DIR", str(tmp_path))
+    card = verdicts.Card("NVIDIA H100 80GB HBM3", "9.0", 132, "570.86")
+    file = verdicts.write(card, {"wgmma": verdicts.PathVerdict(True)}, [])
+    assert file.name.startswith("nvidia-h100-80gb-hbm3-")
+    assert verdicts.read(verdicts.Card(card.name, "9.0", 132, "575.51")) == {}
+    assert verdicts.read(verdicts.Card("NVIDIA H200", "9.0", 132, "570.86")) == {}
+    known = descriptions.devices()
+    assert [name for name in known if card.is_described_by(known[name])] == ["h100"]
+    # Another set of families is another question.
+    data = json.loads(file.read_text())
+    data["paths"]["wgmma"]["set"] = "other"
+    file.write_text(json.dumps(data))
+    assert verdicts.read(card) == {}
+    # It keeps what it says of other paths.
+    verdicts.write(card, {"simt": verdicts.PathVerdict(False, "f32", "failed", "")}, [])
+    assert set(json.loads(file.read_text())["paths"]) == {"simt", "wgmma"}
+
+
+def test_other_capability(on_card: Run) -> None:
+    done = on_card("check-gpu", "--paths=wgmma", FTRT_EMULATED_CAPABILITY="8.0")
+    assert done.returncode == 1
+    assert "error: the codegen path wgmma is not for FTuner emulator" in done.stderr
+    done = on_card("check-gpu", "--paths=hgmma")
+    assert done.returncode == 1
+    assert "paths: expected some of mma, simt, wgmma, but got 'hgmma'" in done.stderr
+    done = on_card("check-gpu", "--timeout=0")
+    assert done.returncode == 2 and "--timeout: expected seconds above 0" in done.stderr
+    done = on_card("check-gpu", "--gpu=3")
+    assert done.returncode == 1 and "there is no GPU 3 to check: this machine has 1" in done.stderr
+
+
+def test_numbers() -> None:
+    good = np.ones((3, 4))
+    assert numbers.relative_error(good, good) == 0
+    assert numbers.relative_error(np.full((3, 4), np.nan), good) == float("inf")
+    one_off = good.copy()
+    one_off[1, 2] = 0
+    assert numbers.relative_error(one_off, good) == pytest.approx(12**-0.5)
+    values = np.array([1.0, -2.5, 1 + 2**-8, 1 + 3 * 2**-8], np.float32)
+    np.testing.assert_array_equal(
+        numbers.from_bf16(numbers.to_bf16(values)), [1, -2.5, 1, 1 + 2**-6]
+    )
+    known = [family for one in families.sets().values() for family in one.families]
+    assert len({family.symbol for family in known}) == len(known)
+
+
+def test_all_families_pass(on_card: Run, tmp_path: Path) -> None:
+    """The sets as they are, on a card of 9.0."""
+    library = emulated(tmp_path, home())
+    report = check(on_card, FTUNER_HOME=str(home()), FTRT_EMULATED_LIBRARIES=str(library))
+    assert [family for family in report["families"] if family["status"] != "passed"] == []
+    assert len(report["families"]) == sum(len(one.families) for one in families.sets().values())
