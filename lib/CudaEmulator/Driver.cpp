@@ -14,9 +14,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Capability.h"
-#include "Faults.h"
 #include "FTuner/Runtime/EmulatedLibraries.h"
 #include "FTuner/Runtime/EmulatedTensorMap.h"
+#include "Faults.h"
 
 #include <algorithm>
 #include <atomic>

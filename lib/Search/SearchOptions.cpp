@@ -38,10 +38,10 @@ static llvm::Expected<Models> parseProvenPaths(llvm::StringRef names) {
     return models.takeError();
   for (const CodegenModel *model : *models)
     if (!llvm::is_contained(gatedCodegenModels(), model))
-      return llvm::createStringError(
-          "expected names of gated codegen paths (" +
-          namesOf(gatedCodegenModels(), ", ") +
-          "), separated by commas, but got '" + model->name() + "'");
+      return llvm::createStringError("expected names of gated codegen paths (" +
+                                     namesOf(gatedCodegenModels(), ", ") +
+                                     "), separated by commas, but got '" +
+                                     model->name() + "'");
   return models;
 }
 
@@ -81,9 +81,10 @@ const OptionTable<SearchChoice> &ftuner::searchChoiceOptions() {
           .checkedBy([](llvm::StringRef names) {
             return parsePaths(names).takeError();
           }),
-      option("proven-paths", &SearchChoice::provenPaths,
-             "Gated codegen paths that 'auto' holds, separated by commas: those "
-             "that 'ftuner check-gpu' proved on the card")
+      option(
+          "proven-paths", &SearchChoice::provenPaths,
+          "Gated codegen paths that 'auto' holds, separated by commas: those "
+          "that 'ftuner check-gpu' proved on the card")
           .checkedBy([](llvm::StringRef names) {
             return parseProvenPaths(names).takeError();
           }),

@@ -379,9 +379,9 @@ private:
     if (waiting.empty() || plan.predictions.empty() ||
         !getContext().getRemarkEngine())
       return;
-    const ShapePrediction &longest = *llvm::max_element(
-        plan.predictions,
-        [](const ShapePrediction &a, const ShapePrediction &b) {
+    const ShapePrediction &longest =
+        *llvm::max_element(plan.predictions, [](const ShapePrediction &a,
+                                                const ShapePrediction &b) {
           return a.microseconds < b.microseconds;
         });
     Workload single = workload;
@@ -400,9 +400,8 @@ private:
         llvm::map_range(longest.shape,
                         [](int64_t size) { return std::to_string(size); }),
         " x ");
-    remark::missed(
-        op.getLoc(),
-        remark::RemarkOpts::name("gated").category("ukernel-plan-workloads"))
+    remark::missed(op.getLoc(), remark::RemarkOpts::name("gated").category(
+                                    "ukernel-plan-workloads"))
         << llvm::formatv(
                "@{0}: without {1}, which 'ftuner check-gpu' has not proven on "
                "the card: {2} are predicted to take {3} us, with it {4} us; "
