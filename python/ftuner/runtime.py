@@ -140,11 +140,10 @@ class Runtime:
         return (text or b"").decode(errors="replace")
 
     def driver_version(self) -> str:
-        """Version of CUDA that the driver is for, such as 12.4. Raises `Error` where there is no driver."""
+        """Version of CUDA that the driver is for, such as 12.4; `Error` where there is no driver."""
         version = ctypes.c_int32()
-        self.check(
-            self.library.ftrt_driver_version(ctypes.byref(version)), "cannot read the driver's version"
-        )
+        code = self.library.ftrt_driver_version(ctypes.byref(version))
+        self.check(code, "cannot read the driver's version")
         return f"{version.value // 1000}.{version.value % 1000 // 10}"
 
     def device_count(self) -> int:

@@ -78,4 +78,5 @@ def _print(report: check.Report) -> None:
 def _line(outcome: Outcome) -> str:
     if outcome.status == "passed":
         return f"{outcome.name}: passed, relative error {outcome.error:.2g}"
-    return f"{outcome.name}: {outcome.status.upper()}" + (f": {outcome.words}" if outcome.words else "")
+    words = f": {outcome.words}" if outcome.words else ""
+    return f"{outcome.name}: {outcome.status.upper()}{words}"

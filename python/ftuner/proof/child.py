@@ -29,7 +29,9 @@ _POISON = 0xFF  # NaN in every type of floats.
 class _Operand:
     """An operand on the GPU between guard bands."""
 
-    def __init__(self, type: str, shape: tuple[int, ...], content: bytes, offset: int, gpu: int) -> None:
+    def __init__(
+        self, type: str, shape: tuple[int, ...], content: bytes, offset: int, gpu: int
+    ) -> None:
         self.begin = _GUARD + offset
         self.before = np.full(len(content) + 2 * _GUARD + offset, _POISON, np.uint8)
         self.before[self.begin : self.begin + len(content)] = np.frombuffer(content, np.uint8)
@@ -80,10 +82,12 @@ def _run(family: Family, library: str, gpu: int) -> dict[str, Any]:
         try:
             error = _run_shape(function, family, sizes, gpu)
         except Error as failure:
-            return {"status": "failed", "words": f"{text}: {failure}", "ends": failure.code is not None}
+            ends = failure.code is not None
+            return {"status": "failed", "words": f"{text}: {failure}", "ends": ends}
         worst = max(worst, error)
-        if not error <= numbers.tolerance(family):
-            words = f"{text}: relative error {error:.3g}, expected at most {numbers.tolerance(family):.3g}"
+        most = numbers.tolerance(family)
+        if not error <= most:
+            words = f"{text}: relative error {error:.3g}, expected at most {most:.3g}"
             return {"status": "failed", "words": words}
     return {"status": "passed", "error": worst}
 

@@ -92,7 +92,10 @@ class Family:
         ]
 
     def text(self) -> str:
-        """The module: a workload that is formed, with its plan. Texts of several families are one."""
+        """The module: a workload that is formed, with its plan.
+
+        The texts of several families, one after the other, are a module, too.
+        """
         batches = [axis for axis in self.out if axis not in "mn"]
         axes = ["m", "n", "k", *batches]
         dynamic = {axis for axis, size in self.sizes.items() if not isinstance(size, int)}
@@ -105,8 +108,8 @@ class Family:
         def affine_map(of: str) -> str:
             return f"affine_map<({', '.join(axes)}) -> ({', '.join(of)})>"
 
-        a, b, result = tensor(self.lhs, element), tensor(self.rhs, element), tensor(self.out, self.result_type)
-        bias = tensor("n", accumulator)
+        a, b = tensor(self.lhs, element), tensor(self.rhs, element)
+        bias, result = tensor("n", accumulator), tensor(self.out, self.result_type)
         lines = []
         for axis in self.out:
             if axis in dynamic:
@@ -114,20 +117,22 @@ class Family:
                 lines.append(f"%at_{axis} = arith.constant {of.index(axis)} : index")
                 lines.append(f"%size_{axis} = tensor.dim %{name}, %at_{axis} : {kind}")
         sizes = ", ".join(f"%size_{axis}" for axis in self.out if axis in dynamic)
-        lines.append(f"%zero = arith.constant {'0' if accumulator == 'i32' else '0.0'} : {accumulator}")
+        zero = "0" if accumulator == "i32" else "0.0"
+        lines.append(f"%zero = arith.constant {zero} : {accumulator}")
         lines.append(f"%e = tensor.empty({sizes}) : {result}")
         maps = [self.lhs, self.rhs, *(["n"] if self.bias else []), self.out]
-        precision, _, truncated = self.type.partition("-") if self.type[:2] == "tf" else ("", "", "")
+        precision = {"tf32": "precision = tf32", "tf32-truncate": "precision = tf32 truncated"}
         arguments = f"%a: {a}, %b: {b}" + (f", %bias: {bias}" if self.bias else "")
         setup = "\n    ".join(lines)
         return f"""
 ukernel.plan @plan_of_{self.symbol} {self._plan(len(batches))}
 func.func @{self.symbol}({arguments}) -> {result} {{
     {setup}
-    %r = ukernel.workload plan(@plan_of_{self.symbol}) ins(%a, %b : {a}, {b}) init(%zero : {accumulator})
-        {f"extras(%bias : {bias})" if self.bias else ""} outs(%e : {result})
+    %r = ukernel.workload plan(@plan_of_{self.symbol}) ins(%a, %b : {a}, {b})
+        init(%zero : {accumulator}) {f"extras(%bias : {bias})" if self.bias else ""}
+        outs(%e : {result})
         maps = [{", ".join(map(affine_map, maps))}]
-        {f"precision = {precision}" if precision else ""} {"truncated" if truncated else ""}
+        {precision.get(self.type, "")}
         contract {{
         ^bb0(%x: {element}, %y: {element}, %s: {accumulator}):{self._product(element, accumulator)}
           ukernel.yield %t : {accumulator}

@@ -11,8 +11,9 @@ from .families import Family
 
 Array = np.ndarray[Any, Any]
 
-#: Largest relative Frobenius errors. Sums are in f32; results of 16 bits may be rounded to the other
-#: neighbour where sums differ in their last bits; factors that are cut off are off by up to 2^-10.
+#: Largest relative Frobenius errors. Sums are in f32; results of 16 bits may be rounded to the
+#: other neighbour where sums differ in their last bits; factors that are cut off are off by up to
+#: 2^-10.
 _TOLERANCES = {"i32": 0.0, "f32": 3e-5, "f16": 2e-4, "bf16": 1e-3}
 _TRUNCATED_TOLERANCE = 2.3e-3
 
@@ -81,7 +82,7 @@ def result_of(family: Family, raw: bytes, sizes: dict[str, int]) -> Array:
 
 
 def relative_error(got: Array, wanted: Array) -> float:
-    """Frobenius norm of the difference over that of what is right; infinite where one is no number."""
+    """Frobenius norm of the difference over that of what is right; infinite for what is no number."""
     with np.errstate(invalid="ignore", over="ignore"):
         difference = float(np.linalg.norm(got - wanted))
     scale = float(np.linalg.norm(wanted))
