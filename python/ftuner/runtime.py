@@ -140,7 +140,7 @@ class Runtime:
         return (text or b"").decode(errors="replace")
 
     def driver_version(self) -> str:
-        """Version of CUDA that the driver is for, such as 12.4; `Error` where there is no driver."""
+        """Version of CUDA that the driver is for, such as 12.4; `Error` without one."""
         version = ctypes.c_int32()
         code = self.library.ftrt_driver_version(ctypes.byref(version))
         self.check(code, "cannot read the driver's version")

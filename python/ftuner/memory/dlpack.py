@@ -293,7 +293,7 @@ class DeviceArray:
 
     @staticmethod
     def within(memory: DeviceArray, type: str, shape: tuple[int, ...], offset: int) -> DeviceArray:
-        """An array in the memory of another one, which it keeps, `offset` bytes behind its start."""
+        """An array in the memory of another one, which it keeps, `offset` bytes from its start."""
         result = copy.copy(memory)
         result.element_type = ELEMENT_TYPES[type]
         result.type = type

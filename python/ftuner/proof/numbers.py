@@ -82,7 +82,7 @@ def result_of(family: Family, raw: bytes, sizes: dict[str, int]) -> Array:
 
 
 def relative_error(got: Array, wanted: Array) -> float:
-    """Frobenius norm of the difference over that of what is right; infinite for what is no number."""
+    """Frobenius norm of the difference over that of what is right; infinite for NaN."""
     with np.errstate(invalid="ignore", over="ignore"):
         difference = float(np.linalg.norm(got - wanted))
     scale = float(np.linalg.norm(wanted))
