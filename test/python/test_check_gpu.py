@@ -263,9 +263,28 @@ def test_numbers() -> None:
     assert len({family.symbol for family in known}) == len(known)
 
 
-def test_all_families_pass(on_card: Run, tmp_path: Path) -> None:
-    """The sets as they are, on a card of 9.0."""
-    library = emulated(tmp_path, home())
-    report = check(on_card, FTUNER_HOME=str(home()), FTRT_EMULATED_LIBRARIES=str(library))
-    assert [family for family in report["families"] if family["status"] != "passed"] == []
-    assert len(report["families"]) == sum(len(one.families) for one in families.sets().values())
+@pytest.mark.parametrize("path", FEW)
+def test_plans_are_legal(path: str, tmp_path: Path) -> None:
+    """Of all families, on a card of 9.0 and on the oldest that the path is for."""
+    known = families.sets()[path]
+    for device in ("h100", {"simt": "k80", "mma": "t4", "wgmma": "h200"}[path]):
+        capability = families.parse_capability(descriptions.devices()[device]["compute_capability"])
+        own = known.for_card(capability)
+        assert own
+        file = tmp_path / f"{device}.mlir"
+        file.write_text("".join(family.text() for family in own))
+        command = [locations.tool("ftuner-opt"), file, f"--ftuner-front-end=device={device}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+def test_all_families_pass(on_card: Run, few: Path, kernels: Path, tmp_path: Path) -> None:
+    """A few of the sets, or with FTUNER_TEST_SCALE all of them, on a card of 9.0."""
+    prefix, library = few, kernels
+    if int(os.environ.get("FTUNER_TEST_SCALE") or 1) > 1:
+        prefix, library = home(), emulated(tmp_path, home())
+    variables = {"FTUNER_HOME": str(prefix), "FTRT_EMULATED_LIBRARIES": str(library)}
+    report = check(on_card, **variables)
+    assert [one for one in report["families"] if one["status"] != "passed"] == []
+    known = families._sets_in(prefix / locations.PROOFS).values()
+    assert len(report["families"]) == sum(len(one.families) for one in known)

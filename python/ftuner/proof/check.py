@@ -83,11 +83,12 @@ def check(gpu: int, families: Sequence[Family], timeout: float) -> list[Outcome]
             while todo:
                 found = _watch(gpu, todo, libraries, timeout, Path(folder), progress)
                 outcomes |= found
+                broken = outcomes[[*found][-1]].path  # Unless all have run.
                 todo = [family for family in todo if family.symbol not in found]
-                last = todo and outcomes[[*found][-1]].path
-                for family in [family for family in todo if family.path == last]:
-                    outcomes[family.symbol] = Outcome(family.path, family.name, "skipped")
-                todo = [family for family in todo if family.path != last]
+                for family in todo:
+                    if family.path == broken:
+                        outcomes[family.symbol] = Outcome(family.path, family.name, "skipped")
+                todo = [family for family in todo if family.path != broken]
     return [outcomes[family.symbol] for family in families]
 
 
