@@ -370,7 +370,7 @@ private:
   /// predicted time of the shape that takes longest, planned by itself.
   void remarkUnproven(ukernel::OperatorOpInterface op, StringRef symbol,
                       const Workload &workload, const DeviceSpec &device,
-                      const Plan &plan) const {
+                      const Plan &plan) {
     SmallVector<const CodegenModel *> waiting(setup.paths.unproven);
     llvm::erase_if(waiting, [&](const CodegenModel *path) {
       return errorToBool(path->supports(workload, device));
