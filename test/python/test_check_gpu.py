@@ -29,13 +29,13 @@ FEW = {
 }
 BROKEN = "wgmma_turns"
 PRODUCT = """
-func.func @f(%a: tensor<1024x1024xbf16>, %b: tensor<1024x1024xbf16>) -> tensor<1024x1024xf32> {
+func.func @f(%a: tensor<256x64xbf16>, %b: tensor<64x256xbf16>) -> tensor<256x256xf32> {
   %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<1024x1024xf32>
-  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
-  %r = linalg.matmul ins(%a, %b : tensor<1024x1024xbf16>, tensor<1024x1024xbf16>)
-                     outs(%i : tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
-  return %r : tensor<1024x1024xf32>
+  %e = tensor.empty() : tensor<256x256xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<256x256xf32>) -> tensor<256x256xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<256x64xbf16>, tensor<64x256xbf16>)
+                     outs(%i : tensor<256x256xf32>) -> tensor<256x256xf32>
+  return %r : tensor<256x256xf32>
 }
 """
 
@@ -114,25 +114,28 @@ def check(run: Run, *arguments: str, fails: bool = False, **variables: str) -> A
     return json.loads(done.stdout)
 
 
-#: Compiles for the card and prints what the search could take.
+#: Compiles with several options, and prints what the search could take each time.
 COMPILE = """
 import json, sys, warnings
 import ftuner
-options = json.loads(sys.argv[2])
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    module = ftuner.compile(sys.argv[1], max_kernels=2, **options)
-search = module.manifest["workloads"][0]["search"]
-print(json.dumps([search["paths"], search["proven_paths"], [str(w.message) for w in caught],
-                  str(module.library_path)]))
+    for options in json.loads(sys.argv[2]):
+        module = ftuner.compile(sys.argv[1], emulate=False, max_kernels=1, **options)
+        search = module.manifest["workloads"][0]["search"]
+        print(json.dumps([search["paths"], search["proven_paths"], str(module.library_path)]))
+print(json.dumps([str(warning.message) for warning in caught]))
 """
+OPEN, ALL = ["simt", "mma"], ["simt", "mma", "wgmma"]
 
 
-def compile_for(run: Run, **options: Any) -> Any:
-    given = json.dumps({"device": "cuda", "emulate": False, **options})
-    done = run(PRODUCT, given, code=COMPILE)
+def compile_for(run: Run, *options: dict[str, Any]) -> Any:
+    """Paths, proven ones and library for each of the options, for the card; and what warned."""
+    given = [{"device": "cuda", **one} for one in options or ({},)]
+    done = run(PRODUCT, json.dumps(given), code=COMPILE)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    *found, words = map(json.loads, done.stdout.splitlines())
+    return found, words
 
 
 def test_no_gpu(on_card: Run) -> None:
@@ -142,8 +145,8 @@ def test_no_gpu(on_card: Run) -> None:
 
 
 def test_passed_path_joins(on_card: Run, tmp_path: Path) -> None:
-    paths, proven, words, before = compile_for(on_card)
-    assert paths == ["simt", "mma"] and proven == []
+    ((paths, proven, before),), words = compile_for(on_card)
+    assert paths == OPEN and proven == []
     assert len(words) == 1 and "wgmma is left out" in words[0] and "check-gpu" in words[0]
 
     report = check(on_card)
@@ -157,13 +160,14 @@ def test_passed_path_joins(on_card: Run, tmp_path: Path) -> None:
     assert names == FEW["wgmma"]
     assert Path(report["file"]).parent == tmp_path / "cache" / "verdicts"
 
-    paths, proven, words, after = compile_for(on_card)
-    assert paths == ["simt", "mma", "wgmma"] and proven == ["wgmma"] and words == []
-    assert before != after, "the cache must tell them apart"
-    # A path that is forced is not there by a verdict; another device is not the card.
-    assert compile_for(on_card, paths="wgmma")[:2] == [["wgmma"], []]
-    assert compile_for(on_card, paths="simt,mma")[:3] == [["simt", "mma"], [], []]
-    assert compile_for(on_card, device="h100")[:3] == [["simt", "mma"], [], []]
+    # Paths that are forced are not there by a verdict; another device is not the card.
+    found, words = compile_for(
+        on_card, {}, {"paths": "auto"}, {"paths": "wgmma"}, {"paths": "simt,mma"}, {"device": "h100"}
+    )
+    assert words == []
+    assert [one[0] for one in found] == [ALL, ALL, ["wgmma"], OPEN, OPEN]
+    assert [one[1] for one in found] == [["wgmma"], ["wgmma"], [], [], []]
+    assert before != found[0][2], "the cache must tell them apart"
 
 
 def test_failed_family_keeps_the_path_out(on_card: Run) -> None:
@@ -175,23 +179,23 @@ def test_failed_family_keeps_the_path_out(on_card: Run) -> None:
     # What is behind it ran.
     assert report["families"][-1]["status"] == "passed"
 
-    paths, proven, words, _ = compile_for(on_card)
-    assert paths == ["simt", "mma"] and proven == []
+    found, words = compile_for(on_card, {}, {"paths": "simt,mma,wgmma"})
+    assert [one[:2] for one in found] == [[OPEN, []], [ALL, []]]
     assert "family 'turns' failed" in words[0]
-    assert compile_for(on_card, paths="simt,mma,wgmma")[0] == ["simt", "mma", "wgmma"]
     # Once it is mended the path is checked by itself, and verdicts on others stay.
     assert list(check(on_card, "--paths=wgmma")["paths"]) == ["wgmma"]
-    assert compile_for(on_card)[1] == ["wgmma"]
+    assert compile_for(on_card)[0][0][1] == ["wgmma"]
 
 
 def test_hanging_family_is_named(on_card: Run) -> None:
-    done = on_card("check-gpu", "--timeout=2", FTRT_EMULATED_FAULTS=f"hang:{BROKEN}")
+    done = on_card("check-gpu", "--timeout=3", FTRT_EMULATED_FAULTS=f"hang:{BROKEN}")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "turns: HUNG: no answer within 2 s" in done.stdout
+    assert "turns: HUNG: no answer within 3 s" in done.stdout
     assert "tf32, rounded by tensor maps: SKIPPED" in done.stdout
     assert "simt: 1 of 1 families passed" in done.stdout
     assert "wgmma: FAILED: family 'turns' hung" in done.stdout
-    assert "family 'turns' hung" in compile_for(on_card)[2][0]
+    ((paths, *_),), words = compile_for(on_card)
+    assert paths == OPEN and "family 'turns' hung" in words[0]
 
 
 def test_failing_launch_ends_the_process(on_card: Run) -> None:
@@ -200,7 +204,7 @@ def test_failing_launch_ends_the_process(on_card: Run) -> None:
     assert report["paths"]["simt"]["passed"] and report["paths"]["wgmma"]["passed"]
     assert "was made to fail" in report["paths"]["mma"]["words"]
     # Open paths stay, whatever is said of them.
-    assert compile_for(on_card)[0] == ["simt", "mma", "wgmma"]
+    assert compile_for(on_card)[0][0][0] == ALL
 
 
 @pytest.mark.parametrize("content", ["", "[1]", '{"format_version": 1}', "{" * 10000])
@@ -278,13 +282,15 @@ def test_plans_are_legal(path: str, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
-def test_all_families_pass(on_card: Run, few: Path, kernels: Path, tmp_path: Path) -> None:
-    """A few of the sets, or with FTUNER_TEST_SCALE all of them, on a card of 9.0."""
-    prefix, library = few, kernels
-    if int(os.environ.get("FTUNER_TEST_SCALE") or 1) > 1:
-        prefix, library = home(), emulated(tmp_path, home())
-    variables = {"FTUNER_HOME": str(prefix), "FTRT_EMULATED_LIBRARIES": str(library)}
+def test_all_families_pass(on_card: Run, tmp_path: Path) -> None:
+    """With FTUNER_TEST_SCALE all families run, else those of one path of the few."""
+    if int(os.environ.get("FTUNER_TEST_SCALE") or 1) == 1:
+        assert check(on_card, "--paths=mma")["paths"]["mma"]["passed"]
+        return
+    variables = {
+        "FTUNER_HOME": str(home()),
+        "FTRT_EMULATED_LIBRARIES": str(emulated(tmp_path, home())),
+    }
     report = check(on_card, **variables)
     assert [one for one in report["families"] if one["status"] != "passed"] == []
-    known = families._sets_in(prefix / locations.PROOFS).values()
-    assert len(report["families"]) == sum(len(one.families) for one in known)
+    assert len(report["families"]) == sum(len(one.families) for one in families.sets().values())
