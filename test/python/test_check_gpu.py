@@ -161,9 +161,8 @@ def test_passed_path_joins(on_card: Run, tmp_path: Path) -> None:
     assert Path(report["file"]).parent == tmp_path / "cache" / "verdicts"
 
     # Paths that are forced are not there by a verdict; another device is not the card.
-    found, words = compile_for(
-        on_card, {}, {"paths": "auto"}, {"paths": "wgmma"}, {"paths": "simt,mma"}, {"device": "h100"}
-    )
+    given = [{}, {"paths": "auto"}, {"paths": "wgmma"}, {"paths": "simt,mma"}, {"device": "h100"}]
+    found, words = compile_for(on_card, *given)
     assert words == []
     assert [one[0] for one in found] == [ALL, ALL, ["wgmma"], OPEN, OPEN]
     assert [one[1] for one in found] == [["wgmma"], ["wgmma"], [], [], []]
