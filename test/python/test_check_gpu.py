@@ -153,9 +153,8 @@ def test_passed_path_joins(on_card: Run, few: Path, tmp_path: Path) -> None:
     assert report["card"] == {
         "name": "FTuner emulator", "capability": "9.0", "sm_count": 132, "driver": "for CUDA 12.4",
     }  # fmt: skip
-    assert [(family["path"], family["name"], family["status"]) for family in report["families"]] == [
-        (family.path, family.name, "passed") for family in families_of(few)
-    ]
+    found = [(one["path"], one["name"], one["status"]) for one in report["families"]]
+    assert found == [(family.path, family.name, "passed") for family in families_of(few)]
     assert Path(report["file"]).parent == tmp_path / "cache" / "verdicts"
 
     # Paths that are forced are not there by a verdict; another device is not the card.
