@@ -83,7 +83,8 @@ function(ftuner_embed source_variable folder function)
 endfunction()
 
 # Declares the codegen path of a folder: its model, free of MLIR, and in IR/ its
-# attribute, which IR/<name>Attr.td defines, and its emitter.
+# attribute, which IR/<name>Attr.td defines, and its emitter. The folder's proof.json,
+# if it has one, is share/ftuner/proofs/<name>.json, the families of `ftuner check-gpu`.
 #   ftuner_codegen_path(NAME MODEL source... IR source...)
 function(ftuner_codegen_path name)
   cmake_parse_arguments(ARG "" "" "MODEL;IR" ${ARGN})
@@ -99,6 +100,16 @@ function(ftuner_codegen_path name)
     LINK FTuner${name}Model FTunerCodegenTile FTunerUKernelDialect MLIR LLVM)
   target_include_directories(FTuner${name} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}
                              ${CMAKE_CURRENT_SOURCE_DIR})
+  set(proof ${CMAKE_CURRENT_SOURCE_DIR}/proof.json)
+  if(EXISTS ${proof})
+    string(TOLOWER ${name} lower)
+    set(proofs ${PROJECT_BINARY_DIR}/share/ftuner/proofs)
+    file(MAKE_DIRECTORY ${proofs})
+    file(CREATE_LINK ${proof} ${proofs}/${lower}.json SYMBOLIC)
+    if(FTUNER_INSTALL)
+      install(FILES ${proof} DESTINATION share/ftuner/proofs RENAME ${lower}.json)
+    endif()
+  endif()
   set_property(GLOBAL APPEND PROPERTY FTUNER_CODEGEN_MODELS FTuner${name}Model)
   set_property(GLOBAL APPEND PROPERTY FTUNER_CODEGEN_EMITTERS FTuner${name})
 endfunction()

@@ -12,7 +12,7 @@
 #endif
 
 namespace ftuner {
-#define FTUNER_CODEGEN_PATH(PATH) const CodegenModel &PATH##Model();
+#define FTUNER_CODEGEN_PATH(PATH, GATE) const CodegenModel &PATH##Model();
 #include FTUNER_CODEGEN_PATHS
 } // namespace ftuner
 
@@ -20,8 +20,23 @@ using namespace ftuner;
 
 llvm::ArrayRef<const CodegenModel *> ftuner::codegenModels() {
   static const CodegenModel *const models[] = {
-#define FTUNER_CODEGEN_PATH(PATH) &PATH##Model(),
+#define FTUNER_CODEGEN_PATH(PATH, GATE) &PATH##Model(),
 #include FTUNER_CODEGEN_PATHS
   };
   return models;
+}
+
+llvm::ArrayRef<const CodegenModel *> ftuner::gatedCodegenModels() {
+  static const auto gated = [] {
+    llvm::SmallVector<const CodegenModel *> models;
+    enum Gate { Open, Gated };
+    auto add = [&](const CodegenModel &model, Gate gate) {
+      if (gate == Gated)
+        models.push_back(&model);
+    };
+#define FTUNER_CODEGEN_PATH(PATH, GATE) add(PATH##Model(), GATE);
+#include FTUNER_CODEGEN_PATHS
+    return models;
+  }();
+  return gated;
 }

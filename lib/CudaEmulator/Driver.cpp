@@ -16,6 +16,7 @@
 #include "Capability.h"
 #include "FTuner/Runtime/EmulatedLibraries.h"
 #include "FTuner/Runtime/EmulatedTensorMap.h"
+#include "Faults.h"
 
 #include <algorithm>
 #include <atomic>
@@ -30,6 +31,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <unistd.h>
 
 using namespace ftuner;
 
@@ -71,13 +73,19 @@ const std::map<int, int> attributes = {
     {8, kStaticSharedBytes}, // shared memory of a block
     {10, 32},                // threads of a warp
     {12, 65536},             // registers of a block
+    {13, 1980000},           // kHz
     {16, 132},               // SMs
+    {36, 2619000},           // kHz of the memory
+    {37, 5120},              // bits of its bus
+    {38, 52428800},          // L2
     {39, 2048},              // threads of an SM
     {41, 1},                 // unified addresses
     {81, 233472},            // shared memory of an SM
+    {82, 65536},             // registers of an SM
     {83, 1},                 // managed memory
     {89, 1},                 // the same, from both sides at once
     {97, kSharedBytes},      // shared memory of a block, asked for
+    {106, 32},               // blocks of an SM
     {120, 1},                // clusters
 };
 
@@ -178,8 +186,9 @@ extern "C" {
 CUresult cuInit(unsigned) {
   if (const std::string &error = loadEmulatedLibraries(); !error.empty())
     return Driver::get().fail(kNotFound, error);
-  if (const std::string &error = givenCapability().error; !error.empty())
-    return Driver::get().fail(kInvalidValue, error);
+  for (const std::string &error : {givenCapability().error, errorOfFaults()})
+    if (!error.empty())
+      return Driver::get().fail(kInvalidValue, error);
   return kSuccess;
 }
 CUresult cuDriverGetVersion(int *version) {
@@ -459,6 +468,17 @@ CUresult cuLaunchKernel(void *handle, unsigned gridX, unsigned gridY,
     return driver.fail(kInvalidValue, function->name +
                                           " asks for more shared memory than "
                                           "its attribute allows");
+  switch (faultOf(function->name)) {
+  case Fault::None:
+    break;
+  case Fault::Lost:
+    return kSuccess;
+  case Fault::Fail:
+    return driver.fail(kLaunchFailed, function->name + " was made to fail");
+  case Fault::Hang:
+    for (;;)
+      ::pause();
+  }
   if (launchEmulatedKernel(function->kernel, gridX, blockX, sharedBytes,
                            parameters) != FTRT_SUCCESS)
     return driver.fail(kLaunchFailed, ftrt_last_error());

@@ -1,5 +1,6 @@
 //===- OptionListJson.cpp - The options of the pipeline as JSON -----------===//
 #include "FTuner/Pipelines/Pipelines.h"
+#include "FTuner/Schedule/CodegenModel.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"
 #include <cmath>
@@ -58,6 +59,14 @@ void ftuner::writeOptionList(llvm::raw_ostream &os) {
     json.attributeArray("options", [&] {
       for (const DeclaredOption &option : options)
         json.object([&] { write(option, json); });
+    });
+    json.attributeArray("paths", [&] {
+      for (const CodegenModel *path : codegenModels())
+        json.object([&] {
+          json.attribute("name", path->name());
+          json.attribute("gated",
+                         llvm::is_contained(gatedCodegenModels(), path));
+        });
     });
   });
   os << '\n';

@@ -91,7 +91,12 @@ void buildPlanningPipeline(OpPassManager &pm, const FTunerOptions &options,
                            bool isPartial) {
   if (options.settings().packWeights) {
     UKernelPackWeightsPassOptions packing;
-    packing.paths = searchChoiceOptions().read(options.search()).paths;
+    // What is wrong with the names the search says.
+    llvm::Expected<ChosenPaths> paths =
+        readPaths(searchChoiceOptions().read(options.search()));
+    packing.paths = paths ? namesOf(paths->models, ",") : "";
+    if (!paths)
+      llvm::consumeError(paths.takeError());
     packing.anyConstant = isPartial;
     pm.addPass(createUKernelPackWeightsPass(packing));
   }

@@ -36,6 +36,15 @@ static int32_t checkDevice(int32_t device) {
 // Devices
 //===----------------------------------------------------------------------===//
 
+int32_t ftrt_driver_version(int32_t *version) {
+  if (!version)
+    return failNull("a place for the version");
+  *version = 0;
+  if (int32_t code = openDriver())
+    return code;
+  return check(driver.cuDriverGetVersion(version), "cuDriverGetVersion");
+}
+
 int32_t ftrt_device_count(int32_t *count) {
   if (!count)
     return failNull("a place for the number of devices");

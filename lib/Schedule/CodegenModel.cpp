@@ -27,7 +27,7 @@ std::string ftuner::codegenModelNames() {
 llvm::SmallVector<const CodegenModel *> ftuner::defaultCodegenModels() {
   return llvm::to_vector(
       llvm::make_filter_range(codegenModels(), [](const CodegenModel *model) {
-        return model->isDefault();
+        return !llvm::is_contained(gatedCodegenModels(), model);
       }));
 }
 

@@ -21,6 +21,53 @@ static std::vector<std::string> itemNames(llvm::ArrayRef<const T *> items) {
   return names;
 }
 
+using Models = llvm::SmallVector<const CodegenModel *>;
+
+/// What "paths" names; those that compete by default for "auto".
+static llvm::Expected<Models> parsePaths(llvm::StringRef names) {
+  if (names == kAutoPaths)
+    return defaultCodegenModels();
+  return parseCodegenModels(names);
+}
+
+static llvm::Expected<Models> parseProvenPaths(llvm::StringRef names) {
+  if (names.empty())
+    return Models();
+  llvm::Expected<Models> models = parseCodegenModels(names);
+  if (!models)
+    return models.takeError();
+  for (const CodegenModel *model : *models)
+    if (!llvm::is_contained(gatedCodegenModels(), model))
+      return llvm::createStringError("expected names of gated codegen paths (" +
+                                     namesOf(gatedCodegenModels(), ", ") +
+                                     "), separated by commas, but got '" +
+                                     model->name() + "'");
+  return models;
+}
+
+llvm::Expected<ChosenPaths> ftuner::readPaths(const SearchChoice &choice) {
+  llvm::Expected<Models> named = parsePaths(choice.paths);
+  if (!named)
+    return named.takeError();
+  llvm::Expected<Models> proven = parseProvenPaths(choice.provenPaths);
+  if (!proven)
+    return proven.takeError();
+  if (choice.paths != kAutoPaths)
+    return ChosenPaths{std::move(*named), {}, {}};
+  ChosenPaths chosen;
+  // In the order of CodegenPaths.def.
+  for (const CodegenModel *model : codegenModels()) {
+    bool isProven = llvm::is_contained(*proven, model);
+    if (isProven)
+      chosen.proven.push_back(model);
+    if (isProven || llvm::is_contained(*named, model))
+      chosen.models.push_back(model);
+    else
+      chosen.unproven.push_back(model);
+  }
+  return chosen;
+}
+
 const OptionTable<SearchChoice> &ftuner::searchChoiceOptions() {
   static const OptionTable<SearchChoice> table = {
       option("strategy", &SearchChoice::strategy, "Search strategy")
@@ -29,9 +76,17 @@ const OptionTable<SearchChoice> &ftuner::searchChoiceOptions() {
              "Cost model that ranks programs")
           .oneOf(itemNames(costModels())),
       option("paths", &SearchChoice::paths,
-             "Codegen paths whose families compete, separated by commas")
+             "Codegen paths whose families compete, separated by commas, or "
+             "'auto': all but the gated ones, and those of 'proven-paths'")
           .checkedBy([](llvm::StringRef names) {
-            return parseCodegenModels(names).takeError();
+            return parsePaths(names).takeError();
+          }),
+      option(
+          "proven-paths", &SearchChoice::provenPaths,
+          "Gated codegen paths that 'auto' holds, separated by commas: those "
+          "that 'ftuner check-gpu' proved on the card")
+          .checkedBy([](llvm::StringRef names) {
+            return parseProvenPaths(names).takeError();
           }),
   };
   return table;

@@ -39,6 +39,7 @@ llvm::Expected<Plan> ftuner::solve(const SearchProblem &problem,
   plan->strategy = strategy.name().str();
   plan->costModel = problem.costModel.name().str();
   plan->calibration = problem.options.cost.calibration.name;
+  plan->paths = namesOf(problem.paths, ",");
   if (llvm::Error error = problem.verify(*plan))
     return error;
   return plan;

@@ -481,6 +481,15 @@ void ManifestWriter::writeSearch(const Plan &plan) {
         json.attribute(key, nullptr);
       else
         json.attribute(key, name);
+    auto writeNames = [&](StringRef key, StringRef names) {
+      json.attributeArray(key, [&] {
+        for (StringRef name : llvm::split(names, ","))
+          if (!name.empty())
+            json.value(name);
+      });
+    };
+    writeNames("paths", plan.paths);
+    writeNames("proven_paths", plan.provenPaths);
   });
 }
 

@@ -196,7 +196,7 @@ struct UKernelPlanWorkloadsPass
     FailureOr<PathSupport> support = PathSupport::of(module);
     if (failed(device) || failed(support))
       return signalPassFailure();
-    support->add(setup.paths);
+    support->add(setup.paths.models);
     if (!workloads.empty())
       for (const std::string &line : setup.unread)
         remark::missed(module.getLoc(),
@@ -355,7 +355,62 @@ private:
       return llvm::createStringError("option 'paths' names none that runs "
                                      "there");
     problem.paths = allowed;
-    return solve(problem, *setup.strategy);
+    llvm::Expected<Plan> plan = solve(problem, *setup.strategy);
+    if (plan) {
+      SmallVector<const CodegenModel *> proven(setup.paths.proven);
+      llvm::erase_if(proven, [&](const CodegenModel *path) {
+        return !llvm::is_contained(allowed, path);
+      });
+      plan->provenPaths = namesOf(proven, ",");
+    }
+    return plan;
+  }
+
+  /// Says what gated paths would gain that nobody has proven on a card: the
+  /// predicted time of the shape that takes longest, planned by itself.
+  void remarkUnproven(ukernel::OperatorOpInterface op, StringRef symbol,
+                      const Workload &workload, const DeviceSpec &device,
+                      const Plan &plan) {
+    SmallVector<const CodegenModel *> waiting(setup.paths.unproven);
+    llvm::erase_if(waiting, [&](const CodegenModel *path) {
+      return errorToBool(path->supports(workload, device));
+    });
+    // The search takes as long as one of a single shape.
+    if (waiting.empty() || plan.predictions.empty() ||
+        !getContext().getRemarkEngine())
+      return;
+    const ShapePrediction &longest =
+        *llvm::max_element(plan.predictions, [](const ShapePrediction &a,
+                                                const ShapePrediction &b) {
+          return a.microseconds < b.microseconds;
+        });
+    Workload single = workload;
+    for (auto [axis, size] : llvm::zip_equal(single.axes, longest.shape)) {
+      axis.range = SizeRange::fixed(size);
+      axis.weights.clear();
+    }
+    SearchProblem problem = setup.problem(single, device);
+    SmallVector<const CodegenModel *> paths(problem.paths);
+    llvm::append_range(paths, waiting);
+    problem.paths = paths;
+    llvm::Expected<Plan> other = solve(problem, *setup.strategy);
+    if (!other || other->predictions.empty())
+      return llvm::consumeError(other.takeError());
+    std::string sizes = llvm::join(
+        llvm::map_range(longest.shape,
+                        [](int64_t size) { return std::to_string(size); }),
+        " x ");
+    remark::missed(op.getLoc(), remark::RemarkOpts::name("gated").category(
+                                    "ukernel-plan-workloads"))
+        << llvm::formatv(
+               "@{0}: without {1}, which 'ftuner check-gpu' has not proven on "
+               "the card: {2} are predicted to take {3} us, with it {4} us; "
+               "--paths={5} takes it unproven",
+               symbol, namesOf(waiting, ", "), sizes,
+               llvm::format("%.4g", longest.microseconds),
+               llvm::format("%.4g", other->predictions.front().microseconds),
+               namesOf(paths, ","))
+               .str();
   }
 
   /// The plan for devices of other architectures than the device's exact one.
@@ -450,6 +505,7 @@ private:
       for (ukernel::OperatorOpInterface served : question.ops)
         served.setPlanAttr(name);
       emitRemarks(op, name.getValue(), *answer);
+      remarkUnproven(op, name.getValue(), question.workload, device, *answer);
       if (question.portable &&
           failed(
               addPortable(*plan, op, std::move(*question.portable), symbols)))

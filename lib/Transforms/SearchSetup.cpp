@@ -42,7 +42,7 @@ llvm::Expected<SearchSetup> ftuner::makeSearchSetup(const OptionValues &given) {
   SearchSetup setup;
   setup.strategy = findSearchStrategy(choice.strategy);
   setup.costModel = findCostModel(choice.costModel);
-  auto paths = parseCodegenModels(choice.paths);
+  llvm::Expected<ChosenPaths> paths = readPaths(choice);
   if (!paths)
     return paths.takeError();
   setup.paths = std::move(*paths);
@@ -53,5 +53,8 @@ llvm::Expected<SearchSetup> ftuner::makeSearchSetup(const OptionValues &given) {
     return calibration.takeError();
   setup.calibration = std::move(*calibration);
   setup.unread = unreadOptions(given, setup);
+  if (choice.paths != kAutoPaths && !choice.provenPaths.empty())
+    setup.unread.push_back("option 'proven-paths' = " + choice.provenPaths +
+                           " has no effect: 'paths' names paths");
   return setup;
 }

@@ -108,11 +108,16 @@ def key_of(parts: Mapping[str, Any]) -> str:
     everything = {
         "format_version": FORMAT_VERSION,
         "machine": platform.machine(),
-        "compiler": _compiler_identity(_stamp(locations.tool("ftuner-translate"))),
+        "compiler": compiler_identity(),
         **parts,
     }
     text = json.dumps(everything, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def compiler_identity() -> str:
+    """Hash of the compiler, which another build of it has not."""
+    return _compiler_identity(_stamp(locations.tool("ftuner-translate")))
 
 
 def get(key: str, build: Callable[[Path], Mapping[str, Any]]) -> Entry:

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Iterable, Mapping, Sequence, Union
 
-from . import descriptions, inputs, locations
+from . import descriptions, inputs, listing, locations
 from .errors import CompileError, CompileWarning, Error
 from .importing import onnx
 from .importing.onnx import Bounds
 from .importing.weights import Weights
 from .progress import Progress, is_told
+from .proof import verdicts
 
 
 @dataclass(frozen=True)
@@ -110,16 +111,10 @@ class DeclaredOption:
 @functools.cache
 def declared_options(tool: Path) -> tuple[DeclaredOption, ...]:
     """The pipeline's options, as the compiler lists them, by name."""
-    listed = subprocess.run([tool, "--list-options"], capture_output=True, check=False)
-    try:
-        options = json.loads(listed.stdout)["options"]
-        return tuple(DeclaredOption(*(str(o[key]) for key in _DECLARED)) for o in options)
-    except (ValueError, KeyError, TypeError):
-        words = listed.stderr.decode(errors="replace").strip()
-        raise Error(f"{tool} does not list its options: {words or 'expected JSON'}") from None
-
-
-_DECLARED = ("name", "type", "help")
+    return tuple(
+        DeclaredOption(*(str(option[key]) for key in listing.OPTION_FIELDS))
+        for option in listing.listed(tool)["options"]
+    )
 
 
 def pipeline_options(tool: Path) -> frozenset[str]:
@@ -132,15 +127,20 @@ def valued_options(tool: Path) -> frozenset[str]:
     return frozenset(o.name for o in declared_options(tool) if o.type != "switch")
 
 
-def read_options(options: Mapping[str, Any]) -> Options:
+def read_options(options: Mapping[str, Any], device: descriptions.Description) -> Options:
     """Options of the pipeline by name: `max_kernels=8` is `--max-kernels=8`.
 
-    None leaves an option out. Raises `TypeError` for options that do not exist, and `Error` for a
-    calibration that is no built-in one and no file that can be read.
+    None leaves an option out. Without `paths`, or with "auto", gated codegen paths join that were
+    proven on the card at hand, if that is the device (`proof.verdicts`). Raises `TypeError` for
+    options that do not exist, and `Error` for a calibration that is no built-in one and no file
+    that can be read.
     """
     arguments = []
     calibration = None
-    for name, value in sorted(options.items()):
+    given = {name: value for name, value in options.items() if value is not None}
+    if given.get("paths", "auto") == "auto" and "proven_paths" not in given:
+        given["proven_paths"] = ",".join(verdicts.proven_paths(device)) or None
+    for name, value in sorted(given.items()):
         if value is None:
             continue
         flag = name.replace("_", "-")

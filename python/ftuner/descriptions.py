@@ -25,10 +25,25 @@ class Description:
     @property
     def name(self) -> str:
         """Name of the device, or that of its origin where the text is not valid."""
+        return str(self.content().get("name", self.origin))
+
+    @property
+    def gpu(self) -> int | None:
+        """The number of the live GPU that it is of, if it is of one by its origin."""
+        live = re.fullmatch(_LIVE, self.origin)
+        return int(live[1] or 0) if live else None
+
+    def content(self) -> dict[str, Any]:
+        """The fields; none where the text is not valid, which the compiler says."""
         try:
-            return str(json.loads(self.text)["name"])
-        except (ValueError, KeyError, TypeError):
-            return self.origin
+            content = json.loads(self.text)
+        except ValueError:
+            return {}
+        return content if isinstance(content, dict) else {}
+
+
+#: A live GPU: "cuda", "cuda:1".
+_LIVE = r"cuda(?::(\d+))?"
 
 
 def devices() -> dict[str, dict[str, Any]]:
@@ -51,7 +66,7 @@ def resolve(device: Device) -> Description:
             f"device: expected a name, a path or a dict, but got {type(device).__qualname__}"
         )
     name = os.fspath(device)
-    gpu = re.fullmatch(r"cuda(?::(\d+))?", name)
+    gpu = re.fullmatch(_LIVE, name)
     if gpu:
         return Description(name, json.dumps(query_device(int(gpu[1] or 0)), indent=1))
     path = locations.find(locations.DEVICES) / f"{name}.json"
@@ -225,6 +240,11 @@ def _words(name: str) -> set[str]:
     """Words of a device's name, and pairs of neighbours: rtx3090 of GeForce RTX 3090."""
     words = re.sub(r"[^a-z0-9]+", " ", name.lower()).split()
     return {*words, *(first + second for first, second in zip(words, words[1:]))}
+
+
+def is_named(name: str, device: str) -> bool:
+    """Whether a GPU of that name is the described device, by the words of both."""
+    return set(device.split("-")) <= _words(name)
 
 
 def _twin(

@@ -91,10 +91,11 @@ def _translate(
     options: Mapping[str, Any],
     *more: str,
 ) -> str:
+    description = descriptions.resolve(device)
     return compiler.translate(
         source,
-        descriptions.resolve(device),
-        compiler.read_options(options),
+        description,
+        compiler.read_options(options, description),
         ["--ftuner-explain", *_size_arguments(sizes), *more],
     )
 

@@ -2,9 +2,41 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+from collections.abc import Iterator
 
 LIBRARY = "libnvidia-ml.so.1"
+
+
+@contextlib.contextmanager
+def _opened() -> Iterator[ctypes.CDLL | None]:
+    """The library; None where there is none."""
+    try:
+        library = ctypes.CDLL(LIBRARY)
+        if library.nvmlInit_v2() != 0:
+            library = None
+    except (OSError, AttributeError):
+        library = None
+    try:
+        yield library
+    finally:
+        if library is not None:
+            library.nvmlShutdown()
+
+
+def driver_version() -> str | None:
+    """Version of the driver, such as 570.86.15; None where there is no NVML."""
+    with _opened() as library:
+        if library is None:
+            return None
+        version = ctypes.create_string_buffer(80)
+        try:
+            if library.nvmlSystemGetDriverVersion(version, len(version)) != 0:
+                return None
+        except AttributeError:
+            return None
+        return version.value.decode(errors="replace") or None
 
 
 def power_limit_watts(bus_id: str) -> float | None:
@@ -12,12 +44,13 @@ def power_limit_watts(bus_id: str) -> float | None:
 
     None where there is no NVML, or where it does not say (integrated GPUs).
     """
-    try:
-        library = ctypes.CDLL(LIBRARY)
-        if library.nvmlInit_v2() != 0:
+    with _opened() as library:
+        if library is None:
             return None
-    except (OSError, AttributeError):
-        return None
+        return _power_limit_watts(library, bus_id)
+
+
+def _power_limit_watts(library: ctypes.CDLL, bus_id: str) -> float | None:
     try:
         handle, milliwatts = ctypes.c_void_p(), ctypes.c_uint()
         found = library.nvmlDeviceGetHandleByPciBusId_v2(bus_id.encode(), ctypes.byref(handle))
@@ -27,5 +60,3 @@ def power_limit_watts(bus_id: str) -> float | None:
         return milliwatts.value / 1000 if said == 0 and milliwatts.value > 0 else None
     except AttributeError:
         return None
-    finally:
-        library.nvmlShutdown()

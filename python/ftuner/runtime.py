@@ -54,6 +54,7 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "ftrt_prepare": (ctypes.c_int32, [ctypes.c_void_p, ctypes.c_void_p]),
     "ftrt_emulator_stream": (ctypes.c_void_p, []),
     "ftrt_set_interrupt_check": (None, [ctypes.c_void_p]),
+    "ftrt_driver_version": (ctypes.c_int32, [ctypes.POINTER(ctypes.c_int32)]),
     "ftrt_device_count": (ctypes.c_int32, [ctypes.POINTER(ctypes.c_int32)]),
     "ftrt_device_select": (ctypes.c_int32, [ctypes.c_int32]),
     "ftrt_device_name": (ctypes.c_int32, [ctypes.c_int32, ctypes.c_char_p, ctypes.c_uint64]),
@@ -137,6 +138,13 @@ class Runtime:
     def last_error(self) -> str:
         text: bytes | None = self.library.ftrt_last_error()
         return (text or b"").decode(errors="replace")
+
+    def driver_version(self) -> str:
+        """Version of CUDA that the driver is for, such as 12.4; `Error` without one."""
+        version = ctypes.c_int32()
+        code = self.library.ftrt_driver_version(ctypes.byref(version))
+        self.check(code, "cannot read the driver's version")
+        return f"{version.value // 1000}.{version.value % 1000 // 10}"
 
     def device_count(self) -> int:
         """Number of CUDA devices. Raises `Error` where there is no driver."""

@@ -236,6 +236,9 @@ void *ftrt_emulator_stream(void);
  * launch anything in the emulator. */
 void ftrt_set_interrupt_check(int32_t (*check)(void));
 
+/* Version of CUDA that the driver is for: 12040 for 12.4. */
+int32_t ftrt_driver_version(int32_t *version);
+
 /* Number of CUDA devices. */
 int32_t ftrt_device_count(int32_t *count);
 

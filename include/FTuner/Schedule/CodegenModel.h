@@ -78,8 +78,6 @@ public:
   virtual ~CodegenModel() = default;
   /// Name of the path, and of its attribute in IR.
   virtual llvm::StringRef name() const = 0;
-  /// Whether its families compete unless a user names other paths.
-  virtual bool isDefault() const { return true; }
   /// Names of the fields of its schedules, in their order, in lower case with
   /// underscores: how schedules are written outside IR.
   virtual llvm::ArrayRef<llvm::StringLiteral> scheduleFields() const = 0;
@@ -160,7 +158,10 @@ public:
 const CodegenModel *findCodegenModel(llvm::StringRef name);
 /// Every path's model, in the order of CodegenPaths.def.
 llvm::ArrayRef<const CodegenModel *> codegenModels();
-/// Those that compete unless a user names others.
+/// Those whose families compete only where they were proven or a user names
+/// them, in the same order.
+llvm::ArrayRef<const CodegenModel *> gatedCodegenModels();
+/// The others, which compete unless a user names paths.
 llvm::SmallVector<const CodegenModel *> defaultCodegenModels();
 /// Reads names separated by commas: the models, in the order of
 /// CodegenPaths.def. An error says which name is of no path, and which there

@@ -83,6 +83,9 @@ struct Plan {
   /// Who made the plan: names of the search strategy and of the cost model, and
   /// of the calibration that predicted times are of. Empty if not known.
   std::string strategy, costModel, calibration;
+  /// Codegen paths that the search could take, and those of them that it could
+  /// since they were proven on the card; names separated by commas.
+  std::string paths, provenPaths;
   std::vector<SearchStatistic> statistics;
   /// Decisions worth a remark, e.g. a filter stage relaxed for some shapes.
   std::vector<std::string> remarks;

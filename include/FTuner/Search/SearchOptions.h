@@ -14,15 +14,31 @@
 
 namespace ftuner {
 
+/// The value of the option "paths" that stands for all paths but the gated
+/// ones, and of these for those that were proven.
+constexpr llvm::StringLiteral kAutoPaths = "auto";
+
 /// What a search is made of, by name.
 struct SearchChoice {
   std::string strategy = "ftuner";
   std::string costModel = "latency";
-  /// Names of codegen paths, separated by commas.
-  std::string paths = namesOf(defaultCodegenModels(), ",");
+  /// Names of codegen paths, separated by commas, or "auto".
+  std::string paths = kAutoPaths.str();
+  /// Names of gated paths that "auto" holds, too.
+  std::string provenPaths;
 };
 
-/// strategy, cost-model and paths.
+/// The codegen paths of a choice.
+struct ChosenPaths {
+  llvm::SmallVector<const CodegenModel *> models;
+  /// Gated ones among them, which are there since they were proven.
+  llvm::SmallVector<const CodegenModel *> proven;
+  /// Gated ones that "auto" leaves out.
+  llvm::SmallVector<const CodegenModel *> unproven;
+};
+llvm::Expected<ChosenPaths> readPaths(const SearchChoice &choice);
+
+/// strategy, cost-model, paths and proven-paths.
 const OptionTable<SearchChoice> &searchChoiceOptions();
 /// Those of every search: top-k, max-kernels, least-gain, tensor-maps.
 const OptionTable<SearchOptions> &commonOptions();

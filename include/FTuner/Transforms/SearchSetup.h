@@ -8,7 +8,7 @@
 #define FTUNER_TRANSFORMS_SEARCHSETUP_H
 
 #include "FTuner/CostModel/Calibration.h"
-#include "FTuner/Search/SearchStrategy.h"
+#include "FTuner/Search/SearchOptions.h"
 #include <optional>
 
 namespace ftuner {
@@ -18,7 +18,7 @@ struct SearchSetup {
   const SearchStrategy *strategy = nullptr;
   const CostModel *costModel = nullptr;
   /// Codegen paths whose families compete. Problems refer to them.
-  llvm::SmallVector<const CodegenModel *> paths = defaultCodegenModels();
+  ChosenPaths paths = {defaultCodegenModels(), {}, {}};
   /// Those of the cost model but for the calibration.
   SearchOptions options;
   /// Where none is given, each device has its own or the global one.
@@ -30,7 +30,7 @@ struct SearchSetup {
 
   SearchProblem problem(const Workload &workload, const DeviceSpec &device,
                         std::vector<KernelFamily> rejected = {}) const {
-    SearchProblem problem{workload,   device,  paths,
+    SearchProblem problem{workload,   device,  paths.models,
                           *costModel, options, std::move(rejected)};
     problem.options.cost.calibration = calibrationFor(device);
     return problem;

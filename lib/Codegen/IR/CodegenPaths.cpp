@@ -7,7 +7,7 @@
 #endif
 
 namespace ftuner {
-#define FTUNER_CODEGEN_PATH(PATH)                                              \
+#define FTUNER_CODEGEN_PATH(PATH, GATE)                                        \
   const CodegenPath &PATH##Path();                                             \
   void PATH##Register(mlir::DialectRegistry &registry);
 #include FTUNER_CODEGEN_PATHS
@@ -29,7 +29,7 @@ mlir::LogicalResult CodegenPath::emitBlock(mlir::ImplicitLocOpBuilder &builder,
 
 const CodegenPath *ftuner::findCodegenPath(const CodegenModel &model) {
   static const CodegenPath *const paths[] = {
-#define FTUNER_CODEGEN_PATH(PATH) &PATH##Path(),
+#define FTUNER_CODEGEN_PATH(PATH, GATE) &PATH##Path(),
 #include FTUNER_CODEGEN_PATHS
   };
   for (const CodegenPath *path : paths)
@@ -40,6 +40,6 @@ const CodegenPath *ftuner::findCodegenPath(const CodegenModel &model) {
 
 void ftuner::registerUKernelDialect(mlir::DialectRegistry &registry) {
   registry.insert<ukernel::UKernelDialect>();
-#define FTUNER_CODEGEN_PATH(PATH) PATH##Register(registry);
+#define FTUNER_CODEGEN_PATH(PATH, GATE) PATH##Register(registry);
 #include FTUNER_CODEGEN_PATHS
 }

@@ -36,7 +36,6 @@ class WgmmaModel final : public CodegenModel {
 public:
   llvm::StringRef name() const override { return "wgmma"; }
 
-  bool isDefault() const override { return false; }
   bool needsExactArchitecture() const override { return true; }
 
   llvm::ArrayRef<llvm::StringLiteral> scheduleFields() const override {

@@ -20,6 +20,7 @@ from . import (
     bench,
     caching,
     calibrating,
+    checking,
     compiling,
     device_table,
     explaining,
@@ -35,6 +36,7 @@ _COMMANDS = (
     bench,
     iree_module,
     device_table,
+    checking,
     calibrating,
     caching,
 )

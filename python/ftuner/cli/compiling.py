@@ -118,10 +118,11 @@ def _build(options: argparse.Namespace, library: Path) -> tuple[Module, dict[Pat
     if source_weights:
         _check_own(_weights_path(library), weights.is_own, "weights")
     with tempfile.TemporaryDirectory(prefix="ftuner-") as folder:
+        device = descriptions.resolve(options.device)
         compiler.build_library(
             options.source,
-            descriptions.resolve(options.device),
-            compiler.read_options(options.pipeline),
+            device,
+            compiler.read_options(options.pipeline, device),
             Path(folder, library.name),
             emulate=options.emulate,
             cubins=compiler.cubin_names(options.cubins),

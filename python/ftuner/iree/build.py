@@ -119,7 +119,7 @@ def compile(  # noqa: A001
             iree_compile, [*_target_flags(target, cuda_target, description), *_flags(iree_flags)]
         ),
         device=description,
-        options=compiler.read_options(options),
+        options=compiler.read_options(options, description),
         cubins=compiler.cubin_names(cubins),
         any_address=any_address,
         target=target,

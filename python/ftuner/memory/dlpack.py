@@ -8,6 +8,7 @@ Results are `DeviceArray`s, which speak DLPack in turn.
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import math
 import weakref
@@ -288,6 +289,18 @@ class DeviceArray:
             source = np.ascontiguousarray(array)
             library.copy(result.pointer, address_of(source), result.nbytes, result.stream)
             library.synchronize(result.stream)
+        return result
+
+    @staticmethod
+    def within(memory: DeviceArray, type: str, shape: tuple[int, ...], offset: int) -> DeviceArray:
+        """An array in the memory of another one, which it keeps, `offset` bytes from its start."""
+        result = copy.copy(memory)
+        result.element_type = ELEMENT_TYPES[type]
+        result.type = type
+        result.shape = tuple(shape)
+        result.nbytes = math.prod(result.shape) * result.element_type.bytes
+        result.pointer = memory.pointer + offset
+        result._arguments = memory
         return result
 
     def numpy(self) -> np.ndarray[Any, Any]:

@@ -46,7 +46,7 @@ protected:
 
 TEST_F(WgmmaModelTest, TakesProductsOfHopperAlone) {
   EXPECT_TRUE(model.needsExactArchitecture());
-  EXPECT_FALSE(model.isDefault());
+  EXPECT_TRUE(llvm::is_contained(gatedCodegenModels(), &model));
   Workload half = halfProduct();
   Workload bf16 = productOf(ElementType::BF16, ElementType::F32);
   Workload tf32 = productOf(ElementType::TF32, ElementType::F32);
@@ -603,6 +603,7 @@ TEST(CodegenModelsTest, ReadsNamesOfPaths) {
   auto named = llvm::cantFail(parseCodegenModels("wgmma, simt"));
   EXPECT_EQ(namesOf(named, ","), "simt,wgmma");
   EXPECT_EQ(namesOf(defaultCodegenModels(), ","), "simt,mma");
+  EXPECT_EQ(namesOf(gatedCodegenModels(), ","), "wgmma");
   for (const char *wrong : {"", "simt,", "fma"}) {
     auto models = parseCodegenModels(wrong);
     ASSERT_FALSE(bool(models));

@@ -10,6 +10,9 @@ TEST_F(RuntimeTest, DescribesDevices) {
   int32_t count = -1;
   ASSERT_SUCCESS(ftrt_device_count(&count));
   ASSERT_EQ(count, 5);
+  int32_t version = 0;
+  ASSERT_SUCCESS(ftrt_driver_version(&version));
+  EXPECT_GE(version, 12000);
   for (int32_t i = 0; i < count; ++i) {
     char name[64];
     uint64_t bytes = 0;
@@ -51,6 +54,7 @@ TEST_F(RuntimeTest, RefusesNull) {
   char name[8];
   void *emulator = ftrt_emulator_stream();
   EXPECT_FAILURE(ftrt_device_count(nullptr), code, "but got null");
+  EXPECT_FAILURE(ftrt_driver_version(nullptr), code, "but got null");
   EXPECT_FAILURE(ftrt_device_name(0, nullptr, 8), code, "but got null");
   EXPECT_FAILURE(ftrt_device_name(0, name, 0), code, "of 1 byte or more");
   EXPECT_FAILURE(ftrt_device_memory(0, nullptr), code, "but got null");

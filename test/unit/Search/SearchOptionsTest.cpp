@@ -75,7 +75,8 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
                               {"calibration", std::string("global")},
                               {"strategy", std::string("roller")},
                               {"cost-model", std::string("sia")},
-                              {"paths", std::string("simt")}};
+                              {"paths", std::string("simt")},
+                              {"proven-paths", std::string("wgmma")}};
   // None is left out here.
   for (const DeclaredOption &option : searchOptionList().options())
     EXPECT_TRUE(given.count(option.decl->name)) << option.decl->name;
@@ -108,6 +109,37 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
   SearchChoice choice = searchChoiceOptions().read(given);
   EXPECT_EQ(choice.strategy, "roller");
   EXPECT_EQ(choice.costModel, "sia");
+  EXPECT_EQ(choice.paths, "simt");
+  EXPECT_EQ(choice.provenPaths, "wgmma");
+}
+
+/// The paths of a choice, those that were proven and those that are left out.
+static std::string pathsOf(std::string names, std::string proven = "") {
+  SearchChoice choice;
+  choice.paths = std::move(names);
+  choice.provenPaths = std::move(proven);
+  llvm::Expected<ChosenPaths> paths = readPaths(choice);
+  if (!paths)
+    return llvm::toString(paths.takeError());
+  return namesOf(paths->models, ",") + ";" + namesOf(paths->proven, ",") + ";" +
+         namesOf(paths->unproven, ",");
+}
+
+TEST(SearchOptions, GatedPathsJoinWhereTheyWereProven) {
+  EXPECT_EQ(SearchChoice().paths, "auto");
+  EXPECT_EQ(pathsOf("auto"), "simt,mma;;wgmma");
+  EXPECT_EQ(pathsOf("auto", "wgmma"), "simt,mma,wgmma;wgmma;");
+  // Names force, whatever was proven.
+  EXPECT_EQ(pathsOf("wgmma,simt"), "simt,wgmma;;");
+  EXPECT_EQ(pathsOf("mma", "wgmma"), "mma;;");
+  EXPECT_EQ(checked({{"proven-paths", std::string("mma")}}), "");
+  OptionValues open = {{"proven-paths", std::string("mma")}};
+  EXPECT_EQ(llvm::toString(searchOptionList().checkTexts(open)),
+            "option 'proven-paths': expected names of gated codegen paths "
+            "(wgmma), separated by commas, but got 'mma'");
+  EXPECT_EQ(pathsOf("auto,wgmma"),
+            "expected names of codegen paths (simt, mma, wgmma), separated by "
+            "commas, but got 'auto'");
 }
 
 TEST(SearchOptions, BoundsAreTheDocumentedOnes) {

@@ -258,7 +258,9 @@ toPredictions(ukernel::PredictionsAttr attribute) {
 static constexpr std::pair<llvm::StringLiteral, std::string Plan::*>
     searchNames[] = {{"strategy", &Plan::strategy},
                      {"cost_model", &Plan::costModel},
-                     {"calibration", &Plan::calibration}};
+                     {"calibration", &Plan::calibration},
+                     {"paths", &Plan::paths},
+                     {"proven_paths", &Plan::provenPaths}};
 
 /// Counts as integers, which print in full; other figures as floats.
 static Attribute toStatistic(Builder &b, double value) {

@@ -88,7 +88,6 @@ public:
            : variant == Variant::Mapped ? "mapped"
                                         : "scalar";
   }
-  bool isDefault() const override { return variant != Variant::Mapped; }
   bool needsExactArchitecture() const override {
     return variant == Variant::Exact;
   }

@@ -235,7 +235,9 @@ def UKernel_PlanAttr : UKernel_Attr<"Plan", "plan"> {
     `choices` whose box holds the shape, or else by `general`. Other operands are
     served by the first such entry of `unaligned`, whose families take any
     alignment, or else by `unaligned_general`. `search` says who made the plan:
-    `strategy`, `cost_model`, and the `calibration` of the predicted times.
+    `strategy`, `cost_model`, the `calibration` of the predicted times, the `paths`
+    that it could take, and, of these, the `proven_paths` that it could take since
+    they were proven on the card.
     `statistics` are figures of the search, `predictions` are times, and
     `rankings` are the best programs of the shapes that it looked at, if
     requested. `unaligned` and these four may be absent.

@@ -1,0 +1,37 @@
+"""What the compiler lists of itself: its options and codegen paths."""
+
+from __future__ import annotations
+
+import functools
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .errors import Error
+
+#: Of an option, as whoever reads it declares it.
+OPTION_FIELDS = ("name", "type", "help")
+
+
+@functools.cache
+def listed(tool: Path) -> Mapping[str, Any]:
+    """What the compiler lists of itself: `options`, and the codegen `paths`."""
+    run = subprocess.run([tool, "--list-options"], capture_output=True, check=False)
+    try:
+        content: dict[str, Any] = json.loads(run.stdout)
+        options = [[option[key] for key in OPTION_FIELDS] for option in content["options"]]
+        paths = [(path["name"], path["gated"]) for path in content["paths"]]
+        if not options or not paths:
+            raise ValueError
+    except (ValueError, KeyError, TypeError):
+        words = run.stderr.decode(errors="replace").strip()
+        raise Error(f"{tool} does not list its options: {words or 'expected JSON'}") from None
+    return content
+
+
+@functools.cache
+def gated_paths(tool: Path) -> frozenset[str]:
+    """Codegen paths that compete only where they were proven, or where a user names them."""
+    return frozenset(path["name"] for path in listed(tool)["paths"] if path["gated"])

@@ -1,0 +1,217 @@
+"""Compiles the families and watches the process that runs them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from .. import compiler, descriptions, runtime
+from ..errors import CompileError, Error
+from ..progress import Progress
+from . import verdicts
+from .families import Family, parse_capability, sets
+from .verdicts import Card, Outcome, PathVerdict
+
+#: Seconds for a process to start, and to go after it is killed.
+_SECONDS_TO_START = 60.0
+_SECONDS_TO_END = 5.0
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was found of a card."""
+
+    card: Card
+    outcomes: list[Outcome]
+    paths: dict[str, PathVerdict]
+    #: Where it is kept.
+    file: Path
+
+
+def find_card(gpu: int) -> Card:
+    """The card to check. Raises `Error`, in one sentence, where there is none."""
+    try:
+        count = runtime.get().device_count()
+    except Error as error:
+        raise Error(f"there is no GPU to check: {error}") from error
+    if not 0 <= gpu < count:
+        raise Error(f"there is no GPU {gpu} to check: this machine has {count}")
+    return Card.of(gpu)
+
+
+def families_for(card: Card, paths: Sequence[str] | None = None) -> list[Family]:
+    """The families of the named paths, or of all, that the card runs.
+
+    Raises `ValueError` for names of no path, and `Error` where a path has nothing for the card.
+    """
+    known = sets()
+    capability = parse_capability(card.capability)
+    for path in paths or ():
+        if path not in known:
+            raise ValueError(f"paths: expected some of {', '.join(known)}, but got '{path}'")
+        if not known[path].for_card(capability):
+            raise Error(f"the codegen path {path} is not for {card}")
+    return [
+        family
+        for path, one in known.items()
+        if paths is None or path in paths
+        for family in one.for_card(capability)
+    ]
+
+
+def check(gpu: int, families: Sequence[Family], timeout: float) -> list[Outcome]:
+    """Runs families on a GPU; one that takes longer than `timeout` seconds hangs.
+
+    Where a family hung, or ended the process, others of its path are skipped. Raises `Error` where
+    nothing can be run at all.
+    """
+    with tempfile.TemporaryDirectory(prefix="ftuner-") as folder:
+        libraries, outcomes = _build(families, gpu, Path(folder))
+        todo = [family for family in families if family.symbol in libraries]
+        with Progress("checking the GPU", len(todo)) as progress:
+            while todo:
+                found = _watch(gpu, todo, libraries, timeout, Path(folder), progress)
+                outcomes |= found
+                broken = outcomes[[*found][-1]].path  # Unless all have run.
+                todo = [family for family in todo if family.symbol not in found]
+                for family in todo:
+                    if family.path == broken:
+                        outcomes[family.symbol] = Outcome(family.path, family.name, "skipped")
+                todo = [family for family in todo if family.path != broken]
+    return [outcomes[family.symbol] for family in families]
+
+
+def check_and_keep(gpu: int, paths: Sequence[str] | None, timeout: float) -> Report:
+    """Checks the paths on a GPU, and keeps the verdict."""
+    card = find_card(gpu)
+    outcomes = check(gpu, families_for(card, paths), timeout)
+    found = {
+        path: PathVerdict.of(outcome for outcome in outcomes if outcome.path == path)
+        for path in dict.fromkeys(outcome.path for outcome in outcomes)
+    }
+    return Report(card, outcomes, found, verdicts.write(card, found, outcomes))
+
+
+def _build(
+    families: Sequence[Family], gpu: int, folder: Path
+) -> tuple[dict[str, Path], dict[str, Outcome]]:
+    """The libraries of families by their symbols, and outcomes of those that have none."""
+    device = descriptions.resolve(f"cuda:{gpu}")
+    libraries: dict[str, Path] = {}
+    outcomes: dict[str, Outcome] = {}
+
+    def build(family: Family) -> None:
+        library = folder / family.symbol / "libmodel.so"
+        library.parent.mkdir()
+        source = compiler.SourceText(f"{family.symbol}.mlir", family.text().encode())
+        try:
+            compiler.build_library(source, device, compiler.Options([]), library, emulate=False)
+            libraries[family.symbol] = library
+        except CompileError as error:
+            words = next(
+                (line for line in error.diagnostics.splitlines() if "error:" in line), str(error)
+            )
+            outcomes[family.symbol] = Outcome(family.path, family.name, "refused", words)
+        progress.advance()
+
+    with Progress("compiling", len(families)) as progress:
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            for _ in pool.map(build, families):
+                pass
+    return libraries, outcomes
+
+
+def _watch(
+    gpu: int,
+    todo: Sequence[Family],
+    libraries: Mapping[str, Path],
+    timeout: float,
+    folder: Path,
+    progress: Progress,
+) -> dict[str, Outcome]:
+    """Runs families in one process, until it ends or one hangs; outcomes of those that began."""
+    jobs = folder / "jobs.json"
+    jobs.write_text(
+        json.dumps(
+            [
+                {"path": one.path, "name": one.name, "library": str(libraries[one.symbol])}
+                for one in todo
+            ]
+        ),
+        encoding="utf-8",
+    )
+    outcomes: dict[str, Outcome] = {}
+    running: Family | None = None
+    words = folder / "words"
+    with _child(gpu, jobs, words) as (process, lines):
+        limit = _SECONDS_TO_START
+        while True:
+            try:
+                line = lines.get(timeout=limit)
+            except queue.Empty:
+                if running is None:
+                    raise Error(f"the GPU did not answer within {limit:g} s") from None
+                outcomes[running.symbol] = Outcome(
+                    running.path, running.name, "hung", f"no answer within {timeout:g} s"
+                )
+                return outcomes
+            if line is None:
+                break
+            limit = timeout
+            if "begin" in line:
+                running = todo[line["begin"]]
+            elif "end" in line:
+                family, running = todo[line.pop("end")], None
+                outcomes[family.symbol] = Outcome(family.path, family.name, **line)
+                progress.advance()
+        code = process.wait()
+    if running is None and outcomes:
+        return outcomes
+    said = words.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
+    reason = "; ".join([f"the process ended with code {code}", *said])
+    if running is None:
+        raise Error(f"no kernel can be run on the GPU: {reason}")
+    outcomes[running.symbol] = Outcome(running.path, running.name, "failed", reason)
+    return outcomes
+
+
+_Lines = queue.Queue[Any]
+
+
+@contextlib.contextmanager
+def _child(gpu: int, jobs: Path, words: Path) -> Iterator[tuple[subprocess.Popen[bytes], _Lines]]:
+    """The process and the lines that it writes, None behind the last; it is killed in the end."""
+    lines: _Lines = queue.Queue()
+
+    def listen(stream: IO[bytes]) -> None:
+        for text in stream:
+            if text.startswith(b"{"):
+                lines.put(json.loads(text))
+        lines.put(None)
+
+    with words.open("wb") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ftuner.proof.child", str(gpu), str(jobs)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+        )
+    try:
+        threading.Thread(target=listen, args=(process.stdout,), daemon=True).start()
+        yield process, lines
+    finally:
+        process.kill()
+        # A kernel that the device does not give up may keep the process.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_SECONDS_TO_END)

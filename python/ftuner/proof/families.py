@@ -1,0 +1,266 @@
+"""The fixed set of families of each codegen path: share/ftuner/proofs, a file for each.
+
+A family is one product by a given plan. Its file is in the path's own folder, `proof.json`.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .. import locations
+from ..errors import Error
+
+FORMAT_VERSION = 1
+
+#: Types of factors: that of their elements, their bytes, and that of sums.
+_FACTORS = {
+    "f32": ("f32", 4, "f32"),
+    "tf32": ("f32", 4, "f32"),
+    "tf32-truncate": ("f32", 4, "f32"),
+    "f16": ("f16", 2, "f32"),
+    "bf16": ("bf16", 2, "f32"),
+    "i8": ("i8", 1, "i32"),
+}
+
+
+@dataclass(frozen=True)
+class Family:
+    """A kernel family and the product that it computes.
+
+    Attributes:
+        path, name: the codegen path, and what the family is called in reports.
+        type: of the factors: f32, tf32, tf32-truncate, f16, bf16 or i8.
+        lhs, rhs, out: axes of the operands; m, n, k and batch axes, as einsum has them.
+        sizes: of the axes; several, which one module serves, where the axis is dynamic.
+        schedule, tiles, axis, split: as `#ukernel.family` has them; tiles without batch axes.
+        result: type of the result, where it is not that of the sums.
+        bias: whether a vector along n is added.
+        offset: elements by which operands begin after an aligned address.
+        fallback: schedule and tile of the family for operands that are not aligned.
+    """
+
+    path: str
+    name: str
+    type: str
+    schedule: str
+    tiles: tuple[tuple[int, ...], ...]
+    fallback: tuple[str, tuple[int, ...]]
+    sizes: Mapping[str, int | Sequence[int]]
+    lhs: str = "mk"
+    rhs: str = "kn"
+    out: str = "mn"
+    axis: int = 0
+    split: int = 1
+    result: str = ""
+    bias: bool = False
+    offset: int = 0
+    capability: tuple[int, int] = field(default=(0, 0))
+
+    @property
+    def symbol(self) -> str:
+        """Its function's name, of which the kernels' are made: no other family has it."""
+        return re.sub(r"[^a-z0-9]+", "_", f"{self.path} {self.name}".lower()).strip("_")
+
+    @property
+    def element(self) -> str:
+        return _FACTORS[self.type][0]
+
+    @property
+    def accumulator(self) -> str:
+        return _FACTORS[self.type][2]
+
+    @property
+    def result_type(self) -> str:
+        return self.result or self.accumulator
+
+    def shapes(self) -> list[dict[str, int]]:
+        """The sizes of each run."""
+        counts = [len(size) for size in self.sizes.values() if not isinstance(size, int)]
+        return [
+            {
+                axis: size if isinstance(size, int) else size[number % len(size)]
+                for axis, size in self.sizes.items()
+            }
+            for number in range(max(counts, default=1))
+        ]
+
+    def text(self) -> str:
+        """The module: a workload that is formed, with its plan.
+
+        The texts of several families, one after the other, are a module, too.
+        """
+        batches = [axis for axis in self.out if axis not in "mn"]
+        axes = ["m", "n", "k", *batches]
+        dynamic = {axis for axis, size in self.sizes.items() if not isinstance(size, int)}
+        element, _, accumulator = _FACTORS[self.type]
+
+        def tensor(of: str, kind: str) -> str:
+            sizes = "".join(f"{'?' if axis in dynamic else self.sizes[axis]}x" for axis in of)
+            return f"tensor<{sizes}{kind}>"
+
+        def affine_map(of: str) -> str:
+            return f"affine_map<({', '.join(axes)}) -> ({', '.join(of)})>"
+
+        a, b = tensor(self.lhs, element), tensor(self.rhs, element)
+        bias, result = tensor("n", accumulator), tensor(self.out, self.result_type)
+        lines = []
+        for axis in self.out:
+            if axis in dynamic:
+                name, of, kind = ("a", self.lhs, a) if axis in self.lhs else ("b", self.rhs, b)
+                lines.append(f"%at_{axis} = arith.constant {of.index(axis)} : index")
+                lines.append(f"%size_{axis} = tensor.dim %{name}, %at_{axis} : {kind}")
+        sizes = ", ".join(f"%size_{axis}" for axis in self.out if axis in dynamic)
+        zero = "0" if accumulator == "i32" else "0.0"
+        lines.append(f"%zero = arith.constant {zero} : {accumulator}")
+        lines.append(f"%e = tensor.empty({sizes}) : {result}")
+        maps = [self.lhs, self.rhs, *(["n"] if self.bias else []), self.out]
+        precision = {"tf32": "precision = tf32", "tf32-truncate": "precision = tf32 truncated"}
+        arguments = f"%a: {a}, %b: {b}" + (f", %bias: {bias}" if self.bias else "")
+        setup = "\n    ".join(lines)
+        return f"""
+ukernel.plan @plan_of_{self.symbol} {self._plan(len(batches))}
+func.func @{self.symbol}({arguments}) -> {result} {{
+    {setup}
+    %r = ukernel.workload plan(@plan_of_{self.symbol}) ins(%a, %b : {a}, {b})
+        init(%zero : {accumulator}) {f"extras(%bias : {bias})" if self.bias else ""}
+        outs(%e : {result})
+        maps = [{", ".join(map(affine_map, maps))}]
+        {precision.get(self.type, "")}
+        contract {{
+        ^bb0(%x: {element}, %y: {element}, %s: {accumulator}):{self._product(element, accumulator)}
+          ukernel.yield %t : {accumulator}
+        }} {self._epilogue(accumulator)} -> {result}
+    return %r : {result}
+}}
+"""
+
+    def _plan(self, batches: int) -> str:
+        def family(schedule: str, axis: int, tiles: Sequence[Sequence[int]], split: int) -> str:
+            text = ", ".join(str([*tile, *[1] * batches]) for tile in tiles)
+            slices = f", split = {split}" if split > 1 else ""
+            return f"<#ukernel.{self.path}<{schedule}>, axis = {axis}, tiles = [{text}]{slices}>"
+
+        families = [family(self.schedule, self.axis, self.tiles, self.split)]
+        families.append(family(self.fallback[0], 0, [self.fallback[1]], 1))
+        return (
+            f"<families = [{', '.join(families)}], choices = [], general = 0, "
+            "unaligned_general = 1>"
+        )
+
+    @staticmethod
+    def _product(element: str, accumulator: str) -> str:
+        letter = "i" if accumulator == "i32" else "f"
+        factors, casts = ("%x", "%y"), ""
+        if element != accumulator:
+            cast = "extsi" if letter == "i" else "extf"
+            factors = ("%xe", "%ye")
+            casts = "".join(
+                f"\n          {wide} = arith.{cast} {narrow} : {element} to {accumulator}"
+                for wide, narrow in zip(factors, ("%x", "%y"))
+            )
+        return (
+            f"{casts}\n          %p = arith.mul{letter} {factors[0]}, {factors[1]} : {accumulator}"
+            f"\n          %t = arith.add{letter} %s, %p : {accumulator}"
+        )
+
+    def _epilogue(self, accumulator: str) -> str:
+        if not self.bias and self.result_type == accumulator:
+            return ""
+        letter = "i" if accumulator == "i32" else "f"
+        lines, value = [], "%sum"
+        if self.bias:
+            lines.append(f"%biased = arith.add{letter} {value}, %of_column : {accumulator}")
+            value = "%biased"
+        if self.result_type != accumulator:
+            lines.append(f"%rounded = arith.truncf {value} : {accumulator} to {self.result_type}")
+            value = "%rounded"
+        arguments = f"%sum: {accumulator}" + (f", %of_column: {accumulator}" if self.bias else "")
+        body = "\n          ".join([*lines, f"ukernel.yield {value} : {self.result_type}"])
+        return f"epilogue {{\n        ^bb0({arguments}):\n          {body}\n        }}"
+
+
+@dataclass(frozen=True)
+class ProofSet:
+    """The set of a path.
+
+    Attributes:
+        capability: the least compute capability of cards that it is for, or with `is_exact` the
+            only one.
+    """
+
+    path: str
+    capability: tuple[int, int]
+    is_exact: bool
+    families: tuple[Family, ...]
+    #: Hash of the file.
+    digest: str
+
+    def applies_to(self, capability: tuple[int, int]) -> bool:
+        if self.is_exact:
+            return capability == self.capability
+        return capability >= self.capability
+
+    def for_card(self, capability: tuple[int, int]) -> list[Family]:
+        """The families that a card of that compute capability runs."""
+        if not self.applies_to(capability):
+            return []
+        return [family for family in self.families if family.capability <= capability]
+
+
+def parse_capability(text: str) -> tuple[int, int]:
+    """`"9.0"` as numbers, which can be compared."""
+    match = re.fullmatch(r"(\d+)\.(\d+)", text)
+    if not match:
+        raise ValueError(f"expected a compute capability such as 9.0, but got '{text}'")
+    return int(match[1]), int(match[2])
+
+
+def sets() -> dict[str, ProofSet]:
+    """The sets by their paths. Raises `Error` where the installation has none or a wrong one."""
+    return _sets_in(locations.find(locations.PROOFS))
+
+
+@functools.cache
+def _sets_in(folder: Path) -> dict[str, ProofSet]:
+    found = [_read(file) for file in sorted(folder.glob("*.json"))]
+    return {one.path: one for one in found}
+
+
+def _read(file: Path) -> ProofSet:
+    content = file.read_bytes()
+    try:
+        data = json.loads(content)
+        if data["format_version"] != FORMAT_VERSION:
+            raise ValueError(f"expected format_version {FORMAT_VERSION}")
+        families = tuple(_families(data))
+        least = parse_capability(data["capability"])
+        digest = hashlib.sha256(content).hexdigest()
+        return ProofSet(data["path"], least, bool(data.get("exact", False)), families, digest)
+    except (ValueError, KeyError, TypeError) as error:
+        raise Error(f"cannot read the families of '{file}': {error!r}") from error
+
+
+def _families(data: Mapping[str, Any]) -> Iterator[Family]:
+    fallback = data["unaligned"]
+    for given in data["families"]:
+        fields = dict(given)
+        step = fallback["step_bytes"] // _FACTORS[fields["type"]][1]
+        sizes = {
+            axis: size if isinstance(size, int) else tuple(size)
+            for axis, size in fields.pop("sizes").items()
+        }
+        yield Family(
+            path=data["path"],
+            fallback=(fallback["schedule"], (*fallback["tile"], step)),
+            sizes=sizes,
+            tiles=tuple(map(tuple, fields.pop("tiles"))),
+            capability=parse_capability(fields.pop("capability", "0.0")),
+            **fields,
+        )

@@ -1,0 +1,261 @@
+"""Verdicts on codegen paths by card, driver and version, in the folder of the compile cache.
+
+A verdict is a JSON file, `verdicts/NAME.json`, of a card with its driver, for one version of FTuner
+and its compiler. What it says of a path holds for the set of families that the path has now.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import re
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from .. import cache, descriptions, listing, locations, nvml, runtime
+from .._version import version
+from ..errors import CacheError, CompileWarning, Error
+from .families import ProofSet, parse_capability, sets
+
+FORMAT_VERSION = 1
+_MAJOR, _MINOR, _SM_COUNT = 75, 76, 16  # CUdevice_attribute
+
+
+@dataclass(frozen=True)
+class Card:
+    """A GPU of this machine, as far as a verdict depends on it."""
+
+    name: str
+    capability: str
+    sm_count: int
+    driver: str
+
+    @staticmethod
+    def of(index: int) -> Card:
+        """Raises `Error` where there is no such GPU."""
+        library = runtime.get()
+        name = library.device_name(index)
+        major, minor, sms = (
+            library.device_attribute(index, number) for number in (_MAJOR, _MINOR, _SM_COUNT)
+        )
+        driver = nvml.driver_version() or f"for CUDA {library.driver_version()}"
+        return Card(name, f"{major}.{minor}", sms, driver)
+
+    def is_described_by(self, description: Mapping[str, Any]) -> bool:
+        """Whether a device's description is of such a card: by name, capability and SMs."""
+        return (
+            description.get("compute_capability") == self.capability
+            and description.get("sm_count") == self.sm_count
+            and descriptions.is_named(self.name, str(description.get("name")))
+        )
+
+    def __str__(self) -> str:
+        return f"{self.name} (compute capability {self.capability}, driver {self.driver})"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a family: passed, failed, hung, refused (by the compiler), or skipped."""
+
+    path: str
+    name: str
+    status: str
+    words: str = ""
+    error: float | None = None
+
+
+@dataclass(frozen=True)
+class PathVerdict:
+    """Whether all families of a path passed, and else which one did not."""
+
+    passed: bool
+    family: str = ""
+    status: str = ""
+    words: str = ""
+
+    @staticmethod
+    def of(outcomes: Iterable[Outcome]) -> PathVerdict:
+        for outcome in outcomes:
+            if outcome.status != "passed":
+                return PathVerdict(False, outcome.name, outcome.status, outcome.words)
+        return PathVerdict(True)
+
+    def __str__(self) -> str:
+        if self.passed:
+            return "passed"
+        return f"family '{self.family}' {self.status}" + (f" ({self.words})" if self.words else "")
+
+
+def folder() -> Path:
+    """Where verdicts are; it need not exist yet."""
+    return cache.path() / "verdicts"
+
+
+def file_of(card: Card) -> Path:
+    """The file of a card's verdict; another driver, version or compiler has another one."""
+    digest = hashlib.sha256(json.dumps(_key(card), sort_keys=True).encode()).hexdigest()
+    slug = re.sub(r"[^a-z0-9]+", "-", card.name.lower()).strip("-")
+    return folder() / f"{slug}-{digest[:16]}.json"
+
+
+def _key(card: Card) -> dict[str, Any]:
+    return {"card": asdict(card), "version": version, "compiler": cache.compiler_identity()}
+
+
+def write(card: Card, found: Mapping[str, PathVerdict], outcomes: Iterable[Outcome]) -> Path:
+    """Keeps verdicts on paths, beside those on others that are there; returns the file.
+
+    Raises `CacheError` where the folder cannot be used.
+    """
+    file = file_of(card)
+    paths = {
+        path: {"set": sets()[path].digest, **asdict(verdict)} for path, verdict in found.items()
+    }
+    before = _read(file, card) or {}
+    content = {
+        "format_version": FORMAT_VERSION,
+        **_key(card),
+        "created": time.time(),
+        "paths": {**before.get("paths", {}), **paths},
+        "families": [
+            *(one for one in before.get("families", []) if one.get("path") not in found),
+            *map(asdict, outcomes),
+        ],
+    }
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=file.parent, prefix=".tmp-")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                json.dump(content, stream, indent=1)
+            os.replace(name, file)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+            raise
+    except OSError as error:
+        raise CacheError(
+            f"cannot keep the verdict in '{file.parent}': {error.strerror or error}; set "
+            "FTUNER_CACHE_DIR to a folder that can be written"
+        ) from error
+    return file
+
+
+def read(card: Card) -> dict[str, PathVerdict]:
+    """The verdicts on paths of a card, on the sets of families as they are now."""
+    verdicts = {}
+    for path, entry in (_read(file_of(card), card) or {"paths": {}})["paths"].items():
+        known = sets().get(path)
+        if known is not None and entry["set"] == known.digest:
+            verdicts[path] = PathVerdict(
+                entry["passed"], entry["family"], entry["status"], entry["words"]
+            )
+    return verdicts
+
+
+def _read(file: Path, card: Card) -> dict[str, Any] | None:
+    """The content of a file; None where there is none, or, with a warning, none that is valid."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        if not _is_valid(content, card):
+            raise ValueError("expected a verdict on this card")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        _warn_once(f"ignored the verdict '{file}': {error}; run ftuner check-gpu again")
+        return None
+    return dict(content)
+
+
+def _is_valid(content: Any, card: Card) -> bool:
+    """Whether a value is what `write` writes, as far as anybody reads it."""
+    if not isinstance(content, dict) or content.get("format_version") != FORMAT_VERSION:
+        return False
+    if any(content.get(key) != value for key, value in _key(card).items()):
+        return False
+    paths, families = content.get("paths"), content.get("families")
+    texts = ("set", "family", "status", "words")
+    return (
+        isinstance(paths, dict)
+        and all(
+            isinstance(entry, dict)
+            and type(entry.get("passed")) is bool
+            and all(isinstance(entry.get(key), str) for key in texts)
+            for entry in paths.values()
+        )
+        and isinstance(families, list)
+        and all(isinstance(family, dict) for family in families)
+    )
+
+
+#===--- What the compiler may take ---------------------------------------===#
+
+
+def gated_sets(card: Card) -> list[ProofSet]:
+    """The sets of gated paths that are for a card."""
+    gated = listing.gated_paths(locations.tool("ftuner-translate"))
+    capability = parse_capability(card.capability)
+    return [one for path, one in sets().items() if path in gated and one.applies_to(capability)]
+
+
+def proven_paths(device: descriptions.Description) -> list[str]:
+    """The gated paths that were proven on the card at hand, if it is the device.
+
+    Warns, once for each card, of gated paths that are left out though the card is there.
+    """
+    card = _card_at_hand(device)
+    gated = gated_sets(card) if card else []
+    if card is None or not gated:
+        return []
+    verdicts = read(card)
+    for one in gated:
+        verdict = verdicts.get(one.path)
+        if verdict is None:
+            _warn_once(
+                f"the codegen path {one.path} is left out, since nothing has proven it on "
+                f"{card.name} yet: run ftuner check-gpu"
+            )
+        elif not verdict.passed:
+            _warn_once(f"the codegen path {one.path} is left out: on {card.name} {verdict}")
+    return [one.path for one in gated if one.path in verdicts and verdicts[one.path].passed]
+
+
+def _card_at_hand(device: descriptions.Description) -> Card | None:
+    """The GPU of this machine that a description is of; the first one where there are several."""
+    library = runtime.get()
+    if not library.has_device():
+        return None
+    with contextlib.suppress(Error):
+        if device.gpu is not None:
+            return _card(device.gpu)
+        for index in range(library.device_count()):
+            card = _card(index)
+            if card.is_described_by(device.content()):
+                return card
+    return None
+
+
+@functools.cache
+def _card(index: int) -> Card:
+    return Card.of(index)
+
+
+_warned: set[str] = set()
+_warned_lock = threading.Lock()
+
+
+def _warn_once(text: str) -> None:
+    with _warned_lock:
+        is_new = text not in _warned
+        _warned.add(text)
+    if is_new:
+        warnings.warn(text, CompileWarning, stacklevel=3)
