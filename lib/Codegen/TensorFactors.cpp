@@ -109,20 +109,19 @@ constexpr int64_t kSlotRegisters = 3;
 /// six that had room for kSlotRegisters.
 constexpr int64_t kRaggedSlotRegisters = 1;
 
-int64_t FactorCopies::registers(const SharedTile &tile, const FactorCopy &copy,
-                                bool isSpaceExact) const {
+FactorCopies::Addresses FactorCopies::addresses(const SharedTile &tile,
+                                                const FactorCopy &copy) const {
   int64_t slots = tile.copySlots(threads, copy.vectorWidth);
   bool areWholeRows = copiesWholeRows(tile, threads, copy.vectorWidth);
   bool isInColumn = rowsOfSlot(tile, threads, copy.vectorWidth).has_value();
-  // Pointers of 64 bits, but where one lies at a constant distance from the
-  // last: rows that are clamped to an extent, or permuted, do not.
-  bool isApart =
-      copy.isPitchKnown &&
-      (isInColumn || (tile.reduceContiguous && areWholeRows && isSpaceExact));
+  // Rows that are clamped to an extent, or permuted, are at any distance.
+  bool isApart = copy.isPitchKnown &&
+                 (isInColumn ||
+                  (tile.reduceContiguous && areWholeRows && copy.isSpaceExact));
   int64_t pointers = isApart      ? 1
                      : isInColumn ? ceilDiv(slots, slotsOfPointer(slots))
                                   : slots;
-  // Places in shared memory, but where rows are whole periods of the swizzle
+  // Where rows are whole periods of the swizzle apart, places are constants
   // apart.
   int64_t places = slots;
   if (areWholeRows) {
@@ -130,6 +129,15 @@ int64_t FactorCopies::registers(const SharedTile &tile, const FactorCopy &copy,
     int64_t period = tile.patternPeriod();
     places = std::min(slots, period / std::gcd(period, rows));
   }
+  return {pointers, places};
+}
+
+int64_t FactorCopies::registers(const SharedTile &tile,
+                                const FactorCopy &copy) const {
+  int64_t slots = tile.copySlots(threads, copy.vectorWidth);
+  bool areWholeRows = copiesWholeRows(tile, threads, copy.vectorWidth);
+  bool isInColumn = rowsOfSlot(tile, threads, copy.vectorWidth).has_value();
+  auto [pointers, places] = addresses(tile, copy);
   // Bounds of k, of 64 bits, of each row: rows along k have one in common, and
   // those of a column are a constant apart.
   int64_t bounds = 0;
@@ -173,12 +181,16 @@ void FactorCopies::addTo(BlockWork &work, const SharedTile &tile,
     work.loadedRegisters +=
         copies *
         double(ceilDiv(copy.vectorWidth * copy.globalBytes, kWordBytes));
-  // Whether each slot takes part.
-  double ofSlot = isReduceExact ? 2 : 4;
+  // Of each thread, 64 bits for a pointer; where k has a rest, whether each
+  // slot takes part.
+  auto [pointers, places] = addresses(tile, copy);
+  double ofAddresses = double(2 * pointers + places);
+  if (!isReduceExact)
+    ofAddresses += 2 * slots;
   work.otherInstructions +=
       copies * (isAsynchronous ? 1 : 2) +
       copies * double(copy.vectorWidth) * copy.prologue.instructions +
-      double(work.warps) * ofSlot * slots;
+      double(work.warps) * ofAddresses;
 }
 
 int64_t ftuner::squareGroupRows(const KernelFamily &family) {

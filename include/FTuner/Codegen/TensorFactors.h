@@ -70,6 +70,8 @@ struct FactorCopy {
   PrologueWork prologue = {};
   /// The distance of its rows in memory is a constant.
   bool isPitchKnown = true;
+  /// Tiles never reach beyond the factor's extent of m or n.
+  bool isSpaceExact = false;
 };
 /// Of a factor, lhs (0) or rhs (1).
 FactorCopy factorCopy(const Workload &workload, int64_t accessBytes,
@@ -89,9 +91,15 @@ struct FactorCopies {
   void addTo(BlockWork &work, const SharedTile &tile,
              const FactorCopy &copy) const;
   /// Registers that a thread keeps of the copies of a factor's tile.
-  /// `isSpaceExact`: tiles never reach beyond the factor's extent of m or n.
-  int64_t registers(const SharedTile &tile, const FactorCopy &copy,
-                    bool isSpaceExact) const;
+  int64_t registers(const SharedTile &tile, const FactorCopy &copy) const;
+
+private:
+  /// Addresses of a thread's copies, but for those at a constant distance from
+  /// another: pointers of 64 bits, and places in shared memory.
+  struct Addresses {
+    int64_t pointers, places;
+  };
+  Addresses addresses(const SharedTile &tile, const FactorCopy &copy) const;
 };
 
 /// Rows of tiles whose blocks are neighbours: groups of blocks that run at

@@ -296,19 +296,21 @@ Values MainLoop::emitAsynchronous(ImplicitLocOpBuilder &b,
   };
   for (int64_t kBlock = 0; kBlock < kBlocks.count; ++kBlock) {
     bool isLast = kBlock + 1 == kBlocks.count;
-    Values ahead;
-    if (isLast) {
-      if (kBlock == 0)
-        startNext(0);
+    auto loadAhead = [&] {
+      if (!isLast)
+        return kBlocks.load(readStage, kBlock + 1);
       awaitNext();
-      ahead = kBlocks.load(toIndex(b, next), 0);
-    } else {
-      ahead = kBlocks.load(readStage, kBlock + 1);
-    }
-    if (!isLast && kBlock < parts)
+      return kBlocks.load(toIndex(b, next), 0);
+    };
+    // Fragments of an only k block would have to be moved to the registers of
+    // those that are multiplied meanwhile.
+    Values ahead;
+    if (kBlocks.count > 1)
+      ahead = loadAhead();
+    if (kBlock < parts)
       startNext(kBlock);
     sums = kBlocks.multiply(loaded, std::move(sums));
-    loaded = std::move(ahead);
+    loaded = kBlocks.count > 1 ? std::move(ahead) : loadAhead();
   }
   llvm::append_range(sums, loaded);
   sums.push_back(next);

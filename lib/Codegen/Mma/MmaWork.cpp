@@ -70,14 +70,12 @@ static void addElementLoads(BlockWork &work, const SharedTile &tile,
 }
 
 /// Steps from the start of a copy to the wait for it (MainLoop.h): it starts
-/// with the second k block of a step, and is waited for before the last one.
-/// What passes through registers is stored there.
+/// with a step, and is waited for before the last k block of one, or behind the
+/// only one. What passes through registers is stored there.
 static double stepsAhead(const MmaLayout &layout, const MmaCode &code) {
   auto kBlocks = double(layout.fragmentsOfStep());
-  double inStep = kBlocks > 1 ? (kBlocks - 1) / kBlocks : 0;
-  if (!code.isAsynchronous)
-    return kBlocks > 1 ? inStep : 1;
-  return double(layout.stages) - 2 + inStep;
+  double inStep = kBlocks > 1 ? (kBlocks - 1) / kBlocks : 1;
+  return inStep + (code.isAsynchronous ? double(layout.stages) - 2 : 0);
 }
 
 /// Cycles in which a warp that has its scheduler to itself issues no product.
@@ -94,6 +92,9 @@ static double headCycles(const BlockWork &work, const MmaLayout &layout,
     if (access.kind == WarpAccess::Kind::SharedLoad)
       loads += access.count * double(access.width);
   loads = loads / kBlocks + kLoadCycles;
+  // Those of an only k block come behind its products.
+  if (kBlocks == 1)
+    return kBarrierCycles + loads;
   return kBarrierCycles + kBlocks * std::max(loads - products, 0.0);
 }
 

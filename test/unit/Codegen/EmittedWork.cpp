@@ -306,13 +306,21 @@ std::optional<Step> EmittedWork::observe(const EmittedCase &emitted,
 
 std::optional<double> EmittedWork::observeEpilogue(const EmittedCase &emitted,
                                                    unsigned part) {
-  // All barriers of a few steps.
-  constexpr unsigned barriers = 64;
+  // The main loop's barriers, one before it among them, and one behind it;
+  // others are those of a warp's lanes.
+  constexpr int64_t steps = 2;
+  constexpr unsigned before = steps + 2, most = 512;
   EmittedCase few = emitted;
-  few.k = 2 * emitted.family.tiles[part][Workload::kK];
+  few.k = steps * emitted.family.tiles[part][Workload::kK];
   TileOffsets<NumberArithmetic> offsets;
   double events = 0;
-  for (const std::vector<PtxPhase> &phases : run(few, part, offsets, barriers))
-    events += double(phases.back().size());
-  return events > 0 ? std::optional(events) : std::nullopt;
+  for (const std::vector<PtxPhase> &phases : run(few, part, offsets, most)) {
+    if (phases.size() <= before || phases.size() == most + 1) {
+      ADD_FAILURE() << "expected " << before << " to " << most << " barriers";
+      return std::nullopt;
+    }
+    for (const PtxPhase &phase : llvm::ArrayRef(phases).drop_front(before))
+      events += double(phase.size());
+  }
+  return events;
 }

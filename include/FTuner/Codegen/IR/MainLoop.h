@@ -25,7 +25,8 @@
 //                                    behind k block 0: start step + stages − 1
 //     wait for step + 1; barrier; load its k block 0; multiply the last k block
 //
-// and likewise where steps travel through registers, which are stored before
+// A step of one k block is multiplied before the next one is awaited. The same
+// where steps travel through registers, which are stored before
 // that barrier. Behind the last step one more is loaded, of zeros, that nobody
 // multiplies. Copies beyond the extent are of no bytes rather than left out, so
 // that a step has no branch and its instructions may be put in any order.
