@@ -48,7 +48,10 @@ TENSOR = (
     "f16_energy",
     "tf32_energy",
     "i8_energy",
+    "tensor_start",
 )
+# Rows that push another constant to a bound where these are free do not tell them: they stay.
+_FIRST_TO_STAY = ("tensor_start",)
 # What only kernels determine that a compiler scheduled, and that do not all prefetch:
 # configurations of one kernel, or FTuner's own.
 COMPILED_GROUPS = ("configurations", "ftuner")
@@ -113,7 +116,7 @@ def fit(
     """Fits the free constants, and a host's offset for each device if asked.
 
     Constants that the rows do not move stay, and so do those that end at a bound: the
-    others are fitted again without them. Options:
+    others are fitted again without them. Of the latter `_FIRST_TO_STAY` go first. Options:
 
     prior       weight of ln(constant / start) against residuals (0)
     offset      microseconds that hosts add to a launch: one number, or one for each device
@@ -134,7 +137,7 @@ def fit(
         if not stuck:
             found.at_bounds = at_bounds
             return found
-        at_bounds += stuck
+        at_bounds += [name for name in _FIRST_TO_STAY if name in found.free] or stuck
 
 
 def _fit_free(

@@ -62,7 +62,7 @@ _SPLIT_BLOCKS = 2
 # A cluster's two waits, as FTuner's kernels are priced (lib/CostModel/Latency.cpp).
 CLUSTER_CYCLES = 360
 # Choices that are this much slower than the best by the first constants cannot become it.
-_HOPELESS = 1.5
+_HOPELESS = 1.3
 # Rows whose choices are made together: all of them, hopeless ones too, are in memory at once.
 _CHUNK = 500
 # Bytes of an element as the kernel reads it, its field of operations, bytes of an output element.
@@ -385,5 +385,5 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
         weight=np.ones(size),
         fold=read_folds(table, zip(n.astype(int), k.astype(int))),
         flop=2 * m * n * k,
-        extra={"M": m, "N": n, "K": k},
+        extra={"M": m, "N": n, "K": k, "library": library},
     )
