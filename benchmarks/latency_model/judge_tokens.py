@@ -1,12 +1,14 @@
 """Judges the latency model on the tensor cores: docs/latency-tensor-cores.md, regenerated.
 
     python3 benchmarks/latency_model/judge_tokens.py --data FOLDER --out OUT [--docs FILE.md]
+        [--step N]
 
-FOLDER has gemm_f16_tokens.csv.gz (README.md says how to make it). Fits by `ftuner.latency.fit`,
+FOLDER has some of FILES (README.md says how to make them). Fits by `ftuner.latency.fit`,
 the code of `ftuner calibrate`; the formulas are the compiler's own. Everything that rows of the
 CUDA cores determine stays as the built-in calibrations have it.
 
-Writes OUT/tokens.json, tokens.md and token_steps.png, in about two minutes. --docs also puts the
+--step takes each N-th row of a file alone. Writes OUT/tokens.json, tokens.md and
+token_steps.png, in about ten minutes. --docs also puts the
 tables between the marks of that file and the figure into figures/ beside it.
 """
 
@@ -23,15 +25,20 @@ import matplotlib.pyplot as plt
 import numpy as np
 from judge import exit_code, percent, put_into_docs, read_docs, say, table
 
+from ftuner.errors import Error
 from ftuner.latency.fit import TENSOR, error, fit, fit_global, fit_own, prior_weight, sample
 from ftuner.latency.model import model
 from ftuner.latency.rows import Devices, Rows, read
 
-FILE = "gemm_f16_tokens.csv.gz"
+FILES = ("gemm_f16_tokens.csv.gz", "gemm_f16_every_m.csv.gz", "gemm_bf16_grid.csv.gz")
 # In the published rows this name means the SXM module with 80 GB.
 DATA_MAP = {"a100": "a100-80gb"}
 RANGES = ((1, 16), (17, 64), (65, 128), (129, 256), (257, 1024), (1025, 4096), (4097, 2**31))
-GOALS = {"unseen": 0.12, "left": 0.15}
+# By the library's year and the device, else by the year.
+GOALS = {
+    "unseen": {"2023": 0.12, "2026": 0.10, "2026 a100-80gb": 0.09, "2026 rtx3090": 0.09},
+    "left": {"2023": 0.15, "2026": 0.15},
+}
 # Of the figure: projections of Llama-2-7B (up), Qwen-72B's size and a short reduce axis.
 SHAPES = ((22016, 4096), (5120, 8192), (12288, 4096))
 
@@ -54,6 +61,16 @@ class Judge:
     def present(self) -> list[tuple[int, str]]:
         """Index and name of each device that has rows."""
         return [(i, name) for i, name in enumerate(self.names) if (self.rows.device == i).any()]
+
+    @property
+    def series(self) -> list[tuple[str, str, np.ndarray]]:
+        """Device, year of the library and rows of each device's rows of a library."""
+        library = self.rows.extra["library"]
+        return [
+            (name, year, (self.rows.device == index) & (library == year))
+            for index, name in self.present
+            for year in sorted(set(library[self.rows.device == index]))
+        ]
 
     def unseen(self) -> np.ndarray:
         """Each fold of N and K by constants of the device's other folds."""
@@ -84,6 +101,8 @@ class Judge:
         for index, name in enumerate(self.names):
             q = known & (self.rows.device == index)
             out[name] = error(predicted[q], y[q])
+        for name, year, q in self.series:
+            out[f"{name}, {year}"] = error(predicted[q & known], y[q & known])
         return out
 
     def by_rows(self, predicted: np.ndarray) -> dict[str, dict[str, Any]]:
@@ -92,11 +111,11 @@ class Judge:
         out: dict[str, dict[str, Any]] = {}
         for low, high in RANGES:
             cells: dict[str, Any] = {}
-            for index, name in enumerate(self.names):
-                q = (self.rows.device == index) & (m >= low) & (m <= high)
+            for name, year, own in self.series:
+                q = own & (m >= low) & (m <= high)
                 if q.any():
                     ratio = float(np.exp(np.log(predicted[q] / y[q]).mean()))
-                    cells[name] = [int(q.sum()), error(predicted[q], y[q]), ratio]
+                    cells[f"{name}, {year}"] = [int(q.sum()), error(predicted[q], y[q]), ratio]
             out[range_text(low, high)] = cells
         return out
 
@@ -197,13 +216,16 @@ def best_shares(judge: Judge, microseconds: np.ndarray) -> dict[str, dict[str, f
 def markdown(judge: Judge, out: dict[str, Any]) -> str:
     names = judge.names
     lines = []
-    for key, text in (("unseen", "unseen shapes"), ("left", "{} left out")):
-        for name in ["pooled", *names] if key == "unseen" else names:
-            what = text.format(name) if key == "left" else f"{text}, {name}"
-            reached = percent(out[key][name])
-            lines.append([what, f"≤ {percent(GOALS[key], 0)}", reached])
+    columns = [f"{name}, {year}" for name, year, _ in judge.series]
+    for key, text in (("unseen", "unseen shapes, {}"), ("left", "{} left out")):
+        for name, year, _ in judge.series:
+            goal = GOALS[key].get(f"{year} {name}", GOALS[key][year])
+            what = f"{name}, {year}"
+            lines.append([text.format(what), f"≤ {percent(goal, 0)}", percent(out[key][what])])
     text = [
-        f"Made on {out['date']} from {len(judge.rows)} rows of {FILE}.\n",
+        f"Made on {out['date']} from {len(judge.rows)} rows of {', '.join(out['files'])}"
+        f"{', one row of each ' + str(out['step']) if out['step'] > 1 else ''}. "
+        "The years are those of the vendor's library.\n",
         "### Goals of the tensor cores\n",
         "Mean of |predicted / measured − 1| over rows from 10 us on. Unseen shapes: each fifth of "
         "the pairs N, K by constants fitted to the others, so that no neighbour in M is on the "
@@ -216,10 +238,10 @@ def markdown(judge: Judge, out: dict[str, Any]) -> str:
         for of, cells in out[f"{key}_by_rows"].items():
             shown = [
                 f"{percent(cells[name][1])} ({cells[name][2]:.2f})" if name in cells else "–"
-                for name in names
+                for name in columns
             ]
             rows.append([of, *shown])
-        text.append(table(["M", *names], rows))
+        text.append(table(["M", *columns], rows))
     text += ["\n### Constants\n", "Fitted to all rows of the device.\n"]
     text.append(
         table(
@@ -270,8 +292,15 @@ def plot_steps(judge: Judge, predicted: np.ndarray, path: Path) -> None:
     plt.close(fig)
 
 
-def read_rows(path: Path) -> Rows:
-    return read([path], Devices(DATA_MAP))
+def files_in(folder: Path) -> list[Path]:
+    found = [folder / name for name in FILES if (folder / name).is_file()]
+    if not found:
+        raise Error(f"expected one of {', '.join(FILES)} in '{folder}'")
+    return found
+
+
+def read_rows(folder: Path, step: int = 1) -> Rows:
+    return read(files_in(folder), Devices(DATA_MAP), step=step)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -281,7 +310,7 @@ def run(options: argparse.Namespace) -> None:
     folder = Path(options.out)
     folder.mkdir(parents=True, exist_ok=True)
     say("reading")
-    judge = Judge(read_rows(Path(options.data) / FILE))
+    judge = Judge(read_rows(Path(options.data), options.step))
     say("unseen shapes")
     unseen = judge.unseen()
     say("each device left out")
@@ -295,6 +324,8 @@ def run(options: argparse.Namespace) -> None:
     out: dict[str, Any] = {
         "date": str(datetime.datetime.now(datetime.timezone.utc).date()),
         "rows": len(judge.rows),
+        "files": [path.name for path in files_in(Path(options.data))],
+        "step": options.step,
         "unseen": judge.errors(unseen),
         "left": judge.errors(left),
         "unseen_by_rows": judge.by_rows(unseen),
@@ -322,6 +353,7 @@ def main() -> int:
     parser.add_argument("--data", required=True, help="folder of the published rows")
     parser.add_argument("--out", required=True, help="folder of the results")
     parser.add_argument("--docs", help="file to put the tables into")
+    parser.add_argument("--step", type=int, default=1, help="take each so many-th row of a file")
     return exit_code(run, parser.parse_args())
 
 

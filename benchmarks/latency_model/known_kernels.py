@@ -36,8 +36,8 @@ def teraflops_of(row: dict[str, str]) -> float:
     tile = VendorTile(number["rows"], number["columns"], STEP_BYTES, number["stages"], True)
     size = np.array([float(number["size"])])
     figures = [model().device(DEVICE)[1]]
-    device = np.zeros(1, np.int64)
-    launches = launches_of(tile, 1, "bf16", (size, size, size), figures, device)
+    first, once = np.zeros(1, np.int64), np.ones(1, np.int64)
+    launches = launches_of([tile], first, once, "bf16", (size, size, size), figures, first)
     fields = model().part_fields
     sharers = number["sharers"]
     l2_bytes = (tile.rows + tile.columns / sharers) * STEP_BYTES

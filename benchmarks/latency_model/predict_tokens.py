@@ -3,15 +3,16 @@ measurements of FTuner.
 
     ninja -C build/release token_predictions
     python3 benchmarks/latency_model/predict_tokens.py --data FOLDER --out OUT [--docs FILE.md]
-        [--paths PATHS] [--devices DEVICES] [--name NAME]
+        [--paths PATHS] [--devices DEVICES] [--library YEAR] [--step N] [--name NAME]
 
-FOLDER has gemm_f16_tokens.csv.gz (README.md says how to make it). For each device, N and K of it
+FOLDER has some of the files of judge_tokens.py (README.md says how to make them). For each device, N and K of it
 the compiler plans 1 to the most rows, and the program that the plan dispatches to is priced for
 each M, by the built-in calibration of the device. The judge's error of the device
 (judge_tokens.py: tokens.json in OUT) says how far a lead must go beyond it.
 
 --paths names the codegen paths that compete (those of the compiler otherwise), --devices some of
-the devices. Writes OUT/NAME.csv, NAME.json, NAME.md and token_NAME.png, where NAME is
+the devices, --library the rows of one library of the vendor, --step each N-th row of a file.
+Writes OUT/NAME.csv, NAME.json, NAME.md and token_NAME.png, where NAME is
 "predictions" unless given; --docs puts the tables between the marks of that name. Exits with 1
 where a kernel of FTuner's is predicted above the best share of the rated peak, or of the DRAM
 bandwidth, that any measured row of the device reaches: such a price would be wrong.
@@ -33,7 +34,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from judge import ROOT, exit_code, percent, put_into_docs, read_docs, say, table
-from judge_tokens import FILE, RANGES, Judge, best_shares, range_text, read_rows
+from judge_tokens import RANGES, Judge, best_shares, range_text, read_rows
 
 from ftuner.errors import Error
 from ftuner.latency.rows import Rows
@@ -175,7 +176,9 @@ def run(options: argparse.Namespace) -> int:
         raise Error(f"expected the judge's errors in '{judged}': run judge_tokens.py first")
     errors = json.loads(judged.read_text(encoding="utf-8"))["unseen"]
     say("reading")
-    judge = Judge(read_rows(Path(options.data) / FILE))
+    judge = Judge(read_rows(Path(options.data), options.step))
+    if options.library:
+        judge.rows = judge.rows[judge.rows.extra["library"] == options.library]
     if options.devices:
         names = options.devices.split(",")
         if unknown := set(names) - set(judge.names):
@@ -233,6 +236,8 @@ def main() -> int:
     parser.add_argument("--docs", help="file to put the tables into")
     parser.add_argument("--paths", help="codegen paths that compete, separated by commas")
     parser.add_argument("--devices", help="some of the devices, separated by commas")
+    parser.add_argument("--library", help="rows of this library of the vendor alone")
+    parser.add_argument("--step", type=int, default=1, help="take each so many-th row of a file")
     parser.add_argument("--name", default="predictions", help="of the results")
     parser.add_argument("--program", default=os.fspath(PROGRAM), help="token_predictions")
     return exit_code(run, parser.parse_args())

@@ -18,7 +18,7 @@ import ftuner
 from ftuner.latency.fit import TENSOR, error, fit_global, fit_own
 from ftuner.latency.model import model
 from ftuner.latency.rows import Devices, Rows, concatenate, fold_of, read
-from ftuner.latency.token_rows import VendorTile, tiles
+from ftuner.latency.token_rows import VendorTile, launches_of, tiles
 
 from handmade import ROOT
 
@@ -107,6 +107,56 @@ def test_files_name_their_own_devices(tmp_path: Path) -> None:
     assert [found.devices.names[index] for index in found.device] == ["a100-pcie", "a100-80gb"]
 
 
+@pytest.mark.parametrize(
+    ("columns", "row", "group"),
+    [
+        ("framework N K M", ["sglang", 4096, 2048, 300], "vendor bf16 sglang"),
+        ("dtype layer N K M", ["f16", "gate_proj", 4096, 2048, 300], "vendor f16 layer"),
+        ("dtype layout library M N K", ["f16", "nt", "2026", 300, 4096, 2048], "vendor f16"),
+    ],
+)
+def test_published_files_say_less(
+    tmp_path: Path, columns: str, row: list[Any], group: str
+) -> None:
+    """Each is one reader's, and all are rows of the library of 2026."""
+    path = write_csv(tmp_path / "a.csv", ["device", *columns.split(), "latency_us"], [["h100", *row, 20]])
+    found = read([path], Devices())
+    assert found.group.tolist() == [group] and found.extra["library"].tolist() == ["2026"]
+    assert [int(found.extra[axis][0]) for axis in "MNK"] == [300, 4096, 2048]
+    assert found.is_fit.all() and found.fold.tolist() == [fold_of(4096, 2048)]
+
+
+def test_a_library_that_is_not_known(tmp_path: Path) -> None:
+    path = write_csv(
+        tmp_path / "a.csv", [*COLUMNS, "library"], [["h100", "f16", "nt", 64, 4096, 4096, 50, "1999"]]
+    )
+    with pytest.raises(ftuner.Error, match="column 'library': expected one of 2023, 2026"):
+        read([path], Devices())
+
+
+def test_steps_over_rows_are_those_of_the_library(tmp_path: Path) -> None:
+    """The row too many costs a Hopper's library of 2023 a whole block, that of 2026 little, and
+    an A100's of either year the same."""
+    sizes = [(m, 14336, 4096) for m in (256, 257)]
+    constants = model().start()
+
+    def step(device: str, library: str) -> float:
+        rows = [[device, "f16", "nt", *size, 50, library] for size in sizes]
+        path = write_csv(tmp_path / "a.csv", [*COLUMNS, "library"], rows)
+        first, second = read([path], Devices()).predict(constants)
+        return float(second / first)
+
+    assert step("h100", "2023") > 1.25
+    assert step("h100", "2026") < 1.12
+    assert step("a100-80gb", "2026") == step("a100-80gb", "2023")
+
+
+def test_every_nth_row() -> None:
+    whole, thin = read([SAMPLE], Devices(MAP)), read([SAMPLE], Devices(MAP), step=9)
+    assert np.array_equal(thin.extra["M"], whole.extra["M"][::9])
+    assert np.array_equal(thin.microseconds, whole.microseconds[::9])
+
+
 def test_types_differ_by_bytes_and_rates(tmp_path: Path) -> None:
     """Where the tensor cores set the pace, a type takes what its rate says."""
     types = ("f16", "bf16", "tf32", "i8")
@@ -134,6 +184,39 @@ def test_the_set_of_kernels() -> None:
             assert capacity // (more.shared_bytes + 1024) < capacity // (tile.shared_bytes + 1024)
     assert not any(tile.is_warpgroup for tile in found)
     assert any(tile.is_warpgroup for tile in tiles(capacity, has_warpgroups=True))
+
+
+def test_the_set_of_the_library_of_2026() -> None:
+    """On Hopper tiles of whole instructions, which hold their accumulators, with the most stages
+    that fit; elsewhere nothing is new."""
+    assert tiles(167936.0, False, "2026") == tiles(167936.0, False, "2023")
+    capacity = 233472.0
+    found = tiles(capacity, True, "2026")
+    assert len(set(found)) == len(found)
+    named = [(8, 64), (24, 64), (160, 128), (192, 192), (128, 256), (128, 320), (24, 384)]
+    assert {(tile.rows, tile.columns) for tile in found} >= set(named)
+    for tile in found:
+        assert tile.is_warpgroup and tile.is_across and tile.step_bytes == 128
+        assert tile.rows % 8 == 0 and tile.columns % 64 == 0
+        assert tile.rows * tile.columns <= 2 * 128 * 160 and tile.cluster in [(1, 1), (2, 1), (1, 2)]
+        assert tile.shared_bytes + 1024 <= capacity
+        assert tile.stages == 16 or tile.shared_bytes * (1 + 1 / tile.stages) + 1024 > capacity
+
+
+def test_a_cluster_reads_what_it_shares_once() -> None:
+    figures = [model().device("h100")[1]]
+    one = VendorTile(128, 256, 128, 4, True, is_across=True)
+    pair = VendorTile(128, 256, 128, 4, True, (2, 1), True)
+    size = np.array([1100.0, 1100.0])
+    both = launches_of(
+        [one, pair], np.arange(2), np.ones(2, np.int64), "f16", (size, size, size), figures,
+        np.zeros(2, np.int64),
+    )  # fmt: skip
+    fields = model().part_fields
+    l2 = both.parts[:, -1, fields.index("l2_bytes")]
+    assert l2.tolist() == [(128 + 256) * 128, (128 + 128) * 128]
+    # Nine rows of blocks are five pairs.
+    assert both.parts[:, -1, fields.index("count")].tolist() == [9 * 5, 10 * 5]
 
 
 def test_fits_find_the_constants_of_made_up_times(sample: Rows, rng: np.random.Generator) -> None:

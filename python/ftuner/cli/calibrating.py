@@ -133,10 +133,13 @@ def run(options: argparse.Namespace) -> None:
         if options.each:
             # Devices of one die share what is known of it, and rows of the tensor cores alone
             # say nothing of the rest: those come last.
-            has_others = set(rows.device[~rows.is_tensor].tolist())
+            plain = rows[~rows.is_tensor]
+            has_others = {
+                index for index in present if len(set(plain.flop[plain.device == index])) > 1
+            }
             for index in sorted(present, key=lambda index: index not in has_others):
-                own = rows[rows.device == index]
                 # One size, or a few rows, would not tell a device's constants.
+                own = rows[(rows.device == index) & (rows.is_tensor | (index in has_others))]
                 if len(own) < fit.FEWEST_ROWS or len(set(own.flop)) < 2:
                     calibrate.progress(f"{devices.names[index]}: global constants, rows are few")
                     continue

@@ -368,7 +368,7 @@ def report(calibration: Calibration, warnings: Sequence[str] = ()) -> str:
     if calibration.unmoved:
         lines += ["", f"Kept, since the rows hardly move them: {', '.join(calibration.unmoved)}."]
     if calibration.at_bounds:
-        lines += ["", f"Kept, since they ended at a bound: {', '.join(calibration.at_bounds)}."]
+        lines += ["", f"Kept, since they or others ended at a bound: {', '.join(calibration.at_bounds)}."]
     if not calibration.is_deviation_told:
         lines += ["", "The deviation is kept: there are too few kernels for one shape."]
     if calibration.is_refused:

@@ -30,8 +30,9 @@ OWN = (
     "narrow_run",
     "loaded_register",
 )
-# Of those, what only cards tell that are always at their power limit: no means.
-_ODD = ("power_delay",)
+# What few cards tell: those that are always at their power limit, and of kernels of the tensor
+# cores those that are not persistent, by short products. No means.
+_ODD = ("power_delay", "tensor_start")
 # What rows of several devices determine together.
 SHARED = (
     "dram_share",
@@ -48,7 +49,11 @@ TENSOR = (
     "f16_energy",
     "tf32_energy",
     "i8_energy",
+    "tensor_start",
 )
+# Rows that push a constant to a bound while these are free do not tell them: these stay first,
+# one after the other.
+_FIRST_TO_STAY = ("tensor_start", "tensor_l2_bytes_per_cycle")
 # What only kernels determine that a compiler scheduled, and that do not all prefetch:
 # configurations of one kernel, or FTuner's own.
 COMPILED_GROUPS = ("configurations", "ftuner")
@@ -113,7 +118,7 @@ def fit(
     """Fits the free constants, and a host's offset for each device if asked.
 
     Constants that the rows do not move stay, and so do those that end at a bound: the
-    others are fitted again without them. Options:
+    others are fitted again without them. Of the latter `_FIRST_TO_STAY` go first. Options:
 
     prior       weight of ln(constant / start) against residuals (0)
     offset      microseconds that hosts add to a launch: one number, or one for each device
@@ -134,7 +139,7 @@ def fit(
         if not stuck:
             found.at_bounds = at_bounds
             return found
-        at_bounds += stuck
+        at_bounds += [name for name in _FIRST_TO_STAY if name in found.free][:1] or stuck
 
 
 def _fit_free(
@@ -377,7 +382,7 @@ def _global_tensor(
 ) -> GlobalFit:
     """Adds constants of the tensor cores to those of other rows."""
     constants, own = dict(others.constants), dict(others.own)
-    wanted = [name for name in TENSOR if not names or name in names]
+    wanted = [name for name in TENSOR if name not in _ODD and (not names or name in names)]
     weights: dict[tuple[int, str], float] = {}
     found: dict[int, Fit] = {}
     for index in sorted(set(rows.device.tolist())):

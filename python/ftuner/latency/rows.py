@@ -359,16 +359,20 @@ def _format_of(table: Table) -> Format:
 
 
 def read(
-    paths: Sequence[str | os.PathLike[str]], devices: Devices, host: bool | None = None
+    paths: Sequence[str | os.PathLike[str]],
+    devices: Devices,
+    host: bool | None = None,
+    step: int = 1,
 ) -> Rows:
     """The rows of the files; `host` says whether they were timed on the host.
 
-    By default vendor rows are, and others are device time. Raises `Error` with file and
-    line for what cannot be used.
+    By default vendor rows are, and others are device time. Of each file every `step`-th row is
+    read. Raises `Error` with file and line for what cannot be used.
     """
     parts = []
     for path in paths:
         table = Table(path)
+        table.thin(step)
         reader = _format_of(table).read
         if not len(table):
             raise Error(f"{table.path}: expected rows, but there is only a header")

@@ -62,6 +62,11 @@ class Table:
     def __contains__(self, column: str) -> bool:
         return column in self.columns
 
+    def thin(self, step: int) -> None:
+        """Keeps each `step`-th row."""
+        self.lines = self.lines[::step]
+        self.columns = {name: column[::step] for name, column in self.columns.items()}
+
     def error(self, row: int, message: str) -> Error:
         """An error of a row (from 0)."""
         return Error(f"{self.path}:{self.lines[row]}: {message}")

@@ -1,15 +1,17 @@
 """Token rows: products of a vendor's library on the tensor cores, whose kernels are not known.
 
 Columns: dtype (f16, bf16, tf32 or i8), layout (nt: C[M, N] = A[M, K] · W[N, K]ᵀ), M, N, K,
-latency_ms or latency_us, and where they are known device and fold (without it that of "N,K", so
-that no neighbour in M of a row is on the other side of a split).
+latency_ms or latency_us, and where they are known device, library (one of `LIBRARIES`) and fold
+(without it that of "N,K", so that no neighbour in M of a row is on the other side of a split).
+Files that have a column of `ORIGINS` leave out what that says.
 
 The rows do not say which kernel ran: it is taken to be the fastest of a stated set, by the
 constants at hand. The set is that of cuBLAS and CUTLASS, one reason for each choice:
 
 * block tiles of 64 to 256 rows and columns, no larger than 256 × 128: smaller ones have too
-  little work for what they load, larger ones no registers for the accumulators. Tiles whose lower
-  half has no row of the product are left out, as a lower tile does the same with less.
+  little work for what they load, larger ones no registers for the accumulators. Of tiles whose
+  heights cut the rows of a product into as many blocks only the lowest is taken, as it does the
+  same with less; and so along the columns.
 * steps of 64 and 128 bytes along the reduce axis (32 and 64 elements of f16): one and two
   fragments of each instruction's depth in a swizzled row of shared memory.
 * 2 to 6 stages: of those with as many resident blocks the most stages.
@@ -18,6 +20,13 @@ constants at hand. The set is that of cuBLAS and CUTLASS, one reason for each ch
 * instructions of one warp (mma.sync) everywhere; from compute capability 9.0 on also those of
   four (wgmma), with tiles of pairs of blocks that copy the same operand once (clusters of 2).
 
+That is the library of 2023 (CUDA 12.1). On compute capability 9.0 that of 2026 (CUDA 12.8 and
+later: cuBLAS's "nvjet") has `wgmma` alone, whose 64 rows lie along the columns of the output:
+so tiles have any multiple of 8 rows, and fit few rows as well as many. Their names (64x8_64x16_4x1,
+128x160_64x5_2x1, 192x192_64x3_2x1, 320x128_64x3_1x2, 384x24_64x4_4x1) say columns, rows, elements
+of a step, stages and the blocks of a cluster along either axis. They are persistent, and slices
+are still summed by a second kernel (splitKreduce_kernel). Elsewhere both libraries are the same.
+
 A vendor's heuristic is not always right: where it takes a slower kernel, rows are slower than
 this. Times have a resolution of 1 us, so rows below 10 us are left out.
 """
@@ -25,7 +34,8 @@ this. Times have a resolution of 1 us, so rows below 10 us are left out.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Iterator
+import itertools
+from typing import Any, Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -35,12 +45,16 @@ from .model import Array, Launches, model
 from .rows import MOST_EXTENT, Devices, Rows, check_prices, read_folds, read_times
 from .table import Table
 
-COLUMNS = ("dtype", "layout", "M", "N", "K", "latency_ms or latency_us")
+COLUMNS = ("dtype or framework", "layout or framework or layer", "M", "N", "K", "latency_ms or latency_us")
+# Published files by a column that they alone have: what their other columns leave out.
+ORIGINS: dict[str, dict[str, str]] = {
+    # A table for each serving framework (aiconfigurator).
+    "framework": {"dtype": "bf16", "layout": "nt", "library": "2026"},
+    # A curve over M for each layer of a model (LLMServingSim).
+    "layer": {"layout": "nt", "library": "2026"},
+}
 # Rows below 10 us say little more than the resolution of their times (Rows.is_fit).
 FLOOR = 4.999
-_TILES = ((64, 64), (64, 128), (128, 64), (128, 128), (64, 256), (256, 64), (128, 256), (256, 128))
-_STEP_BYTES = (64, 128)
-_STAGES = (2, 3, 4, 5, 6)
 _SPLITS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
 # Steps of a slice, and blocks for each SM with slices.
 _LEAST_STEPS = 4
@@ -48,7 +62,9 @@ _SPLIT_BLOCKS = 2
 # A cluster's two waits, as FTuner's kernels are priced (lib/CostModel/Latency.cpp).
 CLUSTER_CYCLES = 360
 # Choices that are this much slower than the best by the first constants cannot become it.
-_HOPELESS = 2.0
+_HOPELESS = 1.3
+# Rows whose choices are made together: all of them, hopeless ones too, are in memory at once.
+_CHUNK = 500
 # Bytes of an element as the kernel reads it, its field of operations, bytes of an output element.
 _TYPES = {
     "f16": (2, "f16_operations", 2),
@@ -67,6 +83,8 @@ class VendorTile:
 
     rows, columns   of the block's tile of the output
     step_bytes      of a row of an operand, for each step
+    cluster         blocks along the rows and along the columns that share copies
+    is_across       whether the 64 rows of wgmma lie along the columns of the tile
     """
 
     rows: int
@@ -74,6 +92,8 @@ class VendorTile:
     step_bytes: int
     stages: int
     is_warpgroup: bool
+    cluster: tuple[int, int] = (1, 1)
+    is_across: bool = False
 
     @property
     def shared_bytes(self) -> int:
@@ -97,15 +117,16 @@ class VendorTile:
         copied = (self.rows + self.columns) * self.step_bytes
         if self.is_warpgroup:
             # One or two groups of four warps multiply, a warp of four more copies by TMA:
-            # nothing is loaded into registers. Instructions are m64n(columns).
+            # nothing is loaded into registers. Instructions are m64n(others).
             groups = 2 if self.rows * self.columns >= 128 * 128 else 1
             warps = 4 * groups
-            # Each group reads all columns for its 64 rows.
-            read = self.step_bytes * (self.rows + self.columns * self.rows / 64)
+            long, others = (self.rows, self.columns)[:: -1 if self.is_across else 1]
+            # Each group reads all others for its 64 rows.
+            read = self.step_bytes * (long + others * long / 64)
             work = dict(
                 warps=warps + 4,
                 registers_per_thread=168,
-                tensor_instructions=instructions * _COLUMNS * _ROWS / (64 * self.columns) * 4,
+                tensor_instructions=instructions * _COLUMNS * _ROWS / (64 * others) * 4,
                 other_instructions=20 * warps,
                 shared_cycles=read / 128,
                 global_lines=0,
@@ -137,7 +158,7 @@ class VendorTile:
             # Those of wgmma have a warp for copies, which goes on with the next tile.
             is_persistent=self.is_warpgroup,
             hides_stores=self.is_warpgroup,
-            cluster_cycles=CLUSTER_CYCLES * self.is_warpgroup,
+            cluster_cycles=CLUSTER_CYCLES * (self.cluster != (1, 1)),
             loaded_registers=0,
             is_pipelined=1,
             exposed_loads=1 / (self.stages - 1),
@@ -146,111 +167,181 @@ class VendorTile:
         )
 
 
-def tiles(shared_bytes: float, has_warpgroups: bool) -> Iterator[VendorTile]:
-    """The set for devices with so much shared memory in an SM."""
-    for is_warpgroup in (False, True)[: 1 + has_warpgroups]:
-        for rows, columns in _TILES:
-            for step_bytes in _STEP_BYTES:
-                of_resident = {}
-                for stages in _STAGES:
-                    tile = VendorTile(rows, columns, step_bytes, stages, is_warpgroup)
-                    if resident := shared_bytes // (tile.shared_bytes + 1024):
-                        of_resident[resident] = tile
-                yield from of_resident.values()
+@dataclasses.dataclass(frozen=True)
+class Kernels:
+    """Kernels of one instruction that a library has: each tile with each step and cluster."""
+
+    tiles: tuple[tuple[int, int], ...]
+    step_bytes: tuple[int, ...]
+    stages: range
+    is_warpgroup: bool = False
+    clusters: tuple[tuple[int, int], ...] = ((1, 1),)
+    is_across: bool = False
+
+    def __iter__(self) -> Iterator[VendorTile]:
+        for (rows, columns), step_bytes, stages, cluster in itertools.product(
+            self.tiles, self.step_bytes, self.stages, self.clusters
+        ):
+            yield VendorTile(
+                rows, columns, step_bytes, stages, self.is_warpgroup, cluster, self.is_across
+            )
+
+
+_TILES = ((64, 64), (64, 128), (128, 64), (128, 128), (64, 256), (256, 64), (128, 256), (256, 128))
+_WARP_KERNELS = Kernels(_TILES, (64, 128), range(2, 7))
+_PAIRS = ((1, 1), (2, 1))
+# The largest tile is 128 × 320, with 160 accumulators in each thread of two groups.
+_ACROSS = tuple(
+    (rows, columns)
+    for rows in (*range(8, 64, 8), *range(64, 257, 16))
+    for columns in range(64, 385, 64)
+    if rows * columns <= 128 * 320
+)
+# By library: its kernels where there are instructions of one warp alone, and from 9.0 on.
+LIBRARIES = {
+    "2023": (
+        (_WARP_KERNELS,),
+        (_WARP_KERNELS, Kernels(_TILES, (64, 128), range(2, 7), True, _PAIRS)),
+    ),
+    "2026": (
+        (_WARP_KERNELS,),
+        (Kernels(_ACROSS, (128,), range(2, 17), True, (*_PAIRS, (1, 2)), is_across=True),),
+    ),
+}
+
+
+def tiles(shared_bytes: float, has_warpgroups: bool, library: str = "2023") -> list[VendorTile]:
+    """A library's set for devices with so much shared memory in an SM."""
+    most: dict[tuple[Any, ...], VendorTile] = {}
+    for tile in itertools.chain(*LIBRARIES[library][has_warpgroups]):
+        resident = shared_bytes // (tile.shared_bytes + 1024)
+        if tile.is_warpgroup:
+            # Registers hold one block.
+            resident = min(resident, 1)
+        if resident:
+            most[dataclasses.replace(tile, stages=0), resident] = tile
+    return list(most.values())
 
 
 def launches_of(
-    tile: VendorTile,
-    split: int,
+    kernels: Sequence[VendorTile],
+    which: npt.NDArray[np.int64],
+    split: npt.NDArray[np.int64],
     dtype: str,
     sizes: tuple[Array, Array, Array],
     figures: list[dict[str, float]],
     device: npt.NDArray[np.int64],
 ) -> Launches:
-    """Launches of a kernel for products of M × N × K."""
+    """Launches of kernels (`which` says the one of each) for products of M × N × K."""
     m, n, k = sizes
     size, _, output = _TYPES[dtype]
-    blocks_y, blocks_x = np.ceil(m / tile.rows), np.ceil(n / tile.columns)
-    # Rows beyond the product are not read. Blocks of a cluster share the columns.
-    sharers = 2 if tile.is_warpgroup else 1
-    columns = np.minimum(tile.columns, n) / np.where(blocks_y >= sharers, sharers, 1)
-    part = dict(
-        tile.part(dtype),
-        l2_bytes=(np.minimum(tile.rows, m) + columns) * tile.step_bytes,
-        count=blocks_x * blocks_y * split,
-        steps=np.ceil(k / split * size / tile.step_bytes),
+
+    def each(values: Iterable[Any]) -> Array:
+        return np.array([float(value) for value in values])[which]
+
+    rows, columns = each(one.rows for one in kernels), each(one.columns for one in kernels)
+    step_bytes = each(one.step_bytes for one in kernels)
+    along_y, along_x = (each(one.cluster[axis] for one in kernels) for axis in (0, 1))
+    blocks_y, blocks_x = np.ceil(m / rows), np.ceil(n / columns)
+    # Blocks of a cluster that lie along the rows read the same columns. Whole clusters start.
+    clusters = np.ceil(blocks_y / along_y) * np.ceil(blocks_x / along_x)
+    # Rows beyond the product are not read.
+    read = np.minimum(rows, m) / along_x + np.minimum(columns, n) / along_y
+    parts = [one.part(dtype) for one in kernels]
+    part = {name: each(of[name] for of in parts) for name in parts[0]}
+    part.update(
+        l2_bytes=read * step_bytes,
+        count=clusters * along_y * along_x * split,
+        steps=np.ceil(k / split * size / step_bytes),
     )
-    if not tile.is_warpgroup:
-        part["global_lines"] = part["l2_bytes"] / tile.step_bytes
+    part["global_lines"] = np.where(part["is_warpgroup"], 0, part["l2_bytes"] / step_bytes)
     grid = dict(
         blocks_x=blocks_x,
         blocks_y=blocks_y,
-        tile_x=tile.columns,
-        tile_y=tile.rows,
+        tile_x=columns,
+        tile_y=rows,
         is_swizzled=1,
         problems=split,
         lhs_bytes=size * m * k / split,
         rhs_bytes=size * n * k / split,
         output_bytes=m * n * output,
         is_output_aligned=n * output % 32 == 0,
-        lhs_run_bytes=tile.step_bytes,
-        rhs_run_bytes=tile.step_bytes,
+        lhs_run_bytes=step_bytes,
+        rhs_run_bytes=step_bytes,
         reduce_length=k / split,
         element_bytes=size,
         second_kernels=split > 1,
         # In f32 or i32.
-        sum_bytes=m * n * (4 * split if split > 1 else 0),
+        sum_bytes=m * n * 4 * np.where(split > 1, split, 0),
     )
     return model().launches(figures, device, [part], grid)
 
 
-def _is_choice(
-    tile: VendorTile, split: int, size: int, sizes: tuple[Array, Array, Array], sms: Array
-) -> npt.NDArray[np.bool_]:
-    """Whether the set has the kernel for a product."""
-    m, n, k = sizes
-    is_choice = (tile.rows == 64) | (m > tile.rows // 2)
-    is_choice &= (tile.columns == 64) | (n > tile.columns // 2)
-    if split > 1:
-        blocks = np.ceil(m / tile.rows) * np.ceil(n / tile.columns) * split
-        is_choice &= blocks <= _SPLIT_BLOCKS * sms
-        is_choice &= k * size >= _LEAST_STEPS * tile.step_bytes * split
-    return np.asarray(is_choice)
+def _next_smaller(tile: int, others: Iterable[int]) -> float:
+    """The largest of the others that is smaller; 0 if there is none."""
+    return float(max((other for other in others if other < tile), default=0))
 
 
 def _choices_of(
     devices: Devices,
     index: int,
     dtype: str,
+    library: str,
     sizes: tuple[Array, Array, Array],
     rows: npt.NDArray[np.int64],
 ) -> tuple[Launches, npt.NDArray[np.int64]]:
-    """All launches that the rows of one device and type may be, and the row of each."""
+    """All launches that the rows of one device, type and library may be, and the row of each."""
     figures = devices.figures[index]
     # Compute capability 9.0 has the instructions of four warps: those of one reach less.
     has_warpgroups = figures["warp_tensor_share"] < 1
-    own = tuple(one[rows] for one in sizes)
-    found: list[tuple[Launches, npt.NDArray[np.int64]]] = []
-    for tile in tiles(figures["shared_memory_per_sm_bytes"], has_warpgroups):
-        for split in _SPLITS:
-            q = _is_choice(tile, split, _TYPES[dtype][0], own, figures["sm_count"])  # type: ignore[arg-type]
-            if q.any():
-                some = (own[0][q], own[1][q], own[2][q])
-                device = np.full(q.sum(), index)
-                launches = launches_of(tile, split, dtype, some, devices.figures, device)
-                found.append((launches, rows[q]))
-    every = Launches(
-        found[0][0].devices,
-        np.concatenate([launches.device for launches, _ in found]),
-        np.concatenate([launches.parts for launches, _ in found]),
-        np.concatenate([launches.grids for launches, _ in found]),
+    kernels = tiles(figures["shared_memory_per_sm_bytes"], has_warpgroups, library)
+    extents = {(one.rows, one.columns) for one in kernels}
+    # Kernels × slices × rows.
+    m, n, k = (one[rows] for one in sizes)
+    split = np.array(_SPLITS)[:, None]
+
+    def each(values: Iterable[float]) -> Array:
+        return np.array(list(values), float)[:, None, None]
+
+    y, x = each(one.rows for one in kernels), each(one.columns for one in kernels)
+    less_y = each(_next_smaller(one.rows, (y for y, x in extents if x == one.columns)) for one in kernels)
+    less_x = each(_next_smaller(one.columns, (x for y, x in extents if y == one.rows)) for one in kernels)
+    blocks_y, blocks_x = np.ceil(m / y), np.ceil(n / x)
+    # No smaller tile cuts the product into as many blocks.
+    with np.errstate(divide="ignore"):
+        is_choice = (blocks_y < np.ceil(m / less_y)) & (blocks_x < np.ceil(n / less_x))
+    is_choice = is_choice & (blocks_y >= each(one.cluster[0] for one in kernels))
+    is_choice &= blocks_x >= each(one.cluster[1] for one in kernels)
+    least_bytes = _LEAST_STEPS * split * each(one.step_bytes for one in kernels)
+    is_slice = blocks_y * blocks_x * split <= _SPLIT_BLOCKS * figures["sm_count"]
+    is_slice &= k * _TYPES[dtype][0] >= least_bytes
+    which, slices, row = np.nonzero(is_choice & (is_slice | (split == 1)))
+    every = launches_of(
+        kernels,
+        which,
+        np.array(_SPLITS)[slices],
+        dtype,
+        (m[row], n[row], k[row]),
+        devices.figures,
+        np.full(len(row), index),
     )
-    row = np.concatenate([of for _, of in found])
     time = model().predict(every, model().start())
-    best = np.full(rows.max() + 1, np.inf)
+    best = np.full(len(rows), np.inf)
     np.minimum.at(best, row, time)
     is_near = time <= _HOPELESS * best[row]
-    return every[is_near], row[is_near]
+    return every[is_near], rows[row[is_near]]
+
+
+def _joined(
+    parts: Sequence[tuple[Launches, npt.NDArray[np.int64]]],
+) -> tuple[Launches, npt.NDArray[np.int64]]:
+    launches = Launches(
+        parts[0][0].devices,
+        np.concatenate([some.device for some, _ in parts]),
+        np.concatenate([some.parts for some, _ in parts]),
+        np.concatenate([some.grids for some, _ in parts]),
+    )
+    return launches, np.concatenate([row for _, row in parts])
 
 
 def read(table: Table, devices: Devices, host: bool | None) -> Rows:
@@ -258,8 +349,14 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     device = devices.of(table)
     m, n, k = (table.numbers(name, whole=True, low=1, high=MOST_EXTENT) for name in "MNK")
     known = {name: name for name in _TYPES}
-    dtype = table.choose("dtype", "", known.get, f"one of {', '.join(_TYPES)}")
-    table.choose("layout", "", {"nt": "nt"}.get, "nt")
+    origin = next((column for column in ORIGINS if column in table), "")
+    said = ORIGINS.get(origin, {"library": "2023"})
+    dtype = table.choose("dtype", said.get("dtype", ""), known.get, f"one of {', '.join(_TYPES)}")
+    table.choose("layout", said.get("layout", ""), {"nt": "nt"}.get, "nt")
+    of = {name: name for name in LIBRARIES}
+    library = table.choose("library", said["library"], of.get, f"one of {', '.join(LIBRARIES)}")
+    # Tables of one framework, or one model's layers, were measured the same way.
+    kind = table.text(origin) if origin == "framework" else np.full(len(table), origin)
     microseconds = read_times(table, "latency_us" if "latency_us" in table else "latency_ms")
     for index in np.unique(device):
         rate = {name: f"{_TYPES[name][1].partition('_')[0]}_rate" for name in _TYPES}
@@ -268,30 +365,25 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
         what = f"a type whose peak the description of '{devices.names[index]}' states"
         table.expect("dtype", is_taken, what)
     parts = []
-    for index in np.unique(device):
-        for name in sorted(set(dtype[device == index])):
-            rows = np.flatnonzero((device == index) & (dtype == name))
-            parts.append(_choices_of(devices, int(index), name, (m, n, k), rows))
-    row = np.concatenate([of for _, of in parts])
+    for index, name, set_name in sorted(set(zip(device.tolist(), dtype, library))):
+        rows = np.flatnonzero((device == index) & (dtype == name) & (library == set_name))
+        for some in np.array_split(rows, range(_CHUNK, len(rows), _CHUNK)):
+            parts.append(_choices_of(devices, index, name, set_name, (m, n, k), some))
+    launches, row = _joined(parts)
     order = np.argsort(row, kind="stable")
-    launches = Launches(
-        parts[0][0].devices,
-        np.concatenate([some.device for some, _ in parts])[order],
-        np.concatenate([some.parts for some, _ in parts])[order],
-        np.concatenate([some.grids for some, _ in parts])[order],
-    )
-    check_prices(table, launches, row[order])
+    launches, row = launches[order], row[order]
+    check_prices(table, launches, row)
     size = len(table)
     return Rows(
         devices=devices,
         launches=launches,
         choices=np.bincount(row, minlength=size),
         microseconds=microseconds,
-        group=np.array([f"vendor {name}" for name in dtype], dtype=object),
+        group=np.array([f"vendor {name} {of}".strip() for name, of in zip(dtype, kind)], object),
         floor=np.full(size, FLOOR),
         is_host=np.full(size, host is True),
         weight=np.ones(size),
         fold=read_folds(table, zip(n.astype(int), k.astype(int))),
         flop=2 * m * n * k,
-        extra={"M": m, "N": n, "K": k},
+        extra={"M": m, "N": n, "K": k, "library": library},
     )

@@ -140,7 +140,10 @@ TEST(Calibration, ADeviceGetsItsOwnThatOfItsDieOrTheGlobalOne) {
                                 {"p100", "p100-pcie"},
                                 {"h100", "h100"},
                                 {"h200", "h100"},
-                                {"rtx3090", "global"},
+                                {"a6000", "a6000"},
+                                {"rtx3090", "rtx3090"},
+                                {"rtx4090", "global"},
+                                {"l40s", "global"},
                                 {"l4", "global"},
                                 {"k80", "global"},
                                 {"b200", "global"}})

@@ -22,9 +22,10 @@ static DeviceSpec load(llvm::StringRef name) {
 TEST(BuiltinDevices, AreListedSorted) {
   std::vector<std::string> names = builtinDeviceNames();
   std::vector<std::string> expected = {
-      "a100", "a100-80gb", "a100-pcie", "a40",       "b200", "h100",
-      "h200", "k80",       "l4",        "orin-nano", "p100", "p100-pcie",
-      "p4",   "rtx3090",   "rtx4090",   "t4",        "v100", "v100-pcie"};
+      "a100",    "a100-80gb", "a100-pcie", "a40",       "a6000",
+      "b200",    "h100",      "h200",      "k80",       "l4",
+      "l40s",    "orin-nano", "p100",      "p100-pcie", "p4",
+      "rtx3090", "rtx4090",   "t4",        "v100",      "v100-pcie"};
   EXPECT_EQ(names, expected);
 }
 
