@@ -130,22 +130,23 @@ def attention(
         value = value.repeat_interleave(groups, -3)
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = torch.matmul(query, key.transpose(-2, -1)) * factor
-    if is_causal:
-        rows = torch.arange(query.shape[-2], device=query.device).unsqueeze(-1)
-        attn_mask = torch.arange(key.shape[-2], device=query.device) <= rows
-    if attn_mask is None:
-        return torch.matmul(torch.softmax(scores, -1), value)
     # Scores that count nothing are the least number instead of -inf, whose softmax would be NaN
     # in a row of nothing else.
     least = torch.finfo(scores.dtype).min
-    if attn_mask.dtype == torch.bool:
-        counts = attn_mask
+    has_keys = None
+    if is_causal:
+        rows = torch.arange(query.shape[-2], device=query.device).unsqueeze(-1)
+        counts = torch.arange(key.shape[-2], device=query.device) <= rows
         scores = torch.where(counts, scores, least)
-    else:
-        counts = attn_mask != -math.inf
+    elif attn_mask is not None and attn_mask.dtype == torch.bool:
+        scores = torch.where(attn_mask, scores, least)
+        has_keys = attn_mask.any(-1, keepdim=True)
+    elif attn_mask is not None:
         scores = torch.clamp(scores + attn_mask, min=least)
-    weights = torch.where(counts, torch.softmax(scores, -1), 0.0)
-    return torch.matmul(weights, value)
+        has_keys = (attn_mask != -math.inf).any(-1, keepdim=True)
+    result = torch.matmul(torch.softmax(scores, -1), value)
+    # Of the result, not of the weights: IREE does not compile for CUDA a softmax that ends in it.
+    return result if has_keys is None else torch.where(has_keys, result, 0.0)
 
 
 def _convolution(
