@@ -59,6 +59,12 @@ _SPLITS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
 # Steps of a slice, and blocks for each SM with slices.
 _LEAST_STEPS = 4
 _SPLIT_BLOCKS = 2
+# The barrier of a step, as FTuner's kernels are priced (lib/Codegen/Mma/MmaWork.cpp): fragments
+# are loaded a part of a step ahead, as in CUTLASS.
+_BARRIER_CYCLES = 40
+# Instructions of a warp behind the main loop for each element of a lane: Triton 3.9 has 446 for the
+# 128 of a tile of 128 × 128 and four warps, in 16 bits with a bias.
+_EPILOGUE = 3.5
 # A cluster's two waits, as FTuner's kernels are priced (lib/CostModel/Latency.cpp).
 CLUSTER_CYCLES = 360
 # Choices that are this much slower than the best by the first constants cannot become it.
@@ -130,6 +136,8 @@ class VendorTile:
                 other_instructions=20 * warps,
                 shared_cycles=read / 128,
                 global_lines=0,
+                # Products run on behind a wait for the next ones.
+                head_cycles=0,
             )
         else:
             along_m, along_n = self.warps_along
@@ -145,6 +153,7 @@ class VendorTile:
                 other_instructions=loads + copied / (16 * 32) + 20 * warps,
                 shared_cycles=4 * loads,
                 global_lines=copied / self.step_bytes,
+                head_cycles=_BARRIER_CYCLES,
             )
         kinds = {name: 0.0 for _, name, _ in _TYPES.values()}
         kinds[operations] = 2.0 * self.rows * self.columns * depth
@@ -161,6 +170,7 @@ class VendorTile:
             cluster_cycles=CLUSTER_CYCLES * (self.cluster != (1, 1)),
             loaded_registers=0,
             is_pipelined=1,
+            epilogue_instructions=_EPILOGUE * self.rows * self.columns / 32,
             exposed_loads=1 / (self.stages - 1),
             direct_registers=0,
             spilled_registers=0,
