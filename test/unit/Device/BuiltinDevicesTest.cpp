@@ -121,10 +121,12 @@ TEST(BuiltinDevices, StateThePeaksOfTheirTensorCores) {
       {"a100-pcie", 1024, 2048, 4096, true},
       {"orin-nano", 1024, 2048, 4096, true},
       {"a40", 512, 1024, 2048, true},
+      {"a6000", 512, 1024, 2048, true},
       // GeForce boards accumulate in f32 at half the rate.
       {"rtx3090", 256, 512, 2048, true},
       {"rtx4090", 256, 512, 2048, true},
       {"l4", 512, 1024, 2048, true},
+      {"l40s", 512, 1024, 2048, true},
       {"h100", 2048, 4096, 8192, true},
       {"h200", 2048, 4096, 8192, true},
       {"b200", 4096, 8192, 16384, true},
