@@ -380,6 +380,33 @@ def test_transformers_as_exported(
         assert error < tolerance, (case, error)
 
 
+class Masked(torch.nn.Module):
+    """Attention with a mask of queries and keys that is read from one of tokens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = torch.nn.Linear(64, 192)
+
+    def forward(self, x: Any, mask: Any) -> Any:
+        b, t, _ = x.shape
+        q, k, v = self.qkv(x).view(b, t, 3, 2, 32).permute(2, 0, 3, 1, 4).unbind(0)
+        place = torch.arange(t)
+        kept = mask.bool()[torch.arange(b)[:, None, None, None], place]
+        kept = kept & (place[:, None] >= 0)
+        y = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=kept)
+        return y.transpose(1, 2).reshape(b, t, 64)
+
+
+def test_masks_for_cuda() -> None:
+    """IREE compiles the softmax between the products."""
+    dims = {0: torch.export.Dim("B", min=1, max=8), 1: torch.export.Dim("T", min=2, max=64)}
+    report = ftuner.iree.compile(
+        Masked().eval(), args=(torch.randn(2, 8, 64), torch.ones(2, 8, dtype=torch.long)),
+        dynamic_shapes=(dims, dims), attention="products", max_kernels=1,
+    ).report  # fmt: skip
+    assert report.ftuner_dispatches == 3
+
+
 class Patches(torch.nn.Module):
     """A product of as many rows as a convolution with a stride leaves."""
 
