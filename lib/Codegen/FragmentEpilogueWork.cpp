@@ -11,10 +11,12 @@
 
 using namespace ftuner;
 
-static constexpr int64_t kAccessBytes = 16;
-/// Of a run: its place in the slab and in the output, and whether it lies
-/// inside.
-static constexpr double kInstructionsOfRun = 4;
+static constexpr int64_t kAccessBytes = 16, kLanes = 32;
+/// In machine code of ptxas 13.0 for sm_80 and sm_90: of a run, its place in the
+/// output, whether it lies inside, and a branch; more where each run of a lane
+/// has columns of its own; addresses of a tile.
+static constexpr double kInstructionsOfRun = 7, kInstructionsOfColumn = 6,
+                        kInstructionsOfTile = 20;
 /// Of a slab: two waits of the warp's lanes.
 static constexpr double kInstructionsOfSlab = 2;
 
@@ -44,9 +46,11 @@ double ftuner::fragmentEpilogueInstructions(const Workload &workload,
   double together = tile.isSwapped ? 1 : 2;
   if (tile.hasEvenColumnsFirst)
     together *= 2;
-  double instructions =
-      sums / together +
-      runs * (accessesOf(FragmentTile::kAccumulatorBytes) + kInstructionsOfRun);
+  double ofRun =
+      accessesOf(FragmentTile::kAccumulatorBytes) + kInstructionsOfRun;
+  if (kLanes % ceilDiv(tile.slabColumns(), width) != 0)
+    ofRun += kInstructionsOfColumn;
+  double instructions = kInstructionsOfTile + sums / together + runs * ofRun;
   instructions +=
       kInstructionsOfSlab * double(ceilDiv(tile.outputRows(), tile.slabRows()));
   for (const Operand &operand : workload.operands)

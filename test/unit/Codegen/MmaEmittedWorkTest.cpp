@@ -120,7 +120,8 @@ TEST_F(MmaEmittedWork, OfGivenTiles) {
   EXPECT_NEAR(median(ratios), 1.14, 0.1);
 }
 
-/// Instructions behind the main loop: predicted over observed.
+/// Instructions behind the main loop: predicted over observed. The model counts
+/// machine code, which has fewer for addresses than PTX.
 TEST_F(MmaEmittedWork, OfEpilogues) {
   for (bool swaps : {false, true})
     for (int64_t columns : {32, 40, 64})
@@ -144,7 +145,7 @@ TEST_F(MmaEmittedWork, OfEpilogues) {
         std::optional<double> observed = observeEpilogue(emitted, 0);
         ASSERT_TRUE(observed);
         ratios.push_back(predicted / *observed);
-        EXPECT_GT(ratios.back(), 0.6) << predicted << " for " << *observed;
+        EXPECT_GT(ratios.back(), 0.45) << predicted << " for " << *observed;
         EXPECT_LT(ratios.back(), 1.3) << predicted << " for " << *observed;
       }
 }

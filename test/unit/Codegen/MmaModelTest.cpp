@@ -262,6 +262,8 @@ TEST_F(MmaModelTest, SwapsTheRolesOfTheOperands) {
             productOf(type, ElementType::F32, transposeLhs, transposeRhs);
         Workload transposed =
             productOf(type, ElementType::F32, !transposeRhs, !transposeLhs);
+        std::swap(transposed.axes[Workload::kM].range,
+                  transposed.axes[Workload::kN].range);
         MmaSchedule schedule = {1, 4, 3, 16};
         BlockTile tile = {24, 128, 32}, mirrored = {128, 24, 32};
         MmaLayout layout = mmaLayout(workload, tile, swapped(schedule));
