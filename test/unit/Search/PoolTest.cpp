@@ -73,7 +73,7 @@ TEST(PairsAcross, ServeSizesWhoseRowsLeaveSmsIdle) {
                         SearchOptions()};
   const SearchStrategy &strategy = *findSearchStrategy("ftuner");
   std::vector<Shape> shapes;
-  for (int64_t m = 129; m <= 1024; m += 64)
+  for (int64_t m = 136; m <= 1024; m += 24)
     shapes.push_back({m, 4096, 4096});
   auto reports = strategy.explain(problem, shapes);
   ASSERT_TRUE(static_cast<bool>(reports));
