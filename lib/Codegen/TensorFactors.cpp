@@ -144,6 +144,8 @@ int64_t FactorCopies::registers(const SharedTile &tile,
   if (!isReduceExact && !isInColumn)
     bounds = tile.reduceContiguous && areWholeRows ? 1 : slots;
   int64_t registers = 2 * pointers + places + 2 * bounds;
+  if (isAsynchronous)
+    return registers;
   // Rows along k in one tile: ptxas keeps more, though they are a constant
   // apart.
   if (!isInColumn) {
@@ -152,8 +154,6 @@ int64_t FactorCopies::registers(const SharedTile &tile,
     int64_t ofSlot = kSlotRegisters + (isRagged ? kRaggedSlotRegisters : 0);
     registers = std::max(registers, ofSlot * slots);
   }
-  if (isAsynchronous)
-    return registers;
   // What is loaded before the products and stored behind them: as it comes, or
   // cast already.
   registers += slots * ceilDiv(copy.vectorWidth *
