@@ -380,6 +380,31 @@ def test_transformers_as_exported(
         assert error < tolerance, (case, error)
 
 
+class Padded(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return torch.nn.functional.pad(x, (0, max(0, 40 - x.shape[0])))
+
+
+class Branching(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return torch.cond(x.sum() > 0, lambda y: y + 1, lambda y: y * 2, (x,))
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (Padded(), r"it does not know sym_max of sizes; write them with \+, -, \* and //"),
+        (Branching(), "it does not know the operator cond; .* torch.where"),
+    ],
+)
+def test_refused_by_the_importer(model: Any, words: str) -> None:
+    """One sentence with the operator, and what to write instead."""
+    rows = torch.export.Dim("T", min=2, max=64)
+    with pytest.raises(ftuner.CompileError, match=words) as refused:
+        ftuner.iree.compile(model, args=(torch.randn(7),), dynamic_shapes=({0: rows},))
+    assert len(str(refused.value).splitlines()) == 1
+
+
 class Masked(torch.nn.Module):
     """Attention with a mask of queries and keys that is read from one of tokens."""
 

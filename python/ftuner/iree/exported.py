@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import warnings
 import zipfile
 from collections.abc import Iterator
@@ -128,10 +129,8 @@ def write(
                     program, func_name=name, import_symbolic_shape_expressions=True
                 )
         except Exception as error:
-            words = str(error).partition("\n")[0][:300]
-            raise CompileError(
-                f"torch-mlir cannot import the model: {words}", str(error)
-            ) from error
+            words = f"torch-mlir cannot import the model: {_reason(str(error))}"
+            raise CompileError(words, str(error)) from error
         _widen_ranges(ir, importer.module)
         path = folder / "model.mlirbc"
         with path.open("wb") as file:
@@ -139,6 +138,18 @@ def write(
     if weights.tensors:
         write_safetensors(parameters, weights.tensors)
     return path, bool(weights.tensors)
+
+
+def _reason(words: str) -> str:
+    """One sentence of what the importer says."""
+    of_sizes = re.search(r"call_function: target=<(?:built-in )?function (\w+)", words)
+    if of_sizes:
+        return f"it does not know {of_sizes[1]} of sizes; write them with +, -, * and //"
+    branches = re.search(r"operation '(\w+)' not implemented", words)
+    if branches:
+        hint = "; compute both results and take one by torch.where"
+        return f"it does not know the operator {branches[1]}" + hint * (branches[1] == "cond")
+    return words.partition("\n")[0][:300]
 
 
 @contextlib.contextmanager

@@ -100,7 +100,8 @@ def _line(line: str) -> str:
     words = f"{place}the operator {operator} has no lowering; write it with other operators"
     if operator.startswith("aten."):
         overload = operator if operator.count(".") > 1 else f"{operator}.default"
-        words += f", or decompose it: program.run_decompositions({{torch.ops.{overload}: function}})"
+        table = f"{{torch.ops.{overload}: function}}"
+        words += f", or decompose it: program.run_decompositions({table})"
     return words
 
 
