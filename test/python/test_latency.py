@@ -120,8 +120,8 @@ def test_arrays_are_made_what_the_library_reads(name: str, change: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("parts", lambda x: x[:1], "parts: expected an array of 3 × n × 24, but got 1 × 2 × 24"),
-        ("parts", lambda x: x[:, :, :-1], "parts: expected an array of 3 × n × 24"),
+        ("parts", lambda x: x[:1], "parts: expected an array of 3 × n × 26, but got 1 × 2 × 26"),
+        ("parts", lambda x: x[:, :, :-1], "parts: expected an array of 3 × n × 26"),
         ("parts", lambda x: x * np.nan, "row 0: field 'warps': .* but got nan"),
         ("parts", lambda x: -x, "row 0: field 'warps': expected a number of at least 0"),
         ("grids", lambda x: x[:, 1:], "grids: expected an array of 3 × 16, but got 3 × 15"),
