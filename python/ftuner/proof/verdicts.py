@@ -10,9 +10,7 @@ import contextlib
 import functools
 import hashlib
 import json
-import os
 import re
-import tempfile
 import threading
 import time
 import warnings
@@ -21,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import cache, descriptions, listing, locations, nvml, runtime
+from .. import cache, descriptions, listing, locations, nvml, outputs, runtime
 from .._version import version
 from ..errors import CacheError, CompileWarning, Error
 from .families import ProofSet, parse_capability, sets
@@ -133,18 +131,12 @@ def write(card: Card, found: Mapping[str, PathVerdict], outcomes: Iterable[Outco
     }
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=file.parent, prefix=".tmp-")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                json.dump(content, stream, indent=1)
-            os.replace(name, file)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-            raise
-    except OSError as error:
+        with outputs.replacing([str(file)]) as (name,):
+            Path(name).write_text(json.dumps(content, indent=1), encoding="utf-8")
+    except (OSError, Error) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise CacheError(
-            f"cannot keep the verdict in '{file.parent}': {error.strerror or error}; set "
+            f"cannot keep the verdict in '{file.parent}': {reason}; set "
             "FTUNER_CACHE_DIR to a folder that can be written"
         ) from error
     return file
