@@ -204,7 +204,9 @@ def test_strided_slices_of_one_projection() -> None:
     assert report.copies == 2
 
 
-def test_ranges_come_from_mark_dynamic(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the backend compiles from then on."""
     texts: list[str] = []
     original = ftuner.compile
 
@@ -213,6 +215,10 @@ def test_ranges_come_from_mark_dynamic(monkeypatch: pytest.MonkeyPatch) -> None:
         return original(text, **options)
 
     monkeypatch.setattr(ftuner, "compile", record)
+    return texts
+
+
+def test_ranges_come_from_mark_dynamic(texts: list[str]) -> None:
     x = torch.randn(4, 9, 24)
     torch._dynamo.mark_dynamic(x, 0, min=2, max=16)
     torch._dynamo.mark_dynamic(x, 1, min=3, max=100)
@@ -222,16 +228,8 @@ def test_ranges_come_from_mark_dynamic(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "d0 = #ukernel.range<6 to 1600>" in texts[0]
 
 
-def test_a_declared_size_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_declared_size_of_one(texts: list[str]) -> None:
     """PyTorch compiles it for itself, so it has kernels of its own; all others share one range."""
-    texts: list[str] = []
-    original = ftuner.compile
-
-    def record(text: str, **options: object) -> object:
-        texts.append(text)
-        return original(text, **options)
-
-    monkeypatch.setattr(ftuner, "compile", record)
     model = nn.Linear(24, 20)
     compiled = compile_model(model)
     with torch.no_grad():
