@@ -17,7 +17,6 @@ import concurrent.futures
 import datetime
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -25,35 +24,24 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "test", "Integration"))
 import ptx  # noqa: E402
-import sass  # noqa: E402
 import tensor_core_quality  # noqa: E402
 
 LAYERS = ("dense", "qkv", "out", "up", "down")
 
 
-def translate(options, folder, layer, device):
-    """The PTX and the manifest of a layer."""
-    source = os.path.join(folder, f"{layer}_{device}")
-    with open(source + ".mlir", "w", encoding="utf-8") as file:
+def rows_of(options, folder, layer, device):
+    """The main loops of a layer on a device."""
+    path = os.path.join(folder, f"{layer}_{device}")
+    with open(path + ".mlir", "w", encoding="utf-8") as file:
         file.write(tensor_core_quality.module(*tensor_core_quality.LAYERS[layer]))
-    run = subprocess.run([os.path.join(options.bin_dir, "ftuner-translate"), source + ".mlir", "--ftuner-to-ptx",
-                          "-o", source + ".ptx", f"--manifest={source}.json", f"--device={device}", "--paths=simt,mma"],
+    run = subprocess.run([os.path.join(options.bin_dir, "ftuner-translate"), path + ".mlir", "--ftuner-to-ptx",
+                          "-o", path + ".ptx", f"--manifest={path}.json", f"--device={device}", "--paths=simt,mma"],
                          capture_output=True, text=True)
     if run.returncode != 0:
         sys.exit(run.stderr)
-    with open(source + ".ptx", encoding="utf-8") as file, open(source + ".json", encoding="utf-8") as manifest:
-        return file.read(), json.load(manifest)
-
-
-def rows_of(options, folder, layer, device):
-    text, manifest = translate(options, folder, layer, device)
-    name = f"{layer}_{device}"
-    cubin = os.path.join(folder, name + ".cubin")
-    arch = re.search(r"\.target (sm_\w+)", text)[1]
-    subprocess.run([ptx.find_ptxas(), f"-arch={arch}", os.path.join(folder, name + ".ptx"), "-o", cubin], check=True)
-    with open(os.path.join(ROOT, "lib", "Device", "devices", device + ".json"), encoding="utf-8") as file:
-        facts = json.load(file)
-    return tensor_core_quality.main_loops(manifest, sass.functions(ptx.find_tool("nvdisasm"), cubin), facts)
+    with (open(path + ".ptx", encoding="utf-8") as text, open(path + ".json", encoding="utf-8") as manifest,
+          open(os.path.join(ROOT, "lib", "Device", "devices", device + ".json"), encoding="utf-8") as facts):
+        return tensor_core_quality.assembled_loops(text.read(), json.load(manifest), json.load(facts), path)
 
 
 def main():

@@ -11,7 +11,7 @@
 
 using namespace ftuner;
 
-static constexpr int64_t kAccessBytes = 16, kLanes = 32;
+static constexpr int64_t kAccessBytes = 16;
 /// In machine code of ptxas 13.0 for sm_80 and sm_90: of a run, its place in
 /// the output, whether it lies inside, and a branch; more where each run of a
 /// lane has columns of its own; addresses of a tile.
@@ -23,8 +23,6 @@ static constexpr double kInstructionsOfSlab = 2;
 double ftuner::fragmentEpilogueInstructions(const Workload &workload,
                                             const FragmentTile &tile,
                                             int64_t accessBytes) {
-  // Columns that a lane finishes at once, as FragmentEpilogue::runColumns has
-  // them: 16 bytes of the narrowest tensor that is contiguous along n.
   int64_t leastBytes = FragmentTile::kAccumulatorBytes;
   auto isElementwise = [](const Operand &operand) {
     return operand.role == OperandRole::Output ||
@@ -34,8 +32,7 @@ double ftuner::fragmentEpilogueInstructions(const Workload &workload,
   for (const Operand &operand : workload.operands)
     if (isElementwise(operand) && operand.contiguousAxis() == Workload::kN)
       leastBytes = std::min(leastBytes, operand.elementBytes);
-  int64_t width =
-      std::clamp<int64_t>(accessBytes / leastBytes, 1, FragmentTile::kColumns);
+  int64_t width = FragmentTile::runColumns(accessBytes, leastBytes);
 
   auto sums = double(tile.accumulators());
   double runs = sums / double(width);
@@ -48,7 +45,7 @@ double ftuner::fragmentEpilogueInstructions(const Workload &workload,
     together *= 2;
   double ofRun =
       accessesOf(FragmentTile::kAccumulatorBytes) + kInstructionsOfRun;
-  if (kLanes % ceilDiv(tile.slabColumns(), width) != 0)
+  if (!SlabRuns{tile.slabRows(), tile.slabColumns(), width}.haveColumnOfLane())
     ofRun += kInstructionsOfColumn;
   double instructions = kInstructionsOfTile + sums / together + runs * ofRun;
   instructions +=

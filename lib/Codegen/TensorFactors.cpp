@@ -5,7 +5,6 @@
 #include "llvm/ADT/Twine.h"
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 using namespace ftuner;
 
@@ -124,11 +123,8 @@ FactorCopies::Addresses FactorCopies::addresses(const SharedTile &tile,
   // Where rows are whole periods of the swizzle apart, places are constants
   // apart.
   int64_t places = slots;
-  if (areWholeRows) {
-    int64_t rows = threads / tile.vectorsPerRow(copy.vectorWidth);
-    int64_t period = tile.patternPeriod();
-    places = std::min(slots, period / std::gcd(period, rows));
-  }
+  if (areWholeRows)
+    places = std::min(slots, slotsOfPeriod(tile, threads, copy.vectorWidth));
   return {pointers, places};
 }
 

@@ -122,6 +122,22 @@ struct SingleElementToFill : public OpRewritePattern<tensor::FromElementsOp> {
   }
 };
 
+/// A constant of no elements to tensor.empty: upstream's ranges of integers
+/// (arith::ConstantOp::inferResultRanges) read an element of any constant.
+struct ConstantOfNothingToEmpty : public OpRewritePattern<arith::ConstantOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::ConstantOp op,
+                                PatternRewriter &rewriter) const override {
+    auto type = dyn_cast<RankedTensorType>(op.getType());
+    if (!type || type.getNumElements() != 0)
+      return failure();
+    rewriter.replaceOpWithNewOp<tensor::EmptyOp>(op, type.getShape(),
+                                                 type.getElementType());
+    return success();
+  }
+};
+
 /// Folds roots of constants of 16 bits, which upstream leaves alone: hoisted
 /// from an operator's body, one would be computed on the host, which compilers
 /// that take the rest may not do in 16 bits.
@@ -595,7 +611,7 @@ struct UKernelNormalizeLinalgPass
           linalg::populateElementwiseOpsFusionPatterns(patterns, shouldFuse);
           linalg::populateFoldReshapeOpsByCollapsingPatterns(patterns,
                                                              shouldMoveReshape);
-          patterns.add<GenericToFill>(context);
+          patterns.add<GenericToFill, ConstantOfNothingToEmpty>(context);
         }))) {
       getOperation().emitError("linalg operators did not reach a fixed form");
       signalPassFailure();

@@ -77,11 +77,7 @@ class TileLoop:
 
 
 def main_loops(manifest, functions, facts):
-    """The main loops of a layer's aligned kernels of mma. `functions`: of sass.functions; `facts`: the device's file.
-
-    Loops of a kernel come in the order of its tiles where they have one product each for the same elements; others are
-    told by their products.
-    """
+    """The main loops of a layer's aligned kernels of mma. `functions`: of sass.functions; `facts`: the device's file."""
     per_cycle = facts["f16_tflops"] * 1e6 / (facts["sm_count"] * facts["clock_mhz"] * facts["warp_schedulers_per_sm"])
     by_name = {function.name: function for function in functions}
     kernels = {kernel["entry"]: kernel for kernel in manifest["kernels"]}
@@ -101,7 +97,7 @@ def main_loops(manifest, functions, facts):
 
 
 def main_loops_of(function, family):
-    """Pairs of a tile and its loop: of 16 by 8 by 16 elements in each product of a warp."""
+    """Pairs of a tile and its loop, told by its products: a warp's has 16 by 8 by 16 elements."""
     warps = family["schedule"]["warps_m"] * family["schedule"]["warps_n"]
     left = sass.main_loops(function)
     pairs = []
@@ -215,12 +211,18 @@ def check_conflicts(tests, path, device, manifest, layer):
     return problems
 
 
+def assembled_loops(text, manifest, facts, path):
+    """The main loops of a layer's PTX, which is assembled in files that are named by `path`."""
+    with open(path + ".ptx", "w", encoding="utf-8") as file:
+        file.write(text)
+    arch = re.search(r"\.target (sm_\w+)", text)[1]
+    subprocess.run([ptx.find_ptxas(), f"-arch={arch}", path + ".ptx", "-o", path + ".cubin"], check=True)
+    return main_loops(manifest, sass.functions(ptx.find_tool("nvdisasm"), path + ".cubin"), facts)
+
+
 def check_stalls(tests, name, text, manifest, facts):
     """What the machine code of main loops is encoded to wait for."""
-    source, cubin = tests.write(name + ".ptx", text), tests.path(name + ".cubin")
-    arch = re.search(r"\.target (sm_\w+)", text)[1]
-    subprocess.run([ptx.find_ptxas(), f"-arch={arch}", source, "-o", cubin], check=True)
-    rows = main_loops(manifest, sass.functions(ptx.find_tool("nvdisasm"), cubin), facts)
+    rows = assembled_loops(text, manifest, facts, tests.path(name))
     problems = [] if rows else ["no main loop in the machine code"]
     for row in rows:
         is_wide = max(map(int, row.tile.split("x")[:2])) >= 128

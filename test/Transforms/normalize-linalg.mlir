@@ -463,3 +463,16 @@ func.func @powers(%a: tensor<?xf32>, %b: tensor<?xf16>, %out: tensor<?xf32>) -> 
   } -> tensor<?xf32>
   return %x : tensor<?xf32>
 }
+
+// -----
+
+// Constants of no elements are tensor.empty, for upstream's analysis of ranges
+// reads the first element of any.
+// CHECK-LABEL: func.func @nothing
+// CHECK-NOT: arith.constant
+// CHECK: %[[X:.*]] = tensor.empty() : tensor<0xi64>
+// CHECK: return %[[X]]
+func.func @nothing() -> tensor<0xi64> {
+  %x = arith.constant dense<> : tensor<0xi64>
+  return %x : tensor<0xi64>
+}

@@ -137,11 +137,15 @@ def test_dynamic_quantization(rng: np.random.Generator) -> None:
         node("Mul", ["scale", "w_scale"], ["s"]),
         node("Mul", ["f", "s"], ["y"]),
     ]
-    values = {"w": integers(rng, s8, 32, 24), "w_scale": np.array(0.02, f32)}
+    values = {"w": integers(rng, s8, 128, 72), "w_scale": np.array(0.02, f32)}
     model = model_of(
-        nodes, {"x": (f32, ["rows", 32])}, {"y": (f32, ["rows", 24])}, values, version=11
+        nodes, {"x": (f32, ["rows", 128])}, {"y": (f32, ["rows", 72])}, values, version=11
     )
-    compiled = check(model, {"x": floats(rng, 21, 32)}, device="a100", tolerance=1e-4)
+    # Multiples of the scale, 1/32: no value lies between two quantized ones.
+    points = integers(rng, u8, 21, 128)
+    points.flat[:2] = 0, 255
+    call = {"x": (points.astype(f32) - 117) / 32}
+    compiled = check(model, call, device="a100")
     assert "s32.u8.s8.s32" in instructions_of(compiled)
     assert compiled.function.report.products == 1
 

@@ -1,5 +1,4 @@
-//===- FragmentTile.h - Sums of tensor cores in a warp's registers -*- C++
-//-*-===//
+//===- FragmentTile.h - Sums in a warp's registers --------------*- C++ -*-===//
 //
 // Fragments. Instructions of the tensor cores leave their sums in fragments of
 // 16 rows and 8 columns: lane l has columns 2 · (l mod 4) and the next of rows
@@ -22,8 +21,27 @@
 #define FTUNER_CODEGEN_FRAGMENTTILE_H
 
 #include "FTuner/Workload/Workload.h"
+#include <algorithm>
 
 namespace ftuner {
+
+/// How the lanes of a warp share the runs of a slab, one for each in a trip.
+struct SlabRuns {
+  static constexpr int64_t kLanes = 32;
+  /// Rows and columns of the slab, and columns of a run.
+  int64_t rows, columns, width;
+
+  int64_t perRow() const { return columns / width; }
+  /// Whether all runs of a lane have the same columns: trips are whole rows.
+  bool haveColumnOfLane() const {
+    return kLanes % perRow() == 0 && rows % rowsOfTrip() == 0;
+  }
+  /// Then: rows of a trip.
+  int64_t rowsOfTrip() const { return kLanes / perRow(); }
+  /// Trips of all lanes, and the lanes of one that comes behind them.
+  int64_t wholeTrips() const { return rows * perRow() / kLanes; }
+  int64_t lanesOfRest() const { return rows * perRow() % kLanes; }
+};
 
 /// A warp's tile of the output, in fragments, and its slab for the epilogue.
 struct FragmentTile {
@@ -81,6 +99,12 @@ struct FragmentTile {
   int64_t narrowSlabPitch() const { return ceilBy(slabColumns() - 8, 16) + 8; }
   int64_t slabBytes() const {
     return kAccumulatorBytes * slabRows() * slabPitch();
+  }
+  /// Columns that a lane finishes at once, where the narrowest elements of
+  /// tensors along n have so many bytes.
+  static int64_t runColumns(int64_t accessBytes, int64_t leastBytes) {
+    return std::clamp<int64_t>(accessBytes / std::max<int64_t>(leastBytes, 1),
+                               1, kColumns);
   }
   /// The row of the output, in the order of a slab's, that a row of it holds.
   template <typename Math>

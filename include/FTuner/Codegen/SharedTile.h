@@ -24,6 +24,7 @@
 
 #include "FTuner/Workload/Workload.h"
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 namespace ftuner {
@@ -120,6 +121,14 @@ struct CopiedVector {
 inline bool copiesWholeRows(const SharedTile &tile, int64_t threads,
                             int64_t vectorWidth) {
   return threads % tile.vectorsPerRow(vectorWidth) == 0;
+}
+
+/// Slots of whole rows after which a thread's rows are whole periods of the
+/// patterns further, so that places in shared memory are a constant apart.
+inline int64_t slotsOfPeriod(const SharedTile &tile, int64_t threads,
+                             int64_t vectorWidth) {
+  int64_t rows = threads / tile.vectorsPerRow(vectorWidth);
+  return tile.patternPeriod() / std::gcd(tile.patternPeriod(), rows);
 }
 
 /// Where the vectors of a thread lie in one column of a tile across the reduce

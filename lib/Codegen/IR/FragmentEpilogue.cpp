@@ -22,30 +22,17 @@
 using namespace mlir;
 using namespace ftuner;
 
-static constexpr int64_t kLanes = 32;
 /// Trips of a warp over a slab whose loads come before their stores.
 static constexpr int64_t kTripsTogether = 4;
 
-/// How the lanes of a warp share the runs of a slab, one for each in a trip.
-struct FragmentEpilogue::SlabRuns {
-  /// Rows of the slab, columns of a run, and of the slab.
-  int64_t rows, width, columns;
-  /// Index of the slab's first column in the tensor.
-  Value firstColumn;
-
-  int64_t perRow() const { return columns / width; }
-  /// Whether all runs of a lane have the same columns: trips are whole rows.
-  bool haveColumnOfLane() const {
-    return kLanes % perRow() == 0 && rows % rowsOfTrip() == 0;
-  }
-  /// Then: rows of a trip, and the lane's column in the slab.
-  int64_t rowsOfTrip() const { return kLanes / perRow(); }
-  Value columnOfLane(IndexMath &math, Value lane) const {
-    return math.mul(math.rem(lane, perRow()), width);
-  }
-  /// Trips of all lanes, and the lanes of one that comes behind them.
-  int64_t wholeTrips() const { return rows * perRow() / kLanes; }
-  int64_t lanesOfRest() const { return rows * perRow() % kLanes; }
+/// Some columns of the warp tile, as a slab holds them.
+struct FragmentEpilogue::Columns {
+  SlabRuns runs;
+  /// Index of the first one in the tensor.
+  Value first;
+  /// What all runs of the lane read for their columns, where these are the
+  /// same.
+  Values ofLane;
 };
 
 bool FragmentEpilogue::isInVectors() const {
@@ -77,8 +64,7 @@ int64_t FragmentEpilogue::runColumns() const {
     consider(tile.init, workload.getInitMap());
   for (auto [index, extra] : llvm::enumerate(tile.extras))
     consider(extra, workload.getExtraMap(index));
-  return std::clamp<int64_t>(accessBytes / std::max<int64_t>(leastBytes, 1), 1,
-                             kColumns);
+  return FragmentTile::runColumns(accessBytes, leastBytes);
 }
 
 Value FragmentEpilogue::distanceAlongRows(Value row) {
@@ -219,18 +205,17 @@ void FragmentEpilogue::emit(ValueRange accumulators,
   int64_t ofSlab = fragments.slabFragments ? fragments.slabFragments : groups;
   for (int64_t first = 0; first < groups; first += ofSlab) {
     int64_t numFragments = std::min(ofSlab, groups - first);
-    SlabRuns runs{
-        slabRows, width,
-        fragments.isSwapped ? fragments.outputColumns()
-                            : numFragments * kColumns,
-        math.add(math.add(tile.columnOffset, warp.column), first * kColumns)};
-    // Where a lane's runs have the same columns, what they read for these is
-    // read once, while the slab is awaited and filled.
-    Values ofColumns;
-    if (runs.haveColumnOfLane())
-      ofColumns = epilogue.loadRowInvariant(
-          insideColumn(columnOf(runs, runs.columnOfLane(math, warp.lane)),
-                       width),
+    Columns columns{
+        {slabRows,
+         fragments.isSwapped ? fragments.outputColumns()
+                             : numFragments * kColumns,
+         width},
+        math.add(math.add(tile.columnOffset, warp.column), first * kColumns),
+        {}};
+    // These are read while the slab is awaited and filled.
+    if (columns.runs.haveColumnOfLane())
+      columns.ofLane = epilogue.loadRowInvariant(
+          insideColumn(indexOf(columns, columnOfLane(columns.runs)), width),
           width);
     for (int64_t step = 0; step < steps; ++step) {
       if (first + step == 0)
@@ -241,24 +226,22 @@ void FragmentEpilogue::emit(ValueRange accumulators,
       awaitLanes();
       int64_t firstRow =
           step * (fragments.isSwapped ? slabRows : fragments.rowDistance);
-      emitSlab(epilogue, slab, runs, firstRow, ofColumns);
+      emitSlab(epilogue, slab, columns, firstRow);
     }
   }
 }
 
-/// `ofColumns`: what all runs of the lane read, where they have the same
-/// columns.
 void FragmentEpilogue::emitSlab(ContractionEpilogue &epilogue, Value slab,
-                                const SlabRuns &runs, int64_t firstRow,
-                                const Values &ofColumns) {
+                                const Columns &columns, int64_t firstRow) {
+  const SlabRuns &runs = columns.runs;
   auto emitTrips = [&](Value trip, int64_t count) {
     SmallVector<ContractionEpilogue::Run> together;
     for (int64_t number = 0; number < count; ++number) {
       ContractionEpilogue::Run run =
-          readRun(slab, runs, math.add(trip, number), firstRow);
+          readRun(slab, columns, math.add(trip, number), firstRow);
       run.rowInvariant =
           runs.haveColumnOfLane()
-              ? ofColumns
+              ? columns.ofLane
               : epilogue.loadRowInvariant(insideColumn(run.column, runs.width),
                                           runs.width);
       together.push_back(std::move(run));
@@ -284,16 +267,17 @@ void FragmentEpilogue::emitSlab(ContractionEpilogue &epilogue, Value slab,
 }
 
 ContractionEpilogue::Run FragmentEpilogue::readRun(Value slab,
-                                                   const SlabRuns &runs,
+                                                   const Columns &columns,
                                                    Value trip,
                                                    int64_t firstRow) {
+  const SlabRuns &runs = columns.runs;
   Value row, column;
   if (runs.haveColumnOfLane()) {
     row = math.add(math.mul(trip, runs.rowsOfTrip()),
                    math.div(warp.lane, runs.perRow()));
-    column = runs.columnOfLane(math, warp.lane);
+    column = columnOfLane(runs);
   } else {
-    Value number = math.add(math.mul(trip, kLanes), warp.lane);
+    Value number = math.add(math.mul(trip, SlabRuns::kLanes), warp.lane);
     row = math.div(number, runs.perRow());
     column = math.mul(math.rem(number, runs.perRow()), runs.width);
   }
@@ -305,14 +289,18 @@ ContractionEpilogue::Run FragmentEpilogue::readRun(Value slab,
           std::min<int64_t>(runs.width * elementBytesOf(element), 16)));
   ContractionEpilogue::Run run;
   run.accumulator = promoted(b, b.getLoc(), sums);
-  run.column = columnOf(runs, column);
+  run.column = indexOf(columns, column);
   run.index = math.add(math.add(tile.rowOffset, warp.row),
                        math.add(fragments.slabRow(math, row), firstRow));
   return run;
 }
 
-Value FragmentEpilogue::columnOf(const SlabRuns &runs, Value inSlab) {
+Value FragmentEpilogue::columnOfLane(const SlabRuns &runs) {
+  return math.mul(math.rem(warp.lane, runs.perRow()), runs.width);
+}
+
+Value FragmentEpilogue::indexOf(const Columns &columns, Value inSlab) {
   if (fragments.isSwapped)
     inSlab = distanceAlongRows(inSlab);
-  return math.add(runs.firstColumn, inSlab);
+  return math.add(columns.first, inSlab);
 }

@@ -17,8 +17,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
-#include <numeric>
-
 using namespace mlir;
 using namespace ftuner;
 
@@ -142,23 +140,17 @@ void TileCopy::prepare(Value threadId, Value spaceOffset, Value spaceExtent,
     Value row = tile.reduceContiguous ? space : slot.reduce;
     Value inner = tile.reduceContiguous ? slot.reduce : space;
     slot.globalDistance = nextGlobalDistance(spaceExact);
-    slot.global =
-        slot.globalDistance
-            ? offsetPointer(b, slots[slot.globalDistance->from].global,
-                            slot.globalDistance->bytes)
-            : offsetPointer(b, global,
-                            math.mul(math.add(math.mul(row, rowStride), inner),
-                                     elementBytes));
+    if (!slot.globalDistance)
+      slot.global = offsetPointer(
+          b, global,
+          math.mul(math.add(math.mul(row, rowStride), inner), elementBytes));
     slot.sharedDistance = nextSharedDistance();
-    slot.shared =
-        slot.sharedDistance
-            ? offsetPointer(b, slots[slot.sharedDistance->from].shared,
-                            slot.sharedDistance->bytes)
-            : offsetPointer(
-                  b, shared,
-                  math.mul(math.add(math.mul(copied.sharedOuter, tile.pitch),
-                                    copied.sharedInner),
-                           sharedBytes));
+    if (!slot.sharedDistance)
+      slot.shared = offsetPointer(
+          b, shared,
+          math.mul(math.add(math.mul(copied.sharedOuter, tile.pitch),
+                            copied.sharedInner),
+                   sharedBytes));
     slots.push_back(slot);
   }
 }
@@ -185,16 +177,15 @@ TileCopy::nextGlobalDistance(bool spaceExact) const {
 std::optional<TileCopy::Distance> TileCopy::nextSharedDistance() const {
   if (tile.panels > 1 || !copiesWholeRows(tile, threads, vectorWidth))
     return std::nullopt;
-  // Slots whose rows are whole periods of the swizzle apart.
-  int64_t rows = threads / tile.vectorsPerRow(vectorWidth);
-  int64_t period = tile.patternPeriod() / std::gcd(tile.patternPeriod(), rows);
-  auto apart = static_cast<size_t>(period);
+  auto apart = static_cast<size_t>(slotsOfPeriod(tile, threads, vectorWidth));
   if (slots.size() < apart)
     return std::nullopt;
   Distance last{slots.size() - apart, 0};
   if (slots[last.from].sharedDistance)
     last = *slots[last.from].sharedDistance;
-  last.bytes += rows * period * tile.pitch * sharedBytes;
+  int64_t rows =
+      static_cast<int64_t>(apart) * threads / tile.vectorsPerRow(vectorWidth);
+  last.bytes += rows * tile.pitch * sharedBytes;
   return last;
 }
 
@@ -261,10 +252,6 @@ Values TileCopy::sharedPointers(Value stage) {
                                            slot.sharedDistance->bytes)
                            : offsetPointer(b, slot.shared, stageBytes));
   return pointers;
-}
-
-void TileCopy::issueAsync(Value stage, Value reduceOffset, Value isInside) {
-  issueAsync(stage, reduceOffset, isInside, /*part=*/0, /*parts=*/1);
 }
 
 void TileCopy::issueAsync(Value stage, Value reduceOffset, Value isInside,

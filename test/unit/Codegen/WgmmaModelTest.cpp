@@ -344,9 +344,11 @@ TEST_F(WgmmaModelTest, MapsDescribeBatches) {
   for (const TensorMap &map : maps) {
     const Operand &operand = workload.operands[map.operand];
     ASSERT_EQ(map.dims.size(), operand.rank());
-    for (auto [number, dim] : llvm::enumerate(map.dims))
-      if (operand.axes[dim] >= Workload::kFirstBatch)
+    for (auto [number, dim] : llvm::enumerate(map.dims)) {
+      if (operand.axes[dim] >= Workload::kFirstBatch) {
         EXPECT_EQ(map.box.sizes[number], 1);
+      }
+    }
   }
 }
 

@@ -61,16 +61,18 @@ private:
   int64_t runColumns() const;
   /// A column whose run of `width` lies inside: the given one, where its does.
   Value insideColumn(Value column, int64_t width);
-  struct SlabRuns;
+  struct Columns;
   /// Finishes the runs of a filled slab, whose first row is number `firstRow`
   /// of the warp tile.
-  void emitSlab(ContractionEpilogue &epilogue, Value slab, const SlabRuns &runs,
-                int64_t firstRow, const Values &ofColumns);
+  void emitSlab(ContractionEpilogue &epilogue, Value slab,
+                const Columns &columns, int64_t firstRow);
   /// The lane's run of a trip over the slab.
-  ContractionEpilogue::Run readRun(Value slab, const SlabRuns &runs, Value trip,
-                                   int64_t firstRow);
+  ContractionEpilogue::Run readRun(Value slab, const Columns &columns,
+                                   Value trip, int64_t firstRow);
+  /// The lane's column in the slab, where all its runs have the same.
+  Value columnOfLane(const SlabRuns &runs);
   /// The index in the tensor of a column in the slab.
-  Value columnOf(const SlabRuns &runs, Value inSlab);
+  Value indexOf(const Columns &columns, Value inSlab);
   /// Rows or columns of instructions behind the warp's first, for an element of
   /// its fragments.
   Value distanceAlongRows(Value row);

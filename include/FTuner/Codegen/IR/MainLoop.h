@@ -21,15 +21,15 @@
 //
 //   start steps 0 … stages − 2; wait for step 0; barrier; load its k block 0
 //   for each step:
-//     for each k block but the last: load the next one; multiply this one;
-//                                    behind k block 0: start step + stages − 1
+//     for each k block but the last: load the next one; start a share of the
+//                                    copies of step + stages − 1; multiply it
 //     wait for step + 1; barrier; load its k block 0; multiply the last k block
 //
-// A step of one k block is multiplied before the next one is awaited. The same
-// where steps travel through registers, which are stored before
-// that barrier. Behind the last step one more is loaded, of zeros, that nobody
-// multiplies. Copies beyond the extent are of no bytes rather than left out, so
-// that a step has no branch and its instructions may be put in any order.
+// A step of one k block is multiplied before the next one is awaited. Where
+// steps travel through registers, they are stored before that barrier. Behind
+// the last step one more is loaded, of zeros, that nobody multiplies. Copies
+// beyond the extent are of no bytes rather than left out, so that a step has no
+// branch and its instructions may be put in any order.
 //
 // Products may be deferred: instructions that run on by themselves behind
 // `multiply` and read shared memory through the async proxy (wgmma). Then a

@@ -73,12 +73,10 @@ public:
                bool spaceExact, Value reduceExtent, bool reduceExact);
   /// Issues asynchronous copies of the step at `reduceOffset` into `stage`. Of
   /// a step that may lie beyond the reduce extent, `isInside` says whether it
-  /// does not; else zeros are written.
-  void issueAsync(Value stage, Value reduceOffset, Value isInside = {});
-  /// The same of one of `parts` parts of a step, which differ by one copy at
-  /// most.
-  void issueAsync(Value stage, Value reduceOffset, Value isInside, int64_t part,
-                  int64_t parts);
+  /// does not; else zeros are written. Of `parts` parts of the step, which
+  /// differ by one copy at most, those of one.
+  void issueAsync(Value stage, Value reduceOffset, Value isInside = {},
+                  int64_t part = 0, int64_t parts = 1);
   /// Loads into registers what the step's slots store, the values of one slot
   /// after those of another.
   Values load(Value reduceOffset);
@@ -97,7 +95,8 @@ private:
   };
   struct Slot {
     /// Pointers to the vector, at step 0 and in the first stage. Along the
-    /// space axis it is clamped into the tensor.
+    /// space axis it is clamped into the tensor. Null where a distance says
+    /// what they are.
     Value global, shared;
     /// Where these are a constant behind those of another slot.
     std::optional<Distance> globalDistance, sharedDistance;

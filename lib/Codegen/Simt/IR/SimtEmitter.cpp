@@ -58,7 +58,6 @@ protected:
   LogicalResult emitTile(ImplicitLocOpBuilder &builder,
                          const TileEmission &emission) const override {
     ContractionTile tile(emission);
-    ukernel::WorkloadOp workload = tile.workload;
     SimtSchedule schedule = SimtSchedule::of(tile.family.schedule);
     SimtLayout layout =
         simtLayout(tile.isLhsReduceContiguous(), tile.isRhsReduceContiguous(),
