@@ -44,6 +44,15 @@ def rows_of(options, folder, layer, device):
         return tensor_core_quality.assembled_loops(text.read(), json.load(manifest), json.load(facts), path)
 
 
+def write_table(path, text, command):
+    """Writes a table below a line with the date, the compiler's commit, the version of ptxas and a command."""
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    version = subprocess.run([ptx.find_ptxas(), "--version"], capture_output=True, text=True).stdout
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"{datetime.date.today()}, compiler of {commit.stdout.strip()}, ptxas "
+                   f"{version.split('release ')[1].split(',')[0]}: `{command}`\n\n{text}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin-dir", default=os.path.join(ROOT, "build", "release", "bin"))
@@ -70,12 +79,7 @@ def main():
     text = "\n".join(lines) + "\n"
     print(text, end="")
     if options.write:
-        commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-        version = subprocess.run([ptx.find_ptxas(), "--version"], capture_output=True, text=True).stdout
-        with open(options.write, "w", encoding="utf-8") as file:
-            file.write(f"{datetime.date.today()}, compiler of {commit.stdout.strip()}, ptxas "
-                       f"{version.split('release ')[1].split(',')[0]}: `benchmarks/tensor_cores/main_loops.py "
-                       f"--devices {' '.join(options.devices)}`\n\n{text}")
+        write_table(options.write, text, f"benchmarks/tensor_cores/main_loops.py --devices {' '.join(options.devices)}")
 
 
 if __name__ == "__main__":

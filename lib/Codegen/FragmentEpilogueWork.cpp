@@ -13,8 +13,10 @@ using namespace ftuner;
 
 static constexpr int64_t kAccessBytes = 16;
 /// In machine code of ptxas 13.0 for sm_80 and sm_90: of a run, its place in
-/// the output, whether it lies inside, and a branch; more where each run of a
-/// lane has columns of its own; addresses of a tile.
+/// the output, whether it lies inside, and a branch, as in tiles at the edge
+/// and in a vendor's kernels (a tile inside has fewer:
+/// benchmarks/tensor_cores/epilogues.md); more where each run of a lane has
+/// columns of its own; addresses of a tile.
 static constexpr double kInstructionsOfRun = 7, kInstructionsOfColumn = 6,
                         kInstructionsOfTile = 20;
 /// Of a slab: two waits of the warp's lanes.

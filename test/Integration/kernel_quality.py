@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
 """Every kernel selected for Dense is free of spills; those for many rows are tight.
 
-For M = T and M = 16·T, T = 1…128, N = 2304, K = 768, on every built-in device
-that ptxas knows (sm_75 and newer), by the figures in the manifest: no spill, no local memory, one `.entry` for
-each family. For M = 16·T at T ≥ 64 on a100 and h200: at most one barrier in each
+For M = T and M = 16·T, T = 1…128, N = 2304, K = 768, on a built-in device of every compute capability that ptxas
+knows (sm_75 and newer), by the figures in the manifest: no spill, no local memory, one `.entry` for each family. For M = 16·T at T ≥ 64 on a100 and h200: at most one barrier in each
 main-loop step, only 16-byte cp.async, vector loads from shared memory, vector
 stores, and at least 85 % of the main loop's instructions are FMAs. Older devices
 must emit PTX without cp.async. Sizes that forbid vectors must not spill either,
 with operands stored either way round, nor must kernels with a
 reduce axis of few steps, for which SIA chooses the smallest tiles.
 Modules of the folder quality beside this file, products whose copies pass through registers, must not spill either:
-each on one device, and with `--all` on every one.
+each on one device. With `--all` everything is looked at on every built-in device.
 """
 
 import json
@@ -151,7 +150,7 @@ def main():
     h, options = harness.start(__doc__, {
         "--devices": {"required": True, "help": "folder of the built-in devices' JSON files"},
         "--only": {"help": "one device"},
-        "--all": {"action": "store_true", "help": "modules of the folder quality on every device"}})
+        "--all": {"action": "store_true", "help": "every built-in device, and all modules of the folder quality on each"}})
     if not ptx.find_ptxas():
         sys.exit("error: no ptxas found: run tools/setup.sh")
     devices = {}
@@ -162,7 +161,12 @@ def main():
             devices[spec["name"]] = "sm_" + spec["compute_capability"].replace(".", "")
     if options.only:
         devices = {options.only: devices[options.only]}
+    first_of = {}  # Of the devices of a chip, those with cases of their own before.
+    for device in sorted(devices, key=lambda name: name not in NT_DEVICES):
+        first_of.setdefault(devices[device], device)
     for device, chip in devices.items():
+        if not (options.all or options.only or device == first_of[chip]):
+            continue
         for rows in RANGES:
             for transpose_b in (False, True) if device in NT_DEVICES else (False,):
                 label = f"{device} {rows} {'NT' if transpose_b else 'NN'}"

@@ -11,17 +11,19 @@ UPPER = re.compile(r"\s*/\* 0x([0-9a-f]{16}) \*/\s*$")
 
 @dataclass(frozen=True)
 class Instruction:
-    """`stall`: cycles that its warp issues nothing behind it, as encoded."""
+    """`stall`: cycles that its warp issues nothing behind it, as encoded. `is_conditional`: under a predicate."""
     name: str
     operands: str
     stall: int
+    is_conditional: bool
 
 
 @dataclass
 class Function:
-    """Instructions in order, and loops as ranges of them: the span of a branch back."""
+    """Instructions in order, where their branches lead, and loops as ranges of them: the span of a branch back."""
     name: str
     instructions: list
+    targets: dict
     loops: list
 
     def span_of(self, name):
@@ -70,6 +72,56 @@ def main_loops(function):
     return found
 
 
+@dataclass(frozen=True)
+class Epilogue:
+    """What a warp executes for a tile behind its products, all elements inside: instructions, and the cycles that they
+    take to issue by their stall counts."""
+    instructions: int
+    stalls: int
+
+
+def epilogue(function, product, stores):
+    """Behind the main loop with an instruction's name, to the end or the next tile. A branch forward is one around what
+    lies outside and not taken; one back is a loop, of as many trips as make `stores` of a lane to global memory."""
+    path, loops, callers, at = [], [], [], function.span_of(product)[1]
+    while at < len(function.instructions):
+        instruction, target = function.instructions[at], function.targets.get(at)
+        path.append(at)
+        at += 1
+        if instruction.name == "EXIT" and not instruction.is_conditional:
+            break
+        if instruction.name == "RET" and callers:
+            at = callers.pop()
+        elif instruction.name == "CALL":
+            callers.append(at)
+            at = target
+        elif target in path:
+            loops.append((path.index(target), len(path)))
+            if not instruction.is_conditional:
+                beyond = [function.targets[place] for place in path[loops[-1][0]:] if function.targets.get(place, 0) >= at]
+                if not beyond:
+                    break
+                at = beyond[0]
+        elif target is not None and not instruction.is_conditional:
+            if target < path[0]:
+                break
+            at = target
+
+    def total(value, trips):
+        values = [value(function.instructions[place]) for place in path]
+        return sum(values) + (trips - 1) * sum(sum(values[begin:end]) for begin, end in loops)
+
+    def is_store(instruction):
+        return instruction.name == "STG"
+
+    once, again = total(is_store, 1), total(is_store, 2) - total(is_store, 1)
+    trips = 1 + (stores - once) // again if again else 1
+    if total(is_store, trips) != stores:
+        raise ValueError(f"{function.name}: expected {stores} stores behind the main loop, but found {once}, and "
+                         f"{again} in loops")
+    return Epilogue(total(lambda instruction: 1, trips), total(lambda instruction: instruction.stall, trips))
+
+
 def functions(nvdisasm, cubin):
     text = subprocess.run([nvdisasm, "-c", "-hex", cubin], capture_output=True, text=True, check=True).stdout
     result = []
@@ -77,7 +129,7 @@ def functions(nvdisasm, cubin):
         name = re.match(r"//-+ \.text\.(\S+)", part).group(1)
         labels, instructions, branches, lower = {}, [], [], None
         for line in part.splitlines():
-            if label := re.match(r"\s*(\.L_x_\d+):", line):
+            if label := re.match(r"\s*(\.L_x_\d+|\$\S+):", line):
                 labels[label.group(1)] = len(instructions)
             elif found := LOWER.match(line):
                 lower = found
@@ -87,10 +139,15 @@ def functions(nvdisasm, cubin):
                 # ptxas pads copies and fences with loads that are never executed.
                 if (guard or "").strip() == "@!PT":
                     continue
-                target = re.search(r"`\((\.L_x_\d+)\)", rest)
-                if opcode == "BRA" and target:
+                target = re.search(r"`\(([.$][^)]+)\)", rest)
+                if opcode in ("BRA", "CALL") and target:
                     branches.append((len(instructions), target.group(1)))
-                instructions.append(Instruction(opcode, rest.strip(), int(upper.group(1), 16) >> 41 & 15))
-        loops = [(labels[target], place + 1) for place, target in branches if labels.get(target, place) < place]
-        result.append(Function(name, instructions, loops))
+                # Uniform predicates of branches are operands.
+                is_conditional = bool(guard) or opcode == "BRA" and bool(re.search(r"\bU?P\d", rest))
+                instructions.append(Instruction(opcode, rest.strip(), int(upper.group(1), 16) >> 41 & 15,
+                                                is_conditional))
+        targets = {place: labels[target] for place, target in branches if target in labels}
+        loops = [(target, place + 1) for place, target in targets.items()
+                 if target < place and instructions[place].name == "BRA"]
+        result.append(Function(name, instructions, targets, loops))
     return result

@@ -58,6 +58,15 @@ Value ContractionEpilogue::startOfSum() const {
   return isa<MemRefType>(start.getType()) ? start : Value();
 }
 
+bool ContractionEpilogue::readsRows() const {
+  ukernel::WorkloadOp workload = tile.workload;
+  return startOfSum() ||
+         llvm::any_of(llvm::seq(tile.extras.size()), [&](size_t index) {
+           return isa<MemRefType>(tile.extras[index].getType()) &&
+                  dependsOnRow(workload.getExtraMap(index));
+         });
+}
+
 Values ContractionEpilogue::loadRowInvariant(Value column, int64_t width) {
   ukernel::WorkloadOp workload = tile.workload;
   Values loaded(tile.extras.size());
@@ -116,10 +125,10 @@ bool ContractionEpilogue::isSpeculatable() const {
                       [](Operation &op) { return mlir::isSpeculatable(&op); });
 }
 
-Value ContractionEpilogue::isInside(const Run &run) {
+Value ContractionEpilogue::isInside(Value row, Value column) {
   Value inside;
   for (auto [index, axis] :
-       {std::pair(run.index, Workload::kM), {run.column, Workload::kN}}) {
+       {std::pair(row, Workload::kM), {column, Workload::kN}}) {
     if (tile.exact[axis])
       continue;
     Value along = math.less(index, tile.extents[axis]);
@@ -172,11 +181,11 @@ ContractionEpilogue::Inputs ContractionEpilogue::loadInputsIf(Value inside,
   return inputs;
 }
 
-void ContractionEpilogue::emitRuns(ArrayRef<Run> runs) {
+void ContractionEpilogue::emitRuns(ArrayRef<Run> runs, bool areInside) {
   SmallVector<Value> insides;
   SmallVector<Inputs> inputs;
   for (const Run &run : runs) {
-    insides.push_back(isInside(run));
+    insides.push_back(areInside ? Value() : isInside(run.index, run.column));
     inputs.push_back(loadInputsIf(insides.back(), run));
   }
   bool computesAlways = isSpeculatable();

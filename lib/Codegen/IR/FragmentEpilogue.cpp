@@ -27,6 +27,8 @@ static constexpr int64_t kTripsTogether = 4;
 
 /// Some columns of the warp tile, as a slab holds them.
 struct FragmentEpilogue::Columns {
+  /// Their fragments: the first one, and how many.
+  int64_t fragment, count;
   SlabRuns runs;
   /// Index of the first one in the tensor.
   Value first;
@@ -198,43 +200,81 @@ void FragmentEpilogue::emit(ValueRange accumulators,
   Value slab = memref::ViewOp::create(b, slabType, tile.sharedMemory,
                                       slabOffset(), ValueRange());
 
-  int64_t slabRows = fragments.slabRows();
-  int64_t steps = fragments.outputRows() / slabRows;
   // A slab holds some rows, and all fragments of their columns or some.
-  int64_t groups = fragments.isSwapped ? 1 : fragments.columns;
-  int64_t ofSlab = fragments.slabFragments ? fragments.slabFragments : groups;
-  for (int64_t first = 0; first < groups; first += ofSlab) {
-    int64_t numFragments = std::min(ofSlab, groups - first);
-    Columns columns{
-        {slabRows,
-         fragments.isSwapped ? fragments.outputColumns()
-                             : numFragments * kColumns,
-         width},
-        math.add(math.add(tile.columnOffset, warp.column), first * kColumns),
-        {}};
-    // These are read while the slab is awaited and filled.
-    if (columns.runs.haveColumnOfLane())
-      columns.ofLane = epilogue.loadRowInvariant(
-          insideColumn(indexOf(columns, columnOfLane(columns.runs)), width),
-          width);
-    for (int64_t step = 0; step < steps; ++step) {
-      if (first + step == 0)
-        awaitSlab(hasAsynchronousCopies);
-      else
-        awaitLanes();
-      storeToSlab(slab, accumulators, step, first, numFragments);
-      awaitLanes();
-      int64_t firstRow =
-          step * (fragments.isSwapped ? slabRows : fragments.rowDistance);
-      emitSlab(epilogue, slab, columns, firstRow);
-    }
+  SmallVector<Columns> groups;
+  int64_t all = fragments.isSwapped ? 1 : fragments.columns;
+  int64_t ofSlab = fragments.slabFragments ? fragments.slabFragments : all;
+  for (int64_t fragment = 0; fragment < all; fragment += ofSlab) {
+    int64_t count = std::min(ofSlab, all - fragment);
+    groups.push_back(
+        {fragment,
+         count,
+         {fragments.slabRows(),
+          fragments.isSwapped ? fragments.outputColumns() : count * kColumns,
+          width},
+         math.add(math.add(tile.columnOffset, warp.column),
+                  fragment * kColumns),
+         {}});
   }
+  // These are read while the slab is awaited and filled.
+  loadOfLane(epilogue, groups.front());
+  awaitSlab(hasAsynchronousCopies);
+
+  // Runs that are known to be inside are read, computed and stored together,
+  // without a branch between them.
+  Value isInside = epilogue.isInside(
+      indexOfRow(math.constant(fragments.slabRows() - 1),
+                 firstRowOf(steps() - 1)),
+      indexOf(groups.back(), math.constant(groups.back().runs.columns - 1)));
+  auto emitSlabs = [&](bool areInside) {
+    for (auto [number, columns] : llvm::enumerate(groups)) {
+      if (number > 0)
+        loadOfLane(epilogue, columns);
+      for (int64_t step = 0; step < steps(); ++step) {
+        if (number + step > 0)
+          awaitLanes();
+        storeToSlab(slab, accumulators, step, columns.fragment, columns.count);
+        awaitLanes();
+        emitTrips(epilogue, slab, columns, firstRowOf(step), areInside);
+      }
+    }
+  };
+  if (!isInside)
+    return emitSlabs(true);
+  // A vote, so that the assembler knows that the warp's lanes stay together.
+  isInside = NVVM::VoteSyncOp::create(b, b.getI1Type(), createI32(b, -1),
+                                      isInside, NVVM::VoteSyncKind::all);
+  auto ifOp = scf::IfOp::create(b, isInside, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  emitSlabs(true);
+  b.setInsertionPointToStart(ifOp.elseBlock());
+  emitSlabs(false);
 }
 
-void FragmentEpilogue::emitSlab(ContractionEpilogue &epilogue, Value slab,
-                                const Columns &columns, int64_t firstRow) {
+int64_t FragmentEpilogue::steps() const {
+  return fragments.outputRows() / fragments.slabRows();
+}
+
+int64_t FragmentEpilogue::firstRowOf(int64_t step) const {
+  return step *
+         (fragments.isSwapped ? fragments.slabRows() : fragments.rowDistance);
+}
+
+void FragmentEpilogue::loadOfLane(ContractionEpilogue &epilogue,
+                                  Columns &columns) {
+  if (!columns.runs.haveColumnOfLane())
+    return;
+  int64_t width = columns.runs.width;
+  columns.ofLane = epilogue.loadRowInvariant(
+      insideColumn(indexOf(columns, columnOfLane(columns.runs)), width), width);
+}
+
+void FragmentEpilogue::emitTrips(ContractionEpilogue &epilogue, Value slab,
+                                 const Columns &columns, int64_t firstRow,
+                                 bool areInside) {
   const SlabRuns &runs = columns.runs;
-  auto emitTrips = [&](Value trip, int64_t count) {
+  auto emitTogether = [&](Value trip, int64_t count) {
     SmallVector<ContractionEpilogue::Run> together;
     for (int64_t number = 0; number < count; ++number) {
       ContractionEpilogue::Run run =
@@ -246,24 +286,26 @@ void FragmentEpilogue::emitSlab(ContractionEpilogue &epilogue, Value slab,
                                           runs.width);
       together.push_back(std::move(run));
     }
-    epilogue.emitRuns(together);
+    epilogue.emitRuns(together, areInside);
   };
-  int64_t whole = runs.wholeTrips(), rest = whole % kTripsTogether;
-  if (whole > kTripsTogether) {
+  // Behind branches only what is read for rows gains by it.
+  int64_t together = areInside || epilogue.readsRows() ? kTripsTogether : 1;
+  int64_t whole = runs.wholeTrips(), rest = whole % together;
+  if (whole > together) {
     scf::ForOp loop =
-        createLoop(b, Unrolling::Never, math.constant(whole - rest),
-                   kTripsTogether, ValueRange());
+        createLoop(b, Unrolling::Never, math.constant(whole - rest), together,
+                   ValueRange());
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
-    emitTrips(loop.getInductionVar(), kTripsTogether);
-  } else if (whole == kTripsTogether) {
-    emitTrips(math.constant(0), whole);
+    emitTogether(loop.getInductionVar(), together);
+  } else if (whole == together) {
+    emitTogether(math.constant(0), whole);
   }
   if (rest > 0)
-    emitTrips(math.constant(whole - rest), rest);
+    emitTogether(math.constant(whole - rest), rest);
   if (int64_t lanes = runs.lanesOfRest())
     emitIf(b, math.less(warp.lane, math.constant(lanes)),
-           [&] { emitTrips(math.constant(whole), 1); });
+           [&] { emitTogether(math.constant(whole), 1); });
 }
 
 ContractionEpilogue::Run FragmentEpilogue::readRun(Value slab,
@@ -290,9 +332,13 @@ ContractionEpilogue::Run FragmentEpilogue::readRun(Value slab,
   ContractionEpilogue::Run run;
   run.accumulator = promoted(b, b.getLoc(), sums);
   run.column = indexOf(columns, column);
-  run.index = math.add(math.add(tile.rowOffset, warp.row),
-                       math.add(fragments.slabRow(math, row), firstRow));
+  run.index = indexOfRow(row, firstRow);
   return run;
+}
+
+Value FragmentEpilogue::indexOfRow(Value inSlab, int64_t firstRow) {
+  return math.add(math.add(tile.rowOffset, warp.row),
+                  math.add(fragments.slabRow(math, inSlab), firstRow));
 }
 
 Value FragmentEpilogue::columnOfLane(const SlabRuns &runs) {

@@ -35,9 +35,14 @@ public:
     Value column;
     Values rowInvariant;
   };
-  /// Emits runs that may lie outside, of whole width or of one column. What
-  /// they read is read before any is stored, and computed on without a branch.
-  void emitRuns(llvm::ArrayRef<Run> runs);
+  /// Emits runs of whole width or of one column, which may lie outside but
+  /// where all are known to be inside. What they read is read before any is
+  /// stored, and computed on without a branch.
+  void emitRuns(llvm::ArrayRef<Run> runs, bool areInside);
+  /// Whether they read memory for their rows.
+  bool readsRows() const;
+  /// Whether an element lies inside; null if all do.
+  Value isInside(Value row, Value column);
   /// Operands of the epilogue that are the same for all rows, of such a run of
   /// columns; null in place of others. Outside, what is read is not specified.
   Values loadRowInvariant(Value column, int64_t width);
@@ -67,8 +72,6 @@ private:
   Value compute(Value accumulator, const Inputs &inputs);
   /// Whether that may be computed of any numbers.
   bool isSpeculatable() const;
-  /// Whether a run lies inside; null if all do.
-  Value isInside(const Run &run);
   Value loadElementwise(Value operand, mlir::AffineMap map, Value row,
                         Value column, int64_t width);
   Value applyRegion(Value accumulator, ValueRange extras);

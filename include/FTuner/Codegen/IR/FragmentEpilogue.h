@@ -62,16 +62,22 @@ private:
   /// A column whose run of `width` lies inside: the given one, where its does.
   Value insideColumn(Value column, int64_t width);
   struct Columns;
+  /// Reads what all runs of the lane use for their columns.
+  void loadOfLane(ContractionEpilogue &epilogue, Columns &columns);
+  /// Slabs with the same columns, and the first row of one in the warp tile.
+  int64_t steps() const;
+  int64_t firstRowOf(int64_t step) const;
   /// Finishes the runs of a filled slab, whose first row is number `firstRow`
-  /// of the warp tile.
-  void emitSlab(ContractionEpilogue &epilogue, Value slab,
-                const Columns &columns, int64_t firstRow);
+  /// of the warp tile. `areInside`: all are known to lie inside.
+  void emitTrips(ContractionEpilogue &epilogue, Value slab,
+                 const Columns &columns, int64_t firstRow, bool areInside);
   /// The lane's run of a trip over the slab.
   ContractionEpilogue::Run readRun(Value slab, const Columns &columns,
                                    Value trip, int64_t firstRow);
   /// The lane's column in the slab, where all its runs have the same.
   Value columnOfLane(const SlabRuns &runs);
-  /// The index in the tensor of a column in the slab.
+  /// The index in the tensor of a row, or of a column, in the slab.
+  Value indexOfRow(Value inSlab, int64_t firstRow);
   Value indexOf(const Columns &columns, Value inSlab);
   /// Rows or columns of instructions behind the warp's first, for an element of
   /// its fragments.

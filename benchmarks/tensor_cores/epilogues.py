@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""What the epilogues of given tensor-core tiles execute, beside Triton's.
+
+The products, the tiles and what is counted are those of test/Integration/epilogue_quality.py: of a warp and a whole
+tile, all instructions behind the products, and the sum of the stall counts that ptxas encodes for them.
+
+Prints a table. --write FILE writes it with the date, the compiler's commit and the version of ptxas. Needs ptxas and
+nvdisasm (tools/setup.sh).
+"""
+
+import argparse
+import os
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "test", "Integration"))
+import epilogue_quality  # noqa: E402
+import harness  # noqa: E402
+import ptx  # noqa: E402
+from main_loops import write_table  # noqa: E402
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin-dir", default=os.path.join(ROOT, "build", "release", "bin"))
+    parser.add_argument("--write", metavar="FILE")
+    options = parser.parse_args()
+    for tool in ("ptxas", "nvdisasm"):
+        if not ptx.find_tool(tool):
+            sys.exit(f"error: no {tool} found: run tools/setup.sh")
+    tests = harness.Harness(options.bin_dir)
+    lines = ["| tile | bias | registers | instructions | Triton's | ratio | stalls | Triton's | ratio |",
+             "|" + " --- |" * 9]
+    for tile in epilogue_quality.TILES:
+        for bias in epilogue_quality.MOST:
+            found, registers = epilogue_quality.measure(tests, tile, bias)
+            instructions, stalls = tile.triton
+            lines.append(f"| {tile.label} | {bias} | {registers} | {found.instructions} | {instructions} | "
+                         f"{found.instructions / instructions:.2f} | {found.stalls} | {stalls} | "
+                         f"{found.stalls / stalls:.2f} |")
+    text = "\n".join(lines) + "\n"
+    print(text, end="")
+    if options.write:
+        write_table(options.write, text, "benchmarks/tensor_cores/epilogues.py")
+
+
+if __name__ == "__main__":
+    main()
