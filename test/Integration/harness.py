@@ -9,6 +9,7 @@ import random
 import subprocess
 import sys
 import tempfile
+import time
 
 import covering
 
@@ -137,14 +138,20 @@ class Harness:
     def finish(self):
         """Runs every job, prints a line for each, and exits."""
         failed = 0
+        def run(function, args):
+            begin = time.monotonic()
+            try:
+                problems = function(*args)
+            except Exception as error:  # a broken test must not look like a pass
+                problems = [f"{type(error).__name__}: {error}"]
+            return problems, time.monotonic() - begin
+
         with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
-            running = [(label, pool.submit(function, *args)) for label, function, args in self.jobs]
+            running = [(label, pool.submit(run, function, args)) for label, function, args in self.jobs]
             for label, job in running:
-                try:
-                    problems = job.result()
-                except Exception as error:  # a broken test must not look like a pass
-                    problems = [f"{type(error).__name__}: {error}"]
-                print(f"{'FAILED' if problems else 'ok    '} {label}{self.descriptions.get(label, '')}", flush=True)
+                problems, seconds = job.result()
+                print(f"{'FAILED' if problems else 'ok    '} {label}{self.descriptions.get(label, '')} ({seconds:.1f} s)",
+                      flush=True)
                 for problem in problems:
                     print(f"    {problem}", flush=True)
                 failed += bool(problems)

@@ -180,16 +180,16 @@ def check_entry(entry, kernel, version):
     return problems
 
 
-def run_counted(tests, path, device, size, layout, n, k, kind):
-    """The counters of the kernel that computes a size; one that adds slices up comes behind it."""
-    x = f"{k}x{size}" if layout[0] == "t" else f"{size}x{k}"
+def run_counted(tests, path, device, sizes, layout, n, k, kind):
+    """The counters of the kernels that compute sizes, in one process; those that add slices up come behind them."""
     weight = f"{n}x{k}" if layout[1] == "t" else f"{k}x{n}"
-    result = tests.tool("ftuner-run", path, "--function=layer", f"--args={x}x{kind},{weight}x{kind}",
-                        f"--device={device}", "--executor=emulator", "--counters", "--json")
-    if result.returncode != 0:
+    arguments = [f"--args={f'{k}x{size}' if layout[0] == 't' else f'{size}x{k}'}x{kind},{weight}x{kind}" for size in sizes]
+    result = tests.tool("ftuner-run", path, "--function=layer", *arguments, f"--device={device}", "--executor=emulator",
+                        "--counters", "--json")
+    reports = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
+    if result.returncode != 0 or len(reports) != len(sizes):
         raise RuntimeError(result.stderr)
-    (report,) = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
-    return report["counters"][0]
+    return [report["counters"][0] for report in reports]
 
 
 def conflicts(counters, size):
@@ -202,13 +202,10 @@ def conflicts(counters, size):
 
 
 def check_conflicts(tests, path, device, manifest, layer):
-    problems = []
-    for choice in manifest["workloads"][0]["dispatch"]:
-        size = choice["box"][0]["max"]
-        if size > LARGEST_RUN:
-            continue
-        problems += conflicts(run_counted(tests, path, device, size, *LAYERS[layer]), size)
-    return problems
+    sizes = [choice["box"][0]["max"] for choice in manifest["workloads"][0]["dispatch"]]
+    sizes = [size for size in sizes if size <= LARGEST_RUN]
+    return [problem for size, counters in zip(sizes, run_counted(tests, path, device, sizes, *LAYERS[layer]))
+            for problem in conflicts(counters, size)]
 
 
 def assembled_loops(text, manifest, facts, path):
@@ -262,7 +259,7 @@ def check_given(tests, device, version, layout, kind, swaps, warps, tiles):
     for entry in entries:
         problems += [f"{entry.name}: {problem}" for problem in check_entry(entry, kernels[entry.name], version)]
     size = 2 * sum(tile[0] for tile in tiles)
-    counters = run_counted(tests, path, device, size, layout, n, k, kind)
+    (counters,) = run_counted(tests, path, device, [size], layout, n, k, kind)
     if not counters["requests"].get("matrix_load"):
         problems.append("expected fragments by ldmatrix")
     return problems + conflicts(counters, size)

@@ -19,6 +19,8 @@ import pytest
 from ftuner import compiler, descriptions, locations
 from ftuner.proof import families, numbers, verdicts
 
+from scale import SCALE
+
 Run = Callable[..., Any]
 
 #: A few families, so that tests are quick; those of wgmma by the ways that differ most.
@@ -56,7 +58,7 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (proofs.parent / name).symlink_to((home() / "share" / "ftuner" / name).resolve())
     for path, names in FEW.items():
         data = json.loads((home() / locations.PROOFS / f"{path}.json").read_text())
-        if int(os.environ.get("FTUNER_TEST_SCALE") or 1) == 1:
+        if SCALE == 1:
             data["families"] = [one for one in data["families"] if one["name"] in names]
             assert len(data["families"]) == len(names)
         (proofs / f"{path}.json").write_text(json.dumps(data))

@@ -14,6 +14,7 @@ from torch._dynamo.utils import counters
 import ftuner.torch as ft
 
 from checks import check_model, compile_model, relative_error
+from scale import SCALE
 
 transformers = pytest.importorskip("transformers")
 
@@ -168,13 +169,18 @@ class Hidden(torch.nn.Module):
         return [result.last_hidden_state] + ([] if pooled is None else [pooled])
 
 
-@pytest.mark.parametrize("autocast", [False, True], ids=["bf16", "autocast"])
-@pytest.mark.parametrize(
-    # Of BERT the pooler is a product, too: of one row.
-    ("build", "products"),
-    [(bert, 9), (llama, 9), (gpt2, 6)],
-    ids=["bert", "llama", "gpt2"],
-)
+#: Of BERT the pooler is a product, too: of one row.
+HALVES = [(bert, 9), (llama, 9), (gpt2, 6)]
+#: All, or each once and both ways.
+HALF_CASES = [
+    (*model, autocast)
+    for number, model in enumerate(HALVES)
+    for autocast in (False, True)
+    if SCALE > 1 or autocast == (number == 2)
+]
+
+
+@pytest.mark.parametrize(("build", "products", "autocast"), HALF_CASES)
 def test_half_precision(
     build: Callable[[], torch.nn.Module], products: int, autocast: bool
 ) -> None:

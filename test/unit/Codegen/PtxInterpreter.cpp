@@ -481,6 +481,8 @@ PtxInterpreter::run(const PtxBlockOfLaunch &block, unsigned warp,
                   instruction.operands.size() >= 3;
     bool isAccess = (name == "ld" || name == "st") && !instruction.has("param");
     unsigned numActive = 0, numPresent = 0;
+    std::vector<unsigned> voters;
+    bool agree = true;
     for (unsigned lane = 0; lane < kLanes; ++lane) {
       if (rank(lane) != firstRank)
         continue;
@@ -519,6 +521,11 @@ PtxInterpreter::run(const PtxBlockOfLaunch &block, unsigned warp,
             instruction.isSigned
                 ? static_cast<uint64_t>(signExtended(value, instruction.bits))
                 : truncated(value, instruction.bits);
+      } else if (name == "vote") {
+        if (!instruction.has("all"))
+          return invalid("ptx: unexpected form of vote");
+        voters.push_back(lane);
+        agree &= state.read(operands[1], lane) & 1;
       } else if (name == "bar" || name == "barrier" || name == "cp" ||
                  name == "mma" || instruction.isFloat ||
                  (name == "mov" && (operands[0].kind == PtxOperand::Vector ||
@@ -528,6 +535,8 @@ PtxInterpreter::run(const PtxBlockOfLaunch &block, unsigned warp,
         return error;
       }
     }
+    for (unsigned lane : voters)
+      state.registers[instruction.operands[0].reg][lane] = agree;
     // A branch of which no lane is left is an instruction nevertheless.
     if (numActive > 0 || name == "bra")
       phases.back().push_back(std::move(event));
