@@ -2,11 +2,12 @@
 //
 // Built and run by benchmarks/latency_model/predict_tokens.py, for a device,
 // the codegen paths that compete (the compiler's if none are named), whether
-// kernels may take tensor maps, and whether weights are packed. Reads lines "N
-// K M…": products of M × K by the transpose of N × K in f16, accumulated in
-// f32. For each line makes the plan for 1 to the most rows, as the compiler
-// does, and prints for each M, tab separated: N, K, M, the predicted
-// microseconds of the program that the plan dispatches to, and its family.
+// kernels may take tensor maps, whether weights are packed, and a calibration
+// in place of the device's. Reads lines "N K M…": products of M × K by the
+// transpose of N × K in f16, accumulated in f32. For each line makes the plan
+// for 1 to the most rows, as the compiler does, and prints for each M, tab
+// separated: N, K, M, the predicted microseconds of the program that the plan
+// dispatches to, and its family.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/CostModel/CostModel.h"
@@ -36,16 +37,22 @@ static Workload productOf(int64_t mostRows, int64_t columns, int64_t depth,
 int main(int argc, char **argv) {
   llvm::ArrayRef<char *> arguments(argv, static_cast<size_t>(argc));
   bool hasMaps = true, isPacked = false, isKnown = arguments.size() > 1;
-  for (const char *word :
+  llvm::StringRef calibration;
+  for (llvm::StringRef word :
        arguments.drop_front(std::min<size_t>(arguments.size(), 3))) {
-    hasMaps &= word != llvm::StringRef("no-maps");
-    isPacked |= word == llvm::StringRef("packed");
-    isKnown &=
-        word == llvm::StringRef("no-maps") || word == llvm::StringRef("packed");
+    if (word == "no-maps")
+      hasMaps = false;
+    else if (word == "packed")
+      isPacked = true;
+    else if (word.consume_front("calibration="))
+      calibration = word;
+    else
+      isKnown = false;
   }
   if (!isKnown) {
-    std::fprintf(stderr, "usage: token_predictions DEVICE "
-                         "[PATHS [no-maps] [packed]] < PRODUCTS\n");
+    std::fprintf(stderr,
+                 "usage: token_predictions DEVICE [PATHS [no-maps] [packed] "
+                 "[calibration=NAME]] < PRODUCTS\n");
     return 2;
   }
   auto fail = [](llvm::Error error) {
@@ -65,6 +72,12 @@ int main(int argc, char **argv) {
   SearchOptions options;
   options.tensorMaps = hasMaps;
   options.cost.calibration = defaultCalibration(*device);
+  if (!calibration.empty()) {
+    llvm::Expected<Calibration> found = loadCalibration(calibration);
+    if (!found)
+      return fail(found.takeError());
+    options.cost.calibration = *found;
+  }
   const SearchStrategy &strategy = *findSearchStrategy("ftuner");
   std::string line;
   while (std::getline(std::cin, line)) {

@@ -3,7 +3,7 @@ measurements of FTuner.
 
     ninja -C build/release token_predictions
     python3 benchmarks/latency_model/predict_tokens.py --data FOLDER --out OUT [--docs FILE.md]
-        [--paths PATHS] [--devices DEVICES] [--library YEAR] [--step N] [--name NAME]
+        [--paths PATHS] [--devices DEVICES] [--library YEAR] [--step N] [--unseen] [--name NAME]
 
 FOLDER has some of the files of judge_tokens.py (README.md says how to make them). For each device, N and K of it
 the compiler plans 1 to the most rows, and the program that the plan dispatches to is priced for
@@ -11,7 +11,9 @@ each M, by the built-in calibration of the device. The judge's error of the devi
 (judge_tokens.py: tokens.json in OUT) says how far a lead must go beyond it.
 
 --paths names the codegen paths that compete (those of the compiler otherwise), --devices some of
-the devices, --library the rows of one library of the vendor, --step each N-th row of a file.
+the devices, --library the rows of one library of the vendor, --step each N-th row of a file. With
+--unseen each product is priced by constants that are fitted, as the judge does, to the rows of
+other N and K.
 Writes OUT/NAME.csv, NAME.json, NAME.md and token_NAME.png, where NAME is
 "predictions" unless given; --docs puts the tables between the marks of that name. Exits with 1
 where a kernel of FTuner's is predicted above the best share of the rated peak, or of the DRAM
@@ -37,22 +39,44 @@ from judge import ROOT, exit_code, percent, put_into_docs, read_docs, say, table
 from judge_tokens import RANGES, Judge, best_shares, range_text, read_rows
 
 from ftuner.errors import Error
+from ftuner.latency.fit import fit_own
 from ftuner.latency.rows import Rows
 
 GOAL = 1.05
 # A shape fills a wave if its output has a tile of this size for each SM.
 WAVE_TILE = 128
+DEFAULT_PATHS = "simt,mma"
 PROGRAM = ROOT / "build" / "release" / "bin" / "token_predictions"
 
 
 def predictions_of(
-    rows: Rows, source: str, program: Path, paths: str | None
+    rows: Rows, source: str, program: Path, paths: str | None, calibration: Path | None
 ) -> dict[tuple[int, ...], Any]:
     """(N, K, M) → microseconds and family, for the rows of one device."""
     sizes: dict[tuple[int, int], set[int]] = {}
     for m, n, k in zip(*(rows.extra[axis].astype(int) for axis in "MNK")):
         sizes.setdefault((int(n), int(k)), set()).add(int(m))
-    return times_of(sizes, source, program, [paths] if paths else [])
+    arguments = [paths] if paths else []
+    if calibration:
+        # The paths come first.
+        arguments = [paths or DEFAULT_PATHS, f"calibration={calibration}"]
+    return times_of(sizes, source, program, arguments)
+
+
+def unseen_predictions_of(
+    rows: Rows, fitted: Rows, begin: Any, source: str, options: argparse.Namespace
+) -> dict[tuple[int, ...], Any]:
+    """The same, each fold of N and K by constants of the other folds of `fitted`, rows of the same
+    device, from where their fit begins."""
+    found: dict[tuple[int, ...], Any] = {}
+    for fold in sorted(set(rows.fold)):
+        constants = fit_own(fitted[fitted.fold != fold], begin).constants
+        path = Path(options.out) / f"{options.name}_without_{fold}.json"
+        path.write_text(json.dumps({"name": "others", "constants": constants}), encoding="utf-8")
+        test = rows[rows.fold == fold]
+        found |= predictions_of(test, source, Path(options.program), options.paths, path)
+        path.unlink()
+    return found
 
 
 def times_of(
@@ -177,6 +201,7 @@ def run(options: argparse.Namespace) -> int:
     errors = json.loads(judged.read_text(encoding="utf-8"))["unseen"]
     say("reading")
     judge = Judge(read_rows(Path(options.data), options.step))
+    every = judge.rows
     if options.library:
         judge.rows = judge.rows[judge.rows.extra["library"] == options.library]
     if options.devices:
@@ -190,7 +215,11 @@ def run(options: argparse.Namespace) -> int:
         say(f"plans for {name}")
         own = np.flatnonzero(rows.device == index)
         source, program = rows.devices.sources[index], Path(options.program)
-        found = predictions_of(rows[own], source, program, options.paths)
+        if options.unseen:
+            fitted = every[every.device == index]
+            found = unseen_predictions_of(rows[own], fitted, judge.begin[index], source, options)
+        else:
+            found = predictions_of(rows[own], source, program, options.paths, None)
         for row in own:
             key = tuple(int(rows.extra[axis][row]) for axis in "NKM")
             ours[row], families[row] = found[key]
@@ -238,6 +267,7 @@ def main() -> int:
     parser.add_argument("--devices", help="some of the devices, separated by commas")
     parser.add_argument("--library", help="rows of this library of the vendor alone")
     parser.add_argument("--step", type=int, default=1, help="take each so many-th row of a file")
+    parser.add_argument("--unseen", action="store_true", help="by constants of other N and K")
     parser.add_argument("--name", default="predictions", help="of the results")
     parser.add_argument("--program", default=os.fspath(PROGRAM), help="token_predictions")
     return exit_code(run, parser.parse_args())

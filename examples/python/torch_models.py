@@ -289,6 +289,7 @@ def main() -> None:
     if unknown:
         parser.error(f"expected one of {', '.join(MODELS)}, but got {', '.join(sorted(unknown))}")
     warnings.simplefilter("ignore")  # Of torch.export, about versions to come.
+    torch.manual_seed(0)
     for name in arguments.models or MODELS:
         case = MODELS[name]()
         run = export(case).compile(emulate=True, max_kernels=2)
@@ -296,7 +297,8 @@ def main() -> None:
         texts = []
         for size in case.sizes:
             error, eager = errors(case, run, size)
-            assert error < 4 * eager + 1e-7
+            # A result may be one number, and two units in its last place off.
+            assert error < 4 * eager + 2**-22
             texts.append(f"{error:.1e} ({eager:.1e})")
         print(
             f"{name}: {report.products} of {case.products} products, "
