@@ -10,8 +10,14 @@ using namespace ftuner;
 /// 128 x 128 and 128 x 256 elements 50 and 68 registers beside accumulators,
 /// with 8 and 12 vectors.
 static constexpr int64_t kAddressRegisters = 32, kSlotRegisters = 3;
-/// The same of threads that multiply alone: the epilogue decides.
-static constexpr int64_t kConsumerRegisters = 40;
+/// The same of threads that multiply alone: the epilogue decides. With swapped
+/// operands it writes rows at more distances: of two tiles of up to 256 rows,
+/// 128 accumulators and 40 registers spill by 5.
+static constexpr int64_t kConsumerRegisters = 40, kSwappedRegisters = 16;
+/// Beside an instruction's accumulators, of what a kernel starts with, wherever
+/// more are moved to before it: ptxas 13.0 refuses 104 accumulators with 128
+/// registers and asks for 130, and 56 with 80 and asks for 82.
+static constexpr int64_t kInstructionRegisters = 26;
 /// Of a thread that has boxes copied, and beside accumulators where the threads
 /// that multiply do: 42 with 128 accumulators by ptxas 13.0, 32 with 64.
 static constexpr int64_t kMapRegisters = 40, kMapSharedRegisters = 42;
@@ -59,12 +65,16 @@ std::optional<WgmmaRegisters>
 ftuner::wgmmaRegisters(const Workload &workload, const KernelFamily &family) {
   WgmmaSchedule schedule = WgmmaSchedule::of(family.schedule);
   int64_t groups = schedule.multiplyingGroups(), bytes = 0, consumer = 0;
+  int64_t instruction = 0;
   int64_t producer = kMapRegisters;
   for (unsigned part = 0; part < family.tiles.size(); ++part) {
     WgmmaLayout layout = wgmmaLayout(workload, family, part);
     bytes = std::max(bytes, layout.sharedMemoryBytes());
     consumer = std::max(consumer,
-                        layout.warpTile().accumulators() + kConsumerRegisters);
+                        layout.warpTile().accumulators() + kConsumerRegisters +
+                            (schedule.swapOperands ? kSwappedRegisters : 0));
+    instruction = std::max(instruction, layout.columns.groupExtent() / 2 +
+                                            kInstructionRegisters);
     if (!layout.hasMaps)
       producer =
           std::max(producer, kAddressRegisters +
@@ -89,7 +99,8 @@ ftuner::wgmmaRegisters(const Workload &workload, const KernelFamily &family) {
     int64_t left = (pool - producer * schedule.producers) / groups;
     registers.consumer = std::min(left / kUnit * kUnit, kMost);
     registers.areMoved = true;
-    if (producer <= registers.entry && registers.consumer >= consumer)
+    if (std::max(producer, instruction) <= registers.entry &&
+        registers.consumer >= consumer)
       return registers;
   }
   return std::nullopt;

@@ -17,8 +17,8 @@ static constexpr double kInstructionsOfLoop = 32;
 /// Of the thread that starts boxes, for each.
 static constexpr double kInstructionsOfBox = 16;
 
-/// Accesses of shared memory by the tensor cores, or by the unit that copies
-/// boxes, 128 bytes for each cycle, as those of consecutive chunks by a warp.
+/// Accesses of shared memory by the tensor cores, 128 bytes for each cycle, as
+/// those of consecutive chunks by a warp.
 static void addChunks(BlockWork &work, WarpAccess::Kind kind, double bytes) {
   std::array<int64_t, kLanes> address;
   for (int64_t lane = 0; lane < kLanes; ++lane)
@@ -29,15 +29,15 @@ static void addChunks(BlockWork &work, WarpAccess::Kind kind, double bytes) {
 
 /// Boxes, or bulk copies, which one thread starts. The unit that copies them
 /// takes neither cycles of the load/store units nor, beyond what a box needs to
-/// start, instructions.
+/// start, instructions; nor do measured products show what it writes to shared
+/// memory to compete with what the tensor cores read
+/// (docs/latency-tensor-cores.md).
 static void addBoxes(BlockWork &work, unsigned factor,
                      const WgmmaLayout &layout) {
   const SharedTile &tile = layout.tileOf(factor);
   // What a cluster shares is read once, and written to the memory of each.
   work.globalBytes += double(tile.outer * tile.inner * layout.elementBytes) /
                       double(layout.sharersOf(factor));
-  addChunks(work, WarpAccess::Kind::SharedStore,
-            double(layout.stageBytes(tile)));
   // A wait, its share of the loop, and the box: ptxas 13.0 makes 33
   // instructions of a step of two boxes.
   work.otherInstructions += kInstructionsOfBox * double(layout.boxesOf(factor));
