@@ -161,11 +161,19 @@ def _fake_product(tensors: list[Tensor], scalars: list[Tensor], key: str, recipe
     return tensors[0].new_empty(sizes, dtype=_DTYPES[read.type])
 
 
+#: What compilers of PyTorch know of the operator, as far as this version of it has names for that.
+_TAGS = (
+    "pt2_compliant_tag",
+    # Tensors come as the graph says that they lie, so that none is copied at calls.
+    "needs_exact_strides",
+    # A first call may compile and load kernels.
+    "cudagraph_unsafe",
+)
+
 _definitions = torch.library.Library("ftuner", "DEF")
 _definitions.define(
     "product(Tensor[] tensors, Tensor[] scalars, str key, str recipe) -> Tensor",
-    # Tensors come as the graph says that they lie, so that none is copied at calls.
-    tags=(torch.Tag.needs_exact_strides, torch.Tag.pt2_compliant_tag),
+    tags=tuple(getattr(torch.Tag, name) for name in _TAGS if hasattr(torch.Tag, name)),
 )
 _definitions.impl("product", _product, "CompositeExplicitAutograd")
 torch.library.register_fake("ftuner::product", _fake_product, lib=_definitions)
