@@ -137,8 +137,8 @@ def test_gradients() -> None:
             assert relative_error(result, value) <= limit
     report = ft.report()
     assert report.graphs == 2 and report.taken == report.products == 5
-    # GELU forwards and, with the product before it, backwards.
-    assert report.fused >= 10
+    # Backwards, a gradient times the slope of GELU. Forwards the product is kept for that.
+    assert report.fused == 1 and report.functions == {"mm": 4, "mm_mul": 1}
 
 
 class Recorder(CustomGraphPass):  # type: ignore[misc]
@@ -184,19 +184,20 @@ def test_a_model_without_products() -> None:
 
 
 def test_what_stays_says_why() -> None:
-    model = nn.Linear(12, 20).double()
+    def model(x: Tensor, w: Tensor) -> Tensor:
+        return x @ w
+
     compiled = torch.compile(model, backend="ftuner", dynamic=True, options=INDUCTOR)
-    x = torch.randn(5, 12, dtype=torch.float64)
-    with torch.no_grad():
-        torch.testing.assert_close(compiled(x), model(x))
+    x, w = torch.randn(5, 12).double(), torch.randn(12, 20).double()
+    torch.testing.assert_close(compiled(x, w), model(x, w))
     (left,) = ft.report().left
     assert left.reason == "operands of float64, not float32, float16 or bfloat16"
-    assert "test_inductor.py" in left.location or "linear.py" in left.location
+    assert "test_inductor.py" in left.location
 
 
 #: Compiles one layer, and says how.
 SCRIPT = """
-import json, os, sys
+import json, sys
 import torch, ftuner.torch as ft
 from torch._dynamo.utils import counters
 torch.manual_seed(0)
@@ -206,25 +207,29 @@ compiled = torch.compile(model, backend="ftuner", dynamic=True, options=options)
 with torch.no_grad():
     errors = [float((compiled(x) - model(x)).abs().max()) for x in map(torch.randn, (6, 9), (24, 24))]
 report = ft.report()
-print(json.dumps({
+result = {
     "error": max(errors), "hits": counters["inductor"]["fxgraph_cache_hit"],
     "graphs": report.graphs, "compiled": report.compiled, "calls": report.calls,
-}))
+}
+print(json.dumps(result))
 """
 
 
-def test_a_second_process_needs_no_pass(tmp_path: Path) -> None:
+def test_a_second_process_needs_no_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has Inductor's graph from its cache, and makes functions again that FTuner's has lost."""
-
-    def run(cache: str) -> dict[str, float]:
-        environment = {**os.environ, "FTUNER_CACHE_DIR": str(tmp_path / cache)}
-        command = [sys.executable, "-c", SCRIPT, json.dumps(INDUCTOR)]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-        return result
-
-    first, second = run("one"), run("another")
+    arguments = ["-c", json.dumps(INDUCTOR)]
+    # A process has another setting than the tests, which is part of the graph's identity.
+    torch.use_deterministic_algorithms(False)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "argv", arguments)
+        names: dict[str, Any] = {"__name__": "__main__"}
+        exec(SCRIPT, names)
+    first: dict[str, float] = names["result"]
+    environment = {**os.environ, "FTUNER_CACHE_DIR": str(tmp_path / "empty")}
+    command = [sys.executable, arguments[0], SCRIPT, arguments[1]]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    second: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     assert max(first["error"], second["error"]) < 1e-6
     assert (first["hits"], first["graphs"], first["compiled"], first["calls"]) == (0, 1, 1, 2)
     assert (second["hits"], second["graphs"], second["compiled"], second["calls"]) == (1, 0, 1, 2)
