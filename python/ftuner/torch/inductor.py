@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import fx
 from torch._inductor.custom_graph_pass import CustomGraphPass
 
@@ -44,7 +43,7 @@ class _Inductor(Host):
         return counts.inductor_operators
 
 
-class InductorPass(CustomGraphPass):  # type: ignore[misc]
+class InductorPass(CustomGraphPass):
     """Replaces the products of Inductor's graphs; see `inductor_pass`."""
 
     def __init__(self, options: Options) -> None:
@@ -71,7 +70,8 @@ def _set_value(node: fx.Node) -> None:
     # What the operands were in the model, which are others now.
     node.meta.pop("eager_input_vals", None)
     values = fx.map_arg((node.args, node.kwargs), lambda argument: argument.meta["val"])
-    node.meta["val"] = node.target(*values[0], **values[1])  # type: ignore[operator]
+    target: Any = node.target
+    node.meta["val"] = target(*values[0], **values[1])
 
 
 @functools.cache
@@ -114,10 +114,11 @@ def compile_with_inductor(
     from torch._inductor import config
     from torch._inductor.compile_fx import compile_fx
 
-    known = config.post_grad_custom_pre_pass
-    passes = known if isinstance(known, (list, tuple)) else [known] if known else []
+    known, own = config.post_grad_custom_pre_pass, InductorPass(options)
+    others = known if isinstance(known, (list, tuple)) else [known] if known else []
     patches = {
-        "post_grad_custom_pre_pass": [*passes, InductorPass(options)],
+        # Older versions of PyTorch take one pass only.
+        "post_grad_custom_pre_pass": [*others, own] if others else own,
         # Products with other sizes than the model's, for kernels that are not called.
         "shape_padding": False,
     }

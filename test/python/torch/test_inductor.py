@@ -116,6 +116,15 @@ def test_one_graph_for_sizes_of_0_and_1_too() -> None:
     assert ft.report().taken == 1 and ft.report().calls == len(inputs)
 
 
+def test_half_precision_rounds_where_pytorch_does() -> None:
+    """GELU is taken apart into casts and operators of f32, which are part of the function."""
+    model = nn.Sequential(nn.Linear(24, 56), nn.GELU()).to(torch.bfloat16)
+    compiled = torch.compile(model, backend="ftuner", dynamic=True, options=INDUCTOR)
+    check(model, compiled, [torch.randn(size, 24).bfloat16() for size in (6, 17)])
+    report = ft.report()
+    assert report.taken == 1 and report.inductor_operators == {}
+
+
 def test_gradients() -> None:
     """Both graphs of a training step have FTuner's products."""
     layers = nn.Linear(24, 40, bias=False), nn.Linear(40, 8, bias=False)
@@ -141,7 +150,7 @@ def test_gradients() -> None:
     assert report.fused == 1 and report.functions == {"mm": 4, "mm_mul": 1}
 
 
-class Recorder(CustomGraphPass):  # type: ignore[misc]
+class Recorder(CustomGraphPass):
     """A pass of a user, which counts the products that it sees."""
 
     def __init__(self) -> None:
