@@ -229,10 +229,12 @@ def test_a_second_process_needs_no_pass(tmp_path: Path, monkeypatch: pytest.Monk
     arguments = ["-c", json.dumps(INDUCTOR)]
     # A process has another setting than the tests, which is part of the graph's identity.
     torch.use_deterministic_algorithms(False)
-    with monkeypatch.context() as patch:
-        patch.setattr(sys, "argv", arguments)
+    try:
+        monkeypatch.setattr(sys, "argv", arguments)
         names: dict[str, Any] = {"__name__": "__main__"}
         exec(SCRIPT, names)
+    finally:
+        torch.use_deterministic_algorithms(True)
     first: dict[str, float] = names["result"]
     environment = {**os.environ, "FTUNER_CACHE_DIR": str(tmp_path / "empty")}
     command = [sys.executable, arguments[0], SCRIPT, arguments[1]]
