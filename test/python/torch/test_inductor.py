@@ -116,6 +116,28 @@ def test_one_graph_for_sizes_of_0_and_1_too() -> None:
     assert ft.report().taken == 1 and ft.report().calls == len(inputs)
 
 
+class Attention(nn.Module):
+    """Products that Inductor recognizes as attention."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.q, self.k, self.v, self.out = (nn.Linear(16, 16) for _ in range(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        layers = self.q, self.k, self.v
+        q, k, v = (layer(x).unflatten(-1, (2, 8)).transpose(1, 2) for layer in layers)
+        weights = torch.softmax(q @ k.mT / 8**0.5, -1)
+        return x + self.out((weights @ v).transpose(1, 2).flatten(2))
+
+
+def test_attention_as_products() -> None:
+    model, options = Attention(), {**INDUCTOR, "attention": "math"}
+    compiled = torch.compile(model, backend="ftuner", dynamic=True, options=options)
+    check(model, compiled, [torch.randn(2, size, 16) for size in (6, 13)])
+    report = ft.report()
+    assert report.taken == report.products == 6 and report.copied_arguments == 0
+
+
 def test_half_precision_rounds_where_pytorch_does() -> None:
     """GELU is taken apart into casts and operators of f32, which are part of the function."""
     model = nn.Sequential(nn.Linear(24, 56), nn.GELU()).to(torch.bfloat16)
