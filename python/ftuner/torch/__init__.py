@@ -11,8 +11,10 @@ from __future__ import annotations
 from torch._dynamo import register_backend
 from torch._dynamo.backends.registry import list_backends
 
-from .dynamo import Options, backend
+from .dynamo import backend
 from .export import ExportedModel, export
+from .inductor import InductorPass, inductor_pass
+from .options import Options
 from .report import Left, Report, report, reset_report
 
 if "ftuner" not in list_backends(exclude_tags=()):
@@ -20,11 +22,13 @@ if "ftuner" not in list_backends(exclude_tags=()):
 
 __all__ = [
     "ExportedModel",
+    "InductorPass",
     "Left",
     "Options",
     "Report",
     "backend",
     "export",
+    "inductor_pass",
     "report",
     "reset_report",
 ]

@@ -9,7 +9,7 @@ one symbol of the function, with the range that the shape environment knows.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import sympy
@@ -172,10 +172,14 @@ class SizeFinder:
         return node
 
 
+#: Makes the node that calls a function with these tensors and these scalars.
+MakeCall = Callable[[list[fx.Node], list[fx.Node]], fx.Node]
+
+
 def replace_region(
-    imported: ImportedRegion, graph: fx.Graph, target: str, replaced: dict[fx.Node, fx.Node]
+    imported: ImportedRegion, graph: fx.Graph, call: MakeCall, replaced: dict[fx.Node, fx.Node]
 ) -> int:
-    """Replaces a region by a call of the submodule ``target``.
+    """Replaces a region by a call of its function.
 
     ``replaced`` has the nodes that other regions were replaced by, and gets that
     of this one. Returns the number of copies that had to be inserted. Raises
@@ -209,7 +213,7 @@ def replace_region(
                 node = graph.call_function(aten.view.default, (node, shape))
             arguments.append(node)
         scalars = [replaced.get(node, node) for node in region.scalars]
-        result = graph.call_module(target, (*arguments, *scalars))
+        result = call(arguments, scalars)
         if result_shape is not None:
             result = graph.call_function(aten.view.default, (result, result_shape))
         result.meta = dict(exit.meta)

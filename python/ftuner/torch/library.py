@@ -13,19 +13,30 @@ import re
 import threading
 from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import ftuner
 from ftuner.function import Function
 from ftuner.progress import Progress
 
-from .linalg import ProductFunction
 from .partition import NotTaken
 from .report import update
 
 #: A function, or why there is none.
 Built = Function | ftuner.CompileError | NotTaken
+
+
+class Source(Protocol):
+    """One function, whose module in MLIR is its ``str()``."""
+
+    @property
+    def name(self) -> str: ...
+
+
+def _without_name(source: Source) -> str:
+    """The module's text, equal where nothing but the names of the functions differ."""
+    return str(source).replace(f"func.func @{source.name}(", "func.func @function(", 1)
 
 
 @dataclass(frozen=True)
@@ -84,7 +95,7 @@ class _Outcome:
 class _Task:
     """A function that a thread has undertaken to compile."""
 
-    function: ProductFunction
+    function: Source
     future: Future[_Outcome] = field(default_factory=Future)
 
 
@@ -99,13 +110,13 @@ class Library:
         self._tasks: dict[Hashable, _Task] = {}
         self._lock = threading.Lock()
 
-    def get(self, functions: Sequence[ProductFunction], settings: Settings) -> list[Built]:
+    def get(self, functions: Sequence[Source], settings: Settings) -> list[Built]:
         """The compiled functions, each under its own name.
 
         Raises whatever `ftuner.compile` raises, other than `CompileError`.
         """
         identity = settings.identity()
-        keys = [(str(replace(function, name="function")), identity) for function in functions]
+        keys = [(_without_name(function), identity) for function in functions]
         while True:
             wanted: list[_Task] = []
             mine: dict[Hashable, _Task] = {}
@@ -165,7 +176,7 @@ def _processors() -> int:
     return os.cpu_count() or 1
 
 
-def _compile(function: ProductFunction, settings: Settings) -> Built:
+def _compile(function: Source, settings: Settings) -> Built:
     try:
         module = ftuner.compile(
             str(function), device=settings.device, emulate=settings.emulate, **settings.options
@@ -177,3 +188,7 @@ def _compile(function: ProductFunction, settings: Settings) -> Built:
     if simple:
         return NotTaken("simple kernels beside the uKernels: " + ", ".join(simple))
     return compiled
+
+
+#: What this process has compiled.
+LIBRARY = Library()

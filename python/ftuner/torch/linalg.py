@@ -78,6 +78,21 @@ class ProductFunction:
     def result_loops(self) -> tuple[int, ...]:
         return tuple(range(len(self.loops) - 1))
 
+    @property
+    def result_sizes(self) -> tuple[int | tuple[int, int], ...]:
+        """Each size of the result: a number, or a tensor argument and a dimension that has it."""
+        sizes = (self.loops[loop] for loop in self.result_loops)
+        return tuple(size if isinstance(size, int) else self.source_of(size) for size in sizes)
+
+    def source_of(self, symbol: str) -> tuple[int, int]:
+        """The first argument with a dimension of that symbol, and the dimension."""
+        return next(
+            (number, dim)
+            for number, loops in enumerate(self.arguments)
+            for dim, loop in enumerate(loops)
+            if self.loops[loop] == symbol
+        )
+
     def __str__(self) -> str:
         return _Printer(self).text()
 
@@ -215,12 +230,7 @@ class _Printer:
             if not isinstance(size, str) or size in seen:
                 continue
             seen.add(size)
-            number, dim = next(
-                (number, dim)
-                for number, loops in enumerate(function.arguments)
-                for dim, loop in enumerate(loops)
-                if function.loops[loop] == size
-            )
+            number, dim = function.source_of(size)
             argument_type = self.argument_type(number)
             lines += [
                 f"    %dim_{size} = arith.constant {dim} : index",

@@ -122,6 +122,12 @@ def is_product(node: fx.Node) -> bool:
     return node.op == "call_function" and node.target in PRODUCTS
 
 
+def _is_write(node: fx.Node) -> bool:
+    """Whether an operator changes tensors in place; graphs of ATen have few, at their ends."""
+    schema = getattr(node.target, "_schema", None)
+    return node.op == "call_function" and schema is not None and schema.is_mutable
+
+
 def reason_to_leave(node: fx.Node) -> str | None:
     """Why an operator that holds products is never taken; None for all others."""
     if node.op != "call_function":
@@ -222,6 +228,7 @@ class RegionFinder:
         self.graph = graph
         self.order = {node: number for number, node in enumerate(graph.nodes)}
         self.products = [node for node in graph.nodes if is_product(node)]
+        self.writes = [number for node, number in self.order.items() if _is_write(node)]
         self.sources: dict[fx.Node, tuple[Layout, Loop, Access, Access, Dims]] = {}
         self.reasons: dict[fx.Node, str] = {}
         #: Copies that operands are read before: nobody needs them.
@@ -244,12 +251,19 @@ class RegionFinder:
                 continue
             try:
                 region = self._grow(product, taken)
+                self._check_writes(region)
             except NotTaken as error:
                 self.reasons[product] = str(error)
                 continue
             taken.update(region.nodes)
             result.append(region)
         return result
+
+    def _check_writes(self, region: Region) -> None:
+        """Tensors are read where the result is written, so nothing may change them until then."""
+        first = min(self.order[node] for node in [a.node for a in region.accesses] + region.scalars)
+        if any(first < number < self.order[region.exit] for number in self.writes):
+            raise NotTaken("an operator before the result that writes to its arguments")
 
     # Operands
 

@@ -119,7 +119,7 @@ def identity(b: Emitter, x: Value, memory_format: Any = None) -> Value:
 
 
 #: A cast: what the operator's result is rounded to says the rest.
-@rule(aten._to_copy.default)
+@rule(aten._to_copy.default, torch.ops.prims.convert_element_type.default)
 def to_copy(b: Emitter, x: Value, dtype: Any = None, memory_format: Any = None) -> Value:
     return x
 

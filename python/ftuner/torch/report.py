@@ -47,6 +47,9 @@ class Report:
     #: Operators that stay with PyTorch, products among them, and how many of each. Each launches a
     #: kernel or more; views, which launch none, do not count.
     operators: dict[str, int] = field(default_factory=dict)
+    #: The same for graphs that Inductor compiles. It joins them to kernels of its own, which are
+    #: fewer.
+    inductor_operators: dict[str, int] = field(default_factory=dict)
     #: Pointwise operators and copies that became part of a function.
     fused: int = 0
     #: Copies inserted for operands that no contiguous tensor holds.
@@ -99,6 +102,12 @@ class Report:
             most = sorted(self.operators.items(), key=lambda item: -item[1])
             lines.append(
                 f"{self.pytorch_kernels} of {of_all} kernels stay with PyTorch: "
+                + ", ".join(f"{count} x {name}" for name, count in most)
+            )
+        if self.inductor_operators:
+            most = sorted(self.inductor_operators.items(), key=lambda item: -item[1])
+            lines.append(
+                f"{sum(self.inductor_operators.values())} operators for Inductor, which joins them: "
                 + ", ".join(f"{count} x {name}" for name, count in most)
             )
         lines += [

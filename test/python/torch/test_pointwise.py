@@ -14,6 +14,7 @@ from ftuner.torch.pointwise import RULES
 from checks import compile_model, relative_error
 
 aten = torch.ops.aten
+convert = torch.ops.prims.convert_element_type
 Operator = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 #: Operators of the product y and of a tensor x of its shape, by what they test.
@@ -34,6 +35,7 @@ OPERATORS: dict[object, Operator] = {
     aten.clone.default: lambda y, x: y.clone() * x,
     # A cast rounds, also where another follows it.
     aten._to_copy.default: lambda y, x: (4096 * y.round()).half().float() * x,
+    convert.default: lambda y, x: convert(convert(4096 * y.round(), torch.half), torch.float) * x,
     aten.alias.default: lambda y, x: aten.alias(y) * x,
     aten.detach.default: lambda y, x: y.detach() * x,
     aten.add.Tensor: lambda y, x: torch.add(y, x, alpha=3),

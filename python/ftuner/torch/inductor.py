@@ -1,0 +1,126 @@
+"""Inductor as host: FTuner computes the products of its graphs, Inductor everything else.
+
+Inductor offers a place before its own patterns, where a graph has ATen operators only, those of a
+layer such as GELU already taken apart. There a pass replaces products, with the pointwise operators
+after them, by calls of FTuner's operator, and Inductor joins the rest to kernels as it always does.
+What it compiled it keeps in its caches, by the identity of the pass, too, and later does without
+the pass.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import fx
+from torch._inductor.custom_graph_pass import CustomGraphPass
+
+import ftuner
+from ftuner import cache
+
+from .library import Settings
+from .operator import PRODUCT, Recipe, key_of, remember
+from .options import Options
+from .replacement import Host, Product, replace_products
+from .report import Report
+
+
+class _Inductor(Host):
+    """Functions are called by the operator `ftuner::product`."""
+
+    def call(
+        self, graph: fx.Graph, product: Product, tensors: list[fx.Node], scalars: list[fx.Node]
+    ) -> fx.Node:
+        recipe = Recipe.of(product.imported.function, product.settings).write()
+        key = key_of(recipe)
+        remember(key, product.function)
+        return graph.call_function(PRODUCT, (tensors, scalars, key, recipe))
+
+    def operators(self, counts: Report) -> dict[str, int]:
+        return counts.inductor_operators
+
+
+class InductorPass(CustomGraphPass):
+    """Replaces the products of Inductor's graphs; see `inductor_pass`."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    def __call__(self, graph: fx.Graph) -> None:
+        before = set(graph.nodes)
+        replace_products(graph, self.options.with_precision(), _Inductor())
+        for node in graph.nodes:
+            if node not in before:
+                _set_value(node)
+
+    def uuid(self) -> str:
+        """Equal where the same graph becomes the same graph with the same functions."""
+        options = self.options.with_precision()
+        settings = Settings(options.device, bool(options.emulate), options.compile).identity()
+        chosen = (options.emulate, options.fallback, options.attention)
+        parts = (ftuner.__version__, _sources(), _compiler(), settings, chosen)
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def _set_value(node: fx.Node) -> None:
+    """Says what a new node computes, as all nodes of Inductor's graphs do."""
+    # What the operands were in the model, which are others now.
+    node.meta.pop("eager_input_vals", None)
+    values = fx.map_arg((node.args, node.kwargs), lambda argument: argument.meta["val"])
+    target: Any = node.target
+    node.meta["val"] = target(*values[0], **values[1])
+
+
+@functools.cache
+def _sources() -> str:
+    """Hash of the modules that decide what becomes of a graph."""
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _compiler() -> str:
+    try:
+        return cache.compiler_identity()
+    except ftuner.Error:  # There is none: all functions come from a cache.
+        return ""
+
+
+def inductor_pass(**options: Any) -> InductorPass:
+    """FTuner as a pass for those who give options to Inductor themselves.
+
+        torch.compile(model, options={"post_grad_custom_pre_pass": ftuner.torch.inductor_pass()})
+
+    Beside a pass of one's own, PyTorch takes a list of both. Options are those of the backend,
+    without ``host`` and ``attention``.
+    """
+    for name in ("host", "attention"):
+        if name in options:
+            raise TypeError(f"expected no option {name} of inductor_pass: the backend has it")
+    return InductorPass(Options.parse(options))
+
+
+def compile_with_inductor(
+    gm: fx.GraphModule, example_inputs: Sequence[Any], options: Options
+) -> Callable[..., Any]:
+    """A graph of Dynamo, compiled by Inductor with its products computed by FTuner.
+
+    Inductor's configuration is another one for this graph alone.
+    """
+    from torch._inductor import config
+    from torch._inductor.compile_fx import compile_fx
+
+    known, own = config.post_grad_custom_pre_pass, InductorPass(options)
+    others = known if isinstance(known, (list, tuple)) else [known] if known else []
+    patches = {
+        # Older versions of PyTorch take one pass only.
+        "post_grad_custom_pre_pass": [*others, own] if others else own,
+        # Products with other sizes than the model's, for kernels that are not called.
+        "shape_padding": False,
+    }
+    compiled: Callable[..., Any] = compile_fx(gm, example_inputs, config_patches=patches)
+    return compiled

@@ -1,0 +1,182 @@
+"""The operator of PyTorch that calls compiled functions, for graphs that PyTorch keeps.
+
+There is one, `ftuner::product`, for all functions. Graphs outlive the process that compiled them,
+so a call carries all that its function can be made from again::
+
+    ftuner::product(Tensor[] tensors, Tensor[] scalars, str key, str recipe) -> Tensor
+
+`recipe` is the text of a `Recipe`, and `key` its hash. A process makes a function at the first call
+that needs it, from the cache of compiled functions or, where that has it not, by compiling it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import ftuner
+
+from .library import LIBRARY, Settings
+from .linalg import ProductFunction
+from .partition import TYPES, NotTaken
+from .report import count_call
+
+#: The version of the text of a recipe.
+FORMAT = 1
+
+_DTYPES = {name: dtype for dtype, name in TYPES.items()}
+
+
+def call(
+    function: Callable[..., Tensor], tensors: Sequence[Tensor], scalars: Sequence[Tensor]
+) -> Tensor:
+    """Calls a compiled function; scalars are tensors of one element."""
+    arguments = list(tensors)
+    copied = 0
+    for position, tensor in enumerate(arguments):
+        if not tensor.is_contiguous():
+            arguments[position] = tensor.contiguous()
+            copied += 1
+        elif tensor.data_ptr() % tensor.element_size():
+            arguments[position] = tensor.clone()
+            copied += 1
+    values = [scalar.item() for scalar in scalars]
+    if torch.is_grad_enabled():
+        # Gradients are what the graph of the backward pass computes.
+        with torch.no_grad():
+            result = function(*arguments, *values)
+    else:
+        result = function(*arguments, *values)
+    count_call(copied)
+    return result
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a function is compiled from, and the type and the sizes of its result."""
+
+    name: str
+    mlir: str
+    settings: Settings
+    #: Of the result: the type as in MLIR, and each size: a number, or an argument and a dimension
+    #: of it.
+    type: str
+    sizes: tuple[int | tuple[int, int], ...]
+
+    def __str__(self) -> str:
+        return self.mlir
+
+    @staticmethod
+    def of(function: ProductFunction, settings: Settings) -> Recipe:
+        return Recipe(
+            function.name, str(function), settings, function.result_type, function.result_sizes
+        )
+
+    def write(self) -> str:
+        """The text that `read` reads. Raises TypeError for settings that no text can hold."""
+        settings = {
+            "device": self.settings.device,
+            "emulate": self.settings.emulate,
+            "options": dict(self.settings.options),
+        }
+        fields = {
+            "format": FORMAT,
+            "name": self.name,
+            "mlir": self.mlir,
+            "settings": settings,
+            "type": self.type,
+            "sizes": self.sizes,
+        }
+        return json.dumps(fields, sort_keys=True, default=_plain)
+
+    @staticmethod
+    @functools.cache
+    def read(text: str) -> Recipe:
+        fields = json.loads(text)
+        if fields["format"] != FORMAT:
+            raise ftuner.Error(
+                f"expected a graph with functions of format {FORMAT}, but got one of format"
+                f" {fields['format']}, which another version of FTuner has written"
+            )
+        sizes = (size if isinstance(size, int) else (size[0], size[1]) for size in fields["sizes"])
+        return Recipe(
+            fields["name"],
+            fields["mlir"],
+            Settings(**fields["settings"]),
+            fields["type"],
+            tuple(sizes),
+        )
+
+
+def key_of(recipe: str) -> str:
+    return hashlib.sha256(recipe.encode()).hexdigest()[:32]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    raise TypeError(f"expected options of texts, numbers and lists of them, but got {value!r}")
+
+
+#: Functions by the keys of their recipes.
+_functions: dict[str, Callable[..., Tensor]] = {}
+
+
+def remember(key: str, function: Callable[..., Tensor]) -> None:
+    """Gives calls with this key a function that is compiled already."""
+    _functions[key] = function
+
+
+def _make(recipe: Recipe) -> Callable[..., Tensor]:
+    (built,) = LIBRARY.get([recipe], recipe.settings)
+    if isinstance(built, ftuner.CompileError):
+        raise built
+    if isinstance(built, NotTaken):
+        raise ftuner.Error(f"{recipe.name}: {built}, though a compiled graph calls it")
+    return built
+
+
+def _product(tensors: list[Tensor], scalars: list[Tensor], key: str, recipe: str) -> Tensor:
+    function = _functions.get(key)
+    if function is None:
+        function = _functions[key] = _make(Recipe.read(recipe))
+    return call(function, tensors, scalars)
+
+
+def _fake_product(tensors: list[Tensor], scalars: list[Tensor], key: str, recipe: str) -> Tensor:
+    read = Recipe.read(recipe)
+    sizes = [
+        size if isinstance(size, int) else tensors[size[0]].shape[size[1]] for size in read.sizes
+    ]
+    return tensors[0].new_empty(sizes, dtype=_DTYPES[read.type])
+
+
+#: What compilers of PyTorch know of the operator, as far as this version of it has names for that.
+_TAGS = (
+    "pt2_compliant_tag",
+    # Tensors come as the graph says that they lie, so that none is copied at calls.
+    "needs_exact_strides",
+    # A first call may compile and load kernels.
+    "cudagraph_unsafe",
+)
+
+_definitions = torch.library.Library("ftuner", "DEF")
+_definitions.define(
+    "product(Tensor[] tensors, Tensor[] scalars, str key, str recipe) -> Tensor",
+    tags=tuple(getattr(torch.Tag, name) for name in _TAGS if hasattr(torch.Tag, name)),
+)
+_definitions.impl("product", _product, "CompositeExplicitAutograd")
+torch.library.register_fake("ftuner::product", _fake_product, lib=_definitions)
+
+#: The operator, which graphs call.
+PRODUCT = torch.ops.ftuner.product.default

@@ -1,0 +1,82 @@
+"""Options of the backend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from ftuner import compiler, locations
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the backend, given as ``torch.compile(..., options={...})``.
+
+    All others go to `ftuner.compile`, such as ``max_kernels=8``.
+    """
+
+    #: Who runs what FTuner does not take: "eager", PyTorch's operators one by one, or "inductor".
+    host: str = "eager"
+    #: As in `ftuner.compile`. None: the GPU that the tensors are on ("cuda"), or
+    #: "h200" for tensors on the CPU, which run in the emulator.
+    device: Any = None
+    #: As in `ftuner.compile`. None: for tensors on the CPU only.
+    emulate: bool | None = None
+    #: "sdpa" leaves scaled_dot_product_attention to PyTorch; "math" takes it
+    #: apart into products and a softmax.
+    attention: str = "sdpa"
+    #: Leave to PyTorch what FTuner cannot compile, with a warning, instead of
+    #: raising ftuner.CompileError.
+    fallback: bool = False
+    compile: dict[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def parse(options: dict[str, Any] | None) -> Options:
+        """Raises TypeError and ValueError for options that are not valid."""
+        remaining = dict(options or {})
+        names = ("attention", "device", "emulate", "fallback", "host")
+        given = {name: remaining.pop(name) for name in names if name in remaining}
+        # The compiler is asked only where options need it: it is not where a cache is all there is.
+        others = [name for name in remaining if name not in ("cache", "cubins")]
+        of_pipeline = _pipeline_options() if others else set()
+        for name in others:
+            if name.replace("-", "_") not in of_pipeline:
+                known = ", ".join(sorted({*names, "cache", "cubins", *of_pipeline}))
+                raise TypeError(f"expected an option of the backend ({known}), but got {name!r}")
+        flags = {name: given.get(name) for name in ("emulate", "fallback")}
+        for name, value in {**flags, "cache": remaining.get("cache")}.items():
+            if not isinstance(value, (bool, type(None))):
+                raise TypeError(f"expected option {name} to be True or False, but got {value!r}")
+        for name, choices in {"attention": ("sdpa", "math"), "host": ("eager", "inductor")}.items():
+            value = given.get(name, choices[0])
+            if value not in choices:
+                first, second = choices
+                raise ValueError(
+                    f"expected option {name} {first!r} or {second!r}, but got {value!r}"
+                )
+        return Options(compile=remaining, **given)
+
+    def with_precision(self) -> Options:
+        """With PyTorch's own setting for products of float32, unless the option is given."""
+        if "precision" in self.compile or not _allows_tf32():
+            return self
+        return replace(self, compile={**self.compile, "precision": "tf32"})
+
+
+def _allows_tf32() -> bool:
+    """Whether PyTorch may round factors of float32 products to tf32 on a GPU.
+
+    That is what torch.set_float32_matmul_precision, allow_tf32 and fp32_precision set. PyTorch's
+    compiler guards it: with another setting it compiles again.
+    """
+    setting = torch.backends.cuda.matmul
+    # Newer versions of PyTorch refuse to read allow_tf32 where fp32_precision was set.
+    precision = getattr(setting, "fp32_precision", None)
+    return setting.allow_tf32 if precision is None else precision == "tf32"
+
+
+def _pipeline_options() -> set[str]:
+    known = compiler.pipeline_options(locations.tool("ftuner-translate")) - {"device"}
+    return {name.replace("-", "_") for name in known}

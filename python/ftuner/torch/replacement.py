@@ -1,0 +1,193 @@
+"""Replaces the products of a graph by calls of functions, for every host.
+
+A host is who runs the rest of the graph: PyTorch's operators one by one, or Inductor.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import fx
+from torch._guards import detect_fake_mode
+
+import ftuner
+from ftuner.function import Function
+
+from . import layout as lay
+from .importer import ImportedRegion, import_region, replace_region
+from .library import LIBRARY, Settings
+from .options import Options
+from .partition import NotTaken, RegionFinder, flops_of, hint, is_product, reason_to_leave
+from .report import Left, Report, update
+
+
+@dataclass(frozen=True)
+class Product:
+    """A part of a graph that became a function, and what that was compiled for."""
+
+    imported: ImportedRegion
+    function: Function
+    settings: Settings
+
+
+class Host(ABC):
+    """Who runs a graph: how it calls functions, and what it does with the rest."""
+
+    @abstractmethod
+    def call(
+        self, graph: fx.Graph, product: Product, tensors: list[fx.Node], scalars: list[fx.Node]
+    ) -> fx.Node:
+        """A new node that calls the function, where the graph is being written."""
+
+    @abstractmethod
+    def operators(self, counts: Report) -> dict[str, int]:
+        """Where the operators are counted that the host runs."""
+
+
+def _location(node: fx.Node) -> str:
+    """File and line of the model that a node computes."""
+    lines = [line.strip() for line in (node.meta.get("stack_trace") or "").splitlines()]
+    files = [line for line in lines if line.startswith("File ")]
+    return files[-1] if files else ""
+
+
+#: Operators that give a tensor and compute nothing, beside views.
+_WITHOUT_KERNEL = {
+    "_unsafe_view", "empty", "empty_like", "empty_strided", "empty_permuted", "new_empty",
+    "new_empty_strided", "lift_fresh_copy",
+}  # fmt: skip
+
+
+def _computes(node: fx.Node) -> bool:
+    """Whether PyTorch launches a kernel for a node: one on tensors that is no view."""
+    target = node.target
+    if node.op != "call_function" or not isinstance(target, torch._ops.OpOverload):
+        return False
+    # Views give an alias of an argument, and say so.
+    computed = [
+        result
+        for result in target._schema.returns
+        if "Tensor" in str(result.type)
+        and (result.alias_info is None or result.alias_info.is_write)
+    ]
+    return (
+        bool(computed)
+        and target.namespace != "ftuner"
+        and target.overloadpacket.__name__ not in _WITHOUT_KERNEL
+    )
+
+
+def _operator(node: fx.Node) -> str:
+    return str(node.target).removeprefix("aten.")
+
+
+def _left(node: fx.Node, reason: str) -> Left:
+    operator = _operator(node)
+    return Left(operator, reason, _location(node), hint(reason), flops_of(node))
+
+
+def _device_of(graph: fx.Graph, options: Options) -> tuple[Any, bool]:
+    """The device to compile for, and whether kernels are compiled for the emulator."""
+    gpus = {
+        node.meta["val"].device
+        for node in graph.nodes
+        if is_product(node) and node.meta["val"].device.type == "cuda"
+    }
+    device = options.device
+    if device is None:
+        device = f"cuda:{min(gpu.index or 0 for gpu in gpus)}" if gpus else "h200"
+    return device, not gpus if options.emulate is None else options.emulate
+
+
+def _import(graph: fx.Graph, finder: RegionFinder) -> list[ImportedRegion]:
+    fake_mode = detect_fake_mode([node.meta.get("val") for node in graph.nodes])
+    shape_env = fake_mode.shape_env if fake_mode else None
+    return [import_region(region, shape_env) for region in finder.regions()]
+
+
+def replace_products(graph: fx.Graph, options: Options, host: Host) -> None:
+    """Replaces the products of an ATen graph by calls of FTuner functions, and counts."""
+    finder = RegionFinder(graph)
+    imported = _import(graph, finder)
+    device, emulate = _device_of(graph, options)
+    settings = Settings(device, emulate, options.compile)
+    functions = LIBRARY.get([item.function for item in imported], settings)
+    left = [
+        _left(node, reason)
+        for node in graph.nodes
+        if (reason := finder.reasons.get(node) or reason_to_leave(node)) is not None
+    ]
+    names: list[str] = []
+    flops = 0.0
+    fused = copies = 0
+    dead: list[fx.Node] = []
+    replaced: dict[fx.Node, fx.Node] = {}
+    for item, function in zip(imported, functions):
+        node = item.region.product
+        if isinstance(function, ftuner.CompileError):
+            left.append(_refuse(node, function, options.fallback))
+            continue
+        if isinstance(function, NotTaken):
+            left.append(_left(node, str(function)))
+            continue
+        product, product_flops = Product(item, function, settings), flops_of(node)
+        try:
+            copies += replace_region(item, graph, partial(host.call, graph, product), replaced)
+        except NotTaken as error:
+            left.append(_left(node, str(error)))
+            continue
+        names.append(item.function.name)
+        flops += product_flops or 0
+        fused += len(item.region.emitted)
+        dead += item.region.nodes
+    _erase_unused(graph, dead)
+    graph.lint()
+    stay = Counter(_operator(node) for node in graph.nodes if _computes(node))
+    with update() as counts:
+        counts.graphs += 1
+        operators = host.operators(counts)
+        for operator, count in stay.items():
+            operators[operator] = operators.get(operator, 0) + count
+        counts.products += len(names) + len(left)
+        counts.taken += len(names)
+        counts.taken_flops += flops
+        counts.left += left
+        counts.fused += fused
+        counts.copies += copies
+        for name in names:
+            counts.functions[name] = counts.functions.get(name, 0) + 1
+
+
+def _erase_unused(graph: fx.Graph, nodes: list[fx.Node]) -> None:
+    """Erases those of the nodes that nothing uses, with the views that then nothing uses.
+
+    What else is without use in a graph is the host's business, who knows what has effects.
+    """
+    kept = {node for node in graph.nodes}
+    pending = list(nodes)
+    while pending:
+        node = pending.pop()
+        if node not in kept or node.users:
+            continue
+        sources = [source for source in node.all_input_nodes if source.target in lay.VIEWS]
+        graph.erase_node(node)
+        kept.discard(node)
+        pending += sources
+
+
+def _refuse(product: fx.Node, error: ftuner.CompileError, fallback: bool) -> Left:
+    """Raises the error with the place in the model, or warns and leaves the product."""
+    where = product.meta.get("stack_trace") or ""
+    message = f"FTuner could not compile {product.target} ({product.name}): {error}"
+    if not fallback:
+        raise ftuner.CompileError(
+            f"{message}\nin the model:\n{where}", error.diagnostics
+        ) from error
+    warnings.warn(f"{message}; PyTorch computes it", stacklevel=2)
+    return _left(product, str(error))
