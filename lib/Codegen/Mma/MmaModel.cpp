@@ -23,8 +23,8 @@ namespace {
 
 /// Registers for addresses, predicates and loop state beside accumulators and
 /// fragments. The estimate is above what is needed: of 280 random kernels for
-/// sm_75 to sm_100, 62 of which spill, ptxas 13.0 spilled none that lacked up to
-/// 10 registers of it (benchmarks/register_model/results.md).
+/// sm_75 to sm_100, 62 of which spill, ptxas 13.0 spilled none that lacked up
+/// to 10 registers of it (benchmarks/register_model/results.md).
 constexpr int64_t kAddressRegisters = 32;
 /// Where a slice of k begins and ends, of 64 bits each.
 constexpr int64_t kSliceRegisters = 4;
