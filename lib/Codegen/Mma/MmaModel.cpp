@@ -26,6 +26,10 @@ namespace {
 /// sm_75 to sm_100, 62 of which spill, ptxas 13.0 spilled none that lacked up
 /// to 10 registers of it (benchmarks/register_model/results.md).
 constexpr int64_t kAddressRegisters = 32;
+/// Where a step may lie beyond the end of k. With dynamic sizes and both
+/// factors across k, warp tiles of 64 x 64 lack at least 5 registers without
+/// these.
+constexpr int64_t kReduceEndRegisters = 12;
 /// Where a slice of k begins and ends, of 64 bits each.
 constexpr int64_t kSliceRegisters = 4;
 /// Registers that ptxas takes beyond what a kernel needs, and the fragments of
@@ -140,6 +144,8 @@ public:
       // Fragments of two k blocks at once.
       int64_t registers =
           partRegisters(layout) + fragmentRegisters(layout) + kAddressRegisters;
+      if (!copies.isReduceExact)
+        registers += kReduceEndRegisters;
       if (family.reduceSplit > 1)
         registers += kSliceRegisters;
       for (unsigned factor : {0, 1})
