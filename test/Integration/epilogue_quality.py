@@ -6,8 +6,6 @@ bias of f16 is added, which lie in 16 bits in shared memory. Each family is give
 machine code (sass.epilogue). benchmarks/tensor_cores/epilogues.py prints what this test counts.
 """
 
-import re
-import subprocess
 import sys
 from dataclasses import dataclass
 
@@ -101,12 +99,9 @@ def measure(tests, tile, bias):
     if problems:
         raise RuntimeError(problems[0])
     text, manifest = tests.translate(planned, f"--device={tile.device}")
-    source, cubin = tests.write(name + ".ptx", text), tests.path(name + ".cubin")
-    arch = re.search(r"\.target (sm_\w+)", text)[1]
-    subprocess.run([ptx.find_ptxas(), f"-arch={arch}", source, "-o", cubin], check=True)
     entry = manifest["workloads"][0]["families"][0]["kernel"]
     (kernel,) = [kernel for kernel in manifest["kernels"] if kernel["entry"] == entry]
-    (function,) = [function for function in sass.functions(ptx.find_tool("nvdisasm"), cubin) if function.name == entry]
+    (function,) = [function for function in sass.assembled(text, tests.path(name)) if function.name == entry]
     return sass.epilogue(function, tile.product, tile.stores), kernel["resources"]["registers_per_thread"]
 
 

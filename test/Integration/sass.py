@@ -4,6 +4,8 @@ import re
 import subprocess
 from dataclasses import dataclass
 
+import ptx
+
 #: An instruction with the lower half of its 128 bits, and a line with the upper half.
 LOWER = re.compile(r"\s*/\*[0-9a-f]{4,}\*/\s+(@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)(.*?);?\s*/\* 0x[0-9a-f]{16} \*/")
 UPPER = re.compile(r"\s*/\* 0x([0-9a-f]{16}) \*/\s*$")
@@ -120,6 +122,15 @@ def epilogue(function, product, stores):
         raise ValueError(f"{function.name}: expected {stores} stores behind the main loop, but found {once}, and "
                          f"{again} in loops")
     return Epilogue(total(lambda instruction: 1, trips), total(lambda instruction: instruction.stall, trips))
+
+
+def assembled(text, path):
+    """The functions of a module of PTX, which is assembled in files that are named by `path`."""
+    with open(path + ".ptx", "w", encoding="utf-8") as file:
+        file.write(text)
+    arch = re.search(r"\.target (sm_\w+)", text)[1]
+    subprocess.run([ptx.find_ptxas(), f"-arch={arch}", path + ".ptx", "-o", path + ".cubin"], check=True)
+    return functions(ptx.find_tool("nvdisasm"), path + ".cubin")
 
 
 def functions(nvdisasm, cubin):

@@ -19,7 +19,6 @@ The suite looks at a part; `--all` at every built-in device of sm_75 and newer.
 import json
 import os
 import re
-import subprocess
 import sys
 from dataclasses import dataclass
 
@@ -210,11 +209,7 @@ def check_conflicts(tests, path, device, manifest, layer):
 
 def assembled_loops(text, manifest, facts, path):
     """The main loops of a layer's PTX, which is assembled in files that are named by `path`."""
-    with open(path + ".ptx", "w", encoding="utf-8") as file:
-        file.write(text)
-    arch = re.search(r"\.target (sm_\w+)", text)[1]
-    subprocess.run([ptx.find_ptxas(), f"-arch={arch}", path + ".ptx", "-o", path + ".cubin"], check=True)
-    return main_loops(manifest, sass.functions(ptx.find_tool("nvdisasm"), path + ".cubin"), facts)
+    return main_loops(manifest, sass.assembled(text, path), facts)
 
 
 def check_stalls(tests, name, text, manifest, facts):

@@ -19,11 +19,11 @@ static constexpr double kInstructionsOfBox = 16;
 
 /// Accesses of shared memory by the tensor cores, 128 bytes for each cycle, as
 /// those of consecutive chunks by a warp.
-static void addChunks(BlockWork &work, WarpAccess::Kind kind, double bytes) {
+static void addLoads(BlockWork &work, double bytes) {
   std::array<int64_t, kLanes> address;
   for (int64_t lane = 0; lane < kLanes; ++lane)
     address[lane] = lane * kWordsOfChunk;
-  addAccess(work, kind, kWordsOfChunk, address,
+  addAccess(work, WarpAccess::Kind::SharedLoad, kWordsOfChunk, address,
             bytes / double(kLanes * kWordsOfChunk * kWordBytes));
 }
 
@@ -64,8 +64,7 @@ BlockWork ftuner::wgmmaWork(const WgmmaLayout &layout, const WgmmaCode &code) {
   // other.
   double ofInstruction =
       double(kWgmmaRows + layout.columns.groupExtent()) * kWgmmaDepthBytes;
-  addChunks(work, WarpAccess::Kind::SharedLoad,
-            double(layout.groupsOfSet()) * ofWarp * ofInstruction);
+  addLoads(work, double(layout.groupsOfSet()) * ofWarp * ofInstruction);
 
   // Loop and stages, fences and waits; descriptors of both factors.
   work.otherInstructions += warps * (kInstructionsOfLoop + 2 * ofWarp);
