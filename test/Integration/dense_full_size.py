@@ -4,8 +4,8 @@
 For M = T and M = 16·T, T = 1…128, on several devices, one of them made up: for
 each family the smallest size that it serves, and for a pair the smallest one
 that runs both of its parts, in the emulator with bounds and race checks, against
-the reference. So each tile shape that is ever selected there is run, 53 among
-them: each size in one launch, of the kernel and with the blocks that the manifest
+the reference. So each tile shape that is ever selected for these is run, 53 among
+them (the a100's second range with FTUNER_TEST_SCALE above 1): each size in one launch, of the kernel and with the blocks that the manifest
 tells.
 """
 
