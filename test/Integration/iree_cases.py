@@ -10,6 +10,7 @@ import subprocess
 import sys
 import sysconfig
 import threading
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Callable
 
@@ -608,6 +609,25 @@ def run_compiled(tests, compiled, driver, seed, sizes=None, kernels=None):
                env=environment)
 
 
+def _without_slices(launched):
+    """Launches without the kernels whose slices a sum adds, for which the sum stands. Returns (names, problems).
+
+    Each sum comes behind a launch of its kernel; what does not depend on either may run between them.
+    """
+    names, waiting, problems = [], Counter(), []
+    for name in launched:
+        kernel = name.removesuffix("_sum")
+        if name == kernel:
+            waiting[name] += 1
+        elif waiting[kernel]:
+            waiting[kernel] -= 1
+            names.remove(kernel)
+        else:
+            problems.append(f"{name} is not launched behind {kernel}: {launched}")
+        names.append(name)
+    return names, problems
+
+
 def check_run(tests, compiled, driver, seed):
     """Runs a module at its sizes. Returns (largest error, the kernel that gives the result of each product, problems)."""
     case = CASES[compiled.name]
@@ -623,10 +643,8 @@ def check_run(tests, compiled, driver, seed):
             problems.append(f"seed {seed}: {row}")
     # Nothing is launched for no rows.
     launched = [line.split()[1].rstrip(":") for line in answer.stderr.splitlines() if line.startswith("launch ")]
-    # A sum of slices comes behind their kernel, for which it stands.
-    problems += [f"{after} is launched behind {kernel}" for kernel, after in zip(["", *launched], launched)
-                 if after.endswith("_sum") and after != f"{kernel}_sum"]
-    launched = [kernel for kernel, after in zip(launched, [*launched[1:], ""]) if after != f"{kernel}_sum"]
+    launched, found = _without_slices(launched)
+    problems += found
     wanted = case.dispatches * sum(0 not in size for size in sizes)
     sums = [kernel for kernel in launched if kernel.endswith("_sum")]
     if bool(sums) != case.has_slices:

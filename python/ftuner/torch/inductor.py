@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,14 @@ from .report import Report
 class _Inductor(Host):
     """Functions are called by the operator `ftuner::product`."""
 
+    def __init__(self) -> None:
+        self._places = itertools.count()
+
     def call(
         self, graph: fx.Graph, product: Product, tensors: list[fx.Node], scalars: list[fx.Node]
     ) -> fx.Node:
         recipe = Recipe.of(product.imported.function, product.settings).write()
-        key = key_of(recipe)
+        key = key_of(recipe, next(self._places))
         remember(key, product.function)
         return graph.call_function(PRODUCT, (tensors, scalars, key, recipe))
 

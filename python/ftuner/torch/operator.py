@@ -5,8 +5,9 @@ so a call carries all that its function can be made from again::
 
     ftuner::product(Tensor[] tensors, Tensor[] scalars, str key, str recipe) -> Tensor
 
-`recipe` is the text of a `Recipe`, and `key` its hash. A process makes a function at the first call
-that needs it, from the cache of compiled functions or, where that has it not, by compiling it.
+`recipe` is the text of a `Recipe`, and `key` its hash and the place of the call in its graph. A process
+makes a function at the first call that needs it, from the cache of compiled functions or, where that
+has it not, by compiling it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import ftuner
 from .library import LIBRARY, Settings
 from .linalg import ProductFunction
 from .partition import TYPES, NotTaken
-from .report import count_call
+from .report import count_cached, count_call
 
 #: The version of the text of a recipe.
 FORMAT = 1
@@ -116,8 +117,9 @@ class Recipe:
         )
 
 
-def key_of(recipe: str) -> str:
-    return hashlib.sha256(recipe.encode()).hexdigest()[:32]
+def key_of(recipe: str, place: int) -> str:
+    """The key of a call, the `place`-th of its graph: no other call of the graph has it."""
+    return f"{hashlib.sha256(recipe.encode()).hexdigest()[:32]}.{place}"
 
 
 def _plain(value: Any) -> Any:
@@ -128,7 +130,7 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"expected options of texts, numbers and lists of them, but got {value!r}")
 
 
-#: Functions by the keys of their recipes.
+#: Functions by the keys of their calls.
 _functions: dict[str, Callable[..., Tensor]] = {}
 
 
@@ -149,7 +151,9 @@ def _make(recipe: Recipe) -> Callable[..., Tensor]:
 def _product(tensors: list[Tensor], scalars: list[Tensor], key: str, recipe: str) -> Tensor:
     function = _functions.get(key)
     if function is None:
-        function = _functions[key] = _make(Recipe.read(recipe))
+        made = Recipe.read(recipe)
+        function = _functions[key] = _make(made)
+        count_cached(made.name)
     return call(function, tensors, scalars)
 
 

@@ -38,6 +38,9 @@ class Report:
     #: Products in these graphs, and those that became FTuner functions.
     products: int = 0
     taken: int = 0
+    #: Of those, how many were met at their first call, in graphs that PyTorch had in its caches.
+    #: Nobody looked at what else such a graph has, and it is not among `graphs`.
+    cached: int = 0
     #: FLOPs of those, at the sizes that PyTorch compiled for.
     taken_flops: float = 0.0
     left: list[Left] = field(default_factory=list)
@@ -69,7 +72,12 @@ class Report:
 
     @property
     def flops_share(self) -> float | None:
-        """FTuner's share of the FLOPs of all products whose FLOPs are known; None without any."""
+        """FTuner's share of the FLOPs of all products whose FLOPs are known; None without any.
+
+        None, too, with graphs from PyTorch's caches, whose FLOPs are not.
+        """
+        if self.cached:
+            return None
         flops = self.taken_flops + sum(left.flops or 0 for left in self.left)
         return self.taken_flops / flops if flops else None
 
@@ -89,6 +97,11 @@ class Report:
             f"{self.graphs} graphs: {self.taken} of {self.products} products by FTuner,"
             f" with {self.fused} pointwise operators and copies",
         ]
+        if self.cached:
+            lines.append(
+                f"{self.cached} of these from PyTorch's caches, counted at their first call; what else"
+                " is in their graphs is not known"
+            )
         if self.left and self.flops_share is not None:
             unknown = sum(left.flops is None for left in self.left)
             lines.append(
@@ -153,6 +166,15 @@ def count_call(copied_arguments: int) -> None:
     with _lock:
         _report.calls += 1
         _report.copied_arguments += copied_arguments
+
+
+def count_cached(name: str) -> None:
+    """The first call of a product of a graph that PyTorch had in its caches."""
+    with _lock:
+        _report.products += 1
+        _report.taken += 1
+        _report.cached += 1
+        _report.functions[name] = _report.functions.get(name, 0) + 1
 
 
 def _breaks() -> dict[str, int]:
