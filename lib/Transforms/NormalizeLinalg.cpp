@@ -9,7 +9,7 @@
 //    points, read transposed, broadcast and widened operands where these come
 //    from, and have few loops: neighbouring loops of one role (m, n, k) are
 //    collapsed through tensor.collapse_shape, batch loops where there are too
-//    many.
+//    many. Those of a vector get the loops that they lack.
 // 3. Reshapes sink below elementwise operators and rise above data movements,
 //    and these fuse into one.
 //
@@ -504,6 +504,74 @@ struct CollapseContraction
   }
 };
 
+/// Products of a matrix and a vector, and of two vectors, get the loops that
+/// products of matrices have, of extent 1. They are outermost, so that rows of
+/// the matrix become columns of the result, which are contiguous. Products of
+/// pairs of vectors, such as rows of two tensors, stay: they are sums.
+struct AddUnitLoops : public OpInterfaceRewritePattern<linalg::LinalgOp> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+
+  LogicalResult matchAndRewrite(linalg::LinalgOp op,
+                                PatternRewriter &rewriter) const override {
+    std::optional<Contraction> loops = matchContraction(op);
+    if (!loops || loops->k.empty() || !(loops->m.empty() || loops->n.empty()))
+      return failure();
+    if (loops->m.empty() && loops->n.empty() && !loops->batch.empty())
+      return failure();
+    MLIRContext *context = rewriter.getContext();
+    SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+    SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+    SmallVector<Value> operands = op->getOperands();
+    unsigned numLoops = op.getNumLoops();
+    for (auto [factor, role] : llvm::enumerate({loops->m, loops->n})) {
+      if (!role.empty())
+        continue;
+      AffineExpr unit = getAffineDimExpr(numLoops++, context);
+      iterators.push_back(utils::IteratorType::parallel);
+      for (unsigned operand : {static_cast<unsigned>(factor), 2u}) {
+        operands[operand] =
+            withLeadingUnit(rewriter, op.getLoc(), operands[operand]);
+        maps[operand] = maps[operand].insertResult(unit, 0);
+      }
+    }
+    for (AffineMap &map : maps)
+      map = AffineMap::get(numLoops, 0, map.getResults(), context);
+    auto product = linalg::GenericOp::create(
+        rewriter, op.getLoc(), operands[2].getType(),
+        ArrayRef<Value>(operands).take_front(2), operands[2], maps, iterators);
+    rewriter.cloneRegionBefore(*op.getBlock()->getParent(), product.getRegion(),
+                               product.getRegion().end());
+    rewriter.replaceOpWithNewOp<tensor::CollapseShapeOp>(
+        op, op->getResult(0).getType(), product.getResult(0),
+        leadingUnits(cast<RankedTensorType>(operands[2].getType()).getRank(),
+                     numLoops - op.getNumLoops()));
+    return success();
+  }
+
+private:
+  /// Groups of dimensions, the first few of which belong to the one behind
+  /// them; none where there is none behind.
+  static SmallVector<ReassociationIndices> leadingUnits(int64_t rank,
+                                                        int64_t numUnits) {
+    SmallVector<ReassociationIndices> groups;
+    for (int64_t dim = numUnits; dim < rank; ++dim)
+      groups.push_back({dim});
+    if (!groups.empty())
+      groups[0] = llvm::to_vector<2>(llvm::seq<int64_t>(0, numUnits + 1));
+    return groups;
+  }
+
+  static Value withLeadingUnit(PatternRewriter &rewriter, Location loc,
+                               Value tensor) {
+    auto type = cast<RankedTensorType>(tensor.getType());
+    SmallVector<int64_t> shape = llvm::to_vector(type.getShape());
+    shape.insert(shape.begin(), 1);
+    return tensor::ExpandShapeOp::create(
+        rewriter, loc, RankedTensorType::get(shape, type.getElementType()),
+        tensor, leadingUnits(shape.size(), 1));
+  }
+};
+
 //===----------------------------------------------------------------------===//
 // Elementwise operators
 //===----------------------------------------------------------------------===//
@@ -553,6 +621,21 @@ bool shouldMoveReshape(OpOperand *operand) {
     return false;
   return reshape && reshape->hasOneUse() &&
          reshape.getSrc().getDefiningOp<linalg::LinalgOp>();
+}
+
+/// Whether an elementwise operator gets the outermost dimensions of extent 1
+/// that a contraction before it has (AddUnitLoops), to be its epilogue.
+bool shouldExpand(OpOperand *operand) {
+  auto consumer = dyn_cast<linalg::LinalgOp>(operand->getOwner());
+  auto reshape = operand->get().getDefiningOp<tensor::CollapseShapeOp>();
+  if (!consumer || consumer.getNumParallelLoops() != consumer.getNumLoops() ||
+      !reshape || !reshape->hasOneUse() ||
+      !reshape.getSrc().getDefiningOp<linalg::LinalgOp>())
+    return false;
+  ArrayRef<int64_t> from = reshape.getSrcType().getShape();
+  ArrayRef<int64_t> to = reshape.getResultType().getShape();
+  return from.take_back(to.size()) == to &&
+         llvm::all_equal(from.drop_back(to.size())) && from.front() == 1;
 }
 
 /// Folds of casts, reshapes, empty tensors and dimensions, as upstream's
@@ -605,12 +688,15 @@ struct UKernelNormalizeLinalgPass
           populatePointConvolutionPatterns(patterns);
           populateZeroPointPatterns(patterns);
           patterns.add<FoldCopyIntoContraction, WidenSubByteFactor,
-                       DropUnitBatch, CollapseContraction>(context);
+                       DropUnitBatch, CollapseContraction, AddUnitLoops>(
+              context);
         })) ||
         failed(apply([&](RewritePatternSet &patterns) {
           linalg::populateElementwiseOpsFusionPatterns(patterns, shouldFuse);
           linalg::populateFoldReshapeOpsByCollapsingPatterns(patterns,
                                                              shouldMoveReshape);
+          linalg::populateFoldReshapeOpsByExpansionPatterns(patterns,
+                                                            shouldExpand);
           patterns.add<GenericToFill, ConstantOfNothingToEmpty>(context);
         }))) {
       getOperation().emitError("linalg operators did not reach a fixed form");

@@ -18,6 +18,7 @@ from .operator import call
 from .options import Options
 from .replacement import Host, Product, replace_products
 from .report import Report
+from .vectors import decompositions
 
 
 class Kernel(torch.nn.Module):
@@ -87,4 +88,6 @@ def backend(
     with kernels:
         if parsed.host == "inductor":
             return compile_with_inductor(gm, example_inputs, parsed)
-        return aot_autograd(fw_compiler=compiler)(gm, example_inputs)
+        return aot_autograd(fw_compiler=compiler, decompositions=decompositions({}))(
+            gm, example_inputs
+        )

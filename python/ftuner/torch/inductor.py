@@ -27,6 +27,7 @@ from .operator import PRODUCT, Recipe, key_of, remember
 from .options import Options
 from .replacement import Host, Product, replace_products
 from .report import Report
+from .vectors import decompositions
 
 
 class _Inductor(Host):
@@ -108,6 +109,22 @@ def inductor_pass(**options: Any) -> InductorPass:
     return InductorPass(Options.parse(options))
 
 
+class _Decompositions(dict[Any, Callable[..., Any]]):
+    """Inductor's decompositions, but those of products with a vector.
+
+    PyTorch's caches have it in their keys. Only how it is made can be written there, not the
+    functions.
+    """
+
+    def __init__(self) -> None:
+        from torch._inductor.decomposition import select_decomp_table
+
+        super().__init__(decompositions(select_decomp_table()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Decompositions, ()
+
+
 def compile_with_inductor(
     gm: fx.GraphModule, example_inputs: Sequence[Any], options: Options
 ) -> Callable[..., Any]:
@@ -126,5 +143,10 @@ def compile_with_inductor(
         # Products with other sizes than the model's, for kernels that are not called.
         "shape_padding": False,
     }
-    compiled: Callable[..., Any] = compile_fx(gm, example_inputs, config_patches=patches)
+    compiled: Callable[..., Any] = compile_fx(
+        gm,
+        example_inputs,
+        config_patches=patches,
+        decompositions=_Decompositions(),
+    )
     return compiled
