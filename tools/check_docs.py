@@ -23,6 +23,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -102,7 +103,8 @@ def make_environment(bin_dir, scripts):
                 PYTHONPATH=os.path.join(ROOT, "python"),
                 PYTHONDONTWRITEBYTECODE="1",
                 FTUNER_HOME=os.path.dirname(bin_dir),
-                FTUNER_CACHE_DIR=os.path.join(scripts, "cache"))
+                FTUNER_CACHE_DIR=os.path.join(scripts, "cache"),
+                TORCHINDUCTOR_CACHE_DIR=os.path.join(scripts, "inductor"))
 
 
 def run_page(path, bin_dir, folder):
@@ -120,9 +122,11 @@ def run_page(path, bin_dir, folder):
             command = ["bash", "-euo", "pipefail", "-c", body]
             if words[0] == "python":
                 command = [find_python(), "-c", body]
+            begin = time.monotonic()
             run = subprocess.run(command, cwd=folder, env=environment,
                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             printed = run.stdout
+            print(f"{time.monotonic() - begin:5.1f} s {os.path.relpath(path, ROOT)}: {body.split(chr(10))[0]}", flush=True)
             if (run.returncode != 0) != (words[1] == "fails"):
                 yield f"{body.strip()!r} exits with {run.returncode}: {printed.strip()[-2000:]}"
                 return

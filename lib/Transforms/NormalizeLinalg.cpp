@@ -523,17 +523,19 @@ struct AddUnitLoops : public OpInterfaceRewritePattern<linalg::LinalgOp> {
     SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
     SmallVector<Value> operands = op->getOperands();
     unsigned numLoops = op.getNumLoops();
-    for (auto [factor, role] : llvm::enumerate({loops->m, loops->n})) {
+    auto addUnit = [&](ArrayRef<unsigned> role, unsigned factor) {
       if (!role.empty())
-        continue;
+        return;
       AffineExpr unit = getAffineDimExpr(numLoops++, context);
       iterators.push_back(utils::IteratorType::parallel);
-      for (unsigned operand : {static_cast<unsigned>(factor), 2u}) {
+      for (unsigned operand : {factor, 2u}) {
         operands[operand] =
             withLeadingUnit(rewriter, op.getLoc(), operands[operand]);
         maps[operand] = maps[operand].insertResult(unit, 0);
       }
-    }
+    };
+    addUnit(loops->m, 0);
+    addUnit(loops->n, 1);
     for (AffineMap &map : maps)
       map = AffineMap::get(numLoops, 0, map.getResults(), context);
     auto product = linalg::GenericOp::create(

@@ -476,3 +476,50 @@ func.func @nothing() -> tensor<0xi64> {
   %x = arith.constant dense<> : tensor<0xi64>
   return %x : tensor<0xi64>
 }
+
+// -----
+
+// A product with a vector is one with a row, whose epilogue has the row, too.
+// CHECK-DAG: #[[MK:.*]] = affine_map<(d0, d1, d2) -> (d2, d1)>
+// CHECK-DAG: #[[NK:.*]] = affine_map<(d0, d1, d2) -> (d0, d1)>
+// CHECK-DAG: #[[MN:.*]] = affine_map<(d0, d1, d2) -> (d2, d0)>
+// CHECK-LABEL: func.func @matrix_vector
+// CHECK-SAME: %[[A:[a-z0-9]*]]: tensor<?x768xf32>, %[[X:[a-z0-9]*]]: tensor<768xf32>, %[[B:[a-z0-9]*]]: tensor<?xf32>, %[[O:[a-z0-9]*]]: tensor<?xf32>
+// CHECK-DAG: %[[ROW:.*]] = tensor.expand_shape %[[X]] {{\[}}[0, 1]] output_shape [1, 768]
+// CHECK-DAG: %[[SUMS:.*]] = tensor.expand_shape %[[O]] {{\[}}[0, 1]] output_shape [1, {{.*}}]
+// CHECK: %[[P:.*]] = linalg.generic {indexing_maps = [#[[NK]], #[[MK]], #[[MN]]], iterator_types = ["parallel", "reduction", "parallel"]} ins(%[[A]], %[[ROW]] : {{.*}}) outs(%[[SUMS]] : tensor<1x?xf32>)
+// CHECK: %[[R:.*]] = linalg.generic {{.*}} iterator_types = ["parallel", "parallel"]} ins(%[[P]], {{.*}} : tensor<1x?xf32>, tensor<1x?xf32>)
+// CHECK: tensor.collapse_shape %[[R]] {{\[}}[0, 1]] : tensor<1x?xf32> into tensor<?xf32>
+func.func @matrix_vector(%a: tensor<?x768xf32>, %x: tensor<768xf32>, %b: tensor<?xf32>, %o: tensor<?xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %t = tensor.dim %a, %c0 : tensor<?x768xf32>
+  %e = tensor.empty(%t) : tensor<?xf32>
+  %r = linalg.matvec ins(%a, %x : tensor<?x768xf32>, tensor<768xf32>) outs(%o : tensor<?xf32>) -> tensor<?xf32>
+  %s = linalg.add ins(%r, %b : tensor<?xf32>, tensor<?xf32>) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  return %s : tensor<?xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @vector_vector
+// CHECK: linalg.generic {{.*}} iterator_types = ["reduction", "parallel", "parallel"]} ins({{.*}} : tensor<1x?xf32>, tensor<1x?xf32>) outs({{.*}} : tensor<1x1xf32>)
+// CHECK: tensor.collapse_shape {{.*}} [] : tensor<1x1xf32> into tensor<f32>
+func.func @vector_vector(%x: tensor<?xf32>, %y: tensor<?xf32>, %o: tensor<f32>) -> tensor<f32> {
+  %r = linalg.dot ins(%x, %y : tensor<?xf32>, tensor<?xf32>) outs(%o : tensor<f32>) -> tensor<f32>
+  return %r : tensor<f32>
+}
+
+// -----
+
+// Products of pairs of rows are sums, and stay.
+// CHECK-LABEL: func.func @rows
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]}
+func.func @rows(%x: tensor<?x64xf32>, %y: tensor<?x64xf32>, %o: tensor<?xf32>) -> tensor<?xf32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(i, k) -> (i, k)>, affine_map<(i, k) -> (i, k)>, affine_map<(i, k) -> (i)>], iterator_types = ["parallel", "reduction"]} ins(%x, %y : tensor<?x64xf32>, tensor<?x64xf32>) outs(%o : tensor<?xf32>) {
+  ^bb0(%p: f32, %q: f32, %s: f32):
+    %m = arith.mulf %p, %q : f32
+    %n = arith.addf %s, %m : f32
+    linalg.yield %n : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}

@@ -45,10 +45,11 @@ _RECURRENT = (
 )
 #: Products that stay with PyTorch, and why.
 OTHER_PRODUCTS = {
-    "aten::mv": "a product of a matrix and a vector",
-    "aten::addmv": "a product of a matrix and a vector",
-    "aten::dot": "a product of two vectors",
-    "aten::vdot": "a product of two vectors",
+    **dict.fromkeys(
+        # Of these types they have become products of matrices (vectors.py).
+        ("aten::mv", "aten::addmv", "aten::dot", "aten::vdot"),
+        f"operands of other types than {_TAKEN_TYPES}",
+    ),
     "aten::addr": "an outer product",
     "aten::convolution": "a convolution",
     "aten::convolution_backward": "a convolution",
@@ -145,13 +146,8 @@ def reason_to_leave(node: fx.Node) -> str | None:
 
 def hint(reason: str) -> str:
     """How a product that is left for this reason comes to FTuner; empty if not known."""
-    if reason.startswith("operands of "):
+    if reason.startswith("operands of ") and "other types" not in reason:
         return f"operands of {_TAKEN_TYPES} are taken: uKernels are for these types"
-    if "vector" in reason:
-        return (
-            "join several of them into one product; ftuner.torch.export compiles it as it is, as a"
-            " fallback kernel"
-        )
     return ""
 
 

@@ -11,7 +11,7 @@ import torch
 import ftuner.torch as ft
 
 #: Few kernels, since each test compiles its own functions.
-OPTIONS = {"max_kernels": 1, "host": __import__("os").environ.get("FTUNER_TEST_HOST", "eager")}
+OPTIONS = {"max_kernels": 1}
 
 
 def relative_error(actual: torch.Tensor, exact: torch.Tensor) -> float:
