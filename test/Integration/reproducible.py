@@ -9,7 +9,7 @@ import os
 
 import harness
 
-DEVICES = ("k80", "p100", "p4", "v100", "t4", "a100", "rtx3090", "h200", "b200")
+DEVICES = ("k80", "v100", "t4", "a100", "h200", "b200")
 
 
 def translate(h, name, device, *flags, environment=None):

@@ -47,6 +47,8 @@ PACKED_COPIES = {
 }
 #: Those that run with a second height, too.
 WITH_PAIRS = ("producers", "persistent", "persistent clusters", "turns", "turns in clusters")
+#: Of products, those that ways to copy see.
+PROPERTIES = ("type", "batches", "split", "rows", "packs", "swaps", "steps")
 #: Those that round: by threads when they pass through registers, or by maps.
 ROUNDING = [copies for copies, (options, *_) in COPIES.items() if not options or "tensor_maps" in options]
 
@@ -273,15 +275,16 @@ def ways():
 
 
 def choose(cases):
-    """Few of the ways: each with every property that products have, and at least three for each product."""
-    chosen, _ = covering.choose([product.properties() | {"copies": copies, "pair": is_pair}
-                                 for _, product, copies, is_pair in cases])
+    """Few of the ways: each with every property that products have, and at least two for each product."""
+    # Products differ in what their properties are not: layouts and tiles come with their types and batches.
+    chosen, _ = covering.choose([{name: product.properties()[name] for name in PROPERTIES} |
+                                 {"copies": copies, "pair": is_pair} for _, product, copies, is_pair in cases])
     for number, name in enumerate(PRODUCTS):
         own = [index for index, case in enumerate(cases) if case[0] == name]
         others = [index for index in own if index not in chosen]
         # Other ones for each product.
         others = others[number % len(others):] + others[:number % len(others)] if others else []
-        chosen += others[:max(0, 3 - (len(own) - len(others)))]
+        chosen += others[:max(0, 2 - (len(own) - len(others)))]
     print(f"{len(chosen)} of {len(cases)} products and ways, which have every pair of properties", flush=True)
     return [cases[index] for index in sorted(chosen)]
 

@@ -302,7 +302,7 @@ CPU_MODELS: dict[str, tuple[Callable[[], Any], Any, int, float]] = {
 
 
 # test_transformers_as_exported runs bert and gpt2.
-@pytest.mark.parametrize("name", CPU_MODELS if SCALE > 1 else ["mlp", "llama f16"])
+@pytest.mark.parametrize("name", CPU_MODELS if SCALE > 1 else ["mlp"])
 def test_whole_models_on_the_cpu(name: str, tmp_path: Path, rng: np.random.Generator) -> None:
     """What is IREE's and what is FTuner's in one run, at twenty sizes of one module."""
     make, dtype, launches, tolerance = CPU_MODELS[name]
@@ -342,7 +342,10 @@ def transformer(name: str) -> tuple[Any, int]:
     return Output().eval(), 2 if name == "bert" else 1
 
 
-@pytest.mark.parametrize(("name", "launches", "tolerance"), [("bert", 8, 1e-6), ("gpt2", 7, 5e-5)])
+@pytest.mark.parametrize(
+    ("name", "launches", "tolerance"),
+    [("bert", 8, 1e-6), ("gpt2", 7, 5e-5)][: None if SCALE > 1 else 1],
+)
 def test_transformers_as_exported(
     name: str, launches: int, tolerance: float, tmp_path: Path, rng: np.random.Generator
 ) -> None:
