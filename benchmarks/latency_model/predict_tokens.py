@@ -13,7 +13,8 @@ each M, by the built-in calibration of the device. The judge's error of the devi
 --paths names the codegen paths that compete (those of the compiler otherwise), --devices some of
 the devices, --library the rows of one library of the vendor, --step each N-th row of a file. With
 --unseen each product is priced by constants that are fitted, as the judge does, to the rows of
-other N and K.
+other N and K, and so is the vendor's set of kernels: where FTuner is predicted behind what was
+measured, this tells what its kernels lack from what the model does.
 Writes OUT/NAME.csv, NAME.json, NAME.md and token_NAME.png, where NAME is
 "predictions" unless given; --docs puts the tables between the marks of that name. Exits with 1
 where a kernel of FTuner's is predicted above the best share of the rated peak, or of the DRAM
@@ -98,18 +99,26 @@ def times_of(
     return out
 
 
-def summary(ratio: np.ndarray, judge_error: float) -> dict[str, float]:
-    """Of measured over predicted times."""
+def geometric_mean(ratio: np.ndarray) -> float:
+    return float(np.exp(np.log(ratio).mean()))
+
+
+def summary(ratio: np.ndarray, vendor: np.ndarray, judge_error: float) -> dict[str, float]:
+    """Of measured over predicted times; and of predicted times of the vendor over those."""
     return {
         "rows": len(ratio),
-        "mean": float(np.exp(np.log(ratio).mean())),
+        "mean": geometric_mean(ratio),
+        "vendor": geometric_mean(vendor),
         "ahead": float((ratio > 1).mean()),
         "clearly": float((ratio > 1 + judge_error).mean()),
         "behind": float((ratio < 1 / (1 + judge_error)).mean()),
     }
 
 
-def summaries(judge: Judge, ours: np.ndarray, errors: dict[str, float]) -> dict[str, Any]:
+def summaries(
+    judge: Judge, ours: np.ndarray, vendor: np.ndarray, errors: dict[str, float]
+) -> dict[str, Any]:
+    """By device and group of rows. `vendor`: predicted times, NaN where there are none."""
     rows = judge.rows
     m, n = rows.extra["M"], rows.extra["N"]
     out: dict[str, Any] = {}
@@ -121,7 +130,11 @@ def summaries(judge: Judge, ours: np.ndarray, errors: dict[str, float]) -> dict[
         groups = {"all rows": own, "at least one wave": own & full, "less": own & ~full}
         for low, high in RANGES:
             groups[f"M {range_text(low, high)}"] = own & (m >= low) & (m <= high)
-        out[name] = {g: summary(ratio[q], errors[name]) for g, q in groups.items() if q.any()}
+        out[name] = {
+            g: summary(ratio[q], vendor[q] / ours[q], errors[name])
+            for g, q in groups.items()
+            if q.any()
+        }
     return out
 
 
@@ -144,16 +157,19 @@ def markdown(out: dict[str, Any]) -> str:
         f"Made on {out['date']}. Measured times of cuBLAS over predicted ones of FTuner's "
         "kernels, which were never measured: above 1 FTuner is predicted to be ahead. Clearly: by "
         "more than the error of the judge for the device "
-        f"({', '.join(f'{n} {percent(errors[n])}' for n in names)}).\n"
+        f"({', '.join(f'{n} {percent(errors[n])}' for n in names)}). By the model: predicted times "
+        "of the vendor's kernels over those of FTuner's; – where they were not predicted.\n"
     ]
     lines = []
     for name in names:
         for group, s in out["summaries"][name].items():
             lines.append(
                 [name, group, str(s["rows"]), f"{s['mean']:.2f}"]
+                + ["–" if np.isnan(s["vendor"]) else f"{s['vendor']:.2f}"]
                 + [percent(s[key], 0) for key in ("ahead", "clearly", "behind")]
             )
-    header = ["device", "rows", "number", "geometric mean", "ahead", "clearly ahead"]
+    header = ["device", "rows", "number", "geometric mean", "by the model", "ahead"]
+    header.append("clearly ahead")
     text.append(table([*header, "clearly behind"], lines))
     text += ["\nThe best share of the rated peak and of the DRAM bandwidth:\n"]
     lines = []
@@ -201,15 +217,20 @@ def run(options: argparse.Namespace) -> int:
     errors = json.loads(judged.read_text(encoding="utf-8"))["unseen"]
     say("reading")
     judge = Judge(read_rows(Path(options.data), options.step))
-    every = judge.rows
+    chosen = np.ones(len(judge.rows), bool)
     if options.library:
-        judge.rows = judge.rows[judge.rows.extra["library"] == options.library]
+        chosen &= judge.rows.extra["library"] == options.library
     if options.devices:
         names = options.devices.split(",")
         if unknown := set(names) - set(judge.names):
             raise Error(f"expected devices of {judge.names}, but got {sorted(unknown)}")
-        judge.rows = judge.rows[np.isin(judge.rows.device, [judge.names.index(n) for n in names])]
-    rows = judge.rows
+        chosen &= np.isin(judge.rows.device, [judge.names.index(n) for n in names])
+    of_chosen = np.isin(judge.rows.device, list(set(judge.rows.device[chosen])))
+    every = judge.rows = judge.rows[of_chosen]
+    say("predicting the vendor's kernels")
+    vendor = judge.unseen() if options.unseen else np.full(len(every), np.nan)
+    vendor, rows = vendor[chosen[of_chosen]], every[chosen[of_chosen]]
+    judge.rows = rows
     ours, families = np.empty(len(rows)), np.empty(len(rows), dtype=object)
     for index, name in judge.present:
         say(f"plans for {name}")
@@ -226,7 +247,7 @@ def run(options: argparse.Namespace) -> int:
     out = {
         "date": str(datetime.datetime.now(datetime.timezone.utc).date()),
         "errors": {name: errors[name] for _, name in judge.present},
-        "summaries": summaries(judge, ours, errors),
+        "summaries": summaries(judge, ours, vendor, errors),
         "shares": too_fast(judge, ours),
     }
     text = markdown(out)
@@ -234,11 +255,13 @@ def run(options: argparse.Namespace) -> int:
     (folder / f"{options.name}.md").write_text(text, encoding="utf-8")
     with open(folder / f"{options.name}.csv", "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["device", "M", "N", "K", "vendor_us", "predicted_us", "family"])
+        header = ["device", "M", "N", "K", "vendor_us", "predicted_vendor_us", "predicted_us"]
+        writer.writerow([*header, "family"])
         for row in range(len(rows)):
             sizes = [int(rows.extra[axis][row]) for axis in "MNK"]
             name = judge.names[rows.device[row]]
-            writer.writerow([name, *sizes, rows.microseconds[row], ours[row], families[row]])
+            times = [rows.microseconds[row], vendor[row], ours[row]]
+            writer.writerow([name, *sizes, *times, families[row]])
     figure = folder / f"token_{options.name}.png"
     plot(judge, ours, figure)
     print(text)

@@ -30,6 +30,9 @@ public:
 private:
   /// Whether the sizes allow the widest vectors that some sizes do.
   bool isAligned(llvm::ArrayRef<int64_t> shape) const;
+  /// Adds to samples the sizes from which a family of the plan has one more
+  /// block along the main axis: there another one may be better.
+  void addSteps(std::vector<SizeSample> &sizes) const;
   /// Of families of the plan, the best for a shape of a cell.
   unsigned bestFamily(llvm::ArrayRef<unsigned> candidates, size_t cell,
                       int64_t size) const;

@@ -1,6 +1,6 @@
 //===- NormalizeLinalg.cpp - The form that workloads start from -----------===//
 //
-// Three steps, each by greedy patterns:
+// Four steps, each by greedy patterns:
 //
 // 1. One form for each thing: elementwise operators and data movements become
 //    linalg.generic, what fills a tensor becomes linalg.fill, broadcast inputs
@@ -12,6 +12,8 @@
 //    many. Those of a vector get the loops that they lack.
 // 3. Reshapes sink below elementwise operators and rise above data movements,
 //    and these fuse into one.
+// 4. Elementwise operators behind products of vectors get the loops that those
+//    got.
 //
 // Operators are never fused into a contraction: it would stop being one. Nor
 // does fusion change where a program rounds.
@@ -697,9 +699,13 @@ struct UKernelNormalizeLinalgPass
           linalg::populateElementwiseOpsFusionPatterns(patterns, shouldFuse);
           linalg::populateFoldReshapeOpsByCollapsingPatterns(patterns,
                                                              shouldMoveReshape);
+          patterns.add<GenericToFill, ConstantOfNothingToEmpty>(context);
+        })) ||
+        // By itself: what the other operands of an operator expand from, the
+        // patterns before would collapse again.
+        failed(apply([&](RewritePatternSet &patterns) {
           linalg::populateFoldReshapeOpsByExpansionPatterns(patterns,
                                                             shouldExpand);
-          patterns.add<GenericToFill, ConstantOfNothingToEmpty>(context);
         }))) {
       getOperation().emitError("linalg operators did not reach a fixed form");
       signalPassFailure();

@@ -523,3 +523,22 @@ func.func @rows(%x: tensor<?x64xf32>, %y: tensor<?x64xf32>, %o: tensor<?xf32>) -
   } -> tensor<?xf32>
   return %r : tensor<?xf32>
 }
+
+// -----
+
+// Operands of the epilogue that other operators compute are expanded, and stay
+// so.
+// CHECK-LABEL: func.func @matrix_vector_and_others
+// CHECK: %[[P:.*]] = linalg.generic {{.*}} iterator_types = ["parallel", "reduction", "parallel"]}
+// CHECK: %[[V:.*]] = linalg.generic {{.*}} iterator_types = ["parallel"]}
+// CHECK: %[[V2:.*]] = tensor.expand_shape %[[V]]
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel"]} ins(%[[P]], %[[V2]] : tensor<1x?xf32>, tensor<1x?xf32>)
+func.func @matrix_vector_and_others(%a: tensor<?x768xf32>, %x: tensor<768xf32>, %b: tensor<?xf32>, %o: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %t = tensor.dim %a, %c0 : tensor<?x768xf32>
+  %e = tensor.empty(%t) : tensor<?xf32>
+  %r = linalg.matvec ins(%a, %x : tensor<?x768xf32>, tensor<768xf32>) outs(%o : tensor<?xf32>) -> tensor<?xf32>
+  %v = linalg.exp ins(%b : tensor<?xf32>) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %s = linalg.add ins(%r, %v : tensor<?xf32>, tensor<?xf32>) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  return %s, %v : tensor<?xf32>, tensor<?xf32>
+}

@@ -71,10 +71,11 @@ def backend(
 
     Products of matrices and the pointwise operators after them become FTuner
     functions, everything else is for the host: PyTorch's own operators, or
-    Inductor. See `Options`.
+    Inductor. See `Options`. A ``mode`` is one of Inductor's, which then is the host; PyTorch
+    takes either a mode or options.
     """
     if mode not in (None, "default"):
-        raise ValueError(f"expected no mode, but got {mode!r}")
+        options = {**(options or {}), "host": "inductor", "mode": mode}
     # Read here: the graph of gradients may be compiled when the setting is another one.
     parsed = Options.parse(options).with_precision()
 

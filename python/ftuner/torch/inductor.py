@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import fx
 from torch._inductor.custom_graph_pass import CustomGraphPass
 
@@ -101,9 +102,9 @@ def inductor_pass(**options: Any) -> InductorPass:
         torch.compile(model, options={"post_grad_custom_pre_pass": ftuner.torch.inductor_pass()})
 
     Beside a pass of one's own, PyTorch takes a list of both. Options are those of the backend,
-    without ``host`` and ``attention``.
+    without ``host``, ``attention`` and ``mode``.
     """
-    for name in ("host", "attention"):
+    for name in ("host", "attention", "mode"):
         if name in options:
             raise TypeError(f"expected no option {name} of inductor_pass: the backend has it")
     return InductorPass(Options.parse(options))
@@ -138,6 +139,7 @@ def compile_with_inductor(
     known, own = config.post_grad_custom_pre_pass, InductorPass(options)
     others = known if isinstance(known, (list, tuple)) else [known] if known else []
     patches = {
+        **torch._inductor.list_mode_options(options.mode),
         # Older versions of PyTorch take one pass only.
         "post_grad_custom_pre_pass": [*others, own] if others else own,
         # Products with other sizes than the model's, for kernels that are not called.

@@ -19,6 +19,8 @@ class Options:
 
     #: Who runs what FTuner does not take: "eager", PyTorch's operators one by one, or "inductor".
     host: str = "eager"
+    #: Of host "inductor": one of its modes, such as "max-autotune", for all but the products.
+    mode: str = "default"
     #: As in `ftuner.compile`. None: the GPU that the tensors are on ("cuda"), or
     #: "h200" for tensors on the CPU, which run in the emulator.
     device: Any = None
@@ -36,7 +38,7 @@ class Options:
     def parse(options: dict[str, Any] | None) -> Options:
         """Raises TypeError and ValueError for options that are not valid."""
         remaining = dict(options or {})
-        names = ("attention", "device", "emulate", "fallback", "host")
+        names = ("attention", "device", "emulate", "fallback", "host", "mode")
         given = {name: remaining.pop(name) for name in names if name in remaining}
         # The compiler is asked only where options need it: it is not where a cache is all there is.
         others = [name for name in remaining if name not in ("cache", "cubins")]
@@ -56,6 +58,7 @@ class Options:
                 raise ValueError(
                     f"expected option {name} {first!r} or {second!r}, but got {value!r}"
                 )
+        _check_mode(given.get("mode", "default"), given.get("host", "eager"))
         return Options(compile=remaining, **given)
 
     def with_precision(self) -> Options:
@@ -63,6 +66,16 @@ class Options:
         if "precision" in self.compile or not _allows_tf32():
             return self
         return replace(self, compile={**self.compile, "precision": "tf32"})
+
+
+def _check_mode(mode: Any, host: str) -> None:
+    if mode == "default":
+        return
+    if host != "inductor":
+        raise ValueError(f"expected option mode with host 'inductor' only, but got {mode!r}")
+    known = torch._inductor.list_mode_options()
+    if mode not in known:
+        raise ValueError(f"expected option mode to be one of {', '.join(known)}, but got {mode!r}")
 
 
 def _allows_tf32() -> bool:

@@ -295,9 +295,25 @@ def test_identity_of_the_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert ft.inductor_pass().uuid() not in known
 
 
+def test_modes_are_inductor_s() -> None:
+    """Those of torch.compile, which takes no options beside, and the option."""
+    for arguments in (
+        {"mode": "max-autotune-no-cudagraphs"},
+        {"options": {**INDUCTOR, "mode": "reduce-overhead"}},
+    ):
+        torch._dynamo.reset()
+        ft.reset_report()
+        model = nn.Sequential(nn.Linear(24, 40), nn.LayerNorm(40))
+        compiled = torch.compile(model, backend="ftuner", dynamic=True, **arguments)  # type: ignore
+        check(model, compiled, [torch.randn(size, 24) for size in (6, 9)])
+        assert ft.report().taken == 1 and ft.report().inductor_operators
+
+
 @pytest.mark.parametrize(
     ("options", "error"),
     [
+        ({"mode": "max-autotune"}, "expected option mode with host 'inductor' only"),
+        ({"host": "inductor", "mode": "fast"}, "expected option mode to be one of default, "),
         ({"host": "tvm"}, "expected option host 'eager' or 'inductor', but got 'tvm'"),
         ({"host": None}, "expected option host 'eager' or 'inductor', but got None"),
         ({"host": "inductor", "max_kernel": 1}, "expected an option of the backend"),

@@ -324,6 +324,32 @@ public:
 };
 } // namespace
 
+/// A family that has one more block from a size on is not kept up to the next
+/// sample.
+TEST_F(RangeTest, SizesBehindAStepHaveTheBestFamily) {
+  Workload workload = Workload::matmul({1, 8192}, SizeRange::fixed(10240),
+                                       SizeRange::fixed(1024));
+  SearchProblem p{workload, device, path, *findCostModel("latency"), options};
+  llvm::Expected<Plan> plan = solve(p, *findSearchStrategy("ftuner"));
+  ASSERT_TRUE(static_cast<bool>(plan)) << llvm::toString(plan.takeError());
+  int numSteps = 0;
+  for (const KernelFamily &family : plan->families) {
+    if (family.tiles.size() > 1)
+      continue;
+    for (int64_t blocks = 1; blocks <= 32; ++blocks) {
+      Shape shape{blocks * family.tiles.front()[0] + 1, 10240, 1024};
+      auto timeOf = [&](const KernelFamily &other) {
+        return -p.predict(other, shape).score;
+      };
+      double chosen = timeOf(plan->families[plan->familyFor(shape)]);
+      for (const KernelFamily &other : plan->families)
+        EXPECT_LE(chosen, 1.001 * timeOf(other)) << shape[0] << other.str();
+      ++numSteps;
+    }
+  }
+  EXPECT_GT(numSteps, 0);
+}
+
 TEST_F(RangeTest, NoKernelOfAPlanMaySpill) {
   SpillingModel spilling;
   path = &spilling;

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""PyTorch's own samples of operators that multiply matrices, through torch.compile by FTuner.
+
+The samples are those of PyTorch's operator database (torch.testing, which needs the package expecttest), on tensors on
+the CPU, with dynamic sizes. For each operator and type:
+
+* samples, and how many of them are wrong: another shape or type than eager PyTorch gives, or an error against float64
+  that is more than twice eager's and more than a few units in the last place;
+* products: samples that multiply matrices, and have elements to sum: others, such as an einsum that transposes, hold no
+  product when they come to a backend, or sum nothing;
+* taken: those of them whose products are all FTuner's;
+* why others stay, in the words of the report.
+
+Exits with 1 if a sample is wrong. --write FILE writes what is printed, with the date and the commit before it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import pathlib
+import subprocess
+import sys
+import warnings
+from collections import Counter
+from dataclasses import dataclass, field
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python"))
+OPERATORS = ("mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "matmul", "__rmatmul__", "nn.functional.linear", "einsum",
+             "inner", "tensordot", "linalg.multi_dot", "dot", "vdot")
+TYPES = ("float32", "bfloat16", "float16")
+
+
+@dataclass
+class Row:
+    """What became of the samples of an operator."""
+
+    samples: int = 0
+    wrong: list = field(default_factory=list)
+    products: int = 0
+    taken: int = 0
+    reasons: Counter = field(default_factory=Counter)
+
+
+def tensors(value):
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [tensor for item in value for tensor in tensors(item)]
+    return []
+
+
+def is_wrong(result, eager, exact):
+    """What is wrong with a result, or an empty text."""
+    import torch
+
+    if result.shape != eager.shape or result.dtype != eager.dtype:
+        return f"{result.dtype} {tuple(result.shape)}, not {eager.dtype} {tuple(eager.shape)}"
+    if not result.numel():
+        return ""
+    norm = float(exact.norm()) or 1.0
+    error, of_eager = (float((x.double() - exact).norm()) / norm for x in (result, eager))
+    return "" if error <= max(2 * of_eager, 4 * torch.finfo(result.dtype).eps) else f"error {error:.1e}, eager {of_eager:.1e}"
+
+
+def widen(value):
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return value.double() if value.is_floating_point() else value
+    return type(value)(map(widen, value)) if isinstance(value, (list, tuple)) else value
+
+
+def check(operator, type_name, host="eager"):
+    """The row of an operator and a type."""
+    import ftuner.torch
+    import torch
+
+    row = Row()
+    for number, sample in enumerate(operator.sample_inputs("cpu", getattr(torch, type_name))):
+        torch._dynamo.reset()
+        ftuner.torch.reset_report()
+        given = (sample.input, *sample.args)
+        compiled = torch.compile(operator.op, backend="ftuner", dynamic=True, options={"max_kernels": 1, "host": host})
+        with torch.no_grad():
+            result, eager = compiled(*given, **sample.kwargs), operator.op(*given, **sample.kwargs)
+            exact = operator.op(*map(widen, given), **sample.kwargs)
+        problems = [problem for one in zip(*map(tensors, (result, eager, exact))) if (problem := is_wrong(*one))]
+        report = ftuner.torch.report()
+        row.samples += 1
+        row.wrong += [f"{operator.name} {type_name}, sample {number}: {problem}" for problem in problems]
+        if report.products and all(operand.numel() for operand in tensors(given)):
+            row.products += 1
+            row.taken += not report.left
+            row.reasons.update(left.reason for left in report.left)
+    return row
+
+
+def database(names):
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    return [operator for operator in op_db if operator.name in names and not operator.variant_test_name]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("operators", nargs="*", help=f"of {', '.join(OPERATORS)} (default: all)")
+    parser.add_argument("--types", nargs="+", choices=TYPES, default=TYPES)
+    parser.add_argument("--host", choices=("eager", "inductor"), default="eager")
+    parser.add_argument("--write", metavar="FILE")
+    options = parser.parse_args()
+    if unknown := set(options.operators) - set(OPERATORS):
+        parser.error(f"expected some of {', '.join(OPERATORS)}, but got {', '.join(sorted(unknown))}")
+    warnings.simplefilter("ignore")
+    rows, wrong, total = [], [], Row()
+    for operator in database(options.operators or OPERATORS):
+        for type_name in options.types:
+            row = check(operator, type_name, options.host)
+            wrong += row.wrong
+            for name in ("samples", "products", "taken"):
+                setattr(total, name, getattr(total, name) + getattr(row, name))
+            why = "; ".join(f"{count} × {reason}" for reason, count in row.reasons.items())
+            rows.append([operator.name, type_name, str(row.samples), str(len(row.wrong)),
+                         f"{row.taken} of {row.products}", why])
+            print(" | ".join(rows[-1]), flush=True)
+    rows.append(["all", "", str(total.samples), str(len(wrong)), f"{total.taken} of {total.products}", ""])
+    print(" | ".join(rows[-1]))
+    for problem in wrong:
+        print(f"error: {problem}", file=sys.stderr)
+    if options.write:
+        header = ["operator", "type", "samples", "wrong", "taken, of products", "why others stay"]
+        table = [f"| {' | '.join(row)} |" for row in (header, ["---"] * len(header), *rows)]
+        commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+        text = f"Made on {datetime.date.today()} from {commit}, host {options.host}.\n\n" + "\n".join(table) + "\n"
+        pathlib.Path(options.write).write_text(text, encoding="utf-8")
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
