@@ -30,10 +30,10 @@ static constexpr size_t kMaxShapes = 16;
 /// The best of each shape join.
 static constexpr size_t kPerShape = 4;
 /// How many times the cost of a second kernel a kernel must take: that cost has
-/// not been measured here, so it should not decide. Slices of a vendor's
-/// kernels that take 10 us, where one without takes 23, are measured, and their
-/// prices, with the same cost, are not too low (docs/latency-tensor-cores.md).
-static constexpr double kLeastTime = 4;
+/// not been measured here, so it should not decide. On tensor cores it decides
+/// earlier: a vendor's kernels with slices, whose second kernel is priced
+/// likewise, are measured (docs/latency-tensor-cores.md).
+static constexpr double kLeastTime = 10, kLeastTensorTime = 4;
 /// Share of the time that slices must save: about the error of predictions
 /// (docs/latency-tensor-cores.md).
 static constexpr double kLeastGain = 0.05;
@@ -75,7 +75,11 @@ private:
 bool SplitFinder::isWorthLooking(const KernelFamily &best, double score,
                                  const Shape &shape) const {
   double microseconds = -score - constants.launch;
-  return microseconds > kLeastTime * constants.secondKernel &&
+  bool isTensor = !best.path()
+                       .work(problem.workload, best, 0, problem.device)
+                       .tensor.empty();
+  return microseconds > (isTensor ? kLeastTensorTime : kLeastTime) *
+                            constants.secondKernel &&
          blocksOf(best, shape) < kMostWaves * problem.device.smCount;
 }
 
