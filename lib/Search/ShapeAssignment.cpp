@@ -90,10 +90,8 @@ void ShapeAssignment::addSteps(std::vector<SizeSample> &sizes) const {
   const SizeRange &range = workload.axes[mainAxis].range;
   int64_t first = sizes.front().size, last = sizes.back().size;
   for (const KernelFamily &family : plan.families) {
-    // Two heights cover most sizes without a step.
-    if (family.tiles.size() > 1 && family.combineAxis == mainAxis)
-      continue;
-    int64_t tile = family.tiles.front()[mainAxis];
+    // As few blocks as a size needs are all of the greater height.
+    int64_t tile = family.tiles.back()[mainAxis];
     for (int64_t blocks = 1; blocks <= maxStepBlocks; ++blocks) {
       int64_t size =
           first +
