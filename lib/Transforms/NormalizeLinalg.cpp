@@ -633,8 +633,10 @@ bool shouldExpand(OpOperand *operand) {
   auto consumer = dyn_cast<linalg::LinalgOp>(operand->getOwner());
   auto reshape = operand->get().getDefiningOp<tensor::CollapseShapeOp>();
   if (!consumer || consumer.getNumParallelLoops() != consumer.getNumLoops() ||
-      !reshape || !reshape->hasOneUse() ||
-      !reshape.getSrc().getDefiningOp<linalg::LinalgOp>())
+      !reshape || !reshape->hasOneUse())
+    return false;
+  auto producer = reshape.getSrc().getDefiningOp<linalg::LinalgOp>();
+  if (!producer || !matchContraction(producer))
     return false;
   ArrayRef<int64_t> from = reshape.getSrcType().getShape();
   ArrayRef<int64_t> to = reshape.getResultType().getShape();

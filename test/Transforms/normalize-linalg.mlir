@@ -542,3 +542,25 @@ func.func @matrix_vector_and_others(%a: tensor<?x768xf32>, %x: tensor<768xf32>, 
   %s = linalg.add ins(%r, %v : tensor<?xf32>, tensor<?xf32>) outs(%e : tensor<?xf32>) -> tensor<?xf32>
   return %s, %v : tensor<?xf32>, tensor<?xf32>
 }
+
+// -----
+
+// Other operands without their dimensions of extent 1 are not expanded: the
+// operator stays as the contraction has it.
+// CHECK-LABEL: func.func @squeezed_addend
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel", "reduction"]}
+// CHECK: %[[S:.*]] = linalg.generic {{.*}} ins({{.*}} : tensor<1x24xf32>)
+// CHECK: %[[T:.*]] = tensor.collapse_shape %[[S]] {{\[}}[0, 1]] : tensor<1x24xf32> into tensor<24xf32>
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel"]} ins({{.*}}, %[[T]] : tensor<?x24xf32>, tensor<24xf32>)
+func.func @squeezed_addend(%a: tensor<?x40xf32>, %b: tensor<40x24xf32>, %o: tensor<?x24xf32>, %z: tensor<1x24xf32>) -> tensor<?x24xf32> {
+  %r = linalg.matmul ins(%a, %b : tensor<?x40xf32>, tensor<40x24xf32>) outs(%o : tensor<?x24xf32>) -> tensor<?x24xf32>
+  %e = tensor.empty() : tensor<1x24xf32>
+  %s = linalg.exp ins(%z : tensor<1x24xf32>) outs(%e : tensor<1x24xf32>) -> tensor<1x24xf32>
+  %t = tensor.collapse_shape %s [[0, 1]] : tensor<1x24xf32> into tensor<24xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} ins(%r, %t : tensor<?x24xf32>, tensor<24xf32>) outs(%o : tensor<?x24xf32>) {
+  ^bb0(%p: f32, %q: f32, %u: f32):
+    %m = arith.addf %p, %q : f32
+    linalg.yield %m : f32
+  } -> tensor<?x24xf32>
+  return %y : tensor<?x24xf32>
+}
