@@ -548,7 +548,7 @@ func.func @matrix_vector_and_others(%a: tensor<?x768xf32>, %x: tensor<768xf32>, 
 // Other operands without their dimensions of extent 1 are not expanded: the
 // operator stays as the contraction has it.
 // CHECK-LABEL: func.func @squeezed_addend
-// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel", "reduction"]}
+// CHECK: linalg.matmul
 // CHECK: %[[S:.*]] = linalg.generic {{.*}} ins({{.*}} : tensor<1x24xf32>)
 // CHECK: %[[T:.*]] = tensor.collapse_shape %[[S]] {{\[}}[0, 1]] : tensor<1x24xf32> into tensor<24xf32>
 // CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel"]} ins({{.*}}, %[[T]] : tensor<?x24xf32>, tensor<24xf32>)
