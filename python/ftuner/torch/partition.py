@@ -338,6 +338,8 @@ class RegionFinder:
             state.values[product] = state.emitter.round("acc", kind)
             return
         beta, alpha = (product.kwargs.get(name, 1) for name in ("beta", "alpha"))
+        if isinstance(beta, fx.Node) or isinstance(alpha, fx.Node):
+            raise NotTaken("a factor of the sum that is no constant")
         value: Value = "acc"
         if alpha != 1:
             value = state.emitter.mul(value, float(alpha))
