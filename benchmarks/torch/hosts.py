@@ -78,8 +78,7 @@ def run(model, inputs, precision, **options):
             else:
                 result, code = run_and_get_code(compiled, *arguments)
                 results.append(result)
-    calls = "".join(code)
-    kernels = len(re.findall(r"^ +(?:cpp_fused\w*\(|async_compile\.\w+_call)", calls, re.MULTILINE))
+    kernels = len(re.findall(r"^ +cpp_fused\w*\(", "".join(code), re.MULTILINE))
     return Run(counters["stats"]["unique_graphs"], kernels, results)
 
 
@@ -89,10 +88,9 @@ def measure(name, case, precision, count, options):
 
     torch.manual_seed(0)
     model = case.model.eval()
-    exact = copy.deepcopy(model).double()
     if precision == "bf16":
         model = model.bfloat16()
-        exact = copy.deepcopy(model).double()
+    exact = copy.deepcopy(model).double()
     inputs = [case.inputs(*size) for size in sizes_of(case, count, options.largest)]
     if precision == "bf16":
         inputs = [tuple(x.bfloat16() if x.is_floating_point() else x for x in given) for given in inputs]

@@ -28,6 +28,8 @@ aten = torch.ops.aten
 #: Elements that are taken, and what MLIR calls them.
 TYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
 _TAKEN_TYPES = "float32, float16 or bfloat16"
+#: Why products with vectors stay. It says what is taken.
+_OTHER_TYPES = f"operands of other types than {_TAKEN_TYPES}"
 #: Products that are taken, with the positions of lhs and rhs.
 PRODUCTS = {
     aten.mm.default: (0, 1),
@@ -48,7 +50,7 @@ OTHER_PRODUCTS = {
     **dict.fromkeys(
         # Of these types they have become products of matrices (vectors.py).
         ("aten::mv", "aten::addmv", "aten::dot", "aten::vdot"),
-        f"operands of other types than {_TAKEN_TYPES}",
+        _OTHER_TYPES,
     ),
     "aten::addr": "an outer product",
     "aten::convolution": "a convolution",
@@ -146,7 +148,7 @@ def reason_to_leave(node: fx.Node) -> str | None:
 
 def hint(reason: str) -> str:
     """How a product that is left for this reason comes to FTuner; empty if not known."""
-    if reason.startswith("operands of ") and "other types" not in reason:
+    if reason.startswith("operands of ") and reason != _OTHER_TYPES:
         return f"operands of {_TAKEN_TYPES} are taken: uKernels are for these types"
     return ""
 
