@@ -70,9 +70,9 @@ CLUSTER_CYCLES = 360
 # Choices that are this much slower than the best by the first constants cannot become it.
 _HOPELESS = 1.3
 # Rows whose choices are made together: all of them, hopeless ones too, are in memory at once.
-_CHUNK = 500
+CHUNK = 500
 # Bytes of an element as the kernel reads it, its field of operations, bytes of an output element.
-_TYPES = {
+TYPES = {
     "f16": (2, "f16_operations", 2),
     "bf16": (2, "f16_operations", 2),
     "tf32": (4, "tf32_operations", 4),
@@ -116,7 +116,7 @@ class VendorTile:
 
     def part(self, dtype: str) -> dict[str, Any]:
         """The fields of a block that its tile determines."""
-        size, operations, _ = _TYPES[dtype]
+        size, operations, _ = TYPES[dtype]
         depth = self.step_bytes // size
         fragments = self.step_bytes // _DEPTH_BYTES
         instructions = self.rows * self.columns * fragments / (_ROWS * _COLUMNS)
@@ -155,7 +155,7 @@ class VendorTile:
                 global_lines=copied / self.step_bytes,
                 head_cycles=_BARRIER_CYCLES,
             )
-        kinds = {name: 0.0 for _, name, _ in _TYPES.values()}
+        kinds = {name: 0.0 for _, name, _ in TYPES.values()}
         kinds[operations] = 2.0 * self.rows * self.columns * depth
         return dict(
             **work,
@@ -241,10 +241,14 @@ def launches_of(
     sizes: tuple[Array, Array, Array],
     figures: list[dict[str, float]],
     device: npt.NDArray[np.int64],
+    batch: Array | float = 1.0,
 ) -> Launches:
-    """Launches of kernels (`which` says the one of each) for products of M × N × K."""
+    """Launches of kernels (`which` says the one of each) for products of M × N × K.
+
+    `batch`: how many such products a launch computes.
+    """
     m, n, k = sizes
-    size, _, output = _TYPES[dtype]
+    size, _, output = TYPES[dtype]
 
     def each(values: Iterable[Any]) -> Array:
         return np.array([float(value) for value in values])[which]
@@ -261,7 +265,7 @@ def launches_of(
     part = {name: each(of[name] for of in parts) for name in parts[0]}
     part.update(
         l2_bytes=read * step_bytes,
-        count=clusters * along_y * along_x * split,
+        count=clusters * along_y * along_x * split * batch,
         steps=np.ceil(k / split * size / step_bytes),
     )
     part["global_lines"] = np.where(part["is_warpgroup"], 0, part["l2_bytes"] / step_bytes)
@@ -271,10 +275,10 @@ def launches_of(
         tile_x=columns,
         tile_y=rows,
         is_swizzled=1,
-        problems=split,
+        problems=split * batch,
         lhs_bytes=size * m * k / split,
         rhs_bytes=size * n * k / split,
-        output_bytes=m * n * output,
+        output_bytes=batch * m * n * output,
         is_output_aligned=n * output % 32 == 0,
         lhs_run_bytes=step_bytes,
         rhs_run_bytes=step_bytes,
@@ -282,7 +286,7 @@ def launches_of(
         element_bytes=size,
         second_kernels=split > 1,
         # In f32 or i32.
-        sum_bytes=m * n * 4 * np.where(split > 1, split, 0),
+        sum_bytes=batch * m * n * 4 * np.where(split > 1, split, 0),
     )
     return model().launches(figures, device, [part], grid)
 
@@ -292,22 +296,26 @@ def _next_smaller(tile: int, others: Iterable[int]) -> float:
     return float(max((other for other in others if other < tile), default=0))
 
 
-def _choices_of(
-    devices: Devices,
+def choices_of(
+    devices: list[dict[str, float]],
     index: int,
     dtype: str,
     library: str,
     sizes: tuple[Array, Array, Array],
-    rows: npt.NDArray[np.int64],
+    batch: Array | None = None,
 ) -> tuple[Launches, npt.NDArray[np.int64]]:
-    """All launches that the rows of one device, type and library may be, and the row of each."""
-    figures = devices.figures[index]
+    """All launches that products on one of the devices may be, and the product of each.
+
+    Those that cannot be the fastest by the constants that fits start with are left out.
+    """
+    figures = devices[index]
     # Compute capability 9.0 has the instructions of four warps: those of one reach less.
     has_warpgroups = figures["warp_tensor_share"] < 1
     kernels = tiles(figures["shared_memory_per_sm_bytes"], has_warpgroups, library)
     extents = {(one.rows, one.columns) for one in kernels}
     # Kernels × slices × rows.
-    m, n, k = (one[rows] for one in sizes)
+    m, n, k = sizes
+    batch = np.ones(len(m)) if batch is None else batch
     split = np.array(_SPLITS)[:, None]
 
     def each(values: Iterable[float]) -> Array:
@@ -323,8 +331,8 @@ def _choices_of(
     is_choice = is_choice & (blocks_y >= each(one.cluster[0] for one in kernels))
     is_choice &= blocks_x >= each(one.cluster[1] for one in kernels)
     least_bytes = _LEAST_STEPS * split * each(one.step_bytes for one in kernels)
-    is_slice = blocks_y * blocks_x * split <= _SPLIT_BLOCKS * figures["sm_count"]
-    is_slice &= k * _TYPES[dtype][0] >= least_bytes
+    is_slice = batch * blocks_y * blocks_x * split <= _SPLIT_BLOCKS * figures["sm_count"]
+    is_slice &= k * TYPES[dtype][0] >= least_bytes
     which, slices, row = np.nonzero(is_choice & (is_slice | (split == 1)))
     every = launches_of(
         kernels,
@@ -332,14 +340,15 @@ def _choices_of(
         np.array(_SPLITS)[slices],
         dtype,
         (m[row], n[row], k[row]),
-        devices.figures,
+        devices,
         np.full(len(row), index),
+        batch[row],
     )
     time = model().predict(every, model().start())
-    best = np.full(len(rows), np.inf)
+    best = np.full(len(m), np.inf)
     np.minimum.at(best, row, time)
     is_near = time <= _HOPELESS * best[row]
-    return every[is_near], rows[row[is_near]]
+    return every[is_near], row[is_near]
 
 
 def _joined(
@@ -358,10 +367,10 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     """The rows of a table, each with the launches that it may be."""
     device = devices.of(table)
     m, n, k = (table.numbers(name, whole=True, low=1, high=MOST_EXTENT) for name in "MNK")
-    known = {name: name for name in _TYPES}
+    known = {name: name for name in TYPES}
     origin = next((column for column in ORIGINS if column in table), "")
     said = ORIGINS.get(origin, {"library": "2023"})
-    dtype = table.choose("dtype", said.get("dtype", ""), known.get, f"one of {', '.join(_TYPES)}")
+    dtype = table.choose("dtype", said.get("dtype", ""), known.get, f"one of {', '.join(TYPES)}")
     table.choose("layout", said.get("layout", ""), {"nt": "nt"}.get, "nt")
     of = {name: name for name in LIBRARIES}
     library = table.choose("library", said["library"], of.get, f"one of {', '.join(LIBRARIES)}")
@@ -369,16 +378,18 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     kind = table.text(origin) if origin == "framework" else np.full(len(table), origin)
     microseconds = read_times(table, "latency_us" if "latency_us" in table else "latency_ms")
     for index in np.unique(device):
-        rate = {name: f"{_TYPES[name][1].partition('_')[0]}_rate" for name in _TYPES}
-        takes = {name: devices.figures[index][rate[name]] > 0 for name in _TYPES}
+        rate = {name: f"{TYPES[name][1].partition('_')[0]}_rate" for name in TYPES}
+        takes = {name: devices.figures[index][rate[name]] > 0 for name in TYPES}
         is_taken = np.array([takes[name] for name in dtype]) | (device != index)
         what = f"a type whose peak the description of '{devices.names[index]}' states"
         table.expect("dtype", is_taken, what)
     parts = []
     for index, name, set_name in sorted(set(zip(device.tolist(), dtype, library))):
         rows = np.flatnonzero((device == index) & (dtype == name) & (library == set_name))
-        for some in np.array_split(rows, range(_CHUNK, len(rows), _CHUNK)):
-            parts.append(_choices_of(devices, index, name, set_name, (m, n, k), some))
+        for some in np.array_split(rows, range(CHUNK, len(rows), CHUNK)):
+            sizes = (m[some], n[some], k[some])
+            launches, row = choices_of(devices.figures, index, name, set_name, sizes)
+            parts.append((launches, some[row]))
     launches, row = _joined(parts)
     order = np.argsort(row, kind="stable")
     launches, row = launches[order], row[order]

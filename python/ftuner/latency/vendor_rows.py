@@ -15,12 +15,14 @@ narrower) are left out: the model is of FMA units.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from .model import NO_TENSOR, model
+from .model import NO_TENSOR, Array, Launches, model
 from .rows import (
     MOST_EXTENT,
     MOST_TILE,
@@ -91,6 +93,97 @@ def parse_kernel_name(name: str) -> KernelName:
     )
 
 
+@dataclasses.dataclass(frozen=True)
+class FmaKernels:
+    """f32 kernels of a vendor's library, an array of each of their properties.
+
+    tile_m, tile_n   of a block; tile_m tiles N, unless `is_row_major`
+    layout           as in the name: nn, nt, tn or tt
+    slices           groups of warps that share the reduce elements of a step
+    stages           copies under way at once, and one
+    threads          of a block
+    is_swizzled      whether blocks are launched in near-square groups, not in rows
+    split            slices of K that different blocks sum
+    has_sums         whether a second kernel sums them
+    """
+
+    tile_m: Any
+    tile_n: Any
+    layout: Any
+    slices: Any
+    stages: Any
+    threads: Any
+    is_swizzled: Any
+    is_row_major: Any
+    split: Any
+    has_sums: Any
+
+
+def launches_of(
+    kernels: FmaKernels,
+    sizes: tuple[Array, Array, Array, Array],
+    figures: list[dict[str, float]],
+    device: npt.NDArray[np.int64],
+) -> Launches:
+    """Launches of kernels, one for each product of batch × M × N × K."""
+    batch, m, n, k = sizes
+    tile_m, tile_n, slices, split = kernels.tile_m, kernels.tile_n, kernels.slices, kernels.split
+    # tile_m is along x, tile_n along y, whatever these are.
+    is_row_major = kernels.is_row_major
+    extent_x, extent_y = np.where(is_row_major, m, n), np.where(is_row_major, n, m)
+    blocks_x, blocks_y = np.ceil(extent_x / tile_m), np.ceil(extent_y / tile_n)
+    # Parts and grid.
+    warps = kernels.threads / 32
+    accumulators = tile_m * tile_n * slices / kernels.threads
+    thread_m = 2 ** np.ceil(np.log2(accumulators) / 2)
+    thread_n = accumulators / thread_m
+    length = k / split
+    loads = (thread_m + thread_n) / 4
+    load_store = np.array([one["load_store_lanes"] for one in figures])[device]
+    part = dict(
+        warps=warps,
+        registers_per_thread=24 + accumulators + 2 * (thread_m + thread_n),
+        shared_memory_bytes=64 * (tile_m + tile_n) * slices,
+        step_depth=8,
+        fma=warps * 8 * accumulators,
+        **NO_TENSOR,
+        other_instructions=warps * 8 * (loads + 0.5),
+        loaded_registers=warps * 8 * (thread_m + thread_n),
+        shared_cycles=warps * 8 * loads * np.maximum(2, 32 / load_store),
+        global_lines=0,
+        l2_bytes=32 * (tile_m + tile_n) * slices,
+        is_pipelined=1,
+        exposed_loads=1 / (kernels.stages - 1),
+        direct_registers=0,
+        spilled_registers=0,
+        count=blocks_x * blocks_y * batch * split,
+        steps=np.ceil(length / (8 * slices)),
+    )
+    # Steps read 32 bytes of rows that are contiguous along K, else a row of the tile.
+    lhs_run = 32 * slices
+    tile_of_n = np.where(is_row_major, tile_n, tile_m)
+    rhs_run = np.where(kernels.layout == "tn", 32 * slices, 4 * tile_of_n)
+    launch = dict(
+        blocks_x=blocks_x,
+        blocks_y=blocks_y,
+        tile_x=tile_m,
+        tile_y=tile_n,
+        is_swizzled=kernels.is_swizzled,
+        problems=batch,
+        lhs_bytes=4 * extent_y * k,
+        rhs_bytes=4 * extent_x * k,
+        output_bytes=4 * batch * m * n,
+        is_output_aligned=n % 8 == 0,
+        lhs_run_bytes=np.where(is_row_major, rhs_run, lhs_run),
+        rhs_run_bytes=np.where(is_row_major, lhs_run, rhs_run),
+        reduce_length=length,
+        element_bytes=4,
+        second_kernels=kernels.has_sums,
+        sum_bytes=4 * batch * m * n * np.where(kernels.has_sums, split, 0),
+    )
+    return model().launches(figures, device, [part], launch)
+
+
 def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     """The rows of a table; those whose kernel the model does not describe are left out."""
     device = devices.of(table)
@@ -135,11 +228,7 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     layouts = table.text("layout", "")
     layouts = np.where(layouts == "", said("layout", "nn"), layouts)
     slices = said("slices", 1).astype(float)
-
-    # tile_m is along x, tile_n along y, whatever these are.
     is_row_major = said("is_row_major", False)
-    extent_x, extent_y = np.where(is_row_major, m, n), np.where(is_row_major, n, m)
-    blocks_x, blocks_y = np.ceil(extent_x / tile_m), np.ceil(extent_y / tile_n)
     # Blocks of a folded grid that lie beyond the output end at once: grid_x and grid_y
     # say no more than the tiles. What grid_z has beside the batch splits K.
     split = np.maximum(1, given("grid_z", 0, MOST_EXTENT) // batch)
@@ -149,60 +238,19 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     if "block_x" in table:
         what = f"at most {MOST_TILE} threads of a block"
         table.expect("block_x", threads <= MOST_TILE, what)
-    threads = np.where(threads >= 32, threads, _usual_threads(tile_m, tile_n, slices))
-
-    # Parts and grid.
-    warps = threads / 32
-    accumulators = tile_m * tile_n * slices / threads
-    thread_m = 2 ** np.ceil(np.log2(accumulators) / 2)
-    thread_n = accumulators / thread_m
-    length = k / split
-    loads = (thread_m + thread_n) / 4
-    load_store = np.array([figures["load_store_lanes"] for figures in devices.figures])[device]
-    is_split = np.array(["splitk" in str(text).lower() for text in table.text("aux_kernel", "")])
-    loaded = model()
-    part = dict(
-        warps=warps,
-        registers_per_thread=24 + accumulators + 2 * (thread_m + thread_n),
-        shared_memory_bytes=64 * (tile_m + tile_n) * slices,
-        step_depth=8,
-        fma=warps * 8 * accumulators,
-        **NO_TENSOR,
-        other_instructions=warps * 8 * (loads + 0.5),
-        loaded_registers=warps * 8 * (thread_m + thread_n),
-        shared_cycles=warps * 8 * loads * np.maximum(2, 32 / load_store),
-        global_lines=0,
-        l2_bytes=32 * (tile_m + tile_n) * slices,
-        is_pipelined=1,
-        exposed_loads=1 / (said("stages", 2) - 1),
-        direct_registers=0,
-        spilled_registers=0,
-        count=blocks_x * blocks_y * batch * split,
-        steps=np.ceil(length / (8 * slices)),
-    )
-    # Steps read 32 bytes of rows that are contiguous along K, else a row of the tile.
-    lhs_run = 32 * slices
-    tile_of_n = np.where(is_row_major, tile_n, tile_m)
-    rhs_run = np.where(layouts == "tn", 32 * slices, 4 * tile_of_n)
-    launch = dict(
-        blocks_x=blocks_x,
-        blocks_y=blocks_y,
-        tile_x=tile_m,
-        tile_y=tile_n,
+    kernels = FmaKernels(
+        tile_m=tile_m,
+        tile_n=tile_n,
+        layout=layouts,
+        slices=slices,
+        stages=said("stages", 2),
+        threads=np.where(threads >= 32, threads, usual_threads(tile_m, tile_n, slices)),
         is_swizzled=said("is_swizzled", True),
-        problems=batch,
-        lhs_bytes=4 * extent_y * k,
-        rhs_bytes=4 * extent_x * k,
-        output_bytes=4 * batch * m * n,
-        is_output_aligned=n % 8 == 0,
-        lhs_run_bytes=np.where(is_row_major, rhs_run, lhs_run),
-        rhs_run_bytes=np.where(is_row_major, lhs_run, rhs_run),
-        reduce_length=length,
-        element_bytes=4,
-        second_kernels=is_split,
-        sum_bytes=4 * batch * m * n * np.where(is_split, split, 0),
+        is_row_major=is_row_major,
+        split=split,
+        has_sums=np.array(["splitk" in str(text).lower() for text in table.text("aux_kernel", "")]),
     )
-    launches = loaded.launches(devices.figures, device, [part], launch)
+    launches = launches_of(kernels, (batch, m, n, k), devices.figures, device)
     check_prices(table, launches)
     flop = 2 * batch * m * n * k
     group = np.array([f"vendor {name}" for name in op], dtype=object)
@@ -219,7 +267,13 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
         weight=np.ones(len(table)),
         fold=fold,
         flop=flop,
-        extra={**size, "tile_m": tile_m, "tile_n": tile_n, "threads": threads, "split": split},
+        extra={
+            **size,
+            "tile_m": tile_m,
+            "tile_n": tile_n,
+            "threads": kernels.threads,
+            "split": split,
+        },
     )
     rows = rows[is_known] if not is_known.all() else rows
     rows.warnings = warnings
@@ -240,7 +294,7 @@ _THREADS = {
 }
 
 
-def _usual_threads(tile_m: Any, tile_n: Any, slices: Any) -> Any:
+def usual_threads(tile_m: Any, tile_n: Any, slices: Any) -> Any:
     known = [
         _THREADS.get((int(min(m, n)), int(max(m, n)), int(s)), 0)
         for m, n, s in zip(tile_m, tile_n, slices)

@@ -12,9 +12,11 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from .choice import Selector
 from .constants import restart_with_constants
+from .importer import Call
 from .inductor import compile_with_inductor
-from .operator import call
+from .operator import call, call_pytorch, result_shape
 from .options import Options
 from .replacement import Host, Product, replace_products
 from .report import Report
@@ -22,32 +24,46 @@ from .vectors import decompositions
 
 
 class Kernel(torch.nn.Module):
-    """Calls an FTuner function: tensors, then scalars as tensors of one element."""
+    """Calls an FTuner function: tensors, then scalars as tensors of one element, then sizes.
 
-    def __init__(self, function: Callable[..., torch.Tensor], num_tensors: int) -> None:
+    These are for what PyTorch computes instead at some sizes, by `selector`.
+    """
+
+    def __init__(self, product: Product, arguments: Call, selector: Selector | None) -> None:
         super().__init__()
-        self.function = function
-        self.num_tensors = num_tensors
+        self.function = product.function
+        self.sizes = product.imported.function.result_sizes
+        self.num_tensors = len(arguments.tensors)
+        self.num_scalars = len(arguments.scalars)
+        self.selector = selector
 
-    def forward(self, *arguments: torch.Tensor) -> torch.Tensor:
-        tensors, scalars = arguments[: self.num_tensors], arguments[self.num_tensors :]
-        return call(self.function, tensors, scalars)
+    def forward(self, *arguments: Any) -> torch.Tensor:
+        behind = self.num_tensors + self.num_scalars
+        tensors, scalars = arguments[: self.num_tensors], arguments[self.num_tensors : behind]
+        if self.selector is None or self.selector.is_ftuners(tensors):
+            return call(self.function, tensors, scalars)
+        shape = result_shape(self.sizes, tensors)
+        return call_pytorch(self.selector, tensors, scalars, arguments[behind:], shape)
 
 
 class _Eager(Host):
     """PyTorch runs the operators one by one; functions are submodules of the graph."""
 
+    joins = False
+
     def __init__(self, gm: fx.GraphModule) -> None:
         self.gm = gm
         self.count = 0
 
-    def call(
-        self, graph: fx.Graph, product: Product, tensors: list[fx.Node], scalars: list[fx.Node]
-    ) -> fx.Node:
+    def call(self, graph: fx.Graph, product: Product, arguments: Call) -> fx.Node:
         target = f"ftuner_{self.count}"
         self.count += 1
-        self.gm.add_submodule(target, Kernel(product.function, len(tensors)))
-        return graph.call_module(target, (*tensors, *scalars))
+        selector, sizes = None, []
+        if product.choice is not None and arguments.alternative is not None:
+            selector = Selector(product.choice, arguments.alternative.code)
+            sizes = arguments.alternative.sizes
+        self.gm.add_submodule(target, Kernel(product, arguments, selector))
+        return graph.call_module(target, (*arguments.tensors, *arguments.scalars, *sizes))
 
     def operators(self, counts: Report) -> dict[str, int]:
         return counts.operators

@@ -20,6 +20,7 @@ from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
 from . import layout as lay
+from .alternative import Alternative, alternative_of
 from .layout import Extent, Loop
 from .linalg import ProductFunction, Range, Size
 from .partition import TYPES, NotTaken, Region, join_loops
@@ -172,12 +173,27 @@ class SizeFinder:
         return node
 
 
-#: Makes the node that calls a function with these tensors and these scalars.
-MakeCall = Callable[[list[fx.Node], list[fx.Node]], fx.Node]
+@dataclass(frozen=True)
+class Call:
+    """The arguments of a function in a graph."""
+
+    tensors: list[fx.Node]
+    #: Of one element each.
+    scalars: list[fx.Node]
+    #: What PyTorch runs instead at some sizes.
+    alternative: Alternative | None = None
+
+
+#: Makes the node that calls a function.
+MakeCall = Callable[[Call], fx.Node]
 
 
 def replace_region(
-    imported: ImportedRegion, graph: fx.Graph, call: MakeCall, replaced: dict[fx.Node, fx.Node]
+    imported: ImportedRegion,
+    graph: fx.Graph,
+    call: MakeCall,
+    replaced: dict[fx.Node, fx.Node],
+    with_alternative: bool = False,
 ) -> int:
     """Replaces a region by a call of its function.
 
@@ -213,7 +229,10 @@ def replace_region(
                 node = graph.call_function(aten.view.default, (node, shape))
             arguments.append(node)
         scalars = [replaced.get(node, node) for node in region.scalars]
-        result = call(arguments, scalars)
+        alternative = None
+        if with_alternative:
+            alternative = alternative_of(region, imported.argument_shapes, find, replaced)
+        result = call(Call(arguments, scalars, alternative))
         if result_shape is not None:
             result = graph.call_function(aten.view.default, (result, result_shape))
         result.meta = dict(exit.meta)

@@ -23,8 +23,9 @@ from torch._inductor.custom_graph_pass import CustomGraphPass
 import ftuner
 from ftuner import cache
 
+from .importer import Call
 from .library import Settings
-from .operator import PRODUCT, Recipe, key_of, remember
+from .operator import CHOSEN_PRODUCT, PRODUCT, Recipe, key_of, remember
 from .options import Options
 from .replacement import Host, Product, replace_products
 from .report import Report
@@ -37,13 +38,18 @@ class _Inductor(Host):
     def __init__(self) -> None:
         self._places = itertools.count()
 
-    def call(
-        self, graph: fx.Graph, product: Product, tensors: list[fx.Node], scalars: list[fx.Node]
-    ) -> fx.Node:
+    joins = True
+
+    def call(self, graph: fx.Graph, product: Product, arguments: Call) -> fx.Node:
         recipe = Recipe.of(product.imported.function, product.settings).write()
         key = key_of(recipe, next(self._places))
         remember(key, product.function)
-        return graph.call_function(PRODUCT, (tensors, scalars, key, recipe))
+        tensors, scalars, alternative = arguments.tensors, arguments.scalars, arguments.alternative
+        if product.choice is None or alternative is None:
+            return graph.call_function(PRODUCT, (tensors, scalars, key, recipe))
+        choice = product.choice.write(alternative.code)
+        of_all = (tensors, scalars, alternative.sizes, key, recipe, choice)
+        return graph.call_function(CHOSEN_PRODUCT, of_all)
 
     def operators(self, counts: Report) -> dict[str, int]:
         return counts.inductor_operators
@@ -66,7 +72,7 @@ class InductorPass(CustomGraphPass):
         """Equal where the same graph becomes the same graph with the same functions."""
         options = self.options.with_precision()
         settings = Settings(options.device, bool(options.emulate), options.compile).identity()
-        chosen = (options.emulate, options.fallback, options.attention)
+        chosen = (options.emulate, options.fallback, options.attention, options.take)
         parts = (ftuner.__version__, _sources(), _compiler(), settings, chosen)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 

@@ -8,6 +8,13 @@ so a call carries all that its function can be made from again::
 `recipe` is the text of a `Recipe`, and `key` its hash and the place of the call in its graph. A process
 makes a function at the first call that needs it, from the cache of compiled functions or, where that
 has it not, by compiling it.
+
+A second one, `ftuner::chosen_product`, also has what PyTorch runs at sizes where it is predicted to be
+faster. `choice` is the text of a `Choice`, which decides by the sizes of the tensors, and `sizes` are
+those that the alternative takes::
+
+    ftuner::chosen_product(Tensor[] tensors, Tensor[] scalars, SymInt[] sizes, str key, str recipe,
+                           str choice) -> Tensor
 """
 
 from __future__ import annotations
@@ -25,10 +32,11 @@ from torch import Tensor
 
 import ftuner
 
+from .choice import Selector
 from .library import LIBRARY, Settings
 from .linalg import ProductFunction
 from .partition import TYPES, NotTaken
-from .report import count_cached, count_call
+from .report import count_cached, count_call, count_pytorch_call
 
 #: The version of the text of a recipe.
 FORMAT = 1
@@ -58,6 +66,29 @@ def call(
         result = function(*arguments, *values)
     count_call(copied)
     return result
+
+
+#: Sizes of a result: numbers, or a tensor argument and a dimension that has it.
+Sizes = Sequence["int | tuple[int, int]"]
+
+
+def result_shape(sizes: Sizes, tensors: Sequence[Tensor]) -> list[int]:
+    """The shape of a result for these arguments."""
+    return [size if isinstance(size, int) else tensors[size[0]].shape[size[1]] for size in sizes]
+
+
+def call_pytorch(
+    selector: Selector,
+    tensors: Sequence[Tensor],
+    scalars: Sequence[Tensor],
+    sizes: Sequence[int],
+    shape: Sequence[int],
+) -> Tensor:
+    """Runs what PyTorch computes in place of a function, whose result has this shape."""
+    with torch.no_grad():
+        result = selector.run_pytorch(*tensors, *scalars, *sizes)
+    count_pytorch_call()
+    return result.reshape(shape)
 
 
 @dataclass(frozen=True)
@@ -159,10 +190,33 @@ def _product(tensors: list[Tensor], scalars: list[Tensor], key: str, recipe: str
 
 def _fake_product(tensors: list[Tensor], scalars: list[Tensor], key: str, recipe: str) -> Tensor:
     read = Recipe.read(recipe)
-    sizes = [
-        size if isinstance(size, int) else tensors[size[0]].shape[size[1]] for size in read.sizes
-    ]
-    return tensors[0].new_empty(sizes, dtype=_DTYPES[read.type])
+    return tensors[0].new_empty(result_shape(read.sizes, tensors), dtype=_DTYPES[read.type])
+
+
+def _chosen_product(
+    tensors: list[Tensor],
+    scalars: list[Tensor],
+    sizes: list[int],
+    key: str,
+    recipe: str,
+    choice: str,
+) -> Tensor:
+    selector = Selector.read(choice)
+    if selector.is_ftuners(tensors):
+        return _product(tensors, scalars, key, recipe)
+    shape = result_shape(Recipe.read(recipe).sizes, tensors)
+    return call_pytorch(selector, tensors, scalars, sizes, shape)
+
+
+def _fake_chosen_product(
+    tensors: list[Tensor],
+    scalars: list[Tensor],
+    sizes: list[int],
+    key: str,
+    recipe: str,
+    choice: str,
+) -> Tensor:
+    return _fake_product(tensors, scalars, key, recipe)
 
 
 #: What compilers of PyTorch know of the operator, as far as this version of it has names for that.
@@ -175,12 +229,20 @@ _TAGS = (
 )
 
 _definitions = torch.library.Library("ftuner", "DEF")
+_tags = tuple(getattr(torch.Tag, name) for name in _TAGS if hasattr(torch.Tag, name))
 _definitions.define(
-    "product(Tensor[] tensors, Tensor[] scalars, str key, str recipe) -> Tensor",
-    tags=tuple(getattr(torch.Tag, name) for name in _TAGS if hasattr(torch.Tag, name)),
+    "product(Tensor[] tensors, Tensor[] scalars, str key, str recipe) -> Tensor", tags=_tags
 )
 _definitions.impl("product", _product, "CompositeExplicitAutograd")
 torch.library.register_fake("ftuner::product", _fake_product, lib=_definitions)
+_definitions.define(
+    "chosen_product(Tensor[] tensors, Tensor[] scalars, SymInt[] sizes, str key, str recipe,"
+    " str choice) -> Tensor",
+    tags=_tags,
+)
+_definitions.impl("chosen_product", _chosen_product, "CompositeExplicitAutograd")
+torch.library.register_fake("ftuner::chosen_product", _fake_chosen_product, lib=_definitions)
 
-#: The operator, which graphs call.
+#: The operators, which graphs call.
 PRODUCT = torch.ops.ftuner.product.default
+CHOSEN_PRODUCT = torch.ops.ftuner.chosen_product.default

@@ -21,6 +21,9 @@ class Options:
     host: str = "eager"
     #: Of host "inductor": one of its modes, such as "max-autotune", for all but the products.
     mode: str = "default"
+    #: Products that FTuner computes: "all" that it can, or those sizes where it is predicted to be
+    #: "faster" than PyTorch's own operators.
+    take: str = "all"
     #: As in `ftuner.compile`. None: the GPU that the tensors are on ("cuda"), or
     #: "h200" for tensors on the CPU, which run in the emulator.
     device: Any = None
@@ -38,7 +41,7 @@ class Options:
     def parse(options: dict[str, Any] | None) -> Options:
         """Raises TypeError and ValueError for options that are not valid."""
         remaining = dict(options or {})
-        names = ("attention", "device", "emulate", "fallback", "host", "mode")
+        names = ("attention", "device", "emulate", "fallback", "host", "mode", "take")
         given = {name: remaining.pop(name) for name in names if name in remaining}
         # The compiler is asked only where options need it: it is not where a cache is all there is.
         others = [name for name in remaining if name not in ("cache", "cubins")]
@@ -51,7 +54,12 @@ class Options:
         for name, value in {**flags, "cache": remaining.get("cache")}.items():
             if not isinstance(value, (bool, type(None))):
                 raise TypeError(f"expected option {name} to be True or False, but got {value!r}")
-        for name, choices in {"attention": ("sdpa", "math"), "host": ("eager", "inductor")}.items():
+        known_values = {
+            "attention": ("sdpa", "math"),
+            "host": ("eager", "inductor"),
+            "take": ("all", "faster"),
+        }
+        for name, choices in known_values.items():
             value = given.get(name, choices[0])
             if value not in choices:
                 first, second = choices

@@ -20,7 +20,8 @@ import ftuner
 from ftuner.function import Function
 
 from . import layout as lay
-from .importer import ImportedRegion, import_region, replace_region
+from .choice import Choice, Interval, choose
+from .importer import Call, ImportedRegion, import_region, replace_region
 from .library import LIBRARY, Settings
 from .options import Options
 from .partition import NotTaken, RegionFinder, flops_of, hint, is_product, reason_to_leave
@@ -34,15 +35,22 @@ class Product:
     imported: ImportedRegion
     function: Function
     settings: Settings
+    #: Who computes which sizes; None: FTuner all of them.
+    choice: Choice | None = None
+
+
+#: Why products stay with PyTorch that FTuner could compute.
+SLOWER = "PyTorch is predicted to be faster at all sizes; the option take='all' takes it anyway"
 
 
 class Host(ABC):
     """Who runs a graph: how it calls functions, and what it does with the rest."""
 
+    #: Whether it makes one kernel of pointwise operators that follow each other.
+    joins: bool
+
     @abstractmethod
-    def call(
-        self, graph: fx.Graph, product: Product, tensors: list[fx.Node], scalars: list[fx.Node]
-    ) -> fx.Node:
+    def call(self, graph: fx.Graph, product: Product, arguments: Call) -> fx.Node:
         """A new node that calls the function, where the graph is being written."""
 
     @abstractmethod
@@ -124,6 +132,7 @@ def replace_products(graph: fx.Graph, options: Options, host: Host) -> None:
         if (reason := finder.reasons.get(node) or reason_to_leave(node)) is not None
     ]
     names: list[str] = []
+    intervals: dict[str, list[Interval]] = {}
     flops = 0.0
     fused = copies = 0
     dead: list[fx.Node] = []
@@ -136,9 +145,17 @@ def replace_products(graph: fx.Graph, options: Options, host: Host) -> None:
         if isinstance(function, NotTaken):
             left.append(_left(node, str(function)))
             continue
-        product, product_flops = Product(item, function, settings), flops_of(node)
+        choice = None if options.take == "all" else choose(item, function, settings, host.joins)
+        if choice is not None:
+            intervals.setdefault(item.function.name, []).extend(choice.intervals)
+            if not any(interval.is_ftuners for interval in choice.intervals):
+                left.append(_left(node, SLOWER))
+                continue
+        product = Product(item, function, settings, None if choice and choice.is_all else choice)
+        product_flops = flops_of(node)
         try:
-            copies += replace_region(item, graph, partial(host.call, graph, product), replaced)
+            call = partial(host.call, graph, product)
+            copies += replace_region(item, graph, call, replaced, product.choice is not None)
         except NotTaken as error:
             left.append(_left(node, str(error)))
             continue
@@ -160,6 +177,8 @@ def replace_products(graph: fx.Graph, options: Options, host: Host) -> None:
         counts.left += left
         counts.fused += fused
         counts.copies += copies
+        for name, some in intervals.items():
+            counts.intervals.setdefault(name, []).extend(some)
         for name in names:
             counts.functions[name] = counts.functions.get(name, 0) + 1
 

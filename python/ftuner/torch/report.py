@@ -7,6 +7,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .choice import Interval
 
 
 @dataclass
@@ -59,10 +63,14 @@ class Report:
     copies: int = 0
     #: Functions by name, and how many products each one serves.
     functions: dict[str, int] = field(default_factory=dict)
+    #: With take="faster": who computes which sizes of a function, by its name.
+    intervals: dict[str, list[Interval]] = field(default_factory=dict)
     #: Functions compiled, each distinct one once.
     compiled: int = 0
     #: Calls of functions, and arguments copied as they were not contiguous.
     calls: int = 0
+    #: Calls where PyTorch's operators ran instead, since they are predicted to be faster.
+    pytorch_calls: int = 0
     copied_arguments: int = 0
 
     @property
@@ -127,7 +135,12 @@ class Report:
             f"{self.compiled} functions compiled, {self.copies} copies of operands inserted",
             f"{self.calls} calls, {self.copied_arguments} arguments copied",
         ]
-        lines += [f"  {name}: {count} products" for name, count in self.functions.items()]
+        if self.pytorch_calls:
+            lines.append(f"{self.pytorch_calls} calls where PyTorch is predicted to be faster")
+        for name in dict.fromkeys([*self.functions, *self.intervals]):
+            if name in self.functions:
+                lines.append(f"  {name}: {self.functions[name]} products")
+            lines += [f"    {interval}" for interval in dict.fromkeys(self.intervals.get(name, ()))]
         if self.left:
             lines.append(f"left to PyTorch, {len(self.left)} of {self.products} products:")
             lines += [f"  {left}" for left in self.left]
@@ -166,6 +179,12 @@ def count_call(copied_arguments: int) -> None:
     with _lock:
         _report.calls += 1
         _report.copied_arguments += copied_arguments
+
+
+def count_pytorch_call() -> None:
+    """One call of what PyTorch runs in place of a function."""
+    with _lock:
+        _report.pytorch_calls += 1
 
 
 def count_cached(name: str) -> None:

@@ -10,8 +10,8 @@ import torch
 
 import ftuner.torch as ft
 
-#: Few kernels, since each test compiles its own functions.
-OPTIONS = {"max_kernels": 1}
+#: Few kernels, since each test compiles its own functions, and all products by FTuner.
+OPTIONS = {"max_kernels": 1, "host": "eager", "take": "all"}
 
 
 def relative_error(actual: torch.Tensor, exact: torch.Tensor) -> float:

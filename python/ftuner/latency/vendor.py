@@ -1,0 +1,162 @@
+"""Predicted times of products by the vendor's library, for devices at hand.
+
+Nobody says which kernel the library will run, so it is taken to be the fastest of a stated set by
+the latency model: on tensor cores that of `token_rows`, on CUDA cores the tiles that published
+profiles of f32 products name (`vendor_rows`). docs/latency.md and docs/latency-tensor-cores.md have
+the errors of both against measured rows.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from typing import Any, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import descriptions
+from . import token_rows
+from .model import Array, Constants, Launches, model
+from .vendor_rows import FmaKernels, launches_of, usual_threads
+
+#: A product: how many of them, and their extents M, N and K.
+Product = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class _FmaSet:
+    """Tiles of cuBLAS's f32 kernels: extents along M and N (`is_row_major`; else along N and M) and
+    groups of warps that share the elements of a step.
+
+    `batched`: those of several products in one launch. Before Hopper the library takes few tiles
+    for these, also where others would be faster: on an A100 of 16,661 measured ones
+    16,588 had 128 × 128, for which the model's error is 7 %, and 39 % with all tiles.
+    """
+
+    tiles: tuple[tuple[int, int, int], ...]
+    batched: tuple[tuple[int, int, int], ...]
+    stages: int
+    is_row_major: bool = False
+
+
+_COLUMN_MAJOR = (
+    *((m, n, 1) for m, n in ((32, 32), (32, 128), (128, 32), (64, 64), (128, 64), (128, 128))),
+    *((m, n, 4) for m, n in ((32, 32), (64, 32), (128, 32))),
+)
+_ROW_MAJOR = tuple(
+    (m, n, 1)
+    for m, n in (
+        (32, 32), (32, 64), (64, 32), (128, 32), (64, 64), (64, 128), (128, 64), (128, 128),
+        (64, 256), (256, 64), (256, 128), (128, 256),
+    )
+)  # fmt: skip
+# By the least compute capability: "maxwell" and "volta" kernels, "ampere" kernels, and those of
+# Hopper ("xmma"), as gemm_latency_train and gemm_latency_h100 (NeuSight) have them.
+_FMA_SETS = {
+    0: _FmaSet(_COLUMN_MAJOR, ((128, 64, 1),), stages=2),
+    7: _FmaSet(_COLUMN_MAJOR, ((128, 64, 1), (64, 64, 1), (32, 128, 1), (128, 32, 1)), stages=2),
+    8: _FmaSet(_COLUMN_MAJOR, ((128, 128, 1),), stages=4),
+    9: _FmaSet(_ROW_MAJOR, _ROW_MAJOR, stages=3, is_row_major=True),
+}
+# Tensor cores take bf16 from this compute capability on.
+_BF16 = 8
+# Slices of K, while blocks are at most two for each SM.
+_SPLITS = (1, 2, 3, 4, 6, 8, 16)
+_SPLIT_BLOCKS = 2
+_SPLIT_LENGTH = 256
+
+
+@dataclass(frozen=True)
+class _Device:
+    figures: dict[str, float]
+    constants: Constants
+    capability: int
+
+
+@functools.cache
+def _device(text: str) -> _Device:
+    """The device of a description's text."""
+    handle, path = tempfile.mkstemp(prefix="ftuner-", suffix=".json")
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        figures = model().device(path)[1]
+        constants = model().default_calibration(path)
+    finally:
+        os.unlink(path)
+    capability = str(json.loads(text)["compute_capability"])
+    return _Device(figures, constants, int(capability.partition(".")[0]))
+
+
+def predict(
+    device: descriptions.Device, dtype: str, products: Sequence[Product], library: str = "2026"
+) -> Array | None:
+    """Microseconds that the vendor's library is predicted to take for each product.
+
+    Args:
+        device: as in `ftuner.compile`.
+        dtype: f32, tf32 (factors of f32, rounded), f16 or bf16; sums are in f32.
+        library: the set of kernels on tensor cores, one of `token_rows.LIBRARIES`.
+
+    Returns None where nothing is known: 16-bit products on a device whose tensor cores do not take them. Raises
+    `Error` for a device that is not valid.
+    """
+    found = _device(descriptions.resolve(device).text)
+    if dtype == "tf32" and not found.figures["tf32_rate"]:
+        dtype = "f32"
+    if dtype != "f32":
+        rate = token_rows.TYPES[dtype][1].partition("_")[0] + "_rate"
+        if not found.figures[rate] or (dtype == "bf16" and found.capability < _BF16):
+            return None
+    sizes = np.array(products, float).reshape(-1, 4)
+    times = np.full(len(sizes), np.inf)
+    for some in np.array_split(np.arange(len(sizes)), range(token_rows.CHUNK, len(sizes), token_rows.CHUNK)):
+        batch, m, n, k = sizes[some].T
+        if dtype == "f32":
+            launches, row = _fma_choices(found, batch, m, n, k)
+        else:
+            launches, row = token_rows.choices_of(
+                [found.figures], 0, dtype, library, (m, n, k), batch
+            )
+        np.minimum.at(times, some[row], model().predict(launches, found.constants))
+    return times
+
+
+def _fma_choices(
+    device: _Device, batch: Array, m: Array, n: Array, k: Array
+) -> tuple[Launches, npt.NDArray[np.int64]]:
+    """All launches that f32 products may be, and the product of each."""
+    of = _FMA_SETS[max(capability for capability in _FMA_SETS if capability <= device.capability)]
+    choices: list[Any] = list(itertools.product(dict.fromkeys(of.tiles + of.batched), _SPLITS))
+    tile_m, tile_n, slices, split = np.array([(*tile, s) for tile, s in choices], float).T
+    of_m, of_n = (tile_m, tile_n) if of.is_row_major else (tile_n, tile_m)
+    blocks = batch * np.ceil(m / of_m[:, None]) * np.ceil(n / of_n[:, None]) * split[:, None]
+    is_slice = (blocks <= _SPLIT_BLOCKS * device.figures["sm_count"]) & (
+        k >= _SPLIT_LENGTH * split[:, None]
+    )
+    is_choice = np.where(
+        batch > 1,
+        np.array([tile in of.batched for tile, _ in choices])[:, None] & (split[:, None] == 1),
+        np.array([tile in of.tiles for tile, _ in choices])[:, None]
+        & (is_slice | (split[:, None] == 1)),
+    )
+    which, row = np.nonzero(is_choice)
+    kernels = FmaKernels(
+        tile_m=tile_m[which],
+        tile_n=tile_n[which],
+        layout=np.full(len(row), "tn"),
+        slices=slices[which],
+        stages=np.full(len(row), of.stages),
+        threads=usual_threads(tile_m, tile_n, slices)[which],
+        is_swizzled=np.full(len(row), True),
+        is_row_major=np.full(len(row), of.is_row_major),
+        split=split[which],
+        has_sums=split[which] > 1,
+    )
+    sizes = (batch[row], m[row], n[row], k[row])
+    return launches_of(kernels, sizes, [device.figures], np.zeros(len(row), np.int64)), row

@@ -1,0 +1,304 @@
+"""Who computes which sizes of a product: FTuner, or PyTorch's own operators.
+
+The dispatch of a function has intervals of sizes, each with the kernels of one family. For each of
+them the predicted times of FTuner's kernel and of what PyTorch would run are compared, at the shapes
+that the search looked at: the vendor's kernel by `ftuner.latency.vendor`, and the pointwise operators
+and copies around it by the bytes that they move. Both are predictions.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import Tensor
+
+import ftuner
+from ftuner.function import Function
+from ftuner.latency import vendor
+from ftuner.work import evaluate
+
+from . import alternative, layout as lay
+from .importer import ImportedRegion
+from .library import Settings
+from .partition import PRODUCTS, aten
+
+#: The version of the text of a choice.
+FORMAT = 1
+#: Bytes of an element.
+_BYTES = {"f32": 4, "f16": 2, "bf16": 2}
+_AXES = "mnk"
+
+
+def _holds(
+    least: Sequence[int], most: Sequence[int | None], extents: Sequence[float]
+) -> bool:
+    return all(
+        low <= extent and (high is None or extent <= high)
+        for low, high, extent in zip(least, most, extents)
+    )
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Sizes that one family serves, and how long they are predicted to take.
+
+    Attributes:
+        least, most: extents along m, n, k and the axes of batches; None: no limit.
+        ftuner_us, pytorch_us: geometric means over the shapes that the search looked at.
+        is_ftuners: whether FTuner computes them.
+    """
+
+    least: tuple[int, ...]
+    most: tuple[int | None, ...]
+    ftuner_us: float
+    pytorch_us: float
+    is_ftuners: bool
+
+    def holds(self, extents: Sequence[float]) -> bool:
+        return _holds(self.least, self.most, extents)
+
+    def __str__(self) -> str:
+        who = "FTuner" if self.is_ftuners else "PyTorch"
+        return (
+            f"{self.sizes or 'all sizes'}: {who} ({self.ftuner_us:.1f} us by FTuner,"
+            f" {self.pytorch_us:.1f} us by PyTorch)"
+        )
+
+    @property
+    def sizes(self) -> str:
+        """The extents that are limited, by the names of their axes."""
+        names = [*_AXES, *(f"b{number}" for number in range(len(self.least) - len(_AXES)))]
+        parts = []
+        for name, low, high in zip(names, self.least, self.most):
+            if low == high:
+                parts.append(f"{name} = {low}")
+            elif high is not None:
+                parts.append(f"{name} = {low} to {high}")
+            else:
+                parts.append(f"{name} from {low}")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Who computes which sizes, and how the extents follow from the arguments.
+
+    Attributes:
+        intervals: the first that holds the extents decides; without one it is PyTorch.
+        sizes: by the names in `extents`, the argument and its dimension.
+        extents: of the axes, numbers or formulas of sizes (docs/manifest.md).
+    """
+
+    intervals: tuple[Interval, ...]
+    sizes: Mapping[str, tuple[int, int]]
+    extents: tuple[int | str, ...]
+
+    @property
+    def is_all(self) -> bool:
+        """Whether FTuner computes all intervals."""
+        return all(interval.is_ftuners for interval in self.intervals)
+
+    def is_ftuners(self, sizes: Sequence[int]) -> bool:
+        """Whether FTuner computes these `sizes`, which are in their order."""
+        given = dict(zip(self.sizes, sizes))
+        extents = [evaluate(formula, given) for formula in self.extents]
+        holding = (interval for interval in self.intervals if interval.holds(extents))
+        return next((interval.is_ftuners for interval in holding), False)
+
+    def write(self, code: str) -> str:
+        """The text that `Selector.read` reads, with that of an alternative."""
+        fields = {
+            "format": FORMAT,
+            "intervals": [vars(interval) for interval in self.intervals],
+            "sizes": list(self.sizes.items()),
+            "extents": self.extents,
+            "code": code,
+        }
+        return json.dumps(fields)
+
+
+class Selector:
+    """Decides calls, each sizes once, and has what PyTorch runs."""
+
+    def __init__(self, choice: Choice, code: str) -> None:
+        self.run_pytorch = alternative.read(code)
+        self._choice = choice
+        self._places = list(choice.sizes.values())
+        self._known: dict[tuple[int, ...], bool] = {}
+
+    @staticmethod
+    @functools.cache
+    def read(text: str) -> Selector:
+        fields = json.loads(text)
+        if fields["format"] != FORMAT:
+            raise ftuner.Error(
+                f"expected a graph with choices of format {FORMAT}, but got one of format"
+                f" {fields['format']}, which another version of FTuner has written"
+            )
+        intervals = (
+            Interval(**{**one, "least": tuple(one["least"]), "most": tuple(one["most"])})
+            for one in fields["intervals"]
+        )
+        sizes = {name: (argument, dim) for name, (argument, dim) in fields["sizes"]}
+        return Selector(Choice(tuple(intervals), sizes, tuple(fields["extents"])), fields["code"])
+
+    def is_ftuners(self, tensors: Sequence[Tensor]) -> bool:
+        sizes = tuple(tensors[argument].shape[dim] for argument, dim in self._places)
+        known = self._known.get(sizes)
+        if known is None:
+            known = self._known[sizes] = self._choice.is_ftuners(sizes)
+        return known
+
+
+@dataclass(frozen=True)
+class _Around:
+    """What PyTorch launches beside the kernel of a product, and the elements that it moves."""
+
+    #: Copies of operands, and of a summand that is no vector.
+    lhs_copies: int
+    rhs_copies: int
+    summand_copies: int
+    #: Operators behind the product, and the tensors of the result's shape that they read.
+    operators: int
+    extras: int
+
+
+def _around(imported: ImportedRegion) -> _Around:
+    region, function = imported.region, imported.function
+    product = region.product
+    lhs, rhs = (product.args[position] for position in PRODUCTS[product.target])
+    summand = product.args[0] if len(product.args) > 2 else None
+    is_vector = product.target is aten.addmm.default and summand is not None and (
+        len(lay.shape_of(summand)) == 1
+    )
+    is_summed = summand is not None and product.kwargs.get("beta", 1) != 0
+    whole = len(function.result_loops)
+    return _Around(
+        _copies(lhs, region.lhs.node),
+        _copies(rhs, region.rhs.node),
+        int(is_summed and not is_vector),
+        len(region.emitted),
+        sum(len(loops) == whole for loops in function.extras),
+    )
+
+
+def _copies(node: Any, source: Any) -> int:
+    count = 0
+    while node is not source:
+        count += node.target in lay.COPIES
+        node = node.args[0]
+    return count
+
+
+def choose(
+    imported: ImportedRegion, function: Function, settings: Settings, joins: bool
+) -> Choice | None:
+    """Who computes which sizes of a region; None where nothing is known of PyTorch's time.
+
+    ``joins`` says that the host makes one kernel of pointwise operators. If it would be faster with
+    the whole region than FTuner and single operators of PyTorch taking turns, FTuner has no interval.
+    """
+    manifest = function.module.manifest
+    work = function.report.data
+    if len(work.get("workloads", ())) != 1:
+        return None
+    (use,) = work["workloads"]
+    workload = next(one for one in manifest["workloads"] if one["name"] == use["kernels_of"])
+    boxes = workload["dispatch"] or workload["unaligned_dispatch"]
+    looked_at = [one for one in workload["predictions"] if one["predicted_us"] is not None]
+    if not boxes or not looked_at or 0 in looked_at[0]["shape"]:
+        return None
+    shapes = [tuple(one["shape"]) for one in looked_at]
+    ours = [one["predicted_us"] for one in looked_at]
+    pytorch = _pytorch_us(imported, settings, work["rates"], shapes, joins)
+    if pytorch is None:
+        return None
+
+    def mean(times: Sequence[float]) -> float:
+        return math.exp(sum(math.log(time) for time in times) / len(times))
+
+    limits = [
+        (tuple(axis["min"] for axis in one["box"]), tuple(axis["max"] for axis in one["box"]))
+        for one in boxes
+    ]
+    of_shape = [
+        next((number for number, box in enumerate(limits) if _holds(*box, shape)), None)
+        for shape in shapes
+    ]
+    intervals = []
+    for number, (least, most) in enumerate(limits):
+        inside = [at for at, box in enumerate(of_shape) if box == number]
+        inside = inside or [_nearest(shapes, least)]
+        times = mean([ours[at] for at in inside]), mean([pytorch.alone[at] for at in inside])
+        intervals.append(Interval(least, most, *times, times[0] <= times[1]))
+    gain = 0.0
+    for at, box in enumerate(of_shape):
+        is_ftuners = box is not None and intervals[box].is_ftuners
+        gain += math.log(pytorch.joined[at] / (ours if is_ftuners else pytorch.alone)[at])
+    if gain <= 0:
+        intervals = [replace(interval, is_ftuners=False) for interval in intervals]
+    sizes = {name: _place(name, imported) for name in work["sizes"]}
+    return Choice(tuple(intervals), sizes, tuple(use["extents"]))
+
+
+def _nearest(shapes: Sequence[Sequence[int]], shape: Sequence[int]) -> int:
+    """The shape that is nearest by the ratios of its extents."""
+    return min(
+        range(len(shapes)),
+        key=lambda at: sum(abs(math.log(a / max(b, 1))) for a, b in zip(shapes[at], shape)),
+    )
+
+
+def _place(name: str, imported: ImportedRegion) -> tuple[int, int]:
+    """The argument and the dimension that a size of the manifest is of."""
+    if match := re.fullmatch(r"arg(\d+)_dim(\d+)", name):
+        return int(match[1]), int(match[2])
+    return imported.function.source_of(name)
+
+
+@dataclass(frozen=True)
+class _Times:
+    """Of PyTorch at each shape: operators one by one, and pointwise ones as the host runs them."""
+
+    alone: list[float]
+    joined: list[float]
+
+
+def _pytorch_us(
+    imported: ImportedRegion,
+    settings: Settings,
+    rates: Mapping[str, float],
+    shapes: Sequence[Sequence[int]],
+    joins: bool,
+) -> _Times | None:
+    function, around = imported.function, _around(imported)
+    dtype = function.types[0]
+    if dtype == "f32" and str(settings.options.get("precision", "")).startswith("tf32"):
+        dtype = "tf32"
+    products = [(math.prod(shape[3:]), *shape[:3]) for shape in shapes]
+    times = vendor.predict(settings.device, dtype, products)
+    if times is None:
+        return None
+
+    def moved(elements: float, kind: str) -> float:
+        """A kernel that reads or writes so many elements."""
+        return rates["launch_us"] + elements * _BYTES[kind] * rates["us_per_byte"]
+
+    alone, joined = [], []
+    for (batch, m, n, k), time in zip(products, times.tolist()):
+        result = batch * m * n
+        time += around.lhs_copies * moved(2 * batch * m * k, function.types[0])
+        time += around.rhs_copies * moved(2 * batch * k * n, function.types[1])
+        time += around.summand_copies * moved(2 * result, function.result_type)
+        extras = around.extras * moved(result, function.result_type)
+        extras -= around.extras * rates["launch_us"]
+        one = moved(2 * result, function.result_type)
+        alone.append(time + (around.operators * one + extras if around.operators else 0.0))
+        joined.append(time + (one + extras if around.operators else 0.0))
+    return _Times(alone, joined if joins else alone)

@@ -1,0 +1,273 @@
+"""Products by who is predicted to be faster: FTuner, or PyTorch's own operators."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import ftuner
+import ftuner.torch as ft
+from ftuner.latency import vendor
+from ftuner.torch.choice import Choice, Interval, Selector
+
+from checks import OPTIONS, relative_error
+
+HOSTS = "eager", "inductor"
+FASTER = {**OPTIONS, "take": "faster"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What Inductor compiled before, with other prices, is not found."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
+        yield
+
+
+class Layer(nn.Module):
+    """Products with what regions have: views with sizes, epilogues, extras of two shapes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.q, self.k, self.v, self.out = (nn.Linear(16, 16) for _ in range(4))
+        self.up, self.down = nn.Linear(16, 40), nn.Linear(40, 16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        layers = self.q, self.k, self.v
+        q, k, v = (layer(x).unflatten(-1, (2, 8)).transpose(1, 2) for layer in layers)
+        weights = torch.softmax(q @ k.mT / 8**0.5, -1)
+        x = x + self.out((weights @ v).transpose(1, 2).flatten(2))
+        return x + self.down(nn.functional.gelu(self.up(x)))
+
+
+def prices(monkeypatch: pytest.MonkeyPatch, least_rows: float) -> None:
+    """PyTorch is far slower with fewer rows, and far faster from so many on."""
+
+    def predict(device: Any, dtype: str, products: Any) -> Any:
+        return np.array([1e6 if b * m < least_rows else 1e-6 for b, m, n, k in products])
+
+    monkeypatch.setattr(vendor, "predict", predict)
+
+
+def check(model: nn.Module, compiled: Any, inputs: list[Tensor]) -> None:
+    exact = copy.deepcopy(model).double()
+    with torch.no_grad():
+        for x in inputs:
+            result, eager, reference = compiled(x), model(x), exact(x.double())
+            assert result.shape == eager.shape and result.stride() == eager.stride()
+            limit = max(1.5 * relative_error(eager, reference), 1e-6)
+            assert relative_error(result, reference) <= limit
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_sizes_are_computed_by_the_faster(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both give the same numbers; each call goes where the prediction says."""
+    prices(monkeypatch, 4000)
+    model = Layer().eval()
+    options = {**FASTER, "host": host, "attention": "math", "max_kernels": 4}
+    compiled = torch.compile(model, backend="ftuner", dynamic=True, options=options)
+    check(model, compiled, [torch.randn(2, size, 16) for size in (5, 9)])
+    few = ft.report()
+    assert few.taken == few.products == 8 and few.calls > 0
+    check(model, compiled, [torch.randn(40, size, 16) for size in (200, 230)])
+    many = ft.report()
+    ours, pytorch_s = (
+        getattr(many, name) - getattr(few, name) for name in ("calls", "pytorch_calls")
+    )
+    assert ours + pytorch_s == 2 * 8 and pytorch_s >= 2 * 6 and few.pytorch_calls <= 2
+    assert many.graphs == 1
+    linear = many.intervals["addmm"] if host == "eager" else next(iter(many.intervals.values()))
+    assert {interval.is_ftuners for interval in linear} == {True, False}
+    for interval in linear:
+        assert interval.is_ftuners == (interval.ftuner_us <= interval.pytorch_us)
+        assert str(interval) in str(many)
+    assert "calls where PyTorch is predicted to be faster" in str(many)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_products_that_are_slower_everywhere_stay(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With their epilogue: so Inductor joins it to what else there is."""
+    prices(monkeypatch, 0)
+    model = nn.Sequential(nn.Linear(24, 40), nn.GELU())
+    options = {**FASTER, "host": host}
+    compiled = torch.compile(model, backend="ftuner", dynamic=True, options=options)
+    check(model, compiled, [torch.randn(size, 24) for size in (6, 300)])
+    report = ft.report()
+    assert (report.taken, report.products, report.calls, report.pytorch_calls) == (0, 1, 0, 0)
+    assert "take='all'" in report.left[0].reason
+    assert report.warning == "FTuner computes no product"
+
+
+def test_products_that_are_faster_everywhere_are_taken_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    prices(monkeypatch, float("inf"))
+    compiled = torch.compile(nn.Linear(24, 40), backend="ftuner", dynamic=True, options=FASTER)
+    with torch.no_grad():
+        compiled(torch.randn(300, 24))
+    report = ft.report()
+    assert (report.taken, report.calls, report.pytorch_calls) == (1, 1, 0)
+
+
+def test_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    prices(monkeypatch, 4000)
+    model = Layer()
+    compiled = torch.compile(
+        model,
+        backend="ftuner",
+        dynamic=True,
+        options={**FASTER, "attention": "math", "max_kernels": 4},
+    )
+    for batch, size in ((2, 5), (40, 200)):
+        x = torch.randn(batch, size, 16)
+        compiled(x).square().sum().backward()
+        found = [parameter.grad.clone() for parameter in model.parameters()]
+        model.zero_grad()
+        exact = copy.deepcopy(model).double()
+        exact(x.double()).square().sum().backward()
+        for ours, parameter in zip(found, exact.parameters()):
+            # That of the bias of k is 0, and rounding errors.
+            if parameter.grad.norm() > 1e-9:
+                assert relative_error(ours, parameter.grad) < 1e-5
+    assert ft.report().pytorch_calls and ft.report().calls
+
+
+def test_predicted_times_decide() -> None:
+    """Those of the latency model, for the device that is given."""
+    model = nn.Linear(768, 3072).half()
+    options = {**FASTER, "device": "a100", "max_kernels": 4}
+    compiled = torch.compile(model, backend="ftuner", dynamic=True, options=options)
+    x = torch.randn(40, 768).half()
+    torch._dynamo.mark_dynamic(x, 0, min=2, max=8192)
+    with torch.no_grad():
+        compiled(x)
+    (intervals,) = ft.report().intervals.values()
+    assert len(intervals) > 1
+    for interval in intervals:
+        # The vendor's kernel is no more than some times slower or faster.
+        assert 0.3 < interval.ftuner_us / interval.pytorch_us < 3
+    assert intervals[0].least[0] <= 2 and intervals[-1].most[0] in (8192, None)
+
+
+def test_devices_without_a_price_take_all() -> None:
+    """Nothing is known of 16-bit products without tensor cores."""
+    model = nn.Linear(24, 40).half()
+    options = {**FASTER, "device": "p100"}
+    compiled = torch.compile(model, backend="ftuner", dynamic=True, options=options)
+    with torch.no_grad():
+        compiled(torch.randn(6, 24).half())
+    assert ft.report().taken == 1 and not ft.report().intervals
+
+
+SCRIPT = """
+import json, sys
+import numpy, torch
+import ftuner
+import ftuner.torch as ft
+from ftuner.latency import vendor
+
+def predict(device, dtype, products):
+    assert sys.argv[2] == "first", "a graph from the cache has its choices"
+    return numpy.array([1e6 if b * m < 4000 else 1e-6 for b, m, n, k in products])
+
+vendor.predict = predict
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(24, 36), torch.nn.LayerNorm(36)).eval()
+options = json.loads(sys.argv[1])
+compiled = torch.compile(model, backend="ftuner", dynamic=True, options=options)
+with torch.no_grad():
+    for size in (6, 20000):
+        x = torch.randn(size, 24)
+        error = (compiled(x) - model(x)).norm() / model(x).norm()
+        assert error < 1e-6
+hits = torch._dynamo.utils.counters["inductor"]["fxgraph_cache_hit"]
+report = ft.report()
+print(json.dumps([hits, report.calls, report.pytorch_calls, report.cached]))
+"""
+
+
+def test_a_second_process_chooses_alike(tmp_path: Path) -> None:
+    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
+    options = {**FASTER, "host": "inductor", "max_kernels": 4}
+    found = []
+    for which in ("first", "second"):
+        command = [sys.executable, "-c", SCRIPT, json.dumps(options), which]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        found.append(json.loads(done.stdout.splitlines()[-1]))
+    assert found == [[0, 1, 1, 0], [1, 1, 1, 1]]
+
+
+def test_the_first_interval_that_holds_decides() -> None:
+    choice = Choice(
+        (
+            Interval((1, 8, 8), (63, 8, 8), 1.0, 2.0, True),
+            Interval((1, 8, 8), (None, 8, 8), 2.0, 1.0, False),
+        ),
+        {"d0": (0, 0), "d1": (0, 1)},
+        ("d0 * d1", 8, 8),
+    )
+    selector = Selector.read(choice.write("def forward(self, tensor0):\n    return tensor0\n"))
+    assert [selector.is_ftuners([torch.empty(*sizes, 8)]) for sizes in ((9, 7), (8, 8))] == [
+        True,
+        False,
+    ]
+    assert str(choice.intervals[0]).startswith("m = 1 to 63, n = 8, k = 8: FTuner (1.0 us")
+    with pytest.raises(ftuner.Error, match="another version"):
+        Selector.read(json.dumps({"format": 0}))
+
+
+def test_options() -> None:
+    with pytest.raises(ValueError, match="option take 'all' or 'faster'"):
+        ft.inductor_pass(take="some")
+    assert ft.inductor_pass(take="all").uuid() != ft.inductor_pass(take="faster").uuid()
+
+
+class TestPrices:
+    """Of the vendor's library, by the latency model."""
+
+    @pytest.mark.parametrize("dtype", ["f32", "tf32", "f16", "bf16"])
+    @pytest.mark.parametrize("device", ["v100", "a100", "h100", "h200"])
+    def test_they_follow_the_work(self, device: str, dtype: str) -> None:
+        sizes = [(1, 128, 768, 768), (1, 4096, 768, 768), (1, 4096, 3072, 768), (8, 4096, 3072, 768)]
+        times = vendor.predict(device, dtype, sizes)
+        if dtype == "bf16" and device == "v100":
+            assert times is None
+            return
+        assert times is not None and (np.diff(times) > 0).all()
+        # Eight times the work takes about eight times as long.
+        assert 6.5 < times[3] / times[2] < 9
+
+    def test_they_are_those_of_measured_rows(self, tmp_path: Path) -> None:
+        """The same as for rows of such a product, on tensor cores and CUDA cores."""
+        from ftuner.latency.model import model
+        from ftuner.latency.rows import Devices, read
+
+        file = tmp_path / "rows.csv"
+        file.write_text(
+            "dtype,layout,M,N,K,latency_us,device,library\n"
+            "bf16,nt,96,4096,4096,30,h100,2026\nbf16,nt,3000,1024,4096,60,h100,2026\n"
+        )
+        rows = read([file], Devices())
+        expected = rows.predict(model().default_calibration("h100"))
+        found = vendor.predict("h100", "bf16", [(1, 96, 4096, 4096), (1, 3000, 1024, 4096)])
+        assert found == pytest.approx(expected)
+
+    def test_unknown(self) -> None:
+        assert vendor.predict("p100", "f16", [(1, 8, 8, 8)]) is None
+        assert vendor.predict("p100", "tf32", [(1, 64, 64, 64)]) == pytest.approx(
+            vendor.predict("p100", "f32", [(1, 64, 64, 64)])
+        )
