@@ -96,7 +96,7 @@ def measure(name, case, precision, count, options):
         inputs = [tuple(x.bfloat16() if x.is_floating_point() else x for x in given) for given in inputs]
     ftuner.torch.reset_report()
     ours = run(model, inputs, precision, backend="ftuner",
-               options={"host": "inductor", "max_kernels": options.max_kernels, "attention": options.attention})
+               options={"host": "inductor", "take": "all", "max_kernels": options.max_kernels, "attention": options.attention})
     report = ftuner.torch.report()
     plain = run(model, inputs, precision)
     worst, worst_of_eager = 0.0, FLOOR

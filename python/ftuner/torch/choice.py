@@ -66,23 +66,54 @@ class Interval:
     def __str__(self) -> str:
         who = "FTuner" if self.is_ftuners else "PyTorch"
         return (
-            f"{self.sizes or 'all sizes'}: {who} ({self.ftuner_us:.1f} us by FTuner,"
+            f"{_sizes(self.least, self.most)}: {who} ({self.ftuner_us:.1f} us by FTuner,"
             f" {self.pytorch_us:.1f} us by PyTorch)"
         )
 
-    @property
-    def sizes(self) -> str:
-        """The extents that are limited, by the names of their axes."""
-        names = [*_AXES, *(f"b{number}" for number in range(len(self.least) - len(_AXES)))]
-        parts = []
-        for name, low, high in zip(names, self.least, self.most):
-            if low == high:
-                parts.append(f"{name} = {low}")
-            elif high is not None:
-                parts.append(f"{name} = {low} to {high}")
-            else:
-                parts.append(f"{name} from {low}")
-        return ", ".join(parts)
+
+def _sizes(least: Sequence[int], most: Sequence[int | None]) -> str:
+    """Extents by the names of their axes."""
+    names = [*_AXES, *(f"b{number}" for number in range(len(least) - len(_AXES)))]
+    parts = []
+    for name, low, high in zip(names, least, most):
+        if low == high:
+            parts.append(f"{name} = {low}")
+        elif high is not None:
+            parts.append(f"{name} = {low} to {high}")
+        else:
+            parts.append(f"{name} from {low}")
+    return ", ".join(parts)
+
+
+def describe(intervals: Sequence[Interval]) -> list[str]:
+    """A line for intervals that lie side by side and are of one side, with how it is predicted."""
+    runs: list[list[Interval]] = []
+    for interval in dict.fromkeys(intervals):
+        if runs and _continues(runs[-1][-1], interval):
+            runs[-1].append(interval)
+        else:
+            runs.append([interval])
+    lines = []
+    for run in runs:
+        sizes = _sizes(run[0].least, run[-1].most)
+        who, other = ("FTuner", "PyTorch") if run[0].is_ftuners else ("PyTorch", "FTuner")
+        ratios = [one.pytorch_us / one.ftuner_us for one in run]
+        if not run[0].is_ftuners:
+            ratios = [1 / ratio for ratio in ratios]
+        low, high = (f"{ratio:.2f}" for ratio in (min(ratios), max(ratios)))
+        times = low if low == high else f"{low} to {high}"
+        lines.append(f"{sizes}: {who}, whose time is predicted {times} times shorter than {other}'s")
+    return lines
+
+
+def _continues(one: Interval, other: Interval) -> bool:
+    """Whether the other has the next sizes along one axis, and those of one along all others."""
+    limits = list(zip(one.least, one.most, other.least, other.most))
+    return one.is_ftuners == other.is_ftuners and (
+        [high + 1 == next_low for low, high, next_low, _ in limits if high is not None].count(True)
+        == 1
+        == sum((low, high) != (next_low, next_high) for low, high, next_low, next_high in limits)
+    )
 
 
 @dataclass(frozen=True)
@@ -189,8 +220,10 @@ def _around(imported: ImportedRegion) -> _Around:
 
 
 def _copies(node: Any, source: Any) -> int:
+    """Copies of an operand between the product and what the function reads in its place."""
     count = 0
-    while node is not source:
+    # In place of the source there may be the call of another function already.
+    while node is not source and node.target in lay.VIEWS:
         count += node.target in lay.COPIES
         node = node.args[0]
     return count

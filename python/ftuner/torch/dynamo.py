@@ -91,7 +91,7 @@ def backend(
     takes either a mode or options.
     """
     if mode not in (None, "default"):
-        options = {**(options or {}), "host": "inductor", "mode": mode}
+        options = {**(options or {}), "mode": mode}
     # Read here: the graph of gradients may be compiled when the setting is another one.
     parsed = Options.parse(options).with_precision()
 

@@ -17,13 +17,14 @@ class Options:
     All others go to `ftuner.compile`, such as ``max_kernels=8``.
     """
 
-    #: Who runs what FTuner does not take: "eager", PyTorch's operators one by one, or "inductor".
-    host: str = "eager"
+    #: Who runs what FTuner does not take: "inductor", which joins it to kernels, or "eager", PyTorch's
+    #: operators one by one.
+    host: str = "inductor"
     #: Of host "inductor": one of its modes, such as "max-autotune", for all but the products.
     mode: str = "default"
     #: Products that FTuner computes: "all" that it can, or those sizes where it is predicted to be
     #: "faster" than PyTorch's own operators.
-    take: str = "all"
+    take: str = "faster"
     #: As in `ftuner.compile`. None: the GPU that the tensors are on ("cuda"), or
     #: "h200" for tensors on the CPU, which run in the emulator.
     device: Any = None
@@ -56,8 +57,8 @@ class Options:
                 raise TypeError(f"expected option {name} to be True or False, but got {value!r}")
         known_values = {
             "attention": ("sdpa", "math"),
-            "host": ("eager", "inductor"),
-            "take": ("all", "faster"),
+            "host": ("inductor", "eager"),
+            "take": ("faster", "all"),
         }
         for name, choices in known_values.items():
             value = given.get(name, choices[0])
@@ -66,7 +67,7 @@ class Options:
                 raise ValueError(
                     f"expected option {name} {first!r} or {second!r}, but got {value!r}"
                 )
-        _check_mode(given.get("mode", "default"), given.get("host", "eager"))
+        _check_mode(given.get("mode", "default"), given.get("host", "inductor"))
         return Options(compile=remaining, **given)
 
     def with_precision(self) -> Options:

@@ -101,6 +101,9 @@ class Report:
         return ""
 
     def __str__(self) -> str:
+        # That module counts, too.
+        from .choice import describe
+
         lines = [
             f"{self.graphs} graphs: {self.taken} of {self.products} products by FTuner,"
             f" with {self.fused} pointwise operators and copies",
@@ -140,7 +143,7 @@ class Report:
         for name in dict.fromkeys([*self.functions, *self.intervals]):
             if name in self.functions:
                 lines.append(f"  {name}: {self.functions[name]} products")
-            lines += [f"    {interval}" for interval in dict.fromkeys(self.intervals.get(name, ()))]
+            lines += [f"    {line}" for line in describe(self.intervals.get(name, ()))]
         if self.left:
             lines.append(f"left to PyTorch, {len(self.left)} of {self.products} products:")
             lines += [f"  {left}" for left in self.left]

@@ -10,8 +10,10 @@ import torch
 
 import ftuner.torch as ft
 
-#: Few kernels, since each test compiles its own functions, and all products by FTuner.
-OPTIONS = {"max_kernels": 1, "host": "eager", "take": "all"}
+#: Few kernels, since each test compiles its own functions.
+COMPILER: dict[str, Any] = {"max_kernels": 1}
+#: All products by FTuner, and nothing that Inductor compiles.
+OPTIONS: dict[str, Any] = {**COMPILER, "host": "eager", "take": "all"}
 
 
 def relative_error(actual: torch.Tensor, exact: torch.Tensor) -> float:

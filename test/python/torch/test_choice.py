@@ -19,7 +19,7 @@ from torch import Tensor, nn
 import ftuner
 import ftuner.torch as ft
 from ftuner.latency import vendor
-from ftuner.torch.choice import Choice, Interval, Selector
+from ftuner.torch.choice import Choice, Interval, Selector, describe
 
 from checks import OPTIONS, relative_error
 
@@ -91,7 +91,8 @@ def test_sizes_are_computed_by_the_faster(host: str, monkeypatch: pytest.MonkeyP
     assert {interval.is_ftuners for interval in linear} == {True, False}
     for interval in linear:
         assert interval.is_ftuners == (interval.ftuner_us <= interval.pytorch_us)
-        assert str(interval) in str(many)
+    (name,) = [key for key, some in many.intervals.items() if some is linear]
+    assert all(f"    {line}" in str(many) for line in describe(many.intervals[name]))
     assert "calls where PyTorch is predicted to be faster" in str(many)
 
 
@@ -228,6 +229,20 @@ def test_the_first_interval_that_holds_decides() -> None:
     assert str(choice.intervals[0]).startswith("m = 1 to 63, n = 8, k = 8: FTuner (1.0 us")
     with pytest.raises(ftuner.Error, match="another version"):
         Selector.read(json.dumps({"format": 0}))
+
+
+def test_intervals_of_one_side_are_told_together() -> None:
+    def interval(low: int, high: int | None, ours: float, batch: int = 1) -> Interval:
+        return Interval((low, 8, batch), (high, 8, batch), ours, 6.0, ours <= 6.0)
+
+    intervals = [interval(1, 9, 2.0), interval(10, 20, 3.0), interval(21, None, 9.0)]
+    intervals += [interval(1, None, 2.0, batch=2)]
+    assert describe([*intervals, *intervals]) == [
+        "m = 1 to 20, n = 8, k = 1: FTuner, whose time is predicted 2.00 to 3.00 times shorter"
+        " than PyTorch's",
+        "m from 21, n = 8, k = 1: PyTorch, whose time is predicted 1.50 times shorter than FTuner's",
+        "m from 1, n = 8, k = 2: FTuner, whose time is predicted 3.00 times shorter than PyTorch's",
+    ]
 
 
 def test_options() -> None:

@@ -26,7 +26,7 @@ from ftuner.torch import operator
 from ftuner.torch.library import Library, Settings
 from ftuner.torch.linalg import Instruction, ProductFunction, Range
 
-from checks import OPTIONS, relative_error
+from checks import COMPILER, OPTIONS, relative_error
 
 INDUCTOR = {**OPTIONS, "host": "inductor"}
 
@@ -191,7 +191,7 @@ def test_beside_a_pass_of_the_user(by_options: bool) -> None:
     model, own = nn.Linear(24, 48), Recorder()
     if by_options:
         # PyTorch's own backend, with options of its own.
-        passes = [own, ft.inductor_pass(**OPTIONS)]
+        passes = [own, ft.inductor_pass(**COMPILER, take="all")]
         options = {"post_grad_custom_pre_pass": passes, "max_autotune": False}
         compiled = torch.compile(model, dynamic=True, options=options)
         check(model, compiled, [torch.randn(size, 24) for size in (6, 9)])
@@ -312,10 +312,10 @@ def test_modes_are_inductor_s() -> None:
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"mode": "max-autotune"}, "expected option mode with host 'inductor' only"),
+        ({"host": "eager", "mode": "max-autotune"}, "expected option mode with host 'inductor' only"),
         ({"host": "inductor", "mode": "fast"}, "expected option mode to be one of default, "),
-        ({"host": "tvm"}, "expected option host 'eager' or 'inductor', but got 'tvm'"),
-        ({"host": None}, "expected option host 'eager' or 'inductor', but got None"),
+        ({"host": "tvm"}, "expected option host 'inductor' or 'eager', but got 'tvm'"),
+        ({"host": None}, "expected option host 'inductor' or 'eager', but got None"),
         ({"host": "inductor", "max_kernel": 1}, "expected an option of the backend"),
     ],
 )
@@ -356,7 +356,7 @@ def function(width: int) -> ProductFunction:
 
 def test_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is what PyTorch asks of operators, and makes its function once."""
-    made = operator.Recipe.of(function(24), Settings("h200", True, OPTIONS))
+    made = operator.Recipe.of(function(24), Settings("h200", True, COMPILER))
     text = made.write()
     assert operator.Recipe.read(text) == made and made.sizes == ((0, 0), 24)
     monkeypatch.setattr(operator, "LIBRARY", Library())

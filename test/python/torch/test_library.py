@@ -19,9 +19,9 @@ from ftuner.torch import dynamo
 from ftuner.torch.library import Library, Settings
 from ftuner.torch.linalg import Instruction, ProductFunction, Range
 
-from checks import OPTIONS, check_model, compile_model, relative_error
+from checks import COMPILER, check_model, compile_model, relative_error
 
-SETTINGS = Settings("h200", True, OPTIONS)
+SETTINGS = Settings("h200", True, COMPILER)
 
 
 def product(name: str, width: int, *, scale: float = 0.5) -> ProductFunction:
@@ -78,7 +78,7 @@ def test_files_count_by_what_they_hold(compiled: list[str], tmp_path: Path) -> N
 
     def get(device: Any, **options: Any) -> None:
         (function,) = library.get(
-            [product("mm", 20)], Settings(device, True, {**OPTIONS, **options})
+            [product("mm", 20)], Settings(device, True, {**COMPILER, **options})
         )
         assert isinstance(function, Function)
 
