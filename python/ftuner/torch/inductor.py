@@ -21,7 +21,7 @@ from torch import fx
 from torch._inductor.custom_graph_pass import CustomGraphPass
 
 import ftuner
-from ftuner import cache
+from ftuner import cache, latency
 
 from .importer import Call
 from .library import Settings
@@ -88,10 +88,11 @@ def _set_value(node: fx.Node) -> None:
 
 @functools.cache
 def _sources() -> str:
-    """Hash of the modules that decide what becomes of a graph."""
+    """Hash of the modules that decide what becomes of a graph: these, and those of the prices."""
     digest = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(file.read_bytes())
+    for folder in (Path(__file__).parent, Path(latency.__file__).parent):
+        for file in sorted(folder.glob("*.py")):
+            digest.update(file.read_bytes())
     return digest.hexdigest()
 
 
