@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import itertools
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from .library import Settings
 from .operator import CHOSEN_PRODUCT, PRODUCT, Recipe, key_of, remember
 from .options import Options
 from .replacement import Host, Product, replace_products
-from .report import Report
+from .report import Report, update
 from .vectors import decompositions
 
 
@@ -133,6 +134,23 @@ class _Decompositions(dict[Any, Callable[..., Any]]):
         return _Decompositions, ()
 
 
+#: Launches of Inductor's kernels in the code that it writes, for CPUs and for GPUs.
+_LAUNCH = re.compile(r"^ +(?:cpp_fused\w*\(|triton_\w+\.run\()", re.MULTILINE)
+
+
+def _compile_and_count(gm: fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Any:
+    """Inductor's compilation of one graph, forwards or backwards, with its kernels counted.
+
+    Graphs from PyTorch's caches have their code, too.
+    """
+    from torch._inductor.compile_fx import compile_fx_inner
+
+    compiled = compile_fx_inner(gm, example_inputs, **options)
+    with update() as counts:
+        counts.inductor_kernels += len(_LAUNCH.findall(getattr(compiled, "source_code", "")))
+    return compiled
+
+
 def compile_with_inductor(
     gm: fx.GraphModule, example_inputs: Sequence[Any], options: Options
 ) -> Callable[..., Any]:
@@ -155,6 +173,7 @@ def compile_with_inductor(
     compiled: Callable[..., Any] = compile_fx(
         gm,
         example_inputs,
+        inner_compile=_compile_and_count,
         config_patches=patches,
         decompositions=_Decompositions(),
     )

@@ -57,6 +57,8 @@ class Report:
     #: The same for graphs that Inductor compiles. It joins them to kernels of its own, which are
     #: fewer.
     inductor_operators: dict[str, int] = field(default_factory=dict)
+    #: Kernels that Inductor made, in graphs from PyTorch's caches, too.
+    inductor_kernels: int = 0
     #: Pointwise operators and copies that became part of a function.
     fused: int = 0
     #: Copies inserted for operands that no contiguous tensor holds.
@@ -131,7 +133,8 @@ class Report:
         if self.inductor_operators:
             most = sorted(self.inductor_operators.items(), key=lambda item: -item[1])
             lines.append(
-                f"{sum(self.inductor_operators.values())} operators for Inductor, which joins them: "
+                f"{sum(self.inductor_operators.values())} operators for Inductor, which joined them to"
+                f" {self.inductor_kernels} kernels: "
                 + ", ".join(f"{count} x {name}" for name, count in most)
             )
         lines += [
