@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from .choice import Selector
 from .constants import restart_with_constants
+from .histograms import of_symbols
 from .importer import Call
 from .inductor import compile_with_inductor
 from .operator import call, call_pytorch, result_shape
@@ -94,6 +96,7 @@ def backend(
         options = {**(options or {}), "mode": mode}
     # Read here: the graph of gradients may be compiled when the setting is another one.
     parsed = Options.parse(options).with_precision()
+    parsed = replace(parsed, symbols=of_symbols(gm, parsed.histogram))
 
     def compiler(graph: fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
         return make_boxed_func(compile_graph(graph, parsed).forward)

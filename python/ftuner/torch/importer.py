@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import sympy
 import torch
@@ -21,6 +22,7 @@ from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
 from . import layout as lay
 from .alternative import Alternative, alternative_of
+from .histograms import Histogram, of_extent
 from .layout import Extent, Loop
 from .linalg import ProductFunction, Range, Size
 from .partition import TYPES, NotTaken, Region, join_loops
@@ -74,8 +76,16 @@ def range_of(
     return Range(max(lower or 0, 0), upper)
 
 
-def import_region(region: Region, shape_env: ShapeEnv | None) -> ImportedRegion:
-    """The function that computes a region."""
+def _weighted(extent: Extent, sizes: Range, of_symbols: Mapping[str, Histogram]) -> Range:
+    return replace(sizes, weights=of_extent(extent, of_symbols, sizes.lower, sizes.upper))
+
+
+def import_region(
+    region: Region,
+    shape_env: ShapeEnv | None,
+    of_symbols: Mapping[str, Histogram] = MappingProxyType({}),
+) -> ImportedRegion:
+    """The function that computes a region; ``of_symbols`` has histograms of PyTorch's symbols."""
     layout = region.layout
     walks = [
         [loop for loops in layout.resolve(dims) for loop in loops]
@@ -114,7 +124,10 @@ def import_region(region: Region, shape_env: ShapeEnv | None) -> ImportedRegion:
         num_scalars=len(region.scalars),
         epilogue=tuple(region.emitter.instructions),
         result=region.result,
-        symbols=tuple((name, range_of(extent, shape_env)) for extent, name in symbols.items()),
+        symbols=tuple(
+            (name, _weighted(extent, range_of(extent, shape_env), of_symbols))
+            for extent, name in symbols.items()
+        ),
         types=tuple(TYPES[access.node.meta["val"].dtype] for access in region.accesses),
         result_type=TYPES[region.exit.meta["val"].dtype],
     )

@@ -73,7 +73,7 @@ class InductorPass(CustomGraphPass):
         """Equal where the same graph becomes the same graph with the same functions."""
         options = self.options.with_precision()
         settings = Settings(options.device, bool(options.emulate), options.compile).identity()
-        chosen = (options.emulate, options.fallback, options.attention, options.take)
+        chosen = (options.emulate, options.fallback, options.attention, options.take, options.symbols)
         parts = (ftuner.__version__, _sources(), _compiler(), settings, chosen)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
@@ -110,9 +110,9 @@ def inductor_pass(**options: Any) -> InductorPass:
         torch.compile(model, options={"post_grad_custom_pre_pass": ftuner.torch.inductor_pass()})
 
     Beside a pass of one's own, PyTorch takes a list of both. Options are those of the backend,
-    without ``host``, ``attention`` and ``mode``.
+    without ``host``, ``attention``, ``mode`` and ``histogram``.
     """
-    for name in ("host", "attention", "mode"):
+    for name in ("host", "attention", "mode", "histogram"):
         if name in options:
             raise TypeError(f"expected no option {name} of inductor_pass: the backend has it")
     return InductorPass(Options.parse(options))

@@ -40,13 +40,19 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Range:
-    """Sizes that a symbol takes; ``upper`` is None where there is no limit."""
+    """Sizes that a symbol takes; ``upper`` is None where there is no limit.
+
+    ``weights`` has sizes, ascending, and how often they occur; empty: equally often.
+    """
 
     lower: int
     upper: int | None
+    weights: tuple[tuple[int, float], ...] = ()
 
     def __str__(self) -> str:
-        return f"#ukernel.range<{self.lower} to {'?' if self.upper is None else self.upper}>"
+        upper = "?" if self.upper is None else self.upper
+        weights = ", ".join(f"{size} : {weight:.9e}" for size, weight in self.weights)
+        return f"#ukernel.range<{self.lower} to {upper}{f' weights [{weights}]' * bool(weights)}>"
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ import torch
 
 from ftuner import compiler, locations
 
+from . import histograms
+
 
 @dataclass(frozen=True)
 class Options:
@@ -36,13 +38,19 @@ class Options:
     #: Leave to PyTorch what FTuner cannot compile, with a warning, instead of
     #: raising ftuner.CompileError.
     fallback: bool = False
+    #: How often sizes of the model's arguments occur: {"NAME.DIM": {SIZE: FREQUENCY}}.
+    histogram: dict[str, dict[int, float]] = field(default_factory=dict)
     compile: dict[str, Any] = field(default_factory=dict)
+    #: `histogram` by the names of a graph's symbols.
+    symbols: dict[str, dict[int, float]] = field(default_factory=dict)
 
     @staticmethod
     def parse(options: dict[str, Any] | None) -> Options:
         """Raises TypeError and ValueError for options that are not valid."""
         remaining = dict(options or {})
-        names = ("attention", "device", "emulate", "fallback", "host", "mode", "take")
+        names = (
+            "attention", "device", "emulate", "fallback", "histogram", "host", "mode", "take",
+        )  # fmt: skip
         given = {name: remaining.pop(name) for name in names if name in remaining}
         # The compiler is asked only where options need it: it is not where a cache is all there is.
         others = [name for name in remaining if name not in ("cache", "cubins")]
@@ -67,6 +75,8 @@ class Options:
                 raise ValueError(
                     f"expected option {name} {first!r} or {second!r}, but got {value!r}"
                 )
+        if "histogram" in given:
+            given["histogram"] = histograms.check(given["histogram"])
         _check_mode(given.get("mode", "default"), given.get("host", "inductor"))
         return Options(compile=remaining, **given)
 

@@ -113,16 +113,16 @@ def _device_of(graph: fx.Graph, options: Options) -> tuple[Any, bool]:
     return device, not gpus if options.emulate is None else options.emulate
 
 
-def _import(graph: fx.Graph, finder: RegionFinder) -> list[ImportedRegion]:
+def _import(graph: fx.Graph, finder: RegionFinder, options: Options) -> list[ImportedRegion]:
     fake_mode = detect_fake_mode([node.meta.get("val") for node in graph.nodes])
     shape_env = fake_mode.shape_env if fake_mode else None
-    return [import_region(region, shape_env) for region in finder.regions()]
+    return [import_region(region, shape_env, options.symbols) for region in finder.regions()]
 
 
 def replace_products(graph: fx.Graph, options: Options, host: Host) -> None:
     """Replaces the products of an ATen graph by calls of FTuner functions, and counts."""
     finder = RegionFinder(graph)
-    imported = _import(graph, finder)
+    imported = _import(graph, finder, options)
     device, emulate = _device_of(graph, options)
     settings = Settings(device, emulate, options.compile)
     functions = LIBRARY.get([item.function for item in imported], settings)
