@@ -4,7 +4,8 @@
 linalg.batch_matmul and attention's products with batch axes in any place, axes
 that one factor lacks, every extent dynamic and 0, epilogues with batch axes,
 aligned and unaligned pointers. Each module must run in one kernel; with bounds
-and race checks and shuffled threads. Tolerance: ftuner-run's default for f32.
+and race checks and shuffled threads. Tolerance: ftuner-run's default for f32. The
+suite runs each on one of the devices, with FTUNER_TEST_SCALE above 1 on both.
 """
 
 import json
@@ -36,8 +37,9 @@ def run(h, label, model, device, sizes, flags):
 
 def main():
     h, options = harness.start(__doc__, {"--devices": {"default": "h200,t4"}})
-    for device in options.devices.split(","):
-        for label, model, sizes in batches.group():
+    devices = options.devices.split(",")
+    for number, (label, model, sizes) in enumerate(batches.group()):
+        for device in harness.share(devices, number):
             h.add(f"{label} {device}", run, h, f"{label} {device}", model, device, sizes, ())
     for label, model, sizes in batches.group()[3:6]:
         h.add(f"{label} unaligned", run, h, f"{label} unaligned", model, "h200", sizes, ("--misalign=4",))

@@ -5,7 +5,8 @@ Every size of the declared range and sizes beyond it, operands contiguous along
 either axis, aligned, odd and prime N and K, every epilogue, any dimension
 dynamic, aligned and unaligned pointers; with bounds and race checks and shuffled
 threads. Every size must run in one launch, of the family that the plan chooses for
-it. Tolerance: ftuner-run's default for f32.
+it. Tolerance: ftuner-run's default for f32. The suite runs each module on one of the devices, and every size of the
+range where N and K are even; with FTUNER_TEST_SCALE above 1 all modules run on both, at every size.
 """
 
 import json
@@ -15,6 +16,7 @@ import models
 import plans
 
 ALL_SIZES = [0, *range(1, 129), 129, 200, 257]
+SOME_SIZES = [0, *range(1, 129, 3), 129, 200, 257]
 FEW_SIZES = [0, 1, 2, 3, 7, 16, 31, 53, 64, 97, 113, 127, 128, 150]
 
 
@@ -51,14 +53,14 @@ def cases(devices):
         return label, model, [size if isinstance(size, dict) else {"T": size} for size in sizes], which, flags
 
     epilogues = iter(models.EPILOGUES * 4)
-    for n, k in ((64, 48), (67, 37)):
+    for n, k, every in ((64, 48, ALL_SIZES), (67, 37, ALL_SIZES if harness.SCALE > 1 else SOME_SIZES)):
         for ta in (False, True):
             for tb in (False, True):
                 layout = f"{'T' if ta else 'N'}{'T' if tb else 'N'}"
                 epilogue = next(epilogues)
                 yield sweep(f"{layout} N={n} K={k} {epilogue}",
                             models.Matmul(n=n, k=k, transpose_a=ta, transpose_b=tb, epilogue=epilogue),
-                            ALL_SIZES)
+                            every)
     for epilogue in models.EPILOGUES:
         yield sweep(f"NN N=132 K=20 {epilogue}", models.Matmul(n=132, k=20, epilogue=epilogue), FEW_SIZES)
         yield sweep(f"NT N=53 K=101 {epilogue}",
@@ -90,7 +92,8 @@ def cases(devices):
 
 def main():
     h, options = harness.start(__doc__, {"--devices": {"default": "h200,t4"}})
-    for label, model, sizes, devices, flags in cases(options.devices.split(",")):
+    for number, (label, model, sizes, devices, flags) in enumerate(cases(options.devices.split(","))):
+        devices = harness.share(devices, number)
         h.add(label, run, h, label.replace(" ", "_"), model, devices, sizes, flags)
     h.finish()
 

@@ -53,6 +53,11 @@ def random_cases(count):
     }
 
 
+def share(devices, number):
+    """All of them, or of the suite one: cases take turns."""
+    return devices if SCALE > 1 else [devices[number % len(devices)]]
+
+
 def add_random_cases(tests, options, make, run):
     """A job for each random case: run(tests, case) of case = make(seed). `options` are of the flags of random_cases.
 

@@ -138,7 +138,8 @@ def check_devices(tests, path, images):
         return [f"expected kernels in one image alone, and one that adds up slices in each, but got {images}"]
     found = []
     for capability, chip in (("9.0", "sm_90a"), ("10.0", "sm_90"), ("12.0", "sm_90")):
-        for has_prepared in (False, True):
+        # The second device with the portable image takes the same way there.
+        for has_prepared in (False, True) if capability != "12.0" or harness.SCALE > 1 else (True,):
             label = f"{capability}{', prepared' * has_prepared}"
             errors, launched, text = run(tests, path, "gpu", has_prepared=has_prepared, FTRT_EMULATED_CAPABILITY=capability)
             if errors is None:
@@ -176,19 +177,19 @@ import ctypes, os, sys
 os.environ.pop("FTRT_EMULATED_LIBRARIES", None)
 driver = ctypes.CDLL(sys.argv[1])
 module = ctypes.c_void_p()
-print(driver.cuInit(0), driver.cuModuleLoadData(ctypes.byref(module), open(sys.argv[2], "rb").read() + b"\\0"))
+for path in sys.argv[2:]:
+    print(driver.cuInit(0), driver.cuModuleLoadData(ctypes.byref(module), open(path, "rb").read() + b"\\0"))
 """
     capabilities = ("8.0", "8.6", "9.0", "10.0", "10.3", "12.0")
     fits = {"sm_80": capabilities, "sm_86": capabilities[1:], "sm_90": capabilities[2:], "sm_90a": ("9.0",),
             "sm_100": capabilities[3:], "sm_100a": ("10.0",), "sm_100f": ("10.0", "10.3")}
-    for target, devices in fits.items():
-        source = tests.write(f"{target}.ptx", f"//\n.version 8.8\n.target {target}\n.address_size 64\n")
-        for capability in capabilities:
-            child = subprocess.run([sys.executable, "-c", program, driver, source], capture_output=True, text=True,
-                                   env={**os.environ, "FTRT_EMULATED_CAPABILITY": capability})
-            wanted = "0 0" if capability in devices else "0 209"
-            if child.stdout.strip() != wanted:
-                problems.append(f"PTX for {target} on {capability}: expected {wanted}, but got {child.stdout} {child.stderr}")
+    sources = [tests.write(f"{target}.ptx", f"//\n.version 8.8\n.target {target}\n.address_size 64\n") for target in fits]
+    for capability in capabilities:
+        child = subprocess.run([sys.executable, "-c", program, driver, *sources], capture_output=True, text=True,
+                               env={**os.environ, "FTRT_EMULATED_CAPABILITY": capability})
+        wanted = ["0 0" if capability in devices else "0 209" for devices in fits.values()]
+        if child.stdout.splitlines() != wanted:
+            problems.append(f"PTX for {', '.join(fits)} on {capability}: expected {wanted}, but got {child.stdout} {child.stderr}")
     return problems
 
 

@@ -6,7 +6,8 @@ along m, sizes that they cover exactly and sizes that they pad, one product and
 batches of them; balanced partitions for every size of a range, beside another
 dynamic axis, size 0 included; fixed extents that the higher height divides. The plan is written into the module after its workload is
 formed. Results are compared with the reference's on the module itself, with
-bounds and race checks and shuffled threads.
+bounds and race checks and shuffled threads. The suite runs each on one of the
+devices, with FTUNER_TEST_SCALE above 1 on both.
 """
 
 import json
@@ -128,7 +129,7 @@ def main():
     devices = options.devices.split(",")
 
     def check(label, model, parts, sizes, vector=1, batch_axes=0, flags=()):
-        for device in devices:
+        for device in harness.share(devices, len(h.jobs)):
             given = [family(parts, 2, vector, batch_axes)]
             if vector > 1:  # for operands that are not aligned
                 given.append(family(parts[-1:], 2, 1, batch_axes))

@@ -9,8 +9,12 @@ must emit PTX without cp.async. Sizes that forbid vectors must not spill either,
 with operands stored either way round, nor must kernels with a
 reduce axis of few steps, for which SIA chooses the smallest tiles.
 Modules of the folder Inputs beside this file, products whose copies pass through registers, must not spill either:
-each on one device. A device has one pair of a range and a layout, another one than the device before it; a100 and h200
-have M = 16·T in both layouts. With `--all` everything is looked at on every built-in device.
+each on one device.
+
+The suite looks at a part. A device has M = T in one of the layouts, another one than the device before it; M = 16·T is
+looked at on t4, a100 and h200, in one layout each, odd sizes on b200, and of the corners those marked so. It plans as
+many kernels as by default for M = 16·T on a100 and h200, and at most six elsewhere. With `--all` everything is looked at
+on every built-in device, with the default.
 """
 
 import json
@@ -23,23 +27,27 @@ import ptx
 
 RANGES = {"M": "#ukernel.range<1 to 128>", "16M": "#ukernel.range<16 to 2048 step 16>"}
 TIGHT_DEVICES = ("a100", "h200")
+# Where the suite looks at M = 16·T: whether the weights are N × K.
+LONG = {"t4": False, "a100": False, "h200": True}
 SIZES = (2304, 768)
 # N and K that allow no vectors, K no whole reduce tiles.
 ODD_SIZES = (4097, 770)
 ODD_DEVICES = ("t4", "a100", "b200")
+ODD_PART = ("b200",)
 # Products with a K × M lhs, and of few steps: device, cost model, transpositions of lhs and
-# rhs, M, N, K. Open and odd sizes of M have scalar accesses.
+# rhs, M, N, K; whether the suite looks at it. Open and odd sizes of M have scalar accesses.
 CORNERS = [
-    ("t4", "latency", "TN", "#ukernel.range<1 to 512>", 4097, 770),
-    ("a100", "latency", "TT", "#ukernel.range<1 to 512>", 4097, 770),
-    ("h200", "latency", "TN", "#ukernel.range<16 to 2048 step 16>", 2304, 768),
-    ("b200", "latency", "TT", "#ukernel.range<64 to 4096 step 64>", 770, 2304),
-    ("rtx3090", "sia-program", "TN", "#ukernel.range<300 to 5000>", 96, 48),
-    ("h200", "sia", "TT", "#ukernel.range<300 to 5000 step 53>", 53, 64),
-    ("t4", "sia", "TT", "#ukernel.range<300 to 5000 step 53>", 53, 64),
-    ("a100", "sia", "NT", "#ukernel.range<300 to 5000 step 53>", 53, 24),
+    ("t4", "latency", "TN", "#ukernel.range<1 to 512>", 4097, 770, True),
+    ("a100", "latency", "TT", "#ukernel.range<1 to 512>", 4097, 770, True),
+    ("h200", "latency", "TN", "#ukernel.range<16 to 2048 step 16>", 2304, 768, False),
+    ("b200", "latency", "TT", "#ukernel.range<64 to 4096 step 64>", 770, 2304, False),
+    ("rtx3090", "sia-program", "TN", "#ukernel.range<300 to 5000>", 96, 48, True),
+    ("h200", "sia", "TT", "#ukernel.range<300 to 5000 step 53>", 53, 64, False),
+    ("t4", "sia", "TT", "#ukernel.range<300 to 5000 step 53>", 53, 64, True),
+    ("a100", "sia", "NT", "#ukernel.range<300 to 5000 step 53>", 53, 24, True),
 ]
 TIGHT_ROWS = 16 * 64
+FEW = ("--max-kernels=6",)
 # Modules of the folder, and the device on which the suite looks at each.
 STAGED = {"factors_across_k": "h100", "two_prologues": "a100", "byte_prologue": "rtx3090", "scaled_slices": "h200"}
 INPUTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs")
@@ -51,9 +59,10 @@ def compile_model(h, label, device, model, *flags):
     return h.translate(path, f"--device={device}", *flags)
 
 
-def check_staged(h, label, name, device):
-    """No kernel of a module spills, with default options."""
-    run = h.tool("ftuner-translate", os.path.join(INPUTS, name + ".mlir"), "--ftuner-to-manifest", f"--device={device}")
+def check_staged(h, label, name, device, *flags):
+    """No kernel of a module spills."""
+    run = h.tool("ftuner-translate", os.path.join(INPUTS, name + ".mlir"), "--ftuner-to-manifest", f"--device={device}",
+                 *flags)
     if run.returncode != 0:
         raise RuntimeError(run.stderr)
     kernels = json.loads(run.stdout)["kernels"]
@@ -123,17 +132,17 @@ def check_kernels(h, label, chip, text, manifest):
     return problems, entries
 
 
-def check_corner(h, label, chip, device, cost_model, transposed, rows, n, k):
+def check_corner(h, label, chip, device, cost_model, transposed, rows, n, k, *flags):
     model = models.Matmul(m="M", n=n, k=k, transpose_a=transposed[0] == "T",
                           transpose_b=transposed[1] == "T", ranges={"M": rows}, name="f")
-    text, manifest = compile_model(h, label, device, model, f"--cost-model={cost_model}")
+    text, manifest = compile_model(h, label, device, model, f"--cost-model={cost_model}", *flags)
     return check_kernels(h, label, chip, text, manifest)[0]
 
 
-def check_device(h, label, device, chip, rows, sizes, transpose_b):
+def check_device(h, label, device, chip, rows, sizes, transpose_b, *flags):
     model = models.Matmul(m="M", n=sizes[0], k=sizes[1], transpose_b=transpose_b,
                           epilogue="bias_gelu", ranges={"M": RANGES[rows]}, name="dense")
-    text, manifest = compile_model(h, label, device, model)
+    text, manifest = compile_model(h, label, device, model, *flags)
     problems, entries = check_kernels(h, label, chip, text, manifest)
     if rows == "16M" and sizes == SIZES and device in TIGHT_DEVICES:
         names = tight_entries(manifest)
@@ -160,32 +169,35 @@ def main():
             devices[spec["name"]] = "sm_" + spec["compute_capability"].replace(".", "")
     if options.only:
         devices = {options.only: devices[options.only]}
+    is_whole = options.all or options.only
+    few = () if is_whole else FEW
     first_of = {}  # Of the devices of a chip, those with cases of their own before.
     for device in sorted(devices, key=lambda name: name not in (*TIGHT_DEVICES, *ODD_DEVICES)):
         first_of.setdefault(devices[device], device)
-    looked_at = [device for device, chip in devices.items() if options.all or options.only or device == first_of[chip]]
+    looked_at = [device for device, chip in devices.items() if is_whole or device == first_of[chip]]
     for number, device in enumerate(looked_at):
         chip = devices[device]
-        for index, rows in enumerate(RANGES):
+        for rows in RANGES:
             for transpose_b in (False, True):
-                is_tight = rows == "16M" and device in TIGHT_DEVICES
-                if not (options.all or options.only or is_tight) and number % 4 != 2 * index + transpose_b:
+                part = {"M": number % 2, "16M": LONG.get(device)}[rows]
+                if not is_whole and part != transpose_b:
                     continue
                 label = f"{device} {rows} {'NT' if transpose_b else 'NN'}"
-                h.add(label, check_device, h, label, device, chip, rows, SIZES, transpose_b)
-        if device in ODD_DEVICES:
+                flags = () if rows == "16M" and device in TIGHT_DEVICES else few
+                h.add(label, check_device, h, label, device, chip, rows, SIZES, transpose_b, *flags)
+        if device in (ODD_DEVICES if is_whole else ODD_PART):
             label = f"{device} M NT, odd sizes"
-            h.add(label, check_device, h, label, device, chip, "M", ODD_SIZES, True)
-    for device, cost_model, transposed, rows, n, k in CORNERS:
-        if device in devices:
+            h.add(label, check_device, h, label, device, chip, "M", ODD_SIZES, True, *few)
+    for device, cost_model, transposed, rows, n, k, is_part in CORNERS:
+        if device in devices and (is_part or is_whole):
             label = f"{device} {transposed} {n} {k} by {cost_model}"
             h.add(label, check_corner, h, label, devices[device], device, cost_model, transposed,
-                  rows, n, k)
+                  rows, n, k, *few)
     for name, device in STAGED.items():
         for other, chip in devices.items():
             if int(chip.removeprefix("sm_")) >= 75 and (options.all or other == device):
                 label = f"{name} on {other}"
-                h.add(label, check_staged, h, label, name, other)
+                h.add(label, check_staged, h, label, name, other, *few)
     h.finish()
 
 

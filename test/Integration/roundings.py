@@ -283,7 +283,7 @@ class Test:
 def main():
     run, _ = harness.start(__doc__)
     test = Test(run)
-    for index in range(6):
+    for index in range(3 * harness.SCALE):
         run.add(f"chain {index}", test.chains, index)
     for operand in ("f32", "f16"):
         for narrow in ("f16", "bf16"):

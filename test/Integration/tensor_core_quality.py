@@ -13,7 +13,9 @@ that lie across k: few of them are selected.
 By the machine code of kernels for an A100: a warp issues an iteration of its main loop in little more time than its
 products take in the tensor pipe (benchmarks/tensor_cores/main_loops.py prints all of them).
 
-The suite looks at a part; `--all` at every built-in device of sm_75 and newer.
+The suite looks at a part: of the layers one for each type, layout and kind of kernel, and of the families that are
+given each with one layout or more, and each layout with one or more. `--all` looks at all, on every built-in device of
+sm_75 and newer.
 """
 
 import json
@@ -36,7 +38,8 @@ LAYERS = {
     "down": ("nt", 4096, 11008, "f16"),
     "dense_i8": ("nn", 2304, 768, "i8"),
 }
-PART = [("dense_i8", "t4"), ("dense_i8", "a100"), ("dense", "t4"), ("dense", "a100"), ("dense", "h200"), ("up", "a100"), ("down", "a100"), ("down", "rtx3090")]
+#: Both types without asynchronous copies and with them, both layouts, and slices of k.
+PART = [("dense_i8", "t4"), ("dense_i8", "a100"), ("dense", "t4"), ("dense", "a100"), ("down", "a100")]
 #: Warps along m and n, and tiles of one or two parts: of swapped operands, and of operands that are not.
 SWAPPED = [((1, 1), [(8, 16, 64)]), ((1, 4), [(24, 256, 64)]), ((1, 2), [(40, 64, 32), (56, 64, 32)]),
            ((2, 2), [(80, 96, 64), (80, 128, 64)]), ((1, 8), [(56, 512, 32)])]
@@ -49,7 +52,7 @@ GIVEN_DEVICES = ("a100", "h200")
 #: Few columns and a long k: slices of k serve few rows.
 SLICED = [("down", "a100")]
 #: The emulator runs these sizes at most: in the suite, and by `--all`.
-LARGEST_RUN = 256
+LARGEST_RUN = 96
 LARGEST_RUN_OF_ALL = 512
 #: What the main loop of an aligned kernel may have beside arithmetic on integers.
 ALLOWED = (r"^(mma\.sync|ldmatrix|cp\.async|bar\.|barrier\.|bra|mov|setp|selp|add|sub|mul|mad|shl|shr|and|or|xor|cvt\."
@@ -289,6 +292,18 @@ def check(tests, layer, device, version, facts, largest):
     return problems
 
 
+def few(given):
+    """Of families that are given: each layout of a kind, and each family, once or more."""
+    chosen, seen = [], set()
+    for fresh in (2, 1):
+        for layout, number, kind, swaps, *family in given:
+            found = {(kind, swaps, layout), (kind, swaps, number)}
+            if len(found - seen) >= fresh:
+                chosen.append((layout, number, kind, swaps, *family))
+                seen |= found
+    return chosen
+
+
 def main():
     tests, options = harness.start(__doc__, {
         "--devices": {"required": True, "help": "folder of the built-in devices' JSON files"},
@@ -313,6 +328,8 @@ def main():
     given = [(layout, number, kind, swaps, *family) for swaps, families, kind in GIVEN
              for layout in ("nn", "nt", "tn", "tt") for number, family in enumerate(families)
              if (layout, kind) != ("nt", "i8")]
+    if not options.all:
+        given = few(given)
     for case, (layout, number, kind, swaps, warps, tiles) in enumerate(given):
         # Each is run on one device but by --all.
         for index, device in enumerate(GIVEN_DEVICES):

@@ -48,7 +48,7 @@ PACKED_COPIES = {
 #: Those that run with a second height, too.
 WITH_PAIRS = ("producers", "persistent", "persistent clusters", "turns", "turns in clusters")
 #: Of products, those that ways to copy see.
-PROPERTIES = ("type", "batches", "split", "rows", "packs", "swaps", "steps")
+PROPERTIES = ("type", "split", "packs", "rows")
 #: Those that round: by threads when they pass through registers, or by maps.
 ROUNDING = [copies for copies, (options, *_) in COPIES.items() if not options or "tensor_maps" in options]
 
@@ -275,23 +275,21 @@ def ways():
 
 
 def choose(cases):
-    """Few of the ways: each with every property that products have, and at least two for each product."""
+    """Few of the ways: each with every property that products have, and every product."""
     # Products differ in what their properties are not: layouts and tiles come with their types and batches.
     chosen, _ = covering.choose([{name: product.properties()[name] for name in PROPERTIES} |
-                                 {"copies": copies, "pair": is_pair} for _, product, copies, is_pair in cases])
+                                     {"copies": copies, "pair": is_pair} for _, product, copies, is_pair in cases])
     for number, name in enumerate(PRODUCTS):
         own = [index for index, case in enumerate(cases) if case[0] == name]
-        others = [index for index in own if index not in chosen]
-        # Other ones for each product.
-        others = others[number % len(others):] + others[:number % len(others)] if others else []
-        chosen += others[:max(0, 2 - (len(own) - len(others)))]
+        if not set(own) & set(chosen):  # other ones for each product
+            chosen.append(own[number % len(own)])
     print(f"{len(chosen)} of {len(cases)} products and ways, which have every pair of properties", flush=True)
     return [cases[index] for index in sorted(chosen)]
 
 
 def main():
     h, options = harness.start(__doc__, {
-        "--count": {"type": int, "default": 6, "help": "random products of weights that are packed (default 6)"}})
+        "--count": {"type": int, "default": 4, "help": "random products of weights that are packed (default 4)"}})
     cases = ways()
     if harness.SCALE == 1:
         cases = choose(cases)

@@ -10,7 +10,7 @@ import sys
 
 BIN_DIR, SOURCE, ROOT = sys.argv[1:]
 OPTIONS = ["--device=h200", "--max-kernels=2"]
-NAMES = ["plain", "%", "a%2Fb %%%%%%", "a #'\"$x;&\\é"]
+NAMES = ["plain", "a%2Fb %%%%%%", "a #'\"$x;&\\é"]
 
 
 def run(program, *arguments, **environment):
