@@ -51,6 +51,8 @@ GIVEN = [(True, SWAPPED, "f16"), (False, ALONG_N, "f16"), (False, BYTES, "i8"), 
 GIVEN_DEVICES = ("a100", "h200")
 #: Few columns and a long k: slices of k serve few rows.
 SLICED = [("down", "a100")]
+#: Of other layers the suite plans few kernels.
+FEW = ("--max-kernels=8",)
 #: The emulator runs these sizes at most: in the suite, and by `--all`.
 LARGEST_RUN = 96
 LARGEST_RUN_OF_ALL = 512
@@ -183,12 +185,12 @@ def check_entry(entry, kernel, version):
     return problems
 
 
-def run_counted(tests, path, device, sizes, layout, n, k, kind):
+def run_counted(tests, path, device, sizes, layout, n, k, kind, flags=()):
     """The counters of the kernels that compute sizes, in one process; those that add slices up come behind them."""
     weight = f"{n}x{k}" if layout[1] == "t" else f"{k}x{n}"
     arguments = [f"--args={f'{k}x{size}' if layout[0] == 't' else f'{size}x{k}'}x{kind},{weight}x{kind}" for size in sizes]
     result = tests.tool("ftuner-run", path, "--function=layer", *arguments, f"--device={device}", "--executor=emulator",
-                        "--counters", "--json")
+                        "--counters", "--json", *flags)
     reports = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
     if result.returncode != 0 or len(reports) != len(sizes):
         raise RuntimeError(result.stderr)
@@ -204,14 +206,14 @@ def conflicts(counters, size):
     return problems
 
 
-def check_conflicts(tests, path, device, manifest, layer, largest):
+def check_conflicts(tests, path, device, manifest, layer, largest, flags):
     of_family = {}
     for choice in manifest["workloads"][0]["dispatch"]:
         size = choice["box"][0]["min"]
         if size <= largest:
             of_family.setdefault(choice["family"], size)
     sizes = list(of_family.values())
-    return [problem for size, counters in zip(sizes, run_counted(tests, path, device, sizes, *LAYERS[layer]))
+    return [problem for size, counters in zip(sizes, run_counted(tests, path, device, sizes, *LAYERS[layer], flags))
             for problem in conflicts(counters, size)]
 
 
@@ -234,9 +236,9 @@ def check_stalls(tests, name, text, manifest, facts):
     return problems
 
 
-def compile_layer(tests, path, device):
+def compile_layer(tests, path, device, *flags):
     """The PTX, the manifest, its kernels by name, and those on tensor cores in the PTX; or an error."""
-    text, manifest = tests.translate(path, f"--device={device}")
+    text, manifest = tests.translate(path, f"--device={device}", *flags)
     kernels = {kernel["entry"]: kernel for kernel in manifest["kernels"]}
     return text, manifest, kernels, [entry for entry in ptx.entries(text) if entry.count(r"^mma\.sync")]
 
@@ -268,10 +270,10 @@ def check_given(tests, device, version, layout, kind, swaps, warps, tiles):
     return problems + conflicts(counters, size)
 
 
-def check(tests, layer, device, version, facts, largest):
+def check(tests, layer, device, version, facts, largest, flags):
     label = f"{layer} on {device}"
     path = tests.write(f"{layer}_{device}.mlir", module(*LAYERS[layer]))
-    text, manifest, kernels, entries = compile_layer(tests, path, device)
+    text, manifest, kernels, entries = compile_layer(tests, path, device, *flags)
     registers = [kernels[entry.name]["resources"]["registers_per_thread"] for entry in entries]
     if not entries:
         return ["no kernel for tensor cores"]
@@ -286,7 +288,7 @@ def check(tests, layer, device, version, facts, largest):
     if (layer, device) in SLICED and slices == 0:
         problems.append("expected kernels with slices of k")
     if layer in ("dense", "dense_i8") and version >= 80:
-        problems += check_conflicts(tests, path, device, manifest, layer, largest)
+        problems += check_conflicts(tests, path, device, manifest, layer, largest, flags)
     if device == STALLS_DEVICE and LAYERS[layer][3] == "f16":
         problems += check_stalls(tests, f"{layer}_{device}", text, manifest, facts)
     return problems
@@ -323,7 +325,7 @@ def main():
     cases = [(layer, device) for layer in LAYERS for device in versions] if options.all else PART
     for layer, device in cases:
         tests.add(f"{layer} on {device}", check, tests, layer, device, versions[device], facts_of[device],
-                  LARGEST_RUN_OF_ALL if options.all else LARGEST_RUN)
+                  LARGEST_RUN_OF_ALL if options.all else LARGEST_RUN, () if options.all or (layer, device) in SLICED else FEW)
     # Bytes that lie along k are as 16 bits do.
     given = [(layout, number, kind, swaps, *family) for swaps, families, kind in GIVEN
              for layout in ("nn", "nt", "tn", "tt") for number, family in enumerate(families)

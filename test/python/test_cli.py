@@ -19,6 +19,7 @@ from ftuner.cli.bench import parse_size_lists
 from ftuner.cli.common import UsageError
 from ftuner.cli.running import relative_error
 
+from commands import run_command
 from handmade import ROOT
 from models import MATMUL, pointwise
 
@@ -26,10 +27,13 @@ from models import MATMUL, pointwise
 def run(
     *arguments: Any, cwd: Path | None = None, input: str | None = None
 ) -> subprocess.CompletedProcess[str]:
+    return run_command(*arguments, cwd=cwd, given=input)
+
+
+def start(*arguments: Any) -> subprocess.CompletedProcess[str]:
+    """By a Python of its own."""
     command = [sys.executable, "-m", "ftuner", *map(str, arguments)]
-    return subprocess.run(
-        command, cwd=cwd, input=input, capture_output=True, text=True, check=False
-    )
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def ok(*arguments: Any, cwd: Path | None = None, input: str | None = None) -> str:
@@ -62,7 +66,10 @@ def two_functions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_version_and_help() -> None:
-    assert ok("--version") == f"ftuner {ftuner.__version__}\n"
+    result = start("--version")
+    assert (result.returncode, result.stdout) == (0, f"ftuner {ftuner.__version__}\n")
+    assert start("--verson").returncode == 2
+    assert ok("--version") == result.stdout
     assert re.fullmatch(r"\d+\.\d+\.\d+", ftuner.__version__)
     commands = ("compile", "run", "explain", "bench", "devices", "cache")
     text = ok("--help")
@@ -452,14 +459,16 @@ def test_names_that_are_no_unicode(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("FTUNER_CACHE_DIR", str(tmp_path / "c"))
     source = tmp_path / os.fsdecode(b"m\xff.mlir")
     source.write_text(MATMUL)
-    first = run("compile", source)
-    assert first.returncode == 0 and run("compile", source).stdout == first.stdout
+    first = start("compile", source)
+    assert first.returncode == 0 and start("compile", source).stdout == first.stdout
     (entry,) = json.loads(ok("cache", "list", "--json"))
     assert entry["source"].endswith("m\ufffd.mlir")
     for encoding in ("utf-8", "ascii"):
         monkeypatch.setenv("PYTHONIOENCODING", encoding)
-        assert "matmul(arg0" in ok("cache", "list")
-        assert "matmul(arg0" in ok("compile", source)
+        for command in (("cache", "list"), ("compile", source)):
+            result = start(*command)
+            assert result.returncode == 0 and result.stderr == "", result.stderr
+            assert "matmul(arg0" in result.stdout
 
 
 def test_missing_driver(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -512,6 +521,7 @@ def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch, mode: str) -> N
         str(ROOT / "examples" / "dense.mlir"),
         "--size",
         "T=1,2",
+        "--max-kernels=4",
         "--no-cache",
     ]
     process = subprocess.Popen(command, stderr=writer, stdout=subprocess.PIPE)
