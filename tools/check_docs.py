@@ -20,6 +20,7 @@ examples/dense.mlir.
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -90,25 +91,28 @@ def find_python():
     return path if os.path.exists(path) else sys.executable
 
 
-def make_environment(bin_dir, scripts):
-    """Variables for a page's commands; `scripts` is a new folder for python and ftuner."""
+def make_environment(bin_dir, scripts, cache):
+    """Variables for a page's commands; `scripts` is a new folder for python and ftuner, `cache` one of all pages."""
     os.mkdir(scripts)
     for name, arguments in (("python", ""), ("ftuner", "-m ftuner")):
         script = os.path.join(scripts, name)
         with open(script, "w", encoding="utf-8") as file:
             file.write(f'#!/bin/sh\nexec "{find_python()}" {arguments} "$@"\n')
         os.chmod(script, 0o755)
-    return dict(os.environ,
+    # What pages build is compiled once for all runs, wherever their folders are.
+    launcher = {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache", "CCACHE_BASEDIR": os.path.dirname(scripts),
+                "CCACHE_NOHASHDIR": "1"} if shutil.which("ccache") else {}
+    return dict(os.environ, **launcher,
                 PATH=os.pathsep.join([scripts, bin_dir, os.environ["PATH"]]),
                 PYTHONPATH=os.path.join(ROOT, "python"),
                 PYTHONDONTWRITEBYTECODE="1",
                 FTUNER_HOME=os.path.dirname(bin_dir),
-                FTUNER_CACHE_DIR=os.path.join(scripts, "cache"),
+                FTUNER_CACHE_DIR=cache,
                 TORCHINDUCTOR_CACHE_DIR=os.path.join(scripts, "inductor"))
 
 
-def run_page(path, bin_dir, folder):
-    environment = make_environment(bin_dir, os.path.join(folder, ".scripts"))
+def run_page(path, bin_dir, folder, cache):
+    environment = make_environment(bin_dir, os.path.join(folder, ".scripts"), cache)
     for name in ("examples", "lib", "tools"):
         os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
     printed = ""
@@ -136,19 +140,25 @@ def run_page(path, bin_dir, folder):
                 yield f"expected the output {line!r} after the lines before it, but got:\n{printed[:4000]}"
 
 
+def check_pages(bin_dir, cache):
+    failed = False
+    for path in pages():
+        problems = list(check_links(path))
+        if bin_dir:
+            with tempfile.TemporaryDirectory() as folder:
+                problems += run_page(path, bin_dir, folder, cache)
+        for problem in problems:
+            print(f"error: {os.path.relpath(path, ROOT)}: {problem}", file=sys.stderr)
+            failed = True
+    return failed
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin-dir", help="folder of FTuner's programs: run the commands too")
     options = parser.parse_args()
-    failed = False
-    for path in pages():
-        problems = list(check_links(path))
-        if options.bin_dir:
-            with tempfile.TemporaryDirectory() as folder:
-                problems += run_page(path, os.path.abspath(options.bin_dir), folder)
-        for problem in problems:
-            print(f"error: {os.path.relpath(path, ROOT)}: {problem}", file=sys.stderr)
-            failed = True
+    with tempfile.TemporaryDirectory() as cache:
+        failed = check_pages(options.bin_dir and os.path.abspath(options.bin_dir), cache)
     sys.exit(1 if failed else 0)
 
 

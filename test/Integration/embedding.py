@@ -121,6 +121,7 @@ def check_subproject(h, is_whole):
 def main():
     h, options = harness.start(__doc__, {
         "--subproject": {"action": "store_true", "help": "build FTuner twice as a subproject (half an hour)"}})
+    harness.cache_compilations(h.folder.name)
     if options.subproject:
         h.add("subproject, whole", check_subproject, h, True)
     else:

@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -100,6 +101,12 @@ def report_of(result):
 def launched(report):
     """Names of the kernels of a run, without those that add slices of k up behind their own."""
     return [launch["kernel"] for launch in report["launches"] if not launch["kernel"].endswith("_sum")]
+
+
+def cache_compilations(folder):
+    """What CMake builds below a folder is compiled once for all runs, wherever the folder is, if there is ccache."""
+    if shutil.which("ccache"):
+        os.environ.update(CMAKE_CXX_COMPILER_LAUNCHER="ccache", CCACHE_BASEDIR=folder, CCACHE_NOHASHDIR="1")
 
 
 class Harness:

@@ -19,6 +19,7 @@ import pytest
 from ftuner import compiler, descriptions, locations
 from ftuner.proof import families, numbers, verdicts
 
+from commands import run_command
 from scale import SCALE
 
 Run = Callable[..., Any]
@@ -94,9 +95,10 @@ def on_card(few: Path, kernels: Path, tmp_path: Path) -> Run:
             "FTRT_EMULATED_LIBRARIES": str(kernels),
             **variables,
         }
-        program = ["-c", code] if code else ["-m", "ftuner"]
+        if not code:
+            return run_command(*arguments, environment=environment)
         return subprocess.run(
-            [sys.executable, *program, *arguments],
+            [sys.executable, "-c", code, *arguments],
             capture_output=True,
             text=True,
             env=environment,

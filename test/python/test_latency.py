@@ -18,6 +18,7 @@ from ftuner.latency import Launches, fit, model
 from ftuner.latency.rows import Devices, Rows, read
 from ftuner.latency.vendor_rows import parse_kernel_name
 
+from commands import run_command
 from handmade import ROOT
 
 TERMS = (
@@ -26,8 +27,7 @@ TERMS = (
 
 
 def run(*arguments: Any) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ftuner", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return run_command(*arguments)
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> Path:

@@ -34,7 +34,11 @@ def _load(path: Path) -> Any:
 models = _load(ROOT / "examples/python/torch_models.py")
 
 
-@pytest.mark.parametrize("name", models.MODELS)
+#: Of the suite: others have operators and products as one of these.
+PART = ["whisper", "lstm", "bert_with_mask", "llama", "t5", "mobilenet", "recommender"]
+
+
+@pytest.mark.parametrize("name", models.MODELS if SCALE > 1 else PART)
 def test_model(name: str) -> None:
     """Right at each size, every product by a uKernel, and a name of every other operator."""
     case = models.MODELS[name]()
@@ -100,7 +104,7 @@ def check_shares(run: Any) -> None:
             assert found[key] == (value if key == "sizes" else pytest.approx(value, rel=1e-6)), key
 
 
-@pytest.mark.parametrize("name", ["bert", "gpt2", "llama", "t5", "attention"] if SCALE > 1 else ["t5", "attention"])
+@pytest.mark.parametrize("name", ["bert", "gpt2", "llama", "t5", "attention"] if SCALE > 1 else ["t5"])
 def test_sizes_keep_their_names(name: str) -> None:
     """Every workload is explained by the sizes that the caller named."""
     exported = models.export(models.MODELS[name]())
