@@ -16,6 +16,8 @@ import pytest
 
 import ftuner
 
+from scale import SCALE
+
 # On two cores a run of this size takes longer than may pass after a signal.
 ROWS, WIDTH = 6000, 1024
 SECONDS = 2.0
@@ -156,7 +158,11 @@ def interrupt(
     return process.returncode, words, time.monotonic() - begin
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+# Of the suite SIGINT, which has words of its own, and one of the two that have the same.
+@pytest.mark.parametrize("number", SIGNALS if SCALE > 1 else SIGNALS[:2])
 def test_nothing_is_left_of_a_compilation(tmp_path: Path, number: int) -> None:
     """Neither files beside the output nor temporary ones; what was there stays."""
     source, output, temporary = (tmp_path / name for name in ("a.mlir", "out", "tmp"))
@@ -183,8 +189,13 @@ def test_nothing_is_left_of_a_compilation(tmp_path: Path, number: int) -> None:
     assert not [*temporary.iterdir()]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-@pytest.mark.parametrize("linker", ["ld.lld", "ld"])
+# Of the suite each signal and each linker.
+@pytest.mark.parametrize(
+    ("linker", "number"),
+    [(linker, number) for linker in ("ld.lld", "ld") for number in SIGNALS]
+    if SCALE > 1
+    else [("ld.lld", signal.SIGINT), ("ld", signal.SIGTERM), ("ld", signal.SIGHUP)],
+)
 def test_nothing_is_left_of_a_linker(tmp_path: Path, linker: str, number: int) -> None:
     """ftuner-translate alone is ended while its linker runs, which goes on to write."""
     source, temporary, fake = (tmp_path / name for name in ("a.mlir", "tmp", linker))
