@@ -7,16 +7,20 @@
 //
 // There is one device, whose memory is the host's, of the compute capability
 // that Capability.h reads; it refuses images for others. Everything is done
-// when a function returns, whatever the stream; there are no graphs. Functions
+// when a function returns, whatever the stream, but for what is captured into a
+// graph (Capture.h). Streams, events and graphs are in Streams.cpp. Functions
 // that are not here return CUDA_ERROR_NOT_SUPPORTED (`cuGetProcAddress`).
 //
 // Source of names and parameters: cuda.h of CUDA 12.
 //
 //===----------------------------------------------------------------------===//
 #include "Capability.h"
+#include "Capture.h"
 #include "FTuner/Runtime/EmulatedLibraries.h"
 #include "FTuner/Runtime/EmulatedTensorMap.h"
 #include "Faults.h"
+#include "Parameters.h"
+#include "Results.h"
 
 #include <algorithm>
 #include <atomic>
@@ -29,29 +33,19 @@
 #include <deque>
 #include <dlfcn.h>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <string>
 #include <unistd.h>
+#include <vector>
 
 using namespace ftuner;
 
 namespace {
 
-using CUresult = int;
 using Pointer = void *; // CUdeviceptr has its size.
-
-enum : CUresult {
-  kSuccess = 0,
-  kInvalidValue = 1,
-  kOutOfMemory = 2,
-  kInvalidDevice = 101,
-  kInvalidImage = 200,
-  kNoBinaryForGpu = 209,
-  kNotFound = 500,
-  kLaunchFailed = 719,
-  kNotSupported = 801,
-  kInvalidClusterSize = 912
-};
 
 /// Limits of the device that is shown: those that kernels for sm_90 ask for.
 constexpr int kSharedBytes = 232448, kStaticSharedBytes = 49152;
@@ -93,6 +87,8 @@ struct Function {
   std::string name;
   /// Null where no library has it.
   ftrt_kernel *kernel;
+  /// Bytes of each parameter; none where the image does not tell.
+  std::optional<std::vector<size_t>> parameters;
   std::atomic<int> sharedLimit{kStaticSharedBytes};
 };
 
@@ -102,7 +98,8 @@ public:
     static Driver driver;
     return driver;
   }
-  Function *addFunction(const char *name);
+  /// A function of an image, which is PTX or a cubin.
+  Function *addFunction(const char *name, const char *image);
   /// Keeps words about an error, for its description, and prints them.
   CUresult fail(CUresult error, const std::string &words);
   const char *words() const { return lastWords.c_str(); }
@@ -120,11 +117,17 @@ CUresult Driver::fail(CUresult error, const std::string &words) {
   return error;
 }
 
-Function *Driver::addFunction(const char *name) {
+bool isCubin(const char *image) {
+  return std::memcmp(image, "\177ELF", 4) == 0;
+}
+
+Function *Driver::addFunction(const char *name, const char *image) {
   std::lock_guard lock(mutex);
   Function &function = functions.emplace_back();
   function.name = name;
   function.kernel = findEmulatedKernel(name);
+  if (!isCubin(image))
+    function.parameters = readParameters(image, name);
   return &function;
 }
 
@@ -136,20 +139,75 @@ CUresult allocate(Pointer *memory, size_t bytes) {
   return *memory ? kSuccess : kOutOfMemory;
 }
 
-CUresult copy(Pointer target, const void *source, size_t bytes) {
-  std::memcpy(target, source, bytes);
+/// For what a program does at once.
+CUresult allocateNow(Pointer *memory, size_t bytes, const char *call) {
+  if (CUresult error = refuseUnsafe(call))
+    return error;
+  return allocate(memory, bytes);
+}
+
+/// Memory that the nodes of graphs allocate: it is theirs as long as they are,
+/// and has one address for all launches.
+class GraphMemory {
+public:
+  static GraphMemory &get() {
+    // Outlives the graphs that a program leaves behind.
+    static auto *memory = new GraphMemory;
+    return *memory;
+  }
+  CUresult allocate(Pointer *memory, size_t bytes, Work &work);
+  bool holds(Pointer memory) {
+    std::lock_guard lock(mutex);
+    return addresses.count(memory) != 0;
+  }
+
+private:
+  std::mutex mutex;
+  std::set<Pointer> addresses;
+};
+
+CUresult GraphMemory::allocate(Pointer *memory, size_t bytes, Work &work) {
+  if (CUresult error = ::allocate(memory, bytes))
+    return error;
+  {
+    std::lock_guard lock(mutex);
+    addresses.insert(*memory);
+  }
+  std::shared_ptr<void> owner(*memory, [this](Pointer address) {
+    std::lock_guard lock(mutex);
+    addresses.erase(address);
+    std::free(address);
+  });
+  work = [owner] { return kSuccess; };
   return kSuccess;
+}
+
+CUresult freeNow(Pointer memory, const char *call) {
+  if (CUresult error = refuseUnsafe(call))
+    return error;
+  if (!GraphMemory::get().holds(memory))
+    std::free(memory);
+  return kSuccess;
+}
+
+CUresult copy(Pointer target, const void *source, size_t bytes, void *stream) {
+  return push(stream, NodeType::Copy, [=] {
+    std::memcpy(target, source, bytes);
+    return kSuccess;
+  });
 }
 
 template <typename T>
-CUresult fill(Pointer target, T value, size_t count) {
-  auto *elements = static_cast<T *>(target);
-  std::fill(elements, elements + count, value);
-  return kSuccess;
+CUresult fill(Pointer target, T value, size_t count, void *stream) {
+  return push(stream, NodeType::Set, [=] {
+    auto *elements = static_cast<T *>(target);
+    std::fill(elements, elements + count, value);
+    return kSuccess;
+  });
 }
 
-/// Handles of what has no state.
-int context, stream, event;
+/// The handle of the only context, which has no state.
+int context;
 
 bool holdsEntry(const char *ptx, const char *name) {
   std::string entry = std::string(".entry ") + name;
@@ -168,14 +226,38 @@ struct Module {
 
   /// Whether it may have the kernel: cubins are not looked into.
   bool mayHold(const char *name) const {
-    bool isCubin = std::memcmp(image, "\177ELF", 4) == 0;
-    return isCubin || holdsEntry(image, name);
+    return isCubin(image) || holdsEntry(image, name);
   }
 };
+
+/// What a launch does, with its parameters as for cuLaunchKernel.
+CUresult runKernel(const Function &function, unsigned blocks, unsigned threads,
+                   unsigned sharedBytes, void **parameters) {
+  Driver &driver = Driver::get();
+  switch (faultOf(function.name)) {
+  case Fault::None:
+    break;
+  case Fault::Lost:
+    return kSuccess;
+  case Fault::Fail:
+    return driver.fail(kLaunchFailed, function.name + " was made to fail");
+  case Fault::Hang:
+    for (;;)
+      ::pause();
+  }
+  if (launchEmulatedKernel(function.kernel, blocks, threads, sharedBytes,
+                           parameters) != FTRT_SUCCESS)
+    return driver.fail(kLaunchFailed, ftrt_last_error());
+  return kSuccess;
+}
 
 CUresult notSupported() { return kNotSupported; }
 
 } // namespace
+
+CUresult ftuner::fail(CUresult error, const std::string &words) {
+  return Driver::get().fail(error, words);
+}
 
 extern "C" {
 
@@ -197,33 +279,12 @@ CUresult cuDriverGetVersion(int *version) {
 }
 CUresult cuGetErrorName(CUresult error, const char **name) {
   switch (error) {
-  case kSuccess:
-    *name = "CUDA_SUCCESS";
+#define FTUNER_NAME(name_, number, text)                                       \
+  case number:                                                                 \
+    *name = text;                                                              \
     return kSuccess;
-  case kInvalidValue:
-    *name = "CUDA_ERROR_INVALID_VALUE";
-    return kSuccess;
-  case kOutOfMemory:
-    *name = "CUDA_ERROR_OUT_OF_MEMORY";
-    return kSuccess;
-  case kInvalidImage:
-    *name = "CUDA_ERROR_INVALID_IMAGE";
-    return kSuccess;
-  case kNoBinaryForGpu:
-    *name = "CUDA_ERROR_NO_BINARY_FOR_GPU";
-    return kSuccess;
-  case kNotFound:
-    *name = "CUDA_ERROR_NOT_FOUND";
-    return kSuccess;
-  case kLaunchFailed:
-    *name = "CUDA_ERROR_LAUNCH_FAILED";
-    return kSuccess;
-  case kNotSupported:
-    *name = "CUDA_ERROR_NOT_SUPPORTED";
-    return kSuccess;
-  case kInvalidClusterSize:
-    *name = "CUDA_ERROR_INVALID_CLUSTER_SIZE";
-    return kSuccess;
+    FTUNER_CUDA_RESULTS(FTUNER_NAME)
+#undef FTUNER_NAME
   default:
     *name = "CUDA_ERROR_UNKNOWN";
     return kSuccess;
@@ -247,7 +308,8 @@ CUresult cuDeviceGetName(char *name, int capacity, int) {
 }
 CUresult cuDeviceGetUuid(void *uuid, int) {
   constexpr char bytes[17] = "FTuner emulator.";
-  return copy(uuid, bytes, 16);
+  std::memcpy(uuid, bytes, 16);
+  return kSuccess;
 }
 CUresult cuDeviceGetPCIBusId(char *text, int capacity, int) {
   std::snprintf(text, capacity, "0000:00:00.0");
@@ -293,94 +355,89 @@ CUresult cuCtxGetDevice(int *device) {
   *device = 0;
   return kSuccess;
 }
-CUresult cuCtxSynchronize() { return kSuccess; }
+CUresult cuCtxSynchronize() { return refuseWait("cuCtxSynchronize"); }
 
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//
 
 CUresult cuMemAlloc(Pointer *memory, size_t bytes) {
-  return allocate(memory, bytes);
+  return allocateNow(memory, bytes, "cuMemAlloc");
 }
 CUresult cuMemAlloc_v2(Pointer *memory, size_t bytes) {
-  return allocate(memory, bytes);
+  return cuMemAlloc(memory, bytes);
 }
-CUresult cuMemAllocAsync(Pointer *memory, size_t bytes, void *) {
-  return allocate(memory, bytes);
+CUresult cuMemAllocAsync(Pointer *memory, size_t bytes, void *stream) {
+  return push(
+      stream, NodeType::Allocate, [=] { return allocate(memory, bytes); },
+      [=](Work &work) {
+        return GraphMemory::get().allocate(memory, bytes, work);
+      });
 }
 CUresult cuMemAllocManaged(Pointer *memory, size_t bytes, unsigned) {
-  return allocate(memory, bytes);
+  return allocateNow(memory, bytes, "cuMemAllocManaged");
 }
 CUresult cuMemHostAlloc(Pointer *memory, size_t bytes, unsigned) {
-  return allocate(memory, bytes);
+  return allocateNow(memory, bytes, "cuMemHostAlloc");
 }
-CUresult cuMemFree(Pointer memory) {
-  std::free(memory);
-  return kSuccess;
-}
+CUresult cuMemFree(Pointer memory) { return freeNow(memory, "cuMemFree"); }
 CUresult cuMemFree_v2(Pointer memory) { return cuMemFree(memory); }
-CUresult cuMemFreeHost(Pointer memory) { return cuMemFree(memory); }
-CUresult cuMemFreeAsync(Pointer memory, void *) { return cuMemFree(memory); }
-CUresult cuMemHostRegister(void *, size_t, unsigned) { return kSuccess; }
-CUresult cuMemHostUnregister(void *) { return kSuccess; }
+CUresult cuMemFreeHost(Pointer memory) {
+  return freeNow(memory, "cuMemFreeHost");
+}
+CUresult cuMemFreeAsync(Pointer memory, void *stream) {
+  bool isOfGraph = GraphMemory::get().holds(memory);
+  return push(
+      stream, NodeType::Free,
+      [=] {
+        if (!isOfGraph)
+          std::free(memory);
+        return kSuccess;
+      },
+      [=](Work &work) {
+        if (!isOfGraph)
+          return fail(kInvalidValue, "expected memory that the graph allocates "
+                                     "where a graph shall free it");
+        work = [] { return kSuccess; };
+        return CUresult(kSuccess);
+      });
+}
+CUresult cuMemHostRegister(void *, size_t, unsigned) {
+  return refuseUnsafe("cuMemHostRegister");
+}
+CUresult cuMemHostUnregister(void *) {
+  return refuseUnsafe("cuMemHostUnregister");
+}
 CUresult cuMemHostGetDevicePointer(Pointer *device, void *host, unsigned) {
   *device = host;
   return kSuccess;
 }
-CUresult cuMemPrefetchAsync(Pointer, size_t, int, void *) { return kSuccess; }
-CUresult cuMemcpyAsync(Pointer target, Pointer source, size_t bytes, void *) {
-  return copy(target, source, bytes);
+CUresult cuMemPrefetchAsync(Pointer, size_t, int, void *stream) {
+  return refuseWait(stream, "cuMemPrefetchAsync");
+}
+CUresult cuMemcpyAsync(Pointer target, Pointer source, size_t bytes,
+                       void *stream) {
+  return copy(target, source, bytes, stream);
 }
 CUresult cuMemcpyHtoDAsync(Pointer target, const void *source, size_t bytes,
-                           void *) {
-  return copy(target, source, bytes);
+                           void *stream) {
+  return copy(target, source, bytes, stream);
 }
-CUresult cuMemcpyDtoHAsync(void *target, Pointer source, size_t bytes, void *) {
-  return copy(target, source, bytes);
+CUresult cuMemcpyDtoHAsync(void *target, Pointer source, size_t bytes,
+                           void *stream) {
+  return copy(target, source, bytes, stream);
 }
 CUresult cuMemsetD8Async(Pointer target, unsigned char value, size_t count,
-                         void *) {
-  return fill<uint8_t>(target, value, count);
+                         void *stream) {
+  return fill<uint8_t>(target, value, count, stream);
 }
 CUresult cuMemsetD16Async(Pointer target, unsigned short value, size_t count,
-                          void *) {
-  return fill<uint16_t>(target, value, count);
+                          void *stream) {
+  return fill<uint16_t>(target, value, count, stream);
 }
 CUresult cuMemsetD32Async(Pointer target, unsigned value, size_t count,
-                          void *) {
-  return fill<uint32_t>(target, value, count);
-}
-
-//===----------------------------------------------------------------------===//
-// Streams and events
-//===----------------------------------------------------------------------===//
-
-CUresult cuStreamCreate(void **result, unsigned) {
-  *result = &stream;
-  return kSuccess;
-}
-CUresult cuStreamDestroy(void *) { return kSuccess; }
-CUresult cuStreamDestroy_v2(void *) { return kSuccess; }
-CUresult cuStreamSynchronize(void *) { return kSuccess; }
-CUresult cuStreamQuery(void *) { return kSuccess; }
-CUresult cuStreamWaitEvent(void *, void *, unsigned) { return kSuccess; }
-CUresult cuThreadExchangeStreamCaptureMode(int *) { return kSuccess; }
-CUresult cuEventCreate(void **result, unsigned) {
-  *result = &event;
-  return kSuccess;
-}
-CUresult cuEventDestroy(void *) { return kSuccess; }
-CUresult cuEventDestroy_v2(void *) { return kSuccess; }
-CUresult cuEventRecord(void *, void *) { return kSuccess; }
-CUresult cuEventQuery(void *) { return kSuccess; }
-CUresult cuEventSynchronize(void *) { return kSuccess; }
-CUresult cuEventElapsedTime(float *milliseconds, void *, void *) {
-  *milliseconds = 0;
-  return kSuccess;
-}
-CUresult cuLaunchHostFunc(void *, void (*function)(void *), void *data) {
-  function(data);
-  return kSuccess;
+                          void *stream) {
+  return fill<uint32_t>(target, value, count, stream);
 }
 
 //===----------------------------------------------------------------------===//
@@ -390,6 +447,8 @@ CUresult cuLaunchHostFunc(void *, void (*function)(void *), void *data) {
 CUresult cuModuleLoadData(void **module, const void *image) {
   if (!image)
     return kInvalidImage;
+  if (CUresult error = refuseUnsafe("cuModuleLoadData"))
+    return error;
   if (std::string why = objectionTo(image, givenCapability()); !why.empty())
     return Driver::get().fail(kNoBinaryForGpu, why);
   *module = new Module{static_cast<const char *>(image)};
@@ -400,14 +459,17 @@ CUresult cuModuleLoadDataEx(void **module, const void *image, unsigned, int *,
   return cuModuleLoadData(module, image);
 }
 CUresult cuModuleUnload(void *module) {
+  if (CUresult error = refuseUnsafe("cuModuleUnload"))
+    return error;
   delete static_cast<Module *>(module);
   return kSuccess;
 }
 CUresult cuModuleGetFunction(void **function, void *module, const char *name) {
-  if (!static_cast<Module *>(module)->mayHold(name))
+  auto &loaded = *static_cast<Module *>(module);
+  if (!loaded.mayHold(name))
     return Driver::get().fail(kNotFound,
                               std::string("the image has no kernel ") + name);
-  *function = Driver::get().addFunction(name);
+  *function = Driver::get().addFunction(name, loaded.image);
   return kSuccess;
 }
 CUresult cuFuncSetAttribute(void *function, int attribute, int value) {
@@ -448,7 +510,7 @@ CUresult cuKernelSetAttribute(int attribute, int value, void *kernel, int) {
 }
 CUresult cuLaunchKernel(void *handle, unsigned gridX, unsigned gridY,
                         unsigned gridZ, unsigned blockX, unsigned blockY,
-                        unsigned blockZ, unsigned sharedBytes, void *,
+                        unsigned blockZ, unsigned sharedBytes, void *stream,
                         void **parameters, void **) {
   auto *function = static_cast<Function *>(handle);
   Driver &driver = Driver::get();
@@ -468,21 +530,22 @@ CUresult cuLaunchKernel(void *handle, unsigned gridX, unsigned gridY,
     return driver.fail(kInvalidValue, function->name +
                                           " asks for more shared memory than "
                                           "its attribute allows");
-  switch (faultOf(function->name)) {
-  case Fault::None:
-    break;
-  case Fault::Lost:
-    return kSuccess;
-  case Fault::Fail:
-    return driver.fail(kLaunchFailed, function->name + " was made to fail");
-  case Fault::Hang:
-    for (;;)
-      ::pause();
-  }
-  if (launchEmulatedKernel(function->kernel, gridX, blockX, sharedBytes,
-                           parameters) != FTRT_SUCCESS)
-    return driver.fail(kLaunchFailed, ftrt_last_error());
-  return kSuccess;
+  auto launch = [=](void **values) {
+    return runKernel(*function, gridX, blockX, sharedBytes, values);
+  };
+  return push(
+      stream, NodeType::Kernel, [=] { return launch(parameters); },
+      [=](Work &work) {
+        if (!function->parameters)
+          return fail(kNotSupported,
+                      "the image of " + function->name +
+                          " does not tell its parameters in PTX, so its "
+                          "launches cannot be captured here");
+        auto values = std::make_shared<ParameterValues>(*function->parameters,
+                                                        parameters);
+        work = [=] { return launch(values->pointers()); };
+        return CUresult(kSuccess);
+      });
 }
 
 CUresult cuTensorMapEncodeTiled(void *map, int type, uint32_t rank,

@@ -110,9 +110,9 @@ def run(tests, path, where, *, has_prepared=False, seed=None, **environment):
     return json.loads(child.stdout), re.findall(r"launch (\w+):", child.stderr), ""
 
 
-def build(tests, name, *options):
+def build(tests, name, *options, source=SOURCE):
     path = tests.path(f"lib{name}.so")
-    answer = tests.tool("ftuner-translate", SOURCE, "--ftuner-to-library", *COMPILED, *options, "-o", path)
+    answer = tests.tool("ftuner-translate", source, "--ftuner-to-library", *COMPILED, *options, "-o", path)
     if answer.returncode != 0:
         raise RuntimeError(answer.stderr)
     return path
