@@ -11,6 +11,7 @@ from __future__ import annotations
 from torch._dynamo import register_backend
 from torch._dynamo.backends.registry import list_backends
 
+from .capture import capture_sizes
 from .dynamo import backend
 from .export import ExportedModel, export
 from .inductor import InductorPass, inductor_pass
@@ -27,6 +28,7 @@ __all__ = [
     "Options",
     "Report",
     "backend",
+    "capture_sizes",
     "export",
     "inductor_pass",
     "report",

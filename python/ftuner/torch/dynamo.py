@@ -95,7 +95,7 @@ def backend(
     if mode not in (None, "default"):
         options = {**(options or {}), "mode": mode}
     # Read here: the graph of gradients may be compiled when the setting is another one.
-    parsed = Options.parse(options).with_precision()
+    parsed = Options.parse(options).with_settings()
     parsed = replace(parsed, symbols=of_symbols(gm, parsed.histogram))
 
     def compiler(graph: fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:

@@ -73,10 +73,12 @@ def of_symbols(
         size = arguments[argument].shape[int(dim)]
         if isinstance(size, torch.SymInt) and size.node.expr.is_symbol:
             bounds = size.node.shape_env.bound_sympy(size.node.expr)
+            # A least size of 2 is PyTorch's, whose other graph for 1 may have the same functions.
+            lower = 1 if bounds.lower == 2 else bounds.lower
             symbols[size.node.expr.name] = {
                 value: frequency
                 for value, frequency in histogram.items()
-                if bounds.lower <= value <= bounds.upper
+                if lower <= value <= bounds.upper
             }
     return symbols
 

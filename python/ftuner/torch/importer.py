@@ -51,11 +51,12 @@ def range_of(
     """The sizes that an expression takes under the ranges of its symbols.
 
     Args:
-        declared: of an exported program, the least sizes that its user declares, by symbols.
+        declared: the least sizes that the user of an exported program declares, by symbols.
             torch.export takes 0 and 1 out of the range of every symbol, since it traces with
             larger sizes. A kernel serves them too, and a batch of 1 is the commonest, so a
             least size of 2 that nobody declared is read as 1. Graphs of torch.compile, by
-            default, are compiled anew for a size of 1 and keep their ranges.
+            default, are compiled anew for a size of 1 and keep their ranges, but for the
+            rows that a weight is multiplied with.
     """
     ranges = dict(shape_env.var_to_range) if shape_env else {}
     if declared is not None:
@@ -84,8 +85,15 @@ def import_region(
     region: Region,
     shape_env: ShapeEnv | None,
     of_symbols: Mapping[str, Histogram] = MappingProxyType({}),
+    dynamic: bool = False,
 ) -> ImportedRegion:
-    """The function that computes a region; ``of_symbols`` has histograms of PyTorch's symbols."""
+    """The function that computes a region.
+
+    Args:
+        of_symbols: histograms of PyTorch's symbols.
+        dynamic: whether a function of a weight is for one row, too, where PyTorch compiles
+            another graph for that (see rows.py).
+    """
     layout = region.layout
     walks = [
         [loop for loops in layout.resolve(dims) for loop in loops]
@@ -131,11 +139,25 @@ def import_region(
         types=tuple(TYPES[access.node.meta["val"].dtype] for access in region.accesses),
         result_type=TYPES[region.exit.meta["val"].dtype],
     )
+    if dynamic and (rows := function.rows_of_weight) is not None:
+        extent = extents[heads[rows]]
+        if not isinstance(extent, int):
+            # The row that PyTorch compiles another graph for is one of the sizes.
+            name = symbols[extent]
+            sizes = _weighted(extent, range_of(extent, shape_env, {}), of_symbols)
+            function = replace(function, symbols=((name, sizes),))
+        if extent == 1:
+            # What has the elements of the one row would have those of each row of more.
+            extras = (
+                (rows, *loops) if rows not in loops and len(lay.shape_of(access.node)) > 1 else loops
+                for loops, access in zip(function.extras, region.extras)
+            )
+            function = replace(function, extras=tuple(extras))
     return ImportedRegion(
         region=region,
         function=function,
         argument_shapes=[
-            [extents[loop] for loop in walk if loop in extents] for walk in walks[:-1]
+            [extents[heads[number]] for number in loops] for loops in function.arguments
         ],
         result_shape=[extents[head] for head in result_heads],
         parts={

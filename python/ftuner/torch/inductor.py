@@ -26,7 +26,7 @@ from ftuner import cache, latency
 
 from .importer import Call
 from .library import Settings
-from .operator import CHOSEN_PRODUCT, PRODUCT, Recipe, key_of, remember
+from .operator import Recipe, key_of, operators_of, remember
 from .options import Options
 from .replacement import Host, Product, replace_products
 from .report import Report, update
@@ -46,11 +46,12 @@ class _Inductor(Host):
         key = key_of(recipe, next(self._places))
         remember(key, product.function)
         tensors, scalars, alternative = arguments.tensors, arguments.scalars, arguments.alternative
+        plain, chosen = operators_of(bool(scalars))
         if product.choice is None or alternative is None:
-            return graph.call_function(PRODUCT, (tensors, scalars, key, recipe))
+            return graph.call_function(plain, (tensors, scalars, key, recipe))
         choice = product.choice.write(alternative.code)
         of_all = (tensors, scalars, alternative.sizes, key, recipe, choice)
-        return graph.call_function(CHOSEN_PRODUCT, of_all)
+        return graph.call_function(chosen, of_all)
 
     def operators(self, counts: Report) -> dict[str, int]:
         return counts.inductor_operators
@@ -64,16 +65,19 @@ class InductorPass(CustomGraphPass):
 
     def __call__(self, graph: fx.Graph) -> None:
         before = set(graph.nodes)
-        replace_products(graph, self.options.with_precision(), _Inductor())
+        replace_products(graph, self.options.with_settings(), _Inductor())
         for node in graph.nodes:
             if node not in before:
                 _set_value(node)
 
     def uuid(self) -> str:
         """Equal where the same graph becomes the same graph with the same functions."""
-        options = self.options.with_precision()
+        options = self.options.with_settings()
         settings = Settings(options.device, bool(options.emulate), options.compile).identity()
-        chosen = (options.emulate, options.fallback, options.attention, options.take, options.symbols)
+        chosen = (
+            options.emulate, options.fallback, options.attention, options.take, options.symbols,
+            options.dynamic,
+        )  # fmt: skip
         parts = (ftuner.__version__, _sources(), _compiler(), settings, chosen)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 

@@ -34,7 +34,7 @@ class Source(Protocol):
     def name(self) -> str: ...
 
 
-def _without_name(source: Source) -> str:
+def without_name(source: Source) -> str:
     """The module's text, equal where nothing but the names of the functions differ."""
     return str(source).replace(f"func.func @{source.name}(", "func.func @function(", 1)
 
@@ -116,7 +116,7 @@ class Library:
         Raises whatever `ftuner.compile` raises, other than `CompileError`.
         """
         identity = settings.identity()
-        keys = [(_without_name(function), identity) for function in functions]
+        keys = [(without_name(function), identity) for function in functions]
         while True:
             wanted: list[_Task] = []
             mine: dict[Hashable, _Task] = {}

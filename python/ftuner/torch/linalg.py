@@ -90,6 +90,21 @@ class ProductFunction:
         sizes = (self.loops[loop] for loop in self.result_loops)
         return tuple(size if isinstance(size, int) else self.source_of(size) for size in sizes)
 
+    @property
+    def rows_of_weight(self) -> int | None:
+        """The loop of the rows, in a product of rows with a weight; else None.
+
+        A weight is a factor whose two sizes are known. The rows are a loop of the result and of
+        the other factor, which has no more loops than this and that of the sum.
+        """
+        reduce = len(self.loops) - 1
+        lhs, rhs = {*self.lhs} - {reduce}, {*self.rhs} - {reduce}
+        if len(self.loops) != 3 or len(lhs) != 1 or lhs & rhs:
+            return None
+        if not all(isinstance(self.loops[loop], int) for loop in self.rhs):
+            return None
+        return lhs.pop()
+
     def source_of(self, symbol: str) -> tuple[int, int]:
         """The first argument with a dimension of that symbol, and the dimension."""
         return next(

@@ -15,6 +15,10 @@ those that the alternative takes::
 
     ftuner::chosen_product(Tensor[] tensors, Tensor[] scalars, SymInt[] sizes, str key, str recipe,
                            str choice) -> Tensor
+
+CUDA graphs may capture them: launches are captured as they are, also where a first call loads kernels,
+and memory comes from PyTorch's allocator. Calls with scalars are of other overloads, named `scalars`,
+which say that they are not for CUDA graphs: a graph would repeat the value of its capture.
 """
 
 from __future__ import annotations
@@ -32,6 +36,7 @@ from torch import Tensor
 
 import ftuner
 
+from .capture import note
 from .choice import Selector
 from .library import LIBRARY, Settings
 from .linalg import ProductFunction
@@ -184,6 +189,7 @@ def _product(tensors: list[Tensor], scalars: list[Tensor], key: str, recipe: str
     if function is None:
         made = Recipe.read(recipe)
         function = _functions[key] = _make(made)
+        note(function)
         count_cached(made.name)
     return call(function, tensors, scalars)
 
@@ -224,25 +230,35 @@ _TAGS = (
     "pt2_compliant_tag",
     # Tensors come as the graph says that they lie, so that none is copied at calls.
     "needs_exact_strides",
-    # A first call may compile and load kernels.
-    "cudagraph_unsafe",
 )
+#: Of calls with scalars: the host reads these when it launches.
+_TAGS_OF_SCALARS = (*_TAGS, "cudagraph_unsafe")
 
 _definitions = torch.library.Library("ftuner", "DEF")
-_tags = tuple(getattr(torch.Tag, name) for name in _TAGS if hasattr(torch.Tag, name))
-_definitions.define(
-    "product(Tensor[] tensors, Tensor[] scalars, str key, str recipe) -> Tensor", tags=_tags
-)
-_definitions.impl("product", _product, "CompositeExplicitAutograd")
-torch.library.register_fake("ftuner::product", _fake_product, lib=_definitions)
-_definitions.define(
-    "chosen_product(Tensor[] tensors, Tensor[] scalars, SymInt[] sizes, str key, str recipe,"
-    " str choice) -> Tensor",
-    tags=_tags,
-)
-_definitions.impl("chosen_product", _chosen_product, "CompositeExplicitAutograd")
-torch.library.register_fake("ftuner::chosen_product", _fake_chosen_product, lib=_definitions)
+for _overload, _tags in (("", _TAGS), (".scalars", _TAGS_OF_SCALARS)):
+    for _name, _more, _operator, _fake in (
+        ("product", "str key, str recipe", _product, _fake_product),
+        (
+            "chosen_product",
+            "SymInt[] sizes, str key, str recipe, str choice",
+            _chosen_product,
+            _fake_chosen_product,
+        ),
+    ):
+        _definitions.define(
+            f"{_name}{_overload}(Tensor[] tensors, Tensor[] scalars, {_more}) -> Tensor",
+            tags=tuple(getattr(torch.Tag, tag) for tag in _tags if hasattr(torch.Tag, tag)),
+        )
+        _definitions.impl(f"{_name}{_overload}", _operator, "CompositeExplicitAutograd")
+        torch.library.register_fake(f"ftuner::{_name}{_overload}", _fake, lib=_definitions)
 
 #: The operators, which graphs call.
 PRODUCT = torch.ops.ftuner.product.default
 CHOSEN_PRODUCT = torch.ops.ftuner.chosen_product.default
+
+
+def operators_of(has_scalars: bool) -> tuple[Any, Any]:
+    """The overloads of both that a call with or without scalars is of."""
+    if has_scalars:
+        return torch.ops.ftuner.product.scalars, torch.ops.ftuner.chosen_product.scalars
+    return PRODUCT, CHOSEN_PRODUCT

@@ -43,6 +43,9 @@ class Options:
     compile: dict[str, Any] = field(default_factory=dict)
     #: `histogram` by the names of a graph's symbols.
     symbols: dict[str, dict[int, float]] = field(default_factory=dict)
+    #: Whether sizes are symbols unless PyTorch knows better, as ``dynamic=True`` of torch.compile
+    #: has it. None: as PyTorch's compiler has it when it asks. No option of users.
+    dynamic: bool | None = None
 
     @staticmethod
     def parse(options: dict[str, Any] | None) -> Options:
@@ -80,11 +83,18 @@ class Options:
         _check_mode(given.get("mode", "default"), given.get("host", "inductor"))
         return Options(compile=remaining, **given)
 
-    def with_precision(self) -> Options:
-        """With PyTorch's own setting for products of float32, unless the option is given."""
-        if "precision" in self.compile or not _allows_tf32():
-            return self
-        return replace(self, compile={**self.compile, "precision": "tf32"})
+    def with_settings(self) -> Options:
+        """With what PyTorch's settings say now, as far as nothing else says so.
+
+        These are its precision for products of float32, and whether sizes are dynamic.
+        """
+        compile = self.compile
+        if "precision" not in compile and _allows_tf32():
+            compile = {**compile, "precision": "tf32"}
+        dynamic = self.dynamic
+        if dynamic is None:
+            dynamic = not torch._dynamo.config.assume_static_by_default
+        return replace(self, compile=compile, dynamic=dynamic)
 
 
 def _check_mode(mode: Any, host: str) -> None:

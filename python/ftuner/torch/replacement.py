@@ -20,12 +20,14 @@ import ftuner
 from ftuner.function import Function
 
 from . import layout as lay
+from .capture import note
 from .choice import Choice, Interval, choose
 from .importer import Call, ImportedRegion, import_region, replace_region
-from .library import LIBRARY, Settings
+from .library import LIBRARY, Built, Settings
 from .options import Options
 from .partition import NotTaken, RegionFinder, flops_of, hint, is_product, reason_to_leave
 from .report import Left, Report, update
+from .rows import ROWS
 
 
 @dataclass(frozen=True)
@@ -116,16 +118,31 @@ def _device_of(graph: fx.Graph, options: Options) -> tuple[Any, bool]:
 def _import(graph: fx.Graph, finder: RegionFinder, options: Options) -> list[ImportedRegion]:
     fake_mode = detect_fake_mode([node.meta.get("val") for node in graph.nodes])
     shape_env = fake_mode.shape_env if fake_mode else None
-    return [import_region(region, shape_env, options.symbols) for region in finder.regions()]
+    return [
+        import_region(region, shape_env, options.symbols, bool(options.dynamic))
+        for region in finder.regions()
+    ]
+
+
+def _compile(imported: list[ImportedRegion], settings: Settings, dynamic: bool) -> list[Built]:
+    """Compiles the functions, of which some then are for more sizes than was asked for."""
+    functions = [item.function for item in imported]
+    if not dynamic:
+        return LIBRARY.get(functions, settings)
+    compiled = ROWS.get(functions, settings, LIBRARY)
+    for item, (function, _) in zip(imported, compiled):
+        item.function = function
+    return [built for _, built in compiled]
 
 
 def replace_products(graph: fx.Graph, options: Options, host: Host) -> None:
     """Replaces the products of an ATen graph by calls of FTuner functions, and counts."""
     finder = RegionFinder(graph)
+    dynamic = bool(options.dynamic)
     imported = _import(graph, finder, options)
     device, emulate = _device_of(graph, options)
     settings = Settings(device, emulate, options.compile)
-    functions = LIBRARY.get([item.function for item in imported], settings)
+    functions = _compile(imported, settings, dynamic)
     left = [
         _left(node, reason)
         for node in graph.nodes
@@ -160,6 +177,7 @@ def replace_products(graph: fx.Graph, options: Options, host: Host) -> None:
             left.append(_left(node, str(error)))
             continue
         names.append(item.function.name)
+        note(function)
         flops += product_flops or 0
         fused += len(item.region.emitted)
         dead += item.region.nodes

@@ -1,4 +1,8 @@
-"""Products with a vector, as products of matrices with one row, which FTuner takes."""
+"""Products with a vector, as products of matrices with one row, which FTuner takes.
+
+Inductor makes sums of some products with one row, before a pass of its graphs sees them: small ones
+on the CPU, and in its modes that search (`max-autotune`) all of them on a GPU. They stay products.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from .partition import TYPES
 
@@ -37,6 +42,10 @@ _TAKEN: dict[Any, Callable[..., Tensor]] = {
 }
 
 
+#: Products that others decompose, and the position of the factor whose last size is that of the sum.
+_KEPT = {aten.mm.default: 0, aten.addmm.default: 1, aten.bmm.default: 0}
+
+
 def decompositions(others: Mapping[Any, Callable[..., Any]]) -> dict[Any, Callable[..., Any]]:
     """A table of decompositions of PyTorch's, with these for the types that FTuner takes."""
 
@@ -49,5 +58,19 @@ def decompositions(others: Mapping[Any, Callable[..., Any]]) -> dict[Any, Callab
 
         return decompose
 
+    def kept(position: int, other: Callable[..., Any]) -> Callable[..., Any]:
+        def decompose(*arguments: Any, **options: Any) -> Any:
+            left, right = arguments[position : position + 2]
+            # A sum of one product is none.
+            is_sum = not statically_known_true(left.shape[-1] == 1)
+            if left.dtype in TYPES and right.dtype in TYPES and is_sum:
+                return NotImplemented
+            return other(*arguments, **options)
+
+        return decompose
+
     table = {operator: chosen(taken, others.get(operator)) for operator, taken in _TAKEN.items()}
+    for operator, position in _KEPT.items():
+        if operator in others:
+            table[operator] = kept(position, others[operator])
     return {**others, **table}
