@@ -55,6 +55,8 @@ for b, s, l in [(1, 1, 1), (3, 17, 31), (2, 64, 5), (0, 4, 4)]:
 import pathlib, sys
 package = pathlib.Path(ftuner.__file__)
 assert package.is_relative_to(sys.prefix), package
+# What is compiled against PyTorch where users have it.
+assert (package.parent / "torch" / "native" / "ftuner_torch.cpp").is_file()
 print("own module: right")
 '''
 

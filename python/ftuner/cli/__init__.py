@@ -26,6 +26,7 @@ from . import (
     explaining,
     iree_module,
     running,
+    torch_library,
 )
 from .common import UsageError, did_you_mean, read_source
 
@@ -38,6 +39,7 @@ _COMMANDS = (
     device_table,
     checking,
     calibrating,
+    torch_library,
     caching,
 )
 

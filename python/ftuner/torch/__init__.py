@@ -12,10 +12,12 @@ from torch._dynamo import register_backend
 from torch._dynamo.backends.registry import list_backends
 
 from .capture import capture_sizes
+from .cpp_library import build_library
 from .dynamo import backend
 from .export import ExportedModel, export
 from .inductor import InductorPass, inductor_pass
 from .options import Options
+from .packaging import aoti_compile_and_package
 from .report import Left, Report, report, reset_report
 
 if "ftuner" not in list_backends(exclude_tags=()):
@@ -27,7 +29,9 @@ __all__ = [
     "Left",
     "Options",
     "Report",
+    "aoti_compile_and_package",
     "backend",
+    "build_library",
     "capture_sizes",
     "export",
     "inductor_pass",

@@ -135,6 +135,17 @@ class Choice:
         """Whether FTuner computes all intervals."""
         return all(interval.is_ftuners for interval in self.intervals)
 
+    def whole(self) -> Choice:
+        """The same for those who cannot take turns: all sizes are of one side.
+
+        It is FTuner's where the geometric mean of its times is at most PyTorch's, and FTuner has an
+        interval.
+        """
+        gain = sum(math.log(one.pytorch_us / one.ftuner_us) for one in self.intervals)
+        is_ftuners = gain >= 0 and any(one.is_ftuners for one in self.intervals)
+        intervals = (replace(one, is_ftuners=is_ftuners) for one in self.intervals)
+        return replace(self, intervals=tuple(intervals))
+
     def is_ftuners(self, sizes: Sequence[int]) -> bool:
         """Whether FTuner computes these `sizes`, which are in their order."""
         given = dict(zip(self.sizes, sizes))

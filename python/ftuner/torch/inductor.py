@@ -28,6 +28,7 @@ from .importer import Call
 from .library import Settings
 from .operator import Recipe, key_of, operators_of, remember
 from .options import Options
+from .packaging import PackagedHost, share_sizes
 from .replacement import Host, Product, replace_products
 from .report import Report, update
 from .vectors import decompositions
@@ -60,14 +61,18 @@ class _Inductor(Host):
 class InductorPass(CustomGraphPass):
     """Replaces the products of Inductor's graphs; see `inductor_pass`."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, packaged: bool = False) -> None:
         self.options = options
+        self.packaged = packaged
 
     def __call__(self, graph: fx.Graph) -> None:
+        if self.packaged:
+            share_sizes(graph)
         before = set(graph.nodes)
-        replace_products(graph, self.options.with_settings(), _Inductor())
+        host = PackagedHost(graph) if self.packaged else _Inductor()
+        replace_products(graph, self.options.with_settings(), host)
         for node in graph.nodes:
-            if node not in before:
+            if node not in before and node.op == "call_function":
                 _set_value(node)
 
     def uuid(self) -> str:
@@ -78,17 +83,20 @@ class InductorPass(CustomGraphPass):
             options.emulate, options.fallback, options.attention, options.take, options.symbols,
             options.dynamic,
         )  # fmt: skip
-        parts = (ftuner.__version__, _sources(), _compiler(), settings, chosen)
+        parts = (ftuner.__version__, _sources(), _compiler(), settings, chosen, self.packaged)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 def _set_value(node: fx.Node) -> None:
     """Says what a new node computes, as all nodes of Inductor's graphs do."""
-    # What the operands were in the model, which are others now.
-    node.meta.pop("eager_input_vals", None)
     values = fx.map_arg((node.args, node.kwargs), lambda argument: argument.meta["val"])
     target: Any = node.target
     node.meta["val"] = target(*values[0], **values[1])
+    # What the operands were in the model are others now. Inductor gives a function's operands the
+    # strides that it finds here, so that none is copied at calls.
+    node.meta["eager_input_vals"] = fx.node.map_aggregate(
+        values, lambda value: value if isinstance(value, torch.Tensor) else None
+    )
 
 
 @functools.cache
@@ -108,18 +116,27 @@ def _compiler() -> str:
         return ""
 
 
-def inductor_pass(**options: Any) -> InductorPass:
+def inductor_pass(*, packaged: bool = False, **options: Any) -> InductorPass:
     """FTuner as a pass for those who give options to Inductor themselves.
 
         torch.compile(model, options={"post_grad_custom_pre_pass": ftuner.torch.inductor_pass()})
 
     Beside a pass of one's own, PyTorch takes a list of both. Options are those of the backend,
     without ``host``, ``attention``, ``mode`` and ``histogram``.
+
+    With ``packaged`` graphs hold the compiled functions themselves, as packages of AOTInductor need
+    it; `aoti_compile_and_package` sets it.
     """
     for name in ("host", "attention", "mode", "histogram"):
         if name in options:
             raise TypeError(f"expected no option {name} of inductor_pass: the backend has it")
-    return InductorPass(Options.parse(options))
+    return InductorPass(Options.parse(options), packaged)
+
+
+def joined_passes(known: Any, own: InductorPass) -> Any:
+    """Passes that Inductor has, and then FTuner's. Older versions of PyTorch take one pass only."""
+    others = known if isinstance(known, (list, tuple)) else [known] if known else []
+    return [*others, own] if others else own
 
 
 class _Decompositions(dict[Any, Callable[..., Any]]):
@@ -165,12 +182,10 @@ def compile_with_inductor(
     from torch._inductor import config
     from torch._inductor.compile_fx import compile_fx
 
-    known, own = config.post_grad_custom_pre_pass, InductorPass(options)
-    others = known if isinstance(known, (list, tuple)) else [known] if known else []
+    passes = joined_passes(config.post_grad_custom_pre_pass, InductorPass(options))
     patches = {
         **torch._inductor.list_mode_options(options.mode),
-        # Older versions of PyTorch take one pass only.
-        "post_grad_custom_pre_pass": [*others, own] if others else own,
+        "post_grad_custom_pre_pass": passes,
         # Products with other sizes than the model's, for kernels that are not called.
         "shape_padding": False,
     }

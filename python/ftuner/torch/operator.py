@@ -226,16 +226,16 @@ def _fake_chosen_product(
 
 
 #: What compilers of PyTorch know of the operator, as far as this version of it has names for that.
-_TAGS = (
+TAGS = (
     "pt2_compliant_tag",
     # Tensors come as the graph says that they lie, so that none is copied at calls.
     "needs_exact_strides",
 )
 #: Of calls with scalars: the host reads these when it launches.
-_TAGS_OF_SCALARS = (*_TAGS, "cudagraph_unsafe")
+TAGS_OF_SCALARS = (*TAGS, "cudagraph_unsafe")
 
 _definitions = torch.library.Library("ftuner", "DEF")
-for _overload, _tags in (("", _TAGS), (".scalars", _TAGS_OF_SCALARS)):
+for _overload, _tags in (("", TAGS), (".scalars", TAGS_OF_SCALARS)):
     for _name, _more, _operator, _fake in (
         ("product", "str key, str recipe", _product, _fake_product),
         (

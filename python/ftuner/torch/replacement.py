@@ -50,6 +50,8 @@ class Host(ABC):
 
     #: Whether it makes one kernel of pointwise operators that follow each other.
     joins: bool
+    #: Whether PyTorch may compute some sizes of a product, and FTuner the others.
+    alternates: bool = True
 
     @abstractmethod
     def call(self, graph: fx.Graph, product: Product, arguments: Call) -> fx.Node:
@@ -163,6 +165,8 @@ def replace_products(graph: fx.Graph, options: Options, host: Host) -> None:
             left.append(_left(node, str(function)))
             continue
         choice = None if options.take == "all" else choose(item, function, settings, host.joins)
+        if choice is not None and not host.alternates:
+            choice = choice.whole()
         if choice is not None:
             intervals.setdefault(item.function.name, []).extend(choice.intervals)
             if not any(interval.is_ftuners for interval in choice.intervals):

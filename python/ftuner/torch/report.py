@@ -42,8 +42,9 @@ class Report:
     #: Products in these graphs, and those that became FTuner functions.
     products: int = 0
     taken: int = 0
-    #: Of those, how many were met at their first call, in graphs that PyTorch had in its caches.
-    #: Nobody looked at what else such a graph has, and it is not among `graphs`.
+    #: Of those, how many were met at their first call, in graphs that PyTorch had in its caches, or
+    #: in packages, where each function counts once. Nobody looked at what else such a graph has, and
+    #: it is not among `graphs`.
     cached: int = 0
     #: FLOPs of those, at the sizes that PyTorch compiled for.
     taken_flops: float = 0.0
@@ -112,8 +113,8 @@ class Report:
         ]
         if self.cached:
             lines.append(
-                f"{self.cached} of these from PyTorch's caches, counted at their first call; what else"
-                " is in their graphs is not known"
+                f"{self.cached} of these from PyTorch's caches or packages, counted at their first"
+                " call; what else is in their graphs is not known"
             )
         if self.left and self.flops_share is not None:
             unknown = sum(left.flops is None for left in self.left)
