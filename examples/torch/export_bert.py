@@ -37,9 +37,10 @@ def package(layer: torch.nn.Module, path: Path, hidden: int, **options: object) 
         program = torch.export.export(
             layer, (example,), dynamic_shapes={"hidden_states": {0: batch, 1: length}}
         )
-    # Attention as products, too, instead of PyTorch's own kernel for it.
+    # Attention as products, too, instead of PyTorch's own kernel for it, and all products, also where
+    # PyTorch's own kernels are predicted to be faster.
     ftuner.torch.aoti_compile_and_package(
-        program, package_path=str(path), attention="math", **options
+        program, package_path=str(path), attention="math", take="all", **options
     )
 
 

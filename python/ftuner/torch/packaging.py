@@ -112,7 +112,9 @@ def aoti_compile_and_package(
             Inductor's own choice.
         inductor_configs: of Inductor, as for PyTorch's function. A pass in
             ``post_grad_custom_pre_pass`` comes before FTuner's.
-        options: those of the backend without ``host``, ``mode`` and ``histogram`` (`ftuner.torch.Options`).
+        options: those of the backend without ``host``, ``mode`` and ``histogram``
+            (`ftuner.torch.Options`). With ``take="faster"``, the default, a product is FTuner's or
+            PyTorch's at all sizes, whoever is predicted to be faster on average.
 
     Returns:
         The package's path, or the file.
