@@ -25,6 +25,8 @@ ROUNDS = 9
 SAMPLE_MICROSECONDS = 3000.0
 LENGTHS = (128, 2, 53, 16, 97, 32, 64, 7, 113, 24, 80, 48)
 LONGEST = 128
+# The bundle has the functions of graphs whose rest PyTorch runs; Inductor's graphs have others.
+OPTIONS = {"host": "eager", "take": "all"}
 BATCHES = (1, 8)
 
 # Of the logits or hidden states; eager PyTorch in f32 stays well below.
@@ -121,7 +123,7 @@ def record(
                 reset_report()
 
                 def trace(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
-                    backend(graph, inputs, options={"device": device})
+                    backend(graph, inputs, options={**OPTIONS, "device": device})
                     return graph.forward
 
                 example = tokens(model, small, batch, 16, "cpu", 0)
@@ -182,6 +184,7 @@ def _compile(
         "torch_ftuner": {
             "backend": "ftuner",
             "options": {
+                **OPTIONS,
                 # What the bundle does not hold stays with PyTorch, and is counted.
                 "device": session.device,
                 "fallback": True,

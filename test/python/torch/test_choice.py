@@ -246,7 +246,7 @@ def test_intervals_of_one_side_are_told_together() -> None:
 
 
 def test_options() -> None:
-    with pytest.raises(ValueError, match="option take 'all' or 'faster'"):
+    with pytest.raises(ValueError, match="option take 'faster' or 'all'"):
         ft.inductor_pass(take="some")
     assert ft.inductor_pass(take="all").uuid() != ft.inductor_pass(take="faster").uuid()
 
