@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 
 import ftuner.torch as ft
 
+ROOT = Path(__file__).parents[3]
 #: Few kernels, since each test compiles its own functions.
 COMPILER: dict[str, Any] = {"max_kernels": 1}
 #: All products by FTuner, and nothing that Inductor compiles.
 OPTIONS: dict[str, Any] = {**COMPILER, "host": "eager", "take": "all"}
+
+
+def load_script(path: str) -> Any:
+    """The module of a script of the repository, such as "benchmarks/torch/opinfo.py"."""
+    file = ROOT / path
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[file.stem] = module  # Where a dataclass looks for it.
+    spec.loader.exec_module(module)
+    return module
 
 
 def relative_error(actual: torch.Tensor, exact: torch.Tensor) -> float:

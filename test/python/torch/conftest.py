@@ -10,6 +10,14 @@ import torch
 import ftuner.torch as ft
 
 
+@pytest.fixture(scope="module")
+def own_inductor_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What Inductor compiled for other files of tests is not found."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
     """Nothing compiled, nothing counted, and NaN in memory that nobody wrote."""

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +22,11 @@ from ftuner.torch.choice import Choice, Interval, Selector, describe
 
 from checks import OPTIONS, relative_error
 
+# Others, with other prices, are not found.
+pytestmark = pytest.mark.usefixtures("own_inductor_cache")
+
 HOSTS = "eager", "inductor"
 FASTER = {**OPTIONS, "take": "faster"}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What Inductor compiled before, with other prices, is not found."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
-        yield
 
 
 class Layer(nn.Module):

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,33 +16,18 @@ from ftuner.torch.library import Library, Settings
 from ftuner.torch.linalg import Instruction, ProductFunction, Range
 from ftuner.torch.rows import Rows
 
-from checks import OPTIONS, compile_model, relative_error
+from checks import OPTIONS, compile_model, load_script, relative_error
 from scale import SCALE
 
 pytest.importorskip("transformers")
-pytestmark = pytest.mark.filterwarnings("ignore")
-
-ROOT = Path(__file__).parents[3]
-
-
-def _load(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # Where a dataclass looks for it.
-    spec.loader.exec_module(module)
-    return module
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.usefixtures("own_inductor_cache"),
+]
 
 
-decoding = _load(ROOT / "benchmarks/torch/decoding.py")
 
-
-@pytest.fixture(scope="module", autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What Inductor compiled before is not found."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
-        yield
+decoding = load_script("benchmarks/torch/decoding.py")
 
 
 CASES = [("gpt2", "dynamic", 1, "eager"), ("llama", "static", 3, "eager")]
@@ -181,29 +162,27 @@ def check(model: nn.Module, compiled: Any, *arguments: Tensor) -> None:
         assert relative_error(compiled(*arguments), model(*arguments)) < 1e-6
 
 
-def test_declared_ranges(calls: list[tuple[str, int]]) -> None:
-    """One row is a size of the function for the range that was declared, also where it is not in it."""
-    model = Block().eval()
+def run_declared(width: int, least: int) -> None:
+    """A block at several numbers of rows, of which a range is declared, and at one."""
+    model = Block(width).eval()
     compiled = compile_model(model)
     for rows in (6, 9, 1, 17, 1):
-        x, factors = torch.randn(rows, 24), torch.randn(rows, 1)
+        x, factors = torch.randn(rows, width), torch.randn(rows, 1)
         if rows > 1:
             for tensor in (x, factors):
-                torch._dynamo.mark_dynamic(tensor, 0, min=4, max=32)
+                torch._dynamo.mark_dynamic(tensor, 0, min=least, max=32)
         check(model, compiled, x, factors)
+
+
+def test_declared_ranges(calls: list[tuple[str, int]]) -> None:
+    """One row is a size of the function for the range that was declared, also where it is not in it."""
+    run_declared(24, least=4)
     # Declared from 4 on: PyTorch's own graph for one row has functions for every number of rows.
     assert ft.report().compiled == 4
     torch._dynamo.reset()
     ft.reset_report()
     calls.clear()
-    model = Block(16).eval()
-    compiled = compile_model(model)
-    for rows in (6, 9, 1, 17, 1):
-        x, factors = torch.randn(rows, 16), torch.randn(rows, 1)
-        if rows > 1:
-            for tensor in (x, factors):
-                torch._dynamo.mark_dynamic(tensor, 0, min=2, max=32)
-        check(model, compiled, x, factors)
+    run_declared(16, least=2)
     assert ft.report().compiled == 2 and ft.report().graphs == 2
     assert list(rows_of(calls).values()) == [{6, 9, 1, 17}] * 2
 

@@ -28,16 +28,10 @@ from ftuner.torch.linalg import Instruction, ProductFunction, Range
 
 from checks import COMPILER, OPTIONS, relative_error
 
+# Each test has a model of its own.
+pytestmark = pytest.mark.usefixtures("own_inductor_cache")
+
 INDUCTOR = {**OPTIONS, "host": "inductor"}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What Inductor compiled before is not found; each test has a model of its own."""
-    with pytest.MonkeyPatch.context() as patch:
-        folder = tmp_path_factory.mktemp("inductor")
-        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(folder))
-        yield
 
 
 @pytest.fixture(autouse=True)

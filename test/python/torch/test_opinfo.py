@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-from typing import Any
-
 import pytest
 
+from checks import load_script
 from scale import SCALE
 
-ROOT = Path(__file__).parents[3]
 
 
-def _load(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # Where a dataclass looks for it.
-    spec.loader.exec_module(module)
-    return module
-
-
-opinfo = _load(ROOT / "benchmarks/torch/opinfo.py")
+opinfo = load_script("benchmarks/torch/opinfo.py")
 
 #: Operators, and how many of their samples hold products that FTuner can take.
 CASES = [("mm", 1), ("addmm", 4), ("mv", 1), ("dot", 1)]

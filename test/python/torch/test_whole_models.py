@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import re
 import sys
@@ -13,25 +12,15 @@ import pytest
 
 import ftuner
 from ftuner.work import evaluate
+
+from checks import ROOT, load_script
 from scale import SCALE
 
 pytest.importorskip("iree.compiler")
 pytest.importorskip("transformers")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-
-ROOT = Path(__file__).parents[3]
-
-
-def _load(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # Where a dataclass looks for it.
-    spec.loader.exec_module(module)
-    return module
-
-
-models = _load(ROOT / "examples/python/torch_models.py")
+models = load_script("examples/python/torch_models.py")
 
 
 #: Of the suite: others have operators and products as one of these.
@@ -119,7 +108,7 @@ def test_models_at_fixed_batches(
 ) -> None:
     """The benchmark's rows, in small: a model to PTX, and a layer of it in the emulator."""
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks/cpu"))
-    whole_models = _load(ROOT / "benchmarks/cpu/whole_models.py")
+    whole_models = load_script("benchmarks/cpu/whole_models.py")
     table = tmp_path / "table.md"
     arguments = "--small --layers 1 --max-kernels 1 --models bert_base --batches 16 --lengths 3"
     monkeypatch.setattr(
