@@ -106,7 +106,16 @@ def predict(
     Returns None where nothing is known: 16-bit products on a device whose tensor cores do not take them. Raises
     `Error` for a device that is not valid.
     """
-    found = _device(descriptions.resolve(device).text)
+    text = descriptions.resolve(device).text
+    return _predict(text, dtype, tuple(tuple(product) for product in products), library)
+
+
+@functools.lru_cache(maxsize=256)
+def _predict(
+    text: str, dtype: str, products: tuple[tuple[int, ...], ...], library: str
+) -> Array | None:
+    """The same for the text of a description. Layers of a model ask alike."""
+    found = _device(text)
     if dtype == "tf32" and not found.figures["tf32_rate"]:
         dtype = "f32"
     if dtype != "f32":
@@ -124,6 +133,7 @@ def predict(
                 [found.figures], 0, dtype, library, (m, n, k), batch
             )
         np.minimum.at(times, some[row], model().predict(launches, found.constants))
+    times.flags.writeable = False
     return times
 
 
