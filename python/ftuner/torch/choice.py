@@ -18,14 +18,13 @@ from typing import Any
 
 from torch import Tensor
 
-import ftuner
 from ftuner.function import Function
 from ftuner.latency import vendor
 from ftuner.work import evaluate
 
 from . import alternative, layout as lay
 from .importer import ImportedRegion
-from .library import Settings
+from .library import Settings, check_format
 from .partition import PRODUCTS, aten
 
 #: The version of the text of a choice.
@@ -178,11 +177,7 @@ class Selector:
     @functools.cache
     def read(text: str) -> Selector:
         fields = json.loads(text)
-        if fields["format"] != FORMAT:
-            raise ftuner.Error(
-                f"expected a graph with choices of format {FORMAT}, but got one of format"
-                f" {fields['format']}, which another version of FTuner has written"
-            )
+        check_format("a graph with choices", FORMAT, fields["format"])
         intervals = (
             Interval(**{**one, "least": tuple(one["least"]), "most": tuple(one["most"])})
             for one in fields["intervals"]
@@ -330,9 +325,12 @@ def _pytorch_us(
     if times is None:
         return None
 
+    def transfer(elements: float, kind: str) -> float:
+        return elements * _BYTES[kind] * rates["us_per_byte"]
+
     def moved(elements: float, kind: str) -> float:
         """A kernel that reads or writes so many elements."""
-        return rates["launch_us"] + elements * _BYTES[kind] * rates["us_per_byte"]
+        return rates["launch_us"] + transfer(elements, kind)
 
     alone, joined = [], []
     for (batch, m, n, k), time in zip(products, times.tolist()):
@@ -340,8 +338,7 @@ def _pytorch_us(
         time += around.lhs_copies * moved(2 * batch * m * k, function.types[0])
         time += around.rhs_copies * moved(2 * batch * k * n, function.types[1])
         time += around.summand_copies * moved(2 * result, function.result_type)
-        extras = around.extras * moved(result, function.result_type)
-        extras -= around.extras * rates["launch_us"]
+        extras = around.extras * transfer(result, function.result_type)
         one = moved(2 * result, function.result_type)
         alone.append(time + (around.operators * one + extras if around.operators else 0.0))
         joined.append(time + (one + extras if around.operators else 0.0))

@@ -34,6 +34,15 @@ class Source(Protocol):
     def name(self) -> str: ...
 
 
+def check_format(what: str, known: int, found: int) -> None:
+    """Raises `Error` for a text of another version than the known one, in what graphs keep."""
+    if found != known:
+        raise ftuner.Error(
+            f"expected {what} of format {known}, but got one of format {found}, which another"
+            " version of FTuner has written"
+        )
+
+
 def without_name(source: Source) -> str:
     """The module's text, equal where nothing but the names of the functions differ."""
     return str(source).replace(f"func.func @{source.name}(", "func.func @function(", 1)

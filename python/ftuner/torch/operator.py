@@ -38,7 +38,7 @@ import ftuner
 
 from .capture import note
 from .choice import Selector
-from .library import LIBRARY, Settings
+from .library import LIBRARY, Settings, check_format
 from .linalg import ProductFunction
 from .partition import TYPES, NotTaken
 from .report import count_cached, count_call, count_pytorch_call
@@ -46,7 +46,7 @@ from .report import count_cached, count_call, count_pytorch_call
 #: The version of the text of a recipe.
 FORMAT = 1
 
-_DTYPES = {name: dtype for dtype, name in TYPES.items()}
+DTYPES = {name: dtype for dtype, name in TYPES.items()}
 
 
 def call(
@@ -138,11 +138,7 @@ class Recipe:
     @functools.cache
     def read(text: str) -> Recipe:
         fields = json.loads(text)
-        if fields["format"] != FORMAT:
-            raise ftuner.Error(
-                f"expected a graph with functions of format {FORMAT}, but got one of format"
-                f" {fields['format']}, which another version of FTuner has written"
-            )
+        check_format("a graph with functions", FORMAT, fields["format"])
         sizes = (size if isinstance(size, int) else (size[0], size[1]) for size in fields["sizes"])
         return Recipe(
             fields["name"],
@@ -196,7 +192,7 @@ def _product(tensors: list[Tensor], scalars: list[Tensor], key: str, recipe: str
 
 def _fake_product(tensors: list[Tensor], scalars: list[Tensor], key: str, recipe: str) -> Tensor:
     read = Recipe.read(recipe)
-    return tensors[0].new_empty(result_shape(read.sizes, tensors), dtype=_DTYPES[read.type])
+    return tensors[0].new_empty(result_shape(read.sizes, tensors), dtype=DTYPES[read.type])
 
 
 def _chosen_product(

@@ -29,8 +29,8 @@ import ftuner
 from ftuner.function import Function
 from ftuner.signature import Value
 
-from .operator import TAGS_OF_SCALARS, call
-from .partition import TYPES
+from .library import check_format
+from .operator import DTYPES, TAGS_OF_SCALARS, call, result_shape
 from .report import count_cached
 
 #: The version of the text of an interface.
@@ -38,8 +38,6 @@ FORMAT = 1
 
 #: What libftuner_torch.so passes to functions at most: scalars, and pointers and sizes.
 MAX_SCALARS, MAX_INTEGERS = 8, 128
-
-_DTYPES = {name: dtype for dtype, name in TYPES.items()}
 
 
 @dataclass(frozen=True)
@@ -148,11 +146,7 @@ class Interface:
             raise ftuner.Error(
                 f"expected an interface of a packaged function, but got {text[:80]!r}"
             ) from None
-        if form != FORMAT:
-            raise ftuner.Error(
-                f"expected a package with functions of format {FORMAT}, but got one of format"
-                f" {form}, which another version of FTuner has written"
-            )
+        check_format("a package with functions", FORMAT, form)
         try:
             result = re.fullmatch(r"(\w+)\[([\d.,]*)\]", fields["result"])
             if result is None:
@@ -233,10 +227,7 @@ def _packaged_product(arguments: list[Tensor], library: Tensor, interface: str) 
 
 def _fake_packaged_product(arguments: list[Tensor], library: Tensor, interface: str) -> Tensor:
     read = Interface.read(interface)
-    sizes = [
-        size if isinstance(size, int) else arguments[size[0]].shape[size[1]] for size in read.sizes
-    ]
-    return arguments[0].new_empty(sizes, dtype=_DTYPES[read.type])
+    return arguments[0].new_empty(result_shape(read.sizes, arguments), dtype=DTYPES[read.type])
 
 
 _definitions = torch.library.Library("ftuner", "FRAGMENT")
