@@ -9,6 +9,7 @@ their own with the programs on the path:
   ```sh run            must succeed
   ```sh fails          must fail
   ```python run        must succeed, with the package ftuner on the path
+  ```… run slow        with FTUNER_TEST_SCALE above 1 alone, and its output too
   ```text output       (or mlir) lines that the last command must print, in this
                        order; `…` is anything, alone in a line any lines. With
                        `output similar` numbers may differ.
@@ -26,6 +27,8 @@ import sys
 import tempfile
 import time
 
+#: Whether slow commands run.
+RUNS_EVERYTHING = int(os.environ.get("FTUNER_TEST_SCALE") or 1) > 1
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -118,11 +121,14 @@ def run_page(path, bin_dir, folder, cache):
     printed = ""
     for info, body in FENCE.findall(read(path)):
         words = info.split()
+        if words[-1:] == ["slow"] and not RUNS_EVERYTHING:
+            printed = None
+            continue
         name = next((word[5:] for word in words if word.startswith("file=")), None)
         if name:
             with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
                 file.write(body)
-        elif words in (["sh", "run"], ["sh", "fails"], ["python", "run"]):
+        elif words[:2] in (["sh", "run"], ["sh", "fails"], ["python", "run"]):
             command = ["bash", "-euo", "pipefail", "-c", body]
             if words[0] == "python":
                 command = [find_python(), "-c", body]
@@ -134,7 +140,7 @@ def run_page(path, bin_dir, folder, cache):
             if (run.returncode != 0) != (words[1] == "fails"):
                 yield f"{body.strip()!r} exits with {run.returncode}: {printed.strip()[-2000:]}"
                 return
-        elif words[1:2] == ["output"]:
+        elif words[1:2] == ["output"] and printed is not None:
             line = missing_line(body, printed, "similar" in words)
             if line is not None:
                 yield f"expected the output {line!r} after the lines before it, but got:\n{printed[:4000]}"

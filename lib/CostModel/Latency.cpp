@@ -28,23 +28,21 @@ namespace {
 /// schedule; slices run the same code.
 struct FamilyKey {
   static constexpr unsigned maxAxes = 7;
+  /// Of the numbers and the path: tells most keys apart, and is asked for often.
+  unsigned hash = 0;
   std::array<int32_t, maxAxes + 2 + Schedule::maxFields> numbers = {};
   const CodegenModel *path = nullptr;
 
   bool operator==(const FamilyKey &other) const {
-    return numbers == other.numbers && path == other.path;
+    return hash == other.hash && numbers == other.numbers && path == other.path;
   }
 };
 
 /// Keys of real families begin with a positive tile.
 struct KeyInfo {
-  static FamilyKey getEmptyKey() { return {{-1}, nullptr}; }
-  static FamilyKey getTombstoneKey() { return {{-2}, nullptr}; }
-  static unsigned getHashValue(const FamilyKey &key) {
-    return static_cast<unsigned>(
-        llvm::hash_combine_range(key.numbers.begin(), key.numbers.end()) ^
-        reinterpret_cast<uintptr_t>(key.path));
-  }
+  static FamilyKey getEmptyKey() { return {0, {-1}, nullptr}; }
+  static FamilyKey getTombstoneKey() { return {0, {-2}, nullptr}; }
+  static unsigned getHashValue(const FamilyKey &key) { return key.hash; }
   static bool isEqual(const FamilyKey &lhs, const FamilyKey &rhs) {
     return lhs == rhs;
   }
@@ -181,6 +179,9 @@ static FamilyKey keyOf(const KernelFamily &family,
   *next++ = narrow(family.combineAxis);
   for (int64_t field : family.schedule.fields())
     *next++ = narrow(field);
+  key.hash = static_cast<unsigned>(
+      llvm::hash_combine_range(key.numbers.begin(), key.numbers.end()) ^
+      reinterpret_cast<uintptr_t>(key.path));
   return key;
 }
 

@@ -43,7 +43,7 @@ CORNERS = [
     ("b200", "latency", "TT", "#ukernel.range<64 to 4096 step 64>", 770, 2304, False),
     ("rtx3090", "sia-program", "TN", "#ukernel.range<300 to 5000>", 96, 48, True),
     ("h200", "sia", "TT", "#ukernel.range<300 to 5000 step 53>", 53, 64, False),
-    ("t4", "sia", "TT", "#ukernel.range<300 to 5000 step 53>", 53, 64, True),
+    ("t4", "sia", "TT", "#ukernel.range<300 to 5000 step 53>", 53, 64, False),
     ("a100", "sia", "NT", "#ukernel.range<300 to 5000 step 53>", 53, 24, True),
 ]
 TIGHT_ROWS = 16 * 64

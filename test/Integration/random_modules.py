@@ -340,7 +340,7 @@ def check(h, module):
 
 
 def main():
-    h, options = harness.start(__doc__, harness.random_cases(20))
+    h, options = harness.start(__doc__, harness.random_cases(16))
     harness.add_random_cases(h, options, Module, check)
     h.finish()
 

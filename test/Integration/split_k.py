@@ -115,7 +115,7 @@ def run_given(h, label, model, families, device, sizes):
 
 
 def main():
-    h, options = harness.start(__doc__, harness.random_cases(24))
+    h, options = harness.start(__doc__, harness.random_cases(18))
     harness.add_random_cases(h, options, lambda seed: Split(random.Random(seed)), run)
     if options.seed is None:
         pair = kernel_families.PAIRS["2 and 9 of four threads"]

@@ -430,7 +430,7 @@ def run(tests, product):
 
 
 def main():
-    tests, options = harness.start(__doc__, harness.random_cases(44))
+    tests, options = harness.start(__doc__, harness.random_cases(34))
     harness.add_random_cases(tests, options, Case, run)
     tests.finish()
 

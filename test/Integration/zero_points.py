@@ -142,7 +142,7 @@ def run(tests, product):
 
 
 def main():
-    tests, options = harness.start(__doc__, harness.random_cases(12))
+    tests, options = harness.start(__doc__, harness.random_cases(9))
     harness.add_random_cases(tests, options, lambda seed: Product(random.Random(seed)), run)
     tests.finish()
 

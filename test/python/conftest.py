@@ -12,6 +12,18 @@ import pytest
 import ftuner
 
 from handmade import build_handmade
+from scale import SCALE
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "everything: runs with FTUNER_TEST_SCALE above 1 alone")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    left_out = [item for item in items if SCALE == 1 and item.get_closest_marker("everything")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -21,9 +33,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Tests never use the cache of whoever runs them."""
+    """Tests never use the cache of whoever runs them, or of other files of tests."""
     folder = tmp_path_factory.mktemp("cache")
     before = os.environ.get("FTUNER_CACHE_DIR")
     os.environ["FTUNER_CACHE_DIR"] = str(folder)

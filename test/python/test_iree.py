@@ -104,6 +104,7 @@ def test_attention_is_left_to_iree_unless_asked() -> None:
     assert "left to IREE: 1 × iree_linalg_ext.attention" in str(report)
 
 
+@pytest.mark.everything
 def test_a_layer_of_real_width() -> None:
     program = nets.export(nets.Bert(768, 12), 768)
     report = ftuner.iree.compile(program, max_kernels=2).report

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import threading
+import time
 from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -156,6 +157,7 @@ class Library:
             task.future.set_result(_Outcome(task.function.name, built))
             progress.advance()
 
+        begin = time.monotonic()
         what = f"compiling {len(tasks)} functions for torch.compile"
         workers = min(len(tasks), _processors())
         try:
@@ -167,6 +169,8 @@ class Library:
                     pool.shutdown(cancel_futures=True)
                     raise
         finally:
+            with update() as counts:
+                counts.compile_seconds += time.monotonic() - begin
             # What was not reached is for whoever asks next.
             for key, task in tasks.items():
                 if not task.future.done():

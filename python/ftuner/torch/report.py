@@ -68,8 +68,10 @@ class Report:
     functions: dict[str, int] = field(default_factory=dict)
     #: With take="faster": who computes which sizes of a function, by its name.
     intervals: dict[str, list[Interval]] = field(default_factory=dict)
-    #: Functions compiled, each distinct one once.
+    #: Functions compiled, each distinct one once, and the seconds that threads waited for them:
+    #: several at once are compiled side by side, and FTuner's cache may have them.
     compiled: int = 0
+    compile_seconds: float = 0.0
     #: Calls of functions, and arguments copied as they were not contiguous.
     calls: int = 0
     #: Calls where PyTorch's operators ran instead, since they are predicted to be faster.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 import ftuner.torch as ft
@@ -29,6 +30,20 @@ def load_script(path: str) -> Any:
     sys.modules[file.stem] = module  # Where a dataclass looks for it.
     spec.loader.exec_module(module)
     return module
+
+
+def run_script(text: str, *arguments: str) -> Any:
+    """The `result` of a script that runs in this process, as it would in one of its own."""
+    # A process has another setting than the tests, which is part of a graph's identity.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["-c", *arguments])
+        torch.use_deterministic_algorithms(False)
+        try:
+            names: dict[str, Any] = {"__name__": "__main__"}
+            exec(text, names)
+        finally:
+            torch.use_deterministic_algorithms(True)
+    return names["result"]
 
 
 def relative_error(actual: torch.Tensor, exact: torch.Tensor) -> float:

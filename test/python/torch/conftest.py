@@ -10,9 +10,9 @@ import torch
 import ftuner.torch as ft
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def own_inductor_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What Inductor compiled for other files of tests is not found."""
+    """What Inductor compiled before, and for other files of tests, is not found: passes run."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
         yield

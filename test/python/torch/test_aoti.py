@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import shutil
 import subprocess
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -48,13 +47,6 @@ CONFIGS = {
     "aot_inductor.compile_wrapper_opt_level": "O0",
     "cpp.simdlen": 1,
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def own_inductor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -20,17 +20,13 @@ from checks import OPTIONS, compile_model, load_script, relative_error
 from scale import SCALE
 
 pytest.importorskip("transformers")
-pytestmark = [
-    pytest.mark.filterwarnings("ignore"),
-    pytest.mark.usefixtures("own_inductor_cache"),
-]
-
-
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 decoding = load_script("benchmarks/torch/decoding.py")
 
 
-CASES = [("gpt2", "dynamic", 1, "eager"), ("llama", "static", 3, "eager")]
+#: With a dynamic cache: test_generate.
+CASES = [("llama", "static", 3, "eager")]
 if SCALE > 1:
     CASES = [
         (name, kind, batch, host)

@@ -26,10 +26,7 @@ from ftuner.torch import operator
 from ftuner.torch.library import Library, Settings
 from ftuner.torch.linalg import Instruction, ProductFunction, Range
 
-from checks import COMPILER, OPTIONS, relative_error
-
-# Each test has a model of its own.
-pytestmark = pytest.mark.usefixtures("own_inductor_cache")
+from checks import COMPILER, OPTIONS, relative_error, run_script
 
 INDUCTOR = {**OPTIONS, "host": "inductor"}
 
@@ -243,20 +240,12 @@ print(json.dumps(result))
 """
 
 
-def test_a_second_process_needs_no_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_process_needs_no_pass(tmp_path: Path) -> None:
     """It has Inductor's graph from its cache, and makes functions again that FTuner's has lost."""
-    arguments = ["-c", json.dumps(INDUCTOR)]
-    # A process has another setting than the tests, which is part of the graph's identity.
-    torch.use_deterministic_algorithms(False)
-    try:
-        monkeypatch.setattr(sys, "argv", arguments)
-        names: dict[str, Any] = {"__name__": "__main__"}
-        exec(SCRIPT, names)
-    finally:
-        torch.use_deterministic_algorithms(True)
-    first: dict[str, Any] = names["result"]
+    options = json.dumps(INDUCTOR)
+    first: dict[str, Any] = run_script(SCRIPT, options)
     environment = {**os.environ, "FTUNER_CACHE_DIR": str(tmp_path / "empty")}
-    command = [sys.executable, arguments[0], SCRIPT, arguments[1]]
+    command = [sys.executable, "-c", SCRIPT, options]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     second: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
