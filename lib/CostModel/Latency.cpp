@@ -28,7 +28,7 @@ namespace {
 /// schedule; slices run the same code.
 struct FamilyKey {
   static constexpr unsigned maxAxes = 7;
-  /// Of the numbers and the path: tells most keys apart, and is asked for often.
+  /// Of the numbers and the path: tells most keys apart at once.
   unsigned hash = 0;
   std::array<int32_t, maxAxes + 2 + Schedule::maxFields> numbers = {};
   const CodegenModel *path = nullptr;

@@ -38,8 +38,8 @@ LAYERS = {
     "down": ("nt", 4096, 11008, "f16"),
     "dense_i8": ("nn", 2304, 768, "i8"),
 }
-#: Both types without asynchronous copies and with them, both layouts, and slices of k.
-PART = [("dense_i8", "t4"), ("dense_i8", "a100"), ("dense", "t4"), ("dense", "a100"), ("down", "a100")]
+#: Both types without asynchronous copies, both layouts with them, and slices of k. Bytes with them: GIVEN.
+PART = [("dense_i8", "t4"), ("dense", "t4"), ("dense", "a100"), ("down", "a100")]
 #: Warps along m and n, and tiles of one or two parts: of swapped operands, and of operands that are not.
 SWAPPED = [((1, 1), [(8, 16, 64)]), ((1, 4), [(24, 256, 64)]), ((1, 2), [(40, 64, 32), (56, 64, 32)]),
            ((2, 2), [(80, 96, 64), (80, 128, 64)]), ((1, 8), [(56, 512, 32)])]

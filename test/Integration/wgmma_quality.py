@@ -30,7 +30,7 @@ import tensor_core_quality
 LAYERS = {**{name: layer for name, layer in tensor_core_quality.LAYERS.items() if layer[3] == "f16"},
           "dense_i8": ("nt", 2304, 768, "i8"), "dense_tf32": ("nt", 2304, 768, "tf32"),
           "dense_tf32_truncate": ("nt", 2304, 768, "tf32-truncate")}
-PART = [("dense", "h200", "true"), ("up", "h200", "false"), ("dense_i8", "h100", "true"), ("dense_tf32", "h200", "true")]
+PART = [("dense", "h200", "true"), ("dense_i8", "h100", "false"), ("dense_tf32", "h200", "true")]
 #: Elements of a step by type, and types whose factors are f32.
 DEPTHS = {"f16": 64, "i8": 128, "tf32": 32, "tf32-truncate": 32}
 ROUNDED = ("tf32", "tf32-truncate")

@@ -33,7 +33,7 @@ def test_model(name: str) -> None:
     case = models.MODELS[name]()
     exported = models.export(case)
     run = exported.compile(emulate=True, max_kernels=1)
-    for size in case.sizes:
+    for size in case.sizes if SCALE > 1 else case.sizes[:2]:
         error, eager = models.errors(case, run, size)
         assert error < 4 * eager + 1e-7, f"{name} at {size}: {error}, eager {eager}"
     report = run.report

@@ -1,12 +1,12 @@
 // Tensors of booleans behind products, which are bytes: read and written one by
 // one, at sizes that allow vectors and at others.
 // The last sizes of each: vectors of everything but the mask, whose rows are no whole vectors.
-// RUN: ftuner-run %s --device=h200 --check --check-bounds --function=masked --args=2x48x64xf32,2x48x64xf32,48x48xi1 --args=2x37x64xf32,2x37x64xf32,37x37xi1 --args=2x36x64xf32,2x36x64xf32,36x36xi1
-// RUN: ftuner-run %s --device=h200 --check --check-bounds --function=half --args=48x64xf16,64x96xf16,48x96xi1 --args=48x64xf16,64x72xf16,48x72xi1
-// RUN: ftuner-run %s --device=v100 --check --check-bounds --function=compared --args=32x64xf32,64x64xf32
-// RUN: ftuner-run %s --device=v100 --check --check-bounds --function=all_columns --args=32x64xf32,37x64xf32
-// RUN: ftuner-run %s --device=h200 --check --check-bounds --function=all_columns --args=33x64xf32,68x64xf32
-// RUN: ftuner-run %s --device=v100 --check --check-bounds --function=masked --args=2x36x64xf32,2x36x64xf32,36x36xi1
+// RUN: ftuner-run %s --device=h200 --max-kernels=2 --check --check-bounds --function=masked --args=2x48x64xf32,2x48x64xf32,48x48xi1 --args=2x37x64xf32,2x37x64xf32,37x37xi1 --args=2x36x64xf32,2x36x64xf32,36x36xi1
+// RUN: ftuner-run %s --device=h200 --max-kernels=2 --check --check-bounds --function=half --args=48x64xf16,64x96xf16,48x96xi1 --args=48x64xf16,64x72xf16,48x72xi1
+// RUN: ftuner-run %s --device=v100 --max-kernels=2 --check --check-bounds --function=compared --args=32x64xf32,64x64xf32
+// RUN: ftuner-run %s --device=v100 --max-kernels=2 --check --check-bounds --function=all_columns --args=32x64xf32,37x64xf32
+// RUN: ftuner-run %s --device=h200 --max-kernels=2 --check --check-bounds --function=all_columns --args=33x64xf32,68x64xf32
+// RUN: ftuner-run %s --device=v100 --max-kernels=2 --check --check-bounds --function=masked --args=2x36x64xf32,2x36x64xf32,36x36xi1
 
 #lhs = affine_map<(b, m, n, k) -> (b, m, k)>
 #rhs = affine_map<(b, m, n, k) -> (b, n, k)>

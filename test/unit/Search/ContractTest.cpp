@@ -5,9 +5,9 @@
 // question gets the same answer.
 //
 //===----------------------------------------------------------------------===//
+#include "../Scale.h"
 #include "FTuner/Dispatch/Intervals.h"
 #include "FTuner/Search/SearchStrategy.h"
-#include "../Scale.h"
 #include "StubModel.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
@@ -229,8 +229,8 @@ static const std::set<std::string> kWorkloadsOfVariants = {
     "dense", "odd", "one", "openN", "zero", "scores", "values"};
 
 /// Every pair of a device, a workload, a strategy and a cost model, but those
-/// of workloads and models only with `everyModel`, which doubles the time. All workloads, unless
-/// `names` says which.
+/// of workloads and models only with `everyModel`, which doubles the time. All
+/// workloads, unless `names` says which.
 static void walk(llvm::ArrayRef<const CodegenModel *> paths,
                  llvm::ArrayRef<const char *> deviceNames, bool everyModel,
                  const std::set<std::string> &names = {}) {
