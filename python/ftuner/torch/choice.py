@@ -147,10 +147,14 @@ class Choice:
 
     def is_ftuners(self, sizes: Sequence[int]) -> bool:
         """Whether FTuner computes these `sizes`, which are in their order."""
+        interval = self.interval_at(sizes)
+        return interval is not None and interval.is_ftuners
+
+    def interval_at(self, sizes: Sequence[int]) -> Interval | None:
+        """The interval of these `sizes`, which are in their order."""
         given = dict(zip(self.sizes, sizes))
         extents = [evaluate(formula, given) for formula in self.extents]
-        holding = (interval for interval in self.intervals if interval.holds(extents))
-        return next((interval.is_ftuners for interval in holding), False)
+        return next((interval for interval in self.intervals if interval.holds(extents)), None)
 
     def write(self, code: str) -> str:
         """The text that `Selector.read` reads, with that of an alternative."""
@@ -282,7 +286,7 @@ def choose(
         gain += math.log(pytorch.joined[at] / (ours if is_ftuners else pytorch.alone)[at])
     if gain <= 0:
         intervals = [replace(interval, is_ftuners=False) for interval in intervals]
-    sizes = {name: _place(name, imported) for name in work["sizes"]}
+    sizes = {name: place_of(name, imported) for name in work["sizes"]}
     return Choice(tuple(intervals), sizes, tuple(use["extents"]))
 
 
@@ -294,7 +298,7 @@ def _nearest(shapes: Sequence[Sequence[int]], shape: Sequence[int]) -> int:
     )
 
 
-def _place(name: str, imported: ImportedRegion) -> tuple[int, int]:
+def place_of(name: str, imported: ImportedRegion) -> tuple[int, int]:
     """The argument and the dimension that a size of the manifest is of."""
     if match := re.fullmatch(r"arg(\d+)_dim(\d+)", name):
         return int(match[1]), int(match[2])

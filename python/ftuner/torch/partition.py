@@ -153,9 +153,35 @@ def hint(reason: str) -> str:
     return ""
 
 
+#: Operators that give a tensor and compute nothing, beside views.
+_WITHOUT_KERNEL = {
+    "_unsafe_view", "empty", "empty_like", "empty_strided", "empty_permuted", "new_empty",
+    "new_empty_strided", "lift_fresh_copy",
+}  # fmt: skip
+
+
+def computes(node: fx.Node) -> bool:
+    """Whether PyTorch launches a kernel for a node: one on tensors that is no view."""
+    target = node.target
+    if node.op != "call_function" or not isinstance(target, torch._ops.OpOverload):
+        return False
+    # Views give an alias of an argument, and say so.
+    computed = [
+        result
+        for result in target._schema.returns
+        if "Tensor" in str(result.type)
+        and (result.alias_info is None or result.alias_info.is_write)
+    ]
+    return (
+        bool(computed)
+        and target.namespace != "ftuner"
+        and target.overloadpacket.__name__ not in _WITHOUT_KERNEL
+    )
+
+
 def flops_of(node: fx.Node) -> float | None:
     """FLOPs of an operator at the sizes that PyTorch compiles for; None if not known."""
-    shapes = [_sizes(argument) for argument in node.args]
+    shapes = [sizes_of(argument) for argument in node.args]
     name = getattr(getattr(node.target, "_schema", None), "name", "")
     if name in ("aten::mv", "aten::addmv", "aten::dot", "aten::vdot"):
         return 2.0 * max((math.prod(s) for s in shapes if isinstance(s, tuple)), default=0)
@@ -164,16 +190,16 @@ def flops_of(node: fx.Node) -> float | None:
     formula = flop_registry.get(getattr(node.target, "overloadpacket", None))
     if formula is None:
         return None
-    options = {key: _sizes(argument) for key, argument in node.kwargs.items()}
-    return float(formula(*shapes, **options, out_val=_sizes(node)))
+    options = {key: sizes_of(argument) for key, argument in node.kwargs.items()}
+    return float(formula(*shapes, **options, out_val=sizes_of(node)))
 
 
-def _sizes(value: Any) -> Any:
+def sizes_of(value: Any) -> Any:
     """Tensors as tuples of sizes, the expected ones where they are symbols."""
     if isinstance(value, (list, tuple)):
-        return type(value)(_sizes(item) for item in value)
+        return type(value)(sizes_of(item) for item in value)
     if isinstance(value, fx.Node):
-        return _sizes(value.meta.get("val"))
+        return sizes_of(value.meta.get("val"))
     if isinstance(value, torch.Tensor):
         return tuple(_size(size) for size in value.shape)
     return _size(value)

@@ -25,7 +25,10 @@ from .choice import Choice, Interval, choose
 from .importer import Call, ImportedRegion, import_region, replace_region
 from .library import LIBRARY, Built, Settings
 from .options import Options
-from .partition import NotTaken, RegionFinder, flops_of, hint, is_product, reason_to_leave
+from .partition import (
+    NotTaken, RegionFinder, computes, flops_of, hint, is_product, reason_to_leave,
+)  # fmt: skip
+from .prediction import predict
 from .report import Left, Report, update
 from .rows import ROWS
 
@@ -67,32 +70,6 @@ def _location(node: fx.Node) -> str:
     lines = [line.strip() for line in (node.meta.get("stack_trace") or "").splitlines()]
     files = [line for line in lines if line.startswith("File ")]
     return files[-1] if files else ""
-
-
-#: Operators that give a tensor and compute nothing, beside views.
-_WITHOUT_KERNEL = {
-    "_unsafe_view", "empty", "empty_like", "empty_strided", "empty_permuted", "new_empty",
-    "new_empty_strided", "lift_fresh_copy",
-}  # fmt: skip
-
-
-def _computes(node: fx.Node) -> bool:
-    """Whether PyTorch launches a kernel for a node: one on tensors that is no view."""
-    target = node.target
-    if node.op != "call_function" or not isinstance(target, torch._ops.OpOverload):
-        return False
-    # Views give an alias of an argument, and say so.
-    computed = [
-        result
-        for result in target._schema.returns
-        if "Tensor" in str(result.type)
-        and (result.alias_info is None or result.alias_info.is_write)
-    ]
-    return (
-        bool(computed)
-        and target.namespace != "ftuner"
-        and target.overloadpacket.__name__ not in _WITHOUT_KERNEL
-    )
 
 
 def _operator(node: fx.Node) -> str:
@@ -155,6 +132,7 @@ def replace_products(graph: fx.Graph, options: Options, host: Host) -> None:
     flops = 0.0
     fused = copies = 0
     dead: list[fx.Node] = []
+    taken: list[Product] = []
     replaced: dict[fx.Node, fx.Node] = {}
     for item, function in zip(imported, functions):
         node = item.region.product
@@ -181,13 +159,15 @@ def replace_products(graph: fx.Graph, options: Options, host: Host) -> None:
             left.append(_left(node, str(error)))
             continue
         names.append(item.function.name)
+        taken.append(product)
         note(function)
         flops += product_flops or 0
         fused += len(item.region.emitted)
         dead += item.region.nodes
     _erase_unused(graph, dead)
     graph.lint()
-    stay = Counter(_operator(node) for node in graph.nodes if _computes(node))
+    prediction = predict(graph, taken, host.joins)
+    stay = Counter(_operator(node) for node in graph.nodes if computes(node))
     with update() as counts:
         counts.graphs += 1
         operators = host.operators(counts)
@@ -198,6 +178,10 @@ def replace_products(graph: fx.Graph, options: Options, host: Host) -> None:
         counts.taken_flops += flops
         counts.left += left
         counts.fused += fused
+        if prediction is not None:
+            counts.ftuner_us += prediction.ftuner_us
+            counts.others_us += prediction.others_us
+            counts.others_unknown += prediction.unknown
         counts.copies += copies
         for name, some in intervals.items():
             counts.intervals.setdefault(name, []).extend(some)

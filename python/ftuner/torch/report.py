@@ -48,6 +48,12 @@ class Report:
     cached: int = 0
     #: FLOPs of those, at the sizes that PyTorch compiled for.
     taken_flops: float = 0.0
+    #: Predicted microseconds at these sizes: of FTuner's functions, and of all other kernels. Of
+    #: those it is less than they take: of operators that are no products, and of so many larger
+    #: ones with products in them, only the bytes are counted. Graphs without a function do not count.
+    ftuner_us: float = 0.0
+    others_us: float = 0.0
+    others_unknown: int = 0
     left: list[Left] = field(default_factory=list)
     #: What PyTorch's compiler did not hand over, and how often: it runs as it is, and no product
     #: in it is counted.
@@ -95,6 +101,12 @@ class Report:
         return self.taken_flops / flops if flops else None
 
     @property
+    def time_share(self) -> float | None:
+        """FTuner's share of the predicted time, at most; None where nothing is predicted."""
+        time = self.ftuner_us + self.others_us
+        return self.ftuner_us / time if time and not self.cached else None
+
+    @property
     def warning(self) -> str:
         """What is said where FTuner computes little; empty elsewhere."""
         if self.breaks and not self.products:
@@ -123,6 +135,16 @@ class Report:
             lines.append(
                 f"{self.flops_share:.1%} of the FLOPs of products by FTuner"
                 + (f", without {unknown} whose FLOPs are not known" if unknown else "")
+            )
+        if self.time_share is not None:
+            lines.append(
+                f"{self.ftuner_us:.1f} us by FTuner's functions and {self.others_us:.1f} us or more by"
+                f" other kernels, predicted at the sizes compiled for: at most {self.time_share:.1%}"
+                + (
+                    f", without the products in {self.others_unknown} larger operators"
+                    if self.others_unknown
+                    else ""
+                )
             )
         if self.warning:
             lines.append(f"warning: {self.warning}")

@@ -1,0 +1,144 @@
+"""Predicted times of whole graphs: FTuner's kernels, products that stay, and bytes of everything else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import ftuner.torch as ft
+from ftuner.latency import vendor
+from ftuner.torch import replacement
+from ftuner.torch.prediction import Prediction
+
+from checks import compile_model
+
+ROWS = 6
+
+
+class Found:
+    """What was predicted for a graph, and the functions and rates that it was predicted from."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.products: list[Any] = []
+        self.prediction: Prediction | None = None
+        known = replacement.predict
+
+        def spy(graph: Any, products: Any, joins: bool) -> Prediction | None:
+            self.products, self.prediction = products, known(graph, products, joins)
+            return self.prediction
+
+        monkeypatch.setattr(replacement, "predict", spy)
+
+    def ftuner_us(self, rows: int) -> float:
+        total = 0.0
+        for product in self.products:
+            report = product.function.report
+            total += report.share_at(dict.fromkeys(report.sizes, rows))["ukernel_us"]
+        return total
+
+    def kernel_us(self, launches: int, elements: float) -> float:
+        """So many kernels of f32 tensors with so many elements in all."""
+        rates = self.products[0].function.report.data["rates"]
+        return launches * rates["launch_us"] + 4 * elements * rates["us_per_byte"]
+
+
+def run(model: Any, *arguments: Tensor, most: int = 64, **options: Any) -> None:
+    torch._dynamo.mark_dynamic(arguments[0], 0, min=2, max=most)
+    with torch.no_grad():
+        compile_model(model, **options)(*arguments)
+
+
+class Model(nn.Module):
+    """Two products, with two functions of the first's result between them, and a sum behind."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(16, 24, bias=False), nn.Linear(24, 32, bias=False)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        y = self.first(x)
+        # The second reads what was joined, and so does the result.
+        y = torch.cumsum(torch.flip(y, [1]), 1)
+        return self.second(y), y.amax(1)
+
+
+@pytest.mark.parametrize(
+    ("host", "launches", "elements"),
+    [
+        # flip, cumsum and amax, each with a tensor in and one out.
+        ("eager", 3, ROWS * (5 * 24 + 1)),
+        # One kernel: reads a result, and writes the factor and the maxima.
+        ("inductor", 1, ROWS * (2 * 24 + 1)),
+    ],
+)
+def test_kernels_beside_products(
+    host: str, launches: int, elements: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Found(monkeypatch)
+    run(Model(), torch.randn(ROWS, 16), host=host)
+    assert len(found.products) == 2 and found.prediction is not None
+    assert found.prediction.ftuner_us == pytest.approx(found.ftuner_us(ROWS)) and found.ftuner_us(ROWS)
+    assert found.prediction.others_us == pytest.approx(found.kernel_us(launches, elements))
+    report = ft.report()
+    assert (report.ftuner_us, report.others_us) == (
+        found.prediction.ftuner_us, found.prediction.others_us,
+    )  # fmt: skip
+    share = report.ftuner_us / (report.ftuner_us + report.others_us)
+    assert report.time_share == pytest.approx(share) and report.others_unknown == 0
+    assert f"predicted at the sizes compiled for: at most {share:.1%}" in str(report)
+
+
+def test_tables_are_read_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an embedding the rows that are asked for, and the numbers of them, which have eight bytes."""
+    found = Found(monkeypatch)
+    model = nn.Sequential(nn.Embedding(1000, 16), nn.Linear(16, 24))
+    run(model, torch.randint(0, 1000, (ROWS, 1)))
+    assert found.prediction is not None
+    expected = found.kernel_us(1, 2 * ROWS * 16 + 2 * ROWS)
+    assert found.prediction.others_us == pytest.approx(expected)
+
+
+def test_products_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of convolutions nothing is known but their bytes."""
+
+    class Kept(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(16, 24)
+
+        def forward(self, x: Tensor, image: Tensor) -> tuple[Tensor, Tensor]:
+            return self.layer(x), nn.functional.conv2d(image, torch.ones(2, 3, 3, 3))
+
+    found = Found(monkeypatch)
+    run(Kept(), torch.randn(ROWS, 16), torch.randn(2, 3, 8, 8))
+    assert found.prediction is not None and found.prediction.unknown == ft.report().others_unknown == 1
+    assert "without the products in 1 larger operators" in str(ft.report())
+
+
+def test_intervals_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where PyTorch computes a product at these sizes, its time is PyTorch's."""
+
+    def price(device: Any, dtype: str, products: Any) -> Any:
+        return np.array([1e6 if b * m < 4000 else 1e-3 for b, m, n, k in products])
+
+    monkeypatch.setattr(vendor, "predict", price)
+    for rows, is_ftuners in ((4, True), (8000, False)):
+        torch._dynamo.reset()
+        ft.reset_report()
+        found = Found(monkeypatch)
+        run(nn.Linear(16, 24, bias=False), torch.randn(rows, 16), most=8192, take="faster", max_kernels=4)
+        assert found.prediction is not None
+        if is_ftuners:
+            assert found.prediction.ftuner_us == pytest.approx(found.ftuner_us(rows))
+            assert found.prediction.others_us == 0
+        else:
+            assert found.prediction.ftuner_us == 0 and 0 < found.prediction.others_us < 0.01
+
+
+def test_graphs_without_functions() -> None:
+    run(lambda x: x.sin(), torch.randn(ROWS, 16))
+    assert ft.report().time_share is None and "predicted" not in str(ft.report())
