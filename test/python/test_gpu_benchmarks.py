@@ -701,7 +701,7 @@ def test_rehearsal(rehearsal: pathlib.Path, tmp_path: pathlib.Path) -> None:
         f"--out={out}",
         f"--sizes={','.join(map(str, sizes))}",
         "--budget=400",
-        "--skip-peers=compile,compile_max",
+        "--skip-peers=compile,compile_max,torch_ftuner_inductor",
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert time.monotonic() - start < 430

@@ -1,8 +1,10 @@
 """Part 3: BERT-base and GPT-2 end to end, with random weights, at several lengths.
 
 Eager PyTorch, torch.compile with dynamic shapes, and the same with FTuner's backend,
-which computes the linear layers; attention stays with PyTorch in all three. One
-compilation serves all lengths. Errors are against the same model in float64.
+which computes the linear layers: all of them with PyTorch's operators for the rest, and
+as users get it by default, with Inductor for the rest and the faster of both for each
+size. Attention stays with PyTorch in all of them. One compilation serves all lengths.
+Errors are against the same model in float64.
 """
 
 from __future__ import annotations
@@ -25,8 +27,11 @@ ROUNDS = 9
 SAMPLE_MICROSECONDS = 3000.0
 LENGTHS = (128, 2, 53, 16, 97, 32, 64, 7, 113, 24, 80, 48)
 LONGEST = 128
-# The bundle has the functions of graphs whose rest PyTorch runs; Inductor's graphs have others.
-OPTIONS = {"host": "eager", "take": "all"}
+# Options of the backend by how a record names them. The bundle has the functions of the graphs of each.
+BACKENDS: dict[str, dict[str, Any]] = {
+    "torch_ftuner": {"host": "eager", "take": "all"},
+    "torch_ftuner_inductor": {"host": "inductor", "take": "faster"},
+}
 BATCHES = (1, 8)
 
 # Of the logits or hidden states; eager PyTorch in f32 stays well below.
@@ -108,9 +113,9 @@ def record(
 
     The models are traced, not run. Returns the number of products taken of each.
     """
-    from ftuner.torch import backend, report, reset_report
+    from ftuner.torch import backend, inductor_pass, report, reset_report
 
-    from .recorded import recorder, replaced
+    from .recorded import recorder, replaced, trace_with_inductor
 
     folder.mkdir(parents=True, exist_ok=True)
     taken = {}
@@ -123,7 +128,8 @@ def record(
                 reset_report()
 
                 def trace(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
-                    backend(graph, inputs, options={**OPTIONS, "device": device})
+                    options = {**BACKENDS["torch_ftuner"], "device": device}
+                    backend(graph, inputs, options=options)
                     return graph.forward
 
                 example = tokens(model, small, batch, 16, "cpu", 0)
@@ -131,6 +137,8 @@ def record(
                 torch._dynamo.mark_dynamic(example, 1, min=2, max=LONGEST)
                 torch.compile(module, backend=trace, dynamic=True)(example)
                 taken[f"{model.name}, batch {batch}"] = report().taken
+                torch._dynamo.reset()
+                trace_with_inductor(module, example, inductor_pass(device=device, take="all"))
     return taken
 
 
@@ -181,14 +189,10 @@ def _compile(
     recorded.missing.clear()
     ways: dict[str, dict[str, Any]] = {
         "compile": {},
-        "torch_ftuner": {
-            "backend": "ftuner",
-            "options": {
-                **OPTIONS,
-                # What the bundle does not hold stays with PyTorch, and is counted.
-                "device": session.device,
-                "fallback": True,
-            },
+        **{
+            # What the bundle does not hold stays with PyTorch, and is counted.
+            way: {"options": {**options, "device": session.device, "fallback": True}}
+            for way, options in BACKENDS.items()
         },
     }
     result: dict[str, Callable[..., torch.Tensor]] = {"eager": module.forward}
@@ -197,7 +201,7 @@ def _compile(
         if way in session.skipped_peers:
             continue
         try:
-            if way == "torch_ftuner":
+            if way in BACKENDS:
                 from ftuner.torch import backend
 
                 options["backend"] = functools.partial(backend, options=options.pop("options"))
@@ -254,7 +258,7 @@ def _length(
         except Exception as error:
             calls.pop(way, None)
             problems[way] = f"{type(error).__name__}: {error}"[:1000]
-            passed &= way != "torch_ftuner"
+            passed &= way not in BACKENDS
             print(
                 f"FAILED {model.name}, batch {batch}, length {length}, {way}: {problems[way]}",
                 flush=True,

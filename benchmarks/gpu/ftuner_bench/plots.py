@@ -24,6 +24,7 @@ STYLES = {
     "compile_max": ("torch.compile, max-autotune", "#8c564b", "--"),
     "eager": ("PyTorch", "#1f77b4", "-"),
     "torch_ftuner": ("torch.compile, FTuner", "#d62728", "-"),
+    "torch_ftuner_inductor": ("torch.compile, FTuner and Inductor", "#ff7f0e", "-"),
 }
 MOST_PANELS = 12
 # Ranges of sizes beyond are drawn by their logarithm.

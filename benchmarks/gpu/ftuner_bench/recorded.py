@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import ftuner
+import torch
+from torch._inductor.custom_graph_pass import CustomGraphPass
 
 from .bundle import unpack_to_file
 
@@ -52,6 +54,38 @@ def recorder(
         return ftuner.load(unpack_to_file(library))
 
     return compile_
+
+
+class _Traced(Exception):
+    """A graph's functions are recorded."""
+
+
+class _LastPass(CustomGraphPass):
+    """A pass behind which a graph is not compiled any further."""
+
+    def __init__(self, one: CustomGraphPass) -> None:
+        self.one, self.graphs = one, 0
+
+    def __call__(self, graph: torch.fx.Graph) -> None:
+        self.one(graph)
+        self.graphs += 1
+        raise _Traced
+
+    def uuid(self) -> None:
+        """No graph with it is looked up, or kept."""
+
+
+def trace_with_inductor(
+    model: torch.nn.Module, example: torch.Tensor, products: CustomGraphPass
+) -> None:
+    """Runs a pass on Inductor's graph of a model, which has one, without compiling it."""
+    last = _LastPass(products)
+    options = {"post_grad_custom_pre_pass": last, "shape_padding": False}
+    try:
+        torch.compile(model, dynamic=True, options=options)(example)
+    except Exception:
+        if not last.graphs:
+            raise
 
 
 class Recorded:

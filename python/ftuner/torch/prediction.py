@@ -8,7 +8,8 @@ nothing of rows that are read again or of arithmetic.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -52,19 +53,23 @@ class Prediction:
 def predict(
     graph: fx.Graph, products: Sequence[Product], joins: bool
 ) -> Prediction | None:
-    """The times of a graph whose `products` are calls of functions by now; None without rates.
+    """The times of a graph whose `products` are calls of functions by now.
 
-    ``joins`` says that the host makes one kernel of operators that follow each other.
+    None without products, without rates, and where PyTorch expects no size.
+
+    Args:
+        joins: whether the host makes one kernel of operators that follow each other.
     """
     if not products:
         return None
     rates = products[0].function.report.data.get("rates")
-    if rates is None:
-        return None
     hints = dict(_hints(graph))
+    sizes = [_sizes_of(product, hints) for product in products]
+    if rates is None or None in sizes:
+        return None
     ftuner_us = others_us = 0.0
-    for product in products:
-        time, is_ftuners = _product_us(product, hints)
+    for product, its_sizes in zip(products, sizes):
+        time, is_ftuners = _product_us(product, its_sizes or {})
         if is_ftuners:
             ftuner_us += time
         else:
@@ -80,6 +85,29 @@ def predict(
     return Prediction(ftuner_us, others_us, unknown)
 
 
+def launches(graph: fx.Graph, joins: bool) -> Counter[str]:
+    """How many kernels that are not FTuner's each layer of a model launches.
+
+    A layer is named by the path of its module up to the first number, such as `encoder.layer.3`;
+    what is in none, or in a graph of gradients, has the name "".
+    """
+    return Counter(
+        next(filter(None, map(layer_of, group)), "") for group in _kernels(graph, joins)
+    )
+
+
+def layer_of(node: fx.Node) -> str:
+    """The layer that a node is of; "" if it is of none."""
+    for path, _ in (node.meta.get("nn_module_stack") or {}).values():
+        if match := _LAYER.match(path):
+            return match[1]
+    return ""
+
+
+#: After the name of the model's variable, such as L['self'].
+_LAYER = re.compile(r"(?:L\[[^]]*\]\.)?((?:\w+\.)*?\d+)(?:\.|$)")
+
+
 def _hints(graph: fx.Graph) -> Iterator[tuple[sympy.Symbol, int]]:
     """The sizes that PyTorch compiles for, by its symbols."""
     for node in graph.nodes:
@@ -92,14 +120,21 @@ def _hints(graph: fx.Graph) -> Iterator[tuple[sympy.Symbol, int]]:
                     yield expression, int(size.node.hint)
 
 
-def _product_us(product: Product, hints: Mapping[sympy.Symbol, int]) -> tuple[float, bool]:
-    """The time of a product, and whether FTuner computes it."""
-    report, imported = product.function.report, product.imported
-    sizes = {}
-    for name in report.sizes:
+def _sizes_of(product: Product, hints: Mapping[sympy.Symbol, int]) -> dict[str, int] | None:
+    """The sizes of a function, by its names; None where one is not known."""
+    imported, sizes = product.imported, {}
+    for name in product.function.report.sizes:
         argument, dim = place_of(name, imported)
-        extent = imported.argument_shapes[argument][dim]
-        sizes[name] = int(extent if isinstance(extent, int) else extent.subs(hints))
+        extent = sympy.sympify(imported.argument_shapes[argument][dim]).subs(hints)
+        if not extent.is_number:
+            return None
+        sizes[name] = int(extent)
+    return sizes
+
+
+def _product_us(product: Product, sizes: Mapping[str, int]) -> tuple[float, bool]:
+    """The time of a product, and whether FTuner computes it."""
+    report = product.function.report
     if product.choice is not None:
         interval = product.choice.interval_at([sizes[name] for name in product.choice.sizes])
         if interval is None or not interval.is_ftuners:

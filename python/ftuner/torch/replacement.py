@@ -28,8 +28,8 @@ from .options import Options
 from .partition import (
     NotTaken, RegionFinder, computes, flops_of, hint, is_product, reason_to_leave,
 )  # fmt: skip
-from .prediction import predict
-from .report import Left, Report, update
+from .prediction import launches, layer_of, predict
+from .report import Launches, Left, Report, layer_order, update
 from .rows import ROWS
 
 
@@ -117,6 +117,7 @@ def _compile(imported: list[ImportedRegion], settings: Settings, dynamic: bool) 
 def replace_products(graph: fx.Graph, options: Options, host: Host) -> None:
     """Replaces the products of an ATen graph by calls of FTuner functions, and counts."""
     finder = RegionFinder(graph)
+    plain = launches(graph, host.joins)
     dynamic = bool(options.dynamic)
     imported = _import(graph, finder, options)
     device, emulate = _device_of(graph, options)
@@ -167,6 +168,8 @@ def replace_products(graph: fx.Graph, options: Options, host: Host) -> None:
     _erase_unused(graph, dead)
     graph.lint()
     prediction = predict(graph, taken, host.joins)
+    others = launches(graph, host.joins)
+    ours = Counter(layer_of(product.imported.region.product) for product in taken)
     stay = Counter(_operator(node) for node in graph.nodes if computes(node))
     with update() as counts:
         counts.graphs += 1
@@ -178,6 +181,8 @@ def replace_products(graph: fx.Graph, options: Options, host: Host) -> None:
         counts.taken_flops += flops
         counts.left += left
         counts.fused += fused
+        for layer in sorted({*plain, *others, *ours}, key=layer_order):
+            counts.layers.setdefault(layer, Launches()).add(ours[layer], others[layer], plain[layer])
         if prediction is not None:
             counts.ftuner_us += prediction.ftuner_us
             counts.others_us += prediction.others_us

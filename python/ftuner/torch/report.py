@@ -31,6 +31,31 @@ class Left:
 
 
 @dataclass
+class Launches:
+    """Kernels of a layer, forwards: FTuner's functions, all others, and those of PyTorch alone.
+
+    With Inductor the last two are what it is expected to join (`ftuner.torch.prediction`).
+    """
+
+    ftuner: int = 0
+    others: int = 0
+    plain: int = 0
+
+    def add(self, ftuner: int, others: int, plain: int) -> None:
+        self.ftuner += ftuner
+        self.others += others
+        self.plain += plain
+
+    def __str__(self) -> str:
+        return f"{self.ftuner} by FTuner and {self.others} by others, {self.plain} without FTuner"
+
+
+def layer_order(name: str) -> list[tuple[bool, int, str]]:
+    """Sorts numbers in names by their value."""
+    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in name.split(".")]
+
+
+@dataclass
 class Report:
     """Counts since the process began, or since `reset_report`.
 
@@ -54,6 +79,9 @@ class Report:
     ftuner_us: float = 0.0
     others_us: float = 0.0
     others_unknown: int = 0
+    #: Kernels of each layer of the model, by the path of its module up to the first number, as
+    #: in "encoder.layer.3"; "" has what is in no layer.
+    layers: dict[str, Launches] = field(default_factory=dict)
     left: list[Left] = field(default_factory=list)
     #: What PyTorch's compiler did not hand over, and how often: it runs as it is, and no product
     #: in it is counted.
@@ -117,6 +145,19 @@ class Report:
             return f"FTuner computes {part}"
         return ""
 
+    def _layers(self) -> list[str]:
+        """A line for layers beside each other that launch alike."""
+        runs: list[tuple[list[str], Launches]] = []
+        for name, launches in self.layers.items():
+            if runs and runs[-1][1] == launches and name and runs[-1][0][0]:
+                runs[-1][0].append(name)
+            else:
+                runs.append(([name], launches))
+        return [
+            f"{names[0] or 'in no layer'}{f' to {names[-1]}' if names[1:] else ''}: {launches}"
+            for names, launches in runs
+        ]
+
     def __str__(self) -> str:
         # That module counts, too.
         from .choice import describe
@@ -162,6 +203,8 @@ class Report:
                 f" {self.inductor_kernels} kernels: "
                 + ", ".join(f"{count} x {name}" for name, count in most)
             )
+        if any(self.layers):
+            lines += ["kernels launched for each layer:", *(f"  {line}" for line in self._layers())]
         lines += [
             f"{self.compiled} functions compiled, {self.copies} copies of operands inserted",
             f"{self.calls} calls, {self.copied_arguments} arguments copied",

@@ -106,6 +106,8 @@ def test_one_graph_for_sizes_of_0_and_1_too() -> None:
     check(model, compiled, inputs)
     assert counters["stats"]["unique_graphs"] == 1
     assert ft.report().taken == 1 and ft.report().calls == len(inputs)
+    # PyTorch expects no size for which there would be a prediction.
+    assert ft.report().time_share is None
 
 
 class Attention(nn.Module):

@@ -13,6 +13,7 @@ import ftuner.torch as ft
 from ftuner.latency import vendor
 from ftuner.torch import replacement
 from ftuner.torch.prediction import Prediction
+from ftuner.torch.report import Launches
 
 from checks import compile_model
 
@@ -142,3 +143,34 @@ def test_intervals_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_graphs_without_functions() -> None:
     run(lambda x: x.sin(), torch.randn(ROWS, 16))
     assert ft.report().time_share is None and "predicted" not in str(ft.report())
+
+
+class Deep(nn.Module):
+    """Layers of two products, of which the first has an epilogue, and a norm; more behind them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(
+            nn.Sequential(nn.Linear(16, 24), nn.ReLU(), nn.Linear(24, 16), nn.LayerNorm(16))
+            for _ in range(11)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        for block in self.blocks:
+            x = block(x)
+        return x.sin().flip(1)
+
+
+@pytest.mark.parametrize("host", ["eager", "inductor"])
+def test_launches_of_layers(host: str) -> None:
+    """Beside two products a norm, and without FTuner the function between them, too."""
+    x = torch.randn(ROWS, 16)
+    run(Deep().eval(), x, host=host)
+    layers, text = ft.report().layers, str(ft.report())
+    assert all(layers[f"blocks.{number}"] == Launches(2, 1, 4) for number in range(11))
+    assert "\n  blocks.0 to blocks.10: 2 by FTuner and 1 by others, 4 without FTuner\n" in text
+    if host == "eager":
+        assert layers[""] == Launches(0, 2, 2) and len(layers) == 12
+        assert "\n  in no layer: 0 by FTuner and 2 by others, 2 without FTuner\n" in text
+    else:  # What is behind is joined to the last norm.
+        assert len(layers) == 11 and ft.report().inductor_kernels == 11
