@@ -179,8 +179,8 @@ class Report:
             )
         if self.time_share is not None:
             lines.append(
-                f"{self.ftuner_us:.1f} us by FTuner's functions and {self.others_us:.1f} us or more by"
-                f" other kernels, predicted at the sizes compiled for: at most {self.time_share:.1%}"
+                f"at most {self.time_share:.1%} of the time by FTuner: {self.ftuner_us:.1f} us, others"
+                f" {self.others_us:.1f} us or more, predicted at the sizes compiled for"
                 + (
                     f", without the products in {self.others_unknown} larger operators"
                     if self.others_unknown

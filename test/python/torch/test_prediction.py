@@ -90,7 +90,7 @@ def test_kernels_beside_products(
     )  # fmt: skip
     share = report.ftuner_us / (report.ftuner_us + report.others_us)
     assert report.time_share == pytest.approx(share) and report.others_unknown == 0
-    assert f"predicted at the sizes compiled for: at most {share:.1%}" in str(report)
+    assert f"at most {share:.1%} of the time by FTuner: {report.ftuner_us:.1f} us, " in str(report)
 
 
 def test_tables_are_read_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
