@@ -96,7 +96,7 @@ def measure(name, case, precision, count, options):
         inputs = [tuple(x.bfloat16() if x.is_floating_point() else x for x in given) for given in inputs]
     ftuner.torch.reset_report()
     ours = run(model, inputs, precision, backend="ftuner",
-               options={"host": "inductor", "take": "all", "max_kernels": options.max_kernels, "attention": options.attention})
+               options={"host": "inductor", "take": options.take, "max_kernels": options.max_kernels, "attention": options.attention})
     report = ftuner.torch.report()
     plain = run(model, inputs, precision)
     worst, worst_of_eager = 0.0, FLOOR
@@ -124,6 +124,7 @@ def main():
     parser.add_argument("--sizes", type=int, default=20)
     parser.add_argument("--largest", type=int, default=48, help="the longest sequence")
     parser.add_argument("--max-kernels", type=int, default=2)
+    parser.add_argument("--take", choices=("all", "faster"), default="all")
     parser.add_argument("--attention", choices=("sdpa", "math"), default="sdpa")
     parser.add_argument("--write", metavar="FILE")
     parser.add_argument("--report", action="store_true", help="print FTuner's report of each")
@@ -152,7 +153,7 @@ def main():
     table.insert(1, "|" + " --- |" * len(rows[0]))
     if options.write:
         commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-        text = "\n".join([f"Made on {datetime.date.today()} from {commit}, {options.sizes} sizes each.", "", *table, ""])
+        text = "\n".join([f"Made on {datetime.date.today()} from {commit}, {options.sizes} sizes each, take={options.take!r}.", "", *table, ""])
         pathlib.Path(options.write).write_text(text, encoding="utf-8")
     return int(is_wrong)
 
