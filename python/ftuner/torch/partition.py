@@ -207,8 +207,16 @@ def sizes_of(value: Any) -> Any:
 
 def _size(value: Any) -> Any:
     if isinstance(value, torch.SymInt):
-        return int(value.node.hint) if value.node.has_hint() else 1
+        hint = hint_of(value)
+        return 1 if hint is None else hint
     return value
+
+
+def hint_of(size: torch.SymInt) -> int | None:
+    """The size that PyTorch compiles for. There is none for sizes that it knows nothing of, and
+    none for ragged ones of nested tensors, whose hint is no number."""
+    known = size.node.hint if size.node.has_hint() else None
+    return known if isinstance(known, int) else None
 
 
 def _is_tensor(value: Any) -> bool:

@@ -22,7 +22,7 @@ from ftuner.latency import vendor
 
 from . import layout as lay
 from .choice import place_of
-from .partition import PRODUCTS, TYPES, computes, flops_of, sizes_of
+from .partition import PRODUCTS, TYPES, computes, flops_of, hint_of, sizes_of
 
 if TYPE_CHECKING:
     from .replacement import Product
@@ -114,10 +114,10 @@ def _hints(graph: fx.Graph) -> Iterator[tuple[sympy.Symbol, int]]:
         value = node.meta.get("val")
         sizes = value.shape if isinstance(value, torch.Tensor) else [value]
         for size in sizes:
-            if isinstance(size, torch.SymInt) and size.node.has_hint():
+            if isinstance(size, torch.SymInt) and (hint := hint_of(size)) is not None:
                 expression = size.node.expr
                 if isinstance(expression, sympy.Symbol):
-                    yield expression, int(size.node.hint)
+                    yield expression, hint
 
 
 def _sizes_of(product: Product, hints: Mapping[sympy.Symbol, int]) -> dict[str, int] | None:
