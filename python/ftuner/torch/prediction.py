@@ -35,6 +35,10 @@ _GATHERS = {
 }  # fmt: skip
 
 
+#: The operators that one kernel computes, in their order.
+Kernel = list[fx.Node]
+
+
 @dataclass(frozen=True)
 class Prediction:
     """Microseconds of a graph's kernels.
@@ -51,14 +55,11 @@ class Prediction:
 
 
 def predict(
-    graph: fx.Graph, products: Sequence[Product], joins: bool
+    graph: fx.Graph, kernels: Iterable[Kernel], products: Sequence[Product]
 ) -> Prediction | None:
-    """The times of a graph whose `products` are calls of functions by now.
+    """The times of a graph whose `products` are calls of functions by now, beside its `kernels`.
 
     None without products, without rates, and where PyTorch expects no size.
-
-    Args:
-        joins: whether the host makes one kernel of operators that follow each other.
     """
     if not products:
         return None
@@ -75,7 +76,7 @@ def predict(
         else:
             others_us += time
     unknown = 0
-    for group in _kernels(graph, joins):
+    for group in kernels:
         time = rates["launch_us"] + rates["us_per_byte"] * _bytes(group)
         if len(group) == 1 and _is_opaque(group[0]):
             known = _left_us(group[0], products[0].settings.device)
@@ -85,15 +86,13 @@ def predict(
     return Prediction(ftuner_us, others_us, unknown)
 
 
-def launches(graph: fx.Graph, joins: bool) -> Counter[str]:
-    """How many kernels that are not FTuner's each layer of a model launches.
+def launches(kernels: Iterable[Kernel]) -> Counter[str]:
+    """How many of the kernels each layer of a model launches.
 
     A layer is named by the path of its module up to the first number, such as `encoder.layer.3`;
     what is in none, or in a graph of gradients, has the name "".
     """
-    return Counter(
-        next(filter(None, map(layer_of, group)), "") for group in _kernels(graph, joins)
-    )
+    return Counter(next(filter(None, map(layer_of, group)), "") for group in kernels)
 
 
 def layer_of(node: fx.Node) -> str:
@@ -173,10 +172,12 @@ def _size(node: fx.Node) -> int:
     )
 
 
-def _kernels(graph: fx.Graph, joins: bool) -> Iterable[list[fx.Node]]:
+def kernels_of(graph: fx.Graph, joins: bool) -> list[Kernel]:
     """The operators that are not FTuner's, those together that one kernel computes.
 
-    Joined is what follows each other with as many products before it.
+    Args:
+        joins: whether the host makes one kernel of operators that follow each other. Joined is
+            what has as many products before it.
     """
     level: dict[fx.Node, int] = {}
     leader: dict[fx.Node, fx.Node] = {}
@@ -199,14 +200,14 @@ def _kernels(graph: fx.Graph, joins: bool) -> Iterable[list[fx.Node]]:
             continue
         for source in sources:
             if source in leader and not _is_opaque(source) and level[source] == level[node]:
-                leader[lead(source)] = lead(node)
-    groups = defaultdict(list)
+                leader[lead(node)] = lead(source)
+    groups: dict[fx.Node, Kernel] = defaultdict(list)
     for node in leader:
         groups[lead(node)].append(node)
-    return groups.values()
+    return list(groups.values())
 
 
-def _bytes(group: Sequence[fx.Node]) -> int:
+def _bytes(group: Kernel) -> int:
     """What a kernel reads of others, each tensor once, and what others read of it."""
     inside = set(group)
     read: dict[fx.Node, int] = {}

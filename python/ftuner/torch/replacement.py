@@ -28,7 +28,7 @@ from .options import Options
 from .partition import (
     NotTaken, RegionFinder, computes, flops_of, hint, is_product, reason_to_leave,
 )  # fmt: skip
-from .prediction import launches, layer_of, predict
+from .prediction import kernels_of, launches, layer_of, predict
 from .report import Launches, Left, Report, layer_order, update
 from .rows import ROWS
 
@@ -117,7 +117,7 @@ def _compile(imported: list[ImportedRegion], settings: Settings, dynamic: bool) 
 def replace_products(graph: fx.Graph, options: Options, host: Host) -> None:
     """Replaces the products of an ATen graph by calls of FTuner functions, and counts."""
     finder = RegionFinder(graph)
-    plain = launches(graph, host.joins)
+    plain = launches(kernels_of(graph, host.joins))
     dynamic = bool(options.dynamic)
     imported = _import(graph, finder, options)
     device, emulate = _device_of(graph, options)
@@ -167,8 +167,9 @@ def replace_products(graph: fx.Graph, options: Options, host: Host) -> None:
         dead += item.region.nodes
     _erase_unused(graph, dead)
     graph.lint()
-    prediction = predict(graph, taken, host.joins)
-    others = launches(graph, host.joins)
+    kernels = kernels_of(graph, host.joins)
+    prediction = predict(graph, kernels, taken)
+    others = launches(kernels)
     ours = Counter(layer_of(product.imported.region.product) for product in taken)
     stay = Counter(_operator(node) for node in graph.nodes if computes(node))
     with update() as counts:

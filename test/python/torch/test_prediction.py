@@ -28,8 +28,8 @@ class Found:
         self.prediction: Prediction | None = None
         known = replacement.predict
 
-        def spy(graph: Any, products: Any, joins: bool) -> Prediction | None:
-            self.products, self.prediction = products, known(graph, products, joins)
+        def spy(graph: Any, kernels: Any, products: Any) -> Prediction | None:
+            self.products, self.prediction = products, known(graph, kernels, products)
             return self.prediction
 
         monkeypatch.setattr(replacement, "predict", spy)
