@@ -52,6 +52,27 @@ def relative_error(actual: torch.Tensor, exact: torch.Tensor) -> float:
     return float((actual.double() - exact.double()).norm() / exact.double().norm())
 
 
+def gradients(model: torch.nn.Module, call: Callable[..., Any], x: torch.Tensor) -> list[Any]:
+    """The loss of a step, and the gradients of the input, if it has one, and of all parameters."""
+    model.zero_grad()
+    x = x.detach().clone().requires_grad_(x.requires_grad)
+    loss = (call(x) ** 2).mean()
+    loss.backward()
+    of_input = [x.grad] if x.requires_grad else []
+    return [loss.detach(), *of_input, *(parameter.grad.clone() for parameter in model.parameters())]
+
+
+def check_gradients(
+    model: torch.nn.Module, compiled: Any, x: torch.Tensor, *, factor: float = 2, floor: float = 3e-7
+) -> None:
+    """Each error against float64 is at most ``factor`` times that of eager, and ``floor``."""
+    exact = copy.deepcopy(model).double()
+    found, eager = gradients(model, compiled, x), gradients(model, model, x)
+    for result, other, reference in zip(found, eager, gradients(exact, exact, x.double())):
+        limit = max(factor * relative_error(other, reference), floor)
+        assert relative_error(result, reference) <= limit
+
+
 def compile_model(model: Any, dynamic: bool = True, **options: Any) -> Any:
     return torch.compile(
         model, backend="ftuner", dynamic=dynamic, fullgraph=True, options={**OPTIONS, **options}

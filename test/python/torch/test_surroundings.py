@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 
 import ftuner.torch as ft
 
-from checks import OPTIONS, relative_error
+from checks import OPTIONS, check_gradients, relative_error
 from scale import SCALE
 
 HOSTS = ("eager", "inductor") if SCALE > 1 else ("eager",)
@@ -122,24 +122,13 @@ class Layer(nn.Module):
         return x
 
 
-def gradients(model: nn.Module, call: Any, x: Tensor) -> list[Tensor]:
-    model.zero_grad()
-    call(x).square().mean().backward()
-    return [parameter.grad.clone() for parameter in model.parameters()]
-
-
 def test_activation_checkpointing(host: str) -> None:
     model = Layer()
-    exact = copy.deepcopy(model).double()
     compiled = compile_for(host, model, fullgraph=True)
     with torch._dynamo.config.patch(error_on_recompile=True):
         for batch, length in ((2, 5), (3, 9)):
             x = torch.randn(batch, length, 32)
-            found = gradients(model, compiled, x)
-            eager, expected = gradients(model, model, x), gradients(exact, exact, x.double())
-            for result, other, reference in zip(found, eager, expected):
-                limit = max(1.5 * relative_error(other, reference), 5e-7)
-                assert relative_error(result, reference) <= limit
+            check_gradients(model, compiled, x, factor=1.5, floor=5e-7)
     report = ft.report()
     assert report.graphs == 2
     if host == "eager":
