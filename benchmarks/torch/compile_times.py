@@ -18,7 +18,6 @@ Exits with 1 if the ratio is above 1.3 in a cold run, or above 1.2 in a warm one
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import os
 import pathlib
@@ -26,6 +25,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
+
+import tables
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODELS = ("bert", "gpt2", "llama", "t5", "vit", "recommender")
@@ -112,12 +113,9 @@ def main():
         all_fine &= is_fine
         lines.append(row)
         print(" | ".join(row), flush=True)
-    table = [f"| {' | '.join(line)} |" for line in lines]
-    table.insert(1, "|" + " --- |" * len(lines[0]))
     if options.write:
-        commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-        head = f"Made on {datetime.date.today()} from {commit}: seconds, medians of {options.rounds}, take={options.take!r}, {os.cpu_count()} cores."
-        pathlib.Path(options.write).write_text("\n".join([head, "", *table, ""]), encoding="utf-8")
+        how = f": seconds, medians of {options.rounds}, take={options.take!r}, {os.cpu_count()} cores"
+        pathlib.Path(options.write).write_text(tables.made(lines, how), encoding="utf-8")
     return 0 if all_fine else 1
 
 

@@ -20,11 +20,9 @@ from __future__ import annotations
 
 import argparse
 import copy
-import datetime
 import itertools
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -33,7 +31,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "python")]
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "benchmarks/torch")]
+
+import tables  # noqa: E402
 
 #: Of eager's error, and the least that it counts as, where eager happens to be exact.
 FACTOR, FLOOR = 1.5, 2e-7
@@ -222,12 +222,8 @@ def run(host, precision, name, kind, batch, options):
 
 def table_of(rows, options):
     """The text of the table, with when and how it was made."""
-    commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    table = [f"| {' | '.join(row)} |" for row in rows]
-    table.insert(1, "|" + " --- |" * len(rows[0]))
-    return "\n".join([
-        f"Made on {datetime.date.today()} from {commit.stdout.strip()}: prompts of {', '.join(map(str, options.lengths))}"
-        f" tokens, {options.steps} steps behind each, {options.layers} layer(s).", "", *table, ""])
+    return tables.made(rows, f": prompts of {', '.join(map(str, options.lengths))} tokens, {options.steps} steps behind each,"
+                             f" {options.layers} layer(s)")
 
 
 def main():

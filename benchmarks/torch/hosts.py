@@ -18,16 +18,16 @@ from __future__ import annotations
 
 import argparse
 import copy
-import datetime
 import os
 import pathlib
 import random
 import re
-import subprocess
 import sys
 import tempfile
 import warnings
 from dataclasses import dataclass
+
+import tables
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "examples/python")]
@@ -149,11 +149,8 @@ def main():
                 print(" | ".join(row), flush=True)
                 if options.report:
                     print(report, flush=True)
-    table = [f"| {' | '.join(row)} |" for row in rows]
-    table.insert(1, "|" + " --- |" * len(rows[0]))
     if options.write:
-        commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-        text = "\n".join([f"Made on {datetime.date.today()} from {commit}, {options.sizes} sizes each, take={options.take!r}.", "", *table, ""])
+        text = tables.made(rows, f", {options.sizes} sizes each, take={options.take!r}")
         pathlib.Path(options.write).write_text(text, encoding="utf-8")
     return int(is_wrong)
 

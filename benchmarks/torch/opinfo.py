@@ -17,16 +17,17 @@ Exits with 1 if a sample is wrong. --write FILE writes what is printed, with the
 from __future__ import annotations
 
 import argparse
-import datetime
 import pathlib
-import subprocess
 import sys
 import warnings
 from collections import Counter
 from dataclasses import dataclass, field
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "python"))
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "benchmarks/torch")]
+
+import tables  # noqa: E402
+
 OPERATORS = ("mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "matmul", "__rmatmul__", "nn.functional.linear", "einsum",
              "inner", "tensordot", "linalg.multi_dot", "dot", "vdot")
 TYPES = ("float32", "bfloat16", "float16")
@@ -134,9 +135,7 @@ def main():
         print(f"error: {problem}", file=sys.stderr)
     if options.write:
         header = ["operator", "type", "samples", "wrong", "taken, of products", "why others stay"]
-        table = [f"| {' | '.join(row)} |" for row in (header, ["---"] * len(header), *rows)]
-        commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-        text = f"Made on {datetime.date.today()} from {commit}, host {options.host}.\n\n" + "\n".join(table) + "\n"
+        text = tables.made([header, *rows], f", host {options.host}")
         pathlib.Path(options.write).write_text(text, encoding="utf-8")
     return int(bool(wrong))
 
