@@ -103,6 +103,13 @@ def main():
     parser.add_argument("--max-kernels", type=int, help="of each function; default: the compiler's")
     parser.add_argument("--write", metavar="FILE")
     options = parser.parse_args()
+    if options.rounds < 1:
+        parser.error(f"expected 1 round or more, but got {options.rounds}")
+    sys.path[:0] = [str(ROOT / "python"), str(ROOT / "examples/python")]
+    import torch_models
+
+    if unknown := set(options.models) - set(torch_models.MODELS):
+        parser.error(f"expected some of {', '.join(torch_models.MODELS)}, but got {', '.join(sorted(unknown))}")
     settings = {"take": options.take, **({"max_kernels": options.max_kernels} if options.max_kernels else {})}
     ours = {"backend": "ftuner", "options": settings}
     columns = [f"{who}, {state}" for state in MOST for who in ("Inductor", "with FTuner", "FTuner's own", "ratio")]
