@@ -117,7 +117,7 @@ def of_integration_tests():
         yield case(f"sweep {label}", model.text(), TEST_DEVICES[index % 2])
     for index, (label, model, _) in enumerate(batches.group()):
         yield case(f"batches {label}", model.text(), TEST_DEVICES[index % 2])
-    for device, cost_model, transposed, rows, n, k in kernel_quality.CORNERS:
+    for device, cost_model, transposed, rows, n, k, _ in kernel_quality.CORNERS:
         model = models.Matmul(m="M", n=n, k=k, transpose_a=transposed[0] == "T", transpose_b=transposed[1] == "T",
                               ranges={"M": rows})
         yield case(f"corner {transposed} {n} {k} {cost_model}", model.text(), device, f"--cost-model={cost_model}")
